@@ -1,0 +1,55 @@
+"""mltriton: a Triton compiler in pure Python.
+
+Takes nothing; offers the public names. Every one of them is imported when it is first used (PEP 562), so that
+`import mltriton` costs a few milliseconds and a cached launch never loads the compiler.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from . import kernels as kernels
+    from . import language as language
+    from . import testing as testing
+    from .errors import CompilationError as CompilationError
+    from .errors import TritonError as TritonError
+
+__version__ = "0.1.0"
+
+# Where each public name lives. "" means that the name is itself a submodule.
+_HOME: dict[str, str] = {
+    "kernels": "",
+    "language": "",
+    "testing": "",
+    "errors": "",
+    "CompilationError": "errors",
+    "TritonError": "errors",
+    "JITFunction": "runtime.jit",
+    "jit": "runtime.jit",
+    "constexpr_function": "runtime.jit",
+    "Config": "runtime.autotuner",
+    "autotune": "runtime.autotuner",
+    "heuristics": "runtime.autotuner",
+    "compile": "runtime.compile",
+    "cdiv": "runtime.arithmetic",
+    "next_power_of_2": "runtime.arithmetic",
+}
+
+__all__ = ["__version__", *_HOME]  # pyright: ignore[reportUnsupportedDunderAll]
+
+
+def __getattr__(name: str) -> Any:
+    """Import the module that holds a public name and keep the name here for the next use."""
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    home = _HOME[name]
+    value = getattr(import_module(f"{__name__}.{home}"), name) if home else import_module(f"{__name__}.{name}")
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    """List the public names, loaded or not."""
+    return sorted({*globals(), *_HOME})
