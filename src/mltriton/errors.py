@@ -1,0 +1,267 @@
+"""Named errors: every mistake has a class, the user's line with a caret, and what to do.
+
+Level: all. Raised by the front end, the passes, the back ends and the runtime; caught by nobody on the way except to
+add a place to an error that has none (`at`) or the call it was inlined through (`called_from`). Imports nothing of the
+compiler, so that `mltriton.CompilationError` is cheap.
+"""
+
+from __future__ import annotations
+
+import linecache
+import os
+import sys
+from itertools import islice
+from pathlib import Path
+from typing import NamedTuple, Self
+
+_PACKAGE = str(Path(__file__).parent) + os.sep
+
+
+class Place(NamedTuple):
+    """A place in the user's source: `line` counts from 1, `column` from 0 in characters; printed columns count from 1."""
+
+    file: str
+    line: int
+    column: int
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}:{self.column + 1}"
+
+
+def calling_place() -> Place | None:
+    """Return the place of the innermost call that comes from outside this package: the line that launched a kernel."""
+    frame = sys._getframe(1)  # pyright: ignore[reportPrivateUsage]
+    while frame and frame.f_code.co_filename.startswith(_PACKAGE):
+        frame = frame.f_back
+    if frame is None:
+        return None
+    positions = next(islice(frame.f_code.co_positions(), frame.f_lasti // 2, None), None)
+    line, _, column, _ = positions or (None, None, None, None)
+    return Place(frame.f_code.co_filename, line or frame.f_lineno, column or 0)
+
+
+class TritonError(Exception):
+    """Base of all errors of this package.
+
+    `message` says what is wrong in one line; `expected` and `found` say it in types or shapes; `hint` says what to
+    change. `source` is the text of the line, read from the file when it is not given. `str(error)` is the whole
+    rendering.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        place: Place | None = None,
+        source: str | None = None,
+        expected: str | None = None,
+        found: str | None = None,
+        hint: str | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.message = message
+        self.place = place
+        self.source = source
+        self.expected = expected
+        self.found = found
+        self.hint = hint
+        self.calls: list[Place] = []
+
+    @property
+    def file(self) -> str | None:
+        """The user's file, when the place is known."""
+        return self.place.file if self.place else None
+
+    @property
+    def line(self) -> int | None:
+        """The line, counted from 1, when the place is known."""
+        return self.place.line if self.place else None
+
+    @property
+    def column(self) -> int | None:
+        """The column, counted from 0, when the place is known."""
+        return self.place.column if self.place else None
+
+    def at(self, place: Place | None, source: str | None = None) -> Self:
+        """Set the place and the text of its line, unless a more precise place is known already."""
+        if self.place is None:
+            self.place = place
+            self.source = source
+        return self
+
+    def called_from(self, place: Place) -> Self:
+        """Record that the code of the error was inlined into a call at `place`; innermost call first."""
+        self.calls.append(place)
+        return self
+
+    def __str__(self) -> str:
+        return "\n".join([self._headline(), *self._excerpt(), *self.explanation()])
+
+    def _headline(self) -> str:
+        return f"{self.place}: {type(self).__name__}: {self.message}" if self.place else self.message
+
+    def _excerpt(self) -> list[str]:
+        """Return the source line and the caret under the column."""
+        if self.place is None:
+            return []
+        source = self.source if self.source is not None else linecache.getline(self.place.file, self.place.line)
+        source = source.rstrip("\n")
+        if not source.strip():
+            return []
+        number = f"{self.place.line:>5}"
+        padding = "".join("\t" if character == "\t" else " " for character in source[: self.place.column])
+        return [f"{number} | {source}", f"{' ' * len(number)} | {padding}^"]
+
+    def explanation(self) -> list[str]:
+        """Return the lines after the caret."""
+        lines: list[str] = []
+        if self.expected is not None or self.found is not None:
+            sides = [("expected", self.expected), ("found", self.found)]
+            lines.append(", ".join(f"{name} {text}" for name, text in sides if text is not None))
+        if self.hint is not None:
+            lines.append(self.hint)
+        return lines + [f"called from {place}" for place in self.calls]
+
+
+class CompilationError(TritonError):
+    """A kernel cannot be compiled."""
+
+
+# What is wrong with the kernel's text.
+
+
+class SyntaxNotSupportedError(CompilationError):
+    """Python that has no meaning in a kernel (try, lambda, classes, ...)."""
+
+
+class NameNotFoundError(CompilationError):
+    """A name, attribute or builtin that does not exist, or a global that is not a constexpr."""
+
+
+class TypeMismatchError(CompilationError):
+    """An operation got a type that it does not take, or two types that do not go together."""
+
+
+class ShapeMismatchError(CompilationError):
+    """Shapes that do not broadcast, or a reshape that changes the number of elements."""
+
+
+class DotShapeError(CompilationError):
+    """The shapes given to `tl.dot` do not multiply."""
+
+
+class DotTypeError(CompilationError):
+    """The dtypes given to `tl.dot` cannot be multiplied or accumulated."""
+
+
+class AxisError(CompilationError):
+    """An axis, a permutation or a program dimension is out of range."""
+
+
+class ConstexprError(CompilationError):
+    """A value that must be known when compiling is not, or a constexpr parameter got no value."""
+
+
+class LoopCarriedTypeError(CompilationError):
+    """A variable has another type after a loop body or a branch than before it."""
+
+
+class PowerOfTwoError(CompilationError):
+    """A block dimension is not a power of two, or a block has too many elements."""
+
+
+class PointerError(CompilationError):
+    """A pointer is used in a way its kind forbids (a block pointer with a mask, a store through a value, ...)."""
+
+
+class DescriptorError(CompilationError):
+    """A tensor descriptor breaks a rule: last stride 1, last block dimension of 16 bytes or more, equal ranks."""
+
+
+class AssertionFailed(CompilationError):  # noqa: N818 - named after the event, as users know it from static_assert
+    """A `tl.static_assert` is false."""
+
+
+# What is wrong with how the compiler was asked.
+
+
+class SignatureError(CompilationError):
+    """A signature cannot be read or does not fit the kernel's parameters."""
+
+
+class OptionError(CompilationError):
+    """An unknown pass, pass option, level or launch option, or a value it does not take."""
+
+
+class TargetError(CompilationError):
+    """An unknown target, or a kernel that needs what the target does not have."""
+
+
+class IRSyntaxError(CompilationError):
+    """IR text that cannot be read."""
+
+
+# What went wrong inside the compiler.
+
+
+class VerificationError(CompilationError):
+    """IR that breaks a rule of its operations, of SSA or of its level."""
+
+
+class InternalError(CompilationError):
+    """A failure inside the compiler; `reproducer` is the saved file that shows it, when one could be written."""
+
+    reproducer: Path | None = None
+
+    def explanation(self) -> list[str]:
+        """Add where the reproducer lies."""
+        saved = [f"reproducer saved to {self.reproducer}"] if self.reproducer else []
+        return super().explanation() + saved
+
+    def saved_to(self, reproducer: Path) -> Self:
+        """Record where the IR and the pipeline were saved."""
+        self.reproducer = reproducer
+        return self
+
+
+class PassError(InternalError):
+    """A pass failed or left invalid IR."""
+
+
+class BackendError(InternalError):
+    """LLVM, an assembler or another tool rejected what the compiler gave it, crashed or took too long."""
+
+
+# What went wrong when running.
+
+
+class LaunchError(TritonError):
+    """A kernel cannot be launched."""
+
+
+class GridError(LaunchError):
+    """A grid that is not one to three positive integers."""
+
+
+class ArgumentError(LaunchError):
+    """A kernel got too many, too few, unknown or unusable arguments."""
+
+
+class DeviceError(LaunchError):
+    """An array lies on another device than the kernel runs on, or the device is missing or lost."""
+
+
+class DeviceAssertionError(LaunchError):
+    """A `tl.device_assert` was false in some program."""
+
+
+class OutOfResources(LaunchError):  # noqa: N818 - upstream's name
+    """A kernel needs more shared memory, registers or memory than there is."""
+
+
+class ExecutionError(TritonError):
+    """The reference executor met undefined behaviour: an access out of bounds, a data race, a missing barrier."""
+
+
+class CacheError(TritonError):
+    """The on-disk cache cannot be written or read."""
