@@ -18,7 +18,7 @@ _PACKAGE = str(Path(__file__).parent) + os.sep
 
 
 class Place(NamedTuple):
-    """A place in the user's source: `line` counts from 1, `column` from 0 in characters; printed columns count from 1."""
+    """A place in the user's source: `line` counts from 1, `column` from 0 (in characters); it prints both from 1."""
 
     file: str
     line: int

@@ -1,0 +1,54 @@
+# Everything a developer runs. `make demo` and `make test` need only python3 (3.11 or newer) and a network or a package cache.
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+TORCH_VERSION := 2.13.0
+TEST := $(BIN)/python -m pytest
+
+# Pyright's launcher looks for a newer release of itself on every run unless it is told not to.
+export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
+
+.PHONY: help setup setup-torch demo test test-all lint format bench clean
+.DEFAULT_GOAL := help
+
+help: ## say what there is
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 20
+
+setup: $(VENV)/.installed $(if $(TORCH),setup-torch) ## make .venv with the project (editable) and the test extra; TORCH=1 adds torch
+
+$(VENV)/.installed: pyproject.toml
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "mltriton needs Python 3.11 or newer: make setup PYTHON=python3.12")'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --editable '.[test]'
+	@touch $@
+
+setup-torch: $(VENV)/.torch ## add torch, which the tests and benchmarks compare against
+
+$(VENV)/.torch: $(VENV)/.installed
+	$(BIN)/python -m pip install --quiet 'torch==$(TORCH_VERSION)'
+	@touch $@
+
+demo: setup ## run the kernels through every level on this machine's CPU, checked and timed
+	$(BIN)/mltriton demo
+
+test: setup ## run the tests
+	$(TEST) -q
+
+test-all: setup ## run the tests and the long fuzzing runs
+	$(TEST) -q -m "slow or not slow"
+
+lint: setup ## check style, format and types
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/pyright --pythonpath $(BIN)/python
+
+format: setup ## apply the style
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: setup ## compare with the best library, side by side in one run
+	$(BIN)/mltriton bench
+
+clean: ## remove what the targets above made
+	rm -rf $(VENV) build dist .pytest_cache .ruff_cache .hypothesis
+	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true

@@ -1,0 +1,3 @@
+"""Types of the part of llvmlite that mltriton uses."""
+
+__version__: str
