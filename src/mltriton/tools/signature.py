@@ -1,0 +1,188 @@
+"""Signatures: what is known of a kernel's arguments when it is compiled ahead of time.
+
+Takes upstream's ahead-of-time syntax (`"*fp32:16, i32, 1024, fp32:1"`, one entry a parameter in order) or a dict from
+parameter name to entry; gives one `Argument` or `Constant` a parameter. Guarantees canonical type names, and an error
+that points at the entry. Imports no compiler module.
+
+    entry      := type [":" hint] | constant
+    type       := ["*" ["k"]] scalar | "tensordesc<" scalar "[" sizes "]>"      k: the memory is not written
+    hint       := 16 (the address or value is divisible by 16) | 1 (the value is the constant 1)
+    constant   := integer | float | True | False | None | quoted string
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+
+from ..errors import Place, SignatureError
+
+_INTEGERS = ("i1", "i8", "i16", "i32", "i64", "u1", "u8", "u16", "u32", "u64")
+_FLOATS = ("fp16", "bf16", "fp32", "fp64", "fp8e4nv", "fp8e5")
+_ALIASES = {"f16": "fp16", "f32": "fp32", "f64": "fp64", "B": "i1"}
+SCALARS: Mapping[str, str] = {name: name for name in _INTEGERS + _FLOATS} | _ALIASES
+
+_TYPE = re.compile(r"(?P<pointer>\*(?P<const>k)?)?(?P<scalar>\w+)$")
+_DESCRIPTOR = re.compile(r"tensordesc<\s*(?P<scalar>\w+)\s*\[(?P<sizes>[^\]]*)\]\s*>$")
+
+
+@dataclass(frozen=True, slots=True)
+class Argument:
+    """A parameter whose value comes at launch.
+
+    `scalar` is a canonical dtype name such as "fp32"; `divisibility` is 16 or 1 and speaks of the address (in bytes)
+    for a pointer and of the value for an integer; `block` is the block shape of a tensor descriptor.
+    """
+
+    scalar: str
+    is_pointer: bool = False
+    is_const: bool = False
+    divisibility: int = 1
+    block: tuple[int, ...] | None = None
+
+    def __str__(self) -> str:
+        hint = f":{self.divisibility}" if self.divisibility > 1 else ""
+        if self.block is not None:
+            return f"tensordesc<{self.scalar}[{','.join(map(str, self.block))}]>{hint}"
+        return f"{'*' * self.is_pointer}{'k' * self.is_const}{self.scalar}{hint}"
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """A parameter whose value is known: a constexpr, or an integer specialised to 1."""
+
+    value: int | float | bool | str | None
+
+    def __str__(self) -> str:
+        return repr(self.value)
+
+
+Entry = Argument | Constant
+
+
+def parse_signature(signature: str | Mapping[str, str], parameters: Sequence[str]) -> dict[str, Entry]:
+    """Return what is known of every parameter, in the order of `parameters`.
+
+    A dict may leave out parameters (the caller gives their constexpr values another way); a string may not.
+    Raises SignatureError for an entry that cannot be read, for too many or too few of them and for unknown names.
+    """
+    if isinstance(signature, str):
+        return _parse_text(signature, parameters)
+    unknown = [name for name in signature if name not in parameters]
+    if unknown:
+        raise SignatureError(
+            f"the kernel has no parameter {unknown[0]!r}",
+            hint=_did_you_mean(unknown[0], parameters) or f"Its parameters are {', '.join(parameters)}.",
+        )
+    return {name: _entry_of(name, signature[name]) for name in parameters if name in signature}
+
+
+def format_signature(entries: Mapping[str, Entry]) -> str:
+    """Return the text that `parse_signature` reads back to the same entries."""
+    return ", ".join(map(str, entries.values()))
+
+
+def parse_entry(text: str) -> Entry:
+    """Read one entry; SignatureError where it is neither a type nor a constant."""
+    constant = _parse_constant(text)
+    if constant is not None:
+        return constant
+    name, _, hint = text.partition(":")
+    return _apply_hint(_parse_type(name.strip()), hint.strip(), text)
+
+
+def _parse_text(signature: str, parameters: Sequence[str]) -> dict[str, Entry]:
+    pieces = list(_split(signature))
+    if len(pieces) != len(parameters):
+        raise SignatureError(
+            f"the signature has {len(pieces)} entries and the kernel {len(parameters)} parameters",
+            expected=", ".join(parameters),
+            found=signature.strip() or "an empty signature",
+        )
+    entries: dict[str, Entry] = {}
+    for parameter, (column, text) in zip(parameters, pieces, strict=True):
+        try:
+            entries[parameter] = parse_entry(text)
+        except SignatureError as error:
+            raise error.at(Place("<signature>", 1, column), signature) from None
+    return entries
+
+
+def _entry_of(name: str, text: str) -> Entry:
+    try:
+        return parse_entry(text.strip())
+    except SignatureError as error:
+        raise error.at(Place(f"<signature of {name}>", 1, 0), text) from None
+
+
+def _split(signature: str) -> Iterator[tuple[int, str]]:
+    """Yield column and text of every entry; commas in brackets and quotes do not separate."""
+    if not signature.strip():
+        return
+    for match in re.finditer(r"(?:^|,)((?:<[^>]*>|\[[^\]]*\]|'[^']*'|\"[^\"]*\"|[^,])*)", signature):
+        text = match.group(1)
+        yield match.start(1) + len(text) - len(text.lstrip()), text.strip()
+
+
+def _parse_constant(text: str) -> Constant | None:
+    """Return the constant, or None for text that is no Python number, bool, None or string."""
+    try:
+        value = ast.literal_eval(text)
+    except (ValueError, SyntaxError):
+        return None
+    return Constant(value) if value is None or isinstance(value, int | float | str) else None
+
+
+def _parse_type(text: str) -> Argument:
+    if match := _DESCRIPTOR.match(text):
+        return Argument(_canonical(match["scalar"]), block=_sizes(match["sizes"]))
+    match = _TYPE.match(text)
+    if match is None:
+        raise SignatureError(
+            f"{text!r} is neither a type nor a constant" if text else "an entry is empty",
+            hint="Types look like *fp32, i32, tensordesc<fp16[64,64]>; constants like 1024, 0.5, True, None, 'ieee'.",
+        )
+    pointer, const, scalar = match["pointer"], match["const"], match["scalar"]
+    return Argument(_canonical(scalar), is_pointer=pointer is not None, is_const=const is not None)
+
+
+def _canonical(scalar: str) -> str:
+    if scalar not in SCALARS:
+        raise SignatureError(f"unknown type {scalar!r}", hint=_did_you_mean(scalar, SCALARS) or _KNOWN)
+    return SCALARS[scalar]
+
+
+def _sizes(text: str) -> tuple[int, ...]:
+    sizes = [size.strip() for size in text.split(",")]
+    if not all(size.isdecimal() and int(size) > 0 for size in sizes):
+        raise SignatureError(f"the block shape [{text}] of a tensor descriptor is not a list of positive integers")
+    return tuple(map(int, sizes))
+
+
+def _apply_hint(argument: Argument, hint: str, text: str) -> Entry:
+    """Return the argument with its hint: 16 is divisibility, 1 makes a scalar the constant 1."""
+    is_scalar = not argument.is_pointer and argument.block is None
+    is_float = is_scalar and argument.scalar in _FLOATS
+    if hint == "" and not text.endswith(":"):
+        return argument
+    if hint == "1" and is_scalar:
+        return Constant(1.0 if is_float else 1)
+    if hint == "16" and not is_float and argument.block is None:
+        return Argument(argument.scalar, argument.is_pointer, argument.is_const, divisibility=16)
+    allowed = "16" if argument.is_pointer else "1" if is_float else "1 or 16" if is_scalar else "no hint"
+    raise SignatureError(
+        f"{argument} does not take the hint {hint!r}",
+        expected=allowed,
+        hint="16 says that an address or integer is divisible by 16, 1 that a value is the constant 1.",
+    )
+
+
+def _did_you_mean(name: str, known: Sequence[str] | Mapping[str, str]) -> str | None:
+    close = get_close_matches(name, list(known), n=1)
+    return f"Did you mean {close[0]}?" if close else None
+
+
+_KNOWN = f"The types are {', '.join(_INTEGERS + _FLOATS)}, and pointers to them (*fp32)."
