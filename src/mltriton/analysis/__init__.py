@@ -1,0 +1,1 @@
+"""Analyses: facts about a program that passes ask for. Level: tt to intrinsic."""

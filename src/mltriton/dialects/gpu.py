@@ -1,0 +1,28 @@
+"""`gpu`: the warp's place in its program and the barrier between warps. Level: ttg, warp and intrinsic. Names are MLIR's."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from mltriton.ir.attributes import Attribute
+from mltriton.ir.operation import Operation, Value
+from mltriton.ir.types import INDEX, Type
+
+
+class SubgroupId(Operation):
+    """`gpu.subgroup_id : index`: the id of this warp in its program, 0 to num_warps - 1."""
+
+    name = "gpu.subgroup_id"
+    pure = True
+
+    @classmethod
+    def infer(cls, operands: Sequence[Value], attributes: dict[str, Attribute]) -> Sequence[Type]:
+        return [INDEX]
+
+
+class Barrier(Operation):
+    """All warps of the program wait here; writes to shared memory before it are seen after it."""
+
+    name = "gpu.barrier"
+    reads = True
+    writes = True

@@ -1,0 +1,72 @@
+"""`scf`: structured control flow.
+
+Level: tt to intrinsic. Names and text are MLIR's. Regions have one block; loop bounds are i32, i64 or index scalars, steps positive.
+"""
+
+from __future__ import annotations
+
+from mltriton.ir.definition import integer, operand, region, variadic
+from mltriton.ir.operation import BlockArgument, Operation
+
+
+class Yield(Operation):
+    """Ends a region of `for`, `if` or the body of `while`: the values of the next iteration, or the results."""
+
+    name = "scf.yield"
+    terminator = True
+    values = variadic()
+
+
+class For(Operation):
+    """`scf.for %i = %lower to %upper step %step iter_args(%x = %init) -> (T)`: counts up; the body's arguments are the counter and the carried values.
+
+    `num_stages` and `warp_level` style hints of the source stay as attributes (`tt.num_stages`).
+    """
+
+    name = "scf.for"
+    lower = operand()
+    upper = operand()
+    step = operand()
+    inits = variadic()
+    body = region()
+    num_stages = integer()
+    unroll = integer()
+
+    @property
+    def counter(self) -> BlockArgument:
+        """The loop counter."""
+        return self.body.block.arguments[0]
+
+    @property
+    def carried(self) -> list[BlockArgument]:
+        """The carried values as the body sees them, one for each init, yielded value and result."""
+        return self.body.block.arguments[1:]
+
+
+class If(Operation):
+    """`scf.if %c -> (T) {...} else {...}`; without results the else region may be empty (no block)."""
+
+    name = "scf.if"
+    condition = operand()
+    then = region()
+    otherwise = region()
+
+
+class While(Operation):
+    """`scf.while`: `before` computes the condition (ends with `scf.condition`), `after` is the body (ends with `scf.yield`)."""
+
+    name = "scf.while"
+    inits = variadic()
+    before = region()
+    after = region()
+
+
+class Condition(Operation):
+    """Ends the `before` region of a `while`: go on if true; the values go to the body or become the results."""
+
+    name = "scf.condition"
+    terminator = True
+    condition = operand()
+    values = variadic()
+
+

@@ -1,0 +1,123 @@
+"""`tile`: the intrinsic level of targets whose tiles live in memory.
+
+Level: intrinsic. Values are scalars and *chunks* (1D tensors of at most the target's lanes). Tiles are thread-private scratch memory addressed through
+ordinary scalar pointers (`!tt.ptr<f32, 5>`), read and written by contiguous chunk accesses; a dot is a micro-kernel on memory. Everything else is `arith`,
+`math` and `scf` on scalars and chunks, `tt.load`/`tt.store`/`tt.atomic_*` on scalar pointers or chunks of pointers (gather, scatter),
+`tt.make_range`, `tt.splat`, `tt.addptr`, and `tt.reduce` of a chunk to a scalar. Strides and counts are i64, in elements.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from mltriton.ir.attributes import Attribute
+from mltriton.ir.definition import boolean, enum, integer, operand, optional, variadic
+from mltriton.ir.operation import Operation, Value
+from mltriton.ir.types import Type
+
+
+class Scratch(Operation):
+    """`tile.scratch {offset, bytes} : !tt.ptr<f32, 5>`: the thread's scratch memory at `offset` bytes (a multiple of 64); `bytes` long. Contents undefined at first."""
+
+    name = "tile.scratch"
+    pure = True
+    offset = integer()
+    bytes = integer()
+
+
+class Load(Operation):
+    """`tile.load %ptr [, %mask [, %other]] : tensor<16xf32>`: lane l reads ptr + l (of the chunk's element type; i1 in memory is one byte, 0 or 1).
+
+    Masked-off lanes read nothing and give `other` (0 when absent). `align` is the known alignment in bytes (default: the element's); `nontemporal` is a hint.
+    """
+
+    name = "tile.load"
+    reads = True
+    ptr = operand()
+    mask = optional()
+    other = optional()
+    align = integer()
+    nontemporal = boolean()
+
+
+class Store(Operation):
+    """`tile.store %ptr, %chunk [, %mask]`: lane l writes ptr + l where the mask is true."""
+
+    name = "tile.store"
+    writes = True
+    ptr = operand()
+    value = operand()
+    mask = optional()
+    align = integer()
+    nontemporal = boolean()
+
+    @classmethod
+    def infer(cls, operands: Sequence[Value], attributes: dict[str, Attribute]) -> Sequence[Type]:
+        return []
+
+
+class Transpose(Operation):
+    """`tile.transpose %r0, ..., %rn`: n chunks of n lanes; lane j of result i is lane i of operand j."""
+
+    name = "tile.transpose"
+    pure = True
+    rows = variadic()
+
+    @classmethod
+    def infer(cls, operands: Sequence[Value], attributes: dict[str, Attribute]) -> Sequence[Type]:
+        return [value.type for value in operands]
+
+
+class Interleave(Operation):
+    """`tile.interleave %a, %b [, %c, %d]`: n chunks of L lanes become one chunk of n L lanes: a0 b0 (c0 d0) a1 b1 ... (the packing that pair and quad dots want)."""
+
+    name = "tile.interleave"
+    pure = True
+    parts = variadic()
+
+
+class Lane(Operation):
+    """`tile.lane %chunk[%i]`: one lane as a scalar; `index` is an i32 scalar."""
+
+    name = "tile.lane"
+    pure = True
+    source = operand()
+    index = operand()
+
+
+class Dot(Operation):
+    """`tile.dot %a, %a_stride, %b, %b_stride, %c, %c_stride, %k, %accumulate {m, n, group, a_layout}`: a micro-kernel on memory.
+
+    c[i, j] = (c[i, j] if accumulate else 0) + sum over k of a[i, k] * b[k, j] for i < m, j < n; c has the accumulator's type (f32, f64, i32).
+    Addresses in elements of the pointers' types: c at i * c_stride + j. With g = `group` (1; 2 for 16-bit pairs; 4 for 8-bit quads) and `k` counting groups:
+    a (`a_layout` "row") at i * a_stride + k * g + r, or ("column", g = 1 only) at k * a_stride + i; b at k * b_stride + j * g + r, for r < g.
+    """
+
+    name = "tile.dot"
+    reads = True
+    writes = True
+    a = operand()
+    a_stride = operand()
+    b = operand()
+    b_stride = operand()
+    c = operand()
+    c_stride = operand()
+    k = operand()
+    accumulate = operand()
+    m = integer()
+    n = integer()
+    group = integer(1)
+    a_layout = enum("tile_layout", "row")
+
+    @classmethod
+    def infer(cls, operands: Sequence[Value], attributes: dict[str, Attribute]) -> Sequence[Type]:
+        return []
+
+
+class Prefetch(Operation):
+    """`tile.prefetch %ptr`: brings the cache line at `ptr` nearer."""
+
+    name = "tile.prefetch"
+    reads = True
+    writes = True
+    ptr = operand()

@@ -1,0 +1,1 @@
+"""The reference executor: runs the levels tt to intrinsic in numpy."""

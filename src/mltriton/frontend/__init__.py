@@ -1,0 +1,1 @@
+"""From a Python function's source to the tt level."""

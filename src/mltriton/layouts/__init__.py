@@ -1,0 +1,1 @@
+"""Layouts: which warp, lane and register owns which element. Level: ttg and below."""

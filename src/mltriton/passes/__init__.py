@@ -1,0 +1,1 @@
+"""Passes, in folders by the level they work on or leave."""

@@ -1,0 +1,1 @@
+"""Passes from warp to intrinsic and on intrinsic."""

@@ -1,0 +1,1 @@
+"""Passes from tt to ttg and on ttg."""

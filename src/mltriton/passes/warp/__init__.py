@@ -1,0 +1,1 @@
+"""Passes from ttg to warp and on warp."""

@@ -1,0 +1,71 @@
+"""What a target must say: sizes, layouts and pipeline, as data.
+
+Level: read from ttg to intrinsic. A pass takes a `TargetSpec` and never asks for a target's name. The numbers of a real device stand in `targets/<name>/`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum, auto
+
+from mltriton.ir.types import Type
+
+
+class Storage(Enum):
+    """Where a warp's blocks live on a target, which decides what match-target-size makes of them."""
+
+    REGISTERS = auto()  # unrolled pieces, with extract and glue
+    MEMORY = auto()  # loops over chunks; tiles in scratch memory
+
+
+class Home(Enum):
+    """Where an operand of a dot must be."""
+
+    REGISTERS = auto()
+    SHARED = auto()
+    MEMORY = auto()
+
+
+@dataclass(frozen=True)
+class DotSize:
+    """One dot instruction (or micro-kernel): m x n x k elements, executed by `warps` warps together, operands at home in `a` and `b`."""
+
+    m: int
+    n: int
+    k: int
+    warps: int = 1
+    a: Home = Home.REGISTERS
+    b: Home = Home.REGISTERS
+    asynchronous: bool = False
+
+
+@dataclass(frozen=True)
+class BlockIO:
+    """Limits of 2D block loads and stores: rows and bytes per row of one block, blocks side by side, pitch and base rules in bytes."""
+
+    max_rows: int
+    max_row_bytes: int
+    max_blocks: int = 1
+    pitch_multiple: int = 16
+    base_alignment: int = 64
+    store_rows: int = 8
+
+
+@dataclass(frozen=True)
+class TargetSpec:
+    """Everything passes ask about a target.
+
+    `warp_size`: lanes a warp; `max_warps`: most warps a program may have; `workgroup_warps`: the number of warps a workgroup-level kernel really gets (None: what the user asked
+    for; 1 where one thread runs a program); `dot` by operand element type; `lanes`: elements in a chunk at the intrinsic level of a MEMORY target.
+    """
+
+    name: str
+    storage: Storage
+    warp_size: int
+    max_warps: int = 64
+    workgroup_warps: int | None = None
+    dot: dict[Type, DotSize] = field(default_factory=dict[Type, DotSize])
+    block_load: BlockIO | None = None
+    lanes: int = 1
+    shared_bytes: int = 0
+    pipeline: tuple[str, ...] = ()  # pass pipeline from tt to intrinsic, in `-p` syntax, level by level
