@@ -7,9 +7,11 @@ Takes nothing; offers the public names. Every one of them is imported when it is
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
 
+TYPE_CHECKING = False  # what type checkers take as true; importing it from typing would double the cost of this module
 if TYPE_CHECKING:
+    from typing import Any
+
     from . import kernels as kernels
     from . import language as language
     from . import testing as testing

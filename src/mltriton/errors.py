@@ -45,7 +45,7 @@ class TritonError(Exception):
 
     `message` says what is wrong in one line; `expected` and `found` say it in types or shapes; `hint` says what to
     change. `source` is the text of the line, read from the file when it is not given. `str(error)` is the whole
-    rendering.
+    text, and `render()` the same with the class named where there is no place.
     """
 
     def __init__(
@@ -94,11 +94,14 @@ class TritonError(Exception):
         self.calls.append(place)
         return self
 
-    def __str__(self) -> str:
-        return "\n".join([self._headline(), *self._excerpt(), *self.explanation()])
+    def render(self) -> str:
+        """Return the whole text: place, class and message; source line and caret; explanation."""
+        place = f"{self.place}: " if self.place else ""
+        return "\n".join([f"{place}{type(self).__name__}: {self.message}", *self._excerpt(), *self.explanation()])
 
-    def _headline(self) -> str:
-        return f"{self.place}: {type(self).__name__}: {self.message}" if self.place else self.message
+    def __str__(self) -> str:
+        """Return the rendering; without a place the class is left out, since a traceback names it before the text."""
+        return self.render() if self.place else "\n".join([self.message, *self.explanation()])
 
     def _excerpt(self) -> list[str]:
         """Return the source line and the caret under the column."""

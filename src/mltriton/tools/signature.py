@@ -18,7 +18,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 
-from ..errors import Place, SignatureError
+from mltriton.errors import Place, SignatureError
 
 _INTEGERS = ("i1", "i8", "i16", "i32", "i64", "u1", "u8", "u16", "u32", "u64")
 _FLOATS = ("fp16", "bf16", "fp32", "fp64", "fp8e4nv", "fp8e5")

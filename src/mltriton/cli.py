@@ -1,0 +1,28 @@
+"""Entry point of the command line.
+
+Guarantees: without the `cli` extra it says in one line what to install; an error of ours prints as its rendering
+(place, source line, caret, hint) and not as a Python traceback. Exit status: 0 done, 1 the answer is no or a named
+error, 2 wrong usage.
+"""
+
+from __future__ import annotations
+
+import sys
+from importlib.util import find_spec
+
+from mltriton.errors import TritonError
+
+_MISSING = "mltriton: the command line needs {names}: pip install 'mltriton[cli]'"
+
+
+def main() -> None:
+    """Run the command line on `sys.argv` and exit."""
+    missing = [name for name in ("typer", "rich") if find_spec(name) is None]
+    if missing:
+        sys.exit(_MISSING.format(names=" and ".join(missing)))
+    from mltriton.commands import app
+
+    try:
+        app(prog_name="mltriton")
+    except TritonError as error:
+        sys.exit(error.render())

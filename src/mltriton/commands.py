@@ -1,0 +1,151 @@
+"""The commands: each reads its options and calls one library function, imported when the command runs.
+
+Adding a command is adding a function here and its library function in `mltriton.tools`.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+import mltriton
+
+app = typer.Typer(
+    name="mltriton",
+    help="A Triton compiler that lowers step by step: workgroup, warp, instruction.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+Kernel = Annotated[str, typer.Argument(metavar="FILE.py:KERNEL", help="The kernel: a file or a module, and a name.")]
+Kernels = Annotated[list[str], typer.Argument(metavar="FILE.py:KERNEL...", help="The kernels to check.")]
+Signature = Annotated[
+    str, typer.Option("--signature", "-s", help='One entry a parameter: "*fp32:16, i32, 1024" (type, :hint, constant).')
+]
+Target = Annotated[str, typer.Option("--target", "-t", help="What to compile for: cpu, generic, ...")]
+Warps = Annotated[int, typer.Option("--num-warps", "-w", min=1, help="Warps in one program instance.")]
+Stages = Annotated[int, typer.Option("--num-stages", "-n", min=1, help="Depth of software pipelining.")]
+Seed = Annotated[int, typer.Option("--seed", help="Seed of the random inputs.")]
+Quick = Annotated[bool, typer.Option("--quick", help="Small sizes: seconds instead of minutes.")]
+Output = Annotated[Path | None, typer.Option("--output", "-o", help="Where to write; standard output otherwise.")]
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"mltriton {mltriton.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Print it.")] = False,
+) -> None:
+    """A Triton compiler that lowers step by step: workgroup, warp, instruction."""
+
+
+@app.command()
+def demo(quick: Quick = False, seed: Seed = 0) -> None:
+    """Run GEMM, attention, softmax and layer norm through every level; check and time them."""
+    from mltriton.tools.demo import run_demo
+    from mltriton.tools.demo_display import print_reports, progress
+
+    with progress("demo") as on_step:
+        reports = run_demo(quick=quick, seed=seed, on_step=on_step)
+    print_reports(reports)
+    raise typer.Exit(not all(report.ok for report in reports))
+
+
+@app.command("compile")
+def compile_kernel(
+    kernel: Kernel,
+    signature: Signature,
+    target: Target = "cpu",
+    num_warps: Warps = 4,
+    num_stages: Stages = 3,
+    emit: Annotated[
+        str, typer.Option("--emit", "-e", help="tt, ttg, warp, intrinsic, llvm, asm, or all (needs -o DIR).")
+    ] = "asm",
+    output: Output = None,
+) -> None:
+    """Compile a kernel ahead of time and print one level of it, or write every level."""
+    from mltriton.tools.aot import compile_kernel, emit_levels
+
+    compiled = compile_kernel(kernel, signature, target=target, num_warps=num_warps, num_stages=num_stages)
+    emit_levels(compiled.asm, emit, output, stem=kernel.rpartition(":")[2])
+
+
+@app.command()
+def opt(
+    file: Annotated[typer.FileText, typer.Argument(metavar="FILE|-", help="IR text; - is standard input.")],
+    passes: Annotated[str, typer.Option("--passes", "-p", metavar="PASS,PASS{OPTION=VALUE}")] = "",
+    print_ir_after_all: Annotated[
+        bool, typer.Option("--print-ir-after-all", help="Show the program after each pass on standard error.")
+    ] = False,
+    verify_each: Annotated[bool, typer.Option("--verify-each/--no-verify-each", help="Verify after each pass.")] = True,
+    split_input_file: Annotated[
+        bool, typer.Option("--split-input-file", help="Treat the parts between // ----- lines one by one.")
+    ] = False,
+    time_passes: Annotated[
+        bool, typer.Option("--time-passes", help="Show how long each pass took on standard error.")
+    ] = False,
+    output: Output = None,
+) -> None:
+    """Run passes over IR text."""
+    from mltriton.tools.opt import run_opt
+
+    text = run_opt(
+        file.read(),
+        passes,
+        filename=file.name,
+        print_ir_after_all=print_ir_after_all,
+        verify_each=verify_each,
+        split_input_file=split_input_file,
+        time_passes=time_passes,
+        log=sys.stderr,
+    )
+    if output is None:
+        sys.stdout.write(text)
+    else:
+        output.write_text(text, encoding="utf-8")
+
+
+@app.command()
+def verify(
+    kernels: Kernels,
+    signature: Annotated[
+        str | None, typer.Option("--signature", "-s", help="As in compile; the kernel's own example where it has one.")
+    ] = None,
+    target: Target = "cpu",
+    num_warps: Warps = 4,
+    num_stages: Stages = 3,
+    seed: Seed = 0,
+    inputs: Annotated[int, typer.Option("--inputs", min=1, help="How many random inputs to run.")] = 1,
+) -> None:
+    """Run every level of a kernel on random input and say which one first disagrees."""
+    from mltriton.tools.verify import verify_kernel
+
+    agree = True
+    for kernel in kernels:
+        report = verify_kernel(
+            kernel, signature, target=target, num_warps=num_warps, num_stages=num_stages, seed=seed, inputs=inputs
+        )
+        typer.echo(str(report))
+        agree = agree and report.ok
+    raise typer.Exit(not agree)
+
+
+@app.command()
+def bench(
+    names: Annotated[list[str] | None, typer.Argument(metavar="[NAME]...", help="Which ones; all otherwise.")] = None,
+    quick: Quick = False,
+    directory: Annotated[Path, typer.Option("--directory", "-d", help="Where they lie.")] = Path("benchmarks"),
+    json: Annotated[Path | None, typer.Option("--json", help="Write the measurements here too.")] = None,
+) -> None:
+    """Time our kernels and the best library's side by side in one run; print the ratios."""
+    from mltriton.tools.bench import run_benchmarks
+
+    run_benchmarks(names or [], directory=directory, quick=quick, json=json)

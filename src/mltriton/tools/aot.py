@@ -1,0 +1,124 @@
+"""Ahead-of-time compile: a kernel named on the command line, compiled for a signature, its levels written out.
+
+Takes `FILE.py:KERNEL` or `package.module:KERNEL`; guarantees that what is missing (file, kernel, level, directory) is a
+named error. The compile itself is `mltriton.compile`.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import mltriton
+from mltriton.errors import OptionError, Place, TritonError
+
+# How a level's file is called: the kernel's name and this.
+SUFFIXES: Mapping[str, str] = {
+    "tt": ".tt.mlir",
+    "ttg": ".ttg.mlir",
+    "warp": ".warp.mlir",
+    "intrinsic": ".intrinsic.mlir",
+    "llvm": ".ll",
+    "asm": ".s",
+}
+
+
+def load_kernel(spec: str) -> Any:
+    """Return the `JITFunction` that `FILE.py:KERNEL` or `package.module:KERNEL` names; OptionError for no kernel."""
+    where, colon, name = spec.rpartition(":")
+    if not colon or not where or not name:
+        raise OptionError(f"{spec!r} names no kernel", expected="FILE.py:KERNEL or package.module:KERNEL")
+    module = _load_module(where)
+    kernel = getattr(module, name, None)
+    if isinstance(kernel, mltriton.JITFunction):
+        return kernel
+    known = sorted(key for key, value in vars(module).items() if isinstance(value, mltriton.JITFunction))
+    raise OptionError(
+        f"{where} has no kernel {name!r}",
+        found=f"{name} of type {type(kernel).__name__}" if hasattr(module, name) else None,
+        hint=f"Its kernels are {', '.join(known)}." if known else "It has no function under @mltriton.jit.",
+    )
+
+
+def compile_kernel(spec: str, signature: str, *, target: str, num_warps: int, num_stages: int) -> Any:
+    """Compile the kernel that `spec` names; returns what `mltriton.compile` does."""
+    kernel = load_kernel(spec)
+    return mltriton.compile(kernel, signature=signature, target=target, num_warps=num_warps, num_stages=num_stages)
+
+
+def emit_levels(levels: Mapping[str, str | bytes], level: str, output: Path | None, stem: str) -> None:
+    """Write one level to `output` or standard output, or with `level="all"` every level into the directory `output`."""
+    if level == "all":
+        _emit_all(levels, output, stem)
+        return
+    if level not in levels:
+        raise OptionError(f"there is no level {level!r}", expected=f"{', '.join(levels)} or all", found=level)
+    if output is None:
+        _print(levels[level])
+    else:
+        _write(output, levels[level])
+
+
+def _emit_all(levels: Mapping[str, str | bytes], output: Path | None, stem: str) -> None:
+    if output is None:
+        raise OptionError("--emit all writes one file a level", hint="Say into which directory: --output DIR.")
+    output.mkdir(parents=True, exist_ok=True)
+    for level, content in levels.items():
+        _write(output / f"{stem}{SUFFIXES.get(level, f'.{level}')}", content)
+
+
+def _print(content: str | bytes) -> None:
+    if isinstance(content, bytes):
+        sys.stdout.buffer.write(content)
+    else:
+        sys.stdout.write(content if content.endswith("\n") else content + "\n")
+
+
+def _write(file: Path, content: str | bytes) -> None:
+    file.write_bytes(content if isinstance(content, bytes) else content.encode())
+
+
+def _load_module(where: str) -> ModuleType:
+    """Import a file or a module; what its own code raises becomes an OptionError at the raising line."""
+    try:
+        return _import_file(Path(where)) if where.endswith(".py") else importlib.import_module(where)
+    except TritonError:
+        raise
+    except Exception as error:
+        raise OptionError(f"{where} cannot be imported: {error!r}").at(_raising_place(error)) from error
+
+
+def _import_file(file: Path) -> ModuleType:
+    if not file.is_file():
+        raise OptionError(f"there is no file {file}")
+    name = f"mltriton_kernels_of_{file.stem}"
+    specification = importlib.util.spec_from_file_location(name, file)
+    if specification is None or specification.loader is None:
+        raise OptionError(f"{file} is no Python file")
+    module = importlib.util.module_from_spec(specification)
+    sys.modules[name] = module
+    sys.path.insert(0, str(file.parent.resolve()))
+    try:
+        specification.loader.exec_module(module)
+    finally:
+        sys.path.remove(str(file.parent.resolve()))
+    return module
+
+
+def _raising_place(error: Exception) -> Place | None:
+    """Return the innermost line of user code in the traceback."""
+    if isinstance(error, SyntaxError) and error.filename is not None:
+        return Place(error.filename, error.lineno or 1, (error.offset or 1) - 1)
+    place = None
+    frame = error.__traceback__
+    while frame is not None:
+        file = frame.tb_frame.f_code.co_filename
+        if not file.startswith("<frozen") and file != __file__:
+            place = Place(file, frame.tb_lineno, 0)
+        frame = frame.tb_next
+    return place

@@ -1,0 +1,105 @@
+"""What the demo shows: a progress line while it runs, and tables of errors, times and operation counts at the end.
+
+Takes one `JobReport` a kernel; needs rich (the `cli` extra).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+# What is done now, how many steps are done, and how many there are.
+OnStep = Callable[[str, int, int], None]
+OURS = "mltriton"
+
+
+@dataclass(frozen=True, slots=True)
+class JobReport:
+    """What one kernel did on random data.
+
+    `operations` counts the operations of each level; `error` is the greatest difference from numpy in float64, scaled
+    so that `tolerance` bounds it; `seconds` holds the median time of "mltriton" and of each library beside it.
+    """
+
+    name: str
+    problem: str
+    operations: Mapping[str, int]
+    error: float
+    tolerance: float
+    seconds: Mapping[str, float]
+
+    @property
+    def ok(self) -> bool:
+        """Whether the result is right; an error that is not a number is wrong."""
+        return self.error <= self.tolerance
+
+
+@contextmanager
+def progress(title: str, console: Console | None = None) -> Generator[OnStep]:
+    """Show a bar that the yielded callback moves."""
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=console) as bar:
+        task = bar.add_task(title, total=None)
+
+        def on_step(description: str, done: int, total: int) -> None:
+            bar.update(task, description=description, completed=done, total=total)
+
+        yield on_step
+
+
+def print_reports(reports: Sequence[JobReport], console: Console | None = None) -> None:
+    """Print the tables."""
+    console = console or Console()
+    console.print(result_table(reports))
+    console.print(operation_table(reports))
+
+
+def result_table(reports: Sequence[JobReport]) -> Table:
+    """Return times side by side and the error of every job."""
+    libraries = _columns(reports, lambda report: report.seconds)
+    table = Table("kernel", "problem", title="Checked against numpy in float64, timed side by side")
+    for library in libraries:
+        table.add_column(f"{library} ms", justify="right")
+    for heading in ("best / ours", "error", "allowed"):
+        table.add_column(heading, justify="right")
+    table.add_column("")
+    for report in reports:
+        times = [f"{1e3 * report.seconds[key]:.3f}" if key in report.seconds else "-" for key in libraries]
+        verdict = "[green]ok[/]" if report.ok else "[red]WRONG[/]"
+        table.add_row(
+            report.name,
+            report.problem,
+            *times,
+            _speedup(report.seconds),
+            f"{report.error:.1e}",
+            f"{report.tolerance:.1e}",
+            verdict,
+        )
+    return table
+
+
+def operation_table(reports: Sequence[JobReport]) -> Table:
+    """Return the number of operations of every job at each level."""
+    levels = _columns(reports, lambda report: report.operations)
+    table = Table("kernel", title="Operations at each level")
+    for level in levels:
+        table.add_column(level, justify="right")
+    for report in reports:
+        table.add_row(report.name, *(str(report.operations.get(level, "-")) for level in levels))
+    return table
+
+
+def _columns(reports: Sequence[JobReport], pick: Callable[[JobReport], Mapping[str, object]]) -> list[str]:
+    """Return the keys that any report has, in order of appearance."""
+    return list(dict.fromkeys(key for report in reports for key in pick(report)))
+
+
+def _speedup(seconds: Mapping[str, float]) -> str:
+    """Return how many times as fast as the best library we are."""
+    others = [time for library, time in seconds.items() if library != OURS]
+    return f"{min(others) / seconds[OURS]:.2f}x" if others and OURS in seconds else "-"

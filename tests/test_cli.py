@@ -1,0 +1,51 @@
+"""The command line: what it offers, how errors and missing extras show, exit statuses."""
+
+import subprocess
+import sys
+
+import pytest
+from typer.testing import CliRunner
+
+import mltriton
+from mltriton import cli
+from mltriton.commands import app
+
+
+def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, *arguments], capture_output=True, text=True, timeout=60, check=False)
+
+
+def main_with(arguments: list[str], monkeypatch: pytest.MonkeyPatch) -> object:
+    monkeypatch.setattr(sys, "argv", ["mltriton", *arguments])
+    with pytest.raises(SystemExit) as exit_:
+        cli.main()
+    return exit_.value.code
+
+
+def test_version() -> None:
+    result = run("-m", "mltriton", "--version")
+    assert (result.returncode, result.stdout) == (0, f"mltriton {mltriton.__version__}\n")
+
+
+@pytest.mark.parametrize("command", ["demo", "compile", "opt", "verify", "bench"])
+def test_every_command_has_help(command: str) -> None:
+    result = CliRunner().invoke(app, [command, "--help"])
+    assert result.exit_code == 0
+    assert f"mltriton {command}" in result.output
+
+
+@pytest.mark.parametrize("missing", ["typer", "rich"])
+def test_without_the_extra_one_line_says_what_to_install(missing: str) -> None:
+    result = run("-c", f"import sys; sys.modules[{missing!r}] = None; from mltriton.cli import main; main()")
+    assert result.returncode == 1
+    assert result.stderr == f"mltriton: the command line needs {missing}: pip install 'mltriton[cli]'\n"
+
+
+def test_a_named_error_prints_without_a_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
+    code = main_with(["compile", "gone.py:kernel", "-s", "*fp32"], monkeypatch)
+    assert code == "OptionError: there is no file gone.py"
+
+
+@pytest.mark.parametrize("arguments", [["compile"], ["opt", "gone.mlir"], ["verify"], ["nothing"], ["demo", "--fast"]])
+def test_wrong_usage_exits_with_2(arguments: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    assert main_with(arguments, monkeypatch) == 2
