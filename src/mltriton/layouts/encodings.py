@@ -2,7 +2,7 @@
 
 Level: ttg and warp. Names and text are upstream's (`#ttg.blocked`, `#ttg.slice`, `#ttg.dot_op`). A blocked encoding states what a *warp* owns (`sizePerWarp`, ML-Triton
 paper section 2.1); upstream's per-thread form (`sizePerThread`, `threadsPerWarp`) is read too and gives `sizePerWarp` as their product.
-Guarantees: immutable, interned. `warp_tile` is the paper's Table 3.
+Guarantees: immutable, interned. `cut` is the paper's Table 3.
 """
 
 from __future__ import annotations
@@ -19,18 +19,34 @@ class Encoding(Attribute):
 
     __slots__ = ()
 
-    def warp_tile(self, shape: Shape) -> tuple[Shape, Shape]:
-        """(size per warp, warps per dimension) for a tensor of `shape`: Table 3 of the ML-Triton paper.
-
-        Warps number dimensions in row-major order: the last dimension varies fastest. Where warps per dimension times size per warp exceeds the shape,
-        warps wrap around and hold the same part.
-        """
+    def cut(self, shape: Shape) -> tuple[Cut, ...]:
+        """How a tensor of `shape` is cut between warps, dimension by dimension."""
         raise NotImplementedError
+
+    def share(self, shape: Shape) -> Shape:
+        """The shape of one warp's part of a tensor of `shape`."""
+        return tuple(min(cut.size, extent) for cut, extent in zip(self.cut(shape), shape, strict=True))
+
+
+@dataclass(frozen=True)
+class Cut:
+    """One dimension cut between warps: warp w has the `size` elements from ((w // stride) % warps) * size on, modulo the extent.
+
+    Where warps * size exceeds the extent, several warps hold the same part.
+    """
+
+    size: int
+    warps: int
+    stride: int
+
+    def parts(self, extent: int) -> int:
+        """Number of different parts of a dimension of `extent` elements."""
+        return max(1, min(self.warps, extent // self.size))
 
 
 @dataclass(frozen=True, eq=False)
 class BlockedEncoding(Encoding):
-    """`#ttg.blocked<{sizePerWarp = [32, 64], warpsPerCTA = [8, 4], order = [1, 0]}>`; `order` lists dimensions, fastest first.
+    """`#ttg.blocked<{sizePerWarp = [32, 64], warpsPerCTA = [8, 4], order = [1, 0]}>`; `order` lists dimensions, fastest first, for warps too.
 
     With `size_per_thread` and `threads_per_warp` it is upstream's form and also says which lane owns what.
     """
@@ -41,8 +57,13 @@ class BlockedEncoding(Encoding):
     size_per_thread: Shape | None = None
     threads_per_warp: Shape | None = None
 
-    def warp_tile(self, shape: Shape) -> tuple[Shape, Shape]:
-        return self.size_per_warp, self.warps_per_cta
+    def cut(self, shape: Shape) -> tuple[Cut, ...]:
+        stride = 1
+        strides = [1] * len(self.order)
+        for dim in self.order:
+            strides[dim] = stride
+            stride *= self.warps_per_cta[dim]
+        return tuple(Cut(*part) for part in zip(self.size_per_warp, self.warps_per_cta, strides, strict=True))
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,9 +73,9 @@ class SliceEncoding(Encoding):
     dim: int
     parent: Encoding
 
-    def warp_tile(self, shape: Shape) -> tuple[Shape, Shape]:
-        size, warps = self.parent.warp_tile((*shape[: self.dim], 1, *shape[self.dim :]))
-        return _erase(size, self.dim), _erase(warps, self.dim)
+    def cut(self, shape: Shape) -> tuple[Cut, ...]:
+        cuts = self.parent.cut((*shape[: self.dim], 1, *shape[self.dim :]))
+        return (*cuts[: self.dim], *cuts[self.dim + 1 :])
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,11 +86,28 @@ class DotOperandEncoding(Encoding):
     parent: Encoding
     k_width: int = 0
 
-    def warp_tile(self, shape: Shape) -> tuple[Shape, Shape]:
-        size, warps = self.parent.warp_tile(shape)
+    def cut(self, shape: Shape) -> tuple[Cut, ...]:
+        cuts = self.parent.cut(shape)
         k = len(shape) - 1 - self.op_idx
-        return (*size[:k], shape[k], *size[k + 1 :]), warps
+        return (*cuts[:k], Cut(shape[k], cuts[k].warps, cuts[k].stride), *cuts[k + 1 :])
 
 
-def _erase(values: Shape, index: int) -> Shape:
-    return (*values[:index], *values[index + 1 :])
+def as_blocked(encoding: Encoding, shape: Shape) -> BlockedEncoding | None:
+    """The blocked encoding that cuts a tensor of `shape` the same way (Table 3 of the ML-Triton paper); None where warps are numbered as no blocked one does."""
+    if isinstance(encoding, BlockedEncoding):
+        return encoding
+    cuts = encoding.cut(shape)
+    order = tuple(sorted(range(len(shape)), key=lambda dim: (cuts[dim].stride, -dim)))
+    blocked = BlockedEncoding(tuple(cut.size for cut in cuts), tuple(cut.warps for cut in cuts), order)
+    return blocked if blocked.cut(shape) == cuts else None
+
+
+def same_cut(a: Encoding, b: Encoding, shape: Shape) -> bool:
+    """Whether every warp holds the same part of a tensor of `shape` under both encodings, so that a conversion between them moves nothing."""
+    return a is b or all(_same_part(x, y, extent) for x, y, extent in zip(a.cut(shape), b.cut(shape), shape, strict=True))
+
+
+def _same_part(a: Cut, b: Cut, extent: int) -> bool:
+    if a.parts(extent) == b.parts(extent) == 1:
+        return True
+    return min(a.size, extent) == min(b.size, extent) and (a.warps, a.stride) == (b.warps, b.stride)

@@ -1,0 +1,73 @@
+"""Workload analysis: what kind of computation a function is, and how its dots depend on each other.
+
+Level: tt. Takes a function; gives, for each dot, the later dot that consumes its result as an operand (attention's P V after Q K), and a name for the
+whole: attention, gemm, reduction or elementwise. Nothing is changed. Source: ML-Triton paper, section 2.1.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from mltriton.dialects import scf, tt
+from mltriton.ir.operation import Operation, Value
+from mltriton.ir.types import TensorType
+
+
+@dataclass(frozen=True)
+class Workload:
+    """`kind`, the dots in program order, and for a chained dot which operand (0 = A, 1 = B) of which later dot it feeds."""
+
+    kind: str
+    dots: tuple[tt.Dot, ...]
+    feeds: dict[tt.Dot, tuple[tt.Dot, int]]
+
+
+def analyse(function: tt.Func) -> Workload:
+    """The workload of a function."""
+    dots = tuple(op for op in function.walk() if isinstance(op, tt.Dot))
+    feeds: dict[tt.Dot, tuple[tt.Dot, int]] = {}
+    for dot in dots:
+        for index, operand in enumerate((dot.a, dot.b)):
+            for source in _dots_behind(operand):
+                feeds.setdefault(source, (dot, index))
+    if feeds:
+        kind = "attention"
+    elif dots:
+        kind = "gemm"
+    else:
+        kind = "reduction" if any(isinstance(op, tt.Reduce | tt.Scan) for op in function.walk()) else "elementwise"
+    return Workload(kind, dots, feeds)
+
+
+def _dots_behind(value: Value) -> list[tt.Dot]:
+    """Dots whose result reaches `value` element by element: through arithmetic on blocks of the same shape, transposes included."""
+    found: list[tt.Dot] = []
+    seen: set[Value] = set()
+    pending = [value]
+    while pending:
+        current = pending.pop()
+        op = current.defining_op
+        if op is None or current in seen or not isinstance(current.type, TensorType):
+            continue
+        seen.add(current)
+        if isinstance(op, tt.Dot):
+            found.append(op)
+        elif op.elementwise or isinstance(op, tt.Trans):
+            pending.extend(operand for operand in op.operands if _same_size(operand, current))
+        elif isinstance(op, scf.If):
+            pending.extend(region.block.terminator.operands[_index(op, current)] for region in op.regions if region.blocks)
+    return found
+
+
+def _same_size(operand: Value, result: Value) -> bool:
+    return (
+        isinstance(operand.type, TensorType)
+        and isinstance(result.type, TensorType)
+        and operand.type.size == result.type.size
+    )
+
+
+def _index(op: Operation, value: Value) -> int:
+    return next(i for i, result in enumerate(op.results) if result is value)
+
+

@@ -1,0 +1,129 @@
+"""Layout encodings as text: `#ttg.blocked<{sizePerWarp = [32, 64], warpsPerCTA = [8, 4], order = [1, 0]}>`.
+
+Level: ttg and warp. One `Spelling` a class, in `SPELLINGS`, gives the name, the alias that a module uses for it, the fields to write and how to build the encoding
+from the fields read. Guarantees: what is written reads back as the same object. Fields that upstream writes and that mean one block per cluster are read and dropped.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from mltriton.layouts.encodings import BlockedEncoding, DotOperandEncoding, Encoding, Shape, SliceEncoding
+
+Field = int | Shape | Encoding
+Fields = Mapping[str, Field]
+
+
+class EncodingTextError(ValueError):
+    """Fields that do not make an encoding; the parser adds the place."""
+
+
+@dataclass(frozen=True)
+class Spelling:
+    """How one class of encodings is written: `#name<{fields}>`, with alias base name `alias`."""
+
+    name: str
+    alias: Callable[[Encoding], str]
+    fields: Callable[..., Fields]
+    build: Callable[[Fields], Encoding]
+
+
+def _blocked_fields(encoding: BlockedEncoding) -> Fields:
+    sizes: Fields = {"sizePerWarp": encoding.size_per_warp}
+    if encoding.size_per_thread is not None and encoding.threads_per_warp is not None:
+        sizes = {"sizePerThread": encoding.size_per_thread, "threadsPerWarp": encoding.threads_per_warp}
+    return {**sizes, "warpsPerCTA": encoding.warps_per_cta, "order": encoding.order}
+
+
+def _build_blocked(fields: Fields) -> Encoding:
+    warps, order = _shape(fields, "warpsPerCTA"), _shape(fields, "order")
+    if "sizePerThread" not in fields:
+        return BlockedEncoding(_shape(fields, "sizePerWarp"), warps, order)
+    size, threads = _shape(fields, "sizePerThread"), _shape(fields, "threadsPerWarp")
+    return BlockedEncoding(tuple(map(math.prod, zip(size, threads, strict=True))), warps, order, size, threads)
+
+
+def _slice_fields(encoding: SliceEncoding) -> Fields:
+    return {"dim": encoding.dim, "parent": encoding.parent}
+
+
+def _build_slice(fields: Fields) -> Encoding:
+    return SliceEncoding(_integer(fields, "dim"), _parent(fields))
+
+
+def _dot_fields(encoding: DotOperandEncoding) -> Fields:
+    width: Fields = {"kWidth": encoding.k_width} if encoding.k_width else {}
+    return {"opIdx": encoding.op_idx, "parent": encoding.parent, **width}
+
+
+def _build_dot(fields: Fields) -> Encoding:
+    return DotOperandEncoding(_integer(fields, "opIdx"), _parent(fields), _integer({"kWidth": 0, **fields}, "kWidth"))
+
+
+def _dot_alias(encoding: Encoding) -> str:
+    return f"dot{encoding.op_idx}_" if isinstance(encoding, DotOperandEncoding) else "dot"
+
+
+SPELLINGS: dict[type[Encoding], Spelling] = {
+    BlockedEncoding: Spelling("ttg.blocked", lambda _: "blocked", _blocked_fields, _build_blocked),
+    SliceEncoding: Spelling("ttg.slice", lambda _: "slice", _slice_fields, _build_slice),
+    DotOperandEncoding: Spelling("ttg.dot_op", _dot_alias, _dot_fields, _build_dot),
+}
+
+
+def encoding_text(encoding: Encoding, nested: Callable[[Encoding], str] | None = None) -> str:
+    """The text of an encoding; `nested` writes the encodings inside it (with aliases, say)."""
+    spelling = SPELLINGS[type(encoding)]
+    inner = nested or encoding_text
+    fields = (f"{name} = {_field_text(value, inner)}" for name, value in spelling.fields(encoding).items())
+    return f"#{spelling.name}<{{{', '.join(fields)}}}>"
+
+
+def alias_base(encoding: Encoding) -> str:
+    """The name that a module's alias for the encoding starts with: `blocked`, `slice`, `dot0`."""
+    return SPELLINGS[type(encoding)].alias(encoding)
+
+
+def build_encoding(name: str, fields: Fields) -> Encoding:
+    """The encoding of that name (`ttg.blocked`; upstream's older `triton_gpu.blocked` too) with the fields read. Raises `EncodingTextError`."""
+    for spelling in SPELLINGS.values():
+        if spelling.name == name.replace("triton_gpu.", "ttg."):
+            return spelling.build(_without_clusters(fields))
+    known = ", ".join(spelling.name for spelling in SPELLINGS.values())
+    raise EncodingTextError(f"unknown encoding #{name} (known: {known})")
+
+
+def _without_clusters(fields: Fields) -> Fields:
+    for name in ("CTAsPerCGA", "CTASplitNum"):
+        if math.prod(_shape({name: (), **fields}, name)) != 1:
+            raise EncodingTextError(f"{name} must be 1 in every dimension: clusters of blocks are not supported")
+    return {name: value for name, value in fields.items() if name not in ("CTAsPerCGA", "CTASplitNum", "CTAOrder")}
+
+
+def _field_text(value: Field, nested: Callable[[Encoding], str]) -> str:
+    if isinstance(value, Encoding):
+        return nested(value)
+    return str(list(value)) if isinstance(value, tuple) else str(value)
+
+
+def _shape(fields: Fields, name: str) -> Shape:
+    value = fields.get(name)
+    if not isinstance(value, tuple):
+        raise EncodingTextError(f"{name} must be a list of integers")
+    return value
+
+
+def _integer(fields: Fields, name: str) -> int:
+    value = fields.get(name)
+    if not isinstance(value, int):
+        raise EncodingTextError(f"{name} must be an integer")
+    return value
+
+
+def _parent(fields: Fields) -> Encoding:
+    value = fields.get("parent")
+    if not isinstance(value, Encoding):
+        raise EncodingTextError("parent must be an encoding")
+    return value

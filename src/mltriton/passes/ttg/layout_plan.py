@@ -1,0 +1,222 @@
+"""The layout plan: which encoding every block gets. The analysis half of `assign-layouts`.
+
+Level: tt. Takes functions without encodings. Afterwards: `encodings` holds one encoding for every anchored block value, `demanded` all encodings in which a flexible value is
+wanted, and `wanted` the encoding in which an operation wants each operand. A *flexible* value is cheap to compute again (constants, ranges, splats, broadcasts and arithmetic on
+only those); every other block is *anchored*: it exists once.
+
+Roots are taken in order: dots with a hint, dots fed by another dot, other dots, reductions and scans, then whatever is left (elementwise). From each root the encoding
+spreads along definitions and uses until it meets a value that has one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import cast
+
+from mltriton.analysis.workload import Workload, analyse
+from mltriton.dialects import arith, tt
+from mltriton.dialects.builtin import Module
+from mltriton.ir.attributes import Attribute, DenseAttr
+from mltriton.ir.operation import Operation, Value
+from mltriton.ir.types import PointerType, TensorType, Type
+from mltriton.layouts import tiling
+from mltriton.layouts.encodings import Encoding, SliceEncoding
+from mltriton.passes.ttg.layout_rules import rule_of, same_everywhere
+from mltriton.targets.base import TargetSpec
+
+
+def functions(module: Module) -> Iterator[tt.Func]:
+    """The functions of a module."""
+    return (op for op in module.body.block.ops if isinstance(op, tt.Func))
+
+
+def block_of(type: Type) -> TensorType | None:
+    """The block that a type is or points to; None for scalars, plain pointers and descriptors."""
+    if isinstance(type, PointerType):
+        type = type.pointee
+    return type if isinstance(type, TensorType) else None
+
+
+def with_encoding(type: Type, encoding: Encoding | None) -> Type:
+    """`type` with `encoding` on its block, if it has one."""
+    block = block_of(type)
+    if block is None or encoding is None:
+        return type
+    encoded = block.with_encoding(encoding)
+    return PointerType(encoded, type.address_space) if isinstance(type, PointerType) else encoded
+
+
+class LayoutPlan:
+    """Decides the encodings of functions for `num_warps` warps on a target. See the module's docstring for what it holds."""
+
+    def __init__(self, spec: TargetSpec, num_warps: int) -> None:
+        self.spec = spec
+        self.num_warps = num_warps
+        self.encodings: dict[Value, Encoding] = {}
+        self.demanded: dict[Value, list[Encoding]] = {}
+        self.wanted: dict[tuple[Operation, int], Encoding] = {}
+        self._flexible: dict[Value, bool] = {}
+        self.decided: set[Operation] = set()
+        self._pending: list[Value] = []
+
+    def add(self, function: tt.Func) -> None:
+        """Decide for all blocks of a function."""
+        workload = analyse(function)
+        for dot in _by_importance(workload):
+            if dot.result not in self.encodings:
+                self.anchor(dot.result, self._root_layout(dot, workload))
+                self._spread()
+        for op in function.walk():
+            if isinstance(op, tt.Reduce | tt.Scan):
+                self._seed(op)
+                self._spread()
+        for op in function.walk():
+            self._give_default(op)
+            self._spread()
+
+    # Roots
+
+    def _root_layout(self, dot: tt.Dot, workload: Workload) -> Encoding:
+        shape = _shape(dot.result)
+        size = self.spec.dot.get(_element(dot.a))
+        smallest = (size.m, size.n) if size else (1, 1)
+        fed = [index for target, index in workload.feeds.values() if target is dot]
+        shape_of_cut = "square" if not fed else "horizontal" if 0 in fed else "vertical"
+        return tiling.TILINGS[dot.tiling or shape_of_cut](shape, self.num_warps, smallest)
+
+    def _seed(self, op: tt.Reduce | tt.Scan) -> None:
+        """Give a reduction's or scan's sources a layout in which the axis is whole in each warp, as far as the other dimensions go round."""
+        for index, source in enumerate(op.sources):
+            if source not in self.encodings:
+                shape = _shape(source)
+                others = tuple(dim for dim in range(len(shape)) if dim != op.axis)
+                dims = (*others, op.axis) if isinstance(op, tt.Reduce) else others
+                self.want(op, index, tiling.along(shape, self.num_warps, dims))
+        self._visit(op)
+
+    def _give_default(self, op: Operation) -> None:
+        """Settle whatever no root reached: outer dimensions are cut first."""
+        if op in self.decided or self.is_flexible_op(op):
+            return
+        if rule_of(op) is same_everywhere:
+            values = [value for value in (*op.results, *op.operands) if block_of(value.type)]
+            if values:
+                self.agree(op, self.known(values) or self._default(values[0]))
+            return
+        self._visit(op)
+        for value in (*op.results, *(arg for region in op.regions for block in region.blocks for arg in block.arguments)):
+            if block_of(value.type) and value not in self.encodings and not self.is_flexible(value):
+                self.anchor(value, self._default(value))
+        for index, operand in enumerate(op.operands):
+            if block_of(operand.type) and (op, index) not in self.wanted:
+                self.want(op, index, self.encodings.get(operand) or self._default(operand))
+
+    def _default(self, value: Value) -> Encoding:
+        return tiling.outer_first(_shape(value), self.num_warps)
+
+    # Spreading
+
+    def anchor(self, value: Value, encoding: Encoding) -> None:
+        """`value` has `encoding`, unless it has one already."""
+        if value not in self.encodings and block_of(value.type) and not self.is_flexible(value):
+            self.encodings[value] = encoding
+            self._pending.append(value)
+
+    def _spread(self) -> None:
+        while self._pending:
+            value = self._pending.pop()
+            if value.defining_op is not None:
+                self._visit(value.defining_op)
+            else:
+                parent = value.owner.parent_op  # type: ignore[union-attr]
+                assert parent is not None
+                self._visit(parent)
+            for user in list(value.users):
+                self._visit(user)
+
+    def _visit(self, op: Operation) -> None:
+        rule = rule_of(op)
+        if rule is not None and not self.is_flexible_op(op):
+            rule(self, op)
+
+    def want(self, op: Operation, index: int, encoding: Encoding) -> None:
+        """Operation `op` wants operand `index` in `encoding`."""
+        if (op, index) not in self.wanted and block_of(op.operands[index].type):
+            self.wanted[op, index] = encoding
+            self._demand(op.operands[index], encoding)
+
+    def _demand(self, value: Value, encoding: Encoding) -> None:
+        if not block_of(value.type):
+            return
+        if not self.is_flexible(value):
+            self.anchor(value, encoding)
+            return
+        demanded = self.demanded.setdefault(value, [])
+        if encoding not in demanded:
+            demanded.append(encoding)
+            op = value.defining_op
+            assert op is not None
+            for operand, wanted in zip(op.operands, self.flexible_operands(op, encoding), strict=True):
+                if wanted is not None:
+                    self._demand(operand, wanted)
+
+    def known(self, values: list[Value]) -> Encoding | None:
+        """The encoding of the first of `values` that has one."""
+        return next((self.encodings[value] for value in values if value in self.encodings), None)
+
+    def agree(self, op: Operation, encoding: Encoding) -> None:
+        """All blocks of `op` have `encoding`."""
+        self.decided.add(op)
+        for result in op.results:
+            if block_of(result.type):
+                self.anchor(result, encoding)
+        for index in range(len(op.operands)):
+            self.want(op, index, encoding)
+
+    # Flexible values
+
+    def is_flexible(self, value: Value) -> bool:
+        """Whether a block is computed again for each encoding it is wanted in."""
+        if value not in self._flexible:
+            op = value.defining_op
+            self._flexible[value] = op is not None and (
+                isinstance(op, FLEXIBLE)
+                or (op.elementwise and op.pure and all(self.is_flexible(v) for v in op.operands if block_of(v.type)))
+            )
+        return self._flexible[value]
+
+    def is_flexible_op(self, op: Operation) -> bool:
+        """Whether the operation defines a flexible block."""
+        if len(op.results) != 1 or not block_of(op.results[0].type) or not self.is_flexible(op.results[0]):
+            return False
+        self.demanded.setdefault(op.results[0], [])
+        return True
+
+    def flexible_operands(self, op: Operation, encoding: Encoding) -> list[Encoding | None]:
+        """The encodings in which a flexible operation wants its operands to give its result in `encoding`."""
+        wanted = SliceEncoding(op.axis, encoding) if isinstance(op, tt.ExpandDims) else encoding
+        return [wanted if block_of(operand.type) else None for operand in op.operands]
+
+    def retyped_attributes(self, op: Operation, types: list[Type]) -> dict[str, Attribute]:
+        """The attributes of `op` for its new result types: a dense constant carries its type."""
+        if isinstance(op, arith.Constant) and isinstance(op.value, DenseAttr):
+            return op.attributes | {"value": DenseAttr(op.value.values, types[0])}
+        return op.attributes
+
+
+FLEXIBLE = (arith.Constant, tt.Splat, tt.MakeRange, tt.ExpandDims, tt.Broadcast)
+
+
+
+def _by_importance(workload: Workload) -> list[tt.Dot]:
+    """Dots with a hint, then dots fed by another, then the rest."""
+    fed = {target for target, _ in workload.feeds.values()}
+    return sorted(workload.dots, key=lambda dot: 0 if dot.tiling else 1 if dot in fed else 2)
+
+
+def _shape(value: Value) -> tuple[int, ...]:
+    return cast(TensorType, block_of(value.type)).shape
+
+
+def _element(value: Value) -> Type:
+    return cast(TensorType, block_of(value.type)).element

@@ -1,0 +1,166 @@
+"""How encodings spread through each kind of operation: the rule table of `layout_plan.py`.
+
+Level: tt. A rule looks at what is known of an operation's blocks and settles the rest through `plan.anchor` (a value has this encoding) and `plan.want` (an operand is wanted in this one). Rules
+are called whenever a value of the operation gets its encoding, so they may find little known and do nothing. Source: ML-Triton paper, section 2.1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, cast
+
+from mltriton.dialects import scf, tt
+from mltriton.ir.operation import Operation, Value
+from mltriton.ir.types import TensorType
+from mltriton.layouts import tiling
+from mltriton.layouts.encodings import DotOperandEncoding, SliceEncoding, as_blocked
+
+if TYPE_CHECKING:
+    from mltriton.passes.ttg.layout_plan import LayoutPlan
+
+Rule = Callable[["LayoutPlan", Operation], None]
+
+
+def same_everywhere(plan: LayoutPlan, op: Operation) -> None:
+    """Arithmetic, loads, stores, atomics: one encoding for all blocks; a result's decides, else the stored value's, else any operand's."""
+    if op in plan.decided:
+        return
+    stored = [op.value] if isinstance(op, tt.Store | tt.DescriptorStore | tt.AtomicRMW) else []
+    encoding = plan.known([*op.results, *stored, *op.operands])
+    if encoding is not None:
+        plan.agree(op, encoding)
+
+
+def dot(plan: LayoutPlan, op: tt.Dot) -> None:
+    """The result has the accumulator's encoding; the operands are its `#ttg.dot_op`."""
+    encoding = plan.known([op.result, op.c])
+    if encoding is not None:
+        plan.anchor(op.result, encoding)
+        plan.want(op, 0, DotOperandEncoding(0, encoding))
+        plan.want(op, 1, DotOperandEncoding(1, encoding))
+        plan.want(op, 2, encoding)
+
+
+def reduce(plan: LayoutPlan, op: tt.Reduce) -> None:
+    """All sources agree; a result is their `#ttg.slice`."""
+    encoding = plan.known(list(op.sources))
+    if encoding is not None:
+        for index in range(len(op.sources)):
+            plan.want(op, index, encoding)
+        for result in op.results:
+            if isinstance(result.type, TensorType):
+                plan.anchor(result, SliceEncoding(op.axis, encoding))
+
+
+def scan(plan: LayoutPlan, op: tt.Scan) -> None:
+    """Each warp holds the whole axis: other dimensions are cut, as the layout seed says."""
+    shape = _shape(op.sources[0])
+    others = tuple(dim for dim in range(len(shape)) if dim != op.axis)
+    encoding = tiling.along(shape, plan.num_warps, others)
+    for index, result in enumerate(op.results):
+        plan.want(op, index, encoding)
+        plan.anchor(result, encoding)
+
+
+def trans(plan: LayoutPlan, op: tt.Trans) -> None:
+    """The result is cut as the source, with the dimensions permuted."""
+    known = plan.encodings.get(op.result)
+    blocked = as_blocked(known, _shape(op.result)) if known else None
+    if blocked is not None:
+        plan.want(op, 0, tiling.transposed(blocked, _inverse(op.order)))
+        return
+    source = plan.encodings.get(op.source)
+    blocked = as_blocked(source, _shape(op.source)) if source else None
+    if blocked is not None and known is None:
+        plan.want(op, 0, blocked)
+        plan.anchor(op.result, tiling.transposed(blocked, op.order))
+    elif known is not None:
+        plan.want(op, 0, tiling.replicated(_shape(op.source), plan.num_warps))
+
+
+def whole_everywhere(plan: LayoutPlan, op: Operation) -> None:
+    """Operations that move elements between positions (reshape, join, split, cat, gather): every warp does the whole."""
+    for index, operand in enumerate(op.operands):
+        plan.want(op, index, tiling.replicated(_shape(operand), plan.num_warps))
+    for result in op.results:
+        plan.anchor(result, tiling.replicated(_shape(result), plan.num_warps))
+
+
+def loop(plan: LayoutPlan, op: scf.For) -> None:
+    """Initial value, argument, yielded value and result of a carried block agree."""
+    for index, argument in enumerate(op.carried):
+        _link(plan, [argument, op.results[index]], [(op, 3 + index), (op.body.block.terminator, index)])
+
+
+def branch(plan: LayoutPlan, op: scf.If) -> None:
+    """What both branches yield agrees with the result."""
+    terminators = [region.block.terminator for region in op.regions if region.blocks]
+    for index, result in enumerate(op.results):
+        _link(plan, [result], [(terminator, index) for terminator in terminators])
+
+
+def while_loop(plan: LayoutPlan, op: scf.While) -> None:
+    """Initial and yielded values agree with the arguments of `before`; the condition's values with those of `after` and the results."""
+    before, after = op.before.block, op.after.block
+    for index, argument in enumerate(before.arguments):
+        _link(plan, [argument], [(op, index), (after.terminator, index)])
+    for index, argument in enumerate(after.arguments):
+        _link(plan, [argument, op.results[index]], [(before.terminator, 1 + index)])
+
+
+def end_of_region(plan: LayoutPlan, op: Operation) -> None:
+    """A yielded value matters to the operation around it."""
+    parent = op.parent_op
+    if isinstance(parent, scf.For | scf.If | scf.While):
+        RULES[type(parent)](plan, parent)
+
+
+def _link(plan: LayoutPlan, values: Sequence[Value], uses: Sequence[tuple[Operation, int]]) -> None:
+    encoding = plan.known([*values, *(op.operands[index] for op, index in uses)])
+    if encoding is not None:
+        for value in values:
+            plan.anchor(value, encoding)
+        for op, index in uses:
+            plan.want(op, index, encoding)
+
+
+def _shape(value: Value) -> tuple[int, ...]:
+    return cast(TensorType, value.type).shape
+
+
+def _inverse(order: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple(order.index(dim) for dim in range(len(order)))
+
+
+RULES: dict[type[Operation], Callable[..., None]] = {
+    tt.Load: same_everywhere,
+    tt.Store: same_everywhere,
+    tt.Advance: same_everywhere,
+    tt.MakeTensorPtr: same_everywhere,
+    tt.DescriptorLoad: same_everywhere,
+    tt.DescriptorStore: same_everywhere,
+    tt.AtomicRMW: same_everywhere,
+    tt.AtomicCAS: same_everywhere,
+    tt.Print: same_everywhere,
+    tt.Assert: same_everywhere,
+    tt.Dot: dot,
+    tt.Reduce: reduce,
+    tt.Scan: scan,
+    tt.Trans: trans,
+    tt.Reshape: whole_everywhere,
+    tt.Join: whole_everywhere,
+    tt.Split: whole_everywhere,
+    tt.Cat: whole_everywhere,
+    tt.Gather: whole_everywhere,
+    tt.Unsplat: whole_everywhere,
+    scf.For: loop,
+    scf.If: branch,
+    scf.While: while_loop,
+    scf.Yield: end_of_region,
+    scf.Condition: end_of_region,
+}
+
+
+def rule_of(op: Operation) -> Callable[..., None] | None:
+    """The rule of an operation, if encodings matter to it."""
+    return RULES.get(type(op), same_everywhere if op.elementwise else None)

@@ -1,0 +1,1 @@
+"""A generic GPU whose values live in registers: for reading the levels of a kernel without any GPU tool chain."""

@@ -1,0 +1,24 @@
+"""The generic GPU: Intel Ponte Vecchio's sizes, compiled down to the intrinsic level.
+
+Level: data. Source: ML-Triton paper, table 1 and sections 2.3 and 2.5 (dot 8x16x16 for 16-bit operands, loads of 32x32, 16 lanes, 128 KB shared memory).
+"""
+
+from __future__ import annotations
+
+from mltriton.ir.types import BF16, F16, F32, I8
+from mltriton.targets.base import BlockIO, DotSize, Storage, TargetSpec
+
+GENERIC = TargetSpec(
+    name="generic",
+    storage=Storage.REGISTERS,
+    warp_size=16,
+    max_warps=64,
+    dot={F16: DotSize(8, 16, 16), BF16: DotSize(8, 16, 16), F32: DotSize(8, 16, 8), I8: DotSize(8, 16, 32)},
+    block_load=BlockIO(max_rows=32, max_row_bytes=64, max_blocks=4, pitch_multiple=16, base_alignment=64, store_rows=8),
+    shared_bytes=128 * 1024,
+)
+
+
+def spec(variant: str) -> TargetSpec:
+    """The description; there are no variants."""
+    return GENERIC
