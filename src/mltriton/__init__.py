@@ -34,7 +34,7 @@ _HOME: dict[str, str] = {
     "Config": "runtime.autotuner",
     "autotune": "runtime.autotuner",
     "heuristics": "runtime.autotuner",
-    "compile": "runtime.compile",
+    "compile": "compiler",
     "cdiv": "runtime.arithmetic",
     "next_power_of_2": "runtime.arithmetic",
 }

@@ -1,0 +1,106 @@
+"""Runs the `// RUN:` lines of filecheck/**.mlir as tests: `mltriton ... | filecheck %s`, in this process.
+
+A RUN line is `[not] mltriton ARGUMENTS [2>&1] | filecheck FILE [--check-prefix NAME]`; `%s` is the file itself and a
+line that ends in `\\` goes on in the next one. Without `not` the command must exit with 0, with it with another status.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import re
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from filecheck.finput import FInput
+from filecheck.matcher import Matcher
+from filecheck.options import parse_argv_options
+from filecheck.parser import Parser
+from typer.testing import CliRunner
+
+from mltriton.commands import app
+from mltriton.errors import TritonError
+
+pytest_plugins = ["pytester"]
+
+_RUN = re.compile(r"^\s*// RUN: (.*)$", re.MULTILINE)
+
+
+class FileCheckError(Exception):
+    """A RUN line failed; the text says how."""
+
+
+def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
+    """Collect every .mlir file in a folder called filecheck; elsewhere they are data of other tests."""
+    is_test = file_path.suffix == ".mlir" and "filecheck" in file_path.parts
+    return FileCheckFile.from_parent(parent, path=file_path) if is_test else None
+
+
+class FileCheckFile(pytest.File):
+    """An .mlir file with RUN lines."""
+
+    def collect(self) -> Iterator[FileCheckItem]:
+        """Yield one test a RUN line; a file without one is a mistake."""
+        joined = re.sub(r"\\\n\s*// RUN:", "", self.path.read_text(encoding="utf-8"))
+        lines = _RUN.findall(joined)
+        if not lines:
+            raise self.CollectError(f"{self.path} has no '// RUN:' line")
+        for number, line in enumerate(lines, start=1):
+            yield FileCheckItem.from_parent(self, name=f"run{number}", line=line)
+
+
+class FileCheckItem(pytest.Item):
+    """One RUN line."""
+
+    def __init__(self, *, line: str, **kwargs: object) -> None:
+        super().__init__(**kwargs)
+        self.line = line
+
+    def runtest(self) -> None:
+        """Run the command and match its output."""
+        command, separator, check = self.line.replace("%s", shlex.quote(str(self.path))).partition("|")
+        status, output = run_command(command)
+        if status != int(command.split()[0] == "not"):
+            raise FileCheckError(f"exit status {status} of: {command.strip()}\n{output}")
+        if separator:
+            match(output, shlex.split(check))
+
+    def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException]) -> str:
+        """Show the failure without our own traceback."""
+        if isinstance(excinfo.value, FileCheckError):
+            return f"RUN: {self.line}\n{excinfo.value}"
+        return str(super().repr_failure(excinfo))
+
+    def reportinfo(self) -> tuple[Path, int, str]:
+        """Name the file and the RUN line."""
+        return self.path, 0, f"{self.path.name}: {self.name}"
+
+
+def run_command(command: str) -> tuple[int, str]:
+    """Run `[not] mltriton ...` in this process; return 1 or 0 for failed or not, and the output."""
+    words = shlex.split(command)
+    words = words[1:] if words[0] == "not" else words
+    if words[0] != "mltriton":
+        raise FileCheckError(f"a RUN line calls mltriton, not {words[0]}")
+    with_errors = words[-1] == "2>&1"
+    result = CliRunner().invoke(app, words[1:-1] if with_errors else words[1:])
+    if isinstance(result.exception, TritonError):
+        return 1, f"{result.output}{result.exception.render()}\n"
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    failed = result.exit_code != 0
+    return int(failed), result.output if with_errors or failed else result.stdout
+
+
+def match(output: str, command: list[str]) -> None:
+    """Match the output with the CHECK lines that `filecheck FILE ...` names; FileCheckError where they differ."""
+    if not command or command[0] != "filecheck":
+        raise FileCheckError(f"the output of a RUN line goes to filecheck, not {command}")
+    options = parse_argv_options(command)
+    complaints = io.StringIO()
+    with contextlib.redirect_stderr(complaints), contextlib.redirect_stdout(complaints):
+        status = Matcher(options, FInput("<output>", output), Parser.from_opts(options)).run()
+    if status != 0:
+        raise FileCheckError(f"{complaints.getvalue()}\n--- output ---\n{output}")

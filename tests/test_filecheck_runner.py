@@ -1,0 +1,41 @@
+"""The runner of .mlir files fails when it should."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+FILES = {
+    "match": ("// RUN: mltriton --version | filecheck %s\n// CHECK: mltriton {{[0-9.]+}}\n", "passed"),
+    "mismatch": ("// RUN: mltriton --version | filecheck %s\n// CHECK: something else\n", "failed"),
+    "forbidden": ("// RUN: mltriton --version | filecheck %s\n// CHECK-NOT: mltriton\n", "failed"),
+    "prefix": ("// RUN: mltriton --version | filecheck %s --check-prefix V\n// V: mltriton\n", "passed"),
+    "continued": ("// RUN: mltriton \\\n// RUN:   --version | filecheck %s\n// CHECK: mltriton\n", "passed"),
+    "status": ("// RUN: mltriton compile | filecheck %s\n// CHECK: Missing\n", "failed"),
+    "expected_status": ("// RUN: not mltriton compile 2>&1 | filecheck %s\n// CHECK: Missing argument\n", "passed"),
+    "missing_failure": ("// RUN: not mltriton --version | filecheck %s\n// CHECK: mltriton\n", "failed"),
+    "named_error": (
+        "// RUN: not mltriton compile gone.py:k -s i32 2>&1 | filecheck %s\n// CHECK: OptionError: there is no file\n",
+        "passed",
+    ),
+    "other_program": ("// RUN: cat %s | filecheck %s\n// CHECK: cat\n", "failed"),
+    "no_run": ("module {}\n", "error"),
+    "no_checks": ("// RUN: mltriton --version | filecheck %s\n", "failed"),
+}
+
+
+@pytest.fixture
+def outcomes(pytester: pytest.Pytester) -> dict[str, str]:
+    """What became of each file, in one run in a process of its own."""
+    pytester.makeconftest((Path(__file__).parent / "conftest.py").read_text(encoding="utf-8"))
+    folder = pytester.mkdir("filecheck")
+    for name, (text, _) in FILES.items():
+        (folder / f"{name}.mlir").write_text(text)
+    pytester.makefile(".mlir", data_of_another_test="module {}")
+    result = pytester.runpytest_subprocess("-rA", "--continue-on-collection-errors", "-p", "no:cacheprovider")
+    summary = re.findall(r"^(PASSED|FAILED|ERROR) (?:filecheck/)?(\w+)\.mlir", result.stdout.str(), re.MULTILINE)
+    return {name: outcome.lower() for outcome, name in summary}
+
+
+def test_each_file_ends_as_it_should(outcomes: dict[str, str]) -> None:
+    assert outcomes == {name: outcome for name, (_, outcome) in FILES.items()}
