@@ -1,0 +1,74 @@
+"""What statements assign, read and leave by: questions to the syntax tree alone.
+
+Level: above `tt`. Takes nodes of Python's `ast`; gives names. Nothing is evaluated, so an answer holds for every way
+the statements can run.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator
+
+Exit = type[ast.Return] | type[ast.Break] | type[ast.Continue]
+
+_LOOPS = (ast.For, ast.While)
+
+
+def assigned(nodes: Iterable[ast.AST]) -> dict[str, ast.AST]:
+    """The names that the nodes may bind, in order, each with the first node that does."""
+    found: dict[str, ast.AST] = {}
+    for node in _walk(nodes):
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            found.setdefault(node.id, node)
+        elif isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store) and isinstance(node.value, ast.Name):
+            found.setdefault(node.value.id, node)
+    return found
+
+
+def exits(nodes: Iterable[ast.AST]) -> dict[Exit, ast.stmt]:
+    """How the nodes may leave the statements they stand in.
+
+    By return, or by a break or continue of a loop outside them.
+    """
+    found: dict[Exit, ast.stmt] = {}
+    for node in nodes:
+        if isinstance(node, ast.Return | ast.Break | ast.Continue):
+            found.setdefault(type(node), node)
+        elif isinstance(node, _LOOPS):
+            inner = exits(node.body)
+            found |= {kind: stmt for kind, stmt in inner.items() if kind is ast.Return}
+        elif isinstance(node, ast.stmt) and not isinstance(node, ast.FunctionDef):
+            found = exits(child for child in ast.iter_child_nodes(node) if isinstance(child, ast.stmt)) | found
+    return found
+
+
+def loaded_chains(node: ast.AST) -> Iterator[tuple[str, ...]]:
+    """The names that are read, each with the attributes read from it: ("tl", "float32"), ("BLOCK",)."""
+    for child in _walk([node]):
+        if isinstance(child, ast.Name) and isinstance(child.ctx, ast.Load):
+            yield (child.id,)
+        elif isinstance(child, ast.Attribute) and (chain := _chain(child)):
+            yield chain
+
+
+def _chain(node: ast.expr) -> tuple[str, ...]:
+    """The dotted name that an expression is; () where it is something else."""
+    if isinstance(node, ast.Name):
+        return (node.id,)
+    if isinstance(node, ast.Attribute) and (inner := _chain(node.value)):
+        return (*inner, node.attr)
+    return ()
+
+
+def _walk(nodes: Iterable[ast.AST]) -> Iterator[ast.AST]:
+    """The nodes and all below them in the order of the source, but not the names a comprehension binds for itself."""
+    for node in nodes:
+        yield node
+        if isinstance(node, ast.ListComp | ast.GeneratorExp):
+            own = {name for generator in node.generators for name in assigned([generator.target])}
+            inner = _walk(ast.iter_child_nodes(node))
+            yield from (
+                n for n in inner if not (isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store) and n.id in own)
+            )
+        else:
+            yield from _walk(ast.iter_child_nodes(node))

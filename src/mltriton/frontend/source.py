@@ -1,0 +1,88 @@
+"""The text and the syntax tree of a kernel, with the places of its nodes in the user's file.
+
+Level: above `tt`. Takes a Python function; guarantees that every node has the line and column it has in the file, so
+that errors and locations need no translation. The lines are remembered when the function is decorated (a reference, no
+copy), so that a file edited later does not matter.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import linecache
+import textwrap
+from collections.abc import Callable
+from functools import cached_property
+from typing import Any
+
+from mltriton.errors import Place, SyntaxNotSupportedError
+from mltriton.ir.location import FileLoc
+
+
+class FunctionSource:
+    """Where a Python function is written.
+
+    `file`, `first_line` (of its decorators, from 1), and on demand `text` and `tree`.
+    """
+
+    def __init__(self, fn: Callable[..., Any]) -> None:
+        code = fn.__code__
+        self.name = fn.__name__
+        self.file = code.co_filename
+        self.first_line = code.co_firstlineno
+        self._lines = linecache.getlines(self.file, fn.__globals__)
+
+    @cached_property
+    def text(self) -> str:
+        """The function's lines, decorators included, indented as in the file.
+
+        SyntaxNotSupportedError where the file cannot be read.
+        """
+        lines = self._lines[self.first_line - 1 :]
+        if not lines:
+            raise SyntaxNotSupportedError(
+                f"the source of {self.name} cannot be read",
+                found=f"{self.file}, line {self.first_line}",
+                hint="A kernel is compiled from its text: write it to a file or a notebook cell, not through exec.",
+            )
+        return "".join(inspect.getblock(lines))
+
+    @cached_property
+    def tree(self) -> ast.FunctionDef:
+        """The syntax tree, with the lines and columns of the file."""
+        indented = self.text[:1].isspace()
+        # A function in an indented place becomes the body of an `if`, which keeps its columns and its strings
+        # as they are.
+        module = ast.parse(f"if True:\n{self.text}" if indented else self.text, self.file)
+        ast.increment_lineno(module, self.first_line - (2 if indented else 1))
+        top = module.body[0]
+        node = top.body[0] if isinstance(top, ast.If) else top
+        if not isinstance(node, ast.FunctionDef):
+            kind = (
+                "an async function"
+                if isinstance(node, ast.AsyncFunctionDef)
+                else "no function that is written with def"
+            )
+            raise SyntaxNotSupportedError(f"{self.name} is {kind}", place=self.place(node))
+        return node
+
+    def place(self, node: ast.AST) -> Place:
+        """Where a node is; the column counts characters."""
+        line, column = getattr(node, "lineno", self.first_line), getattr(node, "col_offset", 0)
+        text = self._lines[line - 1] if 0 < line <= len(self._lines) else ""
+        if not text.isascii():
+            column = len(text.encode()[:column].decode(errors="ignore"))
+        return Place(self.file, line, column)
+
+    def line(self, place: Place) -> str | None:
+        """The text of the line of a place."""
+        return self._lines[place.line - 1] if 0 < place.line <= len(self._lines) else None
+
+    def location(self, node: ast.AST) -> FileLoc:
+        """Where a node is, for the IR."""
+        place = self.place(node)
+        return FileLoc(place.file, place.line, place.column)
+
+    def dedented(self) -> str:
+        """The text without the indentation of the place where it is written: what identifies the function's meaning."""
+        return textwrap.dedent(self.text)

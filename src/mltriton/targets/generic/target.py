@@ -1,0 +1,59 @@
+"""The generic GPU as a target: compiles to the intrinsic level and stops there.
+
+Level: tt to intrinsic. Guarantees: asking for anything below the intrinsic level is a `TargetError` that says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NoReturn
+
+from mltriton.dialects.builtin import Module
+from mltriton.errors import TargetError
+from mltriton.targets.base import Binary, Target, TargetSpec
+from mltriton.targets.generic.spec import GENERIC
+from mltriton.tools.signature import Entry
+
+
+class GenericTarget:
+    """A GPU on paper: no machine code."""
+
+    name = "generic"
+    can_run = False
+    fingerprint = "generic"
+
+    @property
+    def spec(self) -> TargetSpec:
+        """PVC's sizes."""
+        return GENERIC
+
+    def lower(self, module: Module) -> str:
+        """Raise `TargetError`."""
+        self._refuse("LLVM IR")
+
+    def assembly(self, llvm: str) -> str:
+        """Raise `TargetError`."""
+        self._refuse("assembly")
+
+    def assemble(self, llvm: str, module: Module) -> Binary:
+        """Raise `TargetError`."""
+        self._refuse("machine code")
+
+    def load(self, binary: Binary, name: str, entries: Sequence[Entry]) -> Callable[..., object]:
+        """Raise `TargetError`."""
+        self._refuse("machine code")
+
+    def takes(self, device: str) -> bool:
+        """No device is this target's."""
+        return False
+
+    def _refuse(self, what: str) -> NoReturn:
+        raise TargetError(
+            f"the target {self.name} has no {what}",
+            hint="It compiles down to the intrinsic level, to be read; compile for cpu to run.",
+        )
+
+
+def create(variant: str) -> Target:
+    """The only variant."""
+    return GenericTarget()
