@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from mltriton.ir.attributes import Attribute, DenseAttr, FloatAttr, IntegerAttr
 from mltriton.ir.definition import attribute, enum, operand
 from mltriton.ir.operation import Operation, Value
-from mltriton.ir.types import I1, Type, like
+from mltriton.ir.types import I1, INDEX, Type, like
 
 
 class Constant(Operation):
@@ -26,6 +26,15 @@ class Constant(Operation):
         value = attributes["value"]
         assert isinstance(value, IntegerAttr | FloatAttr | DenseAttr)
         return [value.type]
+
+    def default_name(self) -> str:
+        """MLIR's names of constants: `c8_i32`, `c8` (index), `true`, `cst`."""
+        value = self.value
+        if not isinstance(value, IntegerAttr):
+            return "cst"
+        if value.type is I1:
+            return "true" if value.value else "false"
+        return f"c{value.value}" + ("" if value.type is INDEX else f"_{value.type}")
 
 
 class Elementwise(Operation):

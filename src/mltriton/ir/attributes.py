@@ -21,6 +21,11 @@ class Attribute(InternedBase):
 
     __slots__ = ()
 
+    def __str__(self) -> str:
+        from mltriton.ir.attribute_text import attribute_text
+
+        return attribute_text(self)
+
 
 @dataclass(frozen=True, eq=False)
 class IntegerAttr(Attribute):

@@ -91,6 +91,11 @@ class OperandPart:
         return slice(start, start + sizes[index])
 
 
+def segments_of(op: Operation) -> tuple[int, ...]:
+    """The number of operands in each declared group."""
+    return op.segments if op.segments is not None else _inferred_segments(op, parts_of(type(op)).operands)
+
+
 def _inferred_segments(op: Operation, groups: dict[str, Arity]) -> tuple[int, ...]:
     spare = len(op.operands) - sum(arity == "one" for arity in groups.values())
     return tuple(1 if arity == "one" else spare for arity in groups.values())

@@ -95,6 +95,10 @@ class Operation:
     terminator: ClassVar[bool] = False
     elementwise: ClassVar[bool] = False  # result element i depends only on operand elements i; all shapes and encodings agree
     isolated: ClassVar[bool] = False  # regions use no value defined outside
+    syntax: ClassVar[str] = ""  # the custom text, a format of `ir/syntax.py`; "" has generic text only
+    old_syntax: ClassVar[tuple[str, ...]] = ()  # formats that are read as well
+    old_names: ClassVar[tuple[str, ...]] = ()  # names that are read as well
+    spelled: ClassVar[Mapping[str, str]] = {}  # attributes with another name in text: {"volatile": "isVolatile"}
 
     def __init__(
         self,
@@ -212,6 +216,10 @@ class Operation:
 
     def fold(self) -> Value | Attribute | None:
         """The value or constant that the single result equals, when it is known; operands may be changed in place."""
+        return None
+
+    def default_name(self) -> str | None:
+        """The printed name of a result that has no hint; None prints a number."""
         return None
 
     def __str__(self) -> str:

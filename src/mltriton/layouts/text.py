@@ -1,7 +1,8 @@
 """Layout encodings as text: `#ttg.blocked<{sizePerWarp = [32, 64], warpsPerCTA = [8, 4], order = [1, 0]}>`.
 
-Level: ttg and warp. One `Spelling` a class, in `SPELLINGS`, gives the name, the alias that a module uses for it, the fields to write and how to build the encoding
-from the fields read. Guarantees: what is written reads back as the same object. Fields that upstream writes and that mean one block per cluster are read and dropped.
+Level: ttg and warp. One `Spelling` a class, in `SPELLINGS`, gives the name, the alias that a module uses for it, the
+fields to write and how to build the encoding from the fields read. Guarantees: what is written reads back as the same
+object. Fields that upstream writes and that mean one block per cluster are read and dropped.
 """
 
 from __future__ import annotations
@@ -63,7 +64,7 @@ def _build_dot(fields: Fields) -> Encoding:
 
 
 def _dot_alias(encoding: Encoding) -> str:
-    return f"dot{encoding.op_idx}_" if isinstance(encoding, DotOperandEncoding) else "dot"
+    return f"dot{encoding.op_idx}" if isinstance(encoding, DotOperandEncoding) else "dot"
 
 
 SPELLINGS: dict[type[Encoding], Spelling] = {
@@ -87,7 +88,10 @@ def alias_base(encoding: Encoding) -> str:
 
 
 def build_encoding(name: str, fields: Fields) -> Encoding:
-    """The encoding of that name (`ttg.blocked`; upstream's older `triton_gpu.blocked` too) with the fields read. Raises `EncodingTextError`."""
+    """The encoding of that name (`ttg.blocked`; upstream's older `triton_gpu.blocked` too) with the fields read.
+
+    Raises `EncodingTextError`.
+    """
     for spelling in SPELLINGS.values():
         if spelling.name == name.replace("triton_gpu.", "ttg."):
             return spelling.build(_without_clusters(fields))
