@@ -1,0 +1,239 @@
+"""distribute-to-warps: ttg -> warp.
+
+Takes a program in which every block has an encoding; leaves the program of one warp: shapes are that warp's share and offsets depend on its id (`gpu.subgroup_id`).
+Guarantees: no tensor is larger than its encoding's share; values cross warps only through shared memory between barriers; where several warps hold the same part, one of them has the effects.
+Source: ML-Triton paper, section 2.2 and Table 3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import cast
+
+from mltriton.dialects import arith, scf, tt, ttg
+from mltriton.dialects.builtin import Module
+from mltriton.errors import PassError
+from mltriton.ir.attributes import DenseAttr, StringAttr
+from mltriton.ir.operation import Operation, Region, Value
+from mltriton.ir.passes import Pass
+from mltriton.ir.rewriting import Rewriter, RuleTable
+from mltriton.ir.types import PointerType, TensorType, Type
+from mltriton.layouts.encodings import Encoding, SliceEncoding, same_cut
+from mltriton.passes.warp.coordinates import WarpCoordinates
+from mltriton.passes.warp.exchange import Exchange
+from mltriton.targets.registry import num_warps_of
+
+
+@dataclass(frozen=True)
+class DistributeToWarps(Pass):
+    """Turn block operations into one warp's operations."""
+
+    name = "distribute-to-warps"
+
+    def run(self, module: Module) -> Module:
+        attributes = module.attributes | {"mltriton.level": StringAttr("warp")}
+        distributed = Module(attributes=attributes, loc=module.loc)
+        for op in module.body.block.ops:
+            assert isinstance(op, tt.Func)
+            distributed.body.block.append(_Distributor(num_warps_of(module)).function(op))
+        return distributed
+
+
+class _Distributor(Rewriter):
+    """Rebuilds one function; adds the warp's coordinates to what a rewriter knows."""
+
+    def __init__(self, num_warps: int) -> None:
+        super().__init__(RULES, share_type)
+        self.num_warps = num_warps
+        self.exchange = Exchange(self.builder, num_warps)
+        self.warp = WarpCoordinates(num_warps, self.builder.loc)
+
+    def function(self, function: tt.Func) -> tt.Func:
+        self.warp = WarpCoordinates(self.num_warps, function.loc)
+        body = self.rebuild_region(function.body)
+        self.warp.prepend_to(body.block)
+        return tt.Func((), (), function.attributes, [body], function.loc)
+
+    def offsets(self, type: TensorType) -> list[Value | None]:
+        """This warp's first element of a whole block."""
+        return self.warp.offsets(_encoding(type), type.shape)
+
+
+def share_type(type: Type) -> Type:
+    """The type of one warp's share; scalars and descriptors stay."""
+    if isinstance(type, PointerType) and isinstance(type.pointee, TensorType):
+        return PointerType(share_type(type.pointee), type.address_space)
+    if isinstance(type, TensorType) and isinstance(type.encoding, Encoding):
+        return type.with_shape(type.encoding.share(type.shape))
+    return type
+
+
+def _encoding(type: TensorType) -> Encoding:
+    assert isinstance(type.encoding, Encoding), f"{type} has no encoding"
+    return type.encoding
+
+
+def _block(value: Value) -> TensorType:
+    """The whole block that an old value is, or points to."""
+    type = value.type.pointee if isinstance(value.type, PointerType) else value.type
+    return cast(TensorType, type)
+
+
+def shift_range(d: _Distributor, op: tt.MakeRange, operands: list[Value]) -> Sequence[Value]:
+    """A range starts at the warp's first element."""
+    type = _block(op.result)
+    share = cast(TensorType, share_type(type))
+    local = d.builder.emit(tt.MakeRange, result_types=[share], start=op.start, end=op.start + share.shape[0])
+    (offset,) = d.offsets(type)
+    if offset is None:
+        return [local]
+    return [d.builder.emit(arith.AddI, local, d.builder.emit(tt.Splat, offset, result_types=[share]))]
+
+
+def shrink_constant(d: _Distributor, op: arith.Constant, operands: list[Value]) -> Sequence[Value]:
+    """A splat constant shrinks with its type."""
+    value = op.value
+    type = share_type(op.result.type)
+    if not isinstance(value, DenseAttr) or type is op.result.type:
+        return d.copy(op, operands)
+    if not value.is_splat:
+        raise PassError(f"{op.loc}: a constant whose elements differ cannot be cut between warps: {op.result.type}")
+    return [d.builder.emit(arith.Constant, value=DenseAttr(value.values, type))]
+
+
+def shift_block_pointer(d: _Distributor, op: tt.MakeTensorPtr, operands: list[Value]) -> Sequence[Value]:
+    """The block pointer of the warp's share starts at the warp's first element."""
+    return _shift_indices(d, op, operands, len(operands) - len(op.offsets), d.offsets(_block(op.result)))
+
+
+def shift_descriptor_load(d: _Distributor, op: tt.DescriptorLoad, operands: list[Value]) -> Sequence[Value]:
+    """Indices move to the warp's first element; the descriptor is the same for every warp."""
+    return _shift_indices(d, op, operands, 1, d.offsets(_block(op.result)))
+
+
+def shift_descriptor_store(d: _Distributor, op: tt.DescriptorStore, operands: list[Value]) -> Sequence[Value]:
+    """As for a load; one of the warps that hold the same part stores it."""
+    type = _block(op.value)
+    return _by_owner(d, op, type, lambda: _shift_indices(d, op, operands, 2, d.offsets(type)))
+
+
+def _shift_indices(
+    d: _Distributor, op: Operation, operands: list[Value], first: int, offsets: list[Value | None]
+) -> Sequence[Value]:
+    for dim, offset in enumerate(offsets):
+        if offset is not None:
+            operands[first + dim] = d.builder.emit(arith.AddI, operands[first + dim], offset)
+    return d.copy(op, operands)
+
+
+def reduce_within_then_across(d: _Distributor, op: tt.Reduce, operands: list[Value]) -> Sequence[Value]:
+    """Each warp reduces its part; parts along the axis meet in shared memory, and every warp reduces them."""
+    source = _block(op.sources[0])
+    local = d.copy(op, operands)
+    cut = _encoding(source).cut(source.shape)[op.axis]
+    parts = cut.parts(source.shape[op.axis])
+    if parts == 1:
+        return local
+    part = d.warp.part(cut, source.shape[op.axis])
+    gathered = [_gather_parts(d, old, new, part, parts) for old, new in zip(op.results, local, strict=True)]
+    types = [_without_first(value) for value in gathered]
+    across = d.builder.create(
+        tt.Reduce, gathered, result_types=types, regions=[d.rebuild_region(op.combine)], axis=0
+    )
+    return [
+        new if new.type is share_type(old.type) else d.builder.emit(ttg.ConvertLayout, new, result_types=[share_type(old.type)])
+        for old, new in zip(op.results, across.results, strict=True)
+    ]
+
+
+def _gather_parts(d: _Distributor, old: Value, new: Value, part: Value | None, parts: int) -> Value:
+    whole = old.type.shape if isinstance(old.type, TensorType) else ()
+    share = new.type.shape if isinstance(new.type, TensorType) else ()
+    element = new.type.element if isinstance(new.type, TensorType) else new.type
+    offsets = d.offsets(old.type) if isinstance(old.type, TensorType) else []
+    memory = d.exchange.buffer((parts, *whole), element)
+    d.exchange.store(d.exchange.block_of_one(new), memory, [part, *offsets])
+    d.exchange.barrier()
+    return d.exchange.load(memory, [None, *offsets], d.exchange.local_type((parts, *share), element))
+
+
+def _without_first(value: Value) -> Type:
+    type = cast(TensorType, value.type)
+    if type.rank == 1:
+        return type.element
+    return TensorType(type.shape[1:], type.element, SliceEncoding(0, _encoding(type)))
+
+
+def convert_through_shared_memory(d: _Distributor, op: ttg.ConvertLayout, operands: list[Value]) -> Sequence[Value]:
+    """Nothing moves where both encodings give a warp the same part; otherwise the block goes through shared memory."""
+    source, target = _block(op.source), _block(op.result)
+    if same_cut(_encoding(source), _encoding(target), source.shape):
+        return d.copy(op, operands)
+    memory = d.exchange.buffer(source.shape, source.element)
+    d.exchange.store(operands[0], memory, d.offsets(source))
+    d.exchange.barrier()
+    return [d.exchange.load(memory, d.offsets(target), cast(TensorType, share_type(target)))]
+
+
+def store_by_owner(d: _Distributor, op: Operation, operands: list[Value]) -> Sequence[Value]:
+    """Of the warps that hold the same part, one stores, prints or asserts."""
+    return _by_owner(d, op, op.operands[0].type, lambda: d.copy(op, operands))
+
+
+def _by_owner(d: _Distributor, op: Operation, type: Type, emit: Callable[[], Sequence[Value]]) -> Sequence[Value]:
+    owner = _owner(d, type)
+    if owner is None:
+        emit()
+        return []
+    branch = d.builder.create(scf.If, owner, result_types=[], regions=[Region(), Region([])])
+    with d.builder.inside(branch.then.block):
+        emit()
+        d.builder.create(scf.Yield, [], result_types=[])
+    return []
+
+
+def _owner(d: _Distributor, type: Type) -> Value | None:
+    block = type.pointee if isinstance(type, PointerType) else type
+    if isinstance(block, TensorType):
+        return d.warp.owner(_encoding(block), block.shape)
+    return d.warp.owner(None, ())
+
+
+def atomic_by_owner(d: _Distributor, op: tt.AtomicRMW | tt.AtomicCAS, operands: list[Value]) -> Sequence[Value]:
+    """One warp of those that hold the same part does the atomic; the others get its result through shared memory."""
+    type = op.result.type
+    owner = _owner(d, type)
+    if owner is None:
+        return d.copy(op, operands)
+    shape = type.shape if isinstance(type, TensorType) else (1,)
+    element = type.element if isinstance(type, TensorType) else type
+    offsets = d.offsets(type) if isinstance(type, TensorType) else [None]
+    memory = d.exchange.buffer(shape, element)
+    branch = d.builder.create(scf.If, owner, result_types=[], regions=[Region(), Region([])])
+    with d.builder.inside(branch.then.block):
+        (done,) = d.copy(op, operands)
+        d.exchange.store(done if isinstance(type, TensorType) else d.exchange.block_of_one(done), memory, offsets)
+        d.builder.create(scf.Yield, [], result_types=[])
+    d.exchange.barrier()
+    if isinstance(type, TensorType):
+        return [d.exchange.load(memory, offsets, cast(TensorType, share_type(type)))]
+    block = d.exchange.load(memory, offsets, d.exchange.local_type((1,), element))
+    return [d.builder.emit(tt.Unsplat, block, result_types=[element])]
+
+
+# How each kind of operation becomes one warp's; whatever is not listed is copied with the types of the share.
+RULES: RuleTable = {
+    arith.Constant: shrink_constant,
+    tt.MakeRange: shift_range,
+    tt.MakeTensorPtr: shift_block_pointer,
+    tt.DescriptorLoad: shift_descriptor_load,
+    tt.DescriptorStore: shift_descriptor_store,
+    tt.Reduce: reduce_within_then_across,
+    ttg.ConvertLayout: convert_through_shared_memory,
+    tt.Store: store_by_owner,
+    tt.Print: store_by_owner,
+    tt.Assert: store_by_owner,
+    tt.AtomicRMW: atomic_by_owner,
+    tt.AtomicCAS: atomic_by_owner,
+}
