@@ -1,0 +1,147 @@
+"""Settings from the environment: every variable this package reads, its type, its default and its meaning.
+
+Level: all. A `Setting` reads its variable each time it is asked, so a program (or a test) may change the environment at
+any moment before the value is needed. Guarantees: a value that cannot be read raises `ConfigError` naming the variable,
+and `SETTINGS` lists everything there is.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Generic, TypeVar
+
+from ..errors import TritonError
+
+T = TypeVar("T", covariant=True)
+
+_UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
+
+
+class ConfigError(TritonError, ValueError):
+    """An environment variable holds a text that is not a value of its type."""
+
+
+@dataclass(frozen=True)
+class Setting(Generic[T]):
+    """One environment variable: `parse` turns its text into a value or raises `ValueError` saying what it wants."""
+
+    name: str
+    default: T
+    parse: Callable[[str], T]
+    doc: str
+
+    def get(self) -> T:
+        """Return the current value; an unset or empty variable means the default. Raises `ConfigError`."""
+        text = os.environ.get(self.name, "").strip()
+        if not text:
+            return self.default
+        try:
+            return self.parse(text)
+        except ValueError as error:
+            raise ConfigError(f"{self.name}={text!r} is not {error}", hint=self.doc) from None
+
+
+def parse_count(text: str) -> int:
+    """Read a positive integer."""
+    if not text.isdecimal() or int(text) == 0:
+        raise ValueError("a positive integer")
+    return int(text)
+
+
+def parse_size(text: str) -> int:
+    """Read a number of bytes: an integer with an optional binary unit, such as `512K`, `64M` or `1G`."""
+    digits = text.rstrip("KMGTkmgt")
+    unit = text[len(digits) :].upper()
+    if not digits.isdecimal() or unit not in _UNITS:
+        raise ValueError("a number of bytes such as 512K, 64M or 1G")
+    return int(digits) * _UNITS[unit]
+
+
+def parse_flag(text: str) -> bool:
+    """Read a truth value: 1, true, yes, on or 0, false, no, off."""
+    values = dict.fromkeys(("1", "true", "yes", "on"), True) | dict.fromkeys(("0", "false", "no", "off"), False)
+    if text.lower() not in values:
+        raise ValueError("a truth value (1 or 0)")
+    return values[text.lower()]
+
+
+def parse_words(text: str) -> frozenset[str]:
+    """Read a comma-separated list of words."""
+    return frozenset(word.strip() for word in text.split(",") if word.strip())
+
+
+def parse_choice(*choices: str) -> Callable[[str], str]:
+    """Return a parser that takes one of `choices`."""
+
+    def parse(text: str) -> str:
+        if text not in choices:
+            raise ValueError(f"one of {', '.join(choices)}")
+        return text
+
+    return parse
+
+
+def parse_path(text: str) -> Path:
+    """Read a path; `~` is the home directory."""
+    return Path(text).expanduser()
+
+
+CACHE_DIR: Setting[Path | None] = Setting(
+    "MLTRITON_CACHE_DIR", None, parse_path, "Directory of the on-disk cache of compiled kernels; ~/.cache/mltriton if unset."
+)
+CACHE_MAX_SIZE = Setting(
+    "MLTRITON_CACHE_MAX_SIZE", 2**30, parse_size, "Bytes the on-disk cache may hold before the least recently used entries go."
+)
+NUM_THREADS: Setting[int | None] = Setting(
+    "MLTRITON_NUM_THREADS",
+    None,
+    parse_count,
+    "Threads a CPU launch uses; if unset torch's number once torch is loaded, otherwise the CPUs this process may run on.",
+)
+MAX_SCRATCH = Setting(
+    "MLTRITON_MAX_SCRATCH", 64 * 2**20, parse_size, "Bytes of scratch memory a kernel may have per thread, 64M if unset."
+)
+LAUNCHER = Setting(
+    "MLTRITON_LAUNCHER",
+    "auto",
+    parse_choice("auto", "native", "portable"),
+    "How CPU kernels are launched: machine code (native), Python threads (portable), or native wherever it works (auto).",
+)
+DUMP: Setting[frozenset[str]] = Setting(
+    "MLTRITON_DUMP", frozenset(), parse_words, "Levels to print while compiling: tt,ttg,warp,intrinsic,llvm,asm or all."
+)
+DUMP_DIR: Setting[Path | None] = Setting(
+    "MLTRITON_DUMP_DIR", None, parse_path, "Directory the levels named by MLTRITON_DUMP are written to; standard error if unset."
+)
+ALWAYS_COMPILE = Setting(
+    "MLTRITON_ALWAYS_COMPILE", False, parse_flag, "Ignore what the on-disk cache holds and compile every kernel again."
+)
+
+SETTINGS: tuple[Setting[object], ...] = (
+    CACHE_DIR,
+    CACHE_MAX_SIZE,
+    NUM_THREADS,
+    MAX_SCRATCH,
+    LAUNCHER,
+    DUMP,
+    DUMP_DIR,
+    ALWAYS_COMPILE,
+)
+
+
+def cache_dir() -> Path:
+    """Return the directory of the on-disk cache: `MLTRITON_CACHE_DIR`, else `mltriton` in the user's cache directory.
+
+    Raises `ConfigError` when the variable is unset and the user has no home directory.
+    """
+    chosen = CACHE_DIR.get()
+    if chosen is not None:
+        return chosen
+    base = os.environ.get("XDG_CACHE_HOME")
+    try:
+        return (Path(base) if base else Path.home() / ".cache") / "mltriton"
+    except RuntimeError as error:
+        raise ConfigError(f"the cache has no place: {error}", hint="Set MLTRITON_CACHE_DIR.") from None

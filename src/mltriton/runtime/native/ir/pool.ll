@@ -1,0 +1,413 @@
+; The pool: runs a kernel over the programs of a grid on a team of threads.
+;
+; A launch is a %Job on the launching thread's stack. Threads claim programs from it until none is left, so a thread that
+; comes late, or never, costs nothing but its help. The launching thread takes part, and waits at the end only for threads
+; that have registered: a worker that is still asleep is not waited for.
+;
+; Two ways to get the team: an OpenMP library already in the process (its address in @gomp_parallel), or the workers here.
+; No function touches Python: they run without the interpreter's lock.
+
+
+; kernel, args, end: call kernel(args, begin, until, scratch) until begin reaches end.
+; shift: a claim takes (programs left) >> shift. The counter of the next program has a cache line to itself.
+%Job = type { ptr, ptr, i64, i64, i64, [24 x i8], i64, [56 x i8] }
+;             0 kernel, 1 args, 2 end, 3 scratch bytes, 4 shift, 6 next
+
+; One thread's scratch memory: in use (0 or 1), buffer, its size in bytes. One cache line each.
+%Scratch = type { i32, i32, ptr, i64, [40 x i8] }
+
+; Set from Python.
+
+@gomp_parallel = global ptr null        ; void (*)(void (*)(void *), void *, unsigned threads, unsigned flags), or null
+@omp_get_thread_num = global ptr null   ; int (*)(void), set together with @gomp_parallel
+@spin_limit = global i64 0              ; calls of @relax before a waiting thread sleeps
+@workers = global i64 0                 ; threads that run @worker, numbered from 1
+
+; The workers' state.
+; A worker registers by adding 1 to @active and then looking at @open; the launching thread clears @open and then waits
+; for @active to be 0. With both in sequentially consistent order, a worker that saw @open is waited for, and one that is
+; not waited for does not touch the job.
+
+@busy = internal global i32 0, align 64      ; 1 while a launch uses the workers
+@epoch = internal global i32 0, align 64     ; counts launches; workers sleep on it
+@sleepers = internal global i32 0, align 64
+@active = internal global i32 0, align 64    ; registered workers; the launching thread sleeps on it
+@joining = internal global i32 0, align 64   ; 1 while the launching thread may sleep on @active
+@open = internal global i32 0, align 64      ; 1 while @job may be joined
+@job = internal global ptr null
+@team = internal global i64 0                ; threads that may take part in @job, the launching one included
+
+@scratch = internal global [1024 x %Scratch] zeroinitializer, align 64
+
+declare ptr @aligned_alloc(i64, i64)
+declare void @free(ptr)
+declare i64 @syscall(i64, ...)
+
+; Sleeping and waking.
+
+; Sleeps while *word == value, at the latest until somebody calls @wake (or for no reason at all).
+define internal void @sleep(ptr %word, i32 %value) #1 {
+  %number = call i64 @futex_number()
+  %ignored = call i64 (i64, ...) @syscall(i64 %number, ptr %word, i32 128, i32 %value, ptr null)
+  ret void
+}
+
+; Wakes up to `count` threads that sleep on the word.
+define internal void @wake(ptr %word, i32 %count) #1 {
+  %number = call i64 @futex_number()
+  %ignored = call i64 (i64, ...) @syscall(i64 %number, ptr %word, i32 129, i32 %count)
+  ret void
+}
+
+; Relaxes `count` times. Called once when the workers are set up, to learn how long that takes.
+define void @relax_many(i64 %count) #0 {
+entry:
+  br label %again
+again:
+  %i = phi i64 [ 0, %entry ], [ %next, %again ]
+  call void @relax()
+  %next = add i64 %i, 1
+  %more = icmp ult i64 %next, %count
+  br i1 %more, label %again, label %done
+done:
+  ret void
+}
+
+; Scratch memory.
+
+; Returns a %Scratch of at least `bytes` (a multiple of 64) that is now the caller's, or null if there is no memory.
+; Starts at entry `first`, so that a thread finds the buffer it used before, still in its cache.
+define internal ptr @acquire_scratch(i64 %first, i64 %bytes) #0 {
+entry:
+  br label %search
+search:
+  %tried = phi i64 [ 0, %entry ], [ %tried.next, %taken ]
+  %sum = add i64 %first, %tried
+  %index = and i64 %sum, 1023
+  %entry.at = getelementptr [1024 x %Scratch], ptr @scratch, i64 0, i64 %index
+  %exchange = cmpxchg ptr %entry.at, i32 0, i32 1 acquire monotonic
+  %ours = extractvalue { i32, i1 } %exchange, 1
+  br i1 %ours, label %found, label %taken
+taken:
+  %tried.next = add i64 %tried, 1
+  %more = icmp ult i64 %tried.next, 1024
+  br i1 %more, label %search, label %nothing
+found:
+  %buffer.at = getelementptr %Scratch, ptr %entry.at, i32 0, i32 2
+  %size.at = getelementptr %Scratch, ptr %entry.at, i32 0, i32 3
+  %size = load i64, ptr %size.at
+  %enough = icmp uge i64 %size, %bytes
+  br i1 %enough, label %success, label %grow
+grow:
+  %old = load ptr, ptr %buffer.at
+  call void @free(ptr %old)
+  %new = call ptr @aligned_alloc(i64 64, i64 %bytes)
+  %failed = icmp eq ptr %new, null
+  %new.size = select i1 %failed, i64 0, i64 %bytes
+  store ptr %new, ptr %buffer.at
+  store i64 %new.size, ptr %size.at
+  br i1 %failed, label %give.back, label %success
+success:
+  ret ptr %entry.at
+give.back:
+  store atomic i32 0, ptr %entry.at release, align 4
+  br label %nothing
+nothing:
+  ret ptr null
+}
+
+; Frees every buffer that no thread is using and returns how many bytes that were.
+define i64 @release_scratch() #0 {
+entry:
+  br label %loop
+loop:
+  %index = phi i64 [ 0, %entry ], [ %index.next, %continue ]
+  %sum = phi i64 [ 0, %entry ], [ %sum.next, %continue ]
+  %entry.at = getelementptr [1024 x %Scratch], ptr @scratch, i64 0, i64 %index
+  %exchange = cmpxchg ptr %entry.at, i32 0, i32 1 acquire monotonic
+  %ours = extractvalue { i32, i1 } %exchange, 1
+  br i1 %ours, label %free, label %continue
+free:
+  %buffer.at = getelementptr %Scratch, ptr %entry.at, i32 0, i32 2
+  %size.at = getelementptr %Scratch, ptr %entry.at, i32 0, i32 3
+  %buffer = load ptr, ptr %buffer.at
+  %size = load i64, ptr %size.at
+  call void @free(ptr %buffer)
+  store ptr null, ptr %buffer.at
+  store i64 0, ptr %size.at
+  store atomic i32 0, ptr %entry.at release, align 4
+  br label %continue
+continue:
+  %freed = phi i64 [ 0, %loop ], [ %size, %free ]
+  %sum.next = add i64 %sum, %freed
+  %index.next = add i64 %index, 1
+  %more = icmp ult i64 %index.next, 1024
+  br i1 %more, label %loop, label %done
+done:
+  ret i64 %sum.next
+}
+
+; Taking part in a job.
+
+; Claims pieces [begin, until) of the job and runs them until none is left. Pieces shrink with what is left, down to one
+; program: few claims where there are very many programs, and no thread left with a long last piece.
+define internal void @run_pieces(ptr %job, ptr %scratch) #0 {
+entry:
+  %kernel = load ptr, ptr %job
+  %args.at = getelementptr %Job, ptr %job, i32 0, i32 1
+  %args = load ptr, ptr %args.at
+  %end.at = getelementptr %Job, ptr %job, i32 0, i32 2
+  %end = load i64, ptr %end.at
+  %shift.at = getelementptr %Job, ptr %job, i32 0, i32 4
+  %shift = load i64, ptr %shift.at
+  %next.at = getelementptr %Job, ptr %job, i32 0, i32 6
+  br label %look
+look:
+  %seen = load atomic i64, ptr %next.at monotonic, align 8
+  br label %claim
+claim:
+  %begin = phi i64 [ %seen, %look ], [ %newer, %try ]
+  %left = sub i64 %end, %begin
+  %none = icmp sle i64 %left, 0
+  br i1 %none, label %done, label %try
+try:
+  %share = lshr i64 %left, %shift
+  %piece = call i64 @llvm.umax.i64(i64 %share, i64 1)
+  %until = add i64 %begin, %piece
+  %exchange = cmpxchg ptr %next.at, i64 %begin, i64 %until monotonic monotonic
+  %newer = extractvalue { i64, i1 } %exchange, 0
+  %ours = extractvalue { i64, i1 } %exchange, 1
+  br i1 %ours, label %run, label %claim
+run:
+  call void %kernel(ptr %args, i64 %begin, i64 %until, ptr %scratch)
+  br label %look
+done:
+  ret void
+}
+
+; Takes part in the job with scratch memory of its own, as the team's thread number `thread`. A thread for which there is
+; no memory takes no programs: the others run them.
+define internal void @take_part(ptr %job, i64 %thread) #0 {
+entry:
+  %bytes.at = getelementptr %Job, ptr %job, i32 0, i32 3
+  %bytes = load i64, ptr %bytes.at
+  %none = icmp eq i64 %bytes, 0
+  br i1 %none, label %without, label %with
+without:
+  call void @run_pieces(ptr %job, ptr null)
+  ret void
+with:
+  %scratch = call ptr @acquire_scratch(i64 %thread, i64 %bytes)
+  %failed = icmp eq ptr %scratch, null
+  br i1 %failed, label %done, label %run
+run:
+  %buffer.at = getelementptr %Scratch, ptr %scratch, i32 0, i32 2
+  %buffer = load ptr, ptr %buffer.at
+  call void @run_pieces(ptr %job, ptr %buffer)
+  store atomic i32 0, ptr %scratch release, align 4
+  br label %done
+done:
+  ret void
+}
+
+; The body of an OpenMP parallel region.
+define internal void @take_part_in_region(ptr %job) #0 {
+  %get = load ptr, ptr @omp_get_thread_num
+  %number = call i32 %get()
+  %thread = zext i32 %number to i64
+  call void @take_part(ptr %job, i64 %thread)
+  ret void
+}
+
+; The workers.
+
+; What a worker thread runs, for ever; its number is 1 or more.
+define ptr @worker(ptr %number) #0 {
+entry:
+  %thread = ptrtoint ptr %number to i64
+  %limit = load i64, ptr @spin_limit
+  br label %wait
+wait:
+  %known = phi i32 [ 0, %entry ], [ %epoch, %leave.quietly ], [ %epoch, %wake.launcher ]
+  br label %spin
+spin:
+  %spins = phi i64 [ 0, %wait ], [ %spins.next, %spin.more ], [ 0, %slept ]
+  %epoch = load atomic i32, ptr @epoch seq_cst, align 4
+  %new = icmp ne i32 %epoch, %known
+  br i1 %new, label %register, label %nothing.new
+nothing.new:
+  %tired = icmp uge i64 %spins, %limit
+  br i1 %tired, label %fall.asleep, label %spin.more
+spin.more:
+  call void @relax()
+  %spins.next = add i64 %spins, 1
+  br label %spin
+fall.asleep:
+  %ignored.0 = atomicrmw add ptr @sleepers, i32 1 seq_cst
+  call void @sleep(ptr @epoch, i32 %known)
+  %ignored.1 = atomicrmw sub ptr @sleepers, i32 1 seq_cst
+  br label %slept
+slept:
+  br label %spin
+register:
+  %ignored.2 = atomicrmw add ptr @active, i32 1 seq_cst
+  %open = load atomic i32, ptr @open seq_cst, align 4
+  %is.open = icmp ne i32 %open, 0
+  br i1 %is.open, label %opened, label %leave
+opened:
+  %team = load i64, ptr @team
+  %wanted = icmp ult i64 %thread, %team
+  br i1 %wanted, label %join, label %leave
+join:
+  %job = load ptr, ptr @job
+  call void @take_part(ptr %job, i64 %thread)
+  br label %leave
+leave:
+  %ignored.3 = atomicrmw sub ptr @active, i32 1 seq_cst
+  %joining = load atomic i32, ptr @joining seq_cst, align 4
+  %is.joining = icmp ne i32 %joining, 0
+  br i1 %is.joining, label %wake.launcher, label %leave.quietly
+wake.launcher:
+  call void @wake(ptr @active, i32 1)
+  br label %wait
+leave.quietly:
+  br label %wait
+}
+
+; Waits until no worker is registered.
+define internal void @join() #0 {
+entry:
+  %limit = load i64, ptr @spin_limit
+  br label %spin
+spin:
+  %spins = phi i64 [ 0, %entry ], [ %spins.next, %spin.more ]
+  %active = load atomic i32, ptr @active seq_cst, align 4
+  %none = icmp eq i32 %active, 0
+  br i1 %none, label %done, label %wait
+wait:
+  %tired = icmp uge i64 %spins, %limit
+  br i1 %tired, label %announce, label %spin.more
+spin.more:
+  call void @relax()
+  %spins.next = add i64 %spins, 1
+  br label %spin
+announce:
+  store atomic i32 1, ptr @joining seq_cst, align 4
+  br label %look
+look:
+  %still = load atomic i32, ptr @active seq_cst, align 4
+  %finished = icmp eq i32 %still, 0
+  br i1 %finished, label %awake, label %fall.asleep
+fall.asleep:
+  call void @sleep(ptr @active, i32 %still)
+  br label %look
+awake:
+  store atomic i32 0, ptr @joining seq_cst, align 4
+  br label %done
+done:
+  ret void
+}
+
+; Runs the job on the calling thread and up to team - 1 workers, or, while another launch has the workers, on the calling
+; thread alone: nobody waits for a launch that is not its own.
+define internal void @run_with_workers(ptr %job, i64 %team) #0 {
+entry:
+  %exchange = cmpxchg ptr @busy, i32 0, i32 1 acquire monotonic
+  %ours = extractvalue { i32, i1 } %exchange, 1
+  br i1 %ours, label %open, label %alone
+alone:
+  call void @take_part(ptr %job, i64 0)
+  ret void
+open:
+  store ptr %job, ptr @job
+  store i64 %team, ptr @team
+  store atomic i32 1, ptr @open seq_cst, align 4
+  %ignored = atomicrmw add ptr @epoch, i32 1 seq_cst
+  %sleepers = load atomic i32, ptr @sleepers seq_cst, align 4
+  %all.awake = icmp eq i32 %sleepers, 0
+  br i1 %all.awake, label %work, label %rouse
+rouse:
+  %team.32 = trunc i64 %team to i32
+  %helpers = sub i32 %team.32, 1
+  call void @wake(ptr @epoch, i32 %helpers)
+  br label %work
+work:
+  call void @take_part(ptr %job, i64 0)
+  store atomic i32 0, ptr @open seq_cst, align 4
+  call void @join()
+  store atomic i32 0, ptr @busy release, align 4
+  ret void
+}
+
+; In a forked child: there are no workers, and whatever other threads of the parent were doing does not happen here.
+define void @reset_after_fork() #0 {
+entry:
+  store i64 0, ptr @workers
+  store i32 0, ptr @busy
+  store i32 0, ptr @epoch
+  store i32 0, ptr @sleepers
+  store i32 0, ptr @active
+  store i32 0, ptr @joining
+  store i32 0, ptr @open
+  br label %loop
+loop:
+  %index = phi i64 [ 0, %entry ], [ %index.next, %loop ]
+  %entry.at = getelementptr [1024 x %Scratch], ptr @scratch, i64 0, i64 %index
+  store i32 0, ptr %entry.at
+  %index.next = add i64 %index, 1
+  %more = icmp ult i64 %index.next, 1024
+  br i1 %more, label %loop, label %done
+done:
+  ret void
+}
+
+; Launching.
+
+; Runs programs [0, end) of `kernel` on up to `team` threads (at least 1). Returns whether all of them ran: a program is
+; left over only if no thread could get its scratch memory.
+define i1 @run(ptr %kernel, ptr %args, i64 %end, i64 %scratch.bytes, i64 %team) #0 {
+entry:
+  %job = alloca %Job, align 64
+  store ptr %kernel, ptr %job
+  %args.at = getelementptr %Job, ptr %job, i32 0, i32 1
+  store ptr %args, ptr %args.at
+  %end.at = getelementptr %Job, ptr %job, i32 0, i32 2
+  store i64 %end, ptr %end.at
+  %bytes.at = getelementptr %Job, ptr %job, i32 0, i32 3
+  store i64 %scratch.bytes, ptr %bytes.at
+  %shift.at = getelementptr %Job, ptr %job, i32 0, i32 4
+  %next.at = getelementptr %Job, ptr %job, i32 0, i32 6
+  store atomic i64 0, ptr %next.at monotonic, align 8
+  %serial = icmp eq i64 %team, 1
+  br i1 %serial, label %alone, label %together
+alone:
+  store i64 0, ptr %shift.at
+  call void @take_part(ptr %job, i64 0)
+  br label %done
+together:
+  ; A claim takes at most a quarter of a thread's even share: 1 / (4 * team), the team rounded up to a power of two.
+  %below = sub i64 %team, 1
+  %zeros = call i64 @llvm.ctlz.i64(i64 %below, i1 false)
+  %shift = sub i64 66, %zeros
+  store i64 %shift, ptr %shift.at
+  %parallel = load ptr, ptr @gomp_parallel
+  %no.openmp = icmp eq ptr %parallel, null
+  br i1 %no.openmp, label %workers, label %openmp
+openmp:
+  %threads = trunc i64 %team to i32
+  call void %parallel(ptr @take_part_in_region, ptr %job, i32 %threads, i32 0)
+  br label %done
+workers:
+  call void @run_with_workers(ptr %job, i64 %team)
+  br label %done
+done:
+  %reached = load atomic i64, ptr %next.at monotonic, align 8
+  %all = icmp sge i64 %reached, %end
+  ret i1 %all
+}
+
+declare i64 @llvm.umax.i64(i64, i64)
+declare i64 @llvm.ctlz.i64(i64, i1)
+
+attributes #0 = { nounwind uwtable }
+attributes #1 = { nounwind uwtable noinline }

@@ -1,0 +1,14 @@
+; What the pool needs of the machine: x86-64 Linux.
+
+; Tells the core that this is a spin loop.
+define internal void @relax() #0 {
+  call void @llvm.x86.sse2.pause()
+  ret void
+}
+
+; Linux's number of the futex system call.
+define internal i64 @futex_number() #0 {
+  ret i64 202
+}
+
+declare void @llvm.x86.sse2.pause()

@@ -1,0 +1,117 @@
+"""Kernels of object files, and the functions that launch them.
+
+Level: runtime. Takes an object file with the kernel ABI of memory targets and a `ParamSpec` for each parameter; gives a
+callable `launcher(grid_x, grid_y, grid_z, *arguments)`. Guarantees: it runs the kernel over the grid and returns None,
+or, when an argument is not what the kernel was specialised for, does nothing and returns `NotImplemented`.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Sequence
+from functools import cache
+from typing import Any, Protocol
+
+from .. import config
+from . import layout, library, portable
+from .objects import load_object
+from .params import ParamSpec, encode_table
+from .pool import check_scratch, pool
+
+_METH_FASTCALL = 0x80
+
+
+class Launcher(Protocol):
+    """What `NativeKernel.launcher` returns. Grid dimensions are ints from 0 to 2^31 - 1; with a 0 nothing runs."""
+
+    def __call__(self, grid_x: int, grid_y: int, grid_z: int, /, *arguments: Any) -> Any:
+        """Launch and return None, or return `NotImplemented`. Raises `ScratchMemoryError`."""
+        ...
+
+
+class NativeKernel:
+    """A kernel in this process: `void symbol(ptr args, i64 begin, i64 end, ptr scratch)`.
+
+    Its code stays loaded as long as this object or one of its launchers lives. Raises `ObjectLoadError` for an object
+    file that cannot be linked and `ScratchLimitError` for more scratch memory per thread than is allowed.
+    """
+
+    def __init__(self, image: bytes, scratch_bytes: int = 0, symbol: str = "kernel") -> None:
+        self.scratch_bytes = check_scratch(scratch_bytes)
+        self._loaded = load_object(image, [symbol])
+        self.address = self._loaded.addresses[symbol]
+
+    def launcher(self, specs: Sequence[ParamSpec], *, serial_below: int = 2) -> Launcher:
+        """Return the function that launches this kernel for arguments that pass `specs`, in order.
+
+        Grids of fewer than `serial_below` programs run on the calling thread alone.
+        """
+        if not is_native():
+            return portable.PortableLauncher(self.address, self.scratch_bytes, specs, serial_below, owner=self._loaded)
+        table = encode_table(self.address, self.scratch_bytes, serial_below, specs, pool().torch_key)
+        return _new_function(ctypes.addressof(_method()), (table, self._loaded, *specs), None)
+
+    def run(self, grid: tuple[int, int, int], slots: Sequence[int]) -> None:
+        """Launch with the parameters' slots already filled: for arguments that no spec covers.
+
+        A slot is an int: an address, an integer, or the bits of a float. Raises `ScratchMemoryError`.
+        """
+        programs = grid[0] * grid[1] * grid[2]
+        if programs == 0:
+            return
+        runner = pool() if is_native() else portable.pool()
+        runner.run(self.address, (*slots, *grid), programs, self.scratch_bytes)
+
+
+@cache
+def _native_works() -> bool:
+    return library.machine() is not None and layout.is_as_expected()
+
+
+def is_native() -> bool:
+    """Return whether launches go through machine code (`MLTRITON_LAUNCHER`), or through Python threads.
+
+    Raises `TargetError` when native is asked for where it does not work.
+    """
+    choice = config.LAUNCHER.get()
+    if choice == "native" and not _native_works():
+        library.refuse()
+    return choice != "portable" and _native_works()
+
+
+def set_num_threads(count: int | None) -> None:
+    """Let launches use `count` threads; None: `torch.get_num_threads()` once torch is loaded, before that all CPUs."""
+    (pool() if is_native() else portable.pool()).set_num_threads(count)
+
+
+def num_threads() -> int:
+    """Return how many threads a launch may use now."""
+    return (pool() if is_native() else portable.pool()).num_threads()
+
+
+def release_scratch() -> int:
+    """Free the scratch memory of all threads that are not running a kernel; return how many bytes that were."""
+    return (pool() if is_native() else portable.pool()).release_scratch()
+
+
+class _MethodDef(ctypes.Structure):
+    """CPython's PyMethodDef."""
+
+    _fields_ = (
+        ("name", ctypes.c_char_p),
+        ("function", ctypes.c_void_p),
+        ("flags", ctypes.c_int),
+        ("doc", ctypes.c_char_p),
+    )
+
+
+@cache
+def _method() -> _MethodDef:
+    """Return the one definition all launchers share; it lives as long as the process."""
+    doc = b"launch($self, grid_x, grid_y, grid_z, /, *arguments)\n--\n\nLaunch a kernel; NotImplemented if it does not fit."
+    return _MethodDef(b"launch", pool().library.addresses["launch"], _METH_FASTCALL, doc)
+
+
+_new_function: Callable[[int, tuple[Any, ...], None], Launcher] = ctypes.PYFUNCTYPE(
+    ctypes.py_object, ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p
+)(("PyCFunction_NewEx", ctypes.pythonapi))

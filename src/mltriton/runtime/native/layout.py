@@ -1,0 +1,86 @@
+"""What ir/launcher.ll takes for granted of CPython, numpy and torch, checked before the code is used.
+
+Level: runtime. The launcher reads three object layouts directly: a Python object's type, three fields of a numpy array
+(fixed by numpy's C interface) and DLPack's table of functions (fixed by its version). Guarantees: `is_as_expected` is
+True only where this process really has the first two; `find_describe` returns a function only if the third fits.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import struct
+import sys
+import sysconfig
+from typing import Any
+
+import numpy as np
+
+_TYPE_OFFSET = 8  # PyObject.ob_type
+_DATA_OFFSET, _DESCR_OFFSET, _FLAGS_OFFSET = 16, 56, 64  # PyArrayObject
+_WRITEABLE, _ALIGNED = 0x400, 0x100
+
+_DLPACK_MAJOR_VERSION = 1
+_DESCRIBE_INDEX = 5  # DLPackExchangeAPI: version, previous, allocator, from, to, dltensor_from_py_object_no_sync
+_DLTENSOR = struct.Struct("<QiiiIQQQ")  # data, device type, device, dimensions, dtype, shape, strides, byte offset
+
+
+def is_as_expected() -> bool:
+    """Return whether objects and numpy arrays of this process lie in memory as the launcher's code reads them."""
+    if sys.implementation.name != "cpython" or sys.byteorder != "little" or sysconfig.get_config_var("Py_GIL_DISABLED"):
+        return False
+    if ctypes.sizeof(ctypes.c_void_p) != 8 or hasattr(sys, "getobjects"):  # The latter: Py_TRACE_REFS adds two fields.
+        return False
+    objects: list[Any] = [1, 1.5, "text", None, (1, 2), np.zeros(3)]
+    return all(_read(item, _TYPE_OFFSET) == id(type(item)) for item in objects) and all(map(_is_known, _sample_arrays()))
+
+
+def _sample_arrays() -> list[np.ndarray[Any, Any]]:
+    """Return arrays that differ in dtype, first element, shape and flags."""
+    writeable = np.arange(12, dtype=np.float32).reshape(3, 4)
+    constant = np.arange(5, dtype=np.int64)[2:]
+    constant.flags.writeable = False
+    unaligned = np.zeros(9, dtype=np.uint8)[1:].view(np.float64)
+    return [writeable, writeable[1:, ::-1], constant, unaligned, np.zeros((), np.bool_), np.empty((0, 3), np.int8)]
+
+
+def _is_known(array: np.ndarray[Any, Any]) -> bool:
+    flags = _read(array, _FLAGS_OFFSET) & 0xFFFFFFFF
+    return (
+        _read(array, _DATA_OFFSET) == array.ctypes.data
+        and _read(array, _DESCR_OFFSET) == id(array.dtype)
+        and bool(flags & _WRITEABLE) == array.flags.writeable
+        and bool(flags & _ALIGNED) == array.flags.aligned
+    )
+
+
+def _read(item: object, offset: int) -> int:
+    """Return the 8 bytes at `offset` of an object."""
+    return ctypes.c_uint64.from_address(id(item) + offset).value
+
+
+def find_describe(tensor_type: type) -> int | None:
+    """Return the address of torch's C function that describes a tensor as a DLTensor, if it has one we understand.
+
+    torch has offered it since 2.10; `tensor_type` is `torch.Tensor`.
+    """
+    capsule = getattr(tensor_type, "__dlpack_c_exchange_api__", None)
+    if capsule is None:
+        return None
+    get_pointer = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(
+        ("PyCapsule_GetPointer", ctypes.pythonapi)
+    )
+    api = get_pointer(capsule, b"dlpack_exchange_api")
+    if api is None or ctypes.c_uint32.from_address(api).value != _DLPACK_MAJOR_VERSION:
+        return None
+    return ctypes.c_void_p.from_address(api + 8 * _DESCRIBE_INDEX).value
+
+
+def dlpack_dtype(describe: int, tensor: object) -> int:
+    """Return the dtype of a torch tensor as DLPack's 32-bit word (code, bits, lanes).
+
+    Raises whatever torch raises for a dtype that DLPack does not have.
+    """
+    view = ctypes.create_string_buffer(_DLTENSOR.size)
+    function = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.c_void_p)(describe)
+    function(tensor, ctypes.addressof(view))
+    return _DLTENSOR.unpack(view.raw)[4]

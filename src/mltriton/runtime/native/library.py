@@ -1,0 +1,116 @@
+"""The pool and the launcher as machine code: ir/*.ll, compiled once per machine and kept in the on-disk cache.
+
+Level: runtime. Takes LLVM text written by hand for the launcher, the pool and the operating system (one file for each
+supported machine). Guarantees: the code is loaded once per process and never unloaded, since worker threads run it.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import platform
+import sys
+from functools import cache
+from importlib.resources import files
+from typing import NoReturn
+
+from ...errors import TargetError
+from .. import cache as disk
+from .objects import LoadedObject, load_object
+
+_MACHINES = {"x86_64": "x86_64-linux", "aarch64": "aarch64-linux"}
+_FILE = "native.o"
+
+FUNCTIONS = ("launch", "run", "thread_count", "worker", "relax_many", "release_scratch", "reset_after_fork")
+POINTERS = (
+    "gomp_parallel",
+    "omp_get_thread_num",
+    "ndarray_type",
+    "torch_tensor_type",
+    "torch_parameter_type",
+    "torch_describe",
+    "torch_get_num_threads",
+    "prepare",
+    "modules",
+    "name_torch",
+    "name_dtype",
+    "name_is_cpu",
+    "name_data_ptr",
+    "scratch_error",
+)
+NUMBERS = ("spin_limit", "workers", "threads")
+FLAGS = ("torch_is_bound",)
+
+
+def machine() -> str | None:
+    """Return the name of this machine's file in ir/, or None if there is none."""
+    return _MACHINES.get(platform.machine()) if sys.platform == "linux" else None
+
+
+class Library:
+    """The loaded code: addresses of its functions, and its global variables as attributes of ctypes type."""
+
+    def __init__(self, loaded: LoadedObject) -> None:
+        self._loaded = loaded
+        self.addresses = loaded.addresses
+
+    def pointer(self, name: str) -> ctypes.c_void_p:
+        """Return the global pointer `name`; setting its `value` sets it."""
+        return ctypes.c_void_p.from_address(self.addresses[name])
+
+    def number(self, name: str) -> ctypes.c_int64:
+        """Return the global 64-bit integer `name`; setting its `value` sets it."""
+        return ctypes.c_int64.from_address(self.addresses[name])
+
+    def flag(self, name: str) -> ctypes.c_int8:
+        """Return the global 8-bit integer `name`; setting its `value` sets it."""
+        return ctypes.c_int8.from_address(self.addresses[name])
+
+
+@cache
+def load() -> Library:
+    """Return the library, compiling it if the cache does not have it. Raises `TargetError` on an unsupported machine."""
+    return Library(load_object(_object(machine() or refuse()), (*FUNCTIONS, *POINTERS, *NUMBERS, *FLAGS)))
+
+
+def refuse() -> NoReturn:
+    """Raise `TargetError`: this machine, or this build of Python, cannot run the native launcher."""
+    build = f"{platform.python_implementation()} {platform.python_version()}"
+    raise TargetError(
+        f"there is no native launcher for {build} on {sys.platform} {platform.machine()}",
+        hint="MLTRITON_LAUNCHER=portable launches kernels through Python threads.",
+    )
+
+
+def source(name: str) -> str:
+    """Return the LLVM text for the machine `name` (`x86_64-linux`, `aarch64-linux`)."""
+    folder = files(__package__) / "ir"
+    return "\n".join((folder / part).read_text("utf-8") for part in ("pool.ll", "launcher.ll", f"{name}.ll"))
+
+
+def _object(name: str) -> bytes:
+    import llvmlite
+
+    text = source(name)
+    store = disk.default_cache()
+    key = disk.digest("native library", text, llvmlite.__version__)
+    entry = store.get(key)
+    if entry is None:
+        entry = {_FILE: compile_object(text, f"{platform.machine()}-unknown-linux-gnu")}
+        store.put(key, entry, {"what": "launcher and pool"})
+    return entry[_FILE]
+
+
+def compile_object(text: str, triple: str) -> bytes:
+    """Compile LLVM text to an object file for any processor of the machine `triple` names."""
+    from llvmlite import binding
+
+    binding.initialize_all_targets()
+    binding.initialize_all_asmprinters()
+    machine = binding.Target.from_triple(triple).create_target_machine(opt=2, reloc="pic")
+    module = binding.parse_assembly(text)
+    module.triple = triple
+    module.data_layout = str(machine.target_data)
+    module.verify()
+    builder = binding.create_pass_builder(machine, binding.create_pipeline_tuning_options(speed_level=2))
+    builder.getModulePassManager().run(module, builder)
+    return machine.emit_object(module)

@@ -1,0 +1,237 @@
+"""Python's side of the pool in ir/pool.ll: how many threads, which threads, torch's OpenMP, forks, scratch memory.
+
+Level: runtime. A launch runs on the calling thread and a team: torch's own OpenMP library once torch is loaded (two
+spinning pools in one process slow each other down several times), otherwise workers of our own, started by the first
+launch that can use them. Guarantees: the machine code is told of torch at the first launch after torch appears; a
+forked child starts with no workers and does not use OpenMP, which does not survive a fork; workers take no signals.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import sys
+import threading
+import time
+import warnings
+from collections.abc import Iterable
+from typing import Any, Literal
+
+import numpy as np
+
+from ...errors import OutOfResources
+from .. import config
+from . import layout, library
+
+_SPIN_SECONDS = 150e-6  # How long a thread that waits spins before it sleeps: longer than Python between two launches.
+_MAX_THREADS = 1024  # Scratch buffers in ir/pool.ll.
+_FAULTS = {signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGABRT, signal.SIGTRAP}
+
+
+class ScratchLimitError(OutOfResources):
+    """A kernel needs more scratch memory per thread than `MLTRITON_MAX_SCRATCH` allows."""
+
+
+class ScratchMemoryError(OutOfResources, MemoryError):
+    """There is no memory for a launch's scratch buffers; some programs of the grid have not run."""
+
+
+def check_scratch(scratch_bytes: int) -> int:
+    """Return a kernel's scratch size per thread rounded up to cache lines, or raise `ScratchLimitError`."""
+    limit = config.MAX_SCRATCH.get()
+    if scratch_bytes > limit:
+        raise ScratchLimitError(
+            f"a kernel needs {scratch_bytes} bytes of scratch memory per thread",
+            expected=f"at most {limit} bytes",
+            hint="Use smaller blocks, or raise MLTRITON_MAX_SCRATCH.",
+        )
+    return -(-scratch_bytes // 64) * 64
+
+
+class Pool:
+    """The pool of this process; `pool()` returns it. All methods need the interpreter's lock, `run` releases it."""
+
+    def __init__(self) -> None:
+        self.library = library.load()
+        self._lock = threading.Lock()
+        self._forked = False
+        self._worker_count = self.library.number("workers")
+        addresses = self.library.addresses
+        self._thread_count = ctypes.PYFUNCTYPE(ctypes.c_int64)(addresses["thread_count"])
+        self._run = ctypes.CFUNCTYPE(ctypes.c_bool, *[ctypes.c_void_p] * 2, *[ctypes.c_int64] * 3)(addresses["run"])
+        self._release_scratch = ctypes.CFUNCTYPE(ctypes.c_int64)(addresses["release_scratch"])
+        self._reset_after_fork = ctypes.PYFUNCTYPE(None)(addresses["reset_after_fork"])
+        self._set_up()
+
+    def _set_up(self) -> None:
+        """Tell the code what it needs of this process."""
+        objects = {
+            "ndarray_type": np.ndarray,
+            "modules": sys.modules,
+            "prepare": self.prepare,
+            "scratch_error": ScratchMemoryError,
+            **{f"name_{name}": sys.intern(name) for name in ("torch", "dtype", "is_cpu", "data_ptr")},
+        }
+        for name, item in objects.items():
+            self.library.pointer(name).value = _immortal(item)
+        self.set_num_threads(config.NUM_THREADS.get())
+        self.library.number("spin_limit").value = self._spins_in(_SPIN_SECONDS)
+        os.register_at_fork(after_in_child=self._after_fork)
+
+    @property
+    def kind(self) -> Literal["openmp", "workers"]:
+        """Which threads help: torch's OpenMP library's or our own workers."""
+        return "openmp" if self.library.pointer("gomp_parallel").value else "workers"
+
+    @property
+    def workers(self) -> int:
+        """How many workers of our own have been started."""
+        return self._worker_count.value
+
+    def num_threads(self) -> int:
+        """Return how many threads a launch may use now, the calling one included."""
+        if self._torch_has_appeared():
+            self._bind_torch()
+        return self._thread_count()
+
+    def set_num_threads(self, count: int | None) -> None:
+        """Use `count` threads from now on; None: torch's number once it is loaded, before that one for each CPU."""
+        if count is not None and not 1 <= count <= _MAX_THREADS:
+            raise ValueError(f"the number of threads must be from 1 to {_MAX_THREADS}, not {count}")
+        self._chosen = count
+        asks_torch = bool(self.library.pointer("torch_get_num_threads").value)
+        self.library.number("threads").value = count or (0 if asks_torch else available_cpus())
+
+    def run(self, kernel: int, slots: Iterable[int], programs: int, scratch_bytes: int, team: int | None = None) -> None:
+        """Run programs [0, programs) of the kernel at an address; `slots` are the values of the 8-byte argument slots.
+
+        Raises `ScratchMemoryError`.
+        """
+        words = [slot & 0xFFFF_FFFF_FFFF_FFFF for slot in slots]
+        arguments = (ctypes.c_uint64 * len(words))(*words)
+        if team is None:
+            self.prepare()
+            team = self._thread_count()
+        if not self._run(kernel, ctypes.addressof(arguments), programs, scratch_bytes, team if programs > 1 else 1):
+            raise ScratchMemoryError("there is no memory for the kernel's scratch buffers")
+
+    def release_scratch(self) -> int:
+        """Free the scratch buffers of all threads that are not running a kernel; return how many bytes that were."""
+        return self._release_scratch()
+
+    def prepare(self) -> None:
+        """Bind torch if it is loaded, and start the workers that are missing. Called by the launcher's code as well."""
+        with self._lock:
+            if self._torch_has_appeared():
+                self._bind_torch()
+            if self.kind == "workers":
+                self._start_workers(self._thread_count() - 1)
+
+    def _torch_has_appeared(self) -> bool:
+        return "torch" in sys.modules and not self.library.flag("torch_is_bound").value
+
+    def _bind_torch(self) -> None:
+        """Take torch's types, functions and OpenMP library, unless another thread is still importing it."""
+        torch: Any = sys.modules["torch"]
+        parameter = getattr(getattr(torch, "nn", None), "Parameter", None)
+        if parameter is None or not hasattr(torch, "get_num_threads"):
+            return
+        self.library.pointer("torch_tensor_type").value = _immortal(torch.Tensor)
+        self.library.pointer("torch_parameter_type").value = _immortal(parameter)
+        self.library.pointer("torch_describe").value = layout.find_describe(torch.Tensor)
+        functions = _openmp_of_torch()
+        for name, address in functions.items():
+            if name == "torch_get_num_threads" or not self._forked:
+                self.library.pointer(name).value = address
+        self.set_num_threads(self._chosen)
+        self.library.flag("torch_is_bound").value = 1
+
+    def torch_key(self, dtype: Any) -> int:
+        """Return what the launcher's code compares for a torch dtype. torch must be loaded."""
+        self.num_threads()
+        describe = self.library.pointer("torch_describe").value
+        if describe is None:
+            return id(dtype)
+        return layout.dlpack_dtype(describe, sys.modules["torch"].empty(0, dtype=dtype))
+
+    def _start_workers(self, count: int) -> None:
+        """Start workers until there are `count`."""
+        create = ctypes.CDLL(None).pthread_create
+        create.argtypes = [ctypes.POINTER(ctypes.c_ulong), *[ctypes.c_void_p] * 3]
+        if count >= available_cpus():
+            self.library.number("spin_limit").value = 0  # A spinning thread would keep another one from working.
+        # Threads inherit the mask: signals are for Python's threads, but a fault must still be reported where it is.
+        previous = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals() - _FAULTS)
+        try:
+            while self.workers < count:
+                number = self.workers + 1
+                if create(ctypes.byref(ctypes.c_ulong()), None, self.library.addresses["worker"], number):
+                    self._settle_for(number)
+                    break
+                self._worker_count.value = number
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, previous)
+
+    def _settle_for(self, count: int) -> None:
+        """Go on with `count` threads, the calling one included, because the system gives no more."""
+        warnings.warn(f"only {count} threads can be started for kernels", RuntimeWarning, stacklevel=2)
+        self.set_num_threads(count)
+
+    def _spins_in(self, seconds: float) -> int:
+        """Return how many times a thread relaxes in `seconds`: 40 to 150 cycles each, depending on the processor."""
+        relax_many = ctypes.PYFUNCTYPE(None, ctypes.c_int64)(self.library.addresses["relax_many"])
+        trial = 500
+        start = time.perf_counter()
+        relax_many(trial)
+        return int(trial * seconds / max(time.perf_counter() - start, 1e-9))
+
+    def _after_fork(self) -> None:
+        self._lock = threading.Lock()
+        self._forked = True
+        self._reset_after_fork()
+        self.library.pointer("gomp_parallel").value = None
+
+
+def available_cpus() -> int:
+    """Return how many CPUs this process may run on."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _openmp_of_torch() -> dict[str, int]:
+    """Return the functions of the OpenMP library torch itself uses, by our names; none if torch was built otherwise."""
+    symbols = {
+        "gomp_parallel": "GOMP_parallel",
+        "omp_get_thread_num": "omp_get_thread_num",
+        "torch_get_num_threads": "_ZN2at15get_num_threadsEv",
+    }
+    try:
+        # A look-up through torch's library finds the symbols of the libraries it was linked with, whatever their names.
+        torch_cpu = ctypes.CDLL("libtorch_cpu.so", mode=os.RTLD_NOLOAD)
+        return {name: _address(torch_cpu[symbol]) for name, symbol in symbols.items()}
+    except (OSError, AttributeError):
+        return {}
+
+
+def _address(function: Any) -> int:
+    return ctypes.cast(function, ctypes.c_void_p).value or 0
+
+
+def _immortal(item: object) -> int:
+    """Return the address of an object that machine code may use from now on until the process ends."""
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(item))
+    return id(item)
+
+
+_pool: Pool | None = None
+_creation = threading.Lock()
+
+
+def pool() -> Pool:
+    """Return this process's pool, setting it up on the first call. Raises `TargetError` on an unsupported machine."""
+    global _pool
+    if _pool is None:
+        with _creation:
+            if _pool is None:
+                _pool = Pool()
+    return _pool

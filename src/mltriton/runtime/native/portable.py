@@ -1,0 +1,242 @@
+"""The launcher and the pool in plain Python: for systems without ir/*.ll, and as a second opinion in tests.
+
+Level: runtime. Does what ir/launcher.ll and ir/pool.ll do, with the same guards, slots, claims and errors, through
+ctypes and Python threads: tens of microseconds a launch instead of less than one. Works wherever CPython and numpy do.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import math
+import os
+import struct
+import sys
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+
+from .. import config
+from .params import ParamSpec
+from .pool import ScratchMemoryError, available_cpus
+
+_MAX_DIMENSION = 2**31 - 1
+_NOT_ACCEPTED = None
+
+Kernel = Callable[[int, int, int, int], None]
+
+
+class PortableLauncher:
+    """Calls a kernel at an address; see `NativeKernel.launcher`. `owner` is kept alive."""
+
+    def __init__(
+        self, kernel: int, scratch_bytes: int, specs: Sequence[ParamSpec], serial_below: int, owner: object
+    ) -> None:
+        self._kernel = kernel
+        self._scratch_bytes = scratch_bytes
+        self._specs = tuple(specs)
+        self._serial_below = serial_below
+        self._owner = owner
+
+    def __call__(self, grid_x: int, grid_y: int, grid_z: int, /, *arguments: Any) -> Any:
+        grid = (grid_x, grid_y, grid_z)
+        if len(arguments) != len(self._specs) or not all(map(_is_dimension, grid)) or math.prod(grid) >= 1 << 63:
+            return NotImplemented
+        slots: list[int] = []
+        for spec, argument in zip(self._specs, arguments, strict=True):
+            slot = read_argument(spec, argument)
+            if slot is _NOT_ACCEPTED:
+                return NotImplemented
+            if spec.takes_slot:
+                slots.append(slot)
+        programs = math.prod(grid)
+        if programs:
+            team = 1 if programs < self._serial_below else None
+            pool().run(self._kernel, (*slots, *grid), programs, self._scratch_bytes, team)
+        return None
+
+
+def _is_dimension(value: object) -> bool:
+    return type(value) is int and 0 <= value <= _MAX_DIMENSION
+
+
+def read_argument(spec: ParamSpec, argument: Any) -> int | None:
+    """Return the slot for an argument (0 for a constant), or None if it does not pass its spec."""
+    match spec.kind:
+        case "tensor":
+            slot = _read_tensor(spec, argument)
+        case "constant":
+            return 0 if _is_constant(spec.value, argument) else _NOT_ACCEPTED
+        case "i1":
+            return int(argument) if type(argument) is bool else _NOT_ACCEPTED
+        case "f32" | "f64":
+            return _float_bits(spec.kind, argument) if type(argument) is float else _NOT_ACCEPTED
+        case _:
+            slot = _read_integer(spec, argument)
+    zero_mask, some_mask = spec.masks
+    passes = slot is not None and not slot & zero_mask and (not some_mask or slot & some_mask)
+    return slot if passes else _NOT_ACCEPTED
+
+
+def _read_integer(spec: ParamSpec, argument: Any) -> int | None:
+    if type(argument) is not int or not spec.range[0] <= argument <= spec.range[1]:
+        return _NOT_ACCEPTED
+    return _NOT_ACCEPTED if spec.hole[0] <= argument <= spec.hole[1] else argument
+
+
+def _float_bits(kind: str, value: float) -> int:
+    """Return the bits of a float, rounded to `f32` if that is the kind; too large values become infinite."""
+    if kind == "f64":
+        return struct.unpack("<Q", struct.pack("<d", value))[0]
+    with np.errstate(over="ignore"):
+        return int(np.float32(value).view(np.uint32))
+
+
+def _is_constant(constant: Any, argument: Any) -> bool:
+    if argument is constant:
+        return True
+    if type(argument) is not type(constant):
+        return False
+    if type(constant) is float:
+        return struct.pack("<d", argument) == struct.pack("<d", constant)
+    return type(constant) in (int, str) and argument == constant
+
+
+def _read_tensor(spec: ParamSpec, argument: Any) -> int | None:
+    if type(argument) is np.ndarray:
+        return _read_array(spec, argument)
+    torch: Any = sys.modules.get("torch")
+    if torch is None or type(argument) not in (torch.Tensor, torch.nn.Parameter):
+        return _NOT_ACCEPTED
+    if spec.torch_dtype is None or argument.dtype is not spec.torch_dtype or not argument.is_cpu:
+        return _NOT_ACCEPTED
+    try:
+        return argument.data_ptr()
+    except RuntimeError:  # It has no storage.
+        return _NOT_ACCEPTED
+
+
+def _read_array(spec: ParamSpec, array: np.ndarray[Any, Any]) -> int | None:
+    flags = array.flags
+    if array.dtype is not spec.numpy_dtype or not flags.aligned or (spec.writes and not flags.writeable):
+        return _NOT_ACCEPTED
+    return array.ctypes.data
+
+
+class PortablePool:
+    """Python threads that claim programs; `pool()` returns this process's."""
+
+    def __init__(self) -> None:
+        self._process = os.getpid()
+        self._chosen = config.NUM_THREADS.get()
+        self._executor: ThreadPoolExecutor | None = None
+        self._executor_size = 0
+        self._free_scratch: deque[np.ndarray[Any, Any]] = deque()
+        self._lock = threading.Lock()
+
+    def is_of_this_process(self) -> bool:
+        """Return whether there was no fork since the pool was made."""
+        return self._process == os.getpid()
+
+    def num_threads(self) -> int:
+        """Return how many threads a launch may use now, the calling one included."""
+        if self._chosen is not None:
+            return self._chosen
+        torch: Any = sys.modules.get("torch")
+        return torch.get_num_threads() if hasattr(torch, "get_num_threads") else available_cpus()
+
+    def set_num_threads(self, count: int | None) -> None:
+        """Use `count` threads from now on; None: torch's number once it is loaded, before that one for each CPU."""
+        if count is not None and count < 1:
+            raise ValueError(f"the number of threads must be positive, not {count}")
+        self._chosen = count
+
+    def run(self, kernel: int, slots: Iterable[int], programs: int, scratch_bytes: int, team: int | None = None) -> None:
+        """Run programs [0, programs) of the kernel at an address; `slots` are the values of its argument slots.
+
+        Raises `ScratchMemoryError`.
+        """
+        words = [slot & 0xFFFF_FFFF_FFFF_FFFF for slot in slots]
+        arguments = (ctypes.c_uint64 * len(words))(*words)
+        function = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p)(kernel)
+        team = min(self.num_threads() if team is None else team, programs)
+        job = _Job(function, ctypes.addressof(arguments), programs, team)
+        helpers = [self._threads(team - 1).submit(self._take_part, job, scratch_bytes) for _ in range(team - 1)]
+        self._take_part(job, scratch_bytes)
+        for helper in helpers:
+            if not helper.cancel():
+                helper.result()
+        if job.begin < job.end:
+            raise ScratchMemoryError("there is no memory for the kernel's scratch buffers")
+
+    def _threads(self, count: int) -> ThreadPoolExecutor:
+        with self._lock:
+            if self._executor is None or self._executor_size < count:
+                self._executor = ThreadPoolExecutor(count, thread_name_prefix="mltriton")
+                self._executor_size = count
+            return self._executor
+
+    def _take_part(self, job: _Job, scratch_bytes: int) -> None:
+        try:
+            scratch = self._acquire_scratch(scratch_bytes)
+        except MemoryError:
+            return  # The other threads run the programs.
+        try:
+            job.run_pieces(scratch.ctypes.data if scratch_bytes else 0)
+        finally:
+            self._free_scratch.append(scratch)
+
+    def _acquire_scratch(self, size: int) -> np.ndarray[Any, Any]:
+        """Return a buffer of at least `size` bytes, aligned to 64 bytes."""
+        try:
+            scratch = self._free_scratch.pop()
+        except IndexError:
+            scratch = np.empty(0, np.uint8)
+        if scratch.nbytes < size:
+            memory = np.empty(size + 63, np.uint8)
+            start = -memory.ctypes.data % 64
+            scratch = memory[start : start + size]
+        return scratch
+
+    def release_scratch(self) -> int:
+        """Free the buffers that no thread is using; return how many bytes that were."""
+        freed = 0
+        while self._free_scratch:
+            freed += self._free_scratch.pop().nbytes
+        return freed
+
+
+class _Job:
+    """One launch: programs [begin, end) are still to be claimed."""
+
+    def __init__(self, kernel: Kernel, arguments: int, programs: int, team: int) -> None:
+        self.begin = 0
+        self.end = programs
+        self._kernel = kernel
+        self._arguments = arguments
+        self._shift = (team - 1).bit_length() + 2 if team > 1 else 0
+        self._lock = threading.Lock()
+
+    def run_pieces(self, scratch: int) -> None:
+        """Claim and run programs until none is left; a piece is a quarter of a thread's even share of what is left."""
+        while True:
+            with self._lock:
+                begin = self.begin
+                self.begin = until = min(self.end, begin + max(1, (self.end - begin) >> self._shift))
+            if begin == until:
+                return
+            self._kernel(self._arguments, begin, until, scratch)
+
+
+_pool: PortablePool | None = None
+
+
+def pool() -> PortablePool:
+    """Return this process's pool; a forked child gets a new one."""
+    global _pool
+    if _pool is None or not _pool.is_of_this_process():
+        _pool = PortablePool()
+    return _pool
