@@ -1,0 +1,391 @@
+"""Arithmetic, comparison, logic and choice, element by element: the operators of a tensor and the functions that go with them.
+
+Takes tensors and Python scalars; guarantees upstream's results: integers wrap, `/` of integers is fp32, `//` and `%` of integers round to zero as in C, comparisons
+give int1. Each operation is a row: which IR operation stands for it on signed integers, unsigned integers and floats.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import NamedTuple
+
+from mltriton.dialects import arith, math, tt
+from mltriton.errors import OptionError, TypeMismatchError
+from mltriton.ir.operation import Operation
+from mltriton.language import types
+from mltriton.language.building import builtin, current
+from mltriton.language.casting import cast
+from mltriton.language.semantic import (
+    as_number,
+    as_operand,
+    broadcast,
+    broadcast_all,
+    literal,
+    promoted,
+    promoted_three,
+    to_tensor,
+)
+from mltriton.language.tensor import tensor
+from mltriton.language.types import dtype
+
+OperationClass = type[Operation]
+
+
+class PropagateNan(Enum):
+    """What a minimum or maximum gives where an operand is NaN: the other operand (NONE) or NaN (ALL)."""
+
+    NONE = 0
+    ALL = 0xFFFF
+
+
+class Row(NamedTuple):
+    """The IR operations of an operator by kind of operand; None where it has no meaning."""
+
+    signed: OperationClass | None
+    unsigned: OperationClass | None
+    floating: OperationClass | None
+
+
+ADD = Row(arith.AddI, arith.AddI, arith.AddF)
+SUB = Row(arith.SubI, arith.SubI, arith.SubF)
+MUL = Row(arith.MulI, arith.MulI, arith.MulF)
+FLOORDIV = Row(arith.DivSI, arith.DivUI, None)
+MOD = Row(arith.RemSI, arith.RemUI, arith.RemF)
+MINIMUM = {
+    PropagateNan.NONE: Row(arith.MinSI, arith.MinUI, arith.MinNumF),
+    PropagateNan.ALL: Row(arith.MinSI, arith.MinUI, arith.MinimumF),
+}
+MAXIMUM = {
+    PropagateNan.NONE: Row(arith.MaxSI, arith.MaxUI, arith.MaxNumF),
+    PropagateNan.ALL: Row(arith.MaxSI, arith.MaxUI, arith.MaximumF),
+}
+AND, OR, XOR = (Row(operation, operation, None) for operation in (arith.AndI, arith.OrI, arith.XOrI))
+SHIFT_LEFT = Row(arith.ShLI, arith.ShLI, None)
+SHIFT_RIGHT = Row(arith.ShRSI, arith.ShRUI, None)
+
+# Predicates of comparisons: signed, unsigned, float. Only != is true on NaN.
+PREDICATES = {
+    "<": ("slt", "ult", "olt"),
+    "<=": ("sle", "ule", "ole"),
+    ">": ("sgt", "ugt", "ogt"),
+    ">=": ("sge", "uge", "oge"),
+    "==": ("eq", "eq", "oeq"),
+    "!=": ("ne", "ne", "une"),
+}
+
+
+def _select(row: Row, kind: dtype, symbol: str) -> OperationClass:
+    chosen = (
+        row.floating
+        if kind.is_floating()
+        else row.signed
+        if kind.is_int_signed()
+        else row.unsigned
+        if kind.is_int()
+        else None
+    )
+    if chosen is None:
+        raise TypeMismatchError(
+            f"{symbol} has no meaning for {kind}", expected=_kinds(row), found=str(kind), hint=_conversion_hint(kind)
+        )
+    return chosen
+
+
+def _kinds(row: Row) -> str:
+    return "integers" if row.floating is None else "floats" if row.signed is None else "integers or floats"
+
+
+def _conversion_hint(kind: dtype) -> str | None:
+    return "for floats use tl.floor, tl.ceil or convert with .to(tl.int32)" if kind.is_floating() else None
+
+
+def _combine(row: Row, a: tensor, b: tensor, symbol: str) -> tensor:
+    """One IR operation on two tensors of the same type."""
+    return tensor(current().emit(_select(row, a.dtype, symbol), a.handle, b.handle), a.type)
+
+
+def _arithmetic(row: Row, a: object, b: object, symbol: str, division: bool = False) -> tensor:
+    left, right = promoted(a, b, division)
+    return _combine(row, left, right, symbol)
+
+
+@builtin
+def add(x: object, y: object, sanitize_overflow: bool = True) -> tensor:
+    """x + y; a pointer plus an integer is the pointer moved by that many elements. (`sanitize_overflow` is accepted; integers wrap.)"""
+    a, b = as_operand(x), as_operand(y)
+    if isinstance(b, tensor) and b.dtype.is_ptr():
+        a, b = b, a
+    if isinstance(a, tensor) and a.dtype.is_ptr():
+        return _moved(a, to_tensor(b))
+    return _arithmetic(ADD, a, b, "+")
+
+
+def _moved(pointer: tensor, offset: tensor) -> tensor:
+    """A pointer moved by an integer; an unsigned offset is widened, because the IR reads offsets as signed."""
+    if pointer.is_block_pointer:
+        raise TypeMismatchError(
+            "a block pointer is moved with tl.advance",
+            found=f"{pointer!r} + {offset!r}",
+            hint="write p = tl.advance(p, (rows, columns))",
+        )
+    if not offset.dtype.is_int():
+        raise TypeMismatchError(
+            "a pointer can only be moved by integers", expected="an integer offset", found=offset.type.name
+        )
+    if offset.dtype.is_int_unsigned() and offset.dtype.bits < 64 or offset.dtype.bits < 32:
+        offset = cast(offset, types.int64 if offset.dtype.bits == 32 else types.int32)
+    base, steps = broadcast(pointer, offset)
+    return tensor(current().emit(tt.AddPtr, base.handle, steps.handle), base.type)
+
+
+@builtin
+def sub(x: object, y: object, sanitize_overflow: bool = True) -> tensor:
+    """x - y; a pointer minus an integer is the pointer moved back by that many elements."""
+    if isinstance(x, tensor) and x.dtype.is_ptr():
+        return add(x, negative(y) if isinstance(y, tensor) else -as_number(y))
+    return _arithmetic(SUB, x, y, "-")
+
+
+@builtin
+def mul(x: object, y: object, sanitize_overflow: bool = True) -> tensor:
+    """x * y."""
+    return _arithmetic(MUL, x, y, "*")
+
+
+def truediv(x: object, y: object) -> tensor:
+    """x / y: fp32, or fp64 if one of them is fp64."""
+    a, b = promoted(x, y, division=True)
+    if not a.dtype.is_floating():
+        a, b = cast(a, types.float32), cast(b, types.float32)
+    return tensor(current().emit(arith.DivF, a.handle, b.handle), a.type)
+
+
+def floordiv(x: object, y: object) -> tensor:
+    """x // y of integers, rounding to zero."""
+    return _arithmetic(FLOORDIV, x, y, "//", division=True)
+
+
+def mod(x: object, y: object) -> tensor:
+    """x % y with the sign of x."""
+    return _arithmetic(MOD, x, y, "%", division=True)
+
+
+def negative(x: object) -> tensor:
+    """-x; of an unsigned integer modulo 2**bits."""
+    value = to_tensor(x)
+    if value.dtype.is_floating():
+        return tensor(current().emit(arith.NegF, value.handle), value.type)
+    if not value.dtype.is_int():
+        raise TypeMismatchError(
+            f"unary - has no meaning for {value.dtype}", expected="integers or floats", found=value.type.name
+        )
+    return _combine(SUB, literal(0, value.dtype, value.type.shape), value, "-")
+
+
+def positive(x: object) -> tensor:
+    """+x."""
+    return to_tensor(x)
+
+
+def invert(x: object) -> tensor:
+    """~x of integers; of a bool its negation."""
+    value = to_tensor(x)
+    if not value.dtype.is_int():
+        raise TypeMismatchError(
+            f"~ has no meaning for {value.dtype}", expected="integers or bools", found=value.type.name
+        )
+    ones = -1 if value.dtype.is_int_signed() else value.dtype.get_int_max_value()
+    return _combine(XOR, value, literal(ones, value.dtype, value.type.shape), "~")
+
+
+def _bitwise(row: Row, x: object, y: object, symbol: str) -> tensor:
+    a, b = promoted(x, y)
+    return _combine(row, a, b, symbol)
+
+
+def bitwise_and(x: object, y: object) -> tensor:
+    """x & y."""
+    return _bitwise(AND, x, y, "&")
+
+
+def bitwise_or(x: object, y: object) -> tensor:
+    """x | y."""
+    return _bitwise(OR, x, y, "|")
+
+
+def bitwise_xor(x: object, y: object) -> tensor:
+    """x ^ y."""
+    return _bitwise(XOR, x, y, "^")
+
+
+def left_shift(x: object, y: object) -> tensor:
+    """x << y in the promoted dtype; a shift by its width or more is unspecified."""
+    return _bitwise(SHIFT_LEFT, x, y, "<<")
+
+
+def right_shift(x: object, y: object) -> tensor:
+    """x >> y, arithmetic for signed operands (upstream: decided by the tensor among the operands, the left one of two)."""
+    decider = x if isinstance(x, tensor) else y
+    a, b = promoted(x, y)
+    signed = isinstance(decider, tensor) and decider.dtype.is_int_signed()
+    row = SHIFT_RIGHT._replace(
+        signed=arith.ShRSI if signed else arith.ShRUI, unsigned=arith.ShRSI if signed else arith.ShRUI
+    )
+    return _combine(row, a, b, ">>")
+
+
+def compare(symbol: str, x: object, y: object) -> tensor:
+    """A comparison by its Python symbol, giving int1."""
+    a, b = promoted(x, y)
+    signed, unsigned, floating = PREDICATES[symbol]
+    if a.dtype.is_floating():
+        operation, predicate = arith.CmpF, floating
+    else:
+        operation, predicate = arith.CmpI, signed if a.dtype.is_int_signed() else unsigned
+    return tensor(current().emit(operation, a.handle, b.handle, predicate=predicate), a.type.with_element(types.int1))
+
+
+def less_than(x: object, y: object) -> tensor:
+    """x < y."""
+    return compare("<", x, y)
+
+
+def less_equal(x: object, y: object) -> tensor:
+    """x <= y."""
+    return compare("<=", x, y)
+
+
+def greater_than(x: object, y: object) -> tensor:
+    """x > y."""
+    return compare(">", x, y)
+
+
+def greater_equal(x: object, y: object) -> tensor:
+    """x >= y."""
+    return compare(">=", x, y)
+
+
+def equal(x: object, y: object) -> tensor:
+    """x == y."""
+    return compare("==", x, y)
+
+
+def not_equal(x: object, y: object) -> tensor:
+    """x != y; true on NaN."""
+    return compare("!=", x, y)
+
+
+def _truth(value: object, word: str) -> tensor:
+    made = to_tensor(value)
+    if not made.dtype.is_bool():
+        raise TypeMismatchError(
+            f"`{word}` needs booleans", expected="int1", found=made.type.name, hint="compare first: (x != 0)"
+        )
+    return made
+
+
+def logical_and(x: object, y: object) -> tensor:
+    """`x and y` of booleans; both sides are evaluated."""
+    return bitwise_and(_truth(x, "and"), _truth(y, "and"))
+
+
+def logical_or(x: object, y: object) -> tensor:
+    """`x or y` of booleans; both sides are evaluated."""
+    return bitwise_or(_truth(x, "or"), _truth(y, "or"))
+
+
+def logical_not(x: object) -> tensor:
+    """`not x`: true where x is false or zero."""
+    return invert(cast(x, types.int1))
+
+
+@builtin
+def where(condition: object, x: object, y: object) -> tensor:
+    """x where the condition is true, y elsewhere; the three broadcast. Both are evaluated: guard loads with masks."""
+    chosen = cast(to_tensor(condition), types.int1)
+    a, b = _choices(x, y)
+    if chosen.type.is_block():  # a scalar condition chooses whole blocks
+        chosen, a, b = broadcast_all(chosen, a, b)
+    return tensor(current().emit(arith.Select, chosen.handle, a.handle, b.handle), a.type)
+
+
+def _choices(x: object, y: object) -> tuple[tensor, tensor]:
+    a, b = as_operand(x), as_operand(y)
+    if not any(isinstance(item, tensor) and item.dtype.is_ptr() for item in (a, b)):
+        return promoted(a, b)
+    left, right = to_tensor(a), to_tensor(b)
+    if left.dtype != right.dtype:
+        raise TypeMismatchError(
+            "a choice between a pointer and something else", expected=left.dtype.name, found=right.dtype.name
+        )
+    return broadcast(left, right)
+
+
+def _nan_rule(propagate_nan: object) -> PropagateNan:
+    if not isinstance(propagate_nan, PropagateNan):
+        raise OptionError(
+            "propagate_nan", expected="tl.PropagateNan.NONE or tl.PropagateNan.ALL", found=repr(propagate_nan)
+        )
+    return propagate_nan
+
+
+@builtin
+def minimum(x: object, y: object, propagate_nan: PropagateNan = PropagateNan.NONE) -> tensor:
+    """The smaller of x and y, element by element."""
+    return _arithmetic(MINIMUM[_nan_rule(propagate_nan)], x, y, "minimum")
+
+
+@builtin
+def maximum(x: object, y: object, propagate_nan: PropagateNan = PropagateNan.NONE) -> tensor:
+    """The larger of x and y, element by element."""
+    return _arithmetic(MAXIMUM[_nan_rule(propagate_nan)], x, y, "maximum")
+
+
+@builtin
+def clamp(x: object, min: object, max: object, propagate_nan: PropagateNan = PropagateNan.NONE) -> tensor:
+    """x held between min and max; a NaN x gives min, or NaN with `PropagateNan.ALL`."""
+    rule = _nan_rule(propagate_nan)
+    value, low, high = promoted_three(x, min, max)
+    if not value.dtype.is_floating():
+        return minimum(maximum(value, low), high)
+    handle = current().emit(tt.ClampF, value.handle, low.handle, high.handle, propagate_nan=rule is PropagateNan.ALL)
+    return tensor(handle, value.type)
+
+
+@builtin
+def fma(x: object, y: object, z: object) -> tensor:
+    """x * y + z, rounded once."""
+    a, b, c = promoted_three(x, y, z)
+    if not a.dtype.is_floating():
+        raise TypeMismatchError(
+            "tl.fma is for floats", expected="floats", found=a.type.name, hint="write x * y + z for integers"
+        )
+    return tensor(current().emit(math.Fma, a.handle, b.handle, c.handle), a.type)
+
+
+@builtin
+def umulhi(x: object, y: object) -> tensor:
+    """The upper half of the product of 32-bit or 64-bit integers, read as unsigned."""
+    a, b = promoted(x, y)
+    if not (a.dtype.is_int() and a.dtype.bits in (32, 64)):
+        raise TypeMismatchError(
+            "tl.umulhi is for 32-bit and 64-bit integers", expected="int32, uint32, int64 or uint64", found=a.type.name
+        )
+    return tensor(current().emit(tt.MulhiUI, a.handle, b.handle), a.type)
+
+
+@builtin
+def cdiv(x: object, div: object) -> object:
+    """x / div rounded up, of integers; of two constants a constant."""
+    if isinstance(x, int) and isinstance(div, int):
+        return -(-x // div)
+    return floordiv(add(x, sub(div, 1) if isinstance(div, tensor) else _less_one(div)), div)
+
+
+def _less_one(value: object) -> int:
+    if not isinstance(value, int):
+        raise TypeMismatchError("tl.cdiv is for integers", expected="an integer divisor", found=repr(value))
+    return value - 1
+
+
+__all__ = ["PropagateNan", "add", "cdiv", "clamp", "fma", "maximum", "minimum", "mul", "sub", "umulhi", "where"]

@@ -1,0 +1,99 @@
+"""Where builtins put their operations: the builder of the kernel that is being compiled.
+
+Takes the builder, the inliner and the target's kind from the front end (`building`); guarantees that a builtin called outside a kernel raises a
+`NameNotFoundError` instead of doing something else. Imports nothing of the compiler.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from functools import wraps
+from typing import TYPE_CHECKING, Any, NamedTuple, ParamSpec, TypeVar, cast
+
+from mltriton.errors import CompilationError, InternalError
+from mltriton.language.constants import unwrap
+
+if TYPE_CHECKING:
+    from mltriton.ir.builder import Builder
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+# Inlines a function written in the language at the insertion point: the function, its arguments, keyword arguments; gives its value.
+Inliner = Callable[[Any, Sequence[Any]], Any]
+
+
+class _Kernel(NamedTuple):
+    """What a builtin may ask about the kernel that is being compiled."""
+
+    builder: Builder
+    inliner: Inliner | None
+    target: str
+
+
+_kernel: ContextVar[_Kernel | None] = ContextVar("mltriton_kernel", default=None)
+
+
+@contextmanager
+def building(builder: Builder, inliner: Inliner | None = None, target: str = "cpu") -> Iterator[Builder]:
+    """Let builtins create operations with `builder` and inline functions with `inliner` within the `with` statement.
+
+    `target` is the kind of machine ("cpu", "xe", "cuda"): only `tl.target_info` reads it.
+    """
+    token = _kernel.set(_Kernel(builder, inliner, target))
+    try:
+        yield builder
+    finally:
+        _kernel.reset(token)
+
+
+def current() -> Builder:
+    """The builder of the kernel that is being compiled; `CompilationError` outside a kernel."""
+    return _require().builder
+
+
+def current_target() -> str:
+    """The kind of machine that the kernel is compiled for; `CompilationError` outside a kernel."""
+    return _require().target
+
+
+def _require() -> _Kernel:
+    kernel = _kernel.get()
+    if kernel is None:
+        raise CompilationError(
+            "a function of mltriton.language was called outside a kernel",
+            hint="these functions build the kernel: call them in a function decorated with @triton.jit and launch that",
+        )
+    return kernel
+
+
+def inline(fn: Any, arguments: Sequence[Any]) -> Any:
+    """Call `fn` on values at the insertion point: a builtin runs, a function written in the language goes to the front end's inliner."""
+    if is_builtin(fn):
+        return fn(*arguments)
+    inliner = _require().inliner
+    if inliner is None:
+        raise InternalError(
+            f"no inliner is registered, so {getattr(fn, '__name__', fn)!r} cannot be called from a builtin"
+        )
+    return inliner(fn, arguments)
+
+
+def builtin(fn: Callable[P, R]) -> Callable[P, R]:
+    """Mark a function that a kernel may call. It gets Python values in place of `constexpr`, also inside lists and tuples."""
+
+    @wraps(fn)
+    def call(*args: P.args, **kwargs: P.kwargs) -> R:
+        plain = [unwrap(argument) for argument in args]
+        named: Mapping[str, Any] = {name: unwrap(value) for name, value in kwargs.items()}
+        return cast(Any, fn)(*plain, **named)
+
+    call.__dict__["is_builtin"] = True
+    return call
+
+
+def is_builtin(fn: object) -> bool:
+    """Whether `fn` runs on values while the kernel is compiled (the front end calls it) instead of being compiled itself."""
+    return getattr(fn, "is_builtin", False) is True

@@ -1,0 +1,394 @@
+"""Shape operations: new dimensions, broadcasting, reshaping, permuting, joining.
+
+Takes blocks (a scalar where it has a meaning); guarantees that elements keep their row-major order unless `can_reorder` is given. Shapes may be written as one
+tuple or as several arguments; axes may be negative.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, cast
+
+from mltriton.dialects import tt
+from mltriton.errors import AxisError, ConstexprError, ShapeMismatchError, TypeMismatchError
+from mltriton.language import semantic, types
+from mltriton.language.arithmetic import bitwise_xor
+from mltriton.language.building import builtin, current
+from mltriton.language.semantic import to_tensor
+from mltriton.language.tensor import tensor
+from mltriton.language.types import block_type, checked_shape, dtype
+
+__all__ = [
+    "arange", "broadcast", "broadcast_to", "cat", "expand_dims", "flip", "full", "gather", "interleave", "item", "join", "permute", "ravel", "reshape", "split",
+    "squeeze", "trans", "unsqueeze", "view", "zeros", "zeros_like",
+]  # fmt: skip
+
+
+def constexpr_int(value: object, what: str) -> int:
+    """An integer known when compiling; `ConstexprError` otherwise."""
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise ConstexprError(
+            f"{what} must be known when compiling", expected="an int or a tl.constexpr", found=_shown(value)
+        )
+    return value
+
+
+def _shown(value: object) -> str:
+    return repr(value) if isinstance(value, tensor) else f"{value!r} of type {type(value).__name__}"
+
+
+def wrapped_axis(axis: object, rank: int, what: str) -> int:
+    """An axis counted from the front; `AxisError` if it is out of range."""
+    number = constexpr_int(axis, f"the axis of {what}")
+    if not -rank <= number < rank:
+        expected = (
+            f"{-rank} to {rank - 1}, since the block has {rank} dimension{'s' * (rank != 1)}"
+            if rank
+            else "a block: a scalar has no axes"
+        )
+        raise AxisError(f"the axis of {what} is out of range", expected=expected, found=str(number))
+    return number % rank
+
+
+def _listed(sizes: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Sizes given as `f(x, 2, 3)` or `f(x, (2, 3))`."""
+    if len(sizes) == 1 and isinstance(sizes[0], tuple | list):
+        return tuple(cast("Sequence[Any]", sizes[0]))
+    return sizes
+
+
+def _block(value: object, what: str) -> tensor:
+    made = to_tensor(value)
+    if not made.type.is_block():
+        raise TypeMismatchError(f"{what} needs a block", expected="a block", found=made.type.name)
+    return made
+
+
+# Creation.
+
+
+@builtin
+def arange(start: object, end: object) -> tensor:
+    """int32 block start, start + 1, ..., end - 1; `end - start` a power of two, both constexpr."""
+    first, last = constexpr_int(start, "the start of tl.arange"), constexpr_int(end, "the end of tl.arange")
+    if last <= first:
+        raise ShapeMismatchError("tl.arange needs an end above its start", found=f"tl.arange({first}, {last})")
+    if first < -(1 << 31) or last > 1 << 31:
+        raise TypeMismatchError(
+            "tl.arange counts in int32", expected="bounds of 32 bits", found=f"tl.arange({first}, {last})"
+        )
+    made = block_type(types.int32, (last - first,))
+    return tensor(current().emit(tt.MakeRange, start=first, end=last), made)
+
+
+@builtin
+def full(shape: Sequence[int], value: object, dtype: dtype) -> tensor:
+    """A block of `shape` with `value` (a number or a scalar tensor) as every element; shape () gives a scalar."""
+    if not isinstance(dtype, types.dtype):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise TypeMismatchError("tl.full needs a dtype", expected="a dtype such as tl.float32", found=repr(dtype))
+    sizes = checked_shape(_listed((shape,)))
+    if not isinstance(value, tensor):
+        return semantic.literal(semantic.as_number(value), dtype, sizes)
+    if value.type.is_block() and value.numel != 1:
+        raise TypeMismatchError(
+            "tl.full repeats a scalar",
+            expected="a scalar",
+            found=value.type.name,
+            hint="use tl.broadcast_to for a block",
+        )
+    return semantic.splat(semantic.convert(item(value), dtype), sizes)
+
+
+@builtin
+def zeros(shape: Sequence[int], dtype: dtype) -> tensor:
+    """A block of zeros."""
+    return full(shape, 0, dtype)
+
+
+@builtin
+def zeros_like(input: object) -> tensor:
+    """Zeros in the shape and dtype of `input`."""
+    like = to_tensor(input)
+    return semantic.literal(0, like.dtype, like.type.shape)
+
+
+@builtin
+def item(input: object) -> tensor:
+    """The only element of a block of one element, as a scalar."""
+    value = to_tensor(input)
+    if not value.type.is_block():
+        return value
+    if value.numel != 1:
+        raise ShapeMismatchError("item needs a block of one element", found=value.type.name)
+    flat = value if len(value.type.shape) == 1 else reshape(value, (1,))
+    return tensor(current().emit(tt.Unsplat, flat.handle), value.dtype)
+
+
+# Dimensions.
+
+
+@builtin
+def index(value: object, key: object) -> tensor:
+    """`x[:, None]`: a full slice keeps a dimension, None adds one."""
+    made = to_tensor(value)
+    parts: tuple[object, ...] = tuple(cast("Sequence[object]", key)) if isinstance(key, tuple | list) else (key,)
+    kept = 0
+    for dim, part in enumerate(parts):
+        if part is None:
+            made = expand_dims(made, dim)
+        elif _is_full_slice(part):
+            kept += 1
+        else:
+            raise ShapeMismatchError(
+                "a block can be indexed with `:` and None only",
+                found=f"x[{_shown(part)}]",
+                hint="load the elements that you need, or use tl.gather, tl.split or a reduction",
+            )
+    if kept > len(to_tensor(value).type.shape):
+        raise AxisError(
+            "too many `:` in an index", expected=f"at most {len(to_tensor(value).type.shape)}", found=str(kept)
+        )
+    return made
+
+
+def _is_full_slice(part: object) -> bool:
+    return part is Ellipsis or (
+        isinstance(part, slice) and semantic.unwrap((part.start, part.stop, part.step)) == (None, None, None)
+    )
+
+
+@builtin
+def expand_dims(input: object, axis: object) -> tensor:
+    """New dimensions of size 1 at `axis`: an int, or a list of axes of the result."""
+    value = to_tensor(input)
+    axes: list[object] = list(cast("Sequence[object]", axis)) if isinstance(axis, tuple | list) else [axis]
+    rank = len(value.type.shape) + len(axes)
+    places = sorted(wrapped_axis(each, rank, "tl.expand_dims") for each in axes)
+    if len(set(places)) != len(places):
+        raise AxisError("tl.expand_dims got an axis twice", found=str(places))
+    for place in places:
+        value = semantic.expand_dims(value, place) if value.type.is_block() else semantic.splat(value, (1,))
+    return value
+
+
+@builtin
+def broadcast(input: object, other: object) -> tuple[tensor, tensor]:
+    """Two values in their common shape."""
+    return semantic.broadcast(to_tensor(input), to_tensor(other))
+
+
+@builtin
+def broadcast_to(input: object, *shape: Any) -> tensor:
+    """`input` in `shape`: dimensions of size 1 are repeated."""
+    value, target = to_tensor(input), checked_shape(_listed(shape))
+    source = value.type.shape
+    if source and (len(source) != len(target) or any(m not in (1, n) for m, n in zip(source, target, strict=True))):
+        raise ShapeMismatchError(
+            f"{list(source)} does not broadcast to {list(target)}",
+            expected="the same rank, and sizes equal or 1",
+            found=value.type.name,
+        )
+    return semantic.broadcast_to(value, target)
+
+
+@builtin
+def reshape(input: object, *shape: Any, can_reorder: bool = False) -> tensor:
+    """The same elements in another shape; `can_reorder` lets them come in any order."""
+    value = to_tensor(input)
+    target = checked_shape(_inferred(_listed(shape), value))
+    if math.prod(target) != (value.type.numel if isinstance(value.type, block_type) else 1):
+        raise ShapeMismatchError(
+            "a reshape keeps the number of elements",
+            expected=f"{value.numel.value} elements, as in {value.type.name}",
+            found=f"{math.prod(target)} in {list(target)}",
+        )
+    if not value.type.is_block():
+        return semantic.splat(value, target)
+    if not target:
+        return item(value)
+    if value.type.shape == target:
+        return value
+    made = block_type(value.dtype, target)
+    handle = current().emit(
+        tt.Reshape, value.handle, allow_reorder=True if can_reorder else None, result_types=[made.to_ir()]
+    )
+    return tensor(handle, made)
+
+
+def _inferred(sizes: tuple[Any, ...], value: tensor) -> tuple[Any, ...]:
+    """-1 for one size stands for what is left."""
+    if sizes.count(-1) != 1:
+        return sizes
+    known = math.prod(size for size in sizes if size != -1)
+    return tuple(value.numel.value // known if size == -1 else size for size in sizes)
+
+
+@builtin
+def view(input: object, *shape: Any) -> tensor:
+    """Reshape with elements in any order."""
+    return reshape(input, *shape, can_reorder=True)
+
+
+@builtin
+def ravel(x: object, can_reorder: bool = False) -> tensor:
+    """All elements in one dimension."""
+    value = to_tensor(x)
+    return reshape(value, (value.numel.value,), can_reorder=can_reorder)
+
+
+@builtin
+def squeeze(x: object, dim: object) -> tensor:
+    """Without dimension `dim`, which has size 1."""
+    value = _block(x, "tl.squeeze")
+    place = wrapped_axis(dim, len(value.type.shape), "tl.squeeze")
+    if value.type.shape[place] != 1:
+        raise ShapeMismatchError(
+            "tl.squeeze removes a dimension of size 1", expected=f"size 1 at dimension {place}", found=value.type.name
+        )
+    return reshape(value, (*value.type.shape[:place], *value.type.shape[place + 1 :]))
+
+
+@builtin
+def unsqueeze(x: object, dim: object) -> tensor:
+    """With a new dimension of size 1 at `dim`."""
+    return expand_dims(x, dim)
+
+
+# Order of dimensions.
+
+
+@builtin
+def permute(input: object, *dims: Any) -> tensor:
+    """Dimension i of the result is dimension dims[i] of the source."""
+    value = _block(input, "tl.permute")
+    rank = len(value.type.shape)
+    order = tuple(wrapped_axis(dim, rank, "tl.permute") for dim in _listed(dims))
+    if sorted(order) != list(range(rank)):
+        raise AxisError(
+            "not a permutation of the dimensions",
+            expected=f"each of 0 to {rank - 1} once",
+            found=str(list(_listed(dims))),
+        )
+    if order == tuple(range(rank)):
+        return value
+    handle = current().emit(tt.Trans, value.handle, order=order)
+    return tensor(handle, block_type(value.dtype, tuple(value.type.shape[i] for i in order)))
+
+
+@builtin
+def trans(input: object, *dims: Any) -> tensor:
+    """Dimensions permuted; without `dims` the last two are swapped."""
+    return permute(input, *dims) if _listed(dims) else transposed(input)
+
+
+def transposed(value: object) -> tensor:
+    """The last two dimensions swapped."""
+    made = _block(value, "a transpose")
+    rank = len(made.type.shape)
+    if rank < 2:
+        raise AxisError("a transpose needs two dimensions", expected="a block of rank 2 or more", found=made.type.name)
+    return permute(made, (*range(rank - 2), rank - 1, rank - 2))
+
+
+# Joining and taking apart.
+
+
+@builtin
+def join(a: object, b: object) -> tensor:
+    """Two blocks along a new last dimension of size 2; scalars give a block of 2."""
+    left, right = semantic.broadcast(to_tensor(a), to_tensor(b))
+    if left.dtype != right.dtype:
+        raise TypeMismatchError(
+            "tl.join needs one dtype",
+            expected=left.type.name,
+            found=right.type.name,
+            hint="convert one of them with .to(...)",
+        )
+    if not left.type.is_block():
+        return reshape(join(semantic.splat(left, (1,)), semantic.splat(right, (1,))), (2,))
+    return tensor(current().emit(tt.Join, left.handle, right.handle), block_type(left.dtype, (*left.type.shape, 2)))
+
+
+@builtin
+def split(a: object) -> tuple[tensor, tensor]:
+    """The two halves of the last dimension, which has size 2; of a block of 2 its two elements as scalars."""
+    value = _block(a, "tl.split")
+    if value.type.shape[-1] != 2:
+        raise ShapeMismatchError("tl.split needs a last dimension of size 2", found=value.type.name)
+    if len(value.type.shape) == 1:
+        left, right = split(reshape(value, (1, 2)))
+        return item(left), item(right)
+    made = block_type(value.dtype, value.type.shape[:-1])
+    left, right = current().create(tt.Split, value.handle).results
+    return tensor(left, made), tensor(right, made)
+
+
+@builtin
+def cat(input: object, other: object, can_reorder: bool = False, dim: object = 0) -> tensor:
+    """One block after the other along `dim`, in order (upstream asks for `can_reorder=True` for 1D blocks; here it changes nothing)."""
+    left, right = _block(input, "tl.cat"), _block(other, "tl.cat")
+    if left.type != right.type:
+        raise TypeMismatchError("tl.cat needs two blocks of one type", expected=left.type.name, found=right.type.name)
+    shape = left.type.shape
+    axis = wrapped_axis(dim, len(shape), "tl.cat")
+    if axis == 0:
+        return tensor(
+            current().emit(tt.Cat, left.handle, right.handle), block_type(left.dtype, (2 * shape[0], *shape[1:]))
+        )
+    rank = len(shape)
+    stacked = permute(join(left, right), (*range(axis), rank, *range(axis, rank)))
+    return reshape(stacked, (*shape[:axis], 2 * shape[axis], *shape[axis + 1 :]))
+
+
+@builtin
+def interleave(a: object, b: object) -> tensor:
+    """The elements of two blocks by turns along the last dimension."""
+    joined = join(a, b)
+    shape = joined.type.shape
+    return joined if len(shape) == 1 else reshape(joined, (*shape[:-2], 2 * shape[-2]))
+
+
+# Choosing elements.
+
+
+@builtin
+def gather(src: object, index: object, axis: object) -> tensor:
+    """Element [.., i, ..] is `src[.., index[.., i, ..], ..]` along `axis`; the other dimensions of the two are equal."""
+    source, indices = _block(src, "tl.gather"), _block(index, "tl.gather")
+    if not indices.dtype.is_int():
+        raise TypeMismatchError(
+            "the indices of tl.gather must be integers", expected="an integer dtype", found=indices.type.name
+        )
+    rank = len(source.type.shape)
+    place = wrapped_axis(axis, rank, "tl.gather")
+    others = [tuple(size for i, size in enumerate(value.type.shape) if i != place) for value in (source, indices)]
+    if len(indices.type.shape) != rank or others[0] != others[1]:
+        raise ShapeMismatchError(
+            f"source and indices of tl.gather must have equal sizes except along axis {place}",
+            expected=source.type.name,
+            found=indices.type.name,
+        )
+    return tensor(
+        current().emit(tt.Gather, source.handle, indices.handle, axis=place),
+        block_type(source.dtype, indices.type.shape),
+    )
+
+
+@builtin
+def flip(x: object, dim: object = None) -> tensor:
+    """The elements in reverse order along `dim` (default: the last)."""
+    value = _block(x, "tl.flip")
+    place = wrapped_axis(-1 if dim is None else dim, len(value.type.shape), "tl.flip")
+    size = value.type.shape[place]
+    return gather(value, along(bitwise_xor(arange(0, size), size - 1), place, value.type.shape), place)
+
+
+def along(vector: tensor, axis: int, shape: tuple[int, ...]) -> tensor:
+    """A 1D block laid along `axis` and repeated along the other dimensions of `shape`."""
+    column = (1,) * axis + vector.type.shape + (1,) * (len(shape) - axis - 1)
+    for i, size in enumerate(column):
+        if i != axis:
+            assert size == 1
+            vector = semantic.expand_dims(vector, i)
+    return semantic.broadcast_to(vector, (*shape[:axis], vector.type.shape[axis], *shape[axis + 1 :]))

@@ -1,0 +1,220 @@
+"""Values of a kernel: `tensor`, `tensor_descriptor`, and how values become lists of IR values and back.
+
+A value of a kernel is a `tensor`, a `constexpr`, a Python tuple of values, a `tensor_descriptor`, a `dtype`, a function or None. Operators and methods of a
+tensor create operations through the current builder; they live in the modules that `mltriton.language` names, which are loaded when first used. Imports nothing of
+the compiler.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache, partial
+from importlib import import_module
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, cast
+
+from mltriton.errors import ConstexprError
+from mltriton.language.constants import constexpr as constexpr
+from mltriton.language.types import block_type, dtype, pointer_type, tensor_descriptor_type
+
+if TYPE_CHECKING:
+    from mltriton.ir.operation import Value
+
+# Functions of `mltriton.language` that are methods of a tensor as well, with the tensor as first argument.
+METHODS = frozenset(
+    """broadcast_to trans permute split view reshape expand_dims cast store load atomic_cas atomic_xchg atomic_add atomic_max atomic_min atomic_and
+    atomic_or atomic_xor exp exp2 log log2 cos sin sqrt sqrt_rn rsqrt abs erf floor ceil reduce associative_scan gather histogram cdiv sigmoid softmax
+    ravel max argmax min argmin sum xor_sum reduce_or cumsum cumprod sort topk flip squeeze unsqueeze item""".split()
+)
+
+
+class tensor:  # noqa: N801 - upstream's name
+    """A value that exists when the kernel runs: a scalar, a pointer, a block, a block of pointers or a block pointer.
+
+    `handle` is the IR value, `type` a `dtype` (scalar), `pointer_type` or `block_type`. Operators follow upstream's promotion and broadcasting.
+    """
+
+    __slots__ = ("handle", "type")
+
+    is_runtime_value = True
+
+    def __init__(self, handle: Value, type: dtype) -> None:
+        self.handle = handle
+        self.type = type
+
+    def __repr__(self) -> str:
+        return f"tensor of {self.type.name}"
+
+    @property
+    def dtype(self) -> dtype:
+        """The element type (of a block pointer: the pointer type)."""
+        return self.type.scalar
+
+    @property
+    def shape(self) -> tuple[constexpr, ...]:
+        """The shape; () for a scalar."""
+        return tuple(constexpr(size) for size in self.type.shape)
+
+    @property
+    def numel(self) -> constexpr:
+        """Number of elements."""
+        return constexpr(self.type.numel if isinstance(self.type, block_type) else 1)
+
+    @property
+    def T(self) -> tensor:  # noqa: N802 - upstream's name
+        """The transposed block: the last two dimensions swapped."""
+        return _operation("shapes", "transposed")(self)
+
+    @property
+    def is_block_pointer(self) -> bool:
+        """Whether the value was made by `make_block_ptr`."""
+        return is_block_pointer(self.type)
+
+    def to(self, dtype: dtype, fp_downcast_rounding: str | None = None, bitcast: bool = False) -> tensor:
+        """The value converted to `dtype`, or its bits read as `dtype`."""
+        return _operation("casting", "cast")(self, dtype, fp_downcast_rounding, bitcast)
+
+    def __getitem__(self, index: object) -> tensor:
+        return _operation("shapes", "index")(self, index)
+
+    def __bool__(self) -> bool:
+        raise ConstexprError(
+            f"the truth of a {self!r} is not known when compiling",
+            hint="use & | ~ on blocks of booleans, and tl.where to choose between elements",
+        )
+
+    def __iter__(self) -> Iterator[tensor]:
+        raise ConstexprError(
+            f"a {self!r} cannot be iterated or unpacked",
+            hint="tl.split takes a block of size 2 along its last dimension apart",
+        )
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        if name not in METHODS:
+            raise AttributeError(f"a tensor has no attribute {name!r}")
+        return partial(getattr(_language(), name), self)
+
+    @staticmethod
+    def _binary(name: str) -> Callable[[tensor, object], tensor]:
+        return lambda self, other: _operation("arithmetic", name)(self, other)
+
+    @staticmethod
+    def _reflected(name: str) -> Callable[[tensor, object], tensor]:
+        return lambda self, other: _operation("arithmetic", name)(other, self)
+
+    @staticmethod
+    def _unary(name: str) -> Callable[[tensor], tensor]:
+        return lambda self: _operation("arithmetic", name)(self)
+
+    __add__, __radd__ = _binary("add"), _reflected("add")
+    __sub__, __rsub__ = _binary("sub"), _reflected("sub")
+    __mul__, __rmul__ = _binary("mul"), _reflected("mul")
+    __truediv__, __rtruediv__ = _binary("truediv"), _reflected("truediv")
+    __floordiv__, __rfloordiv__ = _binary("floordiv"), _reflected("floordiv")
+    __mod__, __rmod__ = _binary("mod"), _reflected("mod")
+    __and__, __rand__ = _binary("bitwise_and"), _reflected("bitwise_and")
+    __or__, __ror__ = _binary("bitwise_or"), _reflected("bitwise_or")
+    __xor__, __rxor__ = _binary("bitwise_xor"), _reflected("bitwise_xor")
+    __lshift__, __rlshift__ = _binary("left_shift"), _reflected("left_shift")
+    __rshift__, __rrshift__ = _binary("right_shift"), _reflected("right_shift")
+    __lt__, __le__ = _binary("less_than"), _binary("less_equal")
+    __gt__, __ge__ = _binary("greater_than"), _binary("greater_equal")
+    __eq__ = _binary("equal")  # pyright: ignore[reportAssignmentType]
+    __ne__ = _binary("not_equal")  # pyright: ignore[reportAssignmentType]
+    __neg__, __pos__, __invert__ = _unary("negative"), _unary("positive"), _unary("invert")
+    __hash__ = object.__hash__
+
+    # `and`, `or` and `not` have no methods in Python: the front end calls these.
+    logical_and, logical_or, logical_not = _binary("logical_and"), _binary("logical_or"), _unary("logical_not")
+
+
+class tensor_descriptor:  # noqa: N801 - upstream's name
+    """A tensor in global memory that is read and written in blocks; made by `tl.make_tensor_descriptor`.
+
+    `shape` (int32 tensors) and `strides` (int64 tensors) are those of the whole tensor, in elements.
+    """
+
+    __slots__ = ("handle", "shape", "strides", "type")
+
+    is_runtime_value = True
+
+    def __init__(
+        self, handle: Value, shape: Sequence[tensor], strides: Sequence[tensor], type: tensor_descriptor_type
+    ) -> None:
+        self.handle = handle
+        self.shape = tuple(shape)
+        self.strides = tuple(strides)
+        self.type = type
+
+    def __repr__(self) -> str:
+        return self.type.name
+
+    @property
+    def dtype(self) -> dtype:
+        """The element type."""
+        return self.type.block.scalar
+
+    @property
+    def block_type(self) -> block_type:
+        """The type of a loaded block."""
+        return self.type.block
+
+    @property
+    def block_shape(self) -> tuple[constexpr, ...]:
+        """The shape of a loaded block."""
+        return tuple(constexpr(size) for size in self.type.block.shape)
+
+    def load(self, offsets: Sequence[object]) -> tensor:
+        """The block at `offsets` (in elements)."""
+        return _operation("descriptors", "load_tensor_descriptor")(self, offsets)
+
+    def store(self, offsets: Sequence[object], value: object) -> None:
+        """Store a block at `offsets` (in elements)."""
+        _operation("descriptors", "store_tensor_descriptor")(self, offsets, value)
+
+
+def is_block_pointer(type: dtype) -> bool:
+    """Whether a type is that of a block pointer."""
+    return isinstance(type, pointer_type) and type.element_ty.is_block()
+
+
+def flatten(value: object) -> list[Value]:
+    """The IR values that a kernel's value consists of: none for constants, in order for tuples."""
+    if isinstance(value, tensor):
+        return [value.handle]
+    if isinstance(value, tensor_descriptor):
+        return [value.handle, *flatten(value.shape), *flatten(value.strides)]
+    if isinstance(value, tuple | list):
+        return [handle for item in cast("Sequence[object]", value) for handle in flatten(item)]
+    return []
+
+
+def unflatten(like: Any, handles: Sequence[Value]) -> Any:
+    """A value of the types and constants of `like` that consists of `handles` (as many as `flatten(like)` gives)."""
+    return _rebuild(like, iter(handles))
+
+
+def _rebuild(like: Any, handles: Iterator[Value]) -> Any:
+    if isinstance(like, tensor):
+        return tensor(next(handles), like.type)
+    if isinstance(like, tensor_descriptor):
+        handle = next(handles)
+        shape, strides = (
+            [cast(tensor, _rebuild(item, handles)) for item in part] for part in (like.shape, like.strides)
+        )
+        return tensor_descriptor(handle, shape, strides, like.type)
+    if isinstance(like, tuple | list):
+        items = [_rebuild(item, handles) for item in cast("Sequence[Any]", like)]
+        return type(like)(*items) if hasattr(like, "_fields") else type(like)(items)  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
+    return like
+
+
+@cache
+def _operation(module: str, name: str) -> Callable[..., Any]:
+    """A function of a module of `mltriton.language`, which is imported when it is first used."""
+    return getattr(import_module(f"mltriton.language.{module}"), name)
+
+
+@cache
+def _language() -> ModuleType:
+    return import_module("mltriton.language")
