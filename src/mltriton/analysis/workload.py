@@ -1,7 +1,8 @@
 """Workload analysis: what kind of computation a function is, and how its dots depend on each other.
 
-Level: tt. Takes a function; gives, for each dot, the later dot that consumes its result as an operand (attention's P V after Q K), and a name for the
-whole: attention, gemm, reduction or elementwise. Nothing is changed. Source: ML-Triton paper, section 2.1.
+Level: tt. Takes a function; gives, for each dot, the later dot that consumes its result as an operand (attention's P
+V after Q K), and a name for the whole: attention, gemm, reduction or elementwise. Nothing is changed. Source:
+ML-Triton paper, section 2.1.
 """
 
 from __future__ import annotations
@@ -15,7 +16,9 @@ from mltriton.ir.types import TensorType
 
 @dataclass(frozen=True)
 class Workload:
-    """`kind`, the dots in program order, and for a chained dot which operand (0 = A, 1 = B) of which later dot it feeds."""
+    """`kind`, the dots in program order, and for a chained dot which operand (0 = A, 1 = B) of which later dot it
+    feeds.
+    """
 
     kind: str
     dots: tuple[tt.Dot, ...]
@@ -40,7 +43,9 @@ def analyse(function: tt.Func) -> Workload:
 
 
 def _dots_behind(value: Value) -> list[tt.Dot]:
-    """Dots whose result reaches `value` element by element: through arithmetic on blocks of the same shape, transposes included."""
+    """Dots whose result reaches `value` element by element: through arithmetic on blocks of the same shape,
+    transposes included.
+    """
     found: list[tt.Dot] = []
     seen: set[Value] = set()
     pending = [value]
@@ -55,7 +60,9 @@ def _dots_behind(value: Value) -> list[tt.Dot]:
         elif op.elementwise or isinstance(op, tt.Trans):
             pending.extend(operand for operand in op.operands if _same_size(operand, current))
         elif isinstance(op, scf.If):
-            pending.extend(region.block.terminator.operands[_index(op, current)] for region in op.regions if region.blocks)
+            pending.extend(
+                region.block.terminator.operands[_index(op, current)] for region in op.regions if region.blocks
+            )
     return found
 
 
@@ -69,5 +76,3 @@ def _same_size(operand: Value, result: Value) -> bool:
 
 def _index(op: Operation, value: Value) -> int:
     return next(i for i, result in enumerate(op.results) if result is value)
-
-

@@ -1,7 +1,7 @@
 """`arith`: integer and float arithmetic, on scalars and element by element on tensors.
 
-Level: tt to intrinsic. Names, operands and text are MLIR's. All operations are pure; integers wrap; a shift by the width or more and a division by zero
-give an unspecified value (they never trap on any target).
+Level: tt to intrinsic. Names, operands and text are MLIR's. All operations are pure; integers wrap; a shift by the
+width or more and a division by zero give an unspecified value (they never trap on any target).
 """
 
 from __future__ import annotations
@@ -274,7 +274,9 @@ class CmpI(Operation):
 
 
 class CmpF(Operation):
-    """`arith.cmpf olt, %a, %b : f32`: float comparison giving i1; o = ordered (false on NaN), u = unordered (true on NaN)."""
+    """`arith.cmpf olt, %a, %b : f32`: float comparison giving i1; o = ordered (false on NaN), u = unordered (true on
+    NaN).
+    """
 
     name = "arith.cmpf"
     pure = True

@@ -7,7 +7,9 @@ from mltriton.ir.operation import Block, Operation, Region
 
 
 class Module(Operation):
-    """Top level: functions, and what is true of the whole program as attributes (`ttg.num-warps`, `ttg.target`, `tile.scratch_bytes`, `mltriton.level`)."""
+    """Top level: functions, and what is true of the whole program as attributes (`ttg.num-warps`, `ttg.target`,
+    `tile.scratch_bytes`, `mltriton.level`).
+    """
 
     name = "builtin.module"
     isolated = True

@@ -1,4 +1,6 @@
-"""`gpu`: the warp's place in its program and the barrier between warps. Level: ttg, warp and intrinsic. Names are MLIR's."""
+"""`gpu`: the warp's place in its program and the barrier between warps. Level: ttg, warp and intrinsic. Names are
+MLIR's.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
 """`scf`: structured control flow.
 
-Level: tt to intrinsic. Names and text are MLIR's. Regions have one block; loop bounds are i32, i64 or index scalars, steps positive.
+Level: tt to intrinsic. Names and text are MLIR's. Regions have one block; loop bounds are i32, i64 or index scalars,
+steps positive.
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ class Yield(Operation):
 
 
 class For(Operation):
-    """`scf.for %i = %lower to %upper step %step iter_args(%x = %init) -> (T)`: counts up; the body's arguments are the counter and the carried values.
+    """`scf.for %i = %lower to %upper step %step iter_args(%x = %init) -> (T)`: counts up; the body's arguments are
+    the counter and the carried values.
 
     `num_stages` and `warp_level` style hints of the source stay as attributes (`tt.num_stages`).
     """
@@ -53,7 +55,9 @@ class If(Operation):
 
 
 class While(Operation):
-    """`scf.while`: `before` computes the condition (ends with `scf.condition`), `after` is the body (ends with `scf.yield`)."""
+    """`scf.while`: `before` computes the condition (ends with `scf.condition`), `after` is the body (ends with
+    `scf.yield`).
+    """
 
     name = "scf.while"
     inits = variadic()
@@ -68,5 +72,3 @@ class Condition(Operation):
     terminator = True
     condition = operand()
     values = variadic()
-
-

@@ -1,9 +1,10 @@
 """`tile`: the intrinsic level of targets whose tiles live in memory.
 
-Level: intrinsic. Values are scalars and *chunks* (1D tensors of at most the target's lanes). Tiles are thread-private scratch memory addressed through
-ordinary scalar pointers (`!tt.ptr<f32, 5>`), read and written by contiguous chunk accesses; a dot is a micro-kernel on memory. Everything else is `arith`,
-`math` and `scf` on scalars and chunks, `tt.load`/`tt.store`/`tt.atomic_*` on scalar pointers or chunks of pointers (gather, scatter),
-`tt.make_range`, `tt.splat`, `tt.addptr`, and `tt.reduce` of a chunk to a scalar. Strides and counts are i64, in elements.
+Level: intrinsic. Values are scalars and *chunks* (1D tensors of at most the target's lanes). Tiles are thread-private
+scratch memory addressed through ordinary scalar pointers (`!tt.ptr<f32, 5>`), read and written by contiguous chunk
+accesses; a dot is a micro-kernel on memory. Everything else is `arith`, `math` and `scf` on scalars and chunks,
+`tt.load`/`tt.store`/`tt.atomic_*` on scalar pointers or chunks of pointers (gather, scatter), `tt.make_range`,
+`tt.splat`, `tt.addptr`, and `tt.reduce` of a chunk to a scalar. Strides and counts are i64, in elements.
 """
 
 from __future__ import annotations
@@ -17,7 +18,9 @@ from mltriton.ir.types import Type
 
 
 class Scratch(Operation):
-    """`tile.scratch {offset, bytes} : !tt.ptr<f32, 5>`: the thread's scratch memory at `offset` bytes (a multiple of 64); `bytes` long. Contents undefined at first."""
+    """`tile.scratch {offset, bytes} : !tt.ptr<f32, 5>`: the thread's scratch memory at `offset` bytes (a multiple of
+    64); `bytes` long. Contents undefined at first.
+    """
 
     name = "tile.scratch"
     pure = True
@@ -26,9 +29,11 @@ class Scratch(Operation):
 
 
 class Load(Operation):
-    """`tile.load %ptr [, %mask [, %other]] : tensor<16xf32>`: lane l reads ptr + l (of the chunk's element type; i1 in memory is one byte, 0 or 1).
+    """`tile.load %ptr [, %mask [, %other]] : tensor<16xf32>`: lane l reads ptr + l (of the chunk's element type; i1
+    in memory is one byte, 0 or 1).
 
-    Masked-off lanes read nothing and give `other` (0 when absent). `align` is the known alignment in bytes (default: the element's); `nontemporal` is a hint.
+    Masked-off lanes read nothing and give `other` (0 when absent). `align` is the known alignment in bytes (default:
+    the element's); `nontemporal` is a hint.
     """
 
     name = "tile.load"
@@ -69,7 +74,9 @@ class Transpose(Operation):
 
 
 class Interleave(Operation):
-    """`tile.interleave %a, %b [, %c, %d]`: n chunks of L lanes become one chunk of n L lanes: a0 b0 (c0 d0) a1 b1 ... (the packing that pair and quad dots want)."""
+    """`tile.interleave %a, %b [, %c, %d]`: n chunks of L lanes become one chunk of n L lanes: a0 b0 (c0 d0) a1 b1 ...
+    (the packing that pair and quad dots want).
+    """
 
     name = "tile.interleave"
     pure = True
@@ -86,11 +93,13 @@ class Lane(Operation):
 
 
 class Dot(Operation):
-    """`tile.dot %a, %a_stride, %b, %b_stride, %c, %c_stride, %k, %accumulate {m, n, group, a_layout}`: a micro-kernel on memory.
+    """`tile.dot %a, %a_stride, %b, %b_stride, %c, %c_stride, %k, %accumulate {m, n, group, a_layout}`: a micro-kernel
+    on memory.
 
-    c[i, j] = (c[i, j] if accumulate else 0) + sum over k of a[i, k] * b[k, j] for i < m, j < n; c has the accumulator's type (f32, f64, i32).
-    Addresses in elements of the pointers' types: c at i * c_stride + j. With g = `group` (1; 2 for 16-bit pairs; 4 for 8-bit quads) and `k` counting groups:
-    a (`a_layout` "row") at i * a_stride + k * g + r, or ("column", g = 1 only) at k * a_stride + i; b at k * b_stride + j * g + r, for r < g.
+    c[i, j] = (c[i, j] if accumulate else 0) + sum over k of a[i, k] * b[k, j] for i < m, j < n; c has the
+    accumulator's type (f32, f64, i32). Addresses in elements of the pointers' types: c at i * c_stride + j. With g =
+    `group` (1; 2 for 16-bit pairs; 4 for 8-bit quads) and `k` counting groups: a (`a_layout` "row") at i * a_stride +
+    k * g + r, or ("column", g = 1 only) at k * a_stride + i; b at k * b_stride + j * g + r, for r < g.
     """
 
     name = "tile.dot"

@@ -1,7 +1,8 @@
 """`tt`: what a Triton kernel says, on whole blocks.
 
-Level: tt to intrinsic (shapes shrink from level to level: a block, a warp's share, one instruction's tile). Names and operand order are upstream
-Triton's (TritonOps.td), so that upstream `.ttir` text loads; the block-pointer operations that upstream removed are kept.
+Level: tt to intrinsic (shapes shrink from level to level: a block, a warp's share, one instruction's tile). Names and
+operand order are upstream Triton's (TritonOps.td), so that upstream `.ttir` text loads; the block-pointer operations
+that upstream removed are kept.
 """
 
 from __future__ import annotations
@@ -40,7 +41,9 @@ Attributes = dict[str, Attribute]
 
 
 class Func(Operation):
-    """`tt.func public @name(%x: !tt.ptr<f32> {tt.divisibility = 16 : i32}) {...}`. `arg_attrs` is an array of dictionaries."""
+    """`tt.func public @name(%x: !tt.ptr<f32> {tt.divisibility = 16 : i32}) {...}`. `arg_attrs` is an array of
+    dictionaries.
+    """
 
     name = "tt.func"
     isolated = True
@@ -201,7 +204,9 @@ class Split(Operation):
 
 
 class Cat(Operation):
-    """`tt.cat %a, %b`: one after the other along dimension 0 (elements of 1D blocks may come in any order in upstream; here in order)."""
+    """`tt.cat %a, %b`: one after the other along dimension 0 (elements of 1D blocks may come in any order in
+    upstream; here in order).
+    """
 
     name = "tt.cat"
     pure = True
@@ -229,7 +234,9 @@ class Gather(Operation):
 
 
 class AddPtr(Operation):
-    """`tt.addptr %p, %offset`: pointers moved by `offset` elements (i32 or i64, scalar with scalar, tensor with tensor)."""
+    """`tt.addptr %p, %offset`: pointers moved by `offset` elements (i32 or i64, scalar with scalar, tensor with
+    tensor).
+    """
 
     name = "tt.addptr"
     pure = True
@@ -251,8 +258,10 @@ class _Memory(Operation):
 
 
 class Load(_Memory):
-    """Load from a pointer, a tensor of pointers (mask: i1, false elements become `other` or unspecified), or a block pointer (`boundary_check` lists the
-    dimensions that are checked; elements outside become 0, or NaN with `padding`)."""
+    """Load from a pointer, a tensor of pointers (mask: i1, false elements become `other` or unspecified), or a block
+    pointer (`boundary_check` lists the dimensions that are checked; elements outside become 0, or NaN with
+    `padding`).
+    """
 
     name = "tt.load"
     reads = True
@@ -268,7 +277,9 @@ class Load(_Memory):
 
 
 class Store(_Memory):
-    """Store to a pointer, a tensor of pointers (where the mask is true), or a block pointer (inside the tensor, along `boundary_check`)."""
+    """Store to a pointer, a tensor of pointers (where the mask is true), or a block pointer (inside the tensor, along
+    `boundary_check`).
+    """
 
     name = "tt.store"
     writes = True
@@ -290,7 +301,9 @@ def loaded_type(pointer: Type) -> Type:
 
 
 class MakeTensorPtr(Operation):
-    """`tt.make_tensor_ptr %base, [%shape], [%strides], [%offsets] {order}`: a block pointer. Shape and strides are i64, offsets i32, all in elements."""
+    """`tt.make_tensor_ptr %base, [%shape], [%strides], [%offsets] {order}`: a block pointer. Shape and strides are
+    i64, offsets i32, all in elements.
+    """
 
     name = "tt.make_tensor_ptr"
     pure = True
@@ -315,7 +328,9 @@ class Advance(Operation):
 
 
 class MakeTensorDesc(Operation):
-    """`tt.make_tensor_descriptor %base, [%shape], [%strides]`: shape i32, strides i64 in elements (the last one is 1); `padding` for elements outside."""
+    """`tt.make_tensor_descriptor %base, [%shape], [%strides]`: shape i32, strides i64 in elements (the last one is
+    1); `padding` for elements outside.
+    """
 
     name = "tt.make_tensor_descriptor"
     pure = True
@@ -355,7 +370,9 @@ class DescriptorStore(Operation):
 
 
 class Dot(Operation):
-    """`tt.dot %a, %b, %c`: c + a b, [.., M, K] x [.., K, N] (rank 2 or 3); accumulates in c's type. `tiling` is the user's hint."""
+    """`tt.dot %a, %b, %c`: c + a b, [.., M, K] x [.., K, N] (rank 2 or 3); accumulates in c's type. `tiling` is the
+    user's hint.
+    """
 
     name = "tt.dot"
     pure = True
@@ -372,7 +389,8 @@ class Dot(Operation):
 
 
 class Reduce(Operation):
-    """`"tt.reduce"(%x, ...) ({combine}) {axis}`: combines along `axis`, one accumulator and one new element for each source; 1D gives a scalar.
+    """`"tt.reduce"(%x, ...) ({combine}) {axis}`: combines along `axis`, one accumulator and one new element for each
+    source; 1D gives a scalar.
 
     The region takes (acc..., new...) and ends with `tt.reduce.return`; it is associative and commutative.
     """
@@ -390,7 +408,9 @@ class Reduce(Operation):
 
 
 def reduced_type(source: TensorType, axis: int) -> Type:
-    """The type of a reduction along `axis`: without encoding; an encoded source needs the slice given by the layout pass."""
+    """The type of a reduction along `axis`: without encoding; an encoded source needs the slice given by the layout
+    pass.
+    """
     shape = (*source.shape[:axis], *source.shape[axis + 1 :])
     return TensorType(shape, source.element) if shape else source.element
 
@@ -404,7 +424,9 @@ class ReduceReturn(Operation):
 
 
 class Scan(Operation):
-    """`"tt.scan"(%x, ...) ({combine}) {axis, reverse}`: running combination along `axis`; the region is associative, in order."""
+    """`"tt.scan"(%x, ...) ({combine}) {axis, reverse}`: running combination along `axis`; the region is associative,
+    in order.
+    """
 
     name = "tt.scan"
     pure = True
@@ -516,7 +538,9 @@ class ClampF(Elementwise):
 
 
 class Print(Operation):
-    """`tt.print "prefix" {hex} : %x`: prints from the program, one line for each element, with the program's coordinates."""
+    """`tt.print "prefix" {hex} : %x`: prints from the program, one line for each element, with the program's
+    coordinates.
+    """
 
     name = "tt.print"
     reads = True
@@ -543,4 +567,3 @@ class Assume(Operation):
     reads = True
     writes = True
     condition = operand()
-

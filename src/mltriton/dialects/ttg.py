@@ -1,6 +1,8 @@
-"""`ttg`: operations that exist because a program is made of warps: layout changes, shared memory, asynchronous copies.
+"""`ttg`: operations that exist because a program is made of warps: layout changes, shared memory, asynchronous
+copies.
 
-Level: ttg to intrinsic. Names are upstream TritonGPU's. A block in shared memory has type `!ttg.memdesc`; `gpu.barrier` orders accesses of different warps.
+Level: ttg to intrinsic. Names are upstream TritonGPU's. A block in shared memory has type `!ttg.memdesc`;
+`gpu.barrier` orders accesses of different warps.
 """
 
 from __future__ import annotations
@@ -17,7 +19,9 @@ Attributes = dict[str, Attribute]
 
 
 class ConvertLayout(Operation):
-    """`ttg.convert_layout %x`: the same elements owned by other warps, lanes or registers. The only operation that changes an encoding."""
+    """`ttg.convert_layout %x`: the same elements owned by other warps, lanes or registers. The only operation that
+    changes an encoding.
+    """
 
     name = "ttg.convert_layout"
     pure = True
@@ -54,7 +58,9 @@ class LocalStore(Operation):
 
 
 class MemDescSubview(Operation):
-    """`ttg.memdesc_subview %mem[%offsets]`: a window at i32 offsets (seed name: extract_slice); a rank lower than the source drops leading dimensions."""
+    """`ttg.memdesc_subview %mem[%offsets]`: a window at i32 offsets (seed name: extract_slice); a rank lower than the
+    source drops leading dimensions.
+    """
 
     name = "ttg.memdesc_subview"
     pure = True
@@ -76,7 +82,9 @@ class MemDescTrans(Operation):
 
 
 class AsyncCopyGlobalToLocal(Operation):
-    """`ttg.async_copy_global_to_local %ptr, %mem [mask %m] [other %o]`: starts a copy (seed name: insert_slice_async); done after the matching wait."""
+    """`ttg.async_copy_global_to_local %ptr, %mem [mask %m] [other %o]`: starts a copy (seed name:
+    insert_slice_async); done after the matching wait.
+    """
 
     name = "ttg.async_copy_global_to_local"
     reads = True

@@ -1,7 +1,8 @@
 """`ttig`: pieces of a warp's values on targets whose values live in registers, and prefetches.
 
-Level: warp to intrinsic. `extract` and `glue` number the pieces in column-major order of the pieces (first down the rows, then to the next column), the order in
-which a multi-block 2D load delivers registers, so that an extract is a contiguous register slice.
+Level: warp to intrinsic. `extract` and `glue` number the pieces in column-major order of the pieces (first down the
+rows, then to the next column), the order in which a multi-block 2D load delivers registers, so that an extract is a
+contiguous register slice.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """Layout encodings: the attribute of a tensor type that says which warp owns which part.
 
-Level: ttg and warp. Names and text are upstream's (`#ttg.blocked`, `#ttg.slice`, `#ttg.dot_op`). A blocked encoding states what a *warp* owns (`sizePerWarp`, ML-Triton
-paper section 2.1); upstream's per-thread form (`sizePerThread`, `threadsPerWarp`) is read too and gives `sizePerWarp` as their product.
-Guarantees: immutable, interned. `cut` is the paper's Table 3.
+Level: ttg and warp. Names and text are upstream's (`#ttg.blocked`, `#ttg.slice`, `#ttg.dot_op`). A blocked encoding
+states what a *warp* owns (`sizePerWarp`, ML-Triton paper section 2.1); upstream's per-thread form (`sizePerThread`,
+`threadsPerWarp`) is read too and gives `sizePerWarp` as their product. Guarantees: immutable, interned. `cut` is the
+paper's Table 3.
 """
 
 from __future__ import annotations
@@ -30,7 +31,8 @@ class Encoding(Attribute):
 
 @dataclass(frozen=True)
 class Cut:
-    """One dimension cut between warps: warp w has the `size` elements from ((w // stride) % warps) * size on, modulo the extent.
+    """One dimension cut between warps: warp w has the `size` elements from ((w // stride) % warps) * size on, modulo
+    the extent.
 
     Where warps * size exceeds the extent, several warps hold the same part.
     """
@@ -46,7 +48,8 @@ class Cut:
 
 @dataclass(frozen=True, eq=False)
 class BlockedEncoding(Encoding):
-    """`#ttg.blocked<{sizePerWarp = [32, 64], warpsPerCTA = [8, 4], order = [1, 0]}>`; `order` lists dimensions, fastest first, for warps too.
+    """`#ttg.blocked<{sizePerWarp = [32, 64], warpsPerCTA = [8, 4], order = [1, 0]}>`; `order` lists dimensions,
+    fastest first, for warps too.
 
     With `size_per_thread` and `threads_per_warp` it is upstream's form and also says which lane owns what.
     """
@@ -68,7 +71,9 @@ class BlockedEncoding(Encoding):
 
 @dataclass(frozen=True, eq=False)
 class SliceEncoding(Encoding):
-    """`#ttg.slice<{dim = 1, parent = #blocked}>`: the parent with dimension `dim` taken away; the warps along it hold the same part."""
+    """`#ttg.slice<{dim = 1, parent = #blocked}>`: the parent with dimension `dim` taken away; the warps along it hold
+    the same part.
+    """
 
     dim: int
     parent: Encoding
@@ -80,7 +85,9 @@ class SliceEncoding(Encoding):
 
 @dataclass(frozen=True, eq=False)
 class DotOperandEncoding(Encoding):
-    """`#ttg.dot_op<{opIdx = 0, parent = #blocked}>`: operand `op_idx` (0 = A, 1 = B) of a dot whose result has layout `parent`: K is whole in every warp."""
+    """`#ttg.dot_op<{opIdx = 0, parent = #blocked}>`: operand `op_idx` (0 = A, 1 = B) of a dot whose result has layout
+    `parent`: K is whole in every warp.
+    """
 
     op_idx: int
     parent: Encoding
@@ -93,7 +100,9 @@ class DotOperandEncoding(Encoding):
 
 
 def as_blocked(encoding: Encoding, shape: Shape) -> BlockedEncoding | None:
-    """The blocked encoding that cuts a tensor of `shape` the same way (Table 3 of the ML-Triton paper); None where warps are numbered as no blocked one does."""
+    """The blocked encoding that cuts a tensor of `shape` the same way (Table 3 of the ML-Triton paper); None where
+    warps are numbered as no blocked one does.
+    """
     if isinstance(encoding, BlockedEncoding):
         return encoding
     cuts = encoding.cut(shape)
@@ -103,8 +112,12 @@ def as_blocked(encoding: Encoding, shape: Shape) -> BlockedEncoding | None:
 
 
 def same_cut(a: Encoding, b: Encoding, shape: Shape) -> bool:
-    """Whether every warp holds the same part of a tensor of `shape` under both encodings, so that a conversion between them moves nothing."""
-    return a is b or all(_same_part(x, y, extent) for x, y, extent in zip(a.cut(shape), b.cut(shape), shape, strict=True))
+    """Whether every warp holds the same part of a tensor of `shape` under both encodings, so that a conversion
+    between them moves nothing.
+    """
+    return a is b or all(
+        _same_part(x, y, extent) for x, y, extent in zip(a.cut(shape), b.cut(shape), shape, strict=True)
+    )
 
 
 def _same_part(a: Cut, b: Cut, extent: int) -> bool:

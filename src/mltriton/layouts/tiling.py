@@ -1,7 +1,8 @@
 """Cutting a block between warps: from the block shape, the number of warps and a tiling to a blocked encoding.
 
-Level: leaving tt. Takes shapes in elements; guarantees warpsPerCTA whose product is the number of warps and sizePerWarp that covers the block.
-Source: ML-Triton paper, sections 2.1 (square), 2.5 (horizontal) and 3.1 (the three tilings).
+Level: leaving tt. Takes shapes in elements; guarantees warpsPerCTA whose product is the number of warps and
+sizePerWarp that covers the block. Source: ML-Triton paper, sections 2.1 (square), 2.5 (horizontal) and 3.1 (the three
+tilings).
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ def blocked(shape: Shape, warps: Shape) -> BlockedEncoding:
 
 
 def square(shape: Shape, num_warps: int, smallest: tuple[int, int]) -> BlockedEncoding:
-    """Sub-blocks as square as possible, none smaller than `smallest` (rows, columns) while there is a choice; wider rather than taller.
+    """Sub-blocks as square as possible, none smaller than `smallest` (rows, columns) while there is a choice; wider
+    rather than taller.
 
     Dimensions before the last two (batches) get warps first.
     """
@@ -56,7 +58,9 @@ TILINGS = {"square": square, "horizontal": horizontal, "vertical": vertical}
 
 
 def outer_first(shape: Shape, num_warps: int) -> BlockedEncoding:
-    """Cut the first dimension, then the next: whole rows stay in one warp (elementwise blocks and reductions along the last dimension)."""
+    """Cut the first dimension, then the next: whole rows stay in one warp (elementwise blocks and reductions along
+    the last dimension).
+    """
     return along(shape, num_warps, tuple(range(len(shape))))
 
 

@@ -1,6 +1,7 @@
 """What a target must say: sizes, layouts and pipeline, as data.
 
-Level: read from ttg to intrinsic. A pass takes a `TargetSpec` and never asks for a target's name. The numbers of a real device stand in `targets/<name>/`.
+Level: read from ttg to intrinsic. A pass takes a `TargetSpec` and never asks for a target's name. The numbers of a
+real device stand in `targets/<name>/`.
 """
 
 from __future__ import annotations
@@ -35,7 +36,9 @@ class Home(Enum):
 
 @dataclass(frozen=True)
 class DotSize:
-    """One dot instruction (or micro-kernel): m x n x k elements, executed by `warps` warps together, operands at home in `a` and `b`."""
+    """One dot instruction (or micro-kernel): m x n x k elements, executed by `warps` warps together, operands at home
+    in `a` and `b`.
+    """
 
     m: int
     n: int
@@ -48,7 +51,9 @@ class DotSize:
 
 @dataclass(frozen=True)
 class BlockIO:
-    """Limits of 2D block loads and stores: rows and bytes per row of one block, blocks side by side, pitch and base rules in bytes."""
+    """Limits of 2D block loads and stores: rows and bytes per row of one block, blocks side by side, pitch and base
+    rules in bytes.
+    """
 
     max_rows: int
     max_row_bytes: int
@@ -62,8 +67,9 @@ class BlockIO:
 class TargetSpec:
     """Everything passes ask about a target.
 
-    `warp_size`: lanes a warp; `max_warps`: most warps a program may have; `workgroup_warps`: the number of warps a workgroup-level kernel really gets (None: what the user asked
-    for; 1 where one thread runs a program); `dot` by operand element type; `lanes`: elements in a chunk at the intrinsic level of a MEMORY target.
+    `warp_size`: lanes a warp; `max_warps`: most warps a program may have; `workgroup_warps`: the number of warps a
+    workgroup-level kernel really gets (None: what the user asked for; 1 where one thread runs a program); `dot` by
+    operand element type; `lanes`: elements in a chunk at the intrinsic level of a MEMORY target.
     """
 
     name: str
@@ -75,21 +81,26 @@ class TargetSpec:
     block_load: BlockIO | None = None
     lanes: int = 1
     shared_bytes: int = 0
+    vector_bytes: int = 2048  # most bytes of one 1D access of a warp
     pipeline: tuple[str, ...] = ()  # pass pipeline from tt to intrinsic, in `-p` syntax, level by level
 
 
 @dataclass(frozen=True)
 class Binary:
-    """What a target makes of a module: `object` is what `load` takes, `metadata` (JSON values) what it must know besides, such as `scratch_bytes`."""
+    """What a target makes of a module: `object` is what `load` takes, `metadata` (JSON values) what it must know
+    besides, such as `scratch_bytes`.
+    """
 
     object: bytes
     metadata: dict[str, Any]
 
 
 class Target(Protocol):
-    """A target as `compiler.py` uses it; one instance for each name in `targets/registry.py` (`cpu`, `cpu:avx2`, `generic`, ...).
+    """A target as `compiler.py` uses it; one instance for each name in `targets/registry.py` (`cpu`, `cpu:avx2`,
+    `generic`, ...).
 
-    A target that compiles no further than the intrinsic level has `can_run` False; `lower` and all after it raise `TargetError` there.
+    A target that compiles no further than the intrinsic level has `can_run` False; `lower` and all after it raise
+    `TargetError` there.
     """
 
     @property
@@ -109,7 +120,9 @@ class Target(Protocol):
 
     @property
     def fingerprint(self) -> str:
-        """What the machine code depends on besides the program: instruction set, CPU name, tool chain version. Part of the cache key."""
+        """What the machine code depends on besides the program: instruction set, CPU name, tool chain version. Part
+        of the cache key.
+        """
         ...
 
     def lower(self, module: Module) -> str:
@@ -125,10 +138,12 @@ class Target(Protocol):
         ...
 
     def load(self, binary: Binary, name: str, entries: Sequence[Entry]) -> Callable[..., object]:
-        """Bring the kernel `name` into the process. `entries` are all parameters of the Python function in order, constants included.
+        """Bring the kernel `name` into the process. `entries` are all parameters of the Python function in order,
+        constants included.
 
-        The result is called as `launch(grid, *arguments)` with a tuple of three ints and every argument, constants included. It returns None after the
-        launch, or NotImplemented where an argument does not fit its entry: another specialisation is needed.
+        The result is called as `launch(grid, *arguments)` with a tuple of three ints and every argument, constants
+        included. It returns None after the launch, or NotImplemented where an argument does not fit its entry:
+        another specialisation is needed.
         """
         ...
 

@@ -1,10 +1,12 @@
 """assign-layouts: tt -> ttg.
 
-Takes a program without encodings; leaves the same operations with an encoding on every block. Guarantees: operands and results agree as each operation wants
-(dot operands have `#ttg.dot_op`, a reduction's result `#ttg.slice`, everything else one encoding); only `ttg.convert_layout` changes one, and it appears only where two roots really disagree.
-Source: ML-Triton paper, section 2.1 (root operation, propagation), section 2.5 and Table 5 (attention).
+Takes a program without encodings; leaves the same operations with an encoding on every block. Guarantees: operands
+and results agree as each operation wants (dot operands have `#ttg.dot_op`, a reduction's result `#ttg.slice`,
+everything else one encoding); only `ttg.convert_layout` changes one, and it appears only where two roots really
+disagree. Source: ML-Triton paper, section 2.1 (root operation, propagation), section 2.5 and Table 5 (attention).
 
-`_layout_plan.py` decides, this file rewrites: an operation whose values are cheap to compute again (ranges, splats, index arithmetic) is emitted once for each encoding that is asked of it.
+`_layout_plan.py` decides, this file rewrites: an operation whose values are cheap to compute again (ranges, splats,
+index arithmetic) is emitted once for each encoding that is asked of it.
 """
 
 from __future__ import annotations
@@ -44,7 +46,9 @@ class AssignLayouts(Pass):
 
 
 class _Writer:
-    """Writes the annotated program. A block has one new value for each encoding it is wanted in; any other value has one, under None."""
+    """Writes the annotated program. A block has one new value for each encoding it is wanted in; any other value has
+    one, under None.
+    """
 
     def __init__(self, plan: LayoutPlan) -> None:
         self.plan = plan

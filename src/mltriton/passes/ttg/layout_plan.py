@@ -1,11 +1,13 @@
 """The layout plan: which encoding every block gets. The analysis half of `assign-layouts`.
 
-Level: tt. Takes functions without encodings. Afterwards: `encodings` holds one encoding for every anchored block value, `demanded` all encodings in which a flexible value is
-wanted, and `wanted` the encoding in which an operation wants each operand. A *flexible* value is cheap to compute again (constants, ranges, splats, broadcasts and arithmetic on
-only those); every other block is *anchored*: it exists once.
+Level: tt. Takes functions without encodings. Afterwards: `encodings` holds one encoding for every anchored block
+value, `demanded` all encodings in which a flexible value is wanted, and `wanted` the encoding in which an operation
+wants each operand. A *flexible* value is cheap to compute again (constants, ranges, splats, broadcasts and arithmetic
+on only those); every other block is *anchored*: it exists once.
 
-Roots are taken in order: dots with a hint, dots fed by another dot, other dots, reductions and scans, then whatever is left (elementwise). From each root the encoding
-spreads along definitions and uses until it meets a value that has one.
+Roots are taken in order: dots with a hint, dots fed by another dot, other dots, reductions and scans, then whatever
+is left (elementwise). From each root the encoding spreads along definitions and uses until it meets a value that has
+one.
 """
 
 from __future__ import annotations
@@ -47,7 +49,9 @@ def with_encoding(type: Type, encoding: Encoding | None) -> Type:
 
 
 class LayoutPlan:
-    """Decides the encodings of functions for `num_warps` warps on a target. See the module's docstring for what it holds."""
+    """Decides the encodings of functions for `num_warps` warps on a target. See the module's docstring for what it
+    holds.
+    """
 
     def __init__(self, spec: TargetSpec, num_warps: int) -> None:
         self.spec = spec
@@ -85,7 +89,9 @@ class LayoutPlan:
         return tiling.TILINGS[dot.tiling or shape_of_cut](shape, self.num_warps, smallest)
 
     def _seed(self, op: tt.Reduce | tt.Scan) -> None:
-        """Give a reduction's or scan's sources a layout in which the axis is whole in each warp, as far as the other dimensions go round."""
+        """Give a reduction's or scan's sources a layout in which the axis is whole in each warp, as far as the other
+        dimensions go round.
+        """
         for index, source in enumerate(op.sources):
             if source not in self.encodings:
                 shape = _shape(source)
@@ -104,7 +110,10 @@ class LayoutPlan:
                 self.agree(op, self.known(values) or self._default(values[0]))
             return
         self._visit(op)
-        for value in (*op.results, *(arg for region in op.regions for block in region.blocks for arg in block.arguments)):
+        for value in (
+            *op.results,
+            *(arg for region in op.regions for block in region.blocks for arg in block.arguments),
+        ):
             if block_of(value.type) and value not in self.encodings and not self.is_flexible(value):
                 self.anchor(value, self._default(value))
         for index, operand in enumerate(op.operands):
@@ -205,7 +214,6 @@ class LayoutPlan:
 
 
 FLEXIBLE = (arith.Constant, tt.Splat, tt.MakeRange, tt.ExpandDims, tt.Broadcast)
-
 
 
 def _by_importance(workload: Workload) -> list[tt.Dot]:

@@ -1,7 +1,8 @@
 """How encodings spread through each kind of operation: the rule table of `layout_plan.py`.
 
-Level: tt. A rule looks at what is known of an operation's blocks and settles the rest through `plan.anchor` (a value has this encoding) and `plan.want` (an operand is wanted in this one). Rules
-are called whenever a value of the operation gets its encoding, so they may find little known and do nothing. Source: ML-Triton paper, section 2.1.
+Level: tt. A rule looks at what is known of an operation's blocks and settles the rest through `plan.anchor` (a value
+has this encoding) and `plan.want` (an operand is wanted in this one). Rules are called whenever a value of the
+operation gets its encoding, so they may find little known and do nothing. Source: ML-Triton paper, section 2.1.
 """
 
 from __future__ import annotations
@@ -22,7 +23,9 @@ Rule = Callable[["LayoutPlan", Operation], None]
 
 
 def same_everywhere(plan: LayoutPlan, op: Operation) -> None:
-    """Arithmetic, loads, stores, atomics: one encoding for all blocks; a result's decides, else the stored value's, else any operand's."""
+    """Arithmetic, loads, stores, atomics: one encoding for all blocks; a result's decides, else the stored value's,
+    else any operand's.
+    """
     if op in plan.decided:
         return
     stored = [op.value] if isinstance(op, tt.Store | tt.DescriptorStore | tt.AtomicRMW) else []
@@ -79,7 +82,7 @@ def trans(plan: LayoutPlan, op: tt.Trans) -> None:
 
 
 def whole_everywhere(plan: LayoutPlan, op: Operation) -> None:
-    """Operations that move elements between positions (reshape, join, split, cat, gather): every warp does the whole."""
+    """Operations that move elements between positions (reshape, join, split, cat, gather): every warp does all."""
     for index, operand in enumerate(op.operands):
         plan.want(op, index, tiling.replicated(_shape(operand), plan.num_warps))
     for result in op.results:
@@ -100,7 +103,9 @@ def branch(plan: LayoutPlan, op: scf.If) -> None:
 
 
 def while_loop(plan: LayoutPlan, op: scf.While) -> None:
-    """Initial and yielded values agree with the arguments of `before`; the condition's values with those of `after` and the results."""
+    """Initial and yielded values agree with the arguments of `before`; the condition's values with those of `after`
+    and the results.
+    """
     before, after = op.before.block, op.after.block
     for index, argument in enumerate(before.arguments):
         _link(plan, [argument], [(op, index), (after.terminator, index)])

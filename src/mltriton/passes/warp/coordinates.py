@@ -1,6 +1,7 @@
 """Where a warp stands in its program: its part of each block, as scalars computed from the warp id.
 
-Level: warp. `WarpCoordinates` emits the arithmetic once, at the function's entry, and hands out the values. Offsets are i32, in elements.
+Level: warp. `WarpCoordinates` emits the arithmetic once, at the function's entry, and hands out the values. Offsets
+are i32, in elements.
 """
 
 from __future__ import annotations
@@ -15,7 +16,9 @@ from mltriton.layouts.encodings import Cut, Encoding, Shape
 
 
 class WarpCoordinates:
-    """The warp id and what follows from it, in `entry`: a block whose operations the pass puts at the start of the function."""
+    """The warp id and what follows from it, in `entry`: a block whose operations the pass puts at the start of the
+    function.
+    """
 
     def __init__(self, num_warps: int, loc: Location) -> None:
         self.num_warps = num_warps

@@ -1,8 +1,9 @@
 """distribute-to-warps: ttg -> warp.
 
-Takes a program in which every block has an encoding; leaves the program of one warp: shapes are that warp's share and offsets depend on its id (`gpu.subgroup_id`).
-Guarantees: no tensor is larger than its encoding's share; values cross warps only through shared memory between barriers; where several warps hold the same part, one of them has the effects.
-Source: ML-Triton paper, section 2.2 and Table 3.
+Takes a program in which every block has an encoding; leaves the program of one warp: shapes are that warp's share and
+offsets depend on its id (`gpu.subgroup_id`). Guarantees: no tensor is larger than its encoding's share; values cross
+warps only through shared memory between barriers; where several warps hold the same part, one of them has the
+effects. Source: ML-Triton paper, section 2.2 and Table 3.
 """
 
 from __future__ import annotations
@@ -138,11 +139,11 @@ def reduce_within_then_across(d: _Distributor, op: tt.Reduce, operands: list[Val
     part = d.warp.part(cut, source.shape[op.axis])
     gathered = [_gather_parts(d, old, new, part, parts) for old, new in zip(op.results, local, strict=True)]
     types = [_without_first(value) for value in gathered]
-    across = d.builder.create(
-        tt.Reduce, gathered, result_types=types, regions=[d.rebuild_region(op.combine)], axis=0
-    )
+    across = d.builder.create(tt.Reduce, gathered, result_types=types, regions=[d.rebuild_region(op.combine)], axis=0)
     return [
-        new if new.type is share_type(old.type) else d.builder.emit(ttg.ConvertLayout, new, result_types=[share_type(old.type)])
+        new
+        if new.type is share_type(old.type)
+        else d.builder.emit(ttg.ConvertLayout, new, result_types=[share_type(old.type)])
         for old, new in zip(op.results, across.results, strict=True)
     ]
 

@@ -1,6 +1,7 @@
 """Values that cross warps: through shared memory, between barriers.
 
-Level: warp. Every exchange has a buffer of its own: wait until everybody is done with its last contents, store one's part, wait, load.
+Level: warp. Every exchange has a buffer of its own: wait until everybody is done with its last contents, store one's
+part, wait, load.
 """
 
 from __future__ import annotations
@@ -56,9 +57,7 @@ class Exchange:
         if not isinstance(value.type, TensorType):
             return self.builder.emit(tt.Splat, value, result_types=[self.local_type((1,), value.type)])
         shape = (1, *value.type.shape)
-        return self.builder.emit(
-            tt.Reshape, value, result_types=[self.local_type(shape, value.type.element)]
-        )
+        return self.builder.emit(tt.Reshape, value, result_types=[self.local_type(shape, value.type.element)])
 
     def local_type(self, shape: Shape, element: Type) -> TensorType:
         """The type of a block that a warp holds whole."""

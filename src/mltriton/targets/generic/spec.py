@@ -1,6 +1,7 @@
 """The generic GPU: Intel Ponte Vecchio's sizes, compiled down to the intrinsic level.
 
-Level: data. Source: ML-Triton paper, table 1 and sections 2.3 and 2.5 (dot 8x16x16 for 16-bit operands, loads of 32x32, 16 lanes, 128 KB shared memory).
+Level: data. Source: ML-Triton paper, table 1 and sections 2.3 and 2.5 (dot 8x16x16 for 16-bit operands, loads of
+32x32, 16 lanes, 128 KB shared memory).
 """
 
 from __future__ import annotations

@@ -1,0 +1,303 @@
+"""How each kind of operation is split into pieces: the rule table of the register form of match-target-size.
+
+Level: warp to intrinsic. A rule gets the splitter and the operation and returns, for each result, a `Pieces` (a
+block) or a value (a scalar). It asks the splitter for its operands' pieces. Source: ML-Triton paper, section 2.3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from mltriton.dialects import arith, scf, tt, ttg
+from mltriton.ir.attributes import DenseAttr, IntegerAttr
+from mltriton.ir.operation import Operation, Value
+from mltriton.ir.types import I32, MemDescType, PointerType, TensorType, Type
+from mltriton.layouts.encodings import Shape
+from mltriton.passes.intrinsic.split_registers.pieces import Grid, Pieces
+
+if TYPE_CHECKING:
+    from mltriton.passes.intrinsic.split_registers.driver import Splitter
+
+Split = Value | Pieces
+
+
+def each_piece(s: Splitter, op: Operation) -> Sequence[Split]:
+    """One operation for each piece: arithmetic, loads and stores, atomics, advances."""
+    grid = s.grid_of(op)
+    if grid is None:
+        return s.copy(op, [s.scalar(value) for value in op.operands])
+    made = [
+        s.copy(op, [s.piece(value, origin, grid.piece) for value in op.operands], grid.piece)
+        for origin in grid.origins()
+    ]
+    return [Pieces(grid, list(results)) for results in zip(*made, strict=True)]
+
+
+def constant(s: Splitter, op: arith.Constant) -> Sequence[Split]:
+    """A splat block constant is one piece, used everywhere."""
+    grid = s.grid_of(op)
+    value = op.value
+    if grid is None:
+        return s.copy(op, [])
+    assert isinstance(value, DenseAttr)
+    piece = s.builder.emit(arith.Constant, value=DenseAttr(value.values, s.piece_type(op.result.type, grid.piece)))
+    return [Pieces(grid, [piece] * len(grid.origins()))]
+
+
+def splat(s: Splitter, op: tt.Splat) -> Sequence[Split]:
+    """A splat is one piece, used everywhere."""
+    grid = s.grid_of(op)
+    assert grid is not None
+    piece = s.builder.emit(tt.Splat, s.scalar(op.source), result_types=[s.piece_type(op.result.type, grid.piece)])
+    return [Pieces(grid, [piece] * len(grid.origins()))]
+
+
+def make_range(s: Splitter, op: tt.MakeRange) -> Sequence[Split]:
+    """Each piece is the range of its own elements."""
+    grid = s.grid_of(op)
+    assert grid is not None
+    (size,) = grid.piece
+    starts = [op.start + first for (first,) in grid.origins()]
+    return [Pieces(grid, [s.builder.emit(tt.MakeRange, start=start, end=start + size) for start in starts])]
+
+
+def expand_dims(s: Splitter, op: tt.ExpandDims) -> Sequence[Split]:
+    """A piece of the result comes from the source's piece without the axis."""
+    return _moved(s, op, lambda origin: _erase(origin, op.axis), lambda piece: _erase(piece, op.axis))
+
+
+def broadcast(s: Splitter, op: tt.Broadcast) -> Sequence[Split]:
+    """A piece of the result comes from the source's piece with 0 along repeated dimensions; a piece of the same shape
+    needs no operation.
+    """
+    shape = _shape(op.source)
+    return _moved(
+        s,
+        op,
+        lambda origin: tuple(0 if extent == 1 else start for start, extent in zip(origin, shape, strict=True)),
+        lambda piece: tuple(min(size, extent) for size, extent in zip(piece, shape, strict=True)),
+    )
+
+
+def trans(s: Splitter, op: tt.Trans) -> Sequence[Split]:
+    """A piece of the result is a transposed piece of the source."""
+    inverse = tuple(op.order.index(dim) for dim in range(len(op.order)))
+
+    def permute(shape: Shape) -> Shape:
+        return tuple(shape[dim] for dim in inverse)
+
+    return _moved(s, op, permute, permute)
+
+
+def _moved(
+    s: Splitter, op: Operation, origin_of: Callable[[Shape], Shape], piece_of: Callable[[Shape], Shape]
+) -> Sequence[Split]:
+    grid = s.grid_of(op)
+    assert grid is not None
+    type = s.piece_type(op.results[0].type, grid.piece)
+    values: list[Value] = []
+    for origin in grid.origins():
+        source = s.piece(op.operands[0], origin_of(origin), piece_of(grid.piece))
+        values.append(source if source.type is type else s.copy(op, [source], grid.piece)[0])
+    return [Pieces(grid, values)]
+
+
+def convert_layout(s: Splitter, op: ttg.ConvertLayout) -> Sequence[Split]:
+    """Every warp has the same part before and after: only the cut may change."""
+    return [s.pieces(op.source)]
+
+
+def dot(s: Splitter, op: tt.Dot) -> Sequence[Split]:
+    """Dots of the instruction's size: over columns, then rows, accumulating along K."""
+    size = s.sizes.dot_size(op)
+    grid = s.grid_of(op)
+    assert grid is not None
+    *batch, m, n = grid.piece
+    whole_k = _shape(op.a)[-1]
+    k = min(size.k, whole_k)
+    values: list[Value] = []
+    for origin in grid.origins():
+        *outer, row, column = origin
+        accumulator = s.piece(op.c, origin, grid.piece)
+        for step in range(0, whole_k, k):
+            a = s.piece(op.a, (*outer, row, step), (*batch, m, k))
+            b = s.piece(op.b, (*outer, step, column), (*batch, k, n))
+            (accumulator,) = s.copy(op, [a, b, accumulator], grid.piece)
+        values.append(accumulator)
+    return [Pieces(grid, values)]
+
+
+def reduce(s: Splitter, op: tt.Reduce) -> Sequence[Split]:
+    """Pieces along the axis are combined element by element, then each is reduced."""
+    source = s.pieces(op.sources[0]).grid
+    span = source.piece[op.axis]
+    outer = Grid(_erase(source.shape, op.axis), _erase(source.piece, op.axis))
+    reduced: list[list[Value]] = []
+    for origin in outer.origins():
+        starts = [(*origin[: op.axis], first, *origin[op.axis :]) for first in range(0, source.shape[op.axis], span)]
+        columns = [[s.piece(value, start, source.piece) for value in op.sources] for start in starts]
+        combined = columns[0]
+        for column in columns[1:]:
+            combined = s.inline_on_blocks(op.combine, [*combined, *column])
+        types: list[Type] = [s.reduced_piece(result.type, outer.piece) for result in op.results]
+        one = s.builder.create(tt.Reduce, combined, result_types=types, regions=[s.clone(op.combine)], axis=op.axis)
+        reduced.append(list(one.results))
+    results = [list(values) for values in zip(*reduced, strict=True)]
+    return [
+        Pieces(outer, values) if isinstance(result.type, TensorType) else values[0]
+        for result, values in zip(op.results, results, strict=True)
+    ]
+
+
+def make_tensor_ptr(s: Splitter, op: tt.MakeTensorPtr) -> Sequence[Split]:
+    """One block pointer for each piece, at the piece's offset."""
+    grid = s.grid_of(op)
+    assert grid is not None
+    operands = [s.scalar(value) for value in op.operands]
+    first = len(operands) - len(op.offsets)
+    made = [s.copy(op, _shifted(s, operands, first, origin), grid.piece)[0] for origin in grid.origins()]
+    return [Pieces(grid, made)]
+
+
+def descriptor_load(s: Splitter, op: tt.DescriptorLoad) -> Sequence[Split]:
+    """One load for each piece, at the piece's offset."""
+    grid = s.grid_of(op)
+    assert grid is not None
+    operands = [s.scalar(value) for value in op.operands]
+    made = [s.copy(op, _shifted(s, operands, 1, origin), grid.piece)[0] for origin in grid.origins()]
+    return [Pieces(grid, made)]
+
+
+def descriptor_store(s: Splitter, op: tt.DescriptorStore) -> Sequence[Split]:
+    """One store for each piece, at the piece's offset."""
+    grid = s.pieces(op.value).grid
+    indices = [s.scalar(value) for value in op.indices]
+    for origin in grid.origins():
+        operands = [s.scalar(op.desc), s.piece(op.value, origin, grid.piece), *indices]
+        s.copy(op, _shifted(s, operands, 2, origin))
+    return []
+
+
+def _shifted(s: Splitter, operands: list[Value], first: int, origin: Shape) -> list[Value]:
+    shifted = list(operands)
+    for dim, start in enumerate(origin):
+        if start:
+            offset = s.builder.emit(arith.Constant, value=IntegerAttr(start, I32))
+            shifted[first + dim] = s.builder.emit(arith.AddI, shifted[first + dim], offset)
+    return shifted
+
+
+def local_load(s: Splitter, op: ttg.LocalLoad) -> Sequence[Split]:
+    """One load for each piece, from its window of the buffer."""
+    grid = s.grid_of(op)
+    assert grid is not None
+    made = [s.copy(op, [_window(s, op.memory, origin, grid.piece)], grid.piece)[0] for origin in grid.origins()]
+    return [Pieces(grid, made)]
+
+
+def local_store(s: Splitter, op: ttg.LocalStore) -> Sequence[Split]:
+    """One store for each piece, to its window of the buffer."""
+    grid = s.pieces(op.value).grid
+    for origin in grid.origins():
+        s.copy(op, [s.piece(op.value, origin, grid.piece), _window(s, op.memory, origin, grid.piece)])
+    return []
+
+
+def _window(s: Splitter, memory: Value, origin: Shape, piece: Shape) -> Value:
+    whole = memory.type
+    assert isinstance(whole, MemDescType)
+    if whole.shape == piece:
+        return s.scalar(memory)
+    indices = [s.builder.emit(arith.Constant, value=IntegerAttr(start, I32)) for start in origin]
+    type = MemDescType(piece, whole.element, whole.encoding, whole.mutable)
+    return s.builder.emit(ttg.MemDescSubview, s.scalar(memory), indices, result_types=[type])
+
+
+def whole(s: Splitter, op: Operation) -> Sequence[Split]:
+    """Operations that move elements between positions work on the whole share, glued before and cut after."""
+    operands = [s.pieces(v).whole(s.builder) if isinstance(v.type, TensorType) else s.scalar(v) for v in op.operands]
+    results = s.copy(op, operands, None)
+    return [
+        s.cut(old, new) if isinstance(old.type, TensorType) else new
+        for old, new in zip(op.results, results, strict=True)
+    ]
+
+
+def loop(s: Splitter, op: scf.For) -> Sequence[Split]:
+    """The loop carries pieces."""
+    bounds = [s.scalar(value) for value in (op.lower, op.upper, op.step)]
+    inits = [s.flat(value) for value in op.inits]
+    body = s.region(op.body)
+    types = [value.type for values in inits for value in values]
+    made = s.builder.create(
+        scf.For, *bounds, [v for values in inits for v in values], result_types=types, regions=[body]
+    )
+    made.attributes |= op.attributes
+    return s.unflatten(op.results, made.results)
+
+
+def branch(s: Splitter, op: scf.If) -> Sequence[Split]:
+    """Both branches yield pieces."""
+    regions = [s.region(region) for region in op.regions]
+    types = [type for result in op.results for type in s.flat_types(result)]
+    made = s.builder.create(scf.If, s.scalar(op.condition), result_types=types, regions=regions)
+    return s.unflatten(op.results, made.results)
+
+
+def while_loop(s: Splitter, op: scf.While) -> Sequence[Split]:
+    """The loop carries pieces."""
+    inits = [piece for value in op.inits for piece in s.flat(value)]
+    regions = [s.region(region) for region in op.regions]
+    types = [type for result in op.results for type in s.flat_types(result)]
+    made = s.builder.create(scf.While, inits, result_types=types, regions=regions)
+    return s.unflatten(op.results, made.results)
+
+
+def terminator(s: Splitter, op: Operation) -> Sequence[Split]:
+    """Yields and conditions pass on pieces."""
+    groups = [s.flat(value) for value in op.operands]
+    operands = [value for values in groups for value in values]
+    segments = (1, len(operands) - 1) if isinstance(op, scf.Condition) else (len(operands),)
+    s.builder.insert(type(op)(operands, (), op.attributes, (), op.loc, segments))
+    return []
+
+
+def _shape(value: Value) -> Shape:
+    type = value.type.pointee if isinstance(value.type, PointerType) else value.type
+    assert isinstance(type, TensorType)
+    return type.shape
+
+
+def _erase(values: Shape, index: int) -> Shape:
+    return (*values[:index], *values[index + 1 :])
+
+
+RULES: dict[type[Operation], Callable[..., Sequence[Split]]] = {
+    arith.Constant: constant,
+    tt.Splat: splat,
+    tt.MakeRange: make_range,
+    tt.ExpandDims: expand_dims,
+    tt.Broadcast: broadcast,
+    tt.Trans: trans,
+    tt.Dot: dot,
+    tt.Reduce: reduce,
+    tt.MakeTensorPtr: make_tensor_ptr,
+    tt.DescriptorLoad: descriptor_load,
+    tt.DescriptorStore: descriptor_store,
+    tt.Reshape: whole,
+    tt.Join: whole,
+    tt.Split: whole,
+    tt.Cat: whole,
+    tt.Gather: whole,
+    tt.Scan: whole,
+    tt.Unsplat: whole,
+    ttg.ConvertLayout: convert_layout,
+    ttg.LocalLoad: local_load,
+    ttg.LocalStore: local_store,
+    scf.For: loop,
+    scf.If: branch,
+    scf.While: while_loop,
+    scf.Yield: terminator,
+    scf.Condition: terminator,
+}

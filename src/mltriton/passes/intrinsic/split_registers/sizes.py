@@ -1,0 +1,71 @@
+"""How large a piece of a block is, from its encoding: all blocks with one encoding are cut alike (ML-Triton paper,
+section 2.3).
+
+Level: warp. Takes a function and the target's table; gives a piece shape for any block type. The result of a dot is
+cut into dot tiles, its operands into the largest 2D block loads, everything else into stores of the largest legal
+size.
+"""
+
+from __future__ import annotations
+
+from mltriton.dialects import tt
+from mltriton.errors import PassError
+from mltriton.ir.attributes import Attribute
+from mltriton.ir.types import TensorType, byte_width
+from mltriton.layouts.encodings import DotOperandEncoding, Shape, SliceEncoding
+from mltriton.targets.base import BlockIO, DotSize, TargetSpec
+
+DEFAULT_BYTES = (
+    4  # blocks that are no dot's are cut as if their elements had this many bytes, so that casts do not change the cut
+)
+
+
+class PieceSizes:
+    """Piece shapes of one function's blocks."""
+
+    def __init__(self, spec: TargetSpec, function: tt.Func) -> None:
+        self.spec = spec
+        self.io = spec.block_load or BlockIO(max_rows=8, max_row_bytes=64)
+        self._tiles: dict[Attribute, Shape] = {}
+        for op in function.walk():
+            if isinstance(op, tt.Dot):
+                self._add_dot(op)
+
+    def dot_size(self, dot: tt.Dot) -> DotSize:
+        """The instruction that a dot is made of. Raises `PassError` where the target has none for the element type."""
+        assert isinstance(dot.a.type, TensorType)
+        if dot.a.type.element not in self.spec.dot:
+            known = ", ".join(str(element) for element in self.spec.dot)
+            raise PassError(f"{dot.loc}: target {self.spec.name} has no dot for {dot.a.type.element}; it has {known}")
+        return self.spec.dot[dot.a.type.element]
+
+    def piece(self, type: TensorType) -> Shape:
+        """The shape of one piece of a block: the tile of its encoding, no larger than the block."""
+        tile = self._tile(type.encoding, type.rank)
+        return tuple(min(size, extent) for size, extent in zip(tile, type.shape, strict=True))
+
+    def _add_dot(self, dot: tt.Dot) -> None:
+        size = self.dot_size(dot)
+        a, b, c = (value.type for value in (dot.a, dot.b, dot.c))
+        assert isinstance(a, TensorType) and isinstance(b, TensorType) and isinstance(c, TensorType)
+        self._tiles[_known(c)] = (*[1] * (c.rank - 2), size.m, size.n)
+        columns = self.io.max_row_bytes // byte_width(a.element)
+        for operand in (a, b):
+            self._tiles.setdefault(_known(operand), (*[1] * (c.rank - 2), self.io.max_rows, columns))
+
+    def _tile(self, encoding: Attribute | None, rank: int) -> Shape:
+        if encoding in self._tiles:
+            return self._tiles[encoding]
+        if isinstance(encoding, SliceEncoding):
+            parent = self._tile(encoding.parent, rank + 1)
+            return (*parent[: encoding.dim], *parent[encoding.dim + 1 :])
+        if isinstance(encoding, DotOperandEncoding):
+            return self._tile(encoding.parent, rank)
+        if rank == 1:
+            return (self.spec.vector_bytes // DEFAULT_BYTES,)
+        return (*[1] * (rank - 2), self.io.store_rows, self.io.max_row_bytes // DEFAULT_BYTES)
+
+
+def _known(type: TensorType) -> Attribute:
+    assert type.encoding is not None
+    return type.encoding
