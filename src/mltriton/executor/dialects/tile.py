@@ -1,0 +1,138 @@
+"""`tile` on numpy: scratch memory, contiguous chunk accesses and micro-kernels on memory.
+
+Level: intrinsic. Dots are computed in float64 (integers exactly) and rounded to the accumulator's type once a call.
+"""
+
+from __future__ import annotations
+
+from typing import cast
+
+import numpy as np
+
+from mltriton.dialects import tile
+from mltriton.executor.code import Handler, Table
+from mltriton.executor.dialects.ttig import prefetch
+from mltriton.executor.dialects.tt_dot import multiply_add
+from mltriton.executor.faults import InvalidOperation, Misaligned
+from mltriton.executor.machine import Warp
+from mltriton.executor.values import Array, decode, encode, memory_dtype
+from mltriton.ir.types import PointerType, TensorType, Type
+
+
+def scratch(op: tile.Scratch) -> Handler:
+    """The address of a part of the thread's scratch memory."""
+    offset, end = op.offset, op.offset + op.bytes
+
+    def call(warp: Warp) -> np.int64:
+        size = warp.scratch.size if warp.scratch is not None else 0
+        if warp.scratch is None or end > size:
+            raise InvalidOperation(f"scratch memory [{offset}, {end}) of {size} bytes")
+        return np.int64(warp.scratch.start + offset)
+
+    return call
+
+
+def load(op: tile.Load) -> Handler:
+    """Consecutive elements, those that the mask allows."""
+    type = cast(TensorType, op.result.type)
+    element, shape, dtype = type.element, type.shape, memory_dtype(type.element)
+    lanes = np.arange(shape[0], dtype=np.int64) * dtype.itemsize
+
+    def call(warp: Warp, address: np.int64, mask: Array | None = None, other: Array | None = None) -> Array:
+        _require_alignment(int(address), op.align)
+        if mask is None or mask.all():
+            bits = warp.memory.window(int(address), shape, (1,), dtype, write=False)
+            return decode(bits.copy(), element)
+        return warp.memory.load(address + lanes, element, mask, other)
+
+    return call
+
+
+def store(op: tile.Store) -> Handler:
+    """Consecutive elements, those that the mask allows."""
+    type = cast(TensorType, op.value.type)
+    element, shape, dtype = type.element, type.shape, memory_dtype(type.element)
+    lanes = np.arange(shape[0], dtype=np.int64) * dtype.itemsize
+
+    def call(warp: Warp, address: np.int64, values: Array, mask: Array | None = None) -> None:
+        _require_alignment(int(address), op.align)
+        if mask is None or mask.all():
+            warp.memory.window(int(address), shape, (1,), dtype, write=True)[...] = encode(values, element)
+        else:
+            warp.memory.store(address + lanes, values, element, mask)
+
+    return call
+
+
+def _require_alignment(address: int, align: int | None) -> None:
+    if align is not None and address % align:
+        raise Misaligned(f"{hex(address)} is no multiple of the {align} bytes that the operation promises")
+
+
+def transpose(op: tile.Transpose) -> Handler:
+    """Lane j of result i is lane i of operand j."""
+
+    def call(warp: Warp, *rows: Array) -> tuple[Array, ...] | Array:
+        columns = tuple(np.stack(rows).T)
+        return columns if len(columns) > 1 else columns[0]
+
+    return call
+
+
+def interleave(op: tile.Interleave) -> Handler:
+    """a0 b0 a1 b1 ..."""
+    return lambda warp, *parts: np.stack(parts, axis=-1).reshape(-1)
+
+
+def lane(op: tile.Lane) -> Handler:
+    """One lane."""
+
+    def call(warp: Warp, chunk: Array, index: Array) -> Array:
+        if not 0 <= index < len(chunk):
+            raise InvalidOperation(f"there is no lane {index} in a chunk of {len(chunk)}")
+        return chunk[index]
+
+    return call
+
+
+def dot(op: tile.Dot) -> Handler:
+    """A micro-kernel: the operands are read through strided views of memory."""
+    m, n, g = op.m, op.n, op.group
+    a_type, b_type, c_type = (_pointee(value.type) for value in (op.a, op.b, op.c))
+    is_column = op.a_layout == "column"
+    if is_column and g != 1:
+        raise InvalidOperation("a column-major left operand cannot be in groups")
+
+    def call(
+        warp: Warp, a: Array, a_stride: Array, b: Array, b_stride: Array, c: Array, c_stride: Array, k: Array, more: Array
+    ) -> None:
+        steps = (1, int(a_stride), 1) if is_column else (int(a_stride), g, 1)
+        left = read(warp, int(a), (m, int(k), g), steps, a_type)
+        right = read(warp, int(b), (int(k), n, g), (int(b_stride), g, 1), b_type)
+        old = read(warp, int(c), (m, n), (int(c_stride), 1), c_type) if more else None
+        rows, columns = left.reshape(m, -1), right.transpose(0, 2, 1).reshape(-1, n)
+        product = encode(multiply_add(rows, columns, old, c_type), c_type)
+        warp.memory.window(int(c), (m, n), (int(c_stride), 1), memory_dtype(c_type), write=True)[...] = product
+
+    return call
+
+
+def read(warp: Warp, address: int, shape: tuple[int, ...], strides: tuple[int, ...], type: Type) -> Array:
+    """A strided block of memory as values."""
+    return decode(warp.memory.window(address, shape, strides, memory_dtype(type), write=False).copy(), type)
+
+
+def _pointee(type: Type) -> Type:
+    return cast(PointerType, type).pointee
+
+
+TABLE: Table = {
+    tile.Scratch: scratch,
+    tile.Load: load,
+    tile.Store: store,
+    tile.Transpose: transpose,
+    tile.Interleave: interleave,
+    tile.Lane: lane,
+    tile.Dot: dot,
+    tile.Prefetch: prefetch,
+}

@@ -1,0 +1,70 @@
+"""What the executor finds wrong with a program: one class for each kind of undefined behaviour.
+
+Level: all. Every fault knows the operation's source location and the program instance and warp that met it.
+"""
+
+from __future__ import annotations
+
+from typing import Self
+
+from mltriton.errors import ExecutionError, Place
+from mltriton.ir.location import Location
+
+
+class Fault(ExecutionError):
+    """Base of faults; `program` is the grid coordinate (x, y, z), `warp` the warp's id in it, `operation` the name of what failed."""
+
+    program: tuple[int, int, int] | None = None
+    warp: int | None = None
+    operation: str | None = None
+
+    def within(self, operation: str, program: tuple[int, int, int], warp: int, loc: Location) -> Self:
+        """Record where it happened, unless that is known already."""
+        if self.program is None:
+            self.operation, self.program, self.warp = operation, program, warp
+            self.at(place_of(loc))
+        return self
+
+    def explanation(self) -> list[str]:
+        """Add the operation, program instance and warp."""
+        if self.program is None:
+            return super().explanation()
+        return [*super().explanation(), f"in {self.operation}, program {self.program}, warp {self.warp}"]
+
+
+class OutOfBounds(Fault):  # noqa: N818 - named after the event
+    """An access outside every argument's memory, or outside shared or scratch memory."""
+
+
+class Misaligned(Fault):  # noqa: N818
+    """An address that is no multiple of the element's size, or of the alignment that an operation promises."""
+
+
+class ReadOnly(Fault):  # noqa: N818
+    """A write to an argument that must not be written."""
+
+
+class Uninitialised(Fault):  # noqa: N818
+    """A read of shared or scratch memory that nothing has written."""
+
+
+class DataRace(Fault):  # noqa: N818
+    """Two warps touch one element of shared memory with no barrier between, and one of them writes."""
+
+
+class BarrierDivergence(Fault):  # noqa: N818
+    """Warps of a program wait at different barriers, or some have ended while others wait."""
+
+
+class BrokenAssumption(Fault):  # noqa: N818
+    """A condition given to `tl.assume` is false."""
+
+
+class InvalidOperation(Fault):  # noqa: N818
+    """Operands that the operation cannot take, or a result that is not of its type: the program is malformed."""
+
+
+def place_of(loc: Location) -> Place | None:
+    """The user's line of a location, if it is known."""
+    inner = loc.innermost
+    return Place(inner.file, inner.line, inner.column) if inner is not None else None

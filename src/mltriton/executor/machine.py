@@ -1,0 +1,156 @@
+"""The machine that runs a program: programs of a grid, warps of a program, barriers.
+
+Level: all. At `tt` and `ttg` a program runs once, on whole blocks; at `warp` and `intrinsic` once for each of its warps, every warp a generator with its own
+`gpu.subgroup_id`. The warps run one after the other up to the next barrier, in an order that `Options.order` chooses; all must reach the same one.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Literal, TextIO
+
+from mltriton.dialects import tile
+from mltriton.dialects.builtin import Module
+from mltriton.executor.code import Code, Run
+from mltriton.executor.faults import BarrierDivergence, place_of
+from mltriton.executor.memory import POISON, Memory, Segment
+from mltriton.executor.shared import AsyncCopies, SharedMemory
+from mltriton.executor.values import Array
+from mltriton.ir.attributes import IntegerAttr, StringAttr
+from mltriton.ir.operation import Operation
+
+Coordinate = tuple[int, int, int]
+Order = Literal["forward", "backward", "shuffled"]
+
+
+@dataclass(frozen=True)
+class Options:
+    """What the executor checks, beyond bounds and alignment, and how it runs.
+
+    `uninitialised`: a read of shared or scratch memory that nothing has written is an error (it gives NaN or -1 otherwise); `races`: two warps touching one
+    shared element without a barrier between is an error; `assumptions`: a false `tl.assume` is an error; `order`: how the warps of a program take turns, and
+    `seed` its shuffling; `output`: where `tt.print` writes (standard output when None).
+    """
+
+    uninitialised: bool = False
+    races: bool = True
+    assumptions: bool = True
+    order: Order = "forward"
+    seed: int = 0
+    output: TextIO | None = None
+
+
+@dataclass
+class Program:
+    """One program instance: its coordinates, its shared memory, and how many barriers its warps have passed."""
+
+    at: Coordinate
+    grid: Coordinate
+    shared: SharedMemory
+    epoch: int = 0
+
+
+@dataclass
+class Warp:
+    """One warp of a program: what operations see of the machine."""
+
+    id: int
+    instance: Program
+    memory: Memory
+    scratch: Segment | None
+    options: Options
+    copies: AsyncCopies = field(default_factory=AsyncCopies)
+
+    @property
+    def program(self) -> Coordinate:
+        """The coordinates of the program instance."""
+        return self.instance.at
+
+
+class Machine:
+    """Runs programs of one launch. `code` is prepared once; the memory stays from program to program."""
+
+    def __init__(self, module: Module, code: Code, memory: Memory, grid: Coordinate, options: Options) -> None:
+        self.code = code
+        self.memory = memory
+        self.grid = grid
+        self.options = options
+        self.warps = warps_of(module)
+        self.random = random.Random(options.seed)
+        size = scratch_bytes(module)
+        track = options.uninitialised
+        self.scratch = [memory.scratch(f"scratch of warp {w}", size, track=track) if size else None for w in range(self.warps)]
+
+    def run(self, name: str, arguments: Sequence[Array], at: Coordinate) -> None:
+        """Run one program instance of the function."""
+        function = self.code.function(name)
+        body = self.code.block(function.body.block)
+        program = Program(at, self.grid, SharedMemory(self.options.races and self.warps > 1, self.options.uninitialised))
+        running: dict[int, Run] = {}
+        for w, scratch in enumerate(self.scratch):
+            _forget(scratch)
+            running[w] = body.run(Warp(w, program, self.memory, scratch, self.options), {}, arguments)
+        while running:
+            waiting = {w: stop for w in self._order(list(running)) if (stop := _advance(running[w])) is not None}
+            _require_meeting(waiting, running, at)
+            running = {w: running[w] for w in waiting}
+            program.epoch += 1
+
+    def _order(self, warps: list[int]) -> list[int]:
+        if self.options.order == "shuffled":
+            self.random.shuffle(warps)
+        return warps[::-1] if self.options.order == "backward" else warps
+
+
+def _advance(run: Run) -> Operation | None:
+    """Run a warp to its next barrier, which is returned, or to its end."""
+    return next(run, None)
+
+
+def _require_meeting(waiting: dict[int, Operation], running: dict[int, Run], at: Coordinate) -> None:
+    stops = set(waiting.values())
+    if not waiting or (len(stops) == 1 and len(waiting) == len(running)):
+        return
+    ended = sorted(set(running) - set(waiting))
+    places = [f"warp {w} waits at {place_of(op.loc) or 'an unknown line'}" for w, op in sorted(waiting.items())]
+    places += [f"warp {w} has ended" for w in ended]
+    first = waiting[min(waiting)]
+    fault = BarrierDivergence("not all warps of the program reach the same barrier", hint="; ".join(places))
+    raise fault.within(first.name, at, min(waiting), first.loc)
+
+
+def _forget(scratch: Segment | None) -> None:
+    """Make the contents of scratch memory undefined again."""
+    if scratch is not None:
+        scratch.data.fill(POISON)
+        if scratch.written is not None:
+            scratch.written.fill(False)
+
+
+def level_of(module: Module) -> str:
+    """The level that the module says it has; `tt` when it says nothing."""
+    level = module.attributes.get("mltriton.level")
+    return level.value if isinstance(level, StringAttr) else "tt"
+
+
+def warps_of(module: Module) -> int:
+    """How many warps run a program: one at `tt` and `ttg`, where a tensor is the whole block."""
+    count = module.attributes.get("ttg.num-warps")
+    if level_of(module) in ("tt", "ttg") or not isinstance(count, IntegerAttr):
+        return 1
+    return count.value
+
+
+def scratch_bytes(module: Module) -> int:
+    """The size of a thread's scratch memory: as the module says, or as its operations need."""
+    stated = module.attributes.get("tile.scratch_bytes")
+    if isinstance(stated, IntegerAttr):
+        return stated.value
+    return max((op.offset + op.bytes for op in module.walk() if isinstance(op, tile.Scratch)), default=0)
+
+
+def coordinates(grid: Coordinate) -> Iterator[Coordinate]:
+    """The programs of a grid, x fastest."""
+    return ((x, y, z) for z in range(grid[2]) for y in range(grid[1]) for x in range(grid[0]))

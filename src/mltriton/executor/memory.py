@@ -1,0 +1,233 @@
+"""Simulated global and scratch memory: segments in a 64-bit address space, every access checked.
+
+Level: all. Each argument's buffer is one segment; segments lie `SPAN` bytes apart, so that a stray address is found to belong to no element of any of them.
+Addresses are int64 scalars or arrays and count bytes. Guarantees: no access outside a segment (`OutOfBounds`), none that is not a multiple of the element's size
+(`Misaligned`), no write to read-only memory (`ReadOnly`), and with `track=True` no read of scratch that was never written (`Uninitialised`).
+"""
+
+from __future__ import annotations
+
+import ctypes
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.lib.stride_tricks import as_strided
+
+from mltriton.executor.faults import Misaligned, OutOfBounds, ReadOnly, Uninitialised
+from mltriton.executor.values import Array, decode, encode, memory_dtype
+from mltriton.ir.types import Type
+
+SPAN_BITS = 40  # log2 of the distance of segments
+SPAN = 1 << SPAN_BITS
+POISON = 0xFF  # NaN in every float type, -1 in every integer type
+
+
+@dataclass(eq=False)
+class Segment:
+    """Bytes at `start` in the simulated address space; `written` marks bytes that hold something (None: all do)."""
+
+    name: str
+    start: int
+    data: np.ndarray[Any, np.dtype[np.uint8]]
+    writable: bool = True
+    written: np.ndarray[Any, np.dtype[np.bool_]] | None = None
+    views: dict[tuple[np.dtype[Any], int], Array] = field(default_factory=dict[tuple[np.dtype[Any], int], Array])
+
+    @property
+    def size(self) -> int:
+        """Bytes."""
+        return self.data.size
+
+    def view(self, dtype: np.dtype[Any], phase: int) -> Array:
+        """All elements of `dtype` that begin at `phase` plus a multiple of their size."""
+        found = self.views.get((dtype, phase))
+        if found is None:
+            count = max(0, self.size - phase) // dtype.itemsize
+            found = self.views[dtype, phase] = self.data[phase : phase + count * dtype.itemsize].view(dtype)
+        return found
+
+    def describe(self, address: int, size: int) -> str:
+        """What is wrong with an access of `size` bytes at `address`."""
+        offset = address - self.start
+        where = f"{-offset} bytes before" if offset < 0 else f"{offset - self.size} bytes past the end of"
+        return f"{size} bytes at {hex(address)}: {where} {self.name}, which has {self.size} bytes"
+
+
+class Memory:
+    """The address space of a launch. Elements are addressed by byte; `type` is the scalar type of an element."""
+
+    def __init__(self) -> None:
+        self.segments: list[Segment] = []
+
+    def add(self, name: str, data: Array, *, alignment: int = 0, writable: bool = True, track: bool = False) -> Segment:
+        """A new segment over the bytes `data` (uint8, 1D); its address is `alignment` plus a multiple of 4096."""
+        start = ((len(self.segments) + 1) << SPAN_BITS) + (SPAN >> 1) + alignment
+        written = np.zeros(data.size, np.bool_) if track else None
+        self.segments.append(Segment(name, start, data, writable, written))
+        return self.segments[-1]
+
+    def scratch(self, name: str, size: int, *, track: bool) -> Segment:
+        """A new segment of `size` bytes of undefined contents."""
+        return self.add(name, np.full(size, POISON, np.uint8), track=track)
+
+    def load(self, address: Array, type: Type, mask: Array | None = None, other: Array | None = None) -> Array:
+        """The elements at `address` (scalar or array); where `mask` is false nothing is read and the value is `other`, or 0."""
+        bits = self.load_bits(address, memory_dtype(type), mask)
+        values = decode(bits, type)
+        return values if mask is None or other is None else np.where(mask, values, other)[()]
+
+    def store(self, address: Array, values: Array, type: Type, mask: Array | None = None) -> None:
+        """Write elements at `address` where `mask` is true; of several writes to one address the last one stays."""
+        self.store_bits(address, encode(values, type), memory_dtype(type), mask)
+
+    def load_bits(self, address: Array, dtype: np.dtype[Any], mask: Array | None = None) -> Array:
+        """The bit patterns at `address`; 0 where `mask` is false."""
+        if not isinstance(address, np.ndarray):
+            return dtype.type(0) if mask is not None and not mask else self._load_one(int(address), dtype)
+        if mask is None or mask.all():
+            return self._gather(address, dtype)
+        bits = np.zeros(address.shape, dtype)
+        active = np.broadcast_to(mask, address.shape)
+        if active.any():
+            bits[active] = self._gather(address[active], dtype, active)
+        return bits
+
+    def store_bits(self, address: Array, bits: Array, dtype: np.dtype[Any], mask: Array | None = None) -> None:
+        """Write bit patterns where `mask` is true."""
+        if not isinstance(address, np.ndarray):
+            if mask is None or mask:
+                self._store_one(int(address), bits, dtype)
+        elif mask is None or mask.all():
+            self._scatter(address, bits, dtype)
+        else:
+            active = np.broadcast_to(mask, address.shape)
+            if active.any():
+                self._scatter(address[active], np.broadcast_to(bits, address.shape)[active], dtype, active)
+
+    def window(self, address: int, shape: tuple[int, ...], strides: tuple[int, ...], dtype: np.dtype[Any], *, write: bool) -> Array:
+        """The elements at address + sum(index * stride) (strides in elements) as a view of the memory itself.
+
+        With `write` the view will be written: it counts as written from now on. Raises like `load`; an empty shape gives an empty array.
+        """
+        if 0 in shape:
+            return np.empty(shape, dtype)
+        size = dtype.itemsize
+        reach = [(extent - 1) * stride * size for extent, stride in zip(shape, strides, strict=True)]
+        lowest, highest = address + sum(min(r, 0) for r in reach), address + sum(max(r, 0) for r in reach)
+        segment = self._segment_at(lowest, size)
+        self._check(segment, highest, dtype)
+        self._check(segment, lowest, dtype)
+        steps = tuple(stride * size for stride in strides)
+        offset = address - segment.start
+        view = self._strided(segment.view(dtype, offset % size), offset // size, shape, steps)
+        if write and not segment.writable:
+            raise ReadOnly(f"a write to {segment.name}, which is read-only")
+        if segment.written is not None:
+            marks = self._strided(segment.written, offset, (*shape, size), (*steps, 1))
+            if write:
+                marks[...] = True
+            elif not marks.all():
+                raise Uninitialised(f"a read of {segment.name} that nothing has written, within {size * view.size} bytes at {hex(address)}")
+        return view
+
+    def _strided(self, flat: Array, start: int, shape: tuple[int, ...], steps: tuple[int, ...]) -> Array:
+        # as_strided takes its origin from the array's first element, which may be the highest address when strides are negative.
+        return as_strided(flat[start : start + 1], shape, steps)
+
+    def _segment_at(self, address: int, size: int) -> Segment:
+        index = (address >> SPAN_BITS) - 1
+        if not 0 <= index < len(self.segments):
+            raise OutOfBounds(f"{size} bytes at {hex(address)}: no memory is there", found=self._map())
+        return self.segments[index]
+
+    def _check(self, segment: Segment, address: int, dtype: np.dtype[Any]) -> int:
+        offset = address - segment.start
+        if not 0 <= offset <= segment.size - dtype.itemsize:
+            raise OutOfBounds(segment.describe(address, dtype.itemsize))
+        if address % dtype.itemsize:
+            raise Misaligned(f"{hex(address)} in {segment.name} is no multiple of {dtype.itemsize} bytes")
+        return offset
+
+    def _load_one(self, address: int, dtype: np.dtype[Any]) -> Array:
+        segment = self._segment_at(address, dtype.itemsize)
+        offset = self._check(segment, address, dtype)
+        if segment.written is not None and not segment.written[offset : offset + dtype.itemsize].all():
+            raise Uninitialised(f"a read of {segment.name} at byte {offset} that nothing has written")
+        return segment.view(dtype, offset % dtype.itemsize)[offset // dtype.itemsize]
+
+    def _store_one(self, address: int, bits: Array, dtype: np.dtype[Any]) -> None:
+        segment = self._segment_at(address, dtype.itemsize)
+        offset = self._check(segment, address, dtype)
+        if not segment.writable:
+            raise ReadOnly(f"a write to {segment.name}, which is read-only")
+        if segment.written is not None:
+            segment.written[offset : offset + dtype.itemsize] = True
+        segment.view(dtype, offset % dtype.itemsize)[offset // dtype.itemsize] = bits
+
+    def _gather(self, addresses: Array, dtype: np.dtype[Any], active: Array | None = None) -> Array:
+        segment, offsets = self._locate(addresses, dtype, active)
+        if segment is None:
+            return self._by_segment(addresses, dtype, active)
+        if segment.written is not None and not segment.written[offsets[..., None] + np.arange(dtype.itemsize)].all():
+            raise Uninitialised(f"a read of {segment.name} that nothing has written")
+        phase = int(offsets.flat[0]) % dtype.itemsize
+        return segment.view(dtype, phase)[(offsets - phase) // dtype.itemsize]
+
+    def _scatter(self, addresses: Array, bits: Array, dtype: np.dtype[Any], active: Array | None = None) -> None:
+        segment, offsets = self._locate(addresses, dtype, active)
+        if segment is None:
+            for part in self._parts(addresses):
+                self._scatter(addresses[part], np.broadcast_to(bits, addresses.shape)[part], dtype)
+            return
+        if not segment.writable:
+            raise ReadOnly(f"a write to {segment.name}, which is read-only")
+        if segment.written is not None:
+            segment.written[offsets[..., None] + np.arange(dtype.itemsize)] = True
+        phase = int(offsets.flat[0]) % dtype.itemsize
+        segment.view(dtype, phase)[(offsets - phase) // dtype.itemsize] = bits
+
+    def _locate(self, addresses: Array, dtype: np.dtype[Any], active: Array | None) -> tuple[Segment | None, Array]:
+        """The segment of all addresses and the offsets in it; None when they lie in several, each of which is checked then."""
+        first = int(addresses.flat[0])
+        lowest, highest = int(addresses.min()), int(addresses.max())
+        if lowest >> SPAN_BITS != highest >> SPAN_BITS:
+            return None, addresses
+        segment = self._segment_at(first, dtype.itemsize)
+        offsets = addresses - segment.start
+        if lowest < segment.start or highest - segment.start > segment.size - dtype.itemsize:
+            worst = lowest if lowest < segment.start else highest
+            raise OutOfBounds(segment.describe(worst, dtype.itemsize), found=f"element {_index_of(addresses, worst, active)} of the block")
+        if dtype.itemsize > 1 and (addresses & (dtype.itemsize - 1)).any():
+            wrong = int(addresses[(addresses % dtype.itemsize) != 0][0])
+            raise Misaligned(f"{hex(wrong)} in {segment.name} is no multiple of {dtype.itemsize} bytes")
+        return segment, offsets
+
+    def _by_segment(self, addresses: Array, dtype: np.dtype[Any], active: Array | None) -> Array:
+        bits = np.empty(addresses.shape, dtype)
+        for part in self._parts(addresses):
+            bits[part] = self._gather(addresses[part], dtype)
+        return bits
+
+    def _parts(self, addresses: Array) -> list[Array]:
+        owners = addresses >> SPAN_BITS
+        return [owners == owner for owner in np.unique(owners)]
+
+    def _map(self) -> str:
+        parts = [f"{segment.name} at {hex(segment.start)} ({segment.size} bytes)" for segment in self.segments]
+        return "; ".join(parts) or "a launch without memory"
+
+
+def _index_of(addresses: Array, address: int, active: Array | None) -> tuple[int, ...]:
+    """The position in the block of the first element at `address`; `active` is the mask that selected the addresses."""
+    if active is None:
+        return tuple(int(i) for i in np.argwhere(addresses == address)[0])
+    positions = np.argwhere(active)
+    return tuple(int(i) for i in positions[np.flatnonzero(addresses == address)[0]])
+
+
+def bytes_at(address: int, size: int) -> Array:
+    """The process's own memory as uint8: the caller keeps its owner alive."""
+    if size == 0:
+        return np.empty(0, np.uint8)
+    return np.frombuffer((ctypes.c_uint8 * size).from_address(address), np.uint8)

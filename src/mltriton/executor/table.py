@@ -1,0 +1,28 @@
+"""The tables of all dialects together: how every operation runs.
+
+Level: all. Guarantees (held by a test): every registered operation is in `OPERATIONS`, in `FLOW`, or in `STRUCTURAL`, which are not run by themselves.
+"""
+
+from __future__ import annotations
+
+from mltriton.dialects import builtin, scf, tt
+from mltriton.executor.code import FlowTable, Table
+from mltriton.executor.dialects import arith, gpu, math, tile, tt_blocks, tt_dot, tt_memory, ttg, ttig
+from mltriton.executor.dialects import scf as flow
+from mltriton.ir.operation import Operation
+
+OPERATIONS: Table = {
+    **arith.TABLE,
+    **math.TABLE,
+    **gpu.TABLE,
+    **tt_blocks.TABLE,
+    **tt_memory.TABLE,
+    **tt_dot.TABLE,
+    **ttg.TABLE,
+    **ttig.TABLE,
+    **tile.TABLE,
+}
+FLOW: FlowTable = {**flow.FLOW, **tt_dot.FLOW}
+STRUCTURAL: frozenset[type[Operation]] = frozenset(
+    {builtin.Module, tt.Func, tt.Return, tt.ReduceReturn, tt.ScanReturn, scf.Yield, scf.Condition}
+)
