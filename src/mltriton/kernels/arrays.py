@@ -1,0 +1,70 @@
+"""Arrays of either kind: numpy and torch behind the few questions a kernel's wrapper asks.
+
+Level: user. Nothing here copies data. Strides count elements. torch is only imported if the caller already did.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from mltriton.errors import ArgumentError
+
+Array = Any  # numpy.ndarray or torch.Tensor
+
+
+def is_torch(x: Array) -> bool:
+    """Whether `x` is a torch tensor."""
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(x, torch.Tensor)
+
+
+def require_arrays(**arrays: Array) -> None:
+    """Raise `ArgumentError` unless all are arrays of one kind and one dtype."""
+    kinds = {
+        name: ("torch" if is_torch(x) else "numpy" if isinstance(x, np.ndarray) else "") for name, x in arrays.items()
+    }
+    for name, kind in kinds.items():
+        if not kind:
+            raise ArgumentError(
+                f"{name} is no array", expected="numpy.ndarray or torch.Tensor", found=type(arrays[name]).__name__
+            )
+    if len(set(kinds.values())) > 1 or len({str(x.dtype) for x in arrays.values()}) > 1:
+        found = ", ".join(f"{name}: {kinds[name]} {x.dtype}" for name, x in arrays.items())
+        raise ArgumentError("the arrays differ in kind or dtype", expected="one kind and one dtype", found=found)
+
+
+def strides_of(x: Array) -> tuple[int, ...]:
+    """Strides in elements."""
+    if is_torch(x):
+        return tuple(x.stride())
+    return tuple(stride // x.itemsize for stride in x.strides)
+
+
+def empty(shape: Sequence[int], like: Array) -> Array:
+    """An uninitialised contiguous array of the kind, dtype and device of `like`."""
+    if is_torch(like):
+        return like.new_empty(tuple(shape))
+    return np.empty(tuple(shape), like.dtype)
+
+
+def item_size(x: Array) -> int:
+    """Bytes of one element."""
+    return x.element_size() if is_torch(x) else x.itemsize
+
+
+def expand(x: Array, shape: Sequence[int]) -> Array:
+    """`x` broadcast to `shape` without a copy (stride 0)."""
+    return x.expand(tuple(shape)) if is_torch(x) else np.broadcast_to(x, tuple(shape))
+
+
+def as_rows(x: Array) -> tuple[Array, int]:
+    """`x` as rows of its last dimension: (view or contiguous copy of shape [rows, columns], elements between rows)."""
+    columns = x.shape[-1]
+    rows = x.reshape(-1, columns) if x.ndim != 2 else x
+    if strides_of(rows)[-1] != 1 and columns > 1:
+        rows = rows.contiguous() if is_torch(rows) else np.ascontiguousarray(rows)
+    return rows, strides_of(rows)[0]

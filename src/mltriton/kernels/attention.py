@@ -1,0 +1,142 @@
+"""FlashAttention-2, forward (Dao, arXiv:2307.08691).
+
+Level: user. One program instance takes BM queries of one head and walks over the keys in blocks of BN with a running
+row maximum and sum. Blocks in which every key counts are done without masks; the last block and, for causal
+attention, the blocks on the diagonal are masked.
+"""
+
+from __future__ import annotations
+
+import math
+
+import mltriton as triton
+import mltriton.language as tl
+from mltriton.errors import ArgumentError
+from mltriton.kernels.arrays import Array, empty, require_arrays, strides_of
+
+LOG2_E = 1.4426950408889634
+
+
+@triton.jit
+def attend(
+    acc, l_i, m_i, q, k_block, v_block, rows, start, end, n_keys, scale,
+    CAUSAL: tl.constexpr, MASKED: tl.constexpr, BN: tl.constexpr,
+):  # fmt: skip
+    """Keys [start, end) in blocks of BN for one block of queries; k_block and v_block stand at `start`. Scores are in
+    units of log2.
+    """
+    for first in range(start, end, BN):
+        k = tl.load(k_block, boundary_check=(0, 1), padding_option="zero")
+        s = tl.dot(q, k, input_precision="ieee")
+        if MASKED:
+            keys = first + tl.arange(0, BN)
+            visible = keys[None, :] < n_keys
+            if CAUSAL:
+                visible = visible & (keys[None, :] <= rows[:, None])
+            s = tl.where(visible, s * scale, -float("inf"))
+            m_new = tl.maximum(m_i, tl.max(s, 1))
+            p = tl.exp2(s - m_new[:, None])
+        else:
+            m_new = tl.maximum(m_i, tl.max(s, 1) * scale)
+            p = tl.exp2(s * scale - m_new[:, None])
+        alpha = tl.exp2(m_i - m_new)
+        l_i = l_i * alpha + tl.sum(p, 1)
+        acc = acc * alpha[:, None]
+        v = tl.load(v_block, boundary_check=(0, 1), padding_option="zero")
+        acc = tl.dot(p.to(v.dtype), v, acc, input_precision="ieee")
+        m_i = m_new
+        k_block = tl.advance(k_block, (0, BN))
+        v_block = tl.advance(v_block, (BN, 0))
+    return acc, l_i, m_i, k_block, v_block
+
+
+@triton.jit
+def attention_kernel(
+    q_ptr, k_ptr, v_ptr, o_ptr, sm_scale,
+    stride_qb, stride_qh, stride_qs, stride_qd, stride_kb, stride_kh, stride_ks, stride_kd,
+    stride_vb, stride_vh, stride_vs, stride_vd, stride_ob, stride_oh, stride_os, stride_od,
+    n_heads, heads_per_kv, n_queries, n_keys, dim,
+    CAUSAL: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BD: tl.constexpr,
+):  # fmt: skip
+    """o = softmax(q k^T * sm_scale) v for BM queries of one head; program ids (block of queries, batch * heads)."""
+    block = tl.program_id(0)
+    if CAUSAL:
+        block = tl.num_programs(0) - 1 - block  # the longest first, so that the last to finish are short
+    batch = (tl.program_id(1) // n_heads).to(tl.int64)
+    head = (tl.program_id(1) % n_heads).to(tl.int64)
+    kv_head = head // heads_per_kv
+    q_base = q_ptr + batch * stride_qb + head * stride_qh
+    k_base = k_ptr + batch * stride_kb + kv_head * stride_kh
+    v_base = v_ptr + batch * stride_vb + kv_head * stride_vh
+    o_base = o_ptr + batch * stride_ob + head * stride_oh
+    q_block = tl.make_block_ptr(q_base, (n_queries, dim), (stride_qs, stride_qd), (block * BM, 0), (BM, BD), (1, 0))
+    k_block = tl.make_block_ptr(k_base, (dim, n_keys), (stride_kd, stride_ks), (0, 0), (BD, BN), (0, 1))
+    v_block = tl.make_block_ptr(v_base, (n_keys, dim), (stride_vs, stride_vd), (0, 0), (BN, BD), (1, 0))
+    o_block = tl.make_block_ptr(o_base, (n_queries, dim), (stride_os, stride_od), (block * BM, 0), (BM, BD), (1, 0))
+
+    rows = block * BM + tl.arange(0, BM)
+    scale = sm_scale * 1.4426950408889634
+    m_i = tl.full([BM], -float("inf"), tl.float32)
+    l_i = tl.zeros([BM], tl.float32)
+    acc = tl.zeros([BM, BD], tl.float32)
+    q = tl.load(q_block, boundary_check=(0, 1), padding_option="zero")
+
+    end = n_keys
+    unmasked = n_keys // BN * BN
+    if CAUSAL:
+        end = tl.minimum(n_keys, (block + 1) * BM)
+        unmasked = tl.minimum(unmasked, block * BM // BN * BN)
+    acc, l_i, m_i, k_block, v_block = attend(
+        acc, l_i, m_i, q, k_block, v_block, rows, 0, unmasked, n_keys, scale, CAUSAL, False, BN
+    )
+    acc, l_i, m_i, k_block, v_block = attend(
+        acc, l_i, m_i, q, k_block, v_block, rows, unmasked, end, n_keys, scale, CAUSAL, True, BN
+    )
+    tl.store(o_block, (acc / l_i[:, None]).to(o_ptr.dtype.element_ty), boundary_check=(0, 1))
+
+
+def flash_attention(q: Array, k: Array, v: Array, causal: bool = False, sm_scale: float | None = None) -> Array:
+    """softmax(q k^T * sm_scale) v with q [batch, heads, queries, dim], k and v [batch, kv_heads, keys, dim]; any
+    strides; f16, bf16 or f32.
+
+    `kv_heads` divides `heads` (grouped queries). `causal` lets query i see keys 0 to i. `sm_scale` is 1 / sqrt(dim)
+    when None. float32 inside. Returns [batch, heads, queries, dim], contiguous, of the same kind and dtype. Raises
+    `ArgumentError` for arrays that do not fit and for dim above 256.
+    """
+    require_arrays(q=q, k=k, v=v)
+    _check_shapes(q, k, v)
+    batch, heads, n_queries, dim = q.shape
+    n_keys = k.shape[2]
+    o = empty(q.shape, q)
+    if 0 in o.shape:
+        return o
+    bd = max(16, triton.next_power_of_2(dim))
+    bm = min(128 if bd <= 128 else 64, max(16, triton.next_power_of_2(n_queries)))
+    bn = min(128, max(16, triton.next_power_of_2(n_keys)))
+    attention_kernel[(triton.cdiv(n_queries, bm), batch * heads)](
+        q, k, v, o, float(sm_scale if sm_scale is not None else 1.0 / math.sqrt(dim)),
+        *strides_of(q), *strides_of(k), *strides_of(v), *strides_of(o),
+        heads, heads // k.shape[1], n_queries, n_keys, dim,
+        CAUSAL=bool(causal), BM=bm, BN=bn, BD=bd,
+    )  # fmt: skip
+    return o
+
+
+def _check_shapes(q: Array, k: Array, v: Array) -> None:
+    found = f"q {tuple(q.shape)}, k {tuple(k.shape)}, v {tuple(v.shape)}, {q.dtype}"
+    if not q.ndim == k.ndim == v.ndim == 4:
+        raise ArgumentError("flash_attention: wrong rank", expected="[batch, heads, sequence, dim]", found=found)
+    if k.shape != v.shape or k.shape[0] != q.shape[0] or k.shape[3] != q.shape[3]:
+        raise ArgumentError(
+            "flash_attention: the shapes do not fit",
+            expected="k and v [batch, kv_heads, keys, dim] of q's batch and dim",
+            found=found,
+        )
+    if k.shape[1] == 0 or q.shape[1] % k.shape[1]:
+        raise ArgumentError(
+            "flash_attention: kv_heads must divide heads", expected="heads % kv_heads == 0", found=found
+        )
+    if k.shape[2] == 0 or not 1 <= q.shape[3] <= 256:
+        raise ArgumentError("flash_attention: unsupported size", expected="at least one key, dim 1 to 256", found=found)
+    if str(q.dtype).removeprefix("torch.") not in ("float16", "bfloat16", "float32"):
+        raise ArgumentError("flash_attention: unsupported dtype", expected="float16, bfloat16 or float32", found=found)

@@ -1,0 +1,196 @@
+"""Matrix multiplication, three ways to address memory.
+
+Level: user. `matmul` picks a kernel: tensor descriptors where the last strides are 1, block pointers where they are
+not; `matmul_pointer_kernel` is the same with tensors of pointers. All three accumulate one [BM, BN] block of C a
+program instance; instances are ordered in groups of rows so that neighbours share operands in cache.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, NamedTuple
+
+import mltriton as triton
+import mltriton.language as tl
+from mltriton.errors import ArgumentError
+from mltriton.kernels.arrays import Array, empty, expand, item_size, require_arrays, strides_of
+
+Form = Literal["auto", "pointer", "block_pointer", "descriptor"]
+
+
+@triton.jit
+def block_coordinates(M, N, BM: tl.constexpr, BN: tl.constexpr, GROUP: tl.constexpr):
+    """Row and column of the block of C that this program instance computes, GROUP rows of blocks at a time."""
+    pid = tl.program_id(0)
+    rows = tl.cdiv(M, BM)
+    columns = tl.cdiv(N, BN)
+    first_row = pid // (GROUP * columns) * GROUP
+    group_rows = tl.minimum(rows - first_row, GROUP)
+    inside = pid % (GROUP * columns)
+    return first_row + inside % group_rows, inside // group_rows
+
+
+@triton.jit
+def matmul_pointer_kernel(
+    a_ptr, b_ptr, c_ptr, M, N, K,
+    stride_ab, stride_am, stride_ak, stride_bb, stride_bk, stride_bn, stride_cb, stride_cm, stride_cn,
+    ACC: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, GROUP: tl.constexpr,
+):  # fmt: skip
+    """C [batch, M, N] = A [batch, M, K] B [batch, K, N] with tensors of pointers; program ids (block, batch)."""
+    row, column = block_coordinates(M, N, BM, BN, GROUP)
+    batch = tl.program_id(1).to(tl.int64)
+    m = row * BM + tl.arange(0, BM)
+    n = column * BN + tl.arange(0, BN)
+    k = tl.arange(0, BK)
+    a_ptrs = a_ptr + batch * stride_ab + (m[:, None] * stride_am + k[None, :] * stride_ak)
+    b_ptrs = b_ptr + batch * stride_bb + (k[:, None] * stride_bk + n[None, :] * stride_bn)
+    acc = tl.zeros((BM, BN), dtype=ACC)
+    for step in range(0, tl.cdiv(K, BK)):
+        left = K - step * BK
+        a = tl.load(a_ptrs, mask=(m[:, None] < M) & (k[None, :] < left), other=0.0)
+        b = tl.load(b_ptrs, mask=(k[:, None] < left) & (n[None, :] < N), other=0.0)
+        acc = tl.dot(a, b, acc, input_precision="ieee", out_dtype=ACC)
+        a_ptrs += BK * stride_ak
+        b_ptrs += BK * stride_bk
+    c_ptrs = c_ptr + batch * stride_cb + m[:, None] * stride_cm + n[None, :] * stride_cn
+    tl.store(c_ptrs, acc.to(c_ptr.dtype.element_ty), mask=(m[:, None] < M) & (n[None, :] < N))
+
+
+@triton.jit
+def matmul_block_pointer_kernel(
+    a_ptr, b_ptr, c_ptr, M, N, K,
+    stride_ab, stride_am, stride_ak, stride_bb, stride_bk, stride_bn, stride_cb, stride_cm, stride_cn,
+    ACC: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, GROUP: tl.constexpr,
+):  # fmt: skip
+    """The same with block pointers."""
+    row, column = block_coordinates(M, N, BM, BN, GROUP)
+    batch = tl.program_id(1).to(tl.int64)
+    a_block = tl.make_block_ptr(
+        a_ptr + batch * stride_ab, (M, K), (stride_am, stride_ak), (row * BM, 0), (BM, BK), (1, 0)
+    )
+    b_block = tl.make_block_ptr(
+        b_ptr + batch * stride_bb, (K, N), (stride_bk, stride_bn), (0, column * BN), (BK, BN), (1, 0)
+    )
+    acc = tl.zeros((BM, BN), dtype=ACC)
+    for _ in range(0, K, BK):
+        a = tl.load(a_block, boundary_check=(0, 1), padding_option="zero")
+        b = tl.load(b_block, boundary_check=(0, 1), padding_option="zero")
+        acc = tl.dot(a, b, acc, input_precision="ieee", out_dtype=ACC)
+        a_block = tl.advance(a_block, (0, BK))
+        b_block = tl.advance(b_block, (BK, 0))
+    c_block = tl.make_block_ptr(
+        c_ptr + batch * stride_cb, (M, N), (stride_cm, stride_cn), (row * BM, column * BN), (BM, BN), (1, 0)
+    )
+    tl.store(c_block, acc.to(c_ptr.dtype.element_ty), boundary_check=(0, 1))
+
+
+@triton.jit
+def matmul_descriptor_kernel(
+    a_ptr, b_ptr, c_ptr, M, N, K, stride_ab, stride_am, stride_bb, stride_bk, stride_cb, stride_cm,
+    ACC: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, GROUP: tl.constexpr,
+):  # fmt: skip
+    """The same with tensor descriptors: the last dimension of A, B and C has stride 1."""
+    row, column = block_coordinates(M, N, BM, BN, GROUP)
+    batch = tl.program_id(1).to(tl.int64)
+    a_desc = tl.make_tensor_descriptor(a_ptr + batch * stride_ab, [M, K], [stride_am, 1], [BM, BK])
+    b_desc = tl.make_tensor_descriptor(b_ptr + batch * stride_bb, [K, N], [stride_bk, 1], [BK, BN])
+    c_desc = tl.make_tensor_descriptor(c_ptr + batch * stride_cb, [M, N], [stride_cm, 1], [BM, BN])
+    acc = tl.zeros((BM, BN), dtype=ACC)
+    for k in range(0, K, BK):
+        a = a_desc.load([row * BM, k])
+        b = b_desc.load([k, column * BN])
+        acc = tl.dot(a, b, acc, input_precision="ieee", out_dtype=ACC)
+    c_desc.store([row * BM, column * BN], acc.to(c_ptr.dtype.element_ty))
+
+
+# Accumulator by operand dtype; a dtype that is missing here has no matrix product.
+ACCUMULATORS = {
+    "float16": tl.float32,
+    "bfloat16": tl.float32,
+    "float32": tl.float32,
+    "float64": tl.float64,
+    "int8": tl.int32,
+}
+
+
+class Tile(NamedTuple):
+    """Block sizes of one program instance, and rows of blocks taken together."""
+
+    m: int
+    n: int
+    k: int
+    group: int
+
+
+def choose_tile(m: int, n: int, k: int, item_bytes: int) -> Tile:
+    """Block sizes for a CPU: as large as 128 x 256 while there are programs enough to share, K deep enough for
+    packing to pay.
+    """
+    rows, columns = min(128, triton.next_power_of_2(m)), min(256, triton.next_power_of_2(n))
+    while triton.cdiv(m, rows) * triton.cdiv(n, columns) < 8 and rows * columns > 64 * 64:
+        rows, columns = (rows // 2, columns) if rows >= columns else (rows, columns // 2)
+    depth = min(256 if item_bytes >= 4 else 512, triton.next_power_of_2(k))
+    smallest = max(1, 16 // item_bytes)
+    return Tile(rows, max(columns, smallest), max(depth, smallest), 8)
+
+
+def matmul(a: Array, b: Array, form: Form = "auto") -> Array:
+    """a [..., M, K] times b [..., K, N], with any strides; batch dimensions broadcast. f16, bf16, f32, f64 or int8;
+    accumulates in f32, f64 or i32.
+
+    Returns a contiguous array [..., M, N] of the same kind and dtype. `form` chooses the kernel. Raises
+    `ArgumentError` for arrays that do not fit, and for `form="descriptor"` where a last stride is not 1.
+    """
+    require_arrays(a=a, b=b)
+    dtype = str(a.dtype).removeprefix("torch.")
+    if dtype not in ACCUMULATORS:
+        raise ArgumentError("matmul: unsupported dtype", expected=", ".join(ACCUMULATORS), found=dtype)
+    if a.ndim < 2 or b.ndim < 2 or a.shape[-1] != b.shape[-2]:
+        raise ArgumentError(
+            "matmul: the shapes do not fit",
+            expected="[..., M, K] and [..., K, N]",
+            found=f"{tuple(a.shape)} and {tuple(b.shape)}",
+        )
+    batch = _broadcast(tuple(a.shape[:-2]), tuple(b.shape[:-2]))
+    m, k, n = a.shape[-2], a.shape[-1], b.shape[-1]
+    c = empty((*batch, m, n), a)
+    if 0 in c.shape:
+        return c
+    if k == 0:
+        c[...] = 0
+        return c
+    _launch(_as_batches(a, batch), _as_batches(b, batch), c.reshape(-1, m, n), ACCUMULATORS[dtype], form)
+    return c
+
+
+def _launch(a: Array, b: Array, c: Array, accumulator: tl.dtype, form: Form) -> None:
+    """Launch the kernel of the chosen form on [batch, rows, columns] arrays."""
+    _, m, k = a.shape
+    n = b.shape[-1]
+    tile = choose_tile(m, n, k, item_size(a))
+    grid = (triton.cdiv(m, tile.m) * triton.cdiv(n, tile.n), c.shape[0])
+    meta = {"ACC": accumulator, "BM": tile.m, "BN": tile.n, "BK": tile.k, "GROUP": tile.group}
+    sa, sb, sc = strides_of(a), strides_of(b), strides_of(c)
+    unit = (k == 1 or sa[2] == 1) and (n == 1 or sb[2] == 1)
+    if form == "descriptor" and not unit:
+        raise ArgumentError(
+            "matmul: a descriptor needs last strides of 1", expected="1 and 1", found=f"{sa[2]} and {sb[2]}"
+        )
+    if form == "descriptor" or (form == "auto" and unit):
+        matmul_descriptor_kernel[grid](a, b, c, m, n, k, sa[0], sa[1], sb[0], sb[1], sc[0], sc[1], **meta)
+    else:
+        kernel = matmul_pointer_kernel if form == "pointer" else matmul_block_pointer_kernel
+        kernel[grid](a, b, c, m, n, k, *sa, *sb, *sc, **meta)
+
+
+def _broadcast(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...]:
+    import numpy as np
+
+    try:
+        return np.broadcast_shapes(a, b)
+    except ValueError:
+        raise ArgumentError("matmul: the batch dimensions do not broadcast", expected=f"{a}", found=f"{b}") from None
+
+
+def _as_batches(x: Array, batch: tuple[int, ...]) -> Array:
+    """`x` as [batches, rows, columns]; copied only where batch dimensions cannot be merged."""
+    return expand(x, (*batch, *x.shape[-2:])).reshape(-1, *x.shape[-2:])
