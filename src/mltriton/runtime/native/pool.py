@@ -157,8 +157,6 @@ class Pool:
 
     def _start_workers(self, count: int) -> None:
         """Start workers until there are `count`."""
-        create = ctypes.CDLL(None).pthread_create
-        create.argtypes = [ctypes.POINTER(ctypes.c_ulong), *[ctypes.c_void_p] * 3]
         if count >= available_cpus():
             self.library.number("spin_limit").value = 0  # A spinning thread would keep another one from working.
         # Threads inherit the mask: signals are for Python's threads, but a fault must still be reported where it is.
@@ -166,7 +164,7 @@ class Pool:
         try:
             while self.workers < count:
                 number = self.workers + 1
-                if create(ctypes.byref(ctypes.c_ulong()), None, self.library.addresses["worker"], number):
+                if not _create_thread(self.library.addresses["worker"], number):
                     self._settle_for(number)
                     break
                 self._worker_count.value = number
@@ -175,7 +173,7 @@ class Pool:
 
     def _settle_for(self, count: int) -> None:
         """Go on with `count` threads, the calling one included, because the system gives no more."""
-        warnings.warn(f"only {count} threads can be started for kernels", RuntimeWarning, stacklevel=2)
+        warnings.warn(f"only {count} thread(s) can be started for kernels", RuntimeWarning, stacklevel=2)
         self.set_num_threads(count)
 
     def _spins_in(self, seconds: float) -> int:
@@ -196,6 +194,13 @@ class Pool:
 def available_cpus() -> int:
     """Return how many CPUs this process may run on."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _create_thread(entry: int, argument: int) -> bool:
+    """Start a thread that never ends: `void *entry(void *argument)`. Returns False if the system has none to give."""
+    create = ctypes.CDLL(None).pthread_create
+    create.argtypes = [ctypes.POINTER(ctypes.c_ulong), *[ctypes.c_void_p] * 3]
+    return create(ctypes.byref(ctypes.c_ulong()), None, entry, argument) == 0
 
 
 def _openmp_of_torch() -> dict[str, int]:

@@ -14,7 +14,7 @@ import sys
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -164,13 +164,20 @@ class PortablePool:
         function = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p)(kernel)
         team = min(self.num_threads() if team is None else team, programs)
         job = _Job(function, ctypes.addressof(arguments), programs, team)
-        helpers = [self._threads(team - 1).submit(self._take_part, job, scratch_bytes) for _ in range(team - 1)]
+        helpers = self._gather(team - 1, job, scratch_bytes)
         self._take_part(job, scratch_bytes)
         for helper in helpers:
             if not helper.cancel():
                 helper.result()
         if job.begin < job.end:
             raise ScratchMemoryError("there is no memory for the kernel's scratch buffers")
+
+    def _gather(self, count: int, job: _Job, scratch_bytes: int) -> list[Future[None]]:
+        """Ask `count` threads to take part. While the interpreter exits there are none: the caller works alone."""
+        try:
+            return [self._threads(count).submit(self._take_part, job, scratch_bytes) for _ in range(count)]
+        except RuntimeError:
+            return []
 
     def _threads(self, count: int) -> ThreadPoolExecutor:
         with self._lock:
