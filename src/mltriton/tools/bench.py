@@ -1,0 +1,89 @@
+"""Runs the benchmarks of a directory and prints how we compare with the best library.
+
+A benchmark is a Python file with `def measurements(quick: bool) -> Iterator[Measurement]`. Needs rich (the `cli`
+extra).
+"""
+
+from __future__ import annotations
+
+import json as json_module
+import platform
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from mltriton.errors import OptionError
+from mltriton.tools.side_by_side import OURS, Measurement, geometric_mean
+
+
+def run_benchmarks(names: Sequence[str], *, directory: Path, quick: bool, json: Path | None) -> list[Measurement]:
+    """Run the named benchmarks (all when there are no names), print a table each, return what was measured.
+
+    `json`: also write the measurements to this file. Raises `OptionError` for an unknown name or an empty directory.
+    """
+    console = Console()
+    taken: list[Measurement] = []
+    console.print(f"{platform.processor() or platform.machine()}: {_cpu_name()}")
+    for path in _choose(names, directory):
+        rows: list[Measurement] = []
+        with console.status(f"{path.stem} ..."):
+            for row in _load(path).measurements(quick):
+                rows.append(row)
+                console.print(
+                    f"  {row.job} {row.problem}: {row.ratio('minimum'):.2f} (min), {row.ratio():.2f} (median)"
+                )
+        console.print(_table(path.stem, rows))
+        taken += rows
+    if json is not None:
+        json.write_text(json_module.dumps([asdict(row) for row in taken], indent=1), encoding="utf-8")
+    return taken
+
+
+def _choose(names: Sequence[str], directory: Path) -> Iterator[Path]:
+    found = {path.stem: path for path in sorted(directory.glob("*.py"))}
+    if not found:
+        raise OptionError(f"no benchmarks in {directory}", hint="run it where the benchmarks lie, or give --directory")
+    for name in names or found:
+        if name not in found:
+            raise OptionError("unknown benchmark", expected=", ".join(found), found=name)
+        yield found[name]
+
+
+def _load(path: Path) -> Any:
+    spec = spec_from_file_location(f"mltriton_benchmark_{path.stem}", path)
+    assert spec is not None and spec.loader is not None
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def _table(title: str, rows: Sequence[Measurement]) -> Table:
+    libraries = list(dict.fromkeys(name for row in rows for name in row.times))
+    table = Table("job", "problem", title=f"{title}: best library's time / ours (above 1: ours is faster)")
+    for library in libraries:
+        table.add_column(f"{library} ms", justify="right")
+    for heading in ("rate", "min", "median"):
+        table.add_column(heading, justify="right")
+    for row in rows:
+        times = [f"{1e3 * row.times[name].minimum:.3f}" if name in row.times else "-" for name in libraries]
+        rate = f"{row.rate(OURS):.1f} {row.unit}" if row.work else ""
+        table.add_row(row.job, row.problem, *times, rate, f"{row.ratio('minimum'):.2f}", f"{row.ratio():.2f}")
+    for job in dict.fromkeys(row.job for row in rows):
+        ratios = [[row.ratio(kind) for row in rows if row.job == job] for kind in ("minimum", "median")]
+        means = [f"{geometric_mean(values):.2f}" for values in ratios]
+        table.add_row(job, "geometric mean", *[""] * len(libraries), "", *means, style="bold")
+    return table
+
+
+def _cpu_name() -> str:
+    info = Path("/proc/cpuinfo")
+    if info.exists():
+        for line in info.read_text(encoding="utf-8").splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    return platform.platform()
