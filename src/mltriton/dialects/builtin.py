@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
+from mltriton.ir.attributes import Attribute
 from mltriton.ir.definition import region
+from mltriton.ir.location import UNKNOWN, Location
 from mltriton.ir.operation import Block, Operation, Region
 
 
@@ -12,10 +16,12 @@ class Module(Operation):
     """
 
     name = "builtin.module"
+    old_names = ("module",)
+    syntax = "custom<module>"
     isolated = True
     body = region()
 
     @staticmethod
-    def empty() -> Module:
+    def empty(attributes: Mapping[str, Attribute] | None = None, loc: Location = UNKNOWN) -> Module:
         """A module without functions."""
-        return Module(regions=[Region([Block()])])
+        return Module((), (), attributes, [Region([Block()])], loc)

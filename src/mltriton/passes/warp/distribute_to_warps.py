@@ -34,7 +34,7 @@ class DistributeToWarps(Pass):
 
     def run(self, module: Module) -> Module:
         attributes = module.attributes | {"mltriton.level": StringAttr("warp")}
-        distributed = Module(attributes=attributes, loc=module.loc)
+        distributed = Module.empty(attributes, module.loc)
         for op in module.body.block.ops:
             assert isinstance(op, tt.Func)
             distributed.body.block.append(_Distributor(num_warps_of(module)).function(op))
