@@ -18,6 +18,7 @@ class Constant(Operation):
     """`arith.constant 1 : i32`, `arith.constant dense<0.0> : tensor<4xf32>`."""
 
     name = "arith.constant"
+    syntax = "attr-dict $value"
     pure = True
     value: IntegerAttr | FloatAttr | DenseAttr = attribute()
 
@@ -51,6 +52,7 @@ class Elementwise(Operation):
 class Binary(Elementwise):
     """Base of operations with two operands and a result of one type."""
 
+    syntax = "$lhs `,` $rhs permissions attr-dict `:` type($lhs, $rhs, result)"
     lhs = operand()
     rhs = operand()
 
@@ -58,12 +60,14 @@ class Binary(Elementwise):
 class Unary(Elementwise):
     """Base of operations with one operand and a result of its type."""
 
+    syntax = "$source permissions attr-dict `:` type($source, result)"
     source = operand()
 
 
 class Cast(Operation):
     """Base of conversions: `arith.extf %x : f16 to f32`. The result type must be given."""
 
+    syntax = "$source permissions attr-dict `:` type($source) `to` type(result)"
     pure = True
     elementwise = True
     source = operand()
@@ -262,6 +266,7 @@ class CmpI(Operation):
     """`arith.cmpi slt, %a, %b : i32`: integer comparison giving i1."""
 
     name = "arith.cmpi"
+    syntax = "$predicate `,` $lhs `,` $rhs attr-dict `:` type($lhs, $rhs)"
     pure = True
     elementwise = True
     predicate = enum("cmpi")
@@ -279,6 +284,7 @@ class CmpF(Operation):
     """
 
     name = "arith.cmpf"
+    syntax = "$predicate `,` $lhs `,` $rhs permissions attr-dict `:` type($lhs, $rhs)"
     pure = True
     elementwise = True
     predicate = enum("cmpf")
@@ -294,6 +300,7 @@ class Select(Operation):
     """`arith.select %c, %a, %b`: element by element when the condition is a tensor, whole when it is an i1 scalar."""
 
     name = "arith.select"
+    syntax = "$condition `,` $true_value `,` $false_value attr-dict `:` custom<select-types>"
     pure = True
     elementwise = True
     condition = operand()

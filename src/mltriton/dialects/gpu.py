@@ -15,6 +15,7 @@ class SubgroupId(Operation):
     """`gpu.subgroup_id : index`: the id of this warp in its program, 0 to num_warps - 1."""
 
     name = "gpu.subgroup_id"
+    syntax = "attr-dict `:` type(result)"
     pure = True
 
     @classmethod
@@ -26,5 +27,6 @@ class Barrier(Operation):
     """All warps of the program wait here; writes to shared memory before it are seen after it."""
 
     name = "gpu.barrier"
+    syntax = "attr-dict"
     reads = True
     writes = True

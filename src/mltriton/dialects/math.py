@@ -97,6 +97,7 @@ class Fma(Elementwise):
     """a * b + c, rounded once."""
 
     name = "math.fma"
+    syntax = "$a `,` $b `,` $c permissions attr-dict `:` type($a, $b, $c, result)"
     a = operand()
     b = operand()
     c = operand()

@@ -19,3 +19,14 @@ def operations() -> dict[str, type[Operation]]:
         for item in vars(dialect).values()
         if isinstance(item, type) and issubclass(item, Operation) and item.name != Operation.name
     }
+
+
+@cache
+def _by_any_name() -> dict[str, type[Operation]]:
+    classes = operations()
+    return {**{old: cls for cls in classes.values() for old in cls.old_names}, **classes}
+
+
+def find_operation(name: str) -> type[Operation] | None:
+    """The class of that name, or of that older name (`triton_gpu.convert_layout`, `tt.experimental_descriptor_load`)."""
+    return _by_any_name().get(name.replace("triton_gpu.", "ttg."))

@@ -14,6 +14,7 @@ class Yield(Operation):
     """Ends a region of `for`, `if` or the body of `while`: the values of the next iteration, or the results."""
 
     name = "scf.yield"
+    syntax = "attr-dict ($values^ `:` type($values))?"
     terminator = True
     values = variadic()
 
@@ -26,13 +27,14 @@ class For(Operation):
     """
 
     name = "scf.for"
+    syntax = "custom<for>"
     lower = operand()
     upper = operand()
     step = operand()
     inits = variadic()
     body = region()
-    num_stages = integer()
-    unroll = integer()
+    num_stages = integer(text="tt.num_stages")
+    unroll = integer(text="tt.loop_unroll_factor")
 
     @property
     def counter(self) -> BlockArgument:
@@ -49,6 +51,7 @@ class If(Operation):
     """`scf.if %c -> (T) {...} else {...}`; without results the else region may be empty (no block)."""
 
     name = "scf.if"
+    syntax = "custom<if>"
     condition = operand()
     then = region()
     otherwise = region()
@@ -60,6 +63,7 @@ class While(Operation):
     """
 
     name = "scf.while"
+    syntax = "custom<while>"
     inits = variadic()
     before = region()
     after = region()
@@ -69,6 +73,7 @@ class Condition(Operation):
     """Ends the `before` region of a `while`: go on if true; the values go to the body or become the results."""
 
     name = "scf.condition"
+    syntax = "`(` $condition `)` attr-dict ($values^ `:` type($values))?"
     terminator = True
     condition = operand()
     values = variadic()

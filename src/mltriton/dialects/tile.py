@@ -23,6 +23,7 @@ class Scratch(Operation):
     """
 
     name = "tile.scratch"
+    syntax = "attr-dict `:` type(result)"
     pure = True
     offset = integer()
     bytes = integer()
@@ -37,6 +38,7 @@ class Load(Operation):
     """
 
     name = "tile.load"
+    syntax = "$ptr (`,` $mask^)? (`,` $other^)? attr-dict `:` type(result)"
     reads = True
     ptr = operand()
     mask = optional()
@@ -49,6 +51,7 @@ class Store(Operation):
     """`tile.store %ptr, %chunk [, %mask]`: lane l writes ptr + l where the mask is true."""
 
     name = "tile.store"
+    syntax = "$ptr `,` $value (`,` $mask^)? attr-dict `:` type($value)"
     writes = True
     ptr = operand()
     value = operand()
@@ -65,6 +68,7 @@ class Transpose(Operation):
     """`tile.transpose %r0, ..., %rn`: n chunks of n lanes; lane j of result i is lane i of operand j."""
 
     name = "tile.transpose"
+    syntax = "$rows attr-dict `:` type($rows)"
     pure = True
     rows = variadic()
 
@@ -79,6 +83,7 @@ class Interleave(Operation):
     """
 
     name = "tile.interleave"
+    syntax = "$parts attr-dict `:` type($parts) `->` type(result)"
     pure = True
     parts = variadic()
 
@@ -87,6 +92,7 @@ class Lane(Operation):
     """`tile.lane %chunk[%i]`: one lane as a scalar; `index` is an i32 scalar."""
 
     name = "tile.lane"
+    syntax = "$source `[` $index `]` attr-dict `:` type($source) `->` type(result)"
     pure = True
     source = operand()
     index = operand()
@@ -103,6 +109,10 @@ class Dot(Operation):
     """
 
     name = "tile.dot"
+    syntax = (
+        "$a `,` $a_stride `,` $b `,` $b_stride `,` $c `,` $c_stride `,` $k `,` $accumulate "
+        "attr-dict `:` type($a) `,` type($b) `,` type($c)"
+    )
     reads = True
     writes = True
     a = operand()
@@ -127,6 +137,7 @@ class Prefetch(Operation):
     """`tile.prefetch %ptr`: brings the cache line at `ptr` nearer."""
 
     name = "tile.prefetch"
+    syntax = "$ptr attr-dict `:` type($ptr)"
     reads = True
     writes = True
     ptr = operand()

@@ -46,6 +46,7 @@ class Func(Operation):
     """
 
     name = "tt.func"
+    syntax = "custom<func>"
     isolated = True
     sym_name = string()
     function_type: FunctionType = cast(FunctionType, type_attribute())
@@ -58,6 +59,7 @@ class Return(Operation):
     """`tt.return`: ends a function."""
 
     name = "tt.return"
+    syntax = "attr-dict ($values^ `:` type($values))?"
     terminator = True
     values = variadic()
 
@@ -66,6 +68,7 @@ class Call(Operation):
     """`tt.call @callee(%x) : (i32) -> i32`."""
 
     name = "tt.call"
+    syntax = "$callee `(` $arguments `)` attr-dict `:` functional-type($arguments, results)"
     reads = True
     writes = True
     callee = attribute()
@@ -75,6 +78,8 @@ class Call(Operation):
 class _Coordinate(Operation):
     """Base: reads one coordinate of the launch grid."""
 
+    syntax = "$axis attr-dict `:` type(result)"
+    old_syntax = ("attr-dict `:` type(result)",)
     pure = True
     axis = enum("axis")
 
@@ -99,6 +104,7 @@ class MakeRange(Operation):
     """`tt.make_range {end = 128 : i32, start = 0 : i32} : tensor<128xi32>`: start, start + 1, ..., end - 1."""
 
     name = "tt.make_range"
+    syntax = "attr-dict `:` type(result)"
     pure = True
     start = integer()
     end = integer()
@@ -113,6 +119,8 @@ class Splat(Operation):
     """`tt.splat %x : i32 -> tensor<128xi32>`: a scalar as every element."""
 
     name = "tt.splat"
+    syntax = "$source attr-dict `:` type($source) `->` type(result)"
+    old_syntax = ("$source attr-dict `:` functional-type($source, results)",)
     pure = True
     source = operand()
 
@@ -121,6 +129,7 @@ class Unsplat(Operation):
     """`tt.unsplat %x : tensor<1xi32>`: the only element."""
 
     name = "tt.unsplat"
+    syntax = "$source attr-dict `:` type($source)"
     pure = True
     source = operand()
 
@@ -133,6 +142,8 @@ class ExpandDims(Operation):
     """`tt.expand_dims %x {axis = 1 : i32}`: a new dimension of size 1."""
 
     name = "tt.expand_dims"
+    syntax = "$source attr-dict `:` type($source) `->` type(result)"
+    old_syntax = ("$source attr-dict `:` functional-type($source, results)",)
     pure = True
     source = operand()
     axis = integer()
@@ -148,6 +159,8 @@ class Broadcast(Operation):
     """`tt.broadcast %x : tensor<128x1xi32> -> tensor<128x64xi32>`: dimensions of size 1 are repeated."""
 
     name = "tt.broadcast"
+    syntax = "$source attr-dict `:` type($source) `->` type(result)"
+    old_syntax = ("$source attr-dict `:` functional-type($source, results)",)
     pure = True
     source = operand()
 
@@ -156,6 +169,7 @@ class Reshape(Operation):
     """`tt.reshape %x`: the same elements in row-major order in another shape (`allow_reorder`: in any order)."""
 
     name = "tt.reshape"
+    syntax = "$source (`allow_reorder` $allow_reorder^)? attr-dict `:` type($source) `->` type(result)"
     pure = True
     source = operand()
     allow_reorder = boolean()
@@ -165,6 +179,8 @@ class Trans(Operation):
     """`tt.trans %x {order = array<i32: 1, 0>}`: dimension i of the result is dimension order[i] of the source."""
 
     name = "tt.trans"
+    syntax = "$source attr-dict `:` type($source) `->` type(result)"
+    old_syntax = ("$source attr-dict `:` functional-type($source, results)",)
     pure = True
     source = operand()
     order = integers()
@@ -180,6 +196,7 @@ class Join(Operation):
     """`tt.join %a, %b`: a new last dimension of size 2."""
 
     name = "tt.join"
+    syntax = "$lhs `,` $rhs attr-dict `:` type($lhs, $rhs) `->` type(result)"
     pure = True
     lhs = operand()
     rhs = operand()
@@ -194,6 +211,7 @@ class Split(Operation):
     """`tt.split %x`: the two halves of the last dimension, which has size 2."""
 
     name = "tt.split"
+    syntax = "$source attr-dict `:` type($source) `->` type(result)"
     pure = True
     source = operand()
 
@@ -209,6 +227,7 @@ class Cat(Operation):
     """
 
     name = "tt.cat"
+    syntax = "$lhs `,` $rhs attr-dict `:` type($lhs, $rhs) `->` type(result)"
     pure = True
     lhs = operand()
     rhs = operand()
@@ -223,6 +242,7 @@ class Gather(Operation):
     """`tt.gather %src[%indices] {axis}`: element [.., i, ..] is src[.., indices[.., i, ..], ..] along the axis."""
 
     name = "tt.gather"
+    syntax = "$source `[` $indices `]` attr-dict `:` functional-type(operands, results)"
     pure = True
     source = operand()
     indices = operand()
@@ -239,6 +259,7 @@ class AddPtr(Operation):
     """
 
     name = "tt.addptr"
+    syntax = "$ptr `,` $offset attr-dict `:` type($ptr, result) `,` type($offset)"
     pure = True
     elementwise = True
     ptr = operand()
@@ -254,7 +275,7 @@ class _Memory(Operation):
 
     cache = enum("cache", "none")
     evict = enum("evict", "evict_normal")
-    volatile = boolean()
+    volatile = boolean(text="isVolatile")
 
 
 class Load(_Memory):
@@ -264,11 +285,17 @@ class Load(_Memory):
     """
 
     name = "tt.load"
+    syntax = (
+        "$ptr (`,` $mask^)? (`,` $other^)? "
+        "any-order(`cacheModifier` `=` $cache^ | `evictionPolicy` `=` $evict^) "
+        "attr-dict `:` type($ptr)"
+    )
+    old_syntax = ("$ptr (`,` $mask^)? (`,` $other^)? attr-dict `:` type(result)",)
     reads = True
     ptr = operand()
     mask = optional()
     other = optional()
-    boundary_check = integers()
+    boundary_check = integers(text="boundaryCheck")
     padding = enum("padding")
 
     @classmethod
@@ -282,11 +309,17 @@ class Store(_Memory):
     """
 
     name = "tt.store"
+    syntax = (
+        "$ptr `,` $value (`,` $mask^)? "
+        "any-order(`cacheModifier` `=` $cache^ | `evictionPolicy` `=` $evict^) "
+        "attr-dict `:` type($ptr)"
+    )
+    old_syntax = ("$ptr `,` $value (`,` $mask^)? attr-dict `:` type($value)",)
     writes = True
     ptr = operand()
     value = operand()
     mask = optional()
-    boundary_check = integers()
+    boundary_check = integers(text="boundaryCheck")
 
     @classmethod
     def infer(cls, operands: Sequence[Value], attributes: Attributes) -> Sequence[Type]:
@@ -306,6 +339,10 @@ class MakeTensorPtr(Operation):
     """
 
     name = "tt.make_tensor_ptr"
+    syntax = (
+        "$base `,` `[` $shape `]` `,` `[` $strides `]` `,` `[` $offsets `]` attr-dict `:` "
+        "short<tt.ptr>(result)"
+    )
     pure = True
     base = operand()
     shape = variadic()
@@ -318,6 +355,7 @@ class Advance(Operation):
     """`tt.advance %p, [%offsets]`: a block pointer moved by i32 offsets in elements."""
 
     name = "tt.advance"
+    syntax = "$ptr `,` `[` $offsets `]` attr-dict `:` short<tt.ptr>($ptr, result)"
     pure = True
     ptr = operand()
     offsets = variadic()
@@ -333,6 +371,10 @@ class MakeTensorDesc(Operation):
     """
 
     name = "tt.make_tensor_descriptor"
+    syntax = (
+        "$base `,` `[` $shape `]` `,` `[` $strides `]` attr-dict `:` "
+        "short<tt.ptr>($base) `,` short<tt.tensordesc>(result)"
+    )
     pure = True
     base = operand()
     shape = variadic()
@@ -344,6 +386,11 @@ class DescriptorLoad(Operation):
     """`tt.descriptor_load %desc[%indices]`: the block at i32 `indices`; elements outside the tensor are the padding."""
 
     name = "tt.descriptor_load"
+    old_names = ("tt.experimental_descriptor_load",)
+    syntax = (
+        "$desc `[` $indices `]` any-order(`cacheModifier` `=` $cache^ | `evictionPolicy` `=` $evict^) "
+        "attr-dict `:` type($desc) `->` type(result)"
+    )
     reads = True
     desc = operand()
     indices = variadic()
@@ -359,6 +406,8 @@ class DescriptorStore(Operation):
     """`tt.descriptor_store %desc[%indices], %value`: elements outside the tensor are dropped."""
 
     name = "tt.descriptor_store"
+    old_names = ("tt.experimental_descriptor_store",)
+    syntax = "$desc `[` $indices `]` `,` $value attr-dict `:` type($desc) `,` type($value)"
     writes = True
     desc = operand()
     value = operand()
@@ -375,12 +424,16 @@ class Dot(Operation):
     """
 
     name = "tt.dot"
+    syntax = (
+        "$a `,` $b `,` $c (`,` `inputPrecision` `=` $precision^)? (`tiling` `=` $tiling^)? attr-dict `:` "
+        "type($a) `*` type($b) `->` type($c, result)"
+    )
     pure = True
     a = operand()
     b = operand()
     c = operand()
-    precision = enum("precision", "ieee")
-    max_num_imprecise_acc = integer(0)
+    precision = enum("precision", "ieee", text="inputPrecision")
+    max_num_imprecise_acc = integer(0, text="maxNumImpreciseAcc")
     tiling = enum("tiling")
 
     @classmethod
@@ -419,6 +472,7 @@ class ReduceReturn(Operation):
     """Ends the region of a reduce."""
 
     name = "tt.reduce.return"
+    syntax = "$values attr-dict `:` type($values)"
     terminator = True
     values = variadic()
 
@@ -444,6 +498,7 @@ class ScanReturn(Operation):
     """Ends the region of a scan."""
 
     name = "tt.scan.return"
+    syntax = "$values attr-dict `:` type($values)"
     terminator = True
     values = variadic()
 
@@ -452,9 +507,13 @@ class AtomicRMW(Operation):
     """`tt.atomic_rmw fadd, acq_rel, gpu, %ptr, %value, %mask`: gives the old value (unspecified where masked off)."""
 
     name = "tt.atomic_rmw"
+    syntax = (
+        "$kind `,` $sem `,` $scope `,` $ptr `,` $value (`,` $mask^)? attr-dict `:` "
+        "functional-type(operands, results)"
+    )
     reads = True
     writes = True
-    kind = enum("rmw")
+    kind = enum("rmw", text="atomic_rmw_op")
     sem = enum("sem", "acq_rel")
     scope = enum("scope", "gpu")
     ptr = operand()
@@ -470,6 +529,7 @@ class AtomicCAS(Operation):
     """`tt.atomic_cas acq_rel, gpu, %ptr, %cmp, %value`: gives the old value."""
 
     name = "tt.atomic_cas"
+    syntax = "$sem `,` $scope `,` $ptr `,` $cmp `,` $value attr-dict `:` functional-type(operands, results)"
     reads = True
     writes = True
     sem = enum("sem", "acq_rel")
@@ -487,24 +547,28 @@ class Bitcast(Cast):
     """The same bits as another type of the same width, pointers included."""
 
     name = "tt.bitcast"
+    syntax = "$source attr-dict `:` type($source) `->` type(result)"
 
 
 class IntToPtr(Cast):
     """i64 to a pointer."""
 
     name = "tt.int_to_ptr"
+    syntax = "$source attr-dict `:` type($source) `->` type(result)"
 
 
 class PtrToInt(Cast):
     """A pointer to i64."""
 
     name = "tt.ptr_to_int"
+    syntax = "$source attr-dict `:` type($source) `->` type(result)"
 
 
 class FpToFp(Cast):
     """Float to float where fp8 takes part or the rounding is chosen."""
 
     name = "tt.fp_to_fp"
+    syntax = "$source attr-dict (`,` `rounding` `=` $rounding^)? `:` type($source) `->` type(result)"
     rounding = enum("rounding")
 
 
@@ -531,10 +595,14 @@ class ClampF(Elementwise):
     """min(max(x, low), high); NaN stays NaN with `propagate_nan`, becomes `low` without."""
 
     name = "tt.clampf"
+    syntax = (
+        "$x `,` $low `,` $high `,` `propagateNan` `=` choice<none|all>($propagate_nan) attr-dict `:` "
+        "type($x, $low, $high, result)"
+    )
     x = operand()
     low = operand()
     high = operand()
-    propagate_nan = boolean()
+    propagate_nan = boolean(text="propagateNan")
 
 
 class Print(Operation):
@@ -543,6 +611,7 @@ class Print(Operation):
     """
 
     name = "tt.print"
+    syntax = "$prefix attr-dict (`:` $arguments^ `:` type($arguments))?"
     reads = True
     writes = True
     prefix = string("")
@@ -554,6 +623,7 @@ class Assert(Operation):
     """`tt.assert %c, "message"`: stops the launch with the message where an element of the i1 condition is false."""
 
     name = "tt.assert"
+    syntax = "$condition `,` $message attr-dict `:` type($condition)"
     reads = True
     writes = True
     condition = operand()
@@ -564,6 +634,7 @@ class Assume(Operation):
     """`llvm.intr.assume %c : i1`: the condition holds; a hint."""
 
     name = "llvm.intr.assume"
+    syntax = "$condition attr-dict `:` type($condition)"
     reads = True
     writes = True
     condition = operand()

@@ -24,6 +24,7 @@ class ConvertLayout(Operation):
     """
 
     name = "ttg.convert_layout"
+    syntax = "$source attr-dict `:` type($source) `->` type(result)"
     pure = True
     source = operand()
 
@@ -32,6 +33,7 @@ class LocalAlloc(Operation):
     """`ttg.local_alloc [%init]`: a block in shared memory, for the program's lifetime."""
 
     name = "ttg.local_alloc"
+    syntax = "$init attr-dict `:` functional-type(operands, results)"
     writes = True
     init = optional()
 
@@ -40,6 +42,7 @@ class LocalLoad(Operation):
     """`ttg.local_load %mem`: the whole block from shared memory. The result type says the encoding."""
 
     name = "ttg.local_load"
+    syntax = "$memory attr-dict `:` type($memory) `->` type(result)"
     reads = True
     memory = operand()
 
@@ -48,6 +51,7 @@ class LocalStore(Operation):
     """`ttg.local_store %x, %mem`: the whole block to shared memory."""
 
     name = "ttg.local_store"
+    syntax = "$value `,` $memory attr-dict `:` type($value) `->` type($memory)"
     writes = True
     value = operand()
     memory = operand()
@@ -63,6 +67,7 @@ class MemDescSubview(Operation):
     """
 
     name = "ttg.memdesc_subview"
+    syntax = "$memory `[` $offsets `]` attr-dict `:` type($memory) `->` type(result)"
     pure = True
     memory = operand()
     offsets = variadic()
@@ -72,6 +77,7 @@ class MemDescTrans(Operation):
     """`ttg.memdesc_trans %mem`: the transposed view of a rank-2 block."""
 
     name = "ttg.memdesc_trans"
+    syntax = "$memory attr-dict `:` type($memory) `->` type(result)"
     pure = True
     memory = operand()
 
@@ -87,6 +93,10 @@ class AsyncCopyGlobalToLocal(Operation):
     """
 
     name = "ttg.async_copy_global_to_local"
+    syntax = (
+        "$ptr `,` $memory (`mask` $mask^)? (`other` $other^)? attr-dict `:` "
+        "type($ptr) `->` type($memory)"
+    )
     reads = True
     writes = True
     ptr = operand()
@@ -103,6 +113,7 @@ class AsyncCommitGroup(Operation):
     """`ttg.async_commit_group %tokens`: closes the group of copies started so far."""
 
     name = "ttg.async_commit_group"
+    syntax = "$tokens attr-dict"
     reads = True
     writes = True
     tokens = variadic()
@@ -116,6 +127,7 @@ class AsyncWait(Operation):
     """`ttg.async_wait %tokens {num}`: waits until at most `num` groups are under way."""
 
     name = "ttg.async_wait"
+    syntax = "$tokens attr-dict"
     reads = True
     writes = True
     tokens = variadic()

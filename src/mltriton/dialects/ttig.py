@@ -15,6 +15,7 @@ class Extract(Operation):
     """`ttig.extract %x[2] : tensor<32x32xf16> -> tensor<8x16xf16>`: piece number `index`."""
 
     name = "ttig.extract"
+    syntax = "$source `[` $index `]` attr-dict `:` type($source) `->` type(result)"
     pure = True
     source = operand()
     index = integer()
@@ -24,6 +25,7 @@ class Glue(Operation):
     """`ttig.glue %p0, %p1 : ... -> tensor<32x64xf16>`: equal pieces put together."""
 
     name = "ttig.glue"
+    syntax = "$pieces attr-dict `:` functional-type($pieces, results)"
     pure = True
     pieces = variadic()
 
@@ -32,6 +34,10 @@ class Prefetch(Operation):
     """`ttig.prefetch %ptr`: brings a block nearer; no result."""
 
     name = "ttig.prefetch"
+    syntax = (
+        "$ptr (`,` $mask^)? any-order(`cacheModifier` `=` $cache^ | `evictionPolicy` `=` $evict^) "
+        "attr-dict `:` type($ptr)"
+    )
     reads = True
     writes = True
     ptr = operand()

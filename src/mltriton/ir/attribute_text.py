@@ -20,6 +20,7 @@ from mltriton.ir.attributes import (
     EnumAttr,
     FloatAttr,
     IntegerAttr,
+    OpaqueAttr,
     StringAttr,
     SymbolRefAttr,
     TypeAttr,
@@ -202,7 +203,7 @@ def _function(tables: TextTables, type: FunctionType) -> str:
     return f"({tables.type_list(type.inputs)}) -> {tables.results(type.results)}"
 
 
-_TYPES: dict[type[Type], Callable[["TextTables", Any], str]] = {
+_TYPES: dict[type[Type], Callable[[TextTables, Any], str]] = {
     IntegerType: lambda _, type: f"i{type.width}",
     FloatType: lambda _, type: type.name,
     IndexType: lambda _, type: "index",
@@ -230,7 +231,7 @@ def _dense(tables: TextTables, attribute: DenseAttr) -> str:
     type = attribute.type
     element = type.element if isinstance(type, TensorType) else type
     numbers = [number_text(value, element) for value in attribute.values]
-    text = numbers[0] if attribute.is_splat else _nested(numbers, shape_of(type))
+    text = numbers[0] if len(set(numbers)) == 1 else _nested(numbers, shape_of(type))
     return f"dense<{text}> : {tables.type(type)}"
 
 
@@ -241,7 +242,7 @@ def _nested(numbers: list[str], shape: tuple[int, ...]) -> str:
     return f"[{', '.join(_nested(numbers[i : i + step], shape[1:]) for i in range(0, len(numbers), step))}]"
 
 
-_ATTRIBUTES: dict[type[Attribute], Callable[["TextTables", Any], str]] = {
+_ATTRIBUTES: dict[type[Attribute], Callable[[TextTables, Any], str]] = {
     IntegerAttr: _number,
     FloatAttr: _number,
     StringAttr: lambda _, attribute: quoted(attribute.value),
@@ -252,5 +253,6 @@ _ATTRIBUTES: dict[type[Attribute], Callable[["TextTables", Any], str]] = {
     DenseArrayAttr: _integers,
     DictAttr: lambda tables, attribute: f"{{{tables.entries(dict(attribute.entries))}}}",
     DenseAttr: _dense,
+    OpaqueAttr: lambda _, attribute: attribute.text,
     EnumAttr: lambda _, attribute: f"{attribute.code} : i{attribute.bits}",
 }

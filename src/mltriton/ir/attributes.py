@@ -123,6 +123,13 @@ class DenseAttr(Attribute):
 
 
 @dataclass(frozen=True, eq=False)
+class OpaqueAttr(Attribute):
+    """An attribute of a dialect that has no class here, kept as its text: `#ttg.shared_memory`."""
+
+    text: str
+
+
+@dataclass(frozen=True, eq=False)
 class EnumAttr(Attribute):
     """One case of an enumeration in `ENUMS`: its keyword in readable text, its integer code in generic text."""
 
@@ -156,7 +163,24 @@ def _numbered(bits: int, first: int, *names: str) -> Enum:
 ENUMS: dict[str, Enum] = {
     "cmpi": _numbered(64, 0, "eq", "ne", "slt", "sle", "sgt", "sge", "ult", "ule", "ugt", "uge"),
     "cmpf": _numbered(
-        64, 0, "false", "oeq", "ogt", "oge", "olt", "ole", "one", "ord", "ueq", "ugt", "uge", "ult", "ule", "une", "uno", "true"
+        64,
+        0,
+        "false",
+        "oeq",
+        "ogt",
+        "oge",
+        "olt",
+        "ole",
+        "one",
+        "ord",
+        "ueq",
+        "ugt",
+        "uge",
+        "ult",
+        "ule",
+        "une",
+        "uno",
+        "true",
     ),
     "axis": _numbered(32, 0, "x", "y", "z"),
     "cache": _numbered(32, 1, "none", "ca", "cg", "wb", "cs", "wt", "cv"),

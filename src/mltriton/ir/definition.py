@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Literal, cast, overload
 
 from mltriton.ir.attributes import (
@@ -41,6 +42,11 @@ class Parts:
     operands: dict[str, Arity] = field(default_factory=dict[str, Arity])
     attributes: dict[str, AttributePart] = field(default_factory=dict[str, "AttributePart"])
     regions: list[str] = field(default_factory=list[str])
+
+    @cached_property
+    def text_names(self) -> dict[str, str]:
+        """Declared attribute name -> name in text."""
+        return {name: part.text or name for name, part in self.attributes.items()}
 
     @property
     def is_segmented(self) -> bool:
@@ -176,10 +182,14 @@ def region() -> Region:
 
 
 class AttributePart:
-    """Declares an attribute: how it reads as a Python value, and what it is when unset. Subclasses code one kind."""
+    """Declares an attribute: how it reads as a Python value, and what it is when unset. Subclasses code one kind.
 
-    def __init__(self, default: Any = None) -> None:
+    `text` is its name in text where that is another one.
+    """
+
+    def __init__(self, default: Any = None, text: str = "") -> None:
         self.default = default
+        self.text = text
         self.name = ""
 
     def __set_name__(self, owner: type, name: str) -> None:
@@ -210,8 +220,8 @@ class AttributePart:
 class IntPart(AttributePart):
     """An integer attribute of type `type`."""
 
-    def __init__(self, default: int | None, type: Type) -> None:
-        super().__init__(default)
+    def __init__(self, default: int | None, type: Type, text: str = "") -> None:
+        super().__init__(default, text)
         self.type = type
 
     def encode(self, value: Any) -> Attribute | None:
@@ -268,8 +278,8 @@ class TypePart(AttributePart):
 class EnumPart(AttributePart):
     """One case of an enumeration of `ir/attributes.py`."""
 
-    def __init__(self, kind: str, default: str | None) -> None:
-        super().__init__(default)
+    def __init__(self, kind: str, default: str | None, text: str = "") -> None:
+        super().__init__(default, text)
         self.kind = kind
 
     def encode(self, value: Any) -> Attribute | None:
@@ -283,8 +293,8 @@ class EnumPart(AttributePart):
 class IntsPart(AttributePart):
     """A list of integers of type `type`; unset reads as ()."""
 
-    def __init__(self, type: Type, default: tuple[int, ...] | None = ()) -> None:
-        super().__init__(default)
+    def __init__(self, type: Type, default: tuple[int, ...] | None = (), text: str = "") -> None:
+        super().__init__(default, text)
         self.type = type
 
     def encode(self, value: Any) -> Attribute | None:
@@ -303,14 +313,14 @@ def attribute() -> Any:
     return AttributePart()
 
 
-def integer(default: int | None = None, type: Type = I32) -> int:
+def integer(default: int | None = None, type: Type = I32, text: str = "") -> int:
     """Declare an integer attribute."""
-    return cast(int, IntPart(default, type))
+    return cast(int, IntPart(default, type, text))
 
 
-def boolean(default: bool = False) -> bool:
+def boolean(default: bool = False, text: str = "") -> bool:
     """Declare a true/false attribute."""
-    return cast(bool, BoolPart(default))
+    return cast(bool, BoolPart(default, text))
 
 
 def number(default: float | None = None) -> float:
@@ -328,11 +338,11 @@ def type_attribute() -> Type:
     return cast(Type, TypePart())
 
 
-def enum(kind: str, default: str | None = None) -> str:
+def enum(kind: str, default: str | None = None, text: str = "") -> str:
     """Declare an attribute that is one case of an enumeration."""
-    return cast(str, EnumPart(kind, default))
+    return cast(str, EnumPart(kind, default, text))
 
 
-def integers(type: Type = I32, default: tuple[int, ...] | None = ()) -> tuple[int, ...]:
+def integers(type: Type = I32, default: tuple[int, ...] | None = (), text: str = "") -> tuple[int, ...]:
     """Declare a list-of-integers attribute."""
-    return cast("tuple[int, ...]", IntsPart(type, default))
+    return cast("tuple[int, ...]", IntsPart(type, default, text))

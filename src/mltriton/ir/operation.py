@@ -93,12 +93,13 @@ class Operation:
     writes: ClassVar[bool] = False  # writes memory
     commutative: ClassVar[bool] = False
     terminator: ClassVar[bool] = False
-    elementwise: ClassVar[bool] = False  # result element i depends only on operand elements i; all shapes and encodings agree
+    elementwise: ClassVar[bool] = (
+        False  # result element i depends only on operand elements i; all shapes and encodings agree
+    )
     isolated: ClassVar[bool] = False  # regions use no value defined outside
     syntax: ClassVar[str] = ""  # the custom text, a format of `ir/syntax.py`; "" has generic text only
     old_syntax: ClassVar[tuple[str, ...]] = ()  # formats that are read as well
     old_names: ClassVar[tuple[str, ...]] = ()  # names that are read as well
-    spelled: ClassVar[Mapping[str, str]] = {}  # attributes with another name in text: {"volatile": "isVolatile"}
 
     def __init__(
         self,

@@ -10,12 +10,12 @@ operation (a function).
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 
 from mltriton.ir.attribute_text import TextTables, attribute_text, location_text, type_text
 from mltriton.ir.attributes import Attribute, DenseArrayAttr
 from mltriton.ir.definition import parts_of, segments_of
 from mltriton.ir.operation import Block, Operation, OpResult, Region, Value
+from mltriton.ir.syntax import syntax_of
 from mltriton.ir.types import I32
 
 __all__ = ["Names", "Printer", "attribute_text", "location_text", "print_op", "type_text"]
@@ -81,7 +81,7 @@ class Names(dict[Value, str]):
 
 
 class Printer:
-    """State of one print: the names in scope, the tables of texts, the indentation and the text so far."""
+    """State of one print: the names in scope, the tables of texts and the indentation."""
 
     def __init__(self, generic: bool = False, locations: bool = False, aliases: bool = False) -> None:
         self.generic = generic
@@ -90,83 +90,81 @@ class Printer:
         self.type = self.tables.type
         self.names = Names()
         self.indent = ""
-        self.out: list[str] = []
 
     def print(self, op: Operation) -> str:
         """The text of `op` and of the aliases it uses."""
-        self.op(op)
+        body = self.op(op)
         tables = self.tables
-        body = "".join(self.out).rstrip("\n")
-        return "".join(
-            [*tables.definitions, body, "\n" if tables.location_definitions else "", *tables.location_definitions]
-        ).rstrip("\n")
+        return "".join([*tables.definitions, body, *tables.location_definitions]).rstrip("\n")
 
-    def op(self, op: Operation) -> None:
-        """Write one operation on lines of its own."""
-        write = self.out.append
-        write(self.indent)
-        if op.results:
-            write(f"{self.names.results(op)} = ")
-        if op.isolated:
-            saved, self.names = self.names, Names()
-            self._op_text(op)
-            self.names = saved
-        else:
-            self._op_text(op)
-        write(f" loc({self.tables.location(op.loc)})\n" if self.locations else "\n")
-
-    def _op_text(self, op: Operation) -> None:
-        self._generic(op)
-
-    def _generic(self, op: Operation) -> None:
-        write = self.out.append
+    def op(self, op: Operation) -> str:
+        """One operation on lines of its own."""
         names = self.names
-        write(f'"{op.name}"({", ".join([names[operand] for operand in op.operands])})')
-        properties, others = self.split_attributes(op)
-        if properties:
-            write(f" <{{{self.tables.entries(properties)}}}>")
-        if op.regions:
-            write(" (")
-            for index, region in enumerate(op.regions):
-                write(", " if index else "")
-                self.region(region, labelled=True)
-            write(")")
-        if others:
-            write(f" {{{self.tables.entries(others)}}}")
-        operand_types = self.tables.type_list([operand.type for operand in op.operands])
-        write(f" : ({operand_types}) -> {self.tables.results([result.type for result in op.results])}")
+        results = f"{names.results(op)} = " if op.results else ""
+        if op.isolated:
+            self.names = Names()
+        text = self._text(op)
+        self.names = names
+        location = f" loc({self.tables.location(op.loc)})" if self.locations else ""
+        return f"{self.indent}{results}{text}{location}\n"
 
-    def split_attributes(self, op: Operation) -> tuple[dict[str, Attribute], Mapping[str, Attribute]]:
-        """The declared attributes by text name with the operand group sizes (MLIR's properties), and the others."""
-        parts = parts_of(type(op))
-        spelled = type(op).spelled
-        properties = {
-            spelled.get(name, name): op.attributes[name] for name in parts.attributes if name in op.attributes
-        }
-        others = {name: value for name, value in op.attributes.items() if name not in parts.attributes}
-        if parts.is_segmented:
-            properties["operandSegmentSizes"] = DenseArrayAttr(segments_of(op), I32)
-        return properties, others
+    def _text(self, op: Operation) -> str:
+        syntax = None if self.generic else syntax_of(op.__class__)
+        if syntax is None:
+            return self._generic(op)
+        return op.name.removeprefix("builtin.") + syntax.text(op, self)
 
-    def region(self, region: Region, labelled: bool = False) -> None:
-        """Write `{ ... }`; `labelled` writes the first block's label where it has arguments."""
-        if not region.blocks:
-            self.out.append("{\n" + self.indent + "}")
-            return
-        self.out.append("{\n")
-        saved, self.indent = self.indent, self.indent + "  "
+    def _generic(self, op: Operation) -> str:
+        names, tables = self.names, self.tables
+        properties, others = split_attributes(op)
+        return "".join(
+            [
+                f'"{op.name}"({", ".join([names[operand] for operand in op.operands])})',
+                f" <{{{tables.entries(properties)}}}>" if properties else "",
+                f" ({', '.join([self.region(region, labelled=True) for region in op.regions])})" if op.regions else "",
+                f" {{{tables.entries(others)}}}" if others else "",
+                f" : ({tables.type_list([operand.type for operand in op.operands])})",
+                f" -> {tables.results([result.type for result in op.results])}",
+            ]
+        )
+
+    def region(self, region: Region, labelled: bool = False, elide: type[Operation] | None = None) -> str:
+        """`{ ... }`.
+
+        `labelled` writes the block's label where it has arguments; `elide` leaves out a final operation of that class
+        that has neither operands nor attributes.
+        """
+        outer = self.indent
+        self.indent += "  "
+        lines = ["{\n"]
         for index, block in enumerate(region.blocks):
             if index or (labelled and block.arguments):
-                self.out.append(f"{saved}^bb{index}{self._arguments(block)}:\n")
-            self.ops(block.ops)
-        self.indent = saved
-        self.out.append(f"{saved}}}")
-
-    def ops(self, ops: list[Operation]) -> None:
-        """Write operations, each on its lines."""
-        for op in ops:
-            self.op(op)
+                lines.append(f"{outer}^bb{index}{self._arguments(block)}:\n")
+            ops = block.ops[:-1] if elide is not None and _is_bare(block, elide) else block.ops
+            lines.extend([self.op(op) for op in ops])
+        self.indent = outer
+        lines.append(f"{outer}}}")
+        return "".join(lines)
 
     def _arguments(self, block: Block) -> str:
         arguments = ", ".join(f"{self.names[argument]}: {self.type(argument.type)}" for argument in block.arguments)
         return f"({arguments})" if arguments else ""
+
+
+def split_attributes(op: Operation) -> tuple[dict[str, Attribute], dict[str, Attribute]]:
+    """Attributes by text name: MLIR's properties (declared ones and the operand group sizes), and the others."""
+    parts = parts_of(type(op))
+    properties: dict[str, Attribute] = {}
+    others: dict[str, Attribute] = {}
+    for name, value in op.attributes.items():
+        text = parts.text_names.get(name, name)
+        is_property = name in parts.attributes and "." not in text
+        (properties if is_property else others)[text] = value
+    if parts.is_segmented:
+        properties["operandSegmentSizes"] = DenseArrayAttr(segments_of(op), I32)
+    return properties, others
+
+
+def _is_bare(block: Block, cls: type[Operation]) -> bool:
+    last = block.ops[-1] if block.ops else None
+    return type(last) is cls and not last.operands and not last.attributes

@@ -50,7 +50,9 @@ class Rewriter:
         convert = self.convert_type or _same
         regions = [self.rebuild_region(region) for region in op.regions]
         return self.builder.insert(
-            type(op)(operands, [convert(result.type) for result in op.results], op.attributes, regions, op.loc, op.segments)
+            type(op)(
+                operands, [convert(result.type) for result in op.results], op.attributes, regions, op.loc, op.segments
+            )
         ).results
 
     def rebuild_region(self, region: Region) -> Region:

@@ -99,6 +99,11 @@ def build_encoding(name: str, fields: Fields) -> Encoding:
     raise EncodingTextError(f"unknown encoding #{name} (known: {known})")
 
 
+def is_encoding_name(name: str) -> bool:
+    """Whether `ttg.blocked` names an encoding."""
+    return any(spelling.name == name.replace("triton_gpu.", "ttg.") for spelling in SPELLINGS.values())
+
+
 def _without_clusters(fields: Fields) -> Fields:
     for name in ("CTAsPerCGA", "CTASplitNum"):
         if math.prod(_shape({name: (), **fields}, name)) != 1:

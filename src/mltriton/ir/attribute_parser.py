@@ -1,0 +1,435 @@
+"""Reading types, attributes, encodings and locations.
+
+Level: all. Takes MLIR text; gives interned objects. Aliases (`#blocked = ...`, `#loc3 = loc(...)`) may be defined anywhere at the start of a line and are resolved
+when they are first used. Integers are wrapped to the signed range of their type; floats are rounded to theirs.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import TypeVar
+
+from mltriton.ir.attributes import (
+    ArrayAttr,
+    Attribute,
+    DenseArrayAttr,
+    DenseAttr,
+    DictAttr,
+    FloatAttr,
+    IntegerAttr,
+    OpaqueAttr,
+    StringAttr,
+    SymbolRefAttr,
+    TypeAttr,
+    UnitAttr,
+)
+from mltriton.ir.floats import bits_to_float, round_float
+from mltriton.ir.location import UNKNOWN, CallSiteLoc, FileLoc, Location, NameLoc
+from mltriton.ir.scanner import Scanner
+from mltriton.ir.types import (
+    FLOATS,
+    I1,
+    I64,
+    INDEX,
+    FloatType,
+    FunctionType,
+    IntegerType,
+    MemDescType,
+    NoneType,
+    PointerType,
+    TensorDescType,
+    TensorType,
+    TokenType,
+    Type,
+)
+from mltriton.layouts.encodings import Encoding
+from mltriton.layouts.text import EncodingTextError, Field, build_encoding, is_encoding_name
+
+T = TypeVar("T")
+_ALIAS = re.compile(r"^#([A-Za-z_][\w$.-]*)\s*=\s*", re.MULTILINE)
+_SIMPLE_TYPE = re.compile(r"[!\w.]+(?:<(?:[^<>{}]|<[^<>{}]*>)*>)?")
+_INTEGER_TYPE = re.compile(r"[su]?i(\d+)\Z")
+_SHARED_MEMORY = ("ttg.shared_memory", "triton_gpu.shared_memory")
+
+
+class AttributeParser(Scanner):
+    """A scanner that also reads types, attributes and locations."""
+
+    def __init__(self, text: str, filename: str = "<text>") -> None:
+        super().__init__(text, filename)
+        self._types: dict[str, Type] = {}
+        self._alias_positions = {found[1]: found.end() for found in _ALIAS.finditer(text)}
+        self._aliases: dict[str, Attribute | Location] = {}
+
+    # Types.
+
+    def type(self) -> Type:
+        """Read a type."""
+        simple = _SIMPLE_TYPE.match(self.text_read, self.position)
+        if simple is not None and (known := self._types.get(simple[0])) is not None:
+            self.skip(simple.end() - self.position)
+            return known
+        type = self.function_type() if self.at("(") else self._plain_type()
+        if simple is not None and self.text_read[simple.end() : self.position].isspace():
+            self._types[simple[0]] = type
+        return type
+
+    def _plain_type(self) -> Type:
+        start = self.position
+        if self.accept("!"):
+            name = self.word("a type")
+            read = _DIALECT_TYPES.get(name.replace("triton_gpu.", "ttg."))
+            if read is None:
+                self.fail(f"unknown type !{name}", at=start)
+            return read(self)
+        name = self.word("a type")
+        if name == "tensor":
+            return self._between("<", ">", self._tensor_body)
+        if name in _NAMED_TYPES:
+            return _NAMED_TYPES[name]
+        if integer := _INTEGER_TYPE.match(name):
+            return IntegerType(int(integer[1]))
+        raise self.error(f"unknown type `{name}`", at=start)
+
+    def shortened_type(self, prefix: str) -> Type:
+        """Read a type of the dialect type `prefix` (`tt.ptr`), whose name may be left out: `<f32>`."""
+        return _DIALECT_TYPES[prefix](self) if self.at("<") else self.type()
+
+    def type_list(self) -> list[Type]:
+        """Read types separated by commas, at least one."""
+        types = [self.type()]
+        while self.accept(","):
+            types.append(self.type())
+        return types
+
+    def result_types(self) -> list[Type]:
+        """Read what stands after an arrow: one type, or any number in parentheses."""
+        if not self.accept("("):
+            return [self.type()]
+        types = [] if self.at(")") else self.type_list()
+        self.expect(")")
+        return types
+
+    def function_type(self) -> FunctionType:
+        """Read `(types) -> types`."""
+        if not self.at("("):
+            self.fail("expected a function type")
+        inputs = self.result_types()
+        self.expect("->")
+        return FunctionType(tuple(inputs), tuple(self.result_types()))
+
+    def _between(self, opening: str, closing: str, body: Callable[[], T]) -> T:
+        self.expect(opening)
+        read = body()
+        self.expect(closing)
+        return read
+
+    def _tensor_body(self) -> TensorType:
+        shape = self.dimensions()
+        element = self.type()
+        return TensorType(shape, element, self.encoding() if self.accept(",") else None)
+
+    def pointer_body(self) -> Type:
+        """Read `f32` or `f32, 3`, between the angles of a pointer type."""
+        pointee = self.type()
+        return PointerType(pointee, self.integer() if self.accept(",") else 1)
+
+    def descriptor_body(self) -> Type:
+        """Read `tensor<...>` or the newer `128x64xf16`, between the angles of a descriptor type."""
+        block = self.type() if self.at("tensor") else self._tensor_body()
+        if not isinstance(block, TensorType):
+            self.fail("a descriptor describes tensors")
+        return TensorDescType(block)
+
+    def memory_body(self) -> Type:
+        """Read `128x64xf16, #shared, #smem, mutable`, between the angles of a memory descriptor type."""
+        shape = self.dimensions()
+        element = self.type()
+        encoding, mutable = None, False
+        while self.accept(","):
+            if self.accept_word("mutable"):
+                mutable = True
+                continue
+            attribute = self.attribute()
+            if isinstance(attribute, Encoding):
+                encoding = attribute
+            elif not (isinstance(attribute, OpaqueAttr) and attribute.text[1:] in _SHARED_MEMORY):
+                self.fail(f"{attribute} is no encoding of shared memory")
+        return MemDescType(shape, element, encoding, mutable)
+
+    def in_angles(self, body: Callable[[], Type]) -> Type:
+        """Read `<body>`."""
+        return self._between("<", ">", body)
+
+    # Attributes.
+
+    def attribute(self) -> Attribute:
+        """Read an attribute."""
+        text, position = self.text_read, self.position
+        first = text[position : position + 1]
+        if first == "#":
+            return self._hash_attribute()
+        if first in _ATTRIBUTE_STARTS:
+            return _ATTRIBUTE_STARTS[first](self)
+        if self.at_number():
+            return self._number(self.number_token())
+        for word, read in _ATTRIBUTE_WORDS.items():
+            if self.at_word(word):
+                self.skip(len(word))
+                return read(self)
+        return TypeAttr(self.type())
+
+    def encoding(self) -> Encoding:
+        """Read a layout encoding or an alias of one."""
+        start = self.position
+        attribute = self.attribute()
+        if not isinstance(attribute, Encoding):
+            self.fail(f"{attribute} is no layout encoding known here", at=start)
+        return attribute
+
+    def dictionary(self) -> dict[str, Attribute]:
+        """Read `{a = 1 : i32, b}`."""
+        self.expect("{")
+        entries: dict[str, Attribute] = {}
+        while not self.at("}"):
+            start = self.position
+            name = self.string() if self.at('"') else self.word("an attribute name")
+            if name in entries:
+                self.fail(f"attribute `{name}` is given twice", at=start)
+            entries[name] = self.attribute() if self.accept("=") else UnitAttr()
+            if not self.accept(","):
+                break
+        self.expect("}")
+        return entries
+
+    def _hash_attribute(self) -> Attribute:
+        start = self.position
+        self.skip(1)
+        name = self._hash_name()
+        if name in self._alias_positions:
+            found = self._resolve(name, self.attribute)
+            if isinstance(found, Attribute):
+                return found
+        elif "." in name:
+            if is_encoding_name(name):
+                return self._encoding_fields(name, start)
+            return OpaqueAttr(f"#{name}{self.skip_angles() if self.at('<') else ''}")
+        raise self.error(f"unknown attribute alias #{name}", at=start)
+
+    def _hash_name(self) -> str:
+        found = re.compile(r"[A-Za-z_][\w$.]*").match(self.text_read, self.position)
+        if found is None:
+            self.fail("expected a name after `#`")
+        self.skip(len(found[0]))
+        return found[0]
+
+    def _resolve(self, name: str, read: Callable[[], Attribute | Location]) -> Attribute | Location:
+        if name not in self._aliases:
+            saved, self.position = self.position, self._alias_positions[name]
+            self._aliases[name] = read()
+            self.position = saved
+        return self._aliases[name]
+
+    def alias_definition(self) -> None:
+        """Skip over `#name = attribute`, reading it if nothing has used it yet."""
+        self.skip(1)
+        name = self._hash_name()
+        self.position = self._alias_positions[name]
+        self._aliases[name] = self.location() if self.at_word("loc") else self.attribute()
+
+    def _encoding_fields(self, name: str, start: int) -> Encoding:
+        self.expect("<")
+        self.expect("{")
+        fields: dict[str, Field] = {}
+        while not self.at("}"):
+            key = self.word("a field name")
+            self.expect("=")
+            fields[key] = self._field()
+            if not self.accept(","):
+                break
+        self.expect("}")
+        self.expect(">")
+        try:
+            return build_encoding(name, fields)
+        except EncodingTextError as error:
+            raise self.error(str(error), at=start, found=f"#{name}") from None
+
+    def _field(self) -> Field:
+        if self.at("["):
+            return tuple(self.items("[", "]", self.integer))
+        return self.encoding() if self.at("#") else self.integer()
+
+    def items(self, opening: str, closing: str, item: Callable[[], T]) -> list[T]:
+        """Read any number of items, separated by commas, between two brackets."""
+        self.expect(opening)
+        items: list[T] = []
+        while not self.at(closing):
+            items.append(item())
+            if not self.accept(","):
+                break
+        self.expect(closing)
+        return items
+
+    def _number(self, token: str) -> Attribute:
+        is_integer = "." not in token
+        type = self.type() if self.accept(":") else I64 if is_integer else FLOATS["f64"]
+        if isinstance(type, FloatType):
+            return FloatAttr(self._float(token, type), type)
+        if not is_integer or not (isinstance(type, IntegerType) or type is INDEX):
+            self.fail(f"{token} is no value of type {type}")
+        return IntegerAttr(wrapped(int(token, 0), type), type)
+
+    def _float(self, token: str, type: FloatType) -> float:
+        if "0x" in token:
+            return bits_to_float(int(token, 16), type)
+        return round_float(float(token), type)
+
+    def dense_array(self) -> Attribute:
+        """Read `<i32: 0, 1>` after `array`."""
+        self.expect("<")
+        element = self.type()
+        values: list[int] = []
+        if self.accept(":"):
+            while not self.at(">"):
+                values.append(self._dense_integer())
+                if not self.accept(","):
+                    break
+        self.expect(">")
+        return DenseArrayAttr(tuple(wrapped(value, element) for value in values), element)
+
+    def _dense_integer(self) -> int:
+        if self.accept_word("true"):
+            return 1
+        return 0 if self.accept_word("false") else self.integer()
+
+    def dense(self) -> Attribute:
+        """Read `<0.0> : tensor<4xf32>` after `dense`."""
+        self.expect("<")
+        start = self.position
+        tokens: list[str] | bytes = []
+        if self.at('"'):
+            tokens = bytes.fromhex(self.string().removeprefix("0x"))
+        elif not self.at(">"):
+            tokens = self._dense_tokens()
+        self.expect(">")
+        self.expect(":")
+        type = self.type()
+        if not isinstance(type, TensorType):
+            self.fail("a dense constant has a tensor type", at=start)
+        values = self._dense_values(tokens, type.element, start)
+        if len(values) not in (1, type.size):
+            self.fail(
+                "wrong number of elements", at=start, expected=f"1 or {type.size} for {type}", found=str(len(values))
+            )
+        return DenseAttr(values[:1] if len(set(map(repr, values))) == 1 else values, type)
+
+    def _dense_tokens(self) -> list[str]:
+        if self.at("["):
+            return [token for tokens in self.items("[", "]", self._dense_tokens) for token in tokens]
+        return [self.word() if self.at_word("true") or self.at_word("false") else self.number_token()]
+
+    def _dense_values(self, tokens: list[str] | bytes, element: Type, start: int) -> tuple[int | float, ...]:
+        if isinstance(tokens, bytes):
+            return raw_values(tokens, element)
+        if isinstance(element, FloatType):
+            return tuple(self._float(token, element) for token in tokens)
+        if not isinstance(element, IntegerType) or any("." in token for token in tokens):
+            self.fail(f"these are no elements of type {element}", at=start)
+        words = {"true": 1, "false": 0}
+        return tuple(words[t] if t in words else wrapped(int(t, 0), element) for t in tokens)
+
+    # Locations.
+
+    def location(self) -> Location:
+        """Read `loc(...)`."""
+        self.expect_word("loc")
+        self.expect("(")
+        location = self._location_body()
+        self.expect(")")
+        return location
+
+    def _location_body(self) -> Location:
+        if self.at("#"):
+            start = self.position
+            self.skip(1)
+            name = self._hash_name()
+            found = self._resolve(name, self.location) if name in self._alias_positions else None
+            if not isinstance(found, Location):
+                self.fail(f"unknown location alias #{name}", at=start)
+            return found
+        if self.at('"'):
+            return self._named_location(self.string())
+        word = self.one_of(["callsite", "fused", "unknown", "loc"])
+        return {"callsite": self._call_site, "fused": self._fused, "loc": self._nested, "unknown": lambda: UNKNOWN}[
+            word
+        ]()
+
+    def _named_location(self, name: str) -> Location:
+        if self.accept(":"):
+            line = self.integer()
+            column = self.integer() if self.accept(":") else 0
+            if self.accept_word("to"):
+                while self.accept(":") or self.at_number():
+                    self.integer()
+            return FileLoc(name, line, column)
+        return NameLoc(name, self._nested() if self.at("(") else UNKNOWN)
+
+    def _nested(self) -> Location:
+        return self._between("(", ")", self._location_body)
+
+    def _call_site(self) -> Location:
+        self.expect("(")
+        callee = self._location_body()
+        self.expect_word("at")
+        caller = self._location_body()
+        self.expect(")")
+        return CallSiteLoc(callee, caller)
+
+    def _fused(self) -> Location:
+        if self.at("<"):
+            self.skip_angles()
+        return (self.items("[", "]", self._location_body) or [UNKNOWN])[0]
+
+
+def wrapped(value: int, type: Type) -> int:
+    """`value` in the signed range of an integer type (0 or 1 for i1)."""
+    if not isinstance(type, IntegerType):
+        return value
+    value &= (1 << type.width) - 1
+    return value - (1 << type.width) if type.width > 1 and value >> (type.width - 1) else value
+
+
+def raw_values(data: bytes, element: Type) -> tuple[int | float, ...]:
+    """The elements stored in `data`, little-endian (i1: one bit each where that is how many there are)."""
+    width = element.width if isinstance(element, IntegerType | FloatType) else 64
+    step = max(1, width // 8)
+    words = [int.from_bytes(data[i : i + step], "little") for i in range(0, len(data), step)]
+    if isinstance(element, FloatType):
+        return tuple(bits_to_float(word, element) for word in words)
+    return tuple(wrapped(word, element) for word in words)
+
+
+_NAMED_TYPES: dict[str, Type] = {**FLOATS, "index": INDEX, "none": NoneType(), "f8E4M3FN": FLOATS["f8E4M3FN"]}
+
+_DIALECT_TYPES: dict[str, Callable[[AttributeParser], Type]] = {
+    "tt.ptr": lambda parser: parser.in_angles(parser.pointer_body),
+    "tt.tensordesc": lambda parser: parser.in_angles(parser.descriptor_body),
+    "ttg.memdesc": lambda parser: parser.in_angles(parser.memory_body),
+    "ttg.async.token": lambda _: TokenType(),
+}
+
+_ATTRIBUTE_STARTS: dict[str, Callable[[AttributeParser], Attribute]] = {
+    '"': lambda parser: StringAttr(parser.string()),
+    "@": lambda parser: SymbolRefAttr(parser.symbol()),
+    "[": lambda parser: ArrayAttr(tuple(parser.items("[", "]", parser.attribute))),
+    "{": lambda parser: DictAttr(tuple(sorted(parser.dictionary().items()))),
+}
+
+_ATTRIBUTE_WORDS: dict[str, Callable[[AttributeParser], Attribute]] = {
+    "true": lambda _: IntegerAttr(1, I1),
+    "false": lambda _: IntegerAttr(0, I1),
+    "unit": lambda _: UnitAttr(),
+    "dense": AttributeParser.dense,
+    "array": AttributeParser.dense_array,
+}
