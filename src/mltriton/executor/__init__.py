@@ -1,22 +1,27 @@
 """The reference executor: runs a module of any level from `tt` to `intrinsic` in numpy.
 
-Takes a module and the arguments of a launch; changes the argument arrays in place, as the kernel would. It is the definition of what an operation means;
-passes are tested by running the program before and after. Every access is checked for bounds and alignment.
+Takes a module and the arguments of a launch; changes the argument arrays in place, as the kernel would. It is the
+definition of what an operation means; passes are tested by running the program before and after. Every access is
+checked for bounds and alignment.
 
     from mltriton.executor import Options, run
     run(module, [x, y, out, n], grid=(4,))                          # every program, the module's only function
-    run(module, args, (8, 8), function="gemm", programs=[0, 63])    # some programs, by linear id (x fastest) or coordinates
-    run(module, args, grid, options=Options(uninitialised=True, order="shuffled", seed=1))
+    run(module, args, (8, 8), function="gemm", programs=[0, 63])    # some programs, by linear id (x fastest) or
+    coordinates run(module, args, grid, options=Options(uninitialised=True, order="shuffled", seed=1))
 
-Arguments stand in the order of the `tt.func`'s parameters: arrays for pointers (numpy, or torch CPU tensors, shared without a copy), Python or numpy numbers for
-scalars, objects with `base`, `shape` and `strides` for descriptors. numpy has no bf16 and fp8: give the bit patterns as uint16 and uint8 arrays (the parameter's type
-says what they are); `to_bfloat16` and `from_bfloat16` convert. A view may be reached outside its bounds within its base buffer, never outside that.
+Arguments stand in the order of the `tt.func`'s parameters: arrays for pointers (numpy, or torch CPU tensors, shared
+without a copy), Python or numpy numbers for scalars, objects with `base`, `shape` and `strides` for descriptors.
+numpy has no bf16 and fp8: give the bit patterns as uint16 and uint8 arrays (the parameter's type says what they are);
+`to_bfloat16` and `from_bfloat16` convert. A view may be reached outside its bounds within its base buffer, never
+outside that.
 
-Raises `faults.Fault` (OutOfBounds, Misaligned, ReadOnly, Uninitialised, DataRace, BarrierDivergence, BrokenAssumption, InvalidOperation), each with the source line,
-the operation, the program and the warp; `DeviceAssertionError` for `tt.assert`; `ArgumentError` and `GridError` for the launch itself.
+Raises `faults.Fault` (OutOfBounds, Misaligned, ReadOnly, Uninitialised, DataRace, BarrierDivergence,
+BrokenAssumption, InvalidOperation), each with the source line, the operation, the program and the warp;
+`DeviceAssertionError` for `tt.assert`; `ArgumentError` and `GridError` for the launch itself.
 
-Levels: at `tt` and `ttg` a tensor is the whole block and a program runs once. At `warp` and `intrinsic` (module attribute `mltriton.level`) it runs once for each of
-`ttg.num-warps` warps, which meet at `gpu.barrier`. Masked-off loads without `other` give 0. Dots accumulate in float64 and round once to the accumulator's type.
+Levels: at `tt` and `ttg` a tensor is the whole block and a program runs once. At `warp` and `intrinsic` (module
+attribute `mltriton.level`) it runs once for each of `ttg.num-warps` warps, which meet at `gpu.barrier`. Masked-off
+loads without `other` give 0. Dots accumulate in float64 and round once to the accumulator's type.
 """
 
 from __future__ import annotations
@@ -47,7 +52,8 @@ def run(
 ) -> None:
     """Run a launch of `grid` programs; the module docstring says what arguments are and what is raised.
 
-    `function` names the `tt.func` (the first public one when None); `programs` chooses programs, in that order (all of them, x fastest, when None).
+    `function` names the `tt.func` (the first public one when None); `programs` chooses programs, in that order (all
+    of them, x fastest, when None).
     """
     extent = _grid(grid)
     code = Code(module, OPERATIONS, FLOW)

@@ -1,7 +1,8 @@
 """From a launch's arguments to values of the function's parameters.
 
-Level: all. Takes, in the order of the parameters, arrays for pointers, numbers for scalars and descriptions for descriptors; gives addresses in the simulated
-memory and numpy scalars. Every array's whole base buffer becomes a segment, so that a view with offsets in its base is legal; views of one buffer share it.
+Level: all. Takes, in the order of the parameters, arrays for pointers, numbers for scalars and descriptions for
+descriptors; gives addresses in the simulated memory and numpy scalars. Every array's whole base buffer becomes a
+segment, so that a view with offsets in its base is legal; views of one buffer share it.
 
     array                      for a pointer to
     numpy of the same width    its kind (u4 and i4 both for i32; u2, or ml_dtypes' bfloat16, for bf16; u1 for fp8)
@@ -20,7 +21,7 @@ from mltriton.dialects import tt
 from mltriton.errors import ArgumentError, DeviceError
 from mltriton.executor.blocks import TensorView
 from mltriton.executor.memory import Memory, Segment, bytes_at
-from mltriton.executor.values import Array, memory_dtype, scalar
+from mltriton.executor.values import Array, is_block, memory_dtype, scalar
 from mltriton.ir.operation import Value
 from mltriton.ir.types import FloatType, IntegerType, PointerType, TensorDescType, Type
 
@@ -28,7 +29,10 @@ ALIGNMENT = 64  # what is kept of an array's real address: its remainder by this
 
 
 def bind(function: tt.Func, args: Sequence[Any], memory: Memory) -> list[Any]:
-    """Values for the parameters of the function, whose arrays are put into `memory`; ArgumentError for what does not fit."""
+    """Values for the parameters of the function, whose arrays are put into `memory`.
+
+    ArgumentError for what does not fit.
+    """
     parameters = function.body.block.arguments
     if len(parameters) != len(args):
         raise ArgumentError(
@@ -44,7 +48,9 @@ class Ranges:
 
     def __init__(self, memory: Memory, arrays: Sequence[tuple[str, Array] | None]) -> None:
         self.segments: list[tuple[int, int, Segment]] = []  # first and last real address, segment
-        spans = sorted((*_extent(array), name, array.flags.writeable) for entry in arrays if entry for name, array in [entry])
+        spans = sorted(
+            (*_extent(array), name, array.flags.writeable) for entry in arrays if entry for name, array in [entry]
+        )
         merged: list[tuple[int, int, str, bool]] = []
         for low, high, name, writable in spans:
             if merged and low < merged[-1][1]:
@@ -59,14 +65,16 @@ class Ranges:
     def address(self, array: Array) -> np.int64:
         """The simulated address of an array's first element."""
         real = int(array.__array_interface__["data"][0])
-        low, _, segment = next(entry for entry in self.segments if entry[0] <= real <= entry[1] and (real < entry[1] or not array.size))
+        low, _, segment = next(
+            entry for entry in self.segments if entry[0] <= real <= entry[1] and (real < entry[1] or not array.size)
+        )
         return np.int64(segment.start + real - low)
 
 
 def _extent(array: Array) -> tuple[int, int]:
     """First and one-past-last real address of the buffer that the array is a view of."""
-    base = array
-    while isinstance(base.base, np.ndarray):
+    base: Array = array
+    while is_block(base.base):
         base = base.base
     low, high = np.lib.array_utils.byte_bounds(base) if base.size else (int(base.__array_interface__["data"][0]),) * 2
     return low, high
@@ -92,13 +100,12 @@ def _value(parameter: Value, arg: Any, ranges: Ranges) -> Any:
     if isinstance(type, TensorDescType):
         base = ranges.address(as_array(arg.base, type.block.element, name))
         return TensorView(int(base), tuple(arg.shape), tuple(arg.strides), (0,) * len(arg.shape), _pads_nan(arg))
-    if isinstance(arg, np.ndarray | np.generic):
-        arg = arg.item()
-    if isinstance(type, IntegerType) and not isinstance(arg, int):
-        raise ArgumentError(f"{name} is no integer", expected=str(type), found=repr(arg))
-    if isinstance(type, FloatType) and not isinstance(arg, int | float):
-        raise ArgumentError(f"{name} is no number", expected=str(type), found=repr(arg))
-    return scalar(arg, type)
+    number: Any = arg.item() if hasattr(arg, "item") else arg
+    if isinstance(type, IntegerType) and not isinstance(number, int):
+        raise ArgumentError(f"{name} is no integer", expected=str(type), found=repr(number))
+    if isinstance(type, FloatType) and not isinstance(number, int | float):
+        raise ArgumentError(f"{name} is no number", expected=str(type), found=repr(number))
+    return scalar(number, type)
 
 
 def _pads_nan(descriptor: Any) -> bool:
@@ -107,14 +114,13 @@ def _pads_nan(descriptor: Any) -> bool:
 
 def as_array(arg: Any, element: Type, name: str) -> Array:
     """An argument for a pointer to `element` as a numpy array that shares its memory."""
-    if is_tensor(arg):
-        arg = _tensor_array(arg, name)
-    if not isinstance(arg, np.ndarray):
+    array: Array = _tensor_array(arg, name) if is_tensor(arg) else arg
+    if not is_block(array):
         raise ArgumentError(f"{name} is no array", expected=f"an array of {element}", found=type(arg).__name__)
-    wanted = memory_dtype(element)
-    if arg.dtype.itemsize != wanted.itemsize or (arg.dtype.kind == "f") != (wanted.kind == "f"):
-        raise ArgumentError(f"{name} has another element type", expected=f"{wanted} (for {element})", found=str(arg.dtype))
-    return cast(Array, arg)
+    wanted, dtype = memory_dtype(element), array.dtype
+    if dtype.itemsize != wanted.itemsize or (dtype.kind == "f") != (wanted.kind == "f"):
+        raise ArgumentError(f"{name} has another element type", expected=f"{wanted} (for {element})", found=str(dtype))
+    return array
 
 
 def is_tensor(arg: Any) -> bool:

@@ -1,6 +1,7 @@
 """Block pointers and tensor descriptors: which addresses a block has, and which of its elements lie inside the tensor.
 
-Level: tt to intrinsic. Sizes, strides and offsets count elements; addresses are bytes. Element (i, j) is at base + sum((offset_d + i_d) * stride_d).
+Level: tt to intrinsic. Sizes, strides and offsets count elements; addresses are bytes. Element (i, j) is at base +
+sum((offset_d + i_d) * stride_d).
 """
 
 from __future__ import annotations
@@ -31,7 +32,9 @@ class TensorView:
         """The addresses of a block of that shape at `offsets`; `width` is an element's size in bytes."""
         total: Array = np.int64(self.base)
         for axis, extent in enumerate(block):
-            total = total + along(axis, len(block), (self.offsets[axis] + np.arange(extent)) * (self.strides[axis] * width))
+            total = total + along(
+                axis, len(block), (self.offsets[axis] + np.arange(extent)) * (self.strides[axis] * width)
+            )
         return total
 
     def inside(self, block: tuple[int, ...], dimensions: Sequence[int]) -> Array | None:

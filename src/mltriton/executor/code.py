@@ -1,16 +1,16 @@
 """Functions made ready to run: each operation becomes one Python function, once.
 
-Level: all. Two kinds of table say how (`table.py` gathers them): an *operation* maker takes the operation and returns `(warp, *operands) -> result`
-(None, one value, or a tuple of values); a *flow* maker, for operations with regions or calls, also takes the `Code` and returns a generator function
-`(warp, frame) -> results`, which may stop at a barrier. A block runs as a generator; every `yield` in it is a barrier reached.
-Guarantees: a block value has the shape and dtype of its type; whatever goes wrong names the operation, its source line, the program and the warp.
+Level: all. Two kinds of table say how (`table.py` gathers them): an *operation* maker takes the operation and returns
+`(warp, *operands) -> result` (None, one value, or a tuple of values); a *flow* maker, for operations with regions or
+calls, also takes the `Code` and returns a generator function `(warp, frame) -> results`, which may stop at a barrier.
+A block runs as a generator; every `yield` in it is a barrier reached. Guarantees: a block value has the shape and
+dtype of its type; whatever goes wrong names the operation, its source line, the program and the warp.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -27,10 +27,19 @@ if TYPE_CHECKING:
     from mltriton.executor.machine import Warp
 
 Frame = dict[Value, Any]
-Handler = Callable[..., Any]
+# What runs an operation: called with the warp and the operands. Spelled out by arity, so that type checkers know what
+# the parameters of lambdas are.
+Handler = (
+    Callable[[Any], Any]
+    | Callable[[Any, Any], Any]
+    | Callable[[Any, Any, Any], Any]
+    | Callable[[Any, Any, Any, Any], Any]
+    | Callable[..., Any]
+)
 Run = Generator[Operation, None, list[Any]]  # yields the barriers it reaches; returns the values of the terminator
 Maker = Callable[..., Handler]
-FlowMaker = Callable[..., Callable[["Warp", Frame], Run]]
+Flow = Callable[["Warp", Frame], Run]
+FlowMaker = Callable[..., Flow]
 Table = Mapping[type[Operation], Maker]
 FlowTable = Mapping[type[Operation], FlowMaker]
 
@@ -40,7 +49,7 @@ class Step:
     """One operation of a block, ready to run."""
 
     op: Operation
-    call: Handler
+    call: Callable[..., Any]
     flows: bool
     operands: list[Value]
     results: Sequence[Value]
@@ -93,9 +102,8 @@ class ReadyBlock:
         try:
             for step in self.steps:
                 if step.flows:
-                    outcome = yield from step.call(warp, frame)
-                    for name, value in zip(step.results, outcome, strict=True):
-                        frame[name] = value
+                    flow: Run = step.call(warp, frame)
+                    frame.update(zip(step.results, (yield from flow), strict=True))
                     continue
                 outcome = step.call(warp, *[frame[name] for name in step.operands])
                 if type(outcome) is Stop:
@@ -154,6 +162,3 @@ def _check(step: Step, index: int, value: Any) -> None:
 def _signature(op: Operation) -> str:
     operands, results = (", ".join(str(value.type) for value in values) for values in (op.operands, op.results))
     return f"({operands}) -> ({results})"
-
-
-

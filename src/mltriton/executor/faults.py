@@ -11,8 +11,11 @@ from mltriton.errors import ExecutionError, Place
 from mltriton.ir.location import Location
 
 
-class Fault(ExecutionError):
-    """Base of faults; `program` is the grid coordinate (x, y, z), `warp` the warp's id in it, `operation` the name of what failed."""
+class Fault(ExecutionError):  # noqa: N818 - the field's word
+    """Base of faults.
+
+    `program` is the grid coordinate (x, y, z), `warp` the warp's id in it, `operation` the name of what failed.
+    """
 
     program: tuple[int, int, int] | None = None
     warp: int | None = None
@@ -32,35 +35,35 @@ class Fault(ExecutionError):
         return [*super().explanation(), f"in {self.operation}, program {self.program}, warp {self.warp}"]
 
 
-class OutOfBounds(Fault):  # noqa: N818 - named after the event
+class OutOfBounds(Fault):
     """An access outside every argument's memory, or outside shared or scratch memory."""
 
 
-class Misaligned(Fault):  # noqa: N818
+class Misaligned(Fault):
     """An address that is no multiple of the element's size, or of the alignment that an operation promises."""
 
 
-class ReadOnly(Fault):  # noqa: N818
+class ReadOnly(Fault):
     """A write to an argument that must not be written."""
 
 
-class Uninitialised(Fault):  # noqa: N818
+class Uninitialised(Fault):
     """A read of shared or scratch memory that nothing has written."""
 
 
-class DataRace(Fault):  # noqa: N818
+class DataRace(Fault):
     """Two warps touch one element of shared memory with no barrier between, and one of them writes."""
 
 
-class BarrierDivergence(Fault):  # noqa: N818
+class BarrierDivergence(Fault):
     """Warps of a program wait at different barriers, or some have ended while others wait."""
 
 
-class BrokenAssumption(Fault):  # noqa: N818
+class BrokenAssumption(Fault):
     """A condition given to `tl.assume` is false."""
 
 
-class InvalidOperation(Fault):  # noqa: N818
+class InvalidOperation(Fault):
     """Operands that the operation cannot take, or a result that is not of its type: the program is malformed."""
 
 

@@ -1,7 +1,8 @@
 """The machine that runs a program: programs of a grid, warps of a program, barriers.
 
-Level: all. At `tt` and `ttg` a program runs once, on whole blocks; at `warp` and `intrinsic` once for each of its warps, every warp a generator with its own
-`gpu.subgroup_id`. The warps run one after the other up to the next barrier, in an order that `Options.order` chooses; all must reach the same one.
+Level: all. At `tt` and `ttg` a program runs once, on whole blocks; at `warp` and `intrinsic` once for each of its
+warps, every warp a generator with its own `gpu.subgroup_id`. The warps run one after the other up to the next
+barrier, in an order that `Options.order` chooses; all must reach the same one.
 """
 
 from __future__ import annotations
@@ -29,9 +30,10 @@ Order = Literal["forward", "backward", "shuffled"]
 class Options:
     """What the executor checks, beyond bounds and alignment, and how it runs.
 
-    `uninitialised`: a read of shared or scratch memory that nothing has written is an error (it gives NaN or -1 otherwise); `races`: two warps touching one
-    shared element without a barrier between is an error; `assumptions`: a false `tl.assume` is an error; `order`: how the warps of a program take turns, and
-    `seed` its shuffling; `output`: where `tt.print` writes (standard output when None).
+    `uninitialised`: a read of shared or scratch memory that nothing has written is an error (it gives NaN or -1
+    otherwise); `races`: two warps touching one shared element without a barrier between is an error; `assumptions`: a
+    false `tl.assume` is an error; `order`: how the warps of a program take turns, and `seed` its shuffling; `output`:
+    where `tt.print` writes (standard output when None).
     """
 
     uninitialised: bool = False
@@ -81,13 +83,17 @@ class Machine:
         self.random = random.Random(options.seed)
         size = scratch_bytes(module)
         track = options.uninitialised
-        self.scratch = [memory.scratch(f"scratch of warp {w}", size, track=track) if size else None for w in range(self.warps)]
+        self.scratch = [
+            memory.scratch(f"scratch of warp {w}", size, track=track) if size else None for w in range(self.warps)
+        ]
 
     def run(self, name: str, arguments: Sequence[Array], at: Coordinate) -> None:
         """Run one program instance of the function."""
         function = self.code.function(name)
         body = self.code.block(function.body.block)
-        program = Program(at, self.grid, SharedMemory(self.options.races and self.warps > 1, self.options.uninitialised))
+        program = Program(
+            at, self.grid, SharedMemory(self.options.races and self.warps > 1, self.options.uninitialised)
+        )
         running: dict[int, Run] = {}
         for w, scratch in enumerate(self.scratch):
             _forget(scratch)

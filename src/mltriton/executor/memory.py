@@ -1,8 +1,9 @@
 """Simulated global and scratch memory: segments in a 64-bit address space, every access checked.
 
-Level: all. Each argument's buffer is one segment; segments lie `SPAN` bytes apart, so that a stray address is found to belong to no element of any of them.
-Addresses are int64 scalars or arrays and count bytes. Guarantees: no access outside a segment (`OutOfBounds`), none that is not a multiple of the element's size
-(`Misaligned`), no write to read-only memory (`ReadOnly`), and with `track=True` no read of scratch that was never written (`Uninitialised`).
+Level: all. Each argument's buffer is one segment; segments lie `SPAN` bytes apart, so that a stray address is found
+to belong to no element of any of them. Addresses are int64 scalars or arrays and count bytes. Guarantees: no access
+outside a segment (`OutOfBounds`), none that is not a multiple of the element's size (`Misaligned`), no write to
+read-only memory (`ReadOnly`), and with `track=True` no read of scratch that was never written (`Uninitialised`).
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
 from mltriton.executor.faults import Misaligned, OutOfBounds, ReadOnly, Uninitialised
-from mltriton.executor.values import Array, decode, encode, memory_dtype
+from mltriton.executor.values import Array, choose, decode, encode, is_block, memory_dtype
 from mltriton.ir.types import Type
 
 SPAN_BITS = 40  # log2 of the distance of segments
@@ -72,10 +73,13 @@ class Memory:
         return self.add(name, np.full(size, POISON, np.uint8), track=track)
 
     def load(self, address: Array, type: Type, mask: Array | None = None, other: Array | None = None) -> Array:
-        """The elements at `address` (scalar or array); where `mask` is false nothing is read and the value is `other`, or 0."""
+        """The elements at `address` (scalar or array).
+
+        Where `mask` is false nothing is read and the value is `other`, or 0.
+        """
         bits = self.load_bits(address, memory_dtype(type), mask)
         values = decode(bits, type)
-        return values if mask is None or other is None else np.where(mask, values, other)[()]
+        return values if mask is None or other is None else choose(mask, values, other)
 
     def store(self, address: Array, values: Array, type: Type, mask: Array | None = None) -> None:
         """Write elements at `address` where `mask` is true; of several writes to one address the last one stays."""
@@ -83,7 +87,7 @@ class Memory:
 
     def load_bits(self, address: Array, dtype: np.dtype[Any], mask: Array | None = None) -> Array:
         """The bit patterns at `address`; 0 where `mask` is false."""
-        if not isinstance(address, np.ndarray):
+        if not is_block(address):
             return dtype.type(0) if mask is not None and not mask else self._load_one(int(address), dtype)
         if mask is None or mask.all():
             return self._gather(address, dtype)
@@ -95,7 +99,7 @@ class Memory:
 
     def store_bits(self, address: Array, bits: Array, dtype: np.dtype[Any], mask: Array | None = None) -> None:
         """Write bit patterns where `mask` is true."""
-        if not isinstance(address, np.ndarray):
+        if not is_block(address):
             if mask is None or mask:
                 self._store_one(int(address), bits, dtype)
         elif mask is None or mask.all():
@@ -105,10 +109,13 @@ class Memory:
             if active.any():
                 self._scatter(address[active], np.broadcast_to(bits, address.shape)[active], dtype, active)
 
-    def window(self, address: int, shape: tuple[int, ...], strides: tuple[int, ...], dtype: np.dtype[Any], *, write: bool) -> Array:
+    def window(
+        self, address: int, shape: tuple[int, ...], strides: tuple[int, ...], dtype: np.dtype[Any], *, write: bool
+    ) -> Array:
         """The elements at address + sum(index * stride) (strides in elements) as a view of the memory itself.
 
-        With `write` the view will be written: it counts as written from now on. Raises like `load`; an empty shape gives an empty array.
+        With `write` the view will be written: it counts as written from now on. Raises like `load`; an empty shape
+        gives an empty array.
         """
         if 0 in shape:
             return np.empty(shape, dtype)
@@ -128,11 +135,13 @@ class Memory:
             if write:
                 marks[...] = True
             elif not marks.all():
-                raise Uninitialised(f"a read of {segment.name} that nothing has written, within {size * view.size} bytes at {hex(address)}")
+                extent = f"{size * view.size} bytes at byte {offset}"
+                raise Uninitialised(f"a read of {segment.name} that nothing has written, within {extent}")
         return view
 
     def _strided(self, flat: Array, start: int, shape: tuple[int, ...], steps: tuple[int, ...]) -> Array:
-        # as_strided takes its origin from the array's first element, which may be the highest address when strides are negative.
+        # as_strided takes its origin from the array's first element, which may be the highest address when strides
+        # are negative.
         return as_strided(flat[start : start + 1], shape, steps)
 
     def _segment_at(self, address: int, size: int) -> Segment:
@@ -188,7 +197,10 @@ class Memory:
         segment.view(dtype, phase)[(offsets - phase) // dtype.itemsize] = bits
 
     def _locate(self, addresses: Array, dtype: np.dtype[Any], active: Array | None) -> tuple[Segment | None, Array]:
-        """The segment of all addresses and the offsets in it; None when they lie in several, each of which is checked then."""
+        """The segment of all addresses and the offsets in it.
+
+        None when they lie in several, each of which is checked then.
+        """
         first = int(addresses.flat[0])
         lowest, highest = int(addresses.min()), int(addresses.max())
         if lowest >> SPAN_BITS != highest >> SPAN_BITS:
@@ -197,7 +209,10 @@ class Memory:
         offsets = addresses - segment.start
         if lowest < segment.start or highest - segment.start > segment.size - dtype.itemsize:
             worst = lowest if lowest < segment.start else highest
-            raise OutOfBounds(segment.describe(worst, dtype.itemsize), found=f"element {_index_of(addresses, worst, active)} of the block")
+            raise OutOfBounds(
+                segment.describe(worst, dtype.itemsize),
+                found=f"element {_index_of(addresses, worst, active)} of the block",
+            )
         if dtype.itemsize > 1 and (addresses & (dtype.itemsize - 1)).any():
             wrong = int(addresses[(addresses % dtype.itemsize) != 0][0])
             raise Misaligned(f"{hex(wrong)} in {segment.name} is no multiple of {dtype.itemsize} bytes")
@@ -230,4 +245,4 @@ def bytes_at(address: int, size: int) -> Array:
     """The process's own memory as uint8: the caller keeps its owner alive."""
     if size == 0:
         return np.empty(0, np.uint8)
-    return np.frombuffer((ctypes.c_uint8 * size).from_address(address), np.uint8)
+    return np.ctypeslib.as_array((ctypes.c_uint8 * size).from_address(address))

@@ -1,9 +1,10 @@
 """Shared memory of one program instance, and the asynchronous copies of a warp into it.
 
-Level: ttg to intrinsic. Every access goes through `SharedView`, which knows the warp and the operation: with `races=True` two accesses to one element by
-different warps with no barrier between, at least one of them a write that changes it, raise `DataRace` naming both source lines. Memory that nothing has
-written holds poison (NaN, -1) and raises `Uninitialised` with `track=True`. An asynchronous copy reads its source when it starts and writes its destination
-when it is waited for; in between the destination is poison, so that a missing wait shows.
+Level: ttg to intrinsic. Every access goes through `SharedView`, which knows the warp and the operation: with
+`races=True` two accesses to one element by different warps with no barrier between, at least one of them a write that
+changes it, raise `DataRace` naming both source lines. Memory that nothing has written holds poison (NaN, -1) and
+raises `Uninitialised` with `track=True`. An asynchronous copy reads its source when it starts and writes its
+destination when it is waited for; in between the destination is poison, so that a missing wait shows.
 """
 
 from __future__ import annotations
@@ -11,7 +12,6 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-
 
 import numpy as np
 
@@ -34,7 +34,10 @@ class Access:
 
 
 class History:
-    """For each element of a buffer: the last write and the reads since the last barrier, as (warp, epoch, number of the access's operation)."""
+    """For each element of a buffer.
+
+    The last write and the reads since the last barrier, as (warp, epoch, number of the access's operation).
+    """
 
     FIELDS = ("writer", "written_in", "written_by", "reader", "read_in", "read_by")
 
@@ -58,13 +61,18 @@ class History:
         """Record a read of every element."""
         marks = self.marks
         if races:
-            self._refuse("read", access, (marks["written_in"] == access.epoch) & (marks["writer"] != access.warp), "written")
+            self._refuse(
+                "read", access, (marks["written_in"] == access.epoch) & (marks["writer"] != access.warp), "written"
+            )
         again = (marks["read_in"] == access.epoch) & (marks["reader"] != access.warp)
         marks["reader"][...] = np.where(again, SEVERAL, access.warp)
         self._stamp("read", access)
 
     def write(self, access: Access, changed: Array, *, races: bool) -> None:
-        """Record a write of every element; `changed` says where the contents change (the same value twice is no race)."""
+        """Record a write of every element.
+
+        `changed` says where the contents change (the same value twice is no race).
+        """
         marks = self.marks
         if races:
             now = changed & (marks["written_in"] == access.epoch) & (marks["writer"] != access.warp)
@@ -88,14 +96,18 @@ class History:
         warp = int(self.marks["writer" if earlier == "written" else "reader"][index])
         by = "several warps" if warp == SEVERAL else f"warp {warp}"
         raise DataRace(
-            f"a {verb} of shared memory by warp {access.warp} races with {by}: element {index} was {earlier} with no barrier between",
+            f"a {verb} of shared memory by warp {access.warp} races with {by}",
+            found=f"element {index} was {earlier} with no barrier between",
             hint=f"the other access is {other.name} at {place_of(other.loc) or 'an unknown line'}",
         )
 
 
 @dataclass(frozen=True, eq=False)
 class SharedView:
-    """A block in shared memory, or a window of one: bit patterns of `element` in `bits`, which shares memory with the whole."""
+    """A block in shared memory, or a window of one.
+
+    Bit patterns of `element` in `bits`, which shares memory with the whole.
+    """
 
     bits: Array
     element: Type
@@ -127,10 +139,15 @@ class SharedView:
         self.bits[...] = bits
 
     def window(self, offsets: Sequence[int], shape: tuple[int, ...]) -> SharedView:
-        """The elements from `offsets` on; leading dimensions that `shape` has not are taken at their offset. OutOfBounds where it does not fit."""
+        """The elements from `offsets` on; leading dimensions that `shape` has not are taken at their offset.
+
+        OutOfBounds where it does not fit.
+        """
         dropped = self.bits.ndim - len(shape)
         extents = (*(1,) * dropped, *shape)
-        fits = [0 <= at and at + extent <= size for at, extent, size in zip(offsets, extents, self.bits.shape, strict=True)]
+        fits = [
+            at >= 0 and at + extent <= size for at, extent, size in zip(offsets, extents, self.bits.shape, strict=True)
+        ]
         if not all(fits):
             raise OutOfBounds(f"a window of {shape} at {tuple(offsets)} in shared memory of {self.bits.shape}")
         where = (*offsets[:dropped], *(slice(at, at + n) for at, n in zip(offsets[dropped:], shape, strict=True)))
@@ -186,5 +203,3 @@ class AsyncCopies:
         while len(self.groups) > most_left:
             for complete in self.groups.popleft():
                 complete()
-
-

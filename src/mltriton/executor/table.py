@@ -1,6 +1,7 @@
 """The tables of all dialects together: how every operation runs.
 
-Level: all. Guarantees (held by a test): every registered operation is in `OPERATIONS`, in `FLOW`, or in `STRUCTURAL`, which are not run by themselves.
+Level: all. Guarantees (held by a test): every registered operation is in `OPERATIONS`, in `FLOW`, or in `STRUCTURAL`,
+which are not run by themselves.
 """
 
 from __future__ import annotations

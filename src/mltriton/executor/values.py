@@ -1,7 +1,8 @@
 """How the executor holds values in numpy, and how they lie in memory.
 
-Level: all. A scalar is a numpy scalar and a block an array of the same dtype; bf16 and fp8 values are held as float32 numbers that the type can represent
-exactly, so that arithmetic is "compute in float32, round" (`rounder`), as the hardware does it. In memory they are bit patterns (`encode`, `decode`).
+Level: all. A scalar is a numpy scalar and a block an array of the same dtype; bf16 and fp8 values are held as float32
+numbers that the type can represent exactly, so that arithmetic is "compute in float32, round" (`rounder`), as the
+hardware does it. In memory they are bit patterns (`encode`, `decode`).
 
     type             value      memory
     i1               bool       uint8 (0 or 1)
@@ -72,6 +73,17 @@ def scalar(value: Any, type: Type) -> Array:
     return np.array(int(value) & ((1 << 64) - 1), np.uint64).astype(dtype)[()]
 
 
+def choose(condition: Any, true: Any, false: Any) -> Array:
+    """Element by element; scalars give a scalar."""
+    chosen: Array = np.where(condition, true, false)
+    return chosen[()]
+
+
+def is_block(value: Any) -> bool:
+    """Whether a value is a block, not a scalar."""
+    return isinstance(value, np.ndarray)
+
+
 def encode(values: Array, type: Type) -> Array:
     """The bits that values of `type` have in memory."""
     if type in _ENCODERS:
@@ -88,7 +100,7 @@ def decode(bits: Array, type: Type) -> Array:
 
 @cache
 def rounder(type: Type) -> Callable[[Array], Array]:
-    """The function that rounds floats of any width to `type` (nearest, ties to even) and gives them in the dtype of its values."""
+    """The function that rounds floats of any width to `type` (nearest, ties to even), in the dtype of its values."""
     if type is BF16:
         return round_bf16
     if type in _SMALL:
@@ -107,7 +119,7 @@ def round_bf16(values: Array) -> Array:
     bits = _odd_float32(values).view(np.uint32)
     rounded = (bits + (np.uint32(0x7FFF) + ((bits >> np.uint32(16)) & np.uint32(1)))) & np.uint32(0xFFFF0000)
     quiet = (bits | np.uint32(0x400000)) & np.uint32(0xFFFF0000)
-    return np.where(np.isnan(values), quiet, rounded)[()].view(np.float32)
+    return choose(np.isnan(values), quiet, rounded).view(np.float32)
 
 
 def round_to_zero(values: Array, type: Type) -> Array:
@@ -121,7 +133,10 @@ def round_to_zero(values: Array, type: Type) -> Array:
 
 
 def _odd_float32(values: Array) -> Array:
-    """float32 such that rounding it again to a narrower type rounds only once: an inexact float64 becomes its odd neighbour (round to odd)."""
+    """float32 such that rounding it again to a narrower type rounds only once.
+
+    An inexact float64 becomes its odd neighbour (round to odd).
+    """
     if values.dtype != np.float64:
         return values.astype(np.float32)
     nearest = values.astype(np.float32)
@@ -140,13 +155,18 @@ def _decode_bf16(bits: Array) -> Array:
 
 
 class SmallFloat:
-    """An 8-bit float, by tables. Rounding saturates at the largest finite number, as the conversions of GPUs do; infinity (where there is one) and NaN stay."""
+    """An 8-bit float, by tables. Rounding saturates at the largest finite number, as the conversions of GPUs do.
+
+    Infinity (where there is one) and NaN stay.
+    """
 
     def __init__(self, exponent_bits: int, mantissa_bits: int, largest: int, infinity: int | None, nan: int) -> None:
         codes = np.arange(largest + 1)
         exponent, mantissa = codes >> mantissa_bits, codes & ((1 << mantissa_bits) - 1)
         bias, fraction = (1 << (exponent_bits - 1)) - 1, mantissa / (1 << mantissa_bits)
-        self.magnitudes = np.where(exponent == 0, fraction * 2.0 ** (1 - bias), (1 + fraction) * 2.0 ** (exponent - bias))
+        self.magnitudes = np.where(
+            exponent == 0, fraction * 2.0 ** (1 - bias), (1 + fraction) * 2.0 ** (exponent - bias)
+        )
         positive = np.full(128, np.nan)
         positive[: largest + 1] = self.magnitudes
         if infinity is not None:
@@ -197,4 +217,3 @@ def to_bfloat16(values: Array) -> Array:
 def from_bfloat16(bits: Array) -> Array:
     """bf16 bit patterns (uint16) as float32."""
     return _decode_bf16(np.asarray(bits, np.uint16))
-

@@ -1,6 +1,7 @@
 """`arith` on numpy: integers wrap, floats round after each operation.
 
-Level: tt to intrinsic. Division by zero gives 0, a shift by the width or more gives 0 (or the sign), an out-of-range conversion gives what numpy gives: unspecified values, never a trap.
+Level: tt to intrinsic. Division by zero gives 0, a shift by the width or more gives 0 (or the sign), an out-of-range
+conversion gives what numpy gives: unspecified values, never a trap.
 """
 
 from __future__ import annotations
@@ -13,12 +14,14 @@ import numpy as np
 
 from mltriton.dialects import arith
 from mltriton.executor.code import Handler, Maker, Table
-from mltriton.executor.values import Array, decode, encode, is_wide, rounder, scalar, value_dtype
+from mltriton.executor.values import Array, choose, decode, encode, is_block, is_wide, rounder, scalar, value_dtype
 from mltriton.ir.attributes import DenseAttr
 from mltriton.ir.operation import Operation
 from mltriton.ir.types import FloatType, TensorType, element_type
 
 Function = Callable[..., Array]
+Binary = Callable[[Array, Array], Array]
+Unary = Callable[[Array], Array]
 
 
 def without_warp(function: Function) -> Handler:
@@ -30,37 +33,41 @@ def without_warp(function: Function) -> Handler:
     return call
 
 
-def binary(function: Function) -> Handler:
+def binary(function: Binary) -> Handler:
     """A handler of two operands that ignores the warp: the commonest kind, spelled out for speed."""
     return lambda warp, a, b: function(a, b)
 
 
-def integers(function: Function) -> Maker:
+def integers(function: Binary) -> Maker:
     """Signed integer arithmetic; i1 is computed in i8 and keeps its lowest bit."""
 
     def make(op: Operation) -> Handler:
         if value_dtype(element_type(op.results[0].type)) != np.bool_:
             return binary(function)
-        return lambda warp, *operands: (function(*map(signed, operands)) & 1).astype(np.bool_)
+        return lambda warp, a, b: (function(signed(a), signed(b)) & 1).astype(np.bool_)
 
     return make
 
 
-def unsigned_integers(function: Function) -> Maker:
+def unsigned_integers(function: Binary) -> Maker:
     """Arithmetic on the operands read as unsigned."""
 
     def make(op: Operation) -> Handler:
         dtype = value_dtype(element_type(op.results[0].type))
         if dtype == np.bool_:
-            return lambda warp, *operands: (function(*map(unsigned, operands)) & 1).astype(np.bool_)
+            return lambda warp, a, b: (function(unsigned(a), unsigned(b)) & 1).astype(np.bool_)
         return lambda warp, a, b: function(unsigned(a), unsigned(b)).view(dtype)
 
     return make
 
 
-def bitwise(function: Function) -> Maker:
+def bitwise(function: Binary) -> Maker:
     """Arithmetic that is the same for every width, i1 included."""
-    return lambda op: binary(function)
+
+    def make(op: Operation) -> Handler:
+        return binary(function)
+
+    return make
 
 
 def floats(function: Function) -> Maker:
@@ -71,7 +78,11 @@ def floats(function: Function) -> Maker:
         if is_wide(type):
             return without_warp(function)
         to_type = rounder(type)
-        return lambda warp, *operands: to_type(function(*operands))
+
+        def call(warp: Any, *operands: Array) -> Array:
+            return to_type(function(*operands))
+
+        return call
 
     return make
 
@@ -106,15 +117,19 @@ def constant(op: arith.Constant) -> Handler:
         made: Array = np.full(shape, numbers[0]) if value.is_splat else numbers.reshape(shape)
     else:
         made = scalar(value.value, value.type)
-    return lambda warp: made
+
+    def call(warp: Any) -> Array:
+        return made
+
+    return call
 
 
 def select(op: arith.Select) -> Handler:
     """Element by element for blocks, whole for a scalar condition (which also chooses between pointers to blocks)."""
 
     def call(warp: Any, condition: Array, a: Any, b: Any) -> Any:
-        if isinstance(condition, np.ndarray):
-            return np.where(condition, a, b)
+        if is_block(condition):
+            return choose(condition, a, b)
         return a if condition else b
 
     return call
@@ -128,11 +143,11 @@ def _unordered(a: Array, b: Array) -> Array:
     return np.isnan(a) | np.isnan(b)
 
 
-def _either(constant: bool) -> Function:
+def _always(constant: bool) -> Binary:
     return lambda a, b: np.full(np.broadcast(a, b).shape, constant)[()]
 
 
-_SIGNED: dict[str, Function] = {
+_SIGNED: dict[str, Binary] = {
     "eq": operator.eq,
     "ne": operator.ne,
     "slt": operator.lt,
@@ -140,9 +155,9 @@ _SIGNED: dict[str, Function] = {
     "sgt": operator.gt,
     "sge": operator.ge,
 }
-_UNSIGNED: dict[str, Function] = {"ult": operator.lt, "ule": operator.le, "ugt": operator.gt, "uge": operator.ge}
-_FLOATS: dict[str, Function] = {
-    "false": _either(False),
+_UNSIGNED: dict[str, Binary] = {"ult": operator.lt, "ule": operator.le, "ugt": operator.gt, "uge": operator.ge}
+_FLOATS: dict[str, Binary] = {
+    "false": _always(False),
     "oeq": operator.eq,
     "ogt": operator.gt,
     "oge": operator.ge,
@@ -157,7 +172,7 @@ _FLOATS: dict[str, Function] = {
     "ule": lambda a, b: ~(a > b),
     "une": operator.ne,
     "uno": _unordered,
-    "true": _either(True),
+    "true": _always(True),
 }
 
 
@@ -177,46 +192,41 @@ def compare_floats(op: arith.CmpF) -> Handler:
     return binary(_FLOATS[op.predicate])
 
 
-def cast(convert: Callable[[Operation], Function]) -> Maker:
-    """A conversion to the result's element type."""
-    return lambda op: without_warp(convert(op))
-
-
-def to_dtype(read: Function) -> Maker:
+def to_dtype(read: Unary) -> Maker:
     """A conversion of integers, read as `read` says, by numpy's own rules (truncation wraps)."""
 
-    def convert(op: Operation) -> Function:
+    def make(op: Operation) -> Handler:
         dtype = value_dtype(element_type(op.results[0].type))
         if dtype == np.bool_:
-            return lambda values: (read(values) & 1).astype(np.bool_)
-        return lambda values: read(values).astype(dtype)
+            return lambda warp, values: (read(values) & 1).astype(np.bool_)
+        return lambda warp, values: read(values).astype(dtype)
 
-    return cast(convert)
+    return make
 
 
-def to_float(read: Function) -> Maker:
+def to_float(read: Unary) -> Maker:
     """A conversion to the result's float type, rounding to nearest even."""
 
-    def convert(op: Operation) -> Function:
+    def make(op: Operation) -> Handler:
         to_type = rounder(element_type(op.results[0].type))
-        return lambda values: to_type(_exact_float(read(values)))
+        return lambda warp, values: to_type(_exact_float(read(values)))
 
-    return cast(convert)
+    return make
 
 
 def _exact_float(values: Array) -> Array:
-    """Integers as float64 where the target is narrower than numpy's own conversion would see (int64 converts directly)."""
+    """Integers of at most 32 bits as float64, so that they are rounded once; int64 converts directly."""
     return values if values.dtype.kind == "f" or values.dtype.itemsize == 8 else values.astype(np.float64)
 
 
 def to_integer(through: type[np.generic]) -> Maker:
     """A conversion of floats to integers, rounding to zero."""
 
-    def convert(op: Operation) -> Function:
+    def make(op: Operation) -> Handler:
         dtype = value_dtype(element_type(op.results[0].type))
-        return lambda values: np.trunc(values).astype(through).astype(dtype)
+        return lambda warp, values: np.trunc(values).astype(through).astype(dtype)
 
-    return cast(convert)
+    return make
 
 
 def bitcast(op: Operation) -> Handler:
@@ -242,12 +252,12 @@ TABLE: Table = {
     arith.FloorDivSI: integers(np.floor_divide),
     arith.RemSI: integers(np.fmod),
     arith.RemUI: unsigned_integers(np.fmod),
-    arith.AndI: bitwise(operator.and_),
-    arith.OrI: bitwise(operator.or_),
-    arith.XOrI: bitwise(operator.xor),
-    arith.ShLI: integers(operator.lshift),
-    arith.ShRSI: integers(operator.rshift),
-    arith.ShRUI: unsigned_integers(operator.rshift),
+    arith.AndI: bitwise(lambda a, b: a & b),
+    arith.OrI: bitwise(lambda a, b: a | b),
+    arith.XOrI: bitwise(lambda a, b: a ^ b),
+    arith.ShLI: integers(lambda a, b: a << b),
+    arith.ShRSI: integers(lambda a, b: a >> b),
+    arith.ShRUI: unsigned_integers(lambda a, b: a >> b),
     arith.MaxSI: integers(np.maximum),
     arith.MinSI: integers(np.minimum),
     arith.MaxUI: unsigned_integers(np.maximum),
@@ -255,7 +265,7 @@ TABLE: Table = {
     arith.AddF: floats(operator.add),
     arith.SubF: floats(operator.sub),
     arith.MulF: floats(operator.mul),
-    arith.DivF: floats(operator.truediv),
+    arith.DivF: floats(np.divide),
     arith.RemF: floats(np.fmod),
     arith.MaximumF: floats(np.maximum),
     arith.MinimumF: floats(np.minimum),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from mltriton.dialects import gpu
-from mltriton.executor.code import STOP, Handler, Table
+from mltriton.executor.code import STOP, Handler, Stop, Table
 from mltriton.executor.machine import Warp
 from mltriton.ir.operation import Operation
 
@@ -21,7 +21,11 @@ def subgroup_id(op: Operation) -> Handler:
 
 def barrier(op: Operation) -> Handler:
     """Stop until all warps have come here."""
-    return lambda warp: STOP
+
+    def call(warp: Warp) -> Stop:
+        return STOP
+
+    return call
 
 
 TABLE: Table = {gpu.SubgroupId: subgroup_id, gpu.Barrier: barrier}

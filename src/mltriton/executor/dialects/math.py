@@ -1,4 +1,4 @@
-"""`math` on numpy. Transcendental functions of f32 and narrower are computed in float64 and rounded once, so that they are as exact as the type allows.
+"""`math` on numpy. Functions are computed in float64 and rounded once, so that they are as exact as the type allows.
 
 Level: tt to intrinsic.
 """
@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import math as python_math
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
 from mltriton.dialects import math
 from mltriton.executor.code import Handler, Maker, Table
 from mltriton.executor.dialects.arith import floats, without_warp
-from mltriton.executor.values import Array, rounder
+from mltriton.executor.values import Array, choose, rounder
 from mltriton.ir.operation import Operation
 from mltriton.ir.types import F64, element_type
 
@@ -25,7 +26,11 @@ def exact(function: Callable[..., Array]) -> Maker:
 
     def make(op: Operation) -> Handler:
         to_type = rounder(element_type(op.results[0].type))
-        return lambda warp, *operands: to_type(function(*[values.astype(np.float64) for values in operands]))
+
+        def call(warp: Any, *operands: Array) -> Array:
+            return to_type(function(*[values.astype(np.float64) for values in operands]))
+
+        return call
 
     return make
 
@@ -41,13 +46,13 @@ def rsqrt(values: Array) -> Array:
 
 
 def fused_multiply_add(a: Array, b: Array, c: Array) -> Array:
-    """a * b + c in float64 with the error terms of the product and the sum (Dekker, Knuth) added before the last rounding."""
+    """a * b + c in float64, the errors of product and sum (Dekker, Knuth) added before the last rounding."""
     product, error = _two_product(a, b)
     total = product + c
     part = total - product
     rest = (product - (total - part)) + (c - part)
     corrected = total + (rest + error)
-    return np.where(np.isfinite(corrected), corrected, total)[()]
+    return choose(np.isfinite(corrected), corrected, total)
 
 
 def _two_product(a: Array, b: Array) -> tuple[Array, Array]:
@@ -71,6 +76,11 @@ def fma(op: math.Fma) -> Handler:
     return lambda warp, a, b, c: to_type(a.astype(np.float64) * b.astype(np.float64) + c.astype(np.float64))
 
 
+def absolute(op: math.AbsI) -> Handler:
+    """Absolute value of a signed integer; the least one stays."""
+    return lambda warp, values: np.abs(values)
+
+
 TABLE: Table = {
     math.Exp: exact(np.exp),
     math.Exp2: exact(np.exp2),
@@ -83,7 +93,7 @@ TABLE: Table = {
     math.Sqrt: exact(np.sqrt),
     math.Rsqrt: exact(rsqrt),
     math.AbsF: floats(np.abs),
-    math.AbsI: lambda op: without_warp(np.abs),
+    math.AbsI: absolute,
     math.Floor: floats(np.floor),
     math.Ceil: floats(np.ceil),
     math.Fma: fma,

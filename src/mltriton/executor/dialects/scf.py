@@ -1,6 +1,7 @@
 """`scf` and calls: generators that run the regions of an operation.
 
-Level: tt to intrinsic. A barrier inside a region stops the warp in the middle of the loop; it goes on when every warp has reached it.
+Level: tt to intrinsic. A barrier inside a region stops the warp in the middle of the loop; it goes on when every warp
+has reached it.
 """
 
 from __future__ import annotations

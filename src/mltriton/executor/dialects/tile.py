@@ -11,8 +11,8 @@ import numpy as np
 
 from mltriton.dialects import tile
 from mltriton.executor.code import Handler, Table
-from mltriton.executor.dialects.ttig import prefetch
 from mltriton.executor.dialects.tt_dot import multiply_add
+from mltriton.executor.dialects.ttig import prefetch
 from mltriton.executor.faults import InvalidOperation, Misaligned
 from mltriton.executor.machine import Warp
 from mltriton.executor.values import Array, decode, encode, memory_dtype
@@ -73,15 +73,19 @@ def transpose(op: tile.Transpose) -> Handler:
     """Lane j of result i is lane i of operand j."""
 
     def call(warp: Warp, *rows: Array) -> tuple[Array, ...] | Array:
-        columns = tuple(np.stack(rows).T)
-        return columns if len(columns) > 1 else columns[0]
+        columns: tuple[Array, ...] = tuple(np.stack(rows).T)
+        return columns if len(rows) > 1 else columns[0]
 
     return call
 
 
 def interleave(op: tile.Interleave) -> Handler:
     """a0 b0 a1 b1 ..."""
-    return lambda warp, *parts: np.stack(parts, axis=-1).reshape(-1)
+
+    def call(warp: Warp, *parts: Array) -> Array:
+        return np.stack(parts, axis=-1).reshape(-1)
+
+    return call
 
 
 def lane(op: tile.Lane) -> Handler:
@@ -104,7 +108,15 @@ def dot(op: tile.Dot) -> Handler:
         raise InvalidOperation("a column-major left operand cannot be in groups")
 
     def call(
-        warp: Warp, a: Array, a_stride: Array, b: Array, b_stride: Array, c: Array, c_stride: Array, k: Array, more: Array
+        warp: Warp,
+        a: Array,
+        a_stride: Array,
+        b: Array,
+        b_stride: Array,
+        c: Array,
+        c_stride: Array,
+        k: Array,
+        more: Array,
     ) -> None:
         steps = (1, int(a_stride), 1) if is_column else (int(a_stride), g, 1)
         left = read(warp, int(a), (m, int(k), g), steps, a_type)

@@ -1,11 +1,11 @@
 """`tt` operations that make, reshape and compute blocks, print and check.
 
-Level: tt to intrinsic. Blocks are never changed in place, so that reshapes and broadcasts may share memory with their operands.
+Level: tt to intrinsic. Blocks are never changed in place, so that reshapes and broadcasts may share memory with their
+operands.
 """
 
 from __future__ import annotations
 
-import operator
 import sys
 from typing import Any, cast
 
@@ -14,7 +14,7 @@ import numpy as np
 from mltriton.dialects import tt
 from mltriton.errors import DeviceAssertionError
 from mltriton.executor.code import Handler, Maker, Table
-from mltriton.executor.dialects.arith import bitcast, floats, same, unsigned, without_warp
+from mltriton.executor.dialects.arith import Function, bitcast, floats, same, unsigned, without_warp
 from mltriton.executor.dialects.math import exact
 from mltriton.executor.faults import BrokenAssumption, place_of
 from mltriton.executor.machine import Warp
@@ -33,19 +33,31 @@ def shape_of_result(op: Operation) -> tuple[int, ...]:
 def program_id(op: tt.GetProgramId) -> Handler:
     """A coordinate of the program."""
     axis = AXES.index(op.axis)
-    return lambda warp: np.int32(warp.program[axis])
+
+    def call(warp: Warp) -> np.int32:
+        return np.int32(warp.program[axis])
+
+    return call
 
 
 def num_programs(op: tt.GetNumPrograms) -> Handler:
     """A size of the grid."""
     axis = AXES.index(op.axis)
-    return lambda warp: np.int32(warp.instance.grid[axis])
+
+    def call(warp: Warp) -> np.int32:
+        return np.int32(warp.instance.grid[axis])
+
+    return call
 
 
 def make_range(op: tt.MakeRange) -> Handler:
     """start, ..., end - 1."""
     values = np.arange(op.start, op.end, dtype=value_dtype(element_type(op.result.type)))
-    return lambda warp: values
+
+    def call(warp: Warp) -> Array:
+        return values
+
+    return call
 
 
 def splat(op: tt.Splat) -> Handler:
@@ -182,9 +194,13 @@ def split(op: tt.Split) -> Handler:
     return lambda warp, values: (values[..., 0], values[..., 1])
 
 
-def plain(function: Any) -> Maker:
+def plain(function: Function) -> Maker:
     """An operation that needs nothing but its operands."""
-    return lambda op: without_warp(function)
+
+    def make(op: Operation) -> Handler:
+        return without_warp(function)
+
+    return make
 
 
 def join(a: Array, b: Array) -> Array:
@@ -202,9 +218,14 @@ def unsplat(values: Array) -> Array:
     return values.reshape(-1)[0]
 
 
-def precise(function: Any) -> Maker:
+def precise(function: Function) -> Maker:
     """A correctly rounded float function: numpy's own for its types, through float64 for narrower ones."""
-    return lambda op: (floats if is_wide(element_type(op.results[0].type)) else exact)(function)(op)
+
+    def make(op: Operation) -> Handler:
+        of_type = floats if is_wide(element_type(op.results[0].type)) else exact
+        return of_type(function)(op)
+
+    return make
 
 
 TABLE: Table = {
@@ -228,7 +249,7 @@ TABLE: Table = {
     tt.FpToFp: fp_to_fp,
     tt.MulhiUI: mulhi,
     tt.PreciseSqrt: precise(np.sqrt),
-    tt.PreciseDivF: precise(operator.truediv),
+    tt.PreciseDivF: precise(np.divide),
     tt.ClampF: clamp,
     tt.Print: print_values,
     tt.Assert: require,

@@ -1,7 +1,8 @@
 """`tt.dot`, reductions and scans on numpy.
 
-Level: tt to intrinsic. Dots of floats are computed in float64 and rounded to the accumulator's type once; integers exactly, wrapping. A combine region runs on whole
-slices of the block: halves of the axis at a time for a reduction (any order is allowed), one step of the axis at a time for a scan; a region with control flow runs element by element.
+Level: tt to intrinsic. Dots of floats are computed in float64 and rounded to the accumulator's type once; integers
+exactly, wrapping. A combine region runs on whole slices of the block: halves of the axis at a time for a reduction
+(any order is allowed), one step of the axis at a time for a scan; a region with control flow runs element by element.
 """
 
 from __future__ import annotations
@@ -31,7 +32,10 @@ def multiply_add(a: Array, b: Array, c: Array | None, type: Type) -> Array:
 
 
 def _integer_product(a: Array, b: Array) -> Array:
-    """The product modulo 2^64; through float64 where that is exact, since numpy multiplies integer matrices without BLAS."""
+    """The product modulo 2^64.
+
+    Through float64 where that is exact, since numpy multiplies integer matrices without BLAS.
+    """
     if a.dtype.itemsize == b.dtype.itemsize == 1 and a.shape[-1] < 1 << 38:
         return (a.astype(np.float64) @ b.astype(np.float64)).astype(np.int64)
     return a.astype(np.int64) @ b.astype(np.int64)

@@ -1,11 +1,11 @@
 """`tt` operations on global memory: loads and stores through pointers, block pointers and descriptors; atomics.
 
-Level: tt to intrinsic. A masked-off element is never touched and loads as `other`, or 0. Atomics of one block run element by element, in row-major order.
+Level: tt to intrinsic. A masked-off element is never touched and loads as `other`, or 0. Atomics of one block run
+element by element, in row-major order.
 """
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable
 from typing import cast
 
@@ -16,7 +16,7 @@ from mltriton.executor.blocks import TensorView
 from mltriton.executor.code import Handler, Table
 from mltriton.executor.dialects.arith import unsigned
 from mltriton.executor.machine import Warp
-from mltriton.executor.values import Array, encode, rounder, scalar
+from mltriton.executor.values import Array, choose, encode, is_block, rounder, scalar
 from mltriton.ir.operation import Value
 from mltriton.ir.types import FloatType, PointerType, TensorDescType, TensorType, Type, byte_width, element_type
 
@@ -58,7 +58,12 @@ def store(op: tt.Store) -> Handler:
 
 
 def load_block(
-    warp: Warp, view: TensorView, shape: tuple[int, ...], element: Type, dimensions: tuple[int, ...], padding: float | None
+    warp: Warp,
+    view: TensorView,
+    shape: tuple[int, ...],
+    element: Type,
+    dimensions: tuple[int, ...],
+    padding: float | None,
 ) -> Array:
     """A block of a tensor; outside the tensor, along the checked dimensions, the padding (None: 0)."""
     addresses, mask = view.addresses(shape, byte_width(element)), view.inside(shape, dimensions)
@@ -96,7 +101,11 @@ def make_tensor_desc(op: tt.MakeTensorDesc) -> Handler:
 
 def advance(op: tt.Advance) -> Handler:
     """A block pointer moved."""
-    return lambda warp, view, *offsets: view.moved(offsets)
+
+    def call(warp: Warp, view: TensorView, *offsets: Array) -> TensorView:
+        return view.moved(offsets)
+
+    return call
 
 
 def descriptor_load(op: tt.DescriptorLoad) -> Handler:
@@ -125,25 +134,31 @@ def descriptor_store(op: tt.DescriptorStore) -> Handler:
 
 
 def _described(desc: Value, block: TensorType) -> tuple[int, ...]:
-    """The block's shape with the descriptor's rank: below `ttg` a load may take less than the descriptor's whole block."""
+    """The block's shape with the descriptor's rank.
+
+    Below `ttg` a load may take less than the descriptor's whole block.
+    """
     whole = cast(TensorDescType, desc.type).block.shape
     return block.shape if len(whole) == block.rank else whole
+
+
+Update = Callable[[Array, Array], Array]
 
 
 def _exchange(old: Array, new: Array) -> Array:
     return new
 
 
-def _unsigned(function: Callable[[Array, Array], Array]) -> Callable[[Array, Array], Array]:
+def _unsigned(function: Update) -> Update:
     return lambda old, new: function(unsigned(old), unsigned(new)).view(old.dtype)
 
 
-UPDATES: dict[str, Callable[[Array, Array], Array]] = {
-    "and": operator.and_,
-    "or": operator.or_,
-    "xor": operator.xor,
-    "add": operator.add,
-    "fadd": operator.add,
+UPDATES: dict[str, Update] = {
+    "and": lambda old, new: old & new,
+    "or": lambda old, new: old | new,
+    "xor": lambda old, new: old ^ new,
+    "add": lambda old, new: old + new,
+    "fadd": lambda old, new: old + new,
     "max": np.maximum,
     "min": np.minimum,
     "umax": _unsigned(np.maximum),
@@ -168,7 +183,7 @@ def atomic_cas(op: tt.AtomicCAS) -> Handler:
     element = pointee(op.ptr.type)
 
     def update(old: Array, expected: Array, new: Array) -> Array:
-        return np.where(encode(old, element) == encode(expected, element), new, old)[()]
+        return choose(encode(old, element) == encode(expected, element), new, old)
 
     def call(warp: Warp, pointers: Array, expected: Array, new: Array) -> Array:
         return in_order(warp, element, update, pointers, None, expected, new)
@@ -176,11 +191,15 @@ def atomic_cas(op: tt.AtomicCAS) -> Handler:
     return call
 
 
-def _rounded(update: Callable[[Array, Array], Array], element: Type) -> Callable[..., Array]:
+def _rounded(update: Update, element: Type) -> Update:
     if not isinstance(element, FloatType):
         return update
     to_type = rounder(element)
-    return lambda old, new: to_type(update(old, new))
+
+    def call(old: Array, new: Array) -> Array:
+        return to_type(update(old, new))
+
+    return call
 
 
 def in_order(
@@ -188,7 +207,7 @@ def in_order(
 ) -> Array:
     """Replace each element by `update(old, *values)` as if one after the other; gives the old values."""
     memory = warp.memory
-    if not isinstance(pointers, np.ndarray) or len(np.unique(pointers)) == pointers.size:
+    if not is_block(pointers) or len(np.unique(pointers)) == pointers.size:
         old = memory.load(pointers, element, mask)
         memory.store(pointers, update(old, *values), element, mask)
         return old

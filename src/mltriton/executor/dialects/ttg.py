@@ -1,6 +1,7 @@
 """`ttg` on the machine: shared memory, asynchronous copies, layout changes.
 
-Level: ttg to intrinsic. `ttg.convert_layout` keeps every element where it is: at `ttg` a block is whole in any layout, and below it may only be left where a warp's share stays the same.
+Level: ttg to intrinsic. `ttg.convert_layout` keeps every element where it is: at `ttg` a block is whole in any
+layout, and below it may only be left where a warp's share stays the same.
 """
 
 from __future__ import annotations
@@ -64,7 +65,11 @@ def local_store(op: ttg.LocalStore) -> Handler:
 def subview(op: ttg.MemDescSubview) -> Handler:
     """A window that shares the memory."""
     shape = cast(MemDescType, op.result.type).shape
-    return lambda warp, view, *offsets: view.window([int(offset) for offset in offsets], shape)
+
+    def call(warp: Warp, view: SharedView, *offsets: Array) -> SharedView:
+        return view.window([int(offset) for offset in offsets], shape)
+
+    return call
 
 
 def transposed(op: ttg.MemDescTrans) -> Handler:

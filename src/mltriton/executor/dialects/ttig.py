@@ -56,7 +56,11 @@ def glue(op: ttig.Glue) -> Handler:
 
 def prefetch(op: Operation) -> Handler:
     """Nothing that a program can see."""
-    return lambda warp, *operands: None
+
+    def call(warp: object, *operands: Array) -> None:
+        return None
+
+    return call
 
 
 TABLE: Table = {ttig.Extract: extract, ttig.Glue: glue, ttig.Prefetch: prefetch}
