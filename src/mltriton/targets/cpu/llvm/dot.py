@@ -1,0 +1,238 @@
+"""Dots: `c += a @ b` on memory, by micro-kernels that hold a register tile of c.
+
+Level: `llvm`. `dot_function` gives the name of an internal function, defined once per module, that computes
+
+    c[i, j] = (c[i, j] if accumulate else 0) + sum over k, r of a[i, k, r] * b[k, j, r]        for i < m, j < n
+
+with signature `void (ptr a, i64 a_stride, ptr b, i64 b_stride, ptr c, i64 c_stride, i64 k, i1 accumulate)`, strides in
+elements of the pointers' types. `r` runs over the group that one instruction multiplies: 1 element (f32, f64, i32), a
+bf16 pair or an i8 quad, next to each other in memory; `k` counts groups. `a` is "row" (row i at i * a_stride, its k
+next to each other) or "column" (step k at k * a_stride, rows next to each other; groups of 1 only). `b` has step k at
+k * b_stride, columns next to each other: a packed panel, or a row-major matrix as it is.
+
+Rows are walked in register tiles, and columns within a row tile, so that the rows of `a` stay in the first-level cache
+while `b` streams. A register tile is one call of a noinline micro-kernel: LLVM allocates registers per function, and a
+loop nest around the kernel makes it spill.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from mltriton.targets.cpu.features import CpuFeatures
+from mltriton.targets.cpu.llvm.dot_instructions import INSTRUCTIONS, DotInstruction
+from mltriton.targets.llvm.types import I1, I64, PTR, VOID, Type, Value, constant
+from mltriton.targets.llvm.writer import Function, Module
+
+UNROLL = 4  # steps of k between two loop branches: address arithmetic is shared, which 4-wide front ends need
+
+_PARAMETERS = (
+    ("noalias a", PTR),
+    ("a_stride", I64),
+    ("noalias b", PTR),
+    ("b_stride", I64),
+    ("noalias c", PTR),
+    ("c_stride", I64),
+    ("k", I64),
+    ("accumulate", I1),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class DotShape:
+    """What one dot function computes: `rows` x `columns` of c from elements of `dtype`.
+
+    `dtype` is "f32", "f64", "i32", "bf16" or "i8", `a_layout` "row" or "column"; `b_stride`, where it is known, lets the
+    kernel use constant offsets.
+    """
+
+    dtype: str
+    rows: int
+    columns: int
+    a_layout: str = "row"
+    b_stride: int | None = None
+
+    def name(self, prefix: str) -> str:
+        """A name that says all of it."""
+        stride = "" if self.b_stride is None else f"_b{self.b_stride}"
+        return f"{prefix}_{self.dtype}_{self.a_layout}_{self.rows}x{self.columns}{stride}"
+
+
+def dot_function(module: Module, features: CpuFeatures, shape: DotShape) -> str:
+    """The name of the dot function of `shape`, defined in `module` on the first call.
+
+    KeyError for a dtype the instruction set has no dot for; ValueError for a layout or width the dtype's groups forbid.
+    """
+    name = shape.name("dot")
+    if module.defines(name):
+        return name
+    generator = _Generator(module, features, INSTRUCTIONS[shape.dtype](features))
+    generator.check(shape)
+    generator.dot(name, shape)
+    return name
+
+
+@dataclass(frozen=True, slots=True)
+class _Generator:
+    module: Module
+    features: CpuFeatures
+    instruction: DotInstruction
+
+    def check(self, shape: DotShape) -> None:
+        """Refuse what groups cannot do."""
+        group = self.instruction.group
+        if group > 1 and shape.a_layout == "column":
+            raise ValueError(f"{shape.dtype} is multiplied in groups of {group}: a must be row-major")
+        if group > 1 and shape.columns % 4:
+            raise ValueError(f"{shape.dtype} is multiplied 4 columns at a time, not {shape.columns}")
+
+    @property
+    def lanes(self) -> int:
+        """Accumulators in one register."""
+        return self.features.lanes(self.instruction.accumulator.bits)
+
+    def dot(self, name: str, shape: DotShape) -> None:
+        """The loops over register tiles."""
+        instruction = self.instruction
+        function = self.module.function(name, VOID, _PARAMETERS, extra="noinline ")
+        a, a_stride, b, b_stride, c, c_stride, k, accumulate = function.parameters
+        tile = self.features.tile(shape.dtype)
+        bias = self._column_bias(function, shape)
+
+        def tile_of(row: Value, rows: int, column: Value, columns: int) -> None:
+            micro = self._micro_kernel(replace(shape, rows=rows, columns=columns))
+            a_offset = row if shape.a_layout == "column" else function.mul(a_stride, row)
+            c_offset = function.add(function.mul(c_stride, row), column)
+            extra = [] if bias is None else [function.gep(bias, column, instruction.accumulator)]
+            function.call(
+                micro,
+                VOID,
+                function.gep(a, a_offset, instruction.a_type),
+                a_stride,
+                function.gep(b, function.mul(column, instruction.group), instruction.b_type),
+                b_stride,
+                function.gep(c, c_offset, instruction.accumulator),
+                c_stride,
+                k,
+                accumulate,
+                *extra,
+            )
+
+        for row, rows in _steps(function, shape.rows, tile.rows, "row"):
+            for column, columns in _steps(function, shape.columns, tile.vectors * self.lanes, "column"):
+                tile_of(row, rows, column, columns)
+        function.ret()
+
+    def _column_bias(self, function: Function, shape: DotShape) -> Value | None:
+        """What each column's accumulators must be reduced by, in memory, where the instruction adds too much."""
+        instruction = self.instruction
+        if instruction.bias_step is None:
+            return None
+        _, _, b, b_stride, _, _, k, _ = function.parameters
+        bias = function.alloca(instruction.accumulator, shape.columns)
+        for column, lanes in _vectors(shape.columns, self.lanes):
+            start = function.gep(b, column * instruction.group, instruction.b_type)
+            zero = constant(instruction.accumulator.with_lanes(lanes), 0)
+            with function.loop(0, k, carried=[zero], name="bias") as loop:
+                panel = self._load_b(function, start, function.mul(loop.index, b_stride), lanes)
+                loop.yield_(instruction.bias_step(function, loop.carried[0], panel))
+            function.store(loop.results[0], function.gep(bias, column, instruction.accumulator))
+        return bias
+
+    def _micro_kernel(self, shape: DotShape) -> str:
+        """One register tile of `shape`, all of it in registers over the whole of k."""
+        name, instruction = shape.name("tile"), self.instruction
+        if self.module.defines(name):
+            return name
+        parameters = [*_PARAMETERS, ("noalias bias", PTR)] if instruction.bias_step else _PARAMETERS
+        function = self.module.function(name, VOID, parameters, extra="noinline ")
+        _, _, _, _, c, c_stride, k, _, *bias = function.parameters
+        vectors = list(_vectors(shape.columns, self.lanes))
+        element = instruction.accumulator
+        lines = [function.gep(c, function.mul(c_stride, row), element) for row in range(shape.rows)]
+        cells = [
+            (function.gep(line, column, element), element.with_lanes(lanes))
+            for line in lines
+            for column, lanes in vectors
+        ]
+        start = self._first_accumulators(function, cells)
+        if bias:
+            pointers = [function.gep(bias[0], column, element) for column, _ in vectors] * shape.rows
+            start = [
+                function.sub(value, function.load(value.type, pointer))
+                for value, pointer in zip(start, pointers, strict=True)
+            ]
+        unrolled = function.and_(k, -UNROLL)
+        with function.loop(0, unrolled, UNROLL, carried=start, name="k") as loop:
+            values = loop.carried
+            for step in range(UNROLL):
+                values = self._step(function, shape, vectors, function.add(loop.index, step), values)
+            loop.yield_(*values)
+        with function.loop(unrolled, k, carried=loop.results, name="rest") as rest:
+            rest.yield_(*self._step(function, shape, vectors, rest.index, rest.carried))
+        for value, (pointer, _) in zip(rest.results, cells, strict=True):
+            function.store(value, pointer)
+        function.ret()
+        return name
+
+    def _first_accumulators(self, function: Function, cells: Sequence[tuple[Value, Type]]) -> list[Value]:
+        return function.choose(
+            function.parameters[7],
+            lambda: [function.load(type_, pointer) for pointer, type_ in cells],
+            lambda: [constant(type_, 0) for _, type_ in cells],
+            name="start",
+        )
+
+    def _step(
+        self,
+        function: Function,
+        shape: DotShape,
+        vectors: Sequence[tuple[int, int]],
+        index: Value,
+        accumulators: Sequence[Value],
+    ) -> list[Value]:
+        """The accumulators after step `index` of k."""
+        instruction = self.instruction
+        a, a_stride, b, b_stride, *_ = function.parameters
+        b_stride = b_stride if shape.b_stride is None else constant(I64, shape.b_stride)
+        b_offset = function.mul(index, b_stride)
+        panels = [
+            self._load_b(function, function.gep(b, column * instruction.group, instruction.b_type), b_offset, lanes)
+            for column, lanes in vectors
+        ]
+        is_column = shape.a_layout == "column"
+        a_offset = function.mul(index, a_stride if is_column else instruction.group)
+        results: list[Value] = []
+        for row in range(shape.rows):
+            line = function.gep(a, row if is_column else function.mul(a_stride, row), instruction.a_type)
+            scalar = function.load(
+                instruction.a_load, function.gep(line, a_offset, instruction.a_type), instruction.a_type.bytes
+            )
+            for panel in panels:
+                results.append(instruction.step(function, accumulators[len(results)], scalar, panel))
+        return results
+
+    def _load_b(self, function: Function, start: Value, offset: Value, lanes: int) -> Value:
+        pointer = function.gep(start, offset, self.instruction.b_type)
+        return function.load(self.instruction.b_load.with_lanes(lanes), pointer, self.instruction.b_type.bytes)
+
+
+def _steps(function: Function, size: int, step: int, name: str) -> Iterator[tuple[Value, int]]:
+    """Walk `size` in steps: a loop over the whole ones, then what is left. Yields (first, how many) inside the loop."""
+    whole = size - size % step
+    if whole:
+        with function.loop(0, whole, step, name=name) as loop:
+            yield loop.index, step
+    if whole < size:
+        yield constant(I64, whole), size - whole
+
+
+def _vectors(columns: int, lanes: int) -> Iterator[tuple[int, int]]:
+    """(first column, lanes) of the vectors that cover `columns`: whole registers, then smaller powers of two."""
+    column = 0
+    while column < columns:
+        while lanes > columns - column:
+            lanes //= 2
+        yield column, lanes
+        column += lanes

@@ -1,0 +1,293 @@
+"""The instructions of a function under construction, one short method each.
+
+Level: `llvm`. Each method takes typed values and appends one line of IR (or none, where the result is known already).
+Vectors and scalars are treated alike: a method works on whatever lane count its operands have.
+Guarantees: see `writer`; instructions with an effect are never merged or dropped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from mltriton.targets.llvm.types import I1, I64, PTR, VOID, Type, Value, constant, integers, poison, vector
+
+Declare = Callable[[str, Type, Sequence[Type]], None]
+
+_FOLDS: dict[str, Callable[[int, int], int]] = {
+    "add": lambda a, b: a + b,
+    "sub": lambda a, b: a - b,
+    "mul": lambda a, b: a * b,
+    "and": lambda a, b: a & b,
+    "or": lambda a, b: a | b,
+    "xor": lambda a, b: a ^ b,
+}
+# What an operation gives when its right operand is this number: the left operand itself.
+_NEUTRAL = {"add": 0, "sub": 0, "or": 0, "xor": 0, "mul": 1, "shl": 0, "ashr": 0, "lshr": 0, "sdiv": 1, "udiv": 1}
+_COMMUTES = frozenset({"add", "mul", "and", "or", "xor"})
+
+
+class Instructions:
+    """Appends instructions to the current block."""
+
+    def __init__(self, declare: Declare) -> None:
+        self.lines: list[str] = []
+        self.current_block = "entry"
+        self._declare = declare
+        self._counter = 0
+        self._scopes: list[dict[str, Value]] = [{}]
+
+    def fresh(self, stem: str = "v") -> str:
+        """A new SSA name."""
+        self._counter += 1
+        return f"%{stem}{self._counter}"
+
+    def label(self, stem: str) -> str:
+        """A new block name."""
+        self._counter += 1
+        return f"{stem}{self._counter}"
+
+    def line(self, text: str) -> None:
+        """Append an instruction that gives no value."""
+        self.lines.append("  " + text)
+
+    def comment(self, text: str) -> None:
+        """Append a comment for the reader of the IR."""
+        self.lines.append(f"  ; {text}")
+
+    def open_block(self, label: str) -> None:
+        """Continue in a new block."""
+        self.lines.append(f"{label}:")
+        self.current_block = label
+
+    def push_scope(self) -> None:
+        """From here on, results are only reusable until the matching `pop_scope`."""
+        self._scopes.append({})
+
+    def pop_scope(self) -> None:
+        """Forget what was computed since `push_scope`."""
+        self._scopes.pop()
+
+    def emit(self, text: str, type_: Type, stem: str = "v") -> Value:
+        """Append an instruction with an effect and give its result."""
+        value = Value(type_, self.fresh(stem))
+        self.lines.append(f"  {value.text} = {text}")
+        return value
+
+    def pure(self, text: str, type_: Type, stem: str = "v") -> Value:
+        """The result of an instruction without effects: an earlier one where a dominating block has it."""
+        for scope in self._scopes:
+            if (known := scope.get(text)) is not None:
+                return known
+        value = self.emit(text, type_, stem)
+        self._scopes[-1][text] = value
+        return value
+
+    def binary(self, op: str, a: Value, b: Value | int, flags: str = "") -> Value:
+        """An integer or float operation by LLVM's name on operands of one type; an int stands for a constant."""
+        b = constant(a.type, b) if isinstance(b, int) else b
+        if a.type is not b.type and a.type != b.type:
+            raise TypeError(f"{op} on {a.type} and {b.type}")
+        if not a.type.is_float:
+            if a.literal is not None and op in _COMMUTES:
+                a, b = b, a
+            if b.literal is not None:
+                if a.literal is not None and op in _FOLDS:
+                    return constant(a.type, _FOLDS[op](int(a.literal), int(b.literal)))
+                if _NEUTRAL.get(op) == b.literal:
+                    return a
+                if b.literal == 0 and op in ("mul", "and"):
+                    return b
+        return self.pure(f"{op}{' ' + flags if flags else ''} {a}, {b.text}", a.type)
+
+    def add(self, a: Value, b: Value | int) -> Value:
+        """Integer sum."""
+        return self.binary("add", a, b)
+
+    def sub(self, a: Value, b: Value | int) -> Value:
+        """Integer difference."""
+        return self.binary("sub", a, b)
+
+    def mul(self, a: Value, b: Value | int) -> Value:
+        """Integer product."""
+        return self.binary("mul", a, b)
+
+    def and_(self, a: Value, b: Value | int) -> Value:
+        """Bitwise and."""
+        return self.binary("and", a, b)
+
+    def or_(self, a: Value, b: Value | int) -> Value:
+        """Bitwise or."""
+        return self.binary("or", a, b)
+
+    def xor(self, a: Value, b: Value | int) -> Value:
+        """Bitwise exclusive or."""
+        return self.binary("xor", a, b)
+
+    def shl(self, a: Value, b: Value | int) -> Value:
+        """Shift left."""
+        return self.binary("shl", a, b)
+
+    def ashr(self, a: Value, b: Value | int) -> Value:
+        """Arithmetic shift right."""
+        return self.binary("ashr", a, b)
+
+    def lshr(self, a: Value, b: Value | int) -> Value:
+        """Logical shift right."""
+        return self.binary("lshr", a, b)
+
+    def fadd(self, a: Value, b: Value, flags: str = "") -> Value:
+        """Float sum."""
+        return self.binary("fadd", a, b, flags)
+
+    def fsub(self, a: Value, b: Value, flags: str = "") -> Value:
+        """Float difference."""
+        return self.binary("fsub", a, b, flags)
+
+    def fmul(self, a: Value, b: Value, flags: str = "") -> Value:
+        """Float product."""
+        return self.binary("fmul", a, b, flags)
+
+    def fdiv(self, a: Value, b: Value, flags: str = "") -> Value:
+        """Float quotient."""
+        return self.binary("fdiv", a, b, flags)
+
+    def fneg(self, a: Value) -> Value:
+        """The value with its sign flipped."""
+        return self.pure(f"fneg {a}", a.type)
+
+    def fmuladd(self, a: Value, b: Value, c: Value) -> Value:
+        """a * b + c, fused where the target has it and never a library call."""
+        return self.intrinsic("llvm.fmuladd", a.type, a, b, c)
+
+    def icmp(self, predicate: str, a: Value, b: Value | int) -> Value:
+        """Integer comparison: one i1 per lane."""
+        b = constant(a.type, b) if isinstance(b, int) else b
+        return self.pure(f"icmp {predicate} {a}, {b.text}", a.type.with_element("i1"))
+
+    def fcmp(self, predicate: str, a: Value, b: Value) -> Value:
+        """Float comparison: one i1 per lane."""
+        return self.pure(f"fcmp {predicate} {a}, {b.text}", a.type.with_element("i1"))
+
+    def select(self, condition: Value, a: Value, b: Value) -> Value:
+        """`a` where the condition holds, else `b`; a scalar condition chooses whole values."""
+        if condition.literal is not None:
+            return a if condition.literal else b
+        return a if a == b else self.pure(f"select {condition}, {a}, {b}", a.type)
+
+    def cast(self, op: str, a: Value, to: Type) -> Value:
+        """A conversion by LLVM's name (`sext`, `fptrunc`, `bitcast`, ...); none where the type is right already."""
+        if a.type == to:
+            return a
+        if a.literal is not None and op in ("sext", "trunc", "zext") and not to.is_vector and a.type.bits > 1:
+            number = int(a.literal)
+            return constant(to, number % (1 << a.type.bits) if op == "zext" else number)
+        return self.pure(f"{op} {a} to {to}", to)
+
+    def bitcast(self, a: Value, to: Type) -> Value:
+        """The same bits as another type."""
+        return self.cast("bitcast", a, to)
+
+    def call(self, name: str, result: Type, *arguments: Value) -> Value:
+        """Call a function that may have effects; a void call gives a value nobody may use."""
+        text = f"call {result} @{name}({', '.join(map(str, arguments))})"
+        if result == VOID:
+            self.line(text)
+            return poison(VOID)
+        return self.emit(text, result)
+
+    def declared_call(self, name: str, result: Type, *arguments: Value) -> Value:
+        """Call an external function or intrinsic with effects, declaring it."""
+        self._declare(name, result, [argument.type for argument in arguments])
+        return self.call(name, result, *arguments)
+
+    def pure_call(self, name: str, result: Type, *arguments: Value, flags: str = "") -> Value:
+        """Call an external function or intrinsic without effects, declaring it."""
+        self._declare(name, result, [argument.type for argument in arguments])
+        return self.pure(
+            f"call {flags + ' ' if flags else ''}{result} @{name}({', '.join(map(str, arguments))})", result
+        )
+
+    def intrinsic(self, stem: str, result: Type, *arguments: Value, flags: str = "") -> Value:
+        """Call a pure intrinsic overloaded on its first argument's type: `stem` without the type suffix."""
+        return self.pure_call(f"{stem}.{arguments[0].type.suffix}", result, *arguments, flags=flags)
+
+    def splat(self, scalar: Value, lanes: int) -> Value:
+        """`scalar` in every lane."""
+        if lanes == 1:
+            return scalar
+        type_ = scalar.type.with_lanes(lanes)
+        if scalar.literal is not None:
+            return constant(type_, scalar.literal)
+        first = self.pure(f"insertelement {type_} poison, {scalar}, i64 0", type_)
+        return self.pure(f"shufflevector {first}, {type_} poison, <{lanes} x i32> zeroinitializer", type_)
+
+    def shuffle(self, a: Value, b: Value, mask: Sequence[int]) -> Value:
+        """Lanes of `a` (0 ..) and `b` (after those of `a`) picked by constant numbers; -1 leaves a lane undefined."""
+        lanes = ", ".join(f"i32 {lane}" if lane >= 0 else "i32 poison" for lane in mask)
+        type_ = a.type.with_lanes(len(mask))
+        return self.pure(f"shufflevector {a}, {b}, <{len(mask)} x i32> <{lanes}>", type_)
+
+    def extract(self, a: Value, lane: int | Value) -> Value:
+        """One lane; of a scalar, the scalar."""
+        if not a.type.is_vector:
+            return a
+        if a.literal is not None:
+            return constant(a.type.scalar, a.literal)
+        return self.pure(f"extractelement {a}, {_lane(lane)}", a.type.scalar)
+
+    def insert(self, a: Value, scalar: Value, lane: int | Value) -> Value:
+        """`a` with one lane replaced; of a scalar, the new scalar."""
+        if not a.type.is_vector:
+            return scalar
+        return self.pure(f"insertelement {a}, {scalar}, {_lane(lane)}", a.type)
+
+    def lane_numbers(self, element: str, lanes: int) -> Value:
+        """0, 1, ... in the lanes."""
+        return integers(element, range(lanes))
+
+    def gep(self, pointer: Value, index: Value | int, element: Type) -> Value:
+        """The address `index` elements behind `pointer` (or each pointer, for vectors)."""
+        index = constant(I64, index) if isinstance(index, int) else index
+        if index.literal == 0 and not index.type.is_vector:
+            return pointer
+        lanes = max(pointer.type.lanes, index.type.lanes)
+        return self.pure(f"getelementptr {element}, {pointer}, {index}", vector("ptr", lanes))
+
+    def load(self, type_: Type, pointer: Value, align: int | None = None, flags: str = "") -> Value:
+        """Read memory; `align` in bytes, the element's size by default."""
+        align = align or max(1, type_.bits // 8)
+        return self.emit(f"load {type_}, {pointer}, align {align}{flags}", type_)
+
+    def store(self, value: Value, pointer: Value, align: int | None = None, flags: str = "") -> None:
+        """Write memory; `align` in bytes, the element's size by default."""
+        align = align or max(1, value.type.bits // 8)
+        self.line(f"store {value}, {pointer}, align {align}{flags}")
+
+    def masked_load(self, type_: Type, pointer: Value, mask: Value, other: Value, align: int | None = None) -> Value:
+        """Read the lanes whose mask bit holds; the others give `other`'s lane and touch no memory."""
+        align = align or max(1, type_.bits // 8)
+        name = f"llvm.masked.load.{type_.suffix}.p0"
+        self._declare(name, type_, [PTR, mask.type, type_])
+        return self.emit(f"call {type_} @{name}(ptr align {align} {pointer.text}, {mask}, {other})", type_)
+
+    def masked_store(self, value: Value, pointer: Value, mask: Value, align: int | None = None) -> None:
+        """Write the lanes whose mask bit holds."""
+        align = align or max(1, value.type.bits // 8)
+        name = f"llvm.masked.store.{value.type.suffix}.p0"
+        self._declare(name, VOID, [value.type, PTR, mask.type])
+        self.line(f"call void @{name}({value}, ptr align {align} {pointer.text}, {mask})")
+
+    def any_lane(self, condition: Value) -> Value:
+        """Whether any lane of an i1 vector holds."""
+        if not condition.type.is_vector:
+            return condition
+        bits = self.bitcast(condition, vector(f"i{condition.type.lanes}", 1))
+        return self.icmp("ne", bits, 0)
+
+    def true(self, lanes: int = 1) -> Value:
+        """An all-true mask."""
+        return constant(I1.with_lanes(lanes), 1)
+
+
+def _lane(lane: int | Value) -> str:
+    return f"i64 {lane}" if isinstance(lane, int) else str(lane)

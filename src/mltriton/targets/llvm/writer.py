@@ -1,0 +1,288 @@
+"""A writer of LLVM IR text: modules, functions, structured control flow.
+
+Level: `llvm`. Takes typed values and gives IR text that LLVM's parser accepts. Control flow is structured (`loop`,
+`when`, `choose`), so blocks are emitted in dominance order and SSA needs no repair.
+Guarantees: integer arithmetic on constants is folded, and a pure instruction whose operands were seen before in a
+dominating block reuses the first result, so emitters may ask for the same address twice without paying for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from mltriton.targets.llvm.instructions import Instructions
+from mltriton.targets.llvm.types import I64, PTR, VOID, Type, Value, constant
+
+
+class Module:
+    """One LLVM module under construction.
+
+    `attributes` is the text of the attribute group every function carries (target CPU and flags).
+    """
+
+    def __init__(self, attributes: str = "") -> None:
+        self._attributes = attributes
+        self._declarations: dict[str, str] = {}
+        self._globals: dict[str, str] = {}
+        self._functions: dict[str, Function] = {}
+
+    def declare(self, name: str, result: Type, parameters: Sequence[Type]) -> None:
+        """Declare an external function or intrinsic; repeating a declaration is fine."""
+        self._declarations.setdefault(
+            name, f"declare {result} @{name}({', '.join(parameter.text for parameter in parameters)})"
+        )
+
+    def bytes_constant(self, name: str, data: bytes) -> Value:
+        """The address of a private constant that holds `data`."""
+        escaped = "".join(chr(byte) if 32 <= byte < 127 and byte not in b'"\\' else f"\\{byte:02X}" for byte in data)
+        self._globals.setdefault(
+            name, f'@{name} = private unnamed_addr constant [{len(data)} x i8] c"{escaped}", align 8'
+        )
+        return Value(PTR, f"@{name}")
+
+    def function(
+        self,
+        name: str,
+        result: Type,
+        parameters: Sequence[tuple[str, Type]],
+        linkage: str = "internal",
+        extra: str = "",
+    ) -> Function:
+        """Start a function. `parameters` are (name, type) pairs; a name may carry attributes: ("noalias a", PTR)."""
+        if name in self._functions:
+            raise ValueError(f"function {name!r} is defined twice")
+        function = Function(self, name, result, parameters, f"{linkage} " if linkage else "", extra)
+        self._functions[name] = function
+        return function
+
+    def defines(self, name: str) -> bool:
+        """Whether a function of that name was started here."""
+        return name in self._functions
+
+    @property
+    def text(self) -> str:
+        """The whole module."""
+        declarations = [line for name, line in self._declarations.items() if name not in self._functions]
+        parts = [*self._globals.values(), "", *declarations, ""]
+        parts += [function.text for function in self._functions.values()]
+        parts += [f"attributes #0 = {{ nounwind {self._attributes} }}", "!0 = !{i32 1}", ""]
+        return "\n".join(parts)
+
+
+@dataclass(slots=True)
+class Loop:
+    """An open counted loop: `index`, the values `carried` into this iteration and, after it, the `results`."""
+
+    index: Value
+    carried: list[Value]
+    results: list[Value] = field(default_factory=list[Value])
+    _next: list[Value] | None = None
+
+    def yield_(self, *values: Value) -> None:
+        """Say what the next iteration is given, in the order of `carried`."""
+        self._next = list(values)
+
+    def next_values(self) -> list[Value]:
+        """What `yield_` was given; an error when it was forgotten or its types differ."""
+        values = self._next if self._next is not None or self.carried else []
+        if values is None or [value.type for value in values] != [value.type for value in self.carried]:
+            raise ValueError(f"a loop carries {[str(v.type) for v in self.carried]} but yields {values}")
+        return values
+
+
+class Function(Instructions):
+    """One function under construction: the instructions of `Instructions` plus structured control flow."""
+
+    def __init__(
+        self, module: Module, name: str, result: Type, parameters: Sequence[tuple[str, Type]], linkage: str, extra: str
+    ) -> None:
+        super().__init__(module.declare)
+        self.module = module
+        self.name = name
+        names = [parameter.split()[-1] for parameter, _ in parameters]
+        self.parameters = [Value(type_, f"%{name}") for name, (_, type_) in zip(names, parameters, strict=True)]
+        attributes = [" ".join(parameter.split()[:-1]) for parameter, _ in parameters]
+        signature = ", ".join(
+            " ".join(filter(None, (value.type.text, attribute, value.text)))
+            for value, attribute in zip(self.parameters, attributes, strict=True)
+        )
+        self._header = f"define {linkage}{result} @{name}({signature}) {extra}#0 {{"
+        self._entry_lines: list[str] = []
+
+    @property
+    def text(self) -> str:
+        """The function's definition."""
+        return "\n".join([self._header, "entry:", *self._entry_lines, *self.lines, "}", ""])
+
+    def alloca(self, type_: Type, count: int = 1, align: int = 64) -> Value:
+        """Stack space for `count` values, made once at function entry."""
+        result = self.fresh("slot")
+        self._entry_lines.append(f"  {result} = alloca {type_}, i64 {count}, align {align}")
+        return Value(PTR, result)
+
+    def ret(self, value: Value | None = None) -> None:
+        """Return from the function."""
+        self.line(f"ret {value}" if value is not None else f"ret {VOID}")
+
+    @contextmanager
+    def loop(
+        self,
+        start: Value | int,
+        stop: Value | int,
+        step: Value | int = 1,
+        carried: Sequence[Value] = (),
+        *,
+        at_least_once: bool = False,
+        name: str = "i",
+    ) -> Generator[Loop]:
+        """A loop `for index in range(start, stop, step)` with a positive step and signed 64-bit index.
+
+        With `at_least_once` the caller promises start < stop and the test moves to the bottom. Constants that give a
+        single iteration give straight-line code.
+        """
+        first, last, stride = _i64(start), _i64(stop), _i64(step)
+        if _trip_count(first, last, stride) == 1:
+            loop = Loop(first, list(carried))
+            yield loop
+            loop.results = loop.next_values()
+            return
+        header, body, exit_ = self.label(f"{name}.head"), self.label(f"{name}.body"), self.label(f"{name}.exit")
+        before = self.current_block
+        self.line(f"br label %{header}")
+        self.open_block(header)
+        index = Value(first.type, self.fresh(name))
+        phis = [Value(value.type, self.fresh("carry")) for value in carried]
+        patch = len(self.lines)
+        loop = Loop(index, phis)
+        self.push_scope()
+        if not at_least_once:
+            self.lines.append("")
+            inside = self.icmp("slt", index, last)
+            self.line(f"br i1 {inside.text}, label %{body}, label %{exit_}")
+            self.open_block(body)
+            yield loop
+            following = self.add(index, stride)
+            latch = self.current_block
+            self.line(f"br label %{header}")
+            loop.results = phis
+        else:
+            self.lines.append("")
+            yield loop
+            following = self.add(index, stride)
+            again = self.icmp("slt", following, last)
+            latch = self.current_block
+            self.line(f"br i1 {again.text}, label %{header}, label %{exit_}")
+            loop.results = loop.next_values()
+        self.pop_scope()
+        incoming = [(index, first, following), *zip(phis, carried, loop.next_values(), strict=True)]
+        self.lines[patch] = "\n".join(
+            f"  {phi.text} = phi {phi.type} [ {start_.text}, %{before} ], [ {next_.text}, %{latch} ]"
+            for phi, start_, next_ in incoming
+        )
+        self.open_block(exit_)
+
+    @contextmanager
+    def when(self, condition: Value, name: str = "if") -> Generator[None]:
+        """Code that runs only where the i1 `condition` holds."""
+        if condition.literal is not None and condition.literal:
+            yield
+            return
+        then, end = self.label(f"{name}.then"), self.label(f"{name}.end")
+        self.line(f"br i1 {condition.text}, label %{then}, label %{end}")
+        self.open_block(then)
+        self.push_scope()
+        yield
+        self.pop_scope()
+        self.line(f"br label %{end}")
+        self.open_block(end)
+
+    def choose(
+        self,
+        condition: Value,
+        then: Callable[[], Sequence[Value]],
+        otherwise: Callable[[], Sequence[Value]],
+        name: str = "if",
+    ) -> list[Value]:
+        """Run one of two pieces of code and give the values of the one that ran."""
+        if condition.literal is not None:
+            return list(then() if condition.literal else otherwise())
+        then_label, else_label = self.label(f"{name}.then"), self.label(f"{name}.else")
+        end = self.label(f"{name}.end")
+        self.line(f"br i1 {condition.text}, label %{then_label}, label %{else_label}")
+        arms: list[tuple[list[Value], str]] = []
+        for label, build in ((then_label, then), (else_label, otherwise)):
+            self.open_block(label)
+            self.push_scope()
+            values = list(build())
+            self.pop_scope()
+            arms.append((values, self.current_block))
+            self.line(f"br label %{end}")
+        self.open_block(end)
+        (left, left_block), (right, right_block) = arms
+        return [
+            self.emit(f"phi {a.type} [ {a.text}, %{left_block} ], [ {b.text}, %{right_block} ]", a.type)
+            for a, b in zip(left, right, strict=True)
+        ]
+
+    @contextmanager
+    def repeat(self, carried: Sequence[Value], name: str = "while") -> Generator[While]:
+        """A general loop: `body.leave_unless(condition)` once, then `body.yield_(...)`; see `While`."""
+        header = self.label(f"{name}.head")
+        before = self.current_block
+        self.line(f"br label %{header}")
+        self.open_block(header)
+        phis = [Value(value.type, self.fresh("carry")) for value in carried]
+        patch = len(self.lines)
+        self.lines.append("")
+        self.push_scope()
+        body = While(self, phis, self.label(f"{name}.exit"), self.label(f"{name}.body"))
+        yield body
+        latch = self.current_block
+        self.line(f"br label %{header}")
+        self.pop_scope()
+        self.lines[patch] = "\n".join(
+            f"  {phi.text} = phi {phi.type} [ {start.text}, %{before} ], [ {next_.text}, %{latch} ]"
+            for phi, start, next_ in zip(phis, carried, body.next_values(), strict=True)
+        )
+        self.open_block(body.exit_label)
+
+
+@dataclass(slots=True)
+class While:
+    """An open `while` loop: what comes before `leave_unless` decides, what comes after it is the body.
+
+    Values computed before `leave_unless` (the carried ones among them) may be used after the loop.
+    """
+
+    function: Function
+    carried: list[Value]
+    exit_label: str
+    body_label: str
+    _next: list[Value] | None = None
+
+    def leave_unless(self, condition: Value) -> None:
+        """Go on with the body only where the i1 `condition` holds."""
+        self.function.line(f"br i1 {condition.text}, label %{self.body_label}, label %{self.exit_label}")
+        self.function.open_block(self.body_label)
+
+    def yield_(self, *values: Value) -> None:
+        """Say what the next round is given, in the order of `carried`."""
+        self._next = list(values)
+
+    def next_values(self) -> list[Value]:
+        """What `yield_` was given."""
+        if self._next is None:
+            raise ValueError("a while loop was closed without yield_")
+        return self._next
+
+
+def _i64(value: Value | int) -> Value:
+    return constant(I64, value) if isinstance(value, int) else value
+
+
+def _trip_count(start: Value, stop: Value, step: Value) -> int | None:
+    if start.literal is None or stop.literal is None or step.literal is None:
+        return None
+    return max(0, -(-(int(stop.literal) - int(start.literal)) // int(step.literal)))
