@@ -38,6 +38,7 @@ from mltriton.ir.types import (
 
 Array = Any  # a numpy array or scalar: every function here takes both
 
+_where: Callable[..., Array] = np.where
 _INTEGERS = {1: np.dtype(np.bool_), 8: np.dtype(np.int8), 16: np.dtype(np.int16), 32: np.dtype(np.int32)}
 _FLOATS = {F16: np.dtype(np.float16), F64: np.dtype(np.float64)}
 _BITS = {BF16: np.dtype(np.uint16), F8E4M3: np.dtype(np.uint8), F8E5M2: np.dtype(np.uint8)}
@@ -75,8 +76,7 @@ def scalar(value: Any, type: Type) -> Array:
 
 def choose(condition: Any, true: Any, false: Any) -> Array:
     """Element by element; scalars give a scalar."""
-    chosen: Array = np.where(condition, true, false)
-    return chosen[()]
+    return _where(condition, true, false)[()]
 
 
 def is_block(value: Any) -> bool:
