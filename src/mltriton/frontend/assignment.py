@@ -1,0 +1,110 @@
+"""Assignments: how names get values.
+
+Level: Python syntax tree -> `tt`. Guarantees upstream's rule: a number that is assigned becomes a scalar tensor (int32,
+int64, fp32, ...), and only an annotation `tl.constexpr` keeps a constant. IR values get the name of their first
+variable.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, cast
+
+from mltriton.errors import Place, SyntaxNotSupportedError, TypeMismatchError
+from mltriton.frontend.values import describe, is_number, wrap
+from mltriton.language.constants import unwrap
+from mltriton.language.tensor import tensor
+
+if TYPE_CHECKING:
+    from mltriton.frontend.frame import Frame
+
+
+def bind(frame: Frame, target: ast.expr, value: Any) -> None:
+    """Assign to a target.
+
+    Numbers become tensors, as in upstream: only an annotation `tl.constexpr` keeps a constant.
+    """
+    frame.mark(target)
+    _assign(frame, target, value, stored)
+
+
+def bind_constant(frame: Frame, target: ast.expr, value: Any) -> None:
+    """Assign to a target and let constants stay constants."""
+    _assign(frame, target, value, wrap)
+
+
+def _assign(frame: Frame, target: ast.expr, value: Any, convert: Callable[[Any], Any]) -> None:
+    match target:
+        case ast.Name():
+            kept = value if isinstance(value, tuple) else convert(value)
+            set_hinted(frame, target.id, kept, frame.source.place(target))
+        case ast.Tuple() | ast.List():
+            _unpack(frame, target, value, convert)
+        case ast.Subscript(value=ast.Name()):
+            _replace_element(frame, target, value, convert)
+        case _:
+            frame.fail(
+                SyntaxNotSupportedError,
+                target,
+                f"a kernel cannot assign to {ast.unparse(target)}",
+                hint="tl.store writes to memory." if isinstance(target, ast.Subscript) else None,
+            )
+
+
+def _unpack(frame: Frame, target: ast.Tuple | ast.List, value: Any, convert: Callable[[Any], Any]) -> None:
+    if not isinstance(value, tuple):
+        frame.fail(TypeMismatchError, target, "only a tuple can be unpacked", found=describe(value))
+    items = list(cast("tuple[Any, ...]", value))
+    stars = [i for i, element in enumerate(target.elts) if isinstance(element, ast.Starred)]
+    count = len(target.elts)
+    if len(items) != count if not stars else len(items) < count - 1:
+        frame.fail(
+            TypeMismatchError,
+            target,
+            "the number of values does not fit",
+            expected=f"{'at least ' * bool(stars)}{count - len(stars)}",
+            found=str(len(items)),
+        )
+    if stars:
+        start, stop = stars[0], len(items) - (count - stars[0] - 1)
+        items[start:stop] = [tuple(items[start:stop])]
+    for element, item in zip(target.elts, items, strict=True):
+        _assign(frame, element.value if isinstance(element, ast.Starred) else element, item, convert)
+
+
+def _replace_element(frame: Frame, target: ast.Subscript, value: Any, convert: Callable[[Any], Any]) -> None:
+    """`t[0] = value` gives the variable t a new tuple."""
+    name = cast(ast.Name, target.value)
+    owner, index = frame.evaluate(name), unwrap(frame.evaluate(target.slice))
+    if not isinstance(owner, tuple):
+        frame.fail(
+            SyntaxNotSupportedError,
+            target,
+            f"elements of {describe(owner)} cannot be assigned",
+            hint="tl.where chooses between elements; tl.store writes to memory.",
+        )
+    items = list(cast("tuple[Any, ...]", owner))
+    if not isinstance(index, int) or not -len(items) <= index < len(items):
+        frame.fail(TypeMismatchError, target, f"a tuple with {len(items)} elements has no element {index!r}")
+    items[index] = convert(value)
+    frame.scope.set(name.id, tuple(items), frame.source.place(target))
+
+
+def stored(value: Any) -> Any:
+    """A value as a variable holds it or a function returns it: numbers become scalar tensors."""
+    if isinstance(value, tuple):
+        items = [stored(item) for item in cast("tuple[Any, ...]", value)]
+        return type(value)(*items) if hasattr(value, "_fields") else tuple(items)  # pyright: ignore[reportUnknownVariableType]
+    if is_number(value):
+        from mltriton.language.semantic import to_tensor
+
+        return to_tensor(value)
+    return value
+
+
+def set_hinted(frame: Frame, name: str, value: Any, place: Place | None = None) -> None:
+    """Give a variable a value, and the IR value the variable's name if it has none yet."""
+    if isinstance(value, tensor) and value.handle.hint is None:
+        value.handle.hint = name
+    frame.scope.set(name, value, place)

@@ -1,0 +1,212 @@
+"""Calls: of builtins, of functions written in the language, of Python's own functions.
+
+Level: Python syntax tree -> `tt`. A function decorated with `jit` is inlined: its body is compiled at the call, with a scope of its own. Guarantees:
+an error inside it has the place inside it and says from where it was called; wrong arguments are a `TypeMismatchError`
+at the call.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from types import BuiltinFunctionType, BuiltinMethodType, FunctionType, MethodType
+from typing import TYPE_CHECKING, Any
+
+from mltriton.errors import (
+    CompilationError,
+    ConstexprError,
+    InternalError,
+    NameNotFoundError,
+    SyntaxNotSupportedError,
+    TritonError,
+    TypeMismatchError,
+)
+from mltriton.frontend.function import ConstexprFunction, LanguageFunction
+from mltriton.frontend.python_functions import PYTHON_FUNCTIONS
+from mltriton.frontend.values import describe, is_runtime, wrap
+from mltriton.ir.location import Location
+from mltriton.language.building import is_builtin
+from mltriton.language.constants import constexpr, unwrap
+
+if TYPE_CHECKING:
+    from mltriton.frontend.frame import Frame, Unit
+
+MAX_RECURSION = 24
+
+
+def call(frame: Frame, node: ast.Call) -> Any:
+    """The value of a call."""
+    callee = unwrap(frame.evaluate(node.func))
+    arguments = frame.evaluate_all(node.args)
+    keywords: dict[str, Any] = {}
+    for keyword in node.keywords:
+        if keyword.arg is None:
+            frame.fail(SyntaxNotSupportedError, keyword.value, "a kernel cannot pass arguments with **")
+        keywords[keyword.arg] = frame.evaluate(keyword.value)
+    frame.mark(node)
+    try:
+        return _invoke(frame, node, callee, arguments, keywords)
+    except TritonError as error:
+        if error.place is not None:  # The place is inside the called function: say how it was reached.
+            error.called_from(frame.source.place(node))
+        raise
+
+
+def _invoke(frame: Frame, node: ast.Call, callee: Any, arguments: list[Any], keywords: dict[str, Any]) -> Any:
+    if isinstance(callee, LanguageFunction):
+        return inline(frame.unit, callee, arguments, keywords, frame.location(node))
+    if isinstance(callee, ConstexprFunction):
+        return _call_constexpr_function(frame, node, callee, arguments, keywords)
+    if _is_language_function(callee):
+        return call_builtin(frame, node, callee, arguments, keywords)
+    replacement = PYTHON_FUNCTIONS.get(callee) if _is_hashable(callee) else None
+    if replacement is not None:
+        return call_builtin(frame, node, replacement, arguments, keywords)
+    if isinstance(callee, type):
+        return _construct(frame, node, callee, arguments, keywords)
+    if isinstance(callee, BuiltinFunctionType | BuiltinMethodType) or not isinstance(callee, FunctionType | MethodType):
+        return _call_python(frame, node, callee, arguments, keywords)
+    frame.fail(
+        NameNotFoundError,
+        node,
+        f"{callee.__name__} is a Python function, which a kernel cannot call",
+        hint="Decorate it with @triton.jit to run it in the kernel, or with @triton.constexpr_function to run it when compiling.",
+    )
+
+
+def _is_language_function(callee: Any) -> bool:
+    if isinstance(callee, partial):
+        return _is_language_function(callee.func)
+    return is_builtin(callee) or is_runtime(getattr(callee, "__self__", None))
+
+
+def _is_hashable(callee: Any) -> bool:
+    return getattr(type(callee), "__hash__", None) is not None
+
+
+def call_builtin(
+    frame: Frame, node: ast.AST, function: Callable[..., Any], arguments: Sequence[Any], keywords: Mapping[str, Any]
+) -> Any:
+    """The value of a function that runs on values when compiling.
+
+    Its own failures that name no mistake of the user's are an `InternalError`.
+    """
+    try:
+        return wrap(function(*arguments, **keywords))
+    except TritonError:
+        raise
+    except Exception as error:
+        if message := _binding_mistake(function, arguments, keywords):
+            frame.fail(TypeMismatchError, node, message)
+        internal = InternalError(f"{_name_of(function)} failed: {type(error).__name__}: {error}")
+        raise frame.placed(internal, node) from error
+
+
+def _binding_mistake(function: Callable[..., Any], arguments: Sequence[Any], keywords: Mapping[str, Any]) -> str | None:
+    """What is wrong with the number or the names of arguments; None if nothing is."""
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):
+        return None
+    try:
+        signature.bind(*arguments, **keywords)
+    except TypeError as error:
+        return f"{_name_of(function)}: {error}"
+    return None
+
+
+def _name_of(function: Any) -> str:
+    inner = function.func if isinstance(function, partial) else function
+    return getattr(inner, "__name__", repr(inner))
+
+
+def _call_constexpr_function(
+    frame: Frame, node: ast.Call, callee: ConstexprFunction, arguments: list[Any], keywords: dict[str, Any]
+) -> Any:
+    given = [*arguments, *keywords.values()]
+    if any(is_runtime(value) for value in given):
+        if callee.on_tensors is not None:
+            return call_builtin(frame, node, callee.on_tensors(), arguments, keywords)
+        found = describe(next(value for value in given if is_runtime(value)))
+        frame.fail(ConstexprError, node, f"{callee.__name__} runs when compiling and needs constants", found=found)
+    return _call_python(frame, node, callee.fn, arguments, keywords)
+
+
+def _call_python(
+    frame: Frame, node: ast.Call, callee: Callable[..., Any], arguments: list[Any], keywords: dict[str, Any]
+) -> Any:
+    """Call Python's own function on constants."""
+    name = getattr(callee, "__name__", None) or repr(callee)
+    if not callable(callee):
+        frame.fail(TypeMismatchError, node, f"{describe(wrap(callee))} cannot be called")
+    for value in [*arguments, *keywords.values()]:
+        if is_runtime(value):
+            hint = f"Is there a tl.{name}?"
+            frame.fail(ConstexprError, node, f"{name} needs constants", found=describe(value), hint=hint)
+    plain = {key: unwrap(value) for key, value in keywords.items()}
+    try:
+        return wrap(callee(*[unwrap(value) for value in arguments], **plain))
+    except TritonError:
+        raise
+    except Exception as error:
+        frame.fail(ConstexprError, node, f"{name} fails when compiling: {type(error).__name__}: {error}")
+
+
+def _construct(frame: Frame, node: ast.Call, kind: type, arguments: list[Any], keywords: dict[str, Any]) -> Any:
+    """Make an object: a constant, a named tuple of values, or a Python object of constants."""
+    if kind is constexpr:
+        (value,) = arguments or [constexpr(None)]
+        if is_runtime(value):
+            frame.fail(ConstexprError, node, "a tl.constexpr must be known when compiling", found=describe(value))
+        return wrap(value)
+    if issubclass(kind, tuple) and hasattr(kind, "_fields"):
+        return call_builtin(frame, node, kind, arguments, keywords)
+    if kind.__module__.startswith("mltriton."):
+        return call_builtin(frame, node, kind, arguments, keywords)
+    return _call_python(frame, node, kind, arguments, keywords)
+
+
+def inline(
+    unit: Unit, callee: LanguageFunction, arguments: Sequence[Any], keywords: Mapping[str, Any], location: Location
+) -> Any:
+    """Compile the body of a function written in the language at the insertion point; gives what it returns."""
+    from mltriton.frontend.frame import Frame
+
+    if sum(frame.source is callee.source for frame in unit.frames) >= MAX_RECURSION:
+        raise CompilationError(
+            f"{callee.__name__} calls itself more than {MAX_RECURSION} times",
+            hint="Calls are inlined: a recursion must end by a condition known when compiling.",
+        )
+    frame = Frame(unit, callee.source, callee.environment, location)
+    for name, value in _bound(callee, arguments, keywords).items():
+        frame.scope.set(name, value)
+    unit.frames.append(frame)
+    saved = unit.builder.loc
+    try:
+        frame.execute(callee.source.tree.body)
+    finally:
+        unit.frames.pop()
+        unit.builder.loc = saved
+    return frame.returned if frame.returned is not None else wrap(None)
+
+
+def _bound(callee: LanguageFunction, arguments: Sequence[Any], keywords: Mapping[str, Any]) -> dict[str, Any]:
+    """The values of the parameters of a call."""
+    try:
+        bound = callee.signature.bind(*arguments, **keywords)
+    except TypeError as error:
+        raise TypeMismatchError(
+            f"{callee.__name__}: {error}", expected=f"{callee.__name__}{callee.signature_text}"
+        ) from None
+    bound.apply_defaults()
+    values = {name: wrap(value) for name, value in bound.arguments.items()}
+    for name in callee.constexpr_names:
+        if is_runtime(values[name]):
+            raise ConstexprError(
+                f"the parameter {name} of {callee.__name__} must be known when compiling",
+                expected="a constant",
+                found=describe(values[name]),
+            )
+    return values

@@ -1,0 +1,97 @@
+"""From a kernel's syntax tree to a module at the `tt` level.
+
+Level: Python syntax tree -> `tt`. Takes a function written in the language and what is known of each parameter; gives a
+module with one public `tt.func` whose parameters are those that come at launch. Guarantees: calls are inlined, every
+operation has the user's line, the module verifies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from mltriton.dialects import tt
+from mltriton.dialects.builtin import Module
+from mltriton.errors import TypeMismatchError
+from mltriton.frontend.calls import inline
+from mltriton.frontend.flow import Flow
+from mltriton.frontend.frame import Frame, Unit
+from mltriton.frontend.function import LanguageFunction
+from mltriton.frontend.values import describe, is_runtime, wrap
+from mltriton.ir.attributes import ArrayAttr, Attribute, DictAttr, IntegerAttr, StringAttr, TypeAttr
+from mltriton.ir.builder import Builder
+from mltriton.ir.operation import Block, Region
+from mltriton.ir.types import I32, FunctionType, Type
+from mltriton.language import types
+from mltriton.language.building import building
+from mltriton.language.tensor import tensor
+from mltriton.tools.signature import Argument, Constant, Entry
+
+
+def generate(fn: LanguageFunction, entries: Mapping[str, Entry], *, family: str = "cpu") -> Module:
+    """The module of a kernel. `entries` says for each parameter what it is; `family` is the kind of machine that `tl.target_info` reports.
+
+    Raises the `CompilationError` that fits the mistake, with its place in the user's file.
+    """
+    arguments = {name: entry for name, entry in entries.items() if isinstance(entry, Argument)}
+    dtypes = {name: _dtype(entry) for name, entry in arguments.items()}
+    ir_types = [dtype.to_ir() for dtype in dtypes.values()]
+    block = Block(ir_types)
+    unit = Unit(Builder(block))
+    frame = Frame(unit, fn.source, fn.environment, None)
+    unit.frames.append(frame)
+    for argument, (name, dtype) in zip(block.arguments, dtypes.items(), strict=True):
+        argument.hint = name
+        frame.scope.set(name, tensor(argument, dtype))
+    for name, entry in entries.items():
+        if isinstance(entry, Constant):
+            frame.scope.set(name, wrap(entry.value))
+    with building(unit.builder, _inliner(unit), family):
+        _compile_body(frame)
+    module = Module.empty()
+    module.attributes["mltriton.level"] = StringAttr("tt")
+    module.body.block.append(_function(fn, frame, block, ir_types, arguments))
+    return module
+
+
+def _dtype(entry: Argument) -> types.dtype:
+    element = types.by_name(entry.scalar)
+    if entry.block is not None:
+        return types.tensor_descriptor_type(types.block_type(element, entry.block))
+    return types.pointer_type(element, const=entry.is_const) if entry.is_pointer else element
+
+
+def _inliner(unit: Unit):
+    return lambda fn, arguments: inline(unit, fn, arguments, {}, unit.builder.loc)
+
+
+def _compile_body(frame: Frame) -> None:
+    tree = frame.source.tree
+    flow = frame.execute(tree.body)
+    if flow is Flow.RETURN and is_runtime(frame.returned):
+        frame.fail(
+            TypeMismatchError,
+            tree,
+            f"the kernel {frame.source.name} returns a value",
+            found=describe(frame.returned),
+            hint="Write results through pointers with tl.store.",
+        )
+    frame.mark(tree)
+    frame.builder.create(tt.Return, [], result_types=[])
+
+
+def _function(
+    fn: LanguageFunction, frame: Frame, block: Block, ir_types: list[Type], arguments: Mapping[str, Argument]
+) -> tt.Func:
+    attributes: dict[str, Attribute] = {
+        "sym_name": StringAttr(fn.__name__),
+        "function_type": TypeAttr(FunctionType(tuple(ir_types), ())),
+        "sym_visibility": StringAttr("public"),
+        "arg_attrs": ArrayAttr(tuple(_argument_attributes(entry) for entry in arguments.values())),
+    }
+    return tt.Func([], [], attributes, [Region([block])], frame.location(frame.source.tree))
+
+
+def _argument_attributes(entry: Argument) -> DictAttr:
+    if entry.divisibility == 1:
+        return DictAttr(())
+    return DictAttr((("tt.divisibility", IntegerAttr(entry.divisibility, I32)),))

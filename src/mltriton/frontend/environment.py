@@ -1,0 +1,125 @@
+"""What a kernel sees outside itself: closure variables, globals and Python's builtins, and which of them it may use.
+
+Level: above `tt`. Guarantees: a name is resolved as Python would, at the time of compiling; a global whose value the
+compiled kernel could not follow (a plain number, an array) is a `NameNotFoundError`, since changing it later would
+silently do nothing.
+"""
+
+from __future__ import annotations
+
+import builtins
+import enum
+from collections.abc import Callable, Iterable
+from difflib import get_close_matches
+from types import ModuleType
+from typing import Any
+
+from mltriton.errors import NameNotFoundError
+from mltriton.frontend.values import wrap
+from mltriton.language.constants import constexpr
+
+_ABSENT = object()
+
+# Modules whose plain numbers are constants by agreement.
+_CONSTANT_MODULES = frozenset({"math", "numpy"})
+
+
+class Environment:
+    """The names that a Python function sees outside its own variables."""
+
+    def __init__(self, fn: Callable[..., Any]) -> None:
+        self._fn = fn
+
+    def find(self, name: str) -> Any:
+        """The Python object that a name means, or `_ABSENT`; closure first, then globals, then builtins."""
+        code = self._fn.__code__
+        if name in code.co_freevars:
+            cell = (self._fn.__closure__ or ())[code.co_freevars.index(name)]
+            try:
+                return cell.cell_contents
+            except ValueError:  # The enclosing function has not assigned it yet.
+                return _ABSENT
+        value = self._fn.__globals__.get(name, _ABSENT)
+        return getattr(builtins, name, _ABSENT) if value is _ABSENT else value
+
+    def has(self, name: str) -> bool:
+        """Whether the name means anything."""
+        return self.find(name) is not _ABSENT
+
+    def resolve(self, chain: tuple[str, ...]) -> Any:
+        """The object that a dotted name means by attributes of modules.
+
+        None where it means none, or a part is no module.
+        """
+        value = self.find(chain[0])
+        for attribute in chain[1:]:
+            if not isinstance(value, ModuleType):
+                return None
+            value = getattr(value, attribute, None)
+        return None if value is _ABSENT else value
+
+    def value(self, name: str) -> Any:
+        """The value of a name in a kernel.
+
+        Raises `NameNotFoundError` for one that is unknown or that a kernel may not use.
+        """
+        found = self.find(name)
+        if found is _ABSENT:
+            raise NameNotFoundError(f"{name} is not defined", hint=self._similar(name))
+        return usable(found, name, is_annotated=self._is_annotated_constant(name))
+
+    def _is_annotated_constant(self, name: str) -> bool:
+        """Whether the module says `name: tl.constexpr = ...`."""
+        annotation = self._fn.__globals__.get("__annotations__", {}).get(name)
+        return annotation is constexpr or (isinstance(annotation, str) and annotation.endswith("constexpr"))
+
+    def _similar(self, name: str) -> str | None:
+        return did_you_mean(
+            name, [*self._fn.__code__.co_varnames, *self._fn.__code__.co_freevars, *self._fn.__globals__]
+        )
+
+
+def usable(found: Any, name: str, *, is_annotated: bool = False) -> Any:
+    """A Python object from outside the kernel as a value.
+
+    Raises `NameNotFoundError` for one whose later changes would be lost.
+    """
+    if is_annotated or is_constant(found):
+        return wrap(found)
+    if isinstance(found, ModuleType | type) or callable(found) or _is_dtype(found):
+        return found
+    raise NameNotFoundError(
+        f"the kernel uses the global variable {name}, which is not a constexpr",
+        found=f"a {type(found).__name__}",
+        hint=f"Write `{name} = tl.constexpr(...)` where it is defined, or pass it as an argument.",
+    )
+
+
+def is_constant(found: Any) -> bool:
+    """Whether a Python object is a constant, or a tuple of constants."""
+    if isinstance(found, tuple):
+        items: Iterable[Any] = found  # pyright: ignore[reportUnknownVariableType]
+        return all(is_constant(item) for item in items)
+    return found is None or isinstance(found, constexpr | enum.Enum)
+
+
+def attribute_of_module(module: ModuleType, name: str) -> Any:
+    """The value of `module.name` in a kernel; `NameNotFoundError` as for a global."""
+    found = getattr(module, name, _ABSENT)
+    if found is _ABSENT:
+        hint = did_you_mean(name, [item for item in dir(module) if not item.startswith("_")])
+        raise NameNotFoundError(f"module {module.__name__} has no attribute {name}", hint=hint)
+    is_annotated = getattr(module, "__annotations__", {}).get(name) in (constexpr, "tl.constexpr", "constexpr")
+    return usable(found, name, is_annotated=is_annotated or module.__name__ in _CONSTANT_MODULES)
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str | None:
+    """A hint with the most similar known name."""
+    close = get_close_matches(name, list(known), n=1)
+    return f"Did you mean {close[0]}?" if close else None
+
+
+def _is_dtype(found: Any) -> bool:
+    from mltriton.language.types import dtype
+
+    return isinstance(found, dtype)

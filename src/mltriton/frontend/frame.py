@@ -1,0 +1,102 @@
+"""One function while it is compiled: its variables, its place in the file, and the dispatch to what each piece of syntax means.
+
+Level: Python syntax tree -> `tt`. A kernel is one frame; every call of a function written in the language is another,
+which emits into the same builder (calls are inlined). Guarantees: each operation carries the user's line, as a
+call-site location inside calls; an error without a place gets the one of the innermost expression that caused it. What
+syntax means stands in the tables of `expressions.py` and `statements.py`.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NoReturn
+
+from mltriton.errors import CompilationError, TritonError
+from mltriton.frontend import control_flow, expressions, names, statements
+from mltriton.frontend.environment import Environment
+from mltriton.frontend.flow import Body, Flow
+from mltriton.frontend.scope import Scope
+from mltriton.frontend.source import FunctionSource
+from mltriton.ir.builder import Builder
+from mltriton.ir.location import CallSiteLoc, Location
+
+
+@dataclass
+class Unit:
+    """What all frames of one kernel share."""
+
+    builder: Builder
+    frames: list[Frame] = field(default_factory=list["Frame"])
+
+
+class Frame:
+    """The state of one function: `scope`, the bodies it is in, and the value it returned."""
+
+    def __init__(self, unit: Unit, source: FunctionSource, environment: Environment, call: Location | None) -> None:
+        self.unit = unit
+        self.builder = unit.builder
+        self.source = source
+        self.environment = environment
+        self.call = call
+        self.scope = Scope()
+        self.bodies: list[Body] = [Body.FUNCTION]
+        self.returned: Any = None
+
+    def evaluate(self, node: ast.expr) -> Any:
+        """The value of an expression."""
+        handler = expressions.EXPRESSIONS.get(type(node))
+        try:
+            if handler is None:
+                raise expressions.unsupported(node)
+            return handler(self, node)
+        except TritonError as error:
+            raise self.placed(error, node)
+
+    def evaluate_all(self, nodes: Iterable[ast.expr]) -> list[Any]:
+        """The values of expressions; `*x` gives the parts of x."""
+        values: list[Any] = []
+        for node in nodes:
+            if isinstance(node, ast.Starred):
+                values.extend(control_flow.static_items(self, node.value))
+            else:
+                values.append(self.evaluate(node))
+        return values
+
+    def execute(self, stmts: Sequence[ast.stmt]) -> Flow:
+        """Compile statements. What follows a statement that always leaves is dead code, which is not looked at."""
+        for index, stmt in enumerate(stmts):
+            if isinstance(stmt, ast.If) and names.exits([stmt]):
+                return control_flow.leave_early(self, stmt, stmts[index + 1 :])
+            flow = self._execute_one(stmt)
+            if flow is not Flow.NEXT:
+                return flow
+        return Flow.NEXT
+
+    def _execute_one(self, stmt: ast.stmt) -> Flow:
+        handler = statements.STATEMENTS.get(type(stmt))
+        if handler is None:
+            raise self.placed(statements.unsupported(stmt), stmt)
+        try:
+            return handler(self, stmt) or Flow.NEXT
+        except TritonError as error:
+            raise self.placed(error, stmt)
+
+    def mark(self, node: ast.AST) -> None:
+        """Let the operations created next carry the place of `node`."""
+        self.builder.loc = self.location(node)
+
+    def location(self, node: ast.AST) -> Location:
+        """The location of a node: inside a call, the place in the called function and the place of the call."""
+        here = self.source.location(node)
+        return here if self.call is None else CallSiteLoc(here, self.call)
+
+    def placed(self, error: TritonError, node: ast.AST) -> TritonError:
+        """`error`, at `node` unless it knows a more precise place."""
+        place = self.source.place(node)
+        return error.at(place, self.source.line(place))
+
+    def fail(self, kind: type[CompilationError], node: ast.AST, message: str, **details: str | None) -> NoReturn:
+        """Raise an error of the class `kind` at `node`."""
+        raise self.placed(kind(message, **details), node)

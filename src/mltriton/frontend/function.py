@@ -1,0 +1,74 @@
+"""Functions that a kernel can call besides builtins: those written in the language, and Python functions that run when compiling.
+
+Level: above `tt`. What the front end needs of a function: its text, what it sees outside itself, its parameters.
+Imports nothing of the compiler, so that decorating a function stays cheap.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from functools import cached_property
+from typing import Any
+
+from mltriton.frontend.environment import Environment
+from mltriton.frontend.source import FunctionSource
+from mltriton.language.constants import constexpr, unwrap
+
+
+def is_constexpr_annotation(annotation: Any) -> bool:
+    """Whether a parameter's annotation, evaluated or as text, is `tl.constexpr`."""
+    return annotation is constexpr or (isinstance(annotation, str) and annotation.split(".")[-1] == "constexpr")
+
+
+class LanguageFunction:
+    """A function written in the language, which calls inline: the base of `JITFunction`."""
+
+    def __init__(self, fn: Callable[..., Any]) -> None:
+        self.fn = fn
+        self.__name__ = fn.__name__
+        self.__qualname__ = fn.__qualname__
+        self.__module__ = fn.__module__
+        self.__doc__ = fn.__doc__
+        self.source = FunctionSource(fn)
+        self.environment = Environment(fn)
+
+    @cached_property
+    def signature(self) -> inspect.Signature:
+        """Names, defaults and annotations of the parameters."""
+        return inspect.signature(self.fn)
+
+    @cached_property
+    def signature_text(self) -> str:
+        """The parameters as a user would write them in a call: `(x, n, BLOCK=128)`."""
+        parameters = [parameter.replace(annotation=parameter.empty) for parameter in self.signature.parameters.values()]
+        return str(inspect.Signature(parameters))
+
+    @cached_property
+    def constexpr_names(self) -> tuple[str, ...]:
+        """The parameters that must be known when compiling."""
+        return tuple(p.name for p in self.signature.parameters.values() if is_constexpr_annotation(p.annotation))
+
+
+class ConstexprFunction:
+    """A Python function that a kernel calls when it is compiled, with constants.
+
+    `on_tensors`, where given, finds the function of the language that stands for it on tensors. Outside a kernel it is
+    the plain function.
+    """
+
+    def __init__(self, fn: Callable[..., Any], on_tensors: Callable[[], Callable[..., Any]] | None = None) -> None:
+        self.fn = fn
+        self.on_tensors = on_tensors
+        self.__name__ = fn.__name__
+        self.__doc__ = fn.__doc__
+        self.__wrapped__ = fn
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """The plain function's value."""
+        return self.fn(*[unwrap(arg) for arg in args], **{name: unwrap(value) for name, value in kwargs.items()})
+
+
+def constexpr_function(fn: Callable[..., Any]) -> ConstexprFunction:
+    """Let kernels call `fn` with constants when they are compiled; its value is a constant again."""
+    return ConstexprFunction(fn)

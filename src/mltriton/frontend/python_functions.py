@@ -1,0 +1,121 @@
+"""Python's own functions in a kernel: `range`, `len`, `min`, `max`, `int`, `isinstance`, ...
+
+Level: Python syntax tree -> `tt`. On constants they mean what Python means; where a tensor takes part they are the
+language's function of the same meaning, or a `ConstexprError` that names it. `PYTHON_FUNCTIONS` is the table.
+"""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Callable, Mapping
+from functools import reduce
+from typing import Any
+
+from mltriton.errors import ConstexprError, TypeMismatchError
+from mltriton.frontend.values import describe, is_runtime
+from mltriton.language.constants import compute, constexpr, unwrap
+
+
+class Range:
+    """Python's `range` with values of the kernel, as `for` takes it."""
+
+    def __init__(self, *arguments: Any) -> None:
+        if not 1 <= len(arguments) <= 3:
+            raise TypeMismatchError("range takes one to three arguments", found=str(len(arguments)))
+        first, second = (constexpr(0), arguments[0]) if len(arguments) == 1 else arguments[:2]
+        self.start, self.end = first, second
+        self.step = arguments[2] if len(arguments) == 3 else constexpr(1)
+
+
+def constant_range(found: Any) -> range | None:
+    """The Python range of a range whose bounds are constants; None if they are not, or if it is no range."""
+    bounds = [unwrap(getattr(found, part, None)) for part in ("start", "end", "step")]
+    return range(*bounds) if all(isinstance(bound, int) for bound in bounds) else None
+
+
+def _language(name: str) -> Callable[..., Any]:
+    from mltriton import language
+
+    return getattr(language, name)
+
+
+def _extremum(name: str, python: Callable[..., Any]) -> Callable[..., Any]:
+    """`min` or `max`: Python's on constants, the language's element by element where a tensor takes part."""
+
+    def call_either(*arguments: Any) -> Any:
+        items = arguments[0] if len(arguments) == 1 and isinstance(arguments[0], tuple) else arguments
+        if is_runtime(tuple(items)):
+            return reduce(_language(name), items)
+        return compute(python, [unwrap(item) for item in items])
+
+    call_either.__name__ = python.__name__
+    return call_either
+
+
+def _length(value: Any) -> int:
+    if is_runtime(value) and not isinstance(value, tuple):
+        if not value.type.shape:
+            raise TypeMismatchError("a scalar has no length", found=describe(value))
+        return value.type.shape[0]
+    return len(unwrap(value))
+
+
+def _absolute(value: Any) -> Any:
+    return _language("abs")(value) if is_runtime(value) else compute(abs, unwrap(value))
+
+
+def _conversion(kind: type, dtype: str) -> Callable[..., Any]:
+    """`int(x)` and the like: of constants only."""
+
+    def convert(*arguments: Any) -> Any:
+        if any(is_runtime(argument) for argument in arguments):
+            raise ConstexprError(
+                f"{kind.__name__} needs a constant", found=describe(arguments[0]), hint=f"Use x.to(tl.{dtype})."
+            )
+        return compute(kind, *[unwrap(argument) for argument in arguments])
+
+    convert.__name__ = kind.__name__
+    return convert
+
+
+def _is_instance(value: Any, kinds: Any) -> bool:
+    kinds = unwrap(kinds)
+    return isinstance(value, kinds) or isinstance(unwrap(value), kinds)
+
+
+def _get_attribute(value: Any, name: Any, *default: Any) -> Any:
+    return getattr(value if is_runtime(value) else unwrap(value), unwrap(name), *default)
+
+
+def _has_attribute(value: Any, name: Any) -> bool:
+    return hasattr(value if is_runtime(value) else unwrap(value), unwrap(name))
+
+
+def _device_print(*arguments: Any, **keywords: Any) -> None:
+    _language("device_print")(*arguments, **keywords)
+
+
+def _as_tuple(value: Any = ()) -> tuple[Any, ...]:
+    numbers = constant_range(value)
+    return tuple(numbers) if numbers is not None else tuple(value)
+
+
+# Python's own functions that mean something on the values of a kernel.
+PYTHON_FUNCTIONS: Mapping[Any, Callable[..., Any]] = {
+    builtins.range: Range,
+    builtins.len: _length,
+    builtins.abs: _absolute,
+    builtins.min: _extremum("minimum", min),
+    builtins.max: _extremum("maximum", max),
+    builtins.int: _conversion(int, "int32"),
+    builtins.float: _conversion(float, "float32"),
+    builtins.bool: _conversion(bool, "int1"),
+    builtins.list: _as_tuple,
+    builtins.tuple: _as_tuple,
+    builtins.enumerate: lambda items: tuple(enumerate(items)),
+    builtins.zip: lambda *parts: tuple(zip(*parts, strict=False)),
+    builtins.isinstance: _is_instance,
+    builtins.getattr: _get_attribute,
+    builtins.hasattr: _has_attribute,
+    builtins.print: _device_print,
+}

@@ -1,0 +1,155 @@
+"""What each kind of statement means: a table from syntax to a function that compiles it.
+
+Level: Python syntax tree -> `tt`. A handler gives the `Flow` by which the statement leaves its list, or None for going
+on. Control flow stands in `control_flow.py` (branches) and `loops.py`.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from mltriton.errors import AssertionFailed, ConstexprError, SyntaxNotSupportedError
+from mltriton.frontend import assignment, calls, control_flow, loops, names
+from mltriton.frontend.expressions import apply
+from mltriton.frontend.flow import RUNNING, Body, Flow
+from mltriton.frontend.values import describe, is_runtime
+from mltriton.language.constants import constexpr, unwrap
+
+if TYPE_CHECKING:
+    from mltriton.frontend.frame import Frame
+
+_NO_EXCEPTIONS = "A kernel has no exceptions; check the condition beforehand."
+_UNSUPPORTED: Mapping[type[ast.stmt], tuple[str, str]] = {
+    ast.Try: ("try", _NO_EXCEPTIONS),
+    ast.TryStar: ("try", _NO_EXCEPTIONS),
+    ast.Raise: ("raise", "tl.static_assert checks what is known when compiling, tl.device_assert the rest."),
+    ast.With: ("with", "A kernel has no context managers."),
+    ast.FunctionDef: ("a nested function", "Define it outside, decorate it with @triton.jit and call it."),
+    ast.ClassDef: ("a class", "Use tuples of values."),
+    ast.Global: ("global", "Pass the value as an argument; write results through a pointer."),
+    ast.Nonlocal: ("nonlocal", "Pass the value as an argument and return the new one."),
+    ast.Import: ("import", "Import at the top of the file."),
+    ast.ImportFrom: ("import", "Import at the top of the file."),
+    ast.Match: ("match", "Use if and elif."),
+    ast.Delete: ("del", "A variable that is not used any more costs nothing."),
+}
+
+
+def unsupported(stmt: ast.stmt) -> SyntaxNotSupportedError:
+    """The error for syntax without a meaning in a kernel."""
+    what, hint = _UNSUPPORTED.get(type(stmt), (f"a {type(stmt).__name__} statement", None))
+    return SyntaxNotSupportedError(f"a kernel cannot contain {what}", hint=hint)
+
+
+def assign(frame: Frame, stmt: ast.Assign) -> None:
+    """`a = b = value`, `a, b = value`, `t[0] = value`."""
+    value = frame.evaluate(stmt.value)
+    for target in stmt.targets:
+        assignment.bind(frame, target, value)
+
+
+def assign_annotated(frame: Frame, stmt: ast.AnnAssign) -> None:
+    """`N: tl.constexpr = value` makes a constant; other annotations say nothing."""
+    if stmt.value is None:
+        return
+    value = frame.evaluate(stmt.value)
+    if not is_constexpr_annotation(frame, stmt.annotation):
+        assignment.bind(frame, stmt.target, value)
+        return
+    if is_runtime(value):
+        frame.fail(
+            ConstexprError,
+            stmt.value,
+            "a tl.constexpr must be known when compiling",
+            found=describe(value),
+            hint="Leave out the annotation to keep a value that is computed when the kernel runs.",
+        )
+    assignment.bind_constant(frame, stmt.target, value)
+
+
+def is_constexpr_annotation(frame: Frame, annotation: ast.expr) -> bool:
+    """Whether an annotation is `tl.constexpr`, as an expression or as text."""
+    if isinstance(annotation, ast.Constant):
+        return isinstance(annotation.value, str) and annotation.value.endswith("constexpr")
+    return next((frame.environment.resolve(chain) is constexpr for chain in names.loaded_chains(annotation)), False)
+
+
+def assign_augmented(frame: Frame, stmt: ast.AugAssign) -> None:
+    """`a += value` is `a = a + value`."""
+    current = ast.copy_location(_as_load(stmt.target), stmt.target)
+    value = apply(frame, stmt, stmt.op, frame.evaluate(current), frame.evaluate(stmt.value))
+    assignment.bind(frame, stmt.target, value)
+
+
+def _as_load(target: ast.Name | ast.Attribute | ast.Subscript) -> ast.expr:
+    match target:
+        case ast.Name():
+            return ast.Name(target.id, ast.Load())
+        case ast.Subscript():
+            return ast.Subscript(target.value, target.slice, ast.Load())
+        case ast.Attribute():
+            return ast.Attribute(target.value, target.attr, ast.Load())
+
+
+def expression(frame: Frame, stmt: ast.Expr) -> None:
+    """A call for its effect, or a docstring."""
+    frame.evaluate(stmt.value)
+
+
+def return_(frame: Frame, stmt: ast.Return) -> Flow:
+    """`return value`: numbers become tensors, as those that are assigned do."""
+    if Body.LOOP in frame.bodies:
+        frame.fail(
+            SyntaxNotSupportedError,
+            stmt,
+            "return inside a loop that runs in the kernel",
+            hint="Let the loop end (break, or a condition of while) and return after it.",
+        )
+    value = None if stmt.value is None else frame.evaluate(stmt.value)
+    frame.mark(stmt)
+    frame.returned = assignment.stored(value)
+    return Flow.RETURN
+
+
+def leave_loop(frame: Frame, stmt: ast.Break | ast.Continue) -> Flow:
+    """`break`, `continue`: of a loop that runs in the kernel, `break` clears the variable that keeps it going."""
+    if isinstance(stmt, ast.Continue):
+        return Flow.CONTINUE
+    if frame.bodies[-1] is Body.LOOP:
+        frame.scope.set(RUNNING, constexpr(False), frame.source.place(stmt))
+    return Flow.BREAK
+
+
+def assertion(frame: Frame, stmt: ast.Assert) -> None:
+    """`assert condition, message`: checked when compiling if it is known then, otherwise as `tl.device_assert`."""
+    condition = frame.evaluate(stmt.test)
+    message = constexpr("") if stmt.msg is None else frame.evaluate(stmt.msg)
+    if is_runtime(condition):
+        from mltriton import language
+
+        frame.mark(stmt)
+        calls.call_builtin(frame, stmt, language.device_assert, [condition, message], {})
+    elif not unwrap(condition):
+        frame.fail(AssertionFailed, stmt, str(unwrap(message)) or f"{ast.unparse(stmt.test)} is false")
+
+
+def nothing(frame: Frame, stmt: ast.Pass) -> None:
+    """`pass`."""
+
+
+STATEMENTS: Mapping[type[ast.stmt], Callable[[Frame, Any], Flow | None]] = {
+    ast.Assign: assign,
+    ast.AnnAssign: assign_annotated,
+    ast.AugAssign: assign_augmented,
+    ast.Expr: expression,
+    ast.Return: return_,
+    ast.Break: leave_loop,
+    ast.Continue: leave_loop,
+    ast.If: control_flow.if_,
+    ast.For: loops.for_,
+    ast.While: loops.while_,
+    ast.Assert: assertion,
+    ast.Pass: nothing,
+}
