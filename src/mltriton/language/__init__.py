@@ -1,23 +1,32 @@
 """What a kernel may call: `import mltriton.language as tl`.
 
-Types and values are imported at once; they are cheap. Every function is imported when it is first used (PEP 562), because its module needs the compiler: a launch of
-a cached kernel never loads it. `_HOMES` says where each name lives. A name of upstream Triton that is not offered raises `NameNotFoundError` when it is called.
+Types and values are imported at once; they are cheap. Every function is imported when it is first used (PEP 562),
+because its module needs the compiler: a launch of a cached kernel never loads it. `_HOMES` says where each name
+lives. A name of upstream Triton that is not offered raises `NameNotFoundError` when it is called.
 """
 
+# ruff: noqa: F403 - the star imports below are for type checkers; each module lists what it offers in __all__
 from __future__ import annotations
 
+import builtins
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from mltriton.errors import NameNotFoundError
 from mltriton.language.building import builtin as builtin
 from mltriton.language.building import is_builtin as is_builtin
 from mltriton.language.constants import constexpr as constexpr
+from mltriton.language.iterators import condition as condition
+from mltriton.language.iterators import range as range
+from mltriton.language.iterators import static_range as static_range
 from mltriton.language.tensor import flatten as flatten
 from mltriton.language.tensor import tensor as tensor
 from mltriton.language.tensor import tensor_descriptor as tensor_descriptor
 from mltriton.language.tensor import unflatten as unflatten
+from mltriton.language.types import MAX_BLOCK_ELEMENTS
 from mltriton.language.types import bfloat16 as bfloat16
 from mltriton.language.types import block_type as block_type
+from mltriton.language.types import const as const
 from mltriton.language.types import dtype as dtype
 from mltriton.language.types import float8e4b8 as float8e4b8
 from mltriton.language.types import float8e4b15 as float8e4b15
@@ -41,3 +50,102 @@ from mltriton.language.types import uint16 as uint16
 from mltriton.language.types import uint32 as uint32
 from mltriton.language.types import uint64 as uint64
 from mltriton.language.types import void as void
+
+if TYPE_CHECKING:
+    from mltriton.language import extra as extra
+    from mltriton.language import math as math
+    from mltriton.language import random as random
+    from mltriton.language import target_info as target_info
+    from mltriton.language.arithmetic import *
+    from mltriton.language.atomics import *
+    from mltriton.language.block_pointers import *
+    from mltriton.language.casting import *
+    from mltriton.language.debug import *
+    from mltriton.language.descriptors import *
+    from mltriton.language.hints import *
+    from mltriton.language.math import *
+    from mltriton.language.matmul import *
+    from mltriton.language.memory import *
+    from mltriton.language.program import *
+    from mltriton.language.random import *
+    from mltriton.language.reductions import *
+    from mltriton.language.semantic import *
+    from mltriton.language.shapes import *
+    from mltriton.language.sorting import *
+    from mltriton.language.standard import *
+
+TRITON_MAX_TENSOR_NUMEL = MAX_BLOCK_ELEMENTS
+tuple = builtins.tuple
+
+# Modules that a kernel names itself: tl.math.exp.
+_NAMESPACES = ("extra", "math", "random", "target_info")
+
+# Where each function lives.
+_HOMES: dict[str, str] = {
+    "arithmetic": "PropagateNan add cdiv clamp fma maximum minimum mul sub umulhi where",
+    "atomics": "atomic_add atomic_and atomic_cas atomic_max atomic_min atomic_or atomic_xchg atomic_xor",
+    "block_pointers": "advance make_block_ptr",
+    "casting": "cast",
+    "debug": "device_assert device_print static_assert static_print",
+    "descriptors": "load_tensor_descriptor make_tensor_descriptor store_tensor_descriptor",
+    "hints": "assume debug_barrier max_constancy max_contiguous multiple_of",
+    "math": "abs ceil cos div_rn erf exp exp2 fdiv floor log log2 rsqrt sin sqrt sqrt_rn tanh",
+    "matmul": "dot",
+    "memory": "load store",
+    "program": "num_programs program_id",
+    "random": "pair_uniform_to_normal philox philox_impl rand rand4x randint randint4x randn randn4x uint_to_uniform_float",
+    "reductions": "argmax argmin associative_scan cumprod cumsum max min reduce reduce_or sum xor_sum",
+    "semantic": "to_tensor",
+    "shapes": "arange broadcast broadcast_to cat expand_dims flip full gather interleave item join permute ravel reshape "
+    "split squeeze trans unsqueeze view zeros zeros_like",
+    "sorting": "bitonic_merge sort topk",
+    "standard": "histogram sigmoid softmax swizzle2d",
+}
+_HOME = {name: module for module, names in _HOMES.items() for name in names.split()}
+
+# Names of upstream that are not offered, and what to do instead.
+_MISSING = {
+    "inline_asm_elementwise": "assembly belongs to one machine; write it with the functions of tl and tl.math",
+    "map_elementwise": "call the function on the blocks themselves",
+    "dot_scaled": "multiply the operands by their scales and use tl.dot",
+    "atomic_load": "use tl.load(..., volatile=True)",
+    "atomic_store": "use tl.atomic_xchg",
+    "atomic_poll": "programs must not wait for each other: they may run one after the other",
+    "expect_zero": "leave it out: it is a hint",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Import the module that holds a function and keep the function here for the next use."""
+    if name in _HOME:
+        value = getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
+    elif name in _NAMESPACES:
+        value = import_module(f"{__name__}.{name}")
+    elif name in _MISSING:
+        value = _missing(name)
+    else:
+        raise AttributeError(f"mltriton.language has no {name!r}{_suggestion(name)}")
+    globals()[name] = value
+    return value
+
+
+def _missing(name: str) -> Any:
+    """A stand-in that says, when it is called, that a name of upstream is not offered."""
+
+    @builtin
+    def missing(*_args: Any, **_kwargs: Any) -> None:
+        raise NameNotFoundError(f"tl.{name} is not offered by mltriton", hint=_MISSING[name])
+
+    return missing
+
+
+def _suggestion(name: str) -> str:
+    from difflib import get_close_matches
+
+    close = get_close_matches(name, [*_HOME, *_NAMESPACES, *(known for known in globals() if known[0] != "_")], n=1)
+    return f"; did you mean {close[0]!r}?" if close else ""
+
+
+def __dir__() -> list[str]:
+    """List the public names, loaded or not."""
+    return sorted({*(name for name in globals() if name[0] != "_"), *_HOME, *_NAMESPACES})

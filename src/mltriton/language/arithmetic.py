@@ -1,7 +1,9 @@
-"""Arithmetic, comparison, logic and choice, element by element: the operators of a tensor and the functions that go with them.
+"""Arithmetic, comparison, logic and choice, element by element: the operators of a tensor and the functions that go
+with them.
 
-Takes tensors and Python scalars; guarantees upstream's results: integers wrap, `/` of integers is fp32, `//` and `%` of integers round to zero as in C, comparisons
-give int1. Each operation is a row: which IR operation stands for it on signed integers, unsigned integers and floats.
+Takes tensors and Python scalars; guarantees upstream's results: integers wrap, `/` of integers is fp32, `//` and
+`%` of integers round to zero as in C, comparisons give int1. Each operation is a row: which IR operation stands for
+it on signed integers, unsigned integers and floats.
 """
 
 from __future__ import annotations
@@ -111,7 +113,11 @@ def _arithmetic(row: Row, a: object, b: object, symbol: str, division: bool = Fa
 
 @builtin
 def add(x: object, y: object, sanitize_overflow: bool = True) -> tensor:
-    """x + y; a pointer plus an integer is the pointer moved by that many elements. (`sanitize_overflow` is accepted; integers wrap.)"""
+    """x + y.
+
+    A pointer plus an integer is the pointer moved by that many elements. (`sanitize_overflow` is accepted; integers
+    wrap.)
+    """
     a, b = as_operand(x), as_operand(y)
     if isinstance(b, tensor) and b.dtype.is_ptr():
         a, b = b, a
@@ -132,7 +138,7 @@ def _moved(pointer: tensor, offset: tensor) -> tensor:
         raise TypeMismatchError(
             "a pointer can only be moved by integers", expected="an integer offset", found=offset.type.name
         )
-    if offset.dtype.is_int_unsigned() and offset.dtype.bits < 64 or offset.dtype.bits < 32:
+    if (offset.dtype.is_int_unsigned() and offset.dtype.bits < 64) or offset.dtype.bits < 32:
         offset = cast(offset, types.int64 if offset.dtype.bits == 32 else types.int32)
     base, steps = broadcast(pointer, offset)
     return tensor(current().emit(tt.AddPtr, base.handle, steps.handle), base.type)
@@ -224,7 +230,10 @@ def left_shift(x: object, y: object) -> tensor:
 
 
 def right_shift(x: object, y: object) -> tensor:
-    """x >> y, arithmetic for signed operands (upstream: decided by the tensor among the operands, the left one of two)."""
+    """x >> y, arithmetic for signed operands (upstream.
+
+    Decided by the tensor among the operands, the left one of two).
+    """
     decider = x if isinstance(x, tensor) else y
     a, b = promoted(x, y)
     signed = isinstance(decider, tensor) and decider.dtype.is_int_signed()

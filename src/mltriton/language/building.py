@@ -1,12 +1,13 @@
 """Where builtins put their operations: the builder of the kernel that is being compiled.
 
-Takes the builder, the inliner and the target's kind from the front end (`building`); guarantees that a builtin called outside a kernel raises a
-`NameNotFoundError` instead of doing something else. Imports nothing of the compiler.
+Takes the builder, the inliner and the target's kind from the front end (`building`); guarantees that a builtin
+called outside a kernel raises a `NameNotFoundError` instead of doing something else. Imports nothing of the
+compiler.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import wraps
@@ -37,7 +38,7 @@ _kernel: ContextVar[_Kernel | None] = ContextVar("mltriton_kernel", default=None
 
 
 @contextmanager
-def building(builder: Builder, inliner: Inliner | None = None, target: str = "cpu") -> Iterator[Builder]:
+def building(builder: Builder, inliner: Inliner | None = None, target: str = "cpu") -> Generator[Builder]:
     """Let builtins create operations with `builder` and inline functions with `inliner` within the `with` statement.
 
     `target` is the kind of machine ("cpu", "xe", "cuda"): only `tl.target_info` reads it.
@@ -70,7 +71,10 @@ def _require() -> _Kernel:
 
 
 def inline(fn: Any, arguments: Sequence[Any]) -> Any:
-    """Call `fn` on values at the insertion point: a builtin runs, a function written in the language goes to the front end's inliner."""
+    """Call `fn` on values at the insertion point.
+
+    A builtin runs, a function written in the language goes to the front end's inliner.
+    """
     if is_builtin(fn):
         return fn(*arguments)
     inliner = _require().inliner
@@ -82,7 +86,10 @@ def inline(fn: Any, arguments: Sequence[Any]) -> Any:
 
 
 def builtin(fn: Callable[P, R]) -> Callable[P, R]:
-    """Mark a function that a kernel may call. It gets Python values in place of `constexpr`, also inside lists and tuples."""
+    """Mark a function that a kernel may call.
+
+    It gets Python values in place of `constexpr`, also inside lists and tuples.
+    """
 
     @wraps(fn)
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
@@ -95,5 +102,7 @@ def builtin(fn: Callable[P, R]) -> Callable[P, R]:
 
 
 def is_builtin(fn: object) -> bool:
-    """Whether `fn` runs on values while the kernel is compiled (the front end calls it) instead of being compiled itself."""
+    """Whether `fn` runs on values while the kernel is compiled (the front end calls it) instead of being compiled
+    itself.
+    """
     return getattr(fn, "is_builtin", False) is True

@@ -1,7 +1,8 @@
 """Conversions between dtypes: `tl.cast`, `x.to(...)`, bitcasts.
 
-Takes tensors of any dtype; guarantees upstream's meaning: to bool is `!= 0`, float to integer rounds to zero, float to a narrower float rounds to nearest even unless
-asked otherwise, a bool counts as unsigned, integers of the same width are reinterpreted. `_RULES` is the table of upstream's cases.
+Takes tensors of any dtype; guarantees upstream's meaning: to bool is `!= 0`, float to integer rounds to zero, float
+to a narrower float rounds to nearest even unless asked otherwise, a bool counts as unsigned, integers of the same
+width are reinterpreted. `_RULES` is the table of upstream's cases.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ from mltriton.language.semantic import literal, to_tensor
 from mltriton.language.tensor import tensor
 from mltriton.language.types import dtype, pointer_type
 
+__all__ = ["cast"]
+
 ROUNDINGS = ("rtne", "rtz")
 
 
@@ -24,7 +27,8 @@ ROUNDINGS = ("rtne", "rtz")
 def cast(input: object, dtype: dtype, fp_downcast_rounding: str | None = None, bitcast: bool = False) -> tensor:
     """`input` converted to `dtype`, or its bits read as `dtype` with `bitcast`.
 
-    `fp_downcast_rounding` ("rtne", "rtz") only for a float that becomes narrower. Raises `TypeMismatchError`, `OptionError`.
+    `fp_downcast_rounding` ("rtne", "rtz") only for a float that becomes narrower. Raises `TypeMismatchError`,
+    `OptionError`.
     """
     value, target = to_tensor(input), _element(dtype)
     if bitcast:

@@ -1,7 +1,7 @@
 """`constexpr`: a value known when the kernel is compiled.
 
-Takes any Python value; guarantees that arithmetic between constants gives constants and that arithmetic with a `tensor` gives a tensor. Imports nothing of the
-compiler.
+Takes any Python value; guarantees that arithmetic between constants gives constants and that arithmetic with a
+`tensor` gives a tensor. Imports nothing of the compiler.
 """
 
 from __future__ import annotations
@@ -69,44 +69,50 @@ class constexpr:  # noqa: N801 - upstream's name
         return constant(self.value or unwrap(other))
 
     @staticmethod
-    def _binary(function: Callable[[Any, Any], Any]) -> Callable[[constexpr, object], Any]:
+    def _binary(name: str) -> Callable[[constexpr, object], Any]:
+        function = getattr(operator, name)
         return lambda self, other: compute(function, self.value, unwrap(other))
 
     @staticmethod
-    def _reflected(function: Callable[[Any, Any], Any]) -> Callable[[constexpr, object], Any]:
+    def _reflected(name: str) -> Callable[[constexpr, object], Any]:
+        function = getattr(operator, name)
         return lambda self, other: compute(function, unwrap(other), self.value)
 
     @staticmethod
-    def _unary(function: Callable[[Any], Any]) -> Callable[[constexpr], Any]:
+    def _unary(name: str) -> Callable[[constexpr], Any]:
+        function = getattr(operator, name)
         return lambda self: compute(function, self.value)
 
-    __add__, __radd__ = _binary(operator.add), _reflected(operator.add)
-    __sub__, __rsub__ = _binary(operator.sub), _reflected(operator.sub)
-    __mul__, __rmul__ = _binary(operator.mul), _reflected(operator.mul)
-    __truediv__, __rtruediv__ = _binary(operator.truediv), _reflected(operator.truediv)
-    __floordiv__, __rfloordiv__ = _binary(operator.floordiv), _reflected(operator.floordiv)
-    __mod__, __rmod__ = _binary(operator.mod), _reflected(operator.mod)
-    __pow__, __rpow__ = _binary(operator.pow), _reflected(operator.pow)
-    __and__, __rand__ = _binary(operator.and_), _reflected(operator.and_)
-    __or__, __ror__ = _binary(operator.or_), _reflected(operator.or_)
-    __xor__, __rxor__ = _binary(operator.xor), _reflected(operator.xor)
-    __lshift__, __rlshift__ = _binary(operator.lshift), _reflected(operator.lshift)
-    __rshift__, __rrshift__ = _binary(operator.rshift), _reflected(operator.rshift)
-    __lt__, __le__ = _binary(operator.lt), _binary(operator.le)
-    __gt__, __ge__ = _binary(operator.gt), _binary(operator.ge)
-    __eq__ = _binary(operator.eq)  # pyright: ignore[reportAssignmentType]
-    __ne__ = _binary(operator.ne)  # pyright: ignore[reportAssignmentType]
-    __neg__, __pos__, __invert__ = _unary(operator.neg), _unary(operator.pos), _unary(operator.invert)
+    __add__, __radd__ = _binary("add"), _reflected("add")
+    __sub__, __rsub__ = _binary("sub"), _reflected("sub")
+    __mul__, __rmul__ = _binary("mul"), _reflected("mul")
+    __truediv__, __rtruediv__ = _binary("truediv"), _reflected("truediv")
+    __floordiv__, __rfloordiv__ = _binary("floordiv"), _reflected("floordiv")
+    __mod__, __rmod__ = _binary("mod"), _reflected("mod")
+    __pow__, __rpow__ = _binary("pow"), _reflected("pow")
+    __and__, __rand__ = _binary("and_"), _reflected("and_")
+    __or__, __ror__ = _binary("or_"), _reflected("or_")
+    __xor__, __rxor__ = _binary("xor"), _reflected("xor")
+    __lshift__, __rlshift__ = _binary("lshift"), _reflected("lshift")
+    __rshift__, __rrshift__ = _binary("rshift"), _reflected("rshift")
+    __lt__, __le__ = _binary("lt"), _binary("le")
+    __gt__, __ge__ = _binary("gt"), _binary("ge")
+    __eq__ = _binary("eq")  # pyright: ignore[reportAssignmentType]
+    __ne__ = _binary("ne")  # pyright: ignore[reportAssignmentType]
+    __neg__, __pos__, __invert__ = _unary("neg"), _unary("pos"), _unary("invert")
 
 
 def unwrap(value: Any) -> Any:
-    """The Python value of a constant; lists and tuples (named ones too) are unwrapped inside, anything else is returned as it is."""
+    """The Python value of a constant.
+
+    Lists, tuples and slices are unwrapped inside, anything else is returned as it is.
+    """
     if isinstance(value, constexpr):
         return value.value
-    if type(value) is tuple:
-        return tuple(unwrap(item) for item in value)  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
-    if type(value) is list:
-        return [unwrap(item) for item in value]  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+    if type(value) in (tuple, list):
+        return type(value)(map(unwrap, value))
+    if type(value) is slice:
+        return slice(unwrap(value.start), unwrap(value.stop), unwrap(value.step))
     return value
 
 

@@ -1,7 +1,8 @@
 """What operands of different types mean together: conversion to tensors, promotion, implicit broadcasting.
 
-Takes tensors and Python scalars; guarantees upstream Triton's rules: a Python scalar of an equal or lower kind (bool < int < float) takes the tensor's dtype, the
-others are promoted by `computation_type`, blocks are broadcast after leading dimensions of size 1 are added.
+Takes tensors and Python scalars; guarantees upstream Triton's rules: a Python scalar of an equal or lower kind
+(bool < int < float) takes the tensor's dtype, the others are promoted by `computation_type`, blocks are broadcast
+after leading dimensions of size 1 are added.
 """
 
 from __future__ import annotations
@@ -15,17 +16,24 @@ from mltriton.ir.attributes import DenseAttr, FloatAttr, IntegerAttr
 from mltriton.ir.floats import round_float
 from mltriton.ir.types import FloatType, IntegerType, TensorType
 from mltriton.language import types
-from mltriton.language.building import current
+from mltriton.language.building import builtin, current
 from mltriton.language.constants import unwrap
 from mltriton.language.tensor import tensor
 from mltriton.language.types import block_type, dtype
+
+__all__ = ["to_tensor"]
 
 Scalar = bool | int | float
 Operand = tensor | Scalar
 
 
+@builtin
 def to_tensor(value: object) -> tensor:
-    """A tensor as it is; a Python scalar as a scalar tensor of the smallest of upstream's types (int1, int32, uint32, int64, uint64, fp32, fp64) that holds it."""
+    """A tensor as it is.
+
+    A Python scalar as a scalar tensor of the smallest of upstream's types (int1, int32, uint32, int64, uint64, fp32,
+    fp64) that holds it.
+    """
     operand = as_operand(value)
     return operand if isinstance(operand, tensor) else literal(operand, scalar_type(operand))
 
@@ -76,7 +84,10 @@ def _holds(integer: dtype, value: Scalar) -> bool:
 
 
 def literal(value: Scalar, type: dtype, shape: Sequence[int] = ()) -> tensor:
-    """A constant of dtype `type`, as every element of a block of `shape` where one is given. Floats are rounded to nearest even."""
+    """A constant of dtype `type`, as every element of a block of `shape` where one is given.
+
+    Floats are rounded to nearest even.
+    """
     element, coded = type.to_ir(), _coded(value, type)
     if shape:
         block = block_type(type, shape)
@@ -106,7 +117,10 @@ def _coded(value: Scalar, type: dtype) -> int | float:
 
 
 def promote_integers(a: dtype, b: dtype) -> dtype:
-    """The integer dtype of two: the wider one; of different signedness the unsigned one unless the signed one is wider (C's usual conversions)."""
+    """The integer dtype of two.
+
+    The wider one; of different signedness the unsigned one unless the signed one is wider (C's usual conversions).
+    """
     if a.is_int_signed() == b.is_int_signed():
         return a if a.bits > b.bits else b
     unsigned, signed = (b, a) if a.is_int_signed() else (a, b)
@@ -114,9 +128,11 @@ def promote_integers(a: dtype, b: dtype) -> dtype:
 
 
 def promote(a: dtype, b: dtype, division: bool = False) -> dtype:
-    """The dtype in which tensors of dtypes `a` and `b` are combined; `division` is / // and %, which never run in 16 bits.
+    """The dtype in which tensors of dtypes `a` and `b` are combined; `division` is / // and %, which never run in
+    16 bits.
 
-    fp64 wins, then fp32, then fp16; bf16 stays only with itself (with an integer too it becomes fp32); two different fp8 become fp16; integers follow C.
+    fp64 wins, then fp32, then fp16; bf16 stays only with itself (with an integer too it becomes fp32); two
+    different fp8 become fp16; integers follow C.
     """
     pair = (a, b)
     if types.float64 in pair:
@@ -148,7 +164,10 @@ def _promotion_hint(a: dtype, b: dtype) -> str:
 
 
 def computation_type(a: Operand, b: Operand, division: bool = False) -> dtype:
-    """The dtype in which two operands are combined: a Python scalar counts only if its kind is higher than the tensor's."""
+    """The dtype in which two operands are combined.
+
+    A Python scalar counts only if its kind is higher than the tensor's.
+    """
     a_type, b_type = operand_type(a), operand_type(b)
     if isinstance(a, tensor) != isinstance(b, tensor):
         scalar, block = (b_type, a_type) if isinstance(a, tensor) else (a_type, b_type)
@@ -176,6 +195,30 @@ def convert(operand: Operand, type: dtype, shape: Sequence[int] = ()) -> tensor:
     return literal(operand, type, shape)
 
 
+def stored_as(value: object, type: dtype) -> tensor:
+    """A value converted to the dtype it is stored in, as an assignment in C converts."""
+    operand = as_operand(value)
+    if isinstance(operand, tensor) or type.is_floating():
+        return convert(operand, type)
+    exact = type.is_int() and float(operand).is_integer() and _holds(type, operand)
+    return literal(operand, type) if exact else convert(to_tensor(operand), type)
+
+
+def integer_scalar(value: object, type: dtype, what: str) -> tensor:
+    """An integer (constexpr or scalar tensor) as int32 or int64; `TypeMismatchError` if it is none or would be cut."""
+    operand = unwrap(value)
+    if isinstance(operand, int) and not isinstance(operand, bool):
+        return literal(operand, type)
+    if not isinstance(operand, tensor) or operand.type.is_block() or not operand.dtype.is_int():
+        found = operand.type.name if isinstance(operand, tensor) else repr(operand)
+        raise TypeMismatchError(f"{what} must be integer scalars", expected=f"an integer that fits {type}", found=found)
+    if operand.dtype.bits > type.bits:
+        raise TypeMismatchError(
+            f"{what} must fit {type}", expected=type.name, found=operand.type.name, hint=f"add .to(tl.{type})"
+        )
+    return convert(operand, type)
+
+
 def promoted(a: object, b: object, division: bool = False) -> tuple[tensor, tensor]:
     """Two operands as tensors of the same dtype and shape."""
     left, right = as_operand(a), as_operand(b)
@@ -185,7 +228,10 @@ def promoted(a: object, b: object, division: bool = False) -> tuple[tensor, tens
 
 
 def promoted_three(a: object, b: object, c: object) -> tuple[tensor, tensor, tensor]:
-    """Three operands as tensors of the same dtype and shape; scalars give way to the tensors whatever their position."""
+    """Three operands as tensors of the same dtype and shape.
+
+    Scalars give way to the tensors whatever their position.
+    """
     operands = [as_operand(item) for item in (a, b, c)]
     tensors = [item.dtype for item in operands if isinstance(item, tensor)]
     scalars = [scalar_type(item) for item in operands if not isinstance(item, tensor)]

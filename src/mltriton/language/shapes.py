@@ -1,7 +1,7 @@
 """Shape operations: new dimensions, broadcasting, reshaping, permuting, joining.
 
-Takes blocks (a scalar where it has a meaning); guarantees that elements keep their row-major order unless `can_reorder` is given. Shapes may be written as one
-tuple or as several arguments; axes may be negative.
+Takes blocks (a scalar where it has a meaning); guarantees that elements keep their row-major order unless
+`can_reorder` is given. Shapes may be written as one tuple or as several arguments; axes may be negative.
 """
 
 from __future__ import annotations
@@ -153,9 +153,7 @@ def index(value: object, key: object) -> tensor:
 
 
 def _is_full_slice(part: object) -> bool:
-    return part is Ellipsis or (
-        isinstance(part, slice) and semantic.unwrap((part.start, part.stop, part.step)) == (None, None, None)
-    )
+    return part is Ellipsis or part == slice(None)
 
 
 @builtin
@@ -326,7 +324,10 @@ def split(a: object) -> tuple[tensor, tensor]:
 
 @builtin
 def cat(input: object, other: object, can_reorder: bool = False, dim: object = 0) -> tensor:
-    """One block after the other along `dim`, in order (upstream asks for `can_reorder=True` for 1D blocks; here it changes nothing)."""
+    """One block after the other along `dim`, in order (upstream asks for `can_reorder=True` for 1D blocks.
+
+    Here it changes nothing).
+    """
     left, right = _block(input, "tl.cat"), _block(other, "tl.cat")
     if left.type != right.type:
         raise TypeMismatchError("tl.cat needs two blocks of one type", expected=left.type.name, found=right.type.name)
@@ -354,7 +355,10 @@ def interleave(a: object, b: object) -> tensor:
 
 @builtin
 def gather(src: object, index: object, axis: object) -> tensor:
-    """Element [.., i, ..] is `src[.., index[.., i, ..], ..]` along `axis`; the other dimensions of the two are equal."""
+    """Element [.., i, ..] is `src[.., index[.., i, ..], ..]` along `axis`.
+
+    The other dimensions of the two are equal.
+    """
     source, indices = _block(src, "tl.gather"), _block(index, "tl.gather")
     if not indices.dtype.is_int():
         raise TypeMismatchError(

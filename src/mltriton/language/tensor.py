@@ -1,8 +1,8 @@
 """Values of a kernel: `tensor`, `tensor_descriptor`, and how values become lists of IR values and back.
 
-A value of a kernel is a `tensor`, a `constexpr`, a Python tuple of values, a `tensor_descriptor`, a `dtype`, a function or None. Operators and methods of a
-tensor create operations through the current builder; they live in the modules that `mltriton.language` names, which are loaded when first used. Imports nothing of
-the compiler.
+A value of a kernel is a `tensor`, a `constexpr`, a Python tuple of values, a `tensor_descriptor`, a `dtype`, a
+function or None. Operators and methods of a tensor create operations through the current builder; they live in the
+modules that `mltriton.language` names, which are loaded when first used. Imports nothing of the compiler.
 """
 
 from __future__ import annotations
@@ -22,16 +22,71 @@ if TYPE_CHECKING:
 
 # Functions of `mltriton.language` that are methods of a tensor as well, with the tensor as first argument.
 METHODS = frozenset(
-    """broadcast_to trans permute split view reshape expand_dims cast store load atomic_cas atomic_xchg atomic_add atomic_max atomic_min atomic_and
-    atomic_or atomic_xor exp exp2 log log2 cos sin sqrt sqrt_rn rsqrt abs erf floor ceil reduce associative_scan gather histogram cdiv sigmoid softmax
-    ravel max argmax min argmin sum xor_sum reduce_or cumsum cumprod sort topk flip squeeze unsqueeze item""".split()
+    [
+        "broadcast_to",
+        "trans",
+        "permute",
+        "split",
+        "view",
+        "reshape",
+        "expand_dims",
+        "cast",
+        "store",
+        "load",
+        "atomic_cas",
+        "atomic_xchg",
+        "atomic_add",
+        "atomic_max",
+        "atomic_min",
+        "atomic_and",
+        "atomic_or",
+        "atomic_xor",
+        "exp",
+        "exp2",
+        "log",
+        "log2",
+        "cos",
+        "sin",
+        "sqrt",
+        "sqrt_rn",
+        "rsqrt",
+        "abs",
+        "erf",
+        "floor",
+        "ceil",
+        "reduce",
+        "associative_scan",
+        "gather",
+        "histogram",
+        "cdiv",
+        "sigmoid",
+        "softmax",
+        "ravel",
+        "max",
+        "argmax",
+        "min",
+        "argmin",
+        "sum",
+        "xor_sum",
+        "reduce_or",
+        "cumsum",
+        "cumprod",
+        "sort",
+        "topk",
+        "flip",
+        "squeeze",
+        "unsqueeze",
+        "item",
+    ]
 )
 
 
 class tensor:  # noqa: N801 - upstream's name
-    """A value that exists when the kernel runs: a scalar, a pointer, a block, a block of pointers or a block pointer.
+    """A value that exists when the kernel runs: a scalar, a pointer, a block, a block of pointers or a block
+    pointer.
 
-    `handle` is the IR value, `type` a `dtype` (scalar), `pointer_type` or `block_type`. Operators follow upstream's promotion and broadcasting.
+    `handle` is the IR value, `type` a `dtype` (scalar), `pointer_type` or `block_type`. Operators follow upstream's
+    promotion and broadcasting.
     """
 
     __slots__ = ("handle", "type")

@@ -1,7 +1,8 @@
 """Types of values as the language sees them: element types with signedness, pointers, blocks, descriptors.
 
-Takes names and shapes; guarantees immutable types that compare by value, with upstream's names (`fp32`, `int8`, and short as in signatures: `i8`, `u8`, `*fp16`).
-Signedness lives here only: IR integers are signless. Imports nothing of the compiler (`to_ir` does, when it is called).
+Takes names and shapes; guarantees immutable types that compare by value, with upstream's names (`fp32`, `int8`, and
+short as in signatures: `i8`, `u8`, `*fp16`). Signedness lives here only: IR integers are signless. Imports nothing
+of the compiler (`to_ir` does, when it is called).
 """
 
 from __future__ import annotations
@@ -20,8 +21,15 @@ if TYPE_CHECKING:
 MAX_BLOCK_ELEMENTS = 1 << 20
 
 
+class const:  # noqa: N801 - upstream's name
+    """The annotation of a pointer parameter that the kernel must not write through."""
+
+
 class Kind(IntEnum):
-    """The order in which a Python scalar gives way to a tensor: a scalar of an equal or lower kind takes the tensor's dtype."""
+    """The order in which a Python scalar gives way to a tensor.
+
+    A scalar of an equal or lower kind takes the tensor's dtype.
+    """
 
     BOOLEAN = 0
     INTEGRAL = 1
@@ -29,7 +37,10 @@ class Kind(IntEnum):
 
 
 class dtype:  # noqa: N801 - upstream's name
-    """An element type, and the base of all types. `name` is upstream's (`int32`, `fp16`), `short` the signature's (`i32`, `fp16`), `bits` the width."""
+    """An element type, and the base of all types.
+
+    `name` is upstream's (`int32`, `fp16`), `short` the signature's (`i32`, `fp16`), `bits` the width.
+    """
 
     __slots__ = ("bits", "mantissa", "name", "short")
 
@@ -335,7 +346,10 @@ _IR_FLOATS = {"fp8e4nv": "f8E4M3FN", "fp8e5": "f8E5M2", "fp16": "f16", "bf16": "
 
 
 def by_name(name: str) -> dtype:
-    """The type with a signature's name: `fp32`, `i64`, `u8`, `*bf16`, `*ki32` (read only); `NameNotFoundError` for others."""
+    """The type with a signature's name.
+
+    `fp32`, `i64`, `u8`, `*bf16`, `*ki32` (read only); `NameNotFoundError` for others.
+    """
     if name.startswith("*"):
         const = name.startswith("*k")
         return pointer_type(by_name(name[2 if const else 1 :]), const=const)

@@ -1,0 +1,94 @@
+"""What a kernel promises the compiler, and barriers.
+
+Takes tensors and constants; gives the tensor back. A promise is an attribute on the operation that makes the value
+(on the parameter where there is none), with upstream's names: `tt.divisibility`, `tt.contiguity`, `tt.constancy`. A
+promise that does not hold makes the result unspecified.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import cast
+
+from mltriton.dialects import gpu, tt
+from mltriton.errors import ShapeMismatchError, TypeMismatchError
+from mltriton.ir.attributes import ArrayAttr, Attribute, DenseAttr, DictAttr
+from mltriton.ir.operation import BlockArgument
+from mltriton.ir.types import I32, TensorType
+from mltriton.language.building import builtin, current
+from mltriton.language.semantic import as_operand
+from mltriton.language.shapes import constexpr_int
+from mltriton.language.tensor import tensor
+
+__all__ = ["assume", "debug_barrier", "max_constancy", "max_contiguous", "multiple_of"]
+
+
+def _promise(attribute: str, value: object, values: object, name: str) -> object:
+    operand = as_operand(value)
+    if not isinstance(operand, tensor):
+        return operand
+    listed: Sequence[object] = cast("Sequence[object]", values) if isinstance(values, tuple | list) else (values,)
+    numbers = tuple(constexpr_int(item, f"the values of tl.{name}") for item in listed)
+    rank = max(1, len(operand.type.shape))
+    if len(numbers) != rank:
+        raise ShapeMismatchError(
+            f"tl.{name} needs one value for each dimension",
+            expected=str(rank),
+            found=f"{len(numbers)} for {operand.type.name}",
+        )
+    _attach(operand, attribute, DenseAttr(numbers, TensorType((len(numbers),), I32)))
+    return operand
+
+
+def _attach(value: tensor, name: str, promise: Attribute) -> None:
+    operation = value.handle.defining_op
+    if operation is not None:
+        operation.attributes[name] = promise
+    elif isinstance(value.handle, BlockArgument) and isinstance(function := value.handle.block.parent_op, tt.Func):
+        _attach_to_parameter(function, value.handle.index, name, promise)
+
+
+def _attach_to_parameter(function: tt.Func, index: int, name: str, promise: Attribute) -> None:
+    count = len(function.function_type.inputs)
+    known = (
+        cast("tuple[DictAttr, ...]", cast(ArrayAttr, function.arg_attrs).elements)
+        if function.arg_attrs
+        else (DictAttr(()),) * count
+    )
+    entries = tuple(entry for entry in known[index].entries if entry[0] != name)
+    function.arg_attrs = ArrayAttr((*known[:index], DictAttr((*entries, (name, promise))), *known[index + 1 :]))
+
+
+@builtin
+def multiple_of(input: object, values: object) -> object:
+    """The promise that the first element of each run of `input` is a multiple of `values` (one for each dimension)."""
+    return _promise("tt.divisibility", input, values, "multiple_of")
+
+
+@builtin
+def max_contiguous(input: object, values: object) -> object:
+    """The promise that runs of `values` (one for each dimension) elements of `input` count up by one."""
+    return _promise("tt.contiguity", input, values, "max_contiguous")
+
+
+@builtin
+def max_constancy(input: object, values: object) -> object:
+    """The promise that runs of `values` (one for each dimension) elements of `input` are equal."""
+    return _promise("tt.constancy", input, values, "max_constancy")
+
+
+@builtin
+def assume(cond: object) -> None:
+    """The promise that a scalar condition holds."""
+    operand = as_operand(cond)
+    if not isinstance(operand, tensor):
+        return
+    if operand.type.is_block() or not operand.dtype.is_bool():
+        raise TypeMismatchError("tl.assume needs a condition", expected="a scalar int1", found=operand.type.name)
+    current().create(tt.Assume, operand.handle, result_types=[])
+
+
+@builtin
+def debug_barrier() -> None:
+    """All warps of the program wait for each other here."""
+    current().create(gpu.Barrier, result_types=[])
