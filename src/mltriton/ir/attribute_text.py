@@ -60,6 +60,7 @@ class TextTables:
     def __init__(self, aliases: bool = False) -> None:
         self.aliases = aliases
         self.types: dict[Type, str] = {}
+        self.attributes: dict[Attribute, str] = {}
         self.encodings: dict[Encoding, str] = {}
         self.locations: dict[Location, str] = {}
         self.definitions: list[str] = []
@@ -85,11 +86,11 @@ class TextTables:
 
     def attribute(self, attribute: Attribute) -> str:
         """The text of an attribute."""
-        return (
-            self.encoding(attribute)
-            if isinstance(attribute, Encoding)
-            else _ATTRIBUTES[attribute.__class__](self, attribute)
-        )
+        text = self.attributes.get(attribute)
+        if text is None:
+            write = TextTables.encoding if isinstance(attribute, Encoding) else _ATTRIBUTES[attribute.__class__]
+            text = self.attributes[attribute] = write(self, attribute)
+        return text
 
     def entries(self, entries: Mapping[str, Attribute]) -> str:
         """`a = 1 : i32, b`: named attributes, sorted by name."""

@@ -5,7 +5,7 @@ Level: all. `emit` returns the single result, `create` the operation. Result typ
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from typing import Any, Protocol, TypeVar, cast
 
@@ -53,7 +53,7 @@ class Builder:
         return self
 
     @contextmanager
-    def inside(self, block: Block) -> Iterator[Block]:
+    def inside(self, block: Block) -> Generator[Block]:
         """Insert at the end of `block` within the `with` statement, then go on where it was."""
         saved = self._block, self.anchor
         self._block, self.anchor = block, None
@@ -63,7 +63,7 @@ class Builder:
             self._block, self.anchor = saved
 
     @contextmanager
-    def at(self, loc: Location) -> Iterator[None]:
+    def at(self, loc: Location) -> Generator[None]:
         """Give operations created within the `with` statement the location `loc`."""
         saved, self.loc = self.loc, loc
         try:

@@ -164,7 +164,7 @@ class Parser(AttributeParser):
         types = parsed.result_types
         if types is None:
             infer = cast("Any", getattr(parsed.cls, "infer", None))
-            types = cast("Sequence[Type]", infer(operands, parsed.attributes)) if infer else []
+            types = cast("Sequence[Type]", infer(operands, parsed.attributes)) if infer else list[Type]()
         if len(types) != len(parsed.result_names) and parsed.result_names:
             expected, found = f"{len(types)} results", f"{len(parsed.result_names)} names"
             self.fail(f"`{parsed.cls.name}` has {expected}", at=start, expected=expected, found=found)

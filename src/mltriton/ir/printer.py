@@ -40,13 +40,10 @@ class Names(dict[Value, str]):
 
     def __missing__(self, value: Value) -> str:
         base = value.hint or (value.op.default_name() if isinstance(value, OpResult) else "arg")
-        name = (
-            self._numbered("", "")
-            if base is None
-            else self._numbered("arg", "")
-            if base == "arg"
-            else self._unique(base)
-        )
+        if base is None or base == "arg":
+            name = self._numbered(base or "", "")
+        else:
+            name = self._unique(base)
         self[value] = name
         return name
 
@@ -110,9 +107,7 @@ class Printer:
 
     def _text(self, op: Operation) -> str:
         syntax = None if self.generic else syntax_of(op.__class__)
-        if syntax is None:
-            return self._generic(op)
-        return op.name.removeprefix("builtin.") + syntax.text(op, self)
+        return self._generic(op) if syntax is None else op.name.removeprefix("builtin.") + syntax.text(op, self)
 
     def _generic(self, op: Operation) -> str:
         names, tables = self.names, self.tables
@@ -167,4 +162,4 @@ def split_attributes(op: Operation) -> tuple[dict[str, Attribute], dict[str, Att
 
 def _is_bare(block: Block, cls: type[Operation]) -> bool:
     last = block.ops[-1] if block.ops else None
-    return type(last) is cls and not last.operands and not last.attributes
+    return last is not None and type(last) is cls and not last.operands and not last.attributes

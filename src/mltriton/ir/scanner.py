@@ -14,7 +14,7 @@ from typing import NoReturn
 
 from mltriton.errors import IRSyntaxError, Place
 
-_SPACE = r"(?:\s+|//[^\n]*)*"
+_SPACE = r"\s*(?://[^\n]*\s*)*"
 _WORD = re.compile(r"([A-Za-z_][\w$.]*)" + _SPACE)
 _SSA = re.compile(r"%([\w$.-]+(?:#\d+)?)" + _SPACE)
 _INTEGER = re.compile(r"(-?(?:0x[0-9a-fA-F]+|\d+))" + _SPACE)

@@ -23,7 +23,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -55,15 +54,16 @@ if TYPE_CHECKING:
 _TOKEN = re.compile(r"\s*(`[^`]*`|\$\w+\^?|[\w-]+(?:<[^>]*>)?\(?|\)\??|[(|,])")
 
 
-@dataclass(frozen=True)
 class Syntax:
     """A compiled format."""
 
-    elements: tuple[Element, ...]
+    def __init__(self, elements: tuple[Element, ...]) -> None:
+        self.elements = elements
+        self._writers = [element.text for element in elements if not isinstance(element, Permissions)]
 
     def text(self, op: Operation, printer: Printer) -> str:
         """What follows the operation's name, with a leading space."""
-        return "".join([element.text(op, printer) for element in self.elements])
+        return "".join([write(op, printer) for write in self._writers])
 
     def read(self, parser: Parser, parsed: Parsed) -> None:
         """Read what follows the operation's name into `parsed`."""

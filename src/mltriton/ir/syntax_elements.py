@@ -195,6 +195,7 @@ class SharedType(Element):
     def __init__(self, cls: type[Operation], targets: list[str], space: str, prefix: str) -> None:
         self.operands = [OperandElement(cls, name, "") for name in targets if name != "result"]
         self.has_result = "result" in targets
+        self.first = self.operands[0].index if self.operands else 0
         self.is_list = len(targets) == 1 and not self.has_result and self.operands[0].arity != "one"
         self.space = space
         self.prefix = prefix
@@ -202,7 +203,7 @@ class SharedType(Element):
     def text(self, op: Operation, printer: Printer) -> str:
         if self.is_list:
             return self.space + printer.tables.type_list([value.type for value in self.operands[0].values(op)])
-        type = op.results[0].type if self.has_result else self.operands[0].values(op)[0].type
+        type = op.results[0].type if self.has_result else op.operands[self.first].type
         written = printer.type(type)
         return self.space + (written.removeprefix(f"!{self.prefix}") if self.prefix else written)
 
@@ -267,7 +268,7 @@ class AttributeDictionary(Element):
         }
 
     def text(self, op: Operation, printer: Printer) -> str:
-        if not op.attributes:
+        if op.attributes.keys() <= self.named:
             return ""
         shown = {
             self.text_names.get(name, name): value

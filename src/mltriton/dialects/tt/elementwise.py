@@ -1,0 +1,69 @@
+"""Element-by-element operations that arith and math do not have. Part of the `tt` dialect (see the package)."""
+
+from __future__ import annotations
+
+
+from mltriton.dialects.arith import Binary, Cast, Elementwise, Unary
+from mltriton.ir.definition import boolean, enum, operand
+
+
+class Bitcast(Cast):
+    """The same bits as another type of the same width, pointers included."""
+
+    name = "tt.bitcast"
+    syntax = "$source attr-dict `:` type($source) `->` type(result)"
+
+
+class IntToPtr(Cast):
+    """i64 to a pointer."""
+
+    name = "tt.int_to_ptr"
+    syntax = "$source attr-dict `:` type($source) `->` type(result)"
+
+
+class PtrToInt(Cast):
+    """A pointer to i64."""
+
+    name = "tt.ptr_to_int"
+    syntax = "$source attr-dict `:` type($source) `->` type(result)"
+
+
+class FpToFp(Cast):
+    """Float to float where fp8 takes part or the rounding is chosen."""
+
+    name = "tt.fp_to_fp"
+    syntax = "$source attr-dict (`,` `rounding` `=` $rounding^)? `:` type($source) `->` type(result)"
+    rounding = enum("rounding")
+
+
+class MulhiUI(Binary):
+    """The upper half of the unsigned product."""
+
+    name = "tt.mulhiui"
+    commutative = True
+
+
+class PreciseSqrt(Unary):
+    """Square root, correctly rounded."""
+
+    name = "tt.precise_sqrt"
+
+
+class PreciseDivF(Binary):
+    """Float division, correctly rounded."""
+
+    name = "tt.precise_divf"
+
+
+class ClampF(Elementwise):
+    """min(max(x, low), high); NaN stays NaN with `propagate_nan`, becomes `low` without."""
+
+    name = "tt.clampf"
+    syntax = (
+        "$x `,` $low `,` $high `,` `propagateNan` `=` choice<none|all>($propagate_nan) attr-dict `:` "
+        "type($x, $low, $high, result)"
+    )
+    x = operand()
+    low = operand()
+    high = operand()
+    propagate_nan = boolean(text="propagateNan")

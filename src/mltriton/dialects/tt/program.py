@@ -1,0 +1,86 @@
+"""What a program instance knows of itself, ranges, and what it says to the outside: prints, assertions, assumptions. Part of the `tt` dialect (see the package)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import cast
+
+from mltriton.ir.attributes import Attribute, IntegerAttr
+from mltriton.ir.definition import boolean, enum, integer, operand, string, variadic
+from mltriton.ir.operation import Operation, Value
+from mltriton.ir.types import I32, TensorType, Type
+
+
+class _Coordinate(Operation):
+    """Base: reads one coordinate of the launch grid."""
+
+    syntax = "$axis attr-dict `:` type(result)"
+    old_syntax = ("attr-dict `:` type(result)",)
+    pure = True
+    axis = enum("axis")
+
+    @classmethod
+    def infer(cls, operands: Sequence[Value], attributes: dict[str, Attribute]) -> Sequence[Type]:
+        return [I32]
+
+
+class GetProgramId(_Coordinate):
+    """`tt.get_program_id x : i32`."""
+
+    name = "tt.get_program_id"
+
+
+class GetNumPrograms(_Coordinate):
+    """`tt.get_num_programs x : i32`."""
+
+    name = "tt.get_num_programs"
+
+
+class MakeRange(Operation):
+    """`tt.make_range {end = 128 : i32, start = 0 : i32} : tensor<128xi32>`: start, start + 1, ..., end - 1."""
+
+    name = "tt.make_range"
+    syntax = "attr-dict `:` type(result)"
+    pure = True
+    start = integer()
+    end = integer()
+
+    @classmethod
+    def infer(cls, operands: Sequence[Value], attributes: dict[str, Attribute]) -> Sequence[Type]:
+        start, end = (cast(IntegerAttr, attributes[name]).value for name in ("start", "end"))
+        return [TensorType((end - start,), I32)]
+
+
+class Print(Operation):
+    """`tt.print "prefix" {hex} : %x`: prints from the program, one line for each element, with the program's
+    coordinates.
+    """
+
+    name = "tt.print"
+    syntax = "$prefix attr-dict (`:` $arguments^ `:` type($arguments))?"
+    reads = True
+    writes = True
+    prefix = string("")
+    hex = boolean()
+    arguments = variadic()
+
+
+class Assert(Operation):
+    """`tt.assert %c, "message"`: stops the launch with the message where an element of the i1 condition is false."""
+
+    name = "tt.assert"
+    syntax = "$condition `,` $message attr-dict `:` type($condition)"
+    reads = True
+    writes = True
+    condition = operand()
+    message = string("")
+
+
+class Assume(Operation):
+    """`llvm.intr.assume %c : i1`: the condition holds; a hint."""
+
+    name = "llvm.intr.assume"
+    syntax = "$condition attr-dict `:` type($condition)"
+    reads = True
+    writes = True
+    condition = operand()
