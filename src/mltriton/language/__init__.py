@@ -93,11 +93,12 @@ _HOMES: dict[str, str] = {
     "matmul": "dot",
     "memory": "load store",
     "program": "num_programs program_id",
-    "random": "pair_uniform_to_normal philox philox_impl rand rand4x randint randint4x randn randn4x uint_to_uniform_float",
+    "random": "pair_uniform_to_normal philox philox_impl rand rand4x randint randint4x randn randn4x "
+    "uint_to_uniform_float",
     "reductions": "argmax argmin associative_scan cumprod cumsum max min reduce reduce_or sum xor_sum",
     "semantic": "to_tensor",
-    "shapes": "arange broadcast broadcast_to cat expand_dims flip full gather interleave item join permute ravel reshape "
-    "split squeeze trans unsqueeze view zeros zeros_like",
+    "shapes": "arange broadcast broadcast_to cat expand_dims flip full gather interleave item join permute "
+    "ravel reshape split squeeze trans unsqueeze view zeros zeros_like",
     "sorting": "bitonic_merge sort topk",
     "standard": "histogram sigmoid softmax swizzle2d",
 }

@@ -46,7 +46,7 @@ KINDS = {
     "xor": Kinds("xor", "xor", None),
     "xchg": Kinds("exch", "exch", "exch"),
 }
-# Floats that are not negative are ordered as signed integers are, negative ones the other way round as unsigned integers are.
+# Floats that are not negative are ordered as signed integers are, negative ones the other way round as unsigned.
 ON_BITS = {"max": ("max", "umin"), "min": ("min", "umax")}
 
 

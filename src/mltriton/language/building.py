@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 R = TypeVar("R")
 
-# Inlines a function written in the language at the insertion point: the function, its arguments, keyword arguments; gives its value.
+# Inlines a function written in the language at the insertion point: takes it and its arguments, gives its value.
 Inliner = Callable[[Any, Sequence[Any]], Any]
 
 

@@ -79,7 +79,7 @@ def _checked(block: block_type, shape: Sequence[object], strides: Sequence[objec
             "the last stride of a descriptor must be the constant 1",
             expected="1, or an int argument that is 1 at launch",
             found="a value known only when the kernel runs" if isinstance(last, tensor) else str(last),
-            hint="describe the transposed tensor and transpose the loaded block, or use tl.make_block_ptr, which takes any strides",
+            hint="describe the transposed tensor and transpose the block, or use tl.make_block_ptr (any strides)",
         )
     row = block.shape[-1] * block.scalar.itemsize
     if row < MIN_ROW_BYTES:

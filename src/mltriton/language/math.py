@@ -19,8 +19,8 @@ from mltriton.language.tensor import tensor
 from mltriton.language.types import dtype
 
 __all__ = [
-    "abs", "ceil", "clamp", "cos", "div_rn", "erf", "exp", "exp2", "fdiv", "floor", "fma", "log", "log2", "maximum", "minimum", "rsqrt", "sin", "sqrt",
-    "sqrt_rn", "tanh", "umulhi",
+    "abs", "ceil", "clamp", "cos", "div_rn", "erf", "exp", "exp2", "fdiv", "floor", "fma", "log", "log2", "maximum",
+    "minimum", "rsqrt", "sin", "sqrt", "sqrt_rn", "tanh", "umulhi",
 ]  # fmt: skip
 
 WIDE = (types.float32, types.float64)

@@ -233,16 +233,18 @@ def _forbid_blocks(pointer: tensor, others: Sequence[tensor], what: str) -> None
     for other in others:
         if other.type.is_block() and not pointer.type.is_block():
             raise PointerError(
-                f"{what} got a scalar pointer with a block", expected="a block of pointers", found=f"{pointer.type.name} with {other.type.name}",
+                f"{what} got a scalar pointer with a block",
+                expected="a block of pointers",
+                found=f"{pointer.type.name} with {other.type.name}",
                 hint="add a block of offsets to the pointer: ptr + tl.arange(0, BLOCK)",
-            )  # fmt: skip
+            )
 
 
 def _forbid_masks(mask: object, other: object, what: str) -> None:
     if mask is not None or other is not None:
         raise PointerError(
             f"{what} through a block pointer takes no mask and no other",
-            hint="use boundary_check=(0, 1) for the dimensions that may reach outside, and padding_option for what is read there",
+            hint="use boundary_check=(0, 1) for dimensions that may reach outside, padding_option for what is read there",
         )
 
 

@@ -30,7 +30,8 @@ from mltriton.language.semantic import literal, to_tensor
 from mltriton.language.tensor import tensor
 
 __all__ = [
-    "pair_uniform_to_normal", "philox", "philox_impl", "rand", "rand4x", "randint", "randint4x", "randn", "randn4x", "uint_to_uniform_float",
+    "pair_uniform_to_normal", "philox", "philox_impl", "rand", "rand4x", "randint", "randint4x", "randn", "randn4x",
+    "uint_to_uniform_float",
 ]  # fmt: skip
 
 N_ROUNDS = 10

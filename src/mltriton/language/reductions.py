@@ -79,9 +79,11 @@ def _combined(value: Any, sources: Sequence[tensor], what: str) -> list[tensor]:
     if found != expected:
         shown = ", ".join("no tensor" if kind is None else kind.name for kind in found)
         raise TypeMismatchError(
-            f"the function given to {what} must return what it combines", expected=", ".join(map(str, expected)), found=shown,
+            f"the function given to {what} must return what it combines",
+            expected=", ".join(map(str, expected)),
+            found=shown,
             hint="it gets the accumulated elements, then the new ones, and returns the combined elements",
-        )  # fmt: skip
+        )
     return [cast(tensor, _as_tensor(item)) for item in listed]
 
 

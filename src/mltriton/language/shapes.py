@@ -20,8 +20,8 @@ from mltriton.language.tensor import tensor
 from mltriton.language.types import block_type, checked_shape, dtype
 
 __all__ = [
-    "arange", "broadcast", "broadcast_to", "cat", "expand_dims", "flip", "full", "gather", "interleave", "item", "join", "permute", "ravel", "reshape", "split",
-    "squeeze", "trans", "unsqueeze", "view", "zeros", "zeros_like",
+    "arange", "broadcast", "broadcast_to", "cat", "expand_dims", "flip", "full", "gather", "interleave", "item",
+    "join", "permute", "ravel", "reshape", "split", "squeeze", "trans", "unsqueeze", "view", "zeros", "zeros_like",
 ]  # fmt: skip
 
 

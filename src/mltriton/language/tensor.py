@@ -21,64 +21,13 @@ if TYPE_CHECKING:
     from mltriton.ir.operation import Value
 
 # Functions of `mltriton.language` that are methods of a tensor as well, with the tensor as first argument.
-METHODS = frozenset(
-    [
-        "broadcast_to",
-        "trans",
-        "permute",
-        "split",
-        "view",
-        "reshape",
-        "expand_dims",
-        "cast",
-        "store",
-        "load",
-        "atomic_cas",
-        "atomic_xchg",
-        "atomic_add",
-        "atomic_max",
-        "atomic_min",
-        "atomic_and",
-        "atomic_or",
-        "atomic_xor",
-        "exp",
-        "exp2",
-        "log",
-        "log2",
-        "cos",
-        "sin",
-        "sqrt",
-        "sqrt_rn",
-        "rsqrt",
-        "abs",
-        "erf",
-        "floor",
-        "ceil",
-        "reduce",
-        "associative_scan",
-        "gather",
-        "histogram",
-        "cdiv",
-        "sigmoid",
-        "softmax",
-        "ravel",
-        "max",
-        "argmax",
-        "min",
-        "argmin",
-        "sum",
-        "xor_sum",
-        "reduce_or",
-        "cumsum",
-        "cumprod",
-        "sort",
-        "topk",
-        "flip",
-        "squeeze",
-        "unsqueeze",
-        "item",
-    ]
-)
+_METHOD_NAMES = """
+broadcast_to trans permute split view reshape expand_dims squeeze unsqueeze ravel flip item cast load store gather
+exp exp2 log log2 cos sin sqrt sqrt_rn rsqrt abs erf floor ceil cdiv sigmoid softmax
+reduce associative_scan max argmax min argmin sum xor_sum reduce_or cumsum cumprod sort topk histogram
+atomic_cas atomic_xchg atomic_add atomic_max atomic_min atomic_and atomic_or atomic_xor
+"""
+METHODS = frozenset(_METHOD_NAMES.split())
 
 
 class tensor:  # noqa: N801 - upstream's name

@@ -52,8 +52,9 @@ from mltriton.language.semantic import promoted, to_tensor
 from mltriton.language.tensor import tensor
 
 __all__ = [
-    "abs", "ceil", "copysign", "cos", "cosh", "div_rn", "erf", "erfc", "exp", "exp2", "exp10", "expm1", "fast_dividef", "fast_expf", "fast_logf", "fast_tanhf",
-    "finitef", "floor", "fma", "fmod", "isinf", "isnan", "log", "log1p", "log2", "log10", "pow", "rint", "round", "rsqrt", "signbit", "sin", "sinh", "sqrt", "sqrt_rn",
+    "abs", "ceil", "copysign", "cos", "cosh", "div_rn", "erf", "erfc", "exp", "exp2", "exp10", "expm1",
+    "fast_dividef", "fast_expf", "fast_logf", "fast_tanhf", "finitef", "floor", "fma", "fmod", "isinf", "isnan",
+    "log", "log1p", "log2", "log10", "pow", "rint", "round", "rsqrt", "signbit", "sin", "sinh", "sqrt", "sqrt_rn",
     "tan", "tanh", "trunc",
 ]  # fmt: skip
 
