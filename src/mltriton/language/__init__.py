@@ -60,9 +60,12 @@ if TYPE_CHECKING:
     from mltriton.language.atomics import *
     from mltriton.language.block_pointers import *
     from mltriton.language.casting import *
+    from mltriton.language.comparison import *
+    from mltriton.language.creation import *
     from mltriton.language.debug import *
     from mltriton.language.descriptors import *
     from mltriton.language.hints import *
+    from mltriton.language.indexing import *
     from mltriton.language.math import *
     from mltriton.language.matmul import *
     from mltriton.language.memory import *
@@ -82,13 +85,16 @@ _NAMESPACES = ("extra", "math", "random", "target_info")
 
 # Where each function lives.
 _HOMES: dict[str, str] = {
-    "arithmetic": "PropagateNan add cdiv clamp fma maximum minimum mul sub umulhi where",
+    "arithmetic": "PropagateNan add cdiv clamp fma maximum minimum mul sub umulhi",
     "atomics": "atomic_add atomic_and atomic_cas atomic_max atomic_min atomic_or atomic_xchg atomic_xor",
     "block_pointers": "advance make_block_ptr",
     "casting": "cast",
+    "comparison": "where",
+    "creation": "arange full zeros zeros_like",
     "debug": "device_assert device_print static_assert static_print",
     "descriptors": "load_tensor_descriptor make_tensor_descriptor store_tensor_descriptor",
     "hints": "assume debug_barrier max_constancy max_contiguous multiple_of",
+    "indexing": "flip gather",
     "math": "abs ceil cos div_rn erf exp exp2 fdiv floor log log2 rsqrt sin sqrt sqrt_rn tanh",
     "matmul": "dot",
     "memory": "load store",
@@ -97,8 +103,8 @@ _HOMES: dict[str, str] = {
     "uint_to_uniform_float",
     "reductions": "argmax argmin associative_scan cumprod cumsum max min reduce reduce_or sum xor_sum",
     "semantic": "to_tensor",
-    "shapes": "arange broadcast broadcast_to cat expand_dims flip full gather interleave item join permute "
-    "ravel reshape split squeeze trans unsqueeze view zeros zeros_like",
+    "shapes": "broadcast broadcast_to cat expand_dims interleave item join permute ravel reshape split squeeze trans "
+    "unsqueeze view",
     "sorting": "bitonic_merge sort topk",
     "standard": "histogram sigmoid softmax swizzle2d",
 }

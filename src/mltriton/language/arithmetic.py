@@ -1,4 +1,4 @@
-"""Arithmetic, comparison, logic and choice, element by element: the operators of a tensor and the functions that go
+"""Arithmetic and bitwise logic, element by element: the operators of a tensor and the functions that go
 with them.
 
 Takes tensors and Python scalars; guarantees upstream's results: integers wrap, `/` of integers is fp32, `//` and
@@ -21,7 +21,6 @@ from mltriton.language.semantic import (
     as_number,
     as_operand,
     broadcast,
-    broadcast_all,
     literal,
     promoted,
     promoted_three,
@@ -64,16 +63,6 @@ MAXIMUM = {
 AND, OR, XOR = (Row(operation, operation, None) for operation in (arith.AndI, arith.OrI, arith.XOrI))
 SHIFT_LEFT = Row(arith.ShLI, arith.ShLI, None)
 SHIFT_RIGHT = Row(arith.ShRSI, arith.ShRUI, None)
-
-# Predicates of comparisons: signed, unsigned, float. Only != is true on NaN.
-PREDICATES = {
-    "<": ("slt", "ult", "olt"),
-    "<=": ("sle", "ule", "ole"),
-    ">": ("sgt", "ugt", "ogt"),
-    ">=": ("sge", "uge", "oge"),
-    "==": ("eq", "eq", "oeq"),
-    "!=": ("ne", "ne", "une"),
-}
 
 
 def _select(row: Row, kind: dtype, symbol: str) -> OperationClass:
@@ -243,93 +232,6 @@ def right_shift(x: object, y: object) -> tensor:
     return _combine(row, a, b, ">>")
 
 
-def compare(symbol: str, x: object, y: object) -> tensor:
-    """A comparison by its Python symbol, giving int1."""
-    a, b = promoted(x, y)
-    signed, unsigned, floating = PREDICATES[symbol]
-    if a.dtype.is_floating():
-        operation, predicate = arith.CmpF, floating
-    else:
-        operation, predicate = arith.CmpI, signed if a.dtype.is_int_signed() else unsigned
-    return tensor(current().emit(operation, a.handle, b.handle, predicate=predicate), a.type.with_element(types.int1))
-
-
-def less_than(x: object, y: object) -> tensor:
-    """x < y."""
-    return compare("<", x, y)
-
-
-def less_equal(x: object, y: object) -> tensor:
-    """x <= y."""
-    return compare("<=", x, y)
-
-
-def greater_than(x: object, y: object) -> tensor:
-    """x > y."""
-    return compare(">", x, y)
-
-
-def greater_equal(x: object, y: object) -> tensor:
-    """x >= y."""
-    return compare(">=", x, y)
-
-
-def equal(x: object, y: object) -> tensor:
-    """x == y."""
-    return compare("==", x, y)
-
-
-def not_equal(x: object, y: object) -> tensor:
-    """x != y; true on NaN."""
-    return compare("!=", x, y)
-
-
-def _truth(value: object, word: str) -> tensor:
-    made = to_tensor(value)
-    if not made.dtype.is_bool():
-        raise TypeMismatchError(
-            f"`{word}` needs booleans", expected="int1", found=made.type.name, hint="compare first: (x != 0)"
-        )
-    return made
-
-
-def logical_and(x: object, y: object) -> tensor:
-    """`x and y` of booleans; both sides are evaluated."""
-    return bitwise_and(_truth(x, "and"), _truth(y, "and"))
-
-
-def logical_or(x: object, y: object) -> tensor:
-    """`x or y` of booleans; both sides are evaluated."""
-    return bitwise_or(_truth(x, "or"), _truth(y, "or"))
-
-
-def logical_not(x: object) -> tensor:
-    """`not x`: true where x is false or zero."""
-    return invert(cast(x, types.int1))
-
-
-@builtin
-def where(condition: object, x: object, y: object) -> tensor:
-    """x where the condition is true, y elsewhere; the three broadcast. Both are evaluated: guard loads with masks."""
-    chosen = cast(to_tensor(condition), types.int1)
-    a, b = _choices(x, y)
-    if chosen.type.is_block():  # a scalar condition chooses whole blocks
-        chosen, a, b = broadcast_all(chosen, a, b)
-    return tensor(current().emit(arith.Select, chosen.handle, a.handle, b.handle), a.type)
-
-
-def _choices(x: object, y: object) -> tuple[tensor, tensor]:
-    a, b = as_operand(x), as_operand(y)
-    if not any(isinstance(item, tensor) and item.dtype.is_ptr() for item in (a, b)):
-        return promoted(a, b)
-    left, right = to_tensor(a), to_tensor(b)
-    if left.dtype != right.dtype:
-        raise TypeMismatchError(
-            "a choice between a pointer and something else", expected=left.dtype.name, found=right.dtype.name
-        )
-    return broadcast(left, right)
-
-
 def _nan_rule(propagate_nan: object) -> PropagateNan:
     if not isinstance(propagate_nan, PropagateNan):
         raise OptionError(
@@ -397,4 +299,4 @@ def _less_one(value: object) -> int:
     return value - 1
 
 
-__all__ = ["PropagateNan", "add", "cdiv", "clamp", "fma", "maximum", "minimum", "mul", "sub", "umulhi", "where"]
+__all__ = ["PropagateNan", "add", "cdiv", "clamp", "fma", "maximum", "minimum", "mul", "sub", "umulhi"]

@@ -16,7 +16,8 @@ from mltriton.ir.operation import Value
 from mltriton.language import types
 from mltriton.language.building import builtin, current
 from mltriton.language.casting import cast as convert_dtype
-from mltriton.language.semantic import integer_scalar
+from mltriton.language.semantic import integer_scalar, sequence
+from mltriton.language.shapes import constexpr_int
 from mltriton.language.tensor import tensor
 from mltriton.language.types import block_type, pointer_type
 
@@ -38,8 +39,15 @@ def make_block_ptr(
     """
     pointer = _base(base)
     element = cast(pointer_type, pointer.dtype).element_ty
-    block = block_type(element, tuple(block_shape))
+    block = block_type(element, block_shape)
     rank = len(block.shape)
+    shape, strides, offsets = (
+        sequence(items, f"`{name}` of tl.make_block_ptr")
+        for name, items in (("shape", shape), ("strides", strides), ("offsets", offsets))
+    )
+    order = [
+        constexpr_int(dim, "`order` of tl.make_block_ptr") for dim in sequence(order, "`order` of tl.make_block_ptr")
+    ]
     for name, items in (("shape", shape), ("strides", strides), ("offsets", offsets), ("order", order)):
         if len(items) != rank:
             raise ShapeMismatchError(
@@ -101,6 +109,7 @@ def advance(base: object, offsets: Sequence[object]) -> tensor:
             hint="move other pointers with +",
         )
     rank = len(cast(pointer_type, base.type).element_ty.shape)
+    offsets = sequence(offsets, "`offsets` of tl.advance")
     if len(offsets) != rank:
         raise ShapeMismatchError(
             "tl.advance needs one offset for each dimension", expected=str(rank), found=str(len(offsets))

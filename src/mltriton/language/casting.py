@@ -107,7 +107,7 @@ def _through(middle: dtype) -> Callable[[tensor, dtype], tensor]:
 
 def _is_nonzero(value: tensor, target: dtype) -> tensor:
     """Conversion to bool: NaN is true."""
-    from mltriton.language.arithmetic import not_equal
+    from mltriton.language.comparison import not_equal
 
     return not_equal(value, literal(0, value.dtype, value.type.shape))
 

@@ -15,9 +15,9 @@ from mltriton.errors import DescriptorError, PointerError, ShapeMismatchError
 from mltriton.ir.operation import Value
 from mltriton.language import types
 from mltriton.language.building import builtin, current
+from mltriton.language.creation import full
 from mltriton.language.memory import EVICTION, LOAD_CACHE, PADDING, option
-from mltriton.language.semantic import integer_scalar, stored_as
-from mltriton.language.shapes import full
+from mltriton.language.semantic import integer_scalar, sequence, stored_as
 from mltriton.language.tensor import tensor, tensor_descriptor
 from mltriton.language.types import block_type, pointer_type, tensor_descriptor_type
 
@@ -47,7 +47,11 @@ def make_tensor_descriptor(
             expected="a pointer such as a kernel argument",
             found=found,
         )
-    block = block_type(cast(pointer_type, base.dtype).element_ty, tuple(block_shape))
+    block = block_type(cast(pointer_type, base.dtype).element_ty, block_shape)
+    shape, strides = (
+        sequence(items, f"`{name}` of tl.make_tensor_descriptor")
+        for name, items in (("shape", shape), ("strides", strides))
+    )
     padding = _checked(block, shape, strides, padding_option)
     sizes = [_size(item) for item in shape]
     steps = [integer_scalar(item, types.int64, "the strides") for item in strides]
@@ -110,6 +114,7 @@ def _descriptor(value: object, offsets: Sequence[object], what: str) -> tuple[te
             f"{what} needs a descriptor", expected="what tl.make_tensor_descriptor returns", found=found
         )
     rank = len(value.type.block.shape)
+    offsets = sequence(offsets, f"the offset of {what}")
     if len(offsets) != rank:
         raise DescriptorError(
             f"{what} needs one offset for each dimension", expected=str(rank), found=str(len(offsets))

@@ -244,7 +244,7 @@ def _forbid_masks(mask: object, other: object, what: str) -> None:
     if mask is not None or other is not None:
         raise PointerError(
             f"{what} through a block pointer takes no mask and no other",
-            hint="use boundary_check=(0, 1) for dimensions that may reach outside, padding_option for what is read there",
+            hint="use boundary_check=(0, 1) for dimensions that may reach outside, padding_option for what lies there",
         )
 
 

@@ -11,22 +11,13 @@ from typing import NamedTuple
 
 from mltriton.errors import TypeMismatchError
 from mltriton.language import types
-from mltriton.language.arithmetic import (
-    add,
-    bitwise_and,
-    bitwise_xor,
-    invert,
-    less_than,
-    maximum,
-    mul,
-    right_shift,
-    umulhi,
-    where,
-)
+from mltriton.language.arithmetic import add, bitwise_and, bitwise_xor, invert, maximum, mul, right_shift, umulhi
 from mltriton.language.building import builtin
 from mltriton.language.casting import cast
+from mltriton.language.comparison import less_than, where
 from mltriton.language.math import cos, log, sin, sqrt
 from mltriton.language.semantic import literal, to_tensor
+from mltriton.language.shapes import constexpr_int
 from mltriton.language.tensor import tensor
 
 __all__ = [
@@ -60,12 +51,13 @@ def philox_impl(
     c0: tensor, c1: tensor, c2: tensor, c3: tensor, k0: tensor, k1: tensor, n_rounds: int = N_ROUNDS
 ) -> Four:
     """`n_rounds` rounds on the counter (c0, c1, c2, c3) with the key (k0, k1), all uint32 or all uint64."""
+    c0, c1, c2, c3, k0, k1 = (to_tensor(value) for value in (c0, c1, c2, c3, k0, k1))
     constants = PHILOX.get(c0.dtype)
     if constants is None:
         raise TypeMismatchError(
             "tl.philox_impl needs unsigned counters", expected="uint32 or uint64", found=c0.type.name
         )
-    for _ in range(n_rounds):
+    for _ in range(constexpr_int(n_rounds, "the number of rounds")):
         high_a, high_b = umulhi(constants.round_a, c0), umulhi(constants.round_b, c2)
         low_a, low_b = mul(constants.round_a, c0), mul(constants.round_b, c2)
         c0, c2 = bitwise_xor(bitwise_xor(high_b, c1), k0), bitwise_xor(bitwise_xor(high_a, c3), k1)

@@ -15,22 +15,13 @@ from mltriton.dialects import tt
 from mltriton.errors import ShapeMismatchError, TypeMismatchError
 from mltriton.ir.operation import Block, Operation, Region
 from mltriton.language import types
-from mltriton.language.arithmetic import (
-    add,
-    bitwise_and,
-    bitwise_or,
-    bitwise_xor,
-    equal,
-    greater_than,
-    less_than,
-    maximum,
-    minimum,
-    mul,
-    where,
-)
+from mltriton.language.arithmetic import add, bitwise_and, bitwise_or, bitwise_xor, maximum, minimum, mul
 from mltriton.language.building import builtin, current, inline
+from mltriton.language.comparison import equal, greater_than, less_than, where
+from mltriton.language.creation import arange
+from mltriton.language.indexing import along
 from mltriton.language.semantic import to_tensor
-from mltriton.language.shapes import along, arange, expand_dims, wrapped_axis
+from mltriton.language.shapes import expand_dims, wrapped_axis
 from mltriton.language.shapes import reshape as reshape_block
 from mltriton.language.tensor import tensor
 from mltriton.language.types import block_type, dtype
@@ -45,6 +36,8 @@ Values = tensor | tuple[tensor, ...]
 def _sources(input: object, what: str) -> tuple[tensor, ...]:
     """The blocks to combine, all of one shape."""
     listed: Sequence[object] = cast("Sequence[object]", input) if isinstance(input, tuple | list) else (input,)
+    if not listed:
+        raise TypeMismatchError(f"{what} needs a block", expected="one block or more", found="()")
     sources = tuple(to_tensor(item) for item in listed)
     shape = sources[0].type.shape
     for source in sources:
@@ -61,6 +54,10 @@ def _sources(input: object, what: str) -> tuple[tensor, ...]:
 
 def _combining(fn: Any, sources: Sequence[tensor], terminator: type[Operation], what: str) -> Region:
     """The region that combines one accumulated element of each source with one new element."""
+    if not callable(fn):
+        raise TypeMismatchError(
+            f"{what} needs a function that combines elements", expected="a function", found=repr(fn)
+        )
     scalars = [source.dtype for source in sources] * 2
     block = Block([scalar.to_ir() for scalar in scalars])
     builder = current()

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import cast
 
 from mltriton.dialects import arith, tt
 from mltriton.errors import ShapeMismatchError, TypeMismatchError
@@ -202,6 +203,15 @@ def stored_as(value: object, type: dtype) -> tensor:
         return convert(operand, type)
     exact = type.is_int() and float(operand).is_integer() and _holds(type, operand)
     return literal(operand, type) if exact else convert(to_tensor(operand), type)
+
+
+def sequence(value: object, what: str) -> tuple[object, ...]:
+    """The items of a tuple or list; `TypeMismatchError` for anything else."""
+    plain = unwrap(value)
+    if not isinstance(plain, tuple | list):
+        found = plain.type.name if isinstance(plain, tensor) else repr(plain)
+        raise TypeMismatchError(f"{what} is a tuple with one value for each dimension", expected="a tuple", found=found)
+    return tuple(cast("Sequence[object]", plain))
 
 
 def integer_scalar(value: object, type: dtype, what: str) -> tensor:

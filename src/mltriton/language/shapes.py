@@ -12,29 +12,42 @@ from typing import Any, cast
 
 from mltriton.dialects import tt
 from mltriton.errors import AxisError, ConstexprError, ShapeMismatchError, TypeMismatchError
-from mltriton.language import semantic, types
-from mltriton.language.arithmetic import bitwise_xor
+from mltriton.language import semantic
 from mltriton.language.building import builtin, current
 from mltriton.language.semantic import to_tensor
 from mltriton.language.tensor import tensor
-from mltriton.language.types import block_type, checked_shape, dtype
+from mltriton.language.types import block_type, checked_shape
 
 __all__ = [
-    "arange", "broadcast", "broadcast_to", "cat", "expand_dims", "flip", "full", "gather", "interleave", "item",
-    "join", "permute", "ravel", "reshape", "split", "squeeze", "trans", "unsqueeze", "view", "zeros", "zeros_like",
-]  # fmt: skip
+    "broadcast",
+    "broadcast_to",
+    "cat",
+    "expand_dims",
+    "interleave",
+    "item",
+    "join",
+    "permute",
+    "ravel",
+    "reshape",
+    "split",
+    "squeeze",
+    "trans",
+    "unsqueeze",
+    "view",
+]
 
 
 def constexpr_int(value: object, what: str) -> int:
     """An integer known when compiling; `ConstexprError` otherwise."""
     if isinstance(value, bool) or not isinstance(value, int):
         raise ConstexprError(
-            f"{what} must be known when compiling", expected="an int or a tl.constexpr", found=_shown(value)
+            f"{what} must be known when compiling", expected="an int or a tl.constexpr", found=shown(value)
         )
     return value
 
 
-def _shown(value: object) -> str:
+def shown(value: object) -> str:
+    """A value in a message."""
     return repr(value) if isinstance(value, tensor) else f"{value!r} of type {type(value).__name__}"
 
 
@@ -58,59 +71,12 @@ def _listed(sizes: tuple[Any, ...]) -> tuple[Any, ...]:
     return sizes
 
 
-def _block(value: object, what: str) -> tensor:
+def block_of(value: object, what: str) -> tensor:
+    """A value that is a block; `TypeMismatchError` otherwise."""
     made = to_tensor(value)
     if not made.type.is_block():
         raise TypeMismatchError(f"{what} needs a block", expected="a block", found=made.type.name)
     return made
-
-
-# Creation.
-
-
-@builtin
-def arange(start: object, end: object) -> tensor:
-    """int32 block start, start + 1, ..., end - 1; `end - start` a power of two, both constexpr."""
-    first, last = constexpr_int(start, "the start of tl.arange"), constexpr_int(end, "the end of tl.arange")
-    if last <= first:
-        raise ShapeMismatchError("tl.arange needs an end above its start", found=f"tl.arange({first}, {last})")
-    if first < -(1 << 31) or last > 1 << 31:
-        raise TypeMismatchError(
-            "tl.arange counts in int32", expected="bounds of 32 bits", found=f"tl.arange({first}, {last})"
-        )
-    made = block_type(types.int32, (last - first,))
-    return tensor(current().emit(tt.MakeRange, start=first, end=last), made)
-
-
-@builtin
-def full(shape: Sequence[int], value: object, dtype: dtype) -> tensor:
-    """A block of `shape` with `value` (a number or a scalar tensor) as every element; shape () gives a scalar."""
-    if not isinstance(dtype, types.dtype):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise TypeMismatchError("tl.full needs a dtype", expected="a dtype such as tl.float32", found=repr(dtype))
-    sizes = checked_shape(_listed((shape,)))
-    if not isinstance(value, tensor):
-        return semantic.literal(semantic.as_number(value), dtype, sizes)
-    if value.type.is_block() and value.numel != 1:
-        raise TypeMismatchError(
-            "tl.full repeats a scalar",
-            expected="a scalar",
-            found=value.type.name,
-            hint="use tl.broadcast_to for a block",
-        )
-    return semantic.splat(semantic.convert(item(value), dtype), sizes)
-
-
-@builtin
-def zeros(shape: Sequence[int], dtype: dtype) -> tensor:
-    """A block of zeros."""
-    return full(shape, 0, dtype)
-
-
-@builtin
-def zeros_like(input: object) -> tensor:
-    """Zeros in the shape and dtype of `input`."""
-    like = to_tensor(input)
-    return semantic.literal(0, like.dtype, like.type.shape)
 
 
 @builtin
@@ -126,34 +92,6 @@ def item(input: object) -> tensor:
 
 
 # Dimensions.
-
-
-@builtin
-def index(value: object, key: object) -> tensor:
-    """`x[:, None]`: a full slice keeps a dimension, None adds one."""
-    made = to_tensor(value)
-    parts: tuple[object, ...] = tuple(cast("Sequence[object]", key)) if isinstance(key, tuple | list) else (key,)
-    kept = 0
-    for dim, part in enumerate(parts):
-        if part is None:
-            made = expand_dims(made, dim)
-        elif _is_full_slice(part):
-            kept += 1
-        else:
-            raise ShapeMismatchError(
-                "a block can be indexed with `:` and None only",
-                found=f"x[{_shown(part)}]",
-                hint="load the elements that you need, or use tl.gather, tl.split or a reduction",
-            )
-    if kept > len(to_tensor(value).type.shape):
-        raise AxisError(
-            "too many `:` in an index", expected=f"at most {len(to_tensor(value).type.shape)}", found=str(kept)
-        )
-    return made
-
-
-def _is_full_slice(part: object) -> bool:
-    return part is Ellipsis or part == slice(None)
 
 
 @builtin
@@ -238,7 +176,7 @@ def ravel(x: object, can_reorder: bool = False) -> tensor:
 @builtin
 def squeeze(x: object, dim: object) -> tensor:
     """Without dimension `dim`, which has size 1."""
-    value = _block(x, "tl.squeeze")
+    value = block_of(x, "tl.squeeze")
     place = wrapped_axis(dim, len(value.type.shape), "tl.squeeze")
     if value.type.shape[place] != 1:
         raise ShapeMismatchError(
@@ -259,7 +197,7 @@ def unsqueeze(x: object, dim: object) -> tensor:
 @builtin
 def permute(input: object, *dims: Any) -> tensor:
     """Dimension i of the result is dimension dims[i] of the source."""
-    value = _block(input, "tl.permute")
+    value = block_of(input, "tl.permute")
     rank = len(value.type.shape)
     order = tuple(wrapped_axis(dim, rank, "tl.permute") for dim in _listed(dims))
     if sorted(order) != list(range(rank)):
@@ -282,7 +220,7 @@ def trans(input: object, *dims: Any) -> tensor:
 
 def transposed(value: object) -> tensor:
     """The last two dimensions swapped."""
-    made = _block(value, "a transpose")
+    made = block_of(value, "a transpose")
     rank = len(made.type.shape)
     if rank < 2:
         raise AxisError("a transpose needs two dimensions", expected="a block of rank 2 or more", found=made.type.name)
@@ -311,7 +249,7 @@ def join(a: object, b: object) -> tensor:
 @builtin
 def split(a: object) -> tuple[tensor, tensor]:
     """The two halves of the last dimension, which has size 2; of a block of 2 its two elements as scalars."""
-    value = _block(a, "tl.split")
+    value = block_of(a, "tl.split")
     if value.type.shape[-1] != 2:
         raise ShapeMismatchError("tl.split needs a last dimension of size 2", found=value.type.name)
     if len(value.type.shape) == 1:
@@ -328,7 +266,7 @@ def cat(input: object, other: object, can_reorder: bool = False, dim: object = 0
 
     Here it changes nothing).
     """
-    left, right = _block(input, "tl.cat"), _block(other, "tl.cat")
+    left, right = block_of(input, "tl.cat"), block_of(other, "tl.cat")
     if left.type != right.type:
         raise TypeMismatchError("tl.cat needs two blocks of one type", expected=left.type.name, found=right.type.name)
     shape = left.type.shape
@@ -348,51 +286,3 @@ def interleave(a: object, b: object) -> tensor:
     joined = join(a, b)
     shape = joined.type.shape
     return joined if len(shape) == 1 else reshape(joined, (*shape[:-2], 2 * shape[-2]))
-
-
-# Choosing elements.
-
-
-@builtin
-def gather(src: object, index: object, axis: object) -> tensor:
-    """Element [.., i, ..] is `src[.., index[.., i, ..], ..]` along `axis`.
-
-    The other dimensions of the two are equal.
-    """
-    source, indices = _block(src, "tl.gather"), _block(index, "tl.gather")
-    if not indices.dtype.is_int():
-        raise TypeMismatchError(
-            "the indices of tl.gather must be integers", expected="an integer dtype", found=indices.type.name
-        )
-    rank = len(source.type.shape)
-    place = wrapped_axis(axis, rank, "tl.gather")
-    others = [tuple(size for i, size in enumerate(value.type.shape) if i != place) for value in (source, indices)]
-    if len(indices.type.shape) != rank or others[0] != others[1]:
-        raise ShapeMismatchError(
-            f"source and indices of tl.gather must have equal sizes except along axis {place}",
-            expected=source.type.name,
-            found=indices.type.name,
-        )
-    return tensor(
-        current().emit(tt.Gather, source.handle, indices.handle, axis=place),
-        block_type(source.dtype, indices.type.shape),
-    )
-
-
-@builtin
-def flip(x: object, dim: object = None) -> tensor:
-    """The elements in reverse order along `dim` (default: the last)."""
-    value = _block(x, "tl.flip")
-    place = wrapped_axis(-1 if dim is None else dim, len(value.type.shape), "tl.flip")
-    size = value.type.shape[place]
-    return gather(value, along(bitwise_xor(arange(0, size), size - 1), place, value.type.shape), place)
-
-
-def along(vector: tensor, axis: int, shape: tuple[int, ...]) -> tensor:
-    """A 1D block laid along `axis` and repeated along the other dimensions of `shape`."""
-    column = (1,) * axis + vector.type.shape + (1,) * (len(shape) - axis - 1)
-    for i, size in enumerate(column):
-        if i != axis:
-            assert size == 1
-            vector = semantic.expand_dims(vector, i)
-    return semantic.broadcast_to(vector, (*shape[:axis], vector.type.shape[axis], *shape[axis + 1 :]))

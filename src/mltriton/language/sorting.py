@@ -7,10 +7,13 @@ smaller or larger one, so that any rank works and shapes stay as they are. NaNs 
 from __future__ import annotations
 
 from mltriton.errors import AxisError, PowerOfTwoError
-from mltriton.language.arithmetic import bitwise_and, bitwise_xor, equal, greater_than, invert, not_equal, where
+from mltriton.language.arithmetic import bitwise_and, bitwise_xor, invert
 from mltriton.language.building import builtin
+from mltriton.language.comparison import equal, greater_than, not_equal, where
+from mltriton.language.creation import arange
+from mltriton.language.indexing import along, gather
 from mltriton.language.semantic import to_tensor
-from mltriton.language.shapes import along, arange, constexpr_int, gather, wrapped_axis
+from mltriton.language.shapes import constexpr_int, wrapped_axis
 from mltriton.language.tensor import tensor
 
 __all__ = ["bitonic_merge", "sort", "topk"]

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from mltriton.errors import TypeMismatchError
 from mltriton.language import types
-from mltriton.language.arithmetic import add, bitwise_and, equal, floordiv, minimum, mod, mul, negative, sub, truediv
+from mltriton.language.arithmetic import add, bitwise_and, floordiv, minimum, mod, mul, negative, sub, truediv
 from mltriton.language.building import builtin
+from mltriton.language.comparison import equal
+from mltriton.language.creation import arange
 from mltriton.language.math import exp, fdiv
 from mltriton.language.reductions import max, sum
 from mltriton.language.semantic import to_tensor
-from mltriton.language.shapes import arange, broadcast_to, expand_dims, wrapped_axis
+from mltriton.language.shapes import broadcast_to, expand_dims, wrapped_axis
 from mltriton.language.tensor import tensor
 
 __all__ = ["histogram", "sigmoid", "softmax", "swizzle2d"]

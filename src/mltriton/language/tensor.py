@@ -79,7 +79,7 @@ class tensor:  # noqa: N801 - upstream's name
         return _operation("casting", "cast")(self, dtype, fp_downcast_rounding, bitcast)
 
     def __getitem__(self, index: object) -> tensor:
-        return _operation("shapes", "index")(self, index)
+        return _operation("indexing", "index")(self, index)
 
     def __bool__(self) -> bool:
         raise ConstexprError(
@@ -99,16 +99,16 @@ class tensor:  # noqa: N801 - upstream's name
         return partial(getattr(_language(), name), self)
 
     @staticmethod
-    def _binary(name: str) -> Callable[[tensor, object], tensor]:
-        return lambda self, other: _operation("arithmetic", name)(self, other)
+    def _binary(name: str, module: str = "arithmetic") -> Callable[[tensor, object], tensor]:
+        return lambda self, other: _operation(module, name)(self, other)
 
     @staticmethod
     def _reflected(name: str) -> Callable[[tensor, object], tensor]:
         return lambda self, other: _operation("arithmetic", name)(other, self)
 
     @staticmethod
-    def _unary(name: str) -> Callable[[tensor], tensor]:
-        return lambda self: _operation("arithmetic", name)(self)
+    def _unary(name: str, module: str = "arithmetic") -> Callable[[tensor], tensor]:
+        return lambda self: _operation(module, name)(self)
 
     __add__, __radd__ = _binary("add"), _reflected("add")
     __sub__, __rsub__ = _binary("sub"), _reflected("sub")
@@ -121,15 +121,19 @@ class tensor:  # noqa: N801 - upstream's name
     __xor__, __rxor__ = _binary("bitwise_xor"), _reflected("bitwise_xor")
     __lshift__, __rlshift__ = _binary("left_shift"), _reflected("left_shift")
     __rshift__, __rrshift__ = _binary("right_shift"), _reflected("right_shift")
-    __lt__, __le__ = _binary("less_than"), _binary("less_equal")
-    __gt__, __ge__ = _binary("greater_than"), _binary("greater_equal")
-    __eq__ = _binary("equal")  # pyright: ignore[reportAssignmentType]
-    __ne__ = _binary("not_equal")  # pyright: ignore[reportAssignmentType]
+    __lt__, __le__ = _binary("less_than", "comparison"), _binary("less_equal", "comparison")
+    __gt__, __ge__ = _binary("greater_than", "comparison"), _binary("greater_equal", "comparison")
+    __eq__ = _binary("equal", "comparison")  # pyright: ignore[reportAssignmentType]
+    __ne__ = _binary("not_equal", "comparison")  # pyright: ignore[reportAssignmentType]
     __neg__, __pos__, __invert__ = _unary("negative"), _unary("positive"), _unary("invert")
     __hash__ = object.__hash__
 
     # `and`, `or` and `not` have no methods in Python: the front end calls these.
-    logical_and, logical_or, logical_not = _binary("logical_and"), _binary("logical_or"), _unary("logical_not")
+    logical_and, logical_or, logical_not = (
+        _binary("logical_and", "comparison"),
+        _binary("logical_or", "comparison"),
+        _unary("logical_not", "comparison"),
+    )
 
 
 class tensor_descriptor:  # noqa: N801 - upstream's name

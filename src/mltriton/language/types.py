@@ -296,7 +296,15 @@ class tensor_descriptor_type(dtype):  # noqa: N801
 
 def checked_shape(shape: Sequence[int]) -> tuple[int, ...]:
     """A block's shape as a tuple of integers; `PowerOfTwoError` if it cannot be one."""
-    sizes: tuple[int, ...] = tuple(unwrap(size) for size in shape)
+    plain: object = unwrap(shape)
+    if not isinstance(plain, tuple | list):
+        raise PowerOfTwoError(
+            "a block's shape is a tuple",
+            expected="a tuple such as (128,) or (64, 64)",
+            found=repr(plain),
+            hint=_tuple_hint(plain),
+        )
+    sizes = tuple(cast("Sequence[int]", plain))
     for i, size in enumerate(sizes):
         if not isinstance(size, int) or isinstance(size, bool):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise PowerOfTwoError(
@@ -322,6 +330,10 @@ def checked_shape(shape: Sequence[int]) -> tuple[int, ...]:
             hint="use smaller blocks and a loop",
         )
     return sizes
+
+
+def _tuple_hint(value: object) -> str | None:
+    return f"write ({value},)" if isinstance(value, int) else None
 
 
 void = dtype("void", "V", 0)

@@ -10,24 +10,10 @@ import math as host
 
 from mltriton.errors import TypeMismatchError
 from mltriton.language import types
-from mltriton.language.arithmetic import (
-    add,
-    bitwise_and,
-    bitwise_or,
-    equal,
-    fma,
-    greater_equal,
-    less_than,
-    mod,
-    mul,
-    negative,
-    not_equal,
-    sub,
-    truediv,
-    where,
-)
+from mltriton.language.arithmetic import add, bitwise_and, bitwise_or, fma, mod, mul, negative, sub, truediv
 from mltriton.language.building import builtin
 from mltriton.language.casting import cast, reinterpret
+from mltriton.language.comparison import equal, greater_equal, less_than, not_equal, where
 from mltriton.language.math import (
     WIDE,
     abs,

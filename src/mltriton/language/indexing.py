@@ -1,0 +1,94 @@
+"""Choosing elements: `x[:, None]`, `tl.gather`, `tl.flip`.
+
+Takes blocks; guarantees that only `:` and None index a block, and that elements chosen by their place come through one
+operation, `tt.gather`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import cast
+
+from mltriton.dialects import tt
+from mltriton.errors import AxisError, ShapeMismatchError, TypeMismatchError
+from mltriton.language import semantic
+from mltriton.language.arithmetic import bitwise_xor
+from mltriton.language.building import builtin, current
+from mltriton.language.creation import arange
+from mltriton.language.semantic import to_tensor
+from mltriton.language.shapes import block_of, expand_dims, shown, wrapped_axis
+from mltriton.language.tensor import tensor
+from mltriton.language.types import block_type
+
+__all__ = ["flip", "gather"]
+
+
+@builtin
+def index(value: object, key: object) -> tensor:
+    """`x[:, None]`: a full slice keeps a dimension, None adds one."""
+    made = to_tensor(value)
+    parts: tuple[object, ...] = tuple(cast("Sequence[object]", key)) if isinstance(key, tuple | list) else (key,)
+    kept = 0
+    for dim, part in enumerate(parts):
+        if part is None:
+            made = expand_dims(made, dim)
+        elif _is_full_slice(part):
+            kept += 1
+        else:
+            raise ShapeMismatchError(
+                "a block can be indexed with `:` and None only",
+                found=f"x[{shown(part)}]",
+                hint="load the elements that you need, or use tl.gather, tl.split or a reduction",
+            )
+    if kept > len(to_tensor(value).type.shape):
+        raise AxisError(
+            "too many `:` in an index", expected=f"at most {len(to_tensor(value).type.shape)}", found=str(kept)
+        )
+    return made
+
+
+def _is_full_slice(part: object) -> bool:
+    return part is Ellipsis or part == slice(None)
+
+
+@builtin
+def gather(src: object, index: object, axis: object) -> tensor:
+    """Element [.., i, ..] is `src[.., index[.., i, ..], ..]` along `axis`.
+
+    The other dimensions of the two are equal.
+    """
+    source, indices = block_of(src, "tl.gather"), block_of(index, "tl.gather")
+    if not indices.dtype.is_int():
+        raise TypeMismatchError(
+            "the indices of tl.gather must be integers", expected="an integer dtype", found=indices.type.name
+        )
+    rank = len(source.type.shape)
+    place = wrapped_axis(axis, rank, "tl.gather")
+    others = [tuple(size for i, size in enumerate(value.type.shape) if i != place) for value in (source, indices)]
+    if len(indices.type.shape) != rank or others[0] != others[1]:
+        raise ShapeMismatchError(
+            f"source and indices of tl.gather must have equal sizes except along axis {place}",
+            expected=source.type.name,
+            found=indices.type.name,
+        )
+    return tensor(
+        current().emit(tt.Gather, source.handle, indices.handle, axis=place),
+        block_type(source.dtype, indices.type.shape),
+    )
+
+
+@builtin
+def flip(x: object, dim: object = None) -> tensor:
+    """The elements in reverse order along `dim` (default: the last)."""
+    value = block_of(x, "tl.flip")
+    place = wrapped_axis(-1 if dim is None else dim, len(value.type.shape), "tl.flip")
+    size = value.type.shape[place]
+    return gather(value, along(bitwise_xor(arange(0, size), size - 1), place, value.type.shape), place)
+
+
+def along(vector: tensor, axis: int, shape: tuple[int, ...]) -> tensor:
+    """A 1D block laid along `axis` and repeated along the other dimensions of `shape`."""
+    for dim in range(len(shape)):
+        if dim != axis:
+            vector = semantic.expand_dims(vector, dim)
+    return semantic.broadcast_to(vector, (*shape[:axis], vector.type.shape[axis], *shape[axis + 1 :]))
