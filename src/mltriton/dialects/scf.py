@@ -28,6 +28,7 @@ class For(Operation):
 
     name = "scf.for"
     syntax = "custom<for>"
+    region_ends = ("scf.yield",)
     lower = operand()
     upper = operand()
     step = operand()
@@ -52,6 +53,7 @@ class If(Operation):
 
     name = "scf.if"
     syntax = "custom<if>"
+    region_ends = ("scf.yield", "scf.yield")
     condition = operand()
     then = region()
     otherwise = region()
@@ -64,6 +66,7 @@ class While(Operation):
 
     name = "scf.while"
     syntax = "custom<while>"
+    region_ends = ("scf.condition", "scf.yield")
     inits = variadic()
     before = region()
     after = region()

@@ -307,6 +307,7 @@ class AttributeParser(Scanner):
         """Read `<0.0> : tensor<4xf32>` after `dense`."""
         self.expect("<")
         start = self.position
+        is_list = self.at("[")
         tokens: list[str] | bytes = []
         if self.at('"'):
             tokens = bytes.fromhex(self.string().removeprefix("0x"))
@@ -318,10 +319,8 @@ class AttributeParser(Scanner):
         if not isinstance(type, TensorType):
             self.fail("a dense constant has a tensor type", at=start)
         values = self._dense_values(tokens, type.element, start)
-        if len(values) not in (1, type.size):
-            self.fail(
-                "wrong number of elements", at=start, expected=f"1 or {type.size} for {type}", found=str(len(values))
-            )
+        if len(values) != type.size and (is_list or len(values) != 1):
+            self.fail("wrong number of elements", at=start, expected=f"{type.size} for {type}", found=str(len(values)))
         return DenseAttr(values[:1] if len(set(map(repr, values))) == 1 else values, type)
 
     def _dense_tokens(self) -> list[str]:

@@ -88,8 +88,11 @@ class TextTables:
         """The text of an attribute."""
         text = self.attributes.get(attribute)
         if text is None:
-            write = TextTables.encoding if isinstance(attribute, Encoding) else _ATTRIBUTES[attribute.__class__]
-            text = self.attributes[attribute] = write(self, attribute)
+            if isinstance(attribute, Encoding):
+                text = self.encoding(attribute)
+            else:
+                text = _ATTRIBUTES[attribute.__class__](self, attribute)
+            self.attributes[attribute] = text
         return text
 
     def entries(self, entries: Mapping[str, Attribute]) -> str:

@@ -7,8 +7,8 @@ attributes, regions and the source location it came from. Operation classes live
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import ClassVar
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, ClassVar
 
 from mltriton.ir.attributes import Attribute
 from mltriton.ir.location import UNKNOWN, Location
@@ -100,6 +100,8 @@ class Operation:
     syntax: ClassVar[str] = ""  # the custom text, a format of `ir/syntax.py`; "" has generic text only
     old_syntax: ClassVar[tuple[str, ...]] = ()  # formats that are read as well
     old_names: ClassVar[tuple[str, ...]] = ()  # names that are read as well
+    region_ends: ClassVar[tuple[str, ...]] = ()  # the terminator that each region ends with
+    checks: ClassVar[tuple[Callable[[Any], None], ...]] = ()  # rules of `ir/checks.py` that `verify` runs
 
     def __init__(
         self,
@@ -213,7 +215,9 @@ class Operation:
         return copy
 
     def verify(self) -> None:
-        """Check what is particular to the operation; raises `VerificationError`. Called by `ir/verifier.py`, which checks the rest."""
+        """Check what is particular to the operation; raises `VerificationError`. `ir/verifier.py` checks the rest."""
+        for check in self.checks:
+            check(self)
 
     def fold(self) -> Value | Attribute | None:
         """The value or constant that the single result equals, when it is known; operands may be changed in place."""

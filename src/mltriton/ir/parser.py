@@ -161,10 +161,7 @@ class Parser(AttributeParser):
         parts = parts_of(parsed.cls)
         groups = [parsed.operands.get(name, []) for name in parts.operands]
         operands = [value for group in groups for value in group]
-        types = parsed.result_types
-        if types is None:
-            infer = cast("Any", getattr(parsed.cls, "infer", None))
-            types = cast("Sequence[Type]", infer(operands, parsed.attributes)) if infer else list[Type]()
+        types = parsed.result_types if parsed.result_types is not None else self.inferred_types(parsed)
         if len(types) != len(parsed.result_names) and parsed.result_names:
             expected, found = f"{len(types)} results", f"{len(parsed.result_names)} names"
             self.fail(f"`{parsed.cls.name}` has {expected}", at=start, expected=expected, found=found)
@@ -172,6 +169,11 @@ class Parser(AttributeParser):
         regions = parsed.regions + [Region([]) for _ in range(missing)]
         segments = None if parts.is_fixed else tuple(map(len, groups))
         return parsed.cls(operands, types, parsed.attributes, regions, segments=segments)
+
+    def inferred_types(self, parsed: Parsed) -> Sequence[Type]:
+        """The result types that the class infers from what was read; none where it infers nothing."""
+        infer = cast("Any", getattr(parsed.cls, "infer", None))
+        return cast("Sequence[Type]", infer(parsed.values("operands"), parsed.attributes)) if infer else ()
 
     def _define_results(self, op: Operation, names: list[str], start: int) -> None:
         for name, result in zip(names, op.results, strict=False):

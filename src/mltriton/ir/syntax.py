@@ -7,6 +7,7 @@ Level: all. A class says `syntax = "$lhs `,` $rhs attr-dict `:` type($lhs, $rhs,
     $name                         an operand group or an attribute of the class
     type($a, $b, result)          one type that all of these have; a variadic group has a list of types
     type(results)                 the list of result types
+    type(inferred)                the result's type, which must be the one that `infer` gives
     short<tt.ptr>($a)             a type whose leading `!tt.ptr` may be left out
     functional-type($a, results)  `(types) -> types`; `operands` stands for all operands
     attr-dict                     the attributes that the format does not name, without those at their default
@@ -36,6 +37,7 @@ from mltriton.ir.syntax_elements import (
     Element,
     FunctionalType,
     Group,
+    InferredType,
     IntegerElement,
     KeywordElement,
     Literal,
@@ -136,8 +138,8 @@ class _Compiler:
             return ChoiceElement(self.cls, target, space, tuple(argument.rstrip(">").split("|")))
         if name in ("type", "short"):
             targets = self._arguments()
-            if targets == ["results"]:
-                return ResultTypes(space)
+            if targets[0] in ("results", "inferred"):
+                return ResultTypes(space) if targets[0] == "results" else InferredType(space)
             return SharedType(self.cls, targets, space, argument.rstrip(">"))
         if name == "functional-type":
             return FunctionalType(self.cls, self._arguments()[0], space)

@@ -233,6 +233,17 @@ class ResultTypes(Element):
         parsed.result_types = parser.type_list()
 
 
+class InferredType(ResultTypes):
+    """The type of the only result, which must be the one that the class infers."""
+
+    def read(self, parser: Parser, parsed: Parsed) -> None:
+        start = parser.position
+        type = parser.type()
+        (inferred,) = parser.inferred_types(parsed)
+        if inferred is not type:
+            parser.fail("another result type than the operands give", start, expected=str(inferred), found=str(type))
+
+
 class FunctionalType(Element):
     """`(operand types) -> result types`."""
 

@@ -42,6 +42,7 @@ class Reduce(Operation):
     """
 
     name = "tt.reduce"
+    region_ends = ("tt.reduce.return",)
     pure = True
     sources = variadic()
     axis = integer()
@@ -76,6 +77,7 @@ class Scan(Operation):
     """
 
     name = "tt.scan"
+    region_ends = ("tt.scan.return",)
     pure = True
     sources = variadic()
     axis = integer()

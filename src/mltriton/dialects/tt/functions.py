@@ -16,6 +16,7 @@ class Func(Operation):
 
     name = "tt.func"
     syntax = "custom<func>"
+    region_ends = ("tt.return",)
     isolated = True
     sym_name = string()
     function_type: FunctionType = cast(FunctionType, type_attribute())

@@ -48,7 +48,7 @@ class Load(_Memory):
         "any-order(`cacheModifier` `=` $cache^ | `evictionPolicy` `=` $evict^) "
         "attr-dict `:` type($ptr)"
     )
-    old_syntax = ("$ptr (`,` $mask^)? (`,` $other^)? attr-dict `:` type(result)",)
+    old_syntax = ("$ptr (`,` $mask^)? (`,` $other^)? attr-dict `:` type(inferred)",)
     reads = True
     ptr = operand()
     mask = optional()

@@ -1,0 +1,158 @@
+"""The rules of each level: what a module may hold.
+
+Level: all. `verify_level` reads the module attribute `mltriton.level` (`tt` when absent) and checks the table of docs/architecture.md. Raises `VerificationError`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import cast
+
+from mltriton.dialects import scf, tile, tt
+from mltriton.dialects.builtin import Module
+from mltriton.ir.attributes import StringAttr
+from mltriton.ir.operation import Operation, Value
+from mltriton.ir.types import PointerType, TensorType
+from mltriton.ir.verifier import OperationError, located, reject
+from mltriton.layouts.encodings import DotOperandEncoding, Encoding, SliceEncoding
+
+LEVELS = ("tt", "ttg", "warp", "intrinsic")
+
+
+def level_of(module: Module) -> str:
+    """The level that a module says it is on."""
+    level = module.attributes.get("mltriton.level")
+    return level.value if isinstance(level, StringAttr) else "tt"
+
+
+def verify_level(module: Module) -> None:
+    """Check the rules of the module's level."""
+    try:
+        level = level_of(module)
+        if level not in _RULES:
+            reject(module, "unknown level", expected=" or ".join(_RULES), found=level)
+        for op in module.walk():
+            _RULES[level](op)
+    except OperationError as error:
+        raise located(error, module) from None
+
+
+def blocks(values: list[Value]) -> Iterator[TensorType]:
+    """The tensor types among values, those that pointers point to included."""
+    for value in values:
+        type = value.type.pointee if isinstance(value.type, PointerType) else value.type
+        if isinstance(type, TensorType):
+            yield type
+
+
+def _defined(op: Operation) -> list[Value]:
+    arguments = [argument for region in op.regions for block in region.blocks for argument in block.arguments]
+    return [*op.results, *arguments]
+
+
+def _without_encodings(op: Operation) -> None:
+    for type in blocks(_defined(op)):
+        if type.encoding is not None:
+            reject(op, "a block has an encoding", expected=str(type.with_encoding(None)), found=str(type))
+
+
+def _tt(op: Operation) -> None:
+    if op.name.partition(".")[0] in ("ttg", "ttig", "tile", "gpu"):
+        reject(op, "the operation belongs to a later level than tt")
+    _without_encodings(op)
+
+
+def _ttg(op: Operation) -> None:
+    if isinstance(op, tile.Scratch | tile.Load | tile.Store | tile.Dot):
+        reject(op, "the operation belongs to a later level than ttg")
+    for type in blocks(_defined(op)):
+        if not isinstance(type.encoding, Encoding):
+            reject(op, "a block has no encoding", expected="a layout encoding", found=str(type))
+    _agreement(op)
+
+
+def _warp(op: Operation) -> None:
+    for type in blocks(_defined(op)):
+        if not isinstance(type.encoding, Encoding):
+            reject(op, "a block has no encoding", expected="a layout encoding", found=str(type))
+        share = type.encoding.share(type.shape)
+        if share != type.shape:
+            expected = str(type.with_shape(share))
+            reject(op, "a block is larger than one warp's share", expected=expected, found=str(type))
+    _agreement(op)
+
+
+def _intrinsic(op: Operation) -> None:
+    _without_encodings(op)
+
+
+_RULES: dict[str, Callable[[Operation], None]] = {"tt": _tt, "ttg": _ttg, "warp": _warp, "intrinsic": _intrinsic}
+
+
+# Which encodings the operands and results of an operation have, beyond what element-wise operations share.
+
+
+def _agreement(op: Operation) -> None:
+    rule = _AGREEMENTS.get(type(op))
+    if rule is not None:
+        rule(op)
+
+
+def _encoding(value: Value) -> Encoding | None:
+    return next((cast(Encoding, type.encoding) for type in blocks([value])), None)
+
+
+def _expect(op: Operation, what: str, value: Value, wanted: Encoding | None) -> None:
+    found = _encoding(value)
+    if found is not None and wanted is not None and found is not wanted:
+        reject(op, f"the encoding of {what} does not fit", expected=str(wanted), found=str(found))
+
+
+def _all_equal(op: Operation) -> None:
+    values = [*op.results, *op.operands]
+    wanted = next((encoding for encoding in map(_encoding, values) if encoding is not None), None)
+    for value in values:
+        _expect(op, "an operand or result", value, wanted)
+
+
+def _dot(op: tt.Dot) -> None:
+    wanted = cast(Encoding, _encoding(op.result))
+    _expect(op, "the accumulator", op.c, wanted)
+    for index, operand in enumerate((op.a, op.b)):
+        found = _encoding(operand)
+        if not (isinstance(found, DotOperandEncoding) and found.op_idx == index and found.parent is wanted):
+            expected = str(DotOperandEncoding(index, wanted))
+            reject(op, f"the encoding of operand {index} does not fit", expected=expected, found=str(found))
+
+
+def _reduce(op: tt.Reduce) -> None:
+    for source, result in zip(op.sources, op.results, strict=True):
+        _expect(op, "a source", source, _encoding(op.sources[0]))
+        _expect(op, "a result", result, SliceEncoding(op.axis, cast(Encoding, _encoding(source))))
+
+
+def _expand(op: tt.ExpandDims) -> None:
+    _expect(op, "the source", op.source, SliceEncoding(op.axis, cast(Encoding, _encoding(op.result))))
+
+
+def _loop(op: scf.For) -> None:
+    for init, argument, result, end in zip(
+        op.inits, op.carried, op.results, op.body.block.terminator.operands, strict=True
+    ):
+        for value in (init, argument, end):
+            _expect(op, "a carried block", value, _encoding(result))
+
+
+_AGREEMENTS: dict[type[Operation], Callable[..., None]] = {
+    tt.Broadcast: _all_equal,
+    tt.Load: _all_equal,
+    tt.Store: _all_equal,
+    tt.Advance: _all_equal,
+    tt.AtomicRMW: _all_equal,
+    tt.AtomicCAS: _all_equal,
+    tt.Scan: _all_equal,
+    tt.Dot: _dot,
+    tt.Reduce: _reduce,
+    tt.ExpandDims: _expand,
+    scf.For: _loop,
+}

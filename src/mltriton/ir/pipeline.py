@@ -1,0 +1,108 @@
+"""Pass pipelines as text: `"canonicalize,assign-layouts{tiling=square},unroll{factor=4 full=true}"`.
+
+Level: all. Options are the fields of the pass's dataclass, `num-warps` or `num_warps`; they are converted to the type that the field is annotated with: int, bool,
+float, str, a tuple of integers (`sizes=4:8`), or one of these or None. Raises `OptionError` for unknown passes and options and for values that do not fit.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import MISSING, fields
+from difflib import get_close_matches
+from types import UnionType
+from typing import Any, Union, get_args, get_origin, get_type_hints
+
+from mltriton.errors import OptionError
+from mltriton.ir.passes import Pass
+
+_ITEM = re.compile(r"\s*([\w.-]+)\s*(?:\{([^{}]*)\})?\s*(,|\Z)")
+_OPTION = re.compile(r"\s*([\w-]+)(?:\s*=\s*(\"[^\"]*\"|[^\s,]+))?\s*,?")
+_BOOLEANS = {"true": True, "1": True, "false": False, "0": False}
+
+
+def parse_pipeline(text: str, find: Callable[[str], type[Pass]] | None = None) -> list[Pass]:
+    """The passes of a pipeline; `find` gives the class of a name (default: `passes/registry.py`)."""
+    if find is None:
+        from mltriton.passes.registry import find_pass as find
+    passes: list[Pass] = []
+    position = 0
+    while text[position:].strip():
+        item = _ITEM.match(text, position)
+        if item is None:
+            raise OptionError(f"cannot read the pipeline at `{text[position:]}`", expected="pass,pass{option=value}")
+        passes.append(make_pass(find(item[1]), _options(item[2] or "")))
+        position = item.end()
+    return passes
+
+
+def _options(text: str) -> dict[str, str]:
+    options: dict[str, str] = {}
+    position = 0
+    while text[position:].strip():
+        option = _OPTION.match(text, position)
+        if option is None:
+            raise OptionError(f"cannot read the options at `{text[position:]}`", expected="option=value option=value")
+        options[option[1].replace("-", "_")] = (option[2] or "true").strip('"')
+        position = option.end()
+    return options
+
+
+def make_pass(cls: type[Pass], options: dict[str, str]) -> Pass:
+    """A pass with options given as text."""
+    types = get_type_hints(cls)
+    known = [field.name for field in fields(cls)]
+    for name in options:
+        if name not in known:
+            near = get_close_matches(name, known, 1)
+            hint = f"Did you mean {near[0]}?" if near else f"{cls.name} has: {', '.join(known) or 'no options'}"
+            raise OptionError(f"{cls.name} has no option {name}", hint=hint)
+    values = {name: _convert(cls, name, text, types[name]) for name, text in options.items()}
+    required = [field.name for field in fields(cls) if field.default is MISSING and field.default_factory is MISSING]
+    if missing := [name for name in required if name not in values]:
+        raise OptionError(f"{cls.name} needs option {missing[0]}")
+    return cls(**values)
+
+
+def _convert(cls: type[Pass], name: str, text: str, type: Any) -> Any:
+    try:
+        return _value(text, type)
+    except (ValueError, KeyError):
+        raise OptionError(f"option {name} of {cls.name} does not take `{text}`", expected=str(type)) from None
+
+
+def _value(text: str, type: Any) -> Any:
+    if get_origin(type) in (Union, UnionType):
+        if text == "none":
+            return None
+        (type,) = (case for case in get_args(type) if case is not NoneType)
+    if type is bool:
+        return _BOOLEANS[text]
+    if get_origin(type) is tuple:
+        return tuple(int(part) for part in text.split(":"))
+    return type(text)
+
+
+NoneType = type(None)
+
+
+def pipeline_text(passes: Sequence[Pass]) -> str:
+    """The text that reads back as these passes; options at their default are left out."""
+    return ",".join(map(_pass_text, passes))
+
+
+def _pass_text(step: Pass) -> str:
+    changed = [
+        f"{field.name}={_value_text(getattr(step, field.name))}"
+        for field in fields(step)
+        if getattr(step, field.name) != field.default
+    ]
+    return f"{step.name}{{{' '.join(changed)}}}" if changed else step.name
+
+
+def _value_text(value: Any) -> str:
+    if isinstance(value, tuple):
+        return ":".join(map(str, value))  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
+    if isinstance(value, bool) or value is None:
+        return str(value).lower()
+    return f'"{value}"' if isinstance(value, str) and re.search(r"[\s,]", value) else str(value)

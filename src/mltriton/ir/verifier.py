@@ -1,0 +1,218 @@
+"""Checks that IR keeps the rules of SSA, of its operations and of its level.
+
+Level: all. `verify` takes any operation, usually a module, and raises `VerificationError` with the operation's text and place and what was expected and found.
+It checks in one walk: definitions come before uses and dominate them, users are counted, regions and terminators are in place, operand groups and attribute
+kinds are as declared, element-wise operations agree in shape and encoding, and `Operation.verify`. The rules of levels stand in `ir/levels.py`.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import NoReturn
+
+from mltriton.errors import Place, VerificationError
+from mltriton.ir.attributes import (
+    Attribute,
+    DenseArrayAttr,
+    EnumAttr,
+    FloatAttr,
+    IntegerAttr,
+    StringAttr,
+    TypeAttr,
+    UnitAttr,
+)
+from mltriton.ir.definition import (
+    AttributePart,
+    BoolPart,
+    EnumPart,
+    FloatPart,
+    IntPart,
+    IntsPart,
+    Parts,
+    StringPart,
+    TypePart,
+    parts_of,
+    segments_of,
+)
+from mltriton.ir.operation import Block, Operation, Region, Value
+from mltriton.ir.printer import Printer
+from mltriton.ir.types import TensorType
+
+
+def verify(root: Operation) -> None:
+    """Check an operation and everything in it. Raises `VerificationError`."""
+    try:
+        _Walk().op(root)
+    except VerificationError as error:
+        if error.place is None:
+            raise located(error, root) from None
+        raise
+
+
+def reject(op: Operation, message: str, *, expected: str | None = None, found: str | None = None) -> NoReturn:
+    """Raise a `VerificationError` about `op`."""
+    raise OperationError(op, message, expected, found)
+
+
+class OperationError(VerificationError):
+    """A `VerificationError` that still knows its operation; `verify` adds the text and the place."""
+
+    def __init__(self, op: Operation, message: str, expected: str | None = None, found: str | None = None) -> None:
+        super().__init__(f"{op.name}: {message}", expected=expected, found=found)
+        self.op = op
+
+
+def located(error: VerificationError, root: Operation) -> VerificationError:
+    """The error with the text of its operation, named as in `root`, and its place."""
+    if not isinstance(error, OperationError):
+        return error
+    made = VerificationError(error.message, expected=error.expected, found=error.found)
+    made.hint = f"in: {_text_within(error.op, root)}"
+    place = error.op.loc.innermost
+    return made.at(Place(place.file, place.line, place.column)) if place is not None else made
+
+
+class _Watching(Printer):
+    """A printer that keeps the text of one operation."""
+
+    def __init__(self, wanted: Operation, generic: bool) -> None:
+        super().__init__(generic)
+        self.wanted = wanted
+        self.found: str | None = None
+
+    def op(self, op: Operation) -> str:
+        text = super().op(op)
+        if op is self.wanted:
+            self.found = text
+        return text
+
+
+def _text_within(op: Operation, root: Operation) -> str:
+    for generic in (False, True):
+        printer = _Watching(op, generic)
+        try:
+            printer.op(root)
+        except Exception:  # what cannot be printed is broken IR: that is what is being reported
+            continue
+        if printer.found is not None:
+            return printer.found.strip().split("\n")[0]
+    return op.name
+
+
+_KINDS: dict[type[AttributePart], tuple[type[Attribute], ...]] = {
+    IntPart: (IntegerAttr,),
+    BoolPart: (IntegerAttr, UnitAttr),
+    FloatPart: (FloatAttr,),
+    StringPart: (StringAttr,),
+    TypePart: (TypeAttr,),
+    EnumPart: (EnumAttr,),
+    IntsPart: (DenseArrayAttr,),
+}
+
+
+class _Declared:
+    """What the walk asks of a class, looked up once."""
+
+    def __init__(self, cls: type[Operation]) -> None:
+        self.parts: Parts = parts_of(cls)
+        self.count = len(self.parts.operands) if self.parts.is_fixed else -1
+        self.regions = len(self.parts.regions)
+        self.kinds = {name: _KINDS.get(type(part), (Attribute,)) for name, part in self.parts.attributes.items()}
+        self.elementwise = cls.elementwise
+        self.has_rules = cls.verify is not Operation.verify or bool(cls.checks)
+
+
+@cache
+def _declared(cls: type[Operation]) -> _Declared:
+    return _Declared(cls)
+
+
+class _Walk:
+    """One walk over the IR; `visible` are the values that dominate the current operation."""
+
+    def __init__(self) -> None:
+        self.visible: set[Value] = set()
+
+    def op(self, op: Operation) -> None:
+        declared = _declared(op.__class__)
+        visible = self.visible
+        for index, operand in enumerate(op.operands):
+            if operand not in visible:
+                self._undominated(op, index)
+            if op not in operand.users:
+                reject(op, f"operand {index} does not count this operation among its users")
+        if len(op.operands) != declared.count:
+            self._groups(op, declared.parts)
+        for name, value in op.attributes.items():
+            kinds = declared.kinds.get(name)
+            if kinds is not None and not isinstance(value, kinds):
+                wanted = " or ".join(kind.__name__ for kind in kinds)
+                reject(op, f"attribute {name} is of another kind", expected=wanted, found=type(value).__name__)
+        if declared.elementwise:
+            self._agreement(op)
+        if op.regions or declared.regions:
+            self._regions(op, declared)
+        if declared.has_rules:
+            op.verify()
+        visible.update(op.results)
+
+    def _undominated(self, op: Operation, index: int) -> NoReturn:
+        owner = op.operands[index].owner
+        where = f"{owner.name}" if isinstance(owner, Operation) else "a block"
+        reject(op, f"operand {index} is not defined before its use", found=f"a value of {where} that does not dominate")
+
+    def _groups(self, op: Operation, parts: Parts) -> None:
+        if parts.is_segmented and op.segments is None:
+            reject(op, "the sizes of the operand groups are not known")
+        sizes = segments_of(op)
+        if len(sizes) != len(parts.operands) or sum(sizes) != len(op.operands):
+            groups = ", ".join(f"{name} ({arity})" for name, arity in parts.operands.items()) or "none"
+            reject(op, "wrong number of operands", expected=groups, found=f"{len(op.operands)} in groups {list(sizes)}")
+        for (name, arity), size in zip(parts.operands.items(), sizes, strict=True):
+            if size < 0 or (arity == "one" and size != 1) or (arity == "optional" and size > 1):
+                reject(op, f"wrong number of operands in {name}", expected=arity, found=str(size))
+
+    def _agreement(self, op: Operation) -> None:
+        first: TensorType | None = None
+        for value in (*op.results, *op.operands):
+            type = value.type
+            if not isinstance(type, TensorType):
+                continue
+            if first is None:
+                first = type
+            elif type.shape != first.shape or type.encoding is not first.encoding:
+                reject(op, "blocks differ in shape or encoding", expected=str(first), found=str(type))
+
+    def _regions(self, op: Operation, declared: _Declared) -> None:
+        if len(op.regions) != declared.regions:
+            reject(op, "wrong number of regions", expected=str(declared.regions), found=str(len(op.regions)))
+        outer = self.visible
+        if op.isolated:
+            self.visible = set()
+        for index, region in enumerate(op.regions):
+            self._region(op, region, op.region_ends[index] if op.region_ends else "")
+        self.visible = outer
+
+    def _region(self, op: Operation, region: Region, end: str) -> None:
+        if region.parent is not op:
+            reject(op, "a region has another parent")
+        if len(region.blocks) > 1:
+            reject(op, "a region has several blocks", expected="one block", found=str(len(region.blocks)))
+        for block in region.blocks:
+            if block.region is not region:
+                reject(op, "a block belongs to another region")
+            self._block(op, block, end)
+
+    def _block(self, op: Operation, block: Block, end: str) -> None:
+        if end and not (block.ops and block.ops[-1].name == end):
+            reject(op, "a region ends wrongly", expected=end, found=block.ops[-1].name if block.ops else "nothing")
+        self.visible.update(block.arguments)
+        for inner in block.ops:
+            if inner.block is not block:
+                reject(inner, "the operation stands in a block that it does not know")
+            if inner.terminator and inner is not block.ops[-1]:
+                reject(inner, "a terminator stands in the middle of a block")
+            self.op(inner)
+        self.visible.difference_update(block.arguments)
+        for inner in block.ops:
+            self.visible.difference_update(inner.results)

@@ -1,0 +1,29 @@
+"""Every pass by its name, imported when it is asked for.
+
+Level: all. Adding a pass is adding a line: its name and `module:Class`.
+"""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+from importlib import import_module
+
+from mltriton.errors import OptionError
+from mltriton.ir.passes import Pass
+
+PASSES: dict[str, str] = {
+    "canonicalize": "mltriton.ir.folding:Canonicalize",
+    "assign-layouts": "mltriton.passes.ttg.assign_layouts:AssignLayouts",
+    "distribute-to-warps": "mltriton.passes.warp.distribute_to_warps:DistributeToWarps",
+}
+
+
+def find_pass(name: str) -> type[Pass]:
+    """The class of a pass. Raises `OptionError` for an unknown name."""
+    if name not in PASSES:
+        near = get_close_matches(name, PASSES, 1)
+        raise OptionError(
+            f"unknown pass {name}", hint=f"Did you mean {near[0]}?" if near else f"Passes: {', '.join(sorted(PASSES))}"
+        )
+    module, _, cls = PASSES[name].partition(":")
+    return getattr(import_module(module), cls)

@@ -1,0 +1,63 @@
+"""`mltriton opt`: run passes over IR text.
+
+Level: all. Takes text, gives text; raises `IRSyntaxError`, `VerificationError`, `OptionError` and `PassError`.
+"""
+
+from __future__ import annotations
+
+from typing import TextIO
+
+from mltriton.ir.parser import parse_module
+from mltriton.ir.passes import PassManager, timing_table
+from mltriton.ir.pipeline import parse_pipeline
+from mltriton.ir.printer import print_op
+from mltriton.ir.reproducer import pipeline_of
+from mltriton.ir.verifier import verify
+
+SPLIT_MARK = "// -----"
+
+
+def run_opt(
+    text: str,
+    passes: str = "",
+    *,
+    filename: str = "<text>",
+    print_ir_after_all: bool = False,
+    print_ir_after: str = "",
+    verify_each: bool = True,
+    split_input_file: bool = False,
+    time_passes: bool = False,
+    run_reproducer: bool = False,
+    generic: bool = False,
+    locations: bool = False,
+    log: TextIO | None = None,
+) -> str:
+    """Run a pipeline over a module and return its text, with a final newline.
+
+    With `split_input_file` the parts between `// -----` lines are separate modules; with `run_reproducer` the pipeline
+    is the one that the text names. `print_ir_after` lists passes after which the program goes to `log`, as do timings.
+    """
+    pipeline = parse_pipeline(pipeline_of(text) if run_reproducer else passes)
+    shown = {"all"} if print_ir_after_all else {name.strip() for name in print_ir_after.split(",") if name.strip()}
+    manager = PassManager(pipeline, verify_each=verify_each, print_after=shown, log=log)
+    outputs: list[str] = []
+    for part in split_parts(text) if split_input_file else [text]:
+        module = parse_module(part, filename)
+        verify(module)
+        outputs.append(print_op(manager.run(module), generic, locations) + "\n")
+    if time_passes and log is not None:
+        log.write(timing_table(manager.timings))
+    return f"\n{SPLIT_MARK}\n\n".join(outputs)
+
+
+def split_parts(text: str) -> list[str]:
+    """The parts between `// -----` lines; each keeps the line numbers of the whole text."""
+    parts: list[str] = []
+    lines: list[str] = []
+    for number, line in enumerate(text.split("\n")):
+        if line.strip() == SPLIT_MARK:
+            parts.append("\n".join(lines))
+            lines = [""] * (number + 1)
+        else:
+            lines.append(line)
+    return [*parts, "\n".join(lines)]
