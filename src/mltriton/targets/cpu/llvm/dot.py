@@ -43,8 +43,8 @@ _PARAMETERS = (
 class DotShape:
     """What one dot function computes: `rows` x `columns` of c from elements of `dtype`.
 
-    `dtype` is "f32", "f64", "i32", "bf16" or "i8", `a_layout` "row" or "column"; `b_stride`, where it is known, lets the
-    kernel use constant offsets.
+    `dtype` is "f32", "f64", "i32", "bf16" or "i8", `a_layout` "row" or "column"; `b_stride`, where it is known, lets
+    the kernel use constant offsets.
     """
 
     dtype: str

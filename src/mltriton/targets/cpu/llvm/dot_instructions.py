@@ -1,8 +1,9 @@
 """The multiply-accumulate step of a dot, by element type and instruction set.
 
 Level: `llvm`. A `DotInstruction` says how one group of `a` (a scalar) and one vector of groups of `b` go into one
-vector of accumulators: a fused multiply-add, `vdpbf16ps`, `vpdpbusd`, `pmaddwd`, or plain multiplies. `INSTRUCTIONS` picks it.
-Guarantees: integer steps are exact (accumulators wrap modulo 2**32, as i32 sums do); bf16 steps round as the hardware.
+vector of accumulators: a fused multiply-add, `vdpbf16ps`, `vpdpbusd`, `pmaddwd`, or plain multiplies. `INSTRUCTIONS`
+picks it. Guarantees: integer steps are exact (accumulators wrap modulo 2**32, as i32 sums do); bf16 steps round as the
+hardware.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Transposes of n vectors of n lanes, in registers.
 
-Level: `llvm`. Works for any power of two n and element width. Every step is a shuffle of two vectors that x86 and AArch64
-have as one instruction: interleaves inside 128-bit parts first, then moves of whole 128-bit parts.
+Level: `llvm`. Works for any power of two n and element width. Every step is a shuffle of two vectors that x86 and
+AArch64 have as one instruction: interleaves inside 128-bit parts first, then moves of whole 128-bit parts.
 Guarantees: n log2(n) shuffles; a generic shuffle of n * n lanes would take LLVM seconds to compile.
 """
 
