@@ -1,1 +1,4 @@
-"""Targets: what each supports, as data, and its lowering from the intrinsic level. Level: all; passes only read `TargetSpec`."""
+"""Targets: what each supports, as data, and its lowering from the intrinsic level.
+
+Level: all; passes only read `TargetSpec`.
+"""

@@ -8,15 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import Enum, auto
-from typing import TYPE_CHECKING, Any, Protocol
 
 from mltriton.ir.types import Type
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from mltriton.dialects.builtin import Module
-    from mltriton.tools.signature import Entry
 
 
 class Storage(Enum):
@@ -83,70 +76,3 @@ class TargetSpec:
     shared_bytes: int = 0
     vector_bytes: int = 2048  # most bytes of one 1D access of a warp
     pipeline: tuple[str, ...] = ()  # pass pipeline from tt to intrinsic, in `-p` syntax, level by level
-
-
-@dataclass(frozen=True)
-class Binary:
-    """What a target makes of a module: `object` is what `load` takes, `metadata` (JSON values) what it must know
-    besides, such as `scratch_bytes`.
-    """
-
-    object: bytes
-    metadata: dict[str, Any]
-
-
-class Target(Protocol):
-    """A target as `compiler.py` uses it; one instance for each name in `targets/registry.py` (`cpu`, `cpu:avx2`,
-    `generic`, ...).
-
-    A target that compiles no further than the intrinsic level has `can_run` False; `lower` and all after it raise
-    `TargetError` there.
-    """
-
-    @property
-    def name(self) -> str:
-        """The name in the registry."""
-        ...
-
-    @property
-    def spec(self) -> TargetSpec:
-        """What passes ask."""
-        ...
-
-    @property
-    def can_run(self) -> bool:
-        """Whether there is machine code."""
-        ...
-
-    @property
-    def fingerprint(self) -> str:
-        """What the machine code depends on besides the program: instruction set, CPU name, tool chain version. Part
-        of the cache key.
-        """
-        ...
-
-    def lower(self, module: Module) -> str:
-        """LLVM IR text of a module at the intrinsic level, which is left as it is."""
-        ...
-
-    def assembly(self, llvm: str) -> str:
-        """The target's assembly text of LLVM IR text."""
-        ...
-
-    def assemble(self, llvm: str, module: Module) -> Binary:
-        """Machine code of LLVM IR text; `module`, from which it came, tells scratch and shared memory."""
-        ...
-
-    def load(self, binary: Binary, name: str, entries: Sequence[Entry]) -> Callable[..., object]:
-        """Bring the kernel `name` into the process. `entries` are all parameters of the Python function in order,
-        constants included.
-
-        The result is called as `launch(grid, *arguments)` with a tuple of three ints and every argument, constants
-        included. It returns None after the launch, or NotImplemented where an argument does not fit its entry:
-        another specialisation is needed.
-        """
-        ...
-
-    def takes(self, device: str) -> bool:
-        """Whether arrays on `device` ("cpu", "xpu", "cuda", ...) can be passed to this target's kernels."""
-        ...

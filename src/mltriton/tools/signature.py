@@ -17,6 +17,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
+from typing import Any
 
 from mltriton.errors import Place, SignatureError
 
@@ -54,7 +55,7 @@ class Argument:
 class Constant:
     """A parameter whose value is known: a constexpr, or an integer specialised to 1."""
 
-    value: int | float | bool | str | None
+    value: Any  # a number, string, None, tuple of constants, dtype or function
 
     def __str__(self) -> str:
         return repr(self.value)

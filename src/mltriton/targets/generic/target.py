@@ -5,14 +5,14 @@ Level: tt to intrinsic. Guarantees: asking for anything below the intrinsic leve
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
-from mltriton.dialects.builtin import Module
 from mltriton.errors import TargetError
-from mltriton.targets.base import Binary, Target, TargetSpec
-from mltriton.targets.generic.spec import GENERIC
-from mltriton.tools.signature import Entry
+from mltriton.targets.target import Binary, LoadedKernel, Target
+
+if TYPE_CHECKING:
+    from mltriton.dialects.builtin import Module
+    from mltriton.targets.base import TargetSpec
 
 
 class GenericTarget:
@@ -25,7 +25,9 @@ class GenericTarget:
     @property
     def spec(self) -> TargetSpec:
         """PVC's sizes."""
-        return GENERIC
+        from mltriton.targets.registry import spec
+
+        return spec(self.name)
 
     def lower(self, module: Module) -> str:
         """Raise `TargetError`."""
@@ -39,7 +41,7 @@ class GenericTarget:
         """Raise `TargetError`."""
         self._refuse("machine code")
 
-    def load(self, binary: Binary, name: str, entries: Sequence[Entry]) -> Callable[..., object]:
+    def load(self, binary: Binary, name: str) -> LoadedKernel:
         """Raise `TargetError`."""
         self._refuse("machine code")
 

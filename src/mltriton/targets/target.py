@@ -1,0 +1,127 @@
+"""What the compiler and the runtime ask of a target, and how a target is found by its name.
+
+Level: tt to binary. A family is a package beside this file: `target.py` there makes machine code (`create(variant) ->
+Target`) and `spec.py` describes it to passes (`targets/registry.py`). Importing this module, or a family's `target.py`,
+loads no compiler module: a launch of a cached kernel needs them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from functools import cache
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Protocol
+
+from mltriton.errors import TargetError
+
+if TYPE_CHECKING:
+    from mltriton.dialects.builtin import Module
+    from mltriton.runtime.native.params import ParamSpec
+    from mltriton.targets.base import TargetSpec
+
+# family -> its variants; the variant of the plain family name is "".
+FAMILIES: dict[str, tuple[str, ...]] = {
+    "cpu": ("avx512", "avx512-vnni", "avx512-bf16", "avx2", "sse", "neon"),
+    "generic": (),
+}
+
+
+class LoadedKernel(Protocol):
+    """A kernel in this process, ready to be launched."""
+
+    def launcher(self, specs: Sequence[ParamSpec], /) -> Callable[..., Any]:
+        """A function `launch(grid_x, grid_y, grid_z, *arguments)`, for arguments that pass `specs`.
+
+        `specs` are those of all parameters in order, constants included. It returns None after the launch, or
+        NotImplemented where an argument does not pass its spec.
+        """
+        ...
+
+    def run(self, grid: tuple[int, int, int], slots: Sequence[int], /) -> None:
+        """Launch with the slots of the kernel's parameters already filled: addresses, integers, the bits of floats."""
+        ...
+
+
+@dataclass(frozen=True)
+class Binary:
+    """What a target makes of a module: `object` is what `load` takes, `metadata` (JSON values) what it must know
+    besides, such as `scratch_bytes`.
+    """
+
+    object: bytes
+    metadata: dict[str, Any]
+
+
+class Target(Protocol):
+    """A target as `compiler.py` uses it; one instance for each name in `targets/registry.py` (`cpu`, `cpu:avx2`,
+    `generic`, ...).
+
+    A target that compiles no further than the intrinsic level has `can_run` False; `lower` and all after it raise
+    `TargetError` there.
+    """
+
+    @property
+    def name(self) -> str:
+        """The name in the registry."""
+        ...
+
+    @property
+    def spec(self) -> TargetSpec:
+        """What passes ask."""
+        ...
+
+    @property
+    def can_run(self) -> bool:
+        """Whether there is machine code."""
+        ...
+
+    @property
+    def fingerprint(self) -> str:
+        """What the machine code depends on besides the program: instruction set, CPU name, tool chain version. Part
+        of the cache key.
+        """
+        ...
+
+    def lower(self, module: Module) -> str:
+        """LLVM IR text of a module at the intrinsic level, which is left as it is."""
+        ...
+
+    def assembly(self, llvm: str) -> str:
+        """The target's assembly text of LLVM IR text."""
+        ...
+
+    def assemble(self, llvm: str, module: Module) -> Binary:
+        """Machine code of LLVM IR text; `module`, from which it came, tells scratch and shared memory."""
+        ...
+
+    def load(self, binary: Binary, name: str) -> LoadedKernel:
+        """Bring the kernel `name` into the process."""
+        ...
+
+    def takes(self, device: str) -> bool:
+        """Whether arrays on `device` ("cpu", "xpu", "cuda", ...) can be passed to this target's kernels."""
+        ...
+
+
+def names() -> list[str]:
+    """Every target name: families, and families with a variant."""
+    return [name for family, variants in FAMILIES.items() for name in (family, *(f"{family}:{v}" for v in variants))]
+
+
+@cache
+def find_target(name: str) -> Target:
+    """The target called `name`. Raises `TargetError` for an unknown one."""
+    family, variant = split_name(name)
+    return import_module(f"mltriton.targets.{family}.target").create(variant)
+
+
+def split_name(name: str) -> tuple[str, str]:
+    """Family and variant of a target's name. Raises `TargetError` for an unknown one."""
+    if name not in names():
+        close = get_close_matches(name, names(), n=1)
+        hint = f"Did you mean {close[0]}?" if close else f"The targets are {', '.join(names())}."
+        raise TargetError(f"unknown target {name!r}", hint=hint)
+    family, _, variant = name.partition(":")
+    return family, variant
