@@ -53,7 +53,8 @@ def test_fp8_matches_torch_within_its_range(type: object, name: str) -> None:
     numbers = np.random.default_rng(0).uniform(-largest, largest, 10000).astype(np.float32)
     numbers = np.concatenate([numbers, numbers * 2.0**-8, numbers * 2.0**-14]).astype(np.float32)
     np.testing.assert_array_equal(
-        encode(rounder(type)(numbers), type), torch.from_numpy(numbers).to(getattr(torch, name)).view(torch.uint8).numpy()
+        encode(rounder(type)(numbers), type),
+        torch.from_numpy(numbers).to(getattr(torch, name)).view(torch.uint8).numpy(),
     )
 
 
@@ -82,7 +83,14 @@ def test_float64_rounds_once_to_bf16() -> None:
 
 @pytest.mark.parametrize(
     ("type", "value", "memory"),
-    [(I1, "bool", "u1"), (I8, "i1", "i1"), (I64, "i8", "i8"), (BF16, "f4", "u2"), (F8E4M3, "f4", "u1"), (F64, "f8", "f8")],
+    [
+        (I1, "bool", "u1"),
+        (I8, "i1", "i1"),
+        (I64, "i8", "i8"),
+        (BF16, "f4", "u2"),
+        (F8E4M3, "f4", "u1"),
+        (F64, "f8", "f8"),
+    ],
 )
 def test_dtypes(type: object, value: str, memory: str) -> None:
     assert value_dtype(type) == np.dtype(value)

@@ -33,7 +33,7 @@ class LocalAlloc(Operation):
     """`ttg.local_alloc [%init]`: a block in shared memory, for the program's lifetime."""
 
     name = "ttg.local_alloc"
-    syntax = "$init attr-dict `:` functional-type(operands, results)"
+    syntax = "($init^)? attr-dict `:` functional-type(operands, results)"
     writes = True
     init = optional()
 

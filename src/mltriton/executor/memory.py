@@ -51,8 +51,9 @@ class Segment:
     def describe(self, address: int, size: int) -> str:
         """What is wrong with an access of `size` bytes at `address`."""
         offset = address - self.start
-        where = f"{-offset} bytes before" if offset < 0 else f"{offset - self.size} bytes past the end of"
-        return f"{size} bytes at {hex(address)}: {where} {self.name}, which has {self.size} bytes"
+        past = offset + size - self.size
+        where = f"begins {-offset} bytes before" if offset < 0 else f"ends {past} bytes past the end of"
+        return f"an access of {size} bytes {where} {self.name}, which has {self.size} bytes"
 
 
 class Memory:
@@ -208,14 +209,15 @@ class Memory:
         segment = self._segment_at(first, dtype.itemsize)
         offsets = addresses - segment.start
         if lowest < segment.start or highest - segment.start > segment.size - dtype.itemsize:
-            worst = lowest if lowest < segment.start else highest
-            raise OutOfBounds(
-                segment.describe(worst, dtype.itemsize),
-                found=f"element {_index_of(addresses, worst, active)} of the block",
+            wrong = (offsets < 0) | (offsets > segment.size - dtype.itemsize)
+            address, element = _first(addresses, wrong, active)
+            raise OutOfBounds(segment.describe(address, dtype.itemsize), found=f"element {element} of the block")
+        if dtype.itemsize > 1 and (beside := addresses & (dtype.itemsize - 1)).any():
+            address, element = _first(addresses, beside != 0, active)
+            raise Misaligned(
+                f"{hex(address)} in {segment.name} is no multiple of {dtype.itemsize} bytes",
+                found=f"element {element} of the block",
             )
-        if dtype.itemsize > 1 and (addresses & (dtype.itemsize - 1)).any():
-            wrong = int(addresses[(addresses % dtype.itemsize) != 0][0])
-            raise Misaligned(f"{hex(wrong)} in {segment.name} is no multiple of {dtype.itemsize} bytes")
         return segment, offsets
 
     def _by_segment(self, addresses: Array, dtype: np.dtype[Any], active: Array | None) -> Array:
@@ -233,12 +235,11 @@ class Memory:
         return "; ".join(parts) or "a launch without memory"
 
 
-def _index_of(addresses: Array, address: int, active: Array | None) -> tuple[int, ...]:
-    """The position in the block of the first element at `address`; `active` is the mask that selected the addresses."""
-    if active is None:
-        return tuple(int(i) for i in np.argwhere(addresses == address)[0])
-    positions = np.argwhere(active)
-    return tuple(int(i) for i in positions[np.flatnonzero(addresses == address)[0]])
+def _first(addresses: Array, wrong: Array, active: Array | None) -> tuple[int, tuple[int, ...]]:
+    """The first wrong address and its position in the block; `active` is the mask that selected the addresses."""
+    number = int(np.flatnonzero(wrong)[0])
+    positions = np.argwhere(np.ones(addresses.shape, np.bool_) if active is None else active)
+    return int(addresses.flat[number]), tuple(int(i) for i in positions[number])
 
 
 def bytes_at(address: int, size: int) -> Array:
