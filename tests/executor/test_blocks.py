@@ -18,7 +18,7 @@ def shape_of(type: str) -> tuple[int, ...]:
 
 
 def transform(execute: Any, operation: str, inputs: list[tuple[str, Any]], results: list[str]) -> list[Any]:
-    """Run `operation`, which computes %r0, %r1, ... from blocks %x0, %x1, ..., all loaded and stored in row-major order."""
+    """Run `operation`, which computes %r0, %r1, ... from %x0, %x1, ...; all lie in memory in row-major order."""
     arrays = [np.ascontiguousarray(value) for _, value in inputs]
     types = [type for type, _ in inputs]
     kinds = {"f32": np.float32, "i32": np.int32, "f16": np.float16, "i8": np.int8}
@@ -107,7 +107,8 @@ def test_reduce_any_axis_and_length(execute: Any, axis: int, combine: str, funct
     x = np.random.default_rng(0).integers(-50, 50, (3, 8, 5)).astype(np.float32)
     shape = [n for i, n in enumerate(x.shape) if i != axis]
     result = f"tensor<{shape[0]}x{shape[1]}xf32>"
-    text = f'%r0 = "tt.reduce"(%x0) <{{axis = {axis} : i32}}> ({{\n{combine.format("reduce")}\n}}) : (tensor<3x8x5xf32>) -> {result}'
+    region = f"({{\n{combine.format('reduce')}\n}})"
+    text = f'%r0 = "tt.reduce"(%x0) <{{axis = {axis} : i32}}> {region} : (tensor<3x8x5xf32>) -> {result}'
     (got,) = transform(execute, text, [("tensor<3x8x5xf32>", x)], [result])
     np.testing.assert_array_equal(got, function(x, axis=axis))
 
@@ -200,8 +201,10 @@ tt.func @gemm(%a: !tt.ptr<f16>, %b: !tt.ptr<f16>, %c: !tt.ptr<f32>, %n: i32) {
   %y = tt.get_program_id y : i32
   %row = arith.muli %x, %i128 : i32
   %col = arith.muli %y, %i128 : i32
-  %pa = tt.make_tensor_ptr %a, [%size, %size], [%size, %one], [%row, %i0] {order = array<i32: 1, 0>} : !tt.ptr<tensor<128x32xf16>>
-  %pb = tt.make_tensor_ptr %b, [%size, %size], [%size, %one], [%i0, %col] {order = array<i32: 1, 0>} : !tt.ptr<tensor<32x128xf16>>
+  %pa = tt.make_tensor_ptr %a, [%size, %size], [%size, %one], [%row, %i0]
+      {order = array<i32: 1, 0>} : !tt.ptr<tensor<128x32xf16>>
+  %pb = tt.make_tensor_ptr %b, [%size, %size], [%size, %one], [%i0, %col]
+      {order = array<i32: 1, 0>} : !tt.ptr<tensor<32x128xf16>>
   %r:3 = scf.for %k = %i0 to %n step %i32 iter_args(%acc = %zero, %qa = %pa, %qb = %pb)
       -> (tensor<128x128xf32>, !tt.ptr<tensor<128x32xf16>>, !tt.ptr<tensor<32x128xf16>>) : i32 {
     %va = tt.load %qa : !tt.ptr<tensor<128x32xf16>>
@@ -211,7 +214,8 @@ tt.func @gemm(%a: !tt.ptr<f16>, %b: !tt.ptr<f16>, %c: !tt.ptr<f32>, %n: i32) {
     %nb = tt.advance %qb, [%i32, %i0] : !tt.ptr<tensor<32x128xf16>>
     scf.yield %d, %na, %nb : tensor<128x128xf32>, !tt.ptr<tensor<128x32xf16>>, !tt.ptr<tensor<32x128xf16>>
   }
-  %pc = tt.make_tensor_ptr %c, [%size, %size], [%size, %one], [%row, %col] {order = array<i32: 1, 0>} : !tt.ptr<tensor<128x128xf32>>
+  %pc = tt.make_tensor_ptr %c, [%size, %size], [%size, %one], [%row, %col]
+      {order = array<i32: 1, 0>} : !tt.ptr<tensor<128x128xf32>>
   tt.store %pc, %r#0 : !tt.ptr<tensor<128x128xf32>>
   tt.return
 }"""
@@ -256,7 +260,7 @@ def test_a_result_of_another_shape_than_its_type_is_refused(execute: Any) -> Non
       %i = tt.make_range {end = 8 : i32, start = 0 : i32} : tensor<4xi32>
       tt.return
     }"""
-    with pytest.raises(InvalidOperation, match="tt.make_range gives another block") as caught:
+    with pytest.raises(InvalidOperation, match=r"tt\.make_range gives another block") as caught:
         execute(text, [])
     assert "tensor<4xi32>" in str(caught.value)
 
@@ -269,5 +273,5 @@ def test_operands_that_do_not_fit_are_refused(execute: Any) -> None:
       %k = "arith.addi"(%i, %j) : (tensor<8xi32>, tensor<4xi32>) -> tensor<8xi32>
       tt.return
     }"""
-    with pytest.raises(InvalidOperation, match="arith.addi cannot take its operands"):
+    with pytest.raises(InvalidOperation, match=r"arith\.addi cannot take its operands"):
         execute(text, [])

@@ -260,7 +260,8 @@ def test_compare_and_swap(execute: Any) -> None:
     x, where = np.array([5, 7], np.int32), np.array([0, 0, 1, 1, 0, 0, 0, 0], np.int32)
     values, old = np.array([5, 5, 1, 7, 9, 9, 9, 9], np.int32), np.zeros(8, np.int32)
     operation = """%k = arith.constant dense<100> : tensor<8xi32>
-      %r = tt.atomic_cas acq_rel, gpu, %a, %n, %k : (tensor<8x!tt.ptr<i32>>, tensor<8xi32>, tensor<8xi32>) -> tensor<8xi32>"""
+      %r = tt.atomic_cas acq_rel, gpu, %a, %n, %k
+          : (tensor<8x!tt.ptr<i32>>, tensor<8xi32>, tensor<8xi32>) -> tensor<8xi32>"""
     execute(atomic(operation, "i32"), [x, where, values, old])
     assert x.tolist() == [100, 100]
     assert old.tolist() == [5, 100, 7, 7, 100, 100, 100, 100]
@@ -275,10 +276,12 @@ def block_copy(check: str, padding: str = "") -> str:
       %four = arith.constant 4 : i64
       %eight = arith.constant 8 : i64
       %zero = arith.constant 0 : i32
-      %p0 = tt.make_tensor_ptr %x, [%h, %w], [%s, %one], [%zero, %zero] {{order = array<i32: 1, 0>}} : !tt.ptr<tensor<4x8xf32>>
+      %p0 = tt.make_tensor_ptr %x, [%h, %w], [%s, %one], [%zero, %zero]
+          {{order = array<i32: 1, 0>}} : !tt.ptr<tensor<4x8xf32>>
       %p = tt.advance %p0, [%i, %j] : !tt.ptr<tensor<4x8xf32>>
       %v = tt.load %p {{{attributes}}} : !tt.ptr<tensor<4x8xf32>>
-      %q = tt.make_tensor_ptr %y, [%four, %eight], [%eight, %one], [%zero, %zero] {{order = array<i32: 1, 0>}} : !tt.ptr<tensor<4x8xf32>>
+      %q = tt.make_tensor_ptr %y, [%four, %eight], [%eight, %one], [%zero, %zero]
+          {{order = array<i32: 1, 0>}} : !tt.ptr<tensor<4x8xf32>>
       tt.store %q, %v : !tt.ptr<tensor<4x8xf32>>
       tt.return
     }}"""
@@ -313,7 +316,8 @@ def test_block_pointer_store_drops_what_lies_outside(execute: Any) -> None:
       %one = arith.constant 1 : i64
       %zero = arith.constant 0 : i32
       %v = arith.constant dense<2.0> : tensor<4x4xf32>
-      %p = tt.make_tensor_ptr %x, [%three, %three], [%three, %one], [%zero, %zero] {order = array<i32: 1, 0>} : !tt.ptr<tensor<4x4xf32>>
+      %p = tt.make_tensor_ptr %x, [%three, %three], [%three, %one], [%zero, %zero]
+          {order = array<i32: 1, 0>} : !tt.ptr<tensor<4x4xf32>>
       tt.store %p, %v {boundaryCheck = array<i32: 0, 1>} : !tt.ptr<tensor<4x4xf32>>
       tt.return
     }"""

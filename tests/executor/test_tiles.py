@@ -43,7 +43,8 @@ def test_glue_undoes_extract(execute: Any) -> None:
       %b = ttig.extract %x[1] : tensor<4x8xi32> -> tensor<2x4xi32>
       %c = ttig.extract %x[2] : tensor<4x8xi32> -> tensor<2x4xi32>
       %d = ttig.extract %x[3] : tensor<4x8xi32> -> tensor<2x4xi32>
-      %y = ttig.glue %a, %b, %c, %d : (tensor<2x4xi32>, tensor<2x4xi32>, tensor<2x4xi32>, tensor<2x4xi32>) -> tensor<4x8xi32>
+      %y = ttig.glue %a, %b, %c, %d
+          : (tensor<2x4xi32>, tensor<2x4xi32>, tensor<2x4xi32>, tensor<2x4xi32>) -> tensor<4x8xi32>
       %same = arith.cmpi eq, %x, %y : tensor<4x8xi32>
       tt.assert %same, "glue" : tensor<4x8xi1>
       %s = tt.splat %p : !tt.ptr<i32> -> tensor<8x!tt.ptr<i32>>

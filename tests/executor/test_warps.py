@@ -10,11 +10,11 @@ import pytest
 from mltriton.executor import Options
 from mltriton.executor.faults import BarrierDivergence, DataRace, InvalidOperation, OutOfBounds, Uninitialised
 
-MODULE = 'module attributes {{"mltriton.level" = "warp", "ttg.num-warps" = {warps} : i32, "ttg.threads-per-warp" = 16 : i32}} {{\n{body}\n}}'
-
 
 def warps(count: int, body: str) -> str:
-    return MODULE.format(warps=count, body=body)
+    """A module at level `warp` with that many warps."""
+    attributes = f'"mltriton.level" = "warp", "ttg.num-warps" = {count} : i32, "ttg.threads-per-warp" = 16 : i32'
+    return f"module attributes {{{attributes}}} {{\n{body}\n}}"
 
 
 # Each warp writes its id into row `id` of shared memory and reads row `(id + 1) % 4`.
