@@ -13,6 +13,7 @@ import pytest
 from mltriton.runtime.native import launcher, library, portable
 from mltriton.runtime.native.pool import pool
 
+
 @pytest.fixture(scope="session", autouse=True)
 def cache_directory(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """Keep the user's cache out of the tests, and let subprocesses share ours."""

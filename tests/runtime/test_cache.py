@@ -228,7 +228,8 @@ def test_digests_tell_different_values_apart(one, other):
 
 
 def test_the_digest_is_the_same_in_every_process():
-    code = "from mltriton.runtime.cache import digest; print(digest('a', 1, {'x': {'p', 'q', 'r'}}, None, 2.5, (b'', True)))"
+    parts = "'a', 1, {'x': {'p', 'q', 'r'}}, None, 2.5, (b'', True)"
+    code = f"from mltriton.runtime.cache import digest; print(digest({parts}))"
     source = str(Path(mltriton.__file__).parents[1])
     digests = {
         subprocess.run(

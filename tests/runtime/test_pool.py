@@ -6,12 +6,13 @@ import threading
 
 import numpy as np
 import pytest
-from .native_kernels import COUNT, SCRATCH, WHO, compile_body, copy_slots, make_kernel
 
 from mltriton.runtime.native import launcher, library, portable
 from mltriton.runtime.native.launcher import NativeKernel
 from mltriton.runtime.native.params import ParamSpec
 from mltriton.runtime.native.pool import ScratchLimitError, ScratchMemoryError, pool
+
+from .native_kernels import COUNT, SCRATCH, WHO, compile_body, copy_slots, make_kernel
 
 INT64 = [ParamSpec.tensor(np.dtype(np.int64))]
 
@@ -261,13 +262,21 @@ def test_a_forked_child_launches(run_script, before, how):
 
 @pytest.mark.parametrize("how", ["native", "portable"])
 def test_a_fork_while_other_threads_launch(run_script, how):
-    code = (
-        "import threading\n"
-        + FORK.replace("check()\nfor _ in range(5):", "for _ in range(10):")
-        .replace("def child", "def forever():\n    while not stop: check()\n\ndef child")
-        .replace("for _ in range(10):", "stop = []\nbusy = threading.Thread(target=forever)\nbusy.start()\nfor _ in range(10):")
-        .replace('print("done")', 'stop.append(1)\nbusy.join()\nprint("done")')
-    )
+    forever = """
+import threading
+stop = []
+def forever():
+    while not stop:
+        check()
+busy = threading.Thread(target=forever)
+busy.start()
+for _ in range(10):
+    child()
+stop.append(True)
+busy.join()
+print("done")
+"""
+    code = FORK[: FORK.index("\ncheck()\n")] + forever
     assert run_script(code, MLTRITON_LAUNCHER=how) == "done\n"
 
 
@@ -308,6 +317,7 @@ from mltriton.runtime.native import launcher
 from mltriton.runtime.native.params import ParamSpec
 launcher.set_num_threads(4)
 make_kernel(COUNT).launcher([ParamSpec.tensor(np.dtype(np.int64))])(10, 1, 1, np.zeros(10, np.int64))
+time.sleep(0.2)  # A thread blocks all signals until it has started.
 blocked = []
 for task in os.listdir("/proc/self/task"):
     with open(f"/proc/self/task/{task}/status") as status:

@@ -13,15 +13,14 @@ import hashlib
 import json
 import os
 import struct
-import tempfile
 import threading
 import time
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from . import config
 
@@ -173,14 +172,13 @@ class CacheDir:
         temporary = None
         try:
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            handle, temporary = tempfile.mkstemp(suffix=_TEMPORARY, dir=path.parent)
-            with os.fdopen(handle, "wb") as stream:
-                stream.write(image)
-            os.replace(temporary, path)
+            temporary = path.with_suffix(f".{os.getpid()}-{threading.get_ident()}{_TEMPORARY}")
+            temporary.write_bytes(image)
+            temporary.replace(path)
             return True
         except OSError as error:
             if temporary is not None:
-                _remove(Path(temporary))
+                _remove(temporary)
             self._give_up_on_disk(error)
             return False
 
@@ -189,7 +187,7 @@ class CacheDir:
             first, self._disk_works = self._disk_works, False
         if first:
             warnings.warn(
-                f"the cache directory {self.directory} cannot be written ({error}): compiled kernels are kept in memory only",
+                f"the cache directory {self.directory} cannot be written ({error}): kernels are kept in memory only",
                 CacheWarning,
                 stacklevel=4,
             )
@@ -213,7 +211,7 @@ def _cache_in(directory: Path, max_size: int) -> CacheDir:
 
 
 def digest(*parts: object) -> str:
-    """Return 64 hex digits that depend on the types and values of `parts` alone: equal in every process and on every run.
+    """Return 64 hex digits that depend on the types and values of `parts` alone: the same in every process.
 
     Takes str, bytes, bool, int, float, None, and tuples, lists, sets and dictionaries of these; the order of a set or
     dictionary does not matter. Anything else raises `TypeError`: its identity would depend on the process.
@@ -238,8 +236,9 @@ def _tokens(part: Any) -> Iterator[bytes]:
         case float():
             yield from _token(b"f", struct.pack("<d", part))
         case tuple() | list():
-            yield from _token(b"t", str(len(part)).encode())
-            for item in part:
+            items = cast(Sequence[Any], part)
+            yield from _token(b"t", str(len(items)).encode())
+            for item in items:
                 yield from _tokens(item)
         case dict():
             yield from _unordered(b"d", part.items())

@@ -18,6 +18,8 @@ from ..errors import TritonError
 T = TypeVar("T", covariant=True)
 
 _UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
+_TRUE_WORDS = {"1", "true", "yes", "on"}
+_FALSE_WORDS = {"0", "false", "no", "off"}
 
 
 class ConfigError(TritonError, ValueError):
@@ -62,10 +64,10 @@ def parse_size(text: str) -> int:
 
 def parse_flag(text: str) -> bool:
     """Read a truth value: 1, true, yes, on or 0, false, no, off."""
-    values = dict.fromkeys(("1", "true", "yes", "on"), True) | dict.fromkeys(("0", "false", "no", "off"), False)
-    if text.lower() not in values:
+    word = text.lower()
+    if word not in _TRUE_WORDS | _FALSE_WORDS:
         raise ValueError("a truth value (1 or 0)")
-    return values[text.lower()]
+    return word in _TRUE_WORDS
 
 
 def parse_words(text: str) -> frozenset[str]:
@@ -90,31 +92,43 @@ def parse_path(text: str) -> Path:
 
 
 CACHE_DIR: Setting[Path | None] = Setting(
-    "MLTRITON_CACHE_DIR", None, parse_path, "Directory of the on-disk cache of compiled kernels; ~/.cache/mltriton if unset."
+    "MLTRITON_CACHE_DIR",
+    None,
+    parse_path,
+    "Directory of the cache of compiled kernels; ~/.cache/mltriton if unset.",
 )
 CACHE_MAX_SIZE = Setting(
-    "MLTRITON_CACHE_MAX_SIZE", 2**30, parse_size, "Bytes the on-disk cache may hold before the least recently used entries go."
+    "MLTRITON_CACHE_MAX_SIZE",
+    2**30,
+    parse_size,
+    "Bytes the cache may hold on disk before the least recently used entries go.",
 )
 NUM_THREADS: Setting[int | None] = Setting(
     "MLTRITON_NUM_THREADS",
     None,
     parse_count,
-    "Threads a CPU launch uses; if unset torch's number once torch is loaded, otherwise the CPUs this process may run on.",
+    "Threads a CPU launch uses; if unset torch's number once torch is loaded, before that one for each CPU.",
 )
 MAX_SCRATCH = Setting(
-    "MLTRITON_MAX_SCRATCH", 64 * 2**20, parse_size, "Bytes of scratch memory a kernel may have per thread, 64M if unset."
+    "MLTRITON_MAX_SCRATCH",
+    64 * 2**20,
+    parse_size,
+    "Bytes of scratch memory a kernel may have per thread; 64M if unset.",
 )
 LAUNCHER = Setting(
     "MLTRITON_LAUNCHER",
     "auto",
     parse_choice("auto", "native", "portable"),
-    "How CPU kernels are launched: machine code (native), Python threads (portable), or native wherever it works (auto).",
+    "How CPU kernels are launched: machine code (native), Python threads (portable), native if it works (auto).",
 )
 DUMP: Setting[frozenset[str]] = Setting(
     "MLTRITON_DUMP", frozenset(), parse_words, "Levels to print while compiling: tt,ttg,warp,intrinsic,llvm,asm or all."
 )
 DUMP_DIR: Setting[Path | None] = Setting(
-    "MLTRITON_DUMP_DIR", None, parse_path, "Directory the levels named by MLTRITON_DUMP are written to; standard error if unset."
+    "MLTRITON_DUMP_DIR",
+    None,
+    parse_path,
+    "Directory that the levels of MLTRITON_DUMP are written to; standard error if unset.",
 )
 ALWAYS_COMPILE = Setting(
     "MLTRITON_ALWAYS_COMPILE", False, parse_flag, "Ignore what the on-disk cache holds and compile every kernel again."

@@ -10,13 +10,16 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable, Sequence
 from functools import cache
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from .. import config
-from . import layout, library, portable
+from . import layout, library
 from .objects import load_object
 from .params import ParamSpec, encode_table
-from .pool import check_scratch, pool
+from .pool import Pool, check_scratch, pool
+
+if TYPE_CHECKING:
+    from .portable import PortablePool
 
 _METH_FASTCALL = 0x80
 
@@ -47,7 +50,9 @@ class NativeKernel:
         Grids of fewer than `serial_below` programs run on the calling thread alone.
         """
         if not is_native():
-            return portable.PortableLauncher(self.address, self.scratch_bytes, specs, serial_below, owner=self._loaded)
+            from .portable import PortableLauncher
+
+            return PortableLauncher(self.address, self.scratch_bytes, specs, serial_below, owner=self._loaded)
         table = encode_table(self.address, self.scratch_bytes, serial_below, specs, pool().torch_key)
         return _new_function(ctypes.addressof(_method()), (table, self._loaded, *specs), None)
 
@@ -59,8 +64,7 @@ class NativeKernel:
         programs = grid[0] * grid[1] * grid[2]
         if programs == 0:
             return
-        runner = pool() if is_native() else portable.pool()
-        runner.run(self.address, (*slots, *grid), programs, self.scratch_bytes)
+        current_pool().run(self.address, (*slots, *grid), programs, self.scratch_bytes)
 
 
 @cache
@@ -79,19 +83,28 @@ def is_native() -> bool:
     return choice != "portable" and _native_works()
 
 
+def current_pool() -> Pool | PortablePool:
+    """Return the pool launches use: the native one, or that of Python threads."""
+    if is_native():
+        return pool()
+    from . import portable
+
+    return portable.pool()
+
+
 def set_num_threads(count: int | None) -> None:
     """Let launches use `count` threads; None: `torch.get_num_threads()` once torch is loaded, before that all CPUs."""
-    (pool() if is_native() else portable.pool()).set_num_threads(count)
+    current_pool().set_num_threads(count)
 
 
 def num_threads() -> int:
     """Return how many threads a launch may use now."""
-    return (pool() if is_native() else portable.pool()).num_threads()
+    return current_pool().num_threads()
 
 
 def release_scratch() -> int:
     """Free the scratch memory of all threads that are not running a kernel; return how many bytes that were."""
-    return (pool() if is_native() else portable.pool()).release_scratch()
+    return current_pool().release_scratch()
 
 
 class _MethodDef(ctypes.Structure):
@@ -108,7 +121,7 @@ class _MethodDef(ctypes.Structure):
 @cache
 def _method() -> _MethodDef:
     """Return the one definition all launchers share; it lives as long as the process."""
-    doc = b"launch($self, grid_x, grid_y, grid_z, /, *arguments)\n--\n\nLaunch a kernel; NotImplemented if it does not fit."
+    doc = b"launch($self, grid_x, grid_y, grid_z, /, *arguments)\n--\n\nReturn None, or NotImplemented."
     return _MethodDef(b"launch", pool().library.addresses["launch"], _METH_FASTCALL, doc)
 
 

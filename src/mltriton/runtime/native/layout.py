@@ -10,7 +10,6 @@ from __future__ import annotations
 import ctypes
 import struct
 import sys
-import sysconfig
 from typing import Any
 
 import numpy as np
@@ -26,12 +25,14 @@ _DLTENSOR = struct.Struct("<QiiiIQQQ")  # data, device type, device, dimensions,
 
 def is_as_expected() -> bool:
     """Return whether objects and numpy arrays of this process lie in memory as the launcher's code reads them."""
-    if sys.implementation.name != "cpython" or sys.byteorder != "little" or sysconfig.get_config_var("Py_GIL_DISABLED"):
+    if sys.implementation.name != "cpython" or sys.byteorder != "little" or "t" in sys.abiflags:
         return False
-    if ctypes.sizeof(ctypes.c_void_p) != 8 or hasattr(sys, "getobjects"):  # The latter: Py_TRACE_REFS adds two fields.
+    # Builds without the global lock ("t") and with Py_TRACE_REFS (`getobjects`) have other object headers.
+    if ctypes.sizeof(ctypes.c_void_p) != 8 or hasattr(sys, "getobjects"):
         return False
     objects: list[Any] = [1, 1.5, "text", None, (1, 2), np.zeros(3)]
-    return all(_read(item, _TYPE_OFFSET) == id(type(item)) for item in objects) and all(map(_is_known, _sample_arrays()))
+    types_fit = all(_read(item, _TYPE_OFFSET) == id(item.__class__) for item in objects)
+    return types_fit and all(map(_is_known, _sample_arrays()))
 
 
 def _sample_arrays() -> list[np.ndarray[Any, Any]]:

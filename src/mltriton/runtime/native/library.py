@@ -10,9 +10,10 @@ import ctypes
 import platform
 import sys
 from functools import cache
-from importlib.resources import files
+from pathlib import Path
 from typing import NoReturn
 
+from ... import __version__
 from ...errors import TargetError
 from .. import cache as disk
 from .objects import LoadedObject, load_object
@@ -68,7 +69,7 @@ class Library:
 
 @cache
 def load() -> Library:
-    """Return the library, compiling it if the cache does not have it. Raises `TargetError` on an unsupported machine."""
+    """Return the library, compiled at most once per cache. Raises `TargetError` on an unsupported machine."""
     return Library(load_object(_object(machine() or refuse()), (*FUNCTIONS, *POINTERS, *NUMBERS, *FLAGS)))
 
 
@@ -83,16 +84,14 @@ def refuse() -> NoReturn:
 
 def source(name: str) -> str:
     """Return the LLVM text for the machine `name` (`x86_64-linux`, `aarch64-linux`)."""
-    folder = files(__package__) / "ir"
+    folder = Path(__file__).parent / "ir"
     return "\n".join((folder / part).read_text("utf-8") for part in ("pool.ll", "launcher.ll", f"{name}.ll"))
 
 
 def _object(name: str) -> bytes:
-    import llvmlite
-
     text = source(name)
     store = disk.default_cache()
-    key = disk.digest("native library", text, llvmlite.__version__)
+    key = disk.digest("native library", text, __version__)
     entry = store.get(key)
     if entry is None:
         entry = {_FILE: compile_object(text, f"{platform.machine()}-unknown-linux-gnu")}
@@ -106,7 +105,7 @@ def compile_object(text: str, triple: str) -> bytes:
 
     binding.initialize_all_targets()
     binding.initialize_all_asmprinters()
-    machine = binding.Target.from_triple(triple).create_target_machine(opt=2, reloc="pic")
+    machine = binding.Target.from_triple(triple).create_target_machine(opt=2, reloc="pic", codemodel="default")
     module = binding.parse_assembly(text)
     module.triple = triple
     module.data_layout = str(machine.target_data)

@@ -1,18 +1,20 @@
 """Loading objects: relocatable object files (bytes) become callable addresses in this process.
 
 Level: `binary`. Takes what LLVM's `emit_object` gives for this machine; undefined symbols are looked up in the process
-(the C library, CPython, libraries loaded globally). Guarantees: an object's symbols never meet another object's, and
-its code stays mapped exactly as long as the `LoadedObject` lives.
+(the C library, CPython, libraries loaded globally). Objects for x86-64 Linux are linked by `linker`, without importing
+llvmlite, others by LLVM's LLJIT. Guarantees: an object's symbols never meet another object's, and its code stays mapped
+exactly as long as the `LoadedObject` lives.
 """
 
 from __future__ import annotations
 
+import platform
+import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import count
-from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from ...errors import BackendError
@@ -20,6 +22,7 @@ from ...errors import BackendError
 if TYPE_CHECKING:
     from llvmlite import binding
 
+_FORMATS = (b"\x7fELF\x02\x01", b"\xcf\xfa\xed\xfe", b"\x64\x86", b"\x64\xaa")  # 64-bit ELF, Mach-O, COFF
 _serial_numbers = count()
 _lock = threading.Lock()
 
@@ -30,10 +33,10 @@ class ObjectLoadError(BackendError):
 
 @dataclass(frozen=True, slots=True)
 class LoadedObject:
-    """Machine code in this process. `addresses` gives the exported symbols; they are valid while this object lives."""
+    """Machine code in this process. `addresses` gives the symbols asked for; they are valid while this object lives."""
 
-    addresses: MappingProxyType[str, int]
-    _tracker: binding.ResourceTracker
+    addresses: Mapping[str, int]
+    _owner: object
 
 
 def load_object(image: bytes, symbols: Sequence[str]) -> LoadedObject:
@@ -41,9 +44,33 @@ def load_object(image: bytes, symbols: Sequence[str]) -> LoadedObject:
 
     Raises `ObjectLoadError` if it is no such file, lacks one of `symbols` or needs one that the process does not have.
     """
+    if len(image) < 64 or not image.startswith(_FORMATS):  # LLVM aborts the process on some files that are no objects.
+        raise ObjectLoadError("this is not a 64-bit ELF, Mach-O or COFF object file", found=repr(image[:8]))
+    if sys.platform == "linux" and platform.machine() == "x86_64":
+        return load_elf(image, symbols)
+    return load_with_llvm(image, symbols)
+
+
+def load_elf(image: bytes, symbols: Sequence[str]) -> LoadedObject:
+    """Do what `load_object` does for x86-64 Linux, without LLVM."""
+    from .elf import ElfError
+    from .linker import LinkedImage
+
+    try:
+        linked = LinkedImage(image)
+        defined = linked.addresses()
+    except ElfError as error:
+        raise ObjectLoadError(f"an object file cannot be linked: {error}") from None
+    missing = [symbol for symbol in symbols if symbol not in defined]
+    if missing:
+        raise ObjectLoadError(f"an object file does not define {', '.join(missing)}")
+    return LoadedObject({symbol: defined[symbol] for symbol in symbols}, linked)
+
+
+def load_with_llvm(image: bytes, symbols: Sequence[str]) -> LoadedObject:
+    """Do what `load_object` does for any machine, through LLVM's LLJIT."""
     from llvmlite import binding
 
-    check_format(image)
     builder = binding.JITLibraryBuilder()
     builder.add_object_img(image)
     builder.add_current_process()
@@ -51,22 +78,16 @@ def load_object(image: bytes, symbols: Sequence[str]) -> LoadedObject:
         builder.export_symbol(symbol)
     try:
         with _lock:
-            tracker = builder.link(_linker(), f"mltriton.{next(_serial_numbers)}")
+            tracker = builder.link(_lljit(), f"mltriton.{next(_serial_numbers)}")
     except RuntimeError as error:
         raise ObjectLoadError(f"an object file cannot be linked: {error}") from None
-    return LoadedObject(MappingProxyType({symbol: tracker[symbol] for symbol in symbols}), tracker)
+    return LoadedObject({symbol: tracker[symbol] for symbol in symbols}, tracker)
 
 
 @cache
-def _linker() -> binding.LLJIT:
+def _lljit() -> binding.LLJIT:
     from llvmlite import binding
 
     binding.initialize_native_target()
     binding.initialize_native_asmprinter()
-    return binding.create_lljit_compiler(suppress_errors=True)
-
-
-def check_format(image: bytes) -> None:
-    """Raise `ObjectLoadError` unless `image` begins like an object file: LLVM aborts the process on some that do not."""
-    if len(image) < 64 or not image.startswith((b"\x7fELF\x02\x01", b"\xcf\xfa\xed\xfe", b"\x64\x86", b"\x64\xaa")):
-        raise ObjectLoadError("this is not a 64-bit ELF, Mach-O or COFF object file", found=repr(image[:8]))
+    return binding.create_lljit_compiler()

@@ -103,7 +103,9 @@ class Pool:
         asks_torch = bool(self.library.pointer("torch_get_num_threads").value)
         self.library.number("threads").value = count or (0 if asks_torch else available_cpus())
 
-    def run(self, kernel: int, slots: Iterable[int], programs: int, scratch_bytes: int, team: int | None = None) -> None:
+    def run(
+        self, kernel: int, slots: Iterable[int], programs: int, scratch_bytes: int, team: int | None = None
+    ) -> None:
         """Run programs [0, programs) of the kernel at an address; `slots` are the values of the 8-byte argument slots.
 
         Raises `ScratchMemoryError`.

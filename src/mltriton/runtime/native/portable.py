@@ -24,7 +24,6 @@ from .params import ParamSpec
 from .pool import ScratchMemoryError, available_cpus
 
 _MAX_DIMENSION = 2**31 - 1
-_NOT_ACCEPTED = None
 
 Kernel = Callable[[int, int, int, int], None]
 
@@ -48,7 +47,7 @@ class PortableLauncher:
         slots: list[int] = []
         for spec, argument in zip(self._specs, arguments, strict=True):
             slot = read_argument(spec, argument)
-            if slot is _NOT_ACCEPTED:
+            if slot is None:
                 return NotImplemented
             if spec.takes_slot:
                 slots.append(slot)
@@ -69,22 +68,22 @@ def read_argument(spec: ParamSpec, argument: Any) -> int | None:
         case "tensor":
             slot = _read_tensor(spec, argument)
         case "constant":
-            return 0 if _is_constant(spec.value, argument) else _NOT_ACCEPTED
+            return 0 if _is_constant(spec.value, argument) else None
         case "i1":
-            return int(argument) if type(argument) is bool else _NOT_ACCEPTED
+            return int(argument) if type(argument) is bool else None
         case "f32" | "f64":
-            return _float_bits(spec.kind, argument) if type(argument) is float else _NOT_ACCEPTED
+            return _float_bits(spec.kind, argument) if type(argument) is float else None
         case _:
             slot = _read_integer(spec, argument)
     zero_mask, some_mask = spec.masks
     passes = slot is not None and not slot & zero_mask and (not some_mask or slot & some_mask)
-    return slot if passes else _NOT_ACCEPTED
+    return slot if passes else None
 
 
 def _read_integer(spec: ParamSpec, argument: Any) -> int | None:
     if type(argument) is not int or not spec.range[0] <= argument <= spec.range[1]:
-        return _NOT_ACCEPTED
-    return _NOT_ACCEPTED if spec.hole[0] <= argument <= spec.hole[1] else argument
+        return None
+    return None if spec.hole[0] <= argument <= spec.hole[1] else argument
 
 
 def _float_bits(kind: str, value: float) -> int:
@@ -110,19 +109,19 @@ def _read_tensor(spec: ParamSpec, argument: Any) -> int | None:
         return _read_array(spec, argument)
     torch: Any = sys.modules.get("torch")
     if torch is None or type(argument) not in (torch.Tensor, torch.nn.Parameter):
-        return _NOT_ACCEPTED
+        return None
     if spec.torch_dtype is None or argument.dtype is not spec.torch_dtype or not argument.is_cpu:
-        return _NOT_ACCEPTED
+        return None
     try:
         return argument.data_ptr()
     except RuntimeError:  # It has no storage.
-        return _NOT_ACCEPTED
+        return None
 
 
 def _read_array(spec: ParamSpec, array: np.ndarray[Any, Any]) -> int | None:
     flags = array.flags
     if array.dtype is not spec.numpy_dtype or not flags.aligned or (spec.writes and not flags.writeable):
-        return _NOT_ACCEPTED
+        return None
     return array.ctypes.data
 
 
@@ -154,7 +153,9 @@ class PortablePool:
             raise ValueError(f"the number of threads must be positive, not {count}")
         self._chosen = count
 
-    def run(self, kernel: int, slots: Iterable[int], programs: int, scratch_bytes: int, team: int | None = None) -> None:
+    def run(
+        self, kernel: int, slots: Iterable[int], programs: int, scratch_bytes: int, team: int | None = None
+    ) -> None:
         """Run programs [0, programs) of the kernel at an address; `slots` are the values of its argument slots.
 
         Raises `ScratchMemoryError`.

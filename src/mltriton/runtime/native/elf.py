@@ -1,0 +1,157 @@
+"""Reading x86-64 ELF object files: sections, symbols and relocations.
+
+Level: `binary`. Takes a relocatable object (bytes); gives an `ElfObject`. Guarantees: every offset that is used lies in
+the file, so a damaged object is an `ElfError` and not a crash later.
+Source: System V ABI, generic part, chapter 4.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+_HEADER = struct.Struct("<16sHHIQQQIHHHHHH")
+_SECTION = struct.Struct("<IIQQQQIIQQ")
+_SYMBOL = struct.Struct("<IBBHQQ")
+_RELOCATION = struct.Struct("<QIIq")
+
+_IDENT = b"\x7fELF\x02\x01\x01"  # 64-bit, little-endian, version 1
+_RELOCATABLE, _X86_64 = 1, 62
+_SYMBOL_TABLE, _RELOCATIONS, _NO_BITS = 2, 4, 8
+_WRITE, _ALLOCATE, _EXECUTE, _THREAD_LOCAL = 1, 2, 4, 0x400
+_ABSOLUTE, _FIRST_RESERVED = 0xFFF1, 0xFF00
+_WEAK = 2
+
+
+class ElfError(Exception):
+    """The object file is damaged, of another machine, or has something that is not supported; the text says what."""
+
+
+class _SectionFields(NamedTuple):
+    """An Elf64_Shdr."""
+
+    name: int
+    kind: int
+    flags: int
+    address: int
+    position: int
+    size: int
+    linked: int
+    applies_to: int
+    alignment: int
+    entry_size: int
+
+
+@dataclass(slots=True)
+class Section:
+    """One section; `data` is empty for one that only takes space (`size` bytes of zeros)."""
+
+    name: str
+    kind: int
+    flags: int
+    size: int
+    alignment: int
+    data: memoryview
+    linked: int
+    applies_to: int
+
+    @property
+    def is_loaded(self) -> bool:
+        """Whether the section is part of the program in memory."""
+        return bool(self.flags & _ALLOCATE)
+
+    @property
+    def is_code(self) -> bool:
+        """Whether the section holds instructions."""
+        return bool(self.flags & _EXECUTE)
+
+    @property
+    def is_writable(self) -> bool:
+        """Whether the program writes to the section."""
+        return bool(self.flags & _WRITE)
+
+
+class Symbol(NamedTuple):
+    """A symbol: `offset` bytes into section number `section`, which is None if it is defined elsewhere."""
+
+    name: str
+    section: int | None
+    offset: int
+    is_weak: bool
+
+
+class Relocation(NamedTuple):
+    """The bytes at `offset` of section number `section` depend on the address of symbol number `symbol`."""
+
+    section: int
+    offset: int
+    kind: int
+    symbol: int
+    addend: int
+
+
+class ElfObject:
+    """A relocatable object's sections, symbols and the relocations of what is loaded. Raises `ElfError`."""
+
+    def __init__(self, image: bytes) -> None:
+        self._image = memoryview(image)
+        try:
+            self.sections = self._read_sections()
+            self.symbols = self._read_symbols()
+            self.relocations = list(self._read_relocations())
+        except (struct.error, IndexError, ValueError) as error:
+            raise ElfError(f"the object file is damaged ({error})") from None
+
+    def _read_sections(self) -> list[Section]:
+        ident, kind, machine, _, _, _, position, _, _, _, _, _, count, names = _HEADER.unpack_from(self._image)
+        if not ident.startswith(_IDENT) or (kind, machine) != (_RELOCATABLE, _X86_64):
+            raise ElfError("this is not a relocatable x86-64 object file")
+        fields = [self._fields(position + number * _SECTION.size) for number in range(count)]
+        texts_section = fields[int(names)]
+        texts = self._slice(texts_section.position, texts_section.size)
+        return [self._section(_text(texts, each.name), each) for each in fields]
+
+    def _fields(self, position: int) -> _SectionFields:
+        return _SectionFields(*_SECTION.unpack_from(self._image, position))
+
+    def _section(self, name: str, fields: _SectionFields) -> Section:
+        if fields.flags & _THREAD_LOCAL:
+            raise ElfError(f"section {name} is thread-local, which is not supported")
+        if name.startswith((".init_array", ".ctors", ".fini_array")) and fields.size:
+            raise ElfError(f"section {name} wants functions called when the object is loaded, which is not supported")
+        data = memoryview(b"") if fields.kind == _NO_BITS else self._slice(fields.position, fields.size)
+        alignment = max(fields.alignment, 1)
+        return Section(name, fields.kind, fields.flags, fields.size, alignment, data, fields.linked, fields.applies_to)
+
+    def _read_symbols(self) -> list[Symbol]:
+        [table] = [section for section in self.sections if section.kind == _SYMBOL_TABLE]
+        texts = self.sections[table.linked].data
+        return [self._symbol(_text(texts, fields[0]), fields) for fields in _SYMBOL.iter_unpack(table.data)]
+
+    def _symbol(self, name: str, fields: tuple[int, ...]) -> Symbol:
+        _, info, _, section, offset, _ = fields
+        if section >= _FIRST_RESERVED and section != _ABSOLUTE:
+            raise ElfError(f"symbol {name} is of a kind that is not supported (section {section:#x})")
+        defined = section if 0 < section < len(self.sections) else None
+        return Symbol(name, defined, offset, info >> 4 == _WEAK)
+
+    def _read_relocations(self) -> Iterator[Relocation]:
+        for section in self.sections:
+            if section.kind == _RELOCATIONS and self.sections[section.applies_to].is_loaded:
+                for offset, kind, symbol, addend in _RELOCATION.iter_unpack(section.data):
+                    if symbol >= len(self.symbols) or offset + 4 > self.sections[section.applies_to].size:
+                        raise ValueError("a relocation points outside")
+                    yield Relocation(section.applies_to, offset, kind, symbol, addend)
+
+    def _slice(self, position: int, size: int) -> memoryview:
+        if position + size > len(self._image):
+            raise ValueError("a section ends behind the end of the file")
+        return self._image[position : position + size]
+
+
+def _text(texts: memoryview, start: int) -> str:
+    """Return the zero-terminated text at `start` of a table of texts."""
+    rest = bytes(texts[start:])
+    return rest[: rest.index(0)].decode()
