@@ -36,7 +36,13 @@ class Fault(ExecutionError):  # noqa: N818 - the field's word
 
 
 class OutOfBounds(Fault):
-    """An access outside every argument's memory, or outside shared or scratch memory."""
+    """An access outside every argument's memory, or outside shared or scratch memory.
+
+    `segment` is the name of the memory that was missed, where there is one near; `is_before` says on which side.
+    """
+
+    segment: str | None = None
+    is_before: bool = False
 
 
 class Misaligned(Fault):

@@ -48,12 +48,17 @@ class Segment:
             found = self.views[dtype, phase] = self.data[phase : phase + count * dtype.itemsize].view(dtype)
         return found
 
-    def describe(self, address: int, size: int) -> str:
-        """What is wrong with an access of `size` bytes at `address`."""
+    def missed(self, address: int, size: int, element: tuple[int, ...] | None = None) -> OutOfBounds:
+        """The fault of an access of `size` bytes at `address`, by `element` of a block."""
         offset = address - self.start
         past = offset + size - self.size
         where = f"begins {-offset} bytes before" if offset < 0 else f"ends {past} bytes past the end of"
-        return f"an access of {size} bytes {where} {self.name}, which has {self.size} bytes"
+        fault = OutOfBounds(
+            f"an access of {size} bytes {where} {self.name}, which has {self.size} bytes",
+            found=f"element {element} of the block" if element is not None else None,
+        )
+        fault.segment, fault.is_before = self.name, offset < 0
+        return fault
 
 
 class Memory:
@@ -154,7 +159,7 @@ class Memory:
     def _check(self, segment: Segment, address: int, dtype: np.dtype[Any]) -> int:
         offset = address - segment.start
         if not 0 <= offset <= segment.size - dtype.itemsize:
-            raise OutOfBounds(segment.describe(address, dtype.itemsize))
+            raise segment.missed(address, dtype.itemsize)
         if address % dtype.itemsize:
             raise Misaligned(f"{hex(address)} in {segment.name} is no multiple of {dtype.itemsize} bytes")
         return offset
@@ -211,7 +216,7 @@ class Memory:
         if lowest < segment.start or highest - segment.start > segment.size - dtype.itemsize:
             wrong = (offsets < 0) | (offsets > segment.size - dtype.itemsize)
             address, element = _first(addresses, wrong, active)
-            raise OutOfBounds(segment.describe(address, dtype.itemsize), found=f"element {element} of the block")
+            raise segment.missed(address, dtype.itemsize, element)
         if dtype.itemsize > 1 and (beside := addresses & (dtype.itemsize - 1)).any():
             address, element = _first(addresses, beside != 0, active)
             raise Misaligned(
