@@ -17,7 +17,9 @@ from mltriton.errors import CompilationError, InternalError
 from mltriton.language.constants import unwrap
 
 if TYPE_CHECKING:
+    from mltriton.ir.attributes import Attribute
     from mltriton.ir.builder import Builder
+    from mltriton.ir.operation import Value
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -32,6 +34,7 @@ class _Kernel(NamedTuple):
     builder: Builder
     inliner: Inliner | None
     target: str
+    promises: dict[Value, dict[str, Attribute]]
 
 
 _kernel: ContextVar[_Kernel | None] = ContextVar("mltriton_kernel", default=None)
@@ -43,7 +46,7 @@ def building(builder: Builder, inliner: Inliner | None = None, target: str = "cp
 
     `target` is the kind of machine ("cpu", "xe", "cuda"): only `tl.target_info` reads it.
     """
-    token = _kernel.set(_Kernel(builder, inliner, target))
+    token = _kernel.set(_Kernel(builder, inliner, target, {}))
     try:
         yield builder
     finally:
@@ -58,6 +61,11 @@ def current() -> Builder:
 def current_target() -> str:
     """The kind of machine that the kernel is compiled for; `CompilationError` outside a kernel."""
     return _require().target
+
+
+def promises() -> dict[Value, dict[str, Attribute]]:
+    """What `tl.multiple_of` and its like promise about parameters: attributes for `arg_attrs`, by parameter."""
+    return _require().promises
 
 
 def _require() -> _Kernel:

@@ -12,10 +12,9 @@ from typing import cast
 
 from mltriton.dialects import gpu, tt
 from mltriton.errors import ShapeMismatchError, TypeMismatchError
-from mltriton.ir.attributes import ArrayAttr, Attribute, DenseAttr, DictAttr
-from mltriton.ir.operation import BlockArgument
+from mltriton.ir.attributes import Attribute, DenseAttr
 from mltriton.ir.types import I32, TensorType
-from mltriton.language.building import builtin, current
+from mltriton.language.building import builtin, current, promises
 from mltriton.language.semantic import as_operand
 from mltriton.language.shapes import constexpr_int
 from mltriton.language.tensor import tensor
@@ -42,21 +41,8 @@ def _promise(attribute: str, value: object, values: object, name: str) -> object
 
 def _attach(value: tensor, name: str, promise: Attribute) -> None:
     operation = value.handle.defining_op
-    if operation is not None:
-        operation.attributes[name] = promise
-    elif isinstance(value.handle, BlockArgument) and isinstance(function := value.handle.block.parent_op, tt.Func):
-        _attach_to_parameter(function, value.handle.index, name, promise)
-
-
-def _attach_to_parameter(function: tt.Func, index: int, name: str, promise: Attribute) -> None:
-    count = len(function.function_type.inputs)
-    known = (
-        cast("tuple[DictAttr, ...]", cast(ArrayAttr, function.arg_attrs).elements)
-        if function.arg_attrs
-        else (DictAttr(()),) * count
-    )
-    entries = tuple(entry for entry in known[index].entries if entry[0] != name)
-    function.arg_attrs = ArrayAttr((*known[:index], DictAttr((*entries, (name, promise))), *known[index + 1 :]))
+    holder = operation.attributes if operation is not None else promises().setdefault(value.handle, {})
+    holder[name] = promise
 
 
 @builtin

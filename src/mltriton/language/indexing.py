@@ -25,30 +25,32 @@ __all__ = ["flip", "gather"]
 
 @builtin
 def index(value: object, key: object) -> tensor:
-    """`x[:, None]`: a full slice keeps a dimension, None adds one."""
+    """`x[:, None]`: a full slice keeps a dimension, None adds one, `...` stands for the dimensions not named."""
     made = to_tensor(value)
-    parts: tuple[object, ...] = tuple(cast("Sequence[object]", key)) if isinstance(key, tuple | list) else (key,)
-    kept = 0
+    parts = _without_ellipsis(cast("Sequence[object]", key if isinstance(key, tuple | list) else (key,)), made)
     for dim, part in enumerate(parts):
         if part is None:
             made = expand_dims(made, dim)
-        elif _is_full_slice(part):
+    return made
+
+
+def _without_ellipsis(parts: Sequence[object], value: tensor) -> list[object]:
+    """The parts of an index, checked, with `:` in place of what `...` stands for."""
+    rank = len(value.type.shape)
+    kept = 0
+    for part in parts:
+        if type(part) is slice and part == slice(None):
             kept += 1
-        else:
+        elif part is not None and part is not Ellipsis:
             raise ShapeMismatchError(
                 "a block can be indexed with `:` and None only",
                 found=f"x[{shown(part)}]",
                 hint="load the elements that you need, or use tl.gather, tl.split or a reduction",
             )
-    if kept > len(to_tensor(value).type.shape):
-        raise AxisError(
-            "too many `:` in an index", expected=f"at most {len(to_tensor(value).type.shape)}", found=str(kept)
-        )
-    return made
-
-
-def _is_full_slice(part: object) -> bool:
-    return part is Ellipsis or part == slice(None)
+    if kept > rank:
+        raise AxisError("too many `:` in an index", expected=f"at most {rank}", found=str(kept))
+    whole: list[object] = [slice(None)]
+    return [item for part in parts for item in (whole * (rank - kept) if part is Ellipsis else [part])]
 
 
 @builtin

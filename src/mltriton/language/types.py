@@ -154,7 +154,7 @@ class dtype:  # noqa: N801 - upstream's name
         """`is_fp16()`, `is_int32()`, ...: upstream's test for each dtype."""
         if name.startswith("is_") and name[3:] in _BY_NAME:
             return lambda: self.name == name[3:]
-        raise AttributeError(f"{self!r} has no attribute {name!r}")
+        raise AttributeError(f"a dtype has no attribute {name!r}")
 
     def kind(self) -> Kind:
         """Bool, integer or float."""
