@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, cast
 
 from mltriton.errors import Place, SyntaxNotSupportedError, TypeMismatchError
-from mltriton.frontend.values import describe, is_number, wrap
+from mltriton.frontend.values import describe, is_number, is_tuple, rebuilt, wrap
 from mltriton.language.constants import unwrap
 from mltriton.language.tensor import tensor
 
@@ -37,14 +37,14 @@ def bind_constant(frame: Frame, target: ast.expr, value: Any) -> None:
 def _assign(frame: Frame, target: ast.expr, value: Any, convert: Callable[[Any], Any]) -> None:
     match target:
         case ast.Name():
-            kept = value if isinstance(value, tuple) else convert(value)
+            kept = value if is_tuple(value) else convert(value)
             set_hinted(frame, target.id, kept, frame.source.place(target))
         case ast.Tuple() | ast.List():
             _unpack(frame, target, value, convert)
         case ast.Subscript(value=ast.Name()):
             _replace_element(frame, target, value, convert)
         case _:
-            frame.fail(
+            raise frame.error(
                 SyntaxNotSupportedError,
                 target,
                 f"a kernel cannot assign to {ast.unparse(target)}",
@@ -53,13 +53,13 @@ def _assign(frame: Frame, target: ast.expr, value: Any, convert: Callable[[Any],
 
 
 def _unpack(frame: Frame, target: ast.Tuple | ast.List, value: Any, convert: Callable[[Any], Any]) -> None:
-    if not isinstance(value, tuple):
-        frame.fail(TypeMismatchError, target, "only a tuple can be unpacked", found=describe(value))
-    items = list(cast("tuple[Any, ...]", value))
+    if not is_tuple(value):
+        raise frame.error(TypeMismatchError, target, "only a tuple can be unpacked", found=describe(value))
+    items = list(value)
     stars = [i for i, element in enumerate(target.elts) if isinstance(element, ast.Starred)]
     count = len(target.elts)
     if len(items) != count if not stars else len(items) < count - 1:
-        frame.fail(
+        raise frame.error(
             TypeMismatchError,
             target,
             "the number of values does not fit",
@@ -77,25 +77,24 @@ def _replace_element(frame: Frame, target: ast.Subscript, value: Any, convert: C
     """`t[0] = value` gives the variable t a new tuple."""
     name = cast(ast.Name, target.value)
     owner, index = frame.evaluate(name), unwrap(frame.evaluate(target.slice))
-    if not isinstance(owner, tuple):
-        frame.fail(
+    if not is_tuple(owner):
+        raise frame.error(
             SyntaxNotSupportedError,
             target,
             f"elements of {describe(owner)} cannot be assigned",
             hint="tl.where chooses between elements; tl.store writes to memory.",
         )
-    items = list(cast("tuple[Any, ...]", owner))
+    items = list(owner)
     if not isinstance(index, int) or not -len(items) <= index < len(items):
-        frame.fail(TypeMismatchError, target, f"a tuple with {len(items)} elements has no element {index!r}")
+        raise frame.error(TypeMismatchError, target, f"a tuple with {len(items)} elements has no element {index!r}")
     items[index] = convert(value)
     frame.scope.set(name.id, tuple(items), frame.source.place(target))
 
 
 def stored(value: Any) -> Any:
     """A value as a variable holds it or a function returns it: numbers become scalar tensors."""
-    if isinstance(value, tuple):
-        items = [stored(item) for item in cast("tuple[Any, ...]", value)]
-        return type(value)(*items) if hasattr(value, "_fields") else tuple(items)  # pyright: ignore[reportUnknownVariableType]
+    if is_tuple(value):
+        return rebuilt(value, [stored(item) for item in value])
     if is_number(value):
         from mltriton.language.semantic import to_tensor
 

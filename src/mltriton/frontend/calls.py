@@ -1,8 +1,8 @@
 """Calls: of builtins, of functions written in the language, of Python's own functions.
 
-Level: Python syntax tree -> `tt`. A function decorated with `jit` is inlined: its body is compiled at the call, with a scope of its own. Guarantees:
-an error inside it has the place inside it and says from where it was called; wrong arguments are a `TypeMismatchError`
-at the call.
+Level: Python syntax tree -> `tt`. A function decorated with `jit` is inlined: its body is compiled at the call, with a
+scope of its own. Guarantees: an error inside it has the place inside it and says from where it was called; wrong
+arguments are a `TypeMismatchError` at the call.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import inspect
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from types import BuiltinFunctionType, BuiltinMethodType, FunctionType, MethodType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from mltriton.errors import (
     CompilationError,
@@ -43,7 +43,7 @@ def call(frame: Frame, node: ast.Call) -> Any:
     keywords: dict[str, Any] = {}
     for keyword in node.keywords:
         if keyword.arg is None:
-            frame.fail(SyntaxNotSupportedError, keyword.value, "a kernel cannot pass arguments with **")
+            raise frame.error(SyntaxNotSupportedError, keyword.value, "a kernel cannot pass arguments with **")
         keywords[keyword.arg] = frame.evaluate(keyword.value)
     frame.mark(node)
     try:
@@ -65,20 +65,20 @@ def _invoke(frame: Frame, node: ast.Call, callee: Any, arguments: list[Any], key
     if replacement is not None:
         return call_builtin(frame, node, replacement, arguments, keywords)
     if isinstance(callee, type):
-        return _construct(frame, node, callee, arguments, keywords)
+        return _construct(frame, node, cast("type[Any]", callee), arguments, keywords)
     if isinstance(callee, BuiltinFunctionType | BuiltinMethodType) or not isinstance(callee, FunctionType | MethodType):
         return _call_python(frame, node, callee, arguments, keywords)
-    frame.fail(
+    raise frame.error(
         NameNotFoundError,
         node,
         f"{callee.__name__} is a Python function, which a kernel cannot call",
-        hint="Decorate it with @triton.jit to run it in the kernel, or with @triton.constexpr_function to run it when compiling.",
+        hint="Decorate it with @triton.jit, or with @triton.constexpr_function to run it when compiling.",
     )
 
 
 def _is_language_function(callee: Any) -> bool:
-    if isinstance(callee, partial):
-        return _is_language_function(callee.func)
+    if type(callee) is partial:  # A tensor's method.
+        return is_builtin(cast(Any, callee).func)
     return is_builtin(callee) or is_runtime(getattr(callee, "__self__", None))
 
 
@@ -99,9 +99,9 @@ def call_builtin(
         raise
     except Exception as error:
         if message := _binding_mistake(function, arguments, keywords):
-            frame.fail(TypeMismatchError, node, message)
-        internal = InternalError(f"{_name_of(function)} failed: {type(error).__name__}: {error}")
-        raise frame.placed(internal, node) from error
+            raise frame.error(TypeMismatchError, node, message) from None
+        message = f"{_name_of(function)} failed: {type(error).__name__}: {error}"
+        raise frame.error(InternalError, node, message) from error
 
 
 def _binding_mistake(function: Callable[..., Any], arguments: Sequence[Any], keywords: Mapping[str, Any]) -> str | None:
@@ -118,7 +118,7 @@ def _binding_mistake(function: Callable[..., Any], arguments: Sequence[Any], key
 
 
 def _name_of(function: Any) -> str:
-    inner = function.func if isinstance(function, partial) else function
+    inner: Any = function.func if isinstance(function, partial) else function
     return getattr(inner, "__name__", repr(inner))
 
 
@@ -130,7 +130,9 @@ def _call_constexpr_function(
         if callee.on_tensors is not None:
             return call_builtin(frame, node, callee.on_tensors(), arguments, keywords)
         found = describe(next(value for value in given if is_runtime(value)))
-        frame.fail(ConstexprError, node, f"{callee.__name__} runs when compiling and needs constants", found=found)
+        raise frame.error(
+            ConstexprError, node, f"{callee.__name__} runs when compiling and needs constants", found=found
+        )
     return _call_python(frame, node, callee.fn, arguments, keywords)
 
 
@@ -140,30 +142,32 @@ def _call_python(
     """Call Python's own function on constants."""
     name = getattr(callee, "__name__", None) or repr(callee)
     if not callable(callee):
-        frame.fail(TypeMismatchError, node, f"{describe(wrap(callee))} cannot be called")
+        raise frame.error(TypeMismatchError, node, f"{describe(wrap(callee))} cannot be called")
     for value in [*arguments, *keywords.values()]:
         if is_runtime(value):
             hint = f"Is there a tl.{name}?"
-            frame.fail(ConstexprError, node, f"{name} needs constants", found=describe(value), hint=hint)
+            raise frame.error(ConstexprError, node, f"{name} needs constants", found=describe(value), hint=hint)
     plain = {key: unwrap(value) for key, value in keywords.items()}
     try:
         return wrap(callee(*[unwrap(value) for value in arguments], **plain))
     except TritonError:
         raise
     except Exception as error:
-        frame.fail(ConstexprError, node, f"{name} fails when compiling: {type(error).__name__}: {error}")
+        raise frame.error(
+            ConstexprError, node, f"{name} fails when compiling: {type(error).__name__}: {error}"
+        ) from error
 
 
-def _construct(frame: Frame, node: ast.Call, kind: type, arguments: list[Any], keywords: dict[str, Any]) -> Any:
+def _construct(frame: Frame, node: ast.Call, kind: type[Any], arguments: list[Any], keywords: dict[str, Any]) -> Any:
     """Make an object: a constant, a named tuple of values, or a Python object of constants."""
     if kind is constexpr:
         (value,) = arguments or [constexpr(None)]
         if is_runtime(value):
-            frame.fail(ConstexprError, node, "a tl.constexpr must be known when compiling", found=describe(value))
+            raise frame.error(
+                ConstexprError, node, "a tl.constexpr must be known when compiling", found=describe(value)
+            )
         return wrap(value)
-    if issubclass(kind, tuple) and hasattr(kind, "_fields"):
-        return call_builtin(frame, node, kind, arguments, keywords)
-    if kind.__module__.startswith("mltriton."):
+    if kind.__module__.startswith("mltriton.") or hasattr(kind, "_fields"):
         return call_builtin(frame, node, kind, arguments, keywords)
     return _call_python(frame, node, kind, arguments, keywords)
 

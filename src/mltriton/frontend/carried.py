@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NoReturn, cast
+from typing import TYPE_CHECKING, Any
 
 from mltriton.errors import LoopCarriedTypeError, NameNotFoundError
 from mltriton.frontend.assignment import set_hinted, stored
-from mltriton.frontend.values import describe, is_number, is_runtime, is_same_constant
+from mltriton.frontend.values import describe, is_number, is_runtime, is_same_constant, is_same_type, is_tuple
 from mltriton.ir.operation import Block, BlockArgument, Value
 from mltriton.language.tensor import flatten, unflatten
 
@@ -84,20 +84,18 @@ class Carried:
         """
         if is_same_constant(init, value):
             return value
-        if isinstance(init, tuple) and isinstance(value, tuple):
-            before, after = cast("tuple[Any, ...]", init), cast("tuple[Any, ...]", value)
-            if len(before) == len(after):
-                return tuple(self._checked(name, a, b) for a, b in zip(before, after, strict=True))
+        if is_tuple(init) and is_tuple(value) and len(init) == len(value):
+            return tuple(self._checked(name, a, b) for a, b in zip(init, value, strict=True))
         if is_number(init) and (is_number(value) or is_runtime(value)):
             raise ConstantChangedError(name)
         if is_runtime(init) and is_number(value):
             self.frame.mark(self.stmt)
             value = stored(value)
-        if type(init) is type(value) and is_runtime(init) and init.type == value.type:
+        if is_same_type(init, value):
             return value
-        self._fail(name, init, value)
+        raise self._mismatch(name, init, value)
 
-    def _fail(self, name: str, init: Any, value: Any) -> NoReturn:
+    def _mismatch(self, name: str, init: Any, value: Any) -> LoopCarriedTypeError:
         inner = self.frame.scope
         error = LoopCarriedTypeError(
             f"the loop in line {self.stmt.lineno} changes the type of {name}",
@@ -106,13 +104,13 @@ class Carried:
             hint="Give it its type before the loop, or convert the new value with .to(...).",
         )
         place = inner.places.get(name)
-        raise error.at(place, self.frame.source.line(place)) if place else error
+        return error.at(place, self.frame.source.line(place)) if place else error
 
     def _lose(self, name: str, arguments: Sequence[BlockArgument]) -> Sequence[Value]:
         """A variable without a value at the end of the body: fine if no iteration starts by reading it."""
         why = self._lost[name] = self.frame.scope.lost.get(name, "has no value at the end of the loop")
         if any(argument.uses for argument in arguments):
-            self.frame.fail(NameNotFoundError, self.stmt, f"in the next iteration {name} {why}")
+            raise self.frame.error(NameNotFoundError, self.stmt, f"in the next iteration {name} {why}")
         return arguments
 
     def drop_invariant(self) -> None:
@@ -158,7 +156,8 @@ class Carried:
                 scope.lose(name, inner.lost.get(name, why))
         self.frame.scope = scope
         fresh = iter(results)
-        merged = [h if is_invariant else next(fresh) for h, is_invariant in zip(self.handles, self._is_invariant)]
+        both = zip(self.handles, self._is_invariant, strict=True)
+        merged = [handle if is_invariant else next(fresh) for handle, is_invariant in both]
         for name, value in self._apart(merged).items():
             if name in self._lost:
                 scope.lose(name, self._lost[name])

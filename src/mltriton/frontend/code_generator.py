@@ -7,7 +7,8 @@ operation has the user's line, the module verifies.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from mltriton.dialects import tt
 from mltriton.dialects.builtin import Module
@@ -22,15 +23,16 @@ from mltriton.ir.builder import Builder
 from mltriton.ir.operation import Block, Region
 from mltriton.ir.types import I32, FunctionType, Type
 from mltriton.language import types
-from mltriton.language.building import building
+from mltriton.language.building import Inliner, building
 from mltriton.language.tensor import tensor
 from mltriton.tools.signature import Argument, Constant, Entry
 
 
 def generate(fn: LanguageFunction, entries: Mapping[str, Entry], *, family: str = "cpu") -> Module:
-    """The module of a kernel. `entries` says for each parameter what it is; `family` is the kind of machine that `tl.target_info` reports.
+    """The module of a kernel.
 
-    Raises the `CompilationError` that fits the mistake, with its place in the user's file.
+    `entries` says for each parameter what it is; `family` is the kind of machine that `tl.target_info` reports. Raises
+    the `CompilationError` that fits the mistake, with its place in the user's file.
     """
     arguments = {name: entry for name, entry in entries.items() if isinstance(entry, Argument)}
     dtypes = {name: _dtype(entry) for name, entry in arguments.items()}
@@ -60,15 +62,18 @@ def _dtype(entry: Argument) -> types.dtype:
     return types.pointer_type(element, const=entry.is_const) if entry.is_pointer else element
 
 
-def _inliner(unit: Unit):
-    return lambda fn, arguments: inline(unit, fn, arguments, {}, unit.builder.loc)
+def _inliner(unit: Unit) -> Inliner:
+    def call(fn: Any, arguments: Sequence[Any]) -> Any:
+        return inline(unit, fn, arguments, {}, unit.builder.loc)
+
+    return call
 
 
 def _compile_body(frame: Frame) -> None:
     tree = frame.source.tree
     flow = frame.execute(tree.body)
     if flow is Flow.RETURN and is_runtime(frame.returned):
-        frame.fail(
+        raise frame.error(
             TypeMismatchError,
             tree,
             f"the kernel {frame.source.name} returns a value",

@@ -18,7 +18,7 @@ from mltriton.frontend import assignment, names
 from mltriton.frontend.flow import Body, Flow
 from mltriton.frontend.python_functions import constant_range
 from mltriton.frontend.scope import Scope
-from mltriton.frontend.values import describe, is_number, is_runtime, is_same_constant, wrap
+from mltriton.frontend.values import describe, is_number, is_runtime, is_same_constant, is_same_type, is_tuple, wrap
 from mltriton.ir.operation import Block, Region, Value
 from mltriton.language.constants import unwrap
 from mltriton.language.tensor import flatten, tensor, unflatten
@@ -53,10 +53,10 @@ def leave_early(frame: Frame, stmt: ast.If, rest: Sequence[ast.stmt]) -> Flow:
         return frame.execute(bodies[0] if unwrap(condition) else bodies[1])
     if frame.bodies[-1] is Body.UNROLLED:
         way_out = next(iter(names.exits([stmt]).values()))
-        frame.fail(
+        raise frame.error(
             SyntaxNotSupportedError,
             way_out,
-            f"{type(way_out).__name__.lower()} in {Body.UNROLLED.value}, under a condition known only when the kernel runs",
+            f"{type(way_out).__name__.lower()} in {Body.UNROLLED.value}, whose condition is known only at run time",
             hint="Use tl.range, or tl.where on the values.",
         )
     before = frame.scope
@@ -70,7 +70,7 @@ def leave_early(frame: Frame, stmt: ast.If, rest: Sequence[ast.stmt]) -> Flow:
     frame.scope = before
     joined = branches.join({"": values})
     if "" not in joined:
-        frame.fail(
+        raise frame.error(
             TypeMismatchError,
             stmt,
             f"{frame.source.name} returns different types when this condition is true and when it is false",
@@ -98,7 +98,7 @@ def ternary(frame: Frame, node: ast.IfExp) -> Any:
     frame.scope = before
     joined = branches.join({"": values})
     if "" not in joined:
-        frame.fail(
+        raise frame.error(
             TypeMismatchError,
             node,
             "the two values of a ternary have different types",
@@ -111,9 +111,9 @@ def ternary(frame: Frame, node: ast.IfExp) -> Any:
 def truth(frame: Frame, node: ast.expr, condition: Any) -> tensor:
     """A condition as an i1; a number is true if it is not 0. Raises `ConstexprError` for a block."""
     if not isinstance(condition, tensor):
-        frame.fail(TypeMismatchError, node, "a condition must be a scalar", found=describe(condition))
+        raise frame.error(TypeMismatchError, node, "a condition must be a scalar", found=describe(condition))
     if condition.type.is_block():
-        frame.fail(
+        raise frame.error(
             ConstexprError,
             node,
             "a condition must be a scalar, and this is a block",
@@ -131,18 +131,18 @@ def static_truth(frame: Frame, node: ast.expr) -> bool:
     """A condition that must be known when compiling."""
     condition = frame.evaluate(node)
     if is_runtime(condition):
-        frame.fail(ConstexprError, node, "the condition must be known when compiling", found=describe(condition))
+        raise frame.error(ConstexprError, node, "the condition must be known when compiling", found=describe(condition))
     return bool(unwrap(condition))
 
 
 def static_items(frame: Frame, node: ast.expr) -> list[Any]:
     """The values that an expression iterates over when compiling: the elements of a tuple, the numbers of a range."""
     found = frame.evaluate(node)
-    if isinstance(found, tuple):
-        return list(cast("tuple[Any, ...]", found))
+    if is_tuple(found):
+        return list(found)
     numbers = constant_range(found)
     if numbers is None:
-        frame.fail(
+        raise frame.error(
             ConstexprError,
             node,
             "this must be a tuple, or a range known when compiling",
@@ -178,18 +178,15 @@ class Branches:
         `values` has for each name what the branches give; names whose types differ are left out of the result.
         """
         agreed = {name: pair for name, (a, b) in values.items() if (pair := self._agree(a, b)) is not None}
-        handles = {name: tuple(flatten(side) for side in pair) for name, pair in agreed.items()}
-        merged = {
-            pair: None for sides in handles.values() for pair in zip(*sides, strict=True) if pair[0] is not pair[1]
-        }
-        results = iter(self._create(list(merged)))
-        merged_results = dict(zip(merged, results, strict=True))
+        handles = {name: list(zip(flatten(a), flatten(b), strict=True)) for name, (a, b) in agreed.items()}
+        differing = list(dict.fromkeys((a, b) for pairs in handles.values() for a, b in pairs if a is not b))
+        results = dict(zip(differing, self._create(differing), strict=True))
         return {
-            name: unflatten(pair[0], [merged_results.get((a, b), a) for a, b in zip(*handles[name], strict=True)])
-            for name, pair in agreed.items()
+            name: unflatten(agreed[name][0], [results.get((a, b), a) for a, b in pairs])
+            for name, pairs in handles.items()
         }
 
-    def _create(self, pairs: Sequence[tuple[Value, ...]]) -> Sequence[Value]:
+    def _create(self, pairs: Sequence[tuple[Value, Value]]) -> Sequence[Value]:
         builder = self.frame.builder
         self.frame.mark(self.node)
         for side, block in enumerate(self._blocks):
@@ -209,10 +206,10 @@ class Branches:
         """
         if is_same_constant(a, b):
             return a, b
-        if isinstance(a, tuple) and isinstance(b, tuple):
-            return self._agree_all(cast("tuple[Any, ...]", a), cast("tuple[Any, ...]", b))
+        if is_tuple(a) and is_tuple(b):
+            return self._agree_all(a, b)
         a, b = (self._as_tensor(value, block) for value, block in zip((a, b), self._blocks, strict=True))
-        if is_runtime(a) and is_runtime(b) and type(a) is type(b) and a.type == b.type:
+        if is_same_type(a, b):
             return a, b
         return None
 

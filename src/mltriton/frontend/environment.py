@@ -12,11 +12,12 @@ import enum
 from collections.abc import Callable, Iterable
 from difflib import get_close_matches
 from types import ModuleType
-from typing import Any
+from typing import Any, cast
 
 from mltriton.errors import NameNotFoundError
 from mltriton.frontend.values import wrap
 from mltriton.language.constants import constexpr
+from mltriton.language.types import dtype
 
 _ABSENT = object()
 
@@ -41,6 +42,14 @@ class Environment:
                 return _ABSENT
         value = self._fn.__globals__.get(name, _ABSENT)
         return getattr(builtins, name, _ABSENT) if value is _ABSENT else value
+
+    def lookup(self, name: str) -> Callable[[str], Any]:
+        """How a name is looked up.
+
+        In a closure's cell, or in the globals (also a builtin, which a global may come to hide).
+        """
+        freevars = self._fn.__code__.co_freevars
+        return self.find if name in freevars else self._fn.__globals__.get
 
     def has(self, name: str) -> bool:
         """Whether the name means anything."""
@@ -86,7 +95,7 @@ def usable(found: Any, name: str, *, is_annotated: bool = False) -> Any:
     """
     if is_annotated or is_constant(found):
         return wrap(found)
-    if isinstance(found, ModuleType | type) or callable(found) or _is_dtype(found):
+    if isinstance(found, ModuleType) or callable(found):
         return found
     raise NameNotFoundError(
         f"the kernel uses the global variable {name}, which is not a constexpr",
@@ -98,9 +107,8 @@ def usable(found: Any, name: str, *, is_annotated: bool = False) -> Any:
 def is_constant(found: Any) -> bool:
     """Whether a Python object is a constant, or a tuple of constants."""
     if isinstance(found, tuple):
-        items: Iterable[Any] = found  # pyright: ignore[reportUnknownVariableType]
-        return all(is_constant(item) for item in items)
-    return found is None or isinstance(found, constexpr | enum.Enum)
+        return all(is_constant(item) for item in cast("tuple[Any, ...]", found))
+    return found is None or isinstance(found, constexpr | enum.Enum | dtype)
 
 
 def attribute_of_module(module: ModuleType, name: str) -> Any:
@@ -117,9 +125,3 @@ def did_you_mean(name: str, known: Iterable[str]) -> str | None:
     """A hint with the most similar known name."""
     close = get_close_matches(name, list(known), n=1)
     return f"Did you mean {close[0]}?" if close else None
-
-
-def _is_dtype(found: Any) -> bool:
-    from mltriton.language.types import dtype
-
-    return isinstance(found, dtype)

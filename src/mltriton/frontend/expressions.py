@@ -11,12 +11,12 @@ import ast
 import operator
 from collections.abc import Callable, Mapping
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from mltriton.errors import ConstexprError, NameNotFoundError, SyntaxNotSupportedError, TypeMismatchError
 from mltriton.frontend import assignment, calls, control_flow
 from mltriton.frontend.environment import attribute_of_module, did_you_mean
-from mltriton.frontend.values import describe, is_runtime, wrap
+from mltriton.frontend.values import describe, is_runtime, is_tuple, wrap
 from mltriton.language.constants import constexpr, unwrap
 
 if TYPE_CHECKING:
@@ -24,26 +24,33 @@ if TYPE_CHECKING:
 
 Binary = Callable[[Any, Any], Any]
 
+
+def _python(name: str) -> Binary:
+    return getattr(operator, name)
+
+
 OPERATORS: Mapping[type[ast.AST], tuple[str, Binary]] = {
-    ast.Add: ("+", operator.add),
-    ast.Sub: ("-", operator.sub),
-    ast.Mult: ("*", operator.mul),
-    ast.Div: ("/", operator.truediv),
-    ast.FloorDiv: ("//", operator.floordiv),
-    ast.Mod: ("%", operator.mod),
-    ast.Pow: ("**", operator.pow),
-    ast.LShift: ("<<", operator.lshift),
-    ast.RShift: (">>", operator.rshift),
-    ast.BitAnd: ("&", operator.and_),
-    ast.BitOr: ("|", operator.or_),
-    ast.BitXor: ("^", operator.xor),
-    ast.Eq: ("==", operator.eq),
-    ast.NotEq: ("!=", operator.ne),
-    ast.Lt: ("<", operator.lt),
-    ast.LtE: ("<=", operator.le),
-    ast.Gt: (">", operator.gt),
-    ast.GtE: (">=", operator.ge),
+    ast.Add: ("+", _python("add")),
+    ast.Sub: ("-", _python("sub")),
+    ast.Mult: ("*", _python("mul")),
+    ast.Div: ("/", _python("truediv")),
+    ast.FloorDiv: ("//", _python("floordiv")),
+    ast.Mod: ("%", _python("mod")),
+    ast.Pow: ("**", _python("pow")),
+    ast.LShift: ("<<", _python("lshift")),
+    ast.RShift: (">>", _python("rshift")),
+    ast.BitAnd: ("&", _python("and_")),
+    ast.BitOr: ("|", _python("or_")),
+    ast.BitXor: ("^", _python("xor")),
+    ast.Eq: ("==", _python("eq")),
+    ast.NotEq: ("!=", _python("ne")),
+    ast.Lt: ("<", _python("lt")),
+    ast.LtE: ("<=", _python("le")),
+    ast.Gt: (">", _python("gt")),
+    ast.GtE: (">=", _python("ge")),
 }
+
+_CONVERSIONS: Mapping[int, Callable[[object], str]] = {ord("r"): repr, ord("s"): str, ord("a"): ascii}
 
 _UNARY: Mapping[type[ast.unaryop], tuple[str, Callable[[Any], Any]]] = {
     ast.USub: ("-", operator.neg),
@@ -73,7 +80,7 @@ def unsupported(node: ast.expr) -> SyntaxNotSupportedError:
 def constant(frame: Frame, node: ast.Constant) -> Any:
     """A literal."""
     if isinstance(node.value, bytes | complex):
-        frame.fail(SyntaxNotSupportedError, node, f"a kernel has no {type(node.value).__name__} values")
+        raise frame.error(SyntaxNotSupportedError, node, f"a kernel has no {type(node.value).__name__} values")
     return constexpr(node.value)
 
 
@@ -82,7 +89,7 @@ def name(frame: Frame, node: ast.Name) -> Any:
     if node.id in frame.scope:
         return frame.scope[node.id]
     if why := frame.scope.lost.get(node.id):
-        frame.fail(NameNotFoundError, node, f"{node.id} {why}")
+        raise frame.error(NameNotFoundError, node, f"{node.id} {why}")
     return frame.environment.value(node.id)
 
 
@@ -96,20 +103,26 @@ def binary(frame: Frame, node: ast.BinOp) -> Any:
     return apply(frame, node, node.op, frame.evaluate(node.left), frame.evaluate(node.right))
 
 
-def apply(frame: Frame, node: ast.expr, kind: ast.AST, left: Any, right: Any) -> Any:
+def apply(frame: Frame, node: ast.expr | ast.stmt, kind: ast.AST, left: Any, right: Any) -> Any:
     """The value of a binary operator or comparison."""
     if type(kind) not in OPERATORS:
         hint = "Use tl.dot(a, b)." if isinstance(kind, ast.MatMult) else None
-        frame.fail(SyntaxNotSupportedError, node, f"a kernel has no operator {type(kind).__name__}", hint=hint)
+        raise frame.error(SyntaxNotSupportedError, node, f"a kernel has no operator {type(kind).__name__}", hint=hint)
     symbol, function = OPERATORS[type(kind)]
-    if isinstance(left, tuple) or isinstance(right, tuple):  # A constant would take over: `(a, b) * 2` is Python's.
-        left, right = (unwrap(side) if isinstance(side, constexpr) else side for side in (left, right))
+    if is_tuple(left) or is_tuple(right):  # A constant would take over: `(a, b) * 2` is Python's.
+        left, right = _plain_scalar(left), _plain_scalar(right)
     frame.mark(node)
     try:
         return wrap(function(left, right))
     except TypeError:
         sides = f"{describe(wrap(left))} and {describe(wrap(right))}"
-        frame.fail(TypeMismatchError, node, f"the operator {symbol} does not take these operands", found=sides)
+        raise frame.error(
+            TypeMismatchError, node, f"the operator {symbol} does not take these operands", found=sides
+        ) from None
+
+
+def _plain_scalar(value: Any) -> Any:
+    return value.value if isinstance(value, constexpr) else value
 
 
 def unary(frame: Frame, node: ast.UnaryOp) -> Any:
@@ -122,7 +135,8 @@ def unary(frame: Frame, node: ast.UnaryOp) -> Any:
     try:
         return wrap(function(value))
     except TypeError:
-        frame.fail(TypeMismatchError, node, f"the operator {symbol} does not take this operand", found=describe(value))
+        message = f"the operator {symbol} does not take this operand"
+        raise frame.error(TypeMismatchError, node, message, found=describe(value)) from None
 
 
 def boolean(frame: Frame, node: ast.BoolOp) -> Any:
@@ -164,11 +178,15 @@ def _compare(frame: Frame, node: ast.Compare, kind: ast.cmpop, left: Any, right:
         return constexpr((unwrap(left) is unwrap(right)) == isinstance(kind, ast.Is))
     if isinstance(kind, ast.In | ast.NotIn):
         if is_runtime(left) or is_runtime(right):
-            frame.fail(ConstexprError, node, "`in` needs values known when compiling", found=describe((left, right)))
+            raise frame.error(
+                ConstexprError, node, "`in` needs values known when compiling", found=describe((left, right))
+            )
         try:
             return constexpr((unwrap(left) in unwrap(right)) == isinstance(kind, ast.In))
         except TypeError:
-            frame.fail(TypeMismatchError, node, "`in` needs a tuple or a string", found=describe(right))
+            raise frame.error(
+                TypeMismatchError, node, "`in` needs a tuple or a string", found=describe(right)
+            ) from None
     return apply(frame, node, kind, left, right)
 
 
@@ -186,7 +204,9 @@ def attribute(frame: Frame, node: ast.Attribute) -> Any:
         return wrap(getattr(owner, node.attr))
     except AttributeError:
         hint = did_you_mean(node.attr, known_attributes(owner))
-        frame.fail(NameNotFoundError, node, f"{describe(wrap(owner))} has no attribute {node.attr}", hint=hint)
+        raise frame.error(
+            NameNotFoundError, node, f"{describe(wrap(owner))} has no attribute {node.attr}", hint=hint
+        ) from None
 
 
 def known_attributes(owner: Any) -> list[str]:
@@ -203,15 +223,19 @@ def subscript(frame: Frame, node: ast.Subscript) -> Any:
     """`x[:, None]` of a tensor, `t[0]` of a tuple."""
     owner, index = frame.evaluate(node.value), frame.evaluate(node.slice)
     frame.mark(node)
-    if isinstance(owner, tuple) and is_runtime(index):
-        frame.fail(ConstexprError, node, "the index of a tuple must be known when compiling", found=describe(index))
+    if is_tuple(owner) and is_runtime(index):
+        raise frame.error(
+            ConstexprError, node, "the index of a tuple must be known when compiling", found=describe(index)
+        )
     try:
         return wrap(owner[unwrap(index)])
     except IndexError:
-        size = len(cast("tuple[Any, ...]", owner))
-        frame.fail(TypeMismatchError, node, f"index {unwrap(index)} of a tuple with {size} elements")
+        size = len(owner)
+        raise frame.error(TypeMismatchError, node, f"index {unwrap(index)} of a tuple with {size} elements") from None
     except (TypeError, KeyError):
-        frame.fail(TypeMismatchError, node, f"{describe(owner)} cannot be indexed with {describe(index)}")
+        raise frame.error(
+            TypeMismatchError, node, f"{describe(owner)} cannot be indexed with {describe(index)}"
+        ) from None
 
 
 def slice_(frame: Frame, node: ast.Slice) -> Any:
@@ -230,7 +254,7 @@ def _format(frame: Frame, node: ast.expr) -> str:
         return str(unwrap(frame.evaluate(node)))
     value = frame.evaluate(node.value)
     if is_runtime(value):
-        frame.fail(
+        raise frame.error(
             ConstexprError,
             node.value,
             "an f-string in a kernel can show only what is known when compiling",
@@ -238,8 +262,9 @@ def _format(frame: Frame, node: ast.expr) -> str:
             hint="tl.device_print(prefix, x) prints values when the kernel runs.",
         )
     plain = unwrap(value)
-    shown = {ord("r"): repr, ord("s"): str, ord("a"): ascii}.get(node.conversion, lambda text: text)(plain)
-    return format(shown, unwrap(frame.evaluate(node.format_spec)) if node.format_spec else "")
+    convert = _CONVERSIONS.get(node.conversion)
+    specification = unwrap(frame.evaluate(node.format_spec)) if node.format_spec else ""
+    return format(plain if convert is None else convert(plain), specification)
 
 
 def walrus(frame: Frame, node: ast.NamedExpr) -> Any:

@@ -1,4 +1,4 @@
-"""One function while it is compiled: its variables, its place in the file, and the dispatch to what each piece of syntax means.
+"""One function while it is compiled: its variables, its place in the file, the dispatch to what syntax means.
 
 Level: Python syntax tree -> `tt`. A kernel is one frame; every call of a function written in the language is another,
 which emits into the same builder (calls are inlined). Guarantees: each operation carries the user's line, as a
@@ -11,7 +11,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NoReturn
+from typing import Any, TypedDict, Unpack
 
 from mltriton.errors import CompilationError, TritonError
 from mltriton.frontend import control_flow, expressions, names, statements
@@ -21,6 +21,14 @@ from mltriton.frontend.scope import Scope
 from mltriton.frontend.source import FunctionSource
 from mltriton.ir.builder import Builder
 from mltriton.ir.location import CallSiteLoc, Location
+
+
+class Details(TypedDict, total=False):
+    """What an error may say besides its message."""
+
+    expected: str | None
+    found: str | None
+    hint: str | None
 
 
 @dataclass
@@ -52,7 +60,8 @@ class Frame:
                 raise expressions.unsupported(node)
             return handler(self, node)
         except TritonError as error:
-            raise self.placed(error, node)
+            self.placed(error, node)
+            raise
 
     def evaluate_all(self, nodes: Iterable[ast.expr]) -> list[Any]:
         """The values of expressions; `*x` gives the parts of x."""
@@ -76,12 +85,13 @@ class Frame:
 
     def _execute_one(self, stmt: ast.stmt) -> Flow:
         handler = statements.STATEMENTS.get(type(stmt))
-        if handler is None:
-            raise self.placed(statements.unsupported(stmt), stmt)
         try:
+            if handler is None:
+                raise statements.unsupported(stmt)
             return handler(self, stmt) or Flow.NEXT
         except TritonError as error:
-            raise self.placed(error, stmt)
+            self.placed(error, stmt)
+            raise
 
     def mark(self, node: ast.AST) -> None:
         """Let the operations created next carry the place of `node`."""
@@ -92,11 +102,15 @@ class Frame:
         here = self.source.location(node)
         return here if self.call is None else CallSiteLoc(here, self.call)
 
-    def placed(self, error: TritonError, node: ast.AST) -> TritonError:
-        """`error`, at `node` unless it knows a more precise place."""
+    def placed(self, error: TritonError, node: ast.AST) -> None:
+        """Set the place of an error to `node` unless it knows a more precise one."""
         place = self.source.place(node)
-        return error.at(place, self.source.line(place))
+        error.at(place, self.source.line(place))
 
-    def fail(self, kind: type[CompilationError], node: ast.AST, message: str, **details: str | None) -> NoReturn:
-        """Raise an error of the class `kind` at `node`."""
-        raise self.placed(kind(message, **details), node)
+    def error(
+        self, kind: type[CompilationError], node: ast.AST, message: str, **details: Unpack[Details]
+    ) -> CompilationError:
+        """An error of the class `kind` at `node`."""
+        error = kind(message, **details)
+        self.placed(error, node)
+        return error

@@ -1,4 +1,4 @@
-"""Functions that a kernel can call besides builtins: those written in the language, and Python functions that run when compiling.
+"""Functions that a kernel can call besides builtins: those written in the language, and Python's run when compiling.
 
 Level: above `tt`. What the front end needs of a function: its text, what it sees outside itself, its parameters.
 Imports nothing of the compiler, so that decorating a function stays cheap.

@@ -34,15 +34,15 @@ _COUNTER_IS_LOST = "is the counter of a loop, and has no value after it"
 def for_(frame: Frame, stmt: ast.For) -> Flow:
     """`for target in range(...)`, `tl.range(...)`, `tl.static_range(...)` or a tuple."""
     if stmt.orelse:
-        frame.fail(SyntaxNotSupportedError, stmt.orelse[0], "a kernel cannot contain the else of a loop")
+        raise frame.error(SyntaxNotSupportedError, stmt.orelse[0], "a kernel cannot contain the else of a loop")
     found = frame.evaluate(stmt.iter)
     if isinstance(found, tuple | static_range):
         return _unrolled(frame, stmt, cast("Iterable[Any]", found))
     if not all(hasattr(found, part) for part in ("start", "end", "step")):
         hint = "for takes range, tl.range, tl.static_range or a tuple."
-        frame.fail(TypeMismatchError, stmt.iter, f"{describe(found)} cannot be iterated", hint=hint)
+        raise frame.error(TypeMismatchError, stmt.iter, f"{describe(found)} cannot be iterated", hint=hint)
     if not isinstance(stmt.target, ast.Name):
-        frame.fail(SyntaxNotSupportedError, stmt.target, "the counter of a range must be a single variable")
+        raise frame.error(SyntaxNotSupportedError, stmt.target, "the counter of a range must be a single variable")
     bounds = _bounds(frame, stmt, found)
     if ast.Break in names.exits(stmt.body):
         _for_with_break(frame, stmt, stmt.target, bounds)
@@ -83,14 +83,16 @@ def _bounds(frame: Frame, stmt: ast.For, found: Any) -> _Bounds:
 
     step = unwrap(found.step)
     if step == 0 and not is_runtime(step):
-        frame.fail(ConstexprError, stmt.iter, "the step of a range must not be 0")
+        raise frame.error(ConstexprError, stmt.iter, "the step of a range must not be 0")
     is_descending = isinstance(step, int) and step < 0
     parts = [unwrap(found.start), unwrap(found.end), -step if is_descending else step]
     frame.mark(stmt.iter)
     scalars = [to_tensor(part) for part in parts]
     for scalar in scalars:
         if scalar.type.is_block() or not scalar.type.is_int():
-            frame.fail(TypeMismatchError, stmt.iter, "the bounds of a range must be integers", found=describe(scalar))
+            raise frame.error(
+                TypeMismatchError, stmt.iter, "the bounds of a range must be integers", found=describe(scalar)
+            )
     counter = _counter_type(scalars)
     start, end, stride = (cast_to(scalar, counter) for scalar in scalars)
     if is_descending:  # Counts up from the end; the user's counter runs against it.
@@ -158,13 +160,13 @@ def _for_with_break(frame: Frame, stmt: ast.For, target: ast.Name, bounds: _Boun
 def while_(frame: Frame, stmt: ast.While) -> Flow:
     """`while condition`; a condition known when compiling must be false, or the body must break."""
     if stmt.orelse:
-        frame.fail(SyntaxNotSupportedError, stmt.orelse[0], "a kernel cannot contain the else of a loop")
+        raise frame.error(SyntaxNotSupportedError, stmt.orelse[0], "a kernel cannot contain the else of a loop")
 
     def condition() -> Any:
         found = frame.evaluate(stmt.test)
         found = getattr(found, "condition", found)  # tl.condition(...) carries hints.
         if not is_runtime(found) and unwrap(found) and ast.Break not in names.exits(stmt.body):
-            frame.fail(ConstexprError, stmt.test, "the condition is always true, so that the loop never ends")
+            raise frame.error(ConstexprError, stmt.test, "the condition is always true, so that the loop never ends")
         return control_flow.truth(frame, stmt.test, found) if is_runtime(found) else constexpr(bool(unwrap(found)))
 
     _while(frame, stmt, list(names.assigned([stmt.test, *stmt.body])), condition, lambda: _body(frame, stmt.body))

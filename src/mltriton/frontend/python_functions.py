@@ -12,7 +12,7 @@ from functools import reduce
 from typing import Any
 
 from mltriton.errors import ConstexprError, TypeMismatchError
-from mltriton.frontend.values import describe, is_runtime
+from mltriton.frontend.values import describe, is_runtime, is_tuple
 from mltriton.language.constants import compute, constexpr, unwrap
 
 
@@ -43,8 +43,9 @@ def _extremum(name: str, python: Callable[..., Any]) -> Callable[..., Any]:
     """`min` or `max`: Python's on constants, the language's element by element where a tensor takes part."""
 
     def call_either(*arguments: Any) -> Any:
-        items = arguments[0] if len(arguments) == 1 and isinstance(arguments[0], tuple) else arguments
-        if is_runtime(tuple(items)):
+        first = arguments[0] if len(arguments) == 1 else arguments
+        items = first if is_tuple(first) else arguments
+        if is_runtime(items):
             return reduce(_language(name), items)
         return compute(python, [unwrap(item) for item in items])
 
@@ -53,7 +54,7 @@ def _extremum(name: str, python: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _length(value: Any) -> int:
-    if is_runtime(value) and not isinstance(value, tuple):
+    if is_runtime(value) and not is_tuple(value):
         if not value.type.shape:
             raise TypeMismatchError("a scalar has no length", found=describe(value))
         return value.type.shape[0]
@@ -100,6 +101,14 @@ def _as_tuple(value: Any = ()) -> tuple[Any, ...]:
     return tuple(numbers) if numbers is not None else tuple(value)
 
 
+def _enumerated(items: tuple[Any, ...]) -> tuple[Any, ...]:
+    return tuple(enumerate(items))
+
+
+def _zipped(*parts: tuple[Any, ...]) -> tuple[Any, ...]:
+    return tuple(zip(*parts, strict=False))
+
+
 # Python's own functions that mean something on the values of a kernel.
 PYTHON_FUNCTIONS: Mapping[Any, Callable[..., Any]] = {
     builtins.range: Range,
@@ -112,8 +121,8 @@ PYTHON_FUNCTIONS: Mapping[Any, Callable[..., Any]] = {
     builtins.bool: _conversion(bool, "int1"),
     builtins.list: _as_tuple,
     builtins.tuple: _as_tuple,
-    builtins.enumerate: lambda items: tuple(enumerate(items)),
-    builtins.zip: lambda *parts: tuple(zip(*parts, strict=False)),
+    builtins.enumerate: _enumerated,
+    builtins.zip: _zipped,
     builtins.isinstance: _is_instance,
     builtins.getattr: _get_attribute,
     builtins.hasattr: _has_attribute,

@@ -59,7 +59,7 @@ def assign_annotated(frame: Frame, stmt: ast.AnnAssign) -> None:
         assignment.bind(frame, stmt.target, value)
         return
     if is_runtime(value):
-        frame.fail(
+        raise frame.error(
             ConstexprError,
             stmt.value,
             "a tl.constexpr must be known when compiling",
@@ -101,7 +101,7 @@ def expression(frame: Frame, stmt: ast.Expr) -> None:
 def return_(frame: Frame, stmt: ast.Return) -> Flow:
     """`return value`: numbers become tensors, as those that are assigned do."""
     if Body.LOOP in frame.bodies:
-        frame.fail(
+        raise frame.error(
             SyntaxNotSupportedError,
             stmt,
             "return inside a loop that runs in the kernel",
@@ -132,7 +132,7 @@ def assertion(frame: Frame, stmt: ast.Assert) -> None:
         frame.mark(stmt)
         calls.call_builtin(frame, stmt, language.device_assert, [condition, message], {})
     elif not unwrap(condition):
-        frame.fail(AssertionFailed, stmt, str(unwrap(message)) or f"{ast.unparse(stmt.test)} is false")
+        raise frame.error(AssertionFailed, stmt, str(unwrap(message)) or f"{ast.unparse(stmt.test)} is false")
 
 
 def nothing(frame: Frame, stmt: ast.Pass) -> None:

@@ -6,8 +6,9 @@ an object that only the compiler sees: a dtype, a function, a module, a type.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from types import ModuleType
-from typing import Any, cast
+from typing import Any, TypeGuard, cast
 
 from mltriton.language.constants import constexpr
 
@@ -19,18 +20,26 @@ def wrap(value: Any) -> Any:
     """A Python object as a value: numbers, strings and None become constants, lists and tuples tuples of values."""
     if isinstance(value, _CONSTANTS):
         return constexpr(value)
-    if isinstance(value, tuple | list):
-        items = [wrap(item) for item in cast("list[Any]", value)]
-        return type(value)(*items) if hasattr(value, "_fields") else tuple(items)  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
-    if isinstance(value, constexpr) and isinstance(value.value, tuple | list):
-        return wrap(value.value)
+    inner: Any = value.value if isinstance(value, constexpr) else value
+    if isinstance(inner, tuple | list):
+        return rebuilt(cast(Any, inner), [wrap(item) for item in cast("Sequence[Any]", inner)])
     return value
+
+
+def is_tuple(value: Any) -> TypeGuard[tuple[Any, ...]]:
+    """Whether a value is a tuple of values."""
+    return isinstance(value, tuple)
+
+
+def rebuilt(like: Any, items: Sequence[Any]) -> tuple[Any, ...]:
+    """A tuple of `items`, of the named kind of `like` where that has one."""
+    return type(like)(*items) if hasattr(like, "_fields") else tuple(items)
 
 
 def is_runtime(value: Any) -> bool:
     """Whether a value, or a part of a tuple, is known only when the kernel runs."""
-    if isinstance(value, tuple):
-        return any(is_runtime(item) for item in cast("tuple[Any, ...]", value))
+    if is_tuple(value):
+        return any(is_runtime(item) for item in value)
     return getattr(value, "is_runtime_value", False) is True
 
 
@@ -46,10 +55,15 @@ def is_same_constant(a: Any, b: Any) -> bool:
     return a is b
 
 
+def is_same_type(a: Any, b: Any) -> bool:
+    """Whether two values, neither a tuple, are known only when the kernel runs and have the same type."""
+    return type(a) is type(b) and not isinstance(a, tuple) and is_runtime(a) and a.type == b.type
+
+
 def describe(value: Any) -> str:
     """What a value is, in a few words, for messages."""
-    if isinstance(value, tuple):
-        return f"({', '.join(describe(item) for item in cast('tuple[Any, ...]', value))})"
+    if is_tuple(value):
+        return f"({', '.join(describe(item) for item in value)})"
     if isinstance(value, constexpr):
         return f"the constant {value.value!r}"
     if is_runtime(value):

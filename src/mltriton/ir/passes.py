@@ -1,9 +1,10 @@
 """Passes and the pass manager.
 
-Level: all. A pass is a small frozen dataclass with a `name`; its fields are its options
-(`-p "pass-name{option=value},other"`, read by `ir/pipeline.py`). `run` changes the module in place or returns a new one.
+Level: all. A pass is a small frozen dataclass with a `name`; its fields are its options (`-p
+"pass-name{option=value},other"`, read by `ir/pipeline.py`). `run` changes the module in place or returns a new one.
 The manager times passes, verifies after each when asked, shows the program after each when asked, and turns a failure
-inside a pass into a `PassError` with a saved reproducer. A named error about the user's kernel goes through unchanged.
+inside a pass into a `PassError` with a saved reproducer. A named error about the user's kernel goes through
+unchanged.
 """
 
 from __future__ import annotations
@@ -36,6 +37,7 @@ class PassManager:
     `verify_each`: check the module after each pass (and before the first). `print_after`: names of passes after which
     the program is written to `log`; `{"all"}` for every one. `reproducer_dir`: where a failure is saved (default:
     `mltriton-reproducers` in the directory for temporary files). `observe` is called with each pass and its result.
+    `restart` makes the start module again for a reproducer; without it the text is written down before the first pass.
     """
 
     passes: Sequence[Pass]
@@ -44,6 +46,7 @@ class PassManager:
     log: TextIO | None = None
     reproducer_dir: Path | None = None
     observe: Callable[[Pass, Module], None] | None = None
+    restart: Callable[[], Module] | None = None
     timings: list[tuple[str, float]] = field(default_factory=list[tuple[str, float]])
 
     def run(self, module: Module) -> Module:
@@ -52,7 +55,7 @@ class PassManager:
             return module
         from mltriton.ir.printer import print_op
 
-        start = print_op(module, locations=True)
+        start = "" if self.restart is not None else print_op(module, locations=True)
         if self.verify_each:
             self._verify(module)
         for index, step in enumerate(self.passes):
@@ -90,9 +93,12 @@ class PassManager:
         verify_level(module)
 
     def _saved(self, error: InternalError, start: str, index: int) -> InternalError:
+        from mltriton.ir.printer import print_op
         from mltriton.ir.reproducer import save
 
         if error.reproducer is None:
+            if self.restart is not None:
+                start = print_op(self.restart(), locations=True)
             path = save(start, self.passes[: index + 1], str(error), self.reproducer_dir)
             if path is not None:
                 error.saved_to(path)

@@ -75,4 +75,4 @@ class TargetSpec:
     lanes: int = 1
     shared_bytes: int = 0
     vector_bytes: int = 2048  # most bytes of one 1D access of a warp
-    pipeline: tuple[str, ...] = ()  # pass pipeline from tt to intrinsic, in `-p` syntax, level by level
+    pipeline: tuple[str, ...] = ()  # passes at and to tt, ttg, warp, intrinsic: one text in `-p` syntax for each level

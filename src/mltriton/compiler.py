@@ -1,0 +1,391 @@
+"""The compiler as one function: a kernel, what is known of its arguments and a target; down through the levels.
+
+Level: tt to binary. `compile` is the ahead-of-time interface, `runtime/jit.py` calls `compile_entries` for a launch.
+Guarantees: a program that was compiled before is loaded from the on-disk cache without importing a compiler module; the
+text of any level is made when it is asked for.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from collections.abc import Callable, Generator, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from enum import Enum
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any, cast
+
+from mltriton.errors import ConstexprError, OptionError, SignatureError
+from mltriton.frontend.dependencies import Dependencies, dependencies
+from mltriton.frontend.function import LanguageFunction
+from mltriton.language.constants import unwrap
+from mltriton.language.types import dtype
+from mltriton.runtime import config
+from mltriton.runtime.cache import default_cache, digest
+from mltriton.runtime.fingerprint import compiler_fingerprint
+from mltriton.targets.target import find_target
+from mltriton.tools.signature import Argument, Constant, Entry, parse_signature
+
+if TYPE_CHECKING:
+    from mltriton.dialects.builtin import Module
+    from mltriton.targets.target import Binary, LoadedKernel, Target
+
+IR_LEVELS = ("tt", "ttg", "warp", "intrinsic")
+LEVELS = (*IR_LEVELS, "llvm", "asm")
+
+
+@dataclass(frozen=True)
+class Options:
+    """How a kernel is compiled, besides its arguments."""
+
+    num_warps: int = 4
+    num_stages: int = 3
+    num_ctas: int = 1
+    debug: bool = False
+
+    def __post_init__(self) -> None:
+        for name in ("num_warps", "num_stages", "num_ctas"):
+            value = getattr(self, name)
+            if not isinstance(value, int) or value < (0 if name == "num_stages" else 1):
+                raise OptionError(f"{name} must be a positive integer", found=repr(value))
+        if self.num_warps & (self.num_warps - 1):
+            raise OptionError("num_warps must be a power of two", found=str(self.num_warps))
+        if self.num_ctas != 1:
+            raise OptionError("num_ctas must be 1: no target has clusters of programs", found=str(self.num_ctas))
+
+
+@dataclass
+class Metadata:
+    """What is known of a compiled kernel. `timings` are milliseconds by stage, empty when it came from the cache.
+
+    `scratch_bytes` is memory that each thread needs, `shared` memory that a program's warps share; `written` are the
+    parameters whose memory the kernel may write.
+    """
+
+    name: str
+    target: str
+    num_warps: int
+    num_stages: int
+    num_ctas: int = 1
+    shared: int = 0
+    scratch_bytes: int = 0
+    written: tuple[str, ...] = ()
+    hash: str = ""
+    timings: dict[str, float] = field(default_factory=dict[str, float])
+    from_cache: bool = False
+
+
+class CompiledKernel:
+    """A kernel compiled for one set of entries.
+
+    `asm[level]` is the program as text; `binary` is what the target loads (None where it makes none).
+    """
+
+    def __init__(self, job: Job, metadata: Metadata, binary: Binary | None, texts: Mapping[str, str]) -> None:
+        self.job = job
+        self.metadata = metadata
+        self.binary = binary
+        self.asm = Levels(job, texts)
+
+    @property
+    def name(self) -> str:
+        """The kernel's name."""
+        return self.metadata.name
+
+    @cached_property
+    def loaded(self) -> LoadedKernel:
+        """The kernel in this process; its `launcher(specs)` gives functions that launch it.
+
+        Raises `TargetError` where the target has no machine code.
+        """
+        assert self.binary is not None
+        return self.job.target.load(self.binary, self.metadata.name)
+
+    def __repr__(self) -> str:
+        entries = ", ".join(f"{name}: {entry}" for name, entry in self.job.entries.items())
+        return f"<compiled {self.name}({entries}) for {self.metadata.target}>"
+
+
+class Levels(Mapping[str, str]):
+    """The text of a kernel at every level, made when it is asked for."""
+
+    def __init__(self, job: Job, texts: Mapping[str, str]) -> None:
+        self._job = job
+        self._texts = dict(texts)
+
+    def __getitem__(self, level: str) -> str:
+        if level not in self:
+            raise KeyError(level)
+        if level not in self._texts:
+            self._texts[level] = self._make(level)
+        return self._texts[level]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(LEVELS if self._job.target.can_run else IR_LEVELS)
+
+    def __len__(self) -> int:
+        return len(LEVELS if self._job.target.can_run else IR_LEVELS)
+
+    def __contains__(self, level: object) -> bool:
+        return level in tuple(self)
+
+    def _make(self, level: str) -> str:
+        if level == "asm":
+            return self._job.target.assembly(self["llvm"])
+        if level == "llvm":
+            return self._job.target.lower(self._job.module("intrinsic"))
+        return str(self._job.module(level)) + "\n"
+
+
+@dataclass(frozen=True)
+class Job:
+    """One compilation: what, for which arguments, for whom."""
+
+    fn: LanguageFunction
+    entries: Mapping[str, Entry]
+    target: Target
+    options: Options
+
+    def module(self, level: str) -> Module:
+        """The program at an IR level, compiled anew."""
+        return next(module for name, module in self.modules() if name == level)
+
+    def modules(self, timings: dict[str, float] | None = None) -> Iterator[tuple[str, Module]]:
+        """The program at one IR level after the other.
+
+        Each is valid until the next one is asked for: passes change programs in place.
+        """
+        from mltriton.ir.passes import PassManager
+        from mltriton.ir.pipeline import parse_pipeline
+
+        timings = {} if timings is None else timings
+        with _timed(timings, "front end"):
+            module = self.source_module()
+        restart = self.source_module
+        for level, pipeline in zip(IR_LEVELS, self.target.spec.pipeline, strict=True):
+            with _timed(timings, level):
+                module = PassManager(parse_pipeline(pipeline), verify_each=False, restart=restart).run(module)
+            yield level, module
+            restart = partial(self.module, level)
+
+    def source_module(self) -> Module:
+        """The program as the front end makes it, marked with what passes must know."""
+        from mltriton.frontend.code_generator import generate
+
+        module = generate(self.fn, self.entries, family=self.target.name.partition(":")[0])
+        self._annotate(module)
+        return module
+
+    def _annotate(self, module: Module) -> None:
+        from mltriton.ir.attributes import IntegerAttr, StringAttr
+        from mltriton.ir.types import I32
+
+        module.attributes["ttg.num-warps"] = IntegerAttr(self.options.num_warps, I32)
+        module.attributes["ttg.num-stages"] = IntegerAttr(self.options.num_stages, I32)
+        module.attributes["ttg.target"] = StringAttr(self.target.name)
+
+    def key(self, depends: Dependencies) -> str:
+        """The cache key: equal for two jobs only if they give the same binary."""
+        entries = [(name, entry_key(entry)) for name, entry in self.entries.items()]
+        options = [self.options.num_warps, self.options.num_stages, self.options.num_ctas, self.options.debug]
+        return digest(
+            compiler_fingerprint(), self.target.name, self.target.fingerprint, depends.parts, entries, options
+        )
+
+    def build(self, key: str) -> CompiledKernel:
+        """Compile, without looking into the cache."""
+        from mltriton.analysis.written_arguments import written_arguments
+
+        timings: dict[str, float] = {}
+        written: tuple[str, ...] = ()
+        module = None
+        for level, module in self.modules(timings):
+            if level == "tt":
+                written = self._names_of(written_arguments(module))
+            _dump(self, level, lambda module=module: str(module))
+        assert module is not None
+        options = self.options
+        metadata = Metadata(
+            name=self.fn.__name__,
+            target=self.target.name,
+            num_warps=options.num_warps,
+            num_stages=options.num_stages,
+            num_ctas=options.num_ctas,
+            written=written,
+            hash=key,
+        )
+        metadata.timings = timings
+        if not self.target.can_run:
+            return CompiledKernel(self, metadata, None, {})
+        with _timed(timings, "llvm"):
+            llvm = self.target.lower(module)
+        _dump(self, "llvm", lambda: llvm)
+        _dump(self, "asm", lambda: self.target.assembly(llvm))
+        with _timed(timings, "binary"):
+            binary = self.target.assemble(llvm, module)
+        metadata.shared = binary.metadata.get("shared", 0)
+        metadata.scratch_bytes = binary.metadata.get("scratch_bytes", 0)
+        return CompiledKernel(self, metadata, binary, {"llvm": llvm})
+
+    def _names_of(self, positions: frozenset[int]) -> tuple[str, ...]:
+        names = [name for name, entry in self.entries.items() if isinstance(entry, Argument)]
+        return tuple(name for position, name in enumerate(names) if position in positions)
+
+
+def compile(
+    fn: LanguageFunction,
+    signature: str | Mapping[str, str],
+    constexprs: Mapping[str, Any] | None = None,
+    target: str = "cpu",
+    num_warps: int = 4,
+    num_stages: int = 3,
+    **options: Any,
+) -> CompiledKernel:
+    """Compile a kernel ahead of time.
+
+    `signature` is a string with an entry for each parameter (`"*fp32:16, i32, 1024"`) or a dict from names to entries;
+    `constexprs` gives further parameters their values. Raises `SignatureError`, `OptionError`, `TargetError`, or the
+    error of the kernel's own mistake.
+    """
+    if not isinstance(fn, LanguageFunction):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise SignatureError(f"{getattr(fn, '__name__', fn)!r} is no kernel", hint="Decorate it with @triton.jit.")
+    entries = _entries(fn, signature, constexprs or {})
+    return compile_job(
+        Job(fn, entries, find_target(target), options_of(num_warps=num_warps, num_stages=num_stages, **options))
+    )
+
+
+def options_of(**given: Any) -> Options:
+    """The options of keyword arguments; `OptionError` for unknown ones."""
+    known = Options.__dataclass_fields__
+    for name in given:
+        if name not in known:
+            raise OptionError(f"there is no option {name!r}", expected=f"one of {', '.join(known)}")
+    return Options(**{name: unwrap(value) for name, value in given.items()})
+
+
+def _entries(
+    fn: LanguageFunction, signature: str | Mapping[str, str], constexprs: Mapping[str, Any]
+) -> dict[str, Entry]:
+    """What is known of every parameter.
+
+    A parameter without a value takes its default; `SignatureError` if it has none.
+    """
+    parameters = fn.signature.parameters
+    for name in constexprs:
+        if name not in parameters:
+            raise SignatureError(f"{fn.__name__} has no parameter {name!r}", expected=fn.signature_text)
+    found = _parsed(fn, signature, constexprs)
+    entries: dict[str, Entry] = {}
+    for name, parameter in parameters.items():
+        if name in constexprs:
+            entries[name] = Constant(unwrap(constexprs[name]))
+        elif name in found:
+            entries[name] = _fitting(fn, name, found[name])
+        elif parameter.default is not parameter.empty:
+            entries[name] = Constant(unwrap(parameter.default))
+        else:
+            raise SignatureError(f"the signature says nothing of the parameter {name} of {fn.__name__}")
+    return entries
+
+
+def _parsed(
+    fn: LanguageFunction, signature: str | Mapping[str, str], constexprs: Mapping[str, Any]
+) -> dict[str, Entry]:
+    """A signature's entries; a string lists all parameters, or those that `constexprs` leaves."""
+    parameters = list(fn.signature.parameters)
+    left = [name for name in parameters if name not in constexprs]
+    if isinstance(signature, str) and constexprs:
+        try:
+            return parse_signature(signature, left)
+        except SignatureError:
+            pass
+    return parse_signature(signature, parameters)
+
+
+def _fitting(fn: LanguageFunction, name: str, entry: Entry) -> Entry:
+    if name in fn.constexpr_names and isinstance(entry, Argument):
+        raise ConstexprError(
+            f"the parameter {name} of {fn.__name__} is a tl.constexpr and needs a value", found=f"the type {entry}"
+        )
+    return entry
+
+
+def compile_job(job: Job, depends: Dependencies | None = None) -> CompiledKernel:
+    """The compiled kernel: from the on-disk cache if it is there, compiled and stored otherwise."""
+    key = job.key(depends or dependencies(job.fn))
+    if not job.target.can_run:
+        return job.build(key)
+    cache = default_cache()
+    if not config.ALWAYS_COMPILE.get() and not config.DUMP.get():
+        files = cache.get(key)
+        if files is not None:
+            return _from_files(job, files)
+    kernel = job.build(key)
+    cache.put(key, _to_files(kernel))
+    return kernel
+
+
+def _to_files(kernel: CompiledKernel) -> dict[str, bytes]:
+    assert kernel.binary is not None
+    known: dict[str, dict[str, Any]] = {"kernel": asdict(kernel.metadata), "binary": kernel.binary.metadata}
+    known["kernel"]["timings"] = {}
+    return {
+        "metadata": json.dumps(known).encode(),
+        "object": kernel.binary.object,
+        "llvm": kernel.asm["llvm"].encode(),
+    }
+
+
+def _from_files(job: Job, files: Mapping[str, bytes]) -> CompiledKernel:
+    from mltriton.targets.target import Binary
+
+    known = json.loads(files["metadata"])
+    metadata = Metadata(**known["kernel"] | {"written": tuple(known["kernel"]["written"]), "from_cache": True})
+    return CompiledKernel(job, metadata, Binary(files["object"], known["binary"]), {"llvm": files["llvm"].decode()})
+
+
+def entry_key(entry: Entry) -> object:
+    """What identifies an entry in every process, as `runtime.cache.digest` takes it."""
+    return str(entry) if isinstance(entry, Argument) else ("constant", constant_key(entry.value))
+
+
+def constant_key(value: Any) -> object:
+    """What identifies a constant in every process.
+
+    An object that nothing identifies gets a key that no other process has.
+    """
+    if value is None or isinstance(value, bool | int | float | str):
+        return (type(value).__name__, value)
+    if isinstance(value, tuple):
+        return tuple(constant_key(item) for item in cast("tuple[Any, ...]", value))
+    if isinstance(value, dtype):
+        return ("dtype", value.name)
+    if isinstance(value, LanguageFunction):
+        return ("function", dependencies(value).parts)
+    if isinstance(value, Enum):
+        return ("enum", type(value).__qualname__, value.name)
+    return ("object", os.urandom(16))
+
+
+@contextmanager
+def _timed(timings: dict[str, float], stage: str) -> Generator[None]:
+    started = time.perf_counter()
+    yield
+    timings[stage] = (time.perf_counter() - started) * 1e3
+
+
+def _dump(job: Job, level: str, text: Callable[[], str]) -> None:
+    """Print a level, or write it to a file, where `MLTRITON_DUMP` asks for it."""
+    wanted = config.DUMP.get()
+    if level not in wanted and "all" not in wanted:
+        return
+    directory = config.DUMP_DIR.get()
+    if directory is None:
+        print(f"// {job.fn.__name__}: {level}\n{text()}", file=sys.stderr)
+        return
+    directory.mkdir(parents=True, exist_ok=True)
+    (directory / f"{job.fn.__name__}.{level}").write_text(text() + "\n", encoding="utf-8")

@@ -1,0 +1,40 @@
+"""Launch grids: what stands between the brackets of `kernel[grid]`.
+
+Level: runtime. Guarantees: a grid is three integers from 1 to 2**31 - 1, or a `GridError`.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from typing import Any, cast
+
+from mltriton.errors import GridError
+
+Grid = tuple[int, int, int]
+MAX_PROGRAMS = 2**31 - 1
+
+
+def normalize(grid: Any) -> Grid:
+    """A grid as three integers: an int, or a tuple or list of one to three ints (numpy's and constexpr included)."""
+    sizes: tuple[Any, ...] = tuple(cast("Sequence[Any]", grid)) if isinstance(grid, list | tuple) else (grid,)
+    if not 1 <= len(sizes) <= 3:
+        raise GridError(f"a grid has one to three dimensions, not {len(sizes)}", found=repr(sizes))
+    x, y, z = (*map(_size, sizes), 1, 1)[:3]
+    return x, y, z
+
+
+def _size(size: Any) -> int:
+    try:
+        count = operator.index(size)
+    except TypeError:
+        raise GridError(
+            "the dimensions of a grid are integers", found=f"{size!r} of type {type(size).__name__}"
+        ) from None
+    if not 1 <= count <= MAX_PROGRAMS:
+        raise GridError(
+            f"a grid dimension is from 1 to {MAX_PROGRAMS}",
+            found=str(count),
+            hint="There is nothing to launch: skip the call for empty input." if count == 0 else None,
+        )
+    return count

@@ -1,0 +1,310 @@
+"""Kernels as Python objects: `@jit`, and what happens at `kernel[grid](...)`.
+
+Level: runtime. A launch arranges its arguments (`parameters.py`), finds the variants made for its constants and hands
+the arguments to their launchers, machine code that checks whether they fit; only when none fits are the arguments
+specialised and a kernel is compiled or loaded from the cache. Guarantees: a changed global constant or called function
+is noticed; every mistake in a launch is a named error.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import cached_property
+from typing import Any, overload
+
+from mltriton.compiler import CompiledKernel, Job, compile_job, options_of
+from mltriton.errors import ArgumentError, TritonError, calling_place
+from mltriton.frontend.dependencies import Dependencies, dependencies
+from mltriton.frontend.function import LanguageFunction
+from mltriton.frontend.function import constexpr_function as constexpr_function
+from mltriton.language.constants import unwrap
+from mltriton.runtime.grid import Grid, normalize
+from mltriton.runtime.parameters import CallShape, Parameter, parameters_of
+from mltriton.runtime.slots import slots_of
+from mltriton.runtime.specialization import (
+    Placeholder,
+    array_like_dtype,
+    check_devices,
+    constant_of,
+    guard,
+    specialize,
+)
+from mltriton.targets.target import find_target
+from mltriton.tools.signature import Entry
+
+_MAX_GRIDS = 1024
+_MAX_LAUNCHERS = 15  # Launchers tried for arguments of one shape and the same constants, besides the newest.
+DEFAULT_TARGET = "cpu"
+
+Launch = Callable[..., Any]
+
+
+class JITFunction(LanguageFunction):
+    """A kernel: `kernel[grid](*arguments, **options)` compiles it for these arguments if need be, and launches it."""
+
+    def __init__(
+        self,
+        fn: Callable[..., Any],
+        *,
+        do_not_specialize: Sequence[int | str] = (),
+        do_not_specialize_on_alignment: Sequence[int | str] = (),
+        noinline: bool = False,
+        debug: bool = False,
+    ) -> None:
+        super().__init__(fn)
+        self.noinline = noinline
+        self.debug = debug
+        self._do_not_specialize = (tuple(do_not_specialize), tuple(do_not_specialize_on_alignment))
+        self.grids: dict[Any, _FixedGrid] = {}
+        self.shapes: dict[tuple[Any, ...], CallShape] = {}
+        self._compiled: dict[Any, CompiledKernel] = {}
+        self._lock = threading.RLock()
+        self.pre_run_hooks: list[Callable[..., None]] = []
+
+    @cached_property
+    def parameters(self) -> tuple[Parameter, ...]:
+        """The parameters and how their arguments are specialised."""
+        return parameters_of(self, *self._do_not_specialize)
+
+    @property
+    def arg_names(self) -> list[str]:
+        """The names of the parameters."""
+        return [parameter.name for parameter in self.parameters]
+
+    @property
+    def constexprs(self) -> list[int]:
+        """The positions of the `tl.constexpr` parameters."""
+        return [parameter.index for parameter in self.parameters if parameter.is_constexpr]
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Refuse: a kernel runs over a grid."""
+        raise ArgumentError(
+            f"{self.__name__} is a kernel and cannot be called like a function",
+            hint=f"Launch it over a grid: {self.__name__}[(programs,)](...).",
+        )
+
+    def __getitem__(self, grid: Any) -> Callable[..., CompiledKernel]:
+        """The launcher for a grid: an int, a tuple of one to three, or a function from the named arguments to one."""
+        try:
+            return self.grids[grid]
+        except (KeyError, TypeError):
+            return self._launcher_for(grid)
+
+    def _launcher_for(self, grid: Any) -> Callable[..., CompiledKernel]:
+        if callable(grid):
+            return _ComputedGrid(self, grid)
+        with _places():
+            launcher = _FixedGrid(self, normalize(grid))
+        if isinstance(grid, tuple):
+            if len(self.grids) >= _MAX_GRIDS:
+                self.grids.clear()
+            self.grids[grid] = launcher
+        return launcher
+
+    def run(self, *args: Any, grid: Any, warmup: bool = False, **kwargs: Any) -> CompiledKernel | None:
+        """Launch over `grid`, or with `warmup` only compile."""
+        return self.warmup(*args, grid=grid, **kwargs) if warmup else self[grid](*args, **kwargs)
+
+    def warmup(self, *args: Any, grid: Any = None, **kwargs: Any) -> CompiledKernel:
+        """Compile for these arguments without launching; a dtype stands for an aligned array of it."""
+        with _places():
+            values = [
+                _array_if_dtype(value, parameter) for value, parameter in zip(args, self.parameters, strict=False)
+            ]
+            by_name = {parameter.name: parameter for parameter in self.parameters}
+            named = {name: _array_if_dtype(value, by_name.get(name)) for name, value in kwargs.items()}
+            shape = self.shape((*values, *args[len(values) :]), named)
+            arguments = shape.arrange(tuple(values), named)
+            return self.compiled_for(arguments, {name: named[name] for name in shape.option_names})
+
+    def shape(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> CallShape:
+        """How a call with such arguments gives the parameters their values."""
+        key = (len(args), *kwargs)
+        found = self.shapes.get(key)
+        if found is None:
+            found = self.shapes[key] = CallShape(self, self.parameters, len(args), list(kwargs))
+        return found
+
+    def launch(self, grid: Grid, shape: CallShape, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> CompiledKernel:
+        """Launch where no variant fitted: specialise, compile or load, and remember the variant."""
+        with _places():
+            arguments = tuple(unwrap(value) for value in shape.arrange(args, kwargs))
+            options = {name: kwargs[name] for name in shape.option_names}
+            kernel = self.compiled_for(arguments, options)
+            launch = kernel.loaded.launcher(self._guards(kernel))
+            if launch(*grid, *arguments) is NotImplemented:
+                kernel.loaded.run(grid, slots_of(kernel.job.entries, arguments))
+            else:
+                variant = shape.variant(shape.arrange(args, kwargs), kwargs)
+                shape.variants[variant] = ((launch, kernel), *shape.variants.get(variant, ())[:_MAX_LAUNCHERS])
+            return kernel
+
+    def compiled_for(self, arguments: Sequence[Any], options: Mapping[str, Any]) -> CompiledKernel:
+        """The kernel compiled for arguments, one for each parameter."""
+        self.drop_if_stale()
+        chosen = dict(options)
+        target = find_target(unwrap(chosen.pop("target", None)) or DEFAULT_TARGET)
+        named = dict(zip(self.arg_names, arguments, strict=True))
+        check_devices(named, target.takes, target.name)
+        entries = {p.name: self._entry(p, value) for p, value in zip(self.parameters, arguments, strict=True)}
+        job = Job(self, entries, target, options_of(**chosen))
+        key = (tuple(entries.items()), target.name, job.options)
+        with self._lock:
+            if key not in self._compiled:
+                self._compiled[key] = compile_job(job, self.dependencies)
+            return self._compiled[key]
+
+    def _entry(self, parameter: Parameter, value: Any) -> Entry:
+        if parameter.is_constexpr:
+            return constant_of(parameter.name, value)
+        return specialize(
+            parameter.name,
+            value,
+            annotation=parameter.annotation,
+            by_value=parameter.by_value,
+            by_alignment=parameter.by_alignment,
+        )
+
+    def _guards(self, kernel: CompiledKernel) -> list[Any]:
+        return [
+            guard(
+                kernel.job.entries[p.name],
+                writes=p.name in kernel.metadata.written,
+                is_annotated=p.annotation is not None,
+                by_value=p.by_value,
+                by_alignment=p.by_alignment,
+            )
+            for p in self.parameters
+        ]
+
+    @cached_property
+    def dependencies(self) -> Dependencies:
+        """What the kernel's meaning depends on besides its text."""
+        return dependencies(self)
+
+    @property
+    def cache_key(self) -> str:
+        """What identifies the kernel's meaning: its text, and the constants and functions it uses."""
+        from mltriton.runtime.cache import digest
+
+        self.drop_if_stale()
+        return digest(self.dependencies.parts)
+
+    def drop_if_stale(self) -> None:
+        """Forget everything compiled when a constant or a function that the kernel uses was given another value."""
+        if self.dependencies.have_changed():
+            with self._lock:
+                del self.dependencies
+                self._compiled.clear()
+                self.shapes.clear()
+
+    def __repr__(self) -> str:
+        return f"<kernel {self.__module__}.{self.__qualname__}>"
+
+
+class _FixedGrid:
+    """Launches a kernel over a grid known beforehand.
+
+    This is the path whose time users see: no call more than it needs.
+    """
+
+    __slots__ = ("_kernel", "_x", "_y", "_z")
+
+    def __init__(self, kernel: JITFunction, grid: Grid) -> None:
+        self._kernel = kernel
+        self._x, self._y, self._z = grid
+
+    def __call__(self, *args: Any, **kwargs: Any) -> CompiledKernel:
+        kernel = self._kernel
+        for find, key, value in kernel.dependencies.watched:
+            if find(key) is not value:
+                kernel.drop_if_stale()
+                break
+        shape = kernel.shapes.get((len(args), *kwargs)) or kernel.shape(args, kwargs)
+        arguments = shape.arrange(args, kwargs)
+        try:
+            variants = shape.variants.get(shape.variant(arguments, kwargs), ())
+        except TypeError:  # A constant that cannot be hashed: the slow path says what is wrong.
+            variants = ()
+        for launch, compiled in variants:
+            if launch(self._x, self._y, self._z, *arguments) is None:
+                return compiled
+        return kernel.launch((self._x, self._y, self._z), shape, args, kwargs)
+
+
+class _ComputedGrid:
+    """Launches a kernel over a grid that is a function of the call's arguments, by name."""
+
+    __slots__ = ("_grid", "_kernel")
+
+    def __init__(self, kernel: JITFunction, grid: Callable[[dict[str, Any]], Any]) -> None:
+        self._kernel = kernel
+        self._grid = grid
+
+    def __call__(self, *args: Any, **kwargs: Any) -> CompiledKernel:
+        kernel = self._kernel
+        arguments = kernel.shape(args, kwargs).arrange(args, kwargs)
+        named = kwargs | dict(zip(kernel.arg_names, map(unwrap, arguments), strict=True))
+        return kernel[self._grid(named)](*args, **kwargs)
+
+
+@contextmanager
+def _places() -> Generator[None]:
+    """Give errors without a place that of the launch."""
+    try:
+        yield
+    except TritonError as error:
+        raise error.at(calling_place()) from error.__cause__
+
+
+def _array_if_dtype(value: Any, parameter: Parameter | None) -> Any:
+    """For `warmup`: an aligned array where a dtype stands for one."""
+    if parameter is None or parameter.is_constexpr:
+        return value
+    name = array_like_dtype(value)
+    return value if name is None else Placeholder(name)
+
+
+@overload
+def jit(fn: Callable[..., Any]) -> JITFunction: ...
+@overload
+def jit(
+    *,
+    version: str | None = None,
+    repr: Callable[..., str] | None = None,
+    launch_metadata: Callable[..., Any] | None = None,
+    do_not_specialize: Sequence[int | str] | None = None,
+    do_not_specialize_on_alignment: Sequence[int | str] | None = None,
+    debug: bool | None = None,
+    noinline: bool | None = None,
+) -> Callable[[Callable[..., Any]], JITFunction]: ...
+def jit(
+    fn: Callable[..., Any] | None = None,
+    *,
+    version: str | None = None,
+    repr: Callable[..., str] | None = None,
+    launch_metadata: Callable[..., Any] | None = None,
+    do_not_specialize: Sequence[int | str] | None = None,
+    do_not_specialize_on_alignment: Sequence[int | str] | None = None,
+    debug: bool | None = None,
+    noinline: bool | None = None,
+) -> JITFunction | Callable[[Callable[..., Any]], JITFunction]:
+    """Make a Python function a kernel, or a function that kernels call.
+
+    `do_not_specialize` names parameters (or gives positions) whose value 1 and divisibility are not compiled in,
+    `do_not_specialize_on_alignment` those whose divisibility is not. `version`, `repr`, `launch_metadata` (names for
+    profilers) and `noinline` are taken as upstream does; calls are inlined.
+    """
+
+    def decorate(fn: Callable[..., Any]) -> JITFunction:
+        return JITFunction(
+            fn,
+            do_not_specialize=do_not_specialize or (),
+            do_not_specialize_on_alignment=do_not_specialize_on_alignment or (),
+            noinline=bool(noinline),
+            debug=bool(debug),
+        )
+
+    return decorate if fn is None else decorate(fn)

@@ -1,0 +1,159 @@
+"""The parameters of a kernel, and how a call's arguments reach them.
+
+Level: runtime. A call shape (so many positional arguments, these keywords) is worked out once: `CallShape.arrange` then
+puts the arguments of every such call into the order of the parameters without looking at names again. Guarantees: wrong
+arguments are an `ArgumentError` with the signature.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from operator import itemgetter
+from typing import Any, NoReturn
+
+from mltriton.errors import ArgumentError
+from mltriton.frontend.function import LanguageFunction, is_constexpr_annotation
+from mltriton.runtime.specialization import annotation_of
+
+# Keywords of a launch that are no parameters: how the kernel is compiled.
+OPTIONS = ("num_warps", "num_stages", "num_ctas", "target", "debug")
+# Upstream's options for particular GPUs: taken, and without meaning on the targets there are.
+IGNORED_OPTIONS = frozenset(
+    [
+        "maxnreg",
+        "enable_fp_fusion",
+        "launch_cooperative_grid",
+        "launch_cluster",
+        "launch_pdl",
+        "cluster_dims",
+        "extern_libs",
+        "stream",
+        "device",
+        "sanitize_overflow",
+        "arch",
+        "backend_name",
+        "deprecated_fp8_dot_operand_dtypes",
+        "default_dot_input_precision",
+        "ir_override",
+        "instrumentation_mode",
+        "waves_per_eu",
+        "kpack",
+        "matrix_instr_nonkdim",
+        "schedule_hint",
+        "grf_mode",
+        "threads_per_warp",
+    ]
+)
+
+
+# A parameter of such a name tells the kernel how it is compiled; a call that says nothing gets these.
+_OPTION_DEFAULTS = {"num_warps": 4, "num_stages": 3, "num_ctas": 1}
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One parameter of a kernel: its name, whether it is a `tl.constexpr`, and how its arguments are specialised."""
+
+    name: str
+    index: int
+    is_constexpr: bool
+    default: Any
+    annotation: str | None
+    by_value: bool
+    by_alignment: bool
+
+    @property
+    def has_default(self) -> bool:
+        """Whether a call may leave it out."""
+        return self.default is not inspect.Parameter.empty
+
+
+def parameters_of(
+    fn: LanguageFunction, do_not_specialize: Sequence[int | str], do_not_specialize_on_alignment: Sequence[int | str]
+) -> tuple[Parameter, ...]:
+    """The parameters of a kernel. The two lists name parameters, or give their positions."""
+    return tuple(
+        Parameter(
+            name=name,
+            index=index,
+            is_constexpr=is_constexpr_annotation(found.annotation),
+            default=_OPTION_DEFAULTS.get(name)
+            if found.default is found.empty and name in _OPTION_DEFAULTS
+            else found.default,
+            annotation=annotation_of(found.annotation),
+            by_value=not (index in do_not_specialize or name in do_not_specialize),
+            by_alignment=not any(
+                index in names or name in names for names in (do_not_specialize, do_not_specialize_on_alignment)
+            ),
+        )
+        for index, (name, found) in enumerate(fn.signature.parameters.items())
+    )
+
+
+class CallShape:
+    """How calls with `count` positional arguments and the keywords `keywords` give the parameters their values.
+
+    `option_names` are the keywords that say how to compile; `variants` is where the launcher keeps what was made for
+    such calls, by `variant`. Raises `ArgumentError` for calls that do not fit.
+    """
+
+    def __init__(
+        self, fn: LanguageFunction, parameters: Sequence[Parameter], count: int, keywords: Sequence[str]
+    ) -> None:
+        self._fn = fn
+        self.variants: dict[tuple[Any, ...], tuple[tuple[Callable[..., Any], Any], ...]] = {}
+        known = {parameter.name for parameter in parameters}
+        for name in keywords:
+            if name not in known:
+                self._check_option(name, known)
+        self.option_names = tuple(name for name in keywords if name in OPTIONS)
+        given = {parameter.name: parameter.index for parameter in parameters[:count]}
+        if count > len(parameters):
+            self._fail(f"takes {len(parameters)} arguments and got {count}")
+        for position, name in enumerate(keywords):
+            if name in given:
+                self._fail(f"got two values for {name}")
+            given[name] = count + position
+        left = [parameter for parameter in parameters if parameter.name not in given]
+        if missing := [parameter.name for parameter in left if not parameter.has_default]:
+            self._fail(f"got no value for {', '.join(missing)}")
+        given |= {parameter.name: count + len(keywords) + i for i, parameter in enumerate(left)}
+        self._defaults = tuple(parameter.default for parameter in left)
+        self._pick = _picker([given[parameter.name] for parameter in parameters])
+        self._pick_constants = _picker([parameter.index for parameter in parameters if parameter.is_constexpr])
+
+    def _check_option(self, name: str, known: Iterable[str]) -> None:
+        if name in OPTIONS or name in IGNORED_OPTIONS:
+            return
+        close = get_close_matches(name, [*known, *OPTIONS], n=1)
+        hint = f"Did you mean {close[0]}?" if close else f"The options are {', '.join(OPTIONS)}."
+        self._fail(f"has no parameter {name!r}, and there is no such option", hint)
+
+    def _fail(self, message: str, hint: str | None = None) -> NoReturn:
+        signature = f"{self._fn.__name__}{self._fn.signature_text}"
+        raise ArgumentError(f"{self._fn.__name__} {message}", expected=signature, hint=hint)
+
+    def arrange(self, positional: tuple[Any, ...], keywords: Mapping[str, Any]) -> tuple[Any, ...]:
+        """The values of the parameters, in their order."""
+        return self._pick((*positional, *keywords.values(), *self._defaults))
+
+    def variant(self, arguments: tuple[Any, ...], keywords: Mapping[str, Any]) -> tuple[Any, ...]:
+        """What tells apart the calls of this shape that may need different code whatever their other arguments.
+
+        Constants and options.
+        """
+        constants = self._pick_constants(arguments)
+        return (*constants, *[keywords[name] for name in self.option_names]) if self.option_names else constants
+
+
+def _picker(indices: Sequence[int]) -> Callable[[tuple[Any, ...]], tuple[Any, ...]]:
+    """A function that gives the items of a tuple at `indices`, as a tuple."""
+    if not indices:
+        return lambda _: ()
+    if len(indices) == 1:
+        (only,) = indices
+        return lambda items: (items[only],)
+    return itemgetter(*indices)

@@ -1,0 +1,204 @@
+"""From a kernel's arguments to what the compiler is told about them, and to what the launcher must check.
+
+Level: runtime. As upstream: an array is a pointer to its dtype and a Python number a scalar of its type, both marked
+where divisible by 16; the integer 1, None, strings, dtypes and functions are constants. Guarantees: arguments that give
+equal entries can run the same code.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from typing import Any, cast
+
+import numpy as np
+
+from mltriton.errors import ArgumentError, DeviceError
+from mltriton.language.constants import constexpr, unwrap
+from mltriton.language.types import dtype
+from mltriton.runtime.native.params import INTEGER_RANGES, ParamSpec
+from mltriton.tools.signature import SCALARS, Argument, Constant, Entry
+
+ALIGNMENT = 16
+
+# Names of dtypes in numpy (with ml_dtypes) and torch, as signatures call them.
+SIGNATURE_NAMES: Mapping[str, str] = {
+    "bool": "i1",
+    **{f"int{bits}": f"i{bits}" for bits in (8, 16, 32, 64)},
+    **{f"uint{bits}": f"u{bits}" for bits in (8, 16, 32, 64)},
+    "float16": "fp16",
+    "bfloat16": "bf16",
+    "float32": "fp32",
+    "float64": "fp64",
+    "float8_e4m3fn": "fp8e4nv",
+    "float8_e5m2": "fp8e5",
+}
+_ARRAY_NAMES = {short: name for name, short in SIGNATURE_NAMES.items()}
+
+
+class Placeholder:
+    """Stands for an array of a dtype when a kernel is compiled without being launched: aligned, on the host."""
+
+    def __init__(self, name: str) -> None:
+        self.dtype = name
+
+    def data_ptr(self) -> int:
+        """An aligned address."""
+        return 0
+
+
+def specialize(name: str, value: Any, *, annotation: str | None, by_value: bool, by_alignment: bool) -> Entry:
+    """What is told about the argument `value` of the parameter `name`.
+
+    `annotation` is the scalar type the parameter's annotation demands; `by_value` lets the integer 1 be a constant and
+    `by_alignment` marks divisibility by 16. Raises `ArgumentError` for values that no kernel takes.
+    """
+    value = _plain(value)
+    if isinstance(value, bool):
+        return Argument("i1")
+    if isinstance(value, int):
+        return _integer(name, value, annotation, by_value=by_value, by_alignment=by_alignment)
+    if isinstance(value, float):
+        return Argument(annotation or "fp32")
+    if is_array(value):
+        aligned = by_alignment and address(value) % ALIGNMENT == 0
+        return Argument(dtype_name(name, value), is_pointer=True, divisibility=ALIGNMENT if aligned else 1)
+    if value is None or isinstance(value, str | dtype) or callable(value):
+        return Constant(value)
+    raise ArgumentError(
+        f"the argument {name} is of a type that kernels do not take",
+        expected="a numpy array, a torch tensor, a number, or a constant for a tl.constexpr parameter",
+        found=type(value).__name__,
+    )
+
+
+def _plain(value: Any) -> Any:
+    """A constant's value; a scalar of numpy as Python's number."""
+    value = unwrap(value)
+    return cast(Any, value).item() if isinstance(value, np.generic) else value
+
+
+def _integer(name: str, value: int, annotation: str | None, *, by_value: bool, by_alignment: bool) -> Entry:
+    if value == 1 and by_value and annotation is None:
+        return Constant(1)
+    kind = annotation or next((k for k in ("i32", "i64", "u64") if _fits(value, k)), None)
+    if kind is None or not _fits(value, kind):
+        raise ArgumentError(f"the argument {name} does not fit in {kind or '64 bits'}", found=str(value))
+    aligned = by_alignment and value % ALIGNMENT == 0
+    return Argument(kind, divisibility=ALIGNMENT if aligned else 1)
+
+
+def _fits(value: int, kind: str) -> bool:
+    low, high = INTEGER_RANGES.get(kind, (0, 1))
+    return low <= value <= high
+
+
+def is_array(value: Any) -> bool:
+    """Whether an argument is an array: numpy's, torch's, or any object with a dtype and `data_ptr()`."""
+    return isinstance(value, np.ndarray) or (hasattr(value, "data_ptr") and hasattr(value, "dtype"))
+
+
+def address(value: Any) -> int:
+    """The address of an array's first element."""
+    return value.__array_interface__["data"][0] if isinstance(value, np.ndarray) else value.data_ptr()
+
+
+def dtype_name(name: str, value: Any) -> str:
+    """The signature's name of an array's dtype; `ArgumentError` for a dtype that kernels do not have."""
+    text = str(value.dtype).removeprefix("torch.")
+    found = SIGNATURE_NAMES.get(text) or SCALARS.get(text)
+    if found is None:
+        raise ArgumentError(
+            f"the argument {name} has a dtype that kernels do not have",
+            expected=f"one of {', '.join(SIGNATURE_NAMES)}",
+            found=text,
+        )
+    return found
+
+
+def array_like_dtype(value: Any) -> str | None:
+    """The signature's name of a dtype that stands for an array (ours, numpy's, torch's); None for anything else."""
+    value = unwrap(value)
+    if isinstance(value, dtype):
+        return value.short if value.short in SCALARS else None
+    if isinstance(value, type):
+        return SIGNATURE_NAMES.get(value.__name__) if issubclass(value, np.generic) else None
+    is_dtype = isinstance(value, np.dtype) or type(value).__name__ == "dtype"
+    return SIGNATURE_NAMES.get(f"{value}".removeprefix("torch.")) if is_dtype else None
+
+
+def device_of(value: Any) -> str:
+    """The kind of device that an array lies on."""
+    device = getattr(value, "device", None)
+    return str(getattr(device, "type", "cpu")) if not isinstance(device, str) else device
+
+
+def check_devices(arguments: Mapping[str, Any], takes: Any, target: str) -> None:
+    """Raise `DeviceError` unless every array lies where `takes(device)` allows."""
+    for name, value in arguments.items():
+        if is_array(value) and not takes(device_of(value)):
+            raise DeviceError(
+                f"the argument {name} lies on the device {device_of(value)}, and the kernel runs on {target}",
+                hint=f"Move it with {name}.to('cpu')." if target.startswith("cpu") else None,
+            )
+
+
+def guard(entry: Entry, *, writes: bool, is_annotated: bool, by_value: bool, by_alignment: bool) -> ParamSpec:
+    """What the launcher checks of an argument before it runs the code that was compiled for `entry`."""
+    if isinstance(entry, Constant):
+        return ParamSpec.constant(entry.value)
+    aligned = entry.divisibility == ALIGNMENT if by_alignment else None
+    if entry.is_pointer:
+        numpy_dtype, torch_dtype = array_dtypes(entry.scalar)
+        return ParamSpec.tensor(numpy_dtype, torch_dtype, writes=writes, divisible_by_16=aligned)
+    if entry.scalar == "i1":
+        return ParamSpec.boolean()
+    if entry.scalar in INTEGER_RANGES:
+        not_one = by_value and not is_annotated
+        return ParamSpec.integer(entry.scalar, annotated=is_annotated, not_one=not_one, divisible_by_16=aligned)
+    return ParamSpec.floating({"fp32": "f32", "fp64": "f64"}[entry.scalar])
+
+
+def array_dtypes(scalar: str) -> tuple[np.dtype[Any] | None, Any]:
+    """The dtypes of numpy and torch arrays that a pointer to `scalar` takes.
+
+    None where there is none, or torch is not loaded.
+    """
+    name = _ARRAY_NAMES[scalar]
+    torch = sys.modules.get("torch")
+    return _numpy_dtype(name), getattr(torch, name, None) if torch is not None else None
+
+
+def _numpy_dtype(name: str) -> np.dtype[Any] | None:
+    """A dtype by name; those that numpy itself lacks are ml_dtypes', once the user has loaded it."""
+    try:
+        return np.dtype(name)
+    except TypeError:
+        extension = getattr(sys.modules.get("ml_dtypes"), name, None)
+        return np.dtype(extension) if extension is not None else None
+
+
+def annotation_of(annotation: Any) -> str | None:
+    """The scalar type that a parameter's annotation demands (`n: tl.int64`, `n: "i64"`); None for other annotations."""
+    if isinstance(annotation, dtype):
+        return annotation.short if annotation.short in SCALARS else None
+    text = annotation.removeprefix("tl.") if isinstance(annotation, str) else ""
+    return SIGNATURE_NAMES.get(text) or SCALARS.get(text)
+
+
+def constant_of(name: str, value: Any) -> Constant:
+    """The entry of a `tl.constexpr` parameter; `ArgumentError` for an array or anything else that can change."""
+    plain = unwrap(value)
+    try:
+        hash(plain)
+    except TypeError:
+        plain = None
+        is_constant = False
+    else:
+        is_constant = not is_array(plain)
+    if not is_constant:
+        raise ArgumentError(
+            f"the parameter {name} is a tl.constexpr and needs a constant",
+            found=type(unwrap(value) if not isinstance(value, constexpr) else value.value).__name__,
+        )
+    return Constant(plain)
