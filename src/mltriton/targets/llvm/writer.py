@@ -34,6 +34,17 @@ class Module:
             name, f"declare {result} @{name}({', '.join(parameter.text for parameter in parameters)})"
         )
 
+    def declare_variadic(self, name: str, result: Type, parameters: Sequence[Type]) -> None:
+        """Declare an external function that takes any number of arguments after `parameters`."""
+        self._declarations.setdefault(
+            name, f"declare {result} @{name}({', '.join(parameter.text for parameter in parameters)}, ...)"
+        )
+
+    def variable(self, name: str, initial: str) -> Value:
+        """The address of an exported variable; `initial` is its type and first value."""
+        self._globals.setdefault(name, f"@{name} = global {initial}, align 8")
+        return Value(PTR, f"@{name}")
+
     def bytes_constant(self, name: str, data: bytes) -> Value:
         """The address of a private constant that holds `data`."""
         escaped = "".join(chr(byte) if 32 <= byte < 127 and byte not in b'"\\' else f"\\{byte:02X}" for byte in data)

@@ -1,0 +1,213 @@
+"""Float arithmetic of `arith`, `math` and `tt`: on f32 and f64 directly, on narrower floats widened to f32 and
+narrowed.
+
+Level: intrinsic -> llvm. Guarantees: every operation rounds once to its type (f32 has more than twice the bits of the
+narrower types, so rounding the f32 result again is exact for + - * / and sqrt); no operation is reassociated or fused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from mltriton.dialects import arith, math, scf, tt
+from mltriton.ir.attributes import DenseAttr, FloatAttr
+from mltriton.ir.operation import BlockArgument, Operation, OpResult
+from mltriton.ir.operation import Value as IRValue
+from mltriton.targets.cpu.features import CpuFeatures
+from mltriton.targets.cpu.llvm.emit.context import Emitter, Rule, Rules
+from mltriton.targets.cpu.llvm.math import FUNCTIONS
+from mltriton.targets.llvm.types import Value, constant
+from mltriton.targets.llvm.writer import Function
+
+Compute = Callable[..., Value]
+
+
+def wide(compute: Compute) -> Rule:
+    """An operation computed in f32 or f64: `compute(function, *operands)`."""
+
+    def rule(e: Emitter, op: Operation) -> Value:
+        operands = [e.widen(e.get(operand), operand.type) for operand in op.operands]
+        return e.narrow(compute(e.function, *operands), op.results[0].type)
+
+    return rule
+
+
+def by_name(op: str) -> Rule:
+    """An operation that LLVM has under the name `op`."""
+    return wide(lambda f, *operands: f.binary(op, *operands))
+
+
+def intrinsic(stem: str) -> Rule:
+    """An operation that LLVM has as an intrinsic on vectors."""
+    return wide(lambda f, *operands: f.intrinsic(stem, operands[0].type, *operands))
+
+
+def transcendental(name: str) -> Rule:
+    """A function of `llvm/math.py`."""
+
+    def rule(e: Emitter, op: arith.Unary) -> Value:
+        x = e.widen(e.get(op.source), op.source.type)
+        return e.narrow(FUNCTIONS[name](e.function, e.features, x), op.results[0].type)
+
+    return rule
+
+
+def _compare(e: Emitter, op: arith.CmpF) -> Value:
+    lhs, rhs = (e.widen(e.get(operand), operand.type) for operand in (op.lhs, op.rhs))
+    return e.function.fcmp(op.predicate, lhs, rhs)
+
+
+def _negate(f: Function, x: Value) -> Value:
+    return f.fneg(x)
+
+
+def _rsqrt(f: Function, x: Value) -> Value:
+    return f.fdiv(constant(x.type, 1.0), f.intrinsic("llvm.sqrt", x.type, x))
+
+
+def extremum(predicate: str, propagate: bool) -> Rule:
+    """Maximum ("ogt") or minimum ("olt"): NaN if an operand is NaN, or the other operand if one is.
+
+    x86's one instruction for `a > b ? a : b` gives b when either is NaN, which is right for an operand that never is.
+    """
+
+    def rule(e: Emitter, op: arith.Binary) -> Value:
+        values = [op.lhs, op.rhs]
+        if (never_nan(op.lhs) and not propagate) or (never_nan(op.rhs) and propagate):
+            values.reverse()
+        a, b = (e.widen(e.get(value), value.type) for value in values)
+        f = e.function
+        better = f.select(f.fcmp(predicate, a, b), a, b)
+        if not never_nan(values[0 if propagate else 1]):
+            doubtful = a if propagate else b
+            better = f.select(f.fcmp("uno", doubtful, doubtful), a, better)
+        return e.narrow(better, op.results[0].type)
+
+    return rule
+
+
+def never_nan(value: IRValue, assumed: frozenset[IRValue] = frozenset()) -> bool:
+    """Whether a value is known not to be NaN: constants, number-picking extrema, and what a loop carries of these."""
+    if value in assumed:
+        return True
+    if isinstance(value, BlockArgument):
+        loop = value.block.parent_op
+        if not isinstance(loop, scf.For) or value.index == 0:
+            return False
+        yielded = loop.body.block.terminator.operands[value.index - 1]
+        return never_nan(loop.inits[value.index - 1], assumed) and never_nan(yielded, assumed | {value})
+    assert isinstance(value, OpResult)
+    op = value.op
+    if isinstance(op, arith.Constant):
+        return isinstance(op.value, FloatAttr | DenseAttr) and not _has_nan(op.value)
+    if isinstance(op, arith.MaxNumF | arith.MinNumF):
+        return any(never_nan(operand, assumed) for operand in op.operands)
+    if isinstance(op, tt.Splat):
+        return never_nan(op.source, assumed)
+    if isinstance(op, scf.For):
+        carried = op.body.block.arguments[value.index + 1]
+        return never_nan(carried, assumed)
+    if isinstance(op, tt.Reduce) and len(op.sources) == 1:
+        combine = op.combine.block.ops
+        return (
+            isinstance(combine[0], arith.MaxNumF | arith.MinNumF)
+            and len(combine) == 2
+            and never_nan(op.sources[0], assumed)
+        )
+    return False
+
+
+def _has_nan(attribute: FloatAttr | DenseAttr) -> bool:
+    numbers = attribute.values if isinstance(attribute, DenseAttr) else (attribute.value,)
+    return any(number != number for number in numbers)
+
+
+def _clamp(e: Emitter, op: tt.ClampF) -> Value:
+    f = e.function
+    x, low, high = (e.widen(e.get(operand), operand.type) for operand in op.operands)
+    raised = f.select(f.fcmp("olt" if op.propagate_nan else "ult", x, low), low, x)
+    return e.narrow(f.select(f.fcmp("ogt", raised, high), high, raised), op.results[0].type)
+
+
+def _absolute_integer(e: Emitter, op: math.AbsI) -> Value:
+    x = e.get(op.source)
+    return e.function.intrinsic("llvm.abs", x.type, x, constant(x.type.scalar.with_element("i1"), 0))
+
+
+def rounding(stem: str) -> Rule:
+    """Floor or ceil; SSE2 has no instruction for it, so there it is made of truncations."""
+
+    def rule(e: Emitter, op: arith.Unary) -> Value:
+        x = e.widen(e.get(op.source), op.source.type)
+        emit = _rounded_by_truncation if _lacks_rounding(e.features) else _rounded
+        return e.narrow(emit(e.function, stem, x), op.results[0].type)
+
+    return rule
+
+
+def _lacks_rounding(features: CpuFeatures) -> bool:
+    return features.is_x86 and features.vector_bits == 128
+
+
+def _rounded(f: Function, stem: str, x: Value) -> Value:
+    return f.intrinsic(f"llvm.{stem}", x.type, x)
+
+
+def _rounded_by_truncation(f: Function, stem: str, x: Value) -> Value:
+    """Adding and taking away 2**mantissa rounds to nearest; one more step where that went the wrong way."""
+    magnitude = f.intrinsic("llvm.fabs", x.type, x)
+    limit = constant(x.type, 2.0**23 if x.type.bits == 32 else 2.0**52)
+    nearest = f.intrinsic("llvm.copysign", x.type, f.fsub(f.fadd(magnitude, limit), limit), x)
+    one, zero = constant(x.type, 1.0), constant(x.type, 0.0)
+    too_far = f.fcmp("ogt" if stem == "floor" else "olt", nearest, x)
+    step = f.select(too_far, one, zero)
+    moved = f.fsub(nearest, step) if stem == "floor" else f.fadd(nearest, step)
+    whole = f.intrinsic("llvm.copysign", x.type, moved, x)
+    return f.select(f.fcmp("olt", magnitude, limit), whole, x)
+
+
+def _bits_only(op: str) -> Callable[[Emitter, Any], Value]:
+    """A sign operation on the bits of a narrow float; on f32 and f64 LLVM's own."""
+
+    def rule(e: Emitter, o: arith.Unary) -> Value:
+        x, f = e.get(o.source), e.function
+        if x.type.is_float:
+            return f.fneg(x) if op == "neg" else f.intrinsic("llvm.fabs", x.type, x)
+        sign = 1 << (x.type.bits - 1)
+        return f.xor(x, sign) if op == "neg" else f.and_(x, sign - 1)
+
+    return rule
+
+
+RULES: Rules = {
+    arith.AddF: by_name("fadd"),
+    arith.SubF: by_name("fsub"),
+    arith.MulF: by_name("fmul"),
+    arith.DivF: by_name("fdiv"),
+    arith.RemF: by_name("frem"),
+    arith.MaximumF: extremum("ogt", propagate=True),
+    arith.MinimumF: extremum("olt", propagate=True),
+    arith.MaxNumF: extremum("ogt", propagate=False),
+    arith.MinNumF: extremum("olt", propagate=False),
+    arith.NegF: _bits_only("neg"),
+    arith.CmpF: _compare,
+    math.Exp: transcendental("exp"),
+    math.Exp2: transcendental("exp2"),
+    math.Log: transcendental("log"),
+    math.Log2: transcendental("log2"),
+    math.Sin: transcendental("sin"),
+    math.Cos: transcendental("cos"),
+    math.Tanh: transcendental("tanh"),
+    math.Erf: transcendental("erf"),
+    math.Sqrt: intrinsic("llvm.sqrt"),
+    math.Rsqrt: wide(_rsqrt),
+    math.AbsF: _bits_only("abs"),
+    math.AbsI: _absolute_integer,
+    math.Floor: rounding("floor"),
+    math.Ceil: rounding("ceil"),
+    math.Fma: intrinsic("llvm.fma"),
+    tt.PreciseSqrt: intrinsic("llvm.sqrt"),
+    tt.PreciseDivF: by_name("fdiv"),
+    tt.ClampF: _clamp,
+}

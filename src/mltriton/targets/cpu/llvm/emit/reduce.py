@@ -1,0 +1,92 @@
+"""Reductions and scans of a chunk with the combination the user wrote.
+
+Level: intrinsic -> llvm. The combination's region is emitted on vectors: halves of the chunk are combined until one
+lane is left; a scan combines each lane with the one 1, 2, 4, ... before it. A region with control flow runs lane after
+lane.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from mltriton.dialects import tt
+from mltriton.ir.operation import Region
+from mltriton.targets.cpu.llvm.emit.context import Emitter, Rules
+from mltriton.targets.llvm.types import I64, Value, constant, integers
+
+
+def _combine(e: Emitter, region: Region, accumulated: Sequence[Value], new: Sequence[Value]) -> list[Value]:
+    """The combination of two sets of values, all lanes at once."""
+    with e.lanewise(new[0].type.lanes):
+        return e.block(region.block, [*accumulated, *new])
+
+
+def _is_straight(region: Region) -> bool:
+    return not any(op.regions for op in region.block.ops)
+
+
+def _reduce(e: Emitter, op: tt.Reduce) -> Sequence[Value]:
+    sources = [e.get(source) for source in op.sources]
+    if not _is_straight(op.combine):
+        return _reduce_in_order(e, op, sources)
+    lanes = sources[0].type.lanes
+    while lanes > 1:
+        lanes //= 2
+        low, high = ([_part(e, source, first, lanes) for source in sources] for first in (0, lanes))
+        sources = _combine(e, op.combine, low, high)
+    return sources
+
+
+def _part(e: Emitter, vector: Value, first: int, lanes: int) -> Value:
+    if lanes == 1:
+        return e.function.extract(vector, first)
+    return e.function.shuffle(vector, vector, range(first, first + lanes))
+
+
+def _reduce_in_order(e: Emitter, op: tt.Reduce, sources: Sequence[Value]) -> Sequence[Value]:
+    f = e.function
+    first = [f.extract(source, 0) for source in sources]
+    with f.loop(1, sources[0].type.lanes, carried=first, name="lane") as loop:
+        new = [f.extract(source, loop.index) for source in sources]
+        loop.yield_(*_combine(e, op.combine, loop.carried, new))
+    return loop.results
+
+
+def _scan(e: Emitter, op: tt.Scan) -> Sequence[Value]:
+    sources = [e.get(source) for source in op.sources]
+    if not _is_straight(op.combine):
+        return _scan_in_order(e, op, sources)
+    lanes, distance = sources[0].type.lanes, 1
+    numbers = integers("i32", range(lanes))
+    while distance < lanes:
+        if op.reverse:
+            order = [min(lane + distance, lanes - 1) for lane in range(lanes)]
+            has_partner = e.function.icmp("slt", numbers, lanes - distance)
+        else:
+            order = [max(lane - distance, 0) for lane in range(lanes)]
+            has_partner = e.function.icmp("sge", numbers, distance)
+        before = [e.function.shuffle(source, source, order) for source in sources]
+        combined = _combine(e, op.combine, before, sources)
+        sources = [e.function.select(has_partner, new, old) for new, old in zip(combined, sources, strict=True)]
+        distance *= 2
+    return sources
+
+
+def _scan_in_order(e: Emitter, op: tt.Scan, sources: Sequence[Value]) -> Sequence[Value]:
+    f, lanes = e.function, sources[0].type.lanes
+    last = lanes - 1
+
+    first = [f.extract(source, last if op.reverse else 0) for source in sources]
+    with f.loop(1, lanes, carried=[*first, *sources], name="lane") as loop:
+        at = f.sub(constant(I64, last), loop.index) if op.reverse else loop.index
+        new = [f.extract(source, at) for source in sources]
+        running = _combine(e, op.combine, loop.carried[: len(sources)], new)
+        written = [f.insert(old, value, at) for old, value in zip(loop.carried[len(sources) :], running, strict=True)]
+        loop.yield_(*running, *written)
+    return loop.results[len(sources) :]
+
+
+RULES: Rules = {
+    tt.Reduce: _reduce,
+    tt.Scan: _scan,
+}

@@ -1,0 +1,114 @@
+"""Floats of 8 and 16 bits: conversions from and to f32.
+
+Level: `llvm`. f16, bf16 and fp8 values travel through the code as integers of their width; arithmetic on them is
+"widen, compute in f32, narrow", as the levels above define it.
+Guarantees: widening is exact; narrowing rounds to nearest even, keeps denormals, and gives what `ir/floats.py` says for
+overflow and NaN. Works for any lane count; only f16 has instructions (where `features.f16_conversion` says so).
+"""
+
+from __future__ import annotations
+
+from mltriton.ir.floats import FORMATS, FloatFormat
+from mltriton.targets.cpu.features import CpuFeatures
+from mltriton.targets.llvm.types import Value, constant
+from mltriton.targets.llvm.writer import Function
+
+_F32 = FORMATS["f32"]
+_INFINITY = 0x7F800000
+_MAGNITUDE = 0x7FFFFFFF
+
+
+def widen(function: Function, features: CpuFeatures, bits: Value, name: str) -> Value:
+    """The f32 of values of the type `name` ("f16", "bf16", "f8E4M3FN", "f8E5M2") given as integers."""
+    layout, f32 = FORMATS[name], bits.type.with_element("float")
+    i32 = bits.type.with_element("i32")
+    if name == "f16" and features.f16_conversion:
+        return function.cast("fpext", function.bitcast(bits, bits.type.with_element("half")), f32)
+    wide = function.cast("zext", bits, i32)
+    if name == "bf16":
+        return function.bitcast(function.shl(wide, 16), f32)
+    width = layout.exponent + layout.mantissa
+    magnitude = function.and_(wide, (1 << width) - 1)
+    sign = function.shl(function.and_(wide, 1 << width), 31 - width)
+    scaled = function.bitcast(function.shl(magnitude, _F32.mantissa - layout.mantissa), f32)
+    value = function.fmul(scaled, constant(f32, 2.0 ** (_F32.bias - layout.bias)))
+    result = function.bitcast(value, i32)
+    # The all-ones exponent: infinity and NaN keep their mantissa; without infinities only the last code is NaN.
+    special = function.icmp("uge", magnitude, layout.nan if layout.finite else layout.overflow)
+    ones = _INFINITY | (0x400000 if layout.finite else 0)
+    result = function.or_(result, function.select(special, constant(i32, ones), constant(i32, 0)))
+    return function.bitcast(function.or_(result, sign), f32)
+
+
+def narrow(function: Function, features: CpuFeatures, value: Value, name: str, toward_zero: bool = False) -> Value:
+    """f32 or f64 values rounded to the type `name`, as integers of its width."""
+    if value.type.element == "double":
+        value = _round_to_odd(function, value)
+    nearest = _nearest(function, features, value, name)
+    if not toward_zero:
+        return nearest
+    back = widen(function, features, nearest, name)
+    too_far = function.fcmp("ogt", _absolute(function, back), _absolute(function, value))
+    return function.sub(nearest, function.cast("zext", too_far, nearest.type))
+
+
+def _nearest(function: Function, features: CpuFeatures, value: Value, name: str) -> Value:
+    layout = FORMATS[name]
+    narrow_type = value.type.with_element("i16" if name in ("f16", "bf16") else "i8")
+    if name == "f16" and features.f16_conversion:
+        return function.bitcast(function.cast("fptrunc", value, value.type.with_element("half")), narrow_type)
+    i32 = value.type.with_element("i32")
+    bits = function.bitcast(value, i32)
+    if name == "bf16":
+        rounded = function.lshr(_add_half(function, bits, 16), 16)
+        quiet = function.or_(function.lshr(bits, 16), 0x40)
+        return function.cast("trunc", function.select(function.fcmp("uno", value, value), quiet, rounded), narrow_type)
+    width = layout.exponent + layout.mantissa
+    magnitude = function.and_(bits, _MAGNITUDE)
+    result = function.select(
+        function.icmp("ult", magnitude, (1 - layout.bias + _F32.bias) << _F32.mantissa),
+        _denormal(function, function.bitcast(magnitude, value.type), layout),
+        _normal(function, magnitude, layout),
+    )
+    overflow = constant(i32, layout.overflow)
+    result = function.select(function.icmp("ult", result, overflow), result, overflow)
+    result = function.select(function.fcmp("uno", value, value), constant(i32, layout.nan), result)
+    sign = function.and_(function.lshr(bits, 31 - width), 1 << width)
+    return function.cast("trunc", function.or_(result, sign), narrow_type)
+
+
+def _normal(function: Function, magnitude: Value, layout: FloatFormat) -> Value:
+    """Round the mantissa (a carry goes into the exponent), then change the exponent's bias."""
+    shift = _F32.mantissa - layout.mantissa
+    rounded = function.lshr(_add_half(function, magnitude, shift), shift)
+    return function.sub(rounded, (_F32.bias - layout.bias) << layout.mantissa)
+
+
+def _denormal(function: Function, magnitude: Value, layout: FloatFormat) -> Value:
+    """Adding a float whose last place is the smallest denormal leaves the count of these in the low bits."""
+    exponent = _F32.mantissa + 1 - layout.bias - layout.mantissa
+    shifted = function.fadd(magnitude, constant(magnitude.type, 2.0**exponent))
+    bits = function.bitcast(shifted, magnitude.type.with_element("i32"))
+    return function.sub(bits, (exponent + _F32.bias) << _F32.mantissa)
+
+
+def _add_half(function: Function, bits: Value, shift: int) -> Value:
+    """What, cut off by `shift` bits, is rounded to nearest even."""
+    odd = function.and_(function.lshr(bits, shift), 1)
+    return function.add(function.add(bits, (1 << (shift - 1)) - 1), odd)
+
+
+def _round_to_odd(function: Function, value: Value) -> Value:
+    """The f32 of an f64, its last bit set where it is inexact: rounding it once more then rounds only once."""
+    f32 = value.type.with_element("float")
+    i32 = value.type.with_element("i32")
+    nearest = function.cast("fptrunc", value, f32)
+    back = function.cast("fpext", nearest, value.type)
+    inexact = function.cast("zext", function.fcmp("one", back, value), i32)
+    away = function.fcmp("ogt", _absolute(function, back), _absolute(function, value))
+    bits = function.sub(function.bitcast(nearest, i32), function.cast("zext", away, i32))
+    return function.bitcast(function.or_(bits, inexact), f32)
+
+
+def _absolute(function: Function, value: Value) -> Value:
+    return function.intrinsic("llvm.fabs", value.type, value)
