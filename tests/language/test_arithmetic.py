@@ -208,9 +208,9 @@ def test_misuse(kernel: Trace):
     with pytest.raises(TypeMismatchError, match=r"tl\.fma is for floats"):
         tl.fma(1, 2, 3)
     with pytest.raises(TypeMismatchError, match="integers"):
-        ~x
+        _ = ~x
     with pytest.raises(AttributeError):
-        x.atomic_load
+        _ = x.atomic_load
 
 
 def test_methods_are_functions_of_the_language():

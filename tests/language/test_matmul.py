@@ -96,7 +96,7 @@ def test_wrong_operands(kernel: Trace):
         tl.dot(a.to(tl.int32), a.to(tl.int32))
     with pytest.raises(DotTypeError, match="does not multiply uint8"):
         tl.dot(a.to(tl.uint8), a.to(tl.uint8))
-    with pytest.raises(DotShapeError, match="the second operand of tl.dot must be a block"):
+    with pytest.raises(DotShapeError, match=r"the second operand of tl.dot must be a block"):
         tl.dot(a, 3)
     with pytest.raises(DotShapeError, match="the accumulator"):
         tl.dot(a, a, 0.0)

@@ -31,8 +31,8 @@ NAMED = {
     "f64": tl.float64,
 }
 
-# Row op column; "-": an error. From upstream's rules: fp64, fp32, fp16 win in that order; bf16 only with itself; fp8 not with integers;
-# integers as in C.
+# Row op column; "-": an error. From upstream's rules: fp64, fp32, fp16 win in that order; bf16 only with itself;
+# fp8 not with integers; integers as in C.
 ARITHMETIC = """
       i1  i8 i16 i32 i64  u8 u16 u32 u64  e4  e5 f16  bf f32 f64
   i1  i1  i8 i16 i32 i64  u8 u16 u32 u64   -   - f16 f32 f32 f64
@@ -52,7 +52,8 @@ ARITHMETIC = """
  f64 f64 f64 f64 f64 f64 f64 f64 f64 f64 f64 f64 f64 f64 f64 f64
 """
 
-# The same for %, where floats of less than 64 bits meet in fp32 and integers need one signedness (a bool counts as unsigned).
+# The same for %, where floats of less than 64 bits meet in fp32 and integers need one signedness (a bool counts as
+# unsigned).
 REMAINDER = """
       i1  i8 i16 i32 i64  u8 u16 u32 u64  e4  e5 f16  bf f32 f64
   i1  i1   -   -   -   -  u8 u16 u32 u64 f32 f32 f32 f32 f32 f64

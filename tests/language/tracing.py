@@ -96,7 +96,7 @@ def whole(pointer: tl.tensor, shape: Sequence[int]) -> tl.tensor:
 
 
 def compute(body: Callable[..., Any], *arrays: Any, types: Sequence[tl.dtype] | None = None) -> Any:
-    """The values that `body` gives on blocks (0D arrays: scalars) with the arrays' elements: one array, or a tuple of arrays.
+    """The values that `body` gives on blocks (0D arrays: scalars) with the arrays' elements: one, or a tuple.
 
     `types` are the dtypes where numpy has none: the arrays then hold the bits.
     """
