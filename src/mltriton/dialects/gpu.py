@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mltriton.ir.attributes import Attribute
+from mltriton.ir.checks import require_type
 from mltriton.ir.operation import Operation, Value
 from mltriton.ir.types import INDEX, Type
 
@@ -21,6 +22,9 @@ class SubgroupId(Operation):
     @classmethod
     def infer(cls, operands: Sequence[Value], attributes: dict[str, Attribute]) -> Sequence[Type]:
         return [INDEX]
+
+    def verify(self) -> None:
+        require_type(self, "the result", self.result.type, INDEX)
 
 
 class Barrier(Operation):

@@ -5,89 +5,90 @@ Level: tt to intrinsic. Names and text are MLIR's. All operations are pure and e
 
 from __future__ import annotations
 
-from mltriton.dialects.arith import Elementwise, Unary
+from mltriton.dialects.arith import Elementwise, FloatUnary, IntegerUnary
+from mltriton.ir.checks import on_floats, one_type
 from mltriton.ir.definition import operand
 
 
-class Exp(Unary):
+class Exp(FloatUnary):
     """e to the power of x."""
 
     name = "math.exp"
 
 
-class Exp2(Unary):
+class Exp2(FloatUnary):
     """2 to the power of x."""
 
     name = "math.exp2"
 
 
-class Log(Unary):
+class Log(FloatUnary):
     """Natural logarithm."""
 
     name = "math.log"
 
 
-class Log2(Unary):
+class Log2(FloatUnary):
     """Logarithm to base 2."""
 
     name = "math.log2"
 
 
-class Sin(Unary):
+class Sin(FloatUnary):
     """Sine, radians."""
 
     name = "math.sin"
 
 
-class Cos(Unary):
+class Cos(FloatUnary):
     """Cosine, radians."""
 
     name = "math.cos"
 
 
-class Tanh(Unary):
+class Tanh(FloatUnary):
     """Hyperbolic tangent."""
 
     name = "math.tanh"
 
 
-class Erf(Unary):
+class Erf(FloatUnary):
     """Error function."""
 
     name = "math.erf"
 
 
-class Sqrt(Unary):
+class Sqrt(FloatUnary):
     """Square root, correctly rounded."""
 
     name = "math.sqrt"
 
 
-class Rsqrt(Unary):
+class Rsqrt(FloatUnary):
     """One over the square root."""
 
     name = "math.rsqrt"
 
 
-class AbsF(Unary):
+class AbsF(FloatUnary):
     """Absolute value of a float."""
 
     name = "math.absf"
 
 
-class AbsI(Unary):
+class AbsI(IntegerUnary):
     """Absolute value of a signed integer."""
 
     name = "math.absi"
 
 
-class Floor(Unary):
+class Floor(FloatUnary):
     """Round down."""
 
     name = "math.floor"
 
 
-class Ceil(Unary):
+class Ceil(FloatUnary):
     """Round up."""
 
     name = "math.ceil"
@@ -97,6 +98,7 @@ class Fma(Elementwise):
     """a * b + c, rounded once."""
 
     name = "math.fma"
+    checks = (one_type, on_floats)
     syntax = "$a `,` $b `,` $c permissions attr-dict `:` type($a, $b, $c, result)"
     a = operand()
     b = operand()

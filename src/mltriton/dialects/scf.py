@@ -6,8 +6,10 @@ steps positive.
 
 from __future__ import annotations
 
+from mltriton.ir.checks import require, require_type, require_types, types_of
 from mltriton.ir.definition import integer, operand, region, variadic
 from mltriton.ir.operation import BlockArgument, Operation
+from mltriton.ir.types import I1, IndexType, IntegerType
 
 
 class Yield(Operation):
@@ -17,6 +19,10 @@ class Yield(Operation):
     syntax = "attr-dict ($values^ `:` type($values))?"
     terminator = True
     values = variadic()
+
+    def verify(self) -> None:
+        parent = self.parent_op
+        require(self, isinstance(parent, For | If | While), "ends loops and branches", found=parent and parent.name)
 
 
 class For(Operation):
@@ -47,6 +53,17 @@ class For(Operation):
         """The carried values as the body sees them, one for each init, yielded value and result."""
         return self.body.block.arguments[1:]
 
+    def verify(self) -> None:
+        type = self.lower.type
+        require(self, isinstance(type, IntegerType | IndexType), "bounds are integers", "i32, i64 or index", type)
+        for value in (self.upper, self.step):
+            require_type(self, "a bound", value.type, type)
+        require(self, len(self.body.blocks) == 1, "the body has one block", 1, len(self.body.blocks))
+        carried = types_of(self.inits)
+        require_types(self, "the body's arguments", types_of(self.body.block.arguments), [type, *carried])
+        require_types(self, "the yielded values", types_of(self.body.block.terminator.operands), carried)
+        require_types(self, "the results", types_of(self.results), carried)
+
 
 class If(Operation):
     """`scf.if %c -> (T) {...} else {...}`; without results the else region may be empty (no block)."""
@@ -57,6 +74,16 @@ class If(Operation):
     condition = operand()
     then = region()
     otherwise = region()
+
+    def verify(self) -> None:
+        require_type(self, "the condition", self.condition.type, I1)
+        require(self, len(self.then.blocks) == 1, "the branch has one block", 1, len(self.then.blocks))
+        needs_else = bool(self.results) and not self.otherwise.blocks
+        require(self, not needs_else, "a branch with results needs an else region")
+        for region in self.regions:
+            for block in region.blocks:
+                require_types(self, "the block's arguments", types_of(block.arguments), [])
+                require_types(self, "the yielded values", types_of(block.terminator.operands), types_of(self.results))
 
 
 class While(Operation):
@@ -71,6 +98,16 @@ class While(Operation):
     before = region()
     after = region()
 
+    def verify(self) -> None:
+        blocks = [len(region.blocks) for region in self.regions]
+        require(self, blocks == [1, 1], "each region has one block", [1, 1], blocks)
+        before, after = self.before.block, self.after.block
+        carried, results = types_of(self.inits), types_of(self.results)
+        require_types(self, "the arguments of the first region", types_of(before.arguments), carried)
+        require_types(self, "the values of scf.condition", types_of(before.terminator.operands[1:]), results)
+        require_types(self, "the arguments of the second region", types_of(after.arguments), results)
+        require_types(self, "the yielded values", types_of(after.terminator.operands), carried)
+
 
 class Condition(Operation):
     """Ends the `before` region of a `while`: go on if true; the values go to the body or become the results."""
@@ -80,3 +117,8 @@ class Condition(Operation):
     terminator = True
     condition = operand()
     values = variadic()
+
+    def verify(self) -> None:
+        parent = self.parent_op
+        require(self, isinstance(parent, While), "ends the first region of scf.while", found=parent and parent.name)
+        require_type(self, "the condition", self.condition.type, I1)

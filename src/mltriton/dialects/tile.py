@@ -12,9 +12,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mltriton.ir.attributes import Attribute
+from mltriton.ir.checks import pointer, require, require_attributes, require_type, require_types, tensor, types_of
 from mltriton.ir.definition import boolean, enum, integer, operand, optional, variadic
 from mltriton.ir.operation import Operation, Value
-from mltriton.ir.types import Type
+from mltriton.ir.types import I1, I32, I64, TensorType, Type
 
 
 class Scratch(Operation):
@@ -27,6 +28,13 @@ class Scratch(Operation):
     pure = True
     offset = integer()
     bytes = integer()
+
+    def verify(self) -> None:
+        require_attributes(self, "offset", "bytes")
+        require(self, self.offset % 64 == 0, "the offset is a multiple of 64", found=self.offset)
+        require(self, self.bytes > 0, "scratch memory has a size", found=self.bytes)
+        space = pointer(self, "the result", self.result).address_space
+        require(self, space == 5, "scratch memory is thread-private", "address space 5", space)
 
 
 class Load(Operation):
@@ -46,6 +54,13 @@ class Load(Operation):
     align = integer()
     nontemporal = boolean()
 
+    def verify(self) -> None:
+        chunk = chunk_at(self, self.ptr, self.result)
+        verify_mask(self, self.mask, chunk)
+        if self.other is not None:
+            require(self, self.mask is not None, "`other` needs a mask")
+            require_type(self, "other", self.other.type, chunk)
+
 
 class Store(Operation):
     """`tile.store %ptr, %chunk [, %mask]`: lane l writes ptr + l where the mask is true."""
@@ -63,6 +78,9 @@ class Store(Operation):
     def infer(cls, operands: Sequence[Value], attributes: dict[str, Attribute]) -> Sequence[Type]:
         return []
 
+    def verify(self) -> None:
+        verify_mask(self, self.mask, chunk_at(self, self.ptr, self.value))
+
 
 class Transpose(Operation):
     """`tile.transpose %r0, ..., %rn`: n chunks of n lanes; lane j of result i is lane i of operand j."""
@@ -76,6 +94,14 @@ class Transpose(Operation):
     def infer(cls, operands: Sequence[Value], attributes: dict[str, Attribute]) -> Sequence[Type]:
         return [value.type for value in operands]
 
+    def verify(self) -> None:
+        rows = types_of(self.rows)
+        require_types(self, "the results", types_of(self.results), rows)
+        for row in self.rows:
+            type = tensor(self, "a row", row)
+            require_type(self, "a row", type, rows[0])
+            require(self, type.shape == (len(rows),), "as many rows as lanes", len(rows), type)
+
 
 class Interleave(Operation):
     """`tile.interleave %a, %b [, %c, %d]`: n chunks of L lanes become one chunk of n L lanes: a0 b0 (c0 d0) a1 b1 ...
@@ -87,6 +113,13 @@ class Interleave(Operation):
     pure = True
     parts = variadic()
 
+    def verify(self) -> None:
+        require(self, len(self.parts) in (2, 4), "interleaves pairs or quads", "2 or 4 chunks", len(self.parts))
+        first = tensor(self, "a chunk", self.parts[0])
+        for part in self.parts:
+            require_type(self, "a chunk", part.type, first)
+        require_type(self, "the result", self.result.type, first.with_shape((first.size * len(self.parts),)))
+
 
 class Lane(Operation):
     """`tile.lane %chunk[%i]`: one lane as a scalar; `index` is an i32 scalar."""
@@ -96,6 +129,12 @@ class Lane(Operation):
     pure = True
     source = operand()
     index = operand()
+
+    def verify(self) -> None:
+        chunk = tensor(self, "the source", self.source)
+        require(self, chunk.rank == 1, "the source is a chunk", "rank 1", chunk)
+        require_type(self, "the index", self.index.type, I32)
+        require_type(self, "the result", self.result.type, chunk.element)
 
 
 class Dot(Operation):
@@ -132,6 +171,23 @@ class Dot(Operation):
     def infer(cls, operands: Sequence[Value], attributes: dict[str, Attribute]) -> Sequence[Type]:
         return []
 
+    def verify(self) -> None:
+        for what, value in (("a", self.a), ("b", self.b), ("c", self.c)):
+            pointer(self, what, value)
+        for what, value in (
+            ("a's stride", self.a_stride),
+            ("b's stride", self.b_stride),
+            ("c's stride", self.c_stride),
+        ):
+            require_type(self, what, value.type, I64)
+        require_type(self, "k", self.k.type, I64)
+        require_type(self, "accumulate", self.accumulate.type, I1)
+        require_attributes(self, "m", "n")
+        sizes = (self.m, self.n, self.group)
+        require(self, min(sizes) > 0, "m, n and group are positive", found=sizes)
+        grouped_column = self.a_layout == "column" and self.group != 1
+        require(self, not grouped_column, "a column layout has no groups", "group = 1", self.group)
+
 
 class Prefetch(Operation):
     """`tile.prefetch %ptr`: brings the cache line at `ptr` nearer."""
@@ -141,3 +197,20 @@ class Prefetch(Operation):
     reads = True
     writes = True
     ptr = operand()
+
+    def verify(self) -> None:
+        pointer(self, "the address", self.ptr)
+
+
+def chunk_at(op: Operation, ptr: Value, value: Value) -> TensorType:
+    """The type of a chunk that is read or written at a scalar pointer to its elements."""
+    chunk = tensor(op, "the chunk", value)
+    require(op, chunk.rank == 1, "a chunk has one dimension", "rank 1", chunk)
+    require_type(op, "what the pointer points to", pointer(op, "the address", ptr).pointee, chunk.element)
+    return chunk
+
+
+def verify_mask(op: Operation, mask: Value | None, chunk: TensorType) -> None:
+    """A mask has one i1 for each lane."""
+    if mask is not None:
+        require_type(op, "the mask", mask.type, chunk.with_element(I1))

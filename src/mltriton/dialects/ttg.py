@@ -11,9 +11,12 @@ from collections.abc import Sequence
 from typing import cast
 
 from mltriton.ir.attributes import Attribute
+from mltriton.ir.checks import memory, require, require_type, scalars, tensor
+from mltriton.ir.constants import constant_of, reshaped
 from mltriton.ir.definition import integer, operand, optional, variadic
 from mltriton.ir.operation import Operation, Value
-from mltriton.ir.types import MemDescType, TensorType, TokenType, Type
+from mltriton.ir.types import I1, I32, MemDescType, PointerType, TensorType, TokenType, Type
+from mltriton.ir.verifier import reject
 
 Attributes = dict[str, Attribute]
 
@@ -28,6 +31,19 @@ class ConvertLayout(Operation):
     pure = True
     source = operand()
 
+    def verify(self) -> None:
+        source, result = tensor(self, "the source", self.source), tensor(self, "the result", self.result)
+        same = source.with_encoding(None) is result.with_encoding(None)
+        require(self, same, "only the encoding changes", source, result)
+
+    def fold(self) -> Value | Attribute | None:
+        inner = self.source.defining_op
+        if isinstance(inner, ConvertLayout):
+            self.set_operand(0, inner.source)
+        if self.source.type is self.result.type:
+            return self.source
+        return reshaped(constant_of(self.source), self.result.type)
+
 
 class LocalAlloc(Operation):
     """`ttg.local_alloc [%init]`: a block in shared memory, for the program's lifetime."""
@@ -37,6 +53,11 @@ class LocalAlloc(Operation):
     writes = True
     init = optional()
 
+    def verify(self) -> None:
+        result = memory(self, "the result", self.result)
+        if self.init is not None:
+            require_contents(self, tensor(self, "the initial value", self.init), result)
+
 
 class LocalLoad(Operation):
     """`ttg.local_load %mem`: the whole block from shared memory. The result type says the encoding."""
@@ -45,6 +66,9 @@ class LocalLoad(Operation):
     syntax = "$memory attr-dict `:` type($memory) `->` type(result)"
     reads = True
     memory = operand()
+
+    def verify(self) -> None:
+        require_contents(self, tensor(self, "the result", self.result), memory(self, "the source", self.memory))
 
 
 class LocalStore(Operation):
@@ -60,6 +84,11 @@ class LocalStore(Operation):
     def infer(cls, operands: Sequence[Value], attributes: Attributes) -> Sequence[Type]:
         return []
 
+    def verify(self) -> None:
+        target = memory(self, "the target", self.memory)
+        require(self, target.mutable, "the target cannot be written", "mutable", target)
+        require_contents(self, tensor(self, "the value", self.value), target)
+
 
 class MemDescSubview(Operation):
     """`ttg.memdesc_subview %mem[%offsets]`: a window at i32 offsets (seed name: extract_slice); a rank lower than the
@@ -71,6 +100,15 @@ class MemDescSubview(Operation):
     pure = True
     memory = operand()
     offsets = variadic()
+
+    def verify(self) -> None:
+        source, result = memory(self, "the source", self.memory), memory(self, "the result", self.result)
+        scalars(self, "the offsets", self.offsets, I32, len(source.shape))
+        dropped = len(source.shape) - len(result.shape)
+        fits = dropped >= 0 and all(
+            size <= whole for size, whole in zip(result.shape, source.shape[dropped:], strict=True)
+        )
+        require(self, fits and result.element is source.element, "the result is no window", source, result)
 
 
 class MemDescTrans(Operation):
@@ -86,6 +124,11 @@ class MemDescTrans(Operation):
         source = cast(MemDescType, operands[0].type)
         return [MemDescType((source.shape[1], source.shape[0]), source.element, source.encoding, source.mutable)]
 
+    def verify(self) -> None:
+        source, result = memory(self, "the source", self.memory), memory(self, "the result", self.result)
+        fits = len(source.shape) == 2 and result.shape == source.shape[::-1] and result.element is source.element
+        require(self, fits, "the result is not the transposed source", source, result)
+
 
 class AsyncCopyGlobalToLocal(Operation):
     """`ttg.async_copy_global_to_local %ptr, %mem [mask %m] [other %o]`: starts a copy (seed name:
@@ -93,10 +136,7 @@ class AsyncCopyGlobalToLocal(Operation):
     """
 
     name = "ttg.async_copy_global_to_local"
-    syntax = (
-        "$ptr `,` $memory (`mask` $mask^)? (`other` $other^)? attr-dict `:` "
-        "type($ptr) `->` type($memory)"
-    )
+    syntax = "$ptr `,` $memory (`mask` $mask^)? (`other` $other^)? attr-dict `:` type($ptr) `->` type($memory)"
     reads = True
     writes = True
     ptr = operand()
@@ -107,6 +147,17 @@ class AsyncCopyGlobalToLocal(Operation):
     @classmethod
     def infer(cls, operands: Sequence[Value], attributes: Attributes) -> Sequence[Type]:
         return [TokenType()]
+
+    def verify(self) -> None:
+        target = memory(self, "the target", self.memory)
+        source = tensor(self, "the source", self.ptr)
+        if not isinstance(source.element, PointerType):
+            reject(self, "copies through pointers", expected="tensor<...x!tt.ptr<...>>", found=str(source))
+        require_contents(self, source.with_element(source.element.pointee), target)
+        if self.mask is not None:
+            require_type(self, "the mask", self.mask.type, source.with_element(I1))
+        if self.other is not None:
+            require_type(self, "other", self.other.type, source.with_element(source.element.pointee))
 
 
 class AsyncCommitGroup(Operation):
@@ -141,3 +192,9 @@ class AsyncWait(Operation):
 def memory_type(block: TensorType) -> MemDescType:
     """The shared-memory type that holds a block of type `block`."""
     return MemDescType(block.shape, block.element)
+
+
+def require_contents(op: Operation, block: TensorType, there: MemDescType) -> None:
+    """A block has the shape and the elements of a block in shared memory."""
+    same = block.shape == there.shape and block.element is there.element
+    require(op, same, "the block does not fit the memory", there, block)

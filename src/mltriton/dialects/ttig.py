@@ -7,8 +7,11 @@ contiguous register slice.
 
 from __future__ import annotations
 
+from mltriton.ir.checks import require, require_type
 from mltriton.ir.definition import enum, integer, operand, optional, variadic
-from mltriton.ir.operation import Operation
+from mltriton.ir.operation import Operation, Value
+from mltriton.ir.types import PointerType, TensorType
+from mltriton.ir.verifier import reject
 
 
 class Extract(Operation):
@@ -20,6 +23,15 @@ class Extract(Operation):
     source = operand()
     index = integer()
 
+    def verify(self) -> None:
+        source, result = block_of(self.source), block_of(self.result)
+        if source is None or result is None:
+            reject(self, "takes pieces of blocks", found=f"{self.source.type} to {self.result.type}")
+        count = piece_count(self, result, source)
+        require(
+            self, self.index is not None and 0 <= self.index < count, "no such piece", f"0 to {count - 1}", self.index
+        )
+
 
 class Glue(Operation):
     """`ttig.glue %p0, %p1 : ... -> tensor<32x64xf16>`: equal pieces put together."""
@@ -28,6 +40,15 @@ class Glue(Operation):
     syntax = "$pieces attr-dict `:` functional-type($pieces, results)"
     pure = True
     pieces = variadic()
+
+    def verify(self) -> None:
+        for piece in self.pieces:
+            require_type(self, "a piece", piece.type, self.pieces[0].type)
+        piece, result = block_of(self.pieces[0]) if self.pieces else None, block_of(self.result)
+        if piece is None or result is None:
+            reject(self, "glues blocks together", found=str(self.result.type))
+        count = piece_count(self, piece, result)
+        require(self, count == len(self.pieces), "another number of pieces", count, len(self.pieces))
 
 
 class Prefetch(Operation):
@@ -44,3 +65,17 @@ class Prefetch(Operation):
     mask = optional()
     cache = enum("cache", "none")
     evict = enum("evict", "evict_normal")
+
+
+def block_of(value: Value) -> TensorType | None:
+    """The block that a value is or points to."""
+    type = value.type.pointee if isinstance(value.type, PointerType) else value.type
+    return type if isinstance(type, TensorType) else None
+
+
+def piece_count(op: Operation, piece: TensorType, whole: TensorType) -> int:
+    """How many pieces make the whole."""
+    fits = piece.rank == whole.rank and piece.element is whole.element
+    fits = fits and all(size % part == 0 for size, part in zip(whole.shape, piece.shape, strict=True))
+    require(op, fits, "the piece does not divide the block", whole, piece)
+    return whole.size // piece.size

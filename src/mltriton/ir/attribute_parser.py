@@ -1,7 +1,8 @@
 """Reading types, attributes, encodings and locations.
 
-Level: all. Takes MLIR text; gives interned objects. Aliases (`#blocked = ...`, `#loc3 = loc(...)`) may be defined anywhere at the start of a line and are resolved
-when they are first used. Integers are wrapped to the signed range of their type; floats are rounded to theirs.
+Level: all. Takes MLIR text; gives interned objects. Aliases (`#blocked = ...`, `#loc3 = loc(...)`) may be defined
+anywhere at the start of a line and are resolved when they are first used. Integers are wrapped to the signed range of
+their type; floats are rounded to theirs.
 """
 
 from __future__ import annotations

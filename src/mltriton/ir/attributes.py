@@ -1,7 +1,7 @@
 """Attributes: compile-time constants that operations carry.
 
-Level: all. Takes Python values; guarantees immutable interned objects (equality is identity). Text form: `ir/printer.py` and `ir/parser.py`.
-Layout encodings (`layouts/encodings.py`) are attributes as well.
+Level: all. Takes Python values; guarantees immutable interned objects (equality is identity). Text form:
+`ir/printer.py` and `ir/parser.py`. Layout encodings (`layouts/encodings.py`) are attributes as well.
 """
 
 from __future__ import annotations
@@ -29,7 +29,9 @@ class Attribute(InternedBase):
 
 @dataclass(frozen=True, eq=False)
 class IntegerAttr(Attribute):
-    """An integer of a type: `1 : i32`; of type i1 it prints as `true` or `false`. The value is signed, except i1 (0 or 1)."""
+    """An integer of a type: `1 : i32`; of type i1 it prints as `true` or `false`. The value is signed, except i1 (0
+    or 1).
+    """
 
     value: int
     type: Type
@@ -40,7 +42,9 @@ class IntegerAttr(Attribute):
 
 @dataclass(frozen=True, eq=False)
 class FloatAttr(Attribute):
-    """A float of a type: `1.000000e+00 : f32`. The value is exact in double precision and already rounded to the type."""
+    """A float of a type: `1.000000e+00 : f32`. The value is exact in double precision and already rounded to the
+    type.
+    """
 
     value: float
     type: Type
@@ -103,7 +107,9 @@ class DictAttr(Attribute):
 
 @dataclass(frozen=True, eq=False)
 class DenseAttr(Attribute):
-    """A tensor constant `dense<...> : tensor<...>`. `values` has one element (a splat) or one for each element in row-major order."""
+    """A tensor constant `dense<...> : tensor<...>`. `values` has one element (a splat) or one for each element in
+    row-major order.
+    """
 
     values: tuple[int | float, ...]
     type: Type

@@ -1,6 +1,7 @@
 """Builder: creates operations at an insertion point, carrying the current source location.
 
-Level: all. `emit` returns the single result, `create` the operation. Result types come from `result_types=` or from the class's `infer`.
+Level: all. `emit` returns the single result, `create` the operation. Result types come from `result_types=` or from
+the class's `infer`.
 """
 
 from __future__ import annotations
@@ -87,7 +88,8 @@ class Builder:
         regions: Sequence[Region] | None = None,
         **attributes: Any,
     ) -> OperationT:
-        """Create and insert an operation. One argument for each declared operand group: a value, None for a missing optional one, or a list.
+        """Create and insert an operation. One argument for each declared operand group: a value, None for a missing
+        optional one, or a list.
 
         Attribute keywords take Python values (`axis=0`) or attributes; None leaves one unset.
         """

@@ -8,8 +8,9 @@ Level: all. Example:
         cache = enum("cache", default="none")
         reads = True
 
-Guarantees: `op.ptr` is a Value, `op.mask` a Value or None, `op.cache` a str; unset attributes read as their default. The order of declaration is the
-order of operands. `parts_of(cls)` gives the declarations to the builder, the printer, the parser and the verifier.
+Guarantees: `op.ptr` is a Value, `op.mask` a Value or None, `op.cache` a str; unset attributes read as their default.
+The order of declaration is the order of operands. `parts_of(cls)` gives the declarations to the builder, the printer,
+the parser and the verifier.
 """
 
 from __future__ import annotations

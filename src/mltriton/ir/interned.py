@@ -1,7 +1,8 @@
 """Interning: equal types and attributes are one object.
 
-Level: all. Takes the field values of an immutable dataclass; guarantees that two constructions with equal fields return the same object, so that
-equality is identity, hashing is the object's address and a type comparison costs one pointer comparison.
+Level: all. Takes the field values of an immutable dataclass; guarantees that two constructions with equal fields
+return the same object, so that equality is identity, hashing is the object's address and a type comparison costs one
+pointer comparison.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """The rules of each level: what a module may hold.
 
-Level: all. `verify_level` reads the module attribute `mltriton.level` (`tt` when absent) and checks the table of docs/architecture.md. Raises `VerificationError`.
+Level: all. `verify_level` reads the module attribute `mltriton.level` (`tt` when absent) and checks the table of
+docs/architecture.md. Raises `VerificationError`.
 """
 
 from __future__ import annotations

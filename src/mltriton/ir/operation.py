@@ -1,8 +1,9 @@
 """Operations, values, blocks and regions: the SSA core.
 
-Level: all. A `Value` is defined once, by an operation or as a block's argument, and counts its users; an `Operation` has operands, results,
-attributes, regions and the source location it came from. Operation classes live in `dialects/` and declare their parts with the descriptors of
-`ir/definition.py`. Structure is checked by `ir/verifier.py`, never while it is built.
+Level: all. A `Value` is defined once, by an operation or as a block's argument, and counts its users; an `Operation`
+has operands, results, attributes, regions and the source location it came from. Operation classes live in `dialects/`
+and declare their parts with the descriptors of `ir/definition.py`. Structure is checked by `ir/verifier.py`, never
+while it is built.
 """
 
 from __future__ import annotations
@@ -16,7 +17,9 @@ from mltriton.ir.types import Type
 
 
 class Value:
-    """Something an operation can use: `type`, the users (operation -> number of uses), and a `hint` for its printed name."""
+    """Something an operation can use: `type`, the users (operation -> number of uses), and a `hint` for its printed
+    name.
+    """
 
     __slots__ = ("hint", "type", "users")
 
@@ -82,7 +85,8 @@ class BlockArgument(Value):
 class Operation:
     """Base of all operations. Class variables describe the kind, instances the use of it.
 
-    `segments` is None, or the number of operands in each declared operand group of a class with optional or variadic operands.
+    `segments` is None, or the number of operands in each declared operand group of a class with optional or variadic
+    operands.
     """
 
     __slots__ = ("attributes", "block", "loc", "operands", "regions", "results", "segments")
@@ -158,7 +162,9 @@ class Operation:
         return self.block.region.parent if self.block is not None and self.block.region is not None else None
 
     def walk(self) -> Iterator[Operation]:
-        """This operation, then everything in its regions, in order. The current operation may be erased while walking."""
+        """This operation, then everything in its regions, in order. The current operation may be erased while
+        walking.
+        """
         yield self
         for region in self.regions:
             for block in region.blocks:
@@ -198,7 +204,9 @@ class Operation:
         return self.block.ops.index(self) < self.block.ops.index(other)
 
     def clone(self, values: dict[Value, Value]) -> Operation:
-        """A copy whose operands are looked up in `values` (missing ones stay); results and block arguments are added to `values`."""
+        """A copy whose operands are looked up in `values` (missing ones stay); results and block arguments are added
+        to `values`.
+        """
         copy = type(self)(
             operands=[values.get(operand, operand) for operand in self.operands],
             result_types=[result.type for result in self.results],

@@ -1,8 +1,9 @@
 """MLIR text to IR.
 
-Level: all. `parse_module` reads a module (or operations without one, which then get one) in custom or generic syntax, as this package and upstream Triton write
-it. Guarantees: structure and types as written, with the operand types that the text states checked; rules of operations are left to `ir/verifier.py`. An
-operation without `loc(...)` gets its place in the text. Raises `IRSyntaxError` with file, line, column and a caret.
+Level: all. `parse_module` reads a module (or operations without one, which then get one) in custom or generic syntax,
+as this package and upstream Triton write it. Guarantees: structure and types as written, with the operand types that
+the text states checked; rules of operations are left to `ir/verifier.py`. An operation without `loc(...)` gets its
+place in the text. Raises `IRSyntaxError` with file, line, column and a caret.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Pass pipelines as text: `"canonicalize,assign-layouts{tiling=square},unroll{factor=4 full=true}"`.
 
-Level: all. Options are the fields of the pass's dataclass, `num-warps` or `num_warps`; they are converted to the type that the field is annotated with: int, bool,
-float, str, a tuple of integers (`sizes=4:8`), or one of these or None. Raises `OptionError` for unknown passes and options and for values that do not fit.
+Level: all. Options are the fields of the pass's dataclass, `num-warps` or `num_warps`; they are converted to the type
+that the field is annotated with: int, bool, float, str, a tuple of integers (`sizes=4:8`), or one of these or None.
+Raises `OptionError` for unknown passes and options and for values that do not fit.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Custom syntax of the operations with regions: modules, functions, loops and branches; and of `arith.select`.
 
-Level: all. Each element writes and reads everything after the operation's name, as MLIR does; formats name it `custom<...>`. A `scf.yield` without values is left
-out at the end of `scf.for` and `scf.if` bodies, and added when reading.
+Level: all. Each element writes and reads everything after the operation's name, as MLIR does; formats name it
+`custom<...>`. A `scf.yield` without values is left out at the end of `scf.for` and `scf.if` bodies, and added when
+reading.
 """
 
 from __future__ import annotations

@@ -21,7 +21,8 @@ _PIPELINE = re.compile(r"^// pipeline: (.*)$", re.MULTILINE)
 def save(start: str, passes: Sequence[Pass], message: str, directory: Path | None = None) -> Path | None:
     """Write a reproducer of the last pass's failure; None where nothing can be written.
 
-    `start` is the module's text before the first pass. The file holds the IR right before the failing pass where running the others again gives it.
+    `start` is the module's text before the first pass. The file holds the IR right before the failing pass where
+    running the others again gives it.
     """
     before, failing = _reduced(start, passes)
     text = "\n".join(

@@ -1,7 +1,8 @@
 """Rebuilding a module from a table of rules: how passes change programs.
 
-Level: all. `rebuild` makes a new module: for each operation, in order, the rule for its class is called with the operands already mapped; without a rule the
-operation is copied with mapped operands (regions are rebuilt too). A rule returns the values that stand for the results.
+Level: all. `rebuild` makes a new module: for each operation, in order, the rule for its class is called with the
+operands already mapped; without a rule the operation is copied with mapped operands (regions are rebuilt too). A rule
+returns the values that stand for the results.
 
     RULES: RuleTable = {tt.Dot: shrink, tt.Load: keep}
     new = rebuild(module, RULES)
@@ -22,7 +23,9 @@ RuleTable = Mapping[type[Operation], Callable[..., Sequence[Value]]]
 
 
 class Rewriter:
-    """State of a rebuild: `builder` inserts into the new program, `values` maps old values to new ones, `convert_type` maps the types of copies."""
+    """State of a rebuild: `builder` inserts into the new program, `values` maps old values to new ones,
+    `convert_type` maps the types of copies.
+    """
 
     def __init__(self, rules: RuleTable, convert_type: Callable[[Type], Type] | None = None) -> None:
         self.rules = rules

@@ -1,7 +1,8 @@
 """Reading tokens of MLIR text at a position.
 
-Level: all. Takes the text; every method that consumes a token also consumes the white space and comments after it, so that `position` always stands at the next
-token. Errors are `IRSyntaxError` with file, line, column and the source line.
+Level: all. Takes the text; every method that consumes a token also consumes the white space and comments after it, so
+that `position` always stands at the next token. Errors are `IRSyntaxError` with file, line, column and the source
+line.
 """
 
 from __future__ import annotations

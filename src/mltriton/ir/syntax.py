@@ -1,7 +1,7 @@
 """Custom syntax of operations: one short format string a class, from which text is both written and read.
 
-Level: all. A class says `syntax = "$lhs `,` $rhs attr-dict `:` type($lhs, $rhs, result)"`; `syntax_of(cls)` compiles it once to a list of elements
-(`ir/syntax_elements.py`). The notation follows MLIR's declarative assembly formats:
+Level: all. A class says `syntax = "$lhs `,` $rhs attr-dict `:` type($lhs, $rhs, result)"`; `syntax_of(cls)` compiles
+it once to a list of elements (`ir/syntax_elements.py`). The notation follows MLIR's declarative assembly formats:
 
     `keyword`                     that text
     $name                         an operand group or an attribute of the class

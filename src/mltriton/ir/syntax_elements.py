@@ -1,7 +1,7 @@
 """The elements of custom syntaxes: each writes its part of an operation and reads it back.
 
-Level: all. `text` returns its part with a leading space where one belongs, or "" when there is nothing to write; `read` consumes it and adds what it found to
-`Parsed`. Formats are compiled to these by `ir/syntax.py`.
+Level: all. `text` returns its part with a leading space where one belongs, or "" when there is nothing to write;
+`read` consumes it and adds what it found to `Parsed`. Formats are compiled to these by `ir/syntax.py`.
 """
 
 from __future__ import annotations
@@ -190,7 +190,9 @@ class ChoiceElement(AttributeElement):
 
 
 class SharedType(Element):
-    """One type that several operands and results have; a list of types for a single variadic group. `prefix`: what may be left out before `<`."""
+    """One type that several operands and results have; a list of types for a single variadic group. `prefix`: what
+    may be left out before `<`.
+    """
 
     def __init__(self, cls: type[Operation], targets: list[str], space: str, prefix: str) -> None:
         self.operands = [OperandElement(cls, name, "") for name in targets if name != "result"]

@@ -1,7 +1,8 @@
 """Types of values.
 
-Level: all. Takes Python values; guarantees immutable interned objects (equality is identity), so types can be compared with `is`.
-Text is MLIR's: `i32`, `f16`, `index`, `tensor<128x64xf16, #blocked>`, `!tt.ptr<f32>`, `!tt.tensordesc<tensor<...>>`, `!ttg.memdesc<...>`.
+Level: all. Takes Python values; guarantees immutable interned objects (equality is identity), so types can be
+compared with `is`. Text is MLIR's: `i32`, `f16`, `index`, `tensor<128x64xf16, #blocked>`, `!tt.ptr<f32>`,
+`!tt.tensordesc<tensor<...>>`, `!ttg.memdesc<...>`.
 """
 
 from __future__ import annotations
@@ -51,7 +52,9 @@ class NoneType(Type):
 
 @dataclass(frozen=True, eq=False)
 class PointerType(Type):
-    """`!tt.ptr<pointee, address_space>`: to a scalar (1 = global memory, 3 = shared memory, 5 = thread-private scratch) or to a block."""
+    """`!tt.ptr<pointee, address_space>`: to a scalar (1 = global memory, 3 = shared memory, 5 = thread-private
+    scratch) or to a block.
+    """
 
     pointee: Type
     address_space: int = 1
@@ -59,7 +62,9 @@ class PointerType(Type):
 
 @dataclass(frozen=True, eq=False)
 class TensorType(Type):
-    """A ranked tensor of static shape; `encoding` says which warp owns what (None at the `tt` and `intrinsic` levels)."""
+    """A ranked tensor of static shape; `encoding` says which warp owns what (None at the `tt` and `intrinsic`
+    levels).
+    """
 
     shape: tuple[int, ...]
     element: Type

@@ -6,9 +6,12 @@ from collections.abc import Sequence
 from typing import cast
 
 from mltriton.ir.attributes import Attribute
+from mltriton.ir.checks import descriptor, permutation, pointer, require, require_type, scalars, tensor
+from mltriton.ir.constants import splat_of
 from mltriton.ir.definition import enum, integers, operand, variadic
 from mltriton.ir.operation import Operation, Value
-from mltriton.ir.types import TensorDescType, Type
+from mltriton.ir.types import I32, I64, TensorDescType, TensorType, Type
+from mltriton.ir.verifier import reject
 
 
 class MakeTensorPtr(Operation):
@@ -25,6 +28,17 @@ class MakeTensorPtr(Operation):
     offsets = variadic()
     order = integers()
 
+    def verify(self) -> None:
+        base, result = pointer(self, "the base", self.base), pointer(self, "the result", self.result)
+        if not isinstance(result.pointee, TensorType):
+            reject(self, "the result points to no block", expected="!tt.ptr<tensor<...>>", found=str(result))
+        rank = result.pointee.rank
+        require_type(self, "an element of the block", result.pointee.element, base.pointee)
+        scalars(self, "the sizes", self.shape, I64, rank)
+        scalars(self, "the strides", self.strides, I64, rank)
+        scalars(self, "the offsets", self.offsets, I32, rank)
+        permutation(self, self.order, rank)
+
 
 class Advance(Operation):
     """`tt.advance %p, [%offsets]`: a block pointer moved by i32 offsets in elements."""
@@ -38,6 +52,16 @@ class Advance(Operation):
     @classmethod
     def infer(cls, operands: Sequence[Value], attributes: dict[str, Attribute]) -> Sequence[Type]:
         return [operands[0].type]
+
+    def verify(self) -> None:
+        type = pointer(self, "the pointer", self.ptr)
+        require_type(self, "the result", self.result.type, type)
+        if not isinstance(type.pointee, TensorType):
+            reject(self, "advances block pointers", expected="!tt.ptr<tensor<...>>", found=str(type))
+        scalars(self, "the offsets", self.offsets, I32, type.pointee.rank)
+
+    def fold(self) -> Value | Attribute | None:
+        return self.ptr if all(splat_of(offset) == 0 for offset in self.offsets) else None
 
 
 class MakeTensorDesc(Operation):
@@ -55,6 +79,12 @@ class MakeTensorDesc(Operation):
     shape = variadic()
     strides = variadic()
     padding = enum("padding", "pad_zero")
+
+    def verify(self) -> None:
+        base, block = pointer(self, "the base", self.base), descriptor(self, self.result)
+        require_type(self, "an element of the block", block.element, base.pointee)
+        scalars(self, "the sizes", self.shape, I32, block.rank)
+        scalars(self, "the strides", self.strides, I64, block.rank)
 
 
 class DescriptorLoad(Operation):
@@ -76,6 +106,9 @@ class DescriptorLoad(Operation):
     def infer(cls, operands: Sequence[Value], attributes: dict[str, Attribute]) -> Sequence[Type]:
         return [cast(TensorDescType, operands[0].type).block]
 
+    def verify(self) -> None:
+        verify_descriptor_access(self, self.desc, self.indices, tensor(self, "the result", self.result))
+
 
 class DescriptorStore(Operation):
     """`tt.descriptor_store %desc[%indices], %value`: elements outside the tensor are dropped."""
@@ -91,3 +124,14 @@ class DescriptorStore(Operation):
     @classmethod
     def infer(cls, operands: Sequence[Value], attributes: dict[str, Attribute]) -> Sequence[Type]:
         return []
+
+    def verify(self) -> None:
+        verify_descriptor_access(self, self.desc, self.indices, tensor(self, "the value", self.value))
+
+
+def verify_descriptor_access(op: Operation, desc: Value, indices: list[Value], found: TensorType) -> None:
+    """The block is the descriptor's or, after a block is cut between warps, a part of it."""
+    block = descriptor(op, desc)
+    part = found.rank == block.rank and all(size <= whole for size, whole in zip(found.shape, block.shape, strict=True))
+    require(op, part and found.element is block.element, "the block is not the descriptor's", block, found)
+    scalars(op, "the indices", indices, I32, block.rank)

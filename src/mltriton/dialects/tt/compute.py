@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from typing import cast
 
 from mltriton.ir.attributes import Attribute, IntegerAttr
+from mltriton.ir.checks import axis, require, require_type, require_types, tensor, types_of
 from mltriton.ir.definition import boolean, enum, integer, operand, region, variadic
-from mltriton.ir.operation import Operation, Value
-from mltriton.ir.types import TensorType, Type
+from mltriton.ir.operation import Block, Operation, Value
+from mltriton.ir.types import FloatType, TensorType, Type, bit_width
 
 
 class Dot(Operation):
@@ -33,6 +34,20 @@ class Dot(Operation):
     def infer(cls, operands: Sequence[Value], attributes: dict[str, Attribute]) -> Sequence[Type]:
         return [operands[2].type]
 
+    def verify(self) -> None:
+        a, b, c = (tensor(self, f"operand {i}", value) for i, value in enumerate(self.operands))
+        require_type(self, "the result", self.result.type, c)
+        require(
+            self, a.rank == b.rank == c.rank and a.rank in (2, 3), "operands have rank 2 or 3", found=f"{a}, {b}, {c}"
+        )
+        batch = a.shape[:-2] == b.shape[:-2] == c.shape[:-2]
+        fits = batch and a.shape[-1] == b.shape[-2] and c.shape[-2:] == (a.shape[-2], b.shape[-1])
+        require(self, fits, "the shapes do not multiply", "[M, K] x [K, N] -> [M, N]", f"{a} x {b} -> {c}")
+        floats = [isinstance(type.element, FloatType) for type in (a, b, c)]
+        require(self, len(set(floats)) == 1, "elements are all floats or all integers", found=f"{a} x {b} -> {c}")
+        same_width = bit_width(a.element) == bit_width(b.element)
+        require(self, same_width, "the elements of the operands have one width", a.element, b.element)
+
 
 class Reduce(Operation):
     """`"tt.reduce"(%x, ...) ({combine}) {axis}`: combines along `axis`, one accumulator and one new element for each
@@ -52,6 +67,14 @@ class Reduce(Operation):
     def infer(cls, operands: Sequence[Value], attributes: dict[str, Attribute]) -> Sequence[Type]:
         axis = cast(IntegerAttr, attributes["axis"]).value
         return [reduced_type(cast(TensorType, value.type), axis) for value in operands]
+
+    def verify(self) -> None:
+        source = verify_sources(self, self.sources, self.axis, self.combine.block)
+        for value, result in zip(self.sources, self.results, strict=True):
+            expected = reduced_type(cast(TensorType, value.type), self.axis)
+            found = result.type.with_encoding(None) if isinstance(result.type, TensorType) else result.type
+            expected = expected.with_encoding(None) if isinstance(expected, TensorType) else expected
+            require(self, found is expected, f"a reduction of {source} has another type", expected, result.type)
 
 
 def reduced_type(source: TensorType, axis: int) -> Type:
@@ -88,6 +111,10 @@ class Scan(Operation):
     def infer(cls, operands: Sequence[Value], attributes: dict[str, Attribute]) -> Sequence[Type]:
         return [value.type for value in operands]
 
+    def verify(self) -> None:
+        verify_sources(self, self.sources, self.axis, self.combine.block)
+        require_types(self, "the results", types_of(self.results), types_of(self.sources))
+
 
 class ScanReturn(Operation):
     """Ends the region of a scan."""
@@ -96,3 +123,18 @@ class ScanReturn(Operation):
     syntax = "$values attr-dict `:` type($values)"
     terminator = True
     values = variadic()
+
+
+def verify_sources(op: Reduce | Scan, sources: list[Value], along: int, combine: Block) -> TensorType:
+    """The sources have one shape; the region takes an accumulator and an element of each, and gives accumulators."""
+    require(op, len(sources) > 0, "there is nothing to combine")
+    first = tensor(op, "a source", sources[0])
+    for value in sources:
+        type = tensor(op, "a source", value)
+        require(op, type.shape == first.shape, "the sources differ in shape", first, type)
+    axis(op, along, first.rank)
+    require(op, len(op.results) == len(sources), "one result a source", len(sources), len(op.results))
+    elements = [cast(TensorType, value.type).element for value in sources]
+    require_types(op, "the region's arguments", types_of(combine.arguments), [*elements, *elements])
+    require_types(op, "the region's results", types_of(combine.terminator.operands), elements)
+    return first

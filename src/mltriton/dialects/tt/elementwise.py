@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-
-from mltriton.dialects.arith import Binary, Cast, Elementwise, Unary
+from mltriton.dialects.arith import Cast, Elementwise, FloatBinary, FloatUnary, IntegerBinary
+from mltriton.ir.checks import between, keeps_width, on_floats, one_type
 from mltriton.ir.definition import boolean, enum, operand
+from mltriton.ir.types import FloatType, IntegerType, PointerType
 
 
 class Bitcast(Cast):
     """The same bits as another type of the same width, pointers included."""
 
     name = "tt.bitcast"
+    checks = (keeps_width,)
     syntax = "$source attr-dict `:` type($source) `->` type(result)"
 
 
@@ -18,6 +20,7 @@ class IntToPtr(Cast):
     """i64 to a pointer."""
 
     name = "tt.int_to_ptr"
+    checks = (between(IntegerType, PointerType), keeps_width)
     syntax = "$source attr-dict `:` type($source) `->` type(result)"
 
 
@@ -25,6 +28,7 @@ class PtrToInt(Cast):
     """A pointer to i64."""
 
     name = "tt.ptr_to_int"
+    checks = (between(PointerType, IntegerType), keeps_width)
     syntax = "$source attr-dict `:` type($source) `->` type(result)"
 
 
@@ -32,24 +36,25 @@ class FpToFp(Cast):
     """Float to float where fp8 takes part or the rounding is chosen."""
 
     name = "tt.fp_to_fp"
+    checks = (between(FloatType, FloatType),)
     syntax = "$source attr-dict (`,` `rounding` `=` $rounding^)? `:` type($source) `->` type(result)"
     rounding = enum("rounding")
 
 
-class MulhiUI(Binary):
+class MulhiUI(IntegerBinary):
     """The upper half of the unsigned product."""
 
     name = "tt.mulhiui"
     commutative = True
 
 
-class PreciseSqrt(Unary):
+class PreciseSqrt(FloatUnary):
     """Square root, correctly rounded."""
 
     name = "tt.precise_sqrt"
 
 
-class PreciseDivF(Binary):
+class PreciseDivF(FloatBinary):
     """Float division, correctly rounded."""
 
     name = "tt.precise_divf"
@@ -59,6 +64,7 @@ class ClampF(Elementwise):
     """min(max(x, low), high); NaN stays NaN with `propagate_nan`, becomes `low` without."""
 
     name = "tt.clampf"
+    checks = (one_type, on_floats)
     syntax = (
         "$x `,` $low `,` $high `,` `propagateNan` `=` choice<none|all>($propagate_nan) attr-dict `:` "
         "type($x, $low, $high, result)"

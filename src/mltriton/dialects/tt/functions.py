@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from typing import cast
 
+from mltriton.ir.attributes import ArrayAttr, SymbolRefAttr
+from mltriton.ir.checks import require, require_types, types_of
 from mltriton.ir.definition import attribute, region, string, type_attribute, variadic
-from mltriton.ir.operation import Operation
+from mltriton.ir.operation import Operation, Value
 from mltriton.ir.types import FunctionType
+from mltriton.ir.verifier import reject
 
 
 class Func(Operation):
@@ -23,6 +26,22 @@ class Func(Operation):
     sym_visibility = string("public")
     arg_attrs = attribute()
     body = region()
+
+    def verify(self) -> None:
+        require(self, bool(self.sym_name), "a function has a name")
+        require(self, "function_type" in self.attributes, "a function has a function_type")
+        inputs = self.function_type.inputs
+        if self.body.blocks:
+            require_types(self, "the parameters", types_of(self.body.block.arguments), inputs)
+            require_types(self, "the returned values", types_of(self._returned), self.function_type.results)
+        attributes = self.attributes.get("arg_attrs")
+        if isinstance(attributes, ArrayAttr):
+            count = len(attributes.elements)
+            require(self, count == len(inputs), "one dictionary a parameter in arg_attrs", len(inputs), count)
+
+    @property
+    def _returned(self) -> list[Value]:
+        return self.body.block.terminator.operands
 
 
 class Return(Operation):
@@ -43,3 +62,19 @@ class Call(Operation):
     writes = True
     callee = attribute()
     arguments = variadic()
+
+    def verify(self) -> None:
+        callee = self.callee.name if isinstance(self.callee, SymbolRefAttr) else None
+        require(self, callee is not None, "the callee is no symbol", "@name", self.callee)
+        function = self._function(str(callee))
+        if function is None:
+            reject(self, "the callee is not defined in this module", found=f"@{callee}")
+        require_types(self, "the arguments", types_of(self.arguments), function.function_type.inputs)
+        require_types(self, "the results", types_of(self.results), function.function_type.results)
+
+    def _function(self, name: str) -> Func | None:
+        op: Operation = self
+        while op.parent_op is not None:
+            op = op.parent_op
+        candidates = (inner for region in op.regions for block in region.blocks for inner in block.ops)
+        return next((inner for inner in candidates if isinstance(inner, Func) and inner.sym_name == name), None)

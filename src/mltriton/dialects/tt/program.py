@@ -1,4 +1,6 @@
-"""What a program instance knows of itself, ranges, and what it says to the outside: prints, assertions, assumptions. Part of the `tt` dialect (see the package)."""
+"""What a program instance knows of itself, ranges, and what it says to the outside: prints, assertions, assumptions.
+Part of the `tt` dialect (see the package).
+"""
 
 from __future__ import annotations
 
@@ -6,9 +8,11 @@ from collections.abc import Sequence
 from typing import cast
 
 from mltriton.ir.attributes import Attribute, IntegerAttr
+from mltriton.ir.checks import require, require_type, tensor
+from mltriton.ir.constants import make_constant
 from mltriton.ir.definition import boolean, enum, integer, operand, string, variadic
 from mltriton.ir.operation import Operation, Value
-from mltriton.ir.types import I32, TensorType, Type
+from mltriton.ir.types import I1, I32, TensorType, Type, element_type
 
 
 class _Coordinate(Operation):
@@ -22,6 +26,10 @@ class _Coordinate(Operation):
     @classmethod
     def infer(cls, operands: Sequence[Value], attributes: dict[str, Attribute]) -> Sequence[Type]:
         return [I32]
+
+    def verify(self) -> None:
+        require(self, "axis" in self.attributes, "the axis is not given", "x, y or z")
+        require_type(self, "the result", self.result.type, I32)
 
 
 class GetProgramId(_Coordinate):
@@ -50,6 +58,18 @@ class MakeRange(Operation):
         start, end = (cast(IntegerAttr, attributes[name]).value for name in ("start", "end"))
         return [TensorType((end - start,), I32)]
 
+    def verify(self) -> None:
+        start, end = self.attributes.get("start"), self.attributes.get("end")
+        require(self, start is not None and end is not None, "start and end are not given")
+        type = tensor(self, "the result", self.result)
+        require_type(self, "an element", type.element, I32)
+        require(self, self.end > self.start, "the range is empty", f"more than {self.start}", self.end)
+        shape = (self.end - self.start,)
+        require(self, type.shape == shape, "the result has another size", type.with_shape(shape), type)
+
+    def fold(self) -> Value | Attribute | None:
+        return make_constant(self.result.type, (self.start,)) if self.end - self.start == 1 else None
+
 
 class Print(Operation):
     """`tt.print "prefix" {hex} : %x`: prints from the program, one line for each element, with the program's
@@ -75,6 +95,9 @@ class Assert(Operation):
     condition = operand()
     message = string("")
 
+    def verify(self) -> None:
+        require_type(self, "an element of the condition", element_type(self.condition.type), I1)
+
 
 class Assume(Operation):
     """`llvm.intr.assume %c : i1`: the condition holds; a hint."""
@@ -84,3 +107,6 @@ class Assume(Operation):
     reads = True
     writes = True
     condition = operand()
+
+    def verify(self) -> None:
+        require_type(self, "the condition", self.condition.type, I1)

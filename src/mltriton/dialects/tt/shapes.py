@@ -6,9 +6,11 @@ from collections.abc import Sequence
 from typing import cast
 
 from mltriton.ir.attributes import Attribute, DenseArrayAttr, IntegerAttr
+from mltriton.ir.checks import axis, permutation, require, require_type, tensor
+from mltriton.ir.constants import constant_of, make_constant, reshaped, splat_of
 from mltriton.ir.definition import boolean, integer, integers, operand
 from mltriton.ir.operation import Operation, Value
-from mltriton.ir.types import TensorType, Type, element_type, like
+from mltriton.ir.types import IntegerType, TensorType, Type, element_type, like, shape_of
 
 
 class Splat(Operation):
@@ -19,6 +21,13 @@ class Splat(Operation):
     old_syntax = ("$source attr-dict `:` functional-type($source, results)",)
     pure = True
     source = operand()
+
+    def verify(self) -> None:
+        type = tensor(self, "the result", self.result)
+        require_type(self, "an element of the result", type.element, self.source.type)
+
+    def fold(self) -> Value | Attribute | None:
+        return reshaped(constant_of(self.source), self.result.type)
 
 
 class Unsplat(Operation):
@@ -32,6 +41,18 @@ class Unsplat(Operation):
     @classmethod
     def infer(cls, operands: Sequence[Value], attributes: dict[str, Attribute]) -> Sequence[Type]:
         return [element_type(operands[0].type)]
+
+    def verify(self) -> None:
+        type = tensor(self, "the source", self.source)
+        require(self, type.size == 1, "the source has several elements", "1 element", type)
+        require_type(self, "the result", self.result.type, type.element)
+
+    def fold(self) -> Value | Attribute | None:
+        source = self.source.defining_op
+        if isinstance(source, Splat):
+            return source.source
+        number = splat_of(self.source)
+        return None if number is None else make_constant(self.result.type, (number,))
 
 
 class ExpandDims(Operation):
@@ -50,6 +71,14 @@ class ExpandDims(Operation):
         axis = cast(IntegerAttr, attributes["axis"]).value
         return [TensorType((*source.shape[:axis], 1, *source.shape[axis:]), source.element)]
 
+    def verify(self) -> None:
+        source, result = tensor(self, "the source", self.source), tensor(self, "the result", self.result)
+        at = axis(self, self.axis, source.rank + 1)
+        require_shape(self, result, (*source.shape[:at], 1, *source.shape[at:]), source)
+
+    def fold(self) -> Value | Attribute | None:
+        return reshaped(constant_of(self.source), self.result.type)
+
 
 class Broadcast(Operation):
     """`tt.broadcast %x : tensor<128x1xi32> -> tensor<128x64xi32>`: dimensions of size 1 are repeated."""
@@ -60,6 +89,22 @@ class Broadcast(Operation):
     pure = True
     source = operand()
 
+    def verify(self) -> None:
+        source, result = tensor(self, "the source", self.source), tensor(self, "the result", self.result)
+        fits = source.rank == result.rank and all(
+            old in (1, new) for old, new in zip(source.shape, result.shape, strict=True)
+        )
+        require(self, fits, "only dimensions of size 1 grow", source, result)
+        require_type(self, "an element of the result", result.element, source.element)
+
+    def fold(self) -> Value | Attribute | None:
+        if self.source.type is self.result.type:
+            return self.source
+        inner = self.source.defining_op
+        if isinstance(inner, Broadcast):
+            self.set_operand(0, inner.source)
+        return reshaped(constant_of(self.source), self.result.type)
+
 
 class Reshape(Operation):
     """`tt.reshape %x`: the same elements in row-major order in another shape (`allow_reorder`: in any order)."""
@@ -69,6 +114,16 @@ class Reshape(Operation):
     pure = True
     source = operand()
     allow_reorder = boolean()
+
+    def verify(self) -> None:
+        source, result = tensor(self, "the source", self.source), tensor(self, "the result", self.result)
+        require(self, source.size == result.size, "the number of elements changes", source.size, result.size)
+        require_type(self, "an element of the result", result.element, source.element)
+
+    def fold(self) -> Value | Attribute | None:
+        if self.source.type is self.result.type:
+            return self.source
+        return reshaped(constant_of(self.source), self.result.type)
 
 
 class Trans(Operation):
@@ -87,6 +142,20 @@ class Trans(Operation):
         order = cast(DenseArrayAttr, attributes["order"]).values
         return [TensorType(tuple(source.shape[i] for i in order), source.element)]
 
+    def verify(self) -> None:
+        source, result = tensor(self, "the source", self.source), tensor(self, "the result", self.result)
+        permutation(self, self.order, source.rank)
+        require_shape(self, result, tuple(source.shape[dim] for dim in self.order), source)
+
+    def fold(self) -> Value | Attribute | None:
+        inner = self.source.defining_op
+        if isinstance(inner, Trans):
+            self.order = tuple(inner.order[dim] for dim in self.order)
+            self.set_operand(0, inner.source)
+        if self.order == tuple(range(len(self.order))) and self.source.type is self.result.type:
+            return self.source
+        return reshaped(constant_of(self.source), self.result.type)
+
 
 class Join(Operation):
     """`tt.join %a, %b`: a new last dimension of size 2."""
@@ -102,6 +171,11 @@ class Join(Operation):
         source = cast(TensorType, operands[0].type)
         return [TensorType((*source.shape, 2), source.element)]
 
+    def verify(self) -> None:
+        source, result = tensor(self, "the left operand", self.lhs), tensor(self, "the result", self.result)
+        require_type(self, "the right operand", self.rhs.type, source)
+        require_shape(self, result, (*source.shape, 2), source)
+
 
 class Split(Operation):
     """`tt.split %x`: the two halves of the last dimension, which has size 2."""
@@ -115,6 +189,14 @@ class Split(Operation):
     def infer(cls, operands: Sequence[Value], attributes: dict[str, Attribute]) -> Sequence[Type]:
         source = cast(TensorType, operands[0].type)
         return [TensorType(source.shape[:-1], source.element)] * 2
+
+    def verify(self) -> None:
+        source = tensor(self, "the source", self.source)
+        require(self, source.shape[-1:] == (2,), "the last dimension has size 2", found=source)
+        require(self, len(self.results) == 2, "a split has two results", 2, len(self.results))
+        for result in self.results:
+            require_shape(self, result.type, source.shape[:-1], source)
+        require_type(self, "the second result", self.results[1].type, self.results[0].type)
 
 
 class Cat(Operation):
@@ -133,6 +215,12 @@ class Cat(Operation):
         lhs, rhs = (cast(TensorType, value.type) for value in operands)
         return [TensorType((lhs.shape[0] + rhs.shape[0], *lhs.shape[1:]), lhs.element)]
 
+    def verify(self) -> None:
+        lhs, rhs = tensor(self, "the left operand", self.lhs), tensor(self, "the right operand", self.rhs)
+        same = lhs.rank == rhs.rank and lhs.shape[1:] == rhs.shape[1:] and lhs.element is rhs.element
+        require(self, same, "the operands differ in more than dimension 0", lhs, rhs)
+        require_shape(self, self.result.type, (lhs.shape[0] + rhs.shape[0], *lhs.shape[1:]), lhs)
+
 
 class Gather(Operation):
     """`tt.gather %src[%indices] {axis}`: element [.., i, ..] is src[.., indices[.., i, ..], ..] along the axis."""
@@ -147,3 +235,21 @@ class Gather(Operation):
     @classmethod
     def infer(cls, operands: Sequence[Value], attributes: dict[str, Attribute]) -> Sequence[Type]:
         return [like(operands[1].type, element_type(operands[0].type))]
+
+    def verify(self) -> None:
+        source, indices = tensor(self, "the source", self.source), tensor(self, "the indices", self.indices)
+        at = axis(self, self.axis, source.rank)
+        require(self, isinstance(indices.element, IntegerType), "the indices are integers", found=indices)
+        fits = indices.rank == source.rank and all(
+            wanted <= there
+            for d, (wanted, there) in enumerate(zip(indices.shape, source.shape, strict=True))
+            if d != at
+        )
+        require(self, fits, "the indices are larger than the source", source, indices)
+        require_shape(self, self.result.type, indices.shape, source)
+
+
+def require_shape(op: Operation, found: Type, shape: tuple[int, ...], source: TensorType) -> None:
+    """A result has a shape and the elements of its source; its encoding does not matter here."""
+    same = shape_of(found) == shape and isinstance(found, TensorType) and found.element is source.element
+    require(op, same, "the result has another type", TensorType(shape, source.element), found)
