@@ -1,0 +1,112 @@
+"""The CPU as a target: machine code for this machine, or for the instruction set that the variant names.
+
+Level: intrinsic to binary. Guarantees: importing this module and loading a cached kernel import neither LLVM nor a pass;
+only the plain `cpu` target and variants that this machine has can be launched.
+"""
+
+from __future__ import annotations
+
+import platform
+from functools import cached_property
+from hashlib import sha256
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from mltriton.errors import TargetError
+from mltriton.targets.target import Binary, LoadedKernel, Target
+
+if TYPE_CHECKING:
+    from mltriton.dialects.builtin import Module
+    from mltriton.targets.base import TargetSpec
+    from mltriton.targets.cpu.features import CpuFeatures
+    from mltriton.targets.llvm.toolchain import Machine
+
+
+class CpuTarget:
+    """One instruction set. `variant` is "" for this machine's own."""
+
+    can_run = True
+
+    def __init__(self, variant: str) -> None:
+        self.variant = variant
+        self.name = f"cpu:{variant}" if variant else "cpu"
+
+    @property
+    def spec(self) -> TargetSpec:
+        """Sizes and pipeline."""
+        from mltriton.targets.registry import spec
+
+        return spec(self.name)
+
+    @cached_property
+    def features(self) -> CpuFeatures:
+        """What code generation may use."""
+        from mltriton.targets.cpu.features import FEATURES, host
+
+        return FEATURES[self.variant] if self.variant else host()
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """The variant, or a digest of what the operating system says of this processor."""
+        return self.variant or _processor()
+
+    def lower(self, module: Module) -> str:
+        """LLVM IR text."""
+        from mltriton.targets.cpu.llvm.emit.kernel import emit_kernel
+
+        return emit_kernel(module, self.features)
+
+    def assembly(self, llvm: str) -> str:
+        """Assembly text."""
+        from mltriton.targets.llvm.toolchain import assembly
+
+        return assembly(llvm, self._machine())
+
+    def assemble(self, llvm: str, module: Module) -> Binary:
+        """An object file, and the scratch memory that each thread needs."""
+        from mltriton.ir.attributes import IntegerAttr
+        from mltriton.targets.llvm.toolchain import compile_object
+
+        scratch = module.attributes.get("tile.scratch_bytes")
+        size = scratch.value if isinstance(scratch, IntegerAttr) else 0
+        return Binary(compile_object(llvm, self._machine()), {"scratch_bytes": size})
+
+    def load(self, binary: Binary, name: str) -> LoadedKernel:
+        """Link the object into this process. Raises `TargetError` where this machine lacks the instruction set."""
+        from mltriton.runtime.native.launcher import NativeKernel
+
+        if self.variant and not self._runs_here():
+            raise TargetError(
+                f"kernel {name} was compiled for {self.name}, which this machine cannot run",
+                hint="Compile for the target cpu to run it here.",
+            )
+        return NativeKernel(binary.object, binary.metadata["scratch_bytes"])
+
+    def takes(self, device: str) -> bool:
+        """Arrays in main memory."""
+        return device == "cpu"
+
+    def _machine(self) -> Machine:
+        from mltriton.targets.llvm.toolchain import Machine
+
+        return Machine(self.features.triple, self.features.cpu, self.features.attributes)
+
+    def _runs_here(self) -> bool:
+        from mltriton.targets.cpu.features import FEATURES, host
+
+        here, wanted = host(), FEATURES[self.variant]
+        flags = ("has_fma", "f16_conversion", "bf16_dot", "vnni", "avx512")
+        return here.is_x86 == wanted.is_x86 and all(getattr(here, f) or not getattr(wanted, f) for f in flags)
+
+
+def _processor() -> str:
+    info = Path("/proc/cpuinfo")
+    lines = info.read_text(encoding="utf-8").splitlines() if info.exists() else []
+    kept = [line for line in lines if line.startswith(("model name", "flags", "Features", "CPU part"))]
+    text = "\n".join([platform.machine(), platform.processor(), *sorted(set(kept))])
+    return sha256(text.encode()).hexdigest()[:16]
+
+
+def create(variant: str) -> Target:
+    """The target of a variant."""
+    return CpuTarget(variant)
