@@ -96,7 +96,7 @@ def test_promises_about_parameters():
         tl.multiple_of(trace.parameter(tl.pointer_type(tl.int8)), 32)
         promises = building.promises()
     first, second = trace.block.arguments
-    assert promises[first]["tt.divisibility"].values == (16,) and promises[second]["tt.divisibility"].values == (32,)
+    assert promises == {first: {"tt.divisibility": 16}, second: {"tt.divisibility": 32}}
 
 
 def test_printing(kernel: Trace, capsys: pytest.CaptureFixture[str]):

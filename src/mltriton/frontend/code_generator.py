@@ -23,8 +23,8 @@ from mltriton.ir.builder import Builder
 from mltriton.ir.operation import Block, Region
 from mltriton.ir.types import I32, FunctionType, Type
 from mltriton.language import types
-from mltriton.language.building import Inliner, building
-from mltriton.language.tensor import tensor
+from mltriton.language.building import Inliner, building, promises
+from mltriton.language.tensor import parameter
 from mltriton.tools.signature import Argument, Constant, Entry
 
 
@@ -43,15 +43,19 @@ def generate(fn: LanguageFunction, entries: Mapping[str, Entry], *, family: str 
     unit.frames.append(frame)
     for argument, (name, dtype) in zip(block.arguments, dtypes.items(), strict=True):
         argument.hint = name
-        frame.scope.set(name, tensor(argument, dtype))
+        frame.scope.set(name, parameter(argument, dtype))
     for name, entry in entries.items():
         if isinstance(entry, Constant):
             frame.scope.set(name, wrap(entry.value))
     with building(unit.builder, _inliner(unit), family):
         _compile_body(frame)
+        attributes = [
+            _argument_attributes(entry, promises().get(argument, {}))
+            for argument, entry in zip(block.arguments, arguments.values(), strict=True)
+        ]
     module = Module.empty()
     module.attributes["mltriton.level"] = StringAttr("tt")
-    module.body.block.append(_function(fn, frame, block, ir_types, arguments))
+    module.body.block.append(_function(fn, frame, block, ir_types, attributes))
     return module
 
 
@@ -85,18 +89,18 @@ def _compile_body(frame: Frame) -> None:
 
 
 def _function(
-    fn: LanguageFunction, frame: Frame, block: Block, ir_types: list[Type], arguments: Mapping[str, Argument]
+    fn: LanguageFunction, frame: Frame, block: Block, ir_types: list[Type], of_arguments: list[DictAttr]
 ) -> tt.Func:
     attributes: dict[str, Attribute] = {
         "sym_name": StringAttr(fn.__name__),
         "function_type": TypeAttr(FunctionType(tuple(ir_types), ())),
         "sym_visibility": StringAttr("public"),
-        "arg_attrs": ArrayAttr(tuple(_argument_attributes(entry) for entry in arguments.values())),
+        "arg_attrs": ArrayAttr(tuple(of_arguments)),
     }
     return tt.Func([], [], attributes, [Region([block])], frame.location(frame.source.tree))
 
 
-def _argument_attributes(entry: Argument) -> DictAttr:
-    if entry.divisibility == 1:
-        return DictAttr(())
-    return DictAttr((("tt.divisibility", IntegerAttr(entry.divisibility, I32)),))
+def _argument_attributes(entry: Argument, promised: Mapping[str, int]) -> DictAttr:
+    """What is known of a parameter: from the launch's arguments, and what the kernel promises of it."""
+    known = {**promised, "tt.divisibility": max(entry.divisibility, promised.get("tt.divisibility", 1))}
+    return DictAttr(tuple((name, IntegerAttr(value, I32)) for name, value in known.items() if value > 1))

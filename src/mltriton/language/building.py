@@ -17,7 +17,6 @@ from mltriton.errors import CompilationError, InternalError
 from mltriton.language.constants import unwrap
 
 if TYPE_CHECKING:
-    from mltriton.ir.attributes import Attribute
     from mltriton.ir.builder import Builder
     from mltriton.ir.operation import Value
 
@@ -34,7 +33,7 @@ class _Kernel(NamedTuple):
     builder: Builder
     inliner: Inliner | None
     target: str
-    promises: dict[Value, dict[str, Attribute]]
+    promises: dict[Value, dict[str, int]]
 
 
 _kernel: ContextVar[_Kernel | None] = ContextVar("mltriton_kernel", default=None)
@@ -63,8 +62,8 @@ def current_target() -> str:
     return _require().target
 
 
-def promises() -> dict[Value, dict[str, Attribute]]:
-    """What `tl.multiple_of` and its like promise about parameters: attributes for `arg_attrs`, by parameter."""
+def promises() -> dict[Value, dict[str, int]]:
+    """What `tl.multiple_of` and its like promise about parameters: the numbers of `arg_attrs`, by parameter."""
     return _require().promises
 
 

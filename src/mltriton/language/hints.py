@@ -12,7 +12,7 @@ from typing import cast
 
 from mltriton.dialects import gpu, tt
 from mltriton.errors import ShapeMismatchError, TypeMismatchError
-from mltriton.ir.attributes import Attribute, DenseAttr
+from mltriton.ir.attributes import DenseAttr
 from mltriton.ir.types import I32, TensorType
 from mltriton.language.building import builtin, current, promises
 from mltriton.language.semantic import as_operand
@@ -35,14 +35,16 @@ def _promise(attribute: str, value: object, values: object, name: str) -> object
             expected=str(rank),
             found=f"{len(numbers)} for {operand.type.name}",
         )
-    _attach(operand, attribute, DenseAttr(numbers, TensorType((len(numbers),), I32)))
+    _attach(operand, attribute, numbers)
     return operand
 
 
-def _attach(value: tensor, name: str, promise: Attribute) -> None:
+def _attach(value: tensor, name: str, numbers: tuple[int, ...]) -> None:
     operation = value.handle.defining_op
-    holder = operation.attributes if operation is not None else promises().setdefault(value.handle, {})
-    holder[name] = promise
+    if operation is not None:
+        operation.attributes[name] = DenseAttr(numbers, TensorType((len(numbers),), I32))
+    elif len(numbers) == 1:
+        promises().setdefault(value.handle, {})[name] = numbers[0]
 
 
 @builtin

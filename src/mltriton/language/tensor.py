@@ -181,6 +181,13 @@ class tensor_descriptor:  # noqa: N801 - upstream's name
         _operation("descriptors", "store_tensor_descriptor")(self, offsets, value)
 
 
+def parameter(handle: Value, type: dtype) -> tensor | tensor_descriptor:
+    """A kernel's parameter as a value; of a descriptor made on the host shape and strides are not known here."""
+    if isinstance(type, tensor_descriptor_type):
+        return tensor_descriptor(handle, (), (), type)
+    return tensor(handle, type)
+
+
 def is_block_pointer(type: dtype) -> bool:
     """Whether a type is that of a block pointer."""
     return isinstance(type, pointer_type) and type.element_ty.is_block()
