@@ -13,6 +13,9 @@ from mltriton.ir.passes import Pass
 
 PASSES: dict[str, str] = {
     "canonicalize": "mltriton.ir.folding:Canonicalize",
+    "cse": "mltriton.passes.tt.cse:CommonSubexpressions",
+    "dce": "mltriton.passes.tt.dce:DeadCode",
+    "licm": "mltriton.passes.tt.licm:LoopInvariants",
     "assign-layouts": "mltriton.passes.ttg.assign_layouts:AssignLayouts",
     "distribute-to-warps": "mltriton.passes.warp.distribute_to_warps:DistributeToWarps",
 }

@@ -1,0 +1,147 @@
+"""dce: what nobody needs is not computed.
+
+Level: tt to intrinsic. Takes any program and changes it in place. Liveness starts at the effects and follows operands;
+a value that a loop only carries to compute itself is dead, as are the matching results of branches. Guarantees: every
+effect stays, in its order; a `scf.while` stays because it may never end, with all that it carries.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from mltriton.analysis.effects import is_needed
+from mltriton.dialects import scf
+from mltriton.dialects.builtin import Module
+from mltriton.ir.operation import Block, BlockArgument, Operation, OpResult, Value
+from mltriton.ir.passes import Pass
+from mltriton.passes.tt.carried import keep_for, keep_if
+
+
+@dataclass(frozen=True)
+class DeadCode(Pass):
+    """Remove operations and carried values that nobody needs."""
+
+    name = "dce"
+
+    def run(self, module: Module) -> Module:
+        for function in module.body.block.ops:
+            live = _Liveness(function)
+            for region in function.regions:
+                _sweep(region.block, live)
+        return module
+
+
+class _Liveness:
+    """The live operations and values of a function."""
+
+    def __init__(self, function: Operation) -> None:
+        self.ops: set[Operation] = {function}
+        self.values: set[Value] = set()
+        self.pending: list[Value] = []
+        for region in function.regions:
+            for block in region.blocks:
+                self._roots(block)
+                self._mark_operands(block.terminator)
+        while self.pending:
+            self._reach(self.pending.pop())
+
+    def _roots(self, block: Block) -> None:
+        for op in block.ops:
+            if op.terminator:
+                self.ops.add(op)
+            elif is_needed(op):
+                self._mark_op(op)
+                for region in op.regions:
+                    for inner in region.blocks:
+                        self._roots(inner)
+
+    def _mark_op(self, op: Operation) -> None:
+        """An operation is needed: so is what it takes, but values handed on by control flow only where they arrive."""
+        if op in self.ops:
+            return
+        self.ops.add(op)
+        if isinstance(op, scf.For):
+            self._mark(*op.operands[:3])
+        elif isinstance(op, scf.While):
+            self._mark(*op.operands, *op.before.block.terminator.operands, *op.after.block.terminator.operands)
+        elif isinstance(op, scf.If):
+            self._mark(op.condition)
+        else:
+            self._mark(*op.operands)
+            for region in op.regions:
+                for block in region.blocks:
+                    self._keep_all(block)
+        for region in op.regions:
+            for block in region.blocks:
+                self.ops.add(block.terminator)
+
+    def _keep_all(self, block: Block) -> None:
+        """A combine region stays as it is; it may use values from outside."""
+        for op in block.ops:
+            self.ops.add(op)
+            self._mark(*op.operands)
+            for region in op.regions:
+                for inner in region.blocks:
+                    self._keep_all(inner)
+
+    def _mark_operands(self, op: Operation) -> None:
+        self.ops.add(op)
+        self._mark(*op.operands)
+
+    def _mark(self, *values: Value) -> None:
+        for value in values:
+            if value not in self.values:
+                self.values.add(value)
+                self.pending.append(value)
+
+    def _reach(self, value: Value) -> None:
+        """A value is needed: so is where it comes from."""
+        if isinstance(value, OpResult):
+            self._mark_op(value.op)
+            self._result(value.op, value.index)
+        elif isinstance(value, BlockArgument):
+            parent = value.block.parent_op
+            if isinstance(parent, scf.For) and value.index > 0:
+                self._result(parent, value.index - 1)
+
+    def _result(self, op: Operation, index: int) -> None:
+        if isinstance(op, scf.For):
+            self._mark(op.inits[index], op.body.block.terminator.operands[index])
+        elif isinstance(op, scf.If):
+            self._mark(*(region.block.terminator.operands[index] for region in op.regions))
+
+
+def _sweep(block: Block, live: _Liveness) -> None:
+    """Drop dead operations, users before what they use; then the dead values of loops and branches."""
+    kept: list[Operation] = []
+    for op in reversed(block.ops):
+        if op not in live.ops:
+            op.block = None
+            op.drop_operands()
+            continue
+        kept.append(op)
+    block.ops[:] = kept[::-1]
+    for op in kept:
+        if isinstance(op, scf.For):
+            _sweep_loop(op, live)
+        elif isinstance(op, scf.If):
+            _sweep_branch(op, live)
+        elif isinstance(op, scf.While):
+            _sweep(op.before.block, live)
+            _sweep(op.after.block, live)
+
+
+def _sweep_loop(loop: scf.For, live: _Liveness) -> None:
+    wanted = [i for i, argument in enumerate(loop.carried) if {argument, loop.results[i]} & live.values]
+    if len(wanted) < len(loop.results):
+        loop = keep_for(loop, wanted)
+    _sweep(loop.body.block, live)
+
+
+def _sweep_branch(branch: scf.If, live: _Liveness) -> None:
+    wanted = [result.index for result in branch.results if result in live.values]
+    if len(wanted) < len(branch.results):
+        branch = keep_if(branch, wanted)
+    for region in branch.regions:
+        for block in region.blocks:
+            _sweep(block, live)
