@@ -2,8 +2,8 @@
 
 Level: `llvm`. f16, bf16 and fp8 values travel through the code as integers of their width; arithmetic on them is
 "widen, compute in f32, narrow", as the levels above define it.
-Guarantees: widening is exact; narrowing rounds to nearest even, keeps denormals, and gives what `ir/floats.py` says for
-overflow and NaN. Works for any lane count; only f16 has instructions (where `features.f16_conversion` says so).
+Guarantees: widening is exact; narrowing rounds to nearest even and keeps denormals; too large numbers become infinity,
+or in fp8 the largest finite one, as on GPUs. Works for any lane count; only f16 has instructions (`f16_conversion`).
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from mltriton.targets.llvm.types import Value, constant
 from mltriton.targets.llvm.writer import Function
 
 _F32 = FORMATS["f32"]
+_LARGEST = {"f8E4M3FN": 0x7E, "f8E5M2": 0x7B}  # where finite numbers that are too large end, in types that saturate
 _INFINITY = 0x7F800000
 _MAGNITUDE = 0x7FFFFFFF
 
@@ -70,8 +71,10 @@ def _nearest(function: Function, features: CpuFeatures, value: Value, name: str)
         _denormal(function, function.bitcast(magnitude, value.type), layout),
         _normal(function, magnitude, layout),
     )
-    overflow = constant(i32, layout.overflow)
-    result = function.select(function.icmp("ult", result, overflow), result, overflow)
+    limit = constant(i32, _LARGEST.get(name, layout.overflow))
+    result = function.select(function.icmp("ult", result, limit), result, limit)
+    if not layout.finite:
+        result = function.select(function.icmp("eq", magnitude, _INFINITY), constant(i32, layout.overflow), result)
     result = function.select(function.fcmp("uno", value, value), constant(i32, layout.nan), result)
     sign = function.and_(function.lshr(bits, 31 - width), 1 << width)
     return function.cast("trunc", function.or_(result, sign), narrow_type)

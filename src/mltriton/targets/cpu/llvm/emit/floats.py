@@ -35,12 +35,20 @@ def wide(compute: Compute) -> Rule:
 
 def by_name(op: str) -> Rule:
     """An operation that LLVM has under the name `op`."""
-    return wide(lambda f, *operands: f.binary(op, *operands))
+
+    def compute(f: Function, a: Value, b: Value) -> Value:
+        return f.binary(op, a, b)
+
+    return wide(compute)
 
 
 def intrinsic(stem: str) -> Rule:
     """An operation that LLVM has as an intrinsic on vectors."""
-    return wide(lambda f, *operands: f.intrinsic(stem, operands[0].type, *operands))
+
+    def compute(f: Function, *operands: Value) -> Value:
+        return f.intrinsic(stem, operands[0].type, *operands)
+
+    return wide(compute)
 
 
 def transcendental(name: str) -> Rule:
@@ -56,10 +64,6 @@ def transcendental(name: str) -> Rule:
 def _compare(e: Emitter, op: arith.CmpF) -> Value:
     lhs, rhs = (e.widen(e.get(operand), operand.type) for operand in (op.lhs, op.rhs))
     return e.function.fcmp(op.predicate, lhs, rhs)
-
-
-def _negate(f: Function, x: Value) -> Value:
-    return f.fneg(x)
 
 
 def _rsqrt(f: Function, x: Value) -> Value:
@@ -110,11 +114,8 @@ def never_nan(value: IRValue, assumed: frozenset[IRValue] = frozenset()) -> bool
         return never_nan(carried, assumed)
     if isinstance(op, tt.Reduce) and len(op.sources) == 1:
         combine = op.combine.block.ops
-        return (
-            isinstance(combine[0], arith.MaxNumF | arith.MinNumF)
-            and len(combine) == 2
-            and never_nan(op.sources[0], assumed)
-        )
+        picks_numbers = len(combine) == 2 and isinstance(combine[0], arith.MaxNumF | arith.MinNumF)
+        return picks_numbers and never_nan(op.sources[0], assumed)
     return False
 
 

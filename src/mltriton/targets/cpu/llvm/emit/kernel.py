@@ -23,10 +23,10 @@ from mltriton.targets.llvm.writer import Function, Module
 KERNEL = "kernel"
 SLOT_BYTES = 8
 _PARAMETERS = (
-    ("noalias nocapture readonly args", PTR),
+    ("noalias readonly args", PTR),
     ("begin", I64),
     ("end", I64),
-    ("noalias nocapture align 64 scratch", PTR),
+    ("noalias align 64 scratch", PTR),
 )
 
 
