@@ -28,5 +28,5 @@ def _by_any_name() -> dict[str, type[Operation]]:
 
 
 def find_operation(name: str) -> type[Operation] | None:
-    """The class of that name, or of that older name (`triton_gpu.convert_layout`, `tt.experimental_descriptor_load`)."""
+    """The class of that name, also of an older one (`triton_gpu.convert_layout`, `tt.experimental_descriptor_load`)."""
     return _by_any_name().get(name.replace("triton_gpu.", "ttg."))

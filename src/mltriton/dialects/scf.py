@@ -80,8 +80,8 @@ class If(Operation):
         require(self, len(self.then.blocks) == 1, "the branch has one block", 1, len(self.then.blocks))
         needs_else = bool(self.results) and not self.otherwise.blocks
         require(self, not needs_else, "a branch with results needs an else region")
-        for region in self.regions:
-            for block in region.blocks:
+        for branch in self.regions:
+            for block in branch.blocks:
                 require_types(self, "the block's arguments", types_of(block.arguments), [])
                 require_types(self, "the yielded values", types_of(block.terminator.operands), types_of(self.results))
 

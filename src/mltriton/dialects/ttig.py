@@ -7,7 +7,7 @@ contiguous register slice.
 
 from __future__ import annotations
 
-from mltriton.ir.checks import require, require_type
+from mltriton.ir.checks import require, require_attributes, require_type
 from mltriton.ir.definition import enum, integer, operand, optional, variadic
 from mltriton.ir.operation import Operation, Value
 from mltriton.ir.types import PointerType, TensorType
@@ -28,9 +28,8 @@ class Extract(Operation):
         if source is None or result is None:
             reject(self, "takes pieces of blocks", found=f"{self.source.type} to {self.result.type}")
         count = piece_count(self, result, source)
-        require(
-            self, self.index is not None and 0 <= self.index < count, "no such piece", f"0 to {count - 1}", self.index
-        )
+        require_attributes(self, "index")
+        require(self, 0 <= self.index < count, "no such piece", f"0 to {count - 1}", self.index)
 
 
 class Glue(Operation):

@@ -8,9 +8,11 @@ pointer comparison.
 from __future__ import annotations
 
 from dataclasses import fields
+from functools import cache
 from typing import Any
 
 _pool: dict[tuple[Any, ...], Any] = {}
+_calls: dict[tuple[Any, tuple[Any, ...]], Any] = {}
 
 
 class Interned(type):
@@ -20,8 +22,15 @@ class Interned(type):
     """
 
     def __call__(cls, *args: Any, **kwargs: Any) -> Any:
-        candidate = super().__call__(*args, **kwargs)
-        return _pool.setdefault((cls, *candidate.intern_key()), candidate)
+        # Most calls repeat an earlier one: they need no candidate. Not where equal arguments may mean different values.
+        repeatable = not kwargs and not _has_own_key(cls)
+        found = _calls.get((cls, args)) if repeatable else None
+        if found is None:
+            candidate = super().__call__(*args, **kwargs)
+            found = _pool.setdefault((cls, *candidate.intern_key()), candidate)
+            if repeatable:
+                _calls[cls, args] = found
+        return found
 
 
 class InternedBase(metaclass=Interned):
@@ -31,10 +40,20 @@ class InternedBase(metaclass=Interned):
 
     def intern_key(self) -> tuple[Any, ...]:
         """The values that identify an instance."""
-        return tuple(getattr(self, field.name) for field in fields(self))  # type: ignore[arg-type]
+        return tuple(getattr(self, name) for name in _field_names(type(self)))
 
     def __copy__(self) -> InternedBase:
         return self
 
     def __deepcopy__(self, memo: object) -> InternedBase:
         return self
+
+
+@cache
+def _has_own_key(cls: type) -> bool:
+    return any("intern_key" in vars(base) for base in cls.__mro__ if base is not InternedBase)
+
+
+@cache
+def _field_names(cls: type) -> tuple[str, ...]:
+    return tuple(field.name for field in fields(cls))

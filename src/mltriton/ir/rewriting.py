@@ -79,7 +79,7 @@ class Rewriter:
 
 
 def rebuild(root: OperationT, rules: RuleTable, convert_type: Callable[[Type], Type] | None = None) -> OperationT:
-    """A rebuilt copy of a top-level operation (a module). The old one is left as it was, to be dropped by the caller."""
+    """A rebuilt copy of a top-level operation (a module). The old one is left as it was."""
     rewriter = Rewriter(rules, convert_type)
     regions = [rewriter.rebuild_region(region) for region in root.regions]
     return type(root)((), [], root.attributes, regions, root.loc)

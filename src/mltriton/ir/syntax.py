@@ -7,12 +7,12 @@ it once to a list of elements (`ir/syntax_elements.py`). The notation follows ML
     $name                         an operand group or an attribute of the class
     type($a, $b, result)          one type that all of these have; a variadic group has a list of types
     type(results)                 the list of result types
-    type(inferred)                the result's type, which must be the one that `infer` gives
+    type(inferred)                the type of the result, which must be the one that `infer` gives
     short<tt.ptr>($a)             a type whose leading `!tt.ptr` may be left out
     functional-type($a, results)  `(types) -> types`; `operands` stands for all operands
     attr-dict                     the attributes that the format does not name, without those at their default
     choice<none|all>($flag)       a true/false attribute as one of two words
-    permissions                   `fastmath<...>`, `overflow<...>`: read and dropped, since they only permit optimisations
+    permissions                   `fastmath<...>`, `overflow<...>`: read and dropped, as they only permit optimisations
     ( ... $name^ ... )?           present when the marked operand or attribute is
     any-order( ... | ... )        such groups, in any order
     custom<name>                  functions of `ir/region_syntax.py`

@@ -112,12 +112,17 @@ _KINDS: dict[type[AttributePart], tuple[type[Attribute], ...]] = {
 }
 
 
+_LIMITS = {"one": (1, 1), "optional": (0, 1), "variadic": (0, 1 << 30)}
+
+
 class _Declared:
     """What the walk asks of a class, looked up once."""
 
     def __init__(self, cls: type[Operation]) -> None:
         self.parts: Parts = parts_of(cls)
         self.count = len(self.parts.operands) if self.parts.is_fixed else -1
+        self.segmented = self.parts.is_segmented
+        self.limits = [_LIMITS[arity] for arity in self.parts.operands.values()]
         self.regions = len(self.parts.regions)
         self.kinds = {name: _KINDS.get(type(part), (Attribute,)) for name, part in self.parts.attributes.items()}
         self.elementwise = cls.elementwise
@@ -144,7 +149,7 @@ class _Walk:
             if op not in operand.users:
                 reject(op, f"operand {index} does not count this operation among its users")
         if len(op.operands) != declared.count:
-            self._groups(op, declared.parts)
+            self._groups(op, declared)
         for name, value in op.attributes.items():
             kinds = declared.kinds.get(name)
             if kinds is not None and not isinstance(value, kinds):
@@ -163,16 +168,14 @@ class _Walk:
         where = f"{owner.name}" if isinstance(owner, Operation) else "a block"
         reject(op, f"operand {index} is not defined before its use", found=f"a value of {where} that does not dominate")
 
-    def _groups(self, op: Operation, parts: Parts) -> None:
-        if parts.is_segmented and op.segments is None:
+    def _groups(self, op: Operation, declared: _Declared) -> None:
+        if declared.segmented and op.segments is None:
             reject(op, "the sizes of the operand groups are not known")
-        sizes = segments_of(op)
-        if len(sizes) != len(parts.operands) or sum(sizes) != len(op.operands):
-            groups = ", ".join(f"{name} ({arity})" for name, arity in parts.operands.items()) or "none"
+        sizes = op.segments or segments_of(op)
+        fits = len(sizes) == len(declared.limits) and sum(sizes) == len(op.operands)
+        if not fits or any(not low <= size <= high for size, (low, high) in zip(sizes, declared.limits, strict=True)):
+            groups = ", ".join(f"{name} ({arity})" for name, arity in declared.parts.operands.items()) or "none"
             reject(op, "wrong number of operands", expected=groups, found=f"{len(op.operands)} in groups {list(sizes)}")
-        for (name, arity), size in zip(parts.operands.items(), sizes, strict=True):
-            if size < 0 or (arity == "one" and size != 1) or (arity == "optional" and size > 1):
-                reject(op, f"wrong number of operands in {name}", expected=arity, found=str(size))
 
     def _agreement(self, op: Operation) -> None:
         first: TensorType | None = None

@@ -69,12 +69,12 @@ class Reduce(Operation):
         return [reduced_type(cast(TensorType, value.type), axis) for value in operands]
 
     def verify(self) -> None:
-        source = verify_sources(self, self.sources, self.axis, self.combine.block)
+        verify_sources(self, self.sources, self.axis, self.combine.block)
         for value, result in zip(self.sources, self.results, strict=True):
             expected = reduced_type(cast(TensorType, value.type), self.axis)
             found = result.type.with_encoding(None) if isinstance(result.type, TensorType) else result.type
             expected = expected.with_encoding(None) if isinstance(expected, TensorType) else expected
-            require(self, found is expected, f"a reduction of {source} has another type", expected, result.type)
+            require(self, found is expected, "the result has another type", expected, result.type)
 
 
 def reduced_type(source: TensorType, axis: int) -> Type:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import cast
 
 from mltriton.ir.attributes import ArrayAttr, SymbolRefAttr
-from mltriton.ir.checks import require, require_types, types_of
+from mltriton.ir.checks import require, require_attributes, require_types, types_of
 from mltriton.ir.definition import attribute, region, string, type_attribute, variadic
 from mltriton.ir.operation import Operation, Value
 from mltriton.ir.types import FunctionType
@@ -28,8 +28,7 @@ class Func(Operation):
     body = region()
 
     def verify(self) -> None:
-        require(self, bool(self.sym_name), "a function has a name")
-        require(self, "function_type" in self.attributes, "a function has a function_type")
+        require_attributes(self, "sym_name", "function_type")
         inputs = self.function_type.inputs
         if self.body.blocks:
             require_types(self, "the parameters", types_of(self.body.block.arguments), inputs)

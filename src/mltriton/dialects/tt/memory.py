@@ -178,7 +178,9 @@ class AtomicRMW(Operation):
             require_type(self, "the mask", self.mask.type, like(self.ptr.type, I1))
         is_float = isinstance(element_type(self.value.type), FloatType)
         kinds = ("fadd", "max", "min", "exch") if is_float else tuple(set(ENUMS["rmw"].cases) - {"fadd"})
-        require(self, self.kind in kinds, f"{self.kind} does not work on {self.value.type}", ", ".join(sorted(kinds)))
+        require(
+            self, self.kind in kinds, f"{self.kind} does not work on these elements", sorted(kinds), self.value.type
+        )
 
 
 class AtomicCAS(Operation):

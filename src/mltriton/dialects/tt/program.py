@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import cast
 
 from mltriton.ir.attributes import Attribute, IntegerAttr
-from mltriton.ir.checks import require, require_type, tensor
+from mltriton.ir.checks import require, require_attributes, require_type, tensor
 from mltriton.ir.constants import make_constant
 from mltriton.ir.definition import boolean, enum, integer, operand, string, variadic
 from mltriton.ir.operation import Operation, Value
@@ -28,7 +28,7 @@ class _Coordinate(Operation):
         return [I32]
 
     def verify(self) -> None:
-        require(self, "axis" in self.attributes, "the axis is not given", "x, y or z")
+        require_attributes(self, "axis")
         require_type(self, "the result", self.result.type, I32)
 
 
@@ -59,8 +59,7 @@ class MakeRange(Operation):
         return [TensorType((end - start,), I32)]
 
     def verify(self) -> None:
-        start, end = self.attributes.get("start"), self.attributes.get("end")
-        require(self, start is not None and end is not None, "start and end are not given")
+        require_attributes(self, "start", "end")
         type = tensor(self, "the result", self.result)
         require_type(self, "an element", type.element, I32)
         require(self, self.end > self.start, "the range is empty", f"more than {self.start}", self.end)
