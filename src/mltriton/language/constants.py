@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, cast
 
 from mltriton.errors import ConstexprError
 
@@ -107,11 +107,12 @@ def unwrap(value: Any) -> Any:
 
     Lists, tuples and slices are unwrapped inside, anything else is returned as it is.
     """
-    if isinstance(value, constexpr):
+    kind = cast("type[Any]", type(value))  # Exact types: this runs for every argument of every builtin.
+    if kind is constexpr:
         return value.value
-    if type(value) in (tuple, list):
-        return type(value)(map(unwrap, value))
-    if type(value) is slice:
+    if kind is tuple or kind is list:
+        return cast("Callable[..., Any]", kind)(map(unwrap, value))
+    if kind is slice:
         return slice(unwrap(value.start), unwrap(value.stop), unwrap(value.step))
     return value
 

@@ -184,10 +184,8 @@ def operand_type(operand: Operand) -> dtype:
 
 def convert(operand: Operand, type: dtype, shape: Sequence[int] = ()) -> tensor:
     """An operand in dtype `type`; a Python scalar becomes a constant, of `shape` where one is given."""
-    from mltriton.language.casting import cast
-
     if isinstance(operand, tensor):
-        return cast(operand, type)
+        return operand if operand.dtype is type else operand.to(type)
     if type.is_int_unsigned() and operand < 0:
         raise TypeMismatchError(
             f"the negative number {operand} meets an unsigned tensor of {type}",

@@ -51,7 +51,7 @@ class dtype:  # noqa: N801 - upstream's name
         self.mantissa = mantissa
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other := unwrap(other), dtype) and self.name == other.name
+        return self is other or (isinstance(other := unwrap(other), dtype) and self.name == other.name)
 
     def __hash__(self) -> int:
         return hash(self.name)
