@@ -62,6 +62,7 @@ class LayoutPlan:
         self._flexible: dict[Value, bool] = {}
         self.decided: set[Operation] = set()
         self._pending: list[Value] = []
+        self._postponed: list[tuple[Value, Encoding]] = []
 
     def add(self, function: tt.Func) -> None:
         """Decide for all blocks of a function."""
@@ -132,16 +133,20 @@ class LayoutPlan:
             self._pending.append(value)
 
     def _spread(self) -> None:
-        while self._pending:
+        while self._pending or self._postponed:
+            if not self._pending:
+                self.anchor(*self._postponed.pop(0))
+                continue
             value = self._pending.pop()
-            if value.defining_op is not None:
-                self._visit(value.defining_op)
-            else:
-                parent = value.owner.parent_op  # type: ignore[union-attr]
-                assert parent is not None
-                self._visit(parent)
+            self._visit_definition(value)
             for user in list(value.users):
                 self._visit(user)
+
+    def _visit_definition(self, value: Value) -> None:
+        """Visit the operation that defines a value, or in whose region it is an argument."""
+        op = value.owner if isinstance(value.owner, Operation) else value.owner.parent_op
+        if op is not None:
+            self._visit(op)
 
     def _visit(self, op: Operation) -> None:
         rule = rule_of(op)
@@ -150,24 +155,28 @@ class LayoutPlan:
 
     def want(self, op: Operation, index: int, encoding: Encoding) -> None:
         """Operation `op` wants operand `index` in `encoding`."""
-        if (op, index) not in self.wanted and block_of(op.operands[index].type):
-            self.wanted[op, index] = encoding
-            self._demand(op.operands[index], encoding)
+        operand = op.operands[index]
+        if (op, index) in self.wanted or not block_of(operand.type):
+            return
+        self.wanted[op, index] = encoding
+        if self.is_flexible(operand):
+            self._demand(operand, encoding)
+        else:
+            self.anchor(operand, encoding)
 
     def _demand(self, value: Value, encoding: Encoding) -> None:
-        if not block_of(value.type):
-            return
-        if not self.is_flexible(value):
-            self.anchor(value, encoding)
-            return
+        """A flexible value is wanted in `encoding`; anchored values behind it get theirs when nothing else decides."""
         demanded = self.demanded.setdefault(value, [])
-        if encoding not in demanded:
-            demanded.append(encoding)
-            op = value.defining_op
-            assert op is not None
-            for operand, wanted in zip(op.operands, self.flexible_operands(op, encoding), strict=True):
-                if wanted is not None:
-                    self._demand(operand, wanted)
+        if encoding in demanded:
+            return
+        demanded.append(encoding)
+        op = value.defining_op
+        assert op is not None
+        for operand, wanted in zip(op.operands, self.flexible_operands(op, encoding), strict=True):
+            if wanted is not None and self.is_flexible(operand):
+                self._demand(operand, wanted)
+            elif wanted is not None:
+                self._postponed.append((operand, wanted))
 
     def known(self, values: list[Value]) -> Encoding | None:
         """The encoding of the first of `values` that has one."""
