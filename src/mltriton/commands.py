@@ -22,7 +22,6 @@ app = typer.Typer(
 )
 
 Kernel = Annotated[str, typer.Argument(metavar="FILE.py:KERNEL", help="The kernel: a file or a module, and a name.")]
-Kernels = Annotated[list[str], typer.Argument(metavar="FILE.py:KERNEL...", help="The kernels to check.")]
 Signature = Annotated[
     str, typer.Option("--signature", "-s", help='One entry a parameter: "*fp32:16, i32, 1024" (type, :hint, constant).')
 ]
@@ -115,10 +114,22 @@ def opt(
 
 @app.command()
 def verify(
-    kernels: Kernels,
+    kernels: Annotated[list[str], typer.Argument(metavar="FILE.py:KERNEL|FILE.mlir...", help="What to check.")],
     signature: Annotated[
         str | None, typer.Option("--signature", "-s", help="As in compile; the kernel's own example where it has one.")
     ] = None,
+    arg: Annotated[
+        list[str] | None,
+        typer.Option("--arg", "-a", help="NAME=128x64:fp32 (a random array) or NAME=VALUE; repeatable."),
+    ] = None,
+    grid: Annotated[str | None, typer.Option("--grid", "-g", help="One to three sizes: 8 or 8,4,1.")] = None,
+    passes: Annotated[str, typer.Option("--passes", "-p", help="For IR text: run before and after each pass.")] = "",
+    each_pass: Annotated[
+        bool, typer.Option("--each-pass", help="Compare after every pass, not only every level.")
+    ] = False,
+    uninitialised: Annotated[
+        bool, typer.Option("--uninitialised", help="A read of scratch or shared memory never written is an error.")
+    ] = False,
     target: Target = "cpu",
     num_warps: Warps = 4,
     num_stages: Stages = 3,
@@ -126,13 +137,30 @@ def verify(
     inputs: Annotated[int, typer.Option("--inputs", min=1, help="How many random inputs to run.")] = 1,
 ) -> None:
     """Run every level of a kernel on random input and say which one first disagrees."""
-    from mltriton.tools.verify import verify_kernel
+    from mltriton.tools.launches import parse_grid
+    from mltriton.tools.verify import verify_kernel, verify_module
 
     agree = True
+    sizes = parse_grid(grid)
     for kernel in kernels:
-        report = verify_kernel(
-            kernel, signature, target=target, num_warps=num_warps, num_stages=num_stages, seed=seed, inputs=inputs
-        )
+        if kernel.endswith(".mlir"):
+            report = verify_module(
+                Path(kernel), passes, args=arg or (), grid=sizes or (1,), seed=seed, uninitialised=uninitialised
+            )
+        else:
+            report = verify_kernel(
+                kernel,
+                signature,
+                args=arg,
+                grid=sizes,
+                target=target,
+                num_warps=num_warps,
+                num_stages=num_stages,
+                seed=seed,
+                inputs=inputs,
+                each_pass=each_pass,
+                uninitialised=uninitialised,
+            )
         typer.echo(str(report))
         agree = agree and report.ok
     raise typer.Exit(not agree)

@@ -1,0 +1,167 @@
+"""One launch, run program after program: each level in the executor, the machine code in this process, all compared.
+
+Level: all. Guarantees: every run starts from the same arrays; a failure of a run is a result, not an exception.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from mltriton.errors import CompilationError, ExecutionError, TritonError
+from mltriton.executor import Options, run
+from mltriton.tools.comparison import Difference, compare
+from mltriton.tools.launches import parameters_of
+from mltriton.tools.samples import Copy, Sample
+
+if TYPE_CHECKING:
+    from mltriton.compiler import Job
+    from mltriton.dialects.builtin import Module
+
+
+@dataclass(frozen=True)
+class LevelResult:
+    """One program's run: every output buffer against the reference, or the fault that ended it."""
+
+    name: str
+    seconds: float
+    differences: tuple[Difference, ...] = ()
+    fault: TritonError | None = None
+    is_reference: bool = False
+
+    @property
+    def ok(self) -> bool:
+        """Whether it ran and agrees."""
+        return self.fault is None and all(difference.ok for difference in self.differences)
+
+    def __str__(self) -> str:
+        lines = [f"  {self.name:<28}{self.seconds * 1e3:9.1f} ms  {self._verdict()}"]
+        lines += [f"      {difference}" for difference in self.differences if not difference.ok]
+        if self.fault is not None:
+            lines += [f"      {line}" for line in self.fault.render().splitlines()]
+        return "\n".join(lines)
+
+    def _verdict(self) -> str:
+        if self.fault is not None:
+            return "FAILS"
+        if self.is_reference:
+            return "reference"
+        if not self.ok:
+            return "DIFFERS"
+        worst = max((difference.max_rel for difference in self.differences), default=0.0)
+        return f"agrees (max rel {worst:.2g})"
+
+
+class Runs:
+    """Runs programs on copies of one sample and compares them with the first."""
+
+    def __init__(self, sample: Sample, *, uninitialised: bool, seed: int, function: str | None = None) -> None:
+        self.sample = sample
+        self.function = function
+        self.options = Options(uninitialised=uninitialised, order="shuffled", seed=seed)
+        self.reference: dict[str, Copy] | None = None
+
+    def of_job(self, job: Job, *, each_pass: bool) -> Iterator[LevelResult]:
+        """Every level of a compilation, then the machine code."""
+        name = "the front end"
+        try:
+            for name, module in _programs(job, each_pass):
+                yield self.of_module(name, module)
+                if self.reference is None:
+                    return
+            if job.target.can_run:
+                yield self.of_binary(job)
+        except CompilationError as error:
+            yield LevelResult(f"compilation after {name}", 0.0, fault=error)
+
+    def of_passes(self, module: Module, passes: Sequence[Any]) -> Iterator[LevelResult]:
+        """The module as it is, then after each pass."""
+        from mltriton.ir.passes import PassManager
+
+        yield self.of_module("before", module)
+        for step in passes if self.reference is not None else ():
+            try:
+                module = PassManager([step]).run(module)
+            except CompilationError as error:
+                yield LevelResult(step.name, 0.0, fault=error)
+                return
+            yield self.of_module(step.name, module)
+
+    def of_module(self, name: str, module: Module) -> LevelResult:
+        """One program in the executor, once it has passed the verifier."""
+        from mltriton.ir.levels import verify_level
+        from mltriton.ir.verifier import verify
+
+        def execute(copies: Mapping[str, Copy]) -> None:
+            verify(module)
+            verify_level(module)
+            names = [name for name, _ in parameters_of(module, self.function)]
+            args = self.sample.arguments(names, copies)
+            run(module, args, self.sample.grid, function=self.function, options=self.options)
+
+        return self._run(name, execute)
+
+    def of_binary(self, job: Job) -> LevelResult:
+        """The machine code, in this process."""
+        from mltriton.compiler import compile_job
+        from mltriton.runtime.slots import slots_of
+
+        kernel = compile_job(job).loaded
+
+        def execute(copies: Mapping[str, Copy]) -> None:
+            x, y, z = (*self.sample.grid, 1, 1)[:3]
+            kernel.run((x, y, z), slots_of(job.entries, self.sample.arguments(job.entries, copies)))
+            for name, copy in copies.items():
+                if not copy.is_guarded:
+                    raise ExecutionError(f"machine code wrote outside {name}")
+
+        return self._run(job.target.name, execute)
+
+    def _run(self, name: str, execute: Callable[[Mapping[str, Copy]], None]) -> LevelResult:
+        copies = self.sample.copies()
+        started = time.perf_counter()
+        try:
+            execute(copies)
+        except TritonError as fault:
+            return LevelResult(name, time.perf_counter() - started, fault=fault)
+        seconds = time.perf_counter() - started
+        if self.reference is None:
+            self.reference = copies
+            return LevelResult(name, seconds, is_reference=True)
+        return LevelResult(name, seconds, tuple(self._differences(copies)))
+
+    def _differences(self, copies: Mapping[str, Copy]) -> Iterator[Difference]:
+        """The buffers that the reference run or this one changed."""
+        assert self.reference is not None
+        for name, type in self.sample.types.items():
+            before, wanted, found = self.sample.values[name], self.reference[name].array, copies[name].array
+            if not (np.array_equal(_bytes(before), _bytes(wanted)) and np.array_equal(_bytes(before), _bytes(found))):
+                yield compare(name, type, wanted, found)
+
+
+def _bytes(array: Any) -> Any:
+    return np.ascontiguousarray(array).view(np.uint8)
+
+
+def _programs(job: Job, each_pass: bool) -> Iterator[tuple[str, Module]]:
+    """The programs of a compilation: one for each level, or one for each pass.
+
+    Each is valid until the next is asked for.
+    """
+    if not each_pass:
+        yield from job.modules()
+        return
+    from mltriton.compiler import IR_LEVELS
+    from mltriton.ir.passes import PassManager
+    from mltriton.ir.pipeline import parse_pipeline
+
+    module = job.source_module()
+    yield "front end", module
+    for level, pipeline in zip(IR_LEVELS, job.target.spec.pipeline, strict=True):
+        for step in parse_pipeline(pipeline):
+            module = PassManager([step]).run(module)
+            yield f"{level}: {step.name}", module

@@ -1,0 +1,129 @@
+"""`mltriton verify`: run a kernel at every level on the same random inputs and say which level first disagrees.
+
+Level: all. The reference is the first program: level `tt` in the executor, or the module as it is before the first
+pass. Every further level (with `each_pass` every pass) runs in the executor with bounds, alignment, shared-memory
+races and assumptions checked; a target that has machine code runs last, natively. `launches.py` says where arguments
+come from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from mltriton.tools.launches import Launch, entries_of, launch_of, named, sample_of_job, sample_of_module
+from mltriton.tools.level_runs import LevelResult, Runs
+
+if TYPE_CHECKING:
+    from mltriton.dialects.builtin import Module
+    from mltriton.frontend.function import LanguageFunction
+
+
+@dataclass(frozen=True)
+class VerifyResult:
+    """The runs of one kernel on one or more random inputs. `str()` is the report."""
+
+    title: str
+    levels: tuple[LevelResult, ...]
+    inputs: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def ok(self) -> bool:
+        """Whether every level ran and agrees with the reference on every input."""
+        return all(level.ok for level in self.levels)
+
+    @property
+    def first_wrong(self) -> LevelResult | None:
+        """The first run that fails or differs."""
+        return next((level for level in self.levels if not level.ok), None)
+
+    def __str__(self) -> str:
+        wrong = self.first_wrong
+        verdict = "all levels agree" if wrong is None else f"first disagreement: {wrong.name}"
+        lines = [f"{self.title}: {verdict}"]
+        lines += [f"  on {text}" for text in self.inputs]
+        lines += [str(level) for level in self.levels]
+        return "\n".join([*lines, *[f"  note: {note}" for note in self.notes]])
+
+
+def verify_kernel(
+    kernel: str | LanguageFunction,
+    signature: str | Mapping[str, str] | None = None,
+    *,
+    args: Mapping[str, Any] | Sequence[str] | None = None,
+    grid: Sequence[int] | None = None,
+    target: str = "cpu",
+    num_warps: int = 4,
+    num_stages: int = 3,
+    seed: int = 0,
+    inputs: int = 1,
+    each_pass: bool = False,
+    uninitialised: bool = False,
+) -> VerifyResult:
+    """Verify a kernel, given itself or as `FILE.py:KERNEL`, for a target.
+
+    What its arguments are comes from `args` (a dict, or texts as on the command line: `x=128x64:fp32`, `n=1000`),
+    from the example in the kernel's file, or from the `signature` alone: then arrays are made as large as the kernel
+    reaches, and at most one integer may be missing. Raises the named error of whatever cannot be read or compiled to
+    `tt`; what goes wrong in a later level is part of the result.
+    """
+    from mltriton.compiler import Job, options_of
+    from mltriton.targets.target import find_target
+
+    fn = _function(kernel)
+    rng = np.random.default_rng(seed)
+    launch = launch_of(fn, args, grid, has_signature=signature is not None, seed=seed)
+    options = {"num_warps": num_warps, "num_stages": num_stages, **launch.options}
+    job = Job(fn, entries_of(fn, signature, launch.values), find_target(target), options_of(**options))
+    levels: list[LevelResult] = []
+    texts: list[str] = []
+    notes: list[str] = []
+    for _ in range(inputs):
+        sample = sample_of_job(job, launch, rng)
+        texts.append(f"grid {sample.grid}, {sample}")
+        notes += [note for note in sample.notes if note not in notes]
+        levels += Runs(sample, uninitialised=uninitialised, seed=seed).of_job(job, each_pass=each_pass)
+    title = f"{fn.__name__} for {target}, {options['num_warps']} warps"
+    return VerifyResult(title, tuple(levels), tuple(texts), tuple(notes))
+
+
+def verify_module(
+    source: Module | str | Path,
+    passes: str = "",
+    *,
+    args: Mapping[str, Any] | Sequence[str] = (),
+    grid: Sequence[int] = (1,),
+    function: str | None = None,
+    seed: int = 0,
+    uninitialised: bool = False,
+) -> VerifyResult:
+    """Verify a pipeline of passes on a module (or an .mlir file): run before the first pass and after each.
+
+    `args` are as in `verify_kernel`, by the names of the function's parameters. The module may be changed.
+    """
+    from mltriton.dialects.builtin import Module
+    from mltriton.ir.parser import parse_module
+    from mltriton.ir.pipeline import parse_pipeline
+
+    module = (
+        source if isinstance(source, Module) else parse_module(Path(source).read_text(encoding="utf-8"), str(source))
+    )
+    title = "module" if isinstance(source, Module) else str(source)
+    rng = np.random.default_rng(seed)
+    sample = sample_of_module(module, function, Launch(named(args), tuple(grid), {}), rng)
+    runs = Runs(sample, uninitialised=uninitialised, seed=seed, function=function)
+    levels = list(runs.of_passes(module, parse_pipeline(passes)))
+    return VerifyResult(title, tuple(levels), (f"grid {sample.grid}, {sample}",), tuple(sample.notes))
+
+
+def _function(kernel: str | LanguageFunction) -> LanguageFunction:
+    if isinstance(kernel, str):
+        from mltriton.tools.aot import load_kernel
+
+        return load_kernel(kernel)
+    return kernel
