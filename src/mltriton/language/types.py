@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from enum import IntEnum
+from functools import partial
 from typing import TYPE_CHECKING, cast
 
 from mltriton.errors import NameNotFoundError, PowerOfTwoError, TypeMismatchError
@@ -153,8 +154,11 @@ class dtype:  # noqa: N801 - upstream's name
     def __getattr__(self, name: str) -> Callable[[], bool]:
         """`is_fp16()`, `is_int32()`, ...: upstream's test for each dtype."""
         if name.startswith("is_") and name[3:] in _BY_NAME:
-            return lambda: self.name == name[3:]
+            return partial(self._is_named, name[3:])
         raise AttributeError(f"a dtype has no attribute {name!r}")
+
+    def _is_named(self, name: str) -> bool:
+        return self.name == name
 
     def kind(self) -> Kind:
         """Bool, integer or float."""
