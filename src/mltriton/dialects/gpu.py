@@ -34,3 +34,7 @@ class Barrier(Operation):
     syntax = "attr-dict"
     reads = True
     writes = True
+
+    @classmethod
+    def infer(cls, operands: Sequence[Value], attributes: dict[str, Attribute]) -> Sequence[Type]:
+        return []

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from mltriton.kernels.attention import flash_attention
-    from mltriton.kernels.normalization import layer_norm, softmax
     from mltriton.kernels.gemm import matmul
+    from mltriton.kernels.normalization import layer_norm, softmax
 
 _HOME = {
     "flash_attention": "mltriton.kernels.attention",

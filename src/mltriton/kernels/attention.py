@@ -8,6 +8,7 @@ attention, the blocks on the diagonal are masked.
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import mltriton as triton
 import mltriton.language as tl
@@ -140,3 +141,22 @@ def _check_shapes(q: Array, k: Array, v: Array) -> None:
         raise ArgumentError("flash_attention: unsupported size", expected="at least one key, dim 1 to 256", found=found)
     if str(q.dtype).removeprefix("torch.") not in ("float16", "bfloat16", "float32"):
         raise ArgumentError("flash_attention: unsupported dtype", expected="float16, bfloat16 or float32", found=found)
+
+
+def mltriton_verify(name: str, rng: Any) -> tuple[dict[str, Any], tuple[int, ...], dict[str, Any]] | None:
+    """A launch for `mltriton verify`: causal, two heads on one, lengths that no block divides."""
+    if name != "attention_kernel":
+        return None
+    batch, heads, kv_heads, queries, keys, dim = 2, 2, 1, 70, 70, 24
+    values: dict[str, Any] = {"sm_scale": 0.25, "n_heads": heads, "heads_per_kv": heads // kv_heads, "dim": dim}
+    values |= {"n_queries": queries, "n_keys": keys, "CAUSAL": True, "BM": 32, "BN": 32, "BD": 32}
+    for array, count, length in (
+        ("q", heads, queries),
+        ("k", kv_heads, keys),
+        ("v", kv_heads, keys),
+        ("o", heads, queries),
+    ):
+        values[f"{array}_ptr"] = f"{batch}x{count}x{length}x{dim}:fp32"
+        steps = (count * length * dim, length * dim, dim, 1)
+        values |= {f"stride_{array}{axis}": step for axis, step in zip("bhsd", steps, strict=True)}
+    return values, (triton.cdiv(queries, 32), batch * heads), {}

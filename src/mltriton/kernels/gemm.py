@@ -7,7 +7,7 @@ program instance; instances are ordered in groups of rows so that neighbours sha
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import mltriton as triton
 import mltriton.language as tl
@@ -44,7 +44,7 @@ def matmul_pointer_kernel(
     a_ptrs = a_ptr + batch * stride_ab + (m[:, None] * stride_am + k[None, :] * stride_ak)
     b_ptrs = b_ptr + batch * stride_bb + (k[:, None] * stride_bk + n[None, :] * stride_bn)
     acc = tl.zeros((BM, BN), dtype=ACC)
-    for step in range(0, tl.cdiv(K, BK)):
+    for step in range(tl.cdiv(K, BK)):
         left = K - step * BK
         a = tl.load(a_ptrs, mask=(m[:, None] < M) & (k[None, :] < left), other=0.0)
         b = tl.load(b_ptrs, mask=(k[:, None] < left) & (n[None, :] < N), other=0.0)
@@ -194,3 +194,27 @@ def _broadcast(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...]:
 def _as_batches(x: Array, batch: tuple[int, ...]) -> Array:
     """`x` as [batches, rows, columns]; copied only where batch dimensions cannot be merged."""
     return expand(x, (*batch, *x.shape[-2:])).reshape(-1, *x.shape[-2:])
+
+
+def mltriton_verify(name: str, rng: Any) -> tuple[dict[str, Any], tuple[int, ...], dict[str, Any]] | None:
+    """A launch for `mltriton verify`: sizes that no block divides, so that every edge is masked."""
+    m, n, k = 70, 90, 80
+    meta = {"ACC": tl.float32, "BM": 32, "BN": 32, "BK": 32, "GROUP": 2}
+    shared = {
+        "a_ptr": f"2x{m}x{k}:fp16",
+        "b_ptr": f"2x{k}x{n}:fp16",
+        "c_ptr": f"2x{m}x{n}:fp32",
+        "M": m,
+        "N": n,
+        "K": k,
+    }
+    strides = {"ab": m * k, "am": k, "ak": 1, "bb": k * n, "bk": n, "bn": 1, "cb": m * n, "cm": n, "cn": 1}
+    wanted = {
+        "matmul_pointer_kernel": tuple(strides),
+        "matmul_block_pointer_kernel": tuple(strides),
+        "matmul_descriptor_kernel": ("ab", "am", "bb", "bk", "cb", "cm"),
+    }
+    if name not in wanted:
+        return None
+    given = {f"stride_{part}": strides[part] for part in wanted[name]}
+    return shared | given | meta, (triton.cdiv(m, 32) * triton.cdiv(n, 32), 2), {}

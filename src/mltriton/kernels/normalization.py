@@ -6,6 +6,8 @@ with a running maximum and sum (Milakov and Gimelshein, arXiv:1805.02867).
 
 from __future__ import annotations
 
+from typing import Any
+
 import mltriton as triton
 import mltriton.language as tl
 from mltriton.errors import ArgumentError
@@ -115,3 +117,15 @@ def layer_norm(x: Array, weight: Array, bias: Array, eps: float = 1e-5) -> Array
         rows, weight, bias, y, x_stride, n_columns, n_columns, eps, BLOCK=triton.next_power_of_2(n_columns)
     )
     return y
+
+
+def mltriton_verify(name: str, rng: Any) -> tuple[dict[str, Any], tuple[int, ...], dict[str, Any]] | None:
+    """A launch for `mltriton verify`: five rows, a length that no block divides."""
+    columns = {"softmax_kernel": 200, "layer_norm_kernel": 200, "softmax_long_kernel": 700}.get(name)
+    if columns is None:
+        return None
+    rows = f"5x{columns}:fp32"
+    values: dict[str, Any] = {"x_ptr": rows, "y_ptr": rows, "x_stride": columns, "y_stride": columns, "BLOCK": 256}
+    if name == "layer_norm_kernel":
+        values |= {"w_ptr": f"{columns}:fp32", "b_ptr": f"{columns}:fp32", "eps": 1e-5}
+    return values | {"n_columns": columns}, (5,), {}
