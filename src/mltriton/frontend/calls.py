@@ -11,7 +11,7 @@ import ast
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from types import BuiltinFunctionType, BuiltinMethodType, FunctionType, MethodType
+from types import FunctionType, MethodType
 from typing import TYPE_CHECKING, Any, cast
 
 from mltriton.errors import (
@@ -29,6 +29,7 @@ from mltriton.frontend.values import describe, is_runtime, wrap
 from mltriton.ir.location import Location
 from mltriton.language.building import is_builtin
 from mltriton.language.constants import constexpr, unwrap
+from mltriton.language.types import dtype
 
 if TYPE_CHECKING:
     from mltriton.frontend.frame import Frame, Unit
@@ -49,8 +50,9 @@ def call(frame: Frame, node: ast.Call) -> Any:
     try:
         return _invoke(frame, node, callee, arguments, keywords)
     except TritonError as error:
-        if error.place is not None:  # The place is inside the called function: say how it was reached.
-            error.called_from(frame.source.place(node))
+        here = frame.source.place(node)
+        if error.place not in (None, here):  # The place is inside the called function: say how it was reached.
+            error.called_from(here)
         raise
 
 
@@ -66,7 +68,7 @@ def _invoke(frame: Frame, node: ast.Call, callee: Any, arguments: list[Any], key
         return call_builtin(frame, node, replacement, arguments, keywords)
     if isinstance(callee, type):
         return _construct(frame, node, cast("type[Any]", callee), arguments, keywords)
-    if isinstance(callee, BuiltinFunctionType | BuiltinMethodType) or not isinstance(callee, FunctionType | MethodType):
+    if not isinstance(callee, FunctionType | MethodType) or isinstance(getattr(callee, "__self__", None), dtype):
         return _call_python(frame, node, callee, arguments, keywords)
     raise frame.error(
         NameNotFoundError,
@@ -119,7 +121,7 @@ def _binding_mistake(function: Callable[..., Any], arguments: Sequence[Any], key
 
 def _name_of(function: Any) -> str:
     inner: Any = function.func if isinstance(function, partial) else function
-    return getattr(inner, "__name__", repr(inner))
+    return getattr(inner, "__name__", repr(inner)).lstrip("_")
 
 
 def _call_constexpr_function(

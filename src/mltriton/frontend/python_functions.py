@@ -101,12 +101,12 @@ def _as_tuple(value: Any = ()) -> tuple[Any, ...]:
     return tuple(numbers) if numbers is not None else tuple(value)
 
 
-def _enumerated(items: tuple[Any, ...]) -> tuple[Any, ...]:
-    return tuple(enumerate(items))
+def _enumerate(items: tuple[Any, ...], start: Any = 0) -> tuple[Any, ...]:
+    return tuple(enumerate(items, unwrap(start)))
 
 
-def _zipped(*parts: tuple[Any, ...]) -> tuple[Any, ...]:
-    return tuple(zip(*parts, strict=False))
+def _zip(*parts: tuple[Any, ...], strict: Any = False) -> tuple[Any, ...]:
+    return tuple(zip(*parts, strict=bool(strict)))
 
 
 # Python's own functions that mean something on the values of a kernel.
@@ -121,8 +121,8 @@ PYTHON_FUNCTIONS: Mapping[Any, Callable[..., Any]] = {
     builtins.bool: _conversion(bool, "int1"),
     builtins.list: _as_tuple,
     builtins.tuple: _as_tuple,
-    builtins.enumerate: _enumerated,
-    builtins.zip: _zipped,
+    builtins.enumerate: _enumerate,
+    builtins.zip: _zip,
     builtins.isinstance: _is_instance,
     builtins.getattr: _get_attribute,
     builtins.hasattr: _has_attribute,

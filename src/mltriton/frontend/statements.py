@@ -107,7 +107,7 @@ def return_(frame: Frame, stmt: ast.Return) -> Flow:
             "return inside a loop that runs in the kernel",
             hint="Let the loop end (break, or a condition of while) and return after it.",
         )
-    value = None if stmt.value is None else frame.evaluate(stmt.value)
+    value = constexpr(None) if stmt.value is None else frame.evaluate(stmt.value)
     frame.mark(stmt)
     frame.returned = assignment.stored(value)
     return Flow.RETURN
