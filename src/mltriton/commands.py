@@ -84,12 +84,22 @@ def opt(
     print_ir_after_all: Annotated[
         bool, typer.Option("--print-ir-after-all", help="Show the program after each pass on standard error.")
     ] = False,
+    print_ir_after: Annotated[
+        str, typer.Option("--print-ir-after", metavar="PASS,PASS", help="The same after these passes only.")
+    ] = "",
     verify_each: Annotated[bool, typer.Option("--verify-each/--no-verify-each", help="Verify after each pass.")] = True,
     split_input_file: Annotated[
         bool, typer.Option("--split-input-file", help="Treat the parts between // ----- lines one by one.")
     ] = False,
     time_passes: Annotated[
         bool, typer.Option("--time-passes", help="Show how long each pass took on standard error.")
+    ] = False,
+    run_reproducer: Annotated[
+        bool, typer.Option("--run-reproducer", help="Run the pipeline that a saved reproducer names.")
+    ] = False,
+    generic: Annotated[bool, typer.Option("--generic", help="Write generic MLIR syntax.")] = False,
+    locations: Annotated[
+        bool, typer.Option("--locations", help="Write the source location of each operation.")
     ] = False,
     output: Output = None,
 ) -> None:
@@ -101,9 +111,13 @@ def opt(
         passes,
         filename=file.name,
         print_ir_after_all=print_ir_after_all,
+        print_ir_after=print_ir_after,
         verify_each=verify_each,
         split_input_file=split_input_file,
         time_passes=time_passes,
+        run_reproducer=run_reproducer,
+        generic=generic,
+        locations=locations,
         log=sys.stderr,
     )
     if output is None:
