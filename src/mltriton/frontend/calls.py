@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ast
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from functools import partial
 from types import FunctionType, MethodType
 from typing import TYPE_CHECKING, Any, cast
@@ -63,7 +63,7 @@ def _invoke(frame: Frame, node: ast.Call, callee: Any, arguments: list[Any], key
         return _call_constexpr_function(frame, node, callee, arguments, keywords)
     if _is_language_function(callee):
         return call_builtin(frame, node, callee, arguments, keywords)
-    replacement = PYTHON_FUNCTIONS.get(callee) if _is_hashable(callee) else None
+    replacement = PYTHON_FUNCTIONS.get(callee) if isinstance(callee, Hashable) else None
     if replacement is not None:
         return call_builtin(frame, node, replacement, arguments, keywords)
     if isinstance(callee, type):
@@ -79,13 +79,10 @@ def _invoke(frame: Frame, node: ast.Call, callee: Any, arguments: list[Any], key
 
 
 def _is_language_function(callee: Any) -> bool:
-    if type(callee) is partial:  # A tensor's method.
+    method_of: Any = getattr(callee, "__self__", None)
+    if type(callee) is partial:  # A tensor's method that is a function of the language too.
         return is_builtin(cast(Any, callee).func)
-    return is_builtin(callee) or is_runtime(getattr(callee, "__self__", None))
-
-
-def _is_hashable(callee: Any) -> bool:
-    return getattr(type(callee), "__hash__", None) is not None
+    return is_builtin(callee) or is_runtime(method_of)
 
 
 def call_builtin(

@@ -9,9 +9,9 @@ is noticed; every mistake in a launch is a named error.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Generator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
+from types import TracebackType
 from typing import Any, overload
 
 from mltriton.compiler import CompiledKernel, Job, compile_job, options_of
@@ -95,7 +95,7 @@ class JITFunction(LanguageFunction):
     def _launcher_for(self, grid: Any) -> Callable[..., CompiledKernel]:
         if callable(grid):
             return _ComputedGrid(self, grid)
-        with _places():
+        with _launching:
             launcher = _FixedGrid(self, normalize(grid))
         if isinstance(grid, tuple):
             if len(self.grids) >= _MAX_GRIDS:
@@ -109,7 +109,7 @@ class JITFunction(LanguageFunction):
 
     def warmup(self, *args: Any, grid: Any = None, **kwargs: Any) -> CompiledKernel:
         """Compile for these arguments without launching; a dtype stands for an aligned array of it."""
-        with _places():
+        with _launching:
             values = [
                 _array_if_dtype(value, parameter) for value, parameter in zip(args, self.parameters, strict=False)
             ]
@@ -124,18 +124,19 @@ class JITFunction(LanguageFunction):
         key = (len(args), *kwargs)
         found = self.shapes.get(key)
         if found is None:
-            found = self.shapes[key] = CallShape(self, self.parameters, len(args), list(kwargs))
+            with _launching:
+                found = self.shapes[key] = CallShape(self, self.parameters, len(args), list(kwargs))
         return found
 
     def launch(self, grid: Grid, shape: CallShape, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> CompiledKernel:
         """Launch where no variant fitted: specialise, compile or load, and remember the variant."""
-        with _places():
+        with _launching:
             arguments = tuple(unwrap(value) for value in shape.arrange(args, kwargs))
             options = {name: kwargs[name] for name in shape.option_names}
             kernel = self.compiled_for(arguments, options)
             launch = kernel.loaded.launcher(self._guards(kernel))
             if launch(*grid, *arguments) is NotImplemented:
-                kernel.loaded.run(grid, slots_of(kernel.job.entries, arguments))
+                kernel.loaded.run(grid, slots_of(kernel.job.entries, arguments, kernel.metadata.written))
             else:
                 variant = shape.variant(shape.arrange(args, kwargs), kwargs)
                 shape.variants[variant] = ((launch, kernel), *shape.variants.get(variant, ())[:_MAX_LAUNCHERS])
@@ -150,7 +151,8 @@ class JITFunction(LanguageFunction):
         check_devices(named, target.takes, target.name)
         entries = {p.name: self._entry(p, value) for p, value in zip(self.parameters, arguments, strict=True)}
         job = Job(self, entries, target, options_of(**chosen))
-        key = (tuple(entries.items()), target.name, job.options)
+        # The text tells apart constants that compare equal: 1, True and 1.0.
+        key = (tuple((name, entry, str(entry)) for name, entry in entries.items()), target.name, job.options)
         with self._lock:
             if key not in self._compiled:
                 self._compiled[key] = compile_job(job, self.dependencies)
@@ -250,13 +252,20 @@ class _ComputedGrid:
         return kernel[self._grid(named)](*args, **kwargs)
 
 
-@contextmanager
-def _places() -> Generator[None]:
-    """Give errors without a place that of the launch."""
-    try:
-        yield
-    except TritonError as error:
-        raise error.at(calling_place()) from error.__cause__
+class _Launching:
+    """A `with` statement that gives errors without a place that of the launch."""
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if isinstance(error, TritonError) and error.place is None:
+            error.at(calling_place())
+
+
+_launching = _Launching()
 
 
 def _array_if_dtype(value: Any, parameter: Parameter | None) -> Any:

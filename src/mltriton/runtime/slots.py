@@ -17,15 +17,19 @@ from mltriton.runtime.specialization import address
 from mltriton.tools.signature import Argument, Entry
 
 
-def slots_of(entries: Mapping[str, Entry], arguments: Sequence[Any]) -> list[int]:
-    """The slots of a kernel's parameters, those that were specialised to constants left out."""
-    pairs = zip(entries.items(), arguments, strict=True)
-    return [_slot(name, entry, value) for (name, entry), value in pairs if isinstance(entry, Argument)]
+def slots_of(entries: Mapping[str, Entry], arguments: Sequence[Any], written: Sequence[str]) -> list[int]:
+    """The slots of a kernel's parameters, those that were specialised to constants left out.
+
+    `written` are the parameters that the kernel writes through: a read-only array there is an `ArgumentError`.
+    """
+    named = dict(zip(entries, arguments, strict=True))
+    for name in written:
+        _check_writable(name, named[name])
+    return [_slot(entry, named[name]) for name, entry in entries.items() if isinstance(entry, Argument)]
 
 
-def _slot(name: str, entry: Argument, value: Any) -> int:
+def _slot(entry: Argument, value: Any) -> int:
     if entry.is_pointer:
-        _check_writable(name, value)
         return address(value)
     if entry.scalar == "fp32":
         return int.from_bytes(struct.pack("<f", value), "little")

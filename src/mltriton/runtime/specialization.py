@@ -182,7 +182,8 @@ def annotation_of(annotation: Any) -> str | None:
     """The scalar type that a parameter's annotation demands (`n: tl.int64`, `n: "i64"`); None for other annotations."""
     if isinstance(annotation, dtype):
         return annotation.short if annotation.short in SCALARS else None
-    text = annotation.removeprefix("tl.") if isinstance(annotation, str) else ""
+    # An annotation that is text, and postponed besides, has quotes of its own.
+    text = annotation.strip("'\"").removeprefix("tl.") if isinstance(annotation, str) else ""
     return SIGNATURE_NAMES.get(text) or SCALARS.get(text)
 
 
