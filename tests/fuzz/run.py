@@ -1,0 +1,78 @@
+"""Runs generated kernels through `verify`; by hand: `PYTHONPATH=tests python -m fuzz.run --seeds 0:2000`."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from fuzz.generator import Kernel, generate
+from mltriton.errors import TritonError
+from mltriton.tools.aot import load_kernel
+from mltriton.tools.verify import VerifyResult, verify_kernel
+
+
+def verify(kernel: Kernel, target: str, directory: Path) -> VerifyResult:
+    """Run one kernel at every level."""
+    file = directory / f"kernel_{kernel.seed}_{len(kernel.statements)}.py"
+    file.write_text(kernel.source)
+    fn = load_kernel(f"{file}:kernel")
+    return verify_kernel(
+        fn,
+        args=kernel.args_of_parameters,
+        grid=kernel.grid,
+        target=target,
+        num_warps=kernel.num_warps,
+        seed=kernel.seed,
+    )
+
+
+def complaint(seed: int, target: str, directory: Path) -> str | None:
+    """What is wrong with the kernel of a seed: the report, and the smallest part of the source that shows it."""
+    kernel = generate(seed)
+    found = _failure(kernel, target, directory)
+    if found is None:
+        return None
+    parts = [kernel.only(output) for output in kernel.outputs]
+    for part in sorted(parts, key=lambda part: len(part.statements)):
+        smaller = _failure(part, target, directory)
+        if smaller is not None:
+            return f"seed {seed}, target {target}\n{part.source}\n{smaller}"
+    return f"seed {seed}, target {target}\n{kernel.source}\n{found}"
+
+
+def _failure(kernel: Kernel, target: str, directory: Path) -> str | None:
+    try:
+        result = verify(kernel, target, directory)
+    except TritonError as error:
+        return error.render()
+    except Exception as error:  # a fuzz test reports whatever happens
+        return f"{type(error).__name__}: {error}"
+    return None if result.ok else str(result)
+
+
+def main() -> None:
+    """Run a range of seeds and print every complaint."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--target", default="cpu")
+    parser.add_argument("--seeds", default="0:100", help="FIRST:END")
+    parser.add_argument("--stop", type=int, default=10, help="stop after so many complaints")
+    options = parser.parse_args()
+    first, end = map(int, options.seeds.split(":"))
+    complaints, started = 0, time.perf_counter()
+    with tempfile.TemporaryDirectory() as directory:
+        for seed in range(first, end):
+            found = complaint(seed, options.target, Path(directory))
+            if found is not None:
+                complaints += 1
+                print(f"{found}\n{'-' * 80}", flush=True)
+            if complaints >= options.stop:
+                break
+    print(f"{complaints} complaints, {time.perf_counter() - started:.0f} s")
+    sys.exit(complaints > 0)
+
+
+if __name__ == "__main__":
+    main()
