@@ -405,7 +405,7 @@ def test_compile_takes_signatures(executor):
 
 def test_compile_refuses():
     add = make_add()
-    with pytest.raises(ConstexprError, match="BLOCK of add is a tl.constexpr"):
+    with pytest.raises(ConstexprError, match=r"BLOCK of add is a tl.constexpr"):
         triton.compile(add, "*fp32, *fp32, *fp32, i32, i32", target="executor")
     with pytest.raises(triton.CompilationError, match="says nothing of the parameter BLOCK"):
         triton.compile(add, {"x_ptr": "*fp32", "y_ptr": "*fp32", "o_ptr": "*fp32", "n": "i32"}, target="executor")

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ast
 import inspect
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from types import FunctionType, MethodType
 from typing import TYPE_CHECKING, Any, cast
@@ -63,7 +63,7 @@ def _invoke(frame: Frame, node: ast.Call, callee: Any, arguments: list[Any], key
         return _call_constexpr_function(frame, node, callee, arguments, keywords)
     if _is_language_function(callee):
         return call_builtin(frame, node, callee, arguments, keywords)
-    replacement = PYTHON_FUNCTIONS.get(callee) if isinstance(callee, Hashable) else None
+    replacement = PYTHON_FUNCTIONS.get(callee) if getattr(callee, "__hash__", None) else None
     if replacement is not None:
         return call_builtin(frame, node, replacement, arguments, keywords)
     if isinstance(callee, type):

@@ -16,7 +16,7 @@ from typing import Any, overload
 
 from mltriton.compiler import CompiledKernel, Job, compile_job, options_of
 from mltriton.errors import ArgumentError, TritonError, calling_place
-from mltriton.frontend.dependencies import Dependencies, dependencies
+from mltriton.frontend.dependencies import Dependencies, Watched, dependencies
 from mltriton.frontend.function import LanguageFunction
 from mltriton.frontend.function import constexpr_function as constexpr_function
 from mltriton.language.constants import unwrap
@@ -38,7 +38,8 @@ _MAX_GRIDS = 1024
 _MAX_LAUNCHERS = 15  # Launchers tried for arguments of one shape and the same constants, besides the newest.
 DEFAULT_TARGET = "cpu"
 
-Launch = Callable[..., Any]
+Launcher = Callable[..., CompiledKernel]
+_SIZES: dict[Any, Grid] = {}  # Grids that functions gave, normalized.
 
 
 class JITFunction(LanguageFunction):
@@ -57,7 +58,7 @@ class JITFunction(LanguageFunction):
         self.noinline = noinline
         self.debug = debug
         self._do_not_specialize = (tuple(do_not_specialize), tuple(do_not_specialize_on_alignment))
-        self.grids: dict[Any, _FixedGrid] = {}
+        self.grids: dict[Any, Launcher] = {}
         self.shapes: dict[tuple[Any, ...], CallShape] = {}
         self._compiled: dict[Any, CompiledKernel] = {}
         self._lock = threading.RLock()
@@ -85,18 +86,18 @@ class JITFunction(LanguageFunction):
             hint=f"Launch it over a grid: {self.__name__}[(programs,)](...).",
         )
 
-    def __getitem__(self, grid: Any) -> Callable[..., CompiledKernel]:
+    def __getitem__(self, grid: Any) -> Launcher:
         """The launcher for a grid: an int, a tuple of one to three, or a function from the named arguments to one."""
         try:
             return self.grids[grid]
         except (KeyError, TypeError):
             return self._launcher_for(grid)
 
-    def _launcher_for(self, grid: Any) -> Callable[..., CompiledKernel]:
+    def _launcher_for(self, grid: Any) -> Launcher:
         if callable(grid):
-            return _ComputedGrid(self, grid)
+            return _launcher(self, None, grid)
         with _launching:
-            launcher = _FixedGrid(self, normalize(grid))
+            launcher = _launcher(self, normalize(grid), None)
         if isinstance(grid, tuple):
             if len(self.grids) >= _MAX_GRIDS:
                 self.grids.clear()
@@ -116,7 +117,7 @@ class JITFunction(LanguageFunction):
             by_name = {parameter.name: parameter for parameter in self.parameters}
             named = {name: _array_if_dtype(value, by_name.get(name)) for name, value in kwargs.items()}
             shape = self.shape((*values, *args[len(values) :]), named)
-            arguments = shape.arrange(tuple(values), named)
+            arguments = shape.pick((*values, *named.values(), *shape.defaults))
             return self.compiled_for(arguments, {name: named[name] for name in shape.option_names})
 
     def shape(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> CallShape:
@@ -128,18 +129,31 @@ class JITFunction(LanguageFunction):
                 found = self.shapes[key] = CallShape(self, self.parameters, len(args), list(kwargs))
         return found
 
-    def launch(self, grid: Grid, shape: CallShape, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> CompiledKernel:
+    def computed_grid(self, compute: Any, arguments: dict[str, Any]) -> Grid:
+        """The grid that a function gives for the arguments by name."""
+        size = compute(arguments)
+        try:
+            return _SIZES[size]
+        except (KeyError, TypeError):
+            with _launching:
+                grid = normalize(size)
+        if isinstance(size, tuple) and len(_SIZES) < _MAX_GRIDS:
+            _SIZES[size] = grid
+        return grid
+
+    def launch(
+        self, grid: Grid, shape: CallShape, everything: tuple[Any, ...], kwargs: Mapping[str, Any]
+    ) -> CompiledKernel:
         """Launch where no variant fitted: specialise, compile or load, and remember the variant."""
         with _launching:
-            arguments = tuple(unwrap(value) for value in shape.arrange(args, kwargs))
-            options = {name: kwargs[name] for name in shape.option_names}
-            kernel = self.compiled_for(arguments, options)
+            arguments = tuple(unwrap(value) for value in shape.pick(everything))
+            kernel = self.compiled_for(arguments, {name: kwargs[name] for name in shape.option_names})
             launch = kernel.loaded.launcher(self._guards(kernel))
             if launch(*grid, *arguments) is NotImplemented:
                 kernel.loaded.run(grid, slots_of(kernel.job.entries, arguments, kernel.metadata.written))
             else:
-                variant = shape.variant(shape.arrange(args, kwargs), kwargs)
-                shape.variants[variant] = ((launch, kernel), *shape.variants.get(variant, ())[:_MAX_LAUNCHERS])
+                known = shape.variants.get(key := shape.key(everything), ())
+                shape.variants[key] = ((launch, kernel), *known[:_MAX_LAUNCHERS])
             return kernel
 
     def compiled_for(self, arguments: Sequence[Any], options: Mapping[str, Any]) -> CompiledKernel:
@@ -182,6 +196,11 @@ class JITFunction(LanguageFunction):
         ]
 
     @cached_property
+    def watched(self) -> list[Watched]:
+        """What to look up at every launch, since it may have been given another value; always the same list."""
+        return list(self.dependencies.watched)
+
+    @cached_property
     def dependencies(self) -> Dependencies:
         """What the kernel's meaning depends on besides its text."""
         return dependencies(self)
@@ -201,55 +220,38 @@ class JITFunction(LanguageFunction):
                 del self.dependencies
                 self._compiled.clear()
                 self.shapes.clear()
+                self.watched[:] = self.dependencies.watched
 
     def __repr__(self) -> str:
         return f"<kernel {self.__module__}.{self.__qualname__}>"
 
 
-class _FixedGrid:
-    """Launches a kernel over a grid known beforehand.
+def _launcher(kernel: JITFunction, fixed: Grid | None, compute: Callable[[dict[str, Any]], Any] | None) -> Launcher:
+    """The function behind `kernel[grid]`: `fixed` is the grid, or `compute` gives one for the arguments by name.
 
-    This is the path whose time users see: no call more than it needs.
+    This is the path whose time users see, so it is one function that makes no call it does not need.
     """
+    shapes, watched, names = kernel.shapes, kernel.watched, kernel.arg_names
 
-    __slots__ = ("_kernel", "_x", "_y", "_z")
-
-    def __init__(self, kernel: JITFunction, grid: Grid) -> None:
-        self._kernel = kernel
-        self._x, self._y, self._z = grid
-
-    def __call__(self, *args: Any, **kwargs: Any) -> CompiledKernel:
-        kernel = self._kernel
-        for find, key, value in kernel.dependencies.watched:
-            if find(key) is not value:
+    def launch(*args: Any, **kwargs: Any) -> CompiledKernel:
+        for find, name, value in watched:
+            if find(name) is not value:
                 kernel.drop_if_stale()
                 break
-        shape = kernel.shapes.get((len(args), *kwargs)) or kernel.shape(args, kwargs)
-        arguments = shape.arrange(args, kwargs)
+        shape = shapes.get((len(args), *kwargs)) or kernel.shape(args, kwargs)
+        everything = (*args, *kwargs.values(), *shape.defaults)
+        arguments = shape.pick(everything)
+        x, y, z = fixed or kernel.computed_grid(compute, kwargs | dict(zip(names, arguments, strict=True)))
         try:
-            variants = shape.variants.get(shape.variant(arguments, kwargs), ())
+            variants = shape.variants.get(shape.key(everything), ())
         except TypeError:  # A constant that cannot be hashed: the slow path says what is wrong.
             variants = ()
-        for launch, compiled in variants:
-            if launch(self._x, self._y, self._z, *arguments) is None:
+        for run, compiled in variants:
+            if run(x, y, z, *arguments) is None:
                 return compiled
-        return kernel.launch((self._x, self._y, self._z), shape, args, kwargs)
+        return kernel.launch((x, y, z), shape, everything, kwargs)
 
-
-class _ComputedGrid:
-    """Launches a kernel over a grid that is a function of the call's arguments, by name."""
-
-    __slots__ = ("_grid", "_kernel")
-
-    def __init__(self, kernel: JITFunction, grid: Callable[[dict[str, Any]], Any]) -> None:
-        self._kernel = kernel
-        self._grid = grid
-
-    def __call__(self, *args: Any, **kwargs: Any) -> CompiledKernel:
-        kernel = self._kernel
-        arguments = kernel.shape(args, kwargs).arrange(args, kwargs)
-        named = kwargs | dict(zip(kernel.arg_names, map(unwrap, arguments), strict=True))
-        return kernel[self._grid(named)](*args, **kwargs)
+    return launch
 
 
 class _Launching:

@@ -8,7 +8,7 @@ arguments are an `ArgumentError` with the signature.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from operator import itemgetter
@@ -51,6 +51,9 @@ IGNORED_OPTIONS = frozenset(
 
 # A parameter of such a name tells the kernel how it is compiled; a call that says nothing gets these.
 _OPTION_DEFAULTS = {"num_warps": 4, "num_stages": 3, "num_ctas": 1}
+
+
+Pick = Callable[[tuple[Any, ...]], tuple[Any, ...]]
 
 
 @dataclass(frozen=True)
@@ -96,15 +99,17 @@ def parameters_of(
 class CallShape:
     """How calls with `count` positional arguments and the keywords `keywords` give the parameters their values.
 
-    `option_names` are the keywords that say how to compile; `variants` is where the launcher keeps what was made for
-    such calls, by `variant`. Raises `ArgumentError` for calls that do not fit.
+    Of `everything = (*positional, *keyword values, *shape.defaults)`, `pick(everything)` gives the arguments in the
+    order of the parameters, and `key(everything)` what tells apart the calls that may need different code whatever
+    their other arguments: constants and options. `variants` is where the launcher keeps what was made for such calls,
+    by key. `option_names` are the keywords that say how to compile. Raises `ArgumentError` for calls that do not fit.
     """
 
     def __init__(
         self, fn: LanguageFunction, parameters: Sequence[Parameter], count: int, keywords: Sequence[str]
     ) -> None:
         self._fn = fn
-        self.variants: dict[tuple[Any, ...], tuple[tuple[Callable[..., Any], Any], ...]] = {}
+        self.variants: dict[Any, tuple[tuple[Callable[..., Any], Any], ...]] = {}
         known = {parameter.name for parameter in parameters}
         for name in keywords:
             if name not in known:
@@ -121,9 +126,11 @@ class CallShape:
         if missing := [parameter.name for parameter in left if not parameter.has_default]:
             self._fail(f"got no value for {', '.join(missing)}")
         given |= {parameter.name: count + len(keywords) + i for i, parameter in enumerate(left)}
-        self._defaults = tuple(parameter.default for parameter in left)
-        self._pick = _picker([given[parameter.name] for parameter in parameters])
-        self._pick_constants = _picker([parameter.index for parameter in parameters if parameter.is_constexpr])
+        self.defaults = tuple(parameter.default for parameter in left)
+        constants = [given[parameter.name] for parameter in parameters if parameter.is_constexpr]
+        options = [given[name] for name in self.option_names]
+        self.pick: Pick = _picker([given[parameter.name] for parameter in parameters])
+        self.key: Pick = _picker([*constants, *options])
 
     def _check_option(self, name: str, known: Iterable[str]) -> None:
         if name in OPTIONS or name in IGNORED_OPTIONS:
@@ -136,20 +143,8 @@ class CallShape:
         signature = f"{self._fn.__name__}{self._fn.signature_text}"
         raise ArgumentError(f"{self._fn.__name__} {message}", expected=signature, hint=hint)
 
-    def arrange(self, positional: tuple[Any, ...], keywords: Mapping[str, Any]) -> tuple[Any, ...]:
-        """The values of the parameters, in their order."""
-        return self._pick((*positional, *keywords.values(), *self._defaults))
 
-    def variant(self, arguments: tuple[Any, ...], keywords: Mapping[str, Any]) -> tuple[Any, ...]:
-        """What tells apart the calls of this shape that may need different code whatever their other arguments.
-
-        Constants and options.
-        """
-        constants = self._pick_constants(arguments)
-        return (*constants, *[keywords[name] for name in self.option_names]) if self.option_names else constants
-
-
-def _picker(indices: Sequence[int]) -> Callable[[tuple[Any, ...]], tuple[Any, ...]]:
+def _picker(indices: Sequence[int]) -> Pick:
     """A function that gives the items of a tuple at `indices`, as a tuple."""
     if not indices:
         return lambda _: ()
