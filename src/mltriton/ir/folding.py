@@ -7,17 +7,25 @@ program computes does not change; an operation with an effect stays.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any
 
 from mltriton.dialects import arith, scf, tt
 from mltriton.dialects.scf_folding import SIMPLIFICATIONS
 from mltriton.ir.attributes import Attribute
 from mltriton.ir.operation import Block, Operation, Value
 
+Rules = Mapping[type[Operation], Callable[[Any], Sequence[Value] | None]]
 
-def fold_all(root: Operation) -> bool:
-    """Fold and clean up everything inside `root`; returns whether anything changed."""
-    return _Driver(root).run()
+
+def fold_all(root: Operation, patterns: Rules = MappingProxyType({})) -> bool:
+    """Fold and clean up everything inside `root`; returns whether anything changed.
+
+    `patterns` are tried where an operation neither folds nor simplifies: a rule returns the values that stand for the
+    results, or None; what it creates or moves stands right before the operation.
+    """
+    return _Driver(root, patterns).run()
 
 
 def is_removable(op: Operation) -> bool:
@@ -47,7 +55,8 @@ def constant_home(op: Operation) -> Block:
 class _Driver:
     """Work list of operations; an operation is visited again when an operand or a user of it changes."""
 
-    def __init__(self, root: Operation) -> None:
+    def __init__(self, root: Operation, patterns: Rules) -> None:
+        self.patterns = patterns
         self.work: list[Operation] = []
         self.queued: set[Operation] = set()
         self.gone: set[Operation] = set()
@@ -95,6 +104,9 @@ class _Driver:
             self.simplify(op, simplify)
         elif len(op.results) <= 1 and not isinstance(op, arith.Constant):
             self.fold(op)
+        pattern = self.patterns.get(type(op))
+        if pattern is not None and op not in self.gone:
+            self.simplify(op, pattern)
 
     def fold(self, op: Operation) -> None:
         """Replace an operation by what it equals."""
@@ -109,12 +121,12 @@ class _Driver:
             self.push(*(value.defining_op for value in before), op)
 
     def simplify(self, op: Operation, rule: Callable[[Operation], Sequence[Value] | None]) -> None:
-        """Replace an operation with regions by a simpler one or by what it held."""
+        """Replace an operation by what a pattern makes of it."""
         touched = [value.defining_op for inner in op.walk() for value in inner.operands]
         results = rule(op)
         if results is not None:
-            self.push(*touched, *(value.defining_op for value in results))
             self.push(*(inner for value in results for inner in value.users))
+            self.push(*(value.defining_op for value in results), *touched)
             self.replace(op, results)
 
     def constant(self, op: Operation, value: Attribute) -> Value:
@@ -146,8 +158,9 @@ class _Driver:
         self.gone.update(inside)
         if isinstance(op, arith.Constant):
             home = constant_home(op)
-            del self.constants[home, op.value]
-            self.leading[home] -= 1
+            if self.constants.get((home, op.value)) is op.result:  # a pattern places its constants where it stands
+                del self.constants[home, op.value]
+                self.leading[home] -= 1
         op.erase()
         self.push(*used)
 

@@ -12,10 +12,13 @@ from mltriton.errors import OptionError
 from mltriton.ir.passes import Pass
 
 PASSES: dict[str, str] = {
-    "canonicalize": "mltriton.ir.folding:Canonicalize",
+    "canonicalize": "mltriton.passes.tt.canonicalize:Canonicalize",
     "cse": "mltriton.passes.tt.cse:CommonSubexpressions",
     "dce": "mltriton.passes.tt.dce:DeadCode",
     "licm": "mltriton.passes.tt.licm:LoopInvariants",
+    "inline": "mltriton.passes.tt.inline:Inline",
+    "combine": "mltriton.passes.tt.combine:Combine",
+    "reorder-broadcast": "mltriton.passes.tt.reorder_broadcast:ReorderBroadcast",
     "assign-layouts": "mltriton.passes.ttg.assign_layouts:AssignLayouts",
     "distribute-to-warps": "mltriton.passes.warp.distribute_to_warps:DistributeToWarps",
 }

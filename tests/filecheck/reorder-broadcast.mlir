@@ -1,0 +1,17 @@
+// RUN: mltriton opt %s -p reorder-broadcast,dce | filecheck %s
+// The product is computed on scalars and the sum on one column.
+
+// CHECK-LABEL: @index
+// CHECK: %[[P:.*]] = arith.muli %n, %n : i32
+// CHECK: %[[S:.*]] = tt.splat %[[P]] : i32 -> tensor<16x1xi32>
+// CHECK: %[[A:.*]] = arith.addi %{{.*}}, %[[S]] : tensor<16x1xi32>
+// CHECK: tt.broadcast %[[A]] : tensor<16x1xi32> -> tensor<16x64xi32>
+tt.func @index(%n: i32) -> tensor<16x64xi32> {
+  %0 = tt.make_range {end = 16 : i32, start = 0 : i32} : tensor<16xi32>
+  %1 = tt.expand_dims %0 {axis = 1 : i32} : tensor<16xi32> -> tensor<16x1xi32>
+  %2 = tt.broadcast %1 : tensor<16x1xi32> -> tensor<16x64xi32>
+  %3 = tt.splat %n : i32 -> tensor<16x64xi32>
+  %4 = arith.muli %3, %3 : tensor<16x64xi32>
+  %5 = arith.addi %2, %4 : tensor<16x64xi32>
+  tt.return %5 : tensor<16x64xi32>
+}
