@@ -69,7 +69,7 @@ class JITFunction(LanguageFunction):
         """The parameters and how their arguments are specialised."""
         return parameters_of(self, *self._do_not_specialize)
 
-    @property
+    @cached_property
     def arg_names(self) -> list[str]:
         """The names of the parameters."""
         return [parameter.name for parameter in self.parameters]
@@ -89,9 +89,10 @@ class JITFunction(LanguageFunction):
     def __getitem__(self, grid: Any) -> Launcher:
         """The launcher for a grid: an int, a tuple of one to three, or a function from the named arguments to one."""
         try:
-            return self.grids[grid]
-        except (KeyError, TypeError):
-            return self._launcher_for(grid)
+            launcher = self.grids.get(grid)
+        except TypeError:  # A list.
+            launcher = None
+        return launcher or self._launcher_for(grid)
 
     def _launcher_for(self, grid: Any) -> Launcher:
         if callable(grid):
