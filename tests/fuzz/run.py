@@ -9,16 +9,17 @@ import time
 from pathlib import Path
 
 from fuzz.generator import Kernel, generate
+from mltriton.compiler import Job, options_of
 from mltriton.errors import TritonError
+from mltriton.targets.target import find_target
 from mltriton.tools.aot import load_kernel
-from mltriton.tools.verify import VerifyResult, verify_kernel
+from mltriton.tools.launches import entries_of
+from mltriton.tools.verify import VerifyResult, verify_kernel, verify_module
 
 
 def verify(kernel: Kernel, target: str, directory: Path) -> VerifyResult:
     """Run one kernel at every level."""
-    file = directory / f"kernel_{kernel.seed}_{len(kernel.statements)}.py"
-    file.write_text(kernel.source)
-    fn = load_kernel(f"{file}:kernel")
+    fn = load_kernel(f"{_write(kernel, directory)}:kernel")
     return verify_kernel(
         fn,
         args=kernel.args_of_parameters,
@@ -29,8 +30,20 @@ def verify(kernel: Kernel, target: str, directory: Path) -> VerifyResult:
     )
 
 
+def verify_passes(kernel: Kernel, passes: str, directory: Path) -> VerifyResult:
+    """Run one kernel as the front end makes it, and after each of these passes."""
+    fn = load_kernel(f"{_write(kernel, directory)}:kernel")
+    args = kernel.args_of_parameters
+    entries = entries_of(fn, None, args)
+    module = Job(fn, entries, find_target("generic"), options_of(num_warps=kernel.num_warps)).source_module()
+    return verify_module(module, passes, args=args, grid=kernel.grid, seed=kernel.seed)
+
+
 def complaint(seed: int, target: str, directory: Path) -> str | None:
-    """What is wrong with the kernel of a seed: the report, and the smallest part of the source that shows it."""
+    """What is wrong with the kernel of a seed: the report, and the smallest part of the source that shows it.
+
+    `target` is a target's name, or a pipeline of passes of level `tt` after a colon (`:canonicalize,cse`).
+    """
     kernel = generate(seed)
     found = _failure(kernel, target, directory)
     if found is None:
@@ -43,9 +56,18 @@ def complaint(seed: int, target: str, directory: Path) -> str | None:
     return f"seed {seed}, target {target}\n{kernel.source}\n{found}"
 
 
+def _write(kernel: Kernel, directory: Path) -> Path:
+    file = directory / f"kernel_{kernel.seed}_{len(kernel.statements)}_{len(kernel.outputs)}.py"
+    file.write_text(kernel.source)
+    return file
+
+
 def _failure(kernel: Kernel, target: str, directory: Path) -> str | None:
     try:
-        result = verify(kernel, target, directory)
+        if target.startswith(":"):
+            result = verify_passes(kernel, target[1:], directory)
+        else:
+            result = verify(kernel, target, directory)
     except TritonError as error:
         return error.render()
     except Exception as error:  # a fuzz test reports whatever happens
@@ -56,7 +78,7 @@ def _failure(kernel: Kernel, target: str, directory: Path) -> str | None:
 def main() -> None:
     """Run a range of seeds and print every complaint."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--target", default="cpu")
+    parser.add_argument("--target", default="cpu", help="a target, or passes of level tt: :canonicalize,cse")
     parser.add_argument("--seeds", default="0:100", help="FIRST:END")
     parser.add_argument("--stop", type=int, default=10, help="stop after so many complaints")
     options = parser.parse_args()
