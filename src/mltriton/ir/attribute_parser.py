@@ -62,6 +62,7 @@ class AttributeParser(Scanner):
         self._types: dict[str, Type] = {}
         self._alias_positions = {found[1]: found.end() for found in _ALIAS.finditer(text)}
         self._aliases: dict[str, Attribute | Location] = {}
+        self._open_aliases: set[str] = set()  # those that are being read
 
     # Types.
 
@@ -174,7 +175,7 @@ class AttributeParser(Scanner):
         if first in _ATTRIBUTE_STARTS:
             return _ATTRIBUTE_STARTS[first](self)
         if self.at_number():
-            return self._number(self.number_token())
+            return self._number()
         for word, read in _ATTRIBUTE_WORDS.items():
             if self.at_word(word):
                 self.skip(len(word))
@@ -228,7 +229,11 @@ class AttributeParser(Scanner):
     def _resolve(self, name: str, read: Callable[[], Attribute | Location]) -> Attribute | Location:
         if name not in self._aliases:
             saved, self.position = self.position, self._alias_positions[name]
+            if name in self._open_aliases:
+                self.fail(f"alias #{name} refers to itself", at=saved)
+            self._open_aliases.add(name)
             self._aliases[name] = read()
+            self._open_aliases.discard(name)
             self.position = saved
         return self._aliases[name]
 
@@ -272,13 +277,15 @@ class AttributeParser(Scanner):
         self.expect(closing)
         return items
 
-    def _number(self, token: str) -> Attribute:
+    def _number(self) -> Attribute:
+        start = self.position
+        token = self.number_token()
         is_integer = "." not in token
         type = self.type() if self.accept(":") else I64 if is_integer else FLOATS["f64"]
         if isinstance(type, FloatType):
             return FloatAttr(self._float(token, type), type)
         if not is_integer or not (isinstance(type, IntegerType) or type is INDEX):
-            self.fail(f"{token} is no value of type {type}")
+            self.fail(f"{token} is no value of type {type}", at=start)
         return IntegerAttr(wrapped(int(token, 0), type), type)
 
     def _float(self, token: str, type: FloatType) -> float:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import cast
 
-from mltriton.dialects import scf, tile, tt
+from mltriton.dialects import gpu, scf, tt
 from mltriton.dialects.builtin import Module
 from mltriton.ir.attributes import StringAttr
 from mltriton.ir.operation import Operation, Value
@@ -58,14 +58,18 @@ def _without_encodings(op: Operation) -> None:
 
 
 def _tt(op: Operation) -> None:
-    if op.name.partition(".")[0] in ("ttg", "ttig", "tile", "gpu"):
+    if op.name.partition(".")[0] in ("ttg", "ttig", "tile") or isinstance(op, gpu.SubgroupId):
         reject(op, "the operation belongs to a later level than tt")
     _without_encodings(op)
 
 
+def _before_chunks(op: Operation) -> None:
+    if op.name.startswith("tile."):
+        reject(op, "the operation belongs to the intrinsic level")
+
+
 def _ttg(op: Operation) -> None:
-    if isinstance(op, tile.Scratch | tile.Load | tile.Store | tile.Dot):
-        reject(op, "the operation belongs to a later level than ttg")
+    _before_chunks(op)
     for type in blocks(_defined(op)):
         if not isinstance(type.encoding, Encoding):
             reject(op, "a block has no encoding", expected="a layout encoding", found=str(type))
@@ -73,6 +77,7 @@ def _ttg(op: Operation) -> None:
 
 
 def _warp(op: Operation) -> None:
+    _before_chunks(op)
     for type in blocks(_defined(op)):
         if not isinstance(type.encoding, Encoding):
             reject(op, "a block has no encoding", expected="a layout encoding", found=str(type))

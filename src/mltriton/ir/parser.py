@@ -125,6 +125,7 @@ class Parser(AttributeParser):
         self.expect("(")
         operands = [] if self.at(")") else self.operands()
         self.expect(")")
+        position = self.position + 1
         attributes = self._between("<", ">", self.dictionary) if self.at("<") else {}
         isolated = self._enter(cls.isolated)
         regions = self.items("(", ")", self.region) if self.at("(") else []
@@ -140,7 +141,7 @@ class Parser(AttributeParser):
         groups: dict[str, list[Value]] = {}
         for name, size in zip(parts.operands, sizes, strict=True):
             groups[name], operands = operands[:size], operands[size:]
-        return Parsed(cls, names, groups, self.declared(cls, attributes), regions, result_types)
+        return Parsed(cls, names, groups, self.declared(cls, attributes, position), regions, result_types)
 
     def _group_sizes(
         self, parts: Parts, operands: Sequence[Value], stated: Attribute | None, start: int
@@ -164,8 +165,8 @@ class Parser(AttributeParser):
         operands = [value for group in groups for value in group]
         types = parsed.result_types if parsed.result_types is not None else self.inferred_types(parsed)
         if len(types) != len(parsed.result_names) and parsed.result_names:
-            expected, found = f"{len(types)} results", f"{len(parsed.result_names)} names"
-            self.fail(f"`{parsed.cls.name}` has {expected}", at=start, expected=expected, found=found)
+            expected, found = str(len(types)), str(len(parsed.result_names))
+            self.fail(f"`{parsed.cls.name}` has not so many results", at=start, expected=expected, found=found)
         missing = len(parts.regions) - len(parsed.regions)
         regions = parsed.regions + [Region([]) for _ in range(missing)]
         segments = None if parts.is_fixed else tuple(map(len, groups))
@@ -224,7 +225,12 @@ class Parser(AttributeParser):
             name = next((name for name, known in self.names.items() if known is value), "?")
             self.fail(f"%{name} has another type than stated here", at=start, expected=str(value.type), found=str(type))
 
-    def declared(self, cls: type[Operation], entries: Mapping[str, Attribute]) -> dict[str, Attribute]:
+    def declared_dictionary(self, cls: type[Operation]) -> dict[str, Attribute]:
+        """Read a dictionary of attributes of an operation."""
+        start = self.position
+        return self.declared(cls, self.dictionary(), start)
+
+    def declared(self, cls: type[Operation], entries: Mapping[str, Attribute], start: int) -> dict[str, Attribute]:
         """Attributes as read, by their declared names; integers become enumeration cases where one is declared."""
         declared = parts_of(cls).attributes
         names = {text: name for name, text in parts_of(cls).text_names.items()}
@@ -234,16 +240,18 @@ class Parser(AttributeParser):
                 continue
             name = names.get(text, text)
             part = declared.get(name)
-            made[name] = self._case(part.kind, value) if isinstance(part, EnumPart) else value
+            made[name] = self._case(part.kind, value, start) if isinstance(part, EnumPart) else value
         return made
 
-    def _case(self, kind: str, value: Attribute) -> Attribute:
+    def _case(self, kind: str, value: Attribute, start: int) -> Attribute:
         if not isinstance(value, IntegerAttr):
             return value
         for case, code in ENUMS[kind].cases.items():
             if code == value.value:
                 return EnumAttr(kind, case)
-        raise self.error(f"{value.value} is no case of {kind}", expected=str(ENUMS[kind].cases), found=str(value.value))
+        raise self.error(
+            f"{value.value} is no case of {kind}", at=start, expected=str(ENUMS[kind].cases), found=str(value.value)
+        )
 
     # Regions.
 

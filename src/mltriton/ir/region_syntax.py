@@ -117,15 +117,16 @@ class ForElement(Element):
             bounds.append(parser.operand())
         names, inits = read_assignments(parser) if parser.accept_word("iter_args") else ([], [])
         parsed.result_types = parser.result_types() if parser.accept("->") else []
+        is_typed = parser.accept(":")
         position = parser.position
-        type = parser.type() if parser.accept(":") else INDEX
+        type = parser.type() if is_typed else INDEX
         for bound in bounds:
             parser.check_type(bound, type, position)
         parsed.operands = {"lower": bounds[:1], "upper": bounds[1:2], "step": bounds[2:], "inits": inits}
         arguments = [Argument(counter, type, start), *carried_arguments(parser, names, parsed.result_types)]
         parsed.regions = [parser.region(arguments, terminator=scf.Yield)]
         if parser.at("{"):
-            parsed.attributes = parser.declared(parsed.cls, parser.dictionary())
+            parsed.attributes = parser.declared_dictionary(parsed.cls)
 
 
 class IfElement(Element):
@@ -145,7 +146,7 @@ class IfElement(Element):
         then = parser.region(terminator=scf.Yield)
         parsed.regions = [then, parser.region(terminator=scf.Yield) if parser.accept_word("else") else Region([])]
         if parser.at("{"):
-            parsed.attributes = parser.declared(parsed.cls, parser.dictionary())
+            parsed.attributes = parser.declared_dictionary(parsed.cls)
 
 
 class WhileElement(Element):
@@ -210,7 +211,7 @@ def attributes_text(op: Operation, printer: Printer, skip: Sequence[str] = (), k
 def read_attributes(parser: Parser, parsed: Parsed) -> None:
     """Read an optional `attributes {...}`."""
     if parser.accept_word("attributes"):
-        parsed.attributes.update(parser.declared(parsed.cls, parser.dictionary()))
+        parsed.attributes.update(parser.declared_dictionary(parsed.cls))
 
 
 def assignments(arguments: Sequence[Value], values: Sequence[Value], printer: Printer) -> str:

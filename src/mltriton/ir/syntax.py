@@ -5,7 +5,8 @@ it once to a list of elements (`ir/syntax_elements.py`). The notation follows ML
 
     `keyword`                     that text
     $name                         an operand group or an attribute of the class
-    type($a, $b, result)          one type that all of these have; a variadic group has a list of types
+    type($a, $b, result)          one type that all of these have (`result` twice: two results); a variadic group has a
+                                  list of types
     type(results)                 the list of result types
     type(inferred)                the type of the result, which must be the one that `infer` gives
     short<tt.ptr>($a)             a type whose leading `!tt.ptr` may be left out

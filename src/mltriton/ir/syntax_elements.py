@@ -196,16 +196,16 @@ class SharedType(Element):
 
     def __init__(self, cls: type[Operation], targets: list[str], space: str, prefix: str) -> None:
         self.operands = [OperandElement(cls, name, "") for name in targets if name != "result"]
-        self.has_result = "result" in targets
+        self.results = targets.count("result")
         self.first = self.operands[0].index if self.operands else 0
-        self.is_list = len(targets) == 1 and not self.has_result and self.operands[0].arity != "one"
+        self.is_list = len(targets) == 1 and not self.results and self.operands[0].arity != "one"
         self.space = space
         self.prefix = prefix
 
     def text(self, op: Operation, printer: Printer) -> str:
         if self.is_list:
             return self.space + printer.tables.type_list([value.type for value in self.operands[0].values(op)])
-        type = op.results[0].type if self.has_result else op.operands[self.first].type
+        type = op.results[0].type if self.results else op.operands[self.first].type
         written = printer.type(type)
         return self.space + (written.removeprefix(f"!{self.prefix}") if self.prefix else written)
 
@@ -218,8 +218,8 @@ class SharedType(Element):
         for operand in self.operands:
             for value in parsed.values(operand.name):
                 parser.check_type(value, type, start)
-        if self.has_result:
-            parsed.result_types = [type] * max(1, len(parsed.result_names))
+        if self.results:
+            parsed.result_types = [type] * self.results
 
 
 class ResultTypes(Element):
@@ -292,7 +292,7 @@ class AttributeDictionary(Element):
 
     def read(self, parser: Parser, parsed: Parsed) -> None:
         if parser.at("{"):
-            parsed.attributes.update(parser.declared(self.cls, parser.dictionary()))
+            parsed.attributes.update(parser.declared_dictionary(self.cls))
 
 
 class Permissions(Element):

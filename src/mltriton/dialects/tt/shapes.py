@@ -181,7 +181,7 @@ class Split(Operation):
     """`tt.split %x`: the two halves of the last dimension, which has size 2."""
 
     name = "tt.split"
-    syntax = "$source attr-dict `:` type($source) `->` type(result)"
+    syntax = "$source attr-dict `:` type($source) `->` type(result, result)"
     pure = True
     source = operand()
 
