@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+import mltriton as triton
 import mltriton.language as tl
 from mltriton.errors import CompilationError, ConstexprError, TypeMismatchError
 from mltriton.frontend.function import constexpr_function
@@ -282,3 +283,18 @@ def test_options_of_jit_for_called_functions():
         tl.store(out, separate(x))
 
     assert scalar(caller, 3) == 4
+
+
+def test_cdiv_and_next_power_of_2_of_the_package():
+    def caller(out, n, N: tl.constexpr):
+        size: tl.constexpr = triton.next_power_of_2(N) // 2
+        tl.store(out + tl.arange(0, size), triton.cdiv(n, 4) + triton.cdiv(N, 2))
+
+    assert values(caller, 9, N=7).tolist()[:5] == [7, 7, 7, 7, -1]
+
+    def of_a_tensor(out, n):
+        tl.store(out, triton.next_power_of_2(n))
+
+    error = error_of(of_a_tensor, out="*i32", n="i32")
+    assert isinstance(error, ConstexprError)
+    assert marked(error) == "triton.next_power_of_2(n))"

@@ -14,6 +14,7 @@ from typing import Any
 from mltriton.errors import ConstexprError, TypeMismatchError
 from mltriton.frontend.values import describe, is_runtime, is_tuple
 from mltriton.language.constants import compute, constexpr, unwrap
+from mltriton.runtime import arithmetic
 
 
 class Range:
@@ -65,14 +66,12 @@ def _absolute(value: Any) -> Any:
     return _language("abs")(value) if is_runtime(value) else compute(abs, unwrap(value))
 
 
-def _conversion(kind: type, dtype: str) -> Callable[..., Any]:
+def _conversion(kind: Callable[..., Any], hint: str | None = None) -> Callable[..., Any]:
     """`int(x)` and the like: of constants only."""
 
     def convert(*arguments: Any) -> Any:
         if any(is_runtime(argument) for argument in arguments):
-            raise ConstexprError(
-                f"{kind.__name__} needs a constant", found=describe(arguments[0]), hint=f"Use x.to(tl.{dtype})."
-            )
+            raise ConstexprError(f"{kind.__name__} needs a constant", found=describe(arguments), hint=hint)
         return compute(kind, *[unwrap(argument) for argument in arguments])
 
     convert.__name__ = kind.__name__
@@ -90,6 +89,11 @@ def _get_attribute(value: Any, name: Any, *default: Any) -> Any:
 
 def _has_attribute(value: Any, name: Any) -> bool:
     return hasattr(value if is_runtime(value) else unwrap(value), unwrap(name))
+
+
+def _cdiv(x: Any, y: Any) -> Any:
+    """`triton.cdiv`, of constants or tensors."""
+    return _language("cdiv")(x, y) if is_runtime((x, y)) else compute(arithmetic.cdiv, unwrap(x), unwrap(y))
 
 
 def _device_print(*arguments: Any, **keywords: Any) -> None:
@@ -116,9 +120,9 @@ PYTHON_FUNCTIONS: Mapping[Any, Callable[..., Any]] = {
     builtins.abs: _absolute,
     builtins.min: _extremum("minimum", min),
     builtins.max: _extremum("maximum", max),
-    builtins.int: _conversion(int, "int32"),
-    builtins.float: _conversion(float, "float32"),
-    builtins.bool: _conversion(bool, "int1"),
+    builtins.int: _conversion(int, "Use x.to(tl.int32)."),
+    builtins.float: _conversion(float, "Use x.to(tl.float32)."),
+    builtins.bool: _conversion(bool, "Use x.to(tl.int1)."),
     builtins.list: _as_tuple,
     builtins.tuple: _as_tuple,
     builtins.enumerate: _enumerate,
@@ -127,4 +131,6 @@ PYTHON_FUNCTIONS: Mapping[Any, Callable[..., Any]] = {
     builtins.getattr: _get_attribute,
     builtins.hasattr: _has_attribute,
     builtins.print: _device_print,
+    arithmetic.cdiv: _cdiv,
+    arithmetic.next_power_of_2: _conversion(arithmetic.next_power_of_2),
 }
