@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.lib.stride_tricks import as_strided
 
 from mltriton.executor.faults import Misaligned, OutOfBounds, ReadOnly, Uninitialised
 from mltriton.executor.values import Array, choose, decode, encode, is_block, memory_dtype
@@ -47,6 +46,18 @@ class Segment:
             count = max(0, self.size - phase) // dtype.itemsize
             found = self.views[dtype, phase] = self.data[phase : phase + count * dtype.itemsize].view(dtype)
         return found
+
+    def require(self, *, write: bool) -> None:
+        """Raise `ReadOnly` for a write to read-only memory."""
+        if write and not self.writable:
+            raise ReadOnly(f"a write to {self.name}, which is read-only")
+
+    def mark(self, marks: Array, *, write: bool) -> None:
+        """Record a write to a part of `written`; raise `Uninitialised` for a read that finds an unset byte."""
+        if write:
+            marks[...] = True
+        elif not marks.all():
+            raise Uninitialised(f"a read of {self.name} that nothing has written, in {marks.size} bytes")
 
     def missed(self, address: int, size: int, element: tuple[int, ...] | None = None) -> OutOfBounds:
         """The fault of an access of `size` bytes at `address`, by `element` of a block."""
@@ -133,22 +144,23 @@ class Memory:
         self._check(segment, lowest, dtype)
         steps = tuple(stride * size for stride in strides)
         offset = address - segment.start
-        view = self._strided(segment.view(dtype, offset % size), offset // size, shape, steps)
-        if write and not segment.writable:
-            raise ReadOnly(f"a write to {segment.name}, which is read-only")
         if segment.written is not None:
-            marks = self._strided(segment.written, offset, (*shape, size), (*steps, 1))
-            if write:
-                marks[...] = True
-            elif not marks.all():
-                extent = f"{size * view.size} bytes at byte {offset}"
-                raise Uninitialised(f"a read of {segment.name} that nothing has written, within {extent}")
-        return view
+            marks: Array = np.ndarray((*shape, size), np.bool_, segment.written, offset, (*steps, 1))
+            segment.mark(marks, write=write)
+        segment.require(write=write)
+        return np.ndarray(shape, dtype, segment.data, offset, steps)
 
-    def _strided(self, flat: Array, start: int, shape: tuple[int, ...], steps: tuple[int, ...]) -> Array:
-        # as_strided takes its origin from the array's first element, which may be the highest address when strides
-        # are negative.
-        return as_strided(flat[start : start + 1], shape, steps)
+    def span(self, address: int, count: int, dtype: np.dtype[Any], *, write: bool) -> Array:
+        """The `count` consecutive elements at `address`: a faster `window`."""
+        segment = self._segment_at(address, dtype.itemsize)
+        offset = self._check(segment, address, dtype)
+        end = offset + count * dtype.itemsize
+        if end > segment.size:
+            raise segment.missed(address, count * dtype.itemsize)
+        segment.require(write=write)
+        if segment.written is not None:
+            segment.mark(segment.written[offset:end], write=write)
+        return segment.data[offset:end].view(dtype)
 
     def _segment_at(self, address: int, size: int) -> Segment:
         index = (address >> SPAN_BITS) - 1
@@ -167,25 +179,24 @@ class Memory:
     def _load_one(self, address: int, dtype: np.dtype[Any]) -> Array:
         segment = self._segment_at(address, dtype.itemsize)
         offset = self._check(segment, address, dtype)
-        if segment.written is not None and not segment.written[offset : offset + dtype.itemsize].all():
-            raise Uninitialised(f"a read of {segment.name} at byte {offset} that nothing has written")
+        if segment.written is not None:
+            segment.mark(segment.written[offset : offset + dtype.itemsize], write=False)
         return segment.view(dtype, offset % dtype.itemsize)[offset // dtype.itemsize]
 
     def _store_one(self, address: int, bits: Array, dtype: np.dtype[Any]) -> None:
         segment = self._segment_at(address, dtype.itemsize)
         offset = self._check(segment, address, dtype)
-        if not segment.writable:
-            raise ReadOnly(f"a write to {segment.name}, which is read-only")
+        segment.require(write=True)
         if segment.written is not None:
-            segment.written[offset : offset + dtype.itemsize] = True
+            segment.mark(segment.written[offset : offset + dtype.itemsize], write=True)
         segment.view(dtype, offset % dtype.itemsize)[offset // dtype.itemsize] = bits
 
     def _gather(self, addresses: Array, dtype: np.dtype[Any], active: Array | None = None) -> Array:
         segment, offsets = self._locate(addresses, dtype, active)
         if segment is None:
             return self._by_segment(addresses, dtype, active)
-        if segment.written is not None and not segment.written[offsets[..., None] + np.arange(dtype.itemsize)].all():
-            raise Uninitialised(f"a read of {segment.name} that nothing has written")
+        if segment.written is not None:
+            segment.mark(segment.written[offsets[..., None] + np.arange(dtype.itemsize)], write=False)
         phase = int(offsets.flat[0]) % dtype.itemsize
         return segment.view(dtype, phase)[(offsets - phase) // dtype.itemsize]
 
@@ -195,8 +206,7 @@ class Memory:
             for part in self._parts(addresses):
                 self._scatter(addresses[part], np.broadcast_to(bits, addresses.shape)[part], dtype)
             return
-        if not segment.writable:
-            raise ReadOnly(f"a write to {segment.name}, which is read-only")
+        segment.require(write=True)
         if segment.written is not None:
             segment.written[offsets[..., None] + np.arange(dtype.itemsize)] = True
         phase = int(offsets.flat[0]) % dtype.itemsize

@@ -35,14 +35,13 @@ def scratch(op: tile.Scratch) -> Handler:
 def load(op: tile.Load) -> Handler:
     """Consecutive elements, those that the mask allows."""
     type = cast(TensorType, op.result.type)
-    element, shape, dtype = type.element, type.shape, memory_dtype(type.element)
-    lanes = np.arange(shape[0], dtype=np.int64) * dtype.itemsize
+    element, count, dtype, align = type.element, type.shape[0], memory_dtype(type.element), op.align
+    lanes = np.arange(count, dtype=np.int64) * dtype.itemsize
 
     def call(warp: Warp, address: np.int64, mask: Array | None = None, other: Array | None = None) -> Array:
-        _require_alignment(int(address), op.align)
+        _require_alignment(int(address), align)
         if mask is None or mask.all():
-            bits = warp.memory.window(int(address), shape, (1,), dtype, write=False)
-            return decode(bits.copy(), element)
+            return decode(warp.memory.span(int(address), count, dtype, write=False).copy(), element)
         return warp.memory.load(address + lanes, element, mask, other)
 
     return call
@@ -51,13 +50,13 @@ def load(op: tile.Load) -> Handler:
 def store(op: tile.Store) -> Handler:
     """Consecutive elements, those that the mask allows."""
     type = cast(TensorType, op.value.type)
-    element, shape, dtype = type.element, type.shape, memory_dtype(type.element)
-    lanes = np.arange(shape[0], dtype=np.int64) * dtype.itemsize
+    element, count, dtype, align = type.element, type.shape[0], memory_dtype(type.element), op.align
+    lanes = np.arange(count, dtype=np.int64) * dtype.itemsize
 
     def call(warp: Warp, address: np.int64, values: Array, mask: Array | None = None) -> None:
-        _require_alignment(int(address), op.align)
+        _require_alignment(int(address), align)
         if mask is None or mask.all():
-            warp.memory.window(int(address), shape, (1,), dtype, write=True)[...] = encode(values, element)
+            warp.memory.span(int(address), count, dtype, write=True)[...] = encode(values, element)
         else:
             warp.memory.store(address + lanes, values, element, mask)
 

@@ -101,10 +101,13 @@ def addptr(op: tt.AddPtr) -> Handler:
     pointee = cast(Any, element_type(op.ptr.type)).pointee
     width = np.int64(byte_width(pointee))
 
-    def call(warp: Warp, pointers: Array, offsets: Array) -> Array:
+    def blocks(warp: Warp, pointers: Array, offsets: Array) -> Array:
         return pointers + offsets.astype(np.int64) * width
 
-    return call
+    def scalars(warp: Warp, pointer: np.int64, offset: Array) -> np.int64:
+        return pointer + np.int64(offset) * width
+
+    return blocks if isinstance(op.ptr.type, TensorType) else scalars
 
 
 def mulhi(op: tt.MulhiUI) -> Handler:
