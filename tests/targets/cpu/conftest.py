@@ -45,6 +45,9 @@ class Program:
         self._engine.add_object_file(self._image)
         self._engine.finalize_object()
 
+    def address(self, name: str) -> int:
+        return self._engine.get_global_value_address(name)
+
     def function(self, name: str, *types: Any) -> Callable[..., None]:
         return ctypes.CFUNCTYPE(None, *types)(self._engine.get_function_address(name))
 

@@ -124,7 +124,7 @@ def test_integer_comparisons(isa, predicate, type_):
     check(isa, f"%r = arith.cmpi {predicate}, %x0, %x1 : tensor<Nx{type_}>", [type_, type_], "i1")
 
 
-PREDICATES = "oeq ogt oge olt ole one ord ueq ugt uge ult ule une uno".split()
+PREDICATES = ["oeq", "ogt", "oge", "olt", "ole", "one", "ord", "ueq", "ugt", "uge", "ult", "ule", "une", "uno"]
 
 
 @pytest.mark.parametrize("type_", FLOATS)
@@ -166,8 +166,15 @@ def test_fused_multiply_add(isa, type_):
 
 @pytest.mark.parametrize("hint", ["", " {propagate_nan = true}"])
 def test_clamp(isa, hint):
-    constants = "\n".join(f"%{name} = arith.constant dense<{value}> : tensor<Nxf32>" for name, value in (("lo", -1.5), ("hi", 2.0)))
-    check(isa, f'{constants}\n%r = "tt.clampf"(%x0, %lo, %hi){hint or ""} : (tensor<Nxf32>, tensor<Nxf32>, tensor<Nxf32>) -> tensor<Nxf32>', ["f32"], "f32")
+    constants = "\n".join(
+        f"%{name} = arith.constant dense<{value}> : tensor<Nxf32>" for name, value in (("lo", -1.5), ("hi", 2.0))
+    )
+    check(
+        isa,
+        f'{constants}\n%r = "tt.clampf"(%x0, %lo, %hi){hint or ""} : (tensor<Nxf32>, tensor<Nxf32>, tensor<Nxf32>) -> tensor<Nxf32>',
+        ["f32"],
+        "f32",
+    )
 
 
 @pytest.mark.parametrize("type_", [*INTEGERS, *FLOATS, "i1"])
@@ -195,7 +202,9 @@ def test_integer_casts(isa, op, source, target):
 )
 def test_float_casts(isa, narrow, wide, lanes):
     check(isa, f"%r = arith.extf %x0 : tensor<Nx{narrow}> to tensor<Nx{wide}>", [narrow], wide, lanes=lanes)
-    check(isa, f"%r = arith.truncf %x0 : tensor<Nx{wide}> to tensor<Nx{narrow}>", [wide], narrow, lanes=lanes, count=4096)
+    check(
+        isa, f"%r = arith.truncf %x0 : tensor<Nx{wide}> to tensor<Nx{narrow}>", [wide], narrow, lanes=lanes, count=4096
+    )
 
 
 def test_narrowing_rounds_ties_and_denormals_right(isa):
@@ -239,6 +248,8 @@ def test_float_to_integer(isa, op, source, target):
     check(isa, f"%r = arith.{op} %x0 : tensor<Nx{source}> to tensor<Nx{target}>", [source], target, arrays=arrays)
 
 
-@pytest.mark.parametrize(("source", "target"), [("f32", "i32"), ("i32", "f32"), ("f16", "i16"), ("bf16", "i16"), ("i64", "f64")])
+@pytest.mark.parametrize(
+    ("source", "target"), [("f32", "i32"), ("i32", "f32"), ("f16", "i16"), ("bf16", "i16"), ("i64", "f64")]
+)
 def test_bitcasts(isa, source, target):
     check(isa, f"%r = arith.bitcast %x0 : tensor<Nx{source}> to tensor<Nx{target}>", [source], target)

@@ -21,15 +21,16 @@ def _combine(e: Emitter, region: Region, accumulated: Sequence[Value], new: Sequ
         return e.block(region.block, [*accumulated, *new])
 
 
-def _is_straight(region: Region) -> bool:
-    return not any(op.regions for op in region.block.ops)
+def _halves(region: Region, lanes: int) -> bool:
+    """Whether halves of the chunk can be combined: an even split at each step, and no control flow in the region."""
+    return lanes.bit_count() == 1 and not any(op.regions for op in region.block.ops)
 
 
 def _reduce(e: Emitter, op: tt.Reduce) -> Sequence[Value]:
     sources = [e.get(source) for source in op.sources]
-    if not _is_straight(op.combine):
-        return _reduce_in_order(e, op, sources)
     lanes = sources[0].type.lanes
+    if not _halves(op.combine, lanes):
+        return _reduce_in_order(e, op, sources)
     while lanes > 1:
         lanes //= 2
         low, high = ([_part(e, source, first, lanes) for source in sources] for first in (0, lanes))
@@ -54,9 +55,9 @@ def _reduce_in_order(e: Emitter, op: tt.Reduce, sources: Sequence[Value]) -> Seq
 
 def _scan(e: Emitter, op: tt.Scan) -> Sequence[Value]:
     sources = [e.get(source) for source in op.sources]
-    if not _is_straight(op.combine):
-        return _scan_in_order(e, op, sources)
     lanes, distance = sources[0].type.lanes, 1
+    if not _halves(op.combine, lanes):
+        return _scan_in_order(e, op, sources)
     numbers = integers("i32", range(lanes))
     while distance < lanes:
         if op.reverse:
