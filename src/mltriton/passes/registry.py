@@ -19,6 +19,7 @@ PASSES: dict[str, str] = {
     "inline": "mltriton.passes.tt.inline:Inline",
     "combine": "mltriton.passes.tt.combine:Combine",
     "reorder-broadcast": "mltriton.passes.tt.reorder_broadcast:ReorderBroadcast",
+    "split-uniform-increments": "mltriton.passes.tt.split_uniform_increments:SplitUniformIncrements",
     "assign-layouts": "mltriton.passes.ttg.assign_layouts:AssignLayouts",
     "distribute-to-warps": "mltriton.passes.warp.distribute_to_warps:DistributeToWarps",
 }

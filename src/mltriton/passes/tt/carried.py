@@ -47,22 +47,25 @@ def keep_if(branch: scf.If, kept: Sequence[int], extra: Sequence[Type] = ()) -> 
     return made
 
 
-def keep_while(loop: scf.While, carried: Sequence[int], results: Sequence[int]) -> scf.While:
-    """The loop with some of the values that `before` takes (`carried`) and some that it hands on (`results`); the
-    caller adds new ones with `add_to_while`.
+def keep_while(
+    loop: scf.While, carried: Sequence[int], results: Sequence[int], extra: Sequence[Value] = ()
+) -> scf.While:
+    """The loop with some of the values that `before` takes (`carried`) and some that it hands on (`results`), and then
+    one of both for each initial value in `extra`, for which the caller adds what both bodies yield.
     """
     before, after = loop.before.block, loop.after.block
-    new_before = Block([before.arguments[i].type for i in carried])
-    new_after = Block([after.arguments[i].type for i in results])
+    types = [value.type for value in extra]
+    new_before = Block([*(before.arguments[i].type for i in carried), *types])
+    new_after = Block([*(after.arguments[i].type for i in results), *types])
     _take_over(before, new_before, carried)
     _take_over(after, new_after, results)
     condition, end = new_before.terminator, new_after.terminator
     condition.set_operands([condition.operands[0], *(condition.operands[1 + i] for i in results)], (1, len(results)))
     end.set_operands([end.operands[i] for i in carried], (len(carried),))
-    inits = [loop.inits[i] for i in carried]
-    types = [loop.results[i].type for i in results]
+    inits = [*(loop.inits[i] for i in carried), *extra]
+    result_types = [*(loop.results[i].type for i in results), *types]
     regions = [Region([new_before]), Region([new_after])]
-    made = scf.While(inits, types, loop.attributes, regions, loop.loc, (len(inits),))
+    made = scf.While(inits, result_types, loop.attributes, regions, loop.loc, (len(inits),))
     _put_in_place(loop, made, results)
     return made
 
