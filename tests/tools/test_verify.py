@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ctypes
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,6 +24,8 @@ from mltriton.ir.attributes import IntegerAttr
 from mltriton.ir.parser import parse_module
 from mltriton.ir.passes import Pass
 from mltriton.ir.types import BF16, F32, I8, I32
+from mltriton.targets.generic.spec import GENERIC
+from mltriton.targets.target import Binary
 from mltriton.tools.comparison import compare
 from mltriton.tools.launches import parse_grid
 from mltriton.tools.samples import ArrayText, Copy, allocate, parse_argument, random_values
@@ -332,3 +336,62 @@ def test_kernels_on_the_command_line(kernels: str) -> None:
     assert result.exit_code == 0, result.output
     assert "distribute-to-warps" in result.output
     assert "n=500" in result.output
+
+
+class NativeKernel:
+    """Stands for machine code of `add`: adds float32 arrays of `slots[3]` elements at raw addresses, with a mistake."""
+
+    def __init__(self, mistake: str) -> None:
+        self.mistake = mistake
+
+    def run(self, grid: tuple[int, int, int], slots: Any) -> None:
+        assert grid == (2, 1, 1)
+        n = slots[3]
+        arrays = [np.ctypeslib.as_array((ctypes.c_float * (n + 1)).from_address(slot)) for slot in slots[:3]]
+        arrays[2][:n] = arrays[0][:n] + arrays[1][:n]
+        if self.mistake == "value":
+            arrays[2][77] *= 2
+        if self.mistake == "overrun":
+            arrays[2][n] = 1.0
+
+
+@dataclass(frozen=True)
+class NativeTarget:
+    """The generic GPU with machine code."""
+
+    mistake: str
+    name = "generic"
+    can_run = True
+    spec = GENERIC
+
+    @property
+    def fingerprint(self) -> str:
+        return self.mistake
+
+    def lower(self, module: Module) -> str:
+        return str(module)
+
+    def assembly(self, llvm: str) -> str:
+        return llvm
+
+    def assemble(self, llvm: str, module: Module) -> Binary:
+        return Binary(llvm.encode(), {})
+
+    def load(self, binary: Binary, name: str) -> NativeKernel:
+        return NativeKernel(self.mistake)
+
+
+@pytest.mark.parametrize(
+    ("mistake", "report"),
+    [("none", "all levels agree"), ("value", r"o_ptr: .*first at \(77,\)"), ("overrun", "wrote outside o_ptr")],
+)
+def test_machine_code_runs_last(
+    kernels: str, mistake: str, report: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("MLTRITON_CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr("mltriton.targets.target.find_target", lambda name: NativeTarget(mistake))
+    args = {"x_ptr": "100:fp32", "y_ptr": "100:fp32", "o_ptr": "100:fp32", "n": 100, "BLOCK": 64}
+    result = verify_kernel(f"{kernels}:add", args=args, grid=(2,), target="generic")
+    assert [level.name for level in result.levels] == ["tt", "ttg", "warp", "intrinsic", "generic"]
+    assert [level.ok for level in result.levels] == [True, True, True, True, mistake == "none"]
+    assert re.search(report, str(result))
