@@ -392,13 +392,15 @@ def test_scratch_memory_and_prefetch(isa):
 
 def dot_text(dtype, m, n, k, group, layout, constant_stride):
     accumulator = {"i8": "i32", "i32": "i32", "f64": "f64"}.get(dtype, "f32")
+    attributes = f"group = {group} : i32, a_layout = {int(layout == 'column')} : i32"
     stride = f"%sb = arith.constant {n * group + 8} : i64" if constant_stride else "%sb = arith.addi %sbv, %zero : i64"
     return module(f"""
-    tt.func @f(%a: !tt.ptr<{dtype}>, %sa: i64, %b: !tt.ptr<{dtype}>, %sbv: i64, %c: !tt.ptr<{accumulator}>, %sc: i64, %more: i1) {{
+    tt.func @f(%a: !tt.ptr<{dtype}>, %sa: i64, %b: !tt.ptr<{dtype}>, %sbv: i64,
+               %c: !tt.ptr<{accumulator}>, %sc: i64, %more: i1) {{
       %zero = arith.constant 0 : i64
       {stride}
       %k = arith.constant {k} : i64
-      tile.dot %a, %sa, %b, %sb, %c, %sc, %k, %more {{m = {m} : i32, n = {n} : i32, group = {group} : i32, a_layout = {int(layout == "column")} : i32}}
+      tile.dot %a, %sa, %b, %sb, %c, %sc, %k, %more {{m = {m} : i32, n = {n} : i32, {attributes}}}
         : !tt.ptr<{dtype}>, !tt.ptr<{dtype}>, !tt.ptr<{accumulator}>
       tt.return
     }}""")
@@ -454,7 +456,7 @@ def test_an_operation_of_another_level_is_an_error():
       %y = tt.expand_dims %i {axis = 0 : i32} : tensor<16xi32> -> tensor<1x16xi32>
       tt.return
     }""")
-    with pytest.raises(BackendError, match="tt.expand_dims is not an operation of the intrinsic level"):
+    with pytest.raises(BackendError, match=r"tt\.expand_dims is not an operation of the intrinsic level"):
         emit_kernel(parse_module(text, "kernel.mlir"), FEATURES["sse"])
 
 
