@@ -110,14 +110,17 @@ class Runs:
         from mltriton.compiler import compile_job
         from mltriton.runtime.slots import slots_of
 
-        kernel = compile_job(job).loaded
+        kernel = compile_job(job)
+        loaded, written = kernel.loaded, kernel.metadata.written
 
         def execute(copies: Mapping[str, Copy]) -> None:
             x, y, z = (*self.sample.grid, 1, 1)[:3]
-            kernel.run((x, y, z), slots_of(job.entries, self.sample.arguments(job.entries, copies)))
+            loaded.run((x, y, z), slots_of(job.entries, self.sample.arguments(job.entries, copies), written))
             for name, copy in copies.items():
                 if not copy.is_guarded:
                     raise ExecutionError(f"machine code wrote outside {name}")
+                if name not in written and not np.array_equal(_bytes(copy.array), _bytes(self.sample.values[name])):
+                    raise ExecutionError(f"machine code wrote to {name}, which the compiler says it only reads")
 
         return self._run(job.target.name, execute)
 
