@@ -1,13 +1,13 @@
 """The CPU as a target: machine code for this machine, or for the instruction set that the variant names.
 
-Level: intrinsic to binary. Guarantees: importing this module and loading a cached kernel import neither LLVM nor a pass;
-only the plain `cpu` target and variants that this machine has can be launched.
+Level: intrinsic to binary. Guarantees: importing this module and loading a cached kernel import neither LLVM nor a
+pass; only the plain `cpu` target and variants that this machine has can be launched.
 """
 
 from __future__ import annotations
 
 import platform
-from functools import cached_property
+from functools import cache, cached_property
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -45,7 +45,7 @@ class CpuTarget:
 
         return FEATURES[self.variant] if self.variant else host()
 
-    @cached_property
+    @property
     def fingerprint(self) -> str:
         """The variant, or a digest of what the operating system says of this processor."""
         return self.variant or _processor()
@@ -99,6 +99,7 @@ class CpuTarget:
         return here.is_x86 == wanted.is_x86 and all(getattr(here, f) or not getattr(wanted, f) for f in flags)
 
 
+@cache
 def _processor() -> str:
     info = Path("/proc/cpuinfo")
     lines = info.read_text(encoding="utf-8").splitlines() if info.exists() else []
