@@ -127,7 +127,7 @@ class Printer:
         """`{ ... }`.
 
         `labelled` writes the block's label where it has arguments; `elide` leaves out a final operation of that class
-        that has neither operands nor attributes.
+        that has neither operands nor attributes (nor, when those are written, a location).
         """
         outer = self.indent
         self.indent += "  "
@@ -135,7 +135,8 @@ class Printer:
         for index, block in enumerate(region.blocks):
             if index or (labelled and block.arguments):
                 lines.append(f"{outer}^bb{index}{self._arguments(block)}:\n")
-            ops = block.ops[:-1] if elide is not None and _is_bare(block, elide) else block.ops
+            elided = elide is not None and not self.locations and _is_bare(block, elide)
+            ops = block.ops[:-1] if elided else block.ops
             lines.extend([self.op(op) for op in ops])
         self.indent = outer
         lines.append(f"{outer}}}")

@@ -49,9 +49,9 @@ class FunctionElement(Element):
         results = op.function_type.results
         arrow = f" -> {printer.tables.results(results)}" if results else ""
         known = ("sym_name", "function_type", "sym_visibility", "arg_attrs")
-        body = f" {printer.region(op.body)}" if op.body.blocks else ""
         visibility = f" {op.sym_visibility}" if "sym_visibility" in op.attributes else ""
         head = f"{visibility} {symbol_text(op.sym_name)}({self._parameters(op, printer)}){arrow}"
+        body = f" {printer.region(op.body)}" if op.body.blocks else ""
         return head + attributes_text(op, printer, skip=known) + body
 
     def _parameters(self, op: tt.Func, printer: Printer) -> str:
