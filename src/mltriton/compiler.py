@@ -250,12 +250,21 @@ def compile(
     `constexprs` gives further parameters their values. Raises `SignatureError`, `OptionError`, `TargetError`, or the
     error of the kernel's own mistake.
     """
-    if not isinstance(fn, LanguageFunction):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise SignatureError(f"{getattr(fn, '__name__', fn)!r} is no kernel", hint="Decorate it with @triton.jit.")
-    entries = _entries(fn, signature, constexprs or {})
+    kernel = _kernel_of(fn)
+    entries = _entries(kernel, signature, constexprs or {})
     return compile_job(
-        Job(fn, entries, find_target(target), options_of(num_warps=num_warps, num_stages=num_stages, **options))
+        Job(kernel, entries, find_target(target), options_of(num_warps=num_warps, num_stages=num_stages, **options))
     )
+
+
+def _kernel_of(fn: Any) -> LanguageFunction:
+    """The kernel inside what `autotune` and `heuristics` may have made of it; `SignatureError` for anything else."""
+    inner = fn
+    while not isinstance(inner, LanguageFunction):
+        if not hasattr(inner, "fn"):
+            raise SignatureError(f"{getattr(fn, '__name__', fn)!r} is no kernel", hint="Decorate it with @triton.jit.")
+        inner = inner.fn
+    return inner
 
 
 def options_of(**given: Any) -> Options:

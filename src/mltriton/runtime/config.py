@@ -103,6 +103,12 @@ CACHE_MAX_SIZE = Setting(
     parse_size,
     "Bytes the cache may hold on disk before the least recently used entries go.",
 )
+COMPILE_TIMEOUT: Setting[int | None] = Setting(
+    "MLTRITON_COMPILE_TIMEOUT",
+    None,
+    parse_count,
+    "Seconds LLVM may take for a kernel, in a process of its own; if unset it runs here, without a limit.",
+)
 NUM_THREADS: Setting[int | None] = Setting(
     "MLTRITON_NUM_THREADS",
     None,
@@ -134,15 +140,21 @@ ALWAYS_COMPILE = Setting(
     "MLTRITON_ALWAYS_COMPILE", False, parse_flag, "Ignore what the on-disk cache holds and compile every kernel again."
 )
 
+PRINT_AUTOTUNING = Setting(
+    "MLTRITON_PRINT_AUTOTUNING", False, parse_flag, "Print which configuration autotuning chose, and its time."
+)
+
 SETTINGS: tuple[Setting[object], ...] = (
     CACHE_DIR,
     CACHE_MAX_SIZE,
+    COMPILE_TIMEOUT,
     NUM_THREADS,
     MAX_SCRATCH,
     LAUNCHER,
     DUMP,
     DUMP_DIR,
     ALWAYS_COMPILE,
+    PRINT_AUTOTUNING,
 )
 
 

@@ -1,0 +1,325 @@
+"""Choosing by measurement: `autotune`, `Config`, and `heuristics`.
+
+Level: runtime. An autotuned kernel is launched like any other; the first time it sees new values of its key arguments
+it times every configuration on the arguments of that launch and keeps the fastest. Guarantees: arguments that the
+kernel changes can be reset or restored between the timed runs (`reset_to_zero`, `restore_value`); a configuration that
+cannot be compiled for these arguments is left out, and when none is left its error is raised.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any, Protocol, cast
+
+from mltriton.errors import ArgumentError, AssertionFailed, OptionError, OutOfResources, TritonError, calling_place
+from mltriton.runtime import config as settings
+from mltriton.runtime.cache import default_cache, digest
+from mltriton.runtime.configs import ArgumentState, Hook, Pruning
+from mltriton.runtime.configs import Config as Config
+from mltriton.runtime.jit import JITFunction
+
+# What makes a configuration unusable for some arguments, without anything being wrong with the kernel.
+_UNUSABLE = (OutOfResources, AssertionFailed)
+
+Timings = tuple[float, ...]
+
+
+class Launchable(Protocol):
+    """A kernel, or what wraps one: tuned, or with heuristics."""
+
+    arg_names: list[str]
+
+    def __getitem__(self, grid: Any, /) -> Callable[..., Any]:
+        """The launcher for a grid."""
+        ...
+
+    def warmup(self, *args: Any, grid: Any = None, **kwargs: Any) -> Any:
+        """Compile without launching."""
+        ...
+
+
+class Autotuner:
+    """A kernel with configurations to choose from.
+
+    `best_config` is the configuration of the last launch, `cache` the chosen ones by key, `configs_timings` the times
+    (milliseconds: median, 20 % and 80 % quantiles) of the last tuning.
+    """
+
+    def __init__(
+        self,
+        fn: Launchable,
+        configs: Sequence[Config],
+        key: Sequence[str],
+        *,
+        prune_configs_by: Mapping[str, Any] | None = None,
+        reset_to_zero: Sequence[str] = (),
+        restore_value: Sequence[str] = (),
+        pre_hook: Hook | None = None,
+        post_hook: Hook | None = None,
+        do_bench: Callable[..., Any] | None = None,
+        cache_results: bool = False,
+    ) -> None:
+        self.fn = fn
+        self.configs = list(configs) or [Config({})]
+        self.keys = list(key)
+        self.arg_names = fn.arg_names
+        self._check_names("key", self.keys)
+        self._check_names("reset_to_zero", reset_to_zero)
+        self._check_names("restore_value", restore_value)
+        self._prune = Pruning(prune_configs_by or {})
+        self._arguments = ArgumentState(reset_to_zero, restore_value, pre_hook, post_hook)
+        self._do_bench = do_bench
+        self._cache_results = cache_results
+        self.cache: dict[tuple[Any, ...], Config] = {}
+        self.configs_timings: dict[Config, Timings] = {}
+        self.best_config: Config | None = None
+
+    @property
+    def base_fn(self) -> JITFunction:
+        """The kernel itself."""
+        return kernel_of(self.fn)
+
+    def _check_names(self, what: str, names: Sequence[str]) -> None:
+        for name in names:
+            if name not in self.arg_names:
+                raise OptionError(
+                    f"{what} of autotune names {name!r}, which is no parameter of {kernel_of(self.fn).__name__}",
+                    expected=f"one of {', '.join(self.arg_names)}",
+                )
+
+    def __getitem__(self, grid: Any) -> Callable[..., Any]:
+        """The launcher for a grid."""
+
+        def launch(*args: Any, **kwargs: Any) -> Any:
+            config = self.choose(grid, args, kwargs)
+            if config.pre_hook is not None:
+                config.pre_hook(self._named(args, kwargs) | config.all_kwargs())
+            return self.fn[grid](*args, **kwargs, **config.all_kwargs())
+
+        return launch
+
+    def run(self, *args: Any, grid: Any, warmup: bool = False, **kwargs: Any) -> Any:
+        """Launch over `grid`, or with `warmup` only compile."""
+        return self.warmup(*args, grid=grid, **kwargs) if warmup else self[grid](*args, **kwargs)
+
+    def warmup(self, *args: Any, grid: Any = None, **kwargs: Any) -> list[Any]:
+        """Compile every configuration for these arguments."""
+        named = self._named(args, kwargs)
+        configs = self._prune.configs(self.configs, named, kwargs)
+        return [self.fn.warmup(*args, grid=grid, **kwargs, **config.all_kwargs()) for config in configs]
+
+    def choose(self, grid: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Config:
+        """The configuration for these arguments, measured if they are new."""
+        named = self._named(args, kwargs)
+        key = self._key(named)
+        config = self.cache.get(key)
+        if config is None:
+            self._check_conflicts(kwargs)
+            config = self.cache[key] = self._tune(grid, key, args, kwargs, named)
+        self.best_config = config
+        return config
+
+    def _named(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
+        return dict(zip(self.arg_names, args, strict=False)) | kwargs
+
+    def _key(self, named: Mapping[str, Any]) -> tuple[Any, ...]:
+        """Values of the key arguments, and the dtype of every array."""
+        values = [named.get(name) for name in self.keys]
+        dtypes = [str(value.dtype) for value in named.values() if hasattr(value, "dtype")]
+        return (*values, *dtypes)
+
+    def _check_conflicts(self, kwargs: Mapping[str, Any]) -> None:
+        for config in self.configs:
+            if both := config.kwargs.keys() & kwargs.keys():
+                raise ArgumentError(
+                    f"the launch and a configuration both give a value for {', '.join(sorted(both))}",
+                    hint="Leave to autotune what its configurations choose.",
+                    place=calling_place(),
+                )
+
+    def _tune(
+        self, grid: Any, key: tuple[Any, ...], args: tuple[Any, ...], kwargs: dict[str, Any], named: dict[str, Any]
+    ) -> Config:
+        configs = self._prune.configs(self.configs, named, kwargs)
+        if len(configs) == 1:
+            return configs[0]
+        stored = self._stored(key, configs)
+        if stored is not None:
+            return stored
+        self.configs_timings = self._time_all(configs, grid, args, kwargs, named)
+        best = min(self.configs_timings, key=self.configs_timings.__getitem__)
+        self._arguments.reset(named)
+        self._report(key, best)
+        self._store(key, configs, best)
+        return best
+
+    def _time_all(
+        self,
+        configs: Sequence[Config],
+        grid: Any,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        named: dict[str, Any],
+    ) -> dict[Config, Timings]:
+        """The times of all configurations; infinite for one that cannot be used.
+
+        Raises the last one's error when none can.
+        """
+        timings: dict[Config, Timings] = {}
+        failure: TritonError | None = None
+        for config in configs:
+            try:
+                timings[config] = self._time(config, grid, args, kwargs, named)
+            except _UNUSABLE as error:
+                timings[config] = (math.inf,)
+                failure = error
+        if failure is not None and all(times == (math.inf,) for times in timings.values()):
+            raise failure
+        return timings
+
+    def _time(
+        self, config: Config, grid: Any, args: tuple[Any, ...], kwargs: dict[str, Any], named: dict[str, Any]
+    ) -> Timings:
+        """Milliseconds of one configuration: median, 20 % and 80 % quantiles."""
+        launch = self.fn[grid]
+        keywords = config.all_kwargs()
+
+        def run() -> None:
+            if config.pre_hook is not None:
+                config.pre_hook(named | keywords)
+            self._arguments.before(named)
+            try:
+                launch(*args, **kwargs, **keywords)
+            except Exception as error:
+                self._arguments.after(named, error)
+                raise
+            self._arguments.after(named, None)
+
+        from mltriton.testing import do_bench
+
+        measured = (self._do_bench or do_bench)(run, quantiles=(0.5, 0.2, 0.8))
+        return tuple(cast("Sequence[float]", measured)) if isinstance(measured, list | tuple) else (measured,)
+
+    def _report(self, key: tuple[Any, ...], best: Config) -> None:
+        if settings.PRINT_AUTOTUNING.get():
+            median = self.configs_timings[best][0]
+            name = kernel_of(self.fn).__name__
+            print(
+                f"autotuning {name} for {key}: best of {len(self.configs_timings)} is {best} ({median:.4f} ms)",
+                file=sys.stderr,
+            )
+
+    def _result_key(self, key: tuple[Any, ...], configs: Sequence[Config]) -> str:
+        return digest("autotune", kernel_of(self.fn).cache_key, [str(part) for part in key], [str(c) for c in configs])
+
+    def _stored(self, key: tuple[Any, ...], configs: Sequence[Config]) -> Config | None:
+        """The choice of an earlier process, where `cache_results` asks for it."""
+        if not self._cache_results:
+            return None
+        files = default_cache().get(self._result_key(key, configs))
+        chosen = json.loads(files["autotune.json"])["best"] if files else None
+        return next((config for config in configs if str(config) == chosen), None)
+
+    def _store(self, key: tuple[Any, ...], configs: Sequence[Config], best: Config) -> None:
+        if self._cache_results:
+            times = {str(config): list(found) for config, found in self.configs_timings.items()}
+            text = json.dumps({"best": str(best), "milliseconds": times})
+            default_cache().put(self._result_key(key, configs), {"autotune.json": text.encode()})
+
+
+class Heuristics:
+    """A kernel some of whose parameters are computed from the others at every launch."""
+
+    def __init__(self, fn: Launchable, values: Mapping[str, Callable[[dict[str, Any]], Any]]) -> None:
+        self.fn = fn
+        self.values = dict(values)
+        self.arg_names = fn.arg_names
+
+    def _with_values(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
+        named = dict(zip(self.arg_names, args, strict=False)) | kwargs
+        for name, compute in self.values.items():
+            named[name] = kwargs[name] = compute(named)
+        return kwargs
+
+    def __getitem__(self, grid: Any) -> Callable[..., Any]:
+        """The launcher for a grid."""
+        launch = self.fn[grid]
+        return lambda *args, **kwargs: launch(*args, **self._with_values(args, kwargs))
+
+    def run(self, *args: Any, grid: Any, warmup: bool = False, **kwargs: Any) -> Any:
+        """Launch over `grid`, or with `warmup` only compile."""
+        return self.warmup(*args, grid=grid, **kwargs) if warmup else self[grid](*args, **kwargs)
+
+    def warmup(self, *args: Any, grid: Any = None, **kwargs: Any) -> Any:
+        """Compile for these arguments without launching."""
+        return self.fn.warmup(*args, grid=grid, **self._with_values(args, kwargs))
+
+
+def kernel_of(fn: Any) -> JITFunction:
+    """The kernel inside what `autotune` and `heuristics` made of it."""
+    while not isinstance(fn, JITFunction):
+        fn = fn.fn
+    return fn
+
+
+def autotune(
+    configs: Sequence[Config],
+    key: Sequence[str],
+    prune_configs_by: Mapping[str, Any] | None = None,
+    reset_to_zero: Sequence[str] | None = None,
+    restore_value: Sequence[str] | None = None,
+    pre_hook: Hook | None = None,
+    post_hook: Hook | None = None,
+    warmup: float | None = None,
+    rep: float | None = None,
+    do_bench: Callable[..., Any] | None = None,
+    cache_results: bool = False,
+) -> Callable[[Launchable], Autotuner]:
+    """Choose among `configs` by measurement, anew for each combination of values of the arguments named in `key`.
+
+    `warmup` and `rep` are the milliseconds to warm up and to measure; `do_bench(run, quantiles=...)` replaces the
+    measurement; `cache_results` keeps the choice on disk for later processes. Raises `OptionError` for names that are
+    no parameters.
+    """
+
+    def decorate(fn: Launchable) -> Autotuner:
+        return Autotuner(
+            fn,
+            configs,
+            key,
+            prune_configs_by=prune_configs_by,
+            reset_to_zero=reset_to_zero or (),
+            restore_value=restore_value or (),
+            pre_hook=pre_hook,
+            post_hook=post_hook,
+            do_bench=do_bench or _bench_with(warmup, rep),
+            cache_results=cache_results,
+        )
+
+    return decorate
+
+
+def _bench_with(warmup: float | None, rep: float | None) -> Callable[..., Any] | None:
+    if warmup is None and rep is None:
+        return None
+
+    given = {name: value for name, value in (("warmup", warmup), ("rep", rep)) if value is not None}
+
+    def bench(run: Callable[[], None], quantiles: Sequence[float]) -> Any:
+        from mltriton.testing import do_bench
+
+        return partial(do_bench, **given)(run, quantiles=quantiles)
+
+    return bench
+
+
+def heuristics(values: Mapping[str, Callable[[dict[str, Any]], Any]]) -> Callable[[Launchable], Heuristics]:
+    """Compute parameters from the named arguments of each launch: `@heuristics({"EVEN": lambda args.
+
+    Args["n"] % 2 == 0})`.
+    """
+    return lambda fn: Heuristics(fn, values)

@@ -1,0 +1,118 @@
+"""Configurations of autotuned kernels: which are worth timing, and what is done to arguments between timed runs.
+
+Level: runtime. Used by `autotuner.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+import numpy as np
+
+from mltriton.errors import OptionError
+
+Hook = Callable[..., None]
+
+
+@dataclass(frozen=True)
+class Config:
+    """One way to compile a kernel: values for its `tl.constexpr` parameters, and options.
+
+    `pre_hook` is called with the named arguments before each run.
+    """
+
+    kwargs: dict[str, Any]
+    num_warps: int = 4
+    num_stages: int = 3
+    num_ctas: int = 1
+    maxnreg: int | None = None
+    pre_hook: Hook | None = field(default=None, compare=False)
+
+    def all_kwargs(self) -> dict[str, Any]:
+        """The keywords of a launch."""
+        options = {"num_warps": self.num_warps, "num_stages": self.num_stages, "num_ctas": self.num_ctas}
+        return self.kwargs | options
+
+    def __hash__(self) -> int:
+        return hash(str(self))
+
+    def __str__(self) -> str:
+        return ", ".join(f"{name}: {value}" for name, value in self.all_kwargs().items())
+
+
+class Pruning:
+    """Which configurations are worth timing: `prune_configs_by` of autotune.
+
+    `early_config_prune(configs, named_args, **kwargs)` gives those that make sense; of these `perf_model(**arguments)`
+    estimates times, and the `top_k` best are timed (a number, or a share below 1).
+    """
+
+    def __init__(self, rules: Mapping[str, Any]) -> None:
+        known = ("early_config_prune", "perf_model", "top_k")
+        for name in rules:
+            if name not in known:
+                raise OptionError(f"prune_configs_by has no rule {name!r}", expected=f"one of {', '.join(known)}")
+        self._early = rules.get("early_config_prune")
+        self._model = rules.get("perf_model")
+        self._top_k = rules.get("top_k", 1.0)
+
+    def configs(self, configs: Sequence[Config], named: Mapping[str, Any], kwargs: Mapping[str, Any]) -> list[Config]:
+        """The configurations to time. Raises `OptionError` when none is left."""
+        left = list(configs)
+        if self._early is not None:
+            left = list(self._early(left, named, **kwargs))
+            if not left:
+                raise OptionError("early_config_prune left no configuration")
+        if self._model is None or len(left) <= 1:
+            return left
+        count = int(len(configs) * self._top_k) if self._top_k <= 1.0 else int(self._top_k)
+        estimates = {config: self._model(**{**named, **kwargs, **config.all_kwargs()}) for config in left}
+        return sorted(left, key=estimates.__getitem__)[: max(count, 1)]
+
+
+class ArgumentState:
+    """What is done to the arguments around each timed run, so that every run sees the same ones."""
+
+    def __init__(
+        self, reset: Sequence[str], restore: Sequence[str], pre_hook: Hook | None, post_hook: Hook | None
+    ) -> None:
+        self._reset = tuple(reset)
+        self._restore = tuple(restore)
+        self._pre_hook = pre_hook
+        self._post_hook = post_hook
+        self._copies: dict[str, Any] = {}
+
+    def before(self, named: dict[str, Any]) -> None:
+        """Reset and remember arguments; then the user's hook."""
+        self.reset(named)
+        self._copies = {name: _copy(named[name]) for name in self._restore}
+        if self._pre_hook is not None:
+            self._pre_hook(named)
+
+    def after(self, named: dict[str, Any], error: Exception | None) -> None:
+        """Restore arguments; then the user's hook."""
+        for name, copy in self._copies.items():
+            _assign(named[name], copy)
+        if self._post_hook is not None:
+            self._post_hook(named, exception=error)
+
+    def reset(self, named: Mapping[str, Any]) -> None:
+        """Set to zero what `reset_to_zero` names."""
+        for name in self._reset:
+            _assign(named[name], 0)
+
+
+def _copy(array: Any) -> Any:
+    return cast(Any, array).copy() if isinstance(array, np.ndarray) else array.clone()
+
+
+def _assign(array: Any, value: Any) -> None:
+    """Set every element of an array."""
+    if isinstance(array, np.ndarray):
+        array[...] = value
+    elif isinstance(value, int):
+        array.zero_()
+    else:
+        array.copy_(value)

@@ -1,0 +1,221 @@
+"""`autotune`, `Config`, `heuristics`: which configuration is chosen, and what happens to the arguments meanwhile."""
+
+from __future__ import annotations
+
+import sys
+
+import numpy as np
+import pytest
+
+import mltriton as triton
+import mltriton.language as tl
+from mltriton.errors import ArgumentError, AssertionFailed, OptionError
+from mltriton.targets import target as targets
+
+from . import executor_target
+
+
+@pytest.fixture(autouse=True)
+def executor(monkeypatch, tmp_path):
+    """The target `executor`, and a cache of this test's own."""
+    monkeypatch.setenv("MLTRITON_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setitem(targets.FAMILIES, executor_target.NAME, ())
+    monkeypatch.setitem(sys.modules, "mltriton.targets.executor.target", executor_target)
+    targets.find_target.cache_clear()
+    yield targets.find_target(executor_target.NAME)
+    targets.find_target.cache_clear()
+
+
+class Stopwatch:
+    """A measurement that runs each configuration once and reports the time that the test says."""
+
+    def __init__(self, *milliseconds):
+        self.milliseconds = list(milliseconds)
+        self.runs = 0
+
+    def __call__(self, run, quantiles):
+        run()
+        self.runs += 1
+        return [self.milliseconds[(self.runs - 1) % len(self.milliseconds)]] * len(quantiles)
+
+
+CONFIGS = [triton.Config({"BLOCK": 8}), triton.Config({"BLOCK": 16}, num_warps=2), triton.Config({"BLOCK": 32})]
+
+
+def make(stopwatch, configs=CONFIGS, **options):
+    @triton.autotune(configs, key=["n"], do_bench=stopwatch, **options)
+    @triton.jit
+    def add_one(x, n, BLOCK: tl.constexpr):
+        i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+        tl.store(x + i, tl.load(x + i, i < n) + 1, i < n)
+
+    return add_one
+
+
+def grid(meta):
+    return (triton.cdiv(meta["n"], meta["BLOCK"]),)
+
+
+def test_the_fastest_is_chosen_once_for_each_key():
+    stopwatch = Stopwatch(3, 1, 2)
+    kernel = make(stopwatch)
+    x = np.zeros(50, np.float32)
+    compiled = kernel[grid](x, 50, target="executor")
+    assert stopwatch.runs == 3
+    assert kernel.best_config is CONFIGS[1]
+    assert compiled.metadata.num_warps == 2
+    np.testing.assert_array_equal(x, 4)  # three timed runs and the launch
+    kernel[grid](x, 50, target="executor")
+    assert stopwatch.runs == 3
+    kernel[grid](x, 40, target="executor")
+    assert stopwatch.runs == 6
+    kernel[grid](np.zeros(50, np.int32), 40, target="executor")
+    assert stopwatch.runs == 9
+
+
+def test_arguments_are_restored_between_runs():
+    kernel = make(Stopwatch(3, 1, 2), restore_value=["x"])
+    x = np.full(50, 7, np.float32)
+    kernel[grid](x, 50, target="executor")
+    np.testing.assert_array_equal(x, 8)
+
+
+def test_arguments_are_reset_between_runs():
+    kernel = make(Stopwatch(3, 1, 2), reset_to_zero=["x"])
+    x = np.full(50, 7, np.float32)
+    kernel[grid](x, 50, target="executor")
+    np.testing.assert_array_equal(x, 1)
+
+
+def test_hooks():
+    seen = []
+    configs = [triton.Config({"BLOCK": 8}, pre_hook=lambda args: seen.append(("config", args["BLOCK"], args["n"])))]
+    configs.append(triton.Config({"BLOCK": 16}))
+    kernel = make(
+        Stopwatch(1, 2),
+        configs,
+        pre_hook=lambda args: seen.append(("pre", args["n"])),
+        post_hook=lambda args, exception: seen.append(("post", exception)),
+    )
+    kernel[grid](np.zeros(50, np.float32), 50, target="executor")
+    timed = [("pre", 50), ("post", None)]
+    assert seen == [("config", 8, 50), *timed, *timed, ("config", 8, 50)]
+
+
+def test_configurations_are_pruned():
+    def even_only(configs, named_args, **kwargs):
+        assert named_args["n"] == 50
+        return [config for config in configs if config.kwargs["BLOCK"] != 8]
+
+    stopwatch = Stopwatch(2, 1)
+    kernel = make(stopwatch, prune_configs_by={"early_config_prune": even_only})
+    kernel[grid](np.zeros(50, np.float32), 50, target="executor")
+    assert stopwatch.runs == 2
+    assert kernel.best_config is CONFIGS[2]
+
+    modelled = make(
+        stopwatch := Stopwatch(1, 2), prune_configs_by={"perf_model": lambda BLOCK, **rest: -BLOCK, "top_k": 2}
+    )
+    modelled[grid](np.zeros(50, np.float32), 50, target="executor")
+    assert stopwatch.runs == 2
+    assert modelled.best_config is CONFIGS[2]
+
+
+def test_one_configuration_is_not_timed():
+    kernel = make(stopwatch := Stopwatch(1), CONFIGS[:1])
+    kernel[grid](np.zeros(50, np.float32), 50, target="executor")
+    assert stopwatch.runs == 0
+
+
+def test_an_unusable_configuration_is_left_out():
+    @triton.autotune(CONFIGS, key=["n"], do_bench=Stopwatch(1))
+    @triton.jit
+    def picky(x, n, BLOCK: tl.constexpr):
+        tl.static_assert(BLOCK == 32, "only 32")
+        tl.store(x, n)
+
+    picky[(1,)](np.zeros(1, np.float32), 5, target="executor")
+    assert picky.best_config is CONFIGS[2]
+
+
+def test_the_error_of_the_last_one_when_none_is_usable():
+    @triton.autotune(CONFIGS, key=["n"], do_bench=Stopwatch(1))
+    @triton.jit
+    def impossible(x, n, BLOCK: tl.constexpr):
+        tl.static_assert(BLOCK == 64, "only 64")
+
+    with pytest.raises(AssertionFailed, match="only 64"):
+        impossible[(1,)](np.zeros(1, np.float32), 5, target="executor")
+
+
+def test_the_choice_is_kept_on_disk():
+    for runs in (3, 0):
+        kernel = make(stopwatch := Stopwatch(3, 2, 1), cache_results=True)
+        kernel[grid](np.zeros(50, np.float32), 50, target="executor")
+        assert stopwatch.runs == runs
+        assert kernel.best_config is CONFIGS[2]
+
+
+def test_the_choice_is_printed_when_asked_for(monkeypatch, capsys):
+    monkeypatch.setenv("MLTRITON_PRINT_AUTOTUNING", "1")
+    make(Stopwatch(3, 1, 2))[grid](np.zeros(50, np.float32), 50, target="executor")
+    assert "add_one" in (shown := capsys.readouterr().err)
+    assert "BLOCK: 16, num_warps: 2" in shown
+
+
+def test_the_real_stopwatch_measures():
+    kernel = make(None, warmup=1, rep=1)
+    kernel[grid](np.zeros(50, np.float32), 50, target="executor")
+    assert kernel.best_config in CONFIGS
+    assert all(0 < times[0] < 1000 for times in kernel.configs_timings.values())
+
+
+def test_mistakes():
+    with pytest.raises(OptionError, match="key of autotune names 'm'"):
+        triton.autotune(CONFIGS, key=["m"])(make(Stopwatch(1)).fn)
+    with pytest.raises(OptionError, match="no rule 'top'"):
+        make(Stopwatch(1), prune_configs_by={"top": 1})
+    with pytest.raises(OptionError, match="left no configuration"):
+        make(Stopwatch(1), prune_configs_by={"early_config_prune": lambda *_, **__: []})[grid](np.zeros(4), 4)
+    with pytest.raises(ArgumentError, match="both give a value for BLOCK") as raised:
+        make(Stopwatch(1))[grid](np.zeros(4), 4, BLOCK=8)
+    assert raised.value.file == __file__
+
+
+def test_warmup_compiles_every_configuration():
+    compiled = make(Stopwatch(1)).warmup(np.float32, 50, grid=grid, target="executor")
+    assert [kernel.job.entries["BLOCK"].value for kernel in compiled] == [8, 16, 32]
+
+
+def test_a_tuned_kernel_can_be_compiled_ahead_of_time():
+    assert triton.compile(make(Stopwatch(1)), "*fp32, i32, 8", target="executor").name == "add_one"
+
+
+def test_heuristics():
+    @triton.heuristics({"EVEN": lambda args: args["n"] % args["BLOCK"] == 0, "TWICE": lambda args: args["BLOCK"] * 2})
+    @triton.jit
+    def shows(out, n, BLOCK: tl.constexpr, EVEN: tl.constexpr, TWICE: tl.constexpr):
+        tl.store(out, TWICE if EVEN else 0)
+
+    out = np.zeros(1, np.float32)
+    for n, expected in ((16, 16), (17, 0)):
+        shows[(1,)](out, n, BLOCK=8, target="executor")
+        assert out[0] == expected
+    assert shows.warmup(np.float32, 16, BLOCK=8, target="executor").job.entries["TWICE"].value == 16
+
+
+def test_heuristics_below_autotune():
+    @triton.autotune(CONFIGS, key=["n"], do_bench=Stopwatch(3, 2, 1))
+    @triton.heuristics({"HALF": lambda args: args["BLOCK"] // 2})
+    @triton.jit
+    def shows(out, n, BLOCK: tl.constexpr, HALF: tl.constexpr):
+        tl.store(out, HALF)
+
+    out = np.zeros(1, np.float32)
+    shows[(1,)](out, 3, target="executor")
+    assert out[0] == 16
+
+
+def test_configurations_say_what_they_are():
+    assert str(CONFIGS[1]) == "BLOCK: 16, num_warps: 2, num_stages: 3, num_ctas: 1"
+    assert CONFIGS[1].all_kwargs() == {"BLOCK": 16, "num_warps": 2, "num_stages": 3, "num_ctas": 1}
