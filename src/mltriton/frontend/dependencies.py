@@ -51,7 +51,7 @@ def _collect(fn: LanguageFunction, found: Dependencies, seen: set[int]) -> None:
         return
     seen.add(id(fn))
     # The first line is part of the meaning: messages of the kernel name lines.
-    found.parts.append(f"{fn.__name__} {fn.source.first_line} {fn.source.dedented()}")
+    found.parts.append(f"{fn.__name__} {fn.source.first_line} {fn.source.text}")
     found.parts.append(repr([(p.name, repr(unwrap(p.default))) for p in fn.signature.parameters.values()]))
     for chain in _outer_chains(fn.source.tree):
         for find, name, value in _objects(fn, chain):

@@ -10,7 +10,6 @@ from __future__ import annotations
 import ast
 import inspect
 import linecache
-import textwrap
 from collections.abc import Callable
 from functools import cached_property
 from typing import Any
@@ -82,7 +81,3 @@ class FunctionSource:
         """Where a node is, for the IR."""
         place = self.place(node)
         return FileLoc(place.file, place.line, place.column)
-
-    def dedented(self) -> str:
-        """The text without the indentation of the place where it is written: what identifies the function's meaning."""
-        return textwrap.dedent(self.text)
