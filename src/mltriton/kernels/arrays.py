@@ -37,6 +37,11 @@ def require_arrays(**arrays: Array) -> None:
         raise ArgumentError("the arrays differ in kind or dtype", expected="one kind and one dtype", found=found)
 
 
+def dtype_name(x: Array) -> str:
+    """The dtype as numpy and torch both call it: "float32"."""
+    return str(x.dtype).removeprefix("torch.")
+
+
 def strides_of(x: Array) -> tuple[int, ...]:
     """Strides in elements."""
     if is_torch(x):

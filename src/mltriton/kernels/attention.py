@@ -1,3 +1,5 @@
+# pyright: basic
+# The bodies of kernels are programs of the language: their parameters have no types in Python.
 """FlashAttention-2, forward (Dao, arXiv:2307.08691).
 
 Level: user. One program instance takes BM queries of one head and walks over the keys in blocks of BN with a running
@@ -13,9 +15,9 @@ from typing import Any
 import mltriton as triton
 import mltriton.language as tl
 from mltriton.errors import ArgumentError
-from mltriton.kernels.arrays import Array, empty, require_arrays, strides_of
+from mltriton.kernels.arrays import Array, dtype_name, empty, require_arrays, strides_of
 
-LOG2_E = 1.4426950408889634
+LOG2_E = tl.constexpr(1.4426950408889634)
 
 
 @triton.jit
@@ -28,18 +30,15 @@ def attend(
     """
     for first in range(start, end, BN):
         k = tl.load(k_block, boundary_check=(0, 1), padding_option="zero")
-        s = tl.dot(q, k, input_precision="ieee")
+        s = tl.dot(q, k, input_precision="ieee") * scale
         if MASKED:
             keys = first + tl.arange(0, BN)
             visible = keys[None, :] < n_keys
             if CAUSAL:
                 visible = visible & (keys[None, :] <= rows[:, None])
-            s = tl.where(visible, s * scale, -float("inf"))
-            m_new = tl.maximum(m_i, tl.max(s, 1))
-            p = tl.exp2(s - m_new[:, None])
-        else:
-            m_new = tl.maximum(m_i, tl.max(s, 1) * scale)
-            p = tl.exp2(s * scale - m_new[:, None])
+            s = tl.where(visible, s, -float("inf"))
+        m_new = tl.maximum(m_i, tl.max(s, 1))
+        p = tl.exp2(s - m_new[:, None])
         alpha = tl.exp2(m_i - m_new)
         l_i = l_i * alpha + tl.sum(p, 1)
         acc = acc * alpha[:, None]
@@ -76,7 +75,7 @@ def attention_kernel(
     o_block = tl.make_block_ptr(o_base, (n_queries, dim), (stride_os, stride_od), (block * BM, 0), (BM, BD), (1, 0))
 
     rows = block * BM + tl.arange(0, BM)
-    scale = sm_scale * 1.4426950408889634
+    scale = sm_scale * LOG2_E
     m_i = tl.full([BM], -float("inf"), tl.float32)
     l_i = tl.zeros([BM], tl.float32)
     acc = tl.zeros([BM, BD], tl.float32)
@@ -139,7 +138,7 @@ def _check_shapes(q: Array, k: Array, v: Array) -> None:
         )
     if k.shape[2] == 0 or not 1 <= q.shape[3] <= 256:
         raise ArgumentError("flash_attention: unsupported size", expected="at least one key, dim 1 to 256", found=found)
-    if str(q.dtype).removeprefix("torch.") not in ("float16", "bfloat16", "float32"):
+    if dtype_name(q) not in ("float16", "bfloat16", "float32"):
         raise ArgumentError("flash_attention: unsupported dtype", expected="float16, bfloat16 or float32", found=found)
 
 

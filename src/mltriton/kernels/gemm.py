@@ -1,3 +1,5 @@
+# pyright: basic
+# The bodies of kernels are programs of the language: their parameters have no types in Python.
 """Matrix multiplication, three ways to address memory.
 
 Level: user. `matmul` picks a kernel: tensor descriptors where the last strides are 1, block pointers where they are
@@ -12,7 +14,7 @@ from typing import Any, Literal, NamedTuple
 import mltriton as triton
 import mltriton.language as tl
 from mltriton.errors import ArgumentError
-from mltriton.kernels.arrays import Array, empty, expand, item_size, require_arrays, strides_of
+from mltriton.kernels.arrays import Array, dtype_name, empty, expand, item_size, require_arrays, strides_of
 
 Form = Literal["auto", "pointer", "block_pointer", "descriptor"]
 
@@ -44,10 +46,9 @@ def matmul_pointer_kernel(
     a_ptrs = a_ptr + batch * stride_ab + (m[:, None] * stride_am + k[None, :] * stride_ak)
     b_ptrs = b_ptr + batch * stride_bb + (k[:, None] * stride_bk + n[None, :] * stride_bn)
     acc = tl.zeros((BM, BN), dtype=ACC)
-    for step in range(tl.cdiv(K, BK)):
-        left = K - step * BK
-        a = tl.load(a_ptrs, mask=(m[:, None] < M) & (k[None, :] < left), other=0.0)
-        b = tl.load(b_ptrs, mask=(k[:, None] < left) & (n[None, :] < N), other=0.0)
+    for start in range(0, K, BK):
+        a = tl.load(a_ptrs, mask=(m[:, None] < M) & (k[None, :] < K - start), other=0.0)
+        b = tl.load(b_ptrs, mask=(k[:, None] < K - start) & (n[None, :] < N), other=0.0)
         acc = tl.dot(a, b, acc, input_precision="ieee", out_dtype=ACC)
         a_ptrs += BK * stride_ak
         b_ptrs += BK * stride_bk
@@ -141,7 +142,7 @@ def matmul(a: Array, b: Array, form: Form = "auto") -> Array:
     `ArgumentError` for arrays that do not fit, and for `form="descriptor"` where a last stride is not 1.
     """
     require_arrays(a=a, b=b)
-    dtype = str(a.dtype).removeprefix("torch.")
+    dtype = dtype_name(a)
     if dtype not in ACCUMULATORS:
         raise ArgumentError("matmul: unsupported dtype", expected=", ".join(ACCUMULATORS), found=dtype)
     if a.ndim < 2 or b.ndim < 2 or a.shape[-1] != b.shape[-2]:

@@ -1,7 +1,9 @@
+# pyright: basic
+# The bodies of kernels are programs of the language: their parameters have no types in Python.
 """Softmax and layer normalisation over the last axis.
 
-Level: user. One program instance takes one row. Softmax of rows longer than `LONGEST_BLOCK` reads them in pieces,
-with a running maximum and sum (Milakov and Gimelshein, arXiv:1805.02867).
+Level: user. One program instance takes one row. Rows of up to `LONGEST_BLOCK` elements are one block; longer ones are
+read twice in blocks, once for the statistics, which are merged block by block, and once for the result.
 """
 
 from __future__ import annotations
@@ -11,96 +13,139 @@ from typing import Any
 import mltriton as triton
 import mltriton.language as tl
 from mltriton.errors import ArgumentError
-from mltriton.kernels.arrays import Array, as_rows, empty, require_arrays
+from mltriton.kernels.arrays import Array, as_rows, dtype_name, empty, require_arrays
 
 LONGEST_BLOCK = 16384
+PIECE = 4096  # block of rows longer than that
+
+# What is computed in, by dtype of the arrays.
+COMPUTED_IN = {"float16": tl.float32, "bfloat16": tl.float32, "float32": tl.float32, "float64": tl.float64}
 
 
 @triton.jit
-def softmax_kernel(x_ptr, y_ptr, x_stride, y_stride, n_columns, BLOCK: tl.constexpr):
-    """One row of y = softmax(x); BLOCK >= n_columns is a power of two."""
+def softmax_kernel(x_ptr, y_ptr, x_stride, y_stride, n_columns, FLOAT: tl.constexpr, BLOCK: tl.constexpr):
+    """One row of y = softmax(x), computed in FLOAT; BLOCK >= n_columns is a power of two."""
     row = tl.program_id(0).to(tl.int64)
     columns = tl.arange(0, BLOCK)
     inside = columns < n_columns
-    x = tl.load(x_ptr + row * x_stride + columns, mask=inside, other=-float("inf")).to(tl.float32)
+    x = tl.load(x_ptr + row * x_stride + columns, mask=inside, other=-float("inf")).to(FLOAT)
     numerator = tl.exp(x - tl.max(x, axis=0))
     y = numerator / tl.sum(numerator, axis=0)
     tl.store(y_ptr + row * y_stride + columns, y.to(y_ptr.dtype.element_ty), mask=inside)
 
 
 @triton.jit
-def softmax_long_kernel(x_ptr, y_ptr, x_stride, y_stride, n_columns, BLOCK: tl.constexpr):
-    """One row of any length, in pieces of BLOCK."""
+def softmax_long_kernel(
+    x_ptr, y_ptr, x_stride, y_stride, n_columns, LOWEST: tl.constexpr, FLOAT: tl.constexpr, BLOCK: tl.constexpr
+):
+    """One row of any length, with a running maximum and sum (Milakov and Gimelshein, arXiv:1805.02867).
+
+    The maximum starts at LOWEST, a finite number, so that a block of -inf alone adds nothing.
+    """
     row = tl.program_id(0).to(tl.int64)
     x_row = x_ptr + row * x_stride
     y_row = y_ptr + row * y_stride
-    maximum = tl.full([BLOCK], -float("inf"), tl.float32)
+    largest = tl.full((), LOWEST, FLOAT)
+    total = tl.full((), 0.0, FLOAT)
     for start in range(0, n_columns, BLOCK):
         columns = start + tl.arange(0, BLOCK)
-        x = tl.load(x_row + columns, mask=columns < n_columns, other=-float("inf")).to(tl.float32)
-        maximum = tl.maximum(maximum, x)
-    largest = tl.max(maximum, axis=0)
-    total = tl.zeros([BLOCK], tl.float32)
-    for start in range(0, n_columns, BLOCK):
-        columns = start + tl.arange(0, BLOCK)
-        x = tl.load(x_row + columns, mask=columns < n_columns, other=-float("inf")).to(tl.float32)
-        total += tl.exp(x - largest)
-    scale = 1.0 / tl.sum(total, axis=0)
+        x = tl.load(x_row + columns, mask=columns < n_columns, other=-float("inf")).to(FLOAT)
+        new_largest = tl.maximum(largest, tl.max(x, axis=0))
+        total = total * tl.exp(largest - new_largest) + tl.sum(tl.exp(x - new_largest), axis=0)
+        largest = new_largest
     for start in range(0, n_columns, BLOCK):
         columns = start + tl.arange(0, BLOCK)
         inside = columns < n_columns
-        x = tl.load(x_row + columns, mask=inside, other=-float("inf")).to(tl.float32)
-        tl.store(y_row + columns, (tl.exp(x - largest) * scale).to(y_ptr.dtype.element_ty), mask=inside)
+        x = tl.load(x_row + columns, mask=inside, other=-float("inf")).to(FLOAT)
+        y = tl.exp(x - largest) / total
+        tl.store(y_row + columns, y.to(y_ptr.dtype.element_ty), mask=inside)
 
 
 def softmax(x: Array) -> Array:
-    """Softmax over the last axis of a floating-point array of any rank; float32 inside.
+    """Softmax over the last axis of an array of any rank: f16, bf16 and f32 computed in f32, f64 in f64.
 
-    Returns an array of the same kind, shape and dtype. Raises `ArgumentError` for anything but an array with at least
-    one dimension.
+    Returns a contiguous array of the same kind, shape and dtype. Raises `ArgumentError` for other dtypes and for an
+    array without dimensions.
     """
     require_arrays(x=x)
-    if x.ndim == 0:
-        raise ArgumentError("softmax needs an axis", expected="at least one dimension", found="a scalar array")
+    dtype = _float_of("softmax", x)
     y = empty(x.shape, x)
-    n_columns = x.shape[-1]
     if 0 in x.shape:
         return y
     rows, x_stride = as_rows(x)
-    n_rows = rows.shape[0]
+    n_columns = x.shape[-1]
+    shared = (rows, y, x_stride, n_columns, n_columns)
     if n_columns <= LONGEST_BLOCK:
         block = triton.next_power_of_2(n_columns)
-        softmax_kernel[(n_rows,)](rows, y, x_stride, n_columns, n_columns, BLOCK=block)
+        softmax_kernel[(rows.shape[0],)](*shared, FLOAT=dtype, BLOCK=block)
     else:
-        softmax_long_kernel[(n_rows,)](rows, y, x_stride, n_columns, n_columns, BLOCK=4096)
+        softmax_long_kernel[(rows.shape[0],)](*shared, LOWEST=_LOWEST[dtype], FLOAT=dtype, BLOCK=PIECE)
     return y
 
 
 @triton.jit
-def layer_norm_kernel(x_ptr, w_ptr, b_ptr, y_ptr, x_stride, y_stride, n_columns, eps, BLOCK: tl.constexpr):
-    """One row of y = (x - mean) / sqrt(variance + eps) * w + b; BLOCK >= n_columns is a power of two."""
+def layer_norm_kernel(
+    x_ptr, w_ptr, b_ptr, y_ptr, x_stride, y_stride, n_columns,
+    eps: tl.float64,  # pyright: ignore[reportInvalidTypeForm]
+    FLOAT: tl.constexpr, BLOCK: tl.constexpr,
+):  # fmt: skip
+    """One row of y = (x - mean) / sqrt(variance + eps) * w + b in FLOAT; BLOCK >= n_columns is a power of two."""
     row = tl.program_id(0).to(tl.int64)
     columns = tl.arange(0, BLOCK)
     inside = columns < n_columns
-    x = tl.load(x_ptr + row * x_stride + columns, mask=inside, other=0.0).to(tl.float32)
+    x = tl.load(x_ptr + row * x_stride + columns, mask=inside, other=0.0).to(FLOAT)
     mean = tl.sum(x, axis=0) / n_columns
     centred = tl.where(inside, x - mean, 0.0)
     variance = tl.sum(centred * centred, axis=0) / n_columns
-    scale = tl.rsqrt(variance + eps)
-    w = tl.load(w_ptr + columns, mask=inside, other=0.0).to(tl.float32)
-    b = tl.load(b_ptr + columns, mask=inside, other=0.0).to(tl.float32)
+    scale = tl.rsqrt(variance + eps.to(FLOAT))
+    w = tl.load(w_ptr + columns, mask=inside, other=0.0).to(FLOAT)
+    b = tl.load(b_ptr + columns, mask=inside, other=0.0).to(FLOAT)
     tl.store(y_ptr + row * y_stride + columns, (centred * scale * w + b).to(y_ptr.dtype.element_ty), mask=inside)
 
 
-def layer_norm(x: Array, weight: Array, bias: Array, eps: float = 1e-5) -> Array:
-    """Layer normalisation over the last axis of `x` [..., columns] with `weight` and `bias` [columns]; float32
-    inside.
+@triton.jit
+def layer_norm_long_kernel(
+    x_ptr, w_ptr, b_ptr, y_ptr, x_stride, y_stride, n_columns,
+    eps: tl.float64,  # pyright: ignore[reportInvalidTypeForm]
+    FLOAT: tl.constexpr, BLOCK: tl.constexpr,
+):  # fmt: skip
+    """One row of any length; mean and variance of blocks are merged (Chan, Golub and LeVeque, 1979)."""
+    row = tl.program_id(0).to(tl.int64)
+    x_row = x_ptr + row * x_stride
+    y_row = y_ptr + row * y_stride
+    mean = tl.full((), 0.0, FLOAT)
+    squares = tl.full((), 0.0, FLOAT)  # of the distances from the mean
+    for start in range(0, n_columns, BLOCK):
+        columns = start + tl.arange(0, BLOCK)
+        inside = columns < n_columns
+        x = tl.load(x_row + columns, mask=inside, other=0.0).to(FLOAT)
+        size = tl.minimum(BLOCK, n_columns - start)
+        block_mean = tl.sum(x, axis=0) / size
+        centred = tl.where(inside, x - block_mean, 0.0)
+        distance = block_mean - mean
+        share = size.to(FLOAT) / (start + size)
+        squares += tl.sum(centred * centred, axis=0) + distance * distance * share * start
+        mean += distance * share
+    scale = tl.rsqrt(squares / n_columns + eps.to(FLOAT))
+    for start in range(0, n_columns, BLOCK):
+        columns = start + tl.arange(0, BLOCK)
+        inside = columns < n_columns
+        x = tl.load(x_row + columns, mask=inside, other=0.0).to(FLOAT)
+        w = tl.load(w_ptr + columns, mask=inside, other=0.0).to(FLOAT)
+        b = tl.load(b_ptr + columns, mask=inside, other=0.0).to(FLOAT)
+        tl.store(y_row + columns, ((x - mean) * scale * w + b).to(y_ptr.dtype.element_ty), mask=inside)
 
-    Returns an array of the kind, shape and dtype of `x`. Raises `ArgumentError` for arrays that differ in kind or
-    dtype or do not fit.
+
+def layer_norm(x: Array, weight: Array, bias: Array, eps: float = 1e-5) -> Array:
+    """Layer normalisation over the last axis of `x` [..., columns] with `weight` and `bias` [columns]: f16, bf16 and
+    f32 computed in f32, f64 in f64.
+
+    Returns a contiguous array of the kind, shape and dtype of `x`. Raises `ArgumentError` for other dtypes, and for
+    arrays that differ in kind or dtype or do not fit.
     """
     require_arrays(x=x, weight=weight, bias=bias)
-    if x.ndim == 0 or weight.shape != x.shape[-1:] or bias.shape != x.shape[-1:]:
+    dtype = _float_of("layer_norm", x)
+    if weight.shape != x.shape[-1:] or bias.shape != x.shape[-1:]:
         raise ArgumentError(
             "layer_norm: weight and bias do not fit x",
             expected=f"weight and bias of shape {tuple(x.shape[-1:])}",
@@ -111,21 +156,40 @@ def layer_norm(x: Array, weight: Array, bias: Array, eps: float = 1e-5) -> Array
         return y
     rows, x_stride = as_rows(x)
     n_columns = x.shape[-1]
-    weight, _ = as_rows(weight.reshape(1, -1))
-    bias, _ = as_rows(bias.reshape(1, -1))
-    layer_norm_kernel[(rows.shape[0],)](
-        rows, weight, bias, y, x_stride, n_columns, n_columns, eps, BLOCK=triton.next_power_of_2(n_columns)
-    )
+    (weight, _), (bias, _) = as_rows(weight), as_rows(bias)
+    is_long = n_columns > LONGEST_BLOCK
+    kernel = layer_norm_long_kernel if is_long else layer_norm_kernel
+    kernel[(rows.shape[0],)](
+        rows, weight, bias, y, x_stride, n_columns, n_columns, float(eps),
+        FLOAT=dtype, BLOCK=PIECE if is_long else triton.next_power_of_2(n_columns),
+    )  # fmt: skip
     return y
+
+
+_LOWEST = {tl.float32: -3.4028234663852886e38, tl.float64: -1.7976931348623157e308}
+
+
+def _float_of(function: str, x: Array) -> tl.dtype:
+    """The dtype to compute in."""
+    found = f"{dtype_name(x)} {tuple(x.shape)}"
+    if x.ndim == 0:
+        raise ArgumentError(f"{function} needs an axis", expected="at least one dimension", found=found)
+    if dtype_name(x) not in COMPUTED_IN:
+        raise ArgumentError(f"{function}: unsupported dtype", expected=", ".join(COMPUTED_IN), found=found)
+    return COMPUTED_IN[dtype_name(x)]
 
 
 def mltriton_verify(name: str, rng: Any) -> tuple[dict[str, Any], tuple[int, ...], dict[str, Any]] | None:
     """A launch for `mltriton verify`: five rows, a length that no block divides."""
-    columns = {"softmax_kernel": 200, "layer_norm_kernel": 200, "softmax_long_kernel": 700}.get(name)
-    if columns is None:
+    n_columns = 700 if "long" in name else 200
+    rows, row = f"5x{n_columns}:fp32", f"{n_columns}:fp32"
+    shared = {"x_ptr": rows, "y_ptr": rows, "x_stride": n_columns, "y_stride": n_columns, "n_columns": n_columns}
+    of_kernel: dict[str, dict[str, Any]] = {
+        "softmax_kernel": {},
+        "softmax_long_kernel": {"LOWEST": _LOWEST[tl.float32]},
+        "layer_norm_kernel": {"w_ptr": row, "b_ptr": row, "eps": 1e-5},
+        "layer_norm_long_kernel": {"w_ptr": row, "b_ptr": row, "eps": 1e-5},
+    }
+    if name not in of_kernel:
         return None
-    rows = f"5x{columns}:fp32"
-    values: dict[str, Any] = {"x_ptr": rows, "y_ptr": rows, "x_stride": columns, "y_stride": columns, "BLOCK": 256}
-    if name == "layer_norm_kernel":
-        values |= {"w_ptr": f"{columns}:fp32", "b_ptr": f"{columns}:fp32", "eps": 1e-5}
-    return values | {"n_columns": columns}, (5,), {}
+    return {**shared, **of_kernel[name], "FLOAT": tl.float32, "BLOCK": 256}, (5,), {}

@@ -8,12 +8,17 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterator
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from mltriton.errors import ConstexprError
 
+if TYPE_CHECKING:
+    Base = Any  # To type checkers a constant is of any type: in a kernel it may stand wherever its value may.
+else:
+    Base = object
 
-class constexpr:  # noqa: N801 - upstream's name
+
+class constexpr(Base):  # noqa: N801 - upstream's name
     """A compile-time constant; also the annotation that makes a kernel's parameter one. Never nested."""
 
     __slots__ = ("value",)
