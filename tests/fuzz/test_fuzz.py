@@ -9,6 +9,7 @@ import pytest
 from fuzz.generator import STEPS, Writer, generate
 from fuzz.run import complaint
 
+ONCE_WRONG = (9, 13, 38, 726)  # scans, reshapes and argmin beside dots: layouts disagreed
 BATCH = 50  # kernels a slow test
 
 
@@ -50,7 +51,7 @@ def test_values_are_bounded() -> None:
         assert all(var.bound <= 1e6 for var in writer.vars if var.is_float)
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", [*range(8), *ONCE_WRONG])
 @pytest.mark.parametrize("target", ["generic"])
 def test_levels_agree(target: str, seed: int, tmp_path: Path) -> None:
     found = complaint(seed, target, tmp_path)

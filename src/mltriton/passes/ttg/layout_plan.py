@@ -23,7 +23,7 @@ from mltriton.ir.operation import Operation, Value
 from mltriton.ir.types import PointerType, TensorType, Type
 from mltriton.layouts import tiling
 from mltriton.layouts.encodings import Encoding, SliceEncoding
-from mltriton.passes.ttg.layout_rules import rule_of, same_everywhere
+from mltriton.passes.ttg.layout_rules import OWNERS, rule_of, same_everywhere
 from mltriton.targets.base import TargetSpec
 
 
@@ -126,11 +126,21 @@ class LayoutPlan:
 
     # Spreading
 
-    def anchor(self, value: Value, encoding: Encoding) -> None:
-        """`value` has `encoding`, unless it has one already."""
-        if value not in self.encodings and block_of(value.type) and not self.is_flexible(value):
-            self.encodings[value] = encoding
-            self._pending.append(value)
+    def anchor(self, value: Value, encoding: Encoding, by: Operation | None = None) -> None:
+        """`value` has `encoding`, unless it has one already.
+
+        The result of an operation that decides for itself (`OWNERS`) gets one from its own rule only (`by` is the
+        operation): where others want another there is a conversion.
+        """
+        if value in self.encodings or not block_of(value.type) or self.is_flexible(value):
+            return
+        owner = value.defining_op
+        if type(owner) in OWNERS and by is not owner:
+            assert owner is not None
+            self._visit(owner)
+            return
+        self.encodings[value] = encoding
+        self._pending.append(value)
 
     def _spread(self) -> None:
         while self._pending or self._postponed:

@@ -52,7 +52,7 @@ def reduce(plan: LayoutPlan, op: tt.Reduce) -> None:
             plan.want(op, index, encoding)
         for result in op.results:
             if isinstance(result.type, TensorType):
-                plan.anchor(result, SliceEncoding(op.axis, encoding))
+                plan.anchor(result, SliceEncoding(op.axis, encoding), by=op)
 
 
 def scan(plan: LayoutPlan, op: tt.Scan) -> None:
@@ -62,7 +62,7 @@ def scan(plan: LayoutPlan, op: tt.Scan) -> None:
     encoding = tiling.along(shape, plan.num_warps, others)
     for index, result in enumerate(op.results):
         plan.want(op, index, encoding)
-        plan.anchor(result, encoding)
+        plan.anchor(result, encoding, by=op)
 
 
 def trans(plan: LayoutPlan, op: tt.Trans) -> None:
@@ -86,7 +86,7 @@ def whole_everywhere(plan: LayoutPlan, op: Operation) -> None:
     for index, operand in enumerate(op.operands):
         plan.want(op, index, tiling.replicated(_shape(operand), plan.num_warps))
     for result in op.results:
-        plan.anchor(result, tiling.replicated(_shape(result), plan.num_warps))
+        plan.anchor(result, tiling.replicated(_shape(result), plan.num_warps), by=op)
 
 
 def loop(plan: LayoutPlan, op: scf.For) -> None:
@@ -164,6 +164,10 @@ RULES: dict[type[Operation], Callable[..., None]] = {
     scf.Yield: end_of_region,
     scf.Condition: end_of_region,
 }
+
+
+# Operations whose results have the encoding that their own rule gives, whatever their users would like.
+OWNERS = frozenset(cls for cls, rule in RULES.items() if rule in (reduce, scan, whole_everywhere))
 
 
 def rule_of(op: Operation) -> Callable[..., None] | None:
