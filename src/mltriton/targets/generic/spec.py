@@ -17,7 +17,12 @@ GENERIC = TargetSpec(
     dot={F16: DotSize(8, 16, 16), BF16: DotSize(8, 16, 16), F32: DotSize(8, 16, 8), I8: DotSize(8, 16, 32)},
     block_load=BlockIO(max_rows=32, max_row_bytes=64, max_blocks=4, pitch_multiple=16, base_alignment=64, store_rows=8),
     shared_bytes=128 * 1024,
-    pipeline=("", "assign-layouts", "distribute-to-warps", ""),
+    pipeline=(
+        "inline,canonicalize,cse,combine,reorder-broadcast,canonicalize,cse,licm,dce",
+        "assign-layouts,cse",
+        "distribute-to-warps,canonicalize,cse,licm,dce",
+        "",
+    ),
 )
 
 
