@@ -39,9 +39,12 @@ class NativeKernel:
     file that cannot be linked and `ScratchLimitError` for more scratch memory per thread than is allowed.
     """
 
-    def __init__(self, image: bytes, scratch_bytes: int = 0, symbol: str = "kernel") -> None:
+    def __init__(
+        self, image: bytes, scratch_bytes: int = 0, symbol: str = "kernel", variables: Sequence[str] = ()
+    ) -> None:
         self.scratch_bytes = check_scratch(scratch_bytes)
-        self._loaded = load_object(image, [symbol])
+        self._loaded = load_object(image, [symbol, *variables])
+        self.variables = {name: self._loaded.addresses[name] for name in variables}
         self.address = self._loaded.addresses[symbol]
 
     def launcher(self, specs: Sequence[ParamSpec], *, serial_below: int = 2) -> Launcher:

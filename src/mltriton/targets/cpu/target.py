@@ -63,13 +63,15 @@ class CpuTarget:
         return assembly(llvm, self._machine())
 
     def assemble(self, llvm: str, module: Module) -> Binary:
-        """An object file, and the scratch memory that each thread needs."""
+        """An object file, the scratch memory that each thread needs, and what its assertions say."""
         from mltriton.ir.attributes import IntegerAttr
+        from mltriton.targets.cpu.assertions import describe
         from mltriton.targets.llvm.toolchain import compile_object
 
         scratch = module.attributes.get("tile.scratch_bytes")
         size = scratch.value if isinstance(scratch, IntegerAttr) else 0
-        return Binary(compile_object(llvm, self._machine()), {"scratch_bytes": size})
+        metadata = {"scratch_bytes": size, "assertions": describe(module)}
+        return Binary(compile_object(llvm, self._machine()), metadata)
 
     def load(self, binary: Binary, name: str) -> LoadedKernel:
         """Link the object into this process. Raises `TargetError` where this machine lacks the instruction set."""
@@ -80,7 +82,12 @@ class CpuTarget:
                 f"kernel {name} was compiled for {self.name}, which this machine cannot run",
                 hint="Compile for the target cpu to run it here.",
             )
-        return NativeKernel(binary.object, binary.metadata["scratch_bytes"])
+        scratch_bytes, assertions = binary.metadata["scratch_bytes"], binary.metadata["assertions"]
+        if not assertions:
+            return NativeKernel(binary.object, scratch_bytes)
+        from mltriton.targets.cpu.assertions import FAILURE, CheckedKernel
+
+        return CheckedKernel(NativeKernel(binary.object, scratch_bytes, variables=[FAILURE]), assertions)
 
     def takes(self, device: str) -> bool:
         """Arrays in main memory."""

@@ -1,17 +1,25 @@
 """LLVM as a tool chain: text in; object code or assembly out.
 
 Level: `llvm` -> `binary`. The only module through which targets reach llvmlite, which is loaded on the first use.
-Guarantees: text that LLVM rejects raises `BackendError` with LLVM's message. LLVM can still hang or abort the process
-on text it accepts (see `isolated`, which turns both into a `BackendError`).
+Guarantees: text that LLVM rejects raises `BackendError` with LLVM's message and the text saved. LLVM can still hang or
+abort the process on text it accepts; with `MLTRITON_COMPILE_TIMEOUT` set it runs in a process of its own, and both
+become a `BackendError` too.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import subprocess
+import sys
+from dataclasses import asdict, dataclass
 from functools import cache
+from hashlib import sha256
+from json import dumps
+from pathlib import Path
+from tempfile import gettempdir
 from typing import TYPE_CHECKING
 
 from mltriton.errors import BackendError
+from mltriton.runtime import config
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -35,9 +43,47 @@ def host_machine() -> tuple[str, str, dict[str, bool]]:
 
 
 def compile_object(text: str, machine: Machine) -> bytes:
-    """A relocatable object file of the IR in `text`."""
+    """A relocatable object file of the IR in `text`, made in a process of its own where a time limit is set."""
+    limit = config.COMPILE_TIMEOUT.get()
+    return compile_here(text, machine) if limit is None else compile_isolated(text, machine, limit)
+
+
+def compile_here(text: str, machine: Machine) -> bytes:
+    """A relocatable object file, made in this process."""
     module, target_machine = _prepare(text, machine)
     return target_machine.emit_object(module)
+
+
+def compile_isolated(text: str, machine: Machine, seconds: float) -> bytes:
+    """A relocatable object file, made in a process of its own.
+
+    Raises `BackendError` when LLVM takes longer than `seconds`, crashes or rejects the text.
+    """
+    command = [sys.executable, "-m", "mltriton.targets.llvm.worker"]
+    request = f"{dumps(asdict(machine))}\n{text}".encode()
+    try:
+        done = subprocess.run(command, input=request, capture_output=True, timeout=seconds, check=False)
+    except subprocess.TimeoutExpired:
+        message = f"LLVM took longer than {seconds:g} seconds"
+        hint = f"{config.COMPILE_TIMEOUT.name} is the limit."
+        raise BackendError(message, hint=hint).saved_to(save(text)) from None
+    if done.returncode == 0:
+        return done.stdout
+    message = done.stderr.decode(errors="replace").strip()
+    what = "LLVM rejects the generated IR" if done.returncode == REJECTED else "LLVM crashed"
+    raise BackendError(what, found=message or f"exit status {done.returncode}").saved_to(save(text))
+
+
+REJECTED = 3  # exit status of a worker whose text LLVM does not accept
+
+
+def save(text: str) -> Path:
+    """Write IR text to a file for whoever looks into the failure."""
+    folder = Path(gettempdir()) / "mltriton-reproducers"
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"{sha256(text.encode()).hexdigest()[:12]}.ll"
+    path.write_text(text, encoding="utf-8")
+    return path
 
 
 def assembly(text: str, machine: Machine) -> str:
@@ -66,7 +112,8 @@ def _parse(text: str) -> ModuleRef:
         module = llvm.parse_assembly(text)
         module.verify()
     except RuntimeError as error:
-        raise BackendError("LLVM rejects the generated IR", found=str(error).strip()) from error
+        message = "LLVM rejects the generated IR"
+        raise BackendError(message, found=str(error).strip()).saved_to(save(text)) from error
     return module
 
 

@@ -59,7 +59,7 @@ class Emitter:
         self.grid: list[Value] = []  # sizes of the grid, i32
         self.linear_id: Value = constant(I64, 0)  # number of the running program
         self.scratch: Value = poison(PTR)
-        self.assertions: list[Operation] = []
+        self.assertions: dict[Operation, int] = {}  # their numbers, from 1
         self._values: dict[IRValue, Value] = {}
         self._lanes = 1
 

@@ -2,8 +2,8 @@
 
 Level: intrinsic -> llvm. `tt.print` writes a line for each element to the process's standard output through the C
 library's `dprintf`, in the form of the reference executor. A false `tt.assert` records itself in the exported variable
-`kernel.failure` (three i64: 1 + the number of the assertion in the function, the program's linear id, the element), the
-first failure wins, and ends the kernel's work on its range of programs; the launcher raises the error.
+`kernel.failure`, three i64: the assertion's number in the module, from 1; the program's linear id; the element. The
+first failure stays there, and each ends the work on its range of programs; `cpu/assertions.py` raises the error.
 """
 
 from __future__ import annotations
@@ -13,10 +13,9 @@ from zlib import crc32
 
 from mltriton.dialects import tt
 from mltriton.ir.types import FloatType, IntegerType, element_type
+from mltriton.targets.cpu.assertions import FAILURE
 from mltriton.targets.cpu.llvm.emit.context import Emitter, Rules
 from mltriton.targets.llvm.types import I1, I32, I64, PTR, VOID, Value, constant, vector
-
-FAILURE = "kernel.failure"
 
 
 def _print(e: Emitter, op: tt.Print) -> None:
@@ -61,11 +60,10 @@ def _print_line(e: Emitter, prefix: str, values: Sequence[tuple[str, Value]], la
 def _assert(e: Emitter, op: tt.Assert) -> None:
     f, condition = e.function, e.get(op.condition)
     failed = f.xor(condition, constant(condition.type, 1))
-    e.assertions.append(op)
     with f.when(f.any_lane(failed), "assert"):
         lane = _first_lane(e, failed)
         state = e.module.variable(FAILURE, "[3 x i64] zeroinitializer")
-        number = constant(I64, len(e.assertions))
+        number = constant(I64, e.assertions[op])
         swapped = f.fresh()
         f.line(f"{swapped} = cmpxchg {state}, i64 0, {number} acq_rel acquire, align 8")
         with f.when(f.emit(f"extractvalue {{ i64, i1 }} {swapped}, 1", I1), "first"):

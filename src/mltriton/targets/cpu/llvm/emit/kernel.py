@@ -38,6 +38,7 @@ def emit_kernel(module: IRModule, features: CpuFeatures) -> str:
     args, begin, end, scratch = body.parameters
     emitter = Emitter(target, body, features, RULES)
     emitter.scratch = scratch
+    emitter.assertions = {op: number for number, op in enumerate(assertions(module), 1)}
     parameters = function.body.block.arguments
     values = [_parameter(emitter, args, i, parameter.type) for i, parameter in enumerate(parameters)]
     sizes = [body.load(I64, body.gep(args, len(parameters) + axis, I64)) for axis in range(3)]
@@ -48,6 +49,11 @@ def emit_kernel(module: IRModule, features: CpuFeatures) -> str:
         loop.yield_(*_next_coordinates(body, loop.carried, emitter.grid))
     body.ret()
     return target.text
+
+
+def assertions(module: IRModule) -> list[tt.Assert]:
+    """The assertions of a module in the order of their numbers."""
+    return [op for op in module.walk() if isinstance(op, tt.Assert)]
 
 
 def function_attributes(features: CpuFeatures) -> str:
