@@ -8,15 +8,15 @@ from typing import Any
 
 import numpy as np
 
-import mltriton.language as tl
 from mltriton.dialects.builtin import Module
 from mltriton.executor import run
 from mltriton.frontend.code_generator import generate
 from mltriton.ir.parser import parse_module
 from mltriton.ir.passes import PassManager
 from mltriton.ir.pipeline import parse_pipeline
-from mltriton.kernels import attention, gemm, normalization
 from mltriton.tools.signature import Constant, parse_signature
+
+from . import kernels
 
 Array = np.ndarray[Any, Any]
 
@@ -88,72 +88,55 @@ def kernel(
     return Program(lambda: kernel_module(fn, signature, **constants), arguments, grid)
 
 
-def _strides(array: Array) -> list[int]:
+def strides_of(array: Array) -> list[int]:
+    """Strides in elements."""
     return [stride // array.itemsize for stride in array.strides]
 
 
-def _matmul_arguments(m: int, n: int, k: int, form: str, dtype: Any = np.float32) -> Callable[..., list[Any]]:
-    def make(random: np.random.Generator) -> list[Any]:
-        a, b = (random.standard_normal(shape).astype(dtype) for shape in ((1, m, k), (1, k, n)))
-        c = np.zeros((1, m, n), dtype)
-        strides = [_strides(array)[: 2 if form == "descriptor" else 3] for array in (a, b, c)]
-        return [a, b, c, m, n, k, *strides[0], *strides[1], *strides[2]]
-
-    return make
-
-
-def matmul(form: str, m: int = 40, n: int = 24, k: int = 50, **blocks: Any) -> Program:
-    """A GEMM of the kernel library: form pointer, block_pointer or descriptor."""
-    fn = getattr(gemm, f"matmul_{form}_kernel")
-    blocks = {"BM": 16, "BN": 16, "BK": 16, "GROUP": 2, "ACC": tl.float32} | blocks
-    strides = ", ".join(["i64"] * (6 if form == "descriptor" else 9))
-    grid = (-(-m // blocks["BM"]) * -(-n // blocks["BN"]), 1)
-    signature = f"*fp32:16, *fp32:16, *fp32:16, i32, i32, i32, {strides}"
-    return kernel(fn, signature, _matmul_arguments(m, n, k, form), grid, **blocks)
-
-
-def flash_attention(causal: bool, queries: int = 40, keys: int = 56, dim: int = 16, **blocks: int) -> Program:
-    """Attention of the kernel library: two batches of heads that share keys and values."""
-    blocks = {"BM": 16, "BN": 16, "BD": 16} | blocks
+def matmul(fn: Any, m: int = 40, n: int = 24, k: int = 50, dtype: str = "fp32", **blocks: int) -> Program:
+    """A GEMM of `kernels.py` on `dtype` (fp32 or fp16) operands, into f32."""
+    blocks = {"BM": 16, "BN": 16, "BK": 16} | blocks
 
     def make(random: np.random.Generator) -> list[Any]:
-        q = random.standard_normal((1, 2, queries, dim), np.float32)
-        k, v = (random.standard_normal((1, 1, keys, dim), np.float32) for _ in range(2))
-        o = np.zeros_like(q)
-        strides = [stride for array in (q, k, v, o) for stride in _strides(array)]
-        return [q, k, v, o, dim**-0.5, *strides, 2, 2, queries, keys, dim]
+        a, b = (random.standard_normal(shape).astype(DTYPES[dtype]) for shape in ((m, k), (k, n)))
+        c = np.zeros((m, n), np.float32)
+        return [a, b, c, m, n, k, *strides_of(a), *strides_of(b), *strides_of(c)]
 
-    signature = "*fp32:16, *fp32:16, *fp32:16, *fp32:16, fp32, " + ", ".join(["i64"] * 16 + ["i32"] * 5)
-    grid = (-(-queries // blocks["BM"]), 2)
-    return kernel(attention.attention_kernel, signature, make, grid, CAUSAL=causal, **blocks)
+    signature = f"*{dtype}:16, *{dtype}:16, *fp32:16, i32, i32, i32, i32, i32, i32, i32, i32, i32"
+    return kernel(fn, signature, make, (-(-m // blocks["BM"]), -(-n // blocks["BN"])), **blocks)
 
 
-def _row_arguments(random: np.random.Generator) -> list[Any]:
-    x = random.standard_normal((5, 70), np.float32)
-    return [x, np.zeros_like(x), 70, 70, 70]
+def flash_attention(
+    causal: bool, queries: int = 40, keys: int = 56, dim: int = 16, dtype: str = "fp32", **blocks: int
+) -> Program:
+    """Attention of `kernels.py`."""
+    blocks = {"BM": 16, "BN": 16} | blocks
+
+    def make(random: np.random.Generator) -> list[Any]:
+        q = random.standard_normal((queries, dim)).astype(DTYPES[dtype])
+        k, v = (random.standard_normal((keys, dim)).astype(DTYPES[dtype]) for _ in range(2))
+        return [q, k, v, np.zeros_like(q), 1.44 * dim**-0.5, queries, keys]
+
+    signature = ", ".join([f"*{dtype}:16"] * 4 + ["fp32", "i32", "i32"])
+    return kernel(kernels.attention, signature, make, (-(-queries // blocks["BM"]),), CAUSAL=causal, BD=dim, **blocks)
 
 
-def _layer_norm_arguments(random: np.random.Generator) -> list[Any]:
-    x = random.standard_normal((5, 70), np.float32)
-    weight, bias = (random.standard_normal(70, np.float32) for _ in range(2))
-    return [x, weight, bias, np.zeros_like(x), 70, 70, 70, 1e-5]
+def _rows(random: np.random.Generator) -> list[Any]:
+    x = random.standard_normal((6, 70)).astype(np.float32)
+    return [x, np.zeros_like(x), 6, 70]
 
 
+DTYPES = {"fp32": np.float32, "fp16": np.float16}
+MATMULS: dict[str, Any] = {
+    "matmul-pointer": kernels.matmul_pointer,
+    "matmul-counter": kernels.matmul_counter,
+    "matmul-block-pointer": kernels.matmul_block_pointer,
+    "matmul-descriptor": kernels.matmul_descriptor,
+}
 LIBRARY: dict[str, Program] = {
-    "matmul-pointer": matmul("pointer"),
-    "matmul-block-pointer": matmul("block_pointer"),
-    "matmul-descriptor": matmul("descriptor"),
+    **{name: matmul(fn) for name, fn in MATMULS.items()},
     "attention": flash_attention(False),
     "attention-causal": flash_attention(True),
-    "softmax": kernel(normalization.softmax_kernel, "*fp32, *fp32, i64, i64, i32", _row_arguments, (5,), BLOCK=128),
-    "softmax-long": kernel(
-        normalization.softmax_long_kernel, "*fp32, *fp32, i64, i64, i32", _row_arguments, (5,), BLOCK=32
-    ),
-    "layer-norm": kernel(
-        normalization.layer_norm_kernel,
-        "*fp32, *fp32, *fp32, *fp32, i64, i64, i32, fp32",
-        _layer_norm_arguments,
-        (5,),
-        BLOCK=128,
-    ),
+    "softmax": kernel(kernels.softmax, "*fp32, *fp32, i32", lambda random: [*_rows(random)[:2], 70], (6,), BLOCK=128),
+    "softmax-rows": kernel(kernels.softmax_rows, "*fp32, *fp32, i32, i32", _rows, (2,), BM=4, BLOCK=32),
 }

@@ -20,6 +20,8 @@ PASSES: dict[str, str] = {
     "combine": "mltriton.passes.tt.combine:Combine",
     "reorder-broadcast": "mltriton.passes.tt.reorder_broadcast:ReorderBroadcast",
     "split-uniform-increments": "mltriton.passes.tt.split_uniform_increments:SplitUniformIncrements",
+    "normalize-block-pointers": "mltriton.passes.tt.normalize_block_pointers:NormalizeBlockPointers",
+    "rewrite-tensor-pointers": "mltriton.passes.tt.rewrite_tensor_pointers:RewriteTensorPointers",
     "assign-layouts": "mltriton.passes.ttg.assign_layouts:AssignLayouts",
     "distribute-to-warps": "mltriton.passes.warp.distribute_to_warps:DistributeToWarps",
 }

@@ -48,22 +48,25 @@ def keep_if(branch: scf.If, kept: Sequence[int], extra: Sequence[Type] = ()) -> 
 
 
 def keep_while(
-    loop: scf.While, carried: Sequence[int], results: Sequence[int], extra: Sequence[Value] = ()
+    loop: scf.While,
+    carried: Sequence[int],
+    results: Sequence[int],
+    extra: Sequence[Value] = (),
+    extra_results: Sequence[Type] = (),
 ) -> scf.While:
     """The loop with some of the values that `before` takes (`carried`) and some that it hands on (`results`), and then
-    one of both for each initial value in `extra`, for which the caller adds what both bodies yield.
+    further ones of both kinds, for which the caller adds what the bodies yield.
     """
     before, after = loop.before.block, loop.after.block
-    types = [value.type for value in extra]
-    new_before = Block([*(before.arguments[i].type for i in carried), *types])
-    new_after = Block([*(after.arguments[i].type for i in results), *types])
+    new_before = Block([*(before.arguments[i].type for i in carried), *(value.type for value in extra)])
+    new_after = Block([*(after.arguments[i].type for i in results), *extra_results])
     _take_over(before, new_before, carried)
     _take_over(after, new_after, results)
     condition, end = new_before.terminator, new_after.terminator
     condition.set_operands([condition.operands[0], *(condition.operands[1 + i] for i in results)], (1, len(results)))
     end.set_operands([end.operands[i] for i in carried], (len(carried),))
     inits = [*(loop.inits[i] for i in carried), *extra]
-    result_types = [*(loop.results[i].type for i in results), *types]
+    result_types = [*(loop.results[i].type for i in results), *extra_results]
     regions = [Region([new_before]), Region([new_after])]
     made = scf.While(inits, result_types, loop.attributes, regions, loop.loc, (len(inits),))
     _put_in_place(loop, made, results)

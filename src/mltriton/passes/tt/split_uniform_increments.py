@@ -191,7 +191,7 @@ def _split_while(loop: scf.While) -> None:
     old_before = [loop.before.block.arguments[split.index] for split in splits]
     old_results = [loop.results[j] for j in handed_on]
     steps = _steps(end, splits)
-    made = keep_while(loop, kept, kept_results, _zeros(loop, splits))
+    made = keep_while(loop, kept, kept_results, _zeros(loop, splits), [split.offset for split in splits])
     before, after = made.before.block, made.after.block
     amounts, inner_amounts = before.arguments[len(kept) :], after.arguments[len(kept_results) :]
     yield_also(before, amounts)

@@ -1,0 +1,107 @@
+"""Where block pointers come from: the `tt.make_tensor_ptr` operations that a value may stem from.
+
+Level: tt. Takes a function; changes nothing. Advances, loops, branches and selects are looked through. Says which
+parts (base, sizes, strides, offsets: the operands of a `tt.make_tensor_ptr`) of a block pointer that control flow hands
+on may differ from one execution to the next.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from mltriton.dialects import arith, scf, tt
+from mltriton.dialects.tt.memory import is_block_pointer
+from mltriton.ir.operation import BlockArgument, Operation, OpResult, Value
+from mltriton.ir.types import Type
+
+
+class Roots:
+    """The origins of every block pointer that a loop or branch of a function hands on; they stay true while the
+    function is rewritten.
+    """
+
+    def __init__(self, function: tt.Func) -> None:
+        self._found = {value: tuple(_search(value)) for value in _handed_on(function) if is_block_pointer(value.type)}
+
+    def of(self, value: Value) -> tuple[tt.MakeTensorPtr, ...]:
+        """The operations that may have made a block pointer, in the order of discovery."""
+        return self._found[value]
+
+    def changing(self, value: Value, join: Operation) -> list[bool]:
+        """For each part, whether `join`, the loop or branch that hands the block pointer on, must hand it on too.
+
+        Offsets always do. Another part does where the origins differ in it, or it is computed inside `join`.
+        """
+        makers = self.of(value)
+        rank = len(makers[0].offsets)
+        fixed = len(makers[0].operands) - rank
+        parts = [{maker.operands[i] for maker in makers} for i in range(fixed)]
+        return [len(values) > 1 or is_inside(next(iter(values)), join) for values in parts] + [True] * rank
+
+    def types(self, value: Value) -> list[Type]:
+        """The types of the parts."""
+        return [part.type for part in self.of(value)[0].operands]
+
+
+def _handed_on(function: tt.Func) -> Iterator[Value]:
+    """Results and arguments of loops and branches."""
+    for op in function.walk():
+        if isinstance(op, scf.For | scf.While | scf.If):
+            yield from op.results
+            for region in op.regions:
+                for block in region.blocks:
+                    yield from block.arguments
+
+
+def _search(value: Value) -> dict[tt.MakeTensorPtr, None]:
+    makers: dict[tt.MakeTensorPtr, None] = {}
+    seen: set[Value] = set()
+    pending = [value]
+    while pending:
+        current = pending.pop()
+        if current in seen:
+            continue
+        seen.add(current)
+        op = current.defining_op
+        if isinstance(op, tt.MakeTensorPtr):
+            makers[op] = None
+        else:
+            pending.extend(sources_of(current))
+    return makers
+
+
+def sources_of(value: Value) -> list[Value]:
+    """What a value may be, one step back through advances, selects, loops and branches."""
+    if isinstance(value, BlockArgument):
+        loop = value.block.parent_op
+        if isinstance(loop, scf.For):
+            return [loop.inits[value.index - 1], loop.body.block.terminator.operands[value.index - 1]]
+        if isinstance(loop, scf.While):
+            if value.block is loop.after.block:
+                return [loop.before.block.terminator.operands[1 + value.index]]
+            return [loop.inits[value.index], loop.after.block.terminator.operands[value.index]]
+        return []
+    assert isinstance(value, OpResult)
+    op, index = value.op, value.index
+    if isinstance(op, tt.Advance):
+        return [op.ptr]
+    if isinstance(op, arith.Select):
+        return [op.true_value, op.false_value]
+    if isinstance(op, scf.For):
+        return [op.inits[index], op.body.block.terminator.operands[index]]
+    if isinstance(op, scf.If):
+        return [region.block.terminator.operands[index] for region in op.regions]
+    if isinstance(op, scf.While):
+        return [op.before.block.terminator.operands[1 + index]]
+    return []
+
+
+def is_inside(value: Value, op: Operation) -> bool:
+    """Whether a value is defined in a region of `op`."""
+    block = value.block if isinstance(value, BlockArgument) else value.op.block if isinstance(value, OpResult) else None
+    while block is not None:
+        parent = block.parent_op
+        if parent is op:
+            return True
+        block = parent.block if parent is not None else None
+    return False
