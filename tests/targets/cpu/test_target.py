@@ -11,7 +11,7 @@ from mltriton.errors import DeviceAssertionError
 from mltriton.ir.parser import parse_module
 from mltriton.targets.target import Binary, find_target
 
-TEXT = """module attributes {"mltriton.level" = "intrinsic", "ttg.num-warps" = 1 : i32, "tile.scratch_bytes" = 64 : i32} {
+TEXT = """module attributes {"mltriton.level" = "intrinsic", "tile.scratch_bytes" = 64 : i32} {
   tt.func @f(%x: !tt.ptr<i32>, %n: i32) {
     %px = tt.get_program_id x : i32
     %py = tt.get_program_id y : i32
