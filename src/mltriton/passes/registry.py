@@ -23,6 +23,7 @@ PASSES: dict[str, str] = {
     "normalize-block-pointers": "mltriton.passes.tt.normalize_block_pointers:NormalizeBlockPointers",
     "rewrite-tensor-pointers": "mltriton.passes.tt.rewrite_tensor_pointers:RewriteTensorPointers",
     "assign-layouts": "mltriton.passes.ttg.assign_layouts:AssignLayouts",
+    "match-target-size": "mltriton.passes.intrinsic.match_target_size:MatchTargetSize",
     "distribute-to-warps": "mltriton.passes.warp.distribute_to_warps:DistributeToWarps",
 }
 

@@ -9,9 +9,10 @@ from mltriton.targets.base import Storage, TargetSpec
 from mltriton.targets.cpu.features import FEATURES, host
 
 PIPELINE = (
-    "inline,canonicalize,cse,combine,reorder-broadcast,split-uniform-increments,normalize-block-pointers,canonicalize,cse,licm,dce",
+    "inline,canonicalize,cse,combine,reorder-broadcast,"
+    "split-uniform-increments,normalize-block-pointers,canonicalize,cse,licm,dce",
     "assign-layouts,cse",
-    "distribute-to-warps,merge-k-steps,canonicalize,cse,licm,dce",
+    "distribute-to-warps,canonicalize,cse,licm,dce",
     "match-target-size,dce",
 )
 
