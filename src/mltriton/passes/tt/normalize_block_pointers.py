@@ -8,7 +8,7 @@ Raises `PassError` for a block pointer that is a parameter of a function.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from mltriton.analysis.block_pointer_roots import Roots
@@ -233,7 +233,7 @@ def _sum(builder: Builder, offset: Value, step: Value) -> Value:
     return offset if splat_of(step) == 0 else builder.emit(arith.AddI, offset, step)
 
 
-_RULES = {
+_RULES: dict[type[Operation], Callable[..., None]] = {
     tt.MakeTensorPtr: _Normalizer.make,
     tt.Advance: _Normalizer.advance,
     arith.Select: _Normalizer.select,

@@ -151,8 +151,9 @@ def descriptor_store(builder: Builder, op: tt.DescriptorStore) -> Sequence[Value
 def _store(builder: Builder, op: tt.Store | tt.DescriptorStore, value: Value, access: _Access) -> Sequence[Value]:
     indices = access.indices(builder)
     mask, pointers = access.mask(builder, indices), access.pointers(builder, indices)
-    hints = {"cache": op.cache, "evict": op.evict} if isinstance(op, tt.Store) else {}
-    builder.create(tt.Store, pointers, value, mask, **hints)
+    made = builder.create(tt.Store, pointers, value, mask)
+    if isinstance(op, tt.Store):
+        made.cache, made.evict = op.cache, op.evict
     return []
 
 
