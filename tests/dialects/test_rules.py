@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -28,7 +29,7 @@ def cases(name: str) -> list[tuple[str, str]]:
     """Pairs of text and expected message from a file beside this one."""
     lines = (Path(__file__).parent / name).read_text(encoding="utf-8").splitlines()
     mark = "// expected: "
-    return [(text, after.removeprefix(mark)) for text, after in zip(lines, lines[1:]) if after.startswith(mark)]
+    return [(text, after.removeprefix(mark)) for text, after in pairwise(lines) if after.startswith(mark)]
 
 
 @pytest.mark.parametrize(("line", "message"), cases("broken_lines.mlir"))

@@ -1,0 +1,234 @@
+"""The rules of SSA and of structure, which text cannot break: programs are broken by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from mltriton.dialects import arith, scf, tt
+from mltriton.dialects.builtin import Module
+from mltriton.errors import VerificationError
+from mltriton.ir.attributes import IntegerAttr, StringAttr, TypeAttr
+from mltriton.ir.levels import verify_level
+from mltriton.ir.operation import Block, Operation, Region
+from mltriton.ir.parser import parse_module
+from mltriton.ir.types import I32, FunctionType
+from mltriton.ir.verifier import verify
+
+PROGRAM = """
+tt.func @k(%x: i32, %c: i1) {
+  %a = arith.addi %x, %x : i32
+  %b = arith.muli %a, %x : i32
+  scf.if %c {
+    %d = arith.subi %b, %a : i32
+  }
+  %e = arith.xori %b, %b : i32
+  tt.return
+}
+"""
+
+
+def ops_of(module: Module) -> dict[str, Operation]:
+    """The operations by name."""
+    return {op.name.partition(".")[2]: op for op in module.walk()}
+
+
+def swap(module: Module) -> None:
+    block = ops_of(module)["func"].regions[0].block
+    block.ops[0], block.ops[1] = block.ops[1], block.ops[0]
+
+
+def use_inner_value_outside(module: Module) -> None:
+    ops = ops_of(module)
+    ops["xori"].set_operand(0, ops["subi"].results[0])
+
+
+def use_value_of_another_function(module: Module) -> None:
+    other = parse_module(PROGRAM).body.block.ops[0]
+    module.body.block.append(other)
+    ops_of(module)["xori"].set_operand(1, ops_of(parse_module(PROGRAM))["addi"].results[0])
+
+
+def forget_a_user(module: Module) -> None:
+    op = ops_of(module)["muli"]
+    op.operands[0].users.clear()
+
+
+def drop_the_terminator(module: Module) -> None:
+    ops_of(module)["return"].erase()
+
+
+def put_a_terminator_in_the_middle(module: Module) -> None:
+    func = ops_of(module)["func"]
+    func.regions[0].block.ops.insert(1, made := tt.Return())
+    made.block = func.regions[0].block
+
+
+def end_with_another_terminator(module: Module) -> None:
+    block = ops_of(module)["if"].regions[0].block
+    block.ops.pop()
+    block.append(tt.Return())
+
+
+def forget_the_block(module: Module) -> None:
+    ops_of(module)["subi"].block = None
+
+
+def add_a_block(module: Module) -> None:
+    region = ops_of(module)["if"].regions[1]
+    region.add(Block())
+    region.add(Block())
+
+
+def forget_the_parent(module: Module) -> None:
+    ops_of(module)["if"].regions[0].parent = None
+
+
+def add_a_region(module: Module) -> None:
+    op = ops_of(module)["if"]
+    op.regions.append(Region([]))
+    op.regions[-1].parent = op
+
+
+def add_an_operand(module: Module) -> None:
+    op = ops_of(module)["muli"]
+    op.set_operands([*op.operands, op.operands[0]])
+
+
+def give_wrong_group_sizes(module: Module) -> None:
+    op = ops_of(module)["return"]
+    op.segments = (3,)
+
+
+def give_an_attribute_of_another_kind(module: Module) -> None:
+    ops_of(module)["func"].attributes["sym_name"] = IntegerAttr(1, I32)
+
+
+BREAKS: dict[Callable[[Module], None], str] = {
+    swap: "operand 0 is not defined before its use",
+    use_inner_value_outside: "operand 0 is not defined before its use",
+    use_value_of_another_function: "operand 1 is not defined before its use",
+    forget_a_user: "operand 0 does not count this operation",
+    drop_the_terminator: "a region ends wrongly",
+    put_a_terminator_in_the_middle: "a terminator stands in the middle",
+    end_with_another_terminator: "a region ends wrongly",
+    forget_the_block: "in a block that it does not know",
+    add_a_block: "a region has several blocks",
+    forget_the_parent: "a region has another parent",
+    add_a_region: "wrong number of regions",
+    add_an_operand: "wrong number of operands",
+    give_wrong_group_sizes: "wrong number of operands",
+    give_an_attribute_of_another_kind: "attribute sym_name is of another kind",
+}
+
+
+@pytest.mark.parametrize("break_it", BREAKS, ids=lambda function: function.__name__)
+def test_broken_structure_is_named(break_it: Callable[[Module], None]) -> None:
+    module = parse_module(PROGRAM, "k.mlir")
+    verify(module)
+    break_it(module)
+    with pytest.raises(VerificationError) as caught:
+        verify(module)
+    assert BREAKS[break_it] in caught.value.message
+
+
+def test_the_error_shows_the_operation_as_in_the_program() -> None:
+    module = parse_module(PROGRAM, "k.mlir")
+    swap(module)
+    with pytest.raises(VerificationError) as caught:
+        verify(module)
+    assert caught.value.render().splitlines() == [
+        "k.mlir:4:3: VerificationError: arith.muli: operand 0 is not defined before its use",
+        "found a value of arith.addi that does not dominate",
+        "in: %b = arith.muli %a, %x : i32",
+    ]
+
+
+def test_a_cloned_program_verifies() -> None:
+    module = parse_module(PROGRAM)
+    clone = module.clone({})
+    verify(clone)
+    assert str(clone) == str(module)
+
+
+def test_values_of_a_loop_are_not_visible_after_it() -> None:
+    block = Block([I32])
+    module = Module.empty()
+    module.body.block.append(
+        func := tt.Func(
+            attributes={
+                "sym_name": StringAttr("k"),
+                "function_type": TypeAttr(FunctionType((I32,), ())),
+            },
+            regions=[Region([block])],
+        )
+    )
+    bound = block.arguments[0]
+    loop = scf.For([bound, bound, bound], [], None, [Region([Block([I32])])], segments=(1, 1, 1, 0))
+    loop.body.block.append(scf.Yield(segments=(0,)))
+    block.append(loop)
+    block.append(arith.AddI([loop.counter, bound], [I32]))
+    block.append(tt.Return(segments=(0,)))
+    with pytest.raises(VerificationError, match="found a value of a block"):
+        verify(func)
+
+
+LEVEL = "module attributes {{mltriton.level = {level}}} {{ tt.func @k({parameters}) {{ {body} tt.return }} }}"
+BLOCKED = "#ttg.blocked<{sizePerWarp = [4, 8], warpsPerCTA = [2, 1], order = [1, 0]}>"
+OTHER = "#ttg.blocked<{sizePerWarp = [8, 4], warpsPerCTA = [1, 2], order = [1, 0]}>"
+
+
+@pytest.mark.parametrize(
+    ("level", "parameters", "body", "message"),
+    [
+        ('"tt"', "%x: tensor<8x8xf32>", "", None),
+        ('"tt"', f"%x: tensor<8x8xf32, {BLOCKED}>", "", "a block has an encoding"),
+        (
+            '"tt"',
+            "",
+            "%0 = ttg.local_alloc : () -> !ttg.memdesc<4xf32, #ttg.shared_memory>",
+            "belongs to a later level",
+        ),
+        ('"tt"', "", "%0 = gpu.subgroup_id : index", "belongs to a later level"),
+        ('"tt"', "", "gpu.barrier", None),
+        ('"ttg"', f"%x: tensor<8x8xf32, {BLOCKED}>", "", None),
+        ('"ttg"', "%x: tensor<8x8xf32>", "", "a block has no encoding"),
+        ('"ttg"', "%x: !tt.ptr<tensor<8x8xf32>>", "", "a block has no encoding"),
+        ('"ttg"', "%p: !tt.ptr<f32>", "tile.prefetch %p : !tt.ptr<f32>", "belongs to the intrinsic level"),
+        (
+            '"ttg"',
+            f"%x: tensor<8x1xf32, {BLOCKED}>",
+            f"%0 = tt.broadcast %x : tensor<8x1xf32, {BLOCKED}> -> tensor<8x8xf32, {OTHER}>",
+            "the encoding of an operand or result does not fit",
+        ),
+        (
+            '"ttg"',
+            f"%x: tensor<8x8xf32, {BLOCKED}>",
+            f"%0 = tt.dot %x, %x, %x : tensor<8x8xf32, {BLOCKED}> * tensor<8x8xf32, {BLOCKED}> -> tensor<8x8xf32, {BLOCKED}>",
+            "the encoding of operand 0 does not fit",
+        ),
+        (
+            '"ttg"',
+            f"%x: tensor<8xf32, #ttg.slice<{{dim = 0, parent = {BLOCKED}}}>>",
+            "%0 = tt.expand_dims %x {axis = 1 : i32} : "
+            f"tensor<8xf32, #ttg.slice<{{dim = 0, parent = {BLOCKED}}}>> -> tensor<8x1xf32, {BLOCKED}>",
+            "the encoding of the source does not fit",
+        ),
+        ('"warp"', f"%x: tensor<4x8xf32, {BLOCKED}>", "", None),
+        ('"warp"', f"%x: tensor<8x8xf32, {BLOCKED}>", "", "a block is larger than one warp's share"),
+        ('"warp"', "%x: tensor<4x8xf32>", "", "a block has no encoding"),
+        ('"intrinsic"', "%x: tensor<4x8xf32>", "", None),
+        ('"intrinsic"', f"%x: tensor<4x8xf32, {BLOCKED}>", "", "a block has an encoding"),
+        ('"ttx"', "", "", "unknown level"),
+    ],
+)
+def test_levels(level: str, parameters: str, body: str, message: str | None) -> None:
+    module = parse_module(LEVEL.format(level=level, parameters=parameters, body=body))
+    verify(module)
+    if message is None:
+        verify_level(module)
+        return
+    with pytest.raises(VerificationError) as caught:
+        verify_level(module)
+    assert message in caught.value.message
