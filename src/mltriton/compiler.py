@@ -18,7 +18,7 @@ from enum import Enum
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, cast
 
-from mltriton.errors import ConstexprError, OptionError, SignatureError
+from mltriton.errors import BackendError, ConstexprError, OptionError, SignatureError, TritonError
 from mltriton.frontend.dependencies import Dependencies, dependencies
 from mltriton.frontend.function import LanguageFunction
 from mltriton.language.constants import unwrap
@@ -136,7 +136,7 @@ class Levels(Mapping[str, str]):
         if level == "asm":
             return self._job.target.assembly(self["llvm"])
         if level == "llvm":
-            return self._job.target.lower(self._job.module("intrinsic"))
+            return self._job.lowered(self._job.module("intrinsic"))
         return str(self._job.module(level)) + "\n"
 
 
@@ -221,7 +221,7 @@ class Job:
         if not self.target.can_run:
             return CompiledKernel(self, metadata, None, {})
         with _timed(timings, "llvm"):
-            llvm = self.target.lower(module)
+            llvm = self.lowered(module)
         _dump(self, "llvm", lambda: llvm)
         _dump(self, "asm", lambda: self.target.assembly(llvm))
         with _timed(timings, "binary"):
@@ -229,6 +229,21 @@ class Job:
         metadata.shared = binary.metadata.get("shared", 0)
         metadata.scratch_bytes = binary.metadata.get("scratch_bytes", 0)
         return CompiledKernel(self, metadata, binary, {"llvm": llvm})
+
+    def lowered(self, module: Module) -> str:
+        """LLVM IR text. A failure of the target's is a `BackendError` with the program saved."""
+        try:
+            return self.target.lower(module)
+        except TritonError:
+            raise
+        except Exception as failure:
+            from mltriton.ir.printer import print_op
+            from mltriton.ir.reproducer import save_text
+
+            message = f"lowering {self.fn.__name__} for {self.target.name} failed: {type(failure).__name__}: {failure}"
+            error = BackendError(message).at(self.fn.source.place(self.fn.source.tree))
+            saved = save_text(print_op(module, locations=True), f"lower-{self.fn.__name__}")
+            raise (error if saved is None else error.saved_to(saved)) from failure
 
     def _names_of(self, positions: frozenset[int]) -> tuple[str, ...]:
         names = [name for name, entry in self.entries.items() if isinstance(entry, Argument)]

@@ -12,7 +12,7 @@ from typing import Any
 
 from mltriton.dialects import tt
 from mltriton.dialects.builtin import Module
-from mltriton.errors import TypeMismatchError
+from mltriton.errors import InternalError, Place, TritonError, TypeMismatchError
 from mltriton.frontend.calls import inline
 from mltriton.frontend.flow import Flow
 from mltriton.frontend.frame import Frame, Unit
@@ -20,6 +20,7 @@ from mltriton.frontend.function import LanguageFunction
 from mltriton.frontend.values import describe, is_runtime, wrap
 from mltriton.ir.attributes import ArrayAttr, Attribute, DictAttr, IntegerAttr, StringAttr, TypeAttr
 from mltriton.ir.builder import Builder
+from mltriton.ir.location import Location
 from mltriton.ir.operation import Block, Region
 from mltriton.ir.types import I32, FunctionType, Type
 from mltriton.language import types
@@ -48,7 +49,13 @@ def generate(fn: LanguageFunction, entries: Mapping[str, Entry], *, family: str 
         if isinstance(entry, Constant):
             frame.scope.set(name, wrap(entry.value))
     with building(unit.builder, _inliner(unit), family):
-        _compile_body(frame)
+        try:
+            _compile_body(frame)
+        except TritonError:
+            raise
+        except Exception as failure:
+            message = f"the front end failed: {type(failure).__name__}: {failure}"
+            raise InternalError(message, place=_place_of(unit.builder.loc)) from failure
         attributes = [
             _argument_attributes(entry, promises().get(argument, {}))
             for argument, entry in zip(block.arguments, arguments.values(), strict=True)
@@ -71,6 +78,11 @@ def _inliner(unit: Unit) -> Inliner:
         return inline(unit, fn, arguments, {}, unit.builder.loc)
 
     return call
+
+
+def _place_of(location: Location) -> Place | None:
+    found = location.innermost
+    return None if found is None else Place(found.file, found.line, found.column)
 
 
 def _compile_body(frame: Frame) -> None:

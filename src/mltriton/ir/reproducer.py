@@ -34,7 +34,12 @@ def save(start: str, passes: Sequence[Pass], message: str, directory: Path | Non
             "",
         ]
     )
-    name = f"{failing[-1].name}-{hashlib.sha256(text.encode()).hexdigest()[:12]}.mlir"
+    return save_text(text, failing[-1].name, directory)
+
+
+def save_text(text: str, stem: str, directory: Path | None = None) -> Path | None:
+    """Write text to a file named after `stem` and what it holds; None where nothing can be written."""
+    name = f"{stem}-{hashlib.sha256(text.encode()).hexdigest()[:12]}.mlir"
     folder = directory or Path(tempfile.gettempdir()) / "mltriton-reproducers"
     try:
         folder.mkdir(parents=True, exist_ok=True)
