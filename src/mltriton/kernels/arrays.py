@@ -5,6 +5,7 @@ Level: user. Nothing here copies data. Strides count elements. torch is only imp
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Sequence
 from typing import Any
@@ -51,9 +52,26 @@ def strides_of(x: Array) -> tuple[int, ...]:
 
 def empty(shape: Sequence[int], like: Array) -> Array:
     """An uninitialised contiguous array of the kind, dtype and device of `like`."""
+    size = math.prod(shape) * item_size(like)
     if is_torch(like):
-        return like.new_empty(tuple(shape))
-    return np.empty(tuple(shape), like.dtype)
+        if size < _LARGE or like.device.type != "cpu":
+            return like.new_empty(tuple(shape))
+        return sys.modules["torch"].from_numpy(_aligned_bytes(size)).view(like.dtype).view(tuple(shape))
+    if size < _LARGE:
+        return np.empty(tuple(shape), like.dtype)
+    return _aligned_bytes(size).view(like.dtype).reshape(tuple(shape))
+
+
+# From this size on, memory comes through numpy, which asks for huge pages: the first writes then take half the
+# time, since the operating system clears 2 MB at a fault and not 4 KB. Whole cache lines are stored faster.
+_LARGE = 4 << 20
+_ALIGNMENT = 64
+
+
+def _aligned_bytes(size: int) -> Array:
+    memory = np.empty(size + _ALIGNMENT, np.uint8)
+    start = -memory.ctypes.data % _ALIGNMENT
+    return memory[start : start + size]
 
 
 def item_size(x: Array) -> int:
