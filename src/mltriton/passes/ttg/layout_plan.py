@@ -117,6 +117,7 @@ class LayoutPlan:
         ):
             if block_of(value.type) and value not in self.encodings and not self.is_flexible(value):
                 self.anchor(value, self._default(value))
+        self._visit(op)
         for index, operand in enumerate(op.operands):
             if block_of(operand.type) and (op, index) not in self.wanted:
                 self.want(op, index, self.encodings.get(operand) or self._default(operand))

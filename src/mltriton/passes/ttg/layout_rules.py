@@ -45,8 +45,8 @@ def dot(plan: LayoutPlan, op: tt.Dot) -> None:
 
 
 def reduce(plan: LayoutPlan, op: tt.Reduce) -> None:
-    """All sources agree; a result is their `#ttg.slice`."""
-    encoding = plan.known(list(op.sources))
+    """All sources agree; a result is their `#ttg.slice`. Flexible sources have the encoding that they are wanted in."""
+    encoding = plan.known(list(op.sources)) or plan.wanted.get((op, 0))
     if encoding is not None:
         for index in range(len(op.sources)):
             plan.want(op, index, encoding)
