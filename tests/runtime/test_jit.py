@@ -105,6 +105,33 @@ def test_kinds_of_arguments():
     assert list(entries_of(compiled).values()) == ["*fp32:16", "i1", "fp32", "None", "'add'", "tl.float32"]
 
 
+def test_tuples_are_taken_apart(executor):
+    @triton.jit
+    def nested(out, pair, empty, SHAPE: tl.constexpr):
+        x, (scale, one) = pair
+        tl.static_assert(len(empty) == 0)
+        tl.store(out, tl.load(x) * scale + one + SHAPE[1])
+
+    x, out = aligned(1), aligned(1)
+    x[0] = 3
+    for _ in range(2):
+        compiled = nested[(1,)](out, (x, (20, 1)), (), SHAPE=(4, 5), target="executor")
+        assert out[0] == 66
+        out[0] = 0
+    assert entries_of(compiled) == {
+        "out": "*fp32:16",
+        "pair.0": "*fp32:16",
+        "pair.1.0": "i32",
+        "pair.1.1": "1",
+        "SHAPE": "(4, 5)",
+    }
+    assert compiled.metadata.written == ("out",)
+    nested[(1,)](out, (x, (20, 2)), (), SHAPE=(4, 5), target="executor")
+    assert out[0] == 67
+    with pytest.raises(triton.CompilationError, match="number of values does not fit"):
+        nested[(1,)](out, (x, (20, 2), 3), (), SHAPE=(4, 5), target="executor")
+
+
 def test_annotations_choose_the_type_of_numbers():
     @triton.jit
     def typed(out, a: tl.int64, b: "i8", c: tl.float64):  # noqa: UP037, F821

@@ -32,8 +32,9 @@ from mltriton.tools.signature import Argument, Constant, Entry
 def generate(fn: LanguageFunction, entries: Mapping[str, Entry], *, family: str = "cpu") -> Module:
     """The module of a kernel.
 
-    `entries` says for each parameter what it is; `family` is the kind of machine that `tl.target_info` reports. Raises
-    the `CompilationError` that fits the mistake, with its place in the user's file.
+    `entries` says for each parameter what it is (the parts of a tuple `t` are `t.0`, `t.1`, ...); `family` is the kind
+    of machine that `tl.target_info` reports. Raises the `CompilationError` that fits the mistake, with its place in the
+    user's file.
     """
     arguments = {name: entry for name, entry in entries.items() if isinstance(entry, Argument)}
     dtypes = {name: _dtype(entry) for name, entry in arguments.items()}
@@ -42,12 +43,12 @@ def generate(fn: LanguageFunction, entries: Mapping[str, Entry], *, family: str 
     unit = Unit(Builder(block))
     frame = Frame(unit, fn.source, fn.environment, None)
     unit.frames.append(frame)
+    values = {name: wrap(entry.value) for name, entry in entries.items() if isinstance(entry, Constant)}
     for argument, (name, dtype) in zip(block.arguments, dtypes.items(), strict=True):
         argument.hint = name
-        frame.scope.set(name, parameter(argument, dtype))
-    for name, entry in entries.items():
-        if isinstance(entry, Constant):
-            frame.scope.set(name, wrap(entry.value))
+        values[name] = parameter(argument, dtype)
+    for name in fn.signature.parameters:
+        frame.scope.set(name, _assembled(name, values))
     with building(unit.builder, _inliner(unit), family):
         try:
             _compile_body(frame)
@@ -64,6 +65,14 @@ def generate(fn: LanguageFunction, entries: Mapping[str, Entry], *, family: str 
     module.attributes["mltriton.level"] = StringAttr("tt")
     module.body.block.append(_function(fn, frame, block, ir_types, attributes))
     return module
+
+
+def _assembled(name: str, values: Mapping[str, Any]) -> Any:
+    """A parameter's value; one that stands there in parts is a tuple."""
+    if name in values:
+        return values[name]
+    parts = {int(other[len(name) + 1 :].split(".")[0]) for other in values if other.startswith(f"{name}.")}
+    return tuple(_assembled(f"{name}.{part}", values) for part in sorted(parts))
 
 
 def _dtype(entry: Argument) -> types.dtype:

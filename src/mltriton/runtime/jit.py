@@ -21,6 +21,7 @@ from mltriton.frontend.function import LanguageFunction
 from mltriton.frontend.function import constexpr_function as constexpr_function
 from mltriton.language.constants import unwrap
 from mltriton.runtime.grid import Grid, normalize
+from mltriton.runtime.native.params import ParamSpec
 from mltriton.runtime.parameters import CallShape, Parameter, parameters_of
 from mltriton.runtime.slots import slots_of
 from mltriton.runtime.specialization import (
@@ -31,6 +32,7 @@ from mltriton.runtime.specialization import (
     guard,
     specialize,
 )
+from mltriton.runtime.tuples import Part, parts_of, taking_tuples
 from mltriton.targets.target import find_target
 from mltriton.tools.signature import Entry
 
@@ -149,9 +151,13 @@ class JITFunction(LanguageFunction):
         with _launching:
             arguments = tuple(unwrap(value) for value in shape.pick(everything))
             kernel = self.compiled_for(arguments, {name: kwargs[name] for name in shape.option_names})
-            launch = kernel.loaded.launcher(self._guards(kernel))
+            parts = parts_of(self.parameters, arguments, constants=True)
+            launch = kernel.loaded.launcher([self._guard(kernel, part) for part in parts])
+            if any(isinstance(argument, tuple) for argument in arguments):
+                launch = taking_tuples(launch, self.parameters, arguments)
             if launch(*grid, *arguments) is NotImplemented:
-                kernel.loaded.run(grid, slots_of(kernel.job.entries, arguments, kernel.metadata.written))
+                flat = [part.value for part in parts_of(self.parameters, arguments)]
+                kernel.loaded.run(grid, slots_of(kernel.job.entries, flat, kernel.metadata.written))
             else:
                 known = shape.variants.get(key := shape.key(everything), ())
                 shape.variants[key] = ((launch, kernel), *known[:_MAX_LAUNCHERS])
@@ -162,9 +168,9 @@ class JITFunction(LanguageFunction):
         self.drop_if_stale()
         chosen = dict(options)
         target = find_target(unwrap(chosen.pop("target", None)) or DEFAULT_TARGET)
-        named = dict(zip(self.arg_names, arguments, strict=True))
-        check_devices(named, target.takes, target.name)
-        entries = {p.name: self._entry(p, value) for p, value in zip(self.parameters, arguments, strict=True)}
+        parts = parts_of(self.parameters, arguments)
+        check_devices({part.name: part.value for part in parts}, target.takes, target.name)
+        entries = {part.name: self._entry(part) for part in parts}
         job = Job(self, entries, target, options_of(**chosen))
         # The text tells apart constants that compare equal: 1, True and 1.0.
         key = (tuple((name, entry, str(entry)) for name, entry in entries.items()), target.name, job.options)
@@ -173,28 +179,29 @@ class JITFunction(LanguageFunction):
                 self._compiled[key] = compile_job(job, self.dependencies)
             return self._compiled[key]
 
-    def _entry(self, parameter: Parameter, value: Any) -> Entry:
+    def _entry(self, part: Part) -> Entry:
+        parameter = part.parameter
         if parameter.is_constexpr:
-            return constant_of(parameter.name, value)
+            return constant_of(part.name, part.value)
         return specialize(
-            parameter.name,
-            value,
+            part.name,
+            part.value,
             annotation=parameter.annotation,
             by_value=parameter.by_value,
             by_alignment=parameter.by_alignment,
         )
 
-    def _guards(self, kernel: CompiledKernel) -> list[Any]:
-        return [
-            guard(
-                kernel.job.entries[p.name],
-                writes=p.name in kernel.metadata.written,
-                is_annotated=p.annotation is not None,
-                by_value=p.by_value,
-                by_alignment=p.by_alignment,
-            )
-            for p in self.parameters
-        ]
+    def _guard(self, kernel: CompiledKernel, part: Part) -> ParamSpec:
+        parameter = part.parameter
+        if parameter.is_constexpr:
+            return ParamSpec.constant(part.value)
+        return guard(
+            kernel.job.entries[part.name],
+            writes=part.name in kernel.metadata.written,
+            is_annotated=parameter.annotation is not None,
+            by_value=parameter.by_value,
+            by_alignment=parameter.by_alignment,
+        )
 
     @cached_property
     def watched(self) -> list[Watched]:
