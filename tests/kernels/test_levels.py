@@ -14,6 +14,7 @@ KERNELS = [
     "normalization:softmax_kernel",
     "normalization:softmax_long_kernel",
     "normalization:layer_norm_kernel",
+    "normalization:layer_norm_long_kernel",
 ]
 
 

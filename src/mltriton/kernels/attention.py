@@ -10,12 +10,15 @@ attention, the blocks on the diagonal are masked.
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
+
+import numpy as np
 
 import mltriton as triton
 import mltriton.language as tl
 from mltriton.errors import ArgumentError
 from mltriton.kernels.arrays import Array, dtype_name, empty, require_arrays, strides_of
+from mltriton.kernels.launch import Launch
 
 LOG2_E = tl.constexpr(1.4426950408889634)
 
@@ -105,21 +108,47 @@ def flash_attention(q: Array, k: Array, v: Array, causal: bool = False, sm_scale
     """
     require_arrays(q=q, k=k, v=v)
     _check_shapes(q, k, v)
+    o = empty(q.shape, q)
+    if 0 not in o.shape:
+        attention_launch(q, k, v, o, causal, sm_scale).run()
+    return o
+
+
+class Blocks(NamedTuple):
+    """Queries of one program instance, and keys of one step."""
+
+    queries: int
+    keys: int
+
+
+def choose_blocks(n_queries: int, n_keys: int, dim: int) -> Blocks:
+    """Block sizes for a CPU: a block of scores and one of results stay in the second-level cache."""
+    most = 128 if dim <= 128 else 64
+    return Blocks(
+        min(most, max(16, triton.next_power_of_2(n_queries))), min(128, max(16, triton.next_power_of_2(n_keys)))
+    )
+
+
+def attention_launch(
+    q: Array, k: Array, v: Array, o: Array, causal: bool, sm_scale: float | None = None, blocks: Blocks | None = None
+) -> Launch:
+    """The launch that computes o = softmax(q k^T * sm_scale) v; `blocks` is chosen when None."""
     batch, heads, n_queries, dim = q.shape
     n_keys = k.shape[2]
-    o = empty(q.shape, q)
-    if 0 in o.shape:
-        return o
-    bd = max(16, triton.next_power_of_2(dim))
-    bm = min(128 if bd <= 128 else 64, max(16, triton.next_power_of_2(n_queries)))
-    bn = min(128, max(16, triton.next_power_of_2(n_keys)))
-    attention_kernel[(triton.cdiv(n_queries, bm), batch * heads)](
-        q, k, v, o, float(sm_scale if sm_scale is not None else 1.0 / math.sqrt(dim)),
+    blocks = blocks or choose_blocks(n_queries, n_keys, dim)
+    scale = 1.0 / math.sqrt(dim) if sm_scale is None else float(sm_scale)
+    arguments = (
+        q, k, v, o, scale,
         *strides_of(q), *strides_of(k), *strides_of(v), *strides_of(o),
         heads, heads // k.shape[1], n_queries, n_keys, dim,
-        CAUSAL=bool(causal), BM=bm, BN=bn, BD=bd,
     )  # fmt: skip
-    return o
+    constants = {
+        "CAUSAL": bool(causal),
+        "BM": blocks.queries,
+        "BN": blocks.keys,
+        "BD": max(16, triton.next_power_of_2(dim)),
+    }
+    return Launch(attention_kernel, (triton.cdiv(n_queries, blocks.queries), batch * heads), arguments, constants)
 
 
 def _check_shapes(q: Array, k: Array, v: Array) -> None:
@@ -142,20 +171,11 @@ def _check_shapes(q: Array, k: Array, v: Array) -> None:
         raise ArgumentError("flash_attention: unsupported dtype", expected="float16, bfloat16 or float32", found=found)
 
 
-def mltriton_verify(name: str, rng: Any) -> tuple[dict[str, Any], tuple[int, ...], dict[str, Any]] | None:
-    """A launch for `mltriton verify`: causal, two heads on one, lengths that no block divides."""
+def mltriton_verify(
+    name: str, rng: np.random.Generator
+) -> tuple[dict[str, Any], tuple[int, ...], dict[str, Any]] | None:
+    """A launch for `mltriton verify`: causal, two heads on one, a length and a dimension that no block divides."""
     if name != "attention_kernel":
         return None
-    batch, heads, kv_heads, queries, keys, dim = 2, 2, 1, 70, 70, 24
-    values: dict[str, Any] = {"sm_scale": 0.25, "n_heads": heads, "heads_per_kv": heads // kv_heads, "dim": dim}
-    values |= {"n_queries": queries, "n_keys": keys, "CAUSAL": True, "BM": 32, "BN": 32, "BD": 32}
-    for array, count, length in (
-        ("q", heads, queries),
-        ("k", kv_heads, keys),
-        ("v", kv_heads, keys),
-        ("o", heads, queries),
-    ):
-        values[f"{array}_ptr"] = f"{batch}x{count}x{length}x{dim}:fp32"
-        steps = (count * length * dim, length * dim, dim, 1)
-        values |= {f"stride_{array}{axis}": step for axis, step in zip("bhsd", steps, strict=True)}
-    return values, (triton.cdiv(queries, 32), batch * heads), {}
+    q, k, v = (rng.standard_normal((2, heads, 70, 24), np.float32) for heads in (2, 1, 1))
+    return attention_launch(q, k, v, np.zeros_like(q), causal=True, blocks=Blocks(32, 32)).example()

@@ -11,10 +11,13 @@ from __future__ import annotations
 
 from typing import Any, Literal, NamedTuple
 
+import numpy as np
+
 import mltriton as triton
 import mltriton.language as tl
 from mltriton.errors import ArgumentError
 from mltriton.kernels.arrays import Array, dtype_name, empty, expand, item_size, require_arrays, strides_of
+from mltriton.kernels.launch import Launch
 
 Form = Literal["auto", "pointer", "block_pointer", "descriptor"]
 
@@ -138,13 +141,12 @@ def matmul(a: Array, b: Array, form: Form = "auto") -> Array:
     """a [..., M, K] times b [..., K, N], with any strides; batch dimensions broadcast. f16, bf16, f32, f64 or int8;
     accumulates in f32, f64 or i32.
 
-    Returns a contiguous array [..., M, N] of the same kind and dtype. `form` chooses the kernel. Raises
-    `ArgumentError` for arrays that do not fit, and for `form="descriptor"` where a last stride is not 1.
+    Returns a contiguous array [..., M, N] of the same kind and dtype (int8 wraps around). `form` chooses the kernel.
+    Raises `ArgumentError` for arrays that do not fit, and for `form="descriptor"` where a last stride is not 1.
     """
     require_arrays(a=a, b=b)
-    dtype = dtype_name(a)
-    if dtype not in ACCUMULATORS:
-        raise ArgumentError("matmul: unsupported dtype", expected=", ".join(ACCUMULATORS), found=dtype)
+    if dtype_name(a) not in ACCUMULATORS:
+        raise ArgumentError("matmul: unsupported dtype", expected=", ".join(ACCUMULATORS), found=dtype_name(a))
     if a.ndim < 2 or b.ndim < 2 or a.shape[-1] != b.shape[-2]:
         raise ArgumentError(
             "matmul: the shapes do not fit",
@@ -159,17 +161,19 @@ def matmul(a: Array, b: Array, form: Form = "auto") -> Array:
     if k == 0:
         c[...] = 0
         return c
-    _launch(_as_batches(a, batch), _as_batches(b, batch), c.reshape(-1, m, n), ACCUMULATORS[dtype], form)
+    matmul_launch(_as_batches(a, batch), _as_batches(b, batch), c.reshape(-1, m, n), form).run()
     return c
 
 
-def _launch(a: Array, b: Array, c: Array, accumulator: tl.dtype, form: Form) -> None:
-    """Launch the kernel of the chosen form on [batch, rows, columns] arrays."""
+def matmul_launch(a: Array, b: Array, c: Array, form: Form = "auto", tile: Tile | None = None) -> Launch:
+    """The launch that computes c = a b for [batch, rows, columns] arrays; `tile` is chosen when None."""
     _, m, k = a.shape
     n = b.shape[-1]
-    tile = choose_tile(m, n, k, item_size(a))
+    tile = tile or choose_tile(m, n, k, item_size(a))
     grid = (triton.cdiv(m, tile.m) * triton.cdiv(n, tile.n), c.shape[0])
-    meta = {"ACC": accumulator, "BM": tile.m, "BN": tile.n, "BK": tile.k, "GROUP": tile.group}
+    constants = {
+        "ACC": ACCUMULATORS[dtype_name(a)], "BM": tile.m, "BN": tile.n, "BK": tile.k, "GROUP": tile.group,
+    }  # fmt: skip
     sa, sb, sc = strides_of(a), strides_of(b), strides_of(c)
     unit = (k == 1 or sa[2] == 1) and (n == 1 or sb[2] == 1)
     if form == "descriptor" and not unit:
@@ -177,19 +181,19 @@ def _launch(a: Array, b: Array, c: Array, accumulator: tl.dtype, form: Form) -> 
             "matmul: a descriptor needs last strides of 1", expected="1 and 1", found=f"{sa[2]} and {sb[2]}"
         )
     if form == "descriptor" or (form == "auto" and unit):
-        matmul_descriptor_kernel[grid](a, b, c, m, n, k, sa[0], sa[1], sb[0], sb[1], sc[0], sc[1], **meta)
-    else:
-        kernel = matmul_pointer_kernel if form == "pointer" else matmul_block_pointer_kernel
-        kernel[grid](a, b, c, m, n, k, *sa, *sb, *sc, **meta)
+        arguments = (a, b, c, m, n, k, sa[0], sa[1], sb[0], sb[1], sc[0], sc[1])
+        return Launch(matmul_descriptor_kernel, grid, arguments, constants)
+    kernel = matmul_pointer_kernel if form == "pointer" else matmul_block_pointer_kernel
+    return Launch(kernel, grid, (a, b, c, m, n, k, *sa, *sb, *sc), constants)
 
 
 def _broadcast(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...]:
-    import numpy as np
-
     try:
         return np.broadcast_shapes(a, b)
     except ValueError:
-        raise ArgumentError("matmul: the batch dimensions do not broadcast", expected=f"{a}", found=f"{b}") from None
+        raise ArgumentError(
+            "matmul: the batch dimensions do not broadcast", expected="equal sizes, or 1", found=f"{a} and {b}"
+        ) from None
 
 
 def _as_batches(x: Array, batch: tuple[int, ...]) -> Array:
@@ -197,25 +201,19 @@ def _as_batches(x: Array, batch: tuple[int, ...]) -> Array:
     return expand(x, (*batch, *x.shape[-2:])).reshape(-1, *x.shape[-2:])
 
 
-def mltriton_verify(name: str, rng: Any) -> tuple[dict[str, Any], tuple[int, ...], dict[str, Any]] | None:
+_FORM_OF: dict[str, Form] = {
+    "matmul_pointer_kernel": "pointer",
+    "matmul_block_pointer_kernel": "block_pointer",
+    "matmul_descriptor_kernel": "descriptor",
+}
+
+
+def mltriton_verify(
+    name: str, rng: np.random.Generator
+) -> tuple[dict[str, Any], tuple[int, ...], dict[str, Any]] | None:
     """A launch for `mltriton verify`: sizes that no block divides, so that every edge is masked."""
-    m, n, k = 70, 90, 80
-    meta = {"ACC": tl.float32, "BM": 32, "BN": 32, "BK": 32, "GROUP": 2}
-    shared = {
-        "a_ptr": f"2x{m}x{k}:fp16",
-        "b_ptr": f"2x{k}x{n}:fp16",
-        "c_ptr": f"2x{m}x{n}:fp32",
-        "M": m,
-        "N": n,
-        "K": k,
-    }
-    strides = {"ab": m * k, "am": k, "ak": 1, "bb": k * n, "bk": n, "bn": 1, "cb": m * n, "cm": n, "cn": 1}
-    wanted = {
-        "matmul_pointer_kernel": tuple(strides),
-        "matmul_block_pointer_kernel": tuple(strides),
-        "matmul_descriptor_kernel": ("ab", "am", "bb", "bk", "cb", "cm"),
-    }
-    if name not in wanted:
+    if name not in _FORM_OF:
         return None
-    given = {f"stride_{part}": strides[part] for part in wanted[name]}
-    return shared | given | meta, (triton.cdiv(m, 32) * triton.cdiv(n, 32), 2), {}
+    a, b = (rng.uniform(0.5, 1.5, shape).astype(np.float16) for shape in ((2, 70, 80), (2, 80, 90)))
+    c = np.zeros((2, 70, 90), np.float32)
+    return matmul_launch(a, b, c, _FORM_OF[name], Tile(32, 32, 32, 2)).example()

@@ -10,10 +10,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 import mltriton as triton
 import mltriton.language as tl
 from mltriton.errors import ArgumentError
 from mltriton.kernels.arrays import Array, as_rows, dtype_name, empty, require_arrays
+from mltriton.kernels.launch import Launch
 
 LONGEST_BLOCK = 16384
 PIECE = 4096  # block of rows longer than that
@@ -68,19 +71,24 @@ def softmax(x: Array) -> Array:
     array without dimensions.
     """
     require_arrays(x=x)
-    dtype = _float_of("softmax", x)
+    _check_rows("softmax", x)
     y = empty(x.shape, x)
     if 0 in x.shape:
         return y
-    rows, x_stride = as_rows(x)
-    n_columns = x.shape[-1]
-    shared = (rows, y, x_stride, n_columns, n_columns)
-    if n_columns <= LONGEST_BLOCK:
-        block = triton.next_power_of_2(n_columns)
-        softmax_kernel[(rows.shape[0],)](*shared, FLOAT=dtype, BLOCK=block)
-    else:
-        softmax_long_kernel[(rows.shape[0],)](*shared, LOWEST=_LOWEST[dtype], FLOAT=dtype, BLOCK=PIECE)
+    softmax_launch(x, y).run()
     return y
+
+
+def softmax_launch(x: Array, y: Array, longest_block: int = LONGEST_BLOCK, piece: int = PIECE) -> Launch:
+    """The launch that computes y = softmax(x), y contiguous; rows above `longest_block` go in blocks of `piece`."""
+    rows, x_stride = as_rows(x)
+    dtype, n_columns = COMPUTED_IN[dtype_name(x)], x.shape[-1]
+    grid, arguments = (rows.shape[0],), (rows, y, x_stride, n_columns, n_columns)
+    if n_columns <= longest_block:
+        block = triton.next_power_of_2(n_columns)
+        return Launch(softmax_kernel, grid, arguments, {"FLOAT": dtype, "BLOCK": block})
+    constants = {"LOWEST": _LOWEST[dtype], "FLOAT": dtype, "BLOCK": piece}
+    return Launch(softmax_long_kernel, grid, arguments, constants)
 
 
 @triton.jit
@@ -144,7 +152,7 @@ def layer_norm(x: Array, weight: Array, bias: Array, eps: float = 1e-5) -> Array
     arrays that differ in kind or dtype or do not fit.
     """
     require_arrays(x=x, weight=weight, bias=bias)
-    dtype = _float_of("layer_norm", x)
+    _check_rows("layer_norm", x)
     if weight.shape != x.shape[-1:] or bias.shape != x.shape[-1:]:
         raise ArgumentError(
             "layer_norm: weight and bias do not fit x",
@@ -154,42 +162,45 @@ def layer_norm(x: Array, weight: Array, bias: Array, eps: float = 1e-5) -> Array
     y = empty(x.shape, x)
     if 0 in x.shape:
         return y
-    rows, x_stride = as_rows(x)
-    n_columns = x.shape[-1]
-    (weight, _), (bias, _) = as_rows(weight), as_rows(bias)
-    is_long = n_columns > LONGEST_BLOCK
-    kernel = layer_norm_long_kernel if is_long else layer_norm_kernel
-    kernel[(rows.shape[0],)](
-        rows, weight, bias, y, x_stride, n_columns, n_columns, float(eps),
-        FLOAT=dtype, BLOCK=PIECE if is_long else triton.next_power_of_2(n_columns),
-    )  # fmt: skip
+    layer_norm_launch(x, weight, bias, y, eps).run()
     return y
+
+
+def layer_norm_launch(
+    x: Array, weight: Array, bias: Array, y: Array, eps: float, longest_block: int = LONGEST_BLOCK, piece: int = PIECE
+) -> Launch:
+    """The launch of `layer_norm` into y, contiguous; rows above `longest_block` go in blocks of `piece`."""
+    rows, x_stride = as_rows(x)
+    (weight, _), (bias, _) = as_rows(weight), as_rows(bias)
+    n_columns = x.shape[-1]
+    is_long = n_columns > longest_block
+    return Launch(
+        layer_norm_long_kernel if is_long else layer_norm_kernel,
+        (rows.shape[0],),
+        (rows, weight, bias, y, x_stride, n_columns, n_columns, float(eps)),
+        {"FLOAT": COMPUTED_IN[dtype_name(x)], "BLOCK": piece if is_long else triton.next_power_of_2(n_columns)},
+    )
 
 
 _LOWEST = {tl.float32: -3.4028234663852886e38, tl.float64: -1.7976931348623157e308}
 
 
-def _float_of(function: str, x: Array) -> tl.dtype:
-    """The dtype to compute in."""
+def _check_rows(function: str, x: Array) -> None:
     found = f"{dtype_name(x)} {tuple(x.shape)}"
     if x.ndim == 0:
         raise ArgumentError(f"{function} needs an axis", expected="at least one dimension", found=found)
     if dtype_name(x) not in COMPUTED_IN:
         raise ArgumentError(f"{function}: unsupported dtype", expected=", ".join(COMPUTED_IN), found=found)
-    return COMPUTED_IN[dtype_name(x)]
 
 
-def mltriton_verify(name: str, rng: Any) -> tuple[dict[str, Any], tuple[int, ...], dict[str, Any]] | None:
+def mltriton_verify(
+    name: str, rng: np.random.Generator
+) -> tuple[dict[str, Any], tuple[int, ...], dict[str, Any]] | None:
     """A launch for `mltriton verify`: five rows, a length that no block divides."""
-    n_columns = 700 if "long" in name else 200
-    rows, row = f"5x{n_columns}:fp32", f"{n_columns}:fp32"
-    shared = {"x_ptr": rows, "y_ptr": rows, "x_stride": n_columns, "y_stride": n_columns, "n_columns": n_columns}
-    of_kernel: dict[str, dict[str, Any]] = {
-        "softmax_kernel": {},
-        "softmax_long_kernel": {"LOWEST": _LOWEST[tl.float32]},
-        "layer_norm_kernel": {"w_ptr": row, "b_ptr": row, "eps": 1e-5},
-        "layer_norm_long_kernel": {"w_ptr": row, "b_ptr": row, "eps": 1e-5},
-    }
-    if name not in of_kernel:
-        return None
-    return {**shared, **of_kernel[name], "FLOAT": tl.float32, "BLOCK": 256}, (5,), {}
+    x = rng.standard_normal((5, 700 if "long" in name else 200), np.float32)
+    weight, bias, y = x[3], x[4], np.zeros_like(x)
+    if name in ("softmax_kernel", "softmax_long_kernel"):
+        return softmax_launch(x, y, longest_block=256, piece=256).example()
+    if name in ("layer_norm_kernel", "layer_norm_long_kernel"):
+        return layer_norm_launch(x, weight, bias, y, 1e-5, longest_block=256, piece=256).example()
+    return None

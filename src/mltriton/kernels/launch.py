@@ -1,0 +1,37 @@
+"""A launch of a kernel as a value: what to run, over which grid, with which arguments and block sizes.
+
+Level: user. The library's functions make one and run it; `mltriton verify`, the demo and the benchmarks look inside.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from mltriton.compiler import CompiledKernel
+    from mltriton.runtime.jit import JITFunction
+
+
+class Launch(NamedTuple):
+    """`kernel[grid](*arguments, **constants)`."""
+
+    kernel: JITFunction
+    grid: tuple[int, ...]
+    arguments: tuple[Any, ...]
+    constants: dict[str, Any]
+
+    def run(self) -> CompiledKernel:
+        """Launch; compiles first if need be."""
+        return self.kernel[self.grid](*self.arguments, **self.constants)
+
+    def compiled(self) -> CompiledKernel:
+        """The kernel compiled for this launch, which is not made."""
+        return self.kernel.warmup(*self.arguments, **self.constants)
+
+    def named(self) -> dict[str, Any]:
+        """All arguments by the names of the kernel's parameters."""
+        return dict(zip(self.kernel.arg_names, self.arguments, strict=False)) | self.constants
+
+    def example(self) -> tuple[dict[str, Any], tuple[int, ...], dict[str, Any]]:
+        """What a function `mltriton_verify` returns: arguments by name, grid, compile options."""
+        return self.named(), self.grid, {}
