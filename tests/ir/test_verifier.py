@@ -205,7 +205,8 @@ OTHER = "#ttg.blocked<{sizePerWarp = [8, 4], warpsPerCTA = [1, 2], order = [1, 0
         (
             '"ttg"',
             f"%x: tensor<8x8xf32, {BLOCKED}>",
-            f"%0 = tt.dot %x, %x, %x : tensor<8x8xf32, {BLOCKED}> * tensor<8x8xf32, {BLOCKED}> -> tensor<8x8xf32, {BLOCKED}>",
+            f"%0 = tt.dot %x, %x, %x : tensor<8x8xf32, {BLOCKED}> * tensor<8x8xf32, {BLOCKED}>"
+            f" -> tensor<8x8xf32, {BLOCKED}>",
             "the encoding of operand 0 does not fit",
         ),
         (

@@ -118,7 +118,9 @@ class _Driver:
             self.replace(op, [folded])
         elif before != op.operands:
             self.changed = True
-            self.push(*(value.defining_op for value in before), op)
+            self.push(op)
+        if before != op.operands:
+            self.push(*(value.defining_op for value in before))
 
     def simplify(self, op: Operation, rule: Callable[[Operation], Sequence[Value] | None]) -> None:
         """Replace an operation by what a pattern makes of it."""

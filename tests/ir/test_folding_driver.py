@@ -1,0 +1,87 @@
+"""The greedy driver on random programs: they stay valid, and a second run finds nothing to do."""
+
+from __future__ import annotations
+
+from hypothesis import HealthCheck, given, settings
+
+from mltriton.dialects import arith
+from mltriton.dialects.builtin import Module
+from mltriton.ir.folding import fold_all
+from mltriton.ir.parser import parse_module
+from mltriton.ir.printer import print_op
+from mltriton.ir.verifier import verify
+
+from .random_modules import modules
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@given(module=modules())
+def test_folding_reaches_a_fixpoint(module: Module) -> None:
+    fold_all(module)
+    verify(module)
+    text = print_op(module)
+    assert not fold_all(module)
+    assert print_op(module) == text
+
+
+def test_constants_stand_once_at_the_start() -> None:
+    module = parse_module(
+        """
+        tt.func @f(%n: i32, %p: !tt.ptr<i32>) {
+          %a = arith.addi %n, %n : i32
+          %c0 = arith.constant 5 : i32
+          scf.for %i = %a to %n step %n : i32 {
+            %c1 = arith.constant 5 : i32
+            %c2 = arith.constant 7 : i32
+            %s = arith.addi %c1, %c2 : i32
+            %t = arith.addi %c0, %i : i32
+            %u = arith.addi %t, %s : i32
+            tt.store %p, %u : !tt.ptr<i32>
+          }
+          tt.return
+        }"""
+    )
+    assert fold_all(module)
+    body = module.body.block.ops[0].regions[0].block
+    constants = [op for op in module.walk() if isinstance(op, arith.Constant)]
+    assert [str(op.value) for op in constants] == ["5 : i32", "12 : i32"]
+    assert body.ops[:2] == constants
+
+
+def test_a_combine_region_keeps_its_own_constants() -> None:
+    module = parse_module(
+        """
+        tt.func @f(%x: tensor<8xi32>, %p: !tt.ptr<i32>) {
+          %r = "tt.reduce"(%x) <{axis = 0 : i32}> ({
+          ^bb0(%a: i32, %b: i32):
+            %one = arith.constant 1 : i32
+            %two = arith.addi %one, %one : i32
+            %s = arith.maxsi %a, %two : i32
+            %t = arith.maxsi %s, %b : i32
+            tt.reduce.return %t : i32
+          }) : (tensor<8xi32>) -> i32
+          %one_0 = arith.constant 1 : i32
+          %q = arith.addi %r, %one_0 : i32
+          tt.store %p, %q : !tt.ptr<i32>
+          tt.return
+        }"""
+    )
+    fold_all(module)
+    verify(module)
+    homes = {str(op.value): op.parent_op for op in module.walk() if isinstance(op, arith.Constant)}
+    assert {value: home.name for value, home in homes.items() if home} == {"2 : i32": "tt.reduce", "1 : i32": "tt.func"}
+
+
+def test_names_of_the_user_survive() -> None:
+    module = parse_module(
+        """
+        tt.func @f(%n: i32, %p: !tt.ptr<i32>) {
+          %c0 = arith.constant 0 : i32
+          %0 = arith.muli %n, %n : i32
+          %total = arith.addi %0, %c0 : i32
+          tt.store %p, %total : !tt.ptr<i32>
+          tt.return
+        }"""
+    )
+    fold_all(module)
+    assert "%total = arith.muli %n, %n" in str(module)
