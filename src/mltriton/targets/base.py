@@ -43,6 +43,18 @@ class DotSize:
 
 
 @dataclass(frozen=True)
+class MicroKernel:
+    """A dot on memory: elements of `operand` type (to which operands are converted when they are packed), products
+    summed in `accumulator` type, `group` elements of k next to each other; columns in multiples of `column_multiple`.
+    """
+
+    operand: Type
+    accumulator: Type
+    group: int = 1
+    column_multiple: int = 1
+
+
+@dataclass(frozen=True)
 class BlockIO:
     """Limits of 2D block loads and stores: rows and bytes per row of one block, blocks side by side, pitch and base
     rules in bytes.
@@ -62,7 +74,8 @@ class TargetSpec:
 
     `warp_size`: lanes a warp; `max_warps`: most warps a program may have; `workgroup_warps`: the number of warps a
     workgroup-level kernel really gets (None: what the user asked for; 1 where one thread runs a program); `dot` by
-    operand element type; `lanes`: elements in a chunk at the intrinsic level of a MEMORY target.
+    operand element type; `lanes`: elements in a chunk at the intrinsic level of a MEMORY target;
+    `micro_kernels`: its dots by operand element type, best first.
     """
 
     name: str
@@ -73,6 +86,7 @@ class TargetSpec:
     dot: dict[Type, DotSize] = field(default_factory=dict[Type, DotSize])
     block_load: BlockIO | None = None
     lanes: int = 1
+    micro_kernels: dict[Type, tuple[MicroKernel, ...]] = field(default_factory=dict[Type, "tuple[MicroKernel, ...]"])
     shared_bytes: int = 0
     vector_bytes: int = 2048  # most bytes of one 1D access of a warp
     pipeline: tuple[str, ...] = ()  # passes at and to tt, ttg, warp, intrinsic: one text in `-p` syntax for each level

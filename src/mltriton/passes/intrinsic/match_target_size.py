@@ -1,0 +1,60 @@
+"""match-target-size: warp -> intrinsic.
+
+Takes one warp's program and leaves one in which every operation has a size that the target executes. How depends on
+where the target keeps blocks (`TargetSpec.storage`): in registers, operations are unrolled into pieces of the target's
+sizes (`split_registers`); in memory, they become loops over chunks, scratch tiles and micro-kernels (`tile_loops`).
+Guarantees: types carry no encodings; `tile.scratch_bytes` says how much scratch memory a thread needs.
+Source: ML-Triton paper, section 2.3.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from mltriton.dialects import tt
+from mltriton.dialects.builtin import Module
+from mltriton.errors import PassError
+from mltriton.ir.attributes import IntegerAttr, StringAttr
+from mltriton.ir.passes import Pass
+from mltriton.ir.types import I32
+from mltriton.targets.base import Storage, TargetSpec
+from mltriton.targets.registry import num_warps_of, spec_of
+
+
+@dataclass(frozen=True)
+class MatchTargetSize(Pass):
+    """Give every operation the size of one of the target's instructions."""
+
+    name = "match-target-size"
+
+    def run(self, module: Module) -> Module:
+        spec = spec_of(module)
+        made = Module.empty(module.attributes | {"mltriton.level": StringAttr("intrinsic")}, module.loc)
+        if spec.storage is Storage.MEMORY:
+            _in_memory(module, made, spec)
+        else:
+            _in_registers(module, made, spec)
+        return made
+
+
+def _in_memory(module: Module, made: Module, spec: TargetSpec) -> None:
+    from mltriton.passes.intrinsic.tile_loops import lower
+
+    if num_warps_of(module) != 1:
+        raise PassError(f"{spec.name} keeps blocks in memory: a program there is one warp")
+    total = 0
+    for op in module.body.block.ops:
+        assert isinstance(op, tt.Func)
+        function, size = lower(op, spec)
+        made.body.block.append(function)
+        total = max(total, size)
+    made.attributes["tile.scratch_bytes"] = IntegerAttr(total, I32)
+    made.attributes["ttg.num-warps"] = IntegerAttr(1, I32)
+
+
+def _in_registers(module: Module, made: Module, spec: TargetSpec) -> None:
+    from mltriton.passes.intrinsic.split_registers.driver import split
+
+    for op in module.body.block.ops:
+        assert isinstance(op, tt.Func)
+        made.body.block.append(split(op, spec))

@@ -1,0 +1,206 @@
+"""Whether a block can be used where it lies: its address as a pointer and one stride for each dimension, and the test
+that its masks hold everywhere.
+
+Level: warp to intrinsic. A block lies in memory if it is a tile or a load, perhaps transposed. Strides are found by
+evaluating the address at an index that stands for any: a stride that does not depend on it is a stride everywhere.
+"""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import NamedTuple, cast
+
+from mltriton.dialects import arith, tt, ttg
+from mltriton.ir.attributes import DenseAttr
+from mltriton.ir.operation import Operation, Value
+from mltriton.ir.types import I1, I32, I64, PointerType, TensorType, Type, shape_of
+from mltriton.passes.intrinsic.tile_loops import accesses
+from mltriton.passes.intrinsic.tile_loops.evaluation import Evaluator, combine
+from mltriton.passes.intrinsic.tile_loops.footprints import LOADS, Places
+from mltriton.passes.intrinsic.tile_loops.forms import Affine, Form, Index, constant_index
+from mltriton.passes.intrinsic.tile_loops.lowering import Lowering
+from mltriton.passes.intrinsic.tile_loops.tiles import Tile
+
+Stride = int | Value
+
+
+class InMemory(NamedTuple):
+    """A block that lies in memory: `source` is its tile or load; its dimension d is dimension order[d] of the source."""
+
+    source: Tile | Operation
+    order: tuple[int, ...]
+    element: Type
+
+    def at(self, index: Index) -> Index:
+        """The index of the source."""
+        places: list[Form] = [constant_index(0)] * len(index)
+        for place, dim in zip(index, self.order, strict=True):
+            places[dim] = place
+        return tuple(places)
+
+
+def in_memory(low: Lowering, value: Value) -> InMemory | None:
+    """Where a block lies, if it does."""
+    order = tuple(range(len(shape_of(value.type))))
+    while True:
+        value = low.e.aliases.get(value, value)
+        tile = low.e.tiles.get(value)
+        if tile is not None:
+            return InMemory(tile, order, tile.element)
+        op = value.defining_op
+        if isinstance(op, LOADS):
+            return InMemory(op, order, cast(TensorType, value.type).element)
+        if isinstance(op, tt.Trans):
+            order = tuple(op.order[dim] for dim in order)
+        elif not isinstance(op, ttg.ConvertLayout):
+            return None
+        value = op.operands[0]
+
+
+def address(e: Evaluator, source: Tile | Operation, index: Index, lanes: int) -> Form:
+    """The address of an element of a tile or load."""
+    return e.place(source, index) if isinstance(source, Tile) else accesses.access_at(e, source, index, lanes).address
+
+
+def stride_along(e: Evaluator, source: Tile | Operation, places: Places, dim: int, extent: int) -> Stride | None:
+    """How far apart neighbours along dimension `dim` of an iteration are, whose dimensions the places of `source` name;
+    None if that is not the same everywhere.
+    """
+    if isinstance(source, Tile):
+        return sum(stride for stride, place in zip(source.strides, places, strict=True) if place == dim)
+    depth = e.emitter.level
+    with e.emitter.trial(max((*places, dim), default=0) + 1) as anywhere:
+        index = tuple(
+            Affine(I32, anywhere[place], 0, int(place == dim)) if place >= 0 else constant_index(0) for place in places
+        )
+        form = address(e, source, index, extent)
+        if not isinstance(form, Affine):
+            return None
+        known = isinstance(form.stride, int) or e.emitter.depth[form.stride] <= depth
+        return form.stride if known else None
+
+
+def strides_of(low: Lowering, block: InMemory, shape: tuple[int, ...]) -> list[Stride | None]:
+    """The stride of each dimension."""
+    places: list[int] = [0] * len(shape)
+    for dim, target in enumerate(block.order):
+        places[target] = dim
+    return [stride_along(low.e, block.source, tuple(places), dim, extent) for dim, extent in enumerate(shape)]
+
+
+def contiguous_dim(low: Lowering, value: Value) -> int:
+    """The dimension along which the memory runs from which a value is computed: the last where it is not known."""
+    shape = shape_of(value.type)
+    last = len(shape) - 1
+    found = low.reads(value)
+    sources: list[tuple[Tile | Operation, Places]] = [
+        (low.e.tiles[leaf], places) for leaf, places in found.leaves if leaf in low.e.tiles
+    ]
+    for source, places in [*found.loads, *sources]:
+        if min(places, default=0) < -1 or last not in places:
+            continue
+        if stride_along(low.e, source, places, last, shape[last]) in (0, 1):
+            return last
+        for dim in range(last):
+            if dim in places and stride_along(low.e, source, places, dim, shape[dim]) == 1:
+                return dim
+    return last
+
+
+# Bounds
+
+
+class NotProvable(Exception):  # noqa: N818 - no error: a question that has no answer
+    """A mask that is not made of comparisons of affine numbers."""
+
+
+def inside(low: Lowering, block: InMemory) -> list[Value]:
+    """Scalar conditions under which a load touches all its elements. Raises `NotProvable`."""
+    op = block.source
+    if isinstance(op, Tile):
+        return []
+    if isinstance(op, tt.DescriptorLoad):
+        pointer = accesses.block_pointer(low.e, op.desc)
+        pointer = pointer._replace(offsets=tuple(low.e.scalar(v) for v in op.indices))
+        return _within(low.e, pointer, shape_of(op.result.type), tuple(range(len(op.indices))))
+    assert isinstance(op, tt.Load)
+    if isinstance(op.ptr.type, PointerType):
+        pointer = accesses.block_pointer(low.e, op.ptr)
+        return _within(low.e, pointer, shape_of(op.result.type), op.boundary_check)
+    return [] if op.mask is None else holds_everywhere(low, op.mask)
+
+
+def _within(
+    e: Evaluator, pointer: accesses.BlockPointer, shape: tuple[int, ...], checked: tuple[int, ...]
+) -> list[Value]:
+    shape = (1,) * (len(pointer.offsets) - len(shape)) + shape
+    conditions: list[Value] = []
+    for dim in checked:
+        offset, extent = e.arithmetic.wrap(pointer.offsets[dim]), pointer.shape[dim]
+        assert isinstance(offset, Affine)
+        low_end = accesses.compare(e, "sge", offset, constant_index(0), 1)
+        wide = combine(e, arith.ExtSI, [offset], I64, 1, {})
+        end = combine(e, arith.AddI, [wide, Affine(I64, None, shape[dim], 0)], I64, 1, {})
+        limit: Form = e.arithmetic.wrap(extent)
+        if extent.type is not I64:
+            limit = combine(e, arith.ExtSI, [limit], I64, 1, {})
+        high_end = accesses.compare(e, "sle", end, limit, 1)
+        conditions += [
+            e.arithmetic.scalar(form)
+            for form, known in ((low_end, offset.base is None and offset.const >= 0), (high_end, _known(end, limit)))
+            if not known
+        ]
+    return conditions
+
+
+def _known(end: Form, limit: Form) -> bool:
+    known = isinstance(end, Affine) and isinstance(limit, Affine) and end.base is None and limit.base is None
+    return known and cast(Affine, end).const <= cast(Affine, limit).const
+
+
+def holds_everywhere(low: Lowering, mask: Value) -> list[Value]:
+    """Scalar conditions under which a block of booleans is true everywhere. Raises `NotProvable`."""
+    op = mask.defining_op
+    if isinstance(op, arith.AndI):
+        return holds_everywhere(low, op.lhs) + holds_everywhere(low, op.rhs)
+    if isinstance(op, tt.ExpandDims | tt.Broadcast | tt.Trans | ttg.ConvertLayout):
+        return holds_everywhere(low, op.operands[0])
+    if isinstance(op, tt.Splat):
+        return [low.e.scalar(op.source)]
+    if isinstance(op, arith.Constant) and isinstance(op.value, DenseAttr) and op.value.is_splat and op.value.splat:
+        return []
+    if isinstance(op, arith.CmpI) and op.predicate not in ("eq", "ne"):
+        for operand in op.operands:
+            if not _is_affine(low.e, operand):
+                raise NotProvable
+        return _at_corners(low.e, mask)
+    raise NotProvable
+
+
+def _is_affine(e: Evaluator, value: Value) -> bool:
+    """Whether a block of integers grows evenly along every dimension."""
+    shape = shape_of(value.type)
+    depth = e.emitter.level
+    for dim, extent in enumerate(shape):
+        with e.emitter.trial(len(shape)) as anywhere:
+            index = tuple(Affine(I32, place, 0, int(d == dim)) for d, place in enumerate(anywhere))
+            form = e.at(value, index, extent)
+            if not isinstance(form, Affine):
+                return False
+            if isinstance(form.stride, Value) and e.emitter.depth[form.stride] > depth:
+                return False
+    return True
+
+
+def _at_corners(e: Evaluator, mask: Value) -> list[Value]:
+    """A comparison of evenly growing numbers holds everywhere if it holds at the corners."""
+    corners = product(*(sorted({0, extent - 1}) for extent in shape_of(mask.type)))
+    return [e.arithmetic.scalar(e.at(mask, tuple(map(constant_index, corner)), 1)) for corner in corners]
+
+
+def conjunction(e: Evaluator, conditions: list[Value]) -> Value | None:
+    """All conditions together; None where there is none."""
+    total: Value | None = None
+    for condition in dict.fromkeys(conditions):
+        total = condition if total is None else e.emitter.pure(arith.AndI, (total, condition), I1)
+    return total

@@ -1,0 +1,329 @@
+"""Loops and branches of the program: scalars are carried, blocks live in tiles.
+
+Level: warp to intrinsic. A carried block has one tile for its initial value, the argument, the yielded value and the
+result. What an iteration yields is written at its end, unless it was computed into the tile already (`Lowering.homes`
+says where a value is going to live). Guarantees: a tile is overwritten only when nothing needs what it holds; values
+that are yielded to each other's tiles go through a copy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import cast
+
+from mltriton.dialects import scf, tt
+from mltriton.ir.operation import Block, Operation, Region, Value
+from mltriton.ir.types import TensorType, shape_of
+from mltriton.passes.intrinsic.tile_loops import dots
+from mltriton.passes.intrinsic.tile_loops.footprints import (
+    EXPENSIVE,
+    ancestor_in,
+    block_of,
+    consumers,
+    is_virtual,
+)
+from mltriton.passes.intrinsic.tile_loops.lowering import Lowering
+from mltriton.passes.intrinsic.tile_loops.members import CopyTile, Fill
+from mltriton.passes.intrinsic.tile_loops.slots import (
+    PointerSlot,
+    ScalarSlot,
+    Slot,
+    TileSlot,
+    is_block_pointer,
+    loop_slot,
+)
+from mltriton.passes.intrinsic.tile_loops.tiles import Tile
+
+
+def lower_for(low: Lowering, op: scf.For) -> None:
+    """A counted loop."""
+    low.flush()
+    e, body = low.e, op.body.block
+    ends = body.terminator.operands
+    materialise_before(low, op)
+    slots = [
+        loop_slot(low, init, argument, end) or TileSlot(low, initial_tile(low, init, op))
+        for init, argument, end in zip(op.inits, op.carried, ends, strict=True)
+    ]
+    low.flush()
+    inits = [value for slot, init in zip(slots, op.inits, strict=True) for value in slot.inits(init)]
+    bounds = [e.scalar(bound) for bound in (op.lower, op.upper, op.step)]
+    e.scratch.begin_loop()
+    with e.emitter.loop(*bounds, inits=inits) as loop:
+        e.scalars[op.counter] = loop.counter
+        loop.counter.hint = op.counter.hint
+        bind_all(slots, op.carried, loop.carried)
+        _set_homes(low, slots, ends)
+        low.block(body)
+        write_yields(low, slots, ends)
+        loop.yields = [v for slot, end in zip(slots, ends, strict=True) for v in slot.yields(end)]
+    e.scratch.end_loop()
+    bind_all(slots, op.results, loop.results)
+
+
+def bind_all(slots: Sequence[Slot], values: Sequence[Value], carried: Sequence[Value]) -> None:
+    """Let what was carried stand for the values."""
+    first = 0
+    for slot, value in zip(slots, values, strict=True):
+        slot.bind(value, carried[first : first + slot.width])
+        first += slot.width
+
+
+def _set_homes(low: Lowering, slots: Sequence[Slot], ends: Sequence[Value]) -> None:
+    for slot, end in zip(slots, ends, strict=True):
+        if isinstance(slot, TileSlot):
+            low.homes.setdefault(end, slot.tile)
+
+
+def materialise_before(low: Lowering, op: Operation) -> None:
+    """Compute once, before a loop, what every iteration would compute again: expensive values and operands of dots."""
+    e = low.e
+    outside = {
+        operand: None
+        for inner in op.walk()
+        for operand in inner.operands
+        if isinstance(operand.type, TensorType) and operand not in e.tiles and _is_outside(op, operand)
+    }
+    costs = low.costs()
+    for value in outside:
+        definition = value.defining_op
+        users = [user for user in value.users if _is_inside(op, user)]
+        if users and all(isinstance(user, tt.Dot) and value is not user.c for user in users):
+            for user in users:
+                dots.prepare(low, cast(tt.Dot, user), value)
+        elif definition is not None and is_virtual(definition) and costs.of(value) >= EXPENSIVE:
+            low.force(value)
+    low.flush()
+
+
+def _is_inside(op: Operation, inner: Operation) -> bool:
+    current: Operation | None = inner.parent_op
+    while current is not None and current is not op:
+        current = current.parent_op
+    return current is op
+
+
+def _is_outside(op: Operation, value: Value) -> bool:
+    """Whether a value is defined outside of `op`'s regions."""
+    block = block_of(value)
+    parent = block.parent_op
+    while parent is not None and parent is not op:
+        parent = parent.parent_op
+    return parent is None
+
+
+def initial_tile(low: Lowering, init: Value, op: Operation) -> Tile:
+    """The tile of a carried block, filled with its initial value: the value's own where nobody else needs it."""
+    tile = low.e.tiles.get(init)
+    type = cast(TensorType, init.type)
+    if (
+        tile is not None
+        and tile.owner is init
+        and tile.element is type.element
+        and block_of(init) is op.block
+        and op.operands.count(init) == 1
+        and all(user is op or _before(user, op) for user, _ in consumers(init))
+        and not any(_is_inside(op, user) for user in init.users)
+    ):
+        tile.owner = None
+        return tile
+    tile = low.e.scratch.tile(type.shape, type.element)
+    low.add(Fill(init, tile, low.e.emitter.loc, defines=False))
+    return tile
+
+
+def _before(user: Operation, op: Operation) -> bool:
+    assert op.block is not None
+    holder = ancestor_in(op.block, user)
+    return holder is not None and holder is not op and holder.is_before(op)
+
+
+# Overwriting
+
+
+def may_overwrite(low: Lowering, tile: Tile, writer: Operation, inputs: Sequence[Value]) -> bool:
+    """Whether the operation `writer`, whose new value is computed from `inputs` element by element, may write to a tile:
+    nothing needs the value that it holds after that.
+    """
+    owner = tile.owner
+    if owner is None:
+        return True
+    if _loops_between(owner, writer):
+        return False
+    for user, _ in consumers(owner):
+        if user is writer:
+            continue
+        if _comes_after(user, writer):
+            return False
+    return all(_reads_own_element(low, value, owner) for value in inputs)
+
+
+def _loops_between(owner: Value, writer: Operation) -> bool:
+    """Whether `writer` runs several times while `owner` is one value."""
+    block, current = block_of(owner), writer
+    while current.block is not block:
+        parent = current.parent_op
+        if parent is None or isinstance(parent, scf.For | scf.While):
+            return True
+        current = parent
+    return False
+
+
+def _comes_after(user: Operation, writer: Operation) -> bool:
+    """Whether `user` may run after `writer`."""
+    current: Operation | None = writer
+    while current is not None:
+        block = current.block
+        assert block is not None
+        other = ancestor_in(block, user)
+        if other is not None:
+            return other is not current and current.is_before(other)
+        current = block.parent_op
+        if current is not None and ancestor_in(cast(Block, current.block), user) is current:
+            return not isinstance(current, scf.If)
+    return True
+
+
+def _reads_own_element(low: Lowering, value: Value, owner: Value) -> bool:
+    own = tuple(range(len(shape_of(value.type))))
+    return all(leaf is not owner or places == own for leaf, places in low.reads(value).leaves)
+
+
+# The end of an iteration or branch
+
+
+def write_yields(low: Lowering, slots: Sequence[Slot], ends: Sequence[Value]) -> None:
+    """Bring every yielded block to its tile, readers of a tile before its writer; what is needed by those that it needs
+    itself goes through a copy.
+    """
+    low.flush()
+    left = [
+        (slot.tile, end)
+        for slot, end in zip(slots, ends, strict=True)
+        if isinstance(slot, TileSlot) and low.e.tiles.get(end) is not slot.tile
+    ]
+    copies: list[tuple[Tile, Tile, Value]] = []
+    while left:
+        number = next((i for i in range(len(left)) if not _is_needed(low, left, i)), None)
+        tile, end = left.pop(number or 0)
+        target = tile
+        if number is None:
+            target = low.e.scratch.tile(shape_of(end.type), tile.element)
+            copies.append((target, tile, end))
+        low.add(Fill(end, target, low.e.emitter.loc, defines=False))
+    low.flush()
+    for source, tile, end in copies:
+        low.add(CopyTile(source, tile, shape_of(end.type), low.e.emitter.loc))
+    low.flush()
+
+
+def _is_needed(low: Lowering, left: list[tuple[Tile, Value]], number: int) -> bool:
+    """Whether a yielded value that is still to be written needs what the tile of entry `number` holds: another one
+    anywhere, its own at another element.
+    """
+    tile = left[number][0]
+    for other, (_, end) in enumerate(left):
+        own = tuple(range(len(shape_of(end.type))))
+        for leaf, places in low.reads(end).leaves:
+            if low.e.tiles.get(leaf) is tile and (other != number or places != own):
+                return True
+    return False
+
+
+# Branches and loops with a condition
+
+
+def lower_if(low: Lowering, op: scf.If) -> None:
+    """A branch; blocks that it gives are written to tiles by both sides."""
+    low.flush()
+    e = low.e
+    slots = [_branch_slot(low, op, number) for number in range(len(op.results))]
+    owners = [slot.tile.owner if isinstance(slot, TileSlot) else None for slot in slots]
+    condition = e.scalar(op.condition)
+    e.scratch.tick()
+    sides: list[Block] = []
+    for region in op.regions:
+        for slot, owner in zip(slots, owners, strict=True):
+            if isinstance(slot, TileSlot) and owner is not None:
+                slot.bind(owner, [])
+        side = Block()
+        with e.emitter.inside(side):
+            values = _side(low, slots, region.block) if region.blocks and region.block.ops else []
+            e.emitter.insert(scf.Yield(values))
+        sides.append(side)
+    types = [value.type for value in sides[0].terminator.operands]
+    made = e.emitter.effect(scf.If, [condition], types, {}, [Region([side]) for side in sides])
+    bind_all(slots, op.results, made.results)
+    e.scratch.tick()
+
+
+def _side(low: Lowering, slots: Sequence[Slot], side: Block) -> list[Value]:
+    ends = side.terminator.operands
+    _set_homes(low, slots, ends)
+    low.block(side)
+    write_yields(low, slots, ends)
+    return [value for slot, end in zip(slots, ends, strict=True) for value in slot.yields(end)]
+
+
+def _branch_slot(low: Lowering, op: Operation, number: int) -> Slot:
+    result = op.results[number]
+    if is_block_pointer(result):
+        return PointerSlot(low)
+    if not isinstance(result.type, TensorType):
+        return ScalarSlot(low)
+    home = low.homes.get(result)
+    if home is not None and home.element is result.type.element and may_overwrite(low, home, op, []):
+        return TileSlot(low, home)
+    return TileSlot(low, low.e.scratch.tile(result.type.shape, result.type.element))
+
+
+def lower_while(low: Lowering, op: scf.While) -> None:
+    """A loop with a condition: the blocks of `before` and of `after` have tiles, shared where a block is passed on."""
+    low.flush()
+    e, before, after = low.e, op.before.block, op.after.block
+    materialise_before(low, op)
+    slots = [_while_slot(low, op, init, argument) for init, argument in zip(op.inits, before.arguments, strict=True)]
+    low.flush()
+    inits = [value for slot, init in zip(slots, op.inits, strict=True) for value in slot.yields(init)]
+    e.scratch.begin_loop()
+    new_before = Block([value.type for value in inits])
+    condition, *passed = before.terminator.operands
+    with e.emitter.inside(new_before):
+        bind_all(slots, before.arguments, new_before.arguments)
+        low.block(before)
+        low.flush()
+        next_slots = [_passed_slot(low, op, number, value, slots) for number, value in enumerate(passed)]
+        write_yields(low, next_slots, passed)
+        values = [value for slot, end in zip(next_slots, passed, strict=True) for value in slot.yields(end)]
+        e.emitter.insert(scf.Condition([e.scalar(condition), *values]))
+    types = [value.type for value in values]
+    new_after = Block(types)
+    with e.emitter.inside(new_after):
+        bind_all(next_slots, after.arguments, new_after.arguments)
+        ends = after.terminator.operands
+        _set_homes(low, slots, ends)
+        low.block(after)
+        write_yields(low, slots, ends)
+        e.emitter.insert(scf.Yield([v for slot, end in zip(slots, ends, strict=True) for v in slot.yields(end)]))
+    made = e.emitter.effect(scf.While, [], types, {}, [Region([new_before]), Region([new_after])])
+    made.set_operands(inits)
+    made.segments = (len(inits),)
+    e.scratch.end_loop()
+    bind_all(next_slots, op.results, made.results)
+
+
+def _while_slot(low: Lowering, op: scf.While, init: Value, argument: Value) -> Slot:
+    if is_block_pointer(argument):
+        return PointerSlot(low)
+    if not isinstance(argument.type, TensorType):
+        return ScalarSlot(low)
+    return TileSlot(low, initial_tile(low, init, op))
+
+
+def _passed_slot(low: Lowering, op: scf.While, number: int, value: Value, slots: Sequence[Slot]) -> Slot:
+    """A block that is passed on unchanged stays in its tile."""
+    tile = low.e.tiles.get(value)
+    if any(isinstance(slot, TileSlot) and slot.tile is tile for slot in slots):
+        assert tile is not None
+        return TileSlot(low, tile)
+    return _branch_slot(low, op, number)

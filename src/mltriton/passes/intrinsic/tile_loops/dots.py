@@ -1,0 +1,344 @@
+"""Dots: micro-kernels on operands in memory.
+
+Level: warp to intrinsic. The accumulator is a tile, in place where the loop carries it. The left operand is read where
+it lies (a tile, or a load that is row-major or column-major and inside its masks, which an `scf.if` finds out) or
+filled into a tile, as part of the open nest. The right operand is read where it lies when its rows are near each other,
+and packed otherwise. Operands that a loop does not change are prepared before it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import cast
+
+from mltriton.dialects import arith, scf, tile, tt
+from mltriton.ir.attributes import Attribute, DenseAttr, EnumAttr, IntegerAttr
+from mltriton.ir.operation import Block, Region, Value
+from mltriton.ir.types import I1, I32, I64, PointerType, TensorType, byte_width, shape_of
+from mltriton.passes.intrinsic.tile_loops import addressing, packing
+from mltriton.passes.intrinsic.tile_loops.accesses import compare
+from mltriton.passes.intrinsic.tile_loops.addressing import InMemory, NotProvable, Stride
+from mltriton.passes.intrinsic.tile_loops.emitter import Scope
+from mltriton.passes.intrinsic.tile_loops.evaluation import refuse
+from mltriton.passes.intrinsic.tile_loops.forms import Affine, Index, constant_index
+from mltriton.passes.intrinsic.tile_loops.lowering import Lowering
+from mltriton.passes.intrinsic.tile_loops.members import Fill
+from mltriton.passes.intrinsic.tile_loops.packing import Packing
+from mltriton.passes.intrinsic.tile_loops.tiles import Tile
+from mltriton.targets.base import MicroKernel
+
+NEAR_ROWS = 2048  # bytes from row to row up to which a right operand is read in place, whatever the number of rows of C
+FEW_ROWS = 32  # rows of C up to which packing the right operand does not pay
+
+
+@dataclass
+class Direct:
+    """An operand read where it lies, if `conditions` hold; `stride` is that of the dimension that is not contiguous."""
+
+    block: InMemory
+    stride: Stride
+    layout: str
+    conditions: list[Value]
+
+
+@dataclass
+class Ready:
+    """An operand that has been brought to memory: its address for an index before the matrix, written in `scope`."""
+
+    pointer: Callable[[Index], Value]
+    stride: Value
+    layout: str
+    scope: Scope
+    tile: Tile | None
+
+
+@dataclass
+class Plan:
+    """One dot: its micro-kernel, sizes and operands."""
+
+    op: tt.Dot
+    kernel: MicroKernel
+    batch: tuple[int, ...]
+    m: int
+    n: int
+    k: int
+
+
+def plan_of(low: Lowering, op: tt.Dot) -> Plan:
+    """The micro-kernel for a dot. Raises `TargetError` where the target has none."""
+    *batch, m, k = shape_of(op.a.type)
+    n = shape_of(op.b.type)[-1]
+    element = cast(TensorType, op.a.type).element
+    for kernel in low.spec.micro_kernels.get(element, ()):
+        if k % kernel.group == 0 and n % kernel.column_multiple == 0:
+            return Plan(op, kernel, tuple(batch), m, n, k)
+    raise refuse(op, f"the target {low.spec.name} has no dot of {element} elements")
+
+
+def lower_dot(low: Lowering, op: tt.Dot) -> None:
+    """c + a b."""
+    plan = plan_of(low, op)
+    target = _accumulator(low, plan)
+    accumulate = not _is_zero(op.c)
+    if accumulate and low.e.tiles.get(op.c) is not target:
+        low.add(Fill(op.c, target, op.loc, defines=False))
+    left = left_operand(low, plan)
+    low.flush()
+    right = right_operand(low, plan)
+    low.e.scratch.tick()
+    for operand in (left, right):
+        _touch(low, operand)
+    low.e.scratch.touch(target)
+    _for_batches(low, plan.batch, (), lambda prefix: _multiply(low, plan, left, right, target, accumulate, prefix))
+    low.e.scratch.tick()
+    low.settle(op.result, target)
+
+
+def _touch(low: Lowering, operand: Direct | Ready | Packing) -> None:
+    source = operand.tile if isinstance(operand, Ready) else operand.block.source if isinstance(operand, Direct) else None
+    if isinstance(source, Tile):
+        low.e.scratch.touch(source)
+
+
+def _is_zero(value: Value) -> bool:
+    op = value.defining_op
+    return isinstance(op, arith.Constant) and isinstance(op.value, DenseAttr) and op.value.is_splat and not op.value.splat
+
+
+def _accumulator(low: Lowering, plan: Plan) -> Tile:
+    """The tile of the result: where it is going to live, or where c lies, if nothing else is needed there."""
+    from mltriton.passes.intrinsic.tile_loops.control_flow import may_overwrite
+
+    op = plan.op
+    others = [leaf for value in (op.a, op.b) for leaf, _ in low.reads(value).leaves]
+    for found in (low.homes.get(op.result), low.e.tiles.get(op.c)):
+        if found is None or found.element is not plan.kernel.accumulator or found.owner in others:
+            continue
+        if may_overwrite(low, found, op, [op.c]):
+            return found
+    return low.e.scratch.tile((*plan.batch, plan.m, plan.n), plan.kernel.accumulator)
+
+
+def _for_batches(low: Lowering, batch: tuple[int, ...], prefix: Index, body: Callable[[Index], None]) -> None:
+    if not batch:
+        body(prefix)
+        return
+    with low.e.emitter.count(batch[0]) as loop:
+        _for_batches(low, batch[1:], (*prefix, Affine(I32, loop.counter, 0, 0)), body)
+
+
+# Operands
+
+
+def prepare(low: Lowering, op: tt.Dot, value: Value) -> None:
+    """Bring an operand that the coming loop does not change into its final form."""
+    plan = plan_of(low, op)
+    if plan.batch:
+        return
+    if value is op.a:
+        left = left_operand(low, plan)
+        if isinstance(left, Direct) and left.conditions:
+            low.flush()
+            low.packed["left", value, plan.kernel] = _choose(low, plan, left, ())
+    if value is op.b:
+        low.flush()
+        right = right_operand(low, plan)
+        if isinstance(right, Packing) or (isinstance(right, Direct) and right.conditions):
+            low.packed["right", value, plan.kernel] = _pack(low, _right_packing(low, plan), ())
+
+
+def _known(low: Lowering, side: str, value: Value, kernel: MicroKernel) -> Ready | None:
+    """An operand that was prepared before."""
+    found = low.packed.get((side, value, kernel))
+    return found if found is not None and found.scope in low.e.emitter.scopes else None
+
+
+def left_operand(low: Lowering, plan: Plan) -> Direct | Ready:
+    """The left operand where it lies, or a tile that the open nest (or a nest of its own) fills."""
+    value, kernel = plan.op.a, plan.kernel
+    direct = _direct(low, value, kernel, (-1, -2) if kernel.group == 1 else (-1,))
+    if direct is not None and not direct.conditions:
+        return direct
+    known = _known(low, "left", value, kernel)
+    if known is not None or direct is not None:
+        return known or cast(Direct, direct)
+    rank = len(shape_of(value.type))
+    if plan.m > 1 and not plan.batch and addressing.contiguous_dim(low, value) == rank - 2:
+        low.flush()
+        made = _pack(low, _left_packing(plan, "column" if kernel.group == 1 else "row", along_columns=True), ())
+    else:
+        tile_ = _filled(low, value, kernel)
+        e, stride = low.e, tile_.strides[-2]
+        zero = constant_index(0)
+        made = Ready(
+            lambda prefix: e.arithmetic.scalar(e.place(tile_, (*prefix, zero, zero))),
+            e.emitter.integer(stride, I64),
+            "row",
+            e.emitter.scopes[-1],
+            tile_,
+        )
+    low.packed["left", value, kernel] = made
+    return made
+
+
+def _filled(low: Lowering, value: Value, kernel: MicroKernel) -> Tile:
+    type = cast(TensorType, value.type)
+    if type.element is kernel.operand:
+        return low.force(value)
+    made = low.e.scratch.tile(type.shape, kernel.operand)
+    low.add(Fill(value, made, low.e.emitter.loc, defines=False))
+    return made
+
+
+def right_operand(low: Lowering, plan: Plan) -> Direct | Ready | Packing:
+    """The right operand where it lies, prepared before a loop, or how it is packed."""
+    value, kernel = plan.op.b, plan.kernel
+    direct = _direct(low, value, kernel, (-1,)) if kernel.group == 1 else None
+    if direct is not None and plan.m > FEW_ROWS:
+        near = _near_rows(low, direct.stride, kernel)
+        direct = None if near is None else replace(direct, conditions=direct.conditions + near)
+    if direct is not None and not direct.conditions:
+        return direct
+    return _known(low, "right", value, kernel) or direct or _right_packing(low, plan)
+
+
+def _near_rows(low: Lowering, stride: Stride, kernel: MicroKernel) -> list[Value] | None:
+    """The conditions under which rows are near each other; None where they never are."""
+    limit = NEAR_ROWS // byte_width(kernel.operand)
+    if isinstance(stride, int):
+        return [] if stride <= limit else None
+    known = low.e.arithmetic.wrap(stride)
+    return [low.e.arithmetic.scalar(compare(low.e, "sle", known, Affine(stride.type, None, limit, 0), 1))]
+
+
+def _right_packing(low: Lowering, plan: Plan) -> Packing:
+    rank = len(plan.batch) + 2
+    along_rows = addressing.contiguous_dim(low, plan.op.b) == rank - 2
+    return Packing(plan.op.b, rank - 2, rank - 1, plan.kernel.operand, plan.kernel.group, along_rows)
+
+
+def _left_packing(plan: Plan, layout: str, *, along_columns: bool) -> Packing:
+    """The left operand row by row, or in a "column" layout step by step of k; `along_columns`: memory runs along m."""
+    rank = len(plan.batch) + 2
+    if layout == "column":
+        return Packing(plan.op.a, rank - 1, rank - 2, plan.kernel.operand, 1, along_rows=not along_columns)
+    return Packing(plan.op.a, rank - 2, rank - 1, plan.kernel.operand, 1, along_rows=along_columns)
+
+
+def _direct(low: Lowering, value: Value, kernel: MicroKernel, contiguous: tuple[int, ...]) -> Direct | None:
+    """The operand where it lies, with one of the dimensions in `contiguous` (from the end) running along memory."""
+    block = addressing.in_memory(low, value)
+    if block is None or block.element is not kernel.operand:
+        return None
+    shape = shape_of(value.type)
+    strides = addressing.strides_of(low, block, shape)
+    for dim in contiguous:
+        stride = strides[-3 - dim]
+        if stride is None or None in strides or (strides[dim] != 1 and shape[dim] != 1):
+            continue
+        try:
+            conditions = addressing.inside(low, block)
+        except NotProvable:
+            return None
+        return Direct(block, stride, "row" if dim == -1 else "column", conditions)
+    return None
+
+
+# Addresses
+
+
+def _pointer(low: Lowering, direct: Direct, prefix: Index) -> Value:
+    zero = constant_index(0)
+    form = addressing.address(low.e, direct.block.source, direct.block.at((*prefix, zero, zero)), 1)
+    return low.e.arithmetic.scalar(form)
+
+
+def _stride(low: Lowering, stride: Stride) -> Value:
+    """A stride as an i64 scalar."""
+    if isinstance(stride, int):
+        return low.e.emitter.integer(stride, I64)
+    return stride if stride.type is I64 else low.e.emitter.pure(arith.ExtSI, (stride,), I64)
+
+
+def _pack(low: Lowering, how: Packing, prefix: Index) -> Ready:
+    """Pack one matrix now."""
+    e = low.e
+    made = packing.allocate(e, how)
+    packing.pack(e, how, made, prefix)
+    e.scratch.tick()
+    layout = "column" if how.row_dim > how.column_dim else "row"
+    return Ready(lambda _: made.pointer, e.emitter.integer(how.stride, I64), layout, e.emitter.scopes[-1], made)
+
+
+def _choose(low: Lowering, plan: Plan, direct: Direct, prefix: Index) -> Ready:
+    """The left operand where it lies if that is inside its masks, else packed: found out when the program runs."""
+    e = low.e
+    condition = addressing.conjunction(e, direct.conditions)
+    assert condition is not None
+    how = _left_packing(plan, direct.layout, along_columns=direct.layout == "column")
+    type = PointerType(plan.kernel.operand)
+    here = [_pointer(low, direct, prefix), _stride(low, direct.stride)]
+    yes, no = Block(), Block()
+    with e.emitter.inside(yes):
+        e.emitter.insert(scf.Yield([e.emitter.pure(tt.Bitcast, (here[0],), type), here[1]]))
+    with e.emitter.inside(no):
+        ready = _pack(low, how, prefix)
+        pointer = e.emitter.pure(tt.Bitcast, (ready.pointer(prefix),), type)
+        e.emitter.insert(scf.Yield([pointer, ready.stride]))
+    made = e.emitter.effect(scf.If, [condition], [type, I64], {}, [Region([yes]), Region([no])])
+    pointer, stride = made.results
+    return Ready(lambda _: pointer, stride, direct.layout, e.emitter.scopes[-1], ready.tile)
+
+
+# Writing
+
+
+def _multiply(
+    low: Lowering,
+    plan: Plan,
+    left: Direct | Ready,
+    right: Direct | Ready | Packing,
+    target: Tile,
+    accumulate: bool,
+    prefix: Index,
+) -> None:
+    """One matrix."""
+    e = low.e
+    if isinstance(left, Direct) and left.conditions:
+        left = _choose(low, plan, left, prefix)
+    if isinstance(left, Direct):
+        a = (_pointer(low, left, prefix), _stride(low, left.stride), left.layout)
+    else:
+        a = (left.pointer(prefix), left.stride, left.layout)
+    c = e.arithmetic.scalar(e.place(target, (*prefix, constant_index(0), constant_index(0))))
+
+    def call(b: Value, b_stride: Value) -> None:
+        numbers = {"m": plan.m, "n": plan.n, "group": plan.kernel.group}
+        attributes: dict[str, Attribute] = {name: IntegerAttr(number, I32) for name, number in numbers.items()}
+        attributes["a_layout"] = EnumAttr("tile_layout", a[2])
+        steps = e.emitter.integer(plan.k // plan.kernel.group, I64)
+        c_stride = e.emitter.integer(target.strides[-2], I64)
+        operands = [a[0], a[1], b, b_stride, c, c_stride, steps, e.emitter.integer(int(accumulate), I1)]
+        e.emitter.effect(tile.Dot, operands, (), attributes)
+
+    if isinstance(right, Direct) and right.conditions:
+        condition = addressing.conjunction(e, right.conditions)
+        assert condition is not None
+        sides: list[Block] = []
+        for is_direct in (True, False):
+            side = Block()
+            with e.emitter.inside(side):
+                ready = None if is_direct else _pack(low, _right_packing(low, plan), prefix)
+                if ready is None:
+                    call(_pointer(low, right, prefix), _stride(low, right.stride))
+                else:
+                    call(ready.pointer(prefix), ready.stride)
+                e.emitter.insert(scf.Yield([]))
+            sides.append(side)
+        e.emitter.effect(scf.If, [condition], [], {}, [Region([side]) for side in sides])
+    elif isinstance(right, Direct):
+        call(_pointer(low, right, prefix), _stride(low, right.stride))
+    else:
+        ready = right if isinstance(right, Ready) else _pack(low, right, prefix)
+        call(ready.pointer(prefix), ready.stride)

@@ -1,0 +1,277 @@
+"""What the evaluation of a value would read, without evaluating it.
+
+Level: warp. `Footprints.of` follows virtual values from a root to what is really read - loads, tiles, results that an
+open nest still has to compute - and says for each dimension which dimension of the root it follows. Also: which
+operations use a value in the end, what evaluating a value costs, and which accesses may touch the same memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import cast
+
+from mltriton.dialects import arith, gpu, math, scf, tt, ttg
+from mltriton.ir.operation import Block, BlockArgument, Operation, Value
+from mltriton.ir.types import PointerType, TensorDescType, TensorType, Type, shape_of
+from mltriton.passes.intrinsic.tile_loops.indexing import operand_index, unit_reshape
+
+FIRST = -1  # the place 0
+OTHER = -2  # a place that follows no dimension of the root
+
+Places = tuple[int, ...]  # for each dimension of a value: the root's dimension it follows, FIRST or OTHER
+
+LOADS = (tt.Load, tt.DescriptorLoad)
+GLOBAL_WRITES = (tt.Store, tt.DescriptorStore, tt.AtomicRMW, tt.AtomicCAS)
+SHAPES = (tt.ExpandDims, tt.Broadcast, tt.Trans, ttg.ConvertLayout)
+MOVES = (tt.Reshape, tt.Join, tt.Split, tt.Cat, tt.Gather)
+SCALARS = (tt.GetProgramId, tt.GetNumPrograms, gpu.SubgroupId, tt.Unsplat)
+POINTERS = (tt.MakeTensorPtr, tt.MakeTensorDesc, tt.Advance)
+
+COSTS: dict[type[Operation], int] = {
+    **dict.fromkeys((math.Exp, math.Exp2, math.Log, math.Log2, math.Sin, math.Cos, math.Tanh, math.Erf), 14),
+    **dict.fromkeys((arith.DivF, arith.RemF, math.Sqrt, math.Rsqrt, tt.PreciseSqrt, tt.PreciseDivF), 5),
+    **dict.fromkeys((arith.DivSI, arith.DivUI, arith.RemSI, arith.RemUI, arith.CeilDivSI, arith.FloorDivSI), 8),
+    **dict.fromkeys((arith.Constant, tt.MakeRange, tt.Splat, *SHAPES), 0),
+    **dict.fromkeys((tt.Load, tt.DescriptorLoad), 3),
+    **dict.fromkeys(MOVES, 4),
+}
+EXPENSIVE = 12  # from here on storing a chunk and loading it again is cheaper than computing it twice
+SMALL_PART = 8  # a part this many times smaller than the whole is computed for free
+
+
+def is_virtual(op: Operation) -> bool:
+    """Whether an operation's block results are evaluated on demand."""
+    if isinstance(op, LOADS):
+        return isinstance(op.results[0].type, TensorType)
+    return (op.elementwise or isinstance(op, (arith.Constant, tt.MakeRange, tt.Splat, *SHAPES, *MOVES, *POINTERS, *SCALARS))) and op.pure
+
+
+@dataclass
+class Footprint:
+    """What a root reads: (value, places) of leaves by kind, and every block value on the way."""
+
+    loads: list[tuple[Operation, Places]] = field(default_factory=list[tuple[Operation, Places]])
+    leaves: list[tuple[Value, Places]] = field(default_factory=list[tuple[Value, Places]])
+    visited: set[tuple[Value, Places]] = field(default_factory=set[tuple[Value, Places]])
+    aliases: Mapping[Value, Value] = field(default_factory=dict[Value, Value])
+
+    def follow(self, value: Value, places: Places, known: Container[Value]) -> None:
+        """Add what `value` at `places` reads; `known` values are leaves."""
+        value = self.aliases.get(value, value)
+        key = (value, places)
+        if key in self.visited:
+            return
+        self.visited.add(key)
+        if value in known:
+            self.leaves.append(key)
+            return
+        op = value.defining_op
+        if op is None or not is_virtual(op):
+            self.leaves.append(key)
+            return
+        if isinstance(op, LOADS):
+            self.loads.append((op, places))
+        for operand, where in operand_places(op, value, places):
+            self.follow(operand, where, known)
+
+
+def operand_places(op: Operation, result: Value, places: Places) -> Iterator[tuple[Value, Places]]:
+    """The operands of a virtual operation with the places that are read of them."""
+    if isinstance(op, tt.Reshape):
+        shapes = (shape_of(op.source.type), shape_of(op.result.type))
+        mapped = unit_reshape(*shapes, places, FIRST)
+        yield op.source, mapped if mapped is not None else (OTHER,) * len(shapes[0])
+    elif isinstance(op, tt.Split):
+        yield op.source, (*places, FIRST)
+    elif isinstance(op, tt.Join):
+        yield op.lhs, places[:-1]
+        yield op.rhs, places[:-1]
+    elif isinstance(op, tt.Cat):
+        yield op.lhs, (OTHER, *places[1:])
+        yield op.rhs, (OTHER, *places[1:])
+    elif isinstance(op, tt.Gather):
+        yield op.indices, places
+        yield op.source, (*places[: op.axis], OTHER, *places[op.axis + 1 :])
+    else:
+        for operand in op.operands:
+            yield operand, _operand_places(op, operand, places)
+
+
+def _operand_places(op: Operation, operand: Value, places: Places) -> Places:
+    if not isinstance(operand.type, TensorType):
+        return ()
+    if isinstance(op, tt.Unsplat):
+        return (FIRST,) * operand.type.rank
+    return operand_index(op, places, FIRST) if isinstance(op, SHAPES) else places
+
+
+# Uses
+
+
+def consumers(value: Value, stop: Container[Value] = ()) -> Iterator[tuple[Operation, Value]]:
+    """The operations that are not virtual and use `value`, in the end, through virtual ones; each with the operand
+    through which it does. Values in `stop` are not followed.
+    """
+    seen: set[Value] = set()
+    pending = [value]
+    while pending:
+        current = pending.pop()
+        if current in seen:
+            continue
+        seen.add(current)
+        for user in current.users:
+            if is_virtual(user) or (user.pure and not user.regions and not isinstance(user, tt.Dot)):
+                pending.extend(result for result in user.results if result not in stop)
+            else:
+                yield user, current
+
+
+def ancestor_in(block: Block, op: Operation) -> Operation | None:
+    """The operation of `block` that is `op` or holds it; None where `op` is elsewhere."""
+    current: Operation | None = op
+    while current is not None and current.block is not block:
+        current = current.parent_op
+    return current
+
+
+def block_of(value: Value) -> Block:
+    """The block in which a value is defined."""
+    owner = value.owner
+    block = owner.block if isinstance(owner, Operation) else owner
+    assert block is not None
+    return block
+
+
+# Cost
+
+
+class Costs:
+    """What evaluating one chunk of a value costs, in vector operations; parts that are much smaller than the whole are
+    free. Values in `free` are read from a tile.
+    """
+
+    def __init__(self, free: Container[Value]) -> None:
+        self.free = free
+        self.known: dict[Value, int] = {}
+
+    def of(self, value: Value) -> int:
+        """The cost of a block value."""
+        if not isinstance(value.type, TensorType) or value in self.free:
+            return 1 if isinstance(value.type, TensorType) else 0
+        found = self.known.get(value)
+        if found is None:
+            self.known[value] = 0
+            op = value.defining_op
+            found = 1 if op is None or not is_virtual(op) else self._of_op(op, value.type)
+            self.known[value] = found
+        return found
+
+    def _of_op(self, op: Operation, type: TensorType) -> int:
+        total = COSTS.get(op.__class__, 1)
+        for operand in op.operands:
+            if isinstance(operand.type, TensorType) and operand.type.size * SMALL_PART > type.size:
+                total += self.of(operand)
+        return total
+
+
+# Memory
+
+
+def argument_of(pointer: Value) -> Value | None:
+    """The pointer that an address is computed from: a parameter of the function; None where it is not known."""
+    while True:
+        if isinstance(pointer, BlockArgument):
+            parent = pointer.block.parent_op
+            if isinstance(parent, scf.For) and pointer.index:
+                pointer = parent.inits[pointer.index - 1]
+                continue
+            return pointer if isinstance(parent, tt.Func) else None
+        op = pointer.defining_op
+        if isinstance(op, scf.For):
+            pointer = op.inits[op.results.index(cast("tt.Func", pointer))]  # type: ignore[arg-type]
+        elif isinstance(op, (tt.AddPtr, tt.Splat, tt.Bitcast, tt.Reshape, *SHAPES, *POINTERS)):
+            pointer = op.operands[0]
+        else:
+            return None
+
+
+def offsets_of(pointer: Value) -> tuple[Value, ...]:
+    """What is added to the parameter, as the values it was written with: equal tuples are equal addresses, whatever
+    the parameter.
+    """
+    offsets: list[Value] = []
+    op = pointer.defining_op
+    while op is not None:
+        if isinstance(op, (tt.AddPtr, *POINTERS)):
+            offsets.extend(op.operands[1:])
+        elif not isinstance(op, (tt.Splat, tt.Bitcast, *SHAPES)):
+            return (*offsets, pointer)
+        pointer = op.operands[0]
+        op = pointer.defining_op
+    return tuple(offsets)
+
+
+def pointer_of(op: Operation) -> Value:
+    """The pointer (or descriptor) operand of an access."""
+    return op.operands[0]
+
+
+def pointee(pointer: Value) -> Type:
+    """The element type behind a pointer of any kind."""
+    type = pointer.type
+    if isinstance(type, TensorDescType):
+        return type.block.element
+    if isinstance(type, TensorType):
+        type = type.element
+    assert isinstance(type, PointerType)
+    return type.pointee.element if isinstance(type.pointee, TensorType) else type.pointee
+
+
+def same_places(a: Operation, b: Operation) -> bool:
+    """Whether two accesses touch the same element for the same index, if their parameters are the same array."""
+    if isinstance(a, tt.DescriptorLoad | tt.DescriptorStore) and isinstance(b, tt.DescriptorLoad | tt.DescriptorStore):
+        places = [tuple(op.indices) for op in (a, b)]
+        return places[0] == places[1] and offsets_of(pointer_of(a)) == offsets_of(pointer_of(b))
+    return offsets_of(pointer_of(a)) == offsets_of(pointer_of(b))
+
+
+def may_alias(load: Operation, write: Operation) -> bool:
+    """Whether a write may change what a load reads. Two parameters are the same array only where both are accessed at
+    the same places (docs/architecture.md, "Tile loops").
+    """
+    a, b = argument_of(pointer_of(load)), argument_of(pointer_of(write))
+    if a is None or b is None:
+        return True
+    return a is b or (pointee(pointer_of(load)) is pointee(pointer_of(write)) and same_places(load, write))
+
+
+def writes_in(op: Operation) -> list[Operation]:
+    """The operations in `op` (itself included) that write global memory."""
+    if not op.regions:
+        return [op] if isinstance(op, GLOBAL_WRITES) else []
+    return [inner for inner in op.walk() if isinstance(inner, GLOBAL_WRITES)]
+
+
+def killed_loads(block: Block) -> set[Operation]:
+    """The loads of a block that cannot be repeated where they are used: something may have written there before."""
+    numbers = {op: number for number, op in enumerate(block.ops)}
+    writers = [(number, op, found) for op, number in numbers.items() if (found := writes_in(op))]
+    killed: set[Operation] = set()
+    for op in block.ops if writers else ():
+        if not (isinstance(op, LOADS) and is_virtual(op)) or writers[-1][0] < numbers[op]:
+            continue
+        uses = [ancestor_in(block, user) for user, _ in consumers(op.results[0])]
+        last = max((numbers[use] for use in uses if use is not None), default=-1)
+        if any(
+            numbers[op] < number <= last and any(_kills(op, write, number == last, holder) for write in found)
+            for number, holder, found in writers
+        ):
+            killed.add(op)
+    return killed
+
+
+def _kills(load: Operation, write: Operation, is_last_use: bool, holder: Operation) -> bool:
+    if not may_alias(load, write):
+        return False
+    return not (is_last_use and holder is write and same_places(load, write))

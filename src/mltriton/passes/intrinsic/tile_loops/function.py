@@ -1,0 +1,52 @@
+"""A whole function: parameters, body, scratch memory, and removal of what nobody used in the end.
+
+Level: warp to intrinsic. Guarantees: no tensor in the result is larger than a chunk; scratch offsets are set.
+"""
+
+from __future__ import annotations
+
+from mltriton.dialects import scf, tile, tt
+from mltriton.ir.operation import Block, Operation, Region
+from mltriton.passes.intrinsic.tile_loops.lowering import Lowering
+from mltriton.targets.base import TargetSpec
+
+READS = (tt.Load, tile.Load)
+
+
+def lower(function: tt.Func, spec: TargetSpec) -> tuple[tt.Func, int]:
+    """The function as loops over chunks, and the bytes of scratch memory that it needs."""
+    low = Lowering(spec)
+    e, old = low.e, function.body.block
+    body = Block([argument.type for argument in old.arguments])
+    for argument, new in zip(old.arguments, body.arguments, strict=True):
+        new.hint = argument.hint
+        e.scalars[argument] = new
+    with e.emitter.inside(body):
+        low.block(old)
+        low.flush()
+        e.emitter.insert(tt.Return([e.scalar(value) for value in old.terminator.operands], loc=old.terminator.loc))
+    remove_unused(body)
+    alive = {op for op in body.ops if isinstance(op, tile.Scratch)}
+    e.scratch.regions = [region for region in e.scratch.regions if region.op in alive]
+    size = e.scratch.place()
+    return tt.Func((), (), function.attributes, [Region([body])], function.loc), size
+
+
+def remove_unused(block: Block) -> None:
+    """Drop pure operations and loads whose results nobody uses."""
+    kept: list[Operation] = []
+    for op in reversed(block.ops):
+        for region in op.regions:
+            for inner in region.blocks:
+                remove_unused(inner)
+        if (op.pure or isinstance(op, READS)) and not any(result.users for result in op.results):
+            op.drop_operands()
+        elif not (isinstance(op, scf.If) and not op.results and _is_empty(op)):
+            kept.append(op)
+        else:
+            op.drop_operands()
+    block.ops = kept[::-1]
+
+
+def _is_empty(op: scf.If) -> bool:
+    return all(len(block.ops) <= 1 for region in op.regions for block in region.blocks)

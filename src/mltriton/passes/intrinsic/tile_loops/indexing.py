@@ -1,0 +1,106 @@
+"""Which element of its operand an operation that moves elements reads.
+
+Level: warp to intrinsic. `operand_index` maps the places of a result to those of its operand for operations that drop,
+repeat or permute dimensions; places may be forms (evaluation) or numbers of loop dimensions (analysis). A reshape is
+arithmetic on forms.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, TypeVar, cast
+
+from mltriton.dialects import arith, tt
+from mltriton.ir.operation import Operation
+from mltriton.ir.types import I32, TensorType
+from mltriton.passes.intrinsic.tile_loops.forms import Affine, Form, Index, constant_index
+
+if TYPE_CHECKING:
+    from mltriton.passes.intrinsic.tile_loops.evaluation import Evaluator
+
+PlaceT = TypeVar("PlaceT")
+
+
+def operand_index(op: Operation, index: Sequence[PlaceT], first: PlaceT) -> tuple[PlaceT, ...]:
+    """Where the operand's element stands; `first` is the place of the only element of a dimension."""
+    if isinstance(op, tt.ExpandDims):
+        return (*index[: op.axis], *index[op.axis + 1 :])
+    if isinstance(op, tt.Broadcast):
+        shape = cast(TensorType, op.source.type).shape
+        return tuple(first if extent == 1 else place for extent, place in zip(shape, index, strict=True))
+    if isinstance(op, tt.Trans):
+        places = [first] * len(index)
+        for place, dim in zip(index, op.order, strict=True):
+            places[dim] = place
+        return tuple(places)
+    return tuple(index)
+
+
+def unit_reshape(
+    source: tuple[int, ...], result: tuple[int, ...], index: Sequence[PlaceT], first: PlaceT
+) -> tuple[PlaceT, ...] | None:
+    """The operand's index for a reshape that only adds or drops dimensions of size 1; None for any other."""
+    if [extent for extent in source if extent != 1] != [extent for extent in result if extent != 1]:
+        return None
+    rest = iter([place for place, extent in zip(index, result, strict=True) if extent != 1])
+    return tuple(first if extent == 1 else next(rest) for extent in source)
+
+
+def reshaped_index(e: Evaluator, op: tt.Reshape, index: Index, lanes: int) -> Index:
+    """The operand's index of an element of a reshape."""
+    source, result = (cast(TensorType, value.type).shape for value in (op.source, op.result))
+    plain = unit_reshape(source, result, index, constant_index(0))
+    if plain is not None:
+        return plain
+    from mltriton.passes.intrinsic.tile_loops.evaluation import combine
+
+    number: Form = constant_index(0)
+    for place, extent in zip(index, result, strict=True):
+        scaled = combine(e, arith.MulI, [number, constant_index(extent)], I32, lanes, {})
+        number = combine(e, arith.AddI, [scaled, place], I32, lanes, {})
+    places: list[Form] = []
+    for extent in reversed(source[1:]):
+        number, place = divide(e, number, extent, lanes)
+        places.append(place)
+    return (number, *reversed(places))
+
+
+def divide(e: Evaluator, number: Form, divisor: int, lanes: int) -> tuple[Form, Form]:
+    """Quotient and remainder of a non-negative number; affine where the lanes do not cross a multiple of the divisor."""
+    from mltriton.passes.intrinsic.tile_loops.evaluation import combine
+
+    if divisor == 1:
+        return number, constant_index(0)
+    if isinstance(number, Affine) and isinstance(number.stride, int):
+        multiple = 0 if number.base is None else e.emitter.multiple_of(number.base)
+        span = number.stride * (max(lanes, 1) - 1)
+        if multiple % divisor == 0:
+            low = number.const % divisor
+            if low + span < divisor:
+                start = Affine(number.type, number.base, number.const - low, 0)
+                return _quotient(e, start, divisor, 1), Affine(number.type, None, low, number.stride)
+        elif number.stride and divisor % multiple == 0 and number.const % multiple + span < multiple:
+            start = Affine(number.type, number.base, number.const, 0)
+            quotient, remainder = _quotient(e, start, divisor, 1), _remainder(e, start, divisor, 1)
+            lane = Affine(number.type, None, 0, number.stride)
+            return quotient, combine(e, arith.AddI, [remainder, lane], I32, lanes, {})
+    return _quotient(e, number, divisor, lanes), _remainder(e, number, divisor, lanes)
+
+
+def _quotient(e: Evaluator, number: Form, divisor: int, lanes: int) -> Form:
+    from mltriton.passes.intrinsic.tile_loops.evaluation import combine
+
+    if isinstance(number, Affine) and number.base is None and number.stride == 0:
+        return constant_index(number.const // divisor)
+    shift = divisor.bit_length() - 1
+    if divisor == 1 << shift:
+        return combine(e, arith.ShRUI, [number, constant_index(shift)], I32, lanes, {})
+    return combine(e, arith.DivSI, [number, constant_index(divisor)], I32, lanes, {})
+
+
+def _remainder(e: Evaluator, number: Form, divisor: int, lanes: int) -> Form:
+    from mltriton.passes.intrinsic.tile_loops.evaluation import combine
+
+    if divisor & (divisor - 1) == 0:
+        return combine(e, arith.AndI, [number, constant_index(divisor - 1)], I32, lanes, {})
+    return combine(e, arith.RemSI, [number, constant_index(divisor)], I32, lanes, {})

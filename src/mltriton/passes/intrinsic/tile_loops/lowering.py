@@ -1,0 +1,286 @@
+"""One function from the warp level to loops over chunks: walks the program in order and collects nests.
+
+Level: warp to intrinsic. Block values stay virtual; what needs a loop is added to the open nest, which is written
+(`flush`) when something does not fit it. Guarantees: effects keep their order; a value that the rest of the program
+needs after its nest has a tile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, cast
+
+from mltriton.dialects import gpu, scf, tt, ttig
+from mltriton.ir.operation import Block, Operation, Value
+from mltriton.ir.types import TensorType, shape_of
+from mltriton.passes.intrinsic.tile_loops.emitter import Emitter
+from mltriton.passes.intrinsic.tile_loops.evaluation import Evaluator, refuse
+from mltriton.passes.intrinsic.tile_loops.footprints import (
+    EXPENSIVE,
+    Costs,
+    Footprint,
+    consumers,
+    is_virtual,
+    killed_loads,
+    may_alias,
+)
+from mltriton.passes.intrinsic.tile_loops.members import Atomic, Effect, Fill, Member, ReduceColumns, ReduceRow, StoreBlock
+from mltriton.passes.intrinsic.tile_loops.nests import Nest, NestWriter
+from mltriton.passes.intrinsic.tile_loops.tiles import Tile
+from mltriton.targets.base import TargetSpec
+
+
+class Known:
+    """Values that evaluation does not look behind: they have a tile, or the open nest will compute them."""
+
+    def __init__(self, e: Evaluator, nest: Nest) -> None:
+        self.e, self.nest = e, nest
+
+    def __contains__(self, value: Value) -> bool:
+        return value in self.nest.produced or value in self.e.tiles or value in self.e.scalars
+
+
+class Lowering:
+    """State of one function: the evaluator, the open nest, and the tile that a value is meant for (`homes`)."""
+
+    def __init__(self, spec: TargetSpec) -> None:
+        self.spec = spec
+        self.e = Evaluator(Emitter(spec.lanes))
+        self.nest = Nest()
+        self.homes: dict[Value, Tile] = {}
+        self.packed: dict[Any, Any] = {}  # operands of dots in the form that the micro-kernels take
+
+    # Walking
+
+    def block(self, block: Block) -> None:
+        """Lower a block's operations but the terminator, into the innermost scope."""
+        self.e.block_depth[block] = self.e.emitter.level
+        killed = killed_loads(block)
+        for op in block.ops[:-1]:
+            with self.e.located(op.loc):
+                self.operation(op)
+                if op in killed:
+                    self.force(op.results[0])
+
+    def operation(self, op: Operation) -> None:
+        """Lower one operation."""
+        rule = RULES.get(op.__class__)
+        if rule is not None:
+            rule(self, op)
+        elif not (op.pure and (is_virtual(op) or not op.regions)):
+            raise refuse(op, f"{op.name} is not supported on a target whose blocks live in memory")
+
+    # Nests
+
+    def footprint(self, member: Member) -> Footprint:
+        """What a member reads."""
+        found = Footprint(aliases=self.e.aliases)
+        known = Known(self.e, self.nest)
+        for value, places in member.inputs():
+            found.follow(value, places, known)
+        return found
+
+    def reads(self, value: Value) -> Footprint:
+        """What the evaluation of a value reads."""
+        found = Footprint(aliases=self.e.aliases)
+        found.follow(value, tuple(range(len(shape_of(value.type)))), Known(self.e, self.nest))
+        return found
+
+    def add(self, member: Member) -> None:
+        """Append to the open nest, or to a new one where the member does not fit."""
+        footprint = self.footprint(member)
+        if not self.nest.accepts(member, footprint):
+            self.flush()
+        self.nest.add(member, footprint)
+
+    def flush(self) -> None:
+        """Write the open nest."""
+        nest, self.nest = self.nest, Nest()
+        if not nest.members:
+            return
+        self._save_results(nest)
+        NestWriter(self.e, nest).write()
+        for member in nest.members:
+            if isinstance(member, Fill) and member.saves:
+                self.settle(member.value, member.tile)
+
+    def settle(self, value: Value, tile: Tile) -> None:
+        """A tile holds `value` from now on, and nothing else."""
+        if tile.owner is not None and tile.owner is not value and self.e.tiles.get(tile.owner) is tile:
+            del self.e.tiles[tile.owner]
+        tile.owner = value
+        self.e.tiles[value] = tile
+
+    def _save_results(self, nest: Nest) -> None:
+        """Give tiles to what the nest computes and others need."""
+        filled = {member.value for member in nest.members if isinstance(member, Fill)}
+        inside = {member.op for member in nest.members if isinstance(member, ReduceRow)}
+        inside |= {member.store for member in nest.members if member.store is not None}
+        for member in nest.members:
+            if isinstance(member, Fill):
+                continue
+            for value in member.produces:
+                if not isinstance(value.type, TensorType) or value in member.saves or not value.users:
+                    continue
+                users = {user for user, _ in consumers(value, filled)}
+                if not member.in_rows or not users <= inside:
+                    member.saves[value] = self.e.scratch.tile(value.type.shape, value.type.element, value)
+
+    # Materialising
+
+    def force(self, value: Value, tile: Tile | None = None) -> Tile:
+        """A tile that holds `value` once the open nest is written."""
+        value = self.e.aliases.get(value, value)
+        found = self.e.tiles.get(value)
+        if found is not None and tile is None:
+            return found
+        for member in self.nest.members:
+            if value in member.produces and tile is None:
+                type = cast(TensorType, value.type)
+                return member.saves.setdefault(value, self.e.scratch.tile(type.shape, type.element, value))
+        if tile is None:
+            type = cast(TensorType, value.type)
+            tile = self.e.scratch.tile(type.shape, type.element, value)
+        self.add(Fill(value, tile, self.e.emitter.loc))
+        return tile
+
+    def costs(self) -> Costs:
+        """Costs as things stand."""
+        return Costs(self.e.tiles)
+
+    def needs_flush(self, op: Operation) -> bool:
+        """Whether a scalar operation must wait for the open nest."""
+        if not self.nest.members:
+            return False
+        if any(member.store is not None and may_alias(op, member.store) for member in self.nest.members):
+            return True
+        leaves = [value for operand in op.operands for value, _ in self.reads(operand).leaves]
+        return any(value in self.nest.produced for value in leaves)
+
+
+# Rules
+
+
+def store(low: Lowering, op: tt.Store | tt.DescriptorStore) -> None:
+    """A block joins the nest; a scalar is stored now."""
+    if isinstance(op.value.type, TensorType):
+        low.add(StoreBlock(op))
+    else:
+        copy_scalar(low, op)
+
+
+def copy_scalar(low: Lowering, op: Operation) -> None:
+    """An operation on scalars that touches memory, in its place."""
+    low.flush()
+    operands = [low.e.scalar(operand) for operand in op.operands]
+    made = low.e.emitter.insert(
+        op.__class__(operands, [result.type for result in op.results], op.attributes, (), op.loc, op.segments)
+    )
+    low.e.scalars.update(zip(op.results, made.results, strict=True))
+    low.e.scratch.tick()
+
+
+def load(low: Lowering, op: tt.Load) -> None:
+    """A block is loaded where it is used; a scalar now."""
+    if isinstance(op.result.type, TensorType):
+        return
+    if low.needs_flush(op):
+        low.flush()
+    operands = [low.e.scalar(operand) for operand in op.operands]
+    made = low.e.emitter.insert(tt.Load(operands, (op.result.type,), {}, (), op.loc, op.segments))
+    low.e.scalars[op.result] = made.results[0]
+
+
+def reduce(low: Lowering, op: tt.Reduce) -> None:
+    """Along the last dimension in rows, along another in columns."""
+    rank = len(shape_of(op.sources[0].type))
+    low.add(ReduceRow(op, {}) if op.axis == rank - 1 else ReduceColumns(op, {}))
+
+
+def atomic(low: Lowering, op: tt.AtomicRMW | tt.AtomicCAS) -> None:
+    """A block joins the nest."""
+    if isinstance(op.results[0].type, TensorType):
+        low.add(Atomic(op, None))
+    else:
+        copy_scalar(low, op)
+
+
+def effect(low: Lowering, op: Operation) -> None:
+    """Print, assert."""
+    if any(isinstance(operand.type, TensorType) for operand in op.operands):
+        low.add(Effect(op))
+    else:
+        copy_scalar(low, op)
+
+
+def assume(low: Lowering, op: tt.Assume) -> None:
+    """Kept where it speaks of scalars."""
+    if not isinstance(op.condition.type, TensorType) and not low.needs_flush(op):
+        low.e.emitter.insert(tt.Assume([low.e.scalar(op.condition)]))
+
+
+def gather(low: Lowering, op: tt.Gather) -> None:
+    """An expensive source is computed once, not once for each index."""
+    if low.costs().of(op.source) >= EXPENSIVE:
+        low.force(op.source)
+
+
+def barrier(low: Lowering, op: gpu.Barrier) -> None:
+    """One warp waits for nobody."""
+
+
+def scan(low: Lowering, op: tt.Scan) -> None:
+    """A nest of its own."""
+    from mltriton.passes.intrinsic.tile_loops.scans import lower_scan
+
+    lower_scan(low, op)
+
+
+def dot(low: Lowering, op: tt.Dot) -> None:
+    """Micro-kernels."""
+    from mltriton.passes.intrinsic.tile_loops.dots import lower_dot
+
+    lower_dot(low, op)
+
+
+def for_loop(low: Lowering, op: scf.For) -> None:
+    """A loop of the program."""
+    from mltriton.passes.intrinsic.tile_loops.control_flow import lower_for
+
+    lower_for(low, op)
+
+
+def branch(low: Lowering, op: scf.If) -> None:
+    """A branch of the program."""
+    from mltriton.passes.intrinsic.tile_loops.control_flow import lower_if
+
+    lower_if(low, op)
+
+
+def while_loop(low: Lowering, op: scf.While) -> None:
+    """A loop with a condition."""
+    from mltriton.passes.intrinsic.tile_loops.control_flow import lower_while
+
+    lower_while(low, op)
+
+
+RULES: dict[type[Operation], Callable[[Lowering, Any], None]] = {
+    tt.Store: store,
+    tt.DescriptorStore: store,
+    tt.Load: load,
+    tt.DescriptorLoad: barrier,
+    tt.Reduce: reduce,
+    tt.AtomicRMW: atomic,
+    tt.AtomicCAS: atomic,
+    tt.Print: effect,
+    tt.Assert: effect,
+    tt.Assume: assume,
+    tt.Gather: gather,
+    tt.Scan: scan,
+    tt.Dot: dot,
+    scf.For: for_loop,
+    scf.If: branch,
+    scf.While: while_loop,
+    gpu.Barrier: barrier,
+    ttig.Prefetch: barrier,
+}

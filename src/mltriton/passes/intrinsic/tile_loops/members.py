@@ -1,0 +1,356 @@
+"""What a nest of loops does at each chunk: fill a tile, store, reduce, update atomically, print, assert.
+
+Level: warp to intrinsic. A `Member` walks over an iteration shape whose last dimension runs in chunks. At every chunk
+all members of a loop first `evaluate` what they need and then `commit`, so that a member may overwrite what another
+one read at the same place. A reduction along the last dimension keeps accumulators, one for each unrolled chunk.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar, cast
+
+from mltriton.dialects import tt
+from mltriton.ir.attributes import IntegerAttr
+from mltriton.ir.location import Location
+from mltriton.ir.operation import Operation, Region, Value
+from mltriton.ir.types import I32, TensorType, shape_of
+from mltriton.passes.intrinsic.tile_loops import accesses, combining
+from mltriton.passes.intrinsic.tile_loops.evaluation import Evaluator
+from mltriton.passes.intrinsic.tile_loops.footprints import OTHER, Places
+from mltriton.passes.intrinsic.tile_loops.forms import Affine, Form, Index, Vector, constant_index, is_uniform
+from mltriton.passes.intrinsic.tile_loops.tiles import Tile
+
+Accumulators = list[Value]
+COLUMN_UNROLL = 4  # rows that a reduction along another dimension takes at a time
+
+
+class Member:
+    """Base: an effect on every chunk of `shape`.
+
+    `produces` are the values that it computes; `saves` their tiles where they are needed after the nest.
+    """
+
+    in_rows: ClassVar[bool] = False  # what it produces is there when the loop over the row is done
+    is_effect: ClassVar[bool] = False  # order matters among these
+
+    def __init__(self, shape: tuple[int, ...], loc: Location) -> None:
+        self.shape = shape
+        self.loc = loc
+        self.produces: list[Value] = []
+        self.saves: dict[Value, Tile] = {}
+
+    @property
+    def outer(self) -> tuple[int, ...]:
+        """The dimensions whose loops members share."""
+        return self.shape[:-1]
+
+    @property
+    def inner(self) -> int:
+        """The dimension that runs in chunks."""
+        return self.shape[-1]
+
+    @property
+    def places(self) -> Places:
+        """The iteration's own dimensions."""
+        return tuple(range(len(self.shape)))
+
+    def inputs(self) -> list[tuple[Value, Places]]:
+        """What is evaluated, and where."""
+        raise NotImplementedError
+
+    @property
+    def store(self) -> Operation | None:
+        """The operation by which it writes global memory."""
+        return None
+
+    @property
+    def target(self) -> Tile | None:
+        """The tile that it fills."""
+        return None
+
+    @property
+    def scalars_only(self) -> bool:
+        """Whether it cannot take chunks."""
+        return False
+
+    def first(self, e: Evaluator, lanes: int) -> Accumulators | None:
+        """Accumulators before the first chunk; None where the first chunk itself must be them."""
+        return []
+
+    def evaluate(self, e: Evaluator, index: Index, lanes: int) -> list[Form]:
+        """What the chunk needs; writes nothing."""
+        raise NotImplementedError
+
+    def commit(
+        self, e: Evaluator, index: Index, lanes: int, forms: list[Form], old: Accumulators | None
+    ) -> Accumulators:
+        """Do it; gives the new accumulators."""
+        raise NotImplementedError
+
+    def finish(self, e: Evaluator, index: Index, parts: Sequence[Accumulators]) -> None:
+        """After the loop over the row at `index`."""
+
+
+class Fill(Member):
+    """A block value written to a tile; with `convert`, elements as the tile holds them."""
+
+    def __init__(self, value: Value, tile: Tile, loc: Location, *, defines: bool = True) -> None:
+        super().__init__(shape_of(value.type) or (1,), loc)
+        self.value = value
+        self.tile = tile
+        if defines:
+            self.produces = [value]
+            self.saves = {value: tile}
+
+    def inputs(self) -> list[tuple[Value, Places]]:
+        return [(self.value, self.places)]
+
+    @property
+    def target(self) -> Tile:
+        return self.tile
+
+    def evaluate(self, e: Evaluator, index: Index, lanes: int) -> list[Form]:
+        return [e.convert(e.at(self.value, index, lanes), self.tile.element, lanes)]
+
+    def commit(
+        self, e: Evaluator, index: Index, lanes: int, forms: list[Form], old: Accumulators | None
+    ) -> Accumulators:
+        e.scratch.touch(self.tile)
+        accesses.write(e, e.place(self.tile, index), None, forms[0], lanes)
+        return []
+
+
+class CopyTile(Member):
+    """One tile's elements to another."""
+
+    def __init__(self, source: Tile, target: Tile, shape: tuple[int, ...], loc: Location) -> None:
+        super().__init__(shape, loc)
+        self.source, self.tile = source, target
+
+    def inputs(self) -> list[tuple[Value, Places]]:
+        return []
+
+    def evaluate(self, e: Evaluator, index: Index, lanes: int) -> list[Form]:
+        e.scratch.touch(self.source)
+        return [accesses.read(e, e.place(self.source, index), None, None, self.source.element, lanes)]
+
+    def commit(
+        self, e: Evaluator, index: Index, lanes: int, forms: list[Form], old: Accumulators | None
+    ) -> Accumulators:
+        save_chunk(e, self.tile, index, forms[0], lanes)
+        return []
+
+
+class StoreBlock(Member):
+    """A store through pointers, a block pointer or a descriptor."""
+
+    is_effect = True
+
+    def __init__(self, op: tt.Store | tt.DescriptorStore) -> None:
+        super().__init__(cast(TensorType, op.value.type).shape, op.loc)
+        self.op = op
+
+    @property
+    def store(self) -> Operation:
+        return self.op
+
+    def inputs(self) -> list[tuple[Value, Places]]:
+        op = self.op
+        needed = [(op.value, self.places)]
+        if isinstance(op, tt.Store) and isinstance(op.ptr.type, TensorType):
+            needed.append((op.ptr, self.places))
+            if op.mask is not None:
+                needed.append((op.mask, self.places))
+        else:
+            needed.extend((operand, ()) for operand in op.operands if operand is not op.value)
+        return needed
+
+    def evaluate(self, e: Evaluator, index: Index, lanes: int) -> list[Form]:
+        access = accesses.access_at(e, self.op, index, lanes)
+        return [e.at(self.op.value, index, lanes), access.address, *([access.mask] if access.mask is not None else [])]
+
+    def commit(
+        self, e: Evaluator, index: Index, lanes: int, forms: list[Form], old: Accumulators | None
+    ) -> Accumulators:
+        value, address, *mask = forms
+        accesses.write(e, address, mask[0] if mask else None, value, lanes)
+        return []
+
+
+class Atomic(Member):
+    """Atomic updates; old values go to a tile where they are used."""
+
+    is_effect = True
+
+    def __init__(self, op: tt.AtomicRMW | tt.AtomicCAS, save: Tile | None) -> None:
+        super().__init__(cast(TensorType, op.results[0].type).shape, op.loc)
+        self.op = op
+        self.produces = [op.results[0]]
+        if save is not None:
+            self.saves = {op.results[0]: save}
+
+    @property
+    def store(self) -> Operation:
+        return self.op
+
+    def inputs(self) -> list[tuple[Value, Places]]:
+        return [(operand, self.places) for operand in self.op.operands]
+
+    def evaluate(self, e: Evaluator, index: Index, lanes: int) -> list[Form]:
+        return [e.at(operand, index, lanes) for operand in self.op.operands]
+
+    def commit(
+        self, e: Evaluator, index: Index, lanes: int, forms: list[Form], old: Accumulators | None
+    ) -> Accumulators:
+        op, result = self.op, self.op.results[0]
+        element = cast(TensorType, result.type).element
+        if all(is_uniform(place) for place in index):
+            operands, type = [e.arithmetic.scalar(form) for form in forms], element
+        else:
+            operands, type = [e.arithmetic.chunk(form, lanes) for form in forms], e.emitter.chunk_type(element, lanes)
+        made = e.emitter.insert(op.__class__(operands, (type,), op.attributes, (), op.loc, op.segments))
+        form = Vector(made.results[0]) if isinstance(type, TensorType) else e.arithmetic.wrap(made.results[0])
+        e.define(result, index, lanes, form)
+        save_chunk(e, self.saves.get(result), index, form, lanes)
+        return []
+
+
+def save_chunk(e: Evaluator, tile: Tile | None, index: Index, form: Form, lanes: int) -> None:
+    """Write a chunk to its tile where it has one."""
+    if tile is not None:
+        e.scratch.touch(tile)
+        accesses.write(e, e.place(tile, index), None, form, lanes)
+
+
+class Effect(Member):
+    """An operation with effects and block operands of one shape that is copied for every chunk: print, assert."""
+
+    is_effect = True
+
+    def __init__(self, op: Operation) -> None:
+        super().__init__(max((shape_of(operand.type) for operand in op.operands), key=len), op.loc)
+        self.op = op
+
+    def inputs(self) -> list[tuple[Value, Places]]:
+        return [(v, self.places if isinstance(v.type, TensorType) else ()) for v in self.op.operands]
+
+    def evaluate(self, e: Evaluator, index: Index, lanes: int) -> list[Form]:
+        return [e.at(operand, index, lanes) for operand in self.op.operands]
+
+    def commit(
+        self, e: Evaluator, index: Index, lanes: int, forms: list[Form], old: Accumulators | None
+    ) -> Accumulators:
+        uniform = all(is_uniform(place) for place in index)
+        operands = [e.arithmetic.scalar(f) if uniform else e.arithmetic.chunk(f, lanes) for f in forms]
+        e.emitter.insert(type(self.op)(operands, (), self.op.attributes, (), self.op.loc, self.op.segments))
+        return []
+
+
+class ReduceRow(Member):
+    """A reduction along the last dimension: one scalar for each row."""
+
+    in_rows = True
+
+    def __init__(self, op: tt.Reduce, saves: dict[Value, Tile]) -> None:
+        super().__init__(cast(TensorType, op.sources[0].type).shape, op.loc)
+        self.op = op
+        self.region: Region = op.combine
+        self.produces = list(op.results)
+        self.saves = saves
+
+    def inputs(self) -> list[tuple[Value, Places]]:
+        return [(source, self.places) for source in self.op.sources]
+
+    @property
+    def scalars_only(self) -> bool:
+        return not combining.is_straight(self.region)
+
+    def first(self, e: Evaluator, lanes: int) -> Accumulators | None:
+        element = cast(TensorType, self.op.sources[0].type).element
+        number = combining.neutral(self.region, element) if len(self.op.sources) == 1 else None
+        if number is None:
+            return None
+        return [e.emitter.number(number, element if lanes == 1 else e.emitter.chunk_type(element, lanes))]
+
+    def evaluate(self, e: Evaluator, index: Index, lanes: int) -> list[Form]:
+        return [e.at(source, index, lanes) for source in self.op.sources]
+
+    def commit(
+        self, e: Evaluator, index: Index, lanes: int, forms: list[Form], old: Accumulators | None
+    ) -> Accumulators:
+        uniform = all(is_uniform(place) for place in index)
+        new = [e.arithmetic.scalar(f) if uniform else e.arithmetic.chunk(f, lanes) for f in forms]
+        return new if old is None else combining.apply(e, self.region, old, new)
+
+    def finish(self, e: Evaluator, index: Index, parts: Sequence[Accumulators]) -> None:
+        totals = combining.tree(e, self.region, parts)
+        if isinstance(totals[0].type, TensorType):
+            totals = across_lanes(e, self.op, totals)
+        for result, total in zip(self.op.results, totals, strict=True):
+            if not isinstance(result.type, TensorType):
+                e.scalars[result] = total
+                continue
+            e.define(result, index, 1, e.arithmetic.wrap(total))
+            save_chunk(e, self.saves.get(result), index, e.arithmetic.wrap(total), 1)
+
+
+def across_lanes(e: Evaluator, op: tt.Reduce, chunks: list[Value]) -> list[Value]:
+    """The lanes of chunks combined to scalars."""
+    region = Region([])
+    op.combine.clone_into(region, {})
+    types = [cast(TensorType, chunk.type).element for chunk in chunks]
+    return list(e.emitter.insert(tt.Reduce(chunks, types, {"axis": IntegerAttr(0, I32)}, [region])).results)
+
+
+class ReduceColumns(Member):
+    """A reduction along another dimension than the last: at each chunk of the result a loop over that dimension."""
+
+    def __init__(self, op: tt.Reduce, saves: dict[Value, Tile]) -> None:
+        super().__init__(cast(TensorType, op.results[0].type).shape, op.loc)
+        self.op = op
+        self.region: Region = op.combine
+        self.axis = op.axis
+        self.extent = cast(TensorType, op.sources[0].type).shape[op.axis]
+        self.produces = list(op.results)
+        self.saves = saves
+
+    @property
+    def scalars_only(self) -> bool:
+        return not combining.is_straight(self.region)
+
+    def inputs(self) -> list[tuple[Value, Places]]:
+        places = (*self.places[: self.axis], OTHER, *self.places[self.axis :])
+        return [(source, places) for source in self.op.sources]
+
+    def evaluate(self, e: Evaluator, index: Index, lanes: int) -> list[Form]:
+        unroll = COLUMN_UNROLL if self.extent % COLUMN_UNROLL == 0 else 1
+        parts = [self._at(e, index, lanes, constant_index(u)) for u in range(unroll)]
+        if self.extent > unroll:
+            flat = [value for part in parts for value in part]
+            width = len(self.op.sources)
+            with e.emitter.count(self.extent, unroll, unroll, flat) as loop:
+                for u in range(unroll):
+                    old = loop.carried[u * width : (u + 1) * width]
+                    new = self._at(e, index, lanes, Affine(I32, loop.counter, u, 0))
+                    loop.yields += combining.apply(e, self.region, old, new)
+            parts = [loop.results[u * width : (u + 1) * width] for u in range(unroll)]
+        totals = combining.tree(e, self.region, parts)
+        forms = [Vector(v) if isinstance(v.type, TensorType) else e.arithmetic.wrap(v) for v in totals]
+        for result, form in zip(self.op.results, forms, strict=True):
+            e.define(result, index, lanes, form)
+        return forms
+
+    def _at(self, e: Evaluator, index: Index, lanes: int, place: Form) -> list[Value]:
+        where = (*index[: self.axis], place, *index[self.axis :])
+        forms = [e.at(source, where, lanes) for source in self.op.sources]
+        uniform = all(is_uniform(place) for place in index)
+        return [e.arithmetic.scalar(f) if uniform else e.arithmetic.chunk(f, lanes) for f in forms]
+
+    def commit(
+        self, e: Evaluator, index: Index, lanes: int, forms: list[Form], old: Accumulators | None
+    ) -> Accumulators:
+        for result, form in zip(self.op.results, forms, strict=True):
+            save_chunk(e, self.saves.get(result), index, form, lanes)
+        return []
+

@@ -1,0 +1,133 @@
+"""Operands of dots in the order in which micro-kernels read them.
+
+Level: warp to intrinsic. `pack` writes a matrix as [rows / group][columns * group]: `group` consecutive rows interleaved,
+converted to the micro-kernel's type. Memory that runs along the rows is read along the rows and transposed in
+registers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import gcd
+from typing import cast
+
+from mltriton.dialects import tile
+from mltriton.ir.operation import Value
+from mltriton.ir.types import I32, TensorType, Type, byte_width, shape_of
+from mltriton.passes.intrinsic.tile_loops import accesses
+from mltriton.passes.intrinsic.tile_loops.evaluation import Evaluator
+from mltriton.passes.intrinsic.tile_loops.forms import Affine, Form, Index, Vector, constant_index
+from mltriton.passes.intrinsic.tile_loops.tiles import LINE, LONG_ROW, Tile
+
+STRAIGHT = 8  # chunks of a row that are written without a loop
+
+
+@dataclass(frozen=True)
+class Packing:
+    """How a block is packed: rows and columns are dimensions of the block, `along_rows` says how memory runs."""
+
+    value: Value
+    row_dim: int
+    column_dim: int
+    element: Type
+    group: int
+    along_rows: bool
+
+    @property
+    def rows(self) -> int:
+        """Rows of the matrix."""
+        return shape_of(self.value.type)[self.row_dim]
+
+    @property
+    def columns(self) -> int:
+        """Columns of the matrix."""
+        return shape_of(self.value.type)[self.column_dim]
+
+    @property
+    def stride(self) -> int:
+        """Elements from one group of rows to the next."""
+        width = self.columns * self.group
+        return width + LINE // byte_width(self.element) if width * byte_width(self.element) >= LONG_ROW else width
+
+    def index(self, prefix: Index, row: Form, column: Form) -> Index:
+        """The block's index of an element of the matrix."""
+        places: list[Form] = [*prefix, row, row]
+        places[self.row_dim], places[self.column_dim] = row, column
+        return tuple(places)
+
+
+def allocate(e: Evaluator, packing: Packing) -> Tile:
+    """Room for the packed matrix."""
+    return e.scratch.raw(packing.rows // packing.group * packing.stride, packing.element, (packing.stride, 1))
+
+
+def pack(e: Evaluator, packing: Packing, target: Tile, prefix: Index) -> None:
+    """Fill `target`; `prefix` is the index along the dimensions before the matrix."""
+    e.scratch.touch(target)
+    lanes = gcd(packing.columns, e.emitter.lanes)
+    if packing.along_rows and gcd(lanes, packing.rows) > 1:
+        _pack_transposed(e, packing, target, prefix, gcd(lanes, packing.rows))
+        return
+    with e.emitter.count(packing.rows // packing.group) as loop:
+        row = Affine(I32, loop.counter, 0, 0)
+        chunks = packing.columns // lanes
+        if chunks <= STRAIGHT:
+            for chunk in range(chunks):
+                _pack_chunk(e, packing, target, prefix, row, Affine(I32, None, chunk * lanes, int(lanes > 1)), lanes)
+        else:
+            unroll = gcd(chunks, 4)
+            with e.emitter.count(packing.columns, unroll * lanes) as inner:
+                for u in range(unroll):
+                    column = Affine(I32, inner.counter, u * lanes, int(lanes > 1))
+                    _pack_chunk(e, packing, target, prefix, row, column, lanes)
+
+
+def _pack_chunk(
+    e: Evaluator, packing: Packing, target: Tile, prefix: Index, row: Affine, column: Affine, lanes: int
+) -> None:
+    """`group` rows of one chunk of columns."""
+    a, group = e.arithmetic, packing.group
+    first = a.times(row, constant_index(group))
+    parts = [
+        e.convert(e.at(packing.value, packing.index(prefix, a.add(first, constant_index(r)), column), lanes), packing.element, lanes)
+        for r in range(group)
+    ]
+    form = parts[0]
+    if group > 1:
+        form = Vector(_interleave(e, [a.chunk(part, lanes) for part in parts]))
+    place = a.times(column, constant_index(group))
+    start = Affine(place.type, place.base, place.const, int(lanes * group > 1))
+    accesses.write(e, e.place(target, (row, start)), None, form, lanes * group)
+
+
+def _interleave(e: Evaluator, parts: list[Value]) -> Value:
+    type = cast(TensorType, parts[0].type)
+    return e.emitter.pure(tile.Interleave, parts, TensorType((type.size * len(parts),), type.element))
+
+
+def _pack_transposed(e: Evaluator, packing: Packing, target: Tile, prefix: Index, lanes: int) -> None:
+    """Squares of lanes x lanes elements, read along the rows."""
+    with e.emitter.count(packing.columns, lanes) as columns, e.emitter.count(packing.rows, lanes) as rows:
+        a = e.arithmetic
+        row, column = Affine(I32, rows.counter, 0, 1), Affine(I32, columns.counter, 0, 0)
+        chunks: list[Value] = []
+        for i in range(lanes):
+            index = packing.index(prefix, row, a.add(column, constant_index(i)))
+            chunks.append(a.chunk(e.convert(e.at(packing.value, index, lanes), packing.element, lanes), lanes))
+        made = list(e.emitter.insert(tile.Transpose(chunks, [chunk.type for chunk in chunks])).results)
+        group = packing.group
+        first = _group_of(e, rows.counter, group)
+        place = a.times(column, constant_index(group))
+        start = Affine(place.type, place.base, place.const, 1)
+        for i in range(0, lanes, group):
+            form = Vector(_interleave(e, made[i : i + group]) if group > 1 else made[i])
+            at = a.add(first, constant_index(i // group))
+            accesses.write(e, e.place(target, (at, start)), None, form, lanes * group)
+
+
+def _group_of(e: Evaluator, row: Value, group: int) -> Affine:
+    from mltriton.passes.intrinsic.tile_loops.indexing import divide
+
+    number, _ = divide(e, Affine(I32, row, 0, 0), group, 1)
+    assert isinstance(number, Affine)
+    return number

@@ -1,0 +1,127 @@
+"""Blocks in scratch memory, and how they share it.
+
+Level: intrinsic. A `Tile` is a block (or one row of it, or its packed form) in a `Region` of the thread's scratch
+memory. Regions that are never needed at the same time get the same bytes. Guarantees: regions start at multiples of 64
+bytes; a region that a loop reads and that was written before it stays untouched until the loop ends.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from mltriton.dialects import tile
+from mltriton.ir.attributes import IntegerAttr
+from mltriton.ir.operation import Value
+from mltriton.ir.types import I32, PointerType, Type, byte_width
+from mltriton.passes.intrinsic.tile_loops.emitter import Emitter
+
+LINE = 64  # bytes of a cache line
+LONG_ROW = 256  # bytes from which rows are padded, so that neighbouring rows do not fall on the same cache sets
+SCRATCH_SPACE = 5
+
+
+@dataclass(eq=False)
+class Region:
+    """A range of scratch memory: the operation that makes its address, and when it is first and last needed."""
+
+    op: tile.Scratch
+    bytes: int
+    first: int
+    last: int
+
+
+@dataclass(eq=False)
+class Tile:
+    """Elements of `element` type at pointer + sum of index * strides, in a region of scratch memory.
+
+    `owner` is the block value that it holds now (None where the contents have another form than a value's).
+    """
+
+    pointer: Value
+    element: Type
+    strides: tuple[int, ...]
+    region: Region
+    owner: Value | None = None
+
+
+@dataclass
+class _OpenLoop:
+    start: int
+    touched: set[Region] = field(default_factory=set[Region])
+
+
+class ScratchMemory:
+    """Hands out tiles; `place` gives them their offsets at the end."""
+
+    def __init__(self, emitter: Emitter) -> None:
+        self.emitter = emitter
+        self.regions: list[Region] = []
+        self.clock = 0
+        self._loops: list[_OpenLoop] = []
+
+    def tile(self, shape: tuple[int, ...], element: Type, owner: Value | None = None) -> Tile:
+        """A row-major block."""
+        strides: list[int] = []
+        step = 1
+        for dim in reversed(range(len(shape))):
+            strides.append(step)
+            step *= shape[dim]
+            if dim == len(shape) - 1 and len(shape) > 1 and step * byte_width(element) >= LONG_ROW:
+                step += LINE // byte_width(element)
+        return self.raw(step, element, tuple(reversed(strides)), owner)
+
+    def row(self, rank: int, dim: int, extent: int, element: Type, owner: Value) -> Tile:
+        """Room for one row of a block: elements along `dim`, the same for every index along the others."""
+        return self.raw(extent, element, tuple(int(d == dim) for d in range(rank)), owner)
+
+    def raw(self, elements: int, element: Type, strides: tuple[int, ...], owner: Value | None = None) -> Tile:
+        """`elements` elements with any strides."""
+        size = -(-elements * byte_width(element) // LINE) * LINE
+        with self.emitter.at(0):
+            attributes = {"offset": IntegerAttr(0, I32), "bytes": IntegerAttr(size, I32)}
+            made = self.emitter.insert(tile.Scratch((), (PointerType(element, SCRATCH_SPACE),), attributes))
+        assert isinstance(made, tile.Scratch)
+        region = Region(made, size, self.clock, self.clock)
+        self.regions.append(region)
+        return Tile(made.result, element, strides, region, owner)
+
+    # Time
+
+    def tick(self) -> None:
+        """What follows happens after what was written so far."""
+        self.clock += 1
+
+    def touch(self, needed: Tile) -> None:
+        """A tile is read or written now."""
+        needed.region.last = max(needed.region.last, self.clock)
+        for loop in self._loops:
+            if needed.region.first <= loop.start:
+                loop.touched.add(needed.region)
+
+    def begin_loop(self) -> None:
+        """A loop of the program starts: what it reads from before must last until its end."""
+        self._loops.append(_OpenLoop(self.clock))
+        self.tick()
+
+    def end_loop(self) -> None:
+        """The innermost open loop ends."""
+        loop = self._loops.pop()
+        for region in loop.touched:
+            region.last = max(region.last, self.clock)
+        self.tick()
+
+    # Places
+
+    def place(self) -> int:
+        """Give every region its offset, largest first; returns the bytes needed in all."""
+        placed: list[tuple[Region, int]] = []
+        total = 0
+        for region in sorted(self.regions, key=lambda r: -r.bytes):
+            offset = 0
+            for other, start in sorted(placed, key=lambda entry: entry[1]):
+                if region.first <= other.last and other.first <= region.last and start < offset + region.bytes:
+                    offset = max(offset, start + other.bytes)
+            region.op.offset = offset
+            placed.append((region, offset))
+            total = max(total, offset + region.bytes)
+        return total
