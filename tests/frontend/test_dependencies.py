@@ -37,7 +37,7 @@ def test_everything_named_is_found():
     assert "def kernel" in parts
     assert "def inner" in parts
     assert "SIZE = 8" in parts
-    assert "helpers.SCALE = 2" in parts
+    assert "SCALE = 2" in parts
     assert "return n * 2" in parts
     assert "OTHER = 9" not in parts  # the parameter hides the global
 

@@ -175,3 +175,25 @@ def test_ways_out():
     assert list(names.exits(body("for i in x:\n    return"))) == [ast.Return]
     assert set(names.exits(body("if a:\n    break\nelse:\n    continue"))) == {ast.Break, ast.Continue}
     assert names.exits(body("x = 1")) == {}
+
+
+ENDS = {
+    "dead code": "def kernel(x):\n    return x\n    x = 1\n",
+    "pass": "def kernel(x):\n    if x:\n        pass\n",
+    "string": "def kernel(x):\n    y = '''\nnot indented\n'''\n    return y\n",
+    "comment inside": "def kernel(x):\n    y = 1\n# not indented\n    return y\n",
+    "nested": "def kernel(x):\n    return [\n        y\n        for y in (\n            x,\n        )\n    ]\n",
+    "header": "def kernel(\n    x,\n):\n    return x\n",
+    "declaration": "def kernel(x):\n    global g\n",
+    "closing bracket": "def kernel(x):\n    y = (\n        x\n)\n    # end\n",
+    "docstring": 'def kernel(x):\n    """Says\n    nothing.\n    """\n',
+}
+
+
+@pytest.mark.parametrize("kind", ENDS)
+@pytest.mark.parametrize("after", ["", "\n\n# a comment\nother = 1\n", "\nclass Other:\n    pass\n"])
+def test_a_function_ends_where_it_does(tmp_path, kind, after):
+    kernel = load(tmp_path, ENDS[kind] + after)
+    source = FunctionSource(kernel)
+    assert source.text == ENDS[kind]
+    assert source.tree.name == "kernel"

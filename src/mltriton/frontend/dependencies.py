@@ -7,14 +7,12 @@ fingerprint or part of the compiler.
 
 from __future__ import annotations
 
-import ast
 import inspect
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from types import ModuleType
+from types import CodeType, ModuleType
 from typing import Any
 
-from mltriton.frontend import names
 from mltriton.frontend.function import ConstexprFunction, LanguageFunction
 from mltriton.language.constants import constexpr, unwrap
 
@@ -53,35 +51,42 @@ def _collect(fn: LanguageFunction, found: Dependencies, seen: set[int]) -> None:
     # The first line is part of the meaning: messages of the kernel name lines.
     found.parts.append(f"{fn.__name__} {fn.source.first_line} {fn.source.text}")
     found.parts.append(repr([(p.name, repr(unwrap(p.default))) for p in fn.signature.parameters.values()]))
-    for chain in _outer_chains(fn.source.tree):
-        for find, name, value in _objects(fn, chain):
-            if _add(value, ".".join(chain), found, seen):
-                found.watched.append((find, name, value))
+    for find, name, value in _objects(fn):
+        if _add(value, name, found, seen):
+            found.watched.append((find, name, value))
 
 
-def _outer_chains(tree: ast.FunctionDef) -> Iterator[tuple[str, ...]]:
-    """The dotted names in a function's body that are not its own variables, each once."""
-    parameters = {a.arg for a in ast.walk(tree.args) if isinstance(a, ast.arg)}
-    own = parameters | names.assigned(tree.body).keys()
-    chains = (chain for stmt in tree.body for chain in names.loaded_chains(stmt))
-    return iter(dict.fromkeys(chain for chain in chains if chain[0] not in own))
+def _objects(fn: LanguageFunction) -> Iterator[Watched]:
+    """The objects outside a function that its byte code may name: globals, closure variables, attributes of modules.
 
-
-def _objects(fn: LanguageFunction, chain: tuple[str, ...]) -> Iterator[Watched]:
-    """The objects on the way of a dotted name.
-
-    The first name's, then attributes of modules that are not the compiler's.
+    Byte code does not say which module an attribute is read from, so every module named is asked for every attribute
+    named: an object too many only makes the key more specific.
     """
-    if not fn.environment.has(chain[0]):
-        return
-    value = fn.environment.find(chain[0])
-    yield fn.environment.lookup(chain[0]), chain[0], value
-    for attribute in chain[1:]:
-        if not isinstance(value, ModuleType) or value.__name__.split(".")[0] == _COMPILER:
-            return
-        find = vars(value).get
-        value = find(attribute)
-        yield find, attribute, value
+    mentioned = list(dict.fromkeys(_names_in(fn.fn.__code__)))
+    modules: list[ModuleType] = []
+    for name in mentioned:
+        if fn.environment.has(name):
+            value = fn.environment.find(name)
+            yield fn.environment.lookup(name), name, value
+            modules += [value] if _is_users_module(value) else []
+    for module in modules:  # Grows while modules of modules are found.
+        for name in mentioned:
+            value = vars(module).get(name)
+            if value is not None:
+                yield vars(module).get, name, value
+                modules += [value] if _is_users_module(value) and value not in modules else []
+
+
+def _is_users_module(value: Any) -> bool:
+    return isinstance(value, ModuleType) and value.__name__.split(".")[0] != _COMPILER
+
+
+def _names_in(code: CodeType) -> Iterator[str]:
+    """The names of globals and attributes in byte code, and the variables it closes over."""
+    yield from (*code.co_names, *code.co_freevars)
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from _names_in(constant)
 
 
 def _add(value: Any, name: str, found: Dependencies, seen: set[int]) -> bool:

@@ -43,20 +43,11 @@ def exits(nodes: Iterable[ast.AST]) -> dict[Exit, ast.stmt]:
     return found
 
 
-def loaded_chains(node: ast.AST) -> Iterator[tuple[str, ...]]:
-    """The names that are read, each with the attributes read from it: ("tl", "float32"), ("BLOCK",)."""
-    for child in _walk([node]):
-        if isinstance(child, ast.Name) and isinstance(child.ctx, ast.Load):
-            yield (child.id,)
-        elif isinstance(child, ast.Attribute) and (chain := _chain(child)):
-            yield chain
-
-
-def _chain(node: ast.expr) -> tuple[str, ...]:
+def dotted_name(node: ast.expr) -> tuple[str, ...]:
     """The dotted name that an expression is; () where it is something else."""
     if isinstance(node, ast.Name):
         return (node.id,)
-    if isinstance(node, ast.Attribute) and (inner := _chain(node.value)):
+    if isinstance(node, ast.Attribute) and (inner := dotted_name(node.value)):
         return (*inner, node.attr)
     return ()
 

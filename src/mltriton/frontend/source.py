@@ -10,8 +10,9 @@ from __future__ import annotations
 import ast
 import inspect
 import linecache
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cached_property
+from types import CodeType
 from typing import Any
 
 from mltriton.errors import Place, SyntaxNotSupportedError
@@ -29,6 +30,7 @@ class FunctionSource:
         self.name = fn.__name__
         self.file = code.co_filename
         self.first_line = code.co_firstlineno
+        self._code = code
         self._lines = linecache.getlines(self.file, fn.__globals__)
 
     @cached_property
@@ -44,7 +46,8 @@ class FunctionSource:
                 found=f"{self.file}, line {self.first_line}",
                 hint="A kernel is compiled from its text: write it to a file or a notebook cell, not through exec.",
             )
-        return "".join(inspect.getblock(lines))
+        end = _last_line(self._code)
+        return "".join(_block(lines, 0 if end is None else end - self.first_line + 1))
 
     @cached_property
     def tree(self) -> ast.FunctionDef:
@@ -81,3 +84,36 @@ class FunctionSource:
         """Where a node is, for the IR."""
         place = self.place(node)
         return FileLoc(place.file, place.line, place.column)
+
+
+def _block(lines: Sequence[str], known: int) -> Sequence[str]:
+    """The lines of a function whose first `known` lines belong to it, up to the first line that is indented no deeper.
+
+    What the byte code does not show can only be at the end: comments, dead code, declarations. (`inspect.getblock`
+    finds the end from the tokens, which takes a hundred times as long: it is asked where no line of the body is known.)
+    """
+    margin = _indentation(lines[0])
+    if known == 0 or _indentation(lines[known - 1]) <= margin:
+        return inspect.getblock(lines)
+    end = known
+    for index in range(known, len(lines)):
+        if lines[index].strip():
+            if lines[index].lstrip()[0] in ")]}":  # Of the last statement, indented as nobody does.
+                return inspect.getblock(lines)
+            if _indentation(lines[index]) <= margin:
+                break
+            end = index + 1
+    return lines[:end]
+
+
+def _indentation(line: str) -> int:
+    return len(line) - len(line.lstrip())
+
+
+def _last_line(code: CodeType) -> int | None:
+    """The last line that the byte code of a function comes from; None where Python keeps no positions."""
+    ends = [end for _, end, _, _ in code.co_positions()]
+    if None in ends:
+        return None
+    inner = [_last_line(constant) for constant in code.co_consts if isinstance(constant, CodeType)]
+    return max(end for end in (*ends, *inner) if end is not None)

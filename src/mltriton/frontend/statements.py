@@ -73,7 +73,8 @@ def is_constexpr_annotation(frame: Frame, annotation: ast.expr) -> bool:
     """Whether an annotation is `tl.constexpr`, as an expression or as text."""
     if isinstance(annotation, ast.Constant):
         return isinstance(annotation.value, str) and annotation.value.endswith("constexpr")
-    return next((frame.environment.resolve(chain) is constexpr for chain in names.loaded_chains(annotation)), False)
+    name = names.dotted_name(annotation)
+    return bool(name) and frame.environment.resolve(name) is constexpr
 
 
 def assign_augmented(frame: Frame, stmt: ast.AugAssign) -> None:

@@ -11,27 +11,26 @@ import os
 import sys
 from collections.abc import Iterator
 from functools import cache
+from hashlib import sha256
 from pathlib import Path
 
 import mltriton
-from mltriton.runtime.cache import digest
-
-_PACKAGE = Path(mltriton.__file__).parent
 
 
 @cache
 def compiler_fingerprint() -> str:
     """The fingerprint of this compiler, computed once in a process."""
-    return digest(mltriton.__version__, list(sys.version_info[:2]), sorted(_files(str(_PACKAGE))))
+    root = str(Path(mltriton.__file__).parent)
+    files = sorted((path[len(root) :], size, time) for path, size, time in _files(root))
+    return sha256(repr((mltriton.__version__, sys.version_info[:2], files)).encode()).hexdigest()
 
 
 def _files(directory: str) -> Iterator[tuple[str, int, int]]:
-    """Path in the package, size and time of change of every source file below a directory."""
+    """Path, size and time of change of every source file below a directory."""
     with os.scandir(directory) as entries:
         for entry in entries:
-            if entry.is_dir(follow_symlinks=False):
-                if entry.name != "__pycache__":
-                    yield from _files(entry.path)
-            elif entry.name.endswith((".py", ".ll")):
+            if entry.name.endswith((".py", ".ll")):
                 status = entry.stat()
-                yield os.path.relpath(entry.path, _PACKAGE), status.st_size, status.st_mtime_ns
+                yield entry.path, status.st_size, status.st_mtime_ns
+            elif "." not in entry.name and entry.name != "__pycache__":
+                yield from _files(entry.path)

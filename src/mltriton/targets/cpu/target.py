@@ -109,9 +109,10 @@ class CpuTarget:
 @cache
 def _processor() -> str:
     info = Path("/proc/cpuinfo")
-    lines = info.read_text(encoding="utf-8").splitlines() if info.exists() else []
-    kept = [line for line in lines if line.startswith(("model name", "flags", "Features", "CPU part"))]
-    text = "\n".join([platform.machine(), platform.processor(), *sorted(set(kept))])
+    # The first processor stands for all. (platform.processor() would start a process.)
+    first = info.read_text(encoding="utf-8").partition("\n\n")[0] if info.exists() else ""
+    kept = [line for line in first.splitlines() if line.startswith(("model name", "flags", "Features", "CPU part"))]
+    text = "\n".join([platform.machine(), *kept])
     return sha256(text.encode()).hexdigest()[:16]
 
 
