@@ -22,8 +22,8 @@ from mltriton.ir.checks import (
 )
 from mltriton.ir.definition import attribute, enum, operand
 from mltriton.ir.operation import Operation, Value
+from mltriton.ir.rejection import reject
 from mltriton.ir.types import I1, INDEX, FloatType, IndexType, IntegerType, TensorType, Type, element_type, like
-from mltriton.ir.verifier import reject
 
 
 class Constant(Operation):

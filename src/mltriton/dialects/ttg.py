@@ -15,8 +15,8 @@ from mltriton.ir.checks import memory, require, require_type, scalars, tensor
 from mltriton.ir.constants import constant_of, reshaped
 from mltriton.ir.definition import integer, operand, optional, variadic
 from mltriton.ir.operation import Operation, Value
+from mltriton.ir.rejection import reject
 from mltriton.ir.types import I1, I32, MemDescType, PointerType, TensorType, TokenType, Type
-from mltriton.ir.verifier import reject
 
 Attributes = dict[str, Attribute]
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 from mltriton.ir.checks import require, require_attributes, require_type
 from mltriton.ir.definition import enum, integer, operand, optional, variadic
 from mltriton.ir.operation import Operation, Value
+from mltriton.ir.rejection import reject
 from mltriton.ir.types import PointerType, TensorType
-from mltriton.ir.verifier import reject
 
 
 class Extract(Operation):

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from mltriton.ir.operation import Operation, Value
+from mltriton.ir.rejection import reject
 from mltriton.ir.types import (
     I1,
     FloatType,
@@ -23,7 +24,6 @@ from mltriton.ir.types import (
     element_type,
     like,
 )
-from mltriton.ir.verifier import reject
 
 
 def require(op: Operation, holds: bool, message: str, expected: object = None, found: object = None) -> None:

@@ -13,8 +13,9 @@ from mltriton.dialects import gpu, scf, tt
 from mltriton.dialects.builtin import Module
 from mltriton.ir.attributes import StringAttr
 from mltriton.ir.operation import Operation, Value
+from mltriton.ir.rejection import OperationError, reject
 from mltriton.ir.types import PointerType, TensorType
-from mltriton.ir.verifier import OperationError, located, reject
+from mltriton.ir.verifier import located
 from mltriton.layouts.encodings import DotOperandEncoding, Encoding, SliceEncoding
 
 LEVELS = ("tt", "ttg", "warp", "intrinsic")

@@ -38,6 +38,7 @@ from mltriton.ir.definition import (
 )
 from mltriton.ir.operation import Block, Operation, Region, Value
 from mltriton.ir.printer import Printer
+from mltriton.ir.rejection import OperationError, reject
 from mltriton.ir.types import TensorType
 
 
@@ -49,19 +50,6 @@ def verify(root: Operation) -> None:
         if error.place is None:
             raise located(error, root) from None
         raise
-
-
-def reject(op: Operation, message: str, *, expected: str | None = None, found: str | None = None) -> NoReturn:
-    """Raise a `VerificationError` about `op`."""
-    raise OperationError(op, message, expected, found)
-
-
-class OperationError(VerificationError):
-    """A `VerificationError` that still knows its operation; `verify` adds the text and the place."""
-
-    def __init__(self, op: Operation, message: str, expected: str | None = None, found: str | None = None) -> None:
-        super().__init__(f"{op.name}: {message}", expected=expected, found=found)
-        self.op = op
 
 
 def located(error: VerificationError, root: Operation) -> VerificationError:

@@ -10,8 +10,8 @@ from mltriton.ir.checks import descriptor, permutation, pointer, require, requir
 from mltriton.ir.constants import splat_of
 from mltriton.ir.definition import enum, integers, operand, variadic
 from mltriton.ir.operation import Operation, Value
+from mltriton.ir.rejection import reject
 from mltriton.ir.types import I32, I64, TensorDescType, TensorType, Type
-from mltriton.ir.verifier import reject
 
 
 class MakeTensorPtr(Operation):

@@ -8,8 +8,8 @@ from mltriton.ir.attributes import ArrayAttr, SymbolRefAttr
 from mltriton.ir.checks import require, require_attributes, require_types, types_of
 from mltriton.ir.definition import attribute, region, string, type_attribute, variadic
 from mltriton.ir.operation import Operation, Value
+from mltriton.ir.rejection import reject
 from mltriton.ir.types import FunctionType
-from mltriton.ir.verifier import reject
 
 
 class Func(Operation):
