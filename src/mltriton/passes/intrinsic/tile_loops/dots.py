@@ -314,6 +314,7 @@ def _multiply(
     c = e.arithmetic.scalar(e.place(target, (*prefix, constant_index(0), constant_index(0))))
 
     def call(b: Value, b_stride: Value) -> None:
+        _touch(low, left)
         numbers = {"m": plan.m, "n": plan.n, "group": plan.kernel.group}
         attributes: dict[str, Attribute] = {name: IntegerAttr(number, I32) for name, number in numbers.items()}
         attributes["a_layout"] = EnumAttr("tile_layout", a[2])
