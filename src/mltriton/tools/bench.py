@@ -1,47 +1,59 @@
-"""Runs the benchmarks of a directory and prints how we compare with the best library.
+"""Runs the benchmarks of a directory and prints how we compare: with the best library, or with a budget.
 
-A benchmark is a Python file with `def measurements(quick: bool) -> Iterator[Measurement]`. Needs rich (the `cli`
-extra).
+A benchmark is a Python file with `def measurements(quick: bool) -> Iterator[Measurement]` (or of `Cost`). Needs rich
+(the `cli` extra).
 """
 
 from __future__ import annotations
 
 import json as json_module
+import os
 import platform
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
-from importlib.util import module_from_spec, spec_from_file_location
+from importlib.metadata import version
+from importlib.util import find_spec, module_from_spec, spec_from_file_location
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
 from rich.table import Table
 
 from mltriton.errors import OptionError
+from mltriton.tools.costs import Cost
+from mltriton.tools.demo_display import wide_console
 from mltriton.tools.side_by_side import OURS, Measurement, geometric_mean
 
+Row = Measurement | Cost
 
-def run_benchmarks(names: Sequence[str], *, directory: Path, quick: bool, json: Path | None) -> list[Measurement]:
+
+def run_benchmarks(names: Sequence[str], *, directory: Path, quick: bool, json: Path | None) -> list[Row]:
     """Run the named benchmarks (all when there are no names), print a table each, return what was measured.
 
     `json`: also write the measurements to this file. Raises `OptionError` for an unknown name or an empty directory.
     """
-    console = Console()
-    taken: list[Measurement] = []
-    console.print(f"{platform.processor() or platform.machine()}: {_cpu_name()}")
+    console = wide_console()
+    taken: list[Row] = []
+    console.print(f"{machine()}, {os.cpu_count()} CPUs; {libraries()}")
     for path in _choose(names, directory):
-        rows: list[Measurement] = []
+        rows: list[Row] = []
         with console.status(f"{path.stem} ..."):
             for row in _load(path).measurements(quick):
                 rows.append(row)
-                console.print(
-                    f"  {row.job} {row.problem}: {row.ratio('minimum'):.2f} (min), {row.ratio():.2f} (median)"
-                )
-        console.print(_table(path.stem, rows))
+                console.print(f"  {_line(row)}", highlight=False)
+        measured = [row for row in rows if isinstance(row, Measurement)]
+        costs = [row for row in rows if isinstance(row, Cost)]
+        for table in [ratio_table(path.stem, measured)] * bool(measured) + [cost_table(path.stem, costs)] * bool(costs):
+            console.print(table)
         taken += rows
     if json is not None:
         json.write_text(json_module.dumps([asdict(row) for row in taken], indent=1), encoding="utf-8")
     return taken
+
+
+def _line(row: Row) -> str:
+    if isinstance(row, Cost):
+        return f"{row.name}: {_time(row.median)}"
+    return f"{row.job} {row.problem}: {row.ratio('minimum'):.2f} (min), {row.ratio():.2f} (median)"
 
 
 def _choose(names: Sequence[str], directory: Path) -> Iterator[Path]:
@@ -62,7 +74,8 @@ def _load(path: Path) -> Any:
     return module
 
 
-def _table(title: str, rows: Sequence[Measurement]) -> Table:
+def ratio_table(title: str, rows: Sequence[Measurement]) -> Table:
+    """Times side by side, our rate, and the ratio to the best of the others; its geometric mean for each job."""
     libraries = list(dict.fromkeys(name for row in rows for name in row.times))
     table = Table("job", "problem", title=f"{title}: best library's time / ours (above 1: ours is faster)")
     for library in libraries:
@@ -80,10 +93,32 @@ def _table(title: str, rows: Sequence[Measurement]) -> Table:
     return table
 
 
-def _cpu_name() -> str:
+def cost_table(title: str, rows: Sequence[Cost]) -> Table:
+    """What each thing takes and may take."""
+    table = Table("what", title=f"{title}: measured in fresh processes")
+    for heading in ("min", "median", "budget", ""):
+        table.add_column(heading, justify="right")
+    for row in rows:
+        verdict = "[green]ok[/]" if row.ok else "[red]above[/]"
+        table.add_row(row.name, *map(_time, (row.minimum, row.median, row.budget)), verdict)
+    return table
+
+
+def _time(seconds: float) -> str:
+    return f"{1e6 * seconds:.2f} us" if seconds < 1e-3 else f"{1e3 * seconds:.1f} ms"
+
+
+def libraries() -> str:
+    """Names and versions of what takes part."""
+    found = [name for name in ("numpy", "torch", "llvmlite") if find_spec(name) is not None]
+    return ", ".join([f"Python {platform.python_version()}", *(f"{name} {version(name)}" for name in found)])
+
+
+def machine() -> str:
+    """What the operating system calls this processor."""
     info = Path("/proc/cpuinfo")
     if info.exists():
         for line in info.read_text(encoding="utf-8").splitlines():
             if line.startswith("model name"):
                 return line.partition(":")[2].strip()
-    return platform.platform()
+    return platform.processor() or platform.machine()

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
@@ -16,6 +16,7 @@ from rich.table import Table
 # What is done now, how many steps are done, and how many there are.
 OnStep = Callable[[str, int, int], None]
 OURS = "mltriton"
+FILE_WIDTH = 160
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +24,8 @@ class JobReport:
     """What one kernel did on random data.
 
     `operations` counts the operations of each level; `error` is the greatest difference from numpy in float64, scaled
-    so that `tolerance` bounds it; `seconds` holds the median time of "mltriton" and of each library beside it.
+    so that `tolerance` bounds it; `seconds` holds the median time of "mltriton" and of each library beside it;
+    `level_errors` are those of a small problem at each level.
     """
 
     name: str
@@ -32,11 +34,12 @@ class JobReport:
     error: float
     tolerance: float
     seconds: Mapping[str, float]
+    level_errors: Mapping[str, float] = field(default_factory=dict[str, float])
 
     @property
     def ok(self) -> bool:
-        """Whether the result is right; an error that is not a number is wrong."""
-        return self.error <= self.tolerance
+        """Whether all results are right; an error that is not a number is wrong."""
+        return all(error <= self.tolerance for error in (self.error, *self.level_errors.values()))
 
 
 @contextmanager
@@ -53,10 +56,17 @@ def progress(title: str, console: Console | None = None) -> Generator[OnStep]:
 
 
 def print_reports(reports: Sequence[JobReport], console: Console | None = None) -> None:
-    """Print the tables."""
-    console = console or Console()
+    """Print the tables, unabridged where the output is no terminal."""
+    console = console or wide_console()
     console.print(result_table(reports))
+    console.print(level_table(reports))
     console.print(operation_table(reports))
+
+
+def wide_console() -> Console:
+    """The standard output; a file is wide enough for any table."""
+    console = Console()
+    return console if console.is_terminal else Console(width=FILE_WIDTH)
 
 
 def result_table(reports: Sequence[JobReport]) -> Table:
@@ -83,8 +93,26 @@ def result_table(reports: Sequence[JobReport]) -> Table:
     return table
 
 
+def level_table(reports: Sequence[JobReport]) -> Table:
+    """Return the error of a small problem at each level."""
+    levels = _columns(reports, lambda report: report.level_errors)
+    table = Table("kernel", title="A small problem at each level: error against numpy in float64")
+    for level in levels:
+        table.add_column(level, justify="right")
+    for report in reports:
+        errors = ((level, report.level_errors.get(level)) for level in levels)
+        table.add_row(report.name, *(_verdict(error, report.tolerance) for _, error in errors))
+    return table
+
+
+def _verdict(error: float | None, tolerance: float) -> str:
+    if error is None:
+        return "-"
+    return f"{error:.1e}" if error <= tolerance else f"[red]{error:.1e} WRONG[/]"
+
+
 def operation_table(reports: Sequence[JobReport]) -> Table:
-    """Return the number of operations of every job at each level."""
+    """Return the number of operations of every job at each level; of instructions below."""
     levels = _columns(reports, lambda report: report.operations)
     table = Table("kernel", title="Operations at each level")
     for level in levels:

@@ -1,7 +1,7 @@
 """The jobs of the demo and the benchmarks: a kernel of the library, random inputs, the other libraries' way to do it.
 
-Takes sizes and a seed; gives inputs that are never zero, our call, the reference in float64 and the contenders to
-time beside it. torch takes part where it is installed.
+Takes sizes, a dtype and a seed; gives inputs that are never zero, our call, the reference in float64 and the
+contenders to time beside it. numpy takes part where it has the dtype, torch where it is installed.
 """
 
 from __future__ import annotations
@@ -9,37 +9,53 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
 
 from mltriton import kernels
+from mltriton.kernels.arrays import empty
+from mltriton.kernels.attention import attention_launch
+from mltriton.kernels.gemm import matmul_launch
+from mltriton.kernels.launch import Launch
+from mltriton.kernels.normalization import layer_norm_launch, softmax_launch
+from mltriton.tools.side_by_side import OURS
 
 Array = Any
+Float64 = np.ndarray[Any, np.dtype[np.float64]]
+EPS = 1e-5
+
+# Bound of the scaled error by dtype: a thousand roundings for f32 sums, two of the result for the 16-bit floats.
+TOLERANCE = {"float32": 2e-5, "float16": 2e-3, "bfloat16": 1.6e-2}
 
 
 @dataclass(frozen=True)
 class Job:
-    """One kernel on one problem. `contenders` do the same work; `reference` computes it in float64 with numpy.
+    """One kernel on one problem. `contenders` do the same work; `compute` does it in float64 with numpy.
 
-    `tolerance` bounds max |ours - reference| / max(1, max |reference|). `work`: floating-point operations or bytes,
-    as `unit` says.
+    `tolerance` bounds max |ours - reference| / max |reference|. `work` counts floating-point operations or bytes, as
+    `unit` says. `make_launch` gives a launch of our kernel and the array that it fills.
     """
 
     name: str
     problem: str
     contenders: Mapping[str, Callable[[], Array]]
-    reference: Callable[[], np.ndarray[Any, Any]]
+    compute: Callable[[], Float64]
+    make_launch: Callable[[], tuple[Launch, Array]]
     tolerance: float
     work: float
     unit: str = "GFLOP/s"
 
-    def error(self) -> float:
-        """The scaled error of our result."""
-        ours = to_float64(self.contenders["mltriton"]())
-        expected = self.reference()
-        return float(np.max(np.abs(ours - expected)) / max(1.0, float(np.max(np.abs(expected)))))
+    @cached_property
+    def reference(self) -> Float64:
+        """The right result."""
+        return self.compute()
+
+    def error(self, result: Array) -> float:
+        """The scaled error of a result."""
+        return float(np.max(np.abs(to_float64(result) - self.reference)) / np.max(np.abs(self.reference)))
 
 
 def has_torch() -> bool:
@@ -47,9 +63,9 @@ def has_torch() -> bool:
     return find_spec("torch") is not None
 
 
-def to_float64(x: Array) -> np.ndarray[Any, Any]:
+def to_float64(x: Array) -> Float64:
     """A numpy float64 copy of an array of either kind."""
-    return x.astype(np.float64) if isinstance(x, np.ndarray) else x.double().numpy()
+    return np.asarray(x, np.float64) if isinstance(x, np.ndarray) else x.double().numpy()
 
 
 def random(shape: tuple[int, ...], dtype: str, seed: int) -> Array:
@@ -59,107 +75,135 @@ def random(shape: tuple[int, ...], dtype: str, seed: int) -> Array:
         return values.astype(dtype)
     import torch
 
-    return torch.from_numpy(values).to(getattr(torch, dtype))
-
-
-TOLERANCE = {"float32": 2e-5, "float16": 4e-3, "bfloat16": 2e-2}
+    return torch.from_numpy(values).to(getattr(torch, dtype))  # pyright: ignore[reportUnknownMemberType]
 
 
 def gemm(m: int, n: int, k: int, dtype: str = "float32", seed: int = 0) -> Job:
     """C = A B; inputs scaled so that C is about 1."""
-    a, b = random((m, k), dtype, seed), random((k, n), dtype, seed + 1)
-    b = b / math.sqrt(k)
-    contenders: dict[str, Callable[[], Array]] = {"mltriton": lambda: kernels.matmul(a, b)}
+    a, b = random((m, k), dtype, seed), random((k, n), dtype, seed + 1) / math.sqrt(k)
+    contenders: dict[str, Callable[[], Array]] = {OURS: lambda: kernels.matmul(a, b)}
     if dtype == "float32":
-        a_numpy, b_numpy = (np.asarray(x) for x in (a, b))
+        a_numpy, b_numpy = np.asarray(a), np.asarray(b)
         contenders["numpy"] = lambda: a_numpy @ b_numpy
     if has_torch():
         import torch
 
         contenders["torch"] = lambda: torch.mm(a, b)
+
+    def launch() -> tuple[Launch, Array]:
+        c = empty((m, n), a)
+        return matmul_launch(a[None], b[None], c[None]), c
+
     return Job(
-        f"gemm {dtype}",
-        f"{m}x{n}x{k}",
-        contenders,
-        lambda: to_float64(a) @ to_float64(b),
-        TOLERANCE[dtype],
-        2.0 * m * n * k,
+        name=f"gemm {dtype}",
+        problem=f"{m}x{n}x{k}",
+        contenders=contenders,
+        compute=lambda: to_float64(a) @ to_float64(b),
+        make_launch=launch,
+        tolerance=TOLERANCE[dtype],
+        work=2.0 * m * n * k,
     )
 
 
 def attention(
     batch: int, heads: int, sequence: int, dim: int, causal: bool, dtype: str = "float32", seed: int = 0
 ) -> Job:
-    """FlashAttention forward."""
+    """FlashAttention forward; causal attention counts as half the work."""
     q, k, v = (random((batch, heads, sequence, dim), dtype, seed + i) for i in range(3))
-    contenders: dict[str, Callable[[], Array]] = {"mltriton": lambda: kernels.flash_attention(q, k, v, causal=causal)}
+    contenders: dict[str, Callable[[], Array]] = {OURS: lambda: kernels.flash_attention(q, k, v, causal=causal)}
+    if dtype == "float32":
+        q_numpy, k_numpy, v_numpy = (np.asarray(x) for x in (q, k, v))
+        contenders["numpy"] = lambda: _attention(q_numpy, k_numpy, v_numpy, causal)
     if has_torch():
         from torch.nn.functional import scaled_dot_product_attention
 
         contenders["torch"] = lambda: scaled_dot_product_attention(q, k, v, is_causal=causal)
-    else:
-        contenders["numpy"] = lambda: _attention(q, k, v, causal)
-    problem = f"{batch}x{heads}x{sequence}x{dim}{' causal' if causal else ''}"
-    work = 4.0 * batch * heads * sequence * sequence * dim * (0.5 if causal else 1.0)
+
+    def launch() -> tuple[Launch, Array]:
+        o = empty(q.shape, q)
+        return attention_launch(q, k, v, o, causal), o
+
     return Job(
-        f"attention {dtype}",
-        problem,
-        contenders,
-        lambda: _attention(to_float64(q), to_float64(k), to_float64(v), causal),
-        TOLERANCE[dtype],
-        work,
+        name=f"{'causal ' if causal else ''}attention {dtype}",
+        problem=f"{batch}x{heads}x{sequence}x{dim}",
+        contenders=contenders,
+        compute=lambda: _attention(to_float64(q), to_float64(k), to_float64(v), causal),
+        make_launch=launch,
+        tolerance=TOLERANCE[dtype],
+        work=4.0 * batch * heads * sequence * sequence * dim * (0.5 if causal else 1.0),
     )
-
-
-def _attention(
-    q: np.ndarray[Any, Any], k: np.ndarray[Any, Any], v: np.ndarray[Any, Any], causal: bool
-) -> np.ndarray[Any, Any]:
-    scores = q @ k.swapaxes(-1, -2) / np.asarray(math.sqrt(q.shape[-1]), q.dtype)
-    if causal:
-        scores = np.where(np.tri(q.shape[-2], k.shape[-2], dtype=bool), scores, -np.inf)
-    return _softmax(scores) @ v
 
 
 def softmax(rows: int, columns: int, dtype: str = "float32", seed: int = 0) -> Job:
     """Softmax over rows."""
     x = random((rows, columns), dtype, seed)
-    contenders: dict[str, Callable[[], Array]] = {"mltriton": lambda: kernels.softmax(x)}
+    contenders: dict[str, Callable[[], Array]] = {OURS: lambda: kernels.softmax(x)}
+    if dtype == "float32":
+        x_numpy = np.asarray(x)
+        contenders["numpy"] = lambda: _softmax(x_numpy)
     if has_torch():
         import torch
 
         contenders["torch"] = lambda: torch.softmax(x, -1)
-    else:
-        contenders["numpy"] = lambda: _softmax(x)
-    size = 2.0 * rows * columns * (4 if dtype == "float32" else 2)
-    name, problem = f"softmax {dtype}", f"{rows}x{columns}"
-    return Job(name, problem, contenders, lambda: _softmax(to_float64(x)), TOLERANCE[dtype], size, "GB/s")
 
+    def launch() -> tuple[Launch, Array]:
+        y = empty(x.shape, x)
+        return softmax_launch(x, y), y
 
-def _softmax(x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    e = np.exp(x - x.max(-1, keepdims=True))
-    return e / e.sum(-1, keepdims=True)
+    return Job(
+        name=f"softmax {dtype}",
+        problem=f"{rows}x{columns}",
+        contenders=contenders,
+        compute=lambda: _softmax(to_float64(x)),
+        make_launch=launch,
+        tolerance=TOLERANCE[dtype],
+        work=2.0 * rows * columns * (4 if dtype == "float32" else 2),
+        unit="GB/s",
+    )
 
 
 def layer_norm(rows: int, columns: int, dtype: str = "float32", seed: int = 0) -> Job:
     """Layer normalisation over rows."""
-    x, weight, bias = (
-        random(shape, dtype, seed + i) for i, shape in enumerate([(rows, columns), (columns,), (columns,)])
-    )
-    contenders: dict[str, Callable[[], Array]] = {"mltriton": lambda: kernels.layer_norm(x, weight, bias)}
+    x = random((rows, columns), dtype, seed)
+    weight, bias = (random((columns,), dtype, seed + i) for i in (1, 2))
+    contenders: dict[str, Callable[[], Array]] = {OURS: lambda: kernels.layer_norm(x, weight, bias, EPS)}
+    if dtype == "float32":
+        x_numpy, weight_numpy, bias_numpy = (np.asarray(array) for array in (x, weight, bias))
+        contenders["numpy"] = lambda: _layer_norm(x_numpy, weight_numpy, bias_numpy)
     if has_torch():
         from torch.nn.functional import layer_norm as torch_layer_norm
 
-        contenders["torch"] = lambda: torch_layer_norm(x, (columns,), weight, bias)
-    else:
-        contenders["numpy"] = lambda: _layer_norm(x, weight, bias)
-    size = 2.0 * rows * columns * (4 if dtype == "float32" else 2)
-    name, problem = f"layer norm {dtype}", f"{rows}x{columns}"
-    reference = lambda: _layer_norm(to_float64(x), to_float64(weight), to_float64(bias))  # noqa: E731
-    return Job(name, problem, contenders, reference, 5 * TOLERANCE[dtype], size, "GB/s")
+        contenders["torch"] = lambda: torch_layer_norm(x, (columns,), weight, bias, EPS)
+
+    def launch() -> tuple[Launch, Array]:
+        y = empty(x.shape, x)
+        return layer_norm_launch(x, weight, bias, y, EPS), y
+
+    return Job(
+        name=f"layer norm {dtype}",
+        problem=f"{rows}x{columns}",
+        contenders=contenders,
+        compute=lambda: _layer_norm(to_float64(x), to_float64(weight), to_float64(bias)),
+        make_launch=launch,
+        tolerance=TOLERANCE[dtype],
+        work=2.0 * rows * columns * (4 if dtype == "float32" else 2),
+        unit="GB/s",
+    )
 
 
-def _layer_norm(
-    x: np.ndarray[Any, Any], weight: np.ndarray[Any, Any], bias: np.ndarray[Any, Any]
-) -> np.ndarray[Any, Any]:
+def _attention(q: Array, k: Array, v: Array, causal: bool) -> Any:
+    scores: Any = q @ k.swapaxes(-1, -2) * q.dtype.type(1 / math.sqrt(q.shape[-1]))
+    if causal:
+        scores[..., ~np.tri(q.shape[-2], k.shape[-2], dtype=bool)] = -math.inf
+    return _softmax(scores) @ v
+
+
+def _softmax(x: Array) -> Any:
+    e = np.exp(x - x.max(-1, keepdims=True))
+    return e / e.sum(-1, keepdims=True)
+
+
+def _layer_norm(x: Array, weight: Array, bias: Array) -> Any:
     centred = x - x.mean(-1, keepdims=True)
-    return centred / np.sqrt((centred * centred).mean(-1, keepdims=True) + np.asarray(1e-5, x.dtype)) * weight + bias
+    variance = (centred * centred).mean(-1, keepdims=True)
+    return centred / np.sqrt(variance + x.dtype.type(EPS)) * weight + bias

@@ -1,19 +1,25 @@
 """Timing several implementations of one job side by side.
 
 Takes callables that do the same work; guarantees that they are measured in one run, in turns, so that a noisy or
-throttled machine hits all of them alike. Each turn is a short burst: the first call of a burst, which pays for
-another library's threads still spinning, is not counted.
+throttled machine hits all of them alike. Each turn is a short burst: its first calls, which pay for another library's
+threads still spinning, are not counted.
 """
 
 from __future__ import annotations
 
+import ctypes
 import math
 import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 
 OURS = "mltriton"
+SETTLING = 5e-3  # seconds; longer than idle threads of OpenMP and OpenBLAS spin
+HOPELESS = 5.0
+
+_M_TRIM_THRESHOLD, _M_MMAP_MAX = -1, -4  # malloc.h
 
 
 @dataclass(frozen=True)
@@ -52,26 +58,44 @@ class Measurement:
 
 def measure(contenders: Mapping[str, Callable[[], object]], rounds: int = 7, budget: float = 4.0) -> dict[str, Times]:
     """Time the contenders in turns: `rounds` bursts each, fewer when they would take longer than about `budget`
-    seconds together.
+    seconds together. One that is `HOPELESS` times as slow as the fastest in the first round is not timed again.
     """
+    keep_freed_memory()
     samples: dict[str, list[float]] = {name: [] for name in contenders}
-    for run in contenders.values():
-        run()
     started = time.perf_counter()
+    racing = list(contenders)
     for turn in range(rounds):
         if turn >= 2 and time.perf_counter() - started > budget:
             break
-        for name, run in contenders.items():
-            samples[name] += _burst(run)
+        for name in racing:
+            samples[name] += _burst(contenders[name])
+        fastest = min(map(min, samples.values()))
+        racing = [name for name in racing if name == OURS or min(samples[name]) < HOPELESS * fastest]
     return {name: Times(min(taken), statistics.median(taken)) for name, taken in samples.items()}
 
 
+@cache
+def keep_freed_memory() -> None:
+    """Let the C library (glibc) give freed memory out again instead of returning it to the system, so that no contender
+    pays for the page faults of a fresh result.
+    """
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
+    if mallopt is not None:
+        mallopt(_M_MMAP_MAX, 0)
+        mallopt(_M_TRIM_THRESHOLD, 2**31 - 1)
+
+
 def _burst(run: Callable[[], object]) -> list[float]:
-    """Seconds of a few calls in a row, after one that is not counted; short calls are timed several at once."""
-    started = time.perf_counter()
-    run()
-    first = time.perf_counter() - started
-    repeat = max(1, min(1000, int(1e-3 / max(first, 1e-7))))
+    """Seconds of a few calls in a row, after at least one, and `SETTLING` seconds of them, that are not counted; short
+    calls are timed several at once.
+    """
+    started = now = time.perf_counter()
+    calls = 0
+    while calls == 0 or now - started < SETTLING:
+        run()
+        calls += 1
+        now = time.perf_counter()
+    repeat = max(1, int(calls * 1e-3 / (now - started)))
     taken: list[float] = []
     for _ in range(3):
         started = time.perf_counter()

@@ -1,0 +1,105 @@
+"""The demo: GEMM, FlashAttention-2, softmax and layer norm on random data, through every level on the CPU.
+
+Each kernel is compiled and its operations counted level by level; a small problem is run at every level, in the
+reference executor and as machine code, and the real one natively; every result is compared with numpy in float64. Then
+the real problem is timed beside numpy and, where it is installed, torch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+
+from mltriton.compiler import CompiledKernel
+from mltriton.executor import run
+from mltriton.kernels.launch import Launch
+from mltriton.tools import jobs
+from mltriton.tools.demo_display import JobReport, OnStep
+from mltriton.tools.jobs import Job
+from mltriton.tools.side_by_side import OURS, measure
+from mltriton.tools.signature import Argument
+
+STEPS = ("compile", "run every level", "check", "time")
+MACHINE_CODE = "cpu"
+
+
+@dataclass(frozen=True)
+class Case:
+    """A kernel on a real problem, and on one that the reference executor runs in a moment."""
+
+    real: Callable[[], Job]
+    small: Callable[[], Job]
+
+
+def run_demo(*, quick: bool, seed: int, on_step: OnStep) -> list[JobReport]:
+    """Run all kernels; `quick` takes small problems. `on_step` hears what is done next, and of how many steps."""
+    cases = list(_cases(quick, seed))
+    total = len(cases) * len(STEPS)
+    reports: list[JobReport] = []
+    for number, case in enumerate(cases):
+        first = number * len(STEPS)
+        reports.append(
+            _report(case, 0.3 if quick else 2.0, lambda text, step, first=first: on_step(text, first + step, total))
+        )
+    on_step("done", total, total)
+    return reports
+
+
+def _cases(quick: bool, seed: int) -> Iterator[Case]:
+    """The demo's problems; bfloat16 needs torch, since numpy does not have it."""
+    size, rows, sequence = (512, 1024, 512) if quick else (1024, 4096, 1024)
+    for dtype in ("float32", "bfloat16") if jobs.has_torch() else ("float32",):
+        gemm = partial(jobs.gemm, dtype=dtype, seed=seed)
+        yield Case(partial(gemm, size, size, size), partial(gemm, 40, 50, 70))
+    for causal in (False, True):
+        attention = partial(jobs.attention, causal=causal, seed=seed)
+        yield Case(partial(attention, 1, 8, sequence, 64), partial(attention, 1, 2, 40, 24))
+    for make in (jobs.softmax, jobs.layer_norm):
+        yield Case(partial(make, rows, 1024, seed=seed), partial(make, 3, 200, seed=seed))
+
+
+def _report(case: Case, seconds: float, on_step: Callable[[str, int], None]) -> JobReport:
+    """One kernel; timing takes about `seconds`."""
+    job, small = case.real(), case.small()
+    on_step(f"{job.name}: {STEPS[0]}", 0)
+    launch, _ = job.make_launch()
+    operations = count_operations(launch.compiled())
+    on_step(f"{job.name}: {STEPS[1]}", 1)
+    levels = level_errors(small)
+    on_step(f"{job.name}: {STEPS[2]}", 2)
+    error = job.error(job.contenders[OURS]())
+    on_step(f"{job.name}: {STEPS[3]}", 3)
+    times = measure(job.contenders, budget=seconds)
+    medians = {name: taken.median for name, taken in times.items()}
+    return JobReport(job.name, job.problem, operations, error, job.tolerance, medians, levels)
+
+
+def count_operations(kernel: CompiledKernel) -> Mapping[str, int]:
+    """Operations of each level; instructions of LLVM's and of the machine's."""
+    counts = {level: sum(1 for _ in module.walk()) - 1 for level, module in kernel.job.modules()}
+    return {**counts, "llvm": _instructions(kernel.asm["llvm"]), "asm": _instructions(kernel.asm["asm"])}
+
+
+def _instructions(text: str) -> int:
+    """Indented lines of assembly or LLVM's text that are neither comments nor directives."""
+    return sum(1 for line in text.splitlines() if line[:1] in " \t" and line.strip()[:1] not in ("", ";", "#", "."))
+
+
+def level_errors(job: Job) -> Mapping[str, float]:
+    """The scaled error of a problem's result at each level, and of the machine code's."""
+    launch, _ = job.make_launch()
+    kernel = launch.compiled()
+    errors: dict[str, float] = {}
+    for level, module in kernel.job.modules():
+        launch, result = job.make_launch()
+        run(module, _passed(launch, kernel), launch.grid)
+        errors[level] = job.error(result)
+    launch, result = job.make_launch()
+    launch.run()
+    return {**errors, MACHINE_CODE: job.error(result)}
+
+
+def _passed(launch: Launch, kernel: CompiledKernel) -> list[object]:
+    """The arguments that are not compiled in."""
+    return [value for name, value in launch.named().items() if isinstance(kernel.job.entries[name], Argument)]
