@@ -57,7 +57,7 @@ def complaint(seed: int, target: str, directory: Path) -> str | None:
 
 
 def _write(kernel: Kernel, directory: Path) -> Path:
-    file = directory / f"kernel_{kernel.seed}_{len(kernel.statements)}_{len(kernel.outputs)}.py"
+    file = directory / f"kernel_{kernel.seed}_{'_'.join(kernel.outputs)}.py"  # one text a name: sources are cached
     file.write_text(kernel.source)
     return file
 
