@@ -473,3 +473,13 @@ def test_loops_that_cannot_be(kind):
     }
     kernel, where = cases[kind]
     assert marked(error_of(kernel, out="*i32", n="i32")) == where
+
+
+def test_a_step_that_is_known_only_at_run_time():
+    def strided(out, n, step):
+        acc = 0
+        for i in range(1, n, step):
+            acc += i
+        tl.store(out, acc)
+
+    assert scalar(strided, 20, 6) == 1 + 7 + 13 + 19

@@ -82,7 +82,7 @@ def _bounds(frame: Frame, stmt: ast.For, found: Any) -> _Bounds:
     from mltriton.language.semantic import to_tensor
 
     step = unwrap(found.step)
-    if step == 0 and not is_runtime(step):
+    if isinstance(step, int) and step == 0:
         raise frame.error(ConstexprError, stmt.iter, "the step of a range must not be 0")
     is_descending = isinstance(step, int) and step < 0
     parts = [unwrap(found.start), unwrap(found.end), -step if is_descending else step]
