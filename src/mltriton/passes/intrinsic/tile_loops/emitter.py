@@ -119,7 +119,7 @@ class Emitter:
         known = scope.known.get(key)
         if known is not None:
             return known
-        op = cls(operands, (type,), attributes, (), self.loc, self._segments(cls, operands))
+        op = cls(operands, (type,), attributes, (), self.loc)
         scope.block.append(op)
         result = op.results[0]
         depth[result] = level
@@ -128,10 +128,6 @@ class Emitter:
         if multiple is not None:
             self.multiples[result] = multiple(*(self.multiple_of(operand) for operand in operands))
         return result
-
-    def _segments(self, cls: type[Operation], operands: Sequence[Value]) -> tuple[int, ...] | None:
-        parts = parts_of(cls)
-        return None if parts.is_fixed else tuple(1 for _ in operands)
 
     def insert(self, op: Operation) -> Operation:
         """Put an operation at the end of the innermost scope."""

@@ -1,7 +1,7 @@
 """Operands of dots in the order in which micro-kernels read them.
 
 Level: warp to intrinsic. `pack` writes a matrix as [rows / group][columns * group]: `group` consecutive rows interleaved,
-converted to the micro-kernel's type. Memory that runs along the rows is read along the rows and transposed in
+converted to the micro-kernel's type; a matrix wider than a panel as [panels][rows / group][panel * group]. Memory that runs along the rows is read along the rows and transposed in
 registers.
 """
 
@@ -24,7 +24,10 @@ STRAIGHT = 8  # chunks of a row that are written without a loop
 
 @dataclass(frozen=True)
 class Packing:
-    """How a block is packed: rows and columns are dimensions of the block, `along_rows` says how memory runs."""
+    """How a block is packed: rows and columns are dimensions of the block, `along_rows` says how memory runs.
+
+    `panel_columns` is the width of a panel, if there are panels of whole width.
+    """
 
     value: Value
     row_dim: int
@@ -32,6 +35,18 @@ class Packing:
     element: Type
     group: int
     along_rows: bool
+    panel_columns: int = 0
+
+    @property
+    def panel(self) -> int | None:
+        """Columns of a panel; None where the whole matrix is one."""
+        width = self.panel_columns
+        return width if width and self.columns > width and self.columns % width == 0 else None
+
+    @property
+    def panel_stride(self) -> int:
+        """Elements from one panel to the next."""
+        return self.rows // self.group * self.stride
 
     @property
     def rows(self) -> int:
@@ -46,6 +61,8 @@ class Packing:
     @property
     def stride(self) -> int:
         """Elements from one group of rows to the next."""
+        if self.panel is not None:
+            return self.panel * self.group
         width = self.columns * self.group
         return width + LINE // byte_width(self.element) if width * byte_width(self.element) >= LONG_ROW else width
 
@@ -58,7 +75,8 @@ class Packing:
 
 def allocate(e: Evaluator, packing: Packing) -> Tile:
     """Room for the packed matrix."""
-    return e.scratch.raw(packing.rows // packing.group * packing.stride, packing.element, (packing.stride, 1))
+    panels = packing.columns // packing.panel if packing.panel is not None else 1
+    return e.scratch.raw(panels * packing.panel_stride, packing.element, (packing.panel_stride, packing.stride, 1))
 
 
 def pack(e: Evaluator, packing: Packing, target: Tile, prefix: Index) -> None:
@@ -70,6 +88,9 @@ def pack(e: Evaluator, packing: Packing, target: Tile, prefix: Index) -> None:
         return
     with e.emitter.count(packing.rows // packing.group) as loop:
         row = Affine(I32, loop.counter, 0, 0)
+        if packing.panel is not None:
+            _pack_panels(e, packing, target, prefix, row, gcd(packing.panel, lanes))
+            return
         chunks = packing.columns // lanes
         if chunks <= STRAIGHT:
             for chunk in range(chunks):
@@ -82,10 +103,29 @@ def pack(e: Evaluator, packing: Packing, target: Tile, prefix: Index) -> None:
                     _pack_chunk(e, packing, target, prefix, row, column, lanes)
 
 
+def _pack_panels(e: Evaluator, packing: Packing, target: Tile, prefix: Index, row: Affine, lanes: int) -> None:
+    """`group` rows of every panel."""
+    assert packing.panel is not None
+    with e.emitter.count(packing.columns // packing.panel) as loop:
+        panel = Affine(I32, loop.counter, 0, 0)
+        first = e.arithmetic.times(panel, constant_index(packing.panel))
+        for inside in range(0, packing.panel, lanes):
+            column = e.arithmetic.add(first, constant_index(inside))
+            lane = Affine(I32, column.base, column.const, int(lanes > 1))
+            _pack_chunk(e, packing, target, prefix, row, lane, lanes, (panel, constant_index(inside)))
+
+
 def _pack_chunk(
-    e: Evaluator, packing: Packing, target: Tile, prefix: Index, row: Affine, column: Affine, lanes: int
+    e: Evaluator,
+    packing: Packing,
+    target: Tile,
+    prefix: Index,
+    row: Affine,
+    column: Affine,
+    lanes: int,
+    at: tuple[Affine, Affine] | None = None,
 ) -> None:
-    """`group` rows of one chunk of columns."""
+    """`group` rows of one chunk of columns; `at` says in which panel they come and where in it."""
     a, group = e.arithmetic, packing.group
     first = a.times(row, constant_index(group))
     parts = [
@@ -95,9 +135,10 @@ def _pack_chunk(
     form = parts[0]
     if group > 1:
         form = Vector(_interleave(e, [a.chunk(part, lanes) for part in parts]))
-    place = a.times(column, constant_index(group))
+    panel, inside = at or (constant_index(0), column)
+    place = a.times(inside, constant_index(group))
     start = Affine(place.type, place.base, place.const, int(lanes * group > 1))
-    accesses.write(e, e.place(target, (row, start)), None, form, lanes * group)
+    accesses.write(e, e.place(target, (panel, row, start)), None, form, lanes * group)
 
 
 def _interleave(e: Evaluator, parts: list[Value]) -> Value:
