@@ -456,3 +456,13 @@ def test_levels_are_dumped_when_asked_for(monkeypatch, capsys, tmp_path):
     assert sorted(file.name for file in (tmp_path / "dump").iterdir()) == sorted(
         f"add.{level}" for level in ("tt", "ttg", "warp", "intrinsic", "llvm", "asm")
     )
+
+
+def test_a_torch_tensor_without_memory_on_the_cpu():
+    torch = pytest.importorskip("torch")
+    add, (x, y, _) = make_add(), arrays()
+    with pytest.raises(DeviceError, match="o_ptr lies on the device meta"):
+        add[(4,)](x, y, torch.empty(50, device="meta"), 50, BLOCK=16, target="executor")
+    out = torch.empty(50)
+    add[(4,)](torch.from_numpy(x), y, out, 50, BLOCK=16, target="executor")
+    assert torch.equal(out, torch.from_numpy(x + y))

@@ -64,7 +64,6 @@ class JITFunction(LanguageFunction):
         self.shapes: dict[tuple[Any, ...], CallShape] = {}
         self._compiled: dict[Any, CompiledKernel] = {}
         self._lock = threading.RLock()
-        self.pre_run_hooks: list[Callable[..., None]] = []
 
     @cached_property
     def parameters(self) -> tuple[Parameter, ...]:
@@ -166,7 +165,7 @@ class JITFunction(LanguageFunction):
     def compiled_for(self, arguments: Sequence[Any], options: Mapping[str, Any]) -> CompiledKernel:
         """The kernel compiled for arguments, one for each parameter."""
         self.drop_if_stale()
-        chosen = dict(options)
+        chosen = {"debug": self.debug} | dict(options)
         target = find_target(unwrap(chosen.pop("target", None)) or DEFAULT_TARGET)
         parts = parts_of(self.parameters, arguments)
         check_devices({part.name: part.value for part in parts}, target.takes, target.name)
