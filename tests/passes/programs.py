@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -11,9 +11,11 @@ import numpy as np
 from mltriton.dialects.builtin import Module
 from mltriton.executor import run
 from mltriton.frontend.code_generator import generate
+from mltriton.ir.attributes import IntegerAttr, StringAttr
 from mltriton.ir.parser import parse_module
 from mltriton.ir.passes import PassManager
 from mltriton.ir.pipeline import parse_pipeline
+from mltriton.ir.types import I32
 from mltriton.tools.signature import Constant, parse_signature
 
 from . import kernels
@@ -28,6 +30,16 @@ class Program:
     make: Callable[[], Module]
     arguments: Callable[[np.random.Generator], list[Any]]
     grid: Sequence[int] = (1,)
+
+    def with_warps(self, count: int, target: str = "generic") -> Program:
+        """The same program, to be compiled for a number of warps."""
+
+        def make() -> Module:
+            module = self.make()
+            module.attributes |= {"ttg.num-warps": IntegerAttr(count, I32), "ttg.target": StringAttr(target)}
+            return module
+
+        return replace(self, make=make)
 
     def results(self, module: Module, seed: int = 0, **options: Any) -> list[Array]:
         """What the arrays hold after running `module` on this program's arguments."""

@@ -22,6 +22,7 @@ PASSES: dict[str, str] = {
     "split-uniform-increments": "mltriton.passes.tt.split_uniform_increments:SplitUniformIncrements",
     "normalize-block-pointers": "mltriton.passes.tt.normalize_block_pointers:NormalizeBlockPointers",
     "rewrite-tensor-pointers": "mltriton.passes.tt.rewrite_tensor_pointers:RewriteTensorPointers",
+    "merge-k-steps": "mltriton.passes.warp.merge_k_steps:MergeKSteps",
     "assign-layouts": "mltriton.passes.ttg.assign_layouts:AssignLayouts",
     "match-target-size": "mltriton.passes.intrinsic.match_target_size:MatchTargetSize",
     "distribute-to-warps": "mltriton.passes.warp.distribute_to_warps:DistributeToWarps",

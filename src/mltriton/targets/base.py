@@ -46,12 +46,15 @@ class DotSize:
 class MicroKernel:
     """A dot on memory: elements of `operand` type (to which operands are converted when they are packed), products
     summed in `accumulator` type, `group` elements of k next to each other; columns in multiples of `column_multiple`.
+
+    `panel`: columns that are multiplied at a time. A right operand that is packed comes in panels of so many columns.
     """
 
     operand: Type
     accumulator: Type
     group: int = 1
     column_multiple: int = 1
+    panel: int = 0
 
 
 @dataclass(frozen=True)
