@@ -27,7 +27,6 @@ class Attribute(InternedBase):
         return attribute_text(self)
 
 
-@dataclass(frozen=True, eq=False)
 class IntegerAttr(Attribute):
     """An integer of a type: `1 : i32`; of type i1 it prints as `true` or `false`. The value is signed, except i1 (0
     or 1).
@@ -40,7 +39,6 @@ class IntegerAttr(Attribute):
         return (int(self.value), self.type)
 
 
-@dataclass(frozen=True, eq=False)
 class FloatAttr(Attribute):
     """A float of a type: `1.000000e+00 : f32`. The value is exact in double precision and already rounded to the
     type.
@@ -53,40 +51,34 @@ class FloatAttr(Attribute):
         return (struct.pack("<d", self.value), self.type)
 
 
-@dataclass(frozen=True, eq=False)
 class StringAttr(Attribute):
     """A string: `"text"`."""
 
     value: str
 
 
-@dataclass(frozen=True, eq=False)
 class UnitAttr(Attribute):
     """Present or absent: prints as its bare name."""
 
 
-@dataclass(frozen=True, eq=False)
 class TypeAttr(Attribute):
     """A type as an attribute."""
 
     type: Type
 
 
-@dataclass(frozen=True, eq=False)
 class SymbolRefAttr(Attribute):
     """A reference to a symbol: `@name`."""
 
     name: str
 
 
-@dataclass(frozen=True, eq=False)
 class ArrayAttr(Attribute):
     """A list of attributes: `[1 : i32, "a"]`."""
 
     elements: tuple[Attribute, ...]
 
 
-@dataclass(frozen=True, eq=False)
 class DenseArrayAttr(Attribute):
     """A list of plain integers of one type: `array<i32: 0, 1>`."""
 
@@ -94,7 +86,6 @@ class DenseArrayAttr(Attribute):
     element_type: Type
 
 
-@dataclass(frozen=True, eq=False)
 class DictAttr(Attribute):
     """Named attributes: `{a = 1 : i32, b}`; used for function argument attributes."""
 
@@ -105,7 +96,6 @@ class DictAttr(Attribute):
         return dict(self.entries).get(name)
 
 
-@dataclass(frozen=True, eq=False)
 class DenseAttr(Attribute):
     """A tensor constant `dense<...> : tensor<...>`. `values` has one element (a splat) or one for each element in
     row-major order.
@@ -128,14 +118,12 @@ class DenseAttr(Attribute):
         return self.values[0]
 
 
-@dataclass(frozen=True, eq=False)
 class OpaqueAttr(Attribute):
     """An attribute of a dialect that has no class here, kept as its text: `#ttg.shared_memory`."""
 
     text: str
 
 
-@dataclass(frozen=True, eq=False)
 class EnumAttr(Attribute):
     """One case of an enumeration in `ENUMS`: its keyword in readable text, its integer code in generic text."""
 

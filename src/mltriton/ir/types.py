@@ -8,7 +8,6 @@ compared with `is`. Text is MLIR's: `i32`, `f16`, `index`, `tensor<128x64xf16, #
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 from mltriton.ir.attributes import Attribute
 from mltriton.ir.interned import InternedBase
@@ -25,14 +24,12 @@ class Type(InternedBase):
         return type_text(self)
 
 
-@dataclass(frozen=True, eq=False)
 class IntegerType(Type):
     """A signless integer of `width` bits; operations say whether they read it as signed. i1 is a boolean."""
 
     width: int
 
 
-@dataclass(frozen=True, eq=False)
 class FloatType(Type):
     """A floating-point type by its MLIR name; `width` in bits."""
 
@@ -40,17 +37,14 @@ class FloatType(Type):
     width: int
 
 
-@dataclass(frozen=True, eq=False)
 class IndexType(Type):
     """MLIR's `index`: 64 bits here."""
 
 
-@dataclass(frozen=True, eq=False)
 class NoneType(Type):
     """The absence of a value."""
 
 
-@dataclass(frozen=True, eq=False)
 class PointerType(Type):
     """`!tt.ptr<pointee, address_space>`: to a scalar (1 = global memory, 3 = shared memory, 5 = thread-private
     scratch) or to a block.
@@ -60,7 +54,6 @@ class PointerType(Type):
     address_space: int = 1
 
 
-@dataclass(frozen=True, eq=False)
 class TensorType(Type):
     """A ranked tensor of static shape; `encoding` says which warp owns what (None at the `tt` and `intrinsic`
     levels).
@@ -93,14 +86,12 @@ class TensorType(Type):
         return TensorType(self.shape, self.element, encoding)
 
 
-@dataclass(frozen=True, eq=False)
 class TensorDescType(Type):
     """`!tt.tensordesc<tensor<...>>`: describes a tensor in global memory from which blocks of type `block` are read."""
 
     block: TensorType
 
 
-@dataclass(frozen=True, eq=False)
 class MemDescType(Type):
     """`!ttg.memdesc<shape x element, encoding, #ttg.shared_memory, mutable>`: a block in shared memory."""
 
@@ -110,12 +101,10 @@ class MemDescType(Type):
     mutable: bool = True
 
 
-@dataclass(frozen=True, eq=False)
 class TokenType(Type):
     """`!ttg.async.token`: what an asynchronous operation returns and a wait takes."""
 
 
-@dataclass(frozen=True, eq=False)
 class FunctionType(Type):
     """Parameters and results of a function."""
 

@@ -46,7 +46,6 @@ class Cut:
         return max(1, min(self.warps, extent // self.size))
 
 
-@dataclass(frozen=True, eq=False)
 class BlockedEncoding(Encoding):
     """`#ttg.blocked<{sizePerWarp = [32, 64], warpsPerCTA = [8, 4], order = [1, 0]}>`; `order` lists dimensions,
     fastest first, for warps too.
@@ -69,7 +68,6 @@ class BlockedEncoding(Encoding):
         return tuple(Cut(*part) for part in zip(self.size_per_warp, self.warps_per_cta, strides, strict=True))
 
 
-@dataclass(frozen=True, eq=False)
 class SliceEncoding(Encoding):
     """`#ttg.slice<{dim = 1, parent = #blocked}>`: the parent with dimension `dim` taken away; the warps along it hold
     the same part.
@@ -83,7 +81,6 @@ class SliceEncoding(Encoding):
         return (*cuts[: self.dim], *cuts[self.dim + 1 :])
 
 
-@dataclass(frozen=True, eq=False)
 class DotOperandEncoding(Encoding):
     """`#ttg.dot_op<{opIdx = 0, parent = #blocked}>`: operand `op_idx` (0 = A, 1 = B) of a dot whose result has layout
     `parent`: K is whole in every warp.
