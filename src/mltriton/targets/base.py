@@ -78,7 +78,8 @@ class TargetSpec:
     `warp_size`: lanes a warp; `max_warps`: most warps a program may have; `workgroup_warps`: the number of warps a
     workgroup-level kernel really gets (None: what the user asked for; 1 where one thread runs a program); `dot` by
     operand element type; `lanes`: elements in a chunk at the intrinsic level of a MEMORY target;
-    `micro_kernels`: its dots by operand element type, best first.
+    `micro_kernels`: its dots by operand element type, best first; `merged_k` by operand element type: how long a step
+    along K should be for a dot's loop (shorter ones are merged).
     """
 
     name: str
@@ -90,6 +91,7 @@ class TargetSpec:
     block_load: BlockIO | None = None
     lanes: int = 1
     micro_kernels: dict[Type, tuple[MicroKernel, ...]] = field(default_factory=dict[Type, "tuple[MicroKernel, ...]"])
+    merged_k: dict[Type, int] = field(default_factory=dict[Type, int])
     shared_bytes: int = 0
     vector_bytes: int = 2048  # most bytes of one 1D access of a warp
     pipeline: tuple[str, ...] = ()  # passes at and to tt, ttg, warp, intrinsic: one text in `-p` syntax for each level

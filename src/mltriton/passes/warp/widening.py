@@ -194,7 +194,7 @@ class Widener:
 
     def _retyped(self, source: Value, op: tt.Broadcast | tt.ExpandDims | tt.Trans, dim: int) -> Value:
         """A source without the dimension must have the encoding that the result has when it is wide."""
-        wanted = cast(TensorType, self.wide_type(op.result.type, dim)).encoding
+        wanted = self.wide_type(op.result.type, dim).encoding
         if isinstance(op, tt.ExpandDims) and isinstance(wanted, Encoding):
             wanted = SliceEncoding(op.axis, wanted)
         return self.encoded(source, wanted)
