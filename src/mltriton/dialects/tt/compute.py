@@ -9,6 +9,7 @@ from mltriton.ir.attributes import Attribute, IntegerAttr
 from mltriton.ir.checks import axis, require, require_type, require_types, tensor, types_of
 from mltriton.ir.definition import boolean, enum, integer, operand, region, variadic
 from mltriton.ir.operation import Block, Operation, Value
+from mltriton.ir.rejection import reject
 from mltriton.ir.types import FloatType, TensorType, Type, bit_width
 
 
@@ -35,18 +36,11 @@ class Dot(Operation):
         return [operands[2].type]
 
     def verify(self) -> None:
-        a, b, c = (tensor(self, f"operand {i}", value) for i, value in enumerate(self.operands))
+        a, b, c = (tensor(self, "an operand", value) for value in self.operands)
         require_type(self, "the result", self.result.type, c)
-        require(
-            self, a.rank == b.rank == c.rank and a.rank in (2, 3), "operands have rank 2 or 3", found=f"{a}, {b}, {c}"
-        )
-        batch = a.shape[:-2] == b.shape[:-2] == c.shape[:-2]
-        fits = batch and a.shape[-1] == b.shape[-2] and c.shape[-2:] == (a.shape[-2], b.shape[-1])
-        require(self, fits, "the shapes do not multiply", "[M, K] x [K, N] -> [M, N]", f"{a} x {b} -> {c}")
-        floats = [isinstance(type.element, FloatType) for type in (a, b, c)]
-        require(self, len(set(floats)) == 1, "elements are all floats or all integers", found=f"{a} x {b} -> {c}")
-        same_width = bit_width(a.element) == bit_width(b.element)
-        require(self, same_width, "the elements of the operands have one width", a.element, b.element)
+        problem = dot_problem(a, b, c)
+        if problem is not None:
+            reject(self, problem, expected="[M, K] x [K, N] -> [M, N]", found=f"{a} x {b} -> {c}")
 
 
 class Reduce(Operation):
@@ -138,3 +132,15 @@ def verify_sources(op: Reduce | Scan, sources: list[Value], along: int, combine:
     require_types(op, "the region's arguments", types_of(combine.arguments), [*elements, *elements])
     require_types(op, "the region's results", types_of(combine.terminator.operands), elements)
     return first
+
+
+def dot_problem(a: TensorType, b: TensorType, c: TensorType) -> str | None:
+    """Why blocks of these types do not multiply; None if they do."""
+    if not (a.rank == b.rank == c.rank and a.rank in (2, 3)):
+        return "operands have rank 2 or 3"
+    batch = a.shape[:-2] == b.shape[:-2] == c.shape[:-2]
+    if not (batch and a.shape[-1] == b.shape[-2] and c.shape[-2:] == (a.shape[-2], b.shape[-1])):
+        return "the shapes do not multiply"
+    if len({isinstance(type.element, FloatType) for type in (a, b, c)}) > 1:
+        return "elements are all floats or all integers"
+    return None if bit_width(a.element) == bit_width(b.element) else "the elements of the operands have one width"

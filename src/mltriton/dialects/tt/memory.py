@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import cast
 
-from mltriton.ir.attributes import ENUMS, Attribute
+from mltriton.ir.attributes import Attribute
 from mltriton.ir.checks import axis, require, require_type
 from mltriton.ir.constants import make_constant, splat_of
 from mltriton.ir.definition import boolean, enum, integers, operand, optional
@@ -150,6 +150,9 @@ def loaded_type(pointer: Type) -> Type:
     return cast(PointerType, pointer).pointee
 
 
+FLOAT_ATOMICS = ("fadd", "max", "min", "exch")
+
+
 class AtomicRMW(Operation):
     """`tt.atomic_rmw fadd, acq_rel, gpu, %ptr, %value, %mask`: gives the old value (unspecified where masked off)."""
 
@@ -177,10 +180,8 @@ class AtomicRMW(Operation):
         if self.mask is not None:
             require_type(self, "the mask", self.mask.type, like(self.ptr.type, I1))
         is_float = isinstance(element_type(self.value.type), FloatType)
-        kinds = ("fadd", "max", "min", "exch") if is_float else tuple(set(ENUMS["rmw"].cases) - {"fadd"})
-        require(
-            self, self.kind in kinds, f"{self.kind} does not work on these elements", sorted(kinds), self.value.type
-        )
+        fits = self.kind in FLOAT_ATOMICS if is_float else self.kind != "fadd"
+        require(self, fits, f"{self.kind} does not work on these elements", found=self.value.type)
 
 
 class AtomicCAS(Operation):
