@@ -144,7 +144,9 @@ class Dot(Operation):
     c[i, j] = (c[i, j] if accumulate else 0) + sum over k of a[i, k] * b[k, j] for i < m, j < n; c has the
     accumulator's type (f32, f64, i32). Addresses in elements of the pointers' types: c at i * c_stride + j. With g =
     `group` (1; 2 for 16-bit pairs; 4 for 8-bit quads) and `k` counting groups: a (`a_layout` "row") at i * a_stride +
-    k * g + r, or ("column", g = 1 only) at k * a_stride + i; b at k * b_stride + j * g + r, for r < g.
+    k * g + r, or ("column", g = 1 only) at k * a_stride + i; b at k * b_stride + j * g + r, for r < g. With `panel`,
+    b comes in panels of that many columns, `panel_stride` apart: at (j // panel) * panel_stride + k * b_stride +
+    (j % panel) * g + r.
     """
 
     name = "tile.dot"
@@ -165,6 +167,8 @@ class Dot(Operation):
     m = integer()
     n = integer()
     group = integer(1)
+    panel = integer()
+    panel_stride = integer(0)
     a_layout = enum("tile_layout", "row")
 
     @classmethod

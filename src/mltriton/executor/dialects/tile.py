@@ -101,8 +101,12 @@ def lane(op: tile.Lane) -> Handler:
 def dot(op: tile.Dot) -> Handler:
     """A micro-kernel: the operands are read through strided views of memory."""
     m, n, g = op.m, op.n, op.group
+    width = op.panel or n
+    panels, distance = n // width, op.panel_stride
     a_type, b_type, c_type = (_pointee(value.type) for value in (op.a, op.b, op.c))
     is_column = op.a_layout == "column"
+    if n % width:
+        raise InvalidOperation(f"{n} columns are not whole panels of {width}")
     if is_column and g != 1:
         raise InvalidOperation("a column-major left operand cannot be in groups")
 
@@ -119,9 +123,9 @@ def dot(op: tile.Dot) -> Handler:
     ) -> None:
         steps = (1, int(a_stride), 1) if is_column else (int(a_stride), g, 1)
         left = read(warp, int(a), (m, int(k), g), steps, a_type)
-        right = read(warp, int(b), (int(k), n, g), (int(b_stride), g, 1), b_type)
+        right = read(warp, int(b), (int(k), panels, width, g), (int(b_stride), distance, g, 1), b_type)
         old = read(warp, int(c), (m, n), (int(c_stride), 1), c_type) if more else None
-        rows, columns = left.reshape(m, -1), right.transpose(0, 2, 1).reshape(-1, n)
+        rows, columns = left.reshape(m, -1), right.transpose(0, 3, 1, 2).reshape(-1, n)
         product = encode(multiply_add(rows, columns, old, c_type), c_type)
         warp.memory.window(int(c), (m, n), (int(c_stride), 1), memory_dtype(c_type), write=True)[...] = product
 

@@ -51,6 +51,7 @@ class Ready:
     layout: str
     scope: Scope
     tile: Tile | None
+    panel: tuple[int, int] | None = None  # columns of a panel, and elements from one panel to the next
 
 
 @dataclass
@@ -96,14 +97,18 @@ def lower_dot(low: Lowering, op: tt.Dot) -> None:
 
 
 def _touch(low: Lowering, operand: Direct | Ready | Packing) -> None:
-    source = operand.tile if isinstance(operand, Ready) else operand.block.source if isinstance(operand, Direct) else None
+    source = (
+        operand.tile if isinstance(operand, Ready) else operand.block.source if isinstance(operand, Direct) else None
+    )
     if isinstance(source, Tile):
         low.e.scratch.touch(source)
 
 
 def _is_zero(value: Value) -> bool:
     op = value.defining_op
-    return isinstance(op, arith.Constant) and isinstance(op.value, DenseAttr) and op.value.is_splat and not op.value.splat
+    return (
+        isinstance(op, arith.Constant) and isinstance(op.value, DenseAttr) and op.value.is_splat and not op.value.splat
+    )
 
 
 def _accumulator(low: Lowering, plan: Plan) -> Tile:
@@ -215,7 +220,8 @@ def _near_rows(low: Lowering, stride: Stride, kernel: MicroKernel) -> list[Value
 def _right_packing(low: Lowering, plan: Plan) -> Packing:
     rank = len(plan.batch) + 2
     along_rows = addressing.contiguous_dim(low, plan.op.b) == rank - 2
-    return Packing(plan.op.b, rank - 2, rank - 1, plan.kernel.operand, plan.kernel.group, along_rows)
+    kernel = plan.kernel
+    return Packing(plan.op.b, rank - 2, rank - 1, kernel.operand, kernel.group, along_rows, kernel.panel)
 
 
 def _left_packing(plan: Plan, layout: str, *, along_columns: bool) -> Packing:
@@ -268,7 +274,9 @@ def _pack(low: Lowering, how: Packing, prefix: Index) -> Ready:
     packing.pack(e, how, made, prefix)
     e.scratch.tick()
     layout = "column" if how.row_dim > how.column_dim else "row"
-    return Ready(lambda _: made.pointer, e.emitter.integer(how.stride, I64), layout, e.emitter.scopes[-1], made)
+    panel = (how.panel, how.panel_stride) if how.panel is not None else None
+    stride = e.emitter.integer(how.stride, I64)
+    return Ready(lambda _: made.pointer, stride, layout, e.emitter.scopes[-1], made, panel)
 
 
 def _choose(low: Lowering, plan: Plan, direct: Direct, prefix: Index) -> Ready:
@@ -313,9 +321,11 @@ def _multiply(
         a = (left.pointer(prefix), left.stride, left.layout)
     c = e.arithmetic.scalar(e.place(target, (*prefix, constant_index(0), constant_index(0))))
 
-    def call(b: Value, b_stride: Value) -> None:
+    def call(b: Value, b_stride: Value, panel: tuple[int, int] | None = None) -> None:
         _touch(low, left)
         numbers = {"m": plan.m, "n": plan.n, "group": plan.kernel.group}
+        if panel is not None:
+            numbers |= {"panel": panel[0], "panel_stride": panel[1]}
         attributes: dict[str, Attribute] = {name: IntegerAttr(number, I32) for name, number in numbers.items()}
         attributes["a_layout"] = EnumAttr("tile_layout", a[2])
         steps = e.emitter.integer(plan.k // plan.kernel.group, I64)
@@ -334,7 +344,7 @@ def _multiply(
                 if ready is None:
                     call(_pointer(low, right, prefix), _stride(low, right.stride))
                 else:
-                    call(ready.pointer(prefix), ready.stride)
+                    call(ready.pointer(prefix), ready.stride, ready.panel)
                 e.emitter.insert(scf.Yield([]))
             sides.append(side)
         e.emitter.effect(scf.If, [condition], [], {}, [Region([side]) for side in sides])
@@ -342,4 +352,4 @@ def _multiply(
         call(_pointer(low, right, prefix), _stride(low, right.stride))
     else:
         ready = right if isinstance(right, Ready) else _pack(low, right, prefix)
-        call(ready.pointer(prefix), ready.stride)
+        call(ready.pointer(prefix), ready.stride, ready.panel)

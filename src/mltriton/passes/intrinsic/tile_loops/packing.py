@@ -1,12 +1,13 @@
 """Operands of dots in the order in which micro-kernels read them.
 
-Level: warp to intrinsic. `pack` writes a matrix as [rows / group][columns * group]: `group` consecutive rows interleaved,
-converted to the micro-kernel's type; a matrix wider than a panel as [panels][rows / group][panel * group]. Memory that runs along the rows is read along the rows and transposed in
-registers.
+Level: warp to intrinsic. `pack` writes a matrix as [rows / group][columns * group]: `group` consecutive rows
+interleaved, converted to the micro-kernel's type; a matrix wider than a panel as [panels][rows / group][panel * group].
+Memory that runs along the rows is read along the rows and transposed in registers.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import gcd
 from typing import cast
@@ -129,7 +130,11 @@ def _pack_chunk(
     a, group = e.arithmetic, packing.group
     first = a.times(row, constant_index(group))
     parts = [
-        e.convert(e.at(packing.value, packing.index(prefix, a.add(first, constant_index(r)), column), lanes), packing.element, lanes)
+        e.convert(
+            e.at(packing.value, packing.index(prefix, a.add(first, constant_index(r)), column), lanes),
+            packing.element,
+            lanes,
+        )
         for r in range(group)
     ]
     form = parts[0]
@@ -141,7 +146,7 @@ def _pack_chunk(
     accesses.write(e, e.place(target, (panel, row, start)), None, form, lanes * group)
 
 
-def _interleave(e: Evaluator, parts: list[Value]) -> Value:
+def _interleave(e: Evaluator, parts: Sequence[Value]) -> Value:
     type = cast(TensorType, parts[0].type)
     return e.emitter.pure(tile.Interleave, parts, TensorType((type.size * len(parts),), type.element))
 
@@ -158,12 +163,23 @@ def _pack_transposed(e: Evaluator, packing: Packing, target: Tile, prefix: Index
         made = list(e.emitter.insert(tile.Transpose(chunks, [chunk.type for chunk in chunks])).results)
         group = packing.group
         first = _group_of(e, rows.counter, group)
-        place = a.times(column, constant_index(group))
+        panel, inside = _panel_of(e, column, packing.panel)
+        place = a.times(inside, constant_index(group))
         start = Affine(place.type, place.base, place.const, 1)
         for i in range(0, lanes, group):
             form = Vector(_interleave(e, made[i : i + group]) if group > 1 else made[i])
             at = a.add(first, constant_index(i // group))
-            accesses.write(e, e.place(target, (at, start)), None, form, lanes * group)
+            accesses.write(e, e.place(target, (panel, at, start)), None, form, lanes * group)
+
+
+def _panel_of(e: Evaluator, column: Affine, width: int | None) -> tuple[Affine, Affine]:
+    """The panel that a column belongs to, and its place there."""
+    from mltriton.passes.intrinsic.tile_loops.indexing import divide
+
+    if width is None:
+        return constant_index(0), column
+    panel, inside = divide(e, column, width, 1)
+    return cast(Affine, panel), cast(Affine, inside)
 
 
 def _group_of(e: Evaluator, row: Value, group: int) -> Affine:

@@ -8,7 +8,7 @@ with signature `void (ptr a, i64 a_stride, ptr b, i64 b_stride, ptr c, i64 c_str
 elements of the pointers' types. `r` runs over the group that one instruction multiplies: 1 element (f32, f64, i32), a
 bf16 pair or an i8 quad, next to each other in memory; `k` counts groups. `a` is "row" (row i at i * a_stride, its k
 next to each other) or "column" (step k at k * a_stride, rows next to each other; groups of 1 only). `b` has step k at
-k * b_stride, columns next to each other: a packed panel, or a row-major matrix as it is.
+k * b_stride, columns next to each other: a row-major matrix as it is, or panels of so many columns one after the other.
 
 Rows are walked in register tiles, and columns within a row tile, so that the rows of `a` stay in the first-level cache
 while `b` streams. A register tile is one call of a noinline micro-kernel: LLVM allocates registers per function, and a
@@ -44,7 +44,8 @@ class DotShape:
     """What one dot function computes: `rows` x `columns` of c from elements of `dtype`.
 
     `dtype` is "f32", "f64", "i32", "bf16" or "i8", `a_layout` "row" or "column"; `b_stride`, where it is known, lets
-    the kernel use constant offsets.
+    the kernel use constant offsets. With `panel`, b comes in panels of that many columns, `panel_stride` elements
+    apart.
     """
 
     dtype: str
@@ -52,11 +53,14 @@ class DotShape:
     columns: int
     a_layout: str = "row"
     b_stride: int | None = None
+    panel: int | None = None
+    panel_stride: int = 0
 
     def name(self, prefix: str) -> str:
         """A name that says all of it."""
         stride = "" if self.b_stride is None else f"_b{self.b_stride}"
-        return f"{prefix}_{self.dtype}_{self.a_layout}_{self.rows}x{self.columns}{stride}"
+        panels = "" if self.panel is None else f"_p{self.panel}_{self.panel_stride}"
+        return f"{prefix}_{self.dtype}_{self.a_layout}_{self.rows}x{self.columns}{stride}{panels}"
 
 
 def dot_function(module: Module, features: CpuFeatures, shape: DotShape) -> str:
@@ -86,6 +90,9 @@ class _Generator:
             raise ValueError(f"{shape.dtype} is multiplied in groups of {group}: a must be row-major")
         if group > 1 and shape.columns % 4:
             raise ValueError(f"{shape.dtype} is multiplied 4 columns at a time, not {shape.columns}")
+        width = self.features.tile(shape.dtype).vectors * self.lanes
+        if shape.panel is not None and (shape.panel != width or shape.columns % width or shape.panel_stride % width):
+            raise ValueError(f"{shape.dtype} is multiplied {width} columns at a time, not in panels of {shape.panel}")
 
     @property
     def lanes(self) -> int:
@@ -99,9 +106,10 @@ class _Generator:
         a, a_stride, b, b_stride, c, c_stride, k, accumulate = function.parameters
         tile = self.features.tile(shape.dtype)
         bias = self._column_bias(function, shape)
+        per_column = shape.panel_stride // shape.panel if shape.panel else instruction.group
 
         def tile_of(row: Value, rows: int, column: Value, columns: int) -> None:
-            micro = self._micro_kernel(replace(shape, rows=rows, columns=columns))
+            micro = self._micro_kernel(replace(shape, rows=rows, columns=columns, panel=None, panel_stride=0))
             a_offset = row if shape.a_layout == "column" else function.mul(a_stride, row)
             c_offset = function.add(function.mul(c_stride, row), column)
             extra = [] if bias is None else [function.gep(bias, column, instruction.accumulator)]
@@ -110,7 +118,7 @@ class _Generator:
                 VOID,
                 function.gep(a, a_offset, instruction.a_type),
                 a_stride,
-                function.gep(b, function.mul(column, instruction.group), instruction.b_type),
+                function.gep(b, function.mul(column, per_column), instruction.b_type),
                 b_stride,
                 function.gep(c, c_offset, instruction.accumulator),
                 c_stride,
@@ -132,11 +140,13 @@ class _Generator:
         _, _, b, b_stride, _, _, k, _ = function.parameters
         bias = function.alloca(instruction.accumulator, shape.columns)
         for column, lanes in _vectors(shape.columns, self.lanes):
-            start = function.gep(b, column * instruction.group, instruction.b_type)
+            panel, inside = divmod(column, shape.panel or shape.columns)
+            first = panel * shape.panel_stride + inside * instruction.group
+            start = function.gep(b, first, instruction.b_type)
             zero = constant(instruction.accumulator.with_lanes(lanes), 0)
             with function.loop(0, k, carried=[zero], name="bias") as loop:
-                panel = self._load_b(function, start, function.mul(loop.index, b_stride), lanes)
-                loop.yield_(instruction.bias_step(function, loop.carried[0], panel))
+                vector = self._load_b(function, start, function.mul(loop.index, b_stride), lanes)
+                loop.yield_(instruction.bias_step(function, loop.carried[0], vector))
             function.store(loop.results[0], function.gep(bias, column, instruction.accumulator))
         return bias
 

@@ -78,7 +78,7 @@ def _dot(e: Emitter, op: tile.Dot) -> None:
         f.cast("sext", e.get(number), I64) for number in (op.a_stride, op.b_stride, op.c_stride, op.k)
     )
     known_stride = None if b_stride.literal is None else int(b_stride.literal)
-    shape = DotShape(dtype, op.m, op.n, op.a_layout, known_stride)
+    shape = DotShape(dtype, op.m, op.n, op.a_layout, known_stride, op.panel, op.panel_stride)
     try:
         name = dot_function(e.module, e.features, shape)
     except (KeyError, ValueError) as error:
