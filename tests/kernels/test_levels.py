@@ -1,10 +1,18 @@
-"""Every kernel of the library, at every level, on the example that it brings for `mltriton verify`."""
+"""Every kernel of the library at every level, and as machine code: all must agree with level tt."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
+import numpy as np
 import pytest
 
+from accuracy import random
 from levels import check_levels
+from mltriton.kernels.attention import Blocks, attention_launch
+from mltriton.kernels.gemm import Tile, matmul_launch
+from mltriton.kernels.launch import Launch
+from mltriton.kernels.normalization import layer_norm_launch, softmax_launch
 
 KERNELS = [
     "gemm:matmul_pointer_kernel",
@@ -16,8 +24,55 @@ KERNELS = [
     "normalization:layer_norm_kernel",
     "normalization:layer_norm_long_kernel",
 ]
+RNG = np.random.default_rng(4)
 
 
+@pytest.mark.parametrize("target", ["generic", "cpu"])
 @pytest.mark.parametrize("kernel", KERNELS)
-def test_levels_agree_on_a_gpu_s_sizes(kernel: str) -> None:
-    check_levels(f"mltriton.kernels.{kernel}", target="generic")
+def test_its_own_example(kernel: str, target: str) -> None:
+    check_levels(f"mltriton.kernels.{kernel}", target=target)
+
+
+@pytest.mark.parametrize("target", ["cpu:sse", "cpu:avx2", "cpu:avx512"])
+@pytest.mark.parametrize(
+    "kernel", ["gemm:matmul_descriptor_kernel", "attention:attention_kernel", KERNELS[4], KERNELS[7]]
+)
+def test_other_instruction_sets(kernel: str, target: str) -> None:
+    check_levels(f"mltriton.kernels.{kernel}", target=target)
+
+
+def gemm(dtype: str, out: str, transposed: bool = False) -> Launch:
+    a, b = random(RNG, (1, 40, 70), dtype), random(RNG, (1, 70, 50), dtype)
+    b = b.swapaxes(1, 2) * 1 if transposed else b
+    b = b.swapaxes(1, 2) if transposed else b
+    return matmul_launch(a, b, random(RNG, (1, 40, 50), out), tile=Tile(32, 32, 64, 4))
+
+
+def attention(dtype: str, causal: bool) -> Launch:
+    q, k, v = (random(RNG, (1, 1, length, 20), dtype) for length in (40, 70, 70))
+    return attention_launch(q, k, v, q * 0, causal, blocks=Blocks(16, 32))
+
+
+def rows(dtype: str) -> Launch:
+    x = random(RNG, (4, 300), dtype)
+    return layer_norm_launch(x, x[0], x[1], x * 0, 1e-5)
+
+
+LAUNCHES: dict[str, Callable[[], Launch]] = {
+    "gemm, bf16": lambda: gemm("bfloat16", "bfloat16"),
+    "gemm, f64": lambda: gemm("float64", "float64"),
+    "gemm, int8": lambda: gemm("int8", "int8"),
+    "gemm, f16, b transposed": lambda: gemm("float16", "float16", transposed=True),
+    "attention, f32, more keys than queries": lambda: attention("float32", causal=False),
+    "causal attention, bf16": lambda: attention("bfloat16", causal=True),
+    "softmax, f16": lambda: softmax_launch(random(RNG, (4, 100), "float16"), random(RNG, (4, 100), "float16")),
+    "layer norm, f64": lambda: rows("float64"),
+    "layer norm, bf16": lambda: rows("bfloat16"),
+}
+
+
+@pytest.mark.parametrize("target", ["generic", "cpu"])
+@pytest.mark.parametrize("case", LAUNCHES)
+def test_dtypes_and_shapes(case: str, target: str) -> None:
+    launch = LAUNCHES[case]()
+    check_levels(launch.kernel, launch.named(), launch.grid, target=target)

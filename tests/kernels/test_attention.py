@@ -1,0 +1,137 @@
+"""`flash_attention` on the CPU against numpy in float64: lengths, dimensions, heads, masks, strides, mistakes."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+from accuracy import assert_accurate, dtype_of, random, wide
+from mltriton.errors import ArgumentError
+from mltriton.kernels import flash_attention
+
+RNG = np.random.default_rng(2)
+
+# Probabilities are rounded to the arrays' dtype before they are multiplied with v: so many roundings of max |v|.
+ROUNDED = {"float32": 0.0, "float16": 2.0**-10, "bfloat16": 2.0**-7}
+
+
+def reference(q: Any, k: Any, v: Any, causal: bool, scale: float) -> np.ndarray:
+    q, k, v = map(wide, (q, k, v))
+    share = q.shape[1] // k.shape[1]
+    k, v = np.repeat(k, share, 1), np.repeat(v, share, 1)
+    scores = q @ k.swapaxes(-1, -2) * scale
+    if causal:
+        scores[..., ~np.tri(q.shape[-2], k.shape[-2], dtype=bool)] = -np.inf
+    weights = np.exp(scores - scores.max(-1, keepdims=True))
+    return weights / weights.sum(-1, keepdims=True) @ v
+
+
+def check(q: Any, k: Any, v: Any, causal: bool = False, sm_scale: float | None = None) -> None:
+    """Attend; errors of scores and sums are measured by the largest |v| and the largest score."""
+    o = flash_attention(q, k, v, causal, sm_scale)
+    assert type(o) is type(q)
+    assert dtype_of(o) == dtype_of(q)
+    scale = 1 / math.sqrt(q.shape[-1]) if sm_scale is None else sm_scale
+    norms = [np.linalg.norm(wide(x), axis=-1).max() for x in (q, k)]
+    largest, scores = np.abs(wide(v)).max(), 1 + abs(scale) * norms[0] * norms[1]
+    extra = ROUNDED[dtype_of(q)] * largest / 2.0**-20
+    assert_accurate(o, reference(q, k, v, causal, scale), largest * scores + extra)
+
+
+def arrays(batch: int, heads: int, queries: int, dim: int, keys: int = 0, kv_heads: int = 0, dtype: str = "float32"):
+    """q, k and v; as many keys as queries and as many heads where nothing is said."""
+    kv = (batch, kv_heads or heads, keys or queries, dim)
+    return [random(RNG, shape, dtype) for shape in ((batch, heads, queries, dim), kv, kv)]
+
+
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
+def test_dtypes(dtype: str, causal: bool) -> None:
+    check(*arrays(2, 3, 150, 64, dtype=dtype), causal)
+
+
+@pytest.mark.parametrize("dim", [1, 16, 24, 40, 80, 96, 128, 160, 192, 256])
+def test_head_dimensions(dim: int) -> None:
+    check(*arrays(1, 2, 70, dim), causal=dim % 3 == 1)
+
+
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize(
+    "queries, keys", [(1, 1), (1, 300), (7, 7), (37, 1), (128, 128), (129, 257), (257, 129), (200, 130), (512, 512)]
+)
+def test_lengths(queries: int, keys: int, causal: bool) -> None:
+    check(*arrays(1, 1, queries, 32, keys=keys), causal)
+
+
+@pytest.mark.parametrize("heads, kv_heads", [(6, 2), (8, 1), (4, 4)])
+@pytest.mark.parametrize("causal", [False, True])
+def test_grouped_queries(heads: int, kv_heads: int, causal: bool) -> None:
+    check(*arrays(2, heads, 50, 32, kv_heads=kv_heads), causal)
+
+
+@pytest.mark.parametrize("kind", ["numpy", "torch"])
+def test_heads_inside_of_the_sequence(kind: str) -> None:
+    q, k, v = (random(RNG, (2, 90, 4, 40), kind=kind).swapaxes(1, 2) for _ in range(3))
+    check(q, k, v, causal=True)
+
+
+def test_one_array_for_q_k_and_v() -> None:
+    qkv = random(RNG, (2, 60, 3, 4, 32))  # batch, sequence, which, head, dim
+    check(*(qkv[:, :, i].swapaxes(1, 2) for i in range(3)))
+
+
+def test_any_strides() -> None:
+    q, k, v = random(RNG, (1, 2, 32, 70)).swapaxes(2, 3), random(RNG, (1, 2, 70, 64))[..., ::2], arrays(1, 2, 70, 32)[2]
+    check(q, k, v[:, :, ::-1])
+
+
+@pytest.mark.parametrize("sm_scale", [0.0, 1.0, -0.3])
+def test_scales(sm_scale: float) -> None:
+    check(*arrays(1, 1, 200, 32), causal=True, sm_scale=sm_scale)
+
+
+def test_large_scores_do_not_overflow() -> None:
+    q, k, v = arrays(1, 1, 150, 32)
+    check(30 * q, 30 * k, v)
+
+
+def test_weights_sum_to_one() -> None:
+    q, k, v = arrays(1, 2, 333, 64)
+    np.testing.assert_allclose(flash_attention(q, k, np.ones_like(v), causal=True), 1.0, rtol=3e-6)
+
+
+def test_causal_queries_do_not_see_later_keys() -> None:
+    q, k, v = arrays(1, 1, 200, 32)
+    before = flash_attention(q, k, v, causal=True)
+    k[:, :, 150:], v[:, :, 150:] = 1e4, np.nan
+    np.testing.assert_array_equal(flash_attention(q, k, v, causal=True)[:, :, :128], before[:, :, :128])
+
+
+def test_no_queries() -> None:
+    q, k, v = arrays(1, 2, 4, 16)
+    assert flash_attention(q[:, :, :0], k, v).shape == (1, 2, 0, 16)
+
+
+QKV = np.ones((1, 4, 8, 16), np.float32)
+
+
+@pytest.mark.parametrize(
+    "q, k, v, message",
+    [
+        (QKV, QKV, None, "v is no array"),
+        (QKV[0], QKV[0], QKV[0], "wrong rank"),
+        (QKV, QKV, QKV[..., :8], "the shapes do not fit"),
+        (QKV, QKV[..., :8], QKV[..., :8], "the shapes do not fit"),
+        (QKV, QKV[:, :3], QKV[:, :3], "kv_heads must divide heads"),
+        (QKV, QKV[:, :, :0], QKV[:, :, :0], "unsupported size"),
+        (*[np.ones((1, 1, 8, 257), np.float32)] * 3, "unsupported size"),
+        (*[QKV.astype(np.float64)] * 3, "unsupported dtype"),
+        (QKV, QKV.astype(np.float16), QKV, "the arrays differ in kind or dtype"),
+    ],
+)
+def test_mistakes(q: Any, k: Any, v: Any, message: str) -> None:
+    with pytest.raises(ArgumentError, match=message):
+        flash_attention(q, k, v)

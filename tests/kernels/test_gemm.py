@@ -1,0 +1,173 @@
+"""`matmul` on the CPU against numpy in float64: dtypes, forms, odd sizes, strides, batches, mistakes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from accuracy import assert_accurate, dtype_of, random, wide
+from mltriton.errors import ArgumentError
+from mltriton.kernels import matmul
+from mltriton.kernels.gemm import Form, choose_tile
+
+FORMS: list[Form] = ["pointer", "block_pointer", "descriptor"]
+RNG = np.random.default_rng(1)
+
+
+def check(a: Any, b: Any, form: Form = "auto") -> Any:
+    """Multiply; the errors of sums are measured by |a| |b|. Returns the product."""
+    c = matmul(a, b, form=form)
+    assert type(c) is type(a)
+    assert dtype_of(c) == dtype_of(a)
+    assert_accurate(c, wide(a) @ wide(b), np.abs(wide(a)) @ np.abs(wide(b)))
+    return c
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "bfloat16"])
+def test_every_form_and_dtype(dtype: str, form: Form) -> None:
+    check(random(RNG, (65, 150), dtype), random(RNG, (150, 47), dtype), form)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_int8_is_exact_and_wraps_around(form: Form) -> None:
+    a, b = random(RNG, (33, 300), "int8"), random(RNG, (300, 70), "int8")
+    exact = a.astype(np.int64) @ b.astype(np.int64)
+    np.testing.assert_array_equal(matmul(a, b, form=form), exact.astype(np.int8))
+
+
+@pytest.mark.parametrize("dtype", ["int8", "float32", "float16", "bfloat16"])
+def test_torch_agrees_on_kind_and_dtype(dtype: str) -> None:
+    torch = pytest.importorskip("torch")
+    a, b = random(RNG, (20, 30), dtype, "torch"), random(RNG, (30, 40), dtype, "torch")
+    c = matmul(a, b)
+    assert c.dtype == (a @ b).dtype
+    assert isinstance(c, torch.Tensor)
+    assert c.is_contiguous()
+    if dtype == "int8":
+        assert torch.equal(c, a @ b)
+
+
+@pytest.mark.parametrize(
+    "m, n, k",
+    [(1, 1, 1), (1, 100, 33), (100, 1, 33), (3, 5, 1), (16, 16, 16), (129, 257, 65), (300, 200, 513), (256, 512, 256)],
+)
+def test_sizes(m: int, n: int, k: int) -> None:
+    check(random(RNG, (m, k)), random(RNG, (k, n)))
+
+
+STRIDED = {
+    "a transposed": lambda: (random(RNG, (90, 70)).T, random(RNG, (90, 50))),
+    "b transposed": lambda: (random(RNG, (70, 90)), random(RNG, (50, 90)).T),
+    "both transposed": lambda: (random(RNG, (90, 70)).T, random(RNG, (50, 90)).T),
+    "parts of larger arrays": lambda: (random(RNG, (99, 200))[5:75, 7:97], random(RNG, (100, 80))[3:93, 11:61]),
+    "every third column": lambda: (random(RNG, (70, 270))[:, ::3], random(RNG, (90, 150))[:, ::3]),
+    "backwards": lambda: (random(RNG, (70, 90))[::-1], random(RNG, (90, 50))[::-1, ::-1]),
+    "one row for all": lambda: (np.broadcast_to(random(RNG, (1, 90)), (70, 90)), random(RNG, (90, 50))),
+}
+
+
+@pytest.mark.parametrize("form", ["pointer", "block_pointer", "auto"])
+@pytest.mark.parametrize("case", STRIDED)
+def test_any_strides(case: str, form: Form) -> None:
+    check(*STRIDED[case](), form)
+
+
+def test_torch_views() -> None:
+    a, b = random(RNG, (60, 40), "bfloat16").T, random(RNG, (60, 99), "bfloat16")[:, 1:90:2]
+    check(a, b)
+
+
+BATCHES = [
+    ((3, 20, 30), (3, 30, 25)),
+    ((3, 20, 30), (30, 25)),
+    ((20, 30), (3, 30, 25)),
+    ((4, 1, 20, 30), (3, 30, 25)),
+    ((2, 1, 3, 20, 30), (5, 1, 30, 25)),
+    ((1, 1, 20, 30), (1, 30, 25)),
+]
+
+
+@pytest.mark.parametrize("a_shape, b_shape", BATCHES)
+@pytest.mark.parametrize("kind", ["numpy", "torch"])
+def test_batches_broadcast(a_shape: tuple[int, ...], b_shape: tuple[int, ...], kind: str) -> None:
+    check(random(RNG, a_shape, kind=kind), random(RNG, b_shape, kind=kind))
+
+
+def test_batches_of_a_transposed_stack() -> None:
+    check(random(RNG, (20, 5, 30)).swapaxes(0, 1), random(RNG, (25, 30, 5)).transpose(2, 1, 0))
+
+
+@pytest.mark.parametrize("shapes", [((0, 5), (5, 3)), ((4, 5), (5, 0)), ((2, 0, 5), (5, 3)), ((0, 4, 5), (5, 3))])
+def test_nothing_to_compute(shapes: tuple[tuple[int, ...], tuple[int, ...]]) -> None:
+    a, b = (np.ones(shape, np.float32) for shape in shapes)
+    assert matmul(a, b).shape == (a @ b).shape
+
+
+def test_an_empty_sum_is_zero() -> None:
+    np.testing.assert_array_equal(matmul(np.ones((3, 0), np.float32), np.ones((0, 4), np.float32)), np.zeros((3, 4)))
+
+
+def test_not_a_number_stays_in_its_row() -> None:
+    a, b = random(RNG, (70, 40)), random(RNG, (40, 50))
+    a[66, 3] = np.nan
+    c = matmul(a, b)
+    assert np.isnan(c[66]).all()
+    assert np.isfinite(np.delete(c, 66, 0)).all()
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    m=st.integers(1, 150),
+    n=st.integers(1, 150),
+    k=st.integers(1, 300),
+    dtype=st.sampled_from(["float32", "float64", "float16"]),
+    order=st.tuples(st.sampled_from("CF"), st.sampled_from("CF")),
+    form=st.sampled_from(["pointer", "block_pointer", "auto"]),
+)
+def test_random_problems(m: int, n: int, k: int, dtype: str, order: tuple[str, str], form: Form) -> None:
+    rng = np.random.default_rng(m * 1000 + n)
+    a, b = (np.asarray(random(rng, shape, dtype), order=o) for shape, o in (((m, k), order[0]), ((k, n), order[1])))
+    check(a, b, form)
+
+
+@given(st.integers(1, 5000), st.integers(1, 5000), st.integers(1, 5000), st.sampled_from([1, 2, 4, 8]))
+def test_tiles_are_powers_of_two_that_a_descriptor_takes(m: int, n: int, k: int, item: int) -> None:
+    tile = choose_tile(m, n, k, item)
+    assert all(size & (size - 1) == 0 for size in tile[:3])
+    assert tile.n * item >= 16
+    assert tile.k * item >= 16
+
+
+ONES = np.ones((4, 4), np.float32)
+
+
+@pytest.mark.parametrize(
+    "a, b, message",
+    [
+        (ONES, [[1.0]], "b is no array"),
+        (ONES, ONES.astype(np.float64), "the arrays differ in kind or dtype"),
+        (ONES.astype(np.int32), ONES.astype(np.int32), "matmul: unsupported dtype"),
+        (ONES, ONES[0], "matmul: the shapes do not fit"),
+        (ONES, ONES[:3], "matmul: the shapes do not fit"),
+        (np.ones((2, 4, 4)), np.ones((3, 4, 4)), "matmul: the batch dimensions do not broadcast"),
+    ],
+)
+def test_mistakes(a: Any, b: Any, message: str) -> None:
+    with pytest.raises(ArgumentError, match=message):
+        matmul(a, b)
+
+
+def test_a_descriptor_needs_unit_strides() -> None:
+    with pytest.raises(ArgumentError, match="a descriptor needs last strides of 1"):
+        matmul(random(RNG, (20, 30)).T, random(RNG, (20, 10)), form="descriptor")
+
+
+def test_numpy_and_torch_do_not_mix() -> None:
+    torch = pytest.importorskip("torch")
+    with pytest.raises(ArgumentError, match="the arrays differ in kind or dtype"):
+        matmul(ONES, torch.ones(4, 4))
