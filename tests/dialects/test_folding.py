@@ -18,9 +18,9 @@ from mltriton.dialects.arith_folding import CASTS, FLOATS, SHIFTS, SIGNED, UNARY
 from mltriton.dialects.builtin import Module
 from mltriton.executor import run
 from mltriton.executor.values import memory_dtype
-from mltriton.ir.attribute_parser import wrapped
 from mltriton.ir.attributes import FloatAttr, IntegerAttr
 from mltriton.ir.builder import Builder
+from mltriton.ir.constants import wrap
 from mltriton.ir.floats import bits_to_float
 from mltriton.ir.folding import fold_all
 from mltriton.ir.operation import Block, Operation, Region, Value
@@ -43,7 +43,7 @@ def value_of(bits: int, type: Type) -> IntegerAttr | FloatAttr:
         small = bits_to_float(bits & ((1 << type.width) - 1), type) if bits % 3 else float(bits % 7 - 3) / 2
         return FloatAttr(small, type)
     assert not isinstance(type, PointerType)
-    return IntegerAttr(wrapped(bits if bits % 3 else bits % 9 - 4, type), type)
+    return IntegerAttr(wrap(bits if bits % 3 else bits % 9 - 4, type), type)
 
 
 def program(

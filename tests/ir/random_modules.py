@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from mltriton.dialects import arith, scf, tt
 from mltriton.dialects import math as m
 from mltriton.dialects.builtin import Module
-from mltriton.ir.attribute_parser import wrapped
 from mltriton.ir.attributes import (
     ArrayAttr,
     Attribute,
@@ -25,6 +24,7 @@ from mltriton.ir.attributes import (
     UnitAttr,
 )
 from mltriton.ir.builder import Builder
+from mltriton.ir.constants import wrap
 from mltriton.ir.floats import bits_to_float
 from mltriton.ir.location import UNKNOWN, CallSiteLoc, FileLoc, Location, NameLoc
 from mltriton.ir.operation import Block, Region, Value
@@ -85,7 +85,7 @@ def numbers(element: Type) -> st.SearchStrategy[int | float]:
     if isinstance(element, FloatType):
         bits = st.integers(0, (1 << element.width) - 1)
         return bits.map(lambda pattern: bits_to_float(pattern, element))
-    return st.integers(-(1 << 63), (1 << 63) - 1).map(lambda value: wrapped(value, element))
+    return st.integers(-(1 << 63), (1 << 63) - 1).map(lambda value: wrap(value, element))
 
 
 @st.composite

@@ -25,6 +25,7 @@ from mltriton.ir.attributes import (
     TypeAttr,
     UnitAttr,
 )
+from mltriton.ir.constants import wrap
 from mltriton.ir.floats import bits_to_float, round_float
 from mltriton.ir.location import UNKNOWN, CallSiteLoc, FileLoc, Location, NameLoc
 from mltriton.ir.scanner import Scanner
@@ -286,7 +287,7 @@ class AttributeParser(Scanner):
             return FloatAttr(self._float(token, type), type)
         if not is_integer or not (isinstance(type, IntegerType) or type is INDEX):
             self.fail(f"{token} is no value of type {type}", at=start)
-        return IntegerAttr(wrapped(int(token, 0), type), type)
+        return IntegerAttr(wrap(int(token, 0), type), type)
 
     def _float(self, token: str, type: FloatType) -> float:
         if "0x" in token:
@@ -304,7 +305,7 @@ class AttributeParser(Scanner):
                 if not self.accept(","):
                     break
         self.expect(">")
-        return DenseArrayAttr(tuple(wrapped(value, element) for value in values), element)
+        return DenseArrayAttr(tuple(wrap(value, element) for value in values), element)
 
     def _dense_integer(self) -> int:
         if self.accept_word("true"):
@@ -344,7 +345,7 @@ class AttributeParser(Scanner):
         if not isinstance(element, IntegerType) or any("." in token for token in tokens):
             self.fail(f"these are no elements of type {element}", at=start)
         words = {"true": 1, "false": 0}
-        return tuple(words[t] if t in words else wrapped(int(t, 0), element) for t in tokens)
+        return tuple(words[t] if t in words else wrap(int(t, 0), element) for t in tokens)
 
     # Locations.
 
@@ -399,14 +400,6 @@ class AttributeParser(Scanner):
         return (self.items("[", "]", self._location_body) or [UNKNOWN])[0]
 
 
-def wrapped(value: int, type: Type) -> int:
-    """`value` in the signed range of an integer type (0 or 1 for i1)."""
-    if not isinstance(type, IntegerType):
-        return value
-    value &= (1 << type.width) - 1
-    return value - (1 << type.width) if type.width > 1 and value >> (type.width - 1) else value
-
-
 def raw_values(data: bytes, element: Type) -> tuple[int | float, ...]:
     """The elements stored in `data`, little-endian (i1: one bit each where that is how many there are)."""
     width = element.width if isinstance(element, IntegerType | FloatType) else 64
@@ -414,7 +407,7 @@ def raw_values(data: bytes, element: Type) -> tuple[int | float, ...]:
     words = [int.from_bytes(data[i : i + step], "little") for i in range(0, len(data), step)]
     if isinstance(element, FloatType):
         return tuple(bits_to_float(word, element) for word in words)
-    return tuple(wrapped(word, element) for word in words)
+    return tuple(wrap(word, element) for word in words)
 
 
 _NAMED_TYPES: dict[str, Type] = {**FLOATS, "index": INDEX, "none": NoneType(), "f8E4M3FN": FLOATS["f8E4M3FN"]}
