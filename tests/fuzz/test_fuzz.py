@@ -2,15 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from fuzz.generator import STEPS, Writer, generate
 from fuzz.run import complaint
+from mltriton.targets.cpu.features import FEATURES, host
 
 ONCE_WRONG = (9, 13, 38, 319, 574, 726)  # scans, reshapes, transposes and argmin: their layouts disagreed
+INSTRUCTION_SETS = ("sse", "avx2", "avx512")
 BATCH = 50  # kernels a slow test
+
+
+@pytest.fixture(scope="session")
+def own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Keep the kernels out of the user's cache."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("MLTRITON_CACHE_DIR", str(tmp_path_factory.mktemp("cache")))
+        yield
+
+
+def _runs_here(name: str) -> bool:
+    wanted, here = (set(features.attributes.split(",")) for features in (FEATURES[name], host()))
+    return host().is_x86 and wanted <= here | {""}
 
 
 def test_a_seed_gives_the_same_kernel() -> None:
@@ -51,16 +67,28 @@ def test_values_are_bounded() -> None:
         assert all(var.bound <= 1e6 for var in writer.vars if var.is_float)
 
 
+@pytest.mark.usefixtures("own_cache")
 @pytest.mark.parametrize("seed", [*range(8), *ONCE_WRONG])
-@pytest.mark.parametrize("target", ["generic"])
+@pytest.mark.parametrize("target", ["generic", "cpu"])
 def test_levels_agree(target: str, seed: int, tmp_path: Path) -> None:
     found = complaint(seed, target, tmp_path)
     assert found is None, f"\n{found}"
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("own_cache")
+@pytest.mark.parametrize("name", INSTRUCTION_SETS)
+def test_instruction_sets(name: str, tmp_path: Path) -> None:
+    if not _runs_here(name):
+        pytest.skip(f"this machine does not have {name}")
+    found = [text for seed in range(3 * BATCH) if (text := complaint(seed, f"cpu:{name}", tmp_path))]
+    assert not found, "\n".join(found)
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("own_cache")
 @pytest.mark.parametrize("first", range(0, 2000, BATCH))
-@pytest.mark.parametrize("target", ["generic"])
+@pytest.mark.parametrize("target", ["generic", "cpu"])
 def test_many_kernels(target: str, first: int, tmp_path: Path) -> None:
     found = [text for seed in range(first, first + BATCH) if (text := complaint(seed, target, tmp_path))]
     assert not found, "\n".join(found)
