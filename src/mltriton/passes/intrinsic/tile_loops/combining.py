@@ -76,7 +76,9 @@ def apply(e: Evaluator, region: Region, old: Sequence[Value], new: Sequence[Valu
         if isinstance(op, arith.Constant):
             values[op.result] = _constant(e, op, result)
         else:
-            values[op.results[0]] = e.emitter.pure(op.__class__, [operand(v) for v in op.operands], result, op.attributes)
+            values[op.results[0]] = e.emitter.pure(
+                op.__class__, [operand(v) for v in op.operands], result, op.attributes
+            )
     return [operand(value) for value in block.terminator.operands]
 
 

@@ -44,7 +44,9 @@ def is_virtual(op: Operation) -> bool:
     """Whether an operation's block results are evaluated on demand."""
     if isinstance(op, LOADS):
         return isinstance(op.results[0].type, TensorType)
-    return (op.elementwise or isinstance(op, (arith.Constant, tt.MakeRange, tt.Splat, *SHAPES, *MOVES, *POINTERS, *SCALARS))) and op.pure
+    return (
+        op.elementwise or isinstance(op, (arith.Constant, tt.MakeRange, tt.Splat, *SHAPES, *MOVES, *POINTERS, *SCALARS))
+    ) and op.pure
 
 
 @dataclass

@@ -24,7 +24,15 @@ from mltriton.passes.intrinsic.tile_loops.footprints import (
     killed_loads,
     may_alias,
 )
-from mltriton.passes.intrinsic.tile_loops.members import Atomic, Effect, Fill, Member, ReduceColumns, ReduceRow, StoreBlock
+from mltriton.passes.intrinsic.tile_loops.members import (
+    Atomic,
+    Effect,
+    Fill,
+    Member,
+    ReduceColumns,
+    ReduceRow,
+    StoreBlock,
+)
 from mltriton.passes.intrinsic.tile_loops.nests import Nest, NestWriter
 from mltriton.passes.intrinsic.tile_loops.tiles import Tile
 from mltriton.targets.base import TargetSpec

@@ -353,4 +353,3 @@ class ReduceColumns(Member):
         for result, form in zip(self.op.results, forms, strict=True):
             save_chunk(e, self.saves.get(result), index, form, lanes)
         return []
-

@@ -236,9 +236,7 @@ class NestWriter:
                 parts[number % width] = self._chunk(loop, (*index, place), lanes, parts[number % width])
         return parts
 
-    def _chunk(
-        self, loop: Loop, index: Index, lanes: int, old: list[Accumulators] | None
-    ) -> list[Accumulators]:
+    def _chunk(self, loop: Loop, index: Index, lanes: int, old: list[Accumulators] | None) -> list[Accumulators]:
         e = self.e
         forms: list[list[Form]] = []
         for member in loop.members:

@@ -26,7 +26,9 @@ def lower_scan(low: Lowering, op: tt.Scan) -> None:
     low.flush()
     e = low.e
     types = [cast(TensorType, result.type) for result in op.results]
-    writer = _Scan(low, op, [e.scratch.tile(type.shape, type.element, r) for type, r in zip(types, op.results, strict=True)])
+    writer = _Scan(
+        low, op, [e.scratch.tile(type.shape, type.element, r) for type, r in zip(types, op.results, strict=True)]
+    )
     e.scratch.tick()
     others = [dim for dim in range(types[0].rank) if dim != op.axis]
     writer.rows(others, {})
@@ -94,9 +96,7 @@ class _Scan:
         """The lane that the next chunk continues from."""
         if not isinstance(chunks[0].type, TensorType):
             return chunks
-        return [
-            self.e.emitter.pure(tile.Lane, (chunk, lane), cast(TensorType, chunk.type).element) for chunk in chunks
-        ]
+        return [self.e.emitter.pure(tile.Lane, (chunk, lane), cast(TensorType, chunk.type).element) for chunk in chunks]
 
     def _scanned(
         self, index: dict[int, Form], start: Affine, lanes: int, before: list[Value] | None = None
