@@ -8,8 +8,8 @@ decorator:
         address_space: int = 1
 
 Guarantees: two constructions with equal fields return the same immutable object, so that equality is identity, hashing
-is the object's address and a type comparison costs one pointer comparison. No code is generated for a class: `dataclass`
-takes half a millisecond for each, which a compiler start would pay thirty times.
+is the object's address and a type comparison costs one pointer comparison. No code is generated for a class:
+`dataclass` takes half a millisecond for each, which a compiler start would pay thirty times.
 """
 
 from __future__ import annotations
