@@ -22,9 +22,10 @@ from dataclasses import dataclass, replace
 
 from mltriton.targets.cpu.features import CpuFeatures
 from mltriton.targets.cpu.llvm.dot_instructions import INSTRUCTIONS, DotInstruction
-from mltriton.targets.llvm.types import I1, I64, PTR, VOID, Type, Value, constant
+from mltriton.targets.llvm.types import I1, I32, I64, PTR, VOID, Type, Value, constant
 from mltriton.targets.llvm.writer import Function, Module
 
+CACHE_LINE = 64
 UNROLL = 4  # steps of k between two loop branches: address arithmetic is shared, which 4-wide front ends need
 
 _PARAMETERS = (
@@ -173,6 +174,7 @@ class _Generator:
                 function.sub(value, function.load(value.type, pointer))
                 for value, pointer in zip(start, pointers, strict=True)
             ]
+        self._prefetch_beside(function, lines, shape.columns)
         unrolled = function.and_(k, -UNROLL)
         with function.loop(0, unrolled, UNROLL, carried=start, name="k") as loop:
             values = loop.carried
@@ -185,6 +187,15 @@ class _Generator:
             function.store(value, pointer)
         function.ret()
         return name
+
+    def _prefetch_beside(self, function: Function, lines: Sequence[Value], columns: int) -> None:
+        """Bring the tile of c to the right of this one nearer for writing: it is most likely the next."""
+        arguments = [constant(I32, number) for number in (1, 3, 1)]
+        element = self.instruction.accumulator
+        for line in lines:
+            for column in range(columns, 2 * columns, CACHE_LINE // element.bytes):
+                pointer = function.gep(line, column, element)
+                function.declared_call("llvm.prefetch.p0", VOID, pointer, *arguments)
 
     def _first_accumulators(self, function: Function, cells: Sequence[tuple[Value, Type]]) -> list[Value]:
         return function.choose(
