@@ -103,9 +103,10 @@ def as_blocked(encoding: Encoding, shape: Shape) -> BlockedEncoding | None:
     if isinstance(encoding, BlockedEncoding):
         return encoding
     cuts = encoding.cut(shape)
-    order = tuple(sorted(range(len(shape)), key=lambda dim: (cuts[dim].stride, -dim)))
+    order = tuple(sorted(range(len(shape)), key=lambda dim: (cuts[dim].stride, cuts[dim].warps > 1, -dim)))
     blocked = BlockedEncoding(tuple(cut.size for cut in cuts), tuple(cut.warps for cut in cuts), order)
-    return blocked if blocked.cut(shape) == cuts else None
+    numbered_alike = all(a.stride == b.stride or a.warps == 1 for a, b in zip(blocked.cut(shape), cuts, strict=True))
+    return blocked if numbered_alike else None
 
 
 def same_cut(a: Encoding, b: Encoding, shape: Shape) -> bool:

@@ -66,7 +66,11 @@ def scan(plan: LayoutPlan, op: tt.Scan) -> None:
 
 
 def trans(plan: LayoutPlan, op: tt.Trans) -> None:
-    """The result is cut as the source, with the dimensions permuted."""
+    """The result is cut as the source, with the dimensions permuted. Where no source can be cut so that the result
+    comes out as it is wanted, every warp has the whole of both, and users get theirs by a conversion.
+    """
+    if op in plan.decided:
+        return
     known = plan.encodings.get(op.result)
     blocked = as_blocked(known, _shape(op.result)) if known else None
     if blocked is not None:
@@ -78,7 +82,9 @@ def trans(plan: LayoutPlan, op: tt.Trans) -> None:
         plan.want(op, 0, blocked)
         plan.anchor(op.result, tiling.transposed(blocked, op.order))
     elif known is not None:
+        plan.decided.add(op)
         plan.want(op, 0, tiling.replicated(_shape(op.source), plan.num_warps))
+        plan.encodings[op.result] = tiling.replicated(_shape(op.result), plan.num_warps)
 
 
 def whole_everywhere(plan: LayoutPlan, op: Operation) -> None:

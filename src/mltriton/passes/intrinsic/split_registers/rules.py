@@ -87,19 +87,24 @@ def trans(s: Splitter, op: tt.Trans) -> Sequence[Split]:
     def permute(shape: Shape) -> Shape:
         return tuple(shape[dim] for dim in inverse)
 
-    return _moved(s, op, permute, permute)
+    return _moved(s, op, permute, permute, keeps_elements=False)
 
 
 def _moved(
-    s: Splitter, op: Operation, origin_of: Callable[[Shape], Shape], piece_of: Callable[[Shape], Shape]
+    s: Splitter,
+    op: Operation,
+    origin_of: Callable[[Shape], Shape],
+    piece_of: Callable[[Shape], Shape],
+    keeps_elements: bool = True,
 ) -> Sequence[Split]:
+    """`keeps_elements`: a piece of the same shape is the same piece."""
     grid = s.grid_of(op)
     assert grid is not None
     type = s.piece_type(op.results[0].type, grid.piece)
     values: list[Value] = []
     for origin in grid.origins():
         source = s.piece(op.operands[0], origin_of(origin), piece_of(grid.piece))
-        values.append(source if source.type is type else s.copy(op, [source], grid.piece)[0])
+        values.append(source if keeps_elements and source.type is type else s.copy(op, [source], grid.piece)[0])
     return [Pieces(grid, values)]
 
 
