@@ -105,7 +105,7 @@ def block_access(e: Evaluator, block: BlockPointer, checked: tuple[int, ...], in
 
 
 def extent_of(e: Evaluator, extent: Value) -> Value:
-    """A dimension of a tensor as an i32: places are i32, so that a larger extent holds them all; a negative one none."""
+    """A dimension of a tensor as an i32: places are i32, so that a larger one holds them all; a negative one none."""
     if extent.type is I32:
         largest = e.emitter.integers.get(extent)
         zero = e.emitter.integer(0)

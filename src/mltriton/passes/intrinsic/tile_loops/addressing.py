@@ -25,7 +25,7 @@ Stride = int | Value
 
 
 class InMemory(NamedTuple):
-    """A block that lies in memory: `source` is its tile or load; its dimension d is dimension order[d] of the source."""
+    """A block that lies in memory: `source` is its tile or load; dimension d is dimension order[d] of the source."""
 
     source: Tile | Operation
     order: tuple[int, ...]

@@ -142,8 +142,8 @@ def _before(user: Operation, op: Operation) -> bool:
 
 
 def may_overwrite(low: Lowering, tile: Tile, writer: Operation, inputs: Sequence[Value]) -> bool:
-    """Whether the operation `writer`, whose new value is computed from `inputs` element by element, may write to a tile:
-    nothing needs the value that it holds after that.
+    """Whether the operation `writer`, whose new value is computed from `inputs` element by element, may write to a
+    tile: nothing needs the value that it holds after that.
     """
     owner = tile.owner
     if owner is None:

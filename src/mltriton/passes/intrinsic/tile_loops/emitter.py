@@ -7,8 +7,8 @@ memory stand where they are asked for. Guarantees: definitions dominate uses; `d
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from math import gcd
 from typing import Any
@@ -70,7 +70,7 @@ class Emitter:
         return depth
 
     @contextmanager
-    def inside(self, block: Block) -> Iterator[Scope]:
+    def inside(self, block: Block) -> Generator[Scope]:
         """Write into `block`, whose arguments exist from here on."""
         self.scopes.append(Scope(block))
         for argument in block.arguments:
@@ -81,7 +81,7 @@ class Emitter:
             self.scopes.pop()
 
     @contextmanager
-    def at(self, depth: int) -> Iterator[None]:
+    def at(self, depth: int) -> Generator[None]:
         """Write into the scope of that depth, as if the ones inside it were not open."""
         saved = self.scopes
         self.scopes = saved[: depth + 1]
@@ -91,7 +91,7 @@ class Emitter:
             self.scopes = saved
 
     @contextmanager
-    def trial(self, count: int) -> Iterator[list[Value]]:
+    def trial(self, count: int) -> Generator[list[Value]]:
         """A scope that is thrown away, with i32 values that stand for any index."""
         block = Block([I32] * count)
         with self.inside(block):
@@ -154,12 +154,12 @@ class Emitter:
         return self.insert(cls(present, types, attributes, regions, self.loc, segments))
 
     @contextmanager
-    def loop(self, lower: Value, upper: Value, step: Value, inits: Sequence[Value] = ()) -> Iterator[Loop]:
+    def loop(self, lower: Value, upper: Value, step: Value, inits: Sequence[Value] = ()) -> Generator[Loop]:
         """A counted loop with carried values."""
         body = Block([lower.type, *(init.type for init in inits)])
         counter, *carried = body.arguments
         self.multiples[counter] = gcd(self.multiple_of(lower), self.multiple_of(step))
-        loop = Loop(counter, carried)
+        loop = Loop(counter, list[Value](carried))
         with self.inside(body):
             yield loop
             self.insert(scf.Yield(loop.yields))
@@ -167,7 +167,9 @@ class Emitter:
         op.segments = (1, 1, 1, len(inits))
         loop.results = list(self.insert(op).results)
 
-    def count(self, extent: int, step: int = 1, first: int = 0, inits: Sequence[Value] = ()) -> Any:
+    def count(
+        self, extent: int, step: int = 1, first: int = 0, inits: Sequence[Value] = ()
+    ) -> AbstractContextManager[Loop]:
         """A loop over [first, extent), which are known, with an i32 counter."""
         return self.loop(self.integer(first), self.integer(extent), self.integer(step), inits)
 
@@ -218,9 +220,18 @@ def wrapped(number: int, width: int) -> int:
     return number - (1 << width) if number >> (width - 1) else number
 
 
-_MULTIPLES: dict[type[Operation], Any] = {
+def _product(a: int, b: int) -> int:
+    return a * b
+
+
+def _same(a: int) -> int:
+    return a
+
+
+# How a known divisor of the result comes from those of the operands.
+_MULTIPLES: dict[type[Operation], Callable[..., int]] = {
     arith.AddI: gcd,
     arith.SubI: gcd,
-    arith.MulI: lambda a, b: a * b,
-    arith.ExtSI: lambda a: a,
+    arith.MulI: _product,
+    arith.ExtSI: _same,
 }

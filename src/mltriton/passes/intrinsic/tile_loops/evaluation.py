@@ -1,14 +1,15 @@
 """Chunk evaluation: what a block value is at one index, written where it is needed.
 
-Level: warp to intrinsic. `Evaluator.at(value, index, lanes)` follows definitions by a table of rules: how an operation's
-result at an index comes from its operands at theirs. Nothing is stored: a materialised block is read from its tile, a
-load is done again. What was found is remembered in the outermost scope in which the index and the value exist.
+Level: warp to intrinsic. `Evaluator.at(value, index, lanes)` follows definitions by a table of rules: how an
+operation's result at an index comes from its operands at theirs. Nothing is stored: a materialised block is read from
+its tile, a load is done again. What was found is remembered in the outermost scope in which the index and the value
+exist.
 Guarantees: scalars of the program are written once, on demand, as far out as their operands allow.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, cast
 
@@ -16,14 +17,15 @@ from mltriton.dialects import arith, gpu, tt, ttg
 from mltriton.errors import CompilationError, Place, TargetError
 from mltriton.ir.attributes import DenseAttr, IntegerAttr
 from mltriton.ir.location import Location
-from mltriton.ir.operation import Block, Operation, Value
-from mltriton.ir.types import I32, PointerType, TensorType, Type
+from mltriton.ir.operation import Block, Operation, OpResult, Value
+from mltriton.ir.types import F32, I32, PointerType, TensorType, Type
 from mltriton.passes.intrinsic.tile_loops.emitter import Emitter
 from mltriton.passes.intrinsic.tile_loops.forms import (
     Affine,
     Form,
     FormArithmetic,
     Index,
+    Uniform,
     Vector,
     constant_index,
     is_integer,
@@ -59,7 +61,7 @@ class Evaluator:
         self.block_depth: dict[Block, int] = {}
 
     @contextmanager
-    def located(self, loc: Location) -> Iterator[None]:
+    def located(self, loc: Location) -> Generator[None]:
         """Operations written inside come from `loc`."""
         saved, self.emitter.loc = self.emitter.loc, loc
         yield
@@ -145,7 +147,9 @@ class Evaluator:
             raise refuse(op, f"{op.name} is not an operation that a memory target evaluates on demand")
         saved, self.emitter.loc = self.emitter.loc, op.loc
         try:
-            return rule(self, op if len(op.results) == 1 else value, index, lanes)
+            if isinstance(op, tt.Split):
+                index = (*index, constant_index(op.results.index(cast(OpResult, value))))
+            return rule(self, op, index, lanes)
         finally:
             self.emitter.loc = saved
 
@@ -175,7 +179,6 @@ class Evaluator:
 
     def place(self, tile: Tile, index: Index) -> Form:
         """The address of an element of a tile."""
-        arithmetic = self.arithmetic
         offset: Form = constant_index(0)
         for place, stride in zip(index, tile.strides, strict=True):
             if stride:
@@ -202,7 +205,13 @@ def lanes_of(forms: list[Form], lanes: int) -> int:
 def combine(
     e: Evaluator, cls: type[Operation], forms: list[Form], element: Type, lanes: int, attributes: Mapping[str, Any]
 ) -> Form:
-    """An elementwise operation on forms: affine where it can be, on scalars where all are uniform, else on chunks."""
+    """An elementwise operation on forms: affine where it can be, on scalars where all are uniform, else on chunks.
+
+    A chunk of f32 is divided by a scalar through its reciprocal (docs/architecture.md, "Semantics").
+    """
+    if cls is arith.DivF and element is F32 and is_uniform(forms[1]) and not is_uniform(forms[0]):
+        one = Uniform(e.emitter.number(1.0, element))
+        cls, forms = arith.MulF, [forms[0], combine(e, arith.DivF, [one, forms[1]], element, lanes, {})]
     affine = AFFINE.get(cls)
     if affine is not None and all(isinstance(form, Affine) for form in forms):
         found = affine(e.arithmetic, *forms, element)
@@ -302,13 +311,6 @@ def reshape(e: Evaluator, op: tt.Reshape, index: Index, lanes: int) -> Form:
     return e.at(op.source, reshaped_index(e, op, index, lanes), lanes)
 
 
-def split(e: Evaluator, result: Value, index: Index, lanes: int) -> Form:
-    """One half of the last dimension."""
-    op = result.defining_op
-    assert op is not None
-    return e.at(op.operands[0], (*index, constant_index(op.results.index(cast(Any, result)))), lanes)
-
-
 def join(e: Evaluator, op: tt.Join, index: Index, lanes: int) -> Form:
     """One operand or the other, as the last place says."""
     return _choose(e, index[-1], 1, op.lhs, index[:-1], op.rhs, index[:-1], lanes)
@@ -371,7 +373,7 @@ RULES: dict[type[Operation], Rule] = {
     tt.Trans: same_element,
     ttg.ConvertLayout: same_element,
     tt.Reshape: reshape,
-    tt.Split: split,
+    tt.Split: same_element,
     tt.Join: join,
     tt.Cat: cat,
     tt.Gather: gather,

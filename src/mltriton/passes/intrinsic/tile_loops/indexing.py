@@ -66,7 +66,7 @@ def reshaped_index(e: Evaluator, op: tt.Reshape, index: Index, lanes: int) -> In
 
 
 def divide(e: Evaluator, number: Form, divisor: int, lanes: int) -> tuple[Form, Form]:
-    """Quotient and remainder of a non-negative number; affine where the lanes do not cross a multiple of the divisor."""
+    """Quotient and remainder of a non-negative number; affine where the lanes cross no multiple of the divisor."""
     from mltriton.passes.intrinsic.tile_loops.evaluation import combine
 
     if divisor == 1:

@@ -7,6 +7,7 @@ control flow takes single elements. Results are always in tiles.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import gcd
 from typing import cast
 
@@ -104,17 +105,17 @@ class _Scan:
         """One chunk of the result, saved."""
         e, op = self.e, self.op
         place = Affine(I32, start.base, start.const, int(lanes > 1))
-        chunks = self._sources(index, place, lanes)
+        chunks: Sequence[Value] = self._sources(index, place, lanes)
         if lanes > 1:
             region = Region([])
             op.combine.clone_into(region, {})
             attributes = {**op.attributes, "axis": IntegerAttr(0, I32)}
-            chunks = list(e.emitter.insert(tt.Scan(chunks, [c.type for c in chunks], attributes, [region])).results)
+            chunks = e.emitter.insert(tt.Scan(chunks, [c.type for c in chunks], attributes, [region])).results
         if before is not None:
             old = [e.emitter.splat(value, lanes) for value in before] if lanes > 1 else before
             chunks = combining.apply(e, op.combine, old, chunks)
         self._save(index, place, chunks, lanes)
-        return chunks
+        return list(chunks)
 
     def _index(self, index: dict[int, Form], at: Form) -> Index:
         return tuple(at if dim == self.op.axis else index[dim] for dim in range(len(self.shape)))
@@ -124,7 +125,7 @@ class _Scan:
         forms = [self.e.at(source, where, lanes) for source in self.op.sources]
         return [self.e.arithmetic.chunk(f, lanes) if lanes > 1 else self.e.arithmetic.scalar(f) for f in forms]
 
-    def _save(self, index: dict[int, Form], at: Form, values: list[Value], lanes: int) -> None:
+    def _save(self, index: dict[int, Form], at: Form, values: Sequence[Value], lanes: int) -> None:
         where = self._index(index, at)
         for made, value in zip(self.tiles, values, strict=True):
             form = Vector(value) if isinstance(value.type, TensorType) else self.e.arithmetic.wrap(value)
