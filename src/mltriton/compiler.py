@@ -19,7 +19,7 @@ from enum import Enum
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, cast
 
-from mltriton.errors import BackendError, ConstexprError, OptionError, SignatureError, TritonError
+from mltriton.errors import BackendError, ConstexprError, OptionError, SignatureError, TargetError, TritonError
 from mltriton.frontend.dependencies import Dependencies, dependencies
 from mltriton.frontend.function import LanguageFunction
 from mltriton.language.constants import unwrap
@@ -102,8 +102,24 @@ class CompiledKernel:
 
         Raises `TargetError` where the target has no machine code.
         """
-        assert self.binary is not None
+        if self.binary is None:
+            raise TargetError(
+                f"the target {self.metadata.target} has no machine code, so {self.name} cannot be launched"
+            )
         return self.job.target.load(self.binary, self.metadata.name)
+
+    def launch(self, grid: Any, *arguments: Any) -> None:
+        """Launch over `grid` with every argument, or with those that are not constants; nothing is compiled.
+
+        Raises `ArgumentError` for arguments that the kernel was not compiled for.
+        """
+        from mltriton.runtime.ahead_of_time import launch_compiled
+
+        launch_compiled(self, grid, arguments)
+
+    def __getitem__(self, grid: Any) -> Callable[..., None]:
+        """`compiled[grid](*arguments)` is `compiled.launch(grid, *arguments)`."""
+        return partial(self.launch, grid)
 
     def __repr__(self) -> str:
         entries = ", ".join(f"{name}: {entry}" for name, entry in self.job.entries.items())

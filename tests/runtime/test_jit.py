@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -466,3 +467,18 @@ def test_a_torch_tensor_without_memory_on_the_cpu():
     out = torch.empty(50)
     add[(4,)](torch.from_numpy(x), y, out, 50, BLOCK=16, target="executor")
     assert torch.equal(out, torch.from_numpy(x + y))
+
+
+def test_threads_compile_once(executor):
+    add = make_add()
+    outs = [aligned(50) for _ in range(8)]
+    x, y, _ = arrays()
+
+    def launch(out):
+        add[(4,)](x, y, out, 50, BLOCK=16, target="executor")
+
+    with ThreadPoolExecutor(8) as threads:
+        list(threads.map(launch, outs))
+    for out in outs:
+        np.testing.assert_array_equal(out, x + y)
+    assert executor.assembled == 1

@@ -30,6 +30,7 @@ class LanguageFunction:
         self.__qualname__ = fn.__qualname__
         self.__module__ = fn.__module__
         self.__doc__ = fn.__doc__
+        self.__wrapped__ = fn
         self.source = FunctionSource(fn)
         self.environment = Environment(fn)
 

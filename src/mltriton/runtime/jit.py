@@ -29,16 +29,17 @@ from mltriton.runtime.specialization import (
     array_like_dtype,
     check_devices,
     constant_of,
+    device_of,
     guard,
+    is_array,
     specialize,
 )
 from mltriton.runtime.tuples import Part, parts_of, taking_tuples
-from mltriton.targets.target import find_target
+from mltriton.targets.target import DEVICES, find_target
 from mltriton.tools.signature import Entry
 
 _MAX_GRIDS = 1024
 _MAX_LAUNCHERS = 15  # Launchers tried for arguments of one shape and the same constants, besides the newest.
-DEFAULT_TARGET = "cpu"
 
 Launcher = Callable[..., CompiledKernel]
 _SIZES: dict[Any, Grid] = {}  # Grids that functions gave, normalized.
@@ -166,8 +167,8 @@ class JITFunction(LanguageFunction):
         """The kernel compiled for arguments, one for each parameter."""
         self.drop_if_stale()
         chosen = {"debug": self.debug} | dict(options)
-        target = find_target(unwrap(chosen.pop("target", None)) or DEFAULT_TARGET)
         parts = parts_of(self.parameters, arguments)
+        target = find_target(unwrap(chosen.pop("target", None)) or _target_of(parts))
         check_devices({part.name: part.value for part in parts}, target.takes, target.name)
         entries = {part.name: self._entry(part) for part in parts}
         job = Job(self, entries, target, options_of(**chosen))
@@ -283,6 +284,12 @@ def _array_if_dtype(value: Any, parameter: Parameter | None) -> Any:
         return value
     name = array_like_dtype(value)
     return value if name is None else Placeholder(name)
+
+
+def _target_of(parts: Sequence[Part]) -> str:
+    """The target that a launch without one runs on: its first array's; the CPU where there is none."""
+    devices = (device_of(part.value) for part in parts if is_array(part.value))
+    return DEVICES.get(next(devices, "cpu"), "cpu")
 
 
 @overload

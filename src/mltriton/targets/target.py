@@ -28,6 +28,10 @@ FAMILIES: dict[str, tuple[str, ...]] = {
 }
 
 
+# The family that runs kernels on arrays of a kind of device, where a launch names no target.
+DEVICES: dict[str, str] = {"cpu": "cpu"}
+
+
 class LoadedKernel(Protocol):
     """A kernel in this process, ready to be launched."""
 
