@@ -427,6 +427,22 @@ def test_dots(every_isa, dtype, layout, shape, more):
     same(run_both(text, every_isa, arguments), **({} if exact else {"rtol": 2e-5, "atol": 2e-2}))
 
 
+@pytest.mark.parametrize(("m", "k"), [(13, 8), (64, 6)])
+@pytest.mark.parametrize("dtype", ["f32", "f64", "i8"])
+def test_dots_of_panels(every_isa, dtype, m, k):
+    group, bits = (4, 32) if dtype == "i8" else (1, np.dtype(MEMORY_TYPES[dtype]).itemsize * 8)
+    panel = every_isa.tile(dtype).vectors * every_isa.lanes(bits)
+    n, stride = 3 * panel, (k + 1) * panel * group
+    panels = f"panel = {panel} : i32, panel_stride = {stride} : i32, group"
+    text = dot_text(dtype, m, n, k, group, "row", constant_stride=False).replace("group", panels, 1)
+    a, b = filled(dtype, m * k * group), filled(dtype, 3 * stride, 1)
+    c = np.zeros(m * n, np.int32 if dtype == "i8" else MEMORY_TYPES[dtype])
+    arguments = [a, np.int64(k * group), b, np.int64(panel * group), c, np.int64(n), np.False_]
+    same(run_both(text, every_isa, arguments), **({} if dtype == "i8" else {"rtol": 2e-5, "atol": 2e-2}))
+    with pytest.raises(BackendError, match="columns at a time, not in panels"):
+        emit_kernel(parse_module(text.replace(f"panel = {panel}", "panel = 3"), "kernel.mlir"), every_isa)
+
+
 def test_a_dot_the_instruction_set_lacks_is_an_error():
     text = dot_text("bf16", 8, 64, 8, 2, "row", constant_stride=True)
     with pytest.raises(BackendError, match="no bf16 dot"):

@@ -44,24 +44,23 @@ _PARAMETERS = (
 class DotShape:
     """What one dot function computes: `rows` x `columns` of c from elements of `dtype`.
 
-    `dtype` is "f32", "f64", "i32", "bf16" or "i8", `a_layout` "row" or "column"; `b_stride`, where it is known, lets
-    the kernel use constant offsets. With `panel`, b comes in panels of that many columns, `panel_stride` elements
-    apart.
+    `dtype` is "f32", "f64", "i32", "bf16" or "i8", `a_layout` "row" or "column". With `panel`, b comes in panels of
+    that many columns, `panel_stride` elements apart. `has_rest` says whether k may be no multiple of `UNROLL`.
     """
 
     dtype: str
     rows: int
     columns: int
     a_layout: str = "row"
-    b_stride: int | None = None
     panel: int | None = None
     panel_stride: int = 0
+    has_rest: bool = True
 
     def name(self, prefix: str) -> str:
         """A name that says all of it."""
-        stride = "" if self.b_stride is None else f"_b{self.b_stride}"
-        panels = "" if self.panel is None else f"_p{self.panel}_{self.panel_stride}"
-        return f"{prefix}_{self.dtype}_{self.a_layout}_{self.rows}x{self.columns}{stride}{panels}"
+        panels = "" if self.panel is None else f"_panels{self.panel}_{self.panel_stride}"
+        rest = "_any_k" if self.has_rest else ""
+        return f"{prefix}_{self.dtype}_{self.a_layout}_{self.rows}x{self.columns}{panels}{rest}"
 
 
 def dot_function(module: Module, features: CpuFeatures, shape: DotShape) -> str:
@@ -175,15 +174,18 @@ class _Generator:
                 for value, pointer in zip(start, pointers, strict=True)
             ]
         self._prefetch_beside(function, lines, shape.columns)
-        unrolled = function.and_(k, -UNROLL)
+        unrolled = function.and_(k, -UNROLL) if shape.has_rest else k
         with function.loop(0, unrolled, UNROLL, carried=start, name="k") as loop:
             values = loop.carried
             for step in range(UNROLL):
                 values = self._step(function, shape, vectors, function.add(loop.index, step), values)
             loop.yield_(*values)
-        with function.loop(unrolled, k, carried=loop.results, name="rest") as rest:
-            rest.yield_(*self._step(function, shape, vectors, rest.index, rest.carried))
-        for value, (pointer, _) in zip(rest.results, cells, strict=True):
+        results = loop.results
+        if shape.has_rest:
+            with function.loop(unrolled, k, carried=results, name="rest") as rest:
+                rest.yield_(*self._step(function, shape, vectors, rest.index, rest.carried))
+            results = rest.results
+        for value, (pointer, _) in zip(results, cells, strict=True):
             function.store(value, pointer)
         function.ret()
         return name
@@ -216,7 +218,6 @@ class _Generator:
         """The accumulators after step `index` of k."""
         instruction = self.instruction
         a, a_stride, b, b_stride, *_ = function.parameters
-        b_stride = b_stride if shape.b_stride is None else constant(I64, shape.b_stride)
         b_offset = function.mul(index, b_stride)
         panels = [
             self._load_b(function, function.gep(b, column * instruction.group, instruction.b_type), b_offset, lanes)

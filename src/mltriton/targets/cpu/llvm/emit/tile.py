@@ -13,7 +13,7 @@ from mltriton.errors import BackendError
 from mltriton.ir.operation import Value as IRValue
 from mltriton.ir.types import BF16, F32, F64, I8, I32, FloatType, IntegerType, PointerType
 from mltriton.ir.types import Type as IRType
-from mltriton.targets.cpu.llvm.dot import DotShape, dot_function
+from mltriton.targets.cpu.llvm.dot import UNROLL, DotShape, dot_function
 from mltriton.targets.cpu.llvm.emit.context import Emitter, Rules, place_of
 from mltriton.targets.cpu.llvm.transpose import transpose
 from mltriton.targets.llvm.types import I64, VOID, Value
@@ -77,8 +77,8 @@ def _dot(e: Emitter, op: tile.Dot) -> None:
     a_stride, b_stride, c_stride, k = (
         f.cast("sext", e.get(number), I64) for number in (op.a_stride, op.b_stride, op.c_stride, op.k)
     )
-    known_stride = None if b_stride.literal is None else int(b_stride.literal)
-    shape = DotShape(dtype, op.m, op.n, op.a_layout, known_stride, op.panel, op.panel_stride)
+    has_rest = k.literal is None or int(k.literal) % UNROLL != 0
+    shape = DotShape(dtype, op.m, op.n, op.a_layout, op.panel, op.panel_stride, has_rest)
     try:
         name = dot_function(e.module, e.features, shape)
     except (KeyError, ValueError) as error:
