@@ -1,0 +1,242 @@
+"""Blocks in memory: every level and machine code agree, and the loops have the shape that makes them fast."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+from mltriton.compiler import compile
+from mltriton.dialects import math, scf, tile, tt
+from mltriton.dialects.builtin import Module
+from mltriton.executor import to_bfloat16
+from mltriton.frontend.function import LanguageFunction
+from mltriton.ir.operation import Operation
+from mltriton.ir.types import TensorType
+from mltriton.kernels import attention, normalization
+from mltriton.targets.cpu.features import FEATURES, host
+from mltriton.tools.verify import verify_kernel
+
+from . import block_kernels
+
+Array = np.ndarray[Any, Any]
+SHAPES = [(4, 16), (8, 64), (2, 256), (16, 4), (1, 128), (32, 2), (4, 512)]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Keep the kernels out of the user's cache."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("MLTRITON_CACHE_DIR", str(tmp_path_factory.mktemp("cache")))
+        yield
+
+
+@pytest.fixture
+def rng() -> np.random.Generator:
+    """Random numbers, the same in every run."""
+    return np.random.default_rng(0)
+
+
+def _targets() -> list[str]:
+    here = set(host().attributes.split(",")) | {""}
+    return [f"cpu:{name}" for name in ("sse", "avx2", "avx512") if set(FEATURES[name].attributes.split(",")) <= here]
+
+
+def agree(kernel: LanguageFunction, args: dict[str, Any], target: str = "cpu") -> None:
+    """Every level gives the same, and no level reads scratch memory that nothing has written."""
+    result = verify_kernel(kernel, args=args, grid=(1,), target=target, uninitialised=True)
+    assert result.ok, str(result)
+
+
+def floats(rng: np.random.Generator, *shape: int) -> Array:
+    """Random f32 numbers."""
+    return rng.standard_normal(shape).astype(np.float32)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_rows(shape: tuple[int, int], rng: np.random.Generator) -> None:
+    m, n = shape
+    x = floats(rng, m, n)
+    out = {"y": np.zeros_like(x), "largest": np.zeros(m, "f"), "where": np.zeros(m, "i4"), "columns": np.zeros(n, "f")}
+    agree(block_kernels.rows, {"x": x, **out, "M": m, "N": n})
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_scans_along_every_dimension(shape: tuple[int, int], rng: np.random.Generator) -> None:
+    x = floats(rng, *shape)
+    agree(
+        block_kernels.running,
+        {"x": x, "along": np.zeros_like(x), "down": np.zeros_like(x), "M": shape[0], "N": shape[1]},
+    )
+
+
+@pytest.mark.parametrize("n", [2, 16, 64, 512])
+def test_a_scan_of_pairs(n: int, rng: np.random.Generator) -> None:
+    x, y = floats(rng, n) * 0.5, floats(rng, n)
+    agree(block_kernels.recurrence, {"x": x, "y": y, "z": np.zeros(n, "f"), "N": n})
+
+
+@pytest.mark.parametrize("n", [4, 64])
+def test_combinations_with_control_flow(n: int, rng: np.random.Generator) -> None:
+    x = floats(rng, n) - 1.0
+    agree(block_kernels.branching, {"x": x, "y": np.zeros(1, "f"), "z": np.zeros(n, "f"), "N": n})
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_rearranged_elements(shape: tuple[int, int], rng: np.random.Generator) -> None:
+    m, n = shape
+    x = floats(rng, m, n)
+    out = {"flat": np.zeros(m * n, "f"), "pairs": np.zeros_like(x), "both": np.zeros(2 * m, "f")}
+    agree(block_kernels.shapes, {"x": x, **out, "M": m, "N": n})
+
+
+@pytest.mark.parametrize("n", [4, 128, 1024])
+def test_loads_that_a_store_would_spoil(n: int, rng: np.random.Generator) -> None:
+    agree(block_kernels.swap, {"x": floats(rng, n), "y": floats(rng, n), "N": n})
+    agree(block_kernels.rotate, {"x": floats(rng, 2 * n), "N": n})
+
+
+@pytest.mark.parametrize("n", [16, 64])
+def test_a_store_that_would_spoil_its_own_loads(n: int, rng: np.random.Generator) -> None:
+    agree(block_kernels.transpose_in_place, {"x": floats(rng, n, n), "N": n})
+
+
+@pytest.mark.parametrize("n", [4, 128, 1024])
+@pytest.mark.parametrize("steps", [0, 1, 2, 5])
+def test_carried_blocks(n: int, steps: int, rng: np.random.Generator) -> None:
+    agree(block_kernels.carried, {"x": floats(rng, 5, n), "y": np.zeros(n, "f"), "n": steps, "N": n})
+
+
+@pytest.mark.parametrize("steps", [0, 3])
+def test_a_block_computed_from_other_elements_of_itself(steps: int, rng: np.random.Generator) -> None:
+    agree(block_kernels.reversed_in_loop, {"x": floats(rng, 16, 16), "y": np.zeros((16, 16), "f"), "n": steps, "N": 16})
+
+
+@pytest.mark.parametrize("shape", [(4, 16), (2, 256)])
+def test_gathers_and_atomics(shape: tuple[int, int], rng: np.random.Generator) -> None:
+    m, n = shape
+    x, index = floats(rng, m, n), rng.integers(0, n, shape).astype("i4")
+    args = {"x": x, "index": index, "y": np.zeros_like(x), "total": np.ones(n, "f"), "M": m, "N": n}
+    agree(block_kernels.picked, args)
+
+
+@pytest.mark.parametrize(("m", "n"), [(5, 7), (16, 32), (40, 33)])
+def test_windows_over_the_edges(m: int, n: int, rng: np.random.Generator) -> None:
+    x = floats(rng, m, n)
+    agree(block_kernels.windows, {"x": x, "y": np.zeros_like(x), "m": m, "n": n, "M": 8, "N": 16})
+
+
+DTYPES = {"f4": "f4", "f8": "f8", "f2": "f4", "i1": "i4", "bf16": "f4"}
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("transposed", [(False, False), (True, False), (False, True)])
+@pytest.mark.parametrize("size", [(16, 16, 16), (32, 64, 16), (1, 1, 1), (2, 8, 32), (64, 16, 128)])
+def test_dots(dtype: str, transposed: tuple[bool, bool], size: tuple[int, int, int], rng: np.random.Generator) -> None:
+    m, n, k = size
+    left, right = transposed
+    a, b = (_numbers(rng, dtype, shape) for shape in ((m, k), (k, n)))
+    args: dict[str, Any] = {"a": a, "b": b, "c": np.zeros((m, n), DTYPES[dtype])}
+    if dtype == "bf16":
+        pytest.importorskip("torch")
+        args |= {"a": _as_torch(a), "b": _as_torch(b)}
+    agree(block_kernels.product, {**args, "M": m, "N": n, "K": k, "LEFT": left, "RIGHT": right})
+
+
+def _numbers(rng: np.random.Generator, dtype: str, shape: tuple[int, ...]) -> Array:
+    if dtype == "i1":
+        return rng.integers(-128, 128, shape).astype("i1")
+    numbers = rng.standard_normal(shape)
+    return to_bfloat16(numbers.astype("f")) if dtype == "bf16" else numbers.astype(dtype)
+
+
+def _as_torch(bits: Array) -> Any:
+    import torch
+
+    return torch.from_numpy(bits.view(np.int16).copy()).view(torch.bfloat16)
+
+
+@pytest.mark.parametrize("target", _targets())
+@pytest.mark.parametrize("dtype", ["f4", "i1"])
+def test_dots_on_every_instruction_set(target: str, dtype: str, rng: np.random.Generator) -> None:
+    a, b = (_numbers(rng, dtype, (64, 64)) for _ in range(2))
+    args = {"a": a, "b": b, "c": np.zeros((64, 64), DTYPES[dtype]), "M": 64, "N": 64, "K": 64}
+    agree(block_kernels.product, {**args, "LEFT": False, "RIGHT": True}, target)
+
+
+def test_batched_dots(rng: np.random.Generator) -> None:
+    a, b = floats(rng, 2, 16, 32), floats(rng, 2, 32, 8)
+    agree(block_kernels.batched, {"a": a, "b": b, "c": np.zeros((2, 16, 8), "f"), "B": 2, "M": 16, "N": 8, "K": 32})
+
+
+@pytest.mark.parametrize("steps", [0, 1, 4])
+def test_accumulators_that_are_needed_elsewhere(steps: int, rng: np.random.Generator) -> None:
+    a, b = floats(rng, 16, 16), floats(rng, 16, 16)
+    agree(block_kernels.chained, {"a": a, "b": b, "c": np.zeros((16, 16), "f"), "n": steps, "N": 16})
+
+
+# The shape of the result
+
+
+def _intrinsic(kernel: LanguageFunction, signature: dict[str, str], **constants: Any) -> Module:
+    return compile(kernel, signature, constants).job.module("intrinsic")
+
+
+def _loops(block_of: Operation) -> list[scf.For]:
+    """The loops directly inside an operation."""
+    return [op for region in block_of.regions for op in region.block.ops if isinstance(op, scf.For)]
+
+
+def _count(op: Operation, cls: type[Operation]) -> int:
+    return sum(isinstance(inner, cls) for inner in op.walk())
+
+
+def _chunks(op: Operation, cls: type[Operation]) -> int:
+    return sum(isinstance(inner, cls) and isinstance(inner.results[0].type, TensorType) for inner in op.walk())
+
+
+def test_softmax_is_three_loops_and_computes_exp_once() -> None:
+    import mltriton.language as tl
+
+    integers = dict.fromkeys(("x_stride", "y_stride", "n_columns"), "i32")
+    signature = {"x_ptr": "*fp32:16", "y_ptr": "*fp32:16", **integers}
+    module = _intrinsic(normalization.softmax_kernel, signature, FLOAT=tl.float32, BLOCK=1024)
+    function = module.body.block.ops[0]
+    maximum, total, quotient = _loops(function)
+    assert [_count(loop, math.Exp) for loop in (maximum, total, quotient)] == [0, 4, 0]
+    assert [_count(loop, tile.Store) for loop in (maximum, total, quotient)] == [0, 4, 4]
+    assert not any(isinstance(op, tt.Load) for op in function.walk())
+
+
+def _attention(causal: bool) -> Operation:
+    strides = {f"stride_{x}{d}": "1" if d == "d" else "i32" for x in "qkvo" for d in "bhsd"}
+    sizes = dict.fromkeys(("n_heads", "heads_per_kv", "n_queries", "n_keys"), "i32")
+    signature = {**{f"{x}_ptr": "*fp32:16" for x in "qkvo"}, "sm_scale": "fp32", **strides, **sizes, "dim": "64"}
+    constants: dict[str, Any] = {"CAUSAL": causal, "BM": 128, "BN": 128, "BD": 64}
+    return _intrinsic(attention.attention_kernel, signature, **constants).body.block.ops[0]
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_attention_is_two_dots_and_one_nest_over_rows(causal: bool) -> None:
+    for loop in [loop for loop in _loops(_attention(causal)) if _count(loop, tile.Dot)]:
+        row_nests = [inner for inner in _loops(loop) if _chunks(inner, math.Exp2)]
+        assert len(row_nests) == 1, "scores, sums and the output are rescaled row by row, together"
+        assert _chunks(row_nests[0], math.Exp2) == 128 // host().f32_lanes, "exp2 of every score once"
+        assert not [op for op in loop.walk() if isinstance(op, tile.Scratch)]
+
+
+def test_attention_reads_queries_once() -> None:
+    function = _attention(causal=True)
+    loops = [loop for loop in _loops(function) if _count(loop, tile.Dot)]
+    q = function.regions[0].block.arguments[0]
+    users = {user for user in q.users if any(user in set(loop.walk()) for loop in loops)}
+    assert not users, "queries are packed, or known to be inside, before the loops over keys"
+
+
+def test_scratch_memory_is_shared_by_what_is_not_needed_at_the_same_time() -> None:
+    scratch = [op for op in _attention(causal=False).walk() if isinstance(op, tile.Scratch)]
+    ranges = [(op.offset, op.offset + op.bytes) for op in scratch]
+    assert max(end for _, end in ranges) < sum(op.bytes for op in scratch)
+    assert all(start % 64 == 0 for start, _ in ranges)
