@@ -94,11 +94,13 @@ class Autotuner:
     def __getitem__(self, grid: Any) -> Callable[..., Any]:
         """The launcher for a grid."""
 
+        launch_with = self.fn[grid]
+
         def launch(*args: Any, **kwargs: Any) -> Any:
             config = self.choose(grid, args, kwargs)
             if config.pre_hook is not None:
                 config.pre_hook(self._named(args, kwargs) | config.all_kwargs())
-            return self.fn[grid](*args, **kwargs, **config.all_kwargs())
+            return launch_with(*args, **kwargs, **config.keywords)
 
         return launch
 
@@ -128,8 +130,8 @@ class Autotuner:
 
     def _key(self, named: Mapping[str, Any]) -> tuple[Any, ...]:
         """Values of the key arguments, and the dtype of every array."""
-        values = [named.get(name) for name in self.keys]
-        dtypes = [str(value.dtype) for value in named.values() if hasattr(value, "dtype")]
+        values = map(named.get, self.keys)
+        dtypes = [value.dtype for value in named.values() if hasattr(value, "dtype")]
         return (*values, *dtypes)
 
     def _check_conflicts(self, kwargs: Mapping[str, Any]) -> None:

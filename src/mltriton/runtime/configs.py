@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, cast
 
 import numpy as np
@@ -30,10 +31,15 @@ class Config:
     maxnreg: int | None = None
     pre_hook: Hook | None = field(default=None, compare=False)
 
-    def all_kwargs(self) -> dict[str, Any]:
-        """The keywords of a launch."""
+    @cached_property
+    def keywords(self) -> dict[str, Any]:
+        """The keywords of a launch; not to be changed."""
         options = {"num_warps": self.num_warps, "num_stages": self.num_stages, "num_ctas": self.num_ctas}
         return self.kwargs | options
+
+    def all_kwargs(self) -> dict[str, Any]:
+        """A copy of the keywords of a launch."""
+        return dict(self.keywords)
 
     def __hash__(self) -> int:
         return hash(str(self))
