@@ -28,7 +28,7 @@ from mltriton.passes.intrinsic.tile_loops.packing import Packing
 from mltriton.passes.intrinsic.tile_loops.tiles import Tile
 from mltriton.targets.base import MicroKernel
 
-NEAR_ROWS = 2048  # bytes from row to row up to which a right operand is read in place, whatever the number of rows of C
+NEAR_ROWS = 1024  # bytes from row to row up to which a right operand is read in place, whatever the number of rows of C
 FEW_ROWS = 32  # rows of C up to which packing the right operand does not pay
 
 
