@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 from mltriton.ir.attributes import Attribute
 from mltriton.ir.checks import pointer, require, require_attributes, require_type, require_types, tensor, types_of
-from mltriton.ir.definition import boolean, enum, integer, operand, optional, variadic
+from mltriton.ir.definition import boolean, enum, integer, operand, optional, string, variadic
 from mltriton.ir.operation import Operation, Value
 from mltriton.ir.types import I1, I32, I64, TensorType, Type
 
@@ -218,3 +218,23 @@ def verify_mask(op: Operation, mask: Value | None, chunk: TensorType) -> None:
     """A mask has one i1 for each lane."""
     if mask is not None:
         require_type(op, "the mask", mask.type, chunk.with_element(I1))
+
+
+class Print(Operation):
+    """`tile.print "prefix", %value at [%i, %j]`: prints elements of a block, as `tt.print` does: a scalar, the one at
+    these places; of a chunk lane l, the one at (i, j + l). `prefix` is all that precedes the number.
+    """
+
+    name = "tile.print"
+    syntax = "$prefix `,` $value `at` `[` $places `]` attr-dict `:` type($value)"
+    reads = True
+    writes = True
+    prefix = string("")
+    hex = boolean()
+    value = operand()
+    places = variadic()
+
+    def verify(self) -> None:
+        require(self, len(self.places) > 0, "an element has a place")
+        for place in self.places:
+            require_type(self, "a place", place.type, I32)

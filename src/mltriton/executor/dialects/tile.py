@@ -5,18 +5,20 @@ Level: intrinsic. Dots are computed in float64 (integers exactly) and rounded to
 
 from __future__ import annotations
 
+import sys
 from typing import cast
 
 import numpy as np
 
 from mltriton.dialects import tile
 from mltriton.executor.code import Handler, Table
+from mltriton.executor.dialects.tt_blocks import printed
 from mltriton.executor.dialects.tt_dot import multiply_add
 from mltriton.executor.dialects.ttig import prefetch
 from mltriton.executor.faults import InvalidOperation, Misaligned
 from mltriton.executor.machine import Warp
 from mltriton.executor.values import Array, decode, encode, memory_dtype
-from mltriton.ir.types import PointerType, TensorType, Type
+from mltriton.ir.types import PointerType, TensorType, Type, element_type
 
 
 def scratch(op: tile.Scratch) -> Handler:
@@ -137,6 +139,20 @@ def read(warp: Warp, address: int, shape: tuple[int, ...], strides: tuple[int, .
     return decode(warp.memory.window(address, shape, strides, memory_dtype(type), write=False).copy(), type)
 
 
+def print_elements(op: tile.Print) -> Handler:
+    """One line for each lane, with its place in the block."""
+    element = element_type(op.value.type)
+
+    def call(warp: Warp, value: Array, *places: Array) -> None:
+        stream = warp.options.output or sys.stdout
+        *row, first = map(int, places)
+        for lane, number in enumerate(np.atleast_1d(value)):
+            text = printed(number, element, op.hex)
+            stream.write(f"pid {warp.program} idx {(*row, first + lane)} {op.prefix}{text}\n")
+
+    return call
+
+
 def _pointee(type: Type) -> Type:
     return cast(PointerType, type).pointee
 
@@ -150,4 +166,5 @@ TABLE: Table = {
     tile.Lane: lane,
     tile.Dot: dot,
     tile.Prefetch: prefetch,
+    tile.Print: print_elements,
 }

@@ -157,12 +157,13 @@ def print_values(op: tt.Print) -> Handler:
             operand = f"(operand {number}) " if len(values) > 1 else ""
             for index, element in np.ndenumerate(np.asarray(value)):
                 where = f" idx {index}" if index else ""
-                stream.write(f"{place}{where} {op.prefix}{operand}{_text(element, type, op.hex)}\n")
+                stream.write(f"{place}{where} {op.prefix}{operand}{printed(element, type, op.hex)}\n")
 
     return call
 
 
-def _text(element: Any, type: Any, as_hex: bool) -> str:
+def printed(element: Any, type: Any, as_hex: bool) -> str:
+    """An element as `tt.print` shows it."""
     if as_hex and not isinstance(type, FloatType):
         width = type.width if isinstance(type, IntegerType) else 64
         return f"0x{int(element) & ((1 << width) - 1):0{width // 4}x}"

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import NamedTuple, cast
 
 from mltriton.dialects import arith, tile, tt
+from mltriton.errors import TargetError
 from mltriton.ir.attributes import EnumAttr, IntegerAttr
 from mltriton.ir.operation import Operation, Value
 from mltriton.ir.types import I1, I32, I64, FloatType, PointerType, TensorType, Type, byte_width
@@ -52,9 +53,14 @@ def block_pointer(e: Evaluator, value: Value) -> BlockPointer:
             start = block_pointer(e, op.ptr)
             steps = [e.scalar(v) for v in op.offsets]
             found = start._replace(offsets=tuple(map(lambda a, b: add_scalars(e, a, b), start.offsets, steps)))
-        else:
-            assert op is not None
+        elif op is not None:
             raise refuse(op, "a block pointer must be known where it is used")
+        else:
+            raise TargetError(
+                "this target takes no descriptor as a parameter",
+                found=str(value.type),
+                hint="Pass the pointer, shape and strides, and call tl.make_tensor_descriptor in the kernel.",
+            )
         e.pointers[value] = found
     return found
 

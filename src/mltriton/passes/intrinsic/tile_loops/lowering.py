@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any, cast
 
 from mltriton.dialects import gpu, scf, tt, ttig
+from mltriton.ir.attributes import StringAttr
 from mltriton.ir.operation import Block, Operation, Value
 from mltriton.ir.types import TensorType, shape_of
 from mltriton.passes.intrinsic.tile_loops.emitter import Emitter
@@ -29,6 +30,7 @@ from mltriton.passes.intrinsic.tile_loops.members import (
     Effect,
     Fill,
     Member,
+    PrintBlock,
     ReduceColumns,
     ReduceRow,
     StoreBlock,
@@ -213,8 +215,23 @@ def atomic(low: Lowering, op: tt.AtomicRMW | tt.AtomicCAS) -> None:
         copy_scalar(low, op)
 
 
-def effect(low: Lowering, op: Operation) -> None:
-    """Print, assert."""
+def print_values(low: Lowering, op: tt.Print) -> None:
+    """One value after the other, as a line for each element."""
+    if not any(isinstance(argument.type, TensorType) for argument in op.arguments):
+        copy_scalar(low, op)
+        return
+    for number, argument in enumerate(op.arguments):
+        operand = f"(operand {number}) " if len(op.arguments) > 1 else ""
+        low.flush()
+        if isinstance(argument.type, TensorType):
+            low.add(PrintBlock(op, argument, f"{op.prefix}{operand}"))
+        else:
+            attributes = {**op.attributes, "prefix": StringAttr(f"{op.prefix}{operand}")}
+            low.e.emitter.insert(tt.Print([low.e.scalar(argument)], (), attributes))
+
+
+def assertion(low: Lowering, op: tt.Assert) -> None:
+    """A block is tested chunk by chunk."""
     if any(isinstance(operand.type, TensorType) for operand in op.operands):
         low.add(Effect(op))
     else:
@@ -280,8 +297,8 @@ RULES: dict[type[Operation], Callable[[Lowering, Any], None]] = {
     tt.Reduce: reduce,
     tt.AtomicRMW: atomic,
     tt.AtomicCAS: atomic,
-    tt.Print: effect,
-    tt.Assert: effect,
+    tt.Print: print_values,
+    tt.Assert: assertion,
     tt.Assume: assume,
     tt.Gather: gather,
     tt.Scan: scan,

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar, cast
 
-from mltriton.dialects import tt
-from mltriton.ir.attributes import IntegerAttr
+from mltriton.dialects import tile, tt
+from mltriton.ir.attributes import Attribute, IntegerAttr, StringAttr
 from mltriton.ir.location import Location
 from mltriton.ir.operation import Operation, Region, Value
 from mltriton.ir.types import I32, TensorType, shape_of
@@ -224,7 +224,7 @@ def save_chunk(e: Evaluator, tile: Tile | None, index: Index, form: Form, lanes:
 
 
 class Effect(Member):
-    """An operation with effects and block operands of one shape that is copied for every chunk: print, assert."""
+    """An operation with effects and block operands of one shape that is copied for every chunk: assert."""
 
     is_effect = True
 
@@ -244,6 +244,33 @@ class Effect(Member):
         uniform = all(is_uniform(place) for place in index)
         operands = [e.arithmetic.scalar(f) if uniform else e.arithmetic.chunk(f, lanes) for f in forms]
         e.emitter.insert(type(self.op)(operands, (), self.op.attributes, (), self.op.loc, self.op.segments))
+        return []
+
+
+class PrintBlock(Member):
+    """A block printed element by element."""
+
+    is_effect = True
+
+    def __init__(self, op: tt.Print, value: Value, prefix: str) -> None:
+        super().__init__(shape_of(value.type), op.loc)
+        self.op, self.value, self.prefix = op, value, prefix
+
+    def inputs(self) -> list[tuple[Value, Places]]:
+        return [(self.value, self.places)]
+
+    def evaluate(self, e: Evaluator, index: Index, lanes: int) -> list[Form]:
+        return [e.at(self.value, index, lanes)]
+
+    def commit(
+        self, e: Evaluator, index: Index, lanes: int, forms: list[Form], old: Accumulators | None
+    ) -> Accumulators:
+        a = e.arithmetic
+        value = a.chunk(forms[0], lanes) if lanes > 1 else a.scalar(forms[0])
+        attributes: dict[str, Attribute] = {"prefix": StringAttr(self.prefix)}
+        if self.op.hex:
+            attributes["hex"] = self.op.attributes["hex"]
+        e.emitter.insert(tile.Print([value, *(a.scalar(place) for place in index)], (), attributes))
         return []
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from zlib import crc32
 
-from mltriton.dialects import tt
+from mltriton.dialects import tile, tt
 from mltriton.ir.types import FloatType, IntegerType, element_type
 from mltriton.targets.cpu.assertions import FAILURE
 from mltriton.targets.cpu.llvm.emit.context import Emitter, Rules
@@ -20,17 +20,28 @@ from mltriton.targets.llvm.types import I1, I32, I64, PTR, VOID, Value, constant
 
 def _print(e: Emitter, op: tt.Print) -> None:
     if not op.arguments:
-        _print_line(e, f"{op.prefix}", [], None)
+        _print_line(e, f"{op.prefix}", [], [])
     for number, argument in enumerate(op.arguments):
         operand = f"(operand {number}) " if len(op.arguments) > 1 else ""
         value = e.get(argument)
         text, printable = _printable(e, value, element_type(argument.type), op.hex)
         prefix = f"{op.prefix}{operand}"
         if not value.type.is_vector:
-            _print_line(e, prefix, [(text, printable)], None)
+            _print_line(e, prefix, [(text, printable)], [])
             continue
         with e.function.loop(0, value.type.lanes, name="print") as loop:
-            _print_line(e, prefix, [(text, e.function.extract(printable, loop.index))], loop.index)
+            _print_line(e, prefix, [(text, e.function.extract(printable, loop.index))], [loop.index])
+
+
+def _print_elements(e: Emitter, op: tile.Print) -> None:
+    f, value = e.function, e.get(op.value)
+    text, printable = _printable(e, value, element_type(op.value.type), op.hex)
+    *row, first = (f.cast("sext", e.get(place), I64) for place in op.places)
+    if not value.type.is_vector:
+        _print_line(e, op.prefix, [(text, printable)], [*row, first])
+        return
+    with f.loop(0, value.type.lanes, name="print") as loop:
+        _print_line(e, op.prefix, [(text, f.extract(printable, loop.index))], [*row, f.add(first, loop.index)])
 
 
 def _printable(e: Emitter, value: Value, type_: object, as_hex: bool) -> tuple[str, Value]:
@@ -46,13 +57,14 @@ def _printable(e: Emitter, value: Value, type_: object, as_hex: bool) -> tuple[s
     return (f"0x%0{max(1, value.type.bits // 4)}lx" if as_hex else "%ld"), wide
 
 
-def _print_line(e: Emitter, prefix: str, values: Sequence[tuple[str, Value]], lane: Value | None) -> None:
+def _print_line(e: Emitter, prefix: str, values: Sequence[tuple[str, Value]], places: Sequence[Value]) -> None:
     f = e.function
-    index = " idx (%ld,)" if lane is not None else ""
+    comma = "," if len(places) == 1 else ""  # as Python writes tuples
+    index = f" idx ({', '.join('%ld' for _ in places)}{comma})" if places else ""
     text = f"pid (%d, %d, %d){index} {prefix.replace('%', '%%')}{''.join(form for form, _ in values)}\n"
     data = text.encode() + b"\0"
     form = e.module.bytes_constant(f"print.{crc32(data):08x}", data)
-    arguments = [*e.program, *([lane] if lane is not None else []), *(value for _, value in values)]
+    arguments = [*e.program, *places, *(value for _, value in values)]
     e.module.declare_variadic("dprintf", I32, [I32, PTR])
     f.line(f"call i32 (i32, ptr, ...) @dprintf({', '.join(map(str, [constant(I32, 1), form, *arguments]))})")
 
@@ -89,6 +101,7 @@ def _assume(e: Emitter, op: tt.Assume) -> None:
 
 RULES: Rules = {
     tt.Print: _print,
+    tile.Print: _print_elements,
     tt.Assert: _assert,
     tt.Assume: _assume,
 }
