@@ -1,0 +1,130 @@
+"""Where pointers point: the parameters a pointer may be based on, and whether two accesses may touch the same memory.
+
+Level: tt to warp. Takes values of a function; changes nothing. A pointer that is read from memory, or made from an
+integer that is no pointer of the kernel, may be based on anything (`ANYTHING`). Guarantees: the answers are
+conservative - a parameter that is not named is never reached.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum, auto
+from typing import Final
+
+from mltriton.dialects import arith, scf, tt
+from mltriton.ir.operation import BlockArgument, Operation, OpResult, Value
+from mltriton.ir.types import PointerType, TensorDescType, element_type
+
+
+class Anything(Enum):
+    """The type of `ANYTHING`."""
+
+    ANYTHING = auto()
+
+
+ANYTHING: Final = Anything.ANYTHING
+Base = BlockArgument | Anything
+_ADDRESSES = {
+    tt.Load: "ptr",
+    tt.Store: "ptr",
+    tt.AtomicRMW: "ptr",
+    tt.AtomicCAS: "ptr",
+    tt.DescriptorLoad: "desc",
+    tt.DescriptorStore: "desc",
+}
+
+
+class Alias(Enum):
+    """Whether two accesses touch the same memory."""
+
+    NEVER = auto()
+    MAYBE = auto()
+    ALWAYS = auto()
+
+
+@dataclass
+class PointerBases:
+    """The bases of pointers, remembered."""
+
+    def __post_init__(self) -> None:
+        self._found: dict[Value, frozenset[Base]] = {}
+
+    def of(self, pointer: Value) -> frozenset[Base]:
+        """The parameters that a pointer, block of pointers, block pointer or descriptor may be based on."""
+        if pointer not in self._found:
+            self._found[pointer] = frozenset(_search(pointer))
+        return self._found[pointer]
+
+    def alias(self, a: Operation, b: Operation, distinct_parameters: bool = False) -> Alias:
+        """Whether two memory operations may touch the same memory.
+
+        In Triton two pointer parameters may point into one array; `distinct_parameters` is the promise that the
+        memory reached through different ones does not overlap.
+        """
+        first, second = address_of(a), address_of(b)
+        if first is None or second is None:
+            return Alias.MAYBE
+        if first is second and list(_indices(a)) == list(_indices(b)):
+            return Alias.ALWAYS
+        bases = self.of(first), self.of(second)
+        if distinct_parameters and ANYTHING not in bases[0] | bases[1] and not bases[0] & bases[1]:
+            return Alias.NEVER
+        return Alias.MAYBE
+
+
+def address_of(op: Operation) -> Value | None:
+    """The pointer or descriptor through which an operation accesses memory; None where it has none."""
+    name = _ADDRESSES.get(type(op))
+    return None if name is None else getattr(op, name)
+
+
+def _indices(op: Operation) -> list[Value]:
+    return list(op.indices) if isinstance(op, tt.DescriptorLoad | tt.DescriptorStore) else []
+
+
+def _search(pointer: Value) -> set[Base]:
+    bases: set[Base] = set()
+    seen: set[Value] = set()
+    pending = [pointer]
+    while pending:
+        value = pending.pop()
+        if value in seen:
+            continue
+        seen.add(value)
+        if isinstance(value, BlockArgument) and not isinstance(value.block.parent_op, scf.For | scf.While):
+            bases.add(value if isinstance(element_type(value.type), PointerType | TensorDescType) else ANYTHING)
+            continue
+        sources = _sources(value)
+        if sources is None:
+            bases.add(ANYTHING)
+        else:
+            pending.extend(sources)
+    return bases or {ANYTHING}
+
+
+def _sources(value: Value) -> list[Value] | None:
+    """The values that an address may come from in one step; None where it may come from anywhere."""
+    if isinstance(value, BlockArgument):
+        loop = value.block.parent_op
+        if isinstance(loop, scf.For):
+            index = value.index - 1
+            return [] if index < 0 else [loop.inits[index], loop.body.block.terminator.operands[index]]
+        assert isinstance(loop, scf.While)
+        if value.block is loop.after.block:
+            return [loop.before.block.terminator.operands[1 + value.index]]
+        return [loop.inits[value.index], loop.after.block.terminator.operands[value.index]]
+    assert isinstance(value, OpResult)
+    op, index = value.op, value.index
+    if isinstance(op, scf.For):
+        return [op.inits[index], op.body.block.terminator.operands[index]]
+    if isinstance(op, scf.While):
+        return [op.before.block.terminator.operands[1 + index]]
+    if isinstance(op, scf.If):
+        return [region.block.terminator.operands[index] for region in op.regions]
+    if isinstance(op, arith.Select):
+        return [op.true_value, op.false_value]
+    if not op.pure or op.regions:
+        return None
+    if isinstance(op, tt.AddPtr | tt.Advance | tt.MakeTensorPtr | tt.MakeTensorDesc):
+        return [op.operands[0]]
+    return list(op.operands)
