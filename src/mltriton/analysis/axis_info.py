@@ -251,8 +251,11 @@ def _broadcast(op: tt.Broadcast, infos: Sequence[AxisInfo]) -> AxisInfo:
 
 def _trans(op: tt.Trans, infos: Sequence[AxisInfo]) -> AxisInfo:
     info = infos[0]
-    fields = (info.contiguity, info.divisibility, info.constancy)
-    return AxisInfo(*(tuple(numbers[dim] for dim in op.order) for numbers in fields), info.number)
+
+    def permuted(numbers: Numbers) -> Numbers:
+        return tuple(numbers[dim] for dim in op.order)
+
+    return AxisInfo(permuted(info.contiguity), permuted(info.divisibility), permuted(info.constancy), info.number)
 
 
 def _same(op: Operation, infos: Sequence[AxisInfo]) -> AxisInfo:

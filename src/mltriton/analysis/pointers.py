@@ -24,7 +24,7 @@ class Anything(Enum):
 
 ANYTHING: Final = Anything.ANYTHING
 Base = BlockArgument | Anything
-_ADDRESSES = {
+_ADDRESSES: dict[type[Operation], str] = {
     tt.Load: "ptr",
     tt.Store: "ptr",
     tt.AtomicRMW: "ptr",
