@@ -9,6 +9,7 @@ import pytest
 
 from accuracy import random
 from levels import check_levels
+from mltriton.errors import TargetError
 from mltriton.kernels.attention import Blocks, attention_launch
 from mltriton.kernels.gemm import Tile, matmul_launch
 from mltriton.kernels.launch import Launch
@@ -74,5 +75,14 @@ LAUNCHES: dict[str, Callable[[], Launch]] = {
 @pytest.mark.parametrize("target", ["generic", "cpu"])
 @pytest.mark.parametrize("case", LAUNCHES)
 def test_dtypes_and_shapes(case: str, target: str) -> None:
+    if (case, target) == ("gemm, f64", "generic"):
+        pytest.skip("the target has no dot of f64")
     launch = LAUNCHES[case]()
     check_levels(launch.kernel, launch.named(), launch.grid, target=target)
+
+
+def test_a_dot_that_the_target_has_not() -> None:
+    launch = LAUNCHES["gemm, f64"]()
+    with pytest.raises(TargetError, match="the target generic has no dot of f64 elements") as error:
+        launch.kernel.warmup(*launch.arguments, **launch.constants, target="generic")
+    assert "tl.dot(" in error.value.render()

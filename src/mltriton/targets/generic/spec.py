@@ -21,7 +21,7 @@ GENERIC = TargetSpec(
         "inline,canonicalize,cse,combine,reorder-broadcast,canonicalize,cse,licm,dce",
         "assign-layouts,cse",
         "distribute-to-warps,canonicalize,cse,licm,dce",
-        "",
+        "match-target-size,canonicalize,cse,dce",
     ),
 )
 

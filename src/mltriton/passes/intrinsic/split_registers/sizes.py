@@ -9,7 +9,7 @@ size.
 from __future__ import annotations
 
 from mltriton.dialects import tt
-from mltriton.errors import PassError
+from mltriton.errors import Place, TargetError
 from mltriton.ir.attributes import Attribute
 from mltriton.ir.types import TensorType, byte_width
 from mltriton.layouts.encodings import DotOperandEncoding, Shape, SliceEncoding
@@ -32,12 +32,17 @@ class PieceSizes:
                 self._add_dot(op)
 
     def dot_size(self, dot: tt.Dot) -> DotSize:
-        """The instruction that a dot is made of. Raises `PassError` where the target has none for the element type."""
+        """The instruction that a dot is made of. Raises `TargetError` where the target has none for the elements."""
         assert isinstance(dot.a.type, TensorType)
-        if dot.a.type.element not in self.spec.dot:
-            known = ", ".join(str(element) for element in self.spec.dot)
-            raise PassError(f"{dot.loc}: target {self.spec.name} has no dot for {dot.a.type.element}; it has {known}")
-        return self.spec.dot[dot.a.type.element]
+        element, place = dot.a.type.element, dot.loc.innermost
+        if element not in self.spec.dot:
+            raise TargetError(
+                f"the target {self.spec.name} has no dot of {element} elements",
+                place=Place(place.file, place.line, place.column) if place is not None else None,
+                expected=", ".join(map(str, self.spec.dot)),
+                found=str(element),
+            )
+        return self.spec.dot[element]
 
     def piece(self, type: TensorType) -> Shape:
         """The shape of one piece of a block: the tile of its encoding, no larger than the block."""
