@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -44,55 +46,65 @@ def numbers(type_, seed, count):
     return floats(rng.permutation(values), type_)
 
 
-def program(operation, inputs, result, count, lanes):
-    """Loads chunks %x0, %x1, ...; computes %r; stores it: one program for each chunk."""
-    parameters = ", ".join(f"%p{i}: !tt.ptr<{type_}>" for i, type_ in enumerate([*inputs, result]))
+def program(operations, inputs, result, count, lanes):
+    """Loads chunks %x0, %x1, ...; computes %r0, %r1, ... by the operations; stores them: a program for each chunk."""
+    types = [*inputs, *[result] * len(operations)]
+    parameters = ", ".join(f"%p{i}: !tt.ptr<{type_}>" for i, type_ in enumerate(types))
     lines = [f"%id = tt.get_program_id x : i32\n%c = arith.constant {lanes} : i32\n%o = arith.muli %id, %c : i32"]
-    for i, type_ in enumerate([*inputs, result]):
+    for i, type_ in enumerate(types):
         lines.append(f"%a{i} = tt.addptr %p{i}, %o : !tt.ptr<{type_}>, i32")
         if i < len(inputs):
             lines.append(f"%x{i} = tile.load %a{i} : tensor<{lanes}x{type_}>")
-    lines += [operation.replace("<N", f"<{lanes}"), f"tile.store %a{len(inputs)}, %r : tensor<{lanes}x{result}>"]
+    for i, operation in enumerate(operations):
+        lines.append(operation.replace("<N", f"<{lanes}").replace("%r =", f"%r{i} ="))
+        lines.append(f"tile.store %a{len(inputs) + i}, %r{i} : tensor<{lanes}x{result}>")
     body = "\n".join(lines)
     level = '"mltriton.level" = "intrinsic", "ttg.num-warps" = 1 : i32'
     return f"module attributes {{{level}}} {{ tt.func @f({parameters}) {{\n{body}\ntt.return\n}} }}"
 
 
-def check(isa, operation, inputs, result, *, ulp=0, count=256, lanes=SIZE, arrays=None):
+def check(isa, operations, inputs, result, *, ulp=0, count=256, lanes=SIZE, arrays=None, where=None):
+    """Compare what the operations give; `where` picks the elements that count, `ulp` allows a distance."""
+    operations = [operations] if isinstance(operations, str) else operations
     arrays = arrays or [numbers(type_, seed, count) for seed, type_ in enumerate(inputs)]
-    out = np.zeros(count, memory_dtype(type_named(result)))
-    pairs = run_both(program(operation, inputs, result, count, lanes), isa, [*arrays, out], (count // lanes, 1, 1))
-    mine, expected = (decode(array, type_named(result)) for array in pairs[-1])
-    if ulp == 0:
-        np.testing.assert_array_equal(mine, expected)
-        return
-    same = (mine == expected) | (np.isnan(mine) & np.isnan(expected))
-    with np.errstate(all="ignore"):
-        distance = np.abs(mine.astype(np.float64) - expected) / np.spacing(np.abs(expected))
-    assert (same | (distance <= ulp)).all()
+    outs = [np.zeros(count, memory_dtype(type_named(result))) for _ in operations]
+    text = program(operations, inputs, result, count, lanes)
+    pairs = run_both(text, isa, [*arrays, *outs], (count // lanes, 1, 1))[len(inputs) :]
+    for operation, pair in zip(operations, pairs, strict=True):
+        mine, expected = (decode(array, type_named(result))[slice(None) if where is None else where] for array in pair)
+        if ulp == 0:
+            np.testing.assert_array_equal(mine, expected, operation)
+            continue
+        same = (mine == expected) | (np.isnan(mine) & np.isnan(expected))
+        with np.errstate(all="ignore"):
+            distance = np.abs(mine.astype(np.float64) - expected) / np.spacing(np.abs(expected))
+        assert (same | (distance <= ulp)).all(), operation
+
+
+def binary(ops, type_, dialect="arith"):
+    return [f"%r = {dialect}.{op} %x0, %x1 : tensor<Nx{type_}>" for op in ops.split()]
 
 
 @pytest.mark.parametrize("type_", INTEGERS)
-@pytest.mark.parametrize("op", ["addi", "subi", "muli", "andi", "ori", "xori", "maxsi", "minsi", "maxui", "minui"])
-def test_integer_operations(isa, op, type_):
-    check(isa, f"%r = arith.{op} %x0, %x1 : tensor<Nx{type_}>", [type_, type_], type_)
+def test_integer_operations(isa, type_):
+    check(isa, binary("addi subi muli andi ori xori maxsi minsi maxui minui", type_), [type_, type_], type_)
+    check(isa, f"%r = tt.mulhiui %x0, %x1 : tensor<Nx{type_}>", [type_, type_], type_)
+    check(isa, f"%r = math.absi %x0 : tensor<Nx{type_}>", [type_], type_)
 
 
-@pytest.mark.parametrize("op", ["addi", "subi", "muli", "andi", "ori", "xori"])
-def test_boolean_operations(isa, op):
-    check(isa, f"%r = arith.{op} %x0, %x1 : tensor<Nxi1>", ["i1", "i1"], "i1")
+def test_boolean_operations(isa):
+    check(isa, binary("addi subi muli andi ori xori", "i1"), ["i1", "i1"], "i1")
 
 
 @pytest.mark.parametrize("lanes", [1, SIZE])
 @pytest.mark.parametrize("type_", INTEGERS)
-@pytest.mark.parametrize("op", ["divsi", "divui", "remsi", "remui", "ceildivsi", "floordivsi"])
-def test_division_is_exact_and_never_traps(isa, op, type_, lanes):
+def test_division_is_exact_and_never_traps(isa, type_, lanes):
     dividend, divisor = numbers(type_, 0, 512), numbers(type_, 1, 512)
     # What a division by zero gives is unspecified, and so is least / -1 in numpy: only that it does not trap matters.
     safe = (divisor != 0) & ~((dividend == np.iinfo(dividend.dtype).min) & (divisor == -1))
-    text = program(f"%r = arith.{op} %x0, %x1 : tensor<Nx{type_}>", [type_, type_], type_, 512, lanes)
-    pairs = run_both(text, isa, [dividend, divisor, np.zeros_like(dividend)], (512 // lanes, 1, 1))
-    np.testing.assert_array_equal(pairs[-1][0][safe], pairs[-1][1][safe])
+    operations = binary("divsi divui remsi remui ceildivsi floordivsi", type_)
+    arrays = [dividend, divisor]
+    check(isa, operations, [type_, type_], type_, count=512, lanes=lanes, arrays=arrays, where=safe)
 
 
 @pytest.mark.parametrize("divisor", [1, -1, 2, 7, -7, 64, 0])
@@ -105,39 +117,33 @@ def test_division_by_a_constant(isa, divisor):
 
 
 @pytest.mark.parametrize("type_", INTEGERS)
-@pytest.mark.parametrize("op", ["shli", "shrsi", "shrui"])
-def test_shifts_within_the_width(isa, op, type_):
+def test_shifts_within_the_width(isa, type_):
     x = numbers(type_, 0, 256)
     amount = np.random.default_rng(1).integers(0, x.itemsize * 8, 256).astype(x.dtype)
-    check(isa, f"%r = arith.{op} %x0, %x1 : tensor<Nx{type_}>", [type_, type_], type_, arrays=[x, amount])
-
-
-@pytest.mark.parametrize("type_", INTEGERS)
-def test_high_products_and_absolute_values(isa, type_):
-    check(isa, f"%r = tt.mulhiui %x0, %x1 : tensor<Nx{type_}>", [type_, type_], type_)
-    check(isa, f"%r = math.absi %x0 : tensor<Nx{type_}>", [type_], type_)
+    check(isa, binary("shli shrsi shrui", type_), [type_, type_], type_, arrays=[x, amount])
 
 
 @pytest.mark.parametrize("type_", [*INTEGERS, "i1"])
-@pytest.mark.parametrize("predicate", ["eq", "ne", "slt", "sle", "sgt", "sge", "ult", "ule", "ugt", "uge"])
-def test_integer_comparisons(isa, predicate, type_):
-    check(isa, f"%r = arith.cmpi {predicate}, %x0, %x1 : tensor<Nx{type_}>", [type_, type_], "i1")
+def test_integer_comparisons(isa, type_):
+    predicates = "eq ne slt sle sgt sge ult ule ugt uge"
+    check(isa, compare("cmpi", predicates, type_), [type_, type_], "i1")
 
 
-PREDICATES = ["oeq", "ogt", "oge", "olt", "ole", "one", "ord", "ueq", "ugt", "uge", "ult", "ule", "une", "uno"]
+def compare(op, predicates, type_):
+    return [f"%r = arith.{op} {predicate}, %x0, %x1 : tensor<Nx{type_}>" for predicate in predicates.split()]
 
 
 @pytest.mark.parametrize("type_", FLOATS)
-@pytest.mark.parametrize("predicate", PREDICATES)
-def test_float_comparisons(isa, predicate, type_):
-    check(isa, f"%r = arith.cmpf {predicate}, %x0, %x1 : tensor<Nx{type_}>", [type_, type_], "i1")
+def test_float_comparisons(isa, type_):
+    predicates = "oeq ogt oge olt ole one ord ueq ugt uge ult ule une uno"
+    check(isa, compare("cmpf", predicates, type_), [type_, type_], "i1")
 
 
 @pytest.mark.parametrize("lanes", [1, SIZE])
 @pytest.mark.parametrize("type_", FLOATS)
-@pytest.mark.parametrize("op", ["addf", "subf", "mulf", "divf", "maximumf", "minimumf", "maxnumf", "minnumf"])
-def test_float_operations(isa, op, type_, lanes):
-    check(isa, f"%r = arith.{op} %x0, %x1 : tensor<Nx{type_}>", [type_, type_], type_, lanes=lanes)
+def test_float_operations(isa, type_, lanes):
+    operations = binary("addf subf mulf divf maximumf minimumf maxnumf minnumf", type_)
+    check(isa, operations, [type_, type_], type_, lanes=lanes)
 
 
 @pytest.mark.parametrize("op", ["maxnumf", "minnumf", "maximumf", "minimumf"])
@@ -147,16 +153,20 @@ def test_extrema_with_a_number(isa, op, order):
     check(isa, f"{constant}\n%r = arith.{op} {order} : tensor<Nxf32>", ["f32"], "f32")
 
 
-@pytest.mark.parametrize("type_", FLOATS)
-@pytest.mark.parametrize("op", ["arith.negf", "math.absf", "math.floor", "math.ceil", "math.sqrt", "tt.precise_sqrt"])
-def test_exact_functions(isa, op, type_):
-    check(isa, f"%r = {op} %x0 : tensor<Nx{type_}>", [type_], type_)
+def unary(ops, type_):
+    return [f"%r = {op} %x0 : tensor<Nx{type_}>" for op in ops.split()]
 
 
 @pytest.mark.parametrize("type_", FLOATS)
-@pytest.mark.parametrize("op", ["exp", "exp2", "log", "log2", "sin", "cos", "tanh", "erf", "rsqrt"])
-def test_transcendental_functions(isa, op, type_):
-    check(isa, f"%r = math.{op} %x0 : tensor<Nx{type_}>", [type_], type_, ulp=4 if type_ in ("f32", "f64") else 1)
+def test_exact_functions(isa, type_):
+    operations = unary("arith.negf math.absf math.floor math.ceil math.sqrt tt.precise_sqrt", type_)
+    check(isa, operations, [type_], type_)
+
+
+@pytest.mark.parametrize("type_", FLOATS)
+def test_transcendental_functions(isa, type_):
+    ops = "math.exp math.exp2 math.log math.log2 math.sin math.cos math.tanh math.erf math.rsqrt"
+    check(isa, unary(ops, type_), [type_], type_, ulp=4 if type_ in ("f32", "f64") else 1)
 
 
 @pytest.mark.parametrize("type_", FLOATS)
@@ -179,18 +189,11 @@ def test_select(isa, type_):
     check(isa, f"%r = arith.select %x0, %x1, %x2 : tensor<Nxi1>, tensor<Nx{type_}>", ["i1", type_, type_], type_)
 
 
-def integer_casts():
-    order = ["i1", *INTEGERS]
-    for i, narrow in enumerate(order):
-        for wide in order[i + 1 :]:
-            yield "arith.extsi", narrow, wide
-            yield "arith.extui", narrow, wide
-            yield "arith.trunci", wide, narrow
-
-
-@pytest.mark.parametrize(("op", "source", "target"), list(integer_casts()))
-def test_integer_casts(isa, op, source, target):
-    check(isa, f"%r = {op} %x0 : tensor<Nx{source}> to tensor<Nx{target}>", [source], target)
+@pytest.mark.parametrize(("narrow", "wide"), list(itertools.combinations(["i1", *INTEGERS], 2)))
+def test_integer_casts(isa, narrow, wide):
+    casts = [f"%r = arith.{op} %x0 : tensor<Nx{narrow}> to tensor<Nx{wide}>" for op in ("extsi", "extui")]
+    check(isa, casts, [narrow], wide)
+    check(isa, f"%r = arith.trunci %x0 : tensor<Nx{wide}> to tensor<Nx{narrow}>", [wide], narrow)
 
 
 @pytest.mark.parametrize("lanes", [1, SIZE])
@@ -229,11 +232,10 @@ def test_rounding_toward_zero(isa, target):
 
 @pytest.mark.parametrize("target", FLOATS)
 @pytest.mark.parametrize("source", [*INTEGERS, "i1"])
-@pytest.mark.parametrize("op", ["sitofp", "uitofp"])
-def test_integer_to_float(isa, op, source, target):
+def test_integer_to_float(isa, source, target):
     narrow_from_i64 = source == "i64" and target not in ("f32", "f64")
-    text = f"%r = arith.{op} %x0 : tensor<Nx{source}> to tensor<Nx{target}>"
-    check(isa, text, [source], target, ulp=1 if narrow_from_i64 else 0)
+    casts = [f"%r = arith.{op} %x0 : tensor<Nx{source}> to tensor<Nx{target}>" for op in ("sitofp", "uitofp")]
+    check(isa, casts, [source], target, ulp=1 if narrow_from_i64 else 0)
 
 
 @pytest.mark.parametrize("source", FLOATS)
