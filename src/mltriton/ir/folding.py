@@ -52,6 +52,16 @@ def constant_home(op: Operation) -> Block:
     return block
 
 
+def _around(op: Operation) -> list[Operation | None]:
+    """What may change with an operation: what it takes, what its regions hand on, and what uses their arguments."""
+    found = [value.defining_op for value in op.operands]
+    for region in op.regions:
+        for block in region.blocks:
+            found.extend(value.defining_op for value in block.terminator.operands)
+            found.extend(user for argument in block.arguments for user in argument.users)
+    return found
+
+
 class _Driver:
     """Work list of operations; an operation is visited again when an operand or a user of it changes."""
 
@@ -69,16 +79,20 @@ class _Driver:
     def _gather(self, root: Operation) -> None:
         """Move every constant to its home and let equal ones be one."""
         found: dict[Block, list[Operation]] = {}
+        emptied: set[Block] = set()
         for op in list(root.walk()):
             if isinstance(op, arith.Constant) and op.block is not None:
                 home = constant_home(op)
+                emptied.add(op.block)
+                op.block = None
                 known = self.constants.setdefault((home, op.value), op.result)
-                op.detach()
                 if known is op.result:
                     found.setdefault(home, []).append(op)
                 else:
                     op.result.replace_by(known)
                     self.changed = True
+        for block in emptied:
+            block.ops[:] = [op for op in block.ops if op.block is block]
         for home, constants in found.items():
             for op in constants:
                 op.block = home
@@ -124,7 +138,7 @@ class _Driver:
 
     def simplify(self, op: Operation, rule: Callable[[Operation], Sequence[Value] | None]) -> None:
         """Replace an operation by what a pattern makes of it."""
-        touched = [value.defining_op for inner in op.walk() for value in inner.operands]
+        touched = _around(op)
         results = rule(op)
         if results is not None:
             self.push(*(inner for value in results for inner in value.users))
