@@ -70,7 +70,7 @@ def _tiles(**tiles: tuple[int, int]) -> tuple[tuple[str, RegisterTile], ...]:
 
 
 # Of the tiles that leave registers for b and a broadcast, 6x4 and 8x3 vectors measured best on AVX-512
-# (benchmarks/micro_kernels.py); 6x4 divides blocks whose width is a power of two.
+# (scripts/measure_dots.py); 6x4 divides blocks whose width is a power of two.
 _TILES_AVX512 = _tiles(f32=(6, 4), f64=(6, 4), i32=(6, 4), bf16=(6, 4), i8=(6, 4))
 _TILES_AVX2 = _tiles(f32=(6, 2), f64=(6, 2), i32=(4, 2), i8=(4, 2))
 _TILES_SSE = _tiles(f32=(4, 2), f64=(4, 2), i32=(4, 2), i8=(4, 2))
