@@ -97,9 +97,9 @@ class LoopAffine:
         rule = _RULES.get(type(op))
         if rule is not None:
             return rule(self, op, dim)
-        return self._of_still_operands(op, dim)
+        return self.of_still_operands(op, dim)
 
-    def _of_still_operands(self, op: Operation, dim: int | None) -> Motion | None:
+    def of_still_operands(self, op: Operation, dim: int | None) -> Motion | None:
         """An element-wise operation on values that do not move gives one that does not."""
         if not op.elementwise:
             return None
@@ -178,7 +178,7 @@ def _product(loop: LoopAffine, op: arith.MulI, dim: int | None) -> Motion | None
 def _shifted(loop: LoopAffine, op: arith.ShLI, dim: int | None) -> Motion | None:
     motion, amount = loop.motion(op.lhs, dim), splat_of(op.rhs)
     if motion is None or not isinstance(amount, int) or not 0 <= amount < 64:
-        return loop._of_still_operands(op, dim)  # pyright: ignore[reportPrivateUsage]
+        return loop.of_still_operands(op, dim)
     return motion.times(Polynomial.constant(1 << amount))
 
 

@@ -89,7 +89,7 @@ class Widener:
         operands = [
             self.wide(value, dim) if isinstance(value.type, TensorType) else self.same(value) for value in op.operands
         ]
-        return self._copy(op, operands, self.wide_type(op.results[0].type, dim))
+        return self.copy(op, operands, self.wide_type(op.results[0].type, dim))
 
     def extended(self, value: Value, dim: int, motion: Motion) -> Value:
         """The first element along the dimension, as it is in the first step, and from there on in even strides."""
@@ -151,7 +151,7 @@ class Widener:
             op = value.defining_op
             if op is None or not op.pure or op.regions:
                 raise NotMergeable(f"{op.name if op else 'a carried block'} cannot be repeated")
-            made = self._copy(op, [self.first(operand) for operand in op.operands], *[r.type for r in op.results])
+            made = self.copy(op, [self.first(operand) for operand in op.operands], *[r.type for r in op.results])
             self.values[value] = made
         return self.values[value]
 
@@ -184,15 +184,15 @@ class Widener:
             self.narrow(operand, dim) if dim_of(operand, dim) is not None else self.first(operand)
             for operand in op.operands
         ]
-        return self._copy(op, operands, type)
+        return self.copy(op, operands, type)
 
     def _narrow_source(self, op: tt.Broadcast | tt.ExpandDims | tt.Trans, dim: int) -> Value:
         inner = source_dim(op, dim)
         if inner is not None:
             return self.narrow(op.source, inner)
-        return self._retyped(self.first(op.source), op, dim)
+        return self.retyped(self.first(op.source), op, dim)
 
-    def _retyped(self, source: Value, op: tt.Broadcast | tt.ExpandDims | tt.Trans, dim: int) -> Value:
+    def retyped(self, source: Value, op: tt.Broadcast | tt.ExpandDims | tt.Trans, dim: int) -> Value:
         """A source without the dimension must have the encoding that the result has when it is wide."""
         wanted = self.wide_type(op.result.type, dim).encoding
         if isinstance(op, tt.ExpandDims) and isinstance(wanted, Encoding):
@@ -210,7 +210,7 @@ class Widener:
             return self.builder.emit(arith.Constant, value=DenseAttr(op.value.values, made))
         if op is not None and op.pure and (op.elementwise or isinstance(op, _CHEAP)):
             inner = SliceEncoding(op.axis, encoding) if isinstance(op, tt.ExpandDims) else encoding
-            return self._copy(op, [self.encoded(operand, inner) for operand in op.operands], made)
+            return self.copy(op, [self.encoded(operand, inner) for operand in op.operands], made)
         if not same_cut(type.encoding, encoding, type.shape):
             raise NotMergeable("a block has an encoding that does not grow")
         return self.builder.emit(ttg.ConvertLayout, value, result_types=[made])
@@ -243,12 +243,13 @@ class Widener:
         """A copy of `op`; a splat in another shape is a splat."""
         if isinstance(source.defining_op, tt.Splat):
             return self.builder.emit(tt.Splat, source.defining_op.source, result_types=[type])
-        return self._copy(op, [source], type)
+        return self.copy(op, [source], type)
 
     def _constant(self, type: Type, number: int | float) -> Value:
         return self.builder.emit(arith.Constant, value=make_constant(type, (number,)))
 
-    def _copy(self, op: Operation, operands: list[Value], *types: Type) -> Value:
+    def copy(self, op: Operation, operands: list[Value], *types: Type) -> Value:
+        """The operation on other operands, or what it folds to."""
         made = type(op)(operands, types, op.attributes, (), op.loc, op.segments)
         folded = made.fold() if op.elementwise else None
         if isinstance(folded, Value):
@@ -302,14 +303,14 @@ def _splat(w: Widener, op: tt.Splat, dim: int) -> Value:
 def _moved(w: Widener, op: tt.Broadcast | tt.ExpandDims | tt.Trans, dim: int) -> Value:
     inner = source_dim(op, dim)
     if inner is None:
-        source = w._retyped(w.same(op.source), op, dim)  # pyright: ignore[reportPrivateUsage]
+        source = w.retyped(w.same(op.source), op, dim)
     else:
         source = w.wide(op.source, inner)
-    return w._copy(op, [source], w.wide_type(op.result.type, dim))  # pyright: ignore[reportPrivateUsage]
+    return w.copy(op, [source], w.wide_type(op.result.type, dim))
 
 
 def _converted(w: Widener, op: ttg.ConvertLayout, dim: int) -> Value:
-    return w._copy(op, [w.wide(op.source, dim)], w.wide_type(op.result.type, dim))  # pyright: ignore[reportPrivateUsage]
+    return w.copy(op, [w.wide(op.source, dim)], w.wide_type(op.result.type, dim))
 
 
 def _comparison(w: Widener, op: arith.CmpI, dim: int) -> Value:
@@ -320,7 +321,7 @@ def _comparison(w: Widener, op: arith.CmpI, dim: int) -> Value:
     if op.predicate[0] == "u" or not w.is_even(lhs - rhs):
         raise NotMergeable("a mask does not go on from one step to the next")
     sides = [w.extended(op.lhs, dim, lhs), w.extended(op.rhs, dim, rhs)]
-    return w._copy(op, sides, w.wide_type(op.result.type, dim))  # pyright: ignore[reportPrivateUsage]
+    return w.copy(op, sides, w.wide_type(op.result.type, dim))
 
 
 def _load(w: Widener, op: tt.Load, dim: int) -> Value:
@@ -330,7 +331,7 @@ def _load(w: Widener, op: tt.Load, dim: int) -> Value:
         operands = [_block_pointer(w, op, dim)]
     else:
         operands = [w.wide(value, dim) for value in op.operands]
-    return w._copy(op, operands, w.wide_type(op.result.type, dim))  # pyright: ignore[reportPrivateUsage]
+    return w.copy(op, operands, w.wide_type(op.result.type, dim))
 
 
 def _block_pointer(w: Widener, op: tt.Load, dim: int) -> Value:
@@ -340,7 +341,7 @@ def _block_pointer(w: Widener, op: tt.Load, dim: int) -> Value:
     rest = [w.same(value) for value in (maker.base, *maker.shape, *maker.strides)]
     pointer = cast(PointerType, maker.result.type)
     made = PointerType(w.wide_type(pointer.pointee, dim), pointer.address_space)
-    return w._copy(maker, [*rest, *_offsets(w, maker.offsets, dim)], made)  # pyright: ignore[reportPrivateUsage]
+    return w.copy(maker, [*rest, *_offsets(w, maker.offsets, dim)], made)
 
 
 def _descriptor_load(w: Widener, op: tt.DescriptorLoad, dim: int) -> Value:
@@ -352,7 +353,7 @@ def _descriptor_load(w: Widener, op: tt.DescriptorLoad, dim: int) -> Value:
     operands = [w.same(value) for value in maker.operands]
     desc = w.before.insert(tt.MakeTensorDesc(operands, [made], maker.attributes, (), maker.loc, maker.segments)).result
     desc.hint = op.desc.hint
-    return w._copy(op, [desc, *_offsets(w, op.indices, dim)], type)  # pyright: ignore[reportPrivateUsage]
+    return w.copy(op, [desc, *_offsets(w, op.indices, dim)], type)
 
 
 def _offsets(w: Widener, offsets: list[Value], dim: int) -> list[Value]:
