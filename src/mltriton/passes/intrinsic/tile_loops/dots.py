@@ -192,7 +192,7 @@ def _filled(low: Lowering, value: Value, kernel: MicroKernel) -> Tile:
     if type.element is kernel.operand:
         return low.force(value)
     made = low.e.scratch.tile(type.shape, kernel.operand)
-    low.add(Fill(value, made, low.e.emitter.loc, defines=False))
+    low.add(Fill(value, made, low.e.emitter.loc, defines=False, is_new=True))
     return made
 
 

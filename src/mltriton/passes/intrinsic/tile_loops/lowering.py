@@ -36,6 +36,7 @@ from mltriton.passes.intrinsic.tile_loops.members import (
     StoreBlock,
 )
 from mltriton.passes.intrinsic.tile_loops.nests import Nest, NestWriter
+from mltriton.passes.intrinsic.tile_loops.reuse import reuse_tiles
 from mltriton.passes.intrinsic.tile_loops.tiles import Tile
 from mltriton.targets.base import TargetSpec
 
@@ -109,6 +110,7 @@ class Lowering:
         if not nest.members:
             return
         self._save_results(nest)
+        reuse_tiles(self, nest)
         NestWriter(self.e, nest).write()
         for member in nest.members:
             if isinstance(member, Fill) and member.saves:
@@ -124,8 +126,7 @@ class Lowering:
     def _save_results(self, nest: Nest) -> None:
         """Give tiles to what the nest computes and others need."""
         filled = {member.value for member in nest.members if isinstance(member, Fill)}
-        inside = {member.op for member in nest.members if isinstance(member, ReduceRow)}
-        inside |= {member.store for member in nest.members if member.store is not None}
+        inside = {member.whole for member in nest.members if member.whole is not None}
         for member in nest.members:
             if isinstance(member, Fill):
                 continue
@@ -148,10 +149,11 @@ class Lowering:
             if value in member.produces and tile is None:
                 type = cast(TensorType, value.type)
                 return member.saves.setdefault(value, self.e.scratch.tile(type.shape, type.element, value))
+        is_new = tile is None
         if tile is None:
             type = cast(TensorType, value.type)
             tile = self.e.scratch.tile(type.shape, type.element, value)
-        self.add(Fill(value, tile, self.e.emitter.loc))
+        self.add(Fill(value, tile, self.e.emitter.loc, is_new=is_new))
         return tile
 
     def costs(self) -> Costs:

@@ -37,6 +37,7 @@ class Member:
     def __init__(self, shape: tuple[int, ...], loc: Location) -> None:
         self.shape = shape
         self.loc = loc
+        self.whole: Operation | None = None  # the operation that it does all of
         self.produces: list[Value] = []
         self.saves: dict[Value, Tile] = {}
 
@@ -93,10 +94,13 @@ class Member:
 
 
 class Fill(Member):
-    """A block value written to a tile; with `convert`, elements as the tile holds them."""
+    """A block value written to a tile, as elements of the tile's type; `is_new`: nothing else refers to the tile's
+    memory yet.
+    """
 
-    def __init__(self, value: Value, tile: Tile, loc: Location, *, defines: bool = True) -> None:
+    def __init__(self, value: Value, tile: Tile, loc: Location, *, defines: bool = True, is_new: bool = False) -> None:
         super().__init__(shape_of(value.type) or (1,), loc)
+        self.is_new = is_new
         self.value = value
         self.tile = tile
         if defines:
@@ -149,7 +153,7 @@ class StoreBlock(Member):
 
     def __init__(self, op: tt.Store | tt.DescriptorStore) -> None:
         super().__init__(cast(TensorType, op.value.type).shape, op.loc)
-        self.op = op
+        self.op = self.whole = op
 
     @property
     def store(self) -> Operation:
@@ -185,7 +189,7 @@ class Atomic(Member):
 
     def __init__(self, op: tt.AtomicRMW | tt.AtomicCAS, save: Tile | None) -> None:
         super().__init__(cast(TensorType, op.results[0].type).shape, op.loc)
-        self.op = op
+        self.op = self.whole = op
         self.produces = [op.results[0]]
         if save is not None:
             self.saves = {op.results[0]: save}
@@ -230,7 +234,7 @@ class Effect(Member):
 
     def __init__(self, op: Operation) -> None:
         super().__init__(max((shape_of(operand.type) for operand in op.operands), key=len), op.loc)
-        self.op = op
+        self.op = self.whole = op
 
     def inputs(self) -> list[tuple[Value, Places]]:
         return [(v, self.places if isinstance(v.type, TensorType) else ()) for v in self.op.operands]
@@ -281,7 +285,7 @@ class ReduceRow(Member):
 
     def __init__(self, op: tt.Reduce, saves: dict[Value, Tile]) -> None:
         super().__init__(cast(TensorType, op.sources[0].type).shape, op.loc)
-        self.op = op
+        self.op = self.whole = op
         self.region: Region = op.combine
         self.produces = list(op.results)
         self.saves = saves
@@ -335,7 +339,7 @@ class ReduceColumns(Member):
 
     def __init__(self, op: tt.Reduce, saves: dict[Value, Tile]) -> None:
         super().__init__(cast(TensorType, op.results[0].type).shape, op.loc)
-        self.op = op
+        self.op = self.whole = op
         self.region: Region = op.combine
         self.axis = op.axis
         self.extent = cast(TensorType, op.sources[0].type).shape[op.axis]

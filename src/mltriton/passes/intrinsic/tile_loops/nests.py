@@ -46,6 +46,7 @@ class Nest:
     members: list[Member] = field(default_factory=list[Member])
     prints: list[Footprint] = field(default_factory=list[Footprint])
     produced: dict[Value, int] = field(default_factory=dict[Value, int])
+    dying: list[Value] = field(default_factory=list[Value])  # values whose tiles the nest overwrites
 
     @property
     def outer(self) -> tuple[int, ...]:
@@ -166,6 +167,8 @@ class NestWriter:
         kept = self._keep_expensive(loops)
         self._rows(self.nest.outer, (), loops)
         for value in kept:
+            del e.tiles[value]
+        for value in self.nest.dying:
             del e.tiles[value]
         for member in self.nest.members:
             e.tiles.update(member.saves)
