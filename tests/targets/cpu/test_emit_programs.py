@@ -9,6 +9,7 @@ from mltriton.errors import BackendError
 from mltriton.executor import to_bfloat16
 from mltriton.ir.parser import parse_module
 from mltriton.targets.cpu.features import FEATURES
+from mltriton.targets.cpu.llvm.dot import cut, cut_rows
 from mltriton.targets.cpu.llvm.emit.kernel import emit_kernel
 from mltriton.targets.llvm import toolchain
 
@@ -511,3 +512,20 @@ def test_a_false_assertion_is_recorded(isa):
         program = run_module(text, isa, [x, np.int32(100)], (5, 1, 1))
         failure = (ctypes.c_int64 * 3).from_address(program.address("kernel.failure"))
         assert list(failure) == expected
+
+
+@pytest.mark.parametrize(
+    ("size", "step", "pieces"),
+    [
+        (128, 6, [(20, 6), (2, 4)]),
+        (256, 6, [(42, 6), (1, 4)]),
+        (8, 6, [(2, 4)]),
+        (7, 6, [(1, 6), (1, 1)]),
+        (4, 6, [(1, 4)]),
+        (64, 4, [(16, 4)]),
+    ],
+)
+def test_rows_are_cut_into_register_tiles(size, step, pieces):
+    assert cut_rows(size, step) == pieces
+    assert sum(count * length for count, length in pieces) == size
+    assert cut(80, 64) == [(1, 64), (1, 16)]

@@ -127,8 +127,8 @@ class _Generator:
                 *extra,
             )
 
-        for row, rows in _steps(function, shape.rows, tile.rows, "row"):
-            for column, columns in _steps(function, shape.columns, tile.vectors * self.lanes, "column"):
+        for row, rows in _steps(function, cut_rows(shape.rows, tile.rows), "row"):
+            for column, columns in _steps(function, cut(shape.columns, tile.vectors * self.lanes), "column"):
                 tile_of(row, rows, column, columns)
         function.ret()
 
@@ -240,14 +240,30 @@ class _Generator:
         return function.load(self.instruction.b_load.with_lanes(lanes), pointer, self.instruction.b_type.bytes)
 
 
-def _steps(function: Function, size: int, step: int, name: str) -> Iterator[tuple[Value, int]]:
-    """Walk `size` in steps: a loop over the whole ones, then what is left. Yields (first, how many) inside the loop."""
-    whole = size - size % step
-    if whole:
-        with function.loop(0, whole, step, name=name) as loop:
-            yield loop.index, step
-    if whole < size:
-        yield constant(I64, whole), size - whole
+def _steps(function: Function, pieces: Sequence[tuple[int, int]], name: str) -> Iterator[tuple[Value, int]]:
+    """Walk (how many, length) pieces. Yields (first, length) inside the loops that it writes."""
+    first = 0
+    for count, length in pieces:
+        with function.loop(first, first + count * length, length, name=name) as loop:
+            yield loop.index, length
+        first += count * length
+
+
+def cut(size: int, step: int) -> list[tuple[int, int]]:
+    """(how many, length) of the pieces of `size`: whole steps, then what is left."""
+    whole, rest = divmod(size, step)
+    return [piece for piece in ((whole, step), (1, rest)) if all(piece)]
+
+
+def cut_rows(size: int, step: int) -> list[tuple[int, int]]:
+    """As `cut`, but a small rest is put together with the last whole step and halved.
+
+    Two middling register tiles are faster than a large and a small one.
+    """
+    whole, rest = divmod(size, step)
+    if not whole or not 0 < rest < step // 2 or (step + rest) % 2:
+        return cut(size, step)
+    return [piece for piece in ((whole - 1, step), (2, (step + rest) // 2)) if all(piece)]
 
 
 def _vectors(columns: int, lanes: int) -> Iterator[tuple[int, int]]:
