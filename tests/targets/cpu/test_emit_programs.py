@@ -529,3 +529,25 @@ def test_rows_are_cut_into_register_tiles(size, step, pieces):
     assert cut_rows(size, step) == pieces
     assert sum(count * length for count, length in pieces) == size
     assert cut(80, 64) == [(1, 64), (1, 16)]
+
+
+@pytest.mark.parametrize("first", ["0xFF800000", "0x7FC00000"])
+def test_a_maximum_carried_by_a_loop_ignores_nan(isa, first):
+    text = module(f"""
+    tt.func @f(%x: !tt.ptr<f32>, %y: !tt.ptr<f32>, %n: i32) {{
+      %first = arith.constant dense<{first}> : tensor<8xf32>
+      %zero = arith.constant 0 : i32
+      %eight = arith.constant 8 : i32
+      %m = scf.for %i = %zero to %n step %eight iter_args(%a = %first) -> (tensor<8xf32>) : i32 {{
+        %at = tt.addptr %x, %i : !tt.ptr<f32>, i32
+        %v = tile.load %at : tensor<8xf32>
+        %b = arith.maxnumf %a, %v : tensor<8xf32>
+        scf.yield %b : tensor<8xf32>
+      }}
+      tile.store %y, %m : tensor<8xf32>
+      tt.return
+    }}""")
+    x = np.random.default_rng(0).standard_normal(64).astype(np.float32)
+    x[::3] = np.nan
+    x[5::8] = np.nan
+    same(run_both(text, isa, [x, np.zeros(8, np.float32), np.int32(64)]))
