@@ -121,11 +121,8 @@ def _bytes(features: CpuFeatures) -> DotInstruction:
         legal = features.is_x86 and accumulator.type.lanes in _MADD and accumulator.type.lanes <= features.f32_lanes
         return (_pmaddwd if legal else _byte_products)(function, accumulator, a, b)
 
-    def busd(function: Function, accumulator: Value, a: Value, b: Value) -> Value:
-        return _vpdpbusd(function, accumulator, a, b)
-
     if features.vnni:
-        return DotInstruction(I32, I8, I8, I32, I32, 4, busd, _vpdpbusd_bias)
+        return DotInstruction(I32, I8, I8, I32, I32, 4, _vpdpbusd, _vpdpbusd_bias)
     return DotInstruction(I32, I8, I8, I32, I32, 4, exact)
 
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from mltriton.targets.cpu.features import CpuFeatures
 from mltriton.targets.cpu.llvm.polynomials import POLYNOMIALS, SPLITS
-from mltriton.targets.llvm.types import Type, Value, constant
+from mltriton.targets.llvm.types import I32, Type, Value, constant, vector
 from mltriton.targets.llvm.writer import Function, Module
 
 Emitter = Callable[["Vectors", Value], Value]
@@ -137,8 +137,6 @@ _SCALEF = {
 
 def _scalef(function: Function, x: Value, n: Value) -> Value | None:
     """x * 2**n by one AVX-512 instruction, where there is one for this many lanes."""
-    from mltriton.targets.llvm.types import I32, vector
-
     case = _SCALEF.get((x.type.element, x.type.lanes))
     if case is None:
         return None

@@ -11,7 +11,7 @@ from mltriton.dialects import arith, tt
 from mltriton.errors import BackendError
 from mltriton.ir.attributes import DenseAttr, FloatAttr, IntegerAttr
 from mltriton.ir.floats import float_to_bits
-from mltriton.ir.types import F32, F64, FloatType, TensorType, element_type
+from mltriton.ir.types import F32, F64, FloatType, TensorType, bit_width, element_type
 from mltriton.targets.cpu.llvm.emit.context import Emitter, Rule, Rules
 from mltriton.targets.llvm.types import Type, Value, constant, integers, vector
 from mltriton.targets.llvm.writer import Function
@@ -149,8 +149,6 @@ def _add_pointer(e: Emitter, op: tt.AddPtr) -> Value:
 
 def memory_type(pointer: Any) -> Type:
     """The LLVM type with the size of what a pointer type points to (i1 takes a byte)."""
-    from mltriton.ir.types import bit_width
-
     if isinstance(pointer.pointee, TensorType):
         raise BackendError(f"{pointer} is a block pointer, which the intrinsic level does not have")
     return vector(f"i{bit_width(pointer.pointee)}", 1)
