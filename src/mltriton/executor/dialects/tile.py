@@ -146,7 +146,7 @@ def print_elements(op: tile.Print) -> Handler:
     def call(warp: Warp, value: Array, *places: Array) -> None:
         stream = warp.options.output or sys.stdout
         *row, first = map(int, places)
-        for lane, number in enumerate(np.atleast_1d(value)):
+        for lane, number in enumerate(np.asarray(value).reshape(-1)):
             text = printed(number, element, op.hex)
             stream.write(f"pid {warp.program} idx {(*row, first + lane)} {op.prefix}{text}\n")
 
