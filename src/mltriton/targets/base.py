@@ -92,6 +92,7 @@ class TargetSpec:
     lanes: int = 1
     micro_kernels: dict[Type, tuple[MicroKernel, ...]] = field(default_factory=dict[Type, "tuple[MicroKernel, ...]"])
     merged_k: dict[Type, int] = field(default_factory=dict[Type, int])
+    cheap_masks: bool = True
     shared_bytes: int = 0
     vector_bytes: int = 2048  # most bytes of one 1D access of a warp
     pipeline: tuple[str, ...] = ()  # passes at and to tt, ttg, warp, intrinsic: one text in `-p` syntax for each level

@@ -52,5 +52,6 @@ def spec(variant: str) -> TargetSpec:
         lanes=features.f32_lanes,
         merged_k=MERGED_K,
         micro_kernels=micro_kernels(features),
+        cheap_masks=features.avx512,
         pipeline=PIPELINE,
     )

@@ -75,11 +75,12 @@ def access_at(e: Evaluator, op: Operation, index: Index, lanes: int) -> Access:
     if isinstance(op, tt.DescriptorLoad | tt.DescriptorStore):
         pointer = block_pointer(e, op.desc)._replace(offsets=tuple(e.scalar(v) for v in op.indices))
         index = (constant_index(0),) * (len(pointer.offsets) - len(index)) + index
-        return block_access(e, pointer, tuple(range(len(index))), index, lanes)
+        return block_access(e, pointer, () if op in e.unmasked else tuple(range(len(index))), index, lanes)
     assert isinstance(op, tt.Load | tt.Store)
     if isinstance(op.ptr.type, PointerType) and isinstance(op.ptr.type.pointee, TensorType):
-        return block_access(e, block_pointer(e, op.ptr), op.boundary_check, index, lanes)
-    mask = None if op.mask is None else e.at(op.mask, index, lanes)
+        checked = () if op in e.unmasked else op.boundary_check
+        return block_access(e, block_pointer(e, op.ptr), checked, index, lanes)
+    mask = None if op.mask is None or op in e.unmasked else e.at(op.mask, index, lanes)
     return Access(e.at(op.ptr, index, lanes), None if is_true(e, mask) else mask)
 
 

@@ -115,18 +115,19 @@ class NotProvable(Exception):  # noqa: N818 - no error: a question that has no a
 
 
 def inside(low: Lowering, block: InMemory) -> list[Value]:
-    """Scalar conditions under which a load touches all its elements. Raises `NotProvable`."""
+    """Scalar conditions under which a load or store touches all its elements. Raises `NotProvable`."""
     op = block.source
     if isinstance(op, Tile):
         return []
-    if isinstance(op, tt.DescriptorLoad):
+    shape = shape_of(op.value.type if isinstance(op, tt.Store | tt.DescriptorStore) else op.results[0].type)
+    if isinstance(op, tt.DescriptorLoad | tt.DescriptorStore):
         pointer = accesses.block_pointer(low.e, op.desc)
         pointer = pointer._replace(offsets=tuple(low.e.scalar(v) for v in op.indices))
-        return _within(low.e, pointer, shape_of(op.result.type), tuple(range(len(op.indices))))
-    assert isinstance(op, tt.Load)
+        return _within(low.e, pointer, shape, tuple(range(len(op.indices))))
+    assert isinstance(op, tt.Load | tt.Store)
     if isinstance(op.ptr.type, PointerType):
         pointer = accesses.block_pointer(low.e, op.ptr)
-        return _within(low.e, pointer, shape_of(op.result.type), op.boundary_check)
+        return _within(low.e, pointer, shape, op.boundary_check)
     return [] if op.mask is None else holds_everywhere(low, op.mask)
 
 

@@ -15,16 +15,17 @@ from typing import cast
 from mltriton.dialects import arith, scf, tile, tt
 from mltriton.ir.attributes import Attribute, DenseAttr, EnumAttr, IntegerAttr
 from mltriton.ir.operation import Block, Region, Value
-from mltriton.ir.types import I1, I32, I64, PointerType, TensorType, byte_width, shape_of
+from mltriton.ir.types import I1, I32, I64, PointerType, TensorType, Type, byte_width, shape_of
 from mltriton.passes.intrinsic.tile_loops import addressing, packing
 from mltriton.passes.intrinsic.tile_loops.accesses import compare
 from mltriton.passes.intrinsic.tile_loops.addressing import InMemory, NotProvable, Stride
 from mltriton.passes.intrinsic.tile_loops.emitter import Scope
 from mltriton.passes.intrinsic.tile_loops.evaluation import refuse
+from mltriton.passes.intrinsic.tile_loops.fast_paths import with_and_without_masks
 from mltriton.passes.intrinsic.tile_loops.forms import Affine, Index, constant_index
 from mltriton.passes.intrinsic.tile_loops.lowering import Lowering
 from mltriton.passes.intrinsic.tile_loops.members import Fill
-from mltriton.passes.intrinsic.tile_loops.packing import Packing
+from mltriton.passes.intrinsic.tile_loops.packing import Packing, Source
 from mltriton.passes.intrinsic.tile_loops.tiles import Tile
 from mltriton.targets.base import MicroKernel
 
@@ -271,7 +272,14 @@ def _pack(low: Lowering, how: Packing, prefix: Index) -> Ready:
     """Pack one matrix now."""
     e = low.e
     made = packing.allocate(e, how)
-    packing.pack(e, how, made, prefix)
+    if packing.square(e, how) > 1:
+        source = _source(low, how, prefix)
+        packing.pack_transposed(e, how, made, source)
+    elif low.spec.cheap_masks:
+        packing.pack(e, how, made, prefix)
+    else:
+        loads = [op for op, _ in low.reads(how.value).loads]
+        with_and_without_masks(low, loads, lambda: packing.pack(e, how, made, prefix))
     e.scratch.tick()
     layout = "column" if how.row_dim > how.column_dim else "row"
     panel = (how.panel, how.panel_stride) if how.panel is not None else None
@@ -279,24 +287,67 @@ def _pack(low: Lowering, how: Packing, prefix: Index) -> Ready:
     return Ready(lambda _: made.pointer, stride, layout, e.emitter.scopes[-1], made, panel)
 
 
-def _choose(low: Lowering, plan: Plan, direct: Direct, prefix: Index) -> Ready:
-    """The left operand where it lies if that is inside its masks, else packed: found out when the program runs."""
+def _source(low: Lowering, how: Packing, prefix: Index) -> Source:
+    """The memory that a block is packed from: where it lies, or a copy where that reaches outside its masks or does not
+    exist.
+    """
+    block = addressing.in_memory(low, how.value)
+    if block is not None:
+        strides = addressing.strides_of(low, block, shape_of(how.value.type))
+        stride = strides[how.column_dim]
+        if stride is not None and None not in strides and strides[how.row_dim] == 1:
+            try:
+                conditions = addressing.inside(low, block)
+            except NotProvable:
+                return _copy(low, how, how.element, prefix)
+            direct = Direct(block, stride, "row", conditions)
+            if not conditions:
+                tile_ = block.source if isinstance(block.source, Tile) else None
+                return Source(_pointer(low, direct, prefix), _stride(low, stride), block.element, tile_)
+            pointer, stride, tile_ = _either(
+                low, direct, prefix, block.element, lambda: _copy(low, how, block.element, prefix)
+            )
+            return Source(pointer, stride, block.element, tile_)
+    return _copy(low, how, how.element, prefix)
+
+
+def _copy(low: Lowering, how: Packing, element: Type, prefix: Index) -> Source:
+    """The transposed block in a tile."""
+    e = low.e
+    copy = Packing(how.value, how.column_dim, how.row_dim, element, 1, along_rows=False)
+    made = packing.allocate(e, copy)
+    packing.pack(e, copy, made, prefix)
+    e.scratch.tick()
+    return Source(made.pointer, e.emitter.integer(copy.stride, I64), element, made)
+
+
+def _either(
+    low: Lowering, direct: Direct, prefix: Index, element: Type, other: Callable[[], Source | Ready]
+) -> tuple[Value, Value, Tile | None]:
+    """The address and stride of an operand where it lies, if the conditions hold, else of its copy; and that one's
+    tile.
+    """
     e = low.e
     condition = addressing.conjunction(e, direct.conditions)
     assert condition is not None
-    how = _left_packing(plan, direct.layout, along_columns=direct.layout == "column")
-    type = PointerType(plan.kernel.operand)
+    type = PointerType(element)
     here = [_pointer(low, direct, prefix), _stride(low, direct.stride)]
     yes, no = Block(), Block()
     with e.emitter.inside(yes):
         e.emitter.insert(scf.Yield([e.emitter.pure(tt.Bitcast, (here[0],), type), here[1]]))
     with e.emitter.inside(no):
-        ready = _pack(low, how, prefix)
-        pointer = e.emitter.pure(tt.Bitcast, (ready.pointer(prefix),), type)
-        e.emitter.insert(scf.Yield([pointer, ready.stride]))
+        copy = other()
+        pointer = copy.pointer(prefix) if isinstance(copy, Ready) else copy.pointer
+        e.emitter.insert(scf.Yield([e.emitter.pure(tt.Bitcast, (pointer,), type), copy.stride]))
     made = e.emitter.effect(scf.If, [condition], [type, I64], {}, [Region([yes]), Region([no])])
-    pointer, stride = made.results
-    return Ready(lambda _: pointer, stride, direct.layout, e.emitter.scopes[-1], ready.tile)
+    return made.results[0], made.results[1], copy.tile
+
+
+def _choose(low: Lowering, plan: Plan, direct: Direct, prefix: Index) -> Ready:
+    """The left operand where it lies if that is inside its masks, else packed: found out when the program runs."""
+    how = _left_packing(plan, direct.layout, along_columns=direct.layout == "column")
+    pointer, stride, made = _either(low, direct, prefix, plan.kernel.operand, lambda: _pack(low, how, prefix))
+    return Ready(lambda _: pointer, stride, direct.layout, low.e.emitter.scopes[-1], made)
 
 
 # Writing

@@ -59,6 +59,8 @@ class Evaluator:
         self.shifted: dict[Value, tuple[Value, Value]] = {}  # carried block -> (initial block, scalar added to it)
         self.aliases: dict[Value, Value] = {}  # carried block that never changes -> the initial one
         self.block_depth: dict[Block, int] = {}
+        self.unmasked: frozenset[Operation] = frozenset()  # accesses that are known to lie inside their masks here
+        self.floor = 0  # the outermost scope in which that is known
 
     @contextmanager
     def located(self, loc: Location) -> Generator[None]:
@@ -66,6 +68,14 @@ class Evaluator:
         saved, self.emitter.loc = self.emitter.loc, loc
         yield
         self.emitter.loc = saved
+
+    @contextmanager
+    def inside_masks(self, accesses: frozenset[Operation]) -> Generator[None]:
+        """In the innermost scope these accesses lie inside their masks, whatever the index."""
+        saved = self.unmasked, self.floor
+        self.unmasked, self.floor = self.unmasked | accesses, self.emitter.level
+        yield
+        self.unmasked, self.floor = saved
 
     # Scalars
 
@@ -116,7 +126,7 @@ class Evaluator:
 
     def depth_of(self, value: Value, index: Index) -> int:
         """The outermost scope in which the value and the index exist."""
-        depth = self.definition_depth(value)
+        depth = max(self.floor, self.definition_depth(value))
         for place in index:
             depth = max(depth, self.arithmetic.depth(place))
         return depth

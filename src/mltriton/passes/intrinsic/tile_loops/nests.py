@@ -20,9 +20,11 @@ from mltriton.passes.intrinsic.tile_loops.evaluation import Evaluator
 from mltriton.passes.intrinsic.tile_loops.footprints import EXPENSIVE, Costs, Footprint, Places, may_alias, same_places
 from mltriton.passes.intrinsic.tile_loops.forms import Affine, Form, Index, constant_index
 from mltriton.passes.intrinsic.tile_loops.members import Accumulators, Atomic, Fill, Member
+from mltriton.passes.intrinsic.tile_loops.prefetching import prefetch_stores
 
 STRAIGHT = 8  # rows of at most this many chunks are written without a loop
 UNROLL = 4
+ROWS = 2  # rows taken at a time where each is a chain of steps that wait for each other
 
 
 @dataclass
@@ -165,6 +167,7 @@ class NestWriter:
         """The loops over the outer dimensions, and in them those of each row."""
         e, loops = self.e, self.nest.loops()
         kept = self._keep_expensive(loops)
+        prefetch_stores(loops, self.nest.produced)
         self._rows(self.nest.outer, (), loops)
         for value in kept:
             del e.tiles[value]
@@ -178,13 +181,26 @@ class NestWriter:
         if not outer:
             for loop in loops:
                 self._loop(loop, index)
+                self._keep(loop)
             return
         extent, *rest = outer
         if extent == 1:
             self._rows(tuple(rest), (*index, constant_index(0)), loops)
             return
-        with self.e.emitter.count(extent) as row:
-            self._rows(tuple(rest), (*index, Affine(I32, row.counter, 0, 0)), loops)
+        together = ROWS if not rest and extent % ROWS == 0 and self._waits(loops) else 1
+        with self.e.emitter.count(extent, together) as row:
+            if rest:
+                self._rows(tuple(rest), (*index, Affine(I32, row.counter, 0, 0)), loops)
+                return
+            for loop in loops:
+                for number in range(together):
+                    self._loop(loop, (*index, Affine(I32, row.counter, number, 0)))
+                self._keep(loop)
+
+    def _waits(self, loops: list[Loop]) -> bool:
+        """Whether a row is a short chain of steps that wait for each other: two rows at a time fill the gaps."""
+        short = all(loop.inner <= STRAIGHT * self.e.emitter.lanes for loop in loops)
+        return short and any(member.in_rows for member in self.nest.members)
 
     def _loop(self, loop: Loop, index: Index) -> None:
         e = self.e
@@ -198,10 +214,12 @@ class NestWriter:
         for number, member in enumerate(loop.members):
             with e.located(member.loc):
                 member.finish(e, index, [part[number] for part in parts])
+
+    def _keep(self, loop: Loop) -> None:
+        """From here on the row's later loops read what this one has written to tiles."""
         for member in loop.members:
-            for value, tile in member.saves.items():
-                if not member.in_rows:
-                    e.tiles[value] = tile
+            if not member.in_rows:
+                self.e.tiles.update(member.saves)
 
     def _straight(self, chunks: range, lanes: int) -> list[Form]:
         return [Affine(I32, None, chunk * lanes, 1 if lanes > 1 else 0) for chunk in chunks]

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from math import gcd
 from typing import cast
 
-from mltriton.dialects import tile
+from mltriton.dialects import arith, tile, tt
 from mltriton.ir.operation import Value
-from mltriton.ir.types import I32, TensorType, Type, byte_width, shape_of
+from mltriton.ir.types import I32, I64, TensorType, Type, byte_width, shape_of
 from mltriton.passes.intrinsic.tile_loops import accesses
-from mltriton.passes.intrinsic.tile_loops.evaluation import Evaluator
+from mltriton.passes.intrinsic.tile_loops.evaluation import Evaluator, combine
 from mltriton.passes.intrinsic.tile_loops.forms import Affine, Form, Index, Vector, constant_index
 from mltriton.passes.intrinsic.tile_loops.tiles import LINE, LONG_ROW, Tile
 
@@ -81,12 +81,9 @@ def allocate(e: Evaluator, packing: Packing) -> Tile:
 
 
 def pack(e: Evaluator, packing: Packing, target: Tile, prefix: Index) -> None:
-    """Fill `target`; `prefix` is the index along the dimensions before the matrix."""
+    """Fill `target` row by row; `prefix` is the index along the dimensions before the matrix."""
     e.scratch.touch(target)
     lanes = gcd(packing.columns, e.emitter.lanes)
-    if packing.along_rows and gcd(lanes, packing.rows) > 1:
-        _pack_transposed(e, packing, target, prefix, gcd(lanes, packing.rows))
-        return
     with e.emitter.count(packing.rows // packing.group) as loop:
         row = Affine(I32, loop.counter, 0, 0)
         if packing.panel is not None:
@@ -151,19 +148,49 @@ def _interleave(e: Evaluator, parts: Sequence[Value]) -> Value:
     return e.emitter.pure(tile.Interleave, parts, TensorType((type.size * len(parts),), type.element))
 
 
-def _pack_transposed(e: Evaluator, packing: Packing, target: Tile, prefix: Index, lanes: int) -> None:
-    """Squares of lanes x lanes elements, read along the rows."""
-    with e.emitter.count(packing.columns, lanes) as columns, e.emitter.count(packing.rows, lanes) as rows:
+def square(e: Evaluator, packing: Packing) -> int:
+    """The size of the squares that are transposed in registers; 1 where there is nothing to transpose."""
+    return gcd(packing.columns, packing.rows, e.emitter.lanes) if packing.along_rows else 1
+
+
+@dataclass(frozen=True)
+class Source:
+    """Memory that runs along the rows: element (row, column) at pointer + column * stride + row, all of it there."""
+
+    pointer: Value
+    stride: Value
+    element: Type
+    tile: Tile | None = None
+
+    def address(self, e: Evaluator, row: Value, column: Value, number: int) -> Affine:
+        """The lanes from `row` on in the column that is `number` after `column`; multiples of the stride first, so
+        that they stand outside the loops.
+        """
         a = e.arithmetic
-        row, column = Affine(I32, rows.counter, 0, 1), Affine(I32, columns.counter, 0, 0)
+        stride = a.wrap(self.stride)
+        base = Affine(self.pointer.type, self.pointer, 0, 0)
+        for step in (constant_index(number), a.wrap(column)):
+            wide = combine(e, arith.ExtSI, [step], I64, 1, {})
+            moved = combine(e, arith.MulI, [wide, stride], I64, 1, {})
+            base = cast(Affine, combine(e, tt.AddPtr, [base, moved], base.type, 1, {}))
+        return a.move(base, Affine(I32, row, 0, 1))
+
+
+def pack_transposed(e: Evaluator, packing: Packing, target: Tile, source: Source) -> None:
+    """Fill `target` in squares that are read along the rows."""
+    for needed in (target, source.tile):
+        if needed is not None:
+            e.scratch.touch(needed)
+    lanes, group, a = square(e, packing), packing.group, e.arithmetic
+    with e.emitter.count(packing.columns, lanes) as columns, e.emitter.count(packing.rows, lanes) as rows:
         chunks: list[Value] = []
-        for i in range(lanes):
-            index = packing.index(prefix, row, a.add(column, constant_index(i)))
-            chunks.append(a.chunk(e.convert(e.at(packing.value, index, lanes), packing.element, lanes), lanes))
+        for number in range(lanes):
+            address = source.address(e, rows.counter, columns.counter, number)
+            form = accesses.read(e, address, None, None, source.element, lanes)
+            chunks.append(a.chunk(e.convert(form, packing.element, lanes), lanes))
         made = list(e.emitter.insert(tile.Transpose(chunks, [chunk.type for chunk in chunks])).results)
-        group = packing.group
         first = _group_of(e, rows.counter, group)
-        panel, inside = _panel_of(e, column, packing.panel)
+        panel, inside = _panel_of(e, Affine(I32, columns.counter, 0, 0), packing.panel)
         place = a.times(inside, constant_index(group))
         start = Affine(place.type, place.base, place.const, 1)
         for i in range(0, lanes, group):

@@ -1,0 +1,76 @@
+"""Prefetches of what the last loop of a row is going to store.
+
+Level: warp to intrinsic. Where a row takes several loops (softmax: maximum, sum, result) the last one does little but
+store, and waits for the cache lines that it writes. The loop before it, which computes, asks for them meanwhile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Sequence
+from typing import TYPE_CHECKING, cast
+
+from mltriton.dialects import tile, tt
+from mltriton.ir.attributes import IntegerAttr
+from mltriton.ir.operation import Value
+from mltriton.ir.types import I1, TensorType, byte_width
+from mltriton.passes.intrinsic.tile_loops import accesses
+from mltriton.passes.intrinsic.tile_loops.evaluation import Evaluator
+from mltriton.passes.intrinsic.tile_loops.footprints import Footprint, Places
+from mltriton.passes.intrinsic.tile_loops.forms import Affine, Form, Index
+from mltriton.passes.intrinsic.tile_loops.members import Accumulators, Member, StoreBlock
+
+if TYPE_CHECKING:
+    from mltriton.passes.intrinsic.tile_loops.nests import Loop
+
+SHORTEST = 2048  # bytes of a row from which its lines are not in the first-level cache anyway
+
+
+class PrefetchStore(Member):
+    """The addresses of a store that another loop of the row does."""
+
+    def __init__(self, store: StoreBlock) -> None:
+        super().__init__(store.shape, store.loc)
+        self.op = store.op
+
+    def inputs(self) -> list[tuple[Value, Places]]:
+        return []
+
+    def evaluate(self, e: Evaluator, index: Index, lanes: int) -> list[Form]:
+        return [accesses.access_at(e, self.op, index, lanes).address]
+
+    def commit(
+        self, e: Evaluator, index: Index, lanes: int, forms: list[Form], old: Accumulators | None
+    ) -> Accumulators:
+        (address,) = forms
+        if isinstance(address, Affine) and address.stride == 1:
+            e.emitter.effect(tile.Prefetch, [e.arithmetic.scalar(address)], (), {"write": IntegerAttr(1, I1)})
+        return []
+
+
+def prefetch_stores(loops: Sequence[Loop], produced: Container[Value]) -> None:
+    """Let the last loop but one of a row prefetch the stores of the last one."""
+    if len(loops) < 2:
+        return
+    *_, before, last = loops
+    if before.inner != last.inner or before.lanes_one or last.lanes_one:
+        return
+    before.members += [
+        PrefetchStore(member)
+        for member in last.members
+        if isinstance(member, StoreBlock) and _is_long(member) and not _is_produced(member, produced)
+    ]
+
+
+def _is_long(store: StoreBlock) -> bool:
+    return store.inner * byte_width(cast(TensorType, store.op.value.type).element) >= SHORTEST
+
+
+def _is_produced(store: StoreBlock, produced: Container[Value]) -> bool:
+    """Whether the address depends on what the row computes."""
+    footprint = Footprint()
+    op = store.op
+    pointers = op.operands[:1] if isinstance(op, tt.Store) else [v for v in op.operands if v is not op.value]
+    for pointer in pointers:
+        places = store.places if isinstance(pointer.type, TensorType) else ()
+        footprint.follow(pointer, places, produced)
+    return bool(footprint.loads) or any(value in produced for value, _ in footprint.leaves)
