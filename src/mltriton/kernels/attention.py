@@ -121,9 +121,11 @@ class Blocks(NamedTuple):
     keys: int
 
 
-def choose_blocks(n_queries: int, n_keys: int, dim: int) -> Blocks:
-    """Block sizes for a CPU: a block of scores and one of results stay in the second-level cache."""
-    most = 128 if dim <= 128 else 64
+def choose_blocks(n_queries: int, n_keys: int, dim: int, causal: bool) -> Blocks:
+    """Block sizes for a CPU: a block of scores and one of results stay in the second-level cache; more queries share
+    what packing keys and values costs, but on the diagonal they also compute more that a causal mask drops.
+    """
+    most = 64 if dim > 128 else 128 if causal else 256
     return Blocks(
         min(most, max(16, triton.next_power_of_2(n_queries))), min(128, max(16, triton.next_power_of_2(n_keys)))
     )
@@ -135,7 +137,7 @@ def attention_launch(
     """The launch that computes o = softmax(q k^T * sm_scale) v; `blocks` is chosen when None."""
     batch, heads, n_queries, dim = q.shape
     n_keys = k.shape[2]
-    blocks = blocks or choose_blocks(n_queries, n_keys, dim)
+    blocks = blocks or choose_blocks(n_queries, n_keys, dim, causal)
     scale = 1.0 / math.sqrt(dim) if sm_scale is None else float(sm_scale)
     arguments = (
         q, k, v, o, scale,
