@@ -194,13 +194,14 @@ class Dot(Operation):
 
 
 class Prefetch(Operation):
-    """`tile.prefetch %ptr`: brings the cache line at `ptr` nearer."""
+    """`tile.prefetch %ptr`: brings the cache line at `ptr` nearer, with `write` to be written. Any address will do."""
 
     name = "tile.prefetch"
     syntax = "$ptr attr-dict `:` type($ptr)"
     reads = True
     writes = True
     ptr = operand()
+    write = boolean()
 
     def verify(self) -> None:
         pointer(self, "the address", self.ptr)

@@ -22,7 +22,7 @@ from mltriton.passes.intrinsic.tile_loops.members import Accumulators, Member, S
 if TYPE_CHECKING:
     from mltriton.passes.intrinsic.tile_loops.nests import Loop
 
-SHORTEST = 2048  # bytes of a row from which its lines are not in the first-level cache anyway
+SHORTEST = 512  # bytes of a row from which it pays
 
 
 class PrefetchStore(Member):

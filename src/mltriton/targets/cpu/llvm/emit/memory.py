@@ -99,8 +99,8 @@ def _scratch(e: Emitter, op: tile.Scratch) -> Value:
 
 
 def _prefetch(e: Emitter, op: tile.Prefetch) -> None:
-    """For reading, into all cache levels, data cache."""
-    arguments = [constant(I32, number) for number in (0, 3, 1)]
+    """Into all levels of the data cache."""
+    arguments = [constant(I32, number) for number in (int(op.write), 3, 1)]
     e.function.declared_call("llvm.prefetch.p0", VOID, e.get(op.ptr), *arguments)
 
 

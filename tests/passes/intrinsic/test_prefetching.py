@@ -1,0 +1,71 @@
+"""What the last loop of a row stores is prefetched by the loop before it, where that pays and is possible."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import mltriton as triton
+import mltriton.language as tl
+from mltriton.compiler import compile
+from mltriton.dialects import scf, tile, tt
+from mltriton.frontend.function import LanguageFunction
+from mltriton.ir.operation import Operation
+
+BLOCK = 1024
+
+
+@triton.jit
+def centred(x_ptr, y_ptr, n, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + i, i < n, other=0.0)
+    tl.store(y_ptr + i, (x - tl.sum(x, 0)).to(y_ptr.dtype.element_ty), i < n)
+
+
+@triton.jit
+def copied(x_ptr, y_ptr, n, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    tl.store(y_ptr + i, tl.load(x_ptr + i, i < n), i < n)
+
+
+@triton.jit
+def scattered(x_ptr, y_ptr, n, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + i, i < n, other=0)
+    tl.store(y_ptr + (i + tl.max(x, 0)), x, i < n)
+
+
+def loops_of(kernel: LanguageFunction, **types: str) -> list[Operation]:
+    """The outermost loops of the function."""
+    signature = {"x_ptr": "*fp32:16", "y_ptr": "*fp32:16", "n": "i32", **types}
+    constants: dict[str, Any] = {"BLOCK": BLOCK}
+    function = compile(kernel, signature, constants).job.module("intrinsic").body.block.ops[0]
+    assert isinstance(function, tt.Func)
+    return [op for op in function.body.block.ops if isinstance(op, scf.For)]
+
+
+def prefetches(loop: Operation) -> list[tile.Prefetch]:
+    return [op for op in loop.walk() if isinstance(op, tile.Prefetch)]
+
+
+def stores(loop: Operation) -> int:
+    return sum(isinstance(op, tile.Store) for op in loop.walk())
+
+
+def test_the_loop_before_the_stores_asks_for_their_lines() -> None:
+    total, result = loops_of(centred)
+    assert (stores(total), stores(result)) == (0, 4)
+    assert len(prefetches(total)) == 4
+    assert all(op.write for op in prefetches(total))
+    assert not prefetches(result)
+
+
+def test_one_loop_has_nobody_to_ask() -> None:
+    (loop,) = loops_of(copied)
+    assert stores(loop) == 4
+    assert not prefetches(loop)
+
+
+def test_an_address_that_the_row_computes_is_not_known_before() -> None:
+    loops = loops_of(scattered, x_ptr="*i32:16", y_ptr="*i32:16")
+    assert len(loops) == 2
+    assert not any(prefetches(loop) for loop in loops)
