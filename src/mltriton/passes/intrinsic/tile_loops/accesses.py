@@ -7,6 +7,7 @@ strides and offsets as scalars.
 
 from __future__ import annotations
 
+from functools import cache
 from typing import NamedTuple, cast
 
 from mltriton.dialects import arith, tile, tt
@@ -127,7 +128,12 @@ def extent_of(e: Evaluator, extent: Value) -> Value:
 
 def compare(e: Evaluator, predicate: str, a: Form, b: Form, lanes: int) -> Form:
     """An integer comparison."""
-    return combine(e, arith.CmpI, [a, b], I1, lanes, {"predicate": EnumAttr("cmpi", predicate)})
+    return combine(e, arith.CmpI, [a, b], I1, lanes, _predicate(predicate))
+
+
+@cache
+def _predicate(name: str) -> dict[str, EnumAttr]:
+    return {"predicate": EnumAttr("cmpi", name)}
 
 
 # Loads and stores
@@ -156,7 +162,7 @@ def read(e: Evaluator, address: Form, mask: Form | None, other: Form | None, ele
     arithmetic, emitter = e.arithmetic, e.emitter
     if mask is None:
         other = None
-    if all(form is None or is_uniform(form) for form in (address, mask, other)):
+    if is_uniform(address) and (mask is None or is_uniform(mask)) and (other is None or is_uniform(other)):
         operands = [None if form is None else arithmetic.scalar(form) for form in (address, mask, other)]
         return arithmetic.wrap(emitter.effect(tt.Load, operands, (element,)).results[0])
     lanes = max(lanes, *(_lanes(form) for form in (address, mask, other)))
@@ -177,7 +183,7 @@ def _lanes(form: Form | None) -> int:
 def write(e: Evaluator, address: Form, mask: Form | None, value: Form, lanes: int) -> None:
     """Store elements where the mask is true."""
     arithmetic, emitter = e.arithmetic, e.emitter
-    if all(form is None or is_uniform(form) for form in (address, mask, value)):
+    if is_uniform(address) and is_uniform(value) and (mask is None or is_uniform(mask)):
         operands = [None if form is None else arithmetic.scalar(form) for form in (address, value, mask)]
         emitter.effect(tt.Store, operands)
         return
@@ -202,4 +208,9 @@ def _alignment(e: Evaluator, address: Affine, element: Type, lanes: int) -> dict
     elif not isinstance(op, tile.Scratch):
         return {}
     align = min(64, lanes * byte_width(element))
-    return {"align": IntegerAttr(align, I32)} if offset % align == 0 else {}
+    return _aligned(align) if offset % align == 0 else {}
+
+
+@cache
+def _aligned(align: int) -> dict[str, IntegerAttr]:
+    return {"align": IntegerAttr(align, I32)}

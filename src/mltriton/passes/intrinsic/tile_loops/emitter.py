@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
+from functools import cache
 from math import gcd
 from typing import Any
 
@@ -54,6 +55,7 @@ class Emitter:
         self.depth: dict[Value, int] = {}
         self.integers: dict[Value, int] = {}  # known constants
         self.multiples: dict[Value, int] = {}  # a divisor of a value that is known
+        self._constants: dict[tuple[int, Type], Value] = {}
 
     # Scopes
 
@@ -113,9 +115,10 @@ class Emitter:
         level = 0
         for operand in operands:
             found = depth[operand]
-            level = max(level, found)
+            if found > level:
+                level = found
         scope = self.scopes[level]
-        key = (cls, *operands, type, *attributes.items())
+        key = (cls, *operands, type, *attributes.items()) if attributes else (cls, *operands, type)
         known = scope.known.get(key)
         if known is not None:
             return known
@@ -147,10 +150,10 @@ class Emitter:
     ) -> Operation:
         """An operation that touches memory, in the innermost scope; None stands for a missing optional operand."""
         present = [operand for operand in operands if operand is not None]
+        groups = _operand_groups(cls)
         segments = None
-        if not parts_of(cls).is_fixed:
-            missing = len(parts_of(cls).operands) - len(operands)
-            segments = (*(0 if operand is None else 1 for operand in operands), *(0,) * missing)
+        if groups:
+            segments = (*(0 if operand is None else 1 for operand in operands), *(0,) * (groups - len(operands)))
         return self.insert(cls(present, types, attributes, regions, self.loc, segments))
 
     @contextmanager
@@ -177,10 +180,12 @@ class Emitter:
 
     def integer(self, number: int, type: Type = I32) -> Value:
         """An integer constant, wrapped to its type."""
-        if isinstance(type, IntegerType):
-            number = wrapped(number, type.width)
-        value = self.pure(arith.Constant, (), type, {"value": IntegerAttr(number, type)})
-        self.integers[value] = number
+        value = self._constants.get((number, type))
+        if value is None:
+            known = wrapped(number, type.width) if isinstance(type, IntegerType) else number
+            value = self.pure(arith.Constant, (), type, {"value": IntegerAttr(known, type)})
+            self.integers[value] = known
+            self._constants[number, type] = value
         return value
 
     def number(self, number: float, type: Type) -> Value:
@@ -210,6 +215,13 @@ class Emitter:
         """start, start + 1, ... as i32."""
         attributes = {"start": IntegerAttr(start, I32), "end": IntegerAttr(start + lanes, I32)}
         return self.pure(tt.MakeRange, (), TensorType((lanes,), I32), attributes)
+
+
+@cache
+def _operand_groups(cls: type[Operation]) -> int:
+    """The number of operand groups of a class with optional ones; 0 for other classes."""
+    parts = parts_of(cls)
+    return 0 if parts.is_fixed else len(parts.operands)
 
 
 def wrapped(number: int, width: int) -> int:

@@ -8,7 +8,7 @@ assumes that the numbers of one chunk do not wrap (docs/architecture.md, "Semant
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 from mltriton.dialects import arith, tt
 from mltriton.ir.operation import Operation, Value
@@ -53,7 +53,9 @@ def lanes_from(start: int, base: Value | None = None) -> Affine:
 
 def is_uniform(form: Form) -> bool:
     """Whether all lanes are the same."""
-    return isinstance(form, Uniform) or (isinstance(form, Affine) and form.stride == 0 and isinstance(form.stride, int))
+    if form.__class__ is Affine:
+        return cast(Affine, form).stride == 0
+    return form.__class__ is Uniform
 
 
 def is_integer(type: Type) -> bool:

@@ -259,14 +259,16 @@ class NestWriter:
 
     def _chunk(self, loop: Loop, index: Index, lanes: int, old: list[Accumulators] | None) -> list[Accumulators]:
         e = self.e
+        emitter, saved = e.emitter, e.emitter.loc
         forms: list[list[Form]] = []
         for member in loop.members:
-            with e.located(member.loc):
-                forms.append(member.evaluate(e, index, lanes))
+            emitter.loc = member.loc
+            forms.append(member.evaluate(e, index, lanes))
         made: list[Accumulators] = []
         for number, member in enumerate(loop.members):
-            with e.located(member.loc):
-                made.append(member.commit(e, index, lanes, forms[number], None if old is None else old[number]))
+            emitter.loc = member.loc
+            made.append(member.commit(e, index, lanes, forms[number], None if old is None else old[number]))
+        emitter.loc = saved
         return made
 
     # What is kept for a row
