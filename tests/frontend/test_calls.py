@@ -231,7 +231,7 @@ def test_an_error_in_a_combine_function_says_how_it_was_reached():
     assert [place.line for place in error.calls] == [caller.__code__.co_firstlineno + 1]
 
 
-@pytest.mark.parametrize("kind", ["missing", "too many", "unknown", "twice", "constexpr", "builtin", "builtin keyword"])
+@pytest.mark.parametrize("kind", ["missing", "too many", "unknown", "twice", "builtin", "builtin keyword"])
 def test_wrong_arguments(kind):
     @jit
     def needs(x, SIZE: tl.constexpr):
@@ -249,9 +249,6 @@ def test_wrong_arguments(kind):
     def twice(out, x):
         needs(x, 1, x=2)
 
-    def runtime(out, x):
-        needs(x, x)
-
     def builtin(out, x):
         tl.store(out)
 
@@ -263,7 +260,6 @@ def test_wrong_arguments(kind):
         "too many": (too_many, TypeMismatchError, "needs(x, 1, 2)", "too many positional arguments"),
         "unknown": (unknown, TypeMismatchError, "needs(x, SIZE=1, size=2)", "'size'"),
         "twice": (twice, TypeMismatchError, "needs(x, 1, x=2)", "multiple values for argument 'x'"),
-        "constexpr": (runtime, ConstexprError, "needs(x, x)", "SIZE of needs must be known"),
         "builtin": (builtin, TypeMismatchError, "tl.store(out)", "missing a required argument"),
         "builtin keyword": (builtin_keyword, TypeMismatchError, "tl.load(out, masc=True)", "'masc'"),
     }
@@ -272,6 +268,28 @@ def test_wrong_arguments(kind):
     assert type(error) is error_class
     assert marked(error) == where
     assert message in str(error)
+
+
+def test_a_constexpr_parameter_of_a_called_function_takes_a_tensor():
+    @jit
+    def ramp(x, SIZE: tl.constexpr):
+        return x + tl.arange(0, SIZE)
+
+    @jit
+    def shifted(x, OFFSETS: tl.constexpr):
+        return x + OFFSETS
+
+    def caller(out, x):
+        tl.store(out + tl.arange(0, 4), shifted(ramp(x, 4), tl.arange(0, 4)))
+
+    assert values(caller, 5).tolist()[:5] == [5, 7, 9, 11, -1]
+
+    def runtime(out, x):
+        tl.store(out, ramp(x, x))
+
+    error = error_of(runtime, out="*i32", x="i32")
+    assert isinstance(error, ConstexprError)
+    assert marked(error) == "tl.arange(0, SIZE)"
 
 
 def test_options_of_jit_for_called_functions():

@@ -196,7 +196,11 @@ def inline(
 
 
 def _bound(callee: LanguageFunction, arguments: Sequence[Any], keywords: Mapping[str, Any]) -> dict[str, Any]:
-    """The values of the parameters of a call."""
+    """The values of the parameters of a call.
+
+    As in upstream a constexpr parameter of a function that is called takes a tensor too (the published attention
+    kernel passes its ranges so); an operation that needs a constant complains where it meets the tensor.
+    """
     try:
         bound = callee.signature.bind(*arguments, **keywords)
     except TypeError as error:
@@ -204,12 +208,4 @@ def _bound(callee: LanguageFunction, arguments: Sequence[Any], keywords: Mapping
             f"{callee.__name__}: {error}", expected=f"{callee.__name__}{callee.signature_text}"
         ) from None
     bound.apply_defaults()
-    values = {name: wrap(value) for name, value in bound.arguments.items()}
-    for name in callee.constexpr_names:
-        if is_runtime(values[name]):
-            raise ConstexprError(
-                f"the parameter {name} of {callee.__name__} must be known when compiling",
-                expected="a constant",
-                found=describe(values[name]),
-            )
-    return values
+    return {name: wrap(value) for name, value in bound.arguments.items()}
