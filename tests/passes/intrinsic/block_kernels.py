@@ -156,6 +156,16 @@ def windows(x, y, m, n, M: tl.constexpr, N: tl.constexpr):
 
 
 @triton.jit
+def masked(x, y, total, n, N: tl.constexpr):
+    """A reduction to a scalar and a store that needs it, both masked."""
+    i = tl.arange(0, N)
+    v = tl.load(x + i, mask=i < n, other=0.0)
+    s = tl.sum(v * v, 0)
+    tl.store(y + i, v / s, mask=i < n)
+    tl.store(total, s)
+
+
+@triton.jit
 def product(a, b, c, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr, LEFT: tl.constexpr, RIGHT: tl.constexpr):
     """One dot, operands row-major or transposed in memory."""
     m, n, k = tl.arange(0, M), tl.arange(0, N), tl.arange(0, K)

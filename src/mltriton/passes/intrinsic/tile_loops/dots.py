@@ -278,8 +278,12 @@ def _pack(low: Lowering, how: Packing, prefix: Index) -> Ready:
     elif low.spec.cheap_masks:
         packing.pack(e, how, made, prefix)
     else:
-        loads = [op for op, _ in low.reads(how.value).loads]
-        with_and_without_masks(low, loads, lambda: packing.pack(e, how, made, prefix))
+
+        def write() -> list[Value]:
+            packing.pack(e, how, made, prefix)
+            return []
+
+        with_and_without_masks(low, [op for op, _ in low.reads(how.value).loads], write)
     e.scratch.tick()
     layout = "column" if how.row_dim > how.column_dim else "row"
     panel = (how.panel, how.panel_stride) if how.panel is not None else None

@@ -6,7 +6,7 @@ mask that has to be made from many parts, or that the target has no instruction 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import cast
 
 from mltriton.dialects import scf, tt
@@ -17,34 +17,50 @@ from mltriton.passes.intrinsic.tile_loops.addressing import InMemory, NotProvabl
 from mltriton.passes.intrinsic.tile_loops.lowering import Lowering
 
 
-def with_and_without_masks(low: Lowering, accesses: Iterable[Operation], write: Callable[[], None]) -> None:
-    """Call `write` for each version that is needed."""
+def with_and_without_masks(
+    low: Lowering, accesses: Iterable[Operation], write: Callable[[], Sequence[Value]]
+) -> Sequence[Value]:
+    """Call `write` for each version that is needed; it gives the scalars that it computes."""
     e = low.e
     known: set[Operation] = set()
     conditions: list[Value] = []
-    for op in accesses:
-        try:
-            conditions += addressing.inside(low, _block_of(op))
-        except NotProvable:
-            continue
-        if _is_masked(op):
-            known.add(op)
+    for op in dict.fromkeys(accesses):
+        if _is_masked(op) and _is_known(low, op):
+            try:
+                conditions += addressing.inside(low, _block_of(op))
+                known.add(op)
+            except NotProvable:
+                continue
     if not known:
-        write()
-        return
+        return write()
     condition = addressing.conjunction(e, conditions)
     if condition is None:
         with e.inside_masks(frozenset(known)):
-            write()
-        return
+            return write()
     sides: list[Block] = []
+    tiles = dict(e.tiles)
     for unmasked in (frozenset(known), frozenset[Operation]()):
         side = Block()
+        e.tiles.clear()
+        e.tiles.update(tiles)
         with e.emitter.inside(side), e.inside_masks(unmasked):
-            write()
-            e.emitter.insert(scf.Yield([]))
+            e.emitter.insert(scf.Yield(list(write())))
         sides.append(side)
-    e.emitter.effect(scf.If, [condition], [], {}, [Region([side]) for side in sides])
+    types = [value.type for value in sides[0].terminator.operands]
+    return e.emitter.effect(scf.If, [condition], types, {}, [Region([side]) for side in sides]).results
+
+
+def _is_known(low: Lowering, op: Operation) -> bool:
+    """Whether the mask can be looked at before the loops: nothing in it is loaded, or computed by them."""
+    for operand in op.operands:
+        if isinstance(op, tt.Store | tt.DescriptorStore) and operand is op.value:
+            continue
+        if isinstance(op, tt.Load) and operand is op.other:
+            continue
+        found = low.reads(operand)
+        if found.loads or any(leaf not in low.e.scalars for leaf, _ in found.leaves):
+            return False
+    return True
 
 
 def _block_of(op: Operation) -> InMemory:

@@ -111,10 +111,28 @@ class Lowering:
             return
         self._save_results(nest)
         reuse_tiles(self, nest)
-        NestWriter(self.e, nest).write()
+        self._write(nest)
         for member in nest.members:
             if isinstance(member, Fill) and member.saves:
                 self.settle(member.value, member.tile)
+
+    def _write(self, nest: Nest) -> None:
+        """The loops of a nest, in two versions where masks are expensive."""
+        if self.spec.cheap_masks:
+            NestWriter(self.e, nest).write()
+            return
+        from mltriton.passes.intrinsic.tile_loops.fast_paths import with_and_without_masks
+
+        scalars = [v for member in nest.members for v in member.produces if not isinstance(v.type, TensorType)]
+        accesses = [load for footprint in nest.prints for load, _ in footprint.loads]
+        accesses += [member.op for member in nest.members if isinstance(member, StoreBlock)]
+
+        def write() -> list[Value]:
+            NestWriter(self.e, nest).write()
+            return [self.e.scalars[value] for value in scalars]
+
+        results = with_and_without_masks(self, accesses, write)
+        self.e.scalars.update(zip(scalars, results, strict=True))
 
     def settle(self, value: Value, tile: Tile) -> None:
         """A tile holds `value` from now on, and nothing else."""

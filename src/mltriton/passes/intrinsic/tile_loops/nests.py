@@ -200,13 +200,16 @@ class NestWriter:
     def _waits(self, loops: list[Loop]) -> bool:
         """Whether a row is a short chain of steps that wait for each other: two rows at a time fill the gaps."""
         short = all(loop.inner <= STRAIGHT * self.e.emitter.lanes for loop in loops)
-        return short and any(member.in_rows for member in self.nest.members)
+        return short and self._is_reducing()
+
+    def _is_reducing(self) -> bool:
+        return any(member.in_rows for member in self.nest.members)
 
     def _loop(self, loop: Loop, index: Index) -> None:
         e = self.e
         lanes = 1 if loop.lanes_one else gcd(loop.inner, e.emitter.lanes)
         chunks = loop.inner // lanes
-        if chunks <= STRAIGHT:
+        if chunks <= (STRAIGHT if self.nest.outer or self._is_reducing() else UNROLL):
             parts = self._chunks(loop, index, lanes, self._straight(range(chunks), lanes), UNROLL)
         else:
             unroll = gcd(chunks, UNROLL)
