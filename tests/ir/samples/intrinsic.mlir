@@ -17,6 +17,8 @@ module attributes {mltriton.level = "intrinsic"} {
     %5 = tile.lane %4[%i] : tensor<8xf32> -> f32
     tile.dot %p, %s, %p, %s, %0, %s, %s, %c {m = 6 : i32, n = 16 : i32} : !tt.ptr<f32>, !tt.ptr<f32>, !tt.ptr<f32, 5>
     tile.prefetch %p : !tt.ptr<f32>
+    tile.print " x: ", %5 at [%i, %i] : f32
+    tile.print " x: ", %1 at [%i] {hex = true} : tensor<4xf32>
     tt.return
   }
 }
