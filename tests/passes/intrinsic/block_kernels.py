@@ -207,3 +207,14 @@ def chained(a, b, c, n, N: tl.constexpr):
             acc = acc + 1.0
         acc = tl.dot(tl.exp2(old * 0.01), x, acc, input_precision="ieee") - old
     tl.store(c + at, acc * 0.001)
+
+
+@triton.jit
+def transposed(x, y, z, m, n, M: tl.constexpr, N: tl.constexpr):
+    """Stores along columns: of what was loaded along rows, and along columns."""
+    i, j = tl.arange(0, M), tl.arange(0, N)
+    inside = (i[:, None] < m) & (j[None, :] < n)
+    v = tl.load(x + i[:, None] * n + j[None, :], mask=inside, other=0.0)
+    tl.store(y + i[:, None] + j[None, :] * m, v * 2, mask=inside)
+    w = tl.load(x + i[:, None] + j[None, :] * m, mask=inside, other=0.0)
+    tl.store(z + i[:, None] + j[None, :] * m, w + 1, mask=inside)

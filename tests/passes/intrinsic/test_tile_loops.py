@@ -167,6 +167,14 @@ def test_dots_on_every_instruction_set(target: str, dtype: str, rng: np.random.G
     agree(block_kernels.product, {**args, "LEFT": False, "RIGHT": True}, target)
 
 
+@pytest.mark.parametrize(("m", "n"), [(16, 32), (13, 29), (3, 1)])
+@pytest.mark.parametrize("block", [(16, 32), (64, 4), (4, 64), (32, 2)])
+def test_stores_along_columns(m: int, n: int, block: tuple[int, int], rng: np.random.Generator) -> None:
+    m, n = min(m, block[0]), min(n, block[1])
+    args = {"x": floats(rng, m, n), "y": np.zeros(m * n, "f"), "z": np.zeros(m * n, "f"), "m": m, "n": n}
+    agree(block_kernels.transposed, {**args, "M": block[0], "N": block[1]})
+
+
 @pytest.mark.parametrize("target", _targets())
 def test_masks_on_every_instruction_set(target: str, rng: np.random.Generator) -> None:
     for m, n in ((16, 32), (40, 33)):
@@ -226,6 +234,13 @@ def test_softmax_is_three_loops_and_computes_exp_once() -> None:
     assert [_count(loop, math.Exp) for loop in (maximum, total, quotient)] == [0, 4, 0]
     assert [_count(loop, tile.Store) for loop in (maximum, total, quotient)] == [0, 4, 4]
     assert not any(isinstance(op, tt.Load) for op in function.walk())
+
+
+def test_columns_are_stored_without_scatters() -> None:
+    pointers = {"x": "*fp32:16", "y": "*fp32:16", "z": "*fp32:16", "m": "i32", "n": "i32"}
+    module = _intrinsic(block_kernels.transposed, pointers, M=64, N=64)
+    assert not any(isinstance(op, tt.Store | tt.Load) for op in module.walk())
+    assert _count(module, tile.Transpose) == 1
 
 
 def _attention(causal: bool) -> Operation:

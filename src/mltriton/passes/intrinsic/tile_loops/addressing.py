@@ -97,7 +97,7 @@ def contiguous_dim(low: Lowering, value: Value) -> int:
         (low.e.tiles[leaf], places) for leaf, places in found.leaves if leaf in low.e.tiles
     ]
     for source, places in [*found.loads, *sources]:
-        if min(places, default=0) < -1 or last not in places:
+        if min(places, default=0) < -1 or len(set(places) - {-1}) < 2:
             continue
         if stride_along(low.e, source, places, last, shape[last]) in (0, 1):
             return last

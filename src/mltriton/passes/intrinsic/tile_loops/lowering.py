@@ -194,7 +194,9 @@ class Lowering:
 def store(low: Lowering, op: tt.Store | tt.DescriptorStore) -> None:
     """A block joins the nest; a scalar is stored now."""
     if isinstance(op.value.type, TensorType):
-        low.add(StoreBlock(op))
+        from mltriton.passes.intrinsic.tile_loops.transposing import store_member
+
+        low.add(store_member(low, op))
     else:
         copy_scalar(low, op)
 

@@ -33,6 +33,7 @@ class Member:
 
     in_rows: ClassVar[bool] = False  # what it produces is there when the loop over the row is done
     is_effect: ClassVar[bool] = False  # order matters among these
+    alone: ClassVar[bool] = False  # its loops are not those of its block's dimensions in order: it shares none
 
     def __init__(self, shape: tuple[int, ...], loc: Location) -> None:
         self.shape = shape

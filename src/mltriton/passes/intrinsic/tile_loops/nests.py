@@ -69,7 +69,9 @@ class Nest:
         if not self.members:
             return True
         return (
-            member.outer == self.outer
+            not member.alone
+            and not self.members[0].alone
+            and member.outer == self.outer
             and self._reads_own_row(member, footprint)
             and self._loads_are_untouched(footprint)
             and self._touches_own_row(member)

@@ -1,0 +1,119 @@
+"""Stores whose memory does not run along the last dimension.
+
+Level: warp to intrinsic. Where the memory of the stored value runs along the same dimension as that of the store, lanes
+go along that one. Where it runs along the last and the store along another, squares of chunks are transposed in
+registers. Everything else is left to a nest over rows, with scatters.
+"""
+
+from __future__ import annotations
+
+from math import gcd
+
+from mltriton.dialects import tile, tt
+from mltriton.ir.operation import Value
+from mltriton.ir.types import I32, shape_of
+from mltriton.passes.intrinsic.tile_loops import accesses, addressing
+from mltriton.passes.intrinsic.tile_loops.evaluation import Evaluator
+from mltriton.passes.intrinsic.tile_loops.footprints import Places
+from mltriton.passes.intrinsic.tile_loops.forms import Affine, Form, Index, Vector, constant_index
+from mltriton.passes.intrinsic.tile_loops.lowering import Lowering
+from mltriton.passes.intrinsic.tile_loops.members import Accumulators, Member, StoreBlock
+
+SMALLEST = 4  # squares of fewer lanes are not worth a transpose
+
+
+def store_member(low: Lowering, op: tt.Store | tt.DescriptorStore) -> Member:
+    """The member that does a store."""
+    shape = shape_of(op.value.type)
+    last = len(shape) - 1
+    if last == 0:
+        return StoreBlock(op)
+    along = _store_dim(low, op, shape)
+    if along == last:
+        return StoreBlock(op)
+    value_dim = addressing.contiguous_dim(low, op.value)
+    if value_dim == along:
+        return StoreAlong(op, along)
+    lanes = gcd(shape[along], shape[last], low.e.emitter.lanes)
+    if value_dim == last and lanes >= SMALLEST:
+        return StoreTransposed(op, along, lanes)
+    return StoreBlock(op)
+
+
+def _store_dim(low: Lowering, op: tt.Store | tt.DescriptorStore, shape: tuple[int, ...]) -> int:
+    """The dimension along which the stored memory runs; the last where it is not known."""
+    places = tuple(range(len(shape)))
+    for dim in reversed(places):
+        if shape[dim] > 1 and addressing.stride_along(low.e, op, places, dim, shape[dim]) == 1:
+            return dim
+    return places[-1]
+
+
+class StoreAlong(StoreBlock):
+    """A store with its lanes along another dimension than the last; in a nest of its own."""
+
+    alone = True
+
+    def __init__(self, op: tt.Store | tt.DescriptorStore, along: int) -> None:
+        super().__init__(op)
+        block = self.shape
+        self.order = (*(dim for dim in range(len(block)) if dim != along), along)
+        self.shape = tuple(block[dim] for dim in self.order)
+
+    @property
+    def places(self) -> Places:
+        """For each dimension of the block, the loop that walks along it."""
+        return tuple(self.order.index(dim) for dim in range(len(self.order)))
+
+    def evaluate(self, e: Evaluator, index: Index, lanes: int) -> list[Form]:
+        return super().evaluate(e, tuple(index[place] for place in self.places), lanes)
+
+
+class StoreTransposed(StoreBlock):
+    """A store in squares: chunks along the last dimension become chunks along another; in a nest of its own.
+
+    Its iteration runs over squares: the dimension `along` and the last one count squares' rows and columns.
+    """
+
+    alone = True
+
+    def __init__(self, op: tt.Store | tt.DescriptorStore, along: int, lanes: int) -> None:
+        super().__init__(op)
+        self.along, self.lanes, self.block = along, lanes, self.shape
+        last = len(self.block) - 1
+        squares = [extent // lanes if dim in (along, last) else extent for dim, extent in enumerate(self.block)]
+        self.shape = (*squares, 1)
+
+    @property
+    def places(self) -> Places:
+        """The block's dimensions are the loops but the last, which does one square."""
+        return tuple(range(len(self.block)))
+
+    def evaluate(self, e: Evaluator, index: Index, lanes: int) -> list[Form]:
+        return []
+
+    def commit(
+        self, e: Evaluator, index: Index, lanes: int, forms: list[Form], old: Accumulators | None
+    ) -> Accumulators:
+        last, size = len(self.block) - 1, self.lanes
+        start = [self._scaled(e, place, dim in (self.along, last)) for dim, place in enumerate(index[:-1])]
+        rows: list[Value] = []
+        for number in range(size):
+            rows.append(e.chunk(self.op.value, self._at(e, start, self.along, number, last), size))
+        columns = e.emitter.insert(tile.Transpose(rows, [row.type for row in rows])).results
+        for number, column in enumerate(columns):
+            where = self._at(e, start, last, number, self.along)
+            access = accesses.access_at(e, self.op, where, size)
+            accesses.write(e, access.address, access.mask, Vector(column), size)
+        return []
+
+    def _scaled(self, e: Evaluator, place: Form, in_square: bool) -> Affine:
+        assert isinstance(place, Affine)
+        return e.arithmetic.times(place, constant_index(self.lanes)) if in_square else place
+
+    def _at(self, e: Evaluator, start: list[Affine], fixed: int, number: int, lanes: int) -> Index:
+        """The chunk along dimension `lanes` that is `number` further along dimension `fixed`."""
+        places = list(start)
+        places[fixed] = e.arithmetic.add(places[fixed], constant_index(number))
+        places[lanes] = Affine(I32, places[lanes].base, places[lanes].const, 1)
+        return tuple(places)
