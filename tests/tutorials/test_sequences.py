@@ -284,7 +284,7 @@ def test_causal_conv1d(bias: bool, activation: str | None):
 
 
 @triton.jit
-def conv2d_kernel(x_ptr, w_ptr, y_ptr, C, H, W, O, KH: tl.constexpr, KW: tl.constexpr, BP: tl.constexpr,
+def conv2d_kernel(x_ptr, w_ptr, y_ptr, C, H, W, OUT, KH: tl.constexpr, KW: tl.constexpr, BP: tl.constexpr,
                   BO: tl.constexpr, BC: tl.constexpr):  # fmt: skip
     """Implicit GEMM: pixels by output channels, over input channels and the window."""
     p = tl.program_id(0) * BP + tl.arange(0, BP)
@@ -301,9 +301,9 @@ def conv2d_kernel(x_ptr, w_ptr, y_ptr, C, H, W, O, KH: tl.constexpr, KW: tl.cons
                 x = tl.load(x_ptr + c[None, :] * H * W + (hh * W + ww)[:, None],
                             mask=inside[:, None] & (c[None, :] < C), other=0.0)  # fmt: skip
                 k = tl.load(w_ptr + ((o[None, :] * C + c[:, None]) * KH + kh) * KW + kw,
-                            mask=(o[None, :] < O) & (c[:, None] < C), other=0.0)  # fmt: skip
+                            mask=(o[None, :] < OUT) & (c[:, None] < C), other=0.0)  # fmt: skip
                 acc = tl.dot(x, k, acc)
-    tl.store(y_ptr + o[None, :] * H * W + p[:, None], acc, mask=(o[None, :] < O) & (p[:, None] < H * W))
+    tl.store(y_ptr + o[None, :] * H * W + p[:, None], acc, mask=(o[None, :] < OUT) & (p[:, None] < H * W))
 
 
 def test_conv2d_as_implicit_gemm():
