@@ -90,22 +90,36 @@ class Vectors:
         integer = self.function.sub(bits, constant(self.integer, _bits(self, self.format.to_integer)))
         return self.function.fsub(shifted, shift), integer
 
-    def clamp(self, x: Value, low: float, high: float) -> Value:
-        """x limited to [low, high]; NaN stays NaN."""
-        function, bottom, top = self.function, self.number(low), self.number(high)
-        x = function.select(function.fcmp("ogt", x, top), top, x)
-        return function.select(function.fcmp("olt", x, bottom), bottom, x)
+    def at_most(self, x: Value, high: float) -> Value:
+        """The smaller of x and `high`; NaN stays NaN."""
+        top = self.number(high)
+        return self.function.select(self.function.fcmp("ogt", x, top), top, x)
 
-    def times_power_of_two(self, x: Value, n: Value, integer: Value) -> Value:
-        """x * 2**n for a normal x and integer n, rounded once where the result is denormal or overflows."""
+    def keep_above(self, x: Value, low: float) -> tuple[Value, Value]:
+        """(x, where x is not below `low`, or NaN); elsewhere x may become 0.
+
+        For functions that are 0 there: to compute that 0 as a product that underflows takes x86 a hundred cycles.
+        """
+        keep = self.function.fcmp("uge", x, self.number(low))
+        return (x if self._scalef is not None else self.function.select(keep, x, self.number(0.0))), keep
+
+    def times_power_of_two(self, x: Value, n: Value, integer: Value, keep: Value) -> Value:
+        """x * 2**n for a normal x and integer n, rounded once where the result is denormal or overflows; 0 where not
+        `keep`.
+        """
         function = self.function
-        if self.features.avx512 and (scaled := _scalef(function, x, n)) is not None:
-            return scaled
+        if self._scalef is not None:
+            return _scaled(function, x, n, keep, *self._scalef)
         half = function.ashr(integer, 1)
         for exponent in (half, function.sub(integer, half)):
             biased = function.shl(function.add(exponent, self.format.bias), self.format.mantissa)
             x = function.fmul(x, function.bitcast(biased, self.type))
-        return x
+        return function.select(keep, x, self.number(0.0))
+
+    @property
+    def _scalef(self) -> tuple[str, str, int] | None:
+        """The AVX-512 instruction for x * 2**n, where there is one for this many lanes."""
+        return _SCALEF.get((self.type.element, self.type.lanes)) if self.features.avx512 else None
 
     def absolute(self, x: Value) -> Value:
         """|x|."""
@@ -125,43 +139,39 @@ def _bits(vectors: Vectors, number: float) -> int:
     return ((exponent + fmt.bias) << fmt.mantissa) + int((mantissa - 1) * 2**fmt.mantissa)
 
 
+# Suffix of the intrinsic, type of its mask, rounding mode if it takes one.
 _SCALEF = {
-    ("float", 4): ("ps.128", "i8", 0),
     ("float", 8): ("ps.256", "i8", 0),
     ("float", 16): ("ps.512", "i16", 4),
-    ("double", 2): ("pd.128", "i8", 0),
-    ("double", 4): ("pd.256", "i8", 0),
     ("double", 8): ("pd.512", "i8", 4),
 }
 
 
-def _scalef(function: Function, x: Value, n: Value) -> Value | None:
-    """x * 2**n by one AVX-512 instruction, where there is one for this many lanes."""
-    case = _SCALEF.get((x.type.element, x.type.lanes))
-    if case is None:
-        return None
-    suffix, mask, rounding = case
+def _scaled(function: Function, x: Value, n: Value, keep: Value, suffix: str, mask: str, rounding: int) -> Value:
+    """x * 2**n where `keep`, 0 elsewhere."""
     zero = constant(x.type, 0.0)
     extra = [constant(I32, rounding)] if rounding else []
-    mask_value = constant(vector(mask, 1), -1)
-    return function.pure_call(f"llvm.x86.avx512.mask.scalef.{suffix}", x.type, x, n, zero, mask_value, *extra)
+    bits = function.bitcast(keep, vector(mask, 1))
+    return function.pure_call(f"llvm.x86.avx512.mask.scalef.{suffix}", x.type, x, n, zero, bits, *extra)
 
 
 def _exp(v: Vectors, x: Value) -> Value:
     f = v.function
-    x = v.clamp(x, *((-104.0, 89.0) if v.type.bits == 32 else (-746.0, 710.0)))
+    low, high = (-104.0, 89.0) if v.type.bits == 32 else (-746.0, 710.0)
+    x, keep = v.keep_above(v.at_most(x, high), low)
     n, integer = v.round(f.fmul(x, v.number(1.4426950408889634)))
     r = v.less_multiples(x, n, "LN2")
     q = f.fmuladd(f.fmul(r, r), v.polynomial("EXP", r), r)
-    return v.times_power_of_two(f.fadd(q, v.number(1.0)), n, integer)
+    return v.times_power_of_two(f.fadd(q, v.number(1.0)), n, integer, keep)
 
 
 def _exp2(v: Vectors, x: Value) -> Value:
     f = v.function
-    x = v.clamp(x, *((-151.0, 129.0) if v.type.bits == 32 else (-1076.0, 1025.0)))
+    low, high = (-151.0, 129.0) if v.type.bits == 32 else (-1076.0, 1025.0)
+    x, keep = v.keep_above(v.at_most(x, high), low)
     n, integer = v.round(x)
     r = f.fsub(x, n)
-    return v.times_power_of_two(f.fmuladd(r, v.polynomial("EXP2", r), v.number(1.0)), n, integer)
+    return v.times_power_of_two(f.fmuladd(r, v.polynomial("EXP2", r), v.number(1.0)), n, integer, keep)
 
 
 def _logarithm_parts(v: Vectors, x: Value) -> tuple[Value, Value, Value]:
@@ -284,7 +294,7 @@ def _erf(v: Vectors, x: Value) -> Value:
     border, end = (1.0, 3.95) if v.type.bits == 32 else (1.5, 5.94)
     a = v.absolute(x)
     near = f.fmul(x, v.polynomial("ERF", f.fmul(x, x)))
-    tail = _exp(v, f.fneg(v.polynomial("ERF_TAIL", v.clamp(a, 0.0, end))))
+    tail = _exp(v, f.fneg(v.polynomial("ERF_TAIL", v.at_most(a, end))))
     far = f.fsub(v.number(1.0), tail)
     return f.select(f.fcmp("olt", a, v.number(border)), near, v.with_sign_of(far, x))
 
