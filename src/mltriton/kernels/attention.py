@@ -10,6 +10,7 @@ attention, the blocks on the diagonal are masked.
 from __future__ import annotations
 
 import math
+import os
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -121,13 +122,16 @@ class Blocks(NamedTuple):
     keys: int
 
 
-def choose_blocks(n_queries: int, n_keys: int, dim: int, causal: bool) -> Blocks:
-    """Block sizes for a CPU: a block of scores and one of results stay in the second-level cache; more queries share
-    what packing keys and values costs, but on the diagonal they also compute more that a causal mask drops.
+def choose_blocks(n_queries: int, n_keys: int, sequences: int, causal: bool) -> Blocks:
+    """Block sizes for a CPU and so many sequences (batch * heads): many queries share what packing keys and values
+    costs, but on the diagonal they also compute more that a causal mask drops; and every thread shall have something
+    to do. Measured on an AVX-512 core with 1 MB of second-level cache, dimensions 64 to 256.
     """
-    most = 64 if dim > 128 else 128 if causal else 256
+    queries = 128 if causal else 256
+    while queries > 32 and triton.cdiv(n_queries, queries) * sequences < 2 * (os.cpu_count() or 1):
+        queries //= 2
     return Blocks(
-        min(most, max(16, triton.next_power_of_2(n_queries))), min(128, max(16, triton.next_power_of_2(n_keys)))
+        min(queries, max(16, triton.next_power_of_2(n_queries))), min(128, max(16, triton.next_power_of_2(n_keys)))
     )
 
 
@@ -137,7 +141,7 @@ def attention_launch(
     """The launch that computes o = softmax(q k^T * sm_scale) v; `blocks` is chosen when None."""
     batch, heads, n_queries, dim = q.shape
     n_keys = k.shape[2]
-    blocks = blocks or choose_blocks(n_queries, n_keys, dim, causal)
+    blocks = blocks or choose_blocks(n_queries, n_keys, batch * heads, causal)
     scale = 1.0 / math.sqrt(dim) if sm_scale is None else float(sm_scale)
     arguments = (
         q, k, v, o, scale,
