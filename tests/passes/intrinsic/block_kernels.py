@@ -218,3 +218,13 @@ def transposed(x, y, z, m, n, M: tl.constexpr, N: tl.constexpr):
     tl.store(y + i[:, None] + j[None, :] * m, v * 2, mask=inside)
     w = tl.load(x + i[:, None] + j[None, :] * m, mask=inside, other=0.0)
     tl.store(z + i[:, None] + j[None, :] * m, w + 1, mask=inside)
+
+
+@triton.jit
+def normalized(x, y, n, N: tl.constexpr):
+    """Scalars that are computed from what a loop over chunks gives, and used in the next one."""
+    i = tl.arange(0, N)
+    v = tl.load(x + i, mask=i < n, other=0.0)
+    mean = tl.sum(v, 0) / n
+    scale = 1.0 / tl.sqrt(tl.sum((v - mean) * (v - mean), 0) + 1.0)
+    tl.store(y + i, (v - mean) * scale, mask=i < n)

@@ -184,6 +184,7 @@ def test_masks_on_every_instruction_set(target: str, rng: np.random.Generator) -
         x = floats(rng, n)
         args = {"x": x, "y": np.zeros_like(x), "total": np.zeros(1, "f"), "n": n, "N": 1024}
         agree(block_kernels.masked, args, target)
+        agree(block_kernels.normalized, {"x": x, "y": np.zeros_like(x), "n": n, "N": 1024}, target)
 
 
 def test_batched_dots(rng: np.random.Generator) -> None:

@@ -38,13 +38,13 @@ def with_and_without_masks(
         with e.inside_masks(frozenset(known)):
             return write()
     sides: list[Block] = []
-    tiles = dict(e.tiles)
+    tiles, scalars, pointers = dict(e.tiles), dict(e.scalars), dict(e.pointers)
     for unmasked in (frozenset(known), frozenset[Operation]()):
         side = Block()
-        e.tiles.clear()
-        e.tiles.update(tiles)
+        e.tiles = dict(tiles)
         with e.emitter.inside(side), e.inside_masks(unmasked):
             e.emitter.insert(scf.Yield(list(write())))
+        e.scalars, e.pointers = dict(scalars), dict(pointers)  # what was computed in one version is not there after it
         sides.append(side)
     types = [value.type for value in sides[0].terminator.operands]
     return e.emitter.effect(scf.If, [condition], types, {}, [Region([side]) for side in sides]).results
