@@ -17,6 +17,7 @@ from functools import cache
 
 OURS = "mltriton"
 SETTLING = 5e-3  # seconds; longer than idle threads of OpenMP and OpenBLAS spin
+LONG = 0.3  # seconds of a call from which a burst counts one
 HOPELESS = 5.0
 
 _M_TRIM_THRESHOLD, _M_MMAP_MAX = -1, -4  # malloc.h
@@ -56,11 +57,14 @@ class Measurement:
         return self.work / self.times[name].minimum / 1e9
 
 
-def measure(contenders: Mapping[str, Callable[[], object]], rounds: int = 7, budget: float = 4.0) -> dict[str, Times]:
-    """Time the contenders in turns: `rounds` bursts each, fewer when they would take longer than about `budget`
-    seconds together. One that is `HOPELESS` times as slow as the fastest in the first round is not timed again.
+def measure(contenders: Mapping[str, Callable[[], object]], rounds: int = 40, budget: float = 3.0) -> dict[str, Times]:
+    """Time the contenders in turns: `rounds` bursts each, fewer (but two) when they would take longer than about
+    `budget` seconds together. One that is `HOPELESS` times as slow as the fastest in the first round is not timed
+    again.
     """
     keep_freed_memory()
+    for run in contenders.values():
+        run()  # compiles, or loads a library
     samples: dict[str, list[float]] = {name: [] for name in contenders}
     started = time.perf_counter()
     racing = list(contenders)
@@ -97,7 +101,7 @@ def _burst(run: Callable[[], object]) -> list[float]:
         now = time.perf_counter()
     repeat = max(1, int(calls * 1e-3 / (now - started)))
     taken: list[float] = []
-    for _ in range(3):
+    for _ in range(3 if now - started < LONG else 1):
         started = time.perf_counter()
         for _ in range(repeat):
             run()
