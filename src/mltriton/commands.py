@@ -186,8 +186,11 @@ def bench(
     quick: Quick = False,
     directory: Annotated[Path, typer.Option("--directory", "-d", help="Where they lie.")] = Path("benchmarks"),
     json: Annotated[Path | None, typer.Option("--json", help="Write the measurements here too.")] = None,
+    threads: Annotated[
+        int | None, typer.Option("--threads", min=1, help="For every library; with 1, CPU time is measured.")
+    ] = None,
 ) -> None:
     """Time our kernels and the best library's side by side in one run; print the ratios."""
     from mltriton.tools.bench import run_benchmarks
 
-    run_benchmarks(names or [], directory=directory, quick=quick, json=json)
+    run_benchmarks(names or [], directory=directory, quick=quick, json=json, threads=threads)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import time
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from mltriton.errors import OptionError
 from mltriton.tools import side_by_side
 from mltriton.tools.bench import run_benchmarks
 from mltriton.tools.costs import Cost, sample_in_processes
-from mltriton.tools.side_by_side import Measurement, Times, geometric_mean, measure
+from mltriton.tools.side_by_side import Measurement, Times, geometric_mean, measure, set_threads
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 SOURCE = '''
@@ -67,6 +68,16 @@ def test_short_calls_are_timed_several_at_once(monkeypatch: pytest.MonkeyPatch) 
     times = measure({"mltriton": lambda: calls.append(1)}, rounds=1)
     assert len(calls) > 1000
     assert times["mltriton"].minimum < 1e-4
+
+
+def test_one_thread_is_measured_in_cpu_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("MLTRITON_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+        monkeypatch.setenv(name, "7")
+    monkeypatch.setattr(side_by_side, "SETTLING", 0.0)
+    set_threads(1)
+    assert os.environ["OMP_NUM_THREADS"] == os.environ["MLTRITON_NUM_THREADS"] == "1"
+    times = measure({"mltriton": sleeper(20e-3)}, rounds=1)
+    assert times["mltriton"].median < 5e-3
 
 
 def test_the_ratio_is_that_of_the_best_of_the_others() -> None:

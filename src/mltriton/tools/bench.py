@@ -21,19 +21,24 @@ from rich.table import Table
 from mltriton.errors import OptionError
 from mltriton.tools.costs import Cost
 from mltriton.tools.demo_display import wide_console
-from mltriton.tools.side_by_side import OURS, Measurement, geometric_mean
+from mltriton.tools.side_by_side import OURS, Measurement, geometric_mean, set_threads
 
 Row = Measurement | Cost
 
 
-def run_benchmarks(names: Sequence[str], *, directory: Path, quick: bool, json: Path | None) -> list[Row]:
+def run_benchmarks(
+    names: Sequence[str], *, directory: Path, quick: bool, json: Path | None, threads: int | None = None
+) -> list[Row]:
     """Run the named benchmarks (all when there are no names), print a table each, return what was measured.
 
-    `json`: also write the measurements to this file. Raises `OptionError` for an unknown name or an empty directory.
+    `json`: also write the measurements to this file. `threads`: for every library; with 1, CPU time is measured.
+    Raises `OptionError` for an unknown name or an empty directory.
     """
+    if threads is not None:
+        set_threads(threads)
     console = wide_console()
     taken: list[Row] = []
-    console.print(f"{machine()}, {os.cpu_count()} CPUs; {libraries()}")
+    console.print(f"{machine()}, {os.cpu_count()} CPUs; {libraries()}{_threads(threads)}")
     for path in _choose(names, directory):
         rows: list[Row] = []
         with console.status(f"{path.stem} ..."):
@@ -48,6 +53,10 @@ def run_benchmarks(names: Sequence[str], *, directory: Path, quick: bool, json: 
     if json is not None:
         json.write_text(json_module.dumps([asdict(row) for row in taken], indent=1), encoding="utf-8")
     return taken
+
+
+def _threads(count: int | None) -> str:
+    return "" if count is None else "; one thread, CPU time" if count == 1 else f"; {count} threads"
 
 
 def _line(row: Row) -> str:

@@ -2,18 +2,22 @@
 
 Takes callables that do the same work; guarantees that they are measured in one run, in turns, so that a noisy or
 throttled machine hits all of them alike. Each turn is a short burst: its first calls, which pay for another library's
-threads still spinning, are not counted.
+threads still spinning, are not counted. With one thread (`set_threads(1)`) CPU time is measured, which other processes
+on the machine change much less than wall-clock time.
 """
 
 from __future__ import annotations
 
 import ctypes
 import math
+import os
 import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+
+from mltriton.runtime.config import NUM_THREADS
 
 OURS = "mltriton"
 SETTLING = 5e-3  # seconds; longer than idle threads of OpenMP and OpenBLAS spin
@@ -25,7 +29,7 @@ _M_TRIM_THRESHOLD, _M_MMAP_MAX = -1, -4  # malloc.h
 
 @dataclass(frozen=True)
 class Times:
-    """Seconds of one call: the shortest and the median of all counted calls."""
+    """Seconds of one call (wall-clock, or CPU with one thread): the shortest and the median of all counted calls."""
 
     minimum: float
     median: float
@@ -78,6 +82,16 @@ def measure(contenders: Mapping[str, Callable[[], object]], rounds: int = 40, bu
     return {name: Times(min(taken), statistics.median(taken)) for name, taken in samples.items()}
 
 
+def set_threads(count: int) -> None:
+    """Let every library use `count` threads. Must be called before they are imported."""
+    for name in ("MLTRITON_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+        os.environ[name] = str(count)
+
+
+def _clock() -> Callable[[], float]:
+    return time.thread_time if NUM_THREADS.get() == 1 else time.perf_counter
+
+
 @cache
 def keep_freed_memory() -> None:
     """Let the C library (glibc) give freed memory out again instead of returning it to the system, so that no contender
@@ -93,19 +107,20 @@ def _burst(run: Callable[[], object]) -> list[float]:
     """Seconds of a few calls in a row, after at least one, and `SETTLING` seconds of them, that are not counted; short
     calls are timed several at once.
     """
-    started = now = time.perf_counter()
+    clock = _clock()
+    started = now = clock()
     calls = 0
     while calls == 0 or now - started < SETTLING:
         run()
         calls += 1
-        now = time.perf_counter()
+        now = clock()
     repeat = max(1, int(calls * 1e-3 / (now - started)))
     taken: list[float] = []
     for _ in range(3 if now - started < LONG else 1):
-        started = time.perf_counter()
+        started = clock()
         for _ in range(repeat):
             run()
-        taken.append((time.perf_counter() - started) / repeat)
+        taken.append((clock() - started) / repeat)
     return taken
 
 
