@@ -45,8 +45,8 @@ from mltriton.ir.types import (
 from mltriton.layouts.encodings import Encoding
 from mltriton.layouts.text import alias_base, encoding_text
 
-_BARE_NAME = re.compile(r"[A-Za-z_][\w$.]*\Z")
-_SYMBOL_NAME = re.compile(r"[A-Za-z_][\w$.-]*\Z")
+_BARE_NAME = re.compile(r"[A-Za-z_][\w$.]*\Z", re.ASCII)
+_SYMBOL_NAME = re.compile(r"[A-Za-z_][\w$.-]*\Z", re.ASCII)
 _ESCAPES = {'"': r"\22", "\\": r"\\", "\n": r"\0A", "\t": r"\09", "\r": r"\0D"}
 
 
