@@ -129,6 +129,13 @@ def like(type: Type, element: Type) -> Type:
     return type.with_element(element) if isinstance(type, TensorType) else element
 
 
+def block_of(type: Type) -> TensorType | None:
+    """The block that a type is or points to; None for scalars, plain pointers and descriptors."""
+    if isinstance(type, PointerType):
+        type = type.pointee
+    return type if isinstance(type, TensorType) else None
+
+
 def shape_of(type: Type) -> tuple[int, ...]:
     """The shape of a tensor; () for a scalar."""
     return type.shape if isinstance(type, TensorType) else ()

@@ -19,9 +19,9 @@ from mltriton.ir.attributes import IntegerAttr, StringAttr
 from mltriton.ir.builder import Builder
 from mltriton.ir.operation import Block, Operation, Region, Value
 from mltriton.ir.passes import Pass
-from mltriton.ir.types import I32, Type
+from mltriton.ir.types import I32, Type, block_of
 from mltriton.layouts.encodings import Encoding
-from mltriton.passes.ttg.layout_plan import LayoutPlan, block_of, functions, with_encoding
+from mltriton.passes.ttg.layout_plan import LayoutPlan, functions, with_encoding
 from mltriton.targets.registry import num_warps_of, spec_of
 
 

@@ -20,7 +20,7 @@ from mltriton.dialects import arith, tt
 from mltriton.dialects.builtin import Module
 from mltriton.ir.attributes import Attribute, DenseAttr
 from mltriton.ir.operation import Operation, Value
-from mltriton.ir.types import PointerType, TensorType, Type
+from mltriton.ir.types import PointerType, TensorType, Type, block_of
 from mltriton.layouts import tiling
 from mltriton.layouts.encodings import Encoding, SliceEncoding
 from mltriton.passes.ttg.layout_rules import OWNERS, rule_of, same_everywhere
@@ -30,13 +30,6 @@ from mltriton.targets.base import TargetSpec
 def functions(module: Module) -> Iterator[tt.Func]:
     """The functions of a module."""
     return (op for op in module.body.block.ops if isinstance(op, tt.Func))
-
-
-def block_of(type: Type) -> TensorType | None:
-    """The block that a type is or points to; None for scalars, plain pointers and descriptors."""
-    if isinstance(type, PointerType):
-        type = type.pointee
-    return type if isinstance(type, TensorType) else None
 
 
 def with_encoding(type: Type, encoding: Encoding | None) -> Type:

@@ -12,7 +12,7 @@ from mltriton.dialects import arith, tt
 from mltriton.ir.attributes import DenseAttr, FloatAttr, IntegerAttr
 from mltriton.ir.builder import Builder
 from mltriton.ir.operation import Block, Operation, Region, Value
-from mltriton.ir.types import PointerType, TensorType, Type
+from mltriton.ir.types import PointerType, TensorType, Type, block_of
 from mltriton.layouts.encodings import Shape
 from mltriton.passes.intrinsic.split_registers.pieces import Grid, Pieces
 from mltriton.passes.intrinsic.split_registers.rules import RULES, Split, each_piece
@@ -84,14 +84,14 @@ class Splitter:
         None without blocks.
         """
         for value in (*op.results, *op.operands):
-            block = _block(value.type)
+            block = block_of(value.type)
             if block is not None:
                 return Grid(block.shape, self.sizes.piece(block))
         return None
 
     def cut(self, old: Value, new: Value) -> Pieces:
         """The pieces of a block that exists whole."""
-        block = _block(old.type)
+        block = block_of(old.type)
         assert block is not None
         return Pieces(Grid(block.shape, block.shape), [new]).cut(self.builder, self.sizes.piece(block))
 
@@ -102,14 +102,14 @@ class Splitter:
         return list(self.builder.insert(type(op)(operands, types, op.attributes, regions, op.loc, op.segments)).results)
 
     def _result_type(self, type: Type, piece: Shape | None) -> Type:
-        block = _block(type)
+        block = block_of(type)
         if block is None:
             return type
         return self.piece_type(type, block.shape if piece is None else piece)
 
     def piece_type(self, type: Type, piece: Shape) -> Type:
         """The type of a piece of a block, or of a pointer to it."""
-        block = _block(type)
+        block = block_of(type)
         assert block is not None
         made = TensorType(piece, block.element)
         return PointerType(made, type.address_space) if isinstance(type, PointerType) else made
@@ -149,13 +149,13 @@ class Splitter:
         found = self.values[value]
         if not isinstance(found, Pieces):
             return [found]
-        block = _block(value.type)
+        block = block_of(value.type)
         assert block is not None
         return list(found.cut(self.builder, self.sizes.piece(block)).values)
 
     def flat_types(self, value: Value) -> list[Type]:
         """The types of `flat`."""
-        block = _block(value.type)
+        block = block_of(value.type)
         if block is None:
             return [value.type]
         grid = Grid(block.shape, self.sizes.piece(block))
@@ -168,12 +168,6 @@ class Splitter:
         for old in olds:
             count = len(self.flat_types(old))
             taken, rest = rest[:count], rest[count:]
-            block = _block(old.type)
+            block = block_of(old.type)
             made.append(taken[0] if block is None else Pieces(Grid(block.shape, self.sizes.piece(block)), taken))
         return made
-
-
-def _block(type: Type) -> TensorType | None:
-    if isinstance(type, PointerType):
-        type = type.pointee
-    return type if isinstance(type, TensorType) else None
