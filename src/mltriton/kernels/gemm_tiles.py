@@ -1,0 +1,81 @@
+# pyright: basic
+# The bodies of kernels are programs of the language: their parameters have no types in Python.
+"""What all matrix products share: block sizes, the order of blocks, accumulators.
+
+Level: user. `choose_tile` gives the block of C that one program instance computes; instances are ordered in groups of
+rows of blocks so that neighbours share operands in cache.
+"""
+
+from __future__ import annotations
+
+import os
+from functools import lru_cache
+from typing import NamedTuple
+
+import mltriton as triton
+import mltriton.language as tl
+
+
+@triton.jit
+def block_coordinates(M, N, BM: tl.constexpr, BN: tl.constexpr, GROUP: tl.constexpr):
+    """Row and column of the block of C that this program instance computes, GROUP rows of blocks at a time."""
+    pid = tl.program_id(0)
+    rows = tl.cdiv(M, BM)
+    columns = tl.cdiv(N, BN)
+    first_row = pid // (GROUP * columns) * GROUP
+    group_rows = tl.minimum(rows - first_row, GROUP)
+    inside = pid % (GROUP * columns)
+    return first_row + inside % group_rows, inside // group_rows
+
+
+# Accumulator by operand dtype; a dtype that is missing here has no matrix product.
+ACCUMULATORS = {
+    "float16": tl.float32,
+    "bfloat16": tl.float32,
+    "float32": tl.float32,
+    "float64": tl.float64,
+    "int8": tl.int32,
+}
+
+
+class Tile(NamedTuple):
+    """Block sizes of one program instance, and rows of blocks taken together."""
+
+    m: int
+    n: int
+    k: int
+    group: int
+
+
+# Speed that a block of so many rows, or columns, of C reaches against the largest: more of it shares packed B and what
+# is read of A. Measured on two AVX-512 cores (matmul of 2048 x 2048 f32).
+ROWS = {16: 0.45, 32: 0.65, 64: 0.8, 128: 0.87, 256: 0.94, 512: 1.0}
+COLUMNS = {16: 0.35, 32: 0.5, 64: 0.65, 128: 0.8, 256: 0.95, 512: 1.0}
+LARGEST_BLOCK = 1 << 20  # bytes of C in a program's scratch memory
+
+
+@lru_cache(maxsize=4096)
+def choose_tile(m: int, n: int, k: int, item_bytes: int) -> Tile:
+    """Block sizes for a CPU: large, but not much larger than the matrix, with enough programs for all threads, and K
+    deep enough for packing to pay.
+    """
+    threads = os.cpu_count() or 1
+    accumulator = max(4, item_bytes)
+
+    def speed(block: tuple[int, int]) -> float:
+        rows, columns = block
+        programs = triton.cdiv(m, rows) * triton.cdiv(n, columns)
+        used = m * n / (programs * rows * columns)
+        balance = programs / (triton.cdiv(programs, threads) * threads + threads / 4)
+        return ROWS.get(rows, 0.3) * COLUMNS.get(columns, 0.3) * used * balance
+
+    blocks = [
+        (rows, columns)
+        for rows in sorted({min(size, triton.next_power_of_2(m)) for size in ROWS})
+        for columns in sorted({min(size, triton.next_power_of_2(n)) for size in COLUMNS})
+        if rows * columns * accumulator <= LARGEST_BLOCK
+    ]
+    rows, columns = max(blocks, key=speed)
+    depth = min(256 if item_bytes >= 4 else 512, triton.next_power_of_2(k))
+    smallest = max(1, 16 // item_bytes)
+    return Tile(rows, max(columns, smallest), max(depth, smallest), 8)
