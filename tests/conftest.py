@@ -1,7 +1,8 @@
 """Runs the `// RUN:` lines of filecheck/**.mlir as tests: `mltriton ... | filecheck %s`, in this process.
 
-A RUN line is `[not] mltriton ARGUMENTS [2>&1] | filecheck FILE [--check-prefix NAME]`; `%s` is the file itself and a
-line that ends in `\\` goes on in the next one. Without `not` the command must exit with 0, with it with another status.
+A RUN line is `[not] mltriton ARGUMENTS [2>&1] | filecheck FILE [--check-prefix NAME]`; `%s` is the file itself, `%S`
+its folder, and a line that ends in `\\` goes on in the next one. Without `not` the command must exit with 0, with it
+with another status.
 """
 
 from __future__ import annotations
@@ -60,7 +61,9 @@ class FileCheckItem(pytest.Item):
 
     def runtest(self) -> None:
         """Run the command and match its output."""
-        command, separator, check = self.line.replace("%s", shlex.quote(str(self.path))).partition("|")
+        paths = {"%s": self.path, "%S": self.path.parent}
+        line = re.sub("%[sS]", lambda name: shlex.quote(str(paths[name.group()])), self.line)
+        command, separator, check = line.partition("|")
         status, output = run_command(command)
         if status != int(command.split()[0] == "not"):
             raise FileCheckError(f"exit status {status} of: {command.strip()}\n{output}")

@@ -157,6 +157,10 @@ class DotTypeError(CompilationError):
     """The dtypes given to `tl.dot` cannot be multiplied or accumulated."""
 
 
+class TilingError(CompilationError):
+    """A tiling hint of `tl.dot` cannot hold: the block is too small for the warps, or another hint contradicts."""
+
+
 class AxisError(CompilationError):
     """An axis, a permutation or a program dimension is out of range."""
 

@@ -5,7 +5,10 @@ Level: all. Text is MLIR's: `loc("file.py":12:4)`, `loc(callsite(... at ...))`, 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+
+from mltriton.errors import Place
 
 
 class Location:
@@ -17,6 +20,16 @@ class Location:
     def innermost(self) -> FileLoc | None:
         """The user's own line: of an inlined call the line inside the called function."""
         return None
+
+    @property
+    def place(self) -> Place | None:
+        """The innermost line as errors name it."""
+        found = self.innermost
+        return None if found is None else Place(found.file, found.line, found.column)
+
+    def callers(self) -> Iterator[Place]:
+        """The calls that the innermost line was inlined through, innermost first."""
+        return iter(())
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +61,12 @@ class CallSiteLoc(Location):
     def innermost(self) -> FileLoc | None:
         return self.callee.innermost
 
+    def callers(self) -> Iterator[Place]:
+        yield from self.callee.callers()
+        if self.caller.place is not None:
+            yield self.caller.place
+        yield from self.caller.callers()
+
 
 @dataclass(frozen=True, slots=True)
 class NameLoc(Location):
@@ -59,6 +78,9 @@ class NameLoc(Location):
     @property
     def innermost(self) -> FileLoc | None:
         return self.child.innermost
+
+    def callers(self) -> Iterator[Place]:
+        return self.child.callers()
 
 
 UNKNOWN = UnknownLoc()

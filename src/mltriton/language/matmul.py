@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from mltriton.dialects import tt
-from mltriton.errors import DotShapeError, DotTypeError, OptionError
+from mltriton.errors import ConstexprError, DotShapeError, DotTypeError, OptionError
 from mltriton.ir.attributes import ENUMS
 from mltriton.language import types
 from mltriton.language.building import builtin, current
@@ -47,8 +47,8 @@ def dot(
     for fp64).
 
     `input_precision` ("ieee", "tf32", "tf32x3") is how fp32 operands are multiplied on hardware with such units.
-    `tiling` ("square", "horizontal", "vertical") says how the warps share the result. Raises `DotShapeError`,
-    `DotTypeError`, `OptionError`.
+    `tiling` ("square", "horizontal", "vertical") says how the warps share the result; a `TilingError` says where that
+    cannot be. Raises `DotShapeError`, `DotTypeError`, `OptionError`, `ConstexprError`.
     """
     a, b = _operand(input, "first"), _operand(other, "second")
     _check_types(a, b)
@@ -164,9 +164,12 @@ def _keyword(kind: str, value: object, name: str = "") -> str | None:
     cases = ENUMS[kind].cases
     if value is None or (isinstance(value, str) and value in cases):
         return value
-    raise OptionError(
-        f"unknown {name or kind} of tl.dot", expected="one of " + ", ".join(map(repr, cases)), found=repr(value)
-    )
+    expected = "one of " + ", ".join(map(repr, cases))
+    if isinstance(value, tensor):
+        raise ConstexprError(
+            f"the {name or kind} of tl.dot must be known when compiling", expected=expected, found=value.type.name
+        )
+    raise OptionError(f"unknown {name or kind} of tl.dot", expected=expected, found=repr(value))
 
 
 def _imprecise(count: int | None, a: tensor) -> int | None:

@@ -55,6 +55,20 @@ def vertical(shape: Shape, num_warps: int, smallest: tuple[int, int]) -> Blocked
 
 
 TILINGS = {"square": square, "horizontal": horizontal, "vertical": vertical}
+# The dimension that a tiling leaves whole in each warp.
+WHOLE = {"horizontal": -1, "vertical": -2}
+
+
+def as_hinted(tiling: str, shape: Shape, num_warps: int, smallest: tuple[int, int]) -> BlockedEncoding | None:
+    """The cut that a user's hint asks for, to the letter; None where it would leave a warp less than `smallest` (rows,
+    columns) of a block that has them.
+    """
+    encoding = TILINGS[tiling](shape, num_warps, smallest)
+    warps = encoding.warps_per_cta
+    if tiling in WHOLE and warps[WHOLE[tiling]] > 1:
+        return None
+    sides = zip(shape[-2:], warps[-2:], smallest, strict=True)
+    return encoding if all(extent // count >= min(extent, least) for extent, count, least in sides) else None
 
 
 def outer_first(shape: Shape, num_warps: int) -> BlockedEncoding:

@@ -2,8 +2,18 @@
 // RUN: mltriton opt %s -p "assign-layouts,cse,distribute-to-warps,canonicalize,cse" | filecheck %s --check-prefix WARP
 // RUN: mltriton opt %s -p "assign-layouts,cse,distribute-to-warps,canonicalize,cse,match-target-size,cse" \
 // RUN: | filecheck %s --check-prefix INTR
+// RUN: mltriton compile %S/attention.py:attention --target generic --num-warps 8 --emit ttg \
+// RUN: -s "*fp16:16, *fp16:16, *fp16:16, *fp16:16, i32, i32, 128, 64, 64, 'horizontal'" \
+// RUN: | filecheck %s --check-prefixes TTG,KERNEL
+// RUN: mltriton compile %S/attention.py:attention --target generic --num-warps 8 --emit ttg \
+// RUN: -s "*fp16:16, *fp16:16, *fp16:16, *fp16:16, i32, i32, 128, 64, 64, None" \
+// RUN: | filecheck %s --check-prefixes TTG,KERNEL
+// RUN: mltriton compile %S/attention.py:attention --target generic --num-warps 8 --emit tt \
+// RUN: -s "*fp16:16, *fp16:16, *fp16:16, *fp16:16, i32, i32, 128, 64, 64, 'horizontal'" \
+// RUN: | filecheck %s --check-prefix HINT
 //
-// The ML-Triton paper's FlashAttention-2: O of 128x64 and 8 warps (section 2.5, Table 5).
+// The ML-Triton paper's FlashAttention-2: O of 128x64 and 8 warps (section 2.5, Table 5). The same layouts come from
+// the text below, from a kernel with the hint of section 3.1, and from the kernel without it.
 
 // Table 5: O is cut along rows; V is its right operand, QK and P its left one; K and Q are operands of QK; m and l are
 // slices of QK.
@@ -25,6 +35,14 @@
 // TTG: }) : (tensor<128x64xf32, #dot0>) -> tensor<128xf32, #[[M]]>
 // TTG: %v = tt.load {{.*}} : !tt.ptr<tensor<64x64xf16, #[[V]]>>
 // TTG: %o_new = tt.dot {{.*}} : tensor<128x64xf16, #dot0> * tensor<64x64xf16, #[[V]]> -> tensor<128x64xf32, #blocked>
+
+// m and l are carried as slices of QK, and the hint has become O's encoding.
+// KERNEL-NOT: tiling
+// KERNEL: scf.yield {{.*}} : tensor<128xf32, #[[M]]>, tensor<128x64xf32, #blocked>, tensor<128xf32, #[[M]]>
+
+// HINT: %qk = tt.dot %{{[a-z0-9_]+}}, %{{[a-z0-9_]+}}, %{{[a-z0-9_]+}} : tensor<128x64xf16>
+// HINT: %o_new = tt.dot {{.*}} tiling = horizontal : tensor<128x64xf16> * tensor<64x64xf16> -> tensor<128x64xf32>
+// HINT-NOT: tiling
 
 // Every warp does 16 rows; nothing crosses warps.
 // WARP: tt.load {{.*}} : !tt.ptr<tensor<16x64xf16, {{.*}}>>

@@ -5,14 +5,14 @@ value, `demanded` all encodings in which a flexible value is wanted, and `wanted
 wants each operand. A *flexible* value is cheap to compute again (constants, ranges, splats, broadcasts and arithmetic
 on only those); every other block is *anchored*: it exists once.
 
-Roots are taken in order: dots with a hint, dots fed by another dot, other dots, reductions and scans, then whatever
-is left (elementwise). From each root the encoding spreads along definitions and uses until it meets a value that has
-one.
+Roots are taken in order: dots with a hint (`tiling_hints.py`), dots fed by another dot, other dots, reductions and
+scans, then whatever is left (elementwise). From each root the encoding spreads along definitions and uses until it
+meets a value that has one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import cast
 
 from mltriton.analysis.workload import Workload, analyse
@@ -24,6 +24,7 @@ from mltriton.ir.types import PointerType, TensorType, Type, block_of
 from mltriton.layouts import tiling
 from mltriton.layouts.encodings import Encoding, SliceEncoding
 from mltriton.passes.ttg.layout_rules import OWNERS, rule_of, same_everywhere
+from mltriton.passes.ttg.tiling_hints import hinted_roots, smallest_part
 from mltriton.targets.base import TargetSpec
 
 
@@ -60,10 +61,10 @@ class LayoutPlan:
     def add(self, function: tt.Func) -> None:
         """Decide for all blocks of a function."""
         workload = analyse(function)
+        for dot, encoding in hinted_roots(workload.dots, self.spec, self.num_warps, self._reached):
+            self._root(dot, encoding)
         for dot in _by_importance(workload):
-            if dot.result not in self.encodings:
-                self.anchor(dot.result, self._root_layout(dot, workload))
-                self._spread()
+            self._root(dot, self._root_layout(dot, workload))
         for op in function.walk():
             if isinstance(op, tt.Reduce | tt.Scan):
                 self._seed(op)
@@ -74,13 +75,21 @@ class LayoutPlan:
 
     # Roots
 
+    def _root(self, dot: tt.Dot, encoding: Encoding) -> None:
+        """A dot's result has `encoding`, unless it was reached from another root; everything else follows."""
+        self.anchor(dot.result, encoding)
+        self._spread()
+
     def _root_layout(self, dot: tt.Dot, workload: Workload) -> Encoding:
-        shape = _shape(dot.result)
-        size = self.spec.dot.get(_element(dot.a))
-        smallest = (size.m, size.n) if size else (1, 1)
         fed = [index for target, index in workload.feeds.values() if target is dot]
         shape_of_cut = "square" if not fed else "horizontal" if 0 in fed else "vertical"
-        return tiling.TILINGS[dot.tiling or shape_of_cut](shape, self.num_warps, smallest)
+        return tiling.TILINGS[shape_of_cut](_shape(dot.result), self.num_warps, smallest_part(dot, self.spec))
+
+    def _reached(self, dot: tt.Dot, encoding: Encoding) -> Mapping[Value, Encoding]:
+        """The encodings that follow where `dot` is the only root."""
+        alone = LayoutPlan(self.spec, self.num_warps)
+        alone._root(dot, encoding)
+        return alone.encodings
 
     def _seed(self, op: tt.Reduce | tt.Scan) -> None:
         """Give a reduction's or scan's sources a layout in which the axis is whole in each warp, as far as the other
@@ -220,9 +229,13 @@ class LayoutPlan:
         return [wanted if block_of(operand.type) else None for operand in op.operands]
 
     def retyped_attributes(self, op: Operation, types: list[Type]) -> dict[str, Attribute]:
-        """The attributes of `op` for its new result types: a dense constant carries its type."""
+        """The attributes of `op` for its new result types: a dense constant carries its type, and of a dot's hint
+        nothing is left but the encoding.
+        """
         if isinstance(op, arith.Constant) and isinstance(op.value, DenseAttr):
             return op.attributes | {"value": DenseAttr(op.value.values, types[0])}
+        if isinstance(op, tt.Dot):
+            return {name: value for name, value in op.attributes.items() if name != "tiling"}
         return op.attributes
 
 
@@ -230,14 +243,10 @@ FLEXIBLE = (arith.Constant, tt.Splat, tt.MakeRange, tt.ExpandDims, tt.Broadcast)
 
 
 def _by_importance(workload: Workload) -> list[tt.Dot]:
-    """Dots with a hint, then dots fed by another, then the rest."""
+    """Dots fed by another, then the rest."""
     fed = {target for target, _ in workload.feeds.values()}
-    return sorted(workload.dots, key=lambda dot: 0 if dot.tiling else 1 if dot in fed else 2)
+    return sorted(workload.dots, key=lambda dot: dot not in fed)
 
 
 def _shape(value: Value) -> tuple[int, ...]:
     return cast(TensorType, block_of(value.type)).shape
-
-
-def _element(value: Value) -> Type:
-    return cast(TensorType, block_of(value.type)).element
