@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import cast
 
-from mltriton.dialects import arith, gpu, math, scf, tt, ttg
-from mltriton.ir.operation import Block, BlockArgument, Operation, Value
-from mltriton.ir.types import PointerType, TensorDescType, TensorType, Type, shape_of
+from mltriton.analysis.aliasing import may_alias, same_places, writes_in
+from mltriton.dialects import arith, gpu, math, tt, ttg
+from mltriton.ir.operation import Block, Operation, Value
+from mltriton.ir.types import TensorType, shape_of
 from mltriton.passes.intrinsic.tile_loops.indexing import operand_index, unit_reshape
 
 FIRST = -1  # the place 0
@@ -21,8 +21,7 @@ OTHER = -2  # a place that follows no dimension of the root
 
 Places = tuple[int, ...]  # for each dimension of a value: the root's dimension it follows, FIRST or OTHER
 
-LOADS = (tt.Load, tt.DescriptorLoad)
-GLOBAL_WRITES = (tt.Store, tt.DescriptorStore, tt.AtomicRMW, tt.AtomicCAS)
+LOADS = (tt.Load, tt.DescriptorLoad, ttg.LocalLoad)
 SHAPES = (tt.ExpandDims, tt.Broadcast, tt.Trans, ttg.ConvertLayout)
 MOVES = (tt.Reshape, tt.Join, tt.Split, tt.Cat, tt.Gather)
 SCALARS = (tt.GetProgramId, tt.GetNumPrograms, gpu.SubgroupId, tt.Unsplat)
@@ -33,7 +32,7 @@ COSTS: dict[type[Operation], int] = {
     **dict.fromkeys((arith.DivF, arith.RemF, math.Sqrt, math.Rsqrt, tt.PreciseSqrt, tt.PreciseDivF), 5),
     **dict.fromkeys((arith.DivSI, arith.DivUI, arith.RemSI, arith.RemUI, arith.CeilDivSI, arith.FloorDivSI), 8),
     **dict.fromkeys((arith.Constant, tt.MakeRange, tt.Splat, *SHAPES), 0),
-    **dict.fromkeys((tt.Load, tt.DescriptorLoad), 3),
+    **dict.fromkeys(LOADS, 3),
     **dict.fromkeys(MOVES, 4),
 }
 EXPENSIVE = 12  # from here on storing a chunk and loading it again is cheaper than computing it twice
@@ -178,81 +177,6 @@ class Costs:
 
 
 # Memory
-
-
-def argument_of(pointer: Value) -> Value | None:
-    """The pointer that an address is computed from: a parameter of the function; None where it is not known."""
-    while True:
-        if isinstance(pointer, BlockArgument):
-            parent = pointer.block.parent_op
-            if isinstance(parent, scf.For) and pointer.index:
-                pointer = parent.inits[pointer.index - 1]
-                continue
-            return pointer if isinstance(parent, tt.Func) else None
-        op = pointer.defining_op
-        if isinstance(op, scf.For):
-            pointer = op.inits[op.results.index(cast("tt.Func", pointer))]  # type: ignore[arg-type]
-        elif isinstance(op, (tt.AddPtr, tt.Splat, tt.Bitcast, tt.Reshape, *SHAPES, *POINTERS)):
-            pointer = op.operands[0]
-        else:
-            return None
-
-
-def offsets_of(pointer: Value) -> tuple[Value, ...]:
-    """What is added to the parameter, as the values it was written with: equal tuples are equal addresses, whatever
-    the parameter.
-    """
-    offsets: list[Value] = []
-    op = pointer.defining_op
-    while op is not None:
-        if isinstance(op, (tt.AddPtr, *POINTERS)):
-            offsets.extend(op.operands[1:])
-        elif not isinstance(op, (tt.Splat, tt.Bitcast, *SHAPES)):
-            return (*offsets, pointer)
-        pointer = op.operands[0]
-        op = pointer.defining_op
-    return tuple(offsets)
-
-
-def pointer_of(op: Operation) -> Value:
-    """The pointer (or descriptor) operand of an access."""
-    return op.operands[0]
-
-
-def pointee(pointer: Value) -> Type:
-    """The element type behind a pointer of any kind."""
-    type = pointer.type
-    if isinstance(type, TensorDescType):
-        return type.block.element
-    if isinstance(type, TensorType):
-        type = type.element
-    assert isinstance(type, PointerType)
-    return type.pointee.element if isinstance(type.pointee, TensorType) else type.pointee
-
-
-def same_places(a: Operation, b: Operation) -> bool:
-    """Whether two accesses touch the same element for the same index, if their parameters are the same array."""
-    if isinstance(a, tt.DescriptorLoad | tt.DescriptorStore) and isinstance(b, tt.DescriptorLoad | tt.DescriptorStore):
-        places = [tuple(op.indices) for op in (a, b)]
-        return places[0] == places[1] and offsets_of(pointer_of(a)) == offsets_of(pointer_of(b))
-    return offsets_of(pointer_of(a)) == offsets_of(pointer_of(b))
-
-
-def may_alias(load: Operation, write: Operation) -> bool:
-    """Whether a write may change what a load reads. Two parameters are the same array only where both are accessed at
-    the same places (docs/architecture.md, "Tile loops").
-    """
-    a, b = argument_of(pointer_of(load)), argument_of(pointer_of(write))
-    if a is None or b is None:
-        return True
-    return a is b or (pointee(pointer_of(load)) is pointee(pointer_of(write)) and same_places(load, write))
-
-
-def writes_in(op: Operation) -> list[Operation]:
-    """The operations in `op` (itself included) that write global memory."""
-    if not op.regions:
-        return [op] if isinstance(op, GLOBAL_WRITES) else []
-    return [inner for inner in op.walk() if isinstance(inner, GLOBAL_WRITES)]
 
 
 def killed_loads(block: Block) -> set[Operation]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, cast
 
+from mltriton.analysis.aliasing import may_alias
 from mltriton.dialects import gpu, scf, tt, ttig
 from mltriton.ir.attributes import StringAttr
 from mltriton.ir.operation import Block, Operation, Value
@@ -23,7 +24,6 @@ from mltriton.passes.intrinsic.tile_loops.footprints import (
     consumers,
     is_virtual,
     killed_loads,
-    may_alias,
 )
 from mltriton.passes.intrinsic.tile_loops.members import (
     Atomic,

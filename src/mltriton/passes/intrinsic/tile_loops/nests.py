@@ -13,11 +13,12 @@ from dataclasses import dataclass, field
 from math import gcd
 from typing import cast
 
+from mltriton.analysis.aliasing import may_alias, same_places
 from mltriton.dialects import tt
 from mltriton.ir.operation import Value
 from mltriton.ir.types import I32, TensorType
 from mltriton.passes.intrinsic.tile_loops.evaluation import Evaluator
-from mltriton.passes.intrinsic.tile_loops.footprints import EXPENSIVE, Costs, Footprint, Places, may_alias, same_places
+from mltriton.passes.intrinsic.tile_loops.footprints import EXPENSIVE, Costs, Footprint, Places
 from mltriton.passes.intrinsic.tile_loops.forms import Affine, Form, Index, constant_index
 from mltriton.passes.intrinsic.tile_loops.members import Accumulators, Atomic, Fill, Member
 from mltriton.passes.intrinsic.tile_loops.prefetching import prefetch_stores

@@ -1,0 +1,166 @@
+"""Which accesses may touch the same memory: global memory by parameter and offset, shared memory by allocation.
+
+Level: tt to intrinsic. Nothing is changed. Two pointer parameters are either different memory or the same array, and
+then every element is accessed at the same index of a block (docs/architecture.md, "Semantics").
+"""
+
+from __future__ import annotations
+
+from typing import cast
+
+from mltriton.dialects import scf, tt, ttg
+from mltriton.ir.attributes import IntegerAttr
+from mltriton.ir.constants import constant_of
+from mltriton.ir.operation import BlockArgument, Operation, Value
+from mltriton.ir.types import MemDescType, PointerType, TensorDescType, TensorType, Type
+
+GLOBAL_READS = (tt.Load, tt.DescriptorLoad)
+GLOBAL_WRITES = (tt.Store, tt.DescriptorStore, tt.AtomicRMW, tt.AtomicCAS)
+WRITES = (*GLOBAL_WRITES, ttg.LocalStore)
+SHARED = (ttg.LocalLoad, ttg.LocalStore)
+SAME_POINTER = (tt.ExpandDims, tt.Broadcast, tt.Trans, ttg.ConvertLayout)
+MADE_POINTERS = (tt.MakeTensorPtr, tt.MakeTensorDesc, tt.Advance)
+
+
+def argument_of(pointer: Value) -> Value | None:
+    """The pointer that an address is computed from: a parameter of the function; None where it is not known."""
+    while True:
+        if isinstance(pointer, BlockArgument):
+            parent = pointer.block.parent_op
+            if isinstance(parent, scf.For) and pointer.index:
+                pointer = parent.inits[pointer.index - 1]
+                continue
+            return pointer if isinstance(parent, tt.Func) else None
+        op = pointer.defining_op
+        if isinstance(op, scf.For):
+            pointer = op.inits[op.results.index(cast("tt.Func", pointer))]  # type: ignore[arg-type]
+        elif isinstance(op, (tt.AddPtr, tt.Splat, tt.Bitcast, tt.Reshape, *SAME_POINTER, *MADE_POINTERS)):
+            pointer = op.operands[0]
+        else:
+            return None
+
+
+def offsets_of(pointer: Value) -> tuple[Value, ...]:
+    """What is added to the parameter, as the values it was written with: equal tuples are equal addresses, whatever
+    the parameter.
+    """
+    offsets: list[Value] = []
+    op = pointer.defining_op
+    while op is not None:
+        if isinstance(op, (tt.AddPtr, *MADE_POINTERS)):
+            offsets.extend(op.operands[1:])
+        elif not isinstance(op, (tt.Splat, tt.Bitcast, *SAME_POINTER)):
+            return (*offsets, pointer)
+        pointer = op.operands[0]
+        op = pointer.defining_op
+    return tuple(offsets)
+
+
+def pointer_of(op: Operation) -> Value:
+    """The pointer (or descriptor) operand of an access."""
+    return op.operands[0]
+
+
+def pointee(pointer: Value) -> Type:
+    """The element type behind a pointer of any kind."""
+    type = pointer.type
+    if isinstance(type, TensorDescType):
+        return type.block.element
+    if isinstance(type, TensorType):
+        type = type.element
+    assert isinstance(type, PointerType)
+    return type.pointee.element if isinstance(type.pointee, TensorType) else type.pointee
+
+
+def same_places(a: Operation, b: Operation) -> bool:
+    """Whether two accesses touch the same element for the same index, if their parameters are the same array."""
+    if isinstance(a, SHARED) or isinstance(b, SHARED):
+        return isinstance(a, SHARED) and isinstance(b, SHARED) and is_same_window(a.memory, b.memory)
+    if isinstance(a, tt.DescriptorLoad | tt.DescriptorStore) and isinstance(b, tt.DescriptorLoad | tt.DescriptorStore):
+        places = [tuple(op.indices) for op in (a, b)]
+        return places[0] == places[1] and offsets_of(pointer_of(a)) == offsets_of(pointer_of(b))
+    return offsets_of(pointer_of(a)) == offsets_of(pointer_of(b))
+
+
+def may_alias(load: Operation, write: Operation) -> bool:
+    """Whether a write may change what a load reads. Two parameters are the same array only where both are accessed at
+    the same places (docs/architecture.md, "Tile loops").
+    """
+    if isinstance(load, SHARED) or isinstance(write, SHARED):
+        return isinstance(load, SHARED) and isinstance(write, SHARED) and _windows_meet(load.memory, write.memory)
+    a, b = argument_of(pointer_of(load)), argument_of(pointer_of(write))
+    if a is None or b is None:
+        return True
+    return a is b or (pointee(pointer_of(load)) is pointee(pointer_of(write)) and same_places(load, write))
+
+
+def writes_in(op: Operation) -> list[Operation]:
+    """The operations in `op` (itself included) that write global or shared memory."""
+    if not op.regions:
+        return [op] if isinstance(op, WRITES) else []
+    return [inner for inner in op.walk() if isinstance(inner, WRITES)]
+
+
+def reads_in(op: Operation) -> list[Operation]:
+    """The operations in `op` (itself included) that read global or shared memory and nothing else."""
+    return [inner for inner in op.walk() if isinstance(inner, (*GLOBAL_READS, ttg.LocalLoad))]
+
+
+# Shared memory
+
+
+def allocation_of(memory: Value) -> Value:
+    """The whole buffer that a block in shared memory is, or is a window of."""
+    while isinstance(memory.defining_op, ttg.MemDescSubview | ttg.MemDescTrans):
+        memory = memory.defining_op.operands[0]
+    return memory
+
+
+def is_same_window(a: Value, b: Value) -> bool:
+    """Whether two blocks in shared memory are the same elements in the same order, as far as one can see."""
+    if a is b:
+        return True
+    first, second = a.defining_op, b.defining_op
+    if isinstance(first, ttg.MemDescSubview) and isinstance(second, ttg.MemDescSubview):
+        same = a.type is b.type and all(map(_is_same_number, first.offsets, second.offsets))
+        return same and is_same_window(first.memory, second.memory)
+    if isinstance(first, ttg.MemDescTrans) and isinstance(second, ttg.MemDescTrans):
+        return is_same_window(first.memory, second.memory)
+    return False
+
+
+def _is_same_number(a: Value, b: Value) -> bool:
+    return a is b or (_number(a) is not None and _number(a) == _number(b))
+
+
+def _number(value: Value) -> int | None:
+    found = constant_of(value)
+    return found.value if isinstance(found, IntegerAttr) else None
+
+
+def _windows_meet(a: Value, b: Value) -> bool:
+    """Whether two blocks in shared memory may have an element in common."""
+    if allocation_of(a) is not allocation_of(b):
+        return not (_is_whole(allocation_of(a)) and _is_whole(allocation_of(b)))
+    first, second = a.defining_op, b.defining_op
+    if not (isinstance(first, ttg.MemDescSubview) and isinstance(second, ttg.MemDescSubview)):
+        return True
+    return first.memory is not second.memory or all(map(_ranges_meet, _ranges(first), _ranges(second)))
+
+
+def _is_whole(memory: Value) -> bool:
+    return isinstance(memory.defining_op, ttg.LocalAlloc)
+
+
+def _ranges(op: ttg.MemDescSubview) -> list[tuple[Value, int]]:
+    """Start and length of a window along each dimension of its source."""
+    type = cast(MemDescType, op.result.type)
+    dropped = len(op.offsets) - len(type.shape)
+    return list(zip(op.offsets, (*(1,) * dropped, *type.shape), strict=True))
+
+
+def _ranges_meet(a: tuple[Value, int], b: tuple[Value, int]) -> bool:
+    starts = _number(a[0]), _number(b[0])
+    if starts[0] is None or starts[1] is None:
+        return True
+    return starts[0] < starts[1] + b[1] and starts[1] < starts[0] + a[1]
