@@ -73,13 +73,13 @@ def _followers(dot: tt.Dot, asked: Mapping[tt.Dot, Encoding], num_warps: int, re
 
 
 def _contradiction(root: tt.Dot, dot: tt.Dot, follows: Encoding, asked: Encoding, num_warps: int) -> TilingError:
-    shape = _shape(dot)
+    shape, elsewhere = _shape(dot), ", called from ".join(map(str, [root.loc.place, *root.loc.callers()]))
     return _error(
         dot,
-        f'two tiling hints cannot both hold: "{dot.tiling}" here and "{root.tiling}" at {root.loc.place}',
-        expected=f"{_text(shape)} with {_text(asked.share(shape))} for each of {num_warps} warps, as this hint says",
-        found=f"{_text(follows.share(shape))} for each, as follows from the other dot, of {_text(_shape(root))}",
-        hint="Their results meet, and blocks that meet are cut alike: hint one of the two, the other follows from it.",
+        f'two tiling hints cannot both hold: "{dot.tiling}" here and "{root.tiling}" at {elsewhere}',
+        expected=f"{_text(asked.share(shape))} of {_text(shape)} for each of {num_warps} warps, as this hint says",
+        found=f"{_text(follows.share(shape))}, as follows from the other dot ({_text(_shape(root))})",
+        hint="The blocks between the two dots are cut once: hint one of them, the other follows from it.",
     )
 
 
