@@ -28,7 +28,7 @@ from mltriton.runtime import config
 from mltriton.runtime.cache import default_cache, digest
 from mltriton.runtime.fingerprint import compiler_fingerprint
 from mltriton.targets.target import find_target
-from mltriton.tools.signature import Argument, Constant, Entry, parse_signature
+from mltriton.tools.signature import Argument, Constant, Entry, parse_signature, with_parts
 
 if TYPE_CHECKING:
     from mltriton.dialects.builtin import Module
@@ -330,7 +330,7 @@ def _entries(
             entries[name] = Constant(unwrap(parameter.default))
         else:
             raise SignatureError(f"the signature says nothing of the parameter {name} of {fn.__name__}")
-    return entries
+    return with_parts(entries)
 
 
 def _parsed(

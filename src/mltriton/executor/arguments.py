@@ -34,6 +34,7 @@ def bind(function: tt.Func, args: Sequence[Any], memory: Memory) -> list[Any]:
     ArgumentError for what does not fit.
     """
     parameters = function.body.block.arguments
+    args = _taken_apart(parameters, args)
     if len(parameters) != len(args):
         raise ArgumentError(
             f"@{function.sym_name} takes {len(parameters)} arguments and got {len(args)}",
@@ -41,6 +42,18 @@ def bind(function: tt.Func, args: Sequence[Any], memory: Memory) -> list[Any]:
         )
     ranges = Ranges(memory, [_arrays_of(p, arg) for p, arg in zip(parameters, args, strict=True)])
     return [_value(parameter, arg, ranges) for parameter, arg in zip(parameters, args, strict=True)]
+
+
+def _taken_apart(parameters: Sequence[Value], args: Sequence[Any]) -> list[Any]:
+    """The arguments with host descriptors as their parts, where the function takes these (`runtime/parts.py`)."""
+    flat: list[Any] = []
+    for arg in args:
+        is_pointer = len(flat) < len(parameters) and isinstance(parameters[len(flat)].type, PointerType)
+        if is_pointer and hasattr(arg, "block_shape"):
+            flat += [arg.base, *arg.shape, *arg.strides[:-1]]
+        else:
+            flat.append(arg)
+    return flat
 
 
 class Ranges:

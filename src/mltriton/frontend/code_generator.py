@@ -25,16 +25,17 @@ from mltriton.ir.operation import Block, Region
 from mltriton.ir.types import I32, FunctionType, Type
 from mltriton.language import types
 from mltriton.language.building import Inliner, building, promises
-from mltriton.language.tensor import parameter
+from mltriton.language.descriptors import make_tensor_descriptor
+from mltriton.language.tensor import tensor
 from mltriton.tools.signature import Argument, Constant, Entry
 
 
 def generate(fn: LanguageFunction, entries: Mapping[str, Entry], *, family: str = "cpu") -> Module:
     """The module of a kernel.
 
-    `entries` says for each parameter what it is (the parts of a tuple `t` are `t.0`, `t.1`, ...); `family` is the kind
-    of machine that `tl.target_info` reports. Raises the `CompilationError` that fits the mistake, with its place in the
-    user's file.
+    `entries` says for each parameter what it is (the parts of tuples and descriptors are entries of their own);
+    `family` is the kind of machine that `tl.target_info` reports. Raises the `CompilationError` that fits the mistake,
+    with its place in the user's file.
     """
     arguments = {name: entry for name, entry in entries.items() if isinstance(entry, Argument)}
     dtypes = {name: _dtype(entry) for name, entry in arguments.items()}
@@ -46,10 +47,11 @@ def generate(fn: LanguageFunction, entries: Mapping[str, Entry], *, family: str 
     values = {name: wrap(entry.value) for name, entry in entries.items() if isinstance(entry, Constant)}
     for argument, (name, dtype) in zip(block.arguments, dtypes.items(), strict=True):
         argument.hint = name
-        values[name] = parameter(argument, dtype)
-    for name in fn.signature.parameters:
-        frame.scope.set(name, _assembled(name, values))
+        values[name] = tensor(argument, dtype)
     with building(unit.builder, _inliner(unit), family):
+        frame.mark(frame.source.tree)
+        for name in fn.signature.parameters:
+            frame.scope.set(name, _assembled(name, values))
         try:
             _compile_body(frame)
         except TritonError:
@@ -68,17 +70,18 @@ def generate(fn: LanguageFunction, entries: Mapping[str, Entry], *, family: str 
 
 
 def _assembled(name: str, values: Mapping[str, Any]) -> Any:
-    """A parameter's value; one that stands there in parts is a tuple."""
+    """A parameter's value; one in parts is a descriptor or a tuple (`runtime/parts.py` names them)."""
     if name in values:
         return values[name]
-    parts = {int(other[len(name) + 1 :].split(".")[0]) for other in values if other.startswith(f"{name}.")}
-    return tuple(_assembled(f"{name}.{part}", values) for part in sorted(parts))
+    parts = {other[len(name) + 1 :].split(".")[0] for other in values if other.startswith(f"{name}.")}
+    if "base" in parts:
+        fields = ("base", "shape", "strides", "block_shape", "padding")
+        return make_tensor_descriptor(*[_assembled(f"{name}.{field}", values) for field in fields])
+    return tuple(_assembled(f"{name}.{part}", values) for part in sorted(parts, key=int))
 
 
 def _dtype(entry: Argument) -> types.dtype:
     element = types.by_name(entry.scalar)
-    if entry.block is not None:
-        return types.tensor_descriptor_type(types.block_type(element, entry.block))
     return types.pointer_type(element, const=entry.is_const) if entry.is_pointer else element
 
 

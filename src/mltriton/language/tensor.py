@@ -137,7 +137,8 @@ class tensor:  # noqa: N801 - upstream's name
 
 
 class tensor_descriptor:  # noqa: N801 - upstream's name
-    """A tensor in global memory that is read and written in blocks; made by `tl.make_tensor_descriptor`.
+    """A tensor in global memory that is read and written in blocks; made by `tl.make_tensor_descriptor`, or on
+    the host (`mltriton.tools.tensor_descriptor`).
 
     `shape` (int32 tensors) and `strides` (int64 tensors) are those of the whole tensor, in elements.
     """
@@ -179,13 +180,6 @@ class tensor_descriptor:  # noqa: N801 - upstream's name
     def store(self, offsets: Sequence[object], value: object) -> None:
         """Store a block at `offsets` (in elements)."""
         _operation("descriptors", "store_tensor_descriptor")(self, offsets, value)
-
-
-def parameter(handle: Value, type: dtype) -> tensor | tensor_descriptor:
-    """A kernel's parameter as a value; of a descriptor made on the host shape and strides are not known here."""
-    if isinstance(type, tensor_descriptor_type):
-        return tensor_descriptor(handle, (), (), type)
-    return tensor(handle, type)
 
 
 def is_block_pointer(type: dtype) -> bool:

@@ -7,15 +7,17 @@ that names it. Takes some ten microseconds; a `JITFunction` is the fast way to l
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from mltriton.errors import ArgumentError, TritonError, calling_place
 from mltriton.language.constants import unwrap
 from mltriton.runtime.grid import normalize
 from mltriton.runtime.native.params import INTEGER_RANGES
+from mltriton.runtime.parameters import parameters_of
+from mltriton.runtime.parts import parts_of
 from mltriton.runtime.slots import slots_of
 from mltriton.runtime.specialization import check_devices, specialize
-from mltriton.tools.signature import Argument, Constant, Entry
+from mltriton.tools.signature import Argument, Constant, Entry, of_parameters
 
 if TYPE_CHECKING:
     from mltriton.compiler import CompiledKernel
@@ -37,19 +39,26 @@ def launch_compiled(kernel: CompiledKernel, grid: Any, arguments: Sequence[Any])
 
 
 def _named(kernel: CompiledKernel, arguments: Sequence[Any]) -> Mapping[str, Any]:
-    """The values of all parameters by name."""
-    entries = kernel.job.entries
-    if len(arguments) == len(entries):
-        return dict(zip(entries, arguments, strict=True))
-    left = [name for name, entry in entries.items() if isinstance(entry, Argument)]
-    if len(arguments) != len(left):
-        counts = f"{len(left)} arguments, or {len(entries)} with its constants"
-        raise ArgumentError(
-            f"{kernel.name} takes {counts}, and got {len(arguments)}",
-            expected=", ".join(f"{name}: {entries[name]}" for name in left),
+    """The values of all parameters by name, taken apart into those that the kernel was compiled for."""
+    entries, texts = kernel.job.entries, of_parameters(kernel.job.entries)
+    parameters = parameters_of(kernel.job.fn, (), ())
+    if len(arguments) != len(parameters):
+        left = {name.partition(".")[0] for name, entry in entries.items() if isinstance(entry, Argument)}
+        counts = f"{len(left)} arguments, or {len(parameters)} with its constants"
+        parameters = tuple(parameter for parameter in parameters if parameter.name in left)
+        if len(arguments) != len(parameters):
+            raise ArgumentError(
+                f"{kernel.name} takes {counts}, and got {len(arguments)}",
+                expected=", ".join(f"{parameter.name}: {texts[parameter.name]}" for parameter in parameters),
+            )
+    given = {part.name: part.value for part in parts_of(parameters, arguments)}
+    for parameter, argument in zip(parameters, arguments, strict=True):
+        wanted, found = (
+            [name for name in names if name.partition(".")[0] == parameter.name] for names in (entries, given)
         )
-    given = dict(zip(left, arguments, strict=True))
-    return {name: entry.value if isinstance(entry, Constant) else given[name] for name, entry in entries.items()}
+        if wanted != found:
+            raise _unfitting(parameter.name, texts[parameter.name], type(argument).__name__)
+    return {name: given[name] if name in given else cast(Constant, entry).value for name, entry in entries.items()}
 
 
 def _check(name: str, entry: Entry, value: Any) -> None:
@@ -62,9 +71,11 @@ def _check(name: str, entry: Entry, value: Any) -> None:
     annotation = entry.scalar if isinstance(value, float) or (is_integer and isinstance(value, int)) else None
     found = specialize(name, value, annotation=annotation, by_value=False, by_alignment=True)
     if not isinstance(found, Argument) or not _fits(found, entry):
-        raise ArgumentError(
-            f"the argument {name} is not what {name} was compiled for", expected=str(entry), found=str(found)
-        )
+        raise _unfitting(name, str(entry), str(found))
+
+
+def _unfitting(name: str, expected: str, found: str) -> ArgumentError:
+    return ArgumentError(f"the argument {name} is not what {name} was compiled for", expected=expected, found=found)
 
 
 def _fits(found: Argument, entry: Argument) -> bool:

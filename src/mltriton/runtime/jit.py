@@ -23,20 +23,17 @@ from mltriton.language.constants import unwrap
 from mltriton.runtime.grid import Grid, normalize
 from mltriton.runtime.native.params import ParamSpec
 from mltriton.runtime.parameters import CallShape, Parameter, parameters_of
+from mltriton.runtime.parts import Part, entry_of, has_parts, parts_of, taking_parts
 from mltriton.runtime.slots import slots_of
 from mltriton.runtime.specialization import (
     Placeholder,
     array_like_dtype,
     check_devices,
-    constant_of,
     device_of,
     guard,
     is_array,
-    specialize,
 )
-from mltriton.runtime.tuples import Part, parts_of, taking_tuples
 from mltriton.targets.target import DEVICES, find_target
-from mltriton.tools.signature import Entry
 
 _MAX_GRIDS = 1024
 _MAX_LAUNCHERS = 15  # Launchers tried for arguments of one shape and the same constants, besides the newest.
@@ -153,8 +150,8 @@ class JITFunction(LanguageFunction):
             kernel = self.compiled_for(arguments, {name: kwargs[name] for name in shape.option_names})
             parts = parts_of(self.parameters, arguments, constants=True)
             launch = kernel.loaded.launcher([self._guard(kernel, part) for part in parts])
-            if any(isinstance(argument, tuple) for argument in arguments):
-                launch = taking_tuples(launch, self.parameters, arguments)
+            if any(map(has_parts, arguments)):
+                launch = taking_parts(launch, arguments)
             if launch(*grid, *arguments) is NotImplemented:
                 flat = [part.value for part in parts_of(self.parameters, arguments)]
                 kernel.loaded.run(grid, slots_of(kernel.job.entries, flat, kernel.metadata.written))
@@ -170,7 +167,7 @@ class JITFunction(LanguageFunction):
         parts = parts_of(self.parameters, arguments)
         target = find_target(unwrap(chosen.pop("target", None)) or _target_of(parts))
         check_devices({part.name: part.value for part in parts}, target.takes, target.name)
-        entries = {part.name: self._entry(part) for part in parts}
+        entries = {part.name: entry_of(part) for part in parts}
         job = Job(self, entries, target, options_of(**chosen))
         # The text tells apart constants that compare equal: 1, True and 1.0.
         key = (tuple((name, entry, str(entry)) for name, entry in entries.items()), target.name, job.options)
@@ -178,18 +175,6 @@ class JITFunction(LanguageFunction):
             if key not in self._compiled:
                 self._compiled[key] = compile_job(job, self.dependencies)
             return self._compiled[key]
-
-    def _entry(self, part: Part) -> Entry:
-        parameter = part.parameter
-        if parameter.is_constexpr:
-            return constant_of(part.name, part.value)
-        return specialize(
-            part.name,
-            part.value,
-            annotation=parameter.annotation,
-            by_value=parameter.by_value,
-            by_alignment=parameter.by_alignment,
-        )
 
     def _guard(self, kernel: CompiledKernel, part: Part) -> ParamSpec:
         parameter = part.parameter

@@ -18,6 +18,8 @@ from mltriton.errors import OptionError, SignatureError, TritonError
 from mltriton.executor import run
 from mltriton.executor.faults import OutOfBounds
 from mltriton.ir.types import IntegerType, PointerType, Type
+from mltriton.runtime.parameters import parameters_of as arguments_of
+from mltriton.runtime.parts import Part, entry_of, parts_of
 from mltriton.tools.samples import (
     TYPES,
     Sample,
@@ -29,7 +31,7 @@ from mltriton.tools.samples import (
     random_values,
     short_name,
 )
-from mltriton.tools.signature import Argument, Constant, Entry, parse_signature
+from mltriton.tools.signature import Argument, Constant, Entry, parse_signature, with_parts
 
 if TYPE_CHECKING:
     from mltriton.compiler import Job
@@ -102,25 +104,29 @@ def entries_of(
     """What the compiler is told: what the signature says, else what a launch with these values would say."""
     parameters = fn.signature.parameters
     if signature is not None:
-        found = parse_signature(signature, list(parameters))
+        found = with_parts(parse_signature(signature, list(parameters)))
     else:
-        found = {name: _entry(fn, name, value) for name, value in values.items()}
+        found = {part.name: _entry(part) for part in _parts(fn, values)}
+    entries: dict[str, Entry] = {}
     for name, parameter in parameters.items():
-        if name not in found and parameter.default is parameter.empty:
+        parts = {part: entry for part, entry in found.items() if part.partition(".")[0] == name}
+        if not parts and parameter.default is parameter.empty:
             hint = f"Add --arg {name}=..."
             raise SignatureError(f"there is no value for the parameter {name} of {fn.__name__}", hint=hint)
-    return {name: found.get(name, Constant(parameter.default)) for name, parameter in parameters.items()}
+        entries |= parts or {name: Constant(parameter.default)}
+    return entries
 
 
-def _entry(fn: LanguageFunction, name: str, value: Any) -> Entry:
-    from mltriton.runtime.specialization import annotation_of, constant_of, specialize
+def _parts(fn: LanguageFunction, values: Mapping[str, Any]) -> list[Part]:
+    """The parts of the values that are given."""
+    known = [parameter for parameter in arguments_of(fn, (), ()) if parameter.name in values]
+    return parts_of(known, [values[parameter.name] for parameter in known])
 
-    if name in fn.constexpr_names:
-        return constant_of(name, value)
-    if is_described(value):
-        return Argument(array_type_name(name, value), is_pointer=True, divisibility=16)
-    annotation = annotation_of(fn.signature.parameters[name].annotation)
-    return specialize(name, value, annotation=annotation, by_value=True, by_alignment=True)
+
+def _entry(part: Part) -> Entry:
+    if is_described(part.value) and not part.parameter.is_constexpr:
+        return Argument(array_type_name(part.name, part.value), is_pointer=True, divisibility=16)
+    return entry_of(part)
 
 
 def sample_of_job(job: Job, launch: Launch, rng: np.random.Generator) -> Sample:
@@ -129,14 +135,13 @@ def sample_of_job(job: Job, launch: Launch, rng: np.random.Generator) -> Sample:
     An array without a size is made as long as the kernel reaches; one integer without a value is chosen, more are a
     `SignatureError`.
     """
-    given, guessed = launch.values, _guessed(job, launch)
+    given = {part.name: part.value for part in _parts(job.fn, launch.values)}
+    given |= _described_parts(job.entries, given, rng)
+    guessed = _guessed(job, given)
     sample = Sample({}, {}, launch.grid or (2,), [f"{name} = {value} was chosen" for name, value in guessed.items()])
     for name, entry in job.entries.items():
         if isinstance(entry, Constant):
             sample.values[name] = entry.value
-        elif entry.block is not None:
-            hint = "Let the kernel make it from a pointer."
-            raise OptionError(f"verify cannot make the tensor descriptor {name}", hint=hint)
         elif not entry.is_pointer:
             sample.values[name] = given[name] if name in given else guessed.get(name, float(rng.uniform(0.25, 2.0)))
         else:
@@ -149,12 +154,32 @@ def sample_of_job(job: Job, launch: Launch, rng: np.random.Generator) -> Sample:
     return sample
 
 
-def _guessed(job: Job, launch: Launch) -> dict[str, int]:
+def _described_parts(
+    entries: Mapping[str, Entry], given: Mapping[str, Any], rng: np.random.Generator
+) -> dict[str, Any]:
+    """The parts of descriptors: of whole arrays that are given or described in their place."""
+    found: dict[str, Any] = {}
+    for part, entry in entries.items():
+        name, dot, field = part.rpartition(".")
+        if (dot, field) != (".", "base") or part in given:
+            continue
+        if name not in given:
+            hint = f"Give them: --arg {name}=128x64"
+            raise OptionError(f"the sizes of the tensor descriptor {name} are not known", hint=hint)
+        assert isinstance(entry, Argument)
+        array, _ = array_of(name, given[name], entry.scalar, rng)
+        found[part] = array
+        found |= {f"{name}.shape.{dim}": size for dim, size in enumerate(array.shape)}
+        found |= {f"{name}.strides.{dim}": step // array.itemsize for dim, step in enumerate(array.strides)}
+    return found
+
+
+def _guessed(job: Job, given: Mapping[str, Any]) -> dict[str, int]:
     """A value for the only integer that has none; SignatureError for several."""
     missing = {
         name: _GUESS // entry.divisibility * entry.divisibility
         for name, entry in job.entries.items()
-        if isinstance(entry, Argument) and _is_integer(entry) and name not in launch.values
+        if isinstance(entry, Argument) and _is_integer(entry) and name not in given
     }
     if len(missing) > 1:
         raise SignatureError(
@@ -165,7 +190,7 @@ def _guessed(job: Job, launch: Launch) -> dict[str, int]:
 
 
 def _is_integer(entry: Argument) -> bool:
-    return not entry.is_pointer and entry.block is None and isinstance(TYPES[entry.scalar], IntegerType)
+    return not entry.is_pointer and isinstance(TYPES[entry.scalar], IntegerType)
 
 
 def sample_of_module(module: Module, function: str | None, launch: Launch, rng: np.random.Generator) -> Sample:

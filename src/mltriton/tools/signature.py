@@ -35,7 +35,8 @@ class Argument:
     """A parameter whose value comes at launch.
 
     `scalar` is a canonical dtype name such as "fp32"; `divisibility` is 16 or 1 and speaks of the address (in bytes)
-    for a pointer and of the value for an integer; `block` is the block shape of a tensor descriptor.
+    for a pointer and of the value for an integer; `block` is the block shape of a tensor
+    descriptor, which `with_parts` takes apart before a kernel is compiled.
     """
 
     scalar: str
@@ -79,6 +80,39 @@ def parse_signature(signature: str | Mapping[str, str], parameters: Sequence[str
             hint=_did_you_mean(unknown[0], parameters) or f"Its parameters are {', '.join(parameters)}.",
         )
     return {name: _entry_of(name, signature[name]) for name in parameters if name in signature}
+
+
+def with_parts(entries: Mapping[str, Entry]) -> dict[str, Entry]:
+    """The entries with those of tensor descriptors replaced by their parts', which `runtime/parts.py` names."""
+    found: dict[str, Entry] = {}
+    for name, entry in entries.items():
+        if isinstance(entry, Argument) and entry.block is not None:
+            found |= _descriptor_parts(name, entry, entry.block)
+        else:
+            found[name] = entry
+    return found
+
+
+def _descriptor_parts(name: str, entry: Argument, block: tuple[int, ...]) -> Iterator[tuple[str, Entry]]:
+    last = len(block) - 1
+    yield f"{name}.base", Argument(entry.scalar, is_pointer=True, divisibility=16)
+    yield from ((f"{name}.shape.{dim}", Argument("i32")) for dim in range(len(block)))
+    yield from ((f"{name}.strides.{dim}", Argument("i64")) for dim in range(last))
+    yield f"{name}.strides.{last}", Constant(1)
+    yield f"{name}.block_shape", Constant(block)
+    yield f"{name}.padding", Constant("zero")
+
+
+def of_parameters(entries: Mapping[str, Entry]) -> dict[str, str]:
+    """The entries by parameter as text: a descriptor's parts as the descriptor, a tuple's in parentheses."""
+    texts: dict[str, list[str]] = {}
+    for name, entry in entries.items():
+        texts.setdefault(name.partition(".")[0], []).append(str(entry))
+    for name in texts:
+        base, block = entries.get(f"{name}.base"), entries.get(f"{name}.block_shape")
+        if isinstance(base, Argument) and isinstance(block, Constant):
+            texts[name] = [str(Argument(base.scalar, block=block.value))]
+    return {name: text[0] if len(text) == 1 else f"({', '.join(text)})" for name, text in texts.items()}
 
 
 def format_signature(entries: Mapping[str, Entry]) -> str:

@@ -1,0 +1,159 @@
+"""Arguments that consist of several: tuples and tensor descriptors, and arrays that stand for others.
+
+Level: runtime. Each part is a parameter of its own to the compiler and the launcher. Those of the tuple `t` are called
+`t.0`, `t.1`, `t.0.1`, ...; a tuple given to a `tl.constexpr` parameter stays one constant. Those of the descriptor `d`
+are `d.base` (an array), `d.shape.0`, ... (i32), `d.strides.0`, ... (i64, the last one a constant), `d.block_shape` and
+`d.padding` (constants).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, cast
+
+from mltriton.language.constants import unwrap
+from mltriton.runtime.parameters import Parameter
+from mltriton.runtime.specialization import constant_of, specialize
+from mltriton.tools.signature import Entry
+
+Launch = Callable[..., Any]
+Taker = Callable[[Any, list[Any]], bool]
+
+
+@dataclass(frozen=True)
+class Part:
+    """An argument, or a part of one that has parts; `parameter` says how it is specialised."""
+
+    name: str
+    parameter: Parameter
+    value: Any
+
+
+def entry_of(part: Part) -> Entry:
+    """What the compiler is told about a part."""
+    parameter = part.parameter
+    if parameter.is_constexpr:
+        return constant_of(part.name, part.value)
+    return specialize(
+        part.name,
+        part.value,
+        annotation=parameter.annotation,
+        by_value=parameter.by_value,
+        by_alignment=parameter.by_alignment,
+    )
+
+
+def is_descriptor(value: Any) -> bool:
+    """Whether an argument is a `TensorDescriptor`, whose module need not be loaded for the question."""
+    return hasattr(value, "from_tensor") and hasattr(value, "block_shape")
+
+
+def is_wrapper(value: Any) -> bool:
+    """Whether an argument is an array that `reinterpret` gave another dtype."""
+    return hasattr(value, "as_array")
+
+
+def has_parts(value: Any) -> bool:
+    """Whether a launcher takes something else than the argument itself."""
+    return isinstance(value, tuple) or is_descriptor(value) or is_wrapper(value)
+
+
+def parts_of(parameters: Sequence[Parameter], arguments: Sequence[Any], *, constants: bool = False) -> list[Part]:
+    """The arguments with tuples and descriptors taken apart; with `constants` also tuples that are constants."""
+    return [
+        part
+        for parameter, value in zip(parameters, arguments, strict=True)
+        for part in _parts(parameter.name, parameter, value, constants)
+    ]
+
+
+def _parts(name: str, parameter: Parameter, value: Any, constants: bool) -> Iterator[Part]:
+    is_tuple, is_whole = isinstance(value, tuple), parameter.is_constexpr
+    if is_tuple and (constants or not is_whole):
+        for index, item in enumerate(value):
+            yield from _parts(f"{name}.{index}", parameter, item, constants)
+    elif is_descriptor(value) and not is_whole:
+        value.check()
+        for part, of_part, items in _fields(parameter, value):
+            yield from _parts(f"{name}.{part}", of_part, items, constants)
+    else:
+        yield Part(name, parameter, value.as_array() if is_wrapper(value) else value)
+
+
+def _fields(parameter: Parameter, descriptor: Any) -> Iterator[tuple[str, Parameter, Any]]:
+    """A descriptor's fields by name; the last stride apart from the others."""
+    constant, last = replace(parameter, is_constexpr=True), len(descriptor.strides) - 1
+    yield "base", parameter, descriptor.base
+    yield "shape", replace(parameter, annotation="i32"), tuple(map(unwrap, descriptor.shape))
+    yield "strides", replace(parameter, annotation="i64"), tuple(map(unwrap, descriptor.strides[:last]))
+    yield f"strides.{last}", constant, unwrap(descriptor.strides[last])
+    yield "block_shape", constant, tuple(map(unwrap, descriptor.block_shape))
+    yield "padding", constant, descriptor.padding
+
+
+def taking_parts(launch: Launch, arguments: Sequence[Any]) -> Launch:
+    """A launcher of parts (constants' too) as one of arguments.
+
+    NotImplemented for arguments that do not consist of such parts as `arguments`.
+    """
+    takers = [_taker(argument) for argument in arguments]
+
+    def launch_parts(x: int, y: int, z: int, *given: Any) -> Any:
+        flat: list[Any] = []
+        for take, value in zip(takers, given, strict=True):
+            if take is None:
+                flat.append(value)
+            elif not take(value, flat):
+                return NotImplemented
+        return launch(x, y, z, *flat)
+
+    return launch_parts
+
+
+def _taker(example: Any) -> Taker | None:
+    """What appends the parts of a value to a list; false for values of other parts than the example. None: itself."""
+    if isinstance(example, tuple):
+        return _tuple_taker(cast("tuple[Any, ...]", example))
+    if is_descriptor(example):
+        return _descriptor_taker(example.__class__, len(example.shape))
+    return _wrapper_taker(example.__class__) if is_wrapper(example) else None
+
+
+def _tuple_taker(example: tuple[Any, ...]) -> Taker:
+    takers = [_taker(item) for item in example]
+
+    def take(value: Any, flat: list[Any]) -> bool:
+        if not isinstance(value, tuple) or len(items := cast("tuple[Any, ...]", value)) != len(takers):
+            return False
+        for taker, item in zip(takers, items, strict=True):
+            if taker is None:
+                flat.append(item)
+            elif not taker(item, flat):
+                return False
+        return True
+
+    return take
+
+
+def _descriptor_taker(kind: type, rank: int) -> Taker:
+    def take(value: Any, flat: list[Any]) -> bool:
+        if type(value) is not kind or value.round_f32_to_tf32:
+            return False
+        shape, strides, block = value.shape, value.strides, value.block_shape
+        if not len(shape) == len(strides) == len(block) == rank:
+            return False
+        flat += (value.base, *shape, *strides, *block, value.padding)
+        return True
+
+    return take
+
+
+def _wrapper_taker(kind: type) -> Taker:
+    def take(value: Any, flat: list[Any]) -> bool:
+        if type(value) is not kind:
+            return False
+        flat.append(value.as_array())
+        return True
+
+    return take
