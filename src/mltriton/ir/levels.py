@@ -1,7 +1,8 @@
 """The rules of each level: what a module may hold.
 
 Level: all. `verify_level` reads the module attribute `mltriton.level` (`tt` when absent) and checks the table of
-docs/architecture.md. Raises `VerificationError`.
+docs/architecture.md. At level `intrinsic` the table of the target that the module names holds, too. Raises
+`VerificationError`.
 """
 
 from __future__ import annotations
@@ -33,10 +34,23 @@ def verify_level(module: Module) -> None:
         level = level_of(module)
         if level not in _RULES:
             reject(module, "unknown level", expected=" or ".join(_RULES), found=level)
+        rules = [_RULES[level], *_rules_of_target(module, level)]
         for op in module.walk():
-            _RULES[level](op)
+            for rule in rules:
+                rule(op)
     except OperationError as error:
         raise located(error, module) from None
+
+
+def _rules_of_target(module: Module, level: str) -> Iterator[Callable[[Operation], None]]:
+    """The target's table of sizes, where operations have their final sizes."""
+    if level == "intrinsic":
+        # Targets are described in terms of the IR; only a module that names its target needs them here.
+        from mltriton.targets.limits import limits_of
+
+        limits = limits_of(module)
+        if limits is not None:
+            yield limits
 
 
 def blocks(values: list[Value]) -> Iterator[TensorType]:

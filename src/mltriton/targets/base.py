@@ -30,7 +30,7 @@ class Home(Enum):
 @dataclass(frozen=True)
 class DotSize:
     """One dot instruction (or micro-kernel): m x n x k elements, executed by `warps` warps together, operands at home
-    in `a` and `b`.
+    in `a` and `b`. It may have `fewer_rows` as well: smaller numbers of rows in place of m (a repeat count).
     """
 
     m: int
@@ -40,6 +40,7 @@ class DotSize:
     a: Home = Home.REGISTERS
     b: Home = Home.REGISTERS
     asynchronous: bool = False
+    fewer_rows: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -59,8 +60,8 @@ class MicroKernel:
 
 @dataclass(frozen=True)
 class BlockIO:
-    """Limits of 2D block loads and stores: rows and bytes per row of one block, blocks side by side, pitch and base
-    rules in bytes.
+    """Limits of 2D block loads and stores: rows (in a store, `store_rows`), bytes per row of all blocks side by side
+    and how many those may be, pitch and base rules in bytes.
     """
 
     max_rows: int
@@ -94,5 +95,5 @@ class TargetSpec:
     merged_k: dict[Type, int] = field(default_factory=dict[Type, int])
     cheap_masks: bool = True
     shared_bytes: int = 0
-    vector_bytes: int = 2048  # most bytes of one 1D access of a warp
+    vector_bytes: int = 2048  # most bytes of one access of a warp that is no 2D block
     pipeline: tuple[str, ...] = ()  # passes at and to tt, ttg, warp, intrinsic: one text in `-p` syntax for each level

@@ -29,7 +29,8 @@ class MatchTargetSize(Pass):
 
     def run(self, module: Module) -> Module:
         spec = spec_of(module)
-        made = Module.empty(module.attributes | {"mltriton.level": StringAttr("intrinsic")}, module.loc)
+        marks = {"mltriton.level": StringAttr("intrinsic"), "ttg.target": StringAttr(spec.name)}
+        made = Module.empty(module.attributes | marks, module.loc)
         if spec.storage is Storage.MEMORY:
             _in_memory(module, made, spec)
         else:

@@ -6,15 +6,18 @@ Level: data. Source: ML-Triton paper, table 1 and sections 2.3 and 2.5 (dot 8x16
 
 from __future__ import annotations
 
-from mltriton.ir.types import BF16, F16, F32, I8
+from mltriton.ir.types import BF16, F16, F32, I8, Type
 from mltriton.targets.base import BlockIO, DotSize, Storage, TargetSpec
+
+# Elements along K of a dot: 8 steps of 32 bits.
+DOT_STEPS: dict[Type, int] = {F16: 16, BF16: 16, F32: 8, I8: 32}
 
 GENERIC = TargetSpec(
     name="generic",
     storage=Storage.REGISTERS,
     warp_size=16,
     max_warps=64,
-    dot={F16: DotSize(8, 16, 16), BF16: DotSize(8, 16, 16), F32: DotSize(8, 16, 8), I8: DotSize(8, 16, 32)},
+    dot={element: DotSize(8, 16, k, fewer_rows=(1, 2, 4)) for element, k in DOT_STEPS.items()},
     block_load=BlockIO(max_rows=32, max_row_bytes=64, max_blocks=4, pitch_multiple=16, base_alignment=64, store_rows=8),
     shared_bytes=128 * 1024,
     pipeline=(

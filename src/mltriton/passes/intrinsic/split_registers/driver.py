@@ -86,7 +86,7 @@ class Splitter:
         for value in (*op.results, *op.operands):
             block = block_of(value.type)
             if block is not None:
-                return Grid(block.shape, self.sizes.piece(block))
+                return Grid(block.shape, self.sizes.piece_of(value.type))
         return None
 
     def cut(self, old: Value, new: Value) -> Pieces:
@@ -151,14 +151,14 @@ class Splitter:
             return [found]
         block = block_of(value.type)
         assert block is not None
-        return list(found.cut(self.builder, self.sizes.piece(block)).values)
+        return list(found.cut(self.builder, self.sizes.piece_of(value.type)).values)
 
     def flat_types(self, value: Value) -> list[Type]:
         """The types of `flat`."""
         block = block_of(value.type)
         if block is None:
             return [value.type]
-        grid = Grid(block.shape, self.sizes.piece(block))
+        grid = Grid(block.shape, self.sizes.piece_of(value.type))
         return [self.piece_type(value.type, grid.piece)] * len(grid.origins())
 
     def unflatten(self, olds: Sequence[Value], news: Sequence[Value]) -> list[Split]:
@@ -169,5 +169,5 @@ class Splitter:
             count = len(self.flat_types(old))
             taken, rest = rest[:count], rest[count:]
             block = block_of(old.type)
-            made.append(taken[0] if block is None else Pieces(Grid(block.shape, self.sizes.piece(block)), taken))
+            made.append(taken[0] if block is None else Pieces(Grid(block.shape, self.sizes.piece_of(old.type)), taken))
         return made

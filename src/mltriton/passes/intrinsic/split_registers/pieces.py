@@ -10,8 +10,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
 
-from mltriton.dialects import ttig
+from mltriton.dialects import arith, ttig
 from mltriton.ir.builder import Builder
+from mltriton.ir.constants import make_constant
 from mltriton.ir.operation import Value
 from mltriton.ir.types import TensorType
 from mltriton.layouts.encodings import Shape
@@ -97,6 +98,17 @@ def extract(builder: Builder, source: Value, index: int, piece: Shape) -> Value:
     if source.type.shape == piece:
         return source
     return builder.emit(ttig.Extract, source, result_types=[TensorType(piece, source.type.element)], index=index)
+
+
+def enlarge(builder: Builder, value: Value, shape: Shape) -> Value:
+    """The value as the first piece of a block of `shape`, zeros elsewhere."""
+    type = value.type
+    assert isinstance(type, TensorType)
+    count = TensorType(shape, type.element).size // type.size
+    if count == 1:
+        return value
+    zeros = builder.emit(arith.Constant, value=make_constant(type, (0,)))
+    return glue(builder, [value, *[zeros] * (count - 1)], shape)
 
 
 def _sum(a: Shape, b: Shape) -> Shape:

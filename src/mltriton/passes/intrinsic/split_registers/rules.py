@@ -9,21 +9,22 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from mltriton.dialects import arith, scf, tt, ttg
+from mltriton.dialects import arith, scf, tt, ttg, ttig
 from mltriton.ir.attributes import DenseAttr, IntegerAttr
 from mltriton.ir.operation import Operation, Value
-from mltriton.ir.types import I32, MemDescType, PointerType, TensorType, Type
+from mltriton.ir.types import I32, MemDescType, PointerType, TensorType, Type, block_of
 from mltriton.layouts.encodings import Shape
-from mltriton.passes.intrinsic.split_registers.pieces import Grid, Pieces
+from mltriton.passes.intrinsic.split_registers.pieces import Grid, Pieces, enlarge, extract
 
 if TYPE_CHECKING:
     from mltriton.passes.intrinsic.split_registers.driver import Splitter
 
 Split = Value | Pieces
+Access = tt.Load | tt.Store | tt.AtomicRMW | tt.AtomicCAS | ttig.Prefetch
 
 
 def each_piece(s: Splitter, op: Operation) -> Sequence[Split]:
-    """One operation for each piece: arithmetic, loads and stores, atomics, advances."""
+    """One operation for each piece: arithmetic, advances."""
     grid = s.grid_of(op)
     if grid is None:
         return s.copy(op, [s.scalar(value) for value in op.operands])
@@ -32,6 +33,26 @@ def each_piece(s: Splitter, op: Operation) -> Sequence[Split]:
         for origin in grid.origins()
     ]
     return [Pieces(grid, list(results)) for results in zip(*made, strict=True)]
+
+
+def access(s: Splitter, op: Access) -> Sequence[Split]:
+    """One access for each part of a block that the target takes at a time."""
+    block = block_of(op.ptr.type)
+    if block is None:
+        return s.copy(op, [s.scalar(value) for value in op.operands])
+    part = s.sizes.access(op.ptr.type)
+    return _in_parts(s, op, Grid(block.shape, part), lambda origin: [s.piece(v, origin, part) for v in op.operands])
+
+
+def _in_parts(
+    s: Splitter, op: Operation, grid: Grid, operands_at: Callable[[Shape], Sequence[Value]]
+) -> Sequence[Split]:
+    """One operation for each part; results are put together to pieces as their encoding says."""
+    made = [s.copy(op, operands_at(origin), grid.piece) for origin in grid.origins()]
+    return [
+        Pieces(grid, values).cut(s.builder, s.sizes.piece_of(result.type))
+        for result, *values in zip(op.results, *made, strict=True)
+    ]
 
 
 def constant(s: Splitter, op: arith.Constant) -> Sequence[Split]:
@@ -114,22 +135,26 @@ def convert_layout(s: Splitter, op: ttg.ConvertLayout) -> Sequence[Split]:
 
 
 def dot(s: Splitter, op: tt.Dot) -> Sequence[Split]:
-    """Dots of the instruction's size: over columns, then rows, accumulating along K."""
+    """Dots of the instruction's size: over columns, then rows, accumulating along K. Where the block is smaller than an
+    instruction, zeros are added.
+    """
     size = s.sizes.dot_size(op)
     grid = s.grid_of(op)
     assert grid is not None
     *batch, m, n = grid.piece
     whole_k = _shape(op.a)[-1]
     k = min(size.k, whole_k)
+    rows = min(count for count in (*size.fewer_rows, size.m) if count >= m)
+    full_a, full_b, full_c = (*batch, rows, size.k), (*batch, size.k, size.n), (*batch, rows, size.n)
     values: list[Value] = []
     for origin in grid.origins():
         *outer, row, column = origin
-        accumulator = s.piece(op.c, origin, grid.piece)
+        accumulator = enlarge(s.builder, s.piece(op.c, origin, grid.piece), full_c)
         for step in range(0, whole_k, k):
-            a = s.piece(op.a, (*outer, row, step), (*batch, m, k))
-            b = s.piece(op.b, (*outer, step, column), (*batch, k, n))
-            (accumulator,) = s.copy(op, [a, b, accumulator], grid.piece)
-        values.append(accumulator)
+            a = enlarge(s.builder, s.piece(op.a, (*outer, row, step), (*batch, m, k)), full_a)
+            b = enlarge(s.builder, s.piece(op.b, (*outer, step, column), (*batch, k, n)), full_b)
+            (accumulator,) = s.copy(op, [a, b, accumulator], full_c)
+        values.append(extract(s.builder, accumulator, 0, grid.piece))
     return [Pieces(grid, values)]
 
 
@@ -166,22 +191,25 @@ def make_tensor_ptr(s: Splitter, op: tt.MakeTensorPtr) -> Sequence[Split]:
 
 
 def descriptor_load(s: Splitter, op: tt.DescriptorLoad) -> Sequence[Split]:
-    """One load for each piece, at the piece's offset."""
-    grid = s.grid_of(op)
-    assert grid is not None
+    """One load for each part, at its offset."""
+    block = block_of(op.result.type)
+    assert block is not None
     operands = [s.scalar(value) for value in op.operands]
-    made = [s.copy(op, _shifted(s, operands, 1, origin), grid.piece)[0] for origin in grid.origins()]
-    return [Pieces(grid, made)]
+    grid = Grid(block.shape, s.sizes.block_access(block, stores=False))
+    return _in_parts(s, op, grid, lambda origin: _shifted(s, operands, 1, origin))
 
 
 def descriptor_store(s: Splitter, op: tt.DescriptorStore) -> Sequence[Split]:
-    """One store for each piece, at the piece's offset."""
-    grid = s.pieces(op.value).grid
+    """One store for each part, at its offset."""
+    block = block_of(op.value.type)
+    assert block is not None
     indices = [s.scalar(value) for value in op.indices]
-    for origin in grid.origins():
-        operands = [s.scalar(op.desc), s.piece(op.value, origin, grid.piece), *indices]
-        s.copy(op, _shifted(s, operands, 2, origin))
-    return []
+    grid = Grid(block.shape, s.sizes.block_access(block, stores=True))
+
+    def operands_at(origin: Shape) -> Sequence[Value]:
+        return _shifted(s, [s.scalar(op.desc), s.piece(op.value, origin, grid.piece), *indices], 2, origin)
+
+    return _in_parts(s, op, grid, operands_at)
 
 
 def _shifted(s: Splitter, operands: list[Value], first: int, origin: Shape) -> list[Value]:
@@ -280,6 +308,7 @@ def _erase(values: Shape, index: int) -> Shape:
 
 RULES: dict[type[Operation], Callable[..., Sequence[Split]]] = {
     arith.Constant: constant,
+    **dict.fromkeys((tt.Load, tt.Store, tt.AtomicRMW, tt.AtomicCAS, ttig.Prefetch), access),
     tt.Splat: splat,
     tt.MakeRange: make_range,
     tt.ExpandDims: expand_dims,

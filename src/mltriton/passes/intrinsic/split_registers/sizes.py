@@ -1,17 +1,19 @@
 """How large a piece of a block is, from its encoding: all blocks with one encoding are cut alike (ML-Triton paper,
 section 2.3).
 
-Level: warp. Takes a function and the target's table; gives a piece shape for any block type. The result of a dot is
-cut into dot tiles, its operands into the largest 2D block loads, everything else into stores of the largest legal
-size.
+Level: warp. Takes a function and the target's table; gives a piece shape for any block type, and the part of it that
+one access takes. The result of a dot is cut into dot tiles, its operands into the largest 2D block loads, everything
+else into stores of the largest legal size. A block pointer is cut into what is loaded or stored through it at a time.
 """
 
 from __future__ import annotations
 
+from typing import cast
+
 from mltriton.dialects import tt
 from mltriton.errors import Place, TargetError
 from mltriton.ir.attributes import Attribute
-from mltriton.ir.types import TensorType, byte_width
+from mltriton.ir.types import PointerType, TensorType, Type, block_of, byte_width
 from mltriton.layouts.encodings import DotOperandEncoding, Shape, SliceEncoding
 from mltriton.targets.base import BlockIO, DotSize, TargetSpec
 
@@ -27,9 +29,12 @@ class PieceSizes:
         self.spec = spec
         self.io = spec.block_load or BlockIO(max_rows=8, max_row_bytes=64)
         self._tiles: dict[Attribute, Shape] = {}
+        self._stored: set[Type] = set()  # types of block pointers through which something is stored
         for op in function.walk():
             if isinstance(op, tt.Dot):
                 self._add_dot(op)
+            elif isinstance(op, tt.Store):
+                self._stored.add(op.ptr.type)
 
     def dot_size(self, dot: tt.Dot) -> DotSize:
         """The instruction that a dot is made of. Raises `TargetError` where the target has none for the elements."""
@@ -48,6 +53,33 @@ class PieceSizes:
         """The shape of one piece of a block: the tile of its encoding, no larger than the block."""
         tile = self._tile(type.encoding, type.rank)
         return tuple(min(size, extent) for size, extent in zip(tile, type.shape, strict=True))
+
+    def piece_of(self, type: Type) -> Shape:
+        """The shape of one piece of a value that is a block or points to one."""
+        block = block_of(type)
+        assert block is not None
+        is_pointer = isinstance(type, PointerType)
+        return self.block_access(block, stores=type in self._stored) if is_pointer else self.piece(block)
+
+    def block_access(self, type: TensorType, *, stores: bool) -> Shape:
+        """The part of a piece that one 2D access takes; of a vector, one access of so many bytes."""
+        piece, width = self.piece(type), byte_width(type.element)
+        if len(piece) == 1:
+            return (min(piece[0], self.spec.vector_bytes // width),)
+        *outer, rows, columns = piece
+        most_rows = self.io.store_rows if stores else self.io.max_rows
+        return (*[1] * len(outer), min(rows, most_rows), min(columns, self.io.max_row_bytes // width))
+
+    def access(self, pointer: Type) -> Shape:
+        """The part of a piece that one access through a block pointer or a block of pointers takes."""
+        if not isinstance(pointer, TensorType):
+            return self.piece_of(pointer)
+        room = self.spec.vector_bytes // byte_width(cast(PointerType, pointer.element).pointee)
+        part: list[int] = []
+        for extent in reversed(self.piece(pointer)):
+            part.append(min(extent, room))
+            room //= part[-1]
+        return tuple(reversed(part))
 
     def _add_dot(self, dot: tt.Dot) -> None:
         size = self.dot_size(dot)

@@ -1,0 +1,230 @@
+"""What an operation of the intrinsic level may have on a target: dot shapes, block sizes, chunk lanes.
+
+Level: intrinsic. `limits_of` gives the check that `ir/levels.py` applies to each operation of a module that names its
+target; every number comes from the `TargetSpec`. Raises `OperationError`s that state the found and the allowed sizes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from math import prod
+from typing import Any, cast
+
+from mltriton.dialects import tile, tt, ttg, ttig
+from mltriton.dialects.builtin import Module
+from mltriton.errors import TargetError
+from mltriton.ir.attributes import StringAttr
+from mltriton.ir.operation import Operation, Value
+from mltriton.ir.rejection import reject
+from mltriton.ir.types import MemDescType, PointerType, TensorType, Type, block_of, byte_width
+from mltriton.targets.base import MicroKernel, Storage, TargetSpec
+from mltriton.targets.registry import spec
+from mltriton.targets.target import names
+
+Check = Callable[[TargetSpec, Any], None]
+
+
+def limits_of(module: Module) -> Callable[[Operation], None] | None:
+    """The check of one operation against the table of the module's target; None where the module names no target."""
+    name = module.attributes.get("ttg.target")
+    if not isinstance(name, StringAttr):
+        return None
+    try:
+        target = spec(name.value)
+    except TargetError:
+        reject(module, "unknown target", expected=", ".join(names()), found=name.value)
+    limits = _LIMITS[target.storage]
+
+    def check(op: Operation) -> None:
+        limits.check(target, op)
+
+    return check
+
+
+@dataclass(frozen=True)
+class _Limits:
+    """The rules of one kind of storage: dialects that have no place there, checks by operation, and one for all other
+    operations.
+    """
+
+    foreign: tuple[str, ...]
+    checks: Mapping[type[Operation], Check]
+    default: Check
+
+    def check(self, target: TargetSpec, op: Operation) -> None:
+        """One operation."""
+        if op.name.partition(".")[0] in self.foreign or op.name in self.foreign:
+            storage = target.storage.name.lower()
+            reject(op, f"the target {target.name} holds blocks in {storage}: the operation does not exist there")
+        self.checks.get(type(op), self.default)(target, op)
+
+
+# Registers: pieces of what one instruction takes.
+
+
+def _dot(target: TargetSpec, op: tt.Dot) -> None:
+    """One dot instruction; it may have fewer rows where the table says so, and dimensions of 1 before the matrix."""
+    a, b = cast(TensorType, op.a.type), cast(TensorType, op.b.type)
+    size = target.dot.get(a.element)
+    if size is None:
+        found, known = str(a.element), ", ".join(map(str, target.dot))
+        reject(op, f"the target {target.name} has no dot of these elements", expected=known, found=found)
+    *batch, m, k = a.shape
+    n = b.shape[-1]
+    if prod(batch) != 1 or m not in (*size.fewer_rows, size.m) or (n, k) != (size.n, size.k):
+        rows = " or ".join(map(str, (*size.fewer_rows, size.m)))
+        found = "x".join(map(str, (*batch, m, n, k)))
+        wanted = f"M x N x K = {rows} x {size.n} x {size.k} for {a.element}"
+        reject(op, f"the target {target.name} has no dot of this size", expected=wanted, found=found)
+
+
+def _load(target: TargetSpec, op: tt.Load | ttig.Prefetch) -> None:
+    _access(target, op, op.ptr, stores=False)
+
+
+def _store(target: TargetSpec, op: tt.Store) -> None:
+    _access(target, op, op.ptr, stores=True)
+
+
+def _atomic(target: TargetSpec, op: tt.AtomicRMW | tt.AtomicCAS) -> None:
+    _access(target, op, op.ptr, stores=True)
+
+
+def _descriptor_load(target: TargetSpec, op: tt.DescriptorLoad) -> None:
+    _block(target, op, cast(TensorType, op.result.type), stores=False)
+
+
+def _descriptor_store(target: TargetSpec, op: tt.DescriptorStore) -> None:
+    _block(target, op, cast(TensorType, op.value.type), stores=True)
+
+
+def _access(target: TargetSpec, op: Operation, pointer: Value, *, stores: bool) -> None:
+    """An access through a block pointer is one 2D block; through a block of pointers, it is limited in bytes."""
+    block = block_of(pointer.type)
+    if block is None:
+        return
+    if isinstance(pointer.type, PointerType):
+        _block(target, op, block, stores=stores)
+    else:
+        _bytes(target, op, block, cast(PointerType, block.element).pointee)
+
+
+def _bytes(target: TargetSpec, op: Operation, block: TensorType, element: Type) -> None:
+    size = block.size * byte_width(element)
+    if size > target.vector_bytes:
+        found = f"{block.size} x {element}, {size} bytes"
+        message = f"the target {target.name} accesses fewer bytes at a time"
+        reject(op, message, expected=f"at most {target.vector_bytes} bytes", found=found)
+
+
+def _block(target: TargetSpec, op: Operation, block: TensorType, *, stores: bool) -> None:
+    """One block of rows and bytes per row; a vector of bytes."""
+    if block.rank == 1:
+        _bytes(target, op, block, block.element)
+        return
+    limits = target.block_load
+    if limits is None:
+        reject(op, f"the target {target.name} has no 2D block accesses", found=str(block))
+    *outer, rows, columns = block.shape
+    width = columns * byte_width(block.element)
+    most_rows = limits.store_rows if stores else limits.max_rows
+    if prod(outer) != 1 or rows > most_rows or width > limits.max_row_bytes:
+        wanted = f"at most {most_rows} rows of {limits.max_row_bytes} bytes"
+        found = f"{block}, rows of {width} bytes"
+        kind = "stores" if stores else "loads"
+        reject(op, f"the target {target.name} {kind} smaller blocks", expected=wanted, found=found)
+
+
+def _shared(target: TargetSpec, op: ttg.LocalAlloc) -> None:
+    buffer = cast(MemDescType, op.result.type)
+    size = prod(buffer.shape) * byte_width(buffer.element)
+    if size > target.shared_bytes:
+        message = f"the target {target.name} has less shared memory"
+        reject(op, message, expected=f"at most {target.shared_bytes} bytes", found=f"{size} bytes")
+
+
+def _anything(target: TargetSpec, op: Operation) -> None:
+    """Pieces of other operations have any size: their code is a loop over registers."""
+
+
+# Memory: scalars and chunks of at most so many lanes, dots by micro-kernels.
+
+
+def _chunks(target: TargetSpec, op: Operation) -> None:
+    """What an operation defines are scalars and chunks."""
+    arguments = [argument for region in op.regions for block in region.blocks for argument in block.arguments]
+    for value in (*op.results, *arguments):
+        _chunk(target, op, block_of(value.type), target.lanes)
+
+
+def _chunk(target: TargetSpec, op: Operation, block: TensorType | None, lanes: int) -> None:
+    if block is not None and (block.rank != 1 or block.size > lanes):
+        wanted = f"scalars and chunks of at most {lanes} lanes"
+        reject(op, f"the target {target.name} works on smaller chunks", expected=wanted, found=str(block))
+
+
+def _interleave(target: TargetSpec, op: tile.Interleave) -> None:
+    """The groups that a micro-kernel multiplies: as many chunks as it has in a group."""
+    part = cast(TensorType, op.parts[0].type)
+    _chunk(target, op, part, target.lanes)
+    groups = sorted({kernel.group for kernel in _kernels(target) if kernel.operand is part.element} - {1})
+    if len(op.parts) not in groups:
+        wanted = f"groups of {' or '.join(map(str, groups))} for {part.element}" if groups else None
+        found = f"{len(op.parts)} chunks of {part.element}"
+        reject(op, f"the target {target.name} has no dot of such groups", expected=wanted, found=found)
+
+
+def _micro_kernel(target: TargetSpec, op: tile.Dot) -> None:
+    """Types, group, columns and panels of one of the micro-kernels."""
+    a, b, c = (cast(PointerType, pointer.type).pointee for pointer in (op.a, op.b, op.c))
+    kernels = _kernels(target)
+    fitting = [kernel for kernel in kernels if _multiplies(kernel, a, b, c, op.group)]
+    if not fitting:
+        wanted = ", ".join(dict.fromkeys(f"{k.operand} in groups of {k.group} to {k.accumulator}" for k in kernels))
+        found = f"{a} and {b} in groups of {op.group} to {c}"
+        reject(op, f"the target {target.name} has no dot of these types", expected=wanted, found=found)
+    if not any(_takes(kernel, op) for kernel in fitting):
+        wanted = " or ".join(f"columns in multiples of {k.column_multiple}, panels of {k.panel}" for k in fitting)
+        panels = f"panels of {op.panel}, {op.panel_stride} apart" if "panel" in op.attributes else "no panels"
+        found = f"{op.n} columns, {panels}"
+        reject(op, f"the target {target.name} has no dot of these columns", expected=wanted, found=found)
+
+
+def _kernels(target: TargetSpec) -> list[MicroKernel]:
+    return list(dict.fromkeys(kernel for kernels in target.micro_kernels.values() for kernel in kernels))
+
+
+def _multiplies(kernel: MicroKernel, a: Type, b: Type, c: Type, group: int) -> bool:
+    return a is b is kernel.operand and c is kernel.accumulator and group == kernel.group
+
+
+def _takes(kernel: MicroKernel, op: tile.Dot) -> bool:
+    """Whether the columns fit; panels are whole and do not overlap."""
+    if "panel" not in op.attributes:
+        return op.n % kernel.column_multiple == 0
+    return op.panel == kernel.panel and op.n % op.panel == 0 and op.panel_stride >= op.panel * op.group
+
+
+_LIMITS: dict[Storage, _Limits] = {
+    Storage.REGISTERS: _Limits(
+        foreign=("tile",),
+        checks={
+            tt.Dot: _dot,
+            tt.Load: _load,
+            ttig.Prefetch: _load,
+            tt.Store: _store,
+            tt.AtomicRMW: _atomic,
+            tt.AtomicCAS: _atomic,
+            tt.DescriptorLoad: _descriptor_load,
+            tt.DescriptorStore: _descriptor_store,
+            ttg.LocalAlloc: _shared,
+        },
+        default=_anything,
+    ),
+    Storage.MEMORY: _Limits(
+        foreign=("ttg", "ttig", "gpu", "tt.dot"),
+        checks={tile.Dot: _micro_kernel, tile.Interleave: _interleave},
+        default=_chunks,
+    ),
+}
