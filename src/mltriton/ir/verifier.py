@@ -12,7 +12,7 @@ from __future__ import annotations
 from functools import cache
 from typing import NoReturn
 
-from mltriton.errors import Place, VerificationError
+from mltriton.errors import VerificationError
 from mltriton.ir.attributes import (
     Attribute,
     DenseArrayAttr,
@@ -58,8 +58,7 @@ def located(error: VerificationError, root: Operation) -> VerificationError:
         return error
     made = VerificationError(error.message, expected=error.expected, found=error.found)
     made.hint = f"in: {_text_within(error.op, root)}"
-    place = error.op.loc.innermost
-    return made.at(Place(place.file, place.line, place.column)) if place is not None else made
+    return made.at(error.op.loc.place)
 
 
 class _Watching(Printer):

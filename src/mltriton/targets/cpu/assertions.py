@@ -24,12 +24,11 @@ Description = tuple[str, str | None, int, int]
 
 def describe(module: Module) -> list[Description]:
     """(message, file or None, line, column) of each assertion, by number."""
-    from mltriton.targets.cpu.llvm.emit.context import place_of
     from mltriton.targets.cpu.llvm.emit.kernel import assertions
 
     described: list[Description] = []
     for op in assertions(module):
-        place = place_of(op)
+        place = op.loc.place
         described.append((op.message, place.file, place.line, place.column) if place else (op.message, None, 0, 0))
     return described
 

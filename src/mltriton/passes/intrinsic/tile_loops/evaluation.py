@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, cast
 
 from mltriton.dialects import arith, gpu, tt, ttg
-from mltriton.errors import CompilationError, Place, TargetError
+from mltriton.errors import CompilationError, TargetError
 from mltriton.ir.attributes import DenseAttr, IntegerAttr
 from mltriton.ir.location import Location
 from mltriton.ir.operation import Block, Operation, OpResult, Value
@@ -41,9 +41,8 @@ Rule = Callable[["Evaluator", Any, Index, int], Form]
 
 def refuse(op: Operation, message: str) -> CompilationError:
     """The error for what this lowering cannot do, at the operation's line."""
-    place = op.loc.innermost
-    error = TargetError(message, found=", ".join(str(operand.type) for operand in op.operands) or None)
-    return error.at(Place(place.file, place.line, place.column)) if place is not None else error
+    found = ", ".join(str(operand.type) for operand in op.operands) or None
+    return TargetError(message, place=op.loc.place, found=found)
 
 
 class Evaluator:

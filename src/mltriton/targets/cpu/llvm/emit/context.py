@@ -11,7 +11,7 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from mltriton.errors import BackendError, Place
+from mltriton.errors import BackendError
 from mltriton.ir.operation import Block, Operation
 from mltriton.ir.operation import Value as IRValue
 from mltriton.ir.types import BF16, F16, F32, F64, FloatType, IndexType, IntegerType, PointerType, TensorType
@@ -39,12 +39,6 @@ def element_name(type_: IRType) -> str:
     if isinstance(type_, IndexType):
         return "i64"
     raise BackendError(f"values of type {type_} cannot be held in registers")
-
-
-def place_of(op: Operation) -> Place | None:
-    """The source line of an operation."""
-    loc = op.loc.innermost
-    return Place(loc.file, loc.line, loc.column) if loc is not None else None
 
 
 class Emitter:
@@ -108,7 +102,7 @@ class Emitter:
         if rule is None:
             raise BackendError(
                 f"{op.name} is not an operation of the intrinsic level of the CPU",
-                place=place_of(op),
+                place=op.loc.place,
                 found=", ".join(str(operand.type) for operand in op.operands),
             )
         emitted = rule(self, op)

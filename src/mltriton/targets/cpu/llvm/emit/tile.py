@@ -14,7 +14,7 @@ from mltriton.ir.operation import Value as IRValue
 from mltriton.ir.types import BF16, F32, F64, I8, I32, FloatType, IntegerType, PointerType
 from mltriton.ir.types import Type as IRType
 from mltriton.targets.cpu.llvm.dot import UNROLL, DotShape, dot_function
-from mltriton.targets.cpu.llvm.emit.context import Emitter, Rules, place_of
+from mltriton.targets.cpu.llvm.emit.context import Emitter, Rules
 from mltriton.targets.cpu.llvm.transpose import transpose
 from mltriton.targets.llvm.types import I64, VOID, Value
 
@@ -70,7 +70,7 @@ def _dot(e: Emitter, op: tile.Dot) -> None:
     if dtype is None or a is not b or c is not _accumulator(a):
         raise BackendError(
             "the CPU has no dot of these types",
-            place=place_of(op),
+            place=op.loc.place,
             expected=", ".join(f"{type_} in groups of {group}" for type_, group in _DTYPES),
             found=f"{a} and {b} in groups of {op.group}, accumulated in {c}",
         )
@@ -82,7 +82,7 @@ def _dot(e: Emitter, op: tile.Dot) -> None:
     try:
         name = dot_function(e.module, e.features, shape)
     except (KeyError, ValueError) as error:
-        raise BackendError(str(error.args[0]), place=place_of(op)) from error
+        raise BackendError(str(error.args[0]), place=op.loc.place) from error
     f.call(name, VOID, e.get(op.a), a_stride, e.get(op.b), b_stride, e.get(op.c), c_stride, k, e.get(op.accumulate))
 
 
