@@ -40,12 +40,16 @@ LEVELS = (*IR_LEVELS, "llvm", "asm")
 
 @dataclass(frozen=True)
 class Options:
-    """How a kernel is compiled, besides its arguments."""
+    """How a kernel is compiled, besides its arguments.
+
+    `warp_level` (the kernel's own mark when None): every tensor belongs to one warp.
+    """
 
     num_warps: int = 4
     num_stages: int = 3
     num_ctas: int = 1
     debug: bool = False
+    warp_level: bool | None = None
 
     def __post_init__(self) -> None:
         for name in ("num_warps", "num_stages", "num_ctas"):
@@ -54,6 +58,8 @@ class Options:
                 raise OptionError(f"{name} must be a positive integer", found=repr(value))
         if self.num_warps & (self.num_warps - 1):
             raise OptionError("num_warps must be a power of two", found=str(self.num_warps))
+        if self.warp_level is not None and type(self.warp_level) is not bool:
+            raise OptionError("warp_level must be a bool", found=repr(self.warp_level))
         if self.num_ctas != 1:
             raise OptionError("num_ctas must be 1: no target has clusters of programs", found=str(self.num_ctas))
 
@@ -71,6 +77,7 @@ class Metadata:
     num_warps: int
     num_stages: int
     num_ctas: int = 1
+    warp_level: bool = False
     shared: int = 0
     scratch_bytes: int = 0
     written: tuple[str, ...] = ()
@@ -107,6 +114,20 @@ class CompiledKernel:
                 f"the target {self.metadata.target} has no machine code, so {self.name} cannot be launched"
             )
         return self.job.target.load(self.binary, self.metadata.name)
+
+    def _init_handles(self) -> None:
+        """Load the kernel, as upstream's scripts ask before they read `n_regs`."""
+        _ = self.loaded
+
+    @cached_property
+    def n_regs(self) -> int:
+        """How many registers a lane of the kernel uses: on the CPU vector registers."""
+        return self.job.target.registers(self.asm["asm"])[0]
+
+    @cached_property
+    def n_spills(self) -> int:
+        """How many 4-byte words of memory besides a lane of the kernel uses: on the CPU the stack."""
+        return self.job.target.registers(self.asm["asm"])[1]
 
     def launch(self, grid: Any, *arguments: Any) -> None:
         """Launch over `grid` with every argument, or with those that are not constants; nothing is compiled.
@@ -166,6 +187,11 @@ class Job:
     target: Target
     options: Options
 
+    @property
+    def warp_level(self) -> bool:
+        """Whether every tensor belongs to one warp."""
+        return self.fn.warp_level if self.options.warp_level is None else self.options.warp_level
+
     def module(self, level: str) -> Module:
         """The program at an IR level, compiled anew."""
         return next(module for name, module in self.modules() if name == level)
@@ -192,22 +218,26 @@ class Job:
         """The program as the front end makes it, marked with what passes must know."""
         from mltriton.frontend.code_generator import generate
 
-        module = generate(self.fn, self.entries, family=self.target.name.partition(":")[0])
+        warps = self.options.num_warps if self.warp_level else None
+        module = generate(self.fn, self.entries, family=self.target.name.partition(":")[0], warps=warps)
         self._annotate(module)
         return module
 
     def _annotate(self, module: Module) -> None:
         from mltriton.ir.attributes import IntegerAttr, StringAttr
-        from mltriton.ir.types import I32
+        from mltriton.ir.types import I1, I32
 
         module.attributes["ttg.num-warps"] = IntegerAttr(self.options.num_warps, I32)
+        if self.warp_level:
+            module.attributes["mltriton.warp_level"] = IntegerAttr(1, I1)
         module.attributes["ttg.num-stages"] = IntegerAttr(self.options.num_stages, I32)
         module.attributes["ttg.target"] = StringAttr(self.target.name)
 
     def key(self, depends: Dependencies) -> str:
         """The cache key: equal for two jobs only if they give the same binary."""
         entries = [(name, entry_key(entry)) for name, entry in self.entries.items()]
-        options = [self.options.num_warps, self.options.num_stages, self.options.num_ctas, self.options.debug]
+        asked = self.options
+        options = [asked.num_warps, asked.num_stages, asked.num_ctas, asked.debug, self.warp_level]
         return digest(
             compiler_fingerprint(), self.target.name, self.target.fingerprint, depends.parts, entries, options
         )
@@ -231,6 +261,7 @@ class Job:
             num_warps=options.num_warps,
             num_stages=options.num_stages,
             num_ctas=options.num_ctas,
+            warp_level=self.warp_level,
             written=written,
             hash=key,
         )

@@ -185,6 +185,22 @@ class DescriptorError(CompilationError):
     """A tensor descriptor breaks a rule: last stride 1, last block dimension of 16 bytes or more, equal ranks."""
 
 
+class WarpLevelError(CompilationError):
+    """A function for warps is used in a kernel that is not written for warps, or as no warp can."""
+
+
+class WarpDivergenceError(CompilationError):
+    """A barrier, or an operation across warps, that not all warps of the program reach."""
+
+
+class MissingResultError(CompilationError):
+    """A warp uses a result across warps that only other warps receive."""
+
+
+class SharedMemoryError(CompilationError):
+    """A program asks for more shared memory than the target has, or for what is not in its shared memory."""
+
+
 class AssertionFailed(CompilationError):  # noqa: N818 - named after the event, as users know it from static_assert
     """A `tl.static_assert` is false."""
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mltriton.dialects import scf
+from mltriton.dialects import scf, ttg
 from mltriton.ir.operation import Operation
 
 
@@ -30,6 +30,8 @@ def is_pure(op: Operation) -> bool:
 
 def is_needed(op: Operation) -> bool:
     """Whether the operation must stay although nobody may use its results: it has an effect, or may never end."""
+    if isinstance(op, ttg.LocalAlloc):  # It writes, if anything, what only users of the buffer see.
+        return False
     if op.writes or isinstance(op, scf.While):
         return True
     if op.regions:

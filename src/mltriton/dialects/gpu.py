@@ -1,5 +1,5 @@
-"""`gpu`: the warp's place in its program and the barrier between warps. Level: ttg, warp and intrinsic. Names are
-MLIR's.
+"""`gpu`: the warp's place in its program and the barrier between warps. Level: ttg to intrinsic; in
+warp-level kernels from tt on. Names are MLIR's.
 """
 
 from __future__ import annotations

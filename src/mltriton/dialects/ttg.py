@@ -1,7 +1,8 @@
 """`ttg`: operations that exist because a program is made of warps: layout changes, shared memory, asynchronous
-copies.
+copies, combinations across warps.
 
-Level: ttg to intrinsic. Names are upstream TritonGPU's. A block in shared memory has type `!ttg.memdesc`;
+Level: ttg to intrinsic; in warp-level kernels shared memory and combinations across warps from tt on. Names are
+upstream TritonGPU's, but for `cross_warp_*`, which it has not. A block in shared memory has type `!ttg.memdesc`;
 `gpu.barrier` orders accesses of different warps.
 """
 
@@ -11,12 +12,12 @@ from collections.abc import Sequence
 from typing import cast
 
 from mltriton.ir.attributes import Attribute
-from mltriton.ir.checks import memory, require, require_type, scalars, tensor
+from mltriton.ir.checks import memory, require, require_type, require_types, scalars, tensor, types_of
 from mltriton.ir.constants import constant_of, reshaped
-from mltriton.ir.definition import integer, operand, optional, variadic
-from mltriton.ir.operation import Operation, Value
+from mltriton.ir.definition import boolean, integer, integers, operand, optional, region, variadic
+from mltriton.ir.operation import Block, Operation, Value
 from mltriton.ir.rejection import reject
-from mltriton.ir.types import I1, I32, MemDescType, PointerType, TensorType, TokenType, Type
+from mltriton.ir.types import I1, I32, MemDescType, PointerType, TensorType, TokenType, Type, element_type, shape_of
 
 Attributes = dict[str, Attribute]
 
@@ -187,6 +188,67 @@ class AsyncWait(Operation):
     @classmethod
     def infer(cls, operands: Sequence[Value], attributes: Attributes) -> Sequence[Type]:
         return [TokenType()]
+
+
+class CrossWarpReduce(Operation):
+    """`"ttg.cross_warp_reduce"(%x, ...) ({combine}) {dst_warps}`: combines the values that the warps of a program have
+    for each source, element by element; scalars or blocks of one shape. Level: tt to warp, in warp-level kernels.
+
+    The warps `dst_warps` receive the result (all when absent), the others poison. All warps of the program meet here.
+    The region is that of a `tt.reduce`.
+    """
+
+    name = "ttg.cross_warp_reduce"
+    region_ends = ("tt.reduce.return",)
+    reads = True
+    writes = True
+    sources = variadic()
+    dst_warps = integers()
+    combine = region()
+
+    @classmethod
+    def infer(cls, operands: Sequence[Value], attributes: Attributes) -> Sequence[Type]:
+        return [value.type for value in operands]
+
+    def verify(self) -> None:
+        verify_cross_warp(self, self.sources, self.combine.block)
+        fits = all(warp >= 0 for warp in self.dst_warps) and len(set(self.dst_warps)) == len(self.dst_warps)
+        require(self, fits, "dst_warps lists ids of warps", "different ids from 0 on", list(self.dst_warps))
+
+
+class CrossWarpScan(Operation):
+    """`"ttg.cross_warp_scan"(%x, ...) ({combine}) {reverse}`: warp w receives the combination of the values of warps 0
+    to w, in this order (with `reverse` of the last warp down to w). Otherwise as `ttg.cross_warp_reduce`.
+    """
+
+    name = "ttg.cross_warp_scan"
+    region_ends = ("tt.scan.return",)
+    reads = True
+    writes = True
+    sources = variadic()
+    reverse = boolean()
+    combine = region()
+
+    @classmethod
+    def infer(cls, operands: Sequence[Value], attributes: Attributes) -> Sequence[Type]:
+        return [value.type for value in operands]
+
+    def verify(self) -> None:
+        verify_cross_warp(self, self.sources, self.combine.block)
+
+
+def verify_cross_warp(op: Operation, sources: list[Value], combine: Block) -> None:
+    """The sources have one shape, results their types; the region takes and gives elements of each."""
+    require(op, len(sources) > 0, "there is nothing to combine")
+    for value in sources:
+        same = shape_of(value.type) == shape_of(sources[0].type)
+        require(op, same, "the sources differ in shape", sources[0].type, value.type)
+        number = not isinstance(element_type(value.type), PointerType | MemDescType)
+        require(op, number, "only numbers cross warps", "integers or floats", value.type)
+    require_types(op, "the results", types_of(op.results), types_of(sources))
+    elements = [element_type(value.type) for value in sources]
+    require_types(op, "the region's arguments", types_of(combine.arguments), [*elements, *elements])
+    require_types(op, "the region's results", types_of(combine.terminator.operands), elements)
 
 
 def memory_type(block: TensorType) -> MemDescType:

@@ -20,7 +20,8 @@ BrokenAssumption, InvalidOperation), each with the source line, the operation, t
 `DeviceAssertionError` for `tt.assert`; `ArgumentError` and `GridError` for the launch itself.
 
 Levels: at `tt` and `ttg` a tensor is the whole block and a program runs once. At `warp` and `intrinsic` (module
-attribute `mltriton.level`) it runs once for each of `ttg.num-warps` warps, which meet at `gpu.barrier`. Masked-off
+attribute `mltriton.level`), and at every level of a warp-level kernel, it runs once for each of `ttg.num-warps` warps,
+which meet at `gpu.barrier`. Masked-off
 loads without `other` give 0. Dots accumulate in float64 and round once to the accumulator's type.
 """
 

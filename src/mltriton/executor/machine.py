@@ -1,8 +1,8 @@
 """The machine that runs a program: programs of a grid, warps of a program, barriers.
 
-Level: all. At `tt` and `ttg` a program runs once, on whole blocks; at `warp` and `intrinsic` once for each of its
-warps, every warp a generator with its own `gpu.subgroup_id`. The warps run one after the other up to the next
-barrier, in an order that `Options.order` chooses; all must reach the same one.
+Level: all. At `tt` and `ttg` a program runs once, on whole blocks; at `warp` and `intrinsic`, and at every level of a
+warp-level kernel, once for each of its warps, every warp a generator with its own `gpu.subgroup_id`. The warps run one
+after the other up to the next barrier, in an order that `Options.order` chooses; all must reach the same one.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from mltriton.executor.memory import POISON, Memory, Segment
 from mltriton.executor.shared import AsyncCopies, SharedMemory
 from mltriton.executor.values import Array
 from mltriton.ir.attributes import IntegerAttr, StringAttr
+from mltriton.ir.levels import is_warp_level
 from mltriton.ir.operation import Operation
 
 Coordinate = tuple[int, int, int]
@@ -51,7 +52,16 @@ class Program:
     at: Coordinate
     grid: Coordinate
     shared: SharedMemory
+    warps: int = 1
     epoch: int = 0
+    meetings: dict[int, list[list[Array]]] = field(default_factory=dict[int, "list[list[Array]]"])
+
+    def meeting(self) -> list[list[Array]]:
+        """What the warps, by id, bring to the barrier that they reach next."""
+        if self.epoch not in self.meetings:
+            self.meetings.pop(self.epoch - 2, None)  # Nobody looks at it any more.
+            self.meetings[self.epoch] = [[] for _ in range(self.warps)]
+        return self.meetings[self.epoch]
 
 
 @dataclass
@@ -91,9 +101,8 @@ class Machine:
         """Run one program instance of the function."""
         function = self.code.function(name)
         body = self.code.block(function.body.block)
-        program = Program(
-            at, self.grid, SharedMemory(self.options.races and self.warps > 1, self.options.uninitialised)
-        )
+        shared = SharedMemory(self.options.races and self.warps > 1, self.options.uninitialised)
+        program = Program(at, self.grid, shared, self.warps)
         running: dict[int, Run] = {}
         for w, scratch in enumerate(self.scratch):
             _forget(scratch)
@@ -142,9 +151,12 @@ def level_of(module: Module) -> str:
 
 
 def warps_of(module: Module) -> int:
-    """How many warps run a program: one at `tt` and `ttg`, where a tensor is the whole block."""
+    """How many warps run a program: one at `tt` and `ttg`, where a tensor is the whole block, unless the kernel was
+    written for warps.
+    """
     count = module.attributes.get("ttg.num-warps")
-    if level_of(module) in ("tt", "ttg") or not isinstance(count, IntegerAttr):
+    is_whole = level_of(module) in ("tt", "ttg") and not is_warp_level(module)
+    if is_whole or not isinstance(count, IntegerAttr):
         return 1
     return count.value
 

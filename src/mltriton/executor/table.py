@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from mltriton.dialects import builtin, scf, tt
 from mltriton.executor.code import FlowTable, Table
-from mltriton.executor.dialects import arith, gpu, math, tile, tt_blocks, tt_dot, tt_memory, ttg, ttig
+from mltriton.executor.dialects import arith, gpu, math, tile, tt_blocks, tt_dot, tt_memory, ttg, ttig, warps
 from mltriton.executor.dialects import scf as flow
 from mltriton.ir.operation import Operation
 
@@ -23,7 +23,7 @@ OPERATIONS: Table = {
     **ttig.TABLE,
     **tile.TABLE,
 }
-FLOW: FlowTable = {**flow.FLOW, **tt_dot.FLOW}
+FLOW: FlowTable = {**flow.FLOW, **tt_dot.FLOW, **warps.FLOW}
 STRUCTURAL: frozenset[type[Operation]] = frozenset(
     {builtin.Module, tt.Func, tt.Return, tt.ReduceReturn, tt.ScanReturn, scf.Yield, scf.Condition}
 )

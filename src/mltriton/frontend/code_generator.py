@@ -30,8 +30,10 @@ from mltriton.language.tensor import tensor
 from mltriton.tools.signature import Argument, Constant, Entry
 
 
-def generate(fn: LanguageFunction, entries: Mapping[str, Entry], *, family: str = "cpu") -> Module:
-    """The module of a kernel.
+def generate(
+    fn: LanguageFunction, entries: Mapping[str, Entry], *, family: str = "cpu", warps: int | None = None
+) -> Module:
+    """The module of a kernel; `warps` is the number of warps of a program where it is written for warps.
 
     `entries` says for each parameter what it is (the parts of tuples and descriptors are entries of their own);
     `family` is the kind of machine that `tl.target_info` reports. Raises the `CompilationError` that fits the mistake,
@@ -48,7 +50,7 @@ def generate(fn: LanguageFunction, entries: Mapping[str, Entry], *, family: str 
     for argument, (name, dtype) in zip(block.arguments, dtypes.items(), strict=True):
         argument.hint = name
         values[name] = tensor(argument, dtype)
-    with building(unit.builder, _inliner(unit), family):
+    with building(unit.builder, _inliner(unit), family, warps):
         frame.mark(frame.source.tree)
         for name in fn.signature.parameters:
             frame.scope.set(name, _assembled(name, values))

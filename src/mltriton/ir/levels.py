@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import cast
 
-from mltriton.dialects import gpu, scf, tt
+from mltriton.dialects import gpu, scf, tt, ttg
 from mltriton.dialects.builtin import Module
-from mltriton.ir.attributes import StringAttr
+from mltriton.ir.attributes import IntegerAttr, StringAttr
 from mltriton.ir.operation import Operation, Value
 from mltriton.ir.rejection import OperationError, reject
 from mltriton.ir.types import PointerType, TensorType
@@ -21,11 +21,28 @@ from mltriton.layouts.encodings import DotOperandEncoding, Encoding, SliceEncodi
 
 LEVELS = ("tt", "ttg", "warp", "intrinsic")
 
+# What a program whose tensors belong to one warp each may hold at `tt` already: the user wrote it.
+WARP_LEVEL_OPERATIONS = (
+    gpu.SubgroupId,
+    ttg.LocalAlloc,
+    ttg.LocalLoad,
+    ttg.LocalStore,
+    ttg.MemDescSubview,
+    ttg.CrossWarpReduce,
+    ttg.CrossWarpScan,
+)
+
 
 def level_of(module: Module) -> str:
     """The level that a module says it is on."""
     level = module.attributes.get("mltriton.level")
     return level.value if isinstance(level, StringAttr) else "tt"
+
+
+def is_warp_level(module: Module) -> bool:
+    """Whether the kernel was written for warps: every tensor belongs to one warp, at every level."""
+    mark = module.attributes.get("mltriton.warp_level")
+    return isinstance(mark, IntegerAttr) and bool(mark.value)
 
 
 def verify_level(module: Module) -> None:
@@ -34,7 +51,8 @@ def verify_level(module: Module) -> None:
         level = level_of(module)
         if level not in _RULES:
             reject(module, "unknown level", expected=" or ".join(_RULES), found=level)
-        rules = [_RULES[level], *_rules_of_target(module, level)]
+        own = _tt_of_warps if level == "tt" and is_warp_level(module) else _RULES[level]
+        rules = [own, *_rules_of_target(module, level)]
         for op in module.walk():
             for rule in rules:
                 rule(op)
@@ -78,6 +96,13 @@ def _tt(op: Operation) -> None:
     _without_encodings(op)
 
 
+def _tt_of_warps(op: Operation) -> None:
+    if isinstance(op, WARP_LEVEL_OPERATIONS):
+        _without_encodings(op)
+    else:
+        _tt(op)
+
+
 def _before_chunks(op: Operation) -> None:
     if op.name.startswith("tile."):
         reject(op, "the operation belongs to the intrinsic level")
@@ -104,6 +129,8 @@ def _warp(op: Operation) -> None:
 
 
 def _intrinsic(op: Operation) -> None:
+    if isinstance(op, ttg.CrossWarpReduce | ttg.CrossWarpScan):
+        reject(op, "the operation belongs to an earlier level than intrinsic")
     _without_encodings(op)
 
 
@@ -172,6 +199,8 @@ _AGREEMENTS: dict[type[Operation], Callable[..., None]] = {
     tt.AtomicRMW: _all_equal,
     tt.AtomicCAS: _all_equal,
     tt.Scan: _all_equal,
+    ttg.CrossWarpReduce: _all_equal,
+    ttg.CrossWarpScan: _all_equal,
     tt.Dot: _dot,
     tt.Reduce: _reduce,
     tt.ExpandDims: _expand,

@@ -74,8 +74,10 @@ if TYPE_CHECKING:
     from mltriton.language.reductions import *
     from mltriton.language.semantic import *
     from mltriton.language.shapes import *
+    from mltriton.language.shared_memory import *
     from mltriton.language.sorting import *
     from mltriton.language.standard import *
+    from mltriton.language.warps import *
 
 TRITON_MAX_TENSOR_NUMEL = MAX_BLOCK_ELEMENTS
 tuple = builtins.tuple
@@ -103,10 +105,12 @@ _HOMES: dict[str, str] = {
     "uint_to_uniform_float",
     "reductions": "argmax argmin associative_scan cumprod cumsum max min reduce reduce_or sum xor_sum",
     "semantic": "to_tensor",
+    "shared_memory": "alloc",
     "shapes": "broadcast broadcast_to cat expand_dims interleave item join permute ravel reshape split squeeze trans "
     "unsqueeze view",
     "sorting": "bitonic_merge sort topk",
     "standard": "histogram sigmoid softmax swizzle2d",
+    "warps": "barrier num_warps warp_id",
 }
 _HOME = {name: module for module, names in _HOMES.items() for name in names.split()}
 

@@ -18,6 +18,7 @@ from mltriton.language.building import builtin, current
 from mltriton.language.casting import cast as convert_dtype
 from mltriton.language.semantic import integer_scalar, sequence
 from mltriton.language.shapes import constexpr_int
+from mltriton.language.shared_memory import advanced, shared_pointer
 from mltriton.language.tensor import tensor
 from mltriton.language.types import block_type, pointer_type
 
@@ -98,13 +99,15 @@ def _offsets(offsets: Sequence[object]) -> list[Value]:
 
 
 @builtin
-def advance(base: object, offsets: Sequence[object]) -> tensor:
+def advance(base: object, offsets: Sequence[object]) -> tensor | shared_pointer:
     """The block pointer `base` moved by `offsets` elements in each dimension; `base` itself does not change."""
+    if isinstance(base, shared_pointer):
+        return advanced(base, offsets)
     if not isinstance(base, tensor) or not base.is_block_pointer:
         found = base.type.name if isinstance(base, tensor) else repr(base)
         raise PointerError(
             "tl.advance needs a block pointer",
-            expected="what tl.make_block_ptr returns",
+            expected="what tl.make_block_ptr or tl.alloc returns",
             found=found,
             hint="move other pointers with +",
         )

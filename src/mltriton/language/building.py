@@ -18,7 +18,7 @@ from mltriton.language.constants import unwrap
 
 if TYPE_CHECKING:
     from mltriton.ir.builder import Builder
-    from mltriton.ir.operation import Value
+    from mltriton.ir.operation import Block, Value
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -34,18 +34,24 @@ class _Kernel(NamedTuple):
     inliner: Inliner | None
     target: str
     promises: dict[Value, dict[str, int]]
+    entry: Block
+    warps: int | None
 
 
 _kernel: ContextVar[_Kernel | None] = ContextVar("mltriton_kernel", default=None)
 
 
 @contextmanager
-def building(builder: Builder, inliner: Inliner | None = None, target: str = "cpu") -> Generator[Builder]:
-    """Let builtins create operations with `builder` and inline functions with `inliner` within the `with` statement.
+def building(
+    builder: Builder, inliner: Inliner | None = None, target: str = "cpu", warps: int | None = None
+) -> Generator[Builder]:
+    """Let builtins create operations with `builder`, which stands in the kernel's outermost block, and inline functions
+    with `inliner` within the `with` statement.
 
-    `target` is the kind of machine ("cpu", "xe", "cuda"): only `tl.target_info` reads it.
+    `target` is the kind of machine ("cpu", "xe", "cuda"): only `tl.target_info` reads it. `warps` is the number of
+    warps of a program where the kernel is written for warps.
     """
-    token = _kernel.set(_Kernel(builder, inliner, target, {}))
+    token = _kernel.set(_Kernel(builder, inliner, target, {}, builder.block, warps))
     try:
         yield builder
     finally:
@@ -60,6 +66,16 @@ def current() -> Builder:
 def current_target() -> str:
     """The kind of machine that the kernel is compiled for; `CompilationError` outside a kernel."""
     return _require().target
+
+
+def current_warps() -> int | None:
+    """The number of warps of a program in a warp-level kernel; None in any other kernel."""
+    return _require().warps
+
+
+def entry_block() -> Block:
+    """The outermost block of the kernel that is being compiled."""
+    return _require().entry
 
 
 def promises() -> dict[Value, dict[str, int]]:

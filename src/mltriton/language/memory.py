@@ -17,6 +17,7 @@ from mltriton.language.building import builtin, current
 from mltriton.language.casting import cast as convert_dtype
 from mltriton.language.semantic import broadcast_all, broadcast_to, common_shape, stored_as, to_tensor
 from mltriton.language.shapes import wrapped_axis
+from mltriton.language.shared_memory import forbid_options, load_shared, shared_pointer, store_shared
 from mltriton.language.tensor import tensor
 from mltriton.language.types import block_type, dtype, pointer_type
 
@@ -50,10 +51,15 @@ def load(
 ) -> tensor:
     """What `pointer` points to: a scalar for a pointer, a block for a block of pointers or a block pointer.
 
+    Of a pointer into shared memory (`tl.alloc`) always the whole block.
+
     `mask` (int1, broadcast) says which elements are read; the others are `other`, or 0. For a block pointer
     `boundary_check` lists the dimensions that may reach outside the tensor; what lies outside is 0, or NaN with
     `padding_option="nan"`.
     """
+    if isinstance(pointer, shared_pointer):
+        forbid_options("tl.load", mask=mask, other=other, boundary_check=boundary_check, padding_option=padding_option)
+        return load_shared(pointer)
     source = _pointer(pointer, "tl.load")
     hints: dict[str, Any] = {
         "cache": option(LOAD_CACHE, cache_modifier, "cache_modifier of tl.load"),
@@ -126,6 +132,10 @@ def store(
 
     Through a block pointer inside the tensor along `boundary_check`.
     """
+    if isinstance(pointer, shared_pointer):
+        forbid_options("tl.store", mask=mask, boundary_check=boundary_check)
+        store_shared(pointer, value)
+        return
     target = _pointer(pointer, "tl.store")
     check_writable(target, "tl.store")
     hints: dict[str, Any] = {

@@ -2,7 +2,8 @@
 
 Takes blocks; guarantees that the combining function becomes a region on scalars, that a reduced 1D block is a
 scalar, and upstream's dtypes (sums of narrow integers run in 32 bits, maxima and minima of narrow dtypes in fp32 or
-int32). A new reduction is a row of `SUM`'s kind: how operands are prepared and what combines them.
+int32). With `cross_warp=True` (warp-level kernels) the values of all warps of the program are combined, element by
+element; with an axis as well, each warp's along it first.
 """
 
 from __future__ import annotations
@@ -12,9 +13,9 @@ from functools import partial
 from typing import Any, cast
 
 from mltriton.dialects import tt
-from mltriton.errors import ShapeMismatchError, TypeMismatchError
+from mltriton.errors import AxisError, ShapeMismatchError, TypeMismatchError
 from mltriton.ir.operation import Block, Operation, Region
-from mltriton.language import types
+from mltriton.language import semantic, types
 from mltriton.language.arithmetic import add, bitwise_and, bitwise_or, bitwise_xor, maximum, minimum, mul
 from mltriton.language.building import builtin, current, inline
 from mltriton.language.comparison import equal, greater_than, less_than, where
@@ -25,6 +26,7 @@ from mltriton.language.shapes import expand_dims, wrapped_axis
 from mltriton.language.shapes import reshape as reshape_block
 from mltriton.language.tensor import tensor
 from mltriton.language.types import block_type, dtype
+from mltriton.language.warps import AcrossWarps, across_warps, warp_id
 
 __all__ = [
     "argmax", "argmin", "associative_scan", "cumprod", "cumsum", "max", "min", "reduce", "reduce_or", "sum", "xor_sum",
@@ -33,15 +35,15 @@ __all__ = [
 Values = tensor | tuple[tensor, ...]
 
 
-def _sources(input: object, what: str) -> tuple[tensor, ...]:
-    """The blocks to combine, all of one shape."""
+def _sources(input: object, what: str, *, scalars: bool = False) -> tuple[tensor, ...]:
+    """The blocks (with `scalars` also scalars) to combine, all of one shape."""
     listed: Sequence[object] = cast("Sequence[object]", input) if isinstance(input, tuple | list) else (input,)
     if not listed:
         raise TypeMismatchError(f"{what} needs a block", expected="one block or more", found="()")
     sources = tuple(to_tensor(item) for item in listed)
     shape = sources[0].type.shape
     for source in sources:
-        if not source.type.is_block():
+        if not source.type.is_block() and not scalars:
             raise TypeMismatchError(f"{what} needs a block", expected="a block", found=source.type.name)
         if source.type.shape != shape:
             raise ShapeMismatchError(
@@ -94,13 +96,36 @@ def _wrapped(handles: Sequence[Any], types: Sequence[dtype]) -> Values:
 
 
 @builtin
-def reduce(input: object, axis: int | None, combine_fn: Any, keep_dims: bool = False) -> Values:
+def reduce(
+    input: object,
+    axis: int | None,
+    combine_fn: Any,
+    keep_dims: bool = False,
+    *,
+    cross_warp: bool = False,
+    dst_warps: object = None,
+) -> Values:
     """`input` (a block, or a tuple of blocks) combined along `axis`, or over all elements for None; a tuple gives a
     tuple.
 
     `combine_fn` takes the accumulated elements, then the new ones; it is associative and commutative. `keep_dims`
-    leaves a dimension of size 1.
+    leaves a dimension of size 1. With `cross_warp` the values of all warps are combined element by element, after each
+    warp's along `axis` where one is given; `dst_warps` (one or several ids) receive the result, all when None.
     """
+    return _reduce(input, axis, combine_fn, keep_dims, across_warps(cross_warp, dst_warps, "tl.reduce"))
+
+
+def _reduce(input: object, axis: int | None, combine_fn: Any, keep_dims: bool, across: AcrossWarps | None) -> Values:
+    if across is None:
+        return _within(input, axis, combine_fn, keep_dims)
+    own = input if axis is None else _within(input, axis, combine_fn, keep_dims)
+    sources = _sources(own, "a reduction across warps", scalars=True)
+    region = _combining(combine_fn, sources, tt.ReduceReturn, "tl.reduce")
+    return _wrapped(across.reduce(sources, region), [source.type for source in sources])
+
+
+def _within(input: object, axis: int | None, combine_fn: Any, keep_dims: bool) -> Values:
+    """A reduction of one warp's block (in a workgroup-level kernel, of the program's)."""
     sources = _sources(input, "tl.reduce")
     rank = len(sources[0].type.shape)
     if axis is None:
@@ -125,10 +150,18 @@ def _with_dimensions(values: Values, axes: Sequence[int]) -> Values:
 
 
 @builtin
-def associative_scan(input: object, axis: int, combine_fn: Any, reverse: bool = False) -> Values:
+def associative_scan(
+    input: object, axis: int | None, combine_fn: Any, reverse: bool = False, *, cross_warp: bool = False
+) -> Values:
     """Running combination of `input` (a block, or a tuple of blocks) along `axis`, from the last element with
     `reverse`.
+
+    With `cross_warp` (and None for `axis`) over the warps by their ids, element by element: warp w receives what warps
+    0 to w combine to.
     """
+    across = across_warps(cross_warp, None, "tl.associative_scan")
+    if across is not None:
+        return _scan_warps(input, axis, combine_fn, reverse, across)
     sources = _sources(input, "tl.associative_scan")
     place = wrapped_axis(axis, len(sources[0].type.shape), "a scan")
     region = _combining(combine_fn, sources, tt.ScanReturn, "tl.associative_scan")
@@ -146,13 +179,28 @@ def associative_scan(input: object, axis: int, combine_fn: Any, reverse: bool = 
     return _wrapped(handles, [source.type for source in sources])
 
 
+def _scan_warps(input: object, axis: int | None, combine_fn: Any, reverse: bool, across: AcrossWarps) -> Values:
+    if axis is not None:
+        raise AxisError(
+            "a scan across warps goes from warp to warp, along no axis",
+            expected="axis=None",
+            found=repr(axis),
+            hint="Scan along the axis within the warp, or across warps element by element.",
+        )
+    sources = _sources(input, "a scan across warps", scalars=True)
+    region = _combining(combine_fn, sources, tt.ScanReturn, "tl.associative_scan")
+    return _wrapped(across.scan(sources, region, reverse=reverse), [source.type for source in sources])
+
+
 # Sums, products and their like.
 
 Combine = Callable[[object, object], tensor]
 
 
-def _reduced(value: object, axis: int | None, combine: Combine, keep_dims: bool) -> tensor:
-    return cast(tensor, reduce(value, axis, _builtin_of(combine), keep_dims))
+def _reduced(
+    value: object, axis: int | None, combine: Combine, keep_dims: bool, across: AcrossWarps | None = None
+) -> tensor:
+    return cast(tensor, _reduce(value, axis, _builtin_of(combine), keep_dims, across))
 
 
 def _builtin_of(combine: Combine) -> Any:
@@ -181,39 +229,88 @@ def _integers(value: object, what: str) -> tensor:
 
 
 @builtin
-def sum(input: object, axis: int | None = None, keep_dims: bool = False, dtype: dtype | None = None) -> tensor:
-    """Sum along `axis` (None: of all), in `dtype` (default: the block's, narrow integers in 32 bits)."""
+def sum(
+    input: object,
+    axis: int | None = None,
+    keep_dims: bool = False,
+    dtype: dtype | None = None,
+    *,
+    cross_warp: bool = False,
+    dst_warps: object = None,
+) -> tensor:
+    """Sum along `axis` (None: of all), in `dtype` (default: the block's, narrow integers in 32 bits).
+
+    `cross_warp` and `dst_warps` are as in `tl.reduce`.
+    """
+    value, across = to_tensor(input), across_warps(cross_warp, dst_warps, "tl.sum")
+    return _reduced(value.to(dtype or _sum_dtype(value.dtype)), axis, add, keep_dims, across)
+
+
+@builtin
+def xor_sum(
+    input: object,
+    axis: int | None = None,
+    keep_dims: bool = False,
+    *,
+    cross_warp: bool = False,
+    dst_warps: object = None,
+) -> tensor:
+    """Exclusive or along `axis` (None: of all) of integers; across warps as `tl.reduce`."""
+    across = across_warps(cross_warp, dst_warps, "tl.xor_sum")
+    return _reduced(_integers(input, "tl.xor_sum"), axis, bitwise_xor, keep_dims, across)
+
+
+@builtin
+def reduce_or(
+    input: object,
+    axis: int | None = None,
+    keep_dims: bool = False,
+    *,
+    cross_warp: bool = False,
+    dst_warps: object = None,
+) -> tensor:
+    """Inclusive or along `axis` (None: of all) of integers; across warps as `tl.reduce`."""
+    across = across_warps(cross_warp, dst_warps, "tl.reduce_or")
+    return _reduced(_integers(input, "tl.reduce_or"), axis, bitwise_or, keep_dims, across)
+
+
+@builtin
+def cumsum(
+    input: object,
+    axis: int | None = None,
+    reverse: bool = False,
+    dtype: dtype | None = None,
+    *,
+    cross_warp: bool = False,
+) -> tensor:
+    """Running sum along `axis` (None: the first), in `dtype` (default as `tl.sum`); across warps as
+    `tl.associative_scan`.
+    """
+    return _scanned(input, axis, add, reverse, dtype, cross_warp)
+
+
+@builtin
+def cumprod(
+    input: object,
+    axis: int | None = None,
+    reverse: bool = False,
+    dtype: dtype | None = None,
+    *,
+    cross_warp: bool = False,
+) -> tensor:
+    """Running product along `axis` (None: the first), in `dtype` (default as `tl.sum`); across warps as
+    `tl.associative_scan`.
+    """
+    return _scanned(input, axis, mul, reverse, dtype, cross_warp)
+
+
+def _scanned(
+    input: object, axis: int | None, combine: Combine, reverse: bool, dtype: dtype | None, cross_warp: bool
+) -> tensor:
     value = to_tensor(input)
-    return _reduced(value.to(dtype or _sum_dtype(value.dtype)), axis, add, keep_dims)
-
-
-@builtin
-def xor_sum(input: object, axis: int | None = None, keep_dims: bool = False) -> tensor:
-    """Exclusive or along `axis` (None: of all) of integers."""
-    return _reduced(_integers(input, "tl.xor_sum"), axis, bitwise_xor, keep_dims)
-
-
-@builtin
-def reduce_or(input: object, axis: int | None = None, keep_dims: bool = False) -> tensor:
-    """Inclusive or along `axis` (None: of all) of integers."""
-    return _reduced(_integers(input, "tl.reduce_or"), axis, bitwise_or, keep_dims)
-
-
-@builtin
-def cumsum(input: object, axis: int = 0, reverse: bool = False, dtype: dtype | None = None) -> tensor:
-    """Running sum along `axis`, in `dtype` (default as `tl.sum`)."""
-    return _scanned(input, axis, add, reverse, dtype)
-
-
-@builtin
-def cumprod(input: object, axis: int = 0, reverse: bool = False, dtype: dtype | None = None) -> tensor:
-    """Running product along `axis`, in `dtype` (default as `tl.sum`)."""
-    return _scanned(input, axis, mul, reverse, dtype)
-
-
-def _scanned(input: object, axis: int, combine: Combine, reverse: bool, dtype: dtype | None) -> tensor:
-    value = to_tensor(input)
-    return cast(tensor, associative_scan(value.to(dtype or _sum_dtype(value.dtype)), axis, combine, reverse))
+    place = 0 if axis is None and not cross_warp else axis
+    converted = value.to(dtype or _sum_dtype(value.dtype))
+    return cast(tensor, associative_scan(converted, place, combine, reverse, cross_warp=cross_warp))
 
 
 # Maxima and minima, with or without where they are.
@@ -232,23 +329,43 @@ def _better(
 
 
 def _with_indices(
+    input: object, axis: int | None, wins: Compare, ties_to_left: bool, keep_dims: bool, across: AcrossWarps | None
+) -> tuple[tensor, tensor]:
+    """The extreme values and where they are.
+
+    Across warps without an axis: on which warp; with one: in the blocks of all warps laid one after the other along it.
+    """
+    if across is None:
+        return _place_within(input, axis, wins, ties_to_left, keep_dims)
+    value = to_tensor(input)
+    if axis is None:
+        found = value, semantic.broadcast_to(warp_id(), value.type.shape) if value.type.is_block() else warp_id()
+    else:
+        best, places = _place_within(value, axis, wins, ties_to_left, keep_dims)
+        size = value.type.shape[wrapped_axis(axis, len(value.type.shape), "a reduction")]
+        found = best, add(places, mul(warp_id(), size))
+    choose = builtin(partial(_better, wins, ties_to_left))
+    return cast("tuple[tensor, tensor]", _reduce(found, None, choose, keep_dims=False, across=across))
+
+
+def _place_within(
     input: object, axis: int | None, wins: Compare, ties_to_left: bool, keep_dims: bool
 ) -> tuple[tensor, tensor]:
     value = to_tensor(input)
     if axis is None and value.type.is_block() and len(value.type.shape) > 1:
         rank, flat = len(value.type.shape), reshape_block(value, (value.numel.value,))
-        found = _with_indices(flat, 0, wins, ties_to_left, keep_dims=False)
+        found = _place_within(flat, 0, wins, ties_to_left, keep_dims=False)
         return cast("tuple[tensor, tensor]", _with_dimensions(found, range(rank)) if keep_dims else found)
     shape = _sources(value, "a maximum or minimum")[0].type.shape
     place = wrapped_axis(0 if axis is None else axis, len(shape), "a reduction")
     positions = along(arange(0, shape[place]), place, shape)
     choose = builtin(partial(_better, wins, ties_to_left))
-    return cast("tuple[tensor, tensor]", reduce((value, positions), place, choose, keep_dims))
+    return cast("tuple[tensor, tensor]", _within((value, positions), place, choose, keep_dims))
 
 
-def _extreme(input: object, axis: int | None, combine: Combine, keep_dims: bool) -> tensor:
+def _extreme(input: object, axis: int | None, combine: Combine, keep_dims: bool, across: AcrossWarps | None) -> tensor:
     value = to_tensor(input)
-    return _reduced(value.to(_ordered_dtype(value.dtype)), axis, combine, keep_dims)
+    return _reduced(value.to(_ordered_dtype(value.dtype)), axis, combine, keep_dims, across)
 
 
 @builtin
@@ -258,14 +375,19 @@ def max(
     return_indices: bool = False,
     return_indices_tie_break_left: bool = True,
     keep_dims: bool = False,
+    *,
+    cross_warp: bool = False,
+    dst_warps: object = None,
 ) -> Values:
-    """Maximum along `axis` (None.
+    """Maximum along `axis` (None: of all); a NaN gives way. With `return_indices` also where it is (int32): (values,
+    indices).
 
-    Of all); a NaN gives way. With `return_indices` also where it is (int32): (values, indices).
+    `cross_warp` and `dst_warps` are as in `tl.reduce`; indices then as in `tl.argmax`.
     """
+    across = across_warps(cross_warp, dst_warps, "tl.max")
     if return_indices:
-        return _with_indices(input, axis, greater_than, return_indices_tie_break_left, keep_dims)
-    return _extreme(input, axis, maximum, keep_dims)
+        return _with_indices(input, axis, greater_than, return_indices_tie_break_left, keep_dims, across)
+    return _extreme(input, axis, maximum, keep_dims, across)
 
 
 @builtin
@@ -275,23 +397,54 @@ def min(
     return_indices: bool = False,
     return_indices_tie_break_left: bool = True,
     keep_dims: bool = False,
+    *,
+    cross_warp: bool = False,
+    dst_warps: object = None,
 ) -> Values:
-    """Minimum along `axis` (None.
+    """Minimum along `axis` (None: of all); a NaN gives way. With `return_indices` also where it is (int32): (values,
+    indices).
 
-    Of all); a NaN gives way. With `return_indices` also where it is (int32): (values, indices).
+    `cross_warp` and `dst_warps` are as in `tl.reduce`; indices then as in `tl.argmin`.
     """
+    across = across_warps(cross_warp, dst_warps, "tl.min")
     if return_indices:
-        return _with_indices(input, axis, less_than, return_indices_tie_break_left, keep_dims)
-    return _extreme(input, axis, minimum, keep_dims)
+        return _with_indices(input, axis, less_than, return_indices_tie_break_left, keep_dims, across)
+    return _extreme(input, axis, minimum, keep_dims, across)
 
 
 @builtin
-def argmax(input: object, axis: int | None = None, tie_break_left: bool = True, keep_dims: bool = False) -> tensor:
-    """Where the maximum along `axis` is (int32); of equal ones the first."""
-    return _with_indices(input, axis, greater_than, tie_break_left, keep_dims)[1]
+def argmax(
+    input: object,
+    axis: int | None = None,
+    tie_break_left: bool = True,
+    keep_dims: bool = False,
+    *,
+    cross_warp: bool = False,
+    dst_warps: object = None,
+) -> tensor:
+    """Where the maximum along `axis` is (int32); of equal ones the first.
+
+    With `cross_warp` and no axis: on which warp each element's maximum is; with an axis: where in the blocks of the
+    warps, laid one after the other along it. `dst_warps` is as in `tl.reduce`.
+    """
+    across = across_warps(cross_warp, dst_warps, "tl.argmax")
+    return _with_indices(input, axis, greater_than, tie_break_left, keep_dims, across)[1]
 
 
 @builtin
-def argmin(input: object, axis: int | None = None, tie_break_left: bool = True, keep_dims: bool = False) -> tensor:
-    """Where the minimum along `axis` is (int32); of equal ones the first."""
-    return _with_indices(input, axis, less_than, tie_break_left, keep_dims)[1]
+def argmin(
+    input: object,
+    axis: int | None = None,
+    tie_break_left: bool = True,
+    keep_dims: bool = False,
+    *,
+    cross_warp: bool = False,
+    dst_warps: object = None,
+) -> tensor:
+    """Where the minimum along `axis` is (int32); of equal ones the first.
+
+    With `cross_warp` and no axis: on which warp each element's minimum is; with an axis: where in the blocks of the
+    warps, laid one after the other along it. `dst_warps` is as in `tl.reduce`.
+    """
+    across = across_warps(cross_warp, dst_warps, "tl.argmin")
+    return _with_indices(input, axis, less_than, tie_break_left, keep_dims, across)[1]

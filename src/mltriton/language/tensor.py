@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import cache, partial
 from importlib import import_module
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Self, cast
 
 from mltriton.errors import ConstexprError
 from mltriton.language.constants import constexpr as constexpr
@@ -182,6 +182,26 @@ class tensor_descriptor:  # noqa: N801 - upstream's name
         _operation("descriptors", "store_tensor_descriptor")(self, offsets, value)
 
 
+class composite:  # noqa: N801 - named like the other values of the language
+    """Base of values that consist of tensors, and are made again of others of the same types.
+
+    `type` compares equal for two of them that a loop may exchange.
+    """
+
+    __slots__ = ()
+
+    is_runtime_value = True
+
+    @property
+    def parts(self) -> Sequence[tensor]:
+        """The tensors."""
+        raise NotImplementedError
+
+    def rebuilt(self, parts: Sequence[Any]) -> Self:
+        """The same value of other tensors."""
+        raise NotImplementedError
+
+
 def is_block_pointer(type: dtype) -> bool:
     """Whether a type is that of a block pointer."""
     return isinstance(type, pointer_type) and type.element_ty.is_block()
@@ -193,6 +213,8 @@ def flatten(value: object) -> list[Value]:
         return [value.handle]
     if isinstance(value, tensor_descriptor):
         return [value.handle, *flatten(value.shape), *flatten(value.strides)]
+    if isinstance(value, composite):
+        return [part.handle for part in value.parts]
     if isinstance(value, tuple | list):
         return [handle for item in cast("Sequence[object]", value) for handle in flatten(item)]
     return []
@@ -212,6 +234,8 @@ def _rebuild(like: Any, handles: Iterator[Value]) -> Any:
             [cast(tensor, _rebuild(item, handles)) for item in part] for part in (like.shape, like.strides)
         )
         return tensor_descriptor(handle, shape, strides, like.type)
+    if isinstance(like, composite):
+        return like.rebuilt([_rebuild(part, handles) for part in like.parts])
     if isinstance(like, tuple | list):
         items = [_rebuild(item, handles) for item in cast("Sequence[Any]", like)]
         return type(like)(*items) if hasattr(like, "_fields") else type(like)(items)  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]

@@ -12,7 +12,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from types import TracebackType
-from typing import Any, overload
+from typing import TYPE_CHECKING, Any, overload
 
 from mltriton.compiler import CompiledKernel, Job, compile_job, options_of
 from mltriton.errors import ArgumentError, TritonError, calling_place
@@ -23,7 +23,7 @@ from mltriton.language.constants import unwrap
 from mltriton.runtime.grid import Grid, normalize
 from mltriton.runtime.native.params import ParamSpec
 from mltriton.runtime.parameters import CallShape, Parameter, parameters_of
-from mltriton.runtime.parts import Part, entry_of, has_parts, parts_of, taking_parts
+from mltriton.runtime.parts import Part, entry_of, has_parts, is_wrapper, parts_of, taking_parts
 from mltriton.runtime.slots import slots_of
 from mltriton.runtime.specialization import (
     Placeholder,
@@ -35,10 +35,14 @@ from mltriton.runtime.specialization import (
 )
 from mltriton.targets.target import DEVICES, find_target
 
+if TYPE_CHECKING:
+    from mltriton.runtime.hooks import HookChain
+
 _MAX_GRIDS = 1024
 _MAX_LAUNCHERS = 15  # Launchers tried for arguments of one shape and the same constants, besides the newest.
 
 Launcher = Callable[..., CompiledKernel]
+HOOKS: list[Any] = []  # Everything that launches must call; `runtime/hooks.py` fills it.
 _SIZES: dict[Any, Grid] = {}  # Grids that functions gave, normalized.
 
 
@@ -53,10 +57,14 @@ class JITFunction(LanguageFunction):
         do_not_specialize_on_alignment: Sequence[int | str] = (),
         noinline: bool = False,
         debug: bool = False,
+        launch_metadata: Callable[..., Any] | None = None,
+        warp_level: bool = False,
     ) -> None:
         super().__init__(fn)
+        self.warp_level = warp_level
         self.noinline = noinline
         self.debug = debug
+        self.launch_metadata = launch_metadata
         self._do_not_specialize = (tuple(do_not_specialize), tuple(do_not_specialize_on_alignment))
         self.grids: dict[Any, Launcher] = {}
         self.shapes: dict[tuple[Any, ...], CallShape] = {}
@@ -78,6 +86,17 @@ class JITFunction(LanguageFunction):
         """The positions of the `tl.constexpr` parameters."""
         return [parameter.index for parameter in self.parameters if parameter.is_constexpr]
 
+    @cached_property
+    def pre_run_hooks(self) -> HookChain:
+        """What runs before each launch, with the launch's arguments."""
+        from mltriton.runtime.hooks import HookChain
+
+        return HookChain()
+
+    def add_pre_run_hook(self, hook: Callable[..., Any]) -> None:
+        """Call `hook` with the arguments of every launch before it."""
+        self.pre_run_hooks.add(hook)
+
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Refuse: a kernel runs over a grid."""
         raise ArgumentError(
@@ -95,9 +114,9 @@ class JITFunction(LanguageFunction):
 
     def _launcher_for(self, grid: Any) -> Launcher:
         if callable(grid):
-            return _launcher(self, None, grid)
+            return _launcher(self, None, grid, HOOKS)
         with _launching:
-            launcher = _launcher(self, normalize(grid), None)
+            launcher = _launcher(self, normalize(grid), None, HOOKS)
         if isinstance(grid, tuple):
             if len(self.grids) >= _MAX_GRIDS:
                 self.grids.clear()
@@ -182,6 +201,7 @@ class JITFunction(LanguageFunction):
             return ParamSpec.constant(part.value)
         return guard(
             kernel.job.entries[part.name],
+            array=part.value.base if is_wrapper(part.value) else None,
             writes=part.name in kernel.metadata.written,
             is_annotated=parameter.annotation is not None,
             by_value=parameter.by_value,
@@ -219,14 +239,24 @@ class JITFunction(LanguageFunction):
         return f"<kernel {self.__module__}.{self.__qualname__}>"
 
 
-def _launcher(kernel: JITFunction, fixed: Grid | None, compute: Callable[[dict[str, Any]], Any] | None) -> Launcher:
+def _launcher(
+    kernel: JITFunction,
+    fixed: Grid | None,
+    compute: Callable[[dict[str, Any]], Any] | None,
+    hooks: Sequence[Any],
+) -> Launcher:
     """The function behind `kernel[grid]`: `fixed` is the grid, or `compute` gives one for the arguments by name.
 
-    This is the path whose time users see, so it is one function that makes no call it does not need.
+    `hooks` says at each launch whether there are any. This is the path whose time users see, so it is one function that
+    makes no call it does not need.
     """
     shapes, watched, names = kernel.shapes, kernel.watched, kernel.arg_names
 
     def launch(*args: Any, **kwargs: Any) -> CompiledKernel:
+        if hooks:
+            from mltriton.runtime.hooks import launch_with_hooks
+
+            return launch_with_hooks(kernel, _launcher(kernel, fixed, compute, ()), (fixed, compute), args, kwargs)
         for find, name, value in watched:
             if find(name) is not value:
                 kernel.drop_if_stale()
@@ -289,6 +319,7 @@ def jit(
     do_not_specialize_on_alignment: Sequence[int | str] | None = None,
     debug: bool | None = None,
     noinline: bool | None = None,
+    warp_level: bool = False,
 ) -> Callable[[Callable[..., Any]], JITFunction]: ...
 def jit(
     fn: Callable[..., Any] | None = None,
@@ -300,12 +331,15 @@ def jit(
     do_not_specialize_on_alignment: Sequence[int | str] | None = None,
     debug: bool | None = None,
     noinline: bool | None = None,
+    warp_level: bool = False,
 ) -> JITFunction | Callable[[Callable[..., Any]], JITFunction]:
     """Make a Python function a kernel, or a function that kernels call.
 
     `do_not_specialize` names parameters (or gives positions) whose value 1 and divisibility are not compiled in,
-    `do_not_specialize_on_alignment` those whose divisibility is not. `version`, `repr`, `launch_metadata` (names for
-    profilers) and `noinline` are taken as upstream does; calls are inlined.
+    `do_not_specialize_on_alignment` those whose divisibility is not. `launch_metadata(grid, metadata,
+    arguments)` gives a dict for launch hooks. `version`, `repr` and `noinline` are taken as upstream does; calls are
+    inlined. With `warp_level` every tensor of the
+    kernel belongs to one warp (`docs/language-extensions.md`).
     """
 
     def decorate(fn: Callable[..., Any]) -> JITFunction:
@@ -315,6 +349,8 @@ def jit(
             do_not_specialize_on_alignment=do_not_specialize_on_alignment or (),
             noinline=bool(noinline),
             debug=bool(debug),
+            launch_metadata=launch_metadata,
+            warp_level=warp_level,
         )
 
     return decorate if fn is None else decorate(fn)

@@ -11,6 +11,7 @@ from importlib import import_module
 
 from mltriton.dialects.builtin import Module
 from mltriton.ir.attributes import IntegerAttr, StringAttr
+from mltriton.ir.levels import is_warp_level
 from mltriton.targets.base import TargetSpec
 from mltriton.targets.target import split_name
 
@@ -31,8 +32,14 @@ def spec_of(module: Module) -> TargetSpec:
 def num_warps_of(module: Module) -> int:
     """Warps of a program.
 
-    The attribute `ttg.num-warps` (4 when absent), unless the target runs every program with its own number.
+    The attribute `ttg.num-warps` (4 when absent), unless the target runs every program of a workgroup-level kernel
+    with its own number.
     """
     asked = module.attributes.get("ttg.num-warps")
-    fixed = spec_of(module).workgroup_warps
+    fixed = None if is_warp_level(module) else spec_of(module).workgroup_warps
     return fixed if fixed is not None else asked.value if isinstance(asked, IntegerAttr) else 4
+
+
+def sharing_warps_of(module: Module) -> int:
+    """How many warps of a program share each tensor: one in a warp-level kernel, all of them otherwise."""
+    return 1 if is_warp_level(module) else num_warps_of(module)

@@ -79,35 +79,45 @@ def reduce(op: tt.Reduce, code: Code) -> Callable[[Warp, Frame], Run]:
 
     def run(warp: Warp, frame: Frame) -> Run:
         combine = combiner(block, code, warp, frame)
-        parts = [np.moveaxis(frame[name], axis, 0) for name in op.sources]
-        while (length := len(parts[0])) > 1:
-            half = length // 2
-            rest = [part[2 * half :] for part in parts]
-            halves = combine([part[:half] for part in parts], [part[half : 2 * half] for part in parts])
-            parts = [np.concatenate([a, b]) if len(b) else a for a, b in zip(halves, rest, strict=True)]
-        return [part[0] for part in parts]
+        return reduced([np.moveaxis(frame[name], axis, 0) for name in op.sources], combine)
         yield op  # never reached: makes this a generator, as all flow is
 
     return run
 
 
+def reduced(parts: list[Array], combine: Combine) -> list[Array]:
+    """Each of `parts` combined along its first dimension."""
+    while (length := len(parts[0])) > 1:
+        half = length // 2
+        rest = [part[2 * half :] for part in parts]
+        halves = combine([part[:half] for part in parts], [part[half : 2 * half] for part in parts])
+        parts = [np.concatenate([a, b]) if len(b) else a for a, b in zip(halves, rest, strict=True)]
+    return [part[0] for part in parts]
+
+
 def scan(op: tt.Scan, code: Code) -> Callable[[Warp, Frame], Run]:
     """Combine each element with what came before it along the axis."""
-    axis, block, step = op.axis, op.combine.block, -1 if op.reverse else 1
+    axis, block, reverse = op.axis, op.combine.block, op.reverse
 
     def run(warp: Warp, frame: Frame) -> Run:
         combine = combiner(block, code, warp, frame)
-        parts = [np.moveaxis(frame[name], axis, 0)[::step] for name in op.sources]
-        running = [part[:1] for part in parts]
-        slices = [running]
-        for i in range(1, len(parts[0])):
-            running = combine(running, [part[i : i + 1] for part in parts])
-            slices.append(running)
-        scanned = [np.concatenate([entry[s] for entry in slices])[::step] for s in range(len(parts))]
-        return [np.moveaxis(part, 0, axis) for part in scanned]
+        parts = scanned([np.moveaxis(frame[name], axis, 0) for name in op.sources], combine, reverse=reverse)
+        return [np.moveaxis(part, 0, axis) for part in parts]
         yield op  # never reached, as above
 
     return run
+
+
+def scanned(parts: list[Array], combine: Combine, *, reverse: bool) -> list[Array]:
+    """The running combination of each of `parts` along its first dimension."""
+    parts = [part[::-1] if reverse else part for part in parts]
+    running = [part[:1] for part in parts]
+    slices = [running]
+    for i in range(1, len(parts[0])):
+        running = combine(running, [part[i : i + 1] for part in parts])
+        slices.append(running)
+    whole = [np.concatenate([entry[s] for entry in slices]) for s in range(len(parts))]
+    return [part[::-1] if reverse else part for part in whole]
 
 
 TABLE: Table = {tt.Dot: dot}

@@ -22,7 +22,7 @@ from mltriton.ir.passes import Pass
 from mltriton.ir.types import I32, Type, block_of
 from mltriton.layouts.encodings import Encoding
 from mltriton.passes.ttg.layout_plan import LayoutPlan, functions, with_encoding
-from mltriton.targets.registry import num_warps_of, spec_of
+from mltriton.targets.registry import num_warps_of, sharing_warps_of, spec_of
 
 
 @dataclass(frozen=True)
@@ -32,13 +32,13 @@ class AssignLayouts(Pass):
     name = "assign-layouts"
 
     def run(self, module: Module) -> Module:
-        spec, num_warps = spec_of(module), num_warps_of(module)
-        plan = LayoutPlan(spec, num_warps)
+        spec = spec_of(module)
+        plan = LayoutPlan(spec, sharing_warps_of(module))
         for function in functions(module):
             plan.add(function)
         attributes = module.attributes | {
             "mltriton.level": StringAttr("ttg"),
-            "ttg.num-warps": IntegerAttr(num_warps, I32),
+            "ttg.num-warps": IntegerAttr(num_warps_of(module), I32),
             "ttg.threads-per-warp": IntegerAttr(spec.warp_size, I32),
         }
         writer = _Writer(plan)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, cast
 
-from mltriton.dialects import scf, tt
+from mltriton.dialects import scf, tt, ttg
 from mltriton.ir.operation import Operation, Value
 from mltriton.ir.types import TensorType
 from mltriton.layouts import tiling
@@ -152,6 +152,8 @@ RULES: dict[type[Operation], Callable[..., None]] = {
     tt.DescriptorStore: same_everywhere,
     tt.AtomicRMW: same_everywhere,
     tt.AtomicCAS: same_everywhere,
+    ttg.CrossWarpReduce: same_everywhere,
+    ttg.CrossWarpScan: same_everywhere,
     tt.Print: same_everywhere,
     tt.Assert: same_everywhere,
     tt.Dot: dot,

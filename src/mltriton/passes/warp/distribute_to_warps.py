@@ -23,7 +23,7 @@ from mltriton.ir.types import PointerType, TensorType, Type
 from mltriton.layouts.encodings import Encoding, SliceEncoding, same_cut
 from mltriton.passes.warp.coordinates import WarpCoordinates
 from mltriton.passes.warp.exchange import Exchange
-from mltriton.targets.registry import num_warps_of
+from mltriton.targets.registry import sharing_warps_of
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class DistributeToWarps(Pass):
         distributed = Module.empty(attributes, module.loc)
         for op in module.body.block.ops:
             assert isinstance(op, tt.Func)
-            distributed.body.block.append(_Distributor(num_warps_of(module)).function(op))
+            distributed.body.block.append(_Distributor(sharing_warps_of(module)).function(op))
         return distributed
 
 
