@@ -26,6 +26,7 @@ PASSES: dict[str, str] = {
     "assign-layouts": "mltriton.passes.ttg.assign_layouts:AssignLayouts",
     "match-target-size": "mltriton.passes.intrinsic.match_target_size:MatchTargetSize",
     "distribute-to-warps": "mltriton.passes.warp.distribute_to_warps:DistributeToWarps",
+    "serialize-warps": "mltriton.passes.warp.serialize_warps:SerializeWarps",
 }
 
 
