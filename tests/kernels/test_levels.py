@@ -11,7 +11,8 @@ import mltriton as triton
 from accuracy import random
 from levels import check_levels
 from mltriton.errors import TargetError
-from mltriton.kernels.attention import Blocks, attention_launch
+from mltriton.kernels.attention import Blocks, attention_launch, flash_attention_with_lse
+from mltriton.kernels.attention_backward import BackwardBlocks, backward_launches
 from mltriton.kernels.gemm import Tile, matmul_launch
 from mltriton.kernels.launch import Launch
 from mltriton.kernels.normalization import layer_norm_launch, softmax_launch
@@ -21,6 +22,9 @@ KERNELS = [
     "gemm:matmul_block_pointer_kernel",
     "gemm:matmul_descriptor_kernel",
     "attention:attention_kernel",
+    "attention_backward:prepare_backward_kernel",
+    "attention_backward:attention_backward_kernel",
+    "attention_backward:sum_splits_kernel",
     "normalization:softmax_kernel",
     "normalization:softmax_long_kernel",
     "normalization:layer_norm_kernel",
@@ -37,7 +41,14 @@ def test_its_own_example(kernel: str, target: str) -> None:
 
 @pytest.mark.parametrize("target", ["cpu:sse", "cpu:avx2", "cpu:avx512"])
 @pytest.mark.parametrize(
-    "kernel", ["gemm:matmul_descriptor_kernel", "attention:attention_kernel", KERNELS[4], KERNELS[7]]
+    "kernel",
+    [
+        "gemm:matmul_descriptor_kernel",
+        "attention:attention_kernel",
+        "attention_backward:attention_backward_kernel",
+        "normalization:softmax_kernel",
+        "normalization:layer_norm_long_kernel",
+    ],
 )
 def test_other_instruction_sets(kernel: str, target: str) -> None:
     check_levels(f"mltriton.kernels.{kernel}", target=target)
@@ -52,7 +63,16 @@ def gemm(dtype: str, out: str, transposed: bool = False) -> Launch:
 
 def attention(dtype: str, causal: bool) -> Launch:
     q, k, v = (random(RNG, (1, 1, length, 20), dtype) for length in (40, 70, 70))
-    return attention_launch(q, k, v, q * 0, causal, blocks=Blocks(16, 32))
+    return attention_launch(q, k, v, q * 0, causal, blocks=Blocks(32, 32))
+
+
+def backward(dtype: str, causal: bool) -> Launch:
+    do, q, k, v = (random(RNG, (1, heads, length, 20), dtype) for heads, length in ((2, 40), (2, 40), (1, 70), (1, 70)))
+    o, lse = flash_attention_with_lse(q, k, v, causal)
+    blocks = BackwardBlocks(16, 32, 1)
+    prepare, main, *_ = backward_launches(do, q, k, v, o, lse, q * 0, k * 0, v * 0, causal, blocks=blocks)
+    prepare.run()
+    return main
 
 
 def rows(dtype: str) -> Launch:
@@ -67,6 +87,8 @@ LAUNCHES: dict[str, Callable[[], Launch]] = {
     "gemm, f16, b transposed": lambda: gemm("float16", "float16", transposed=True),
     "attention, f32, more keys than queries": lambda: attention("float32", causal=False),
     "causal attention, bf16": lambda: attention("bfloat16", causal=True),
+    "attention backward, f32, more keys than queries": lambda: backward("float32", causal=False),
+    "causal attention backward, bf16": lambda: backward("bfloat16", causal=True),
     "softmax, f16": lambda: softmax_launch(random(RNG, (4, 100), "float16"), random(RNG, (4, 100), "float16")),
     "layer norm, f64": lambda: rows("float64"),
     "layer norm, bf16": lambda: rows("bfloat16"),

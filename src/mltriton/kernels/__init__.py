@@ -1,7 +1,9 @@
 """Kernels written in the language, as functions on numpy arrays and torch tensors.
 
 Level: user. `matmul`, `flash_attention`, `softmax` and `layer_norm` take arrays of one kind and return the same kind
-on the same device. The kernels themselves (`*_kernel`) can be launched, read, copied and compiled for any target.
+on the same device; `flash_attention_backward` gives gradients, which torch finds by itself through `FlashAttention` (it
+needs torch, so that `__all__` leaves it out). The kernels themselves (`*_kernel`) can be launched, read, copied and
+compiled for any target.
 """
 
 from __future__ import annotations
@@ -10,18 +12,30 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from mltriton.kernels.attention import flash_attention
+    from mltriton.kernels.attention import flash_attention, flash_attention_with_lse
+    from mltriton.kernels.attention_autograd import FlashAttention as FlashAttention
+    from mltriton.kernels.attention_backward import flash_attention_backward
     from mltriton.kernels.gemm import matmul
     from mltriton.kernels.normalization import layer_norm, softmax
 
 _HOME = {
+    "FlashAttention": "mltriton.kernels.attention_autograd",
     "flash_attention": "mltriton.kernels.attention",
+    "flash_attention_backward": "mltriton.kernels.attention_backward",
+    "flash_attention_with_lse": "mltriton.kernels.attention",
     "layer_norm": "mltriton.kernels.normalization",
     "matmul": "mltriton.kernels.gemm",
     "softmax": "mltriton.kernels.normalization",
 }
 
-__all__ = ["flash_attention", "layer_norm", "matmul", "softmax"]
+__all__ = [
+    "flash_attention",
+    "flash_attention_backward",
+    "flash_attention_with_lse",
+    "layer_norm",
+    "matmul",
+    "softmax",
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -23,8 +23,24 @@ def is_torch(x: Array) -> bool:
     return torch is not None and isinstance(x, torch.Tensor)
 
 
+def require_one_kind(**arrays: Array) -> None:
+    """Raise `ArgumentError` unless all are numpy arrays or all are torch tensors."""
+    kinds = _kinds(arrays)
+    if len(set(kinds.values())) > 1:
+        found = ", ".join(f"{name}: {kind}" for name, kind in kinds.items())
+        raise ArgumentError("the arrays differ in kind", expected="all numpy or all torch", found=found)
+
+
 def require_arrays(**arrays: Array) -> None:
     """Raise `ArgumentError` unless all are arrays of one kind and one dtype."""
+    kinds = _kinds(arrays)
+    if len(set(kinds.values())) > 1 or len({str(x.dtype) for x in arrays.values()}) > 1:
+        found = ", ".join(f"{name}: {kinds[name]} {x.dtype}" for name, x in arrays.items())
+        raise ArgumentError("the arrays differ in kind or dtype", expected="one kind and one dtype", found=found)
+
+
+def _kinds(arrays: Mapping[str, Array]) -> dict[str, str]:
+    """The kind of each array by name."""
     kinds = {
         name: ("torch" if is_torch(x) else "numpy" if isinstance(x, np.ndarray) else "") for name, x in arrays.items()
     }
@@ -33,9 +49,7 @@ def require_arrays(**arrays: Array) -> None:
             raise ArgumentError(
                 f"{name} is no array", expected="numpy.ndarray or torch.Tensor", found=type(arrays[name]).__name__
             )
-    if len(set(kinds.values())) > 1 or len({str(x.dtype) for x in arrays.values()}) > 1:
-        found = ", ".join(f"{name}: {kinds[name]} {x.dtype}" for name, x in arrays.items())
-        raise ArgumentError("the arrays differ in kind or dtype", expected="one kind and one dtype", found=found)
+    return kinds
 
 
 def dtype_name(x: Array) -> str:
@@ -50,16 +64,42 @@ def strides_of(x: Array) -> tuple[int, ...]:
     return tuple(stride // x.itemsize for stride in x.strides)
 
 
-def empty(shape: Sequence[int], like: Array) -> Array:
-    """An uninitialised contiguous array of the kind, dtype and device of `like`."""
-    size = math.prod(shape) * item_size(like)
+def canonical_dtype(dtype: Any, like: Array) -> str:
+    """The name of a dtype given as a name or as a dtype of numpy or torch. Raises `ArgumentError` where arrays of the
+    kind of `like` cannot have it.
+    """
+    name = str(dtype).removeprefix("torch.") if not isinstance(dtype, type) else np.dtype(dtype).name
+    _native_dtype(name, like)
+    return name
+
+
+def _native_dtype(name: str, like: Array) -> Any:
+    """The dtype that the library of `like` calls so."""
+    if is_torch(like):
+        torch = sys.modules["torch"]
+        found = getattr(torch, name, None)
+        if isinstance(found, torch.dtype):
+            return found
+    else:
+        try:
+            return np.dtype(name)
+        except TypeError:
+            pass
+    kind = "torch" if is_torch(like) else "numpy"
+    raise ArgumentError(f"{kind} has no such dtype", expected="a name such as float32", found=name)
+
+
+def empty(shape: Sequence[int], like: Array, dtype: str | None = None) -> Array:
+    """An uninitialised contiguous array of the kind and device of `like`, and of its dtype unless another is named."""
+    native = like.dtype if dtype is None else _native_dtype(dtype, like)
+    size = math.prod(shape) * native.itemsize
     if is_torch(like):
         if size < _LARGE or like.device.type != "cpu":
-            return like.new_empty(tuple(shape))
-        return sys.modules["torch"].from_numpy(_aligned_bytes(size)).view(like.dtype).view(tuple(shape))
+            return like.new_empty(tuple(shape), dtype=native)
+        return sys.modules["torch"].from_numpy(_aligned_bytes(size)).view(native).view(tuple(shape))
     if size < _LARGE:
-        return np.empty(tuple(shape), like.dtype)
-    return _aligned_bytes(size).view(like.dtype).reshape(tuple(shape))
+        return np.empty(tuple(shape), native)
+    return _aligned_bytes(size).view(native).reshape(tuple(shape))
 
 
 # From this size on, memory comes through numpy, which asks for huge pages: the first writes then take half the
@@ -77,6 +117,16 @@ def _aligned_bytes(size: int) -> Array:
 def item_size(x: Array) -> int:
     """Bytes of one element."""
     return x.element_size() if is_torch(x) else x.itemsize
+
+
+def requires_gradient(*arrays: Array) -> bool:
+    """Whether torch is to record what is computed from the arrays."""
+    return is_torch(arrays[0]) and sys.modules["torch"].is_grad_enabled() and any(x.requires_grad for x in arrays)
+
+
+def address_of(x: Array) -> int:
+    """The address of the first element."""
+    return x.data_ptr() if is_torch(x) else x.__array_interface__["data"][0]
 
 
 def expand(x: Array, shape: Sequence[int]) -> Array:

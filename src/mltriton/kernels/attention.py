@@ -4,7 +4,8 @@
 
 Level: user. One program instance takes BM queries of one head and walks over the keys in blocks of BN with a running
 row maximum and sum. Blocks in which every key counts are done without masks; the last block and, for causal
-attention, the blocks on the diagonal are masked.
+attention, the blocks on the diagonal are masked. `attention_backward` has the gradients; they need the logarithm of
+each query's sum of exponentials, which the kernel stores where it is given an array for it.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import numpy as np
 import mltriton as triton
 import mltriton.language as tl
 from mltriton.errors import ArgumentError
-from mltriton.kernels.arrays import Array, dtype_name, empty, require_arrays, strides_of
+from mltriton.kernels.arrays import Array, dtype_name, empty, require_arrays, requires_gradient, strides_of
 from mltriton.kernels.launch import Launch
 
 LOG2_E = tl.constexpr(1.4426950408889634)
@@ -47,7 +48,7 @@ def attend(
         l_i = l_i * alpha + tl.sum(p, 1)
         acc = acc * alpha[:, None]
         v = tl.load(v_block, boundary_check=(0, 1), padding_option="zero")
-        acc = tl.dot(p.to(v.dtype), v, acc, input_precision="ieee")
+        acc = tl.dot(p.to(v.dtype), v, acc, input_precision="ieee", tiling="horizontal")
         m_i = m_new
         k_block = tl.advance(k_block, (0, BN))
         v_block = tl.advance(v_block, (BN, 0))
@@ -56,13 +57,16 @@ def attend(
 
 @triton.jit
 def attention_kernel(
-    q_ptr, k_ptr, v_ptr, o_ptr, sm_scale,
+    q_ptr, k_ptr, v_ptr, o_ptr, lse_ptr, sm_scale,
     stride_qb, stride_qh, stride_qs, stride_qd, stride_kb, stride_kh, stride_ks, stride_kd,
     stride_vb, stride_vh, stride_vs, stride_vd, stride_ob, stride_oh, stride_os, stride_od,
     n_heads, heads_per_kv, n_queries, n_keys, dim,
     CAUSAL: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BD: tl.constexpr,
 ):  # fmt: skip
-    """o = softmax(q k^T * sm_scale) v for BM queries of one head; program ids (block of queries, batch * heads)."""
+    """o = softmax(q k^T * sm_scale) v for BM queries of one head; program ids (block of queries, batch * heads).
+
+    lse_ptr: where the natural logarithms of the sums of exponentials go, f32 [batch, heads, queries]; None for nowhere.
+    """
     block = tl.program_id(0)
     if CAUSAL:
         block = tl.num_programs(0) - 1 - block  # the longest first, so that the last to finish are short
@@ -97,6 +101,9 @@ def attention_kernel(
         acc, l_i, m_i, q, k_block, v_block, rows, unmasked, end, n_keys, scale, CAUSAL, True, BN
     )
     tl.store(o_block, (acc / l_i[:, None]).to(o_ptr.dtype.element_ty), boundary_check=(0, 1))
+    if lse_ptr is not None:
+        lse = lse_ptr + tl.program_id(1).to(tl.int64) * n_queries + rows
+        tl.store(lse, (m_i + tl.log2(l_i)) / LOG2_E, mask=rows < n_queries)
 
 
 def flash_attention(q: Array, k: Array, v: Array, causal: bool = False, sm_scale: float | None = None) -> Array:
@@ -104,14 +111,33 @@ def flash_attention(q: Array, k: Array, v: Array, causal: bool = False, sm_scale
     strides; f16, bf16 or f32.
 
     `kv_heads` divides `heads` (grouped queries). `causal` lets query i see keys 0 to i. `sm_scale` is 1 / sqrt(dim)
-    when None. float32 inside. Returns [batch, heads, queries, dim], contiguous, of the same kind and dtype. Raises
-    `ArgumentError` for arrays that do not fit and for dim above 256.
+    when None. float32 inside. Returns [batch, heads, queries, dim], contiguous, of the same kind and dtype; torch can
+    differentiate it. Raises `ArgumentError` for arrays that do not fit and for dim above 256.
     """
     require_arrays(q=q, k=k, v=v)
-    _check_shapes(q, k, v)
+    if requires_gradient(q, k, v):
+        from mltriton.kernels.attention_autograd import FlashAttention
+
+        return FlashAttention.apply(q, k, v, causal, sm_scale)
+    return _forward(q, k, v, None, causal, sm_scale)
+
+
+def flash_attention_with_lse(
+    q: Array, k: Array, v: Array, causal: bool = False, sm_scale: float | None = None
+) -> tuple[Array, Array]:
+    """`flash_attention` and the natural logarithm of each query's sum of exponentials, float32 [batch, heads, queries]:
+    what `flash_attention_backward` takes. Nothing is recorded for torch.
+    """
+    require_arrays(q=q, k=k, v=v)
+    lse = empty(q.shape[:3], q, "float32")
+    return _forward(q, k, v, lse, causal, sm_scale), lse
+
+
+def _forward(q: Array, k: Array, v: Array, lse: Array | None, causal: bool, sm_scale: float | None) -> Array:
+    check_shapes(q, k, v)
     o = empty(q.shape, q)
     if 0 not in o.shape:
-        attention_launch(q, k, v, o, causal, sm_scale).run()
+        attention_launch(q, k, v, o, causal, sm_scale, lse=lse).run()
     return o
 
 
@@ -136,15 +162,23 @@ def choose_blocks(n_queries: int, n_keys: int, sequences: int, causal: bool) -> 
 
 
 def attention_launch(
-    q: Array, k: Array, v: Array, o: Array, causal: bool, sm_scale: float | None = None, blocks: Blocks | None = None
+    q: Array,
+    k: Array,
+    v: Array,
+    o: Array,
+    causal: bool,
+    sm_scale: float | None = None,
+    blocks: Blocks | None = None,
+    lse: Array | None = None,
 ) -> Launch:
-    """The launch that computes o = softmax(q k^T * sm_scale) v; `blocks` is chosen when None."""
+    """The launch that computes o = softmax(q k^T * sm_scale) v, and lse where there is an array for it; `blocks` is
+    chosen when None.
+    """
     batch, heads, n_queries, dim = q.shape
     n_keys = k.shape[2]
     blocks = blocks or choose_blocks(n_queries, n_keys, batch * heads, causal)
-    scale = 1.0 / math.sqrt(dim) if sm_scale is None else float(sm_scale)
     arguments = (
-        q, k, v, o, scale,
+        q, k, v, o, lse, scale_of(dim, sm_scale),
         *strides_of(q), *strides_of(k), *strides_of(v), *strides_of(o),
         heads, heads // k.shape[1], n_queries, n_keys, dim,
     )  # fmt: skip
@@ -157,7 +191,13 @@ def attention_launch(
     return Launch(attention_kernel, (triton.cdiv(n_queries, blocks.queries), batch * heads), arguments, constants)
 
 
-def _check_shapes(q: Array, k: Array, v: Array) -> None:
+def scale_of(dim: int, sm_scale: float | None) -> float:
+    """`sm_scale`, or what it is by default."""
+    return 1.0 / math.sqrt(dim) if sm_scale is None else float(sm_scale)
+
+
+def check_shapes(q: Array, k: Array, v: Array) -> None:
+    """Raise `ArgumentError` unless the arrays fit each other and the kernels."""
     found = f"q {tuple(q.shape)}, k {tuple(k.shape)}, v {tuple(v.shape)}, {q.dtype}"
     if not q.ndim == k.ndim == v.ndim == 4:
         raise ArgumentError("flash_attention: wrong rank", expected="[batch, heads, sequence, dim]", found=found)

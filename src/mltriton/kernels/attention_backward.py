@@ -1,0 +1,273 @@
+# pyright: basic
+# The bodies of kernels are programs of the language: their parameters have no types in Python.
+"""FlashAttention-2, backward (Dao, arXiv:2307.08691).
+
+Level: user. One program instance takes every `splits`-th block of BN keys of one key head. For each it walks over the
+queries that see them, in blocks of BM and for every query head of the group, computes the probabilities anew from the
+log-sum-exp of the forward pass, sums dk and dv, and adds to dq in memory. What adds to the same dq at
+the same time would be another split: each has a dq of its own. Before that, `prepare_backward_kernel` computes delta,
+the sums of do * o, and clears dq; after it, `sum_splits_kernel` adds the splits' dq up and rounds them to q's dtype.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any, NamedTuple
+
+import numpy as np
+
+import mltriton as triton
+import mltriton.language as tl
+from mltriton.errors import ArgumentError
+from mltriton.kernels.arrays import Array, dtype_name, empty, is_torch, require_arrays, strides_of
+from mltriton.kernels.attention import LOG2_E, check_shapes, scale_of
+from mltriton.kernels.launch import Launch
+from mltriton.runtime.config import NUM_THREADS
+
+
+@triton.jit
+def prepare_backward_kernel(
+    do_ptr, o_ptr, delta_ptr, dq_ptr,
+    stride_gb, stride_gh, stride_gs, stride_gd, stride_ob, stride_oh, stride_os, stride_od,
+    n_heads, n_queries, dim, dq_size, N_SPLITS: tl.constexpr, BM: tl.constexpr, BD: tl.constexpr,
+):  # fmt: skip
+    """delta = sum(do * o) and dq = 0 in all splits, for BM queries of one head; program ids (block of queries,
+    batch * heads).
+    """
+    block = tl.program_id(0)
+    sequence = tl.program_id(1).to(tl.int64)
+    batch, head = sequence // n_heads, sequence % n_heads
+    do_base = do_ptr + batch * stride_gb + head * stride_gh
+    o_base = o_ptr + batch * stride_ob + head * stride_oh
+    do_block = tl.make_block_ptr(do_base, (n_queries, dim), (stride_gs, stride_gd), (block * BM, 0), (BM, BD), (1, 0))
+    o_block = tl.make_block_ptr(o_base, (n_queries, dim), (stride_os, stride_od), (block * BM, 0), (BM, BD), (1, 0))
+    do = tl.load(do_block, boundary_check=(0, 1), padding_option="zero").to(tl.float32)
+    o = tl.load(o_block, boundary_check=(0, 1), padding_option="zero").to(tl.float32)
+    rows = block * BM + tl.arange(0, BM)
+    tl.store(delta_ptr + sequence * n_queries + rows, tl.sum(do * o, 1), mask=rows < n_queries)
+
+    dq_base = dq_ptr + sequence * n_queries * dim
+    for _ in range(N_SPLITS):
+        dq_block = tl.make_block_ptr(dq_base, (n_queries, dim), (dim, 1), (block * BM, 0), (BM, BD), (1, 0))
+        tl.store(dq_block, tl.zeros([BM, BD], tl.float32), boundary_check=(0, 1))
+        dq_base += dq_size
+
+
+@triton.jit
+def differentiate(
+    dk, dv, k, v, q_block, do_block, dq_block, lse_ptr, delta_ptr, keys, start, end, n_queries, n_keys, sm_scale,
+    CAUSAL: tl.constexpr, MASKED: tl.constexpr, BM: tl.constexpr,
+):  # fmt: skip
+    """Queries [start, end) of one head in blocks of BM for one block of keys; q_block, do_block and dq_block stand at
+    `start`. Queries after the last have q = do = 0 and change nothing.
+    """
+    for first in range(start, end, BM):
+        rows = first + tl.arange(0, BM)
+        lse = tl.load(lse_ptr + rows, mask=rows < n_queries, other=0.0)
+        delta = tl.load(delta_ptr + rows, mask=rows < n_queries, other=0.0)
+        q = tl.load(q_block, boundary_check=(0, 1), padding_option="zero")
+        do = tl.load(do_block, boundary_check=(0, 1), padding_option="zero")
+        s = tl.dot(q, tl.trans(k), input_precision="ieee")
+        p = tl.exp2(s * (sm_scale * LOG2_E) - (lse * LOG2_E)[:, None])
+        if MASKED:
+            visible = keys[None, :] < n_keys
+            if CAUSAL:
+                visible = visible & (keys[None, :] <= rows[:, None])
+            p = tl.where(visible, p, 0.0)
+        dv = tl.dot(tl.trans(p.to(do.dtype)), do, dv, input_precision="ieee")
+        dp = tl.dot(do, tl.trans(v), input_precision="ieee")
+        ds = (p * (dp - delta[:, None]) * sm_scale).to(q.dtype)
+        dk = tl.dot(tl.trans(ds), q, dk, input_precision="ieee")
+        dq = tl.load(dq_block, boundary_check=(0, 1), padding_option="zero")
+        dq = tl.dot(ds, k, dq, input_precision="ieee")
+        tl.store(dq_block, dq, boundary_check=(0, 1))
+        q_block = tl.advance(q_block, (BM, 0))
+        do_block = tl.advance(do_block, (BM, 0))
+        dq_block = tl.advance(dq_block, (BM, 0))
+    return dk, dv, q_block, do_block, dq_block
+
+
+@triton.jit
+def attention_backward_kernel(
+    do_ptr, q_ptr, k_ptr, v_ptr, lse_ptr, delta_ptr, dq_ptr, dk_ptr, dv_ptr, sm_scale,
+    stride_gb, stride_gh, stride_gs, stride_gd, stride_qb, stride_qh, stride_qs, stride_qd,
+    stride_kb, stride_kh, stride_ks, stride_kd, stride_vb, stride_vh, stride_vs, stride_vd,
+    n_kv_heads, heads_per_kv, n_queries, n_keys, dim, dq_size,
+    CAUSAL: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BD: tl.constexpr,
+):  # fmt: skip
+    """dk and dv of every `num_programs(0)`-th block of BN keys of one key head, and what these keys add to dq; program
+    ids (split, batch * kv_heads). dq is one f32 array a split; dq, dk and dv are contiguous.
+    """
+    splits = tl.num_programs(0)
+    sequence = tl.program_id(1).to(tl.int64)
+    batch, kv_head = sequence // n_kv_heads, sequence % n_kv_heads
+    k_base = k_ptr + batch * stride_kb + kv_head * stride_kh
+    v_base = v_ptr + batch * stride_vb + kv_head * stride_vh
+    dk_base = dk_ptr + sequence * n_keys * dim
+    dv_base = dv_ptr + sequence * n_keys * dim
+    dq_split = dq_ptr + tl.program_id(0) * dq_size
+    for key in tl.range(tl.program_id(0) * BN, n_keys, splits * BN):
+        k_block = tl.make_block_ptr(k_base, (n_keys, dim), (stride_ks, stride_kd), (key, 0), (BN, BD), (1, 0))
+        v_block = tl.make_block_ptr(v_base, (n_keys, dim), (stride_vs, stride_vd), (key, 0), (BN, BD), (1, 0))
+        k = tl.load(k_block, boundary_check=(0, 1), padding_option="zero")
+        v = tl.load(v_block, boundary_check=(0, 1), padding_option="zero")
+        dk = tl.zeros([BN, BD], tl.float32)
+        dv = tl.zeros([BN, BD], tl.float32)
+        keys = key + tl.arange(0, BN)
+
+        start = 0
+        masked = 0
+        if CAUSAL:
+            start = key // BM * BM
+            masked = tl.minimum(tl.cdiv(key + BN, BM) * BM, n_queries)
+        if key + BN > n_keys:
+            masked = n_queries
+        for member in range(heads_per_kv):
+            head = kv_head * heads_per_kv + member
+            row = (batch * n_kv_heads * heads_per_kv + head) * n_queries
+            q_base = q_ptr + batch * stride_qb + head * stride_qh
+            do_base = do_ptr + batch * stride_gb + head * stride_gh
+            dq_base = dq_split + row * dim
+            q_block = tl.make_block_ptr(q_base, (n_queries, dim), (stride_qs, stride_qd), (start, 0), (BM, BD), (1, 0))
+            do_block = tl.make_block_ptr(
+                do_base, (n_queries, dim), (stride_gs, stride_gd), (start, 0), (BM, BD), (1, 0)
+            )
+            dq_block = tl.make_block_ptr(dq_base, (n_queries, dim), (dim, 1), (start, 0), (BM, BD), (1, 0))
+            dk, dv, q_block, do_block, dq_block = differentiate(
+                dk, dv, k, v, q_block, do_block, dq_block, lse_ptr + row, delta_ptr + row, keys, start, masked,
+                n_queries, n_keys, sm_scale, CAUSAL, True, BM,
+            )  # fmt: skip
+            dk, dv, q_block, do_block, dq_block = differentiate(
+                dk, dv, k, v, q_block, do_block, dq_block, lse_ptr + row, delta_ptr + row, keys, masked, n_queries,
+                n_queries, n_keys, sm_scale, CAUSAL, False, BM,
+            )  # fmt: skip
+        dk_block = tl.make_block_ptr(dk_base, (n_keys, dim), (dim, 1), (key, 0), (BN, BD), (1, 0))
+        dv_block = tl.make_block_ptr(dv_base, (n_keys, dim), (dim, 1), (key, 0), (BN, BD), (1, 0))
+        tl.store(dk_block, dk.to(dk_ptr.dtype.element_ty), boundary_check=(0, 1))
+        tl.store(dv_block, dv.to(dv_ptr.dtype.element_ty), boundary_check=(0, 1))
+
+
+@triton.jit
+def sum_splits_kernel(parts_ptr, dq_ptr, size, N_SPLITS: tl.constexpr, BLOCK: tl.constexpr):
+    """dq = the sum of N_SPLITS arrays of `size` elements, BLOCK of them; program id (block)."""
+    places = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
+    inside = places < size
+    total = tl.zeros([BLOCK], tl.float32)
+    for _ in range(N_SPLITS):
+        total += tl.load(parts_ptr + places, mask=inside, other=0.0)
+        parts_ptr += size
+    tl.store(dq_ptr + places, total.to(dq_ptr.dtype.element_ty), mask=inside)
+
+
+def flash_attention_backward(
+    do: Array,
+    q: Array,
+    k: Array,
+    v: Array,
+    o: Array,
+    lse: Array,
+    causal: bool = False,
+    sm_scale: float | None = None,
+) -> tuple[Array, Array, Array]:
+    """The gradients dq, dk, dv of sum(do * o), where o = flash_attention(q, k, v, causal, sm_scale).
+
+    `do` and `o` have q's shape and dtype. `lse` is the natural logarithm of each query's sum of exponentials, float32
+    [batch, heads, queries]; `flash_attention_with_lse` gives it with `o`. Any strides; float32 inside. The results are
+    contiguous, of the kind and dtype of the arrays. Raises `ArgumentError` for arrays that do not fit.
+    """
+    require_arrays(do=do, q=q, k=k, v=v, o=o)
+    check_shapes(q, k, v)
+    _check_results(do, q, o, lse)
+    dq, dk, dv = (empty(x.shape, x) for x in (q, k, v))
+    lse = lse.contiguous() if is_torch(lse) else np.ascontiguousarray(lse)
+    for launch in backward_launches(do, q, k, v, o, lse, dq, dk, dv, causal, sm_scale):
+        if 0 not in launch.grid:
+            launch.run()
+    return dq, dk, dv
+
+
+class BackwardBlocks(NamedTuple):
+    """Queries of one step, keys that walk over them together, and shares into which the keys of one head are cut."""
+
+    queries: int
+    keys: int
+    splits: int
+
+
+def choose_backward_blocks(n_queries: int, n_keys: int, sequences: int) -> BackwardBlocks:
+    """Block sizes for a CPU and so many sequences (batch * kv_heads): every thread shall have something to do."""
+    queries = min(128, max(16, triton.next_power_of_2(n_queries)))
+    keys = min(128, max(16, triton.next_power_of_2(n_keys)))
+    splits = triton.cdiv(2 * threads(), sequences) if sequences % threads() else 1
+    return BackwardBlocks(queries, keys, min(splits, triton.cdiv(n_keys, keys)))
+
+
+def threads() -> int:
+    """How many programs run at the same time."""
+    return NUM_THREADS.get() or os.cpu_count() or 1
+
+
+def backward_launches(
+    do: Array, q: Array, k: Array, v: Array, o: Array, lse: Array, dq: Array, dk: Array, dv: Array,
+    causal: bool, sm_scale: float | None = None, blocks: BackwardBlocks | None = None,
+) -> list[Launch]:  # fmt: skip
+    """The launches that fill dq, dk and dv, in order; `blocks` are chosen when None."""
+    batch, heads, n_queries, dim = q.shape
+    kv_heads, n_keys = k.shape[1:3]
+    blocks = blocks or choose_backward_blocks(n_queries, n_keys, batch * kv_heads)
+    size = batch * heads * n_queries * dim
+    in_place = blocks.splits == 1 and dtype_name(dq) == "float32"
+    parts = dq if in_place else empty((blocks.splits, *q.shape), q, "float32")
+    delta = empty(q.shape[:3], q, "float32")
+    shape = {"BM": blocks.queries, "BD": max(16, triton.next_power_of_2(dim))}
+    prepare = Launch(
+        prepare_backward_kernel,
+        (triton.cdiv(n_queries, blocks.queries), batch * heads),
+        (do, o, delta, parts, *strides_of(do), *strides_of(o), heads, n_queries, dim, size),
+        {"N_SPLITS": blocks.splits, **shape},
+    )
+    main = Launch(
+        attention_backward_kernel,
+        (blocks.splits, batch * kv_heads),
+        (
+            do, q, k, v, lse, delta, parts, dk, dv, scale_of(dim, sm_scale),
+            *strides_of(do), *strides_of(q), *strides_of(k), *strides_of(v),
+            kv_heads, heads // kv_heads, n_queries, n_keys, dim, size,
+        ),
+        {"CAUSAL": bool(causal), "BN": blocks.keys, **shape},
+    )  # fmt: skip
+    block = 4096
+    finish = Launch(
+        sum_splits_kernel, (triton.cdiv(size, block),), (parts, dq, size), {"N_SPLITS": blocks.splits, "BLOCK": block}
+    )
+    return [prepare, main] if in_place else [prepare, main, finish]
+
+
+def _check_results(do: Array, q: Array, o: Array, lse: Array) -> None:
+    require_arrays(lse=lse)
+    if not do.shape == o.shape == q.shape:
+        raise ArgumentError(
+            "flash_attention_backward: the shapes do not fit",
+            expected=f"do and o of q's shape {tuple(q.shape)}",
+            found=f"do {tuple(do.shape)}, o {tuple(o.shape)}",
+        )
+    rows = tuple(q.shape[:3])
+    if is_torch(lse) != is_torch(q) or tuple(lse.shape) != rows or dtype_name(lse) != "float32":
+        raise ArgumentError(
+            "flash_attention_backward: wrong lse",
+            expected=f"float32 {rows} of the kind of q",
+            found=f"{type(lse).__name__} {lse.dtype} {tuple(lse.shape)}",
+        )
+
+
+def mltriton_verify(
+    name: str, rng: np.random.Generator
+) -> tuple[dict[str, Any], tuple[int, ...], dict[str, Any]] | None:
+    """A launch for `mltriton verify`: causal, two heads on one, two splits, sizes that no block divides."""
+    do, q, k, v, o = (rng.standard_normal((2, heads, 50, 24), np.float32) for heads in (2, 2, 1, 1, 2))
+    lse = 10 + rng.standard_normal((2, 2, 50), np.float32)
+    results = (np.zeros_like(x) for x in (q, k, v))
+    launches = backward_launches(do, q, k, v, o, lse, *results, causal=True, blocks=BackwardBlocks(16, 32, 2))
+    for scratch in ("delta_ptr", "dq_ptr"):
+        launches[0].named()[scratch][...] = 1.0
+    return next((launch.example() for launch in launches if launch.kernel.__name__ == name), None)
