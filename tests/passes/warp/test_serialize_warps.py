@@ -1,0 +1,111 @@
+"""serialize-warps: one thread gives what the warps together give."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from mltriton.dialects import gpu
+from mltriton.dialects.builtin import Module
+from mltriton.executor import Options
+from mltriton.frontend.code_generator import generate
+from mltriton.ir.attributes import IntegerAttr, StringAttr
+from mltriton.ir.types import I1, I32
+from mltriton.tools.signature import Constant, parse_signature
+
+from ..programs import Program, compare, transform
+from . import warp_kernels
+
+CLEAN = (
+    "canonicalize,cse,combine,reorder-broadcast,normalize-block-pointers,split-uniform-increments,"
+    "canonicalize,cse,licm,dce"
+)
+WARP = f"{CLEAN},assign-layouts,cse,distribute-to-warps"
+
+
+def program(fn: Any, warps: int, signature: str, arguments: Any, **constants: Any) -> Program:
+    """A kernel written for `warps` warps."""
+
+    def make() -> Module:
+        names = [name for name in fn.signature.parameters if name not in constants]
+        entries = parse_signature(signature, names) | {name: Constant(value) for name, value in constants.items()}
+        ordered = {name: entries[name] for name in fn.signature.parameters}
+        module = generate(fn, ordered, family="cpu", warps=warps)
+        module.attributes |= {
+            "mltriton.warp_level": IntegerAttr(1, I1),
+            "ttg.num-warps": IntegerAttr(warps, I32),
+            "ttg.target": StringAttr("cpu"),
+        }
+        return module
+
+    return Program(make, lambda random: arguments(random, warps))
+
+
+def check(made: Program) -> Module:
+    """Run the warps together and in turns, before and after cleaning up; gives the program of one warp."""
+    module = made.transformed(WARP)
+    expected = made.results(module, options=Options(order="backward"))
+    assert any(array.any() for array in expected)
+    serial = transform(module, "serialize-warps")
+    assert not any(isinstance(op, gpu.SubgroupId | gpu.Barrier) for op in serial.walk())
+    compare(expected, made.results(serial))
+    clean = transform(serial, "canonicalize,cse,licm,dce")
+    compare(expected, made.results(clean))
+    return clean
+
+
+def rows(random: np.random.Generator, warps: int, n: int = 16, out: int = 0) -> list[Any]:
+    x = random.standard_normal((warps, n)).astype(np.float32)
+    return [x, np.zeros((warps + out, n), np.float32)]
+
+
+WARPS = [1, 2, 4, 8, 32]
+
+
+@pytest.mark.parametrize("warps", WARPS)
+@pytest.mark.parametrize(
+    "fn", [warp_kernels.alone, warp_kernels.neighbours, warp_kernels.until], ids=lambda fn: fn.__name__
+)
+def test_rows(fn: Any, warps: int) -> None:
+    check(program(fn, warps, "*fp32, *fp32", lambda random, w: rows(random, w, out=1), N=16))
+
+
+@pytest.mark.parametrize("n", [0, 1, 4])
+@pytest.mark.parametrize("warps", WARPS)
+def test_loops_with_barriers(warps: int, n: int) -> None:
+    check(program(warp_kernels.steps, warps, "*fp32, *fp32, i32", lambda random, w: [*rows(random, w), n], N=16))
+
+
+@pytest.mark.parametrize(("n", "m"), [(0, 3), (1, 0), (3, 2), (4, 1)])
+@pytest.mark.parametrize("warps", WARPS)
+def test_nested_loops_branches_and_early_returns(warps: int, n: int, m: int) -> None:
+    signature = "*fp32, *fp32, i32, i32"
+    check(program(warp_kernels.nested, warps, signature, lambda random, w: [*rows(random, w), n, m], N=16))
+
+
+@pytest.mark.parametrize("warps", WARPS)
+def test_dots_with_accumulators_in_loops_with_barriers(warps: int) -> None:
+    def arguments(random: np.random.Generator, w: int) -> list[Any]:
+        a, b = (random.standard_normal(shape).astype(np.float32) for shape in ((16 * w, 75), (75, 32)))
+        return [a, b, np.zeros((16 * w, 32), np.float32), 75]
+
+    check(program(warp_kernels.products, warps, "*fp32, *fp32, *fp32, i32", arguments, M=16, N=32, BK=32))
+
+
+@pytest.mark.parametrize("warps", WARPS)
+def test_block_pointers(warps: int) -> None:
+    def arguments(random: np.random.Generator, w: int) -> list[Any]:
+        x = random.standard_normal((3 * w, 16)).astype(np.float32)
+        return [x, np.zeros_like(x), 3]
+
+    check(program(warp_kernels.block_pointers, warps, "*fp32, *fp32, i32", arguments, N=16))
+
+
+@pytest.mark.parametrize("warps", WARPS)
+def test_global_memory_in_order(warps: int) -> None:
+    def arguments(random: np.random.Generator, w: int) -> list[Any]:
+        return [random.integers(0, 9, (w, 8)).astype(np.int32), np.zeros(w + 1, np.int32)]
+
+    check(program(warp_kernels.in_turn, warps, "*i32, *i32", arguments, N=8))
