@@ -12,9 +12,13 @@ TYPE_CHECKING = False  # what type checkers take as true; importing it from typi
 if TYPE_CHECKING:
     from typing import Any
 
+    from . import compiler as compiler
     from . import kernels as kernels
+    from . import knobs as knobs
     from . import language as language
+    from . import runtime as runtime
     from . import testing as testing
+    from . import tools as tools
     from .errors import CompilationError as CompilationError
     from .errors import TritonError as TritonError
 
@@ -25,6 +29,10 @@ _HOME: dict[str, str] = {
     "kernels": "",
     "language": "",
     "testing": "",
+    "runtime": "",
+    "tools": "",
+    "compiler": "",
+    "knobs": "",
     "errors": "",
     "CompilationError": "errors",
     "TritonError": "errors",
@@ -35,6 +43,9 @@ _HOME: dict[str, str] = {
     "autotune": "runtime.autotuner",
     "heuristics": "runtime.autotuner",
     "compile": "compiler",
+    "TensorWrapper": "runtime.tensor_wrapper",
+    "reinterpret": "runtime.tensor_wrapper",
+    "set_allocator": "runtime.allocation",
     "cdiv": "runtime.arithmetic",
     "next_power_of_2": "runtime.arithmetic",
 }

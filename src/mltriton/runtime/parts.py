@@ -8,6 +8,7 @@ are `d.base` (an array), `d.shape.0`, ... (i32), `d.strides.0`, ... (i64, the la
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, cast
@@ -51,7 +52,8 @@ def is_descriptor(value: Any) -> bool:
 
 def is_wrapper(value: Any) -> bool:
     """Whether an argument is an array that `reinterpret` gave another dtype."""
-    return hasattr(value, "as_array")
+    wrappers: Any = sys.modules.get("mltriton.runtime.tensor_wrapper")
+    return wrappers is not None and isinstance(value, wrappers.TensorWrapper)
 
 
 def has_parts(value: Any) -> bool:
@@ -78,7 +80,7 @@ def _parts(name: str, parameter: Parameter, value: Any, constants: bool) -> Iter
         for part, of_part, items in _fields(parameter, value):
             yield from _parts(f"{name}.{part}", of_part, items, constants)
     else:
-        yield Part(name, parameter, value.as_array() if is_wrapper(value) else value)
+        yield Part(name, parameter, value)
 
 
 def _fields(parameter: Parameter, descriptor: Any) -> Iterator[tuple[str, Parameter, Any]]:
@@ -117,7 +119,7 @@ def _taker(example: Any) -> Taker | None:
         return _tuple_taker(cast("tuple[Any, ...]", example))
     if is_descriptor(example):
         return _descriptor_taker(example.__class__, len(example.shape))
-    return _wrapper_taker(example.__class__) if is_wrapper(example) else None
+    return _wrapper_taker(example.__class__, example.dtype) if is_wrapper(example) else None
 
 
 def _tuple_taker(example: tuple[Any, ...]) -> Taker:
@@ -149,11 +151,11 @@ def _descriptor_taker(kind: type, rank: int) -> Taker:
     return take
 
 
-def _wrapper_taker(kind: type) -> Taker:
+def _wrapper_taker(kind: type, dtype: Any) -> Taker:
     def take(value: Any, flat: list[Any]) -> bool:
-        if type(value) is not kind:
+        if type(value) is not kind or value.dtype is not dtype:
             return False
-        flat.append(value.as_array())
+        flat.append(value.base)
         return True
 
     return take

@@ -39,5 +39,7 @@ def _slot(entry: Argument, value: Any) -> int:
 
 
 def _check_writable(name: str, value: Any) -> None:
+    if not isinstance(value, np.ndarray):  # What a `TensorWrapper` wraps may be one.
+        value = getattr(value, "base", None)
     if isinstance(value, np.ndarray) and not value.flags.writeable:
         raise ArgumentError(f"the kernel writes to {name}, which is a read-only array", hint=f"Pass {name}.copy().")

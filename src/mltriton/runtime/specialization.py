@@ -105,7 +105,7 @@ def address(value: Any) -> int:
 
 def dtype_name(name: str, value: Any) -> str:
     """The signature's name of an array's dtype; `ArgumentError` for a dtype that kernels do not have."""
-    text = str(value.dtype).removeprefix("torch.")
+    text = getattr(value.dtype, "short", None) or str(value.dtype).removeprefix("torch.")
     found = SIGNATURE_NAMES.get(text) or SCALARS.get(text)
     if found is None:
         raise ArgumentError(
@@ -143,13 +143,18 @@ def check_devices(arguments: Mapping[str, Any], takes: Any, target: str) -> None
             )
 
 
-def guard(entry: Entry, *, writes: bool, is_annotated: bool, by_value: bool, by_alignment: bool) -> ParamSpec:
-    """What the launcher checks of an argument before it runs the code that was compiled for `entry`."""
+def guard(
+    entry: Entry, *, writes: bool, is_annotated: bool, by_value: bool, by_alignment: bool, array: Any = None
+) -> ParamSpec:
+    """What the launcher checks of an argument before it runs the code that was compiled for `entry`.
+
+    `array` has the dtype that arguments have where it is not the entry's.
+    """
     if isinstance(entry, Constant):
         return ParamSpec.constant(entry.value)
     aligned = entry.divisibility == ALIGNMENT if by_alignment else None
     if entry.is_pointer:
-        numpy_dtype, torch_dtype = array_dtypes(entry.scalar)
+        numpy_dtype, torch_dtype = array_dtypes(entry.scalar if array is None else dtype_name("", array))
         return ParamSpec.tensor(numpy_dtype, torch_dtype, writes=writes, divisible_by_16=aligned)
     if entry.scalar == "i1":
         return ParamSpec.boolean()

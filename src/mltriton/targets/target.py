@@ -100,6 +100,10 @@ class Target(Protocol):
         """Machine code of LLVM IR text; `module`, from which it came, tells scratch and shared memory."""
         ...
 
+    def registers(self, assembly: str) -> tuple[int, int]:
+        """How many registers, and 4-byte words of memory in their place, the program in assembly text uses."""
+        ...
+
     def load(self, binary: Binary, name: str) -> LoadedKernel:
         """Bring the kernel `name` into the process."""
         ...

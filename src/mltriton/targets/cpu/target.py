@@ -63,15 +63,25 @@ class CpuTarget:
         return assembly(llvm, self._machine())
 
     def assemble(self, llvm: str, module: Module) -> Binary:
-        """An object file, the scratch memory that each thread needs, and what its assertions say."""
+        """An object file, the scratch memory that each thread needs, and what its assertions say.
+
+        `shared` is all memory of a program besides arrays: scratch, and the slots of its arguments and the grid.
+        """
         from mltriton.ir.attributes import IntegerAttr
         from mltriton.targets.cpu.assertions import describe
         from mltriton.targets.llvm.toolchain import compile_object
 
         scratch = module.attributes.get("tile.scratch_bytes")
         size = scratch.value if isinstance(scratch, IntegerAttr) else 0
-        metadata = {"scratch_bytes": size, "assertions": describe(module)}
+        shared = size + 8 * (_parameters(module) + 3)
+        metadata = {"scratch_bytes": size, "shared": shared, "assertions": describe(module)}
         return Binary(compile_object(llvm, self._machine()), metadata)
+
+    def registers(self, assembly: str) -> tuple[int, int]:
+        """Vector registers, and words of the stack."""
+        from mltriton.targets.cpu.registers import used
+
+        return used(assembly, is_x86=self.features.is_x86)
 
     def load(self, binary: Binary, name: str) -> LoadedKernel:
         """Link the object into this process. Raises `TargetError` where this machine lacks the instruction set."""
@@ -104,6 +114,14 @@ class CpuTarget:
         here, wanted = host(), FEATURES[self.variant]
         flags = ("has_fma", "f16_conversion", "bf16_dot", "vnni", "avx512")
         return here.is_x86 == wanted.is_x86 and all(getattr(here, f) or not getattr(wanted, f) for f in flags)
+
+
+def _parameters(module: Module) -> int:
+    """How many parameters the kernel has."""
+    from mltriton.dialects import tt
+
+    kernels = (op for op in module.body.block.ops if isinstance(op, tt.Func) and op.sym_visibility == "public")
+    return len(next(kernels).body.block.arguments)
 
 
 @cache

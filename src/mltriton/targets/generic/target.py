@@ -41,6 +41,10 @@ class GenericTarget:
         """Raise `TargetError`."""
         self._refuse("machine code")
 
+    def registers(self, assembly: str) -> tuple[int, int]:
+        """Raise `TargetError`."""
+        self._refuse("assembly")
+
     def load(self, binary: Binary, name: str) -> LoadedKernel:
         """Raise `TargetError`."""
         self._refuse("machine code")

@@ -1,0 +1,116 @@
+"""`mltriton.runtime.driver`: what programs ask about the device, by upstream's names. The device is this machine's CPU.
+
+Level: runtime. `active` answers. A thread stands for a multiprocessor, and it runs one program at a time as one warp of
+one lane, whatever the program's `num_warps`. Guarantees: a grid made of upstream's occupancy formulas (registers, and
+shared memory, of the device over those of a program) has at least one program for each thread.
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from typing import Any
+
+from mltriton.errors import DeviceError, calling_place
+
+MAX_WARPS = 64  # The most warps that a program asks for on any GPU.
+
+
+@dataclass(frozen=True)
+class GPUTarget:
+    """A kind of machine as upstream describes it: `backend` "cpu", `arch` the instruction set, lanes of a warp."""
+
+    backend: str
+    arch: int | str
+    warp_size: int
+
+
+class DeviceUtils:
+    """What upstream's `driver.active.utils` has that is of use on a CPU."""
+
+    def get_device_properties(self, device: int | None = 0) -> dict[str, Any]:
+        """Sizes of the device.
+
+        `multiprocessor_count`: threads that a launch uses; `max_shared_mem`: most scratch memory of a program;
+        `max_num_regs`: the vector registers of a thread for each of `MAX_WARPS` warps; `warpSize`.
+        """
+        from mltriton.runtime import config
+        from mltriton.runtime.native.launcher import num_threads
+        from mltriton.targets.cpu.features import host
+
+        _check_device(device)
+        return {
+            "multiprocessor_count": num_threads(),
+            "max_shared_mem": config.MAX_SCRATCH.get(),
+            "max_num_regs": host().vector_registers * MAX_WARPS,
+            "warpSize": 1,
+        }
+
+
+class Driver:
+    """The CPU as a device."""
+
+    def __init__(self) -> None:
+        self.utils = DeviceUtils()
+
+    def get_current_target(self) -> GPUTarget:
+        """What kernels are compiled for."""
+        from mltriton.targets.cpu.features import host
+
+        return GPUTarget("cpu", host().name, 1)
+
+    def get_current_device(self) -> int:
+        """The number of the device: there is one."""
+        return 0
+
+    def set_current_device(self, device: int) -> None:
+        """Choose the only device."""
+        _check_device(device)
+
+    def get_current_stream(self, device: int | None = 0) -> int:
+        """The stream of launches: a launch on the CPU has run when it returns."""
+        return 0
+
+    def get_active_torch_device(self) -> Any:
+        """The torch device whose tensors kernels take."""
+        return _torch().device("cpu")
+
+    def get_device_interface(self) -> Any:
+        """torch's module for the device (`synchronize`, `current_stream`, ...)."""
+        return _torch().cpu
+
+    def get_benchmarker(self) -> Any:
+        """What measures launches."""
+        from mltriton.testing import do_bench
+
+        return do_bench
+
+    def get_empty_cache_for_benchmark(self) -> Any:
+        """Memory that is larger than the caches: whoever writes it takes everything else out of them."""
+        import numpy as np
+
+        return np.empty(256 << 20, np.uint8)
+
+    def clear_cache(self, cache: Any) -> None:
+        """Take everything out of the processor's caches."""
+        cache.fill(0)
+
+    def is_active(self) -> bool:
+        """Whether kernels run here."""
+        return True
+
+
+def _check_device(device: Any) -> None:
+    """DeviceError for another device than the only one, which a torch device may call None."""
+    if device not in (None, 0):
+        raise DeviceError(f"there is no device {device}", expected="0", place=calling_place())
+
+
+def _torch() -> Any:
+    """The module torch, which a program that asks for a device of torch's has loaded or can load."""
+    if "torch" not in sys.modules:
+        import torch  # noqa: F401 # pyright: ignore[reportMissingImports, reportUnusedImport]
+    return sys.modules["torch"]
+
+
+active = default = Driver()
