@@ -12,13 +12,14 @@ from mltriton.dialects import tt, ttg
 from mltriton.dialects.builtin import Module
 from mltriton.errors import ConstexprError, IRSyntaxError, OptionError, TilingError, TritonError
 from mltriton.frontend.function import LanguageFunction
+from mltriton.ir.location import UNKNOWN
 from mltriton.ir.parser import parse_module
 from mltriton.layouts.encodings import BlockedEncoding, Shape
 from mltriton.layouts.tiling import as_hinted
 from mltriton.targets.registry import spec
 
 from .. import hinted_kernels
-from ..programs import kernel_module
+from ..programs import kernel_module, transform
 
 TO_TTG = ",".join(spec("generic").pipeline[:2])
 ONE = {"BM": 128, "BN": 128, "BK": 16}
@@ -251,3 +252,22 @@ def test_text_with_an_unknown_hint() -> None:
     (number,) = (number for number, line in enumerate(text.splitlines(), 1) if "tiling" in line)
     assert raised.value.line == number
     assert all(name in raised.value.render() for name in ("square", "horizontal", "vertical", "diagonal"))
+
+
+TWO_DOTS = """module attributes {"ttg.num-warps" = 4 : i32, ttg.target = "generic"} {
+tt.func @f(%x: tensor<64x64xf32>) -> tensor<64x64xf32> {
+  %c = tt.dot %x, %x, %x tiling = vertical : tensor<64x64xf32> * tensor<64x64xf32> -> tensor<64x64xf32>
+  %d = tt.dot %c, %x, %x tiling = horizontal : tensor<64x64xf32> * tensor<64x64xf32> -> tensor<64x64xf32>
+  tt.return %d : tensor<64x64xf32>
+}
+}"""
+
+
+def test_hints_in_text_that_cannot_both_hold() -> None:
+    with pytest.raises(TilingError, match=r'dots\.mlir:4:3: .* "horizontal" here and "vertical" at dots\.mlir:3:3'):
+        transform(parse_module(TWO_DOTS, "dots.mlir"), "assign-layouts")
+    module = parse_module(TWO_DOTS)
+    for op in module.walk():
+        op.loc = UNKNOWN
+    with pytest.raises(TilingError, match=r'"horizontal" here and "vertical" at an unknown line'):
+        transform(module, "assign-layouts")

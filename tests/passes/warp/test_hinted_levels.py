@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from inspect import signature
+from itertools import product
 from typing import Any
 
 import numpy as np
 import pytest
 
 from levels import check_levels
+from mltriton.errors import TilingError
 from mltriton.frontend.function import LanguageFunction
 from mltriton.targets.registry import spec
 
@@ -26,16 +29,16 @@ def program(fn: LanguageFunction, *shapes: tuple[int, ...], n: int | None = None
         made = [np.zeros(s[1:], np.float32) if s[0] == 0 else random.standard_normal(s).astype("f") for s in shapes]
         return [*made, *([] if n is None else [n])]
 
-    signature = ", ".join(["*fp32:16"] * len(shapes) + ["i32"] * (n is not None))
-    return kernel(fn, signature, make, **constants)
+    entries = ", ".join(["*fp32:16"] * len(shapes) + ["i32"] * (n is not None))
+    return kernel(fn, entries, make, **constants)
 
 
-def batched(tiling: str) -> Program:
+def batched(tiling: str | None) -> Program:
     shapes = ((2, 32, 16), (2, 16, 64), (0, 2 * 32 * 65))
     return program(kernels.batched, *shapes, B=2, BM=32, BN=64, BK=16, TILING=tiling)
 
 
-def transposed(tiling: str) -> Program:
+def transposed(tiling: str | None) -> Program:
     return program(kernels.transposed, (16, 32), (64, 16), (0, 64, 32), BM=32, BN=64, BK=16, TILING=tiling)
 
 
@@ -46,15 +49,15 @@ def backward(**hints: str | None) -> Program:
     return program(kernels.attention_backward, *shapes, n=50, BM=32, BN=32, BD=16, **hints)
 
 
-def control_flow(first: str, second: str) -> Program:
+def control_flow(first: str | None, second: str | None) -> Program:
     return program(kernels.control_flow, (3, 32, 32), (0, 2, 32, 32), n=3, BM=32, FIRST=first, SECOND=second)
 
 
-def chain(first: str | None, second: str) -> Program:
+def chain(first: str | None, second: str | None) -> Program:
     return program(kernels.product_of_three, (32, 32), (0, 32, 32), BM=32, FIRST=first, SECOND=second)
 
 
-def shared(first: str, second: str) -> Program:
+def shared(first: str | None, second: str | None) -> Program:
     return program(kernels.shared_operand, (2, 32, 32), (0, 2, 32, 32), BM=32, FIRST=first, SECOND=second)
 
 
@@ -84,7 +87,11 @@ RUNS = [(name, warps) for name, (_, counts) in CASES.items() for warps in counts
 
 @pytest.mark.parametrize(("name", "warps"), RUNS)
 def test_levels(name: str, warps: int) -> None:
-    made = CASES[name][0].with_warps(warps)
+    check_every_level(CASES[name][0], warps)
+
+
+def check_every_level(made: Program, warps: int) -> None:
+    made = made.with_warps(warps)
     module = made.make()
     before = made.results(made.make())
     for level, passes in zip(["tt", *LEVELS], PIPELINE, strict=True):
@@ -124,6 +131,33 @@ def test_level_tt_is_right(name: str) -> None:
     for expected, result in zip(wanted, made.results(made.make())[-len(wanted) :], strict=True):
         tolerance = 1e-5 * np.abs(expected).max()
         np.testing.assert_allclose(result.ravel(), expected.ravel(), rtol=1e-5, atol=tolerance)
+
+
+HINTS = ("horizontal", "vertical", "square", None)
+MAKERS: dict[str, Callable[..., Program]] = {
+    "batched": batched,
+    "transposed": transposed,
+    "backward": lambda dk, dq, s: backward(DK=dk, DQ=dq, S=s),
+    "control-flow": control_flow,
+    "chain": chain,
+    "shared": shared,
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("warps", [2, 4, 8])
+@pytest.mark.parametrize("name", MAKERS)
+def test_all_hints(name: str, warps: int) -> None:
+    """Any hints on all dots: they are refused, or every level computes the same."""
+    held = refused = 0
+    for hints in product(HINTS, repeat=len(signature(MAKERS[name]).parameters)):
+        try:
+            check_every_level(MAKERS[name](*hints), warps)
+            held += 1
+        except TilingError:
+            refused += 1
+    assert held
+    assert refused or name not in ("backward", "chain")
 
 
 @pytest.mark.parametrize("tiling", ["horizontal", "vertical", "square"])

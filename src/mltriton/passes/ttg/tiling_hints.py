@@ -73,7 +73,8 @@ def _followers(dot: tt.Dot, asked: Mapping[tt.Dot, Encoding], num_warps: int, re
 
 
 def _contradiction(root: tt.Dot, dot: tt.Dot, follows: Encoding, asked: Encoding, num_warps: int) -> TilingError:
-    shape, elsewhere = _shape(dot), ", called from ".join(map(str, [root.loc.place, *root.loc.callers()]))
+    shape = _shape(dot)
+    elsewhere = ", called from ".join(map(str, [root.loc.place or "an unknown line", *root.loc.callers()]))
     return _error(
         dot,
         f'two tiling hints cannot both hold: "{dot.tiling}" here and "{root.tiling}" at {elsewhere}',
