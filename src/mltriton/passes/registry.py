@@ -25,6 +25,7 @@ PASSES: dict[str, str] = {
     "merge-k-steps": "mltriton.passes.warp.merge_k_steps:MergeKSteps",
     "assign-layouts": "mltriton.passes.ttg.assign_layouts:AssignLayouts",
     "match-target-size": "mltriton.passes.intrinsic.match_target_size:MatchTargetSize",
+    "lower-cross-warp": "mltriton.passes.warp.lower_cross_warp:LowerCrossWarp",
     "distribute-to-warps": "mltriton.passes.warp.distribute_to_warps:DistributeToWarps",
     "serialize-warps": "mltriton.passes.warp.serialize_warps:SerializeWarps",
 }

@@ -13,7 +13,7 @@ PIPELINE = (
     "inline,canonicalize,cse,combine,reorder-broadcast,"
     "normalize-block-pointers,split-uniform-increments,canonicalize,cse,licm,dce",
     "assign-layouts,cse",
-    "distribute-to-warps,merge-k-steps,canonicalize,cse,licm,dce",
+    "distribute-to-warps,lower-cross-warp,merge-k-steps,canonicalize,cse,licm,dce",
     "match-target-size,dce",
 )
 

@@ -23,7 +23,7 @@ GENERIC = TargetSpec(
     pipeline=(
         "inline,canonicalize,cse,combine,reorder-broadcast,canonicalize,cse,licm,dce",
         "assign-layouts,cse",
-        "distribute-to-warps,canonicalize,cse,licm,dce",
+        "distribute-to-warps,lower-cross-warp,canonicalize,cse,licm,dce",
         "match-target-size,canonicalize,cse,dce",
     ),
 )
