@@ -9,6 +9,7 @@ program instance; instances are ordered in groups of rows so that neighbours sha
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, Literal
 
 import numpy as np
@@ -16,9 +17,15 @@ import numpy as np
 import mltriton as triton
 import mltriton.language as tl
 from mltriton.errors import ArgumentError
-from mltriton.kernels.arrays import Array, dtype_name, empty, expand, item_size, require_arrays, strides_of
+from mltriton.kernels.arrays import Array, dtype_name, item_size, strides_of
+from mltriton.kernels.epilogues import Function
+from mltriton.kernels.fused_gemm import fused_matmul_launch, transform_launch
 from mltriton.kernels.gemm_tiles import ACCUMULATORS, Tile, block_coordinates, choose_tile
 from mltriton.kernels.launch import Launch
+from mltriton.kernels.products import Product, product_of
+from mltriton.kernels.split_k import split_k_launches
+from mltriton.kernels.stream_k import choose_shares, stream_k_launches
+from mltriton.runtime.native.launcher import num_threads
 
 Form = Literal["auto", "pointer", "block_pointer", "descriptor"]
 
@@ -95,32 +102,61 @@ def matmul_descriptor_kernel(
     c_desc.store([row * BM, column * BN], acc.to(c_ptr.dtype.element_ty))
 
 
-def matmul(a: Array, b: Array, form: Form = "auto") -> Array:
+def matmul(
+    a: Array,
+    b: Array,
+    form: Form = "auto",
+    *,
+    bias: Array | None = None,
+    add: Array | None = None,
+    activation: Function | None = None,
+    prologue: Function | None = None,
+    out_dtype: Any = None,
+    split_k: int | None = None,
+) -> Array:
     """a [..., M, K] times b [..., K, N], with any strides; batch dimensions broadcast. f16, bf16, f32, f64 or int8;
     accumulates in f32, f64 or i32.
 
-    Returns a contiguous array [..., M, N] of the same kind and dtype (int8 wraps around). `form` chooses the kernel.
+    Returns a contiguous array [..., M, N] of the same kind; of the same dtype (int8 wraps around), or of `out_dtype`,
+    a name or a dtype of numpy or torch. `form` chooses the kernel of a product with nothing around it.
+
+    With the other arguments it is activation(prologue(a) b + bias + add), computed in f32 (f64 for f64, i32 where all
+    is integers): `bias` is [N], `add` broadcasts to the result; `activation` and `prologue` are "relu", "silu",
+    "gelu", "gelu_tanh", "exp", or a function of one block decorated with @triton.jit. What the prologue gives is
+    rounded to the dtype of `a`.
+
+    Where K is much larger than M and N, cores share the sum over K of a block of C (stream-K); `split_k` demands so
+    many parts instead, 1 none. The order of summation, and so the last bits, depend on it.
+
     Raises `ArgumentError` for arrays that do not fit, and for `form="descriptor"` where a last stride is not 1.
     """
-    require_arrays(a=a, b=b)
-    if dtype_name(a) not in ACCUMULATORS:
-        raise ArgumentError("matmul: unsupported dtype", expected=", ".join(ACCUMULATORS), found=dtype_name(a))
-    if a.ndim < 2 or b.ndim < 2 or a.shape[-1] != b.shape[-2]:
-        raise ArgumentError(
-            "matmul: the shapes do not fit",
-            expected="[..., M, K] and [..., K, N]",
-            found=f"{tuple(a.shape)} and {tuple(b.shape)}",
-        )
-    batch = _broadcast(tuple(a.shape[:-2]), tuple(b.shape[:-2]))
-    m, k, n = a.shape[-2], a.shape[-1], b.shape[-1]
-    c = empty((*batch, m, n), a)
-    if 0 in c.shape:
-        return c
-    if k == 0:
-        c[...] = 0
-        return c
-    matmul_launch(_as_batches(a, batch), _as_batches(b, batch), c.reshape(-1, m, n), form).run()
-    return c
+    product = product_of(a, b, bias=bias, add=add, activation=activation, prologue=prologue, out_dtype=out_dtype)
+    if not product.is_empty:
+        for launch in _launches(product, form, split_k):
+            launch.run()
+    return product.c
+
+
+def _launches(product: Product, form: Form, split_k: int | None) -> Iterable[Launch]:
+    if form != "auto" and not (product.is_plain and split_k is None):
+        raise ArgumentError("matmul: only a plain product has forms", expected="form='auto'", found=repr(form))
+    batch, m, k = product.a.shape
+    n, item = product.b.shape[2], item_size(product.a)
+    if split_k is not None and split_k < 1:
+        raise ArgumentError("matmul: split_k must be positive", expected="1 or more", found=str(split_k))
+    if split_k is not None and split_k > 1:
+        return split_k_launches(*product.operands, split_k, product.prologue)
+    threads = num_threads()
+    shares = choose_shares(batch, m, n, k, item, threads) if split_k is None and form == "auto" else None
+    if shares is not None:
+        return stream_k_launches(*product.operands, threads, product.prologue, shares)
+    tile = choose_tile(m, n, k, item, batch, threads)
+    if k and product.is_plain:
+        return (matmul_launch(product.a, product.b, product.out, form, tile),)
+    if product.prologue is None or n <= tile.n:
+        return (fused_matmul_launch(*product.operands, product.prologue, tile),)
+    first = transform_launch(product.a, product.prologue)
+    return (first, fused_matmul_launch(first.arguments[1], *product.operands[1:], None, tile))
 
 
 def matmul_launch(a: Array, b: Array, c: Array, form: Form = "auto", tile: Tile | None = None) -> Launch:
@@ -143,20 +179,6 @@ def matmul_launch(a: Array, b: Array, c: Array, form: Form = "auto", tile: Tile 
         return Launch(matmul_descriptor_kernel, grid, arguments, constants)
     kernel = matmul_pointer_kernel if form == "pointer" else matmul_block_pointer_kernel
     return Launch(kernel, grid, (a, b, c, m, n, k, *sa, *sb, *sc), constants)
-
-
-def _broadcast(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...]:
-    try:
-        return np.broadcast_shapes(a, b)
-    except ValueError:
-        raise ArgumentError(
-            "matmul: the batch dimensions do not broadcast", expected="equal sizes, or 1", found=f"{a} and {b}"
-        ) from None
-
-
-def _as_batches(x: Array, batch: tuple[int, ...]) -> Array:
-    """`x` as [batches, rows, columns]; copied only where batch dimensions cannot be merged."""
-    return expand(x, (*batch, *x.shape[-2:])).reshape(-1, *x.shape[-2:])
 
 
 _FORM_OF: dict[str, Form] = {

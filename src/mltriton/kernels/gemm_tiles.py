@@ -55,27 +55,41 @@ LARGEST_BLOCK = 1 << 20  # bytes of C in a program's scratch memory
 
 
 @lru_cache(maxsize=4096)
-def choose_tile(m: int, n: int, k: int, item_bytes: int) -> Tile:
-    """Block sizes for a CPU: large, but not much larger than the matrix, with enough programs for all threads, and K
-    deep enough for packing to pay.
+def choose_tile(m: int, n: int, k: int, item_bytes: int, batch: int = 1, threads: int | None = None) -> Tile:
+    """Block sizes for a CPU: large, but not much larger than the matrix, with enough programs for all threads (of the
+    machine when None), and K deep enough for packing to pay.
     """
-    threads = os.cpu_count() or 1
-    accumulator = max(4, item_bytes)
+    team = threads or os.cpu_count() or 1
+    block = max(blocks_of(m, n, item_bytes), key=lambda block: speed(m, n, block) * balance(m, n, block, batch, team))
+    return tile_of(block, k, item_bytes)
 
-    def speed(block: tuple[int, int]) -> float:
-        rows, columns = block
-        programs = triton.cdiv(m, rows) * triton.cdiv(n, columns)
-        used = m * n / (programs * rows * columns)
-        balance = programs / (triton.cdiv(programs, threads) * threads + threads / 4)
-        return ROWS.get(rows, 0.3) * COLUMNS.get(columns, 0.3) * used * balance
 
-    blocks = [
+def blocks_of(m: int, n: int, item_bytes: int) -> list[tuple[int, int]]:
+    """Rows and columns that a block of C may have."""
+    return [
         (rows, columns)
         for rows in sorted({min(size, triton.next_power_of_2(m)) for size in ROWS})
         for columns in sorted({min(size, triton.next_power_of_2(n)) for size in COLUMNS})
-        if rows * columns * accumulator <= LARGEST_BLOCK
+        if rows * columns * max(4, item_bytes) <= LARGEST_BLOCK
     ]
-    rows, columns = max(blocks, key=speed)
-    depth = min(256 if item_bytes >= 4 else 512, triton.next_power_of_2(k))
+
+
+def speed(m: int, n: int, block: tuple[int, int]) -> float:
+    """How fast a core gets on with an [m, n] matrix in such blocks; 1 with the largest ones that fit exactly."""
+    rows, columns = block
+    used = m * n / (triton.cdiv(m, rows) * rows * triton.cdiv(n, columns) * columns)
+    return ROWS.get(rows, 0.3) * COLUMNS.get(columns, 0.3) * used
+
+
+def balance(m: int, n: int, block: tuple[int, int], batch: int, threads: int) -> float:
+    """The part of the time that all threads work when each block is one program."""
+    programs = batch * triton.cdiv(m, block[0]) * triton.cdiv(n, block[1])
+    return programs / (triton.cdiv(programs, threads) * threads + threads / 4)
+
+
+def tile_of(block: tuple[int, int], k: int, item_bytes: int) -> Tile:
+    """A tile with such a block of C."""
+    rows, columns = block
+    depth = min(256 if item_bytes >= 4 else 512, triton.next_power_of_2(max(1, k)))
     smallest = max(1, 16 // item_bytes)
     return Tile(rows, max(columns, smallest), max(depth, smallest), 8)

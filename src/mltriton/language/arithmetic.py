@@ -9,7 +9,7 @@ it on signed integers, unsigned integers and floats.
 from __future__ import annotations
 
 from enum import Enum
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from mltriton.dialects import arith, math, tt
 from mltriton.errors import OptionError, TypeMismatchError
@@ -286,7 +286,7 @@ def umulhi(x: object, y: object) -> tensor:
 
 
 @builtin
-def cdiv(x: object, div: object) -> object:
+def cdiv(x: object, div: object) -> Any:
     """x / div rounded up, of integers; of two constants a constant."""
     if isinstance(x, int) and isinstance(div, int):
         return -(-x // div)

@@ -1,0 +1,177 @@
+# pyright: basic
+# The bodies of kernels are programs of the language: their parameters have no types in Python.
+"""Grouped matrix multiplication: many products of different sizes in one launch.
+
+Level: user. A table in memory tells each program where the operands of each problem lie (elements from a base array,
+so that the arrays may lie anywhere), their sizes and strides. The blocks of all results are numbered through; program
+p of P takes blocks p, p + P, ... of whatever problems they belong to.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+import mltriton as triton
+import mltriton.language as tl
+from mltriton.errors import ArgumentError
+from mltriton.kernels.arrays import Array, address_of, dtype_name, empty, item_size, require_arrays, strides_of
+from mltriton.kernels.epilogues import Epilogue, Function, finish, make_epilogue, silu
+from mltriton.kernels.fused_gemm import accumulate
+from mltriton.kernels.gemm_tiles import ACCUMULATORS, Tile, choose_tile
+from mltriton.kernels.launch import Launch
+
+# Columns of the table, int64: distances of A, B and C from their bases, M, N, K, strides of A (m, k), B (k, n), C (m).
+COLUMNS = tl.constexpr(11)
+
+
+@triton.jit
+def grouped_gemm_kernel(
+    a_ptr, b_ptr, c_ptr, table_ptr, groups,
+    A_UNIT: tl.constexpr, B_UNIT: tl.constexpr, ACTIVATION: tl.constexpr, ACC: tl.constexpr, COMPUTE: tl.constexpr,
+    BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr,
+):  # fmt: skip
+    """C_i = activation(A_i B_i) for the problems of table [groups, COLUMNS]; A_UNIT and B_UNIT are the dimension in
+    which all A, or B, have stride 1, or None.
+    """
+    block, programs = tl.program_id(0), tl.num_programs(0)
+    for group in tl.range(groups):
+        row = table_ptr + group * COLUMNS
+        M, N, K = tl.load(row + 3).to(tl.int32), tl.load(row + 4).to(tl.int32), tl.load(row + 5).to(tl.int32)
+        rows = tl.cdiv(M, BM)
+        blocks = rows * tl.cdiv(N, BN)
+        mine = tl.maximum(tl.cdiv(blocks - block, programs), 0)
+        for i in tl.range(mine):
+            inside = block + i * programs
+            m, n = inside % rows * BM, inside // rows * BN
+            stride_am = 1 if A_UNIT == 0 else tl.load(row + 6)
+            stride_ak = 1 if A_UNIT == 1 else tl.load(row + 7)
+            stride_bk = 1 if B_UNIT == 0 else tl.load(row + 8)
+            stride_bn = 1 if B_UNIT == 1 else tl.load(row + 9)
+            acc = accumulate(
+                a_ptr + tl.load(row), b_ptr + tl.load(row + 1), m, n, 0, K, M, N,
+                stride_am, stride_ak, stride_bk, stride_bn, None, ACC, BM, BN, BK,
+            )  # fmt: skip
+            c = finish(acc, None, None, 0, m, n, M, N, 0, 0, 0, ACTIVATION, COMPUTE)
+            c_base = c_ptr + tl.load(row + 2)
+            c_block = tl.make_block_ptr(c_base, (M, N), (tl.load(row + 10), 1), (m, n), (BM, BN), (1, 0))
+            tl.store(c_block, c.to(c_ptr.dtype.element_ty), boundary_check=(0, 1))
+        block += mine * programs - blocks
+
+
+def grouped_gemm(
+    a: Sequence[Array], b: Sequence[Array], *, activation: Function | None = None, out_dtype: Any = None
+) -> list[Array]:
+    """[activation(a_i b_i)] of matrices a_i [M_i, K_i] and b_i [K_i, N_i] of any sizes (0 too) and strides, all of one
+    kind and dtype, in one launch; dtypes, accumulators and activations as in `matmul`.
+
+    Returns contiguous arrays of the same kind and dtype, or of `out_dtype`. Raises `ArgumentError` for arrays that do
+    not fit.
+    """
+    _check(a, b)
+    if not a:
+        return []
+    epilogue = make_epilogue(a[0], (0, 0), None, None, activation, out_dtype)
+    c = [empty((x.shape[0], y.shape[1]), x, epilogue.out_dtype) for x, y in zip(a, b, strict=True)]
+    if any(math.prod(x.shape) for x in c):
+        grouped_gemm_launch(a, b, c, epilogue).run()
+    return c
+
+
+def grouped_gemm_launch(
+    a: Sequence[Array],
+    b: Sequence[Array],
+    c: Sequence[Array],
+    epilogue: Epilogue,
+    programs: int | None = None,
+    tile: Tile | None = None,
+    bases: tuple[Array, ...] | None = None,
+) -> Launch:
+    """The launch that computes all c_i = epilogue(a_i b_i); one program for each block when `programs` is None; `tile`
+    is chosen when None. `bases` are the arrays from which distances count, the largest a, b and c when None.
+    """
+    problems = [(x, y, z) for x, y, z in zip(a, b, c, strict=True) if math.prod(z.shape)]
+    a, b, c = zip(*problems, strict=True)
+    sizes = [(*z.shape, x.shape[1]) for x, _, z in problems]
+    tile = tile or _tile_of(sizes, item_size(a[0]))
+    bases = bases or tuple(max(arrays, key=lambda x: math.prod(x.shape)) for arrays in (a, b, c))
+    table = np.array(
+        [
+            (
+                *(
+                    (address_of(x) - address_of(base)) // item_size(base)
+                    for x, base in zip(problem, bases, strict=True)
+                ),
+                *size,
+                *strides_of(problem[0]),
+                *strides_of(problem[1]),
+                strides_of(problem[2])[0],
+            )
+            for problem, size in zip(problems, sizes, strict=True)
+        ],
+        np.int64,
+    )
+    blocks = sum(triton.cdiv(m, tile.m) * triton.cdiv(n, tile.n) for m, n, _ in sizes)
+    constants = epilogue.constants(dtype_name(a[0])) | {
+        "A_UNIT": _unit_dimension(a), "B_UNIT": _unit_dimension(b), "BM": tile.m, "BN": tile.n, "BK": tile.k,
+    }  # fmt: skip
+    return Launch(grouped_gemm_kernel, (min(programs or blocks, blocks),), (*bases, table, len(problems)), constants)
+
+
+def _tile_of(sizes: Sequence[tuple[int, int, int]], item_bytes: int) -> Tile:
+    """The tile that suits the largest problem, as one of as many as are as much work as all."""
+    largest = max(sizes, key=math.prod)
+    alike = sum(map(math.prod, sizes)) / max(1, math.prod(largest))
+    return choose_tile(*largest, item_bytes, max(1, round(alike)))
+
+
+def _unit_dimension(arrays: Sequence[Array]) -> int | None:
+    """The dimension in which all matrices have stride 1, if there is one."""
+    for dim in (1, 0):
+        if all(strides_of(x)[dim] == 1 or x.shape[dim] <= 1 for x in arrays):
+            return dim
+    return None
+
+
+def _check(a: Sequence[Array], b: Sequence[Array]) -> None:
+    if len(a) != len(b):
+        raise ArgumentError(
+            "grouped_gemm: the lists differ in length", expected="as many a as b", found=f"{len(a)} and {len(b)}"
+        )
+    if not a:
+        return
+    require_arrays(**{f"{name}[{i}]": x for name, xs in (("a", a), ("b", b)) for i, x in enumerate(xs)})
+    if dtype_name(a[0]) not in ACCUMULATORS:
+        raise ArgumentError("grouped_gemm: unsupported dtype", expected=", ".join(ACCUMULATORS), found=dtype_name(a[0]))
+    for i, (x, y) in enumerate(zip(a, b, strict=True)):
+        if x.ndim != 2 or y.ndim != 2 or x.shape[1] != y.shape[0]:
+            raise ArgumentError(
+                f"grouped_gemm: the shapes of problem {i} do not fit",
+                expected="[M, K] and [K, N]",
+                found=f"{tuple(x.shape)} and {tuple(y.shape)}",
+            )
+
+
+def mltriton_verify(
+    name: str, rng: np.random.Generator
+) -> tuple[dict[str, Any], tuple[int, ...], dict[str, Any]] | None:
+    """A launch for `mltriton verify`: four problems of different sizes, one of them an empty sum, for three programs;
+    operands and results are parts of one array each.
+    """
+    if name != "grouped_gemm_kernel":
+        return None
+    sizes = [(40, 70, 50), (16, 16, 16), (5, 40, 0), (33, 20, 64)]
+    memory = [rng.uniform(0.5, 1.5, 6000).astype(np.float16) for _ in range(2)] + [np.zeros(6000, np.float32)]
+    shapes = ([(m, k), (k, n), (m, n)] for m, n, k in sizes)
+    a, b, c = (_packed(x, matrices) for x, matrices in zip(memory, zip(*shapes, strict=True), strict=True))
+    epilogue = Epilogue("float32", activation=silu)
+    return grouped_gemm_launch(a, b, c, epilogue, 3, Tile(16, 32, 32, 1), tuple(memory)).example()
+
+
+def _packed(memory: Array, shapes: Sequence[tuple[int, int]]) -> list[Array]:
+    """Matrices one after another in an array."""
+    ends = np.cumsum([rows * columns for rows, columns in shapes])
+    return [memory[end - m * n : end].reshape(m, n) for (m, n), end in zip(shapes, ends, strict=True)]
