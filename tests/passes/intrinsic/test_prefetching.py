@@ -35,7 +35,7 @@ def scattered(x_ptr, y_ptr, n, BLOCK: tl.constexpr):
 
 
 def loops_of(kernel: LanguageFunction, **types: str) -> list[Operation]:
-    """The outermost loops of the function."""
+    """The outermost loops of the function; each is split where its masks end."""
     signature = {"x_ptr": "*fp32:16", "y_ptr": "*fp32:16", "n": "i32", **types}
     constants: dict[str, Any] = {"BLOCK": BLOCK}
     function = compile(kernel, signature, constants).job.module("intrinsic").body.block.ops[0]
@@ -52,20 +52,22 @@ def stores(loop: Operation) -> int:
 
 
 def test_the_loop_before_the_stores_asks_for_their_lines() -> None:
-    total, result = loops_of(centred)
-    assert (stores(total), stores(result)) == (0, 4)
-    assert len(prefetches(total)) == 4
+    total, rest_of_total, result, rest_of_result = loops_of(centred)
+    assert [stores(loop) for loop in (total, rest_of_total, result, rest_of_result)] == [0, 0, 4, 1]
+    assert (len(prefetches(total)), len(prefetches(rest_of_total))) == (4, 1)
     assert all(op.write for op in prefetches(total))
     assert not prefetches(result)
+    assert not prefetches(rest_of_result)
 
 
 def test_one_loop_has_nobody_to_ask() -> None:
-    (loop,) = loops_of(copied)
-    assert stores(loop) == 4
+    loop, rest = loops_of(copied)
+    assert (stores(loop), stores(rest)) == (4, 1)
     assert not prefetches(loop)
+    assert not prefetches(rest)
 
 
 def test_an_address_that_the_row_computes_is_not_known_before() -> None:
     loops = loops_of(scattered, x_ptr="*i32:16", y_ptr="*i32:16")
-    assert len(loops) == 2
+    assert len(loops) == 4
     assert not any(prefetches(loop) for loop in loops)

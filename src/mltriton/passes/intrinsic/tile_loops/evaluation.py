@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
 from mltriton.dialects import arith, gpu, tt, ttg
@@ -18,7 +19,7 @@ from mltriton.errors import CompilationError, TargetError
 from mltriton.ir.attributes import DenseAttr, IntegerAttr
 from mltriton.ir.location import Location
 from mltriton.ir.operation import Block, Operation, OpResult, Value
-from mltriton.ir.types import F32, I32, PointerType, TensorType, Type
+from mltriton.ir.types import F32, I32, MemDescType, PointerType, TensorType, Type
 from mltriton.passes.intrinsic.tile_loops.emitter import Emitter
 from mltriton.passes.intrinsic.tile_loops.forms import (
     Affine,
@@ -54,11 +55,12 @@ class Evaluator:
         self.scratch = ScratchMemory(emitter)
         self.scalars: dict[Value, Value] = {}
         self.tiles: dict[Value, Tile] = {}
+        self.buffers: dict[Value, Tile] = {}  # blocks in shared memory
         self.pointers: dict[Value, BlockPointer] = {}
         self.shifted: dict[Value, tuple[Value, Value]] = {}  # carried block -> (initial block, scalar added to it)
         self.aliases: dict[Value, Value] = {}  # carried block that never changes -> the initial one
         self.block_depth: dict[Block, int] = {}
-        self.unmasked: frozenset[Operation] = frozenset()  # accesses that are known to lie inside their masks here
+        self.unmasked: frozenset[Operation] = frozenset()  # accesses and selections whose masks are known to hold here
         self.floor = 0  # the outermost scope in which that is known
 
     @contextmanager
@@ -75,6 +77,15 @@ class Evaluator:
         self.unmasked, self.floor = self.unmasked | accesses, self.emitter.level
         yield
         self.unmasked, self.floor = saved
+
+    @contextmanager
+    def unmasking(self, operations: frozenset[Operation]) -> Generator[None]:
+        """The masks of these operations hold wherever they are evaluated inside: at the lanes of one loop, whose
+        counter keeps what is found apart from what holds elsewhere.
+        """
+        saved, self.unmasked = self.unmasked, self.unmasked | operations
+        yield
+        self.unmasked = saved
 
     # Scalars
 
@@ -187,6 +198,26 @@ class Evaluator:
         form = read(self, self.place(tile, index), None, None, tile.element, lanes)
         element = cast(TensorType, value.type).element
         return form if element is tile.element else self.convert(form, element, lanes)
+
+    def window(self, memory: Value) -> Tile:
+        """A block in shared memory as a tile of its buffer."""
+        found = self.buffers.get(memory)
+        if found is not None:
+            return found
+        op = memory.defining_op
+        if isinstance(op, ttg.MemDescTrans):
+            source = self.window(op.memory)
+            return replace(source, strides=source.strides[::-1])
+        if not isinstance(op, ttg.MemDescSubview):
+            raise TargetError("a block in shared memory must be known where it is used", found=str(memory.type))
+        source, arithmetic = self.window(op.memory), self.arithmetic
+        offset = constant_index(0)
+        for value, stride in zip(op.offsets, source.strides, strict=True):
+            place = arithmetic.wrap(self.scalar(value))
+            offset = arithmetic.add(offset, arithmetic.times(cast(Affine, place), constant_index(stride)))
+        pointer = arithmetic.scalar(arithmetic.move(Affine(source.pointer.type, source.pointer, 0, 0), offset))
+        dropped = len(op.offsets) - len(cast(MemDescType, memory.type).shape)
+        return replace(source, pointer=pointer, strides=source.strides[dropped:])
 
     def place(self, tile: Tile, index: Index) -> Form:
         """The address of an element of a tile."""
@@ -323,6 +354,11 @@ def constant(e: Evaluator, op: arith.Constant, index: Index, lanes: int) -> Form
     return e.arithmetic.wrap(e.emitter.number(value.splat, element))
 
 
+def select(e: Evaluator, op: arith.Select, index: Index, lanes: int) -> Form:
+    """Element by element; the first value where the condition is known to hold."""
+    return e.at(op.true_value, index, lanes) if op in e.unmasked else elementwise(e, op, index, lanes)
+
+
 def make_range(e: Evaluator, op: tt.MakeRange, index: Index, lanes: int) -> Form:
     """start + place."""
     return combine(e, arith.AddI, [index[0], constant_index(op.start)], I32, lanes, {})
@@ -400,8 +436,14 @@ def load(e: Evaluator, op: tt.Load | tt.DescriptorLoad, index: Index, lanes: int
     return load_at(e, op, index, lanes)
 
 
+def shared_load(e: Evaluator, op: ttg.LocalLoad, index: Index, lanes: int) -> Form:
+    """Shared memory."""
+    return e.from_tile(e.window(op.memory), op.result, index, lanes)
+
+
 RULES: dict[type[Operation], Rule] = {
     arith.Constant: constant,
+    arith.Select: select,
     tt.MakeRange: make_range,
     tt.Splat: splat,
     tt.ExpandDims: same_element,
@@ -415,4 +457,5 @@ RULES: dict[type[Operation], Rule] = {
     tt.Gather: gather,
     tt.Load: load,
     tt.DescriptorLoad: load,
+    ttg.LocalLoad: shared_load,
 }

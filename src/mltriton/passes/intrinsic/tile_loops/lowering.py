@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any, cast
 
 from mltriton.analysis.aliasing import may_alias
-from mltriton.dialects import gpu, scf, tt, ttig
+from mltriton.dialects import gpu, scf, tt, ttg, ttig
 from mltriton.ir.attributes import StringAttr
 from mltriton.ir.operation import Block, Operation, Value
 from mltriton.ir.types import TensorType, shape_of
@@ -59,6 +59,7 @@ class Lowering:
         self.e = Evaluator(Emitter(spec.lanes))
         self.nest = Nest()
         self.homes: dict[Value, Tile] = {}
+        self.stored: set[Operation] = set()  # stores to shared memory whose values were computed there
         self.packed: dict[Any, Any] = {}  # operands of dots in the form that the micro-kernels take
 
     # Walking
@@ -117,9 +118,10 @@ class Lowering:
                 self.settle(member.value, member.tile)
 
     def _write(self, nest: Nest) -> None:
-        """The loops of a nest, in two versions where masks are expensive."""
-        if self.spec.cheap_masks:
-            NestWriter(self.e, nest).write()
+        """The loops of a nest, in two versions where masks are expensive and loops are not split where they end."""
+        writer = NestWriter(self.e, nest)
+        if self.spec.cheap_masks or writer.splits_loops:
+            writer.write()
             return
         from mltriton.passes.intrinsic.tile_loops.fast_paths import with_and_without_masks
 
@@ -184,8 +186,11 @@ class Lowering:
             return False
         if any(member.store is not None and may_alias(op, member.store) for member in self.nest.members):
             return True
-        leaves = [value for operand in op.operands for value, _ in self.reads(operand).leaves]
-        return any(value in self.nest.produced for value in leaves)
+        found = [self.reads(operand) for operand in op.operands]
+        if any(value in self.nest.produced for print in found for value, _ in print.leaves):
+            return True
+        stores = [member.store for member in self.nest.members if member.store is not None]
+        return any(may_alias(load, store) for print in found for load, _ in print.loads for store in stores)
 
 
 # Rules
@@ -290,6 +295,20 @@ def dot(low: Lowering, op: tt.Dot) -> None:
     lower_dot(low, op)
 
 
+def allocation(low: Lowering, op: ttg.LocalAlloc) -> None:
+    """Room in scratch memory."""
+    from mltriton.passes.intrinsic.tile_loops.shared import allocate
+
+    allocate(low, op)
+
+
+def shared_store(low: Lowering, op: ttg.LocalStore) -> None:
+    """A block to shared memory."""
+    from mltriton.passes.intrinsic.tile_loops.shared import store
+
+    store(low, op)
+
+
 def for_loop(low: Lowering, op: scf.For) -> None:
     """A loop of the program."""
     from mltriton.passes.intrinsic.tile_loops.control_flow import lower_for
@@ -325,6 +344,9 @@ RULES: dict[type[Operation], Callable[[Lowering, Any], None]] = {
     tt.Gather: gather,
     tt.Scan: scan,
     tt.Dot: dot,
+    ttg.LocalAlloc: allocation,
+    ttg.LocalLoad: barrier,
+    ttg.LocalStore: shared_store,
     scf.For: for_loop,
     scf.If: branch,
     scf.While: while_loop,

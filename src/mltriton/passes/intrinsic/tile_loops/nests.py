@@ -14,12 +14,13 @@ from math import gcd
 from typing import cast
 
 from mltriton.analysis.aliasing import may_alias, same_places
-from mltriton.dialects import tt
+from mltriton.dialects import arith, tt
 from mltriton.ir.operation import Value
 from mltriton.ir.types import I32, TensorType
 from mltriton.passes.intrinsic.tile_loops.evaluation import Evaluator
 from mltriton.passes.intrinsic.tile_loops.footprints import EXPENSIVE, Costs, Footprint, Places
 from mltriton.passes.intrinsic.tile_loops.forms import Affine, Form, Index, constant_index
+from mltriton.passes.intrinsic.tile_loops.mask_ends import Inside, inside_masks
 from mltriton.passes.intrinsic.tile_loops.members import Accumulators, Atomic, Fill, Member
 from mltriton.passes.intrinsic.tile_loops.prefetching import prefetch_stores
 
@@ -166,6 +167,11 @@ class NestWriter:
         self.nest = nest
         self.costs = Costs(e.tiles)
 
+    @property
+    def splits_loops(self) -> bool:
+        """Whether every row is a loop that is split where its masks end."""
+        return all(self._lanes(loop) > 1 and not self._is_straight(loop) for loop in self.nest.loops())
+
     def write(self) -> None:
         """The loops over the outer dimensions, and in them those of each row."""
         e, loops = self.e, self.nest.loops()
@@ -210,9 +216,9 @@ class NestWriter:
 
     def _loop(self, loop: Loop, index: Index) -> None:
         e = self.e
-        lanes = 1 if loop.lanes_one else gcd(loop.inner, e.emitter.lanes)
+        lanes = self._lanes(loop)
         chunks = loop.inner // lanes
-        if chunks <= (STRAIGHT if self.nest.outer or self._is_reducing() else UNROLL):
+        if self._is_straight(loop):
             parts = self._chunks(loop, index, lanes, self._straight(range(chunks), lanes), UNROLL)
         else:
             unroll = gcd(chunks, UNROLL)
@@ -220,6 +226,14 @@ class NestWriter:
         for number, member in enumerate(loop.members):
             with e.located(member.loc):
                 member.finish(e, index, [part[number] for part in parts])
+
+    def _lanes(self, loop: Loop) -> int:
+        return 1 if loop.lanes_one else gcd(loop.inner, self.e.emitter.lanes)
+
+    def _is_straight(self, loop: Loop) -> bool:
+        """Whether the chunks of a row are written one after the other."""
+        most = STRAIGHT if self.nest.outer or self._is_reducing() else UNROLL
+        return loop.inner // self._lanes(loop) <= most
 
     def _keep(self, loop: Loop) -> None:
         """From here on the row's later loops read what this one has written to tiles."""
@@ -240,11 +254,40 @@ class NestWriter:
             peeled = unroll
         else:
             parts = [[list(start or ()) for start in starts] for _ in range(unroll)]
+        first, end = e.emitter.integer(peeled * lanes), e.emitter.integer(loop.inner)
+        inside = self._inside_masks(loop, index) if lanes > 1 else None
+        if inside is None:
+            return self._range(loop, index, lanes, parts, first, end)
+        whole = self._whole_steps(inside.end, unroll * lanes, first)
+        with e.unmasking(inside.operations):
+            parts = self._range(loop, index, lanes, parts, first, whole)
+        return [*self._range(loop, index, lanes, parts[:1], whole, end), *parts[1:]]
+
+    def _inside_masks(self, loop: Loop, index: Index) -> Inside | None:
+        """What needs no mask in the first part of a loop."""
+        nest = self.nest
+        numbers = [number for number, member in enumerate(nest.members) if member in loop.members]
+        members = [(nest.members[number], nest.prints[number]) for number in numbers]
+        return inside_masks(self.e, members, nest.produced, index, loop.inner)
+
+    def _whole_steps(self, end: Value, step: int, first: Value) -> Value:
+        """The end of the last whole step from `first` on, which is a multiple of the step."""
+        pure, multiples = self.e.emitter.pure, self.e.emitter.multiples
+        rest = pure(arith.RemUI, (end, self.e.emitter.integer(step)), I32)
+        whole = pure(arith.MaxSI, (pure(arith.SubI, (end, rest), I32), first), I32)
+        multiples[whole] = step
+        return whole
+
+    def _range(
+        self, loop: Loop, index: Index, lanes: int, parts: list[list[Accumulators]], first: Value, end: Value
+    ) -> list[list[Accumulators]]:
+        """A loop over [first, end), as many chunks at a time as there are sets of accumulators."""
+        emitter = self.e.emitter
         flat = [value for part in parts for accumulators in part for value in accumulators]
-        with e.emitter.count(chunks * lanes, unroll * lanes, peeled * lanes, flat) as counted:
+        with emitter.loop(first, end, emitter.integer(len(parts) * lanes), flat) as counted:
             carried = iter(counted.carried)
             inside = [[[next(carried) for _ in accumulators] for accumulators in part] for part in parts]
-            for u in range(unroll):
+            for u in range(len(parts)):
                 place = Affine(I32, counted.counter, u * lanes, 1 if lanes > 1 else 0)
                 inside[u] = self._chunk(loop, (*index, place), lanes, inside[u])
             counted.yields = [value for part in inside for accumulators in part for value in accumulators]
