@@ -44,7 +44,7 @@ def program(fn: Any, warps: int, signature: str, arguments: Any, **constants: An
 
 
 def check(made: Program) -> Module:
-    """Run the warps together and in turns, before and after cleaning up; gives the program of one warp."""
+    """Run the warps together and in turns, before and after cleaning up; gives the loops over chunks."""
     module = made.transformed(WARP)
     expected = made.results(module, options=Options(order="backward"))
     assert any(array.any() for array in expected)
@@ -53,7 +53,9 @@ def check(made: Program) -> Module:
     compare(expected, made.results(serial))
     clean = transform(serial, "canonicalize,cse,licm,dce")
     compare(expected, made.results(clean))
-    return clean
+    loops = transform(clean, "match-target-size,dce")
+    compare(expected, made.results(loops, options=Options(uninitialised=True)))
+    return loops
 
 
 def rows(random: np.random.Generator, warps: int, n: int = 16, out: int = 0) -> list[Any]:

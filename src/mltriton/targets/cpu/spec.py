@@ -11,11 +11,17 @@ from mltriton.targets.cpu.features import FEATURES, CpuFeatures, host
 
 PIPELINE = (
     "inline,canonicalize,cse,combine,reorder-broadcast,"
-    "normalize-block-pointers,split-uniform-increments,canonicalize,cse,licm,dce",
+    "normalize-block-pointers,split-uniform-increments,canonicalize,cse,licm,dce,check-warp-level",
     "assign-layouts,cse",
-    "distribute-to-warps,lower-cross-warp,merge-k-steps,canonicalize,cse,licm,dce",
+    "distribute-to-warps,lower-cross-warp,merge-k-steps,serialize-warps,canonicalize,cse,licm,dce",
     "match-target-size,dce",
 )
+
+
+# For warp-level kernels, which one thread runs warp after warp: GPUs' numbers, so that a kernel that fits one fits here
+# (the memory is a part of the thread's scratch, and stays in a cache of the second level).
+MAX_WARPS = 64
+SHARED_BYTES = 128 * 1024
 
 
 def micro_kernels(features: CpuFeatures) -> dict[Type, tuple[MicroKernel, ...]]:
@@ -47,8 +53,9 @@ def spec(variant: str) -> TargetSpec:
         name=f"cpu:{variant}" if variant else "cpu",
         storage=Storage.MEMORY,
         warp_size=1,
-        max_warps=1,
+        max_warps=MAX_WARPS,
         workgroup_warps=1,
+        shared_bytes=SHARED_BYTES,
         lanes=features.f32_lanes,
         merged_k=MERGED_K,
         micro_kernels=micro_kernels(features),

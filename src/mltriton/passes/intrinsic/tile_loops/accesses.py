@@ -203,9 +203,10 @@ def _alignment(e: Evaluator, address: Affine, element: Type, lanes: int) -> dict
     assert base is not None
     offset = address.const * byte_width(element)
     op = base.defining_op
-    if isinstance(op, tt.AddPtr) and isinstance(op.ptr.defining_op, tile.Scratch):
+    while isinstance(op, tt.AddPtr):
         offset |= e.emitter.multiple_of(op.offset) * byte_width(element)
-    elif not isinstance(op, tile.Scratch):
+        op = op.ptr.defining_op
+    if not isinstance(op, tile.Scratch):
         return {}
     align = min(64, lanes * byte_width(element))
     return _aligned(align) if offset % align == 0 else {}

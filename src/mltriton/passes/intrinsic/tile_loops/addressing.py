@@ -48,6 +48,9 @@ def in_memory(low: Lowering, value: Value) -> InMemory | None:
         if tile is not None:
             return InMemory(tile, order, tile.element)
         op = value.defining_op
+        if isinstance(op, ttg.LocalLoad):
+            tile = low.e.window(op.memory)
+            return InMemory(tile, order, tile.element)
         if isinstance(op, LOADS):
             return InMemory(op, order, cast(TensorType, value.type).element)
         if isinstance(op, tt.Trans):
@@ -96,7 +99,8 @@ def contiguous_dim(low: Lowering, value: Value) -> int:
     sources: list[tuple[Tile | Operation, Places]] = [
         (low.e.tiles[leaf], places) for leaf, places in found.leaves if leaf in low.e.tiles
     ]
-    for source, places in [*found.loads, *sources]:
+    for place, places in [*found.loads, *sources]:
+        source = low.e.window(place.memory) if isinstance(place, ttg.LocalLoad) else place
         if min(places, default=0) < -1 or len(set(places) - {-1}) < 2:
             continue
         if stride_along(low.e, source, places, last, shape[last]) in (0, 1):

@@ -118,6 +118,7 @@ def initial_tile(low: Lowering, init: Value, op: Operation) -> Tile:
     type = cast(TensorType, init.type)
     if (
         tile is not None
+        and not tile.region.is_buffer
         and tile.owner is init
         and tile.element is type.element
         and block_of(init) is op.block

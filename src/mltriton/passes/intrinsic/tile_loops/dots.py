@@ -12,7 +12,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import cast
 
-from mltriton.dialects import arith, scf, tile, tt
+from mltriton.analysis.aliasing import is_same_window
+from mltriton.dialects import arith, scf, tile, tt, ttg
 from mltriton.ir.attributes import Attribute, DenseAttr, EnumAttr, IntegerAttr
 from mltriton.ir.operation import Block, Region, Value
 from mltriton.ir.types import I1, I32, I64, PointerType, TensorType, Type, byte_width, shape_of
@@ -26,6 +27,7 @@ from mltriton.passes.intrinsic.tile_loops.forms import Affine, Index, constant_i
 from mltriton.passes.intrinsic.tile_loops.lowering import Lowering
 from mltriton.passes.intrinsic.tile_loops.members import Fill
 from mltriton.passes.intrinsic.tile_loops.packing import Packing, Source
+from mltriton.passes.intrinsic.tile_loops.shared import StoreShared, destination
 from mltriton.passes.intrinsic.tile_loops.tiles import Tile
 from mltriton.targets.base import MicroKernel
 
@@ -81,10 +83,17 @@ def plan_of(low: Lowering, op: tt.Dot) -> Plan:
 def lower_dot(low: Lowering, op: tt.Dot) -> None:
     """c + a b."""
     plan = plan_of(low, op)
-    target = _accumulator(low, plan)
+    store = destination(low, op)
+    target = None if store is None else _buffer(low, plan, store)
     accumulate = not _is_zero(op.c)
-    if accumulate and low.e.tiles.get(op.c) is not target:
-        low.add(Fill(op.c, target, op.loc, defines=False))
+    if store is not None and target is not None:
+        low.stored.add(store)
+        if accumulate and not _lies_in(op.c, store):
+            low.add(StoreShared(store, op.c))
+    else:
+        target = _accumulator(low, plan)
+        if accumulate and low.e.tiles.get(op.c) is not target:
+            low.add(Fill(op.c, target, op.loc, defines=False))
     left = left_operand(low, plan)
     low.flush()
     right = right_operand(low, plan)
@@ -95,6 +104,19 @@ def lower_dot(low: Lowering, op: tt.Dot) -> None:
     _for_batches(low, plan.batch, (), lambda prefix: _multiply(low, plan, left, right, target, accumulate, prefix))
     low.e.scratch.tick()
     low.settle(op.result, target)
+
+
+def _buffer(low: Lowering, plan: Plan, store: ttg.LocalStore) -> Tile | None:
+    """The window of a buffer in which a dot accumulates, if the micro-kernel can write there."""
+    window = low.e.window(store.memory)
+    fits = window.element is plan.kernel.accumulator and window.strides[-1] == 1
+    return replace(window, owner=None) if fits else None
+
+
+def _lies_in(value: Value, store: ttg.LocalStore) -> bool:
+    """Whether a value is what the window holds already."""
+    op = value.defining_op
+    return isinstance(op, ttg.LocalLoad) and is_same_window(op.memory, store.memory)
 
 
 def _touch(low: Lowering, operand: Direct | Ready | Packing) -> None:
@@ -119,7 +141,12 @@ def _accumulator(low: Lowering, plan: Plan) -> Tile:
     op = plan.op
     others = [leaf for value in (op.a, op.b) for leaf, _ in low.reads(value).leaves]
     for found in (low.homes.get(op.result), low.e.tiles.get(op.c)):
-        if found is None or found.element is not plan.kernel.accumulator or found.owner in others:
+        if (
+            found is None
+            or found.region.is_buffer
+            or found.element is not plan.kernel.accumulator
+            or found.owner in others
+        ):
             continue
         if may_overwrite(low, found, op, [op.c]):
             return found

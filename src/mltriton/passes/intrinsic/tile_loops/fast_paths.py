@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import cast
 
-from mltriton.dialects import scf, tt
+from mltriton.dialects import scf, tt, ttg
 from mltriton.ir.operation import Block, Operation, Region, Value
 from mltriton.ir.types import TensorType
 from mltriton.passes.intrinsic.tile_loops import addressing
@@ -72,4 +72,4 @@ def _block_of(op: Operation) -> InMemory:
 def _is_masked(op: Operation) -> bool:
     if isinstance(op, tt.Load | tt.Store):
         return op.mask is not None or bool(op.boundary_check)
-    return True
+    return not isinstance(op, ttg.LocalLoad)

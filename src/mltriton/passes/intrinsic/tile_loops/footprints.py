@@ -25,7 +25,7 @@ LOADS = (tt.Load, tt.DescriptorLoad, ttg.LocalLoad)
 SHAPES = (tt.ExpandDims, tt.Broadcast, tt.Trans, ttg.ConvertLayout)
 MOVES = (tt.Reshape, tt.Join, tt.Split, tt.Cat, tt.Gather)
 SCALARS = (tt.GetProgramId, tt.GetNumPrograms, gpu.SubgroupId, tt.Unsplat)
-POINTERS = (tt.MakeTensorPtr, tt.MakeTensorDesc, tt.Advance)
+POINTERS = (tt.MakeTensorPtr, tt.MakeTensorDesc, tt.Advance, ttg.MemDescSubview, ttg.MemDescTrans)
 
 COSTS: dict[type[Operation], int] = {
     **dict.fromkeys((math.Exp, math.Exp2, math.Log, math.Log2, math.Sin, math.Cos, math.Tanh, math.Erf), 14),
@@ -200,4 +200,14 @@ def killed_loads(block: Block) -> set[Operation]:
 def _kills(load: Operation, write: Operation, is_last_use: bool, holder: Operation) -> bool:
     if not may_alias(load, write):
         return False
-    return not (is_last_use and holder is write and same_places(load, write))
+    return not (is_last_use and holder is write and same_places(load, write) and _reads_own_elements(load, write))
+
+
+def _reads_own_elements(load: Operation, write: Operation) -> bool:
+    """Whether an element that a write stores comes, of a load's block, from the same element only."""
+    value = write.operands[0] if isinstance(write, ttg.LocalStore) else write.operands[-1]
+    found = Footprint()
+    for operand in write.operands:
+        found.follow(operand, tuple(range(len(shape_of(operand.type)))), ())
+    own = tuple(range(len(shape_of(value.type))))
+    return all(places == own for other, places in found.loads if other is load)

@@ -37,7 +37,13 @@ def reuse_tiles(low: Lowering, nest: Nest) -> None:
 
 def _is_free_after(low: Lowering, nest: Nest, fill: Fill, value: Value, order: dict[Member, int]) -> bool:
     e, tile = low.e, low.e.tiles.get(value)
-    if tile is None or tile.owner is not value or value in nest.dying or tile in low.homes.values():
+    if (
+        tile is None
+        or tile.region.is_buffer
+        or tile.owner is not value
+        or value in nest.dying
+        or tile in low.homes.values()
+    ):
         return False
     if tile.element is not fill.tile.element or tile.strides != fill.tile.strides:
         return False

@@ -18,16 +18,22 @@ from mltriton.passes.intrinsic.tile_loops.emitter import Emitter
 LINE = 64  # bytes of a cache line
 LONG_ROW = 256  # bytes from which rows are padded, so that neighbouring rows do not fall on the same cache sets
 SCRATCH_SPACE = 5
+NEVER = 1 << 62  # later than any time
 
 
 @dataclass(eq=False)
 class Region:
-    """A range of scratch memory: the operation that makes its address, and when it is first and last needed."""
+    """A range of scratch memory: the operation that makes its address, and when it is first and last needed.
+
+    `is_buffer`: its contents are the program's to say, not those of one value: a loop that touches it may find there
+    what the iteration before left.
+    """
 
     op: tile.Scratch
     bytes: int
     first: int
     last: int
+    is_buffer: bool = False
 
 
 @dataclass(eq=False)
@@ -70,6 +76,12 @@ class ScratchMemory:
                 step += LINE // byte_width(element)
         return self.raw(step, element, tuple(reversed(strides)), owner)
 
+    def buffer(self, shape: tuple[int, ...], element: Type) -> Tile:
+        """A row-major block of shared memory."""
+        made = self.tile(shape, element)
+        made.region.is_buffer, made.region.first = True, NEVER
+        return made
+
     def row(self, rank: int, dim: int, extent: int, element: Type, owner: Value) -> Tile:
         """Room for one row of a block: elements along `dim`, the same for every index along the others."""
         return self.raw(extent, element, tuple(int(d == dim) for d in range(rank)), owner)
@@ -93,10 +105,13 @@ class ScratchMemory:
 
     def touch(self, needed: Tile) -> None:
         """A tile is read or written now."""
-        needed.region.last = max(needed.region.last, self.clock)
+        region = needed.region
+        region.last = max(region.last, self.clock)
+        if region.is_buffer:
+            region.first = min(region.first, self._loops[0].start if self._loops else self.clock)
         for loop in self._loops:
-            if needed.region.first <= loop.start:
-                loop.touched.add(needed.region)
+            if region.first <= loop.start:
+                loop.touched.add(region)
 
     def begin_loop(self) -> None:
         """A loop of the program starts: what it reads from before must last until its end."""
