@@ -47,7 +47,7 @@ def _inlined(block: Block, op: Operation) -> Sequence[Value]:
     """Move the operations of a block in front of `op`; the values that its terminator yields."""
     assert op.block is not None
     end = block.terminator
-    position = op.block.ops.index(op)
+    position = op.block.position(op)
     moved = block.ops[:-1]
     op.block.ops[position:position] = moved
     for inner in moved:

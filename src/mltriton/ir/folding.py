@@ -72,6 +72,7 @@ class _Driver:
         self.gone: set[Operation] = set()
         self.constants: dict[tuple[Block, Attribute], Value] = {}
         self.leading: dict[Block, int] = {}  # number of constants at the start of a home
+        self.emptied: set[Block] = set()  # blocks in which operations that are gone still stand
         self.changed = False
         self._gather(root)
         self.push(*reversed([op for op in root.walk() if op is not root]))
@@ -79,11 +80,10 @@ class _Driver:
     def _gather(self, root: Operation) -> None:
         """Move every constant to its home and let equal ones be one."""
         found: dict[Block, list[Operation]] = {}
-        emptied: set[Block] = set()
         for op in list(root.walk()):
             if isinstance(op, arith.Constant) and op.block is not None:
                 home = constant_home(op)
-                emptied.add(op.block)
+                self.emptied.add(op.block)
                 op.block = None
                 known = self.constants.setdefault((home, op.value), op.result)
                 if known is op.result:
@@ -91,8 +91,7 @@ class _Driver:
                 else:
                     op.result.replace_by(known)
                     self.changed = True
-        for block in emptied:
-            block.ops[:] = [op for op in block.ops if op.block is block]
+        self._tidy()
         for home, constants in found.items():
             for op in constants:
                 op.block = home
@@ -106,10 +105,26 @@ class _Driver:
             self.queued.discard(op)
             if op not in self.gone:
                 self.visit(op)
+        self._tidy()
         return self.changed
+
+    def _tidy(self, around: Operation | None = None) -> None:
+        """Take the operations that are gone out of their blocks, all of a block at once: that is linear.
+
+        The blocks around an operation are left for later; all others have to be as they seem when it is simplified.
+        """
+        later: set[Block] = set()
+        while around is not None and around.block is not None:
+            later.add(around.block)
+            around = around.parent_op
+        for block in self.emptied - later:
+            block.ops[:] = [op for op in block.ops if op.block is block]
+        self.emptied &= later
 
     def visit(self, op: Operation) -> None:
         """Remove, simplify or fold one operation."""
+        if op.regions:
+            self._tidy(around=op)
         if not is_used(op) and is_removable(op):
             self.erase(op)
             return
@@ -177,7 +192,10 @@ class _Driver:
             if self.constants.get((home, op.value)) is op.result:  # a pattern places its constants where it stands
                 del self.constants[home, op.value]
                 self.leading[home] -= 1
-        op.erase()
+        if op.block is not None:
+            self.emptied.add(op.block)
+            op.block = None
+        op.drop_operands()
         self.push(*used)
 
     def push(self, *ops: Operation | None) -> None:

@@ -174,7 +174,7 @@ class Operation:
     def detach(self) -> None:
         """Take the operation out of its block; it keeps its operands."""
         if self.block is not None:
-            self.block.ops.remove(self)
+            del self.block.ops[self.block.position(self)]
             self.block = None
 
     def erase(self) -> None:
@@ -201,7 +201,7 @@ class Operation:
     def is_before(self, other: Operation) -> bool:
         """Whether this operation comes before `other` in the same block."""
         assert self.block is not None and self.block is other.block
-        return self.block.ops.index(self) < self.block.ops.index(other)
+        return self.block.position(self) < self.block.position(other)
 
     def clone(self, values: dict[Value, Value]) -> Operation:
         """A copy whose operands are looked up in `values` (missing ones stay); results and block arguments are added
@@ -247,12 +247,13 @@ class Operation:
 class Block:
     """A straight line of operations with arguments; the last operation is the terminator."""
 
-    __slots__ = ("arguments", "ops", "region")
+    __slots__ = ("_near", "arguments", "ops", "region")
 
     def __init__(self, argument_types: Sequence[Type] = ()) -> None:
         self.arguments: list[BlockArgument] = [BlockArgument(type, self, i) for i, type in enumerate(argument_types)]
         self.ops: list[Operation] = []
         self.region: Region | None = None
+        self._near = 0
 
     def add_argument(self, type: Type, hint: str | None = None) -> BlockArgument:
         """Append an argument."""
@@ -266,15 +267,30 @@ class Block:
         op.block = self
         self.ops.append(op)
 
+    def position(self, op: Operation) -> int:
+        """The index of `op`. ValueError where it is not in the block."""
+        # Changes come in the order of the program, more or less: the next place is near the last one.
+        reach = 16
+        while True:
+            first, end = max(0, self._near - reach), self._near + reach
+            try:
+                self._near = self.ops.index(op, first, end)
+            except ValueError:
+                if first == 0 and end >= len(self.ops):
+                    raise
+                reach *= 8
+            else:
+                return self._near
+
     def insert_before(self, anchor: Operation, op: Operation) -> None:
         """Put `op` right before `anchor`."""
         op.block = self
-        self.ops.insert(self.ops.index(anchor), op)
+        self.ops.insert(self.position(anchor), op)
 
     def insert_after(self, anchor: Operation, op: Operation) -> None:
         """Put `op` right after `anchor`."""
         op.block = self
-        self.ops.insert(self.ops.index(anchor) + 1, op)
+        self.ops.insert(self.position(anchor) + 1, op)
 
     @property
     def terminator(self) -> Operation:
