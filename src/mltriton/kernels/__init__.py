@@ -1,9 +1,9 @@
 """Kernels written in the language, as functions on numpy arrays and torch tensors.
 
-Level: user. `matmul`, `flash_attention`, `softmax` and `layer_norm` take arrays of one kind and return the same kind
-on the same device; `flash_attention_backward` gives gradients, which torch finds by itself through `FlashAttention` (it
-needs torch, so that `__all__` leaves it out). The kernels themselves (`*_kernel`) can be launched, read, copied and
-compiled for any target.
+Level: user. `matmul` (with `split_k_matmul`, `stream_k_matmul` and `grouped_gemm`), `flash_attention`, `softmax` and
+`layer_norm` take arrays of one kind and return the same kind on the same device; `flash_attention_backward` gives
+gradients, which torch finds by itself through `FlashAttention` (it needs torch, so that `__all__` leaves it out). The
+kernels themselves (`*_kernel`) can be launched, read, copied and compiled for any target.
 """
 
 from __future__ import annotations
@@ -16,25 +16,34 @@ if TYPE_CHECKING:
     from mltriton.kernels.attention_autograd import FlashAttention as FlashAttention
     from mltriton.kernels.attention_backward import flash_attention_backward
     from mltriton.kernels.gemm import matmul
+    from mltriton.kernels.grouped_gemm import grouped_gemm
     from mltriton.kernels.normalization import layer_norm, softmax
+    from mltriton.kernels.split_k import split_k_matmul
+    from mltriton.kernels.stream_k import stream_k_matmul
 
 _HOME = {
     "FlashAttention": "mltriton.kernels.attention_autograd",
     "flash_attention": "mltriton.kernels.attention",
     "flash_attention_backward": "mltriton.kernels.attention_backward",
     "flash_attention_with_lse": "mltriton.kernels.attention",
+    "grouped_gemm": "mltriton.kernels.grouped_gemm",
     "layer_norm": "mltriton.kernels.normalization",
     "matmul": "mltriton.kernels.gemm",
     "softmax": "mltriton.kernels.normalization",
+    "split_k_matmul": "mltriton.kernels.split_k",
+    "stream_k_matmul": "mltriton.kernels.stream_k",
 }
 
 __all__ = [
     "flash_attention",
     "flash_attention_backward",
     "flash_attention_with_lse",
+    "grouped_gemm",
     "layer_norm",
     "matmul",
     "softmax",
+    "split_k_matmul",
+    "stream_k_matmul",
 ]
 
 
