@@ -105,15 +105,7 @@ class TritonError(Exception):
 
     def _excerpt(self) -> list[str]:
         """Return the source line and the caret under the column."""
-        if self.place is None:
-            return []
-        source = self.source if self.source is not None else linecache.getline(self.place.file, self.place.line)
-        source = source.rstrip("\n")
-        if not source.strip():
-            return []
-        number = f"{self.place.line:>5}"
-        padding = "".join("\t" if character == "\t" else " " for character in source[: self.place.column])
-        return [f"{number} | {source}", f"{' ' * len(number)} | {padding}^"]
+        return excerpt(self.place, self.source)
 
     def explanation(self) -> list[str]:
         """Return the lines after the caret."""
@@ -124,6 +116,18 @@ class TritonError(Exception):
         if self.hint is not None:
             lines.append(self.hint)
         return lines + [f"called from {place}" for place in self.calls]
+
+
+def excerpt(place: Place | None, source: str | None = None) -> list[str]:
+    """The line of a place (read from the file unless it is given) and the caret under the column."""
+    if place is None:
+        return []
+    source = (source if source is not None else linecache.getline(place.file, place.line)).rstrip("\n")
+    if not source.strip():
+        return []
+    number = f"{place.line:>5}"
+    padding = "".join("\t" if character == "\t" else " " for character in source[: place.column])
+    return [f"{number} | {source}", f"{' ' * len(number)} | {padding}^"]
 
 
 class CompilationError(TritonError):

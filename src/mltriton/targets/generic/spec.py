@@ -21,7 +21,7 @@ GENERIC = TargetSpec(
     block_load=BlockIO(max_rows=32, max_row_bytes=64, max_blocks=4, pitch_multiple=16, base_alignment=64, store_rows=8),
     shared_bytes=128 * 1024,
     pipeline=(
-        "inline,canonicalize,cse,combine,reorder-broadcast,canonicalize,cse,licm,dce",
+        "inline,canonicalize,cse,combine,reorder-broadcast,canonicalize,cse,licm,dce,check-warp-level",
         "assign-layouts,cse",
         "distribute-to-warps,lower-cross-warp,canonicalize,cse,licm,dce",
         "match-target-size,canonicalize,cse,dce",
