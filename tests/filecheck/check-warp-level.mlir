@@ -13,7 +13,7 @@ tt.func @uniform() {
   }
   tt.return
 }
-// CHECK: check-warp-level.mlir:23:{{[0-9]+}}: WarpDivergenceError: a barrier that not all warps of the program reach
+// CHECK: check-warp-level.mlir:24:{{[0-9]+}}: WarpDivergenceError: a barrier that not all warps of the program reach
 // CHECK: The condition at {{.*}}check-warp-level.mlir:23:{{[0-9]+}} depends on the warp: tl.warp_id() at
 tt.func @divergent() {
   %0 = gpu.subgroup_id : index
