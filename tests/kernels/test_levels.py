@@ -13,6 +13,8 @@ from levels import check_levels
 from mltriton.errors import TargetError
 from mltriton.kernels.attention import Blocks, attention_launch, flash_attention_with_lse
 from mltriton.kernels.attention_backward import BackwardBlocks, backward_launches
+from mltriton.kernels.epilogues import make_epilogue
+from mltriton.kernels.fused_gemm import fused_matmul_launch
 from mltriton.kernels.gemm import Tile, matmul_launch
 from mltriton.kernels.launch import Launch
 from mltriton.kernels.normalization import layer_norm_launch, softmax_launch
@@ -21,6 +23,13 @@ KERNELS = [
     "gemm:matmul_pointer_kernel",
     "gemm:matmul_block_pointer_kernel",
     "gemm:matmul_descriptor_kernel",
+    "fused_gemm:fused_matmul_kernel",
+    "fused_gemm:transform_kernel",
+    "split_k:split_k_kernel",
+    "split_k:split_k_reduce_kernel",
+    "stream_k:stream_k_kernel",
+    "stream_k:stream_k_fix_kernel",
+    "grouped_gemm:grouped_gemm_kernel",
     "attention:attention_kernel",
     "attention_backward:prepare_backward_kernel",
     "attention_backward:attention_backward_kernel",
@@ -44,6 +53,9 @@ def test_its_own_example(kernel: str, target: str) -> None:
     "kernel",
     [
         "gemm:matmul_descriptor_kernel",
+        "fused_gemm:fused_matmul_kernel",
+        "stream_k:stream_k_kernel",
+        "grouped_gemm:grouped_gemm_kernel",
         "attention:attention_kernel",
         "attention_backward:attention_backward_kernel",
         "normalization:softmax_kernel",
@@ -80,11 +92,20 @@ def rows(dtype: str) -> Launch:
     return layer_norm_launch(x, x[0], x[1], x * 0, 1e-5)
 
 
+def fused(dtype: str, out: str, activation: str) -> Launch:
+    a, b, add = (random(RNG, (1, *shape), dtype) for shape in ((40, 70), (70, 50), (40, 50)))
+    epilogue = make_epilogue(a, (1, 40, 50), add[0, 0], add, activation, out)
+    c = random(RNG, (1, 40, 50), out)
+    return fused_matmul_launch(a, b, c, epilogue, None, Tile(32, 32, 64, 4))
+
+
 LAUNCHES: dict[str, Callable[[], Launch]] = {
     "gemm, bf16": lambda: gemm("bfloat16", "bfloat16"),
     "gemm, f64": lambda: gemm("float64", "float64"),
     "gemm, int8": lambda: gemm("int8", "int8"),
     "gemm, f16, b transposed": lambda: gemm("float16", "float16", transposed=True),
+    "fused gemm, bf16": lambda: fused("bfloat16", "bfloat16", "gelu"),
+    "fused gemm, int8 to f16": lambda: fused("int8", "float16", "gelu_tanh"),
     "attention, f32, more keys than queries": lambda: attention("float32", causal=False),
     "causal attention, bf16": lambda: attention("bfloat16", causal=True),
     "attention backward, f32, more keys than queries": lambda: backward("float32", causal=False),

@@ -86,8 +86,8 @@ def split_k_launches(
     batch, m, k = a.shape
     n = b.shape[-1]
     tile = tile or choose_tile(m, n, triton.cdiv(k, splits), item_size(a))
-    k_per_split = triton.cdiv(triton.cdiv(k, tile.k), splits) * tile.k
-    splits = triton.cdiv(k, k_per_split)
+    k_per_split = max(1, triton.cdiv(triton.cdiv(k, tile.k), splits)) * tile.k
+    splits = max(1, triton.cdiv(k, k_per_split))
     constants = epilogue.constants(dtype_name(a))
     partial = empty((splits, batch, m, n), a, ACCUMULATORS[dtype_name(a)].codegen_name())
     sums = Launch(

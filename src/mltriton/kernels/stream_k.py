@@ -69,7 +69,7 @@ def stream_k_kernel(
     partial [programs, 2, BM, BN]: those of its first block, and those of another one that it does not finish.
     """
     program, programs = tl.program_id(0), tl.num_programs(0)
-    steps = tl.cdiv(K, BK)
+    steps = tl.maximum(tl.cdiv(K, BK), 1)
     start, end = first_step(program, programs, tiles * steps), first_step(program + 1, programs, tiles * steps)
     first_tile = start // steps
     for tile in tl.range(first_tile, tl.cdiv(end, steps)):
@@ -132,7 +132,7 @@ def stream_k_launches(
     batch, m, k = a.shape
     n = b.shape[-1]
     tile = tile or choose_tile(m, n, k, item_size(a))
-    steps = triton.cdiv(k, tile.k)
+    steps = max(1, triton.cdiv(k, tile.k))
     tiles = batch * triton.cdiv(m, tile.m) * triton.cdiv(n, tile.n)
     programs = min(programs, tiles * steps)
     constants = epilogue.constants(dtype_name(a)) | {"BM": tile.m, "BN": tile.n}
