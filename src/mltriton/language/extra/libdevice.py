@@ -1,21 +1,67 @@
-"""`tl.extra.libdevice`: mathematical functions beyond those of `tl.math`.
+"""`tl.extra.libdevice`: mathematical functions beyond those of `tl.math`, by the names of CUDA's library.
 
-Takes fp32 or fp64 tensors; made of the operations there are. Errors of a few units in the last place of the dtype,
-except where a function says otherwise.
+`elementary`, `angles`, `magnitudes` and `integers` have them, and say how exact they are. Left out are what has no
+closed form in the operations there are (gamma and Bessel functions, inverse error functions) and arithmetic that rounds
+otherwise than to nearest.
 """
 
 from __future__ import annotations
 
-import math as host
-
-from mltriton.errors import TypeMismatchError
-from mltriton.language import types
-from mltriton.language.arithmetic import add, bitwise_and, bitwise_or, fma, mod, mul, negative, sub, truediv
-from mltriton.language.building import builtin
-from mltriton.language.casting import cast, reinterpret
-from mltriton.language.comparison import equal, greater_equal, less_than, not_equal, where
+from mltriton.language.arithmetic import add, fma, mul, sub
+from mltriton.language.extra.angles import acos, acosh, asin, asinh, atan, atan2, atanh, cospi, sinpi
+from mltriton.language.extra.elementary import (
+    copysign,
+    cosh,
+    erfc,
+    exp10,
+    expm1,
+    finitef,
+    fmod,
+    isinf,
+    isnan,
+    log1p,
+    log10,
+    pow,
+    rint,
+    round,
+    signbit,
+    sinh,
+    tan,
+    trunc,
+)
+from mltriton.language.extra.integers import (
+    CONVERSIONS,
+    brev,
+    clz,
+    ffs,
+    hadd,
+    llrint,
+    llround,
+    mul24,
+    mulhi,
+    popc,
+    rhadd,
+    sad,
+)
+from mltriton.language.extra.magnitudes import (
+    cbrt,
+    fdim,
+    hypot,
+    ilogb,
+    ldexp,
+    logb,
+    nextafter,
+    norm3d,
+    norm4d,
+    rcbrt,
+    remainder,
+    rhypot,
+    rnorm3d,
+    rnorm4d,
+    saturatef,
+    scalbn,
+)
 from mltriton.language.math import (
-    WIDE,
     abs,
     ceil,
     cos,
@@ -27,171 +73,29 @@ from mltriton.language.math import (
     floor,
     log,
     log2,
-    required,
     rsqrt,
     sin,
     sqrt,
     sqrt_rn,
     tanh,
 )
-from mltriton.language.semantic import promoted, to_tensor
-from mltriton.language.tensor import tensor
+
+# Other names of the same functions: of one dtype, less exact, or with the rounding that arithmetic has anyway.
+isfinited, nearbyint = finitef, rint
+fast_sinf, fast_cosf, fast_tanf, fast_tanhf = sin, cos, tan, tanh
+fast_expf, fast_exp10f, fast_logf, fast_log2f, fast_log10f, fast_powf = exp, exp10, log, log2, log10, pow
+fast_dividef = fdiv
+add_rn, sub_rn, mul_rn, fma_rn = add, sub, mul, fma
+
+globals().update(CONVERSIONS)
 
 __all__ = [
-    "abs", "ceil", "copysign", "cos", "cosh", "div_rn", "erf", "erfc", "exp", "exp2", "exp10", "expm1",
-    "fast_dividef", "fast_expf", "fast_logf", "fast_tanhf", "finitef", "floor", "fma", "fmod", "isinf", "isnan",
-    "log", "log1p", "log2", "log10", "pow", "rint", "round", "rsqrt", "signbit", "sin", "sinh", "sqrt", "sqrt_rn",
-    "tan", "tanh", "trunc",
-]  # fmt: skip
-
-fast_expf, fast_logf, fast_tanhf, fast_dividef = exp, log, tanh, fdiv
-
-
-def _wide(x: object, name: str) -> tensor:
-    return required(to_tensor(x), WIDE, name)
-
-
-@builtin
-def tan(x: object) -> tensor:
-    """The tangent of x in radians."""
-    return truediv(sin(x), cos(x))
-
-
-@builtin
-def exp10(x: object) -> tensor:
-    """10 to the power of x; the relative error grows with |x|."""
-    return exp2(mul(_wide(x, "exp10"), host.log2(10.0)))
-
-
-@builtin
-def log10(x: object) -> tensor:
-    """The logarithm of x to base 10."""
-    return mul(log2(x), host.log10(2.0))
-
-
-@builtin
-def expm1(x: object) -> tensor:
-    """exp(x) - 1 without cancellation near 0 (Kahan)."""
-    value = _wide(x, "expm1")
-    power = exp(value)
-    less = sub(power, 1.0)
-    corrected = truediv(mul(less, value), log(power))
-    usual = where(equal(less, -1.0), -1.0, where(isinf(power), power, corrected))
-    return where(equal(power, 1.0), value, usual)
-
-
-@builtin
-def log1p(x: object) -> tensor:
-    """log(1 + x) without cancellation near 0 (Kahan)."""
-    value = _wide(x, "log1p")
-    more = add(value, 1.0)
-    corrected = truediv(mul(log(more), value), sub(more, 1.0))
-    return where(equal(more, 1.0), value, where(isinf(more), more, corrected))
-
-
-@builtin
-def sinh(x: object) -> tensor:
-    """The hyperbolic sine of x."""
-    value = _wide(x, "sinh")
-    less = expm1(abs(value))
-    positive = mul(0.5, add(less, truediv(less, add(less, 1.0))))
-    return copysign(where(isinf(less), less, positive), value)
-
-
-@builtin
-def cosh(x: object) -> tensor:
-    """The hyperbolic cosine of x."""
-    power = exp(abs(_wide(x, "cosh")))
-    return add(mul(0.5, power), truediv(0.5, power))
-
-
-@builtin
-def erfc(x: object) -> tensor:
-    """1 - erf(x); the relative error grows where erf(x) is near 1."""
-    return sub(1.0, erf(x))
-
-
-@builtin
-def pow(x: object, y: object) -> tensor:
-    """x to the power of y, fp32 computed in fp64; NaN for a negative x unless y is an integer."""
-    base, exponent = promoted(x, y)
-    kind = required(base, WIDE, "pow").dtype
-    base, exponent = cast(base, types.float64), cast(exponent, types.float64)
-    size = exp2(mul(exponent, log2(abs(base))))
-    half = mul(exponent, 0.5)
-    is_integer = equal(floor(exponent), exponent)
-    is_odd = bitwise_and(is_integer, not_equal(floor(half), half))
-    signed = where(is_odd, negative(size), size)
-    of_negative = where(bitwise_or(is_integer, isinf(base)), signed, float("nan"))
-    result = where(less_than(base, 0.0), of_negative, size)
-    return cast(where(bitwise_or(equal(exponent, 0.0), equal(base, 1.0)), 1.0, result), kind)
-
-
-@builtin
-def isnan(x: object) -> tensor:
-    """Whether x is NaN."""
-    value = _wide(x, "isnan")
-    return not_equal(value, value)
-
-
-@builtin
-def isinf(x: object) -> tensor:
-    """Whether x is infinite."""
-    return equal(abs(_wide(x, "isinf")), float("inf"))
-
-
-@builtin
-def finitef(x: object) -> tensor:
-    """Whether x is neither infinite nor NaN."""
-    return less_than(abs(_wide(x, "finitef")), float("inf"))
-
-
-@builtin
-def signbit(x: object) -> tensor:
-    """Whether x is negative, -0.0 included."""
-    value = _wide(x, "signbit")
-    return less_than(reinterpret(value, types.get_int_dtype(value.dtype.bits, signed=True)), 0)
-
-
-@builtin
-def copysign(x: object, y: object) -> tensor:
-    """|x| with the sign of y."""
-    size, sign = promoted(x, y)
-    return where(signbit(sign), negative(abs(size)), abs(size))
-
-
-@builtin
-def trunc(x: object) -> tensor:
-    """x rounded to zero."""
-    value = _wide(x, "trunc")
-    return where(greater_equal(value, 0.0), floor(value), ceil(value))
-
-
-@builtin
-def round(x: object) -> tensor:
-    """x rounded to nearest, halves away from zero."""
-    value = _wide(x, "round")
-    whole = trunc(value)
-    return where(greater_equal(abs(sub(value, whole)), 0.5), add(whole, copysign(1.0, value)), whole)
-
-
-@builtin
-def rint(x: object) -> tensor:
-    """x rounded to nearest, halves to even."""
-    value = _wide(x, "rint")
-    low = floor(value)
-    rest = sub(value, low)
-    half = mul(low, 0.5)
-    goes_up = bitwise_or(less_than(0.5, rest), bitwise_and(equal(rest, 0.5), not_equal(floor(half), half)))
-    return where(goes_up, add(low, 1.0), low)
-
-
-@builtin
-def fmod(x: object, y: object) -> tensor:
-    """x - y * trunc(x / y), with the sign of x."""
-    value = mod(x, y)
-    if not value.dtype.is_floating():
-        raise TypeMismatchError(
-            "fmod is for floats", expected="fp32 or fp64", found=value.type.name, hint="write x % y for integers"
-        )
-    return value
+    "abs", "acos", "acosh", "add_rn", "asin", "asinh", "atan", "atan2", "atanh", "brev", "cbrt", "ceil", "clz",
+    "copysign", "cos", "cosh", "cospi", "div_rn", "erf", "erfc", "exp", "exp10", "exp2", "expm1", "fast_cosf",
+    "fast_dividef", "fast_exp10f", "fast_expf", "fast_log10f", "fast_log2f", "fast_logf", "fast_powf", "fast_sinf",
+    "fast_tanf", "fast_tanhf", "fdim", "fdiv", "ffs", "finitef", "floor", "fma", "fma_rn", "fmod", "hadd", "hypot",
+    "ilogb", "isfinited", "isinf", "isnan", "ldexp", "llrint", "llround", "log", "log10", "log1p", "log2", "logb",
+    "mul24", "mul_rn", "mulhi", "nearbyint", "nextafter", "norm3d", "norm4d", "popc", "pow", "rcbrt", "remainder",
+    "rhadd", "rhypot", "rint", "rnorm3d", "rnorm4d", "round", "rsqrt", "sad", "saturatef", "scalbn", "signbit",
+    "sin", "sinh", "sinpi", "sqrt", "sqrt_rn", "sub_rn", "tan", "tanh", "trunc", *CONVERSIONS,
+]  # fmt: skip  # pyright: ignore[reportUnsupportedDunderAll]
