@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import NamedTuple
 
 _HEADER = struct.Struct("<16sHHIQQQIHHHHHH")
 _SECTION = struct.Struct("<IIQQQQIIQQ")
@@ -29,33 +27,19 @@ class ElfError(Exception):
     """The object file is damaged, of another machine, or has something that is not supported; the text says what."""
 
 
-class _SectionFields(NamedTuple):
-    """An Elf64_Shdr."""
-
-    name: int
-    kind: int
-    flags: int
-    address: int
-    position: int
-    size: int
-    linked: int
-    applies_to: int
-    alignment: int
-    entry_size: int
+# The classes of this module and of `linker` are plain: making a dataclass or a named tuple takes longer than linking.
 
 
-@dataclass(slots=True)
 class Section:
     """One section; `data` is empty for one that only takes space (`size` bytes of zeros)."""
 
-    name: str
-    kind: int
-    flags: int
-    size: int
-    alignment: int
-    data: memoryview
-    linked: int
-    applies_to: int
+    __slots__ = ("alignment", "applies_to", "data", "flags", "kind", "linked", "name", "size")
+
+    def __init__(self, image: memoryview, texts: memoryview, header: tuple[int, ...]) -> None:
+        name, self.kind, self.flags, _, position, self.size, self.linked, self.applies_to, alignment, _ = header
+        self.name = _text(texts, name)
+        self.alignment = max(alignment, 1)
+        self.data = memoryview(b"") if self.kind == _NO_BITS else _slice(image, position, self.size)
 
     @property
     def is_loaded(self) -> bool:
@@ -73,23 +57,22 @@ class Section:
         return bool(self.flags & _WRITE)
 
 
-class Symbol(NamedTuple):
+class Symbol:
     """A symbol: `offset` bytes into section number `section`, which is None if it is defined elsewhere."""
 
-    name: str
-    section: int | None
-    offset: int
-    is_weak: bool
+    __slots__ = ("is_weak", "name", "offset", "section")
+
+    def __init__(self, name: str, section: int | None, offset: int, is_weak: bool) -> None:
+        self.name, self.section, self.offset, self.is_weak = name, section, offset, is_weak
 
 
-class Relocation(NamedTuple):
+class Relocation:
     """The bytes at `offset` of section number `section` depend on the address of symbol number `symbol`."""
 
-    section: int
-    offset: int
-    kind: int
-    symbol: int
-    addend: int
+    __slots__ = ("addend", "kind", "offset", "section", "symbol")
+
+    def __init__(self, section: int, offset: int, kind: int, symbol: int, addend: int) -> None:
+        self.section, self.offset, self.kind, self.symbol, self.addend = section, offset, kind, symbol, addend
 
 
 class ElfObject:
@@ -108,22 +91,14 @@ class ElfObject:
         ident, kind, machine, _, _, _, position, _, _, _, _, _, count, names = _HEADER.unpack_from(self._image)
         if not ident.startswith(_IDENT) or (kind, machine) != (_RELOCATABLE, _X86_64):
             raise ElfError("this is not a relocatable x86-64 object file")
-        fields = [self._fields(position + number * _SECTION.size) for number in range(count)]
-        texts_section = fields[int(names)]
-        texts = self._slice(texts_section.position, texts_section.size)
-        return [self._section(_text(texts, each.name), each) for each in fields]
-
-    def _fields(self, position: int) -> _SectionFields:
-        return _SectionFields(*_SECTION.unpack_from(self._image, position))
-
-    def _section(self, name: str, fields: _SectionFields) -> Section:
-        if fields.flags & _THREAD_LOCAL:
-            raise ElfError(f"section {name} is thread-local, which is not supported")
-        if name.startswith((".init_array", ".ctors", ".fini_array")) and fields.size:
-            raise ElfError(f"section {name} wants functions called when the object is loaded, which is not supported")
-        data = memoryview(b"") if fields.kind == _NO_BITS else self._slice(fields.position, fields.size)
-        alignment = max(fields.alignment, 1)
-        return Section(name, fields.kind, fields.flags, fields.size, alignment, data, fields.linked, fields.applies_to)
+        starts = range(position, position + count * _SECTION.size, _SECTION.size)
+        headers: list[tuple[int, ...]] = [_SECTION.unpack_from(self._image, start) for start in starts]
+        _, _, _, _, start, size, *_ = headers[int(names)]
+        texts = _slice(self._image, start, size)
+        sections = [Section(self._image, texts, header) for header in headers]
+        for section in sections:
+            _check(section)
+        return sections
 
     def _read_symbols(self) -> list[Symbol]:
         [table] = [section for section in self.sections if section.kind == _SYMBOL_TABLE]
@@ -145,10 +120,19 @@ class ElfObject:
                         raise ValueError("a relocation points outside")
                     yield Relocation(section.applies_to, offset, kind, symbol, addend)
 
-    def _slice(self, position: int, size: int) -> memoryview:
-        if position + size > len(self._image):
-            raise ValueError("a section ends behind the end of the file")
-        return self._image[position : position + size]
+
+def _check(section: Section) -> None:
+    name = section.name
+    if section.flags & _THREAD_LOCAL:
+        raise ElfError(f"section {name} is thread-local, which is not supported")
+    if name.startswith((".init_array", ".ctors", ".fini_array")) and section.size:
+        raise ElfError(f"section {name} wants functions called when the object is loaded, which is not supported")
+
+
+def _slice(image: memoryview, position: int, size: int) -> memoryview:
+    if position + size > len(image):
+        raise ValueError("a section ends behind the end of the file")
+    return image[position : position + size]
 
 
 def _text(texts: memoryview, start: int) -> str:

@@ -15,7 +15,7 @@ import os
 import struct
 import weakref
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any
 
 from .elf import ElfError, ElfObject, Relocation, Section, Symbol
 
@@ -28,12 +28,15 @@ _FRAMES = ".eh_frame"
 _REACH = 1 << 31  # Bytes a 32-bit displacement spans.
 
 
-class _Kind(NamedTuple):
+class _Kind:
     """How a relocation is computed and written: what it refers to, minus what it is relative to."""
 
-    field: struct.Struct
-    refers_to: str  # symbol; stub: that jumps to it where it is far away; entry: of its address; table: of addresses
-    relative_to: str  # nothing; place: the field itself; table
+    __slots__ = ("field", "refers_to", "relative_to")
+
+    def __init__(self, field: struct.Struct, refers_to: str, relative_to: str) -> None:
+        self.field = field
+        self.refers_to = refers_to  # symbol; stub: that jumps to it where it is far away; entry: of its address; table
+        self.relative_to = relative_to  # nothing; place: the field itself; table: of addresses
 
 
 _I32, _I64, _U64 = struct.Struct("<i"), struct.Struct("<q"), struct.Struct("<Q")

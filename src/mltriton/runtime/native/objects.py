@@ -12,7 +12,6 @@ import platform
 import sys
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from itertools import count
 from typing import TYPE_CHECKING
@@ -31,12 +30,14 @@ class ObjectLoadError(BackendError):
     """An object file cannot be linked into this process: not an object of this machine, or symbols are missing."""
 
 
-@dataclass(frozen=True, slots=True)
 class LoadedObject:
     """Machine code in this process. `addresses` gives the symbols asked for; they are valid while this object lives."""
 
-    addresses: Mapping[str, int]
-    _owner: object
+    __slots__ = ("_owner", "addresses")
+
+    def __init__(self, addresses: Mapping[str, int], owner: object) -> None:
+        self.addresses = addresses
+        self._owner = owner
 
 
 def load_object(image: bytes, symbols: Sequence[str]) -> LoadedObject:
