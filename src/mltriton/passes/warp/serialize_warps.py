@@ -5,8 +5,8 @@ warp; does nothing to any other. Leaves a program of one warp: each piece betwee
 warps, and no barrier and no `gpu.subgroup_id` is left. Guarantees: what does not depend on the warp is done once,
 effects once for each warp; what a warp needs from one piece in another is computed again where that is cheap, and
 otherwise kept in a buffer with a part for each warp. Files of `serialize/`, in the order of a first reading: `units`
-cuts blocks at barriers; `varying` says what depends on the warp; `intervals` and `plan` decide what is kept where;
-`writer` writes the new program.
+cuts blocks at barriers; `varying` says what depends on the warp; `sharing` finds loops that are cut although nobody
+waits in them; `plan` and `buffers` decide what is kept where; `writer` writes the new program.
 """
 
 from __future__ import annotations
@@ -32,7 +32,8 @@ class SerializeWarps(Pass):
     name = "serialize-warps"
 
     def run(self, module: Module) -> Module:
-        if not is_warp_level(module) or spec_of(module).workgroup_warps != 1:
+        spec = spec_of(module)
+        if not is_warp_level(module) or spec.workgroup_warps != 1:
             return module
         from mltriton.passes.warp.serialize.writer import serialized
 
@@ -42,5 +43,5 @@ class SerializeWarps(Pass):
         made = Module.empty(attributes | {NUM_WARPS: IntegerAttr(1, I32)}, module.loc)
         for op in module.body.block.ops:
             assert isinstance(op, tt.Func)
-            made.body.block.append(serialized(op, count))
+            made.body.block.append(serialized(op, count, spec))
         return made

@@ -23,13 +23,15 @@ from mltriton.passes.intrinsic.tile_loops.addressing import InMemory, NotProvabl
 from mltriton.passes.intrinsic.tile_loops.emitter import Scope
 from mltriton.passes.intrinsic.tile_loops.evaluation import refuse
 from mltriton.passes.intrinsic.tile_loops.fast_paths import with_and_without_masks
+from mltriton.passes.intrinsic.tile_loops.footprints import LOADS
 from mltriton.passes.intrinsic.tile_loops.forms import Affine, Index, constant_index
 from mltriton.passes.intrinsic.tile_loops.lowering import Lowering
 from mltriton.passes.intrinsic.tile_loops.members import Fill
 from mltriton.passes.intrinsic.tile_loops.packing import Packing, Source
 from mltriton.passes.intrinsic.tile_loops.shared import StoreShared, destination
+from mltriton.passes.intrinsic.tile_loops.sharing import computed_value, fill_together
 from mltriton.passes.intrinsic.tile_loops.tiles import Tile
-from mltriton.targets.base import MicroKernel
+from mltriton.targets.base import MicroKernel, TargetSpec
 
 NEAR_ROWS = 1024  # bytes from row to row up to which a right operand is read in place, whatever the number of rows of C
 FEW_ROWS = 32  # rows of C up to which packing the right operand does not pay
@@ -78,6 +80,14 @@ def plan_of(low: Lowering, op: tt.Dot) -> Plan:
         if k % kernel.group == 0 and n % kernel.column_multiple == 0:
             return Plan(op, kernel, tuple(batch), m, n, k)
     raise refuse(op, f"the target {low.spec.name} has no dot of {element} elements")
+
+
+def is_packed(op: tt.Dot, spec: TargetSpec) -> bool:
+    """Whether a dot's right operand is copied before it is multiplied, as far as one can see from the dot."""
+    element = cast(TensorType, op.b.type).element
+    kernel = next(iter(spec.micro_kernels.get(element, ())), None)
+    in_place = kernel is not None and kernel.group == 1 and kernel.operand is element
+    return not in_place or shape_of(op.a.type)[-2] > FEW_ROWS
 
 
 def lower_dot(low: Lowering, op: tt.Dot) -> None:
@@ -198,10 +208,12 @@ def left_operand(low: Lowering, plan: Plan) -> Direct | Ready:
         return known or cast(Direct, direct)
     rank = len(shape_of(value.type))
     if plan.m > 1 and not plan.batch and addressing.contiguous_dim(low, value) == rank - 2:
+        if _fill_transpose(low, plan) and kernel.group == 1:
+            return left_operand(low, plan)
         low.flush()
         made = _pack(low, _left_packing(plan, "column" if kernel.group == 1 else "row", along_columns=True), ())
     else:
-        tile_ = _filled(low, value, kernel)
+        tile_ = _filled(low, plan)
         e, stride = low.e, tile_.strides[-2]
         zero = constant_index(0)
         made = Ready(
@@ -215,13 +227,27 @@ def left_operand(low: Lowering, plan: Plan) -> Direct | Ready:
     return made
 
 
-def _filled(low: Lowering, value: Value, kernel: MicroKernel) -> Tile:
+def _filled(low: Lowering, plan: Plan) -> Tile:
+    """A tile of the left operand."""
+    value, operand = plan.op.a, plan.kernel.operand
     type = cast(TensorType, value.type)
-    if type.element is kernel.operand:
-        return low.force(value)
-    made = low.e.scratch.tile(type.shape, kernel.operand)
+    if type.element is operand:
+        base, transposed = computed_value(value)
+        return fill_together(low, plan.op, value if transposed else base)
+    made = low.e.scratch.tile(type.shape, operand)
     low.add(Fill(value, made, low.e.emitter.loc, defines=False, is_new=True))
     return made
+
+
+def _fill_transpose(low: Lowering, plan: Plan) -> bool:
+    """Write a tile of what the left operand is a transpose of, if that is computed and of the micro-kernel's type."""
+    base, transposed = computed_value(plan.op.a)
+    computed = transposed and not isinstance(base.defining_op, LOADS)
+    if not computed or cast(TensorType, base.type).element is not plan.kernel.operand:
+        return False
+    fill_together(low, plan.op, base)
+    low.flush()
+    return True
 
 
 def right_operand(low: Lowering, plan: Plan) -> Direct | Ready | Packing:

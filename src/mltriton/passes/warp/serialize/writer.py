@@ -17,24 +17,22 @@ from mltriton.ir.types import I32, INDEX, MemDescType, TensorType
 from mltriton.layouts import tiling
 from mltriton.passes.warp.serialize.buffers import Buffer
 from mltriton.passes.warp.serialize.plan import Plan
-from mltriton.passes.warp.serialize.units import Cut, ForkUnit, Piece, has_barrier
+from mltriton.passes.warp.serialize.sharing import forks_of
+from mltriton.passes.warp.serialize.units import Cut, ForkUnit, Piece
 from mltriton.passes.warp.serialize.varying import Varying
+from mltriton.targets.base import TargetSpec
 
 Values = dict[Value, Value]
 
 
-def serialized(function: tt.Func, warps: int) -> tt.Func:
+def serialized(function: tt.Func, warps: int, spec: TargetSpec) -> tt.Func:
     """A function whose `warps` warps take turns."""
     body = function.body.block
     allocations = _take_allocations(body)
     _one_id(body)
-    cut = Cut(body, _is_fork)
+    cut = Cut(body, forks_of(body, spec))
     varying = Varying(cut, body)
     return Writer(cut, Plan(cut, varying), warps).function(function, allocations)
-
-
-def _is_fork(op: Operation) -> bool:
-    return bool(op.regions) and has_barrier(op)
 
 
 def _take_allocations(body: Block) -> list[ttg.LocalAlloc]:
