@@ -88,9 +88,12 @@ def trans(plan: LayoutPlan, op: tt.Trans) -> None:
 
 
 def whole_everywhere(plan: LayoutPlan, op: Operation) -> None:
-    """Operations that move elements between positions (reshape, join, split, cat, gather): every warp does all."""
+    """Operations that move elements between positions (reshape, join, split, cat, gather), or show them in order:
+    every warp does all. Blocks may differ in shape.
+    """
     for index, operand in enumerate(op.operands):
-        plan.want(op, index, tiling.replicated(_shape(operand), plan.num_warps))
+        if isinstance(operand.type, TensorType):
+            plan.want(op, index, tiling.replicated(operand.type.shape, plan.num_warps))
     for result in op.results:
         plan.anchor(result, tiling.replicated(_shape(result), plan.num_warps), by=op)
 
@@ -154,7 +157,7 @@ RULES: dict[type[Operation], Callable[..., None]] = {
     tt.AtomicCAS: same_everywhere,
     ttg.CrossWarpReduce: same_everywhere,
     ttg.CrossWarpScan: same_everywhere,
-    tt.Print: same_everywhere,
+    tt.Print: whole_everywhere,
     tt.Assert: same_everywhere,
     tt.Dot: dot,
     tt.Reduce: reduce,

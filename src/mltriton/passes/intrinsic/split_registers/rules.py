@@ -248,7 +248,9 @@ def _window(s: Splitter, memory: Value, origin: Shape, piece: Shape) -> Value:
 
 
 def whole(s: Splitter, op: Operation) -> Sequence[Split]:
-    """Operations that move elements between positions work on the whole share, glued before and cut after."""
+    """Operations that move elements between positions, or show them in order, work on the whole share, glued before
+    and cut after.
+    """
     operands = [s.pieces(v).whole(s.builder) if isinstance(v.type, TensorType) else s.scalar(v) for v in op.operands]
     results = s.copy(op, operands, None)
     return [
@@ -326,6 +328,7 @@ RULES: dict[type[Operation], Callable[..., Sequence[Split]]] = {
     tt.Gather: whole,
     tt.Scan: whole,
     tt.Unsplat: whole,
+    tt.Print: whole,
     ttg.ConvertLayout: convert_layout,
     ttg.LocalLoad: local_load,
     ttg.LocalStore: local_store,
