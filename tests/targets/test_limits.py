@@ -56,6 +56,18 @@ def micro_kernel(attributes: str, a: str = "f32", c: str = "f32") -> tuple[str, 
     )
 
 
+def indirect(attributes: str, a: str = "f32", b: str = "f32") -> tuple[str, str]:
+    """Parameters and text of a dot on lines."""
+    return (
+        f"%a: !tt.ptr<{a}>, %l: !tt.ptr<!tt.ptr<{b}>>, %c: !tt.ptr<f32>, %s: i64, %t: i1",
+        f"tile.indirect_dot %a, %s, %l, %c, %s, %t {{{attributes}}} : "
+        f"!tt.ptr<{a}>, !tt.ptr<!tt.ptr<{b}>>, !tt.ptr<f32>",
+    )
+
+
+FEW = "m = 4 : i32, n = 64 : i32, k = 8 : i32"
+
+
 def interleave(count: int, lanes: int, element: str) -> tuple[str, str]:
     chunk = f"tensor<{lanes}x{element}>"
     parts, types = ", ".join(["%x"] * count), ", ".join([chunk] * count)
@@ -82,6 +94,8 @@ IN_TABLE = {
     "micro-kernel": (AVX512, micro_kernel("m = 3 : i32, n = 5 : i32")),
     "panels": (AVX512, micro_kernel("m = 3 : i32, n = 128 : i32, panel = 64 : i32, panel_stride = 640 : i32")),
     "groups": (BF16, micro_kernel("m = 3 : i32, n = 8 : i32, group = 2 : i32", "bf16")),
+    "lines": (AVX512, indirect(FEW, b="bf16")),
+    "lines-of-pairs": (BF16, indirect(FEW, "bf16", "bf16")),
     "interleaved-pairs": (BF16, interleave(2, 16, "bf16")),
     "interleaved-quads": (AVX512, interleave(4, 16, "i8")),
 }
@@ -167,6 +181,21 @@ NOT_IN_TABLE: dict[str, tuple[str, tuple[str, str], str, str | None, str | None]
     "block": (AVX512, ("%x: tensor<2x4xf32>", ""), "tt.func: the target cpu:avx512 works on smaller", "chunks", "2x4"),
     "block-pointer": (AVX512, ("%p: !tt.ptr<tensor<32xf32>>", ""), "works on smaller chunks", "16 lanes", "32xf32"),
     "block-dot": (AVX512, dot(8, 16, 16), "tt.func: the target cpu:avx512 works on smaller chunks", "16", "8x16"),
+    "types-of-lines": (AVX512, indirect(FEW, "bf16", "bf16"), "no indirect dot of these types", "f32 to f32", "bf16"),
+    "many-rows-of-lines": (
+        AVX512,
+        indirect("m = 16 : i32, n = 64 : i32, k = 8 : i32"),
+        "tile.indirect_dot: the target cpu:avx512 has no indirect dot of this size",
+        "at most 8 rows, lines of a multiple of 16 elements",
+        "16 rows, lines of 64",
+    ),
+    "short-lines": (
+        AVX512,
+        indirect(f'{FEW}, b_layout = 1 : i32'),
+        "no indirect dot of this size",
+        "multiple of 16",
+        "lines of 8",
+    ),
     "pieces": (
         AVX512,
         ("%x: tensor<16xf32>", "%0 = ttig.extract %x[0] : tensor<16xf32> -> tensor<8xf32>"),

@@ -10,12 +10,13 @@ accesses; a dot is a micro-kernel on memory. Everything else is `arith`, `math` 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import cast
 
 from mltriton.ir.attributes import Attribute
 from mltriton.ir.checks import pointer, require, require_attributes, require_type, require_types, tensor, types_of
 from mltriton.ir.definition import boolean, enum, integer, operand, optional, string, variadic
 from mltriton.ir.operation import Operation, Value
-from mltriton.ir.types import I1, I32, I64, TensorType, Type
+from mltriton.ir.types import I1, I32, I64, PointerType, TensorType, Type
 
 
 class Scratch(Operation):
@@ -191,6 +192,57 @@ class Dot(Operation):
         require(self, min(sizes) > 0, "m, n and group are positive", found=sizes)
         grouped_column = self.a_layout == "column" and self.group != 1
         require(self, not grouped_column, "a column layout has no groups", "group = 1", self.group)
+
+
+class IndirectDot(Operation):
+    """`tile.indirect_dot %a, %a_stride, %lines, %c, %c_stride, %accumulate {m, n, k, b_layout}`: a dot of few rows
+    whose right operand lies in lines of their own.
+
+    c[i, j] = (c[i, j] if accumulate else 0) + sum over k of a[i, k] * b[k, j] for i < m, j < n. `lines` points to an
+    array of pointers: with `b_layout` "row" `k` of them, pointer r to b[r, 0 .. n - 1]; with "column" `n`, pointer j to
+    b[0 .. k - 1, j]. a is row-major, element (i, r) at i * a_stride + r; c has the accumulator's type, element (i, j)
+    at i * c_stride + j. `ahead` more pointers follow: lines that are needed soon.
+    """
+
+    name = "tile.indirect_dot"
+    syntax = (
+        "$a `,` $a_stride `,` $lines `,` $c `,` $c_stride `,` $accumulate "
+        "attr-dict `:` type($a) `,` type($lines) `,` type($c)"
+    )
+    reads = True
+    writes = True
+    a = operand()
+    a_stride = operand()
+    lines = operand()
+    c = operand()
+    c_stride = operand()
+    accumulate = operand()
+    m = integer()
+    n = integer()
+    k = integer()
+    ahead = integer(0)
+    b_layout = enum("tile_layout", "row")
+
+    @classmethod
+    def infer(cls, operands: Sequence[Value], attributes: dict[str, Attribute]) -> Sequence[Type]:
+        return []
+
+    @property
+    def element(self) -> Type:
+        """The type of b's elements."""
+        return cast(PointerType, cast(PointerType, self.lines.type).pointee).pointee
+
+    def verify(self) -> None:
+        for what, value in (("a", self.a), ("c", self.c)):
+            pointer(self, what, value)
+        lines = pointer(self, "the lines", self.lines)
+        require(self, isinstance(lines.pointee, PointerType), "lines are pointers", "!tt.ptr<!tt.ptr<...>>", lines)
+        for what, value in (("a's stride", self.a_stride), ("c's stride", self.c_stride)):
+            require_type(self, what, value.type, I64)
+        require_type(self, "accumulate", self.accumulate.type, I1)
+        require_attributes(self, "m", "n", "k")
+        sizes = (self.m, self.n, self.k)
+        require(self, min(sizes) > 0, "m, n and k are positive", found=sizes)
 
 
 class Prefetch(Operation):

@@ -49,6 +49,7 @@ class MicroKernel:
     summed in `accumulator` type, `group` elements of k next to each other; columns in multiples of `column_multiple`.
 
     `panel`: columns that are multiplied at a time. A right operand that is packed comes in panels of so many columns.
+    `row_major`: the left operand must be so.
     """
 
     operand: Type
@@ -56,6 +57,24 @@ class MicroKernel:
     group: int = 1
     column_multiple: int = 1
     panel: int = 0
+    row_major: bool = False
+
+    @property
+    def needs_rows(self) -> bool:
+        """Whether the left operand cannot be column-major: groups lie along its rows."""
+        return self.row_major or self.group > 1
+
+
+@dataclass(frozen=True)
+class IndirectDot:
+    """A dot of at most `rows` rows whose right operand is read where it lies, line by line: `left` is the type that the
+    left operand has in memory, products are summed in `accumulator`; a line has a multiple of `length` elements.
+    """
+
+    rows: int
+    left: Type
+    accumulator: Type
+    length: int
 
 
 @dataclass(frozen=True)
@@ -79,7 +98,8 @@ class TargetSpec:
     `warp_size`: lanes a warp; `max_warps`: most warps a program may have; `workgroup_warps`: the number of warps a
     workgroup-level kernel really gets (None: what the user asked for; 1 where one thread runs a program); `dot` by
     operand element type; `lanes`: elements in a chunk at the intrinsic level of a MEMORY target;
-    `micro_kernels`: its dots by operand element type, best first; `merged_k` by operand element type: how long a step
+    `micro_kernels`: its dots by operand element type, best first; `indirect_dots` by the right operand's element type
+    and layout ("row" or "column"); `merged_k` by operand element type: how long a step
     along K should be for a dot's loop (shorter ones are merged).
     """
 
@@ -92,6 +112,7 @@ class TargetSpec:
     block_load: BlockIO | None = None
     lanes: int = 1
     micro_kernels: dict[Type, tuple[MicroKernel, ...]] = field(default_factory=dict[Type, "tuple[MicroKernel, ...]"])
+    indirect_dots: dict[tuple[Type, str], IndirectDot] = field(default_factory=dict[tuple[Type, str], IndirectDot])
     merged_k: dict[Type, int] = field(default_factory=dict[Type, int])
     cheap_masks: bool = True
     shared_bytes: int = 0

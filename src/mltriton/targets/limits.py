@@ -191,6 +191,21 @@ def _micro_kernel(target: TargetSpec, op: tile.Dot) -> None:
         reject(op, f"the target {target.name} has no dot of these columns", expected=wanted, found=found)
 
 
+def _indirect_dot(target: TargetSpec, op: tile.IndirectDot) -> None:
+    """Types, rows and length of the lines of one of the indirect dots."""
+    a, c = (cast(PointerType, pointer.type).pointee for pointer in (op.a, op.c))
+    how = target.indirect_dots.get((op.element, op.b_layout))
+    if how is None or a is not how.left or c is not how.accumulator:
+        wanted = f"{how.left} to {how.accumulator}" if how is not None else None
+        found = f"{a} and {op.b_layout}s of {op.element} to {c}"
+        reject(op, f"the target {target.name} has no indirect dot of these types", expected=wanted, found=found)
+    length = op.n if op.b_layout == "row" else op.k
+    if op.m > how.rows or length % how.length:
+        wanted = f"at most {how.rows} rows, lines of a multiple of {how.length} elements"
+        found = f"{op.m} rows, lines of {length}"
+        reject(op, f"the target {target.name} has no indirect dot of this size", expected=wanted, found=found)
+
+
 def _kernels(target: TargetSpec) -> list[MicroKernel]:
     return list(dict.fromkeys(kernel for kernels in target.micro_kernels.values() for kernel in kernels))
 
@@ -224,7 +239,7 @@ _LIMITS: dict[Storage, _Limits] = {
     ),
     Storage.MEMORY: _Limits(
         foreign=("ttg", "ttig", "gpu", "tt.dot"),
-        checks={tile.Dot: _micro_kernel, tile.Interleave: _interleave},
+        checks={tile.Dot: _micro_kernel, tile.IndirectDot: _indirect_dot, tile.Interleave: _interleave},
         default=_chunks,
     ),
 }

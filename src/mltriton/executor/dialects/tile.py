@@ -134,6 +134,23 @@ def dot(op: tile.Dot) -> Handler:
     return call
 
 
+def indirect_dot(op: tile.IndirectDot) -> Handler:
+    """A dot whose right operand is read line by line."""
+    m, n, k = op.m, op.n, op.k
+    count, length = (n, k) if op.b_layout == "column" else (k, n)
+    a_type, b_type, c_type = _pointee(op.a.type), op.element, _pointee(op.c.type)
+
+    def call(warp: Warp, a: Array, a_stride: Array, lines: Array, c: Array, c_stride: Array, more: Array) -> None:
+        addresses = warp.memory.span(int(lines), count, np.dtype(np.int64), write=False)
+        b = np.stack([read(warp, int(address), (length,), (1,), b_type) for address in addresses])
+        left = read(warp, int(a), (m, k), (int(a_stride), 1), a_type)
+        old = read(warp, int(c), (m, n), (int(c_stride), 1), c_type) if more else None
+        product = encode(multiply_add(left, b.T if op.b_layout == "column" else b, old, c_type), c_type)
+        warp.memory.window(int(c), (m, n), (int(c_stride), 1), memory_dtype(c_type), write=True)[...] = product
+
+    return call
+
+
 def read(warp: Warp, address: int, shape: tuple[int, ...], strides: tuple[int, ...], type: Type) -> Array:
     """A strided block of memory as values."""
     return decode(warp.memory.window(address, shape, strides, memory_dtype(type), write=False).copy(), type)
@@ -165,6 +182,7 @@ TABLE: Table = {
     tile.Interleave: interleave,
     tile.Lane: lane,
     tile.Dot: dot,
+    tile.IndirectDot: indirect_dot,
     tile.Prefetch: prefetch,
     tile.Print: print_elements,
 }

@@ -6,7 +6,7 @@ Level: data, made from `features.py`.
 from __future__ import annotations
 
 from mltriton.ir.types import BF16, F8E4M3, F8E5M2, F16, F32, F64, I8, I16, I32, Type, byte_width
-from mltriton.targets.base import MicroKernel, Storage, TargetSpec
+from mltriton.targets.base import IndirectDot, MicroKernel, Storage, TargetSpec
 from mltriton.targets.cpu.features import FEATURES, CpuFeatures, host
 
 PIPELINE = (
@@ -42,6 +42,22 @@ def micro_kernels(features: CpuFeatures) -> dict[Type, tuple[MicroKernel, ...]]:
     }
 
 
+FEW_ROWS = 8  # rows of C up to which B is read once, so that packing it cannot pay
+
+
+def indirect_dots(features: CpuFeatures) -> dict[tuple[Type, str], IndirectDot]:
+    """Dots of few rows: all in f32, bf16 pairs where there is an instruction for them."""
+    lanes = features.f32_lanes
+    wide = {
+        (element, layout): IndirectDot(FEW_ROWS, F32, F32, lanes)
+        for element in (F32, F16, BF16)
+        for layout in ("row", "column")
+    }
+    if features.bf16_dot:
+        wide |= {(BF16, layout): IndirectDot(FEW_ROWS, BF16, F32, 2 * lanes) for layout in ("row", "column")}
+    return wide
+
+
 # Shorter steps along K cost a GEMM 4 to 40 % in traffic of the accumulator and packing of B.
 MERGED_K: dict[Type, int] = {F64: 256, F32: 256, F16: 512, BF16: 512, I8: 512}
 
@@ -59,6 +75,7 @@ def spec(variant: str) -> TargetSpec:
         lanes=features.f32_lanes,
         merged_k=MERGED_K,
         micro_kernels=micro_kernels(features),
+        indirect_dots=indirect_dots(features),
         cheap_masks=features.avx512,
         pipeline=PIPELINE,
     )

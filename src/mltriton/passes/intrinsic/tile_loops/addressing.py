@@ -118,8 +118,10 @@ class NotProvable(Exception):  # noqa: N818 - no error: a question that has no a
     """A mask that is not made of comparisons of affine numbers."""
 
 
-def inside(low: Lowering, block: InMemory) -> list[Value]:
-    """Scalar conditions under which a load or store touches all its elements. Raises `NotProvable`."""
+def inside(low: Lowering, block: InMemory, dims: tuple[int, ...] | None = None) -> list[Value]:
+    """Scalar conditions under which a load or store touches all its elements; of a block pointer's dimensions only
+    those in `dims`, if given. Raises `NotProvable`.
+    """
     op = block.source
     if isinstance(op, Tile):
         return []
@@ -131,7 +133,7 @@ def inside(low: Lowering, block: InMemory) -> list[Value]:
     assert isinstance(op, tt.Load | tt.Store)
     if isinstance(op.ptr.type, PointerType):
         pointer = accesses.block_pointer(low.e, op.ptr)
-        return _within(low.e, pointer, shape, op.boundary_check)
+        return _within(low.e, pointer, shape, op.boundary_check if dims is None else dims)
     return [] if op.mask is None else holds_everywhere(low, op.mask)
 
 

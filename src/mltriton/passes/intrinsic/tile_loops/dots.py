@@ -25,6 +25,7 @@ from mltriton.passes.intrinsic.tile_loops.evaluation import refuse
 from mltriton.passes.intrinsic.tile_loops.fast_paths import with_and_without_masks
 from mltriton.passes.intrinsic.tile_loops.footprints import LOADS
 from mltriton.passes.intrinsic.tile_loops.forms import Affine, Index, constant_index
+from mltriton.passes.intrinsic.tile_loops.indirect_dots import Lines, lines_of, may_use_lines, multiply_lines
 from mltriton.passes.intrinsic.tile_loops.lowering import Lowering
 from mltriton.passes.intrinsic.tile_loops.members import Fill
 from mltriton.passes.intrinsic.tile_loops.packing import Packing, Source
@@ -93,6 +94,9 @@ def is_packed(op: tt.Dot, spec: TargetSpec) -> bool:
 def lower_dot(low: Lowering, op: tt.Dot) -> None:
     """c + a b."""
     plan = plan_of(low, op)
+    lines = lines_of(low, op)
+    if lines is not None:
+        plan = replace(plan, kernel=_row_kernel(lines))
     store = destination(low, op)
     target = None if store is None else _buffer(low, plan, store)
     accumulate = not _is_zero(op.c)
@@ -106,6 +110,11 @@ def lower_dot(low: Lowering, op: tt.Dot) -> None:
             low.add(Fill(op.c, target, op.loc, defines=False))
     left = left_operand(low, plan)
     low.flush()
+    if lines is not None:
+        multiply_lines(low, op, lines, lambda prefix: _address_of(low, plan, left, prefix)[:2], target, accumulate)
+        low.e.scratch.tick()
+        low.settle(op.result, target)
+        return
     right = right_operand(low, plan)
     low.e.scratch.tick()
     for operand in (left, right):
@@ -114,6 +123,11 @@ def lower_dot(low: Lowering, op: tt.Dot) -> None:
     _for_batches(low, plan.batch, (), lambda prefix: _multiply(low, plan, left, right, target, accumulate, prefix))
     low.e.scratch.tick()
     low.settle(op.result, target)
+
+
+def _row_kernel(lines: Lines) -> MicroKernel:
+    """What a dot on lines wants of its left operand: rows, in its own type."""
+    return MicroKernel(lines.how.left, lines.how.accumulator, row_major=True)
 
 
 def _buffer(low: Lowering, plan: Plan, store: ttg.LocalStore) -> Tile | None:
@@ -179,6 +193,12 @@ def prepare(low: Lowering, op: tt.Dot, value: Value) -> None:
     plan = plan_of(low, op)
     if plan.batch:
         return
+    if may_use_lines(low, op):
+        if value is op.a:
+            low.force(value)  # in which form the dot wants it is not known before its right operand is
+            return
+        if lines_of(low, op) is not None:
+            return
     if value is op.a:
         left = left_operand(low, plan)
         if isinstance(left, Direct) and left.conditions:
@@ -200,7 +220,7 @@ def _known(low: Lowering, side: str, value: Value, kernel: MicroKernel) -> Ready
 def left_operand(low: Lowering, plan: Plan) -> Direct | Ready:
     """The left operand where it lies, or a tile that the open nest (or a nest of its own) fills."""
     value, kernel = plan.op.a, plan.kernel
-    direct = _direct(low, value, kernel, (-1, -2) if kernel.group == 1 else (-1,))
+    direct = _direct(low, value, kernel, (-1,) if kernel.needs_rows else (-1, -2))
     if direct is not None and not direct.conditions:
         return direct
     known = _known(low, "left", value, kernel)
@@ -211,7 +231,7 @@ def left_operand(low: Lowering, plan: Plan) -> Direct | Ready:
         if _fill_transpose(low, plan) and kernel.group == 1:
             return left_operand(low, plan)
         low.flush()
-        made = _pack(low, _left_packing(plan, "column" if kernel.group == 1 else "row", along_columns=True), ())
+        made = _pack(low, _left_packing(plan, "row" if kernel.needs_rows else "column", along_columns=True), ())
     else:
         tile_ = _filled(low, plan)
         e, stride = low.e, tile_.strides[-2]
@@ -410,6 +430,16 @@ def _choose(low: Lowering, plan: Plan, direct: Direct, prefix: Index) -> Ready:
 # Writing
 
 
+def _address_of(low: Lowering, plan: Plan, left: Direct | Ready, prefix: Index) -> tuple[Value, Value, str]:
+    """Where the left operand lies: address, stride and layout."""
+    if isinstance(left, Direct) and left.conditions:
+        left = _choose(low, plan, left, prefix)
+    _touch(low, left)
+    if isinstance(left, Direct):
+        return _pointer(low, left, prefix), _stride(low, left.stride), left.layout
+    return left.pointer(prefix), left.stride, left.layout
+
+
 def _multiply(
     low: Lowering,
     plan: Plan,
@@ -421,16 +451,10 @@ def _multiply(
 ) -> None:
     """One matrix."""
     e = low.e
-    if isinstance(left, Direct) and left.conditions:
-        left = _choose(low, plan, left, prefix)
-    if isinstance(left, Direct):
-        a = (_pointer(low, left, prefix), _stride(low, left.stride), left.layout)
-    else:
-        a = (left.pointer(prefix), left.stride, left.layout)
+    a = _address_of(low, plan, left, prefix)
     c = e.arithmetic.scalar(e.place(target, (*prefix, constant_index(0), constant_index(0))))
 
     def call(b: Value, b_stride: Value, panel: tuple[int, int] | None = None) -> None:
-        _touch(low, left)
         numbers = {"m": plan.m, "n": plan.n, "group": plan.kernel.group}
         if panel is not None:
             numbers |= {"panel": panel[0], "panel_stride": panel[1]}

@@ -15,6 +15,7 @@ from mltriton.ir.types import BF16, F32, F64, I8, I32, FloatType, IntegerType, P
 from mltriton.ir.types import Type as IRType
 from mltriton.targets.cpu.llvm.dot import UNROLL, DotShape, dot_function
 from mltriton.targets.cpu.llvm.emit.context import Emitter, Rules
+from mltriton.targets.cpu.llvm.indirect_dot import IndirectShape, indirect_dot_function
 from mltriton.targets.cpu.llvm.transpose import transpose
 from mltriton.targets.llvm.types import I64, VOID, Value
 
@@ -86,6 +87,17 @@ def _dot(e: Emitter, op: tile.Dot) -> None:
     f.call(name, VOID, e.get(op.a), a_stride, e.get(op.b), b_stride, e.get(op.c), c_stride, k, e.get(op.accumulate))
 
 
+def _indirect_dot(e: Emitter, op: tile.IndirectDot) -> None:
+    f, left = e.function, _pointee(op.a)
+    try:
+        shape = IndirectShape(str(left), str(op.element), op.m, op.n, op.k, op.b_layout, op.ahead)
+        name = indirect_dot_function(e.module, e.features, shape)
+    except ValueError as error:
+        raise BackendError(str(error.args[0]), place=op.loc.place) from error
+    operands = (op.a, op.a_stride, op.lines, op.c, op.c_stride, op.accumulate)
+    f.call(name, VOID, *map(e.get, operands))
+
+
 def _pointee(pointer: IRValue) -> IRType:
     return cast(PointerType, pointer.type).pointee
 
@@ -102,4 +114,5 @@ RULES: Rules = {
     tile.Interleave: _interleave,
     tile.Lane: _lane,
     tile.Dot: _dot,
+    tile.IndirectDot: _indirect_dot,
 }

@@ -1,0 +1,271 @@
+"""Dots of few rows whose right operand is read where it lies, line by line.
+
+Level: warp to intrinsic. Where c has so few rows that b is read about once, packing b costs more than multiplying it.
+The target then reads it through an array of pointers to its lines (`tile.indirect_dot`): rows of b, or columns where
+memory runs along k. Lines may lie anywhere, so that a gather of rows through a table is as good as a matrix. A line
+that a mask leaves out points to zeros; a mask along the lines is tested once, and b is copied where it does not hold
+everywhere. A batch takes a few lines of each matrix in turn, because its matrices often lie interleaved in memory, and
+then the lines that are near each other are read at about the same time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import cast
+
+from mltriton.dialects import arith, scf, tile, tt
+from mltriton.ir.attributes import Attribute, DenseAttr, EnumAttr, IntegerAttr
+from mltriton.ir.operation import Block, Operation, Region, Value
+from mltriton.ir.types import I1, I32, I64, PointerType, shape_of
+from mltriton.passes.intrinsic.tile_loops import accesses, addressing, packing
+from mltriton.passes.intrinsic.tile_loops.addressing import InMemory, NotProvable
+from mltriton.passes.intrinsic.tile_loops.forms import Affine, Index, constant_index, is_uniform
+from mltriton.passes.intrinsic.tile_loops.lowering import Lowering
+from mltriton.passes.intrinsic.tile_loops.packing import Packing
+from mltriton.passes.intrinsic.tile_loops.tiles import Tile
+from mltriton.targets.base import IndirectDot
+
+Address = Callable[[Index], tuple[Value, Value]]  # index before a matrix -> (its address, elements between its rows)
+
+CHUNK = 64  # lines that are multiplied at a time
+BATCH_CHUNK = 4  # and of every matrix of a batch: as many as a register tile takes
+AHEAD = 16  # lines from the one that is multiplied to the one that is prefetched
+
+
+@dataclass
+class Lines:
+    """The right operand: `count` lines of `length` elements in each of `matrices` matrices, rows or columns (`layout`);
+    `conditions` say that they are there in full.
+    """
+
+    block: InMemory
+    how: IndirectDot
+    layout: str
+    matrices: int
+    count: int
+    length: int
+    conditions: list[Value]
+
+    @property
+    def chunk(self) -> int:
+        """Lines that are multiplied at a time."""
+        return min(self.count, CHUNK if self.matrices == 1 else BATCH_CHUNK)
+
+    @property
+    def per_matrix(self) -> int:
+        """Pointers in the array for each matrix: its lines, and what is looked at ahead."""
+        return self.count + AHEAD
+
+    def index(self, matrix: Value, line: Value) -> Index:
+        """The index of a line's first element in the block."""
+        place, start = Affine(I32, line, 0, 0), constant_index(0)
+        inner = (place, start) if self.layout == "row" else (start, place)
+        return inner if len(self.block.order) == 2 else (Affine(I32, matrix, 0, 0), *inner)
+
+
+def may_use_lines(low: Lowering, op: tt.Dot) -> bool:
+    """Whether a dot has so few rows that its right operand may be read line by line."""
+    most = max((how.rows for how in low.spec.indirect_dots.values()), default=0)
+    return len(shape_of(op.b.type)) <= 3 and shape_of(op.a.type)[-2] <= most
+
+
+def lines_of(low: Lowering, op: tt.Dot) -> Lines | None:
+    """How the right operand of a dot is read line by line; None where it cannot be, or another way is better."""
+    if not may_use_lines(low, op):
+        return None
+    block = addressing.in_memory(low, op.b)
+    if block is None or isinstance(block.source, Tile) or not _pads_zeros(block.source):
+        return None
+    shape = shape_of(op.b.type)
+    strides = addressing.strides_of(low, block, shape)
+    rows, matrices = shape_of(op.a.type)[-2], shape[0] if len(shape) == 3 else 1
+    for along, layout in ((-1, "row"), (-2, "column")):
+        how = low.spec.indirect_dots.get((block.element, layout))
+        if how is None or rows > how.rows or strides[along] != 1 or shape[along] % how.length:
+            continue
+        if layout == "row" and strides[-2] is not None and how.left is block.element and matrices == 1:
+            return None  # an ordinary dot reads these rows where they lie
+        conditions = _along_lines(low, block, len(shape) + along, shape)
+        if conditions is not None:
+            return Lines(block, how, layout, matrices, shape[-3 - along], shape[along], conditions)
+    return None
+
+
+def _pads_zeros(op: Operation) -> bool:
+    """Whether a load gives zeros where it is masked."""
+    if not isinstance(op, tt.Load):
+        return False
+    if op.padding == "pad_nan":
+        return False
+    return op.other is None or _is_zero(op.other)
+
+
+def _is_zero(value: Value) -> bool:
+    op = value.defining_op
+    if isinstance(op, tt.Splat):
+        return _is_zero(op.source)
+    if not isinstance(op, arith.Constant):
+        return False
+    return (
+        not (op.value.splat if op.value.is_splat else True) if isinstance(op.value, DenseAttr) else not op.value.value
+    )
+
+
+def _along_lines(low: Lowering, block: InMemory, along: int, shape: tuple[int, ...]) -> list[Value] | None:
+    """The conditions under which no line is cut short; None where they cannot be stated."""
+    op = cast(tt.Load, block.source)
+    try:
+        if isinstance(op.ptr.type, PointerType):
+            dim = block.order[along]
+            return addressing.inside(low, block, (dim,)) if dim in op.boundary_check else []
+        conditions: list[Value] = []
+        for mask in _conjuncts(op.mask):
+            if _varies(low, mask, block, along, shape[along]):
+                conditions += addressing.holds_everywhere(low, mask)
+        return conditions
+    except NotProvable:
+        return None
+
+
+def _conjuncts(mask: Value | None) -> list[Value]:
+    op = None if mask is None else mask.defining_op
+    if isinstance(op, arith.AndI):
+        return [*_conjuncts(op.lhs), *_conjuncts(op.rhs)]
+    return [] if mask is None else [mask]
+
+
+def _varies(low: Lowering, mask: Value, block: InMemory, along: int, extent: int) -> bool:
+    """Whether a mask differs from element to element of a line."""
+    with low.e.emitter.trial(len(block.order)) as anywhere:
+        index = tuple(Affine(I32, place, 0, int(dim == along)) for dim, place in enumerate(anywhere))
+        return not is_uniform(low.e.at(mask, block.at(index), extent))
+
+
+def multiply_lines(low: Lowering, op: tt.Dot, lines: Lines, a: Address, target: Tile, accumulate: bool) -> None:
+    """target (+)= a b; `a` gives a matrix of the left operand and the elements between its rows, all row-major in the
+    type that `lines` wants.
+    """
+    e = low.e
+    array, copy = _line_array(low, op, lines)
+    e.scratch.tick()
+    for needed in (array, copy, target):
+        if needed is not None:
+            e.scratch.touch(needed)
+    m, n, is_row = shape_of(op.a.type)[-2], shape_of(op.b.type)[-1], lines.layout == "row"
+    numbers = {"m": m, "ahead": AHEAD}
+    numbers |= {"n": n, "k": lines.chunk} if is_row else {"n": lines.chunk, "k": lines.length}
+    attributes: dict[str, Attribute] = {name: IntegerAttr(number, I32) for name, number in numbers.items()}
+    attributes["b_layout"] = EnumAttr("tile_layout", lines.layout)
+    zero, c_stride = constant_index(0), e.emitter.integer(target.strides[-2], I64)
+    with e.emitter.count(lines.count, lines.chunk) as chunks, e.emitter.count(lines.matrices) as matrices:
+        first = Affine(I32, chunks.counter, 0, 0)
+        matrix = Affine(I32, matrices.counter, 0, 0)
+        prefix = () if len(lines.block.order) == 2 else (matrix,)
+        here, a_stride = a(prefix)
+        start = e.arithmetic.scalar(e.place(array, (matrix, first)))
+        if is_row:
+            here = e.emitter.pure(tt.AddPtr, (here, chunks.counter), here.type)
+        into = e.place(target, (*prefix, zero, zero if is_row else first))
+        more = e.emitter.integer(1, I1) if accumulate else _is_later(low, chunks.counter, is_row)
+        operands = [here, a_stride, start, e.arithmetic.scalar(into), c_stride, more]
+        e.emitter.effect(tile.IndirectDot, operands, (), attributes)
+
+
+def _is_later(low: Lowering, first: Value, is_row: bool) -> Value:
+    """Whether there is a sum of earlier lines."""
+    if not is_row:
+        return low.e.emitter.integer(0, I1)
+    zero = constant_index(0)
+    return low.e.arithmetic.scalar(accesses.compare(low.e, "ne", Affine(I32, first, 0, 0), zero, 1))
+
+
+def _line_array(low: Lowering, op: tt.Dot, lines: Lines) -> tuple[Tile, Tile | None]:
+    """An array with the address of every line, in memory or in a copy; and that copy."""
+    e = low.e
+    array = e.scratch.raw(lines.matrices * lines.per_matrix, PointerType(lines.block.element), (lines.per_matrix, 1))
+    e.scratch.touch(array)
+    condition = addressing.conjunction(e, lines.conditions)
+    zeros = _zeros(low, lines)
+    if condition is None:
+        _point_to_memory(low, lines, array, zeros)
+        return array, None
+    yes, no = Block(), Block()
+    with e.emitter.inside(yes):
+        _point_to_memory(low, lines, array, zeros)
+        e.emitter.insert(scf.Yield([]))
+    with e.emitter.inside(no):
+        copy = _point_to_copy(low, op, lines, array)
+        e.emitter.insert(scf.Yield([]))
+    e.emitter.effect(scf.If, [condition], [], {}, [Region([yes]), Region([no])])
+    return array, copy
+
+
+def _zeros(low: Lowering, lines: Lines) -> Tile | None:
+    """A line of zeros, where lines may be masked."""
+    op = cast(tt.Load, lines.block.source)
+    if op.mask is None and not op.boundary_check:
+        return None
+    e, element = low.e, lines.block.element
+    made = e.scratch.raw(lines.length, element, (1,))
+    e.scratch.touch(made)
+    lanes = e.emitter.lanes
+    zero = accesses.Uniform(e.emitter.number(0.0, element))
+    for first in range(0, lines.length, lanes):
+        accesses.write(e, e.place(made, (Affine(I32, None, first, 1),)), None, zero, lanes)
+    return made
+
+
+def _point_to_memory(low: Lowering, lines: Lines, array: Tile, zeros: Tile | None) -> None:
+    e = low.e
+    with e.emitter.count(lines.matrices) as matrices:
+
+        def pointer_to(line: Value) -> Value:
+            index = lines.block.at(lines.index(matrices.counter, line))
+            access = accesses.access_at(e, cast(Operation, lines.block.source), index, 1)
+            pointer = e.arithmetic.scalar(access.address)
+            if access.mask is None or zeros is None:
+                return pointer
+            e.scratch.touch(zeros)
+            nothing = e.emitter.pure(tt.Bitcast, (zeros.pointer,), pointer.type)
+            mask = e.arithmetic.scalar(access.mask)
+            return e.emitter.pure(arith.Select, (mask, pointer, nothing), pointer.type)
+
+        _fill(low, lines, array, matrices.counter, pointer_to)
+
+
+def _point_to_copy(low: Lowering, op: tt.Dot, lines: Lines, array: Tile) -> Tile:
+    """Copy the block with its lines one after the other, and point to that."""
+    e = low.e
+    row_dim, column_dim = (-2, -1) if lines.layout == "row" else (-1, -2)
+    rank = len(lines.block.order)
+    how = Packing(op.b, rank + row_dim, rank + column_dim, lines.block.element, 1, along_rows=False)
+    size = lines.count * how.stride
+    made = e.scratch.raw(lines.matrices * size, how.element, (size, how.stride, 1))
+    with e.emitter.count(lines.matrices) as matrices:
+        matrix = Affine(I32, matrices.counter, 0, 0)
+        start = e.arithmetic.scalar(e.place(made, (matrix, constant_index(0), constant_index(0))))
+        part = Tile(start, made.element, (0, how.stride, 1), made.region)
+        packing.pack(e, how, part, () if rank == 2 else (matrix,))
+
+        def pointer_to(line: Value) -> Value:
+            return e.arithmetic.scalar(e.place(part, (constant_index(0), Affine(I32, line, 0, 0), constant_index(0))))
+
+        _fill(low, lines, array, matrices.counter, pointer_to)
+    return made
+
+
+def _fill(low: Lowering, lines: Lines, array: Tile, matrix: Value, pointer_to: Callable[[Value], Value]) -> None:
+    """Write the pointers of one matrix; the last one stands for what is looked at ahead."""
+    e = low.e
+    type = PointerType(lines.block.element)
+
+    def save(place: Value, pointer: Value) -> None:
+        plain = e.arithmetic.wrap(e.emitter.pure(tt.Bitcast, (pointer,), type))
+        accesses.write(e, e.place(array, (Affine(I32, matrix, 0, 0), Affine(I32, place, 0, 0))), None, plain, 1)
+
+    with e.emitter.count(lines.count) as loop:
+        save(loop.counter, pointer_to(loop.counter))
+    last = pointer_to(e.emitter.integer(lines.count - 1))
+    with e.emitter.count(lines.per_matrix, 1, lines.count) as loop:
+        save(loop.counter, last)

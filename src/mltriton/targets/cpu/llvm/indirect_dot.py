@@ -1,0 +1,289 @@
+"""Dots of few rows on lines: `c += a @ b` where b is read once, where it lies, through an array of pointers.
+
+Level: `llvm`. `indirect_dot_function` gives the name of an internal function, defined once per module, that computes
+
+    c[i, j] = (c[i, j] if accumulate else 0) + sum over k of a[i, k] * b[k, j]        for i < rows, j < columns
+
+with signature `void (ptr a, i64 a_stride, ptr lines, ptr c, i64 c_stride, i1 accumulate)`, strides in elements. In the
+"row" layout a line is b[k, :]: a register tile of c gathers multiples of the lines. In the "column" layout it is
+b[:, j]: every line is multiplied with every row of a lane by lane, and the lanes are added up at the end, several lines
+together. Memory is the limit: with line i, line i + `ahead` is prefetched.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from mltriton.targets.cpu.features import CpuFeatures
+from mltriton.targets.cpu.llvm.dot import CACHE_LINE
+from mltriton.targets.cpu.llvm.narrow import widen
+from mltriton.targets.llvm.types import F32, I1, I32, I64, PTR, VOID, Type, Value, constant, vector
+from mltriton.targets.llvm.writer import Function, Module
+
+UNROLL = 4  # steps between two loop branches
+
+_PARAMETERS = (
+    ("noalias a", PTR),
+    ("a_stride", I64),
+    ("noalias lines", PTR),
+    ("noalias c", PTR),
+    ("c_stride", I64),
+    ("accumulate", I1),
+)
+Step = Callable[[Value, Sequence[Value]], list[Value]]  # (index, sums so far) -> new sums
+_BITS = {"f32": "float", "f16": "i16", "bf16": "i16"}
+
+
+@dataclass(frozen=True, slots=True)
+class IndirectShape:
+    """What one function computes: `rows` x `columns` of f32 from `k` products each.
+
+    `left` and `right` are the element types of a and b ("f32", "f16", "bf16"); "bf16" for both multiplies pairs.
+    `layout` says whether a line of b is a "row" or a "column".
+    """
+
+    left: str
+    right: str
+    rows: int
+    columns: int
+    k: int
+    layout: str
+    ahead: int = 0
+
+    @property
+    def name(self) -> str:
+        """A name that says all of it."""
+        return f"{self.left}_{self.right}_{self.layout}_{self.rows}x{self.columns}x{self.k}_{self.ahead}"
+
+
+def indirect_dot_function(module: Module, features: CpuFeatures, shape: IndirectShape) -> str:
+    """The name of the function for `shape`, defined in `module` on the first call.
+
+    ValueError for element types or lengths that it does not take.
+    """
+    name = f"indirect_dot_{shape.name}"
+    if not module.defines(name):
+        generator = _Generator(module, features, shape)
+        generator.check()
+        generator.dot(name)
+    return name
+
+
+@dataclass(frozen=True, slots=True)
+class _Generator:
+    module: Module
+    features: CpuFeatures
+    shape: IndirectShape
+
+    @property
+    def pairs(self) -> bool:
+        """Whether one instruction multiplies two neighbours."""
+        return self.shape.left == "bf16"
+
+    @property
+    def lanes(self) -> int:
+        """Accumulators in one register."""
+        return self.features.f32_lanes
+
+    def check(self) -> None:
+        """Refuse types without instructions and lines that do not fill registers."""
+        shape = self.shape
+        if self.pairs and not (shape.right == "bf16" and self.features.bf16_dot):
+            raise ValueError(f"{self.features.name} has no dot of {shape.left} and {shape.right}")
+        if not self.pairs and shape.left != "f32":
+            raise ValueError(f"the left operand of an indirect dot is f32, not {shape.left}")
+        length = shape.k if shape.layout == "column" else shape.columns
+        if length % self.step:
+            raise ValueError(f"a line has a multiple of {self.step} elements, not {length}")
+        if self.pairs and shape.k % 2:
+            raise ValueError(f"pairs need an even number of products, not {shape.k}")
+
+    @property
+    def step(self) -> int:
+        """Elements of a line that are read at a time."""
+        return self.lanes * (2 if self.pairs else 1)
+
+    def dot(self, name: str) -> None:
+        """The register tiles of c, one after the other."""
+        function = self.module.function(name, VOID, _PARAMETERS, extra="noinline ")
+        a, a_stride, lines, c, c_stride, accumulate = function.parameters
+        is_column = self.shape.layout == "column"
+        columns = self._tile_columns()
+        tile = f"lines_{replace(self.shape, columns=columns).name}"
+        if not self.module.defines(tile):
+            inner = self.module.function(tile, VOID, (*_PARAMETERS, ("first", I64)), extra="noinline ")
+            (self._column_tile if is_column else self._row_tile)(inner, columns)
+        with function.loop(0, self.shape.columns, columns, name="column") as loop:
+            here = function.gep(lines, loop.index, PTR) if is_column else lines
+            into = function.gep(c, loop.index, F32)
+            function.call(tile, VOID, a, a_stride, here, into, c_stride, accumulate, loop.index)
+        function.ret()
+
+    def _tile_columns(self) -> int:
+        """Columns of a register tile: accumulators for half of the registers."""
+        room = max(1, self.features.vector_registers // 2 // self.shape.rows)
+        widest = 1 << (room.bit_length() - 1)
+        if self.shape.layout == "column":
+            return min(widest, self.lanes, self.shape.columns)
+        return min(max(widest * self.lanes, self.step), self.shape.columns)
+
+    # Lines are columns of b: inner products
+
+    def _column_tile(self, function: Function, columns: int) -> None:
+        """Inner products of all rows of a and `columns` lines."""
+        shape = self.shape
+        a, a_stride, lines, c, c_stride, accumulate, _ = function.parameters
+        pointers, later = (
+            [function.load(PTR, function.gep(lines, j + ahead, PTR)) for j in range(columns)]
+            for ahead in (0, shape.ahead)
+        )
+        a_rows = [function.gep(a, function.mul(a_stride, i), self._type(shape.left)) for i in range(shape.rows)]
+        zero = constant(F32.with_lanes(self.lanes), 0)
+
+        def multiply(index: Value, sums: Sequence[Value]) -> list[Value]:
+            for pointer in later:
+                self._prefetch(function, pointer, index, self.step)
+            right = [self._load(function, pointer, index, shape.right) for pointer in pointers]
+            left = [self._load(function, pointer, index, shape.left) for pointer in a_rows]
+            products = ((x, y) for x in left for y in right)
+            return [self._multiply_add(function, x, y, total) for (x, y), total in zip(products, sums, strict=True)]
+
+        sums = self._unrolled(function, shape.k, self.step, [zero] * (shape.rows * columns), multiply)
+        for i in range(shape.rows):
+            total = _sum_lanes(function, sums[i * columns : (i + 1) * columns])
+            place = function.gep(c, function.mul(c_stride, i), F32)
+            function.store(self._plus_old(function, accumulate, place, total), place)
+        function.ret()
+
+    def _multiply_add(self, function: Function, x: Value, y: Value, total: Value) -> Value:
+        if not self.pairs:
+            return function.fmuladd(x, y, total)
+        name = f"llvm.x86.avx512bf16.dpbf16ps.{32 * self.lanes}"
+        pairs = vector("bfloat", 2 * self.lanes)
+        return function.pure_call(name, total.type, total, function.bitcast(x, pairs), function.bitcast(y, pairs))
+
+    # Lines are rows of b: multiples of them are added up
+
+    def _row_tile(self, function: Function, columns: int) -> None:
+        """All rows of c in `columns` columns from `first` on. The first tile prefetches the lines for all."""
+        shape = self.shape
+        a, a_stride, lines, c, c_stride, accumulate, first = function.parameters
+        vectors = range(0, columns, self.step)
+        element, group = self._type(shape.left), 2 if self.pairs else 1
+        a_rows = [function.gep(a, function.mul(a_stride, i), element) for i in range(shape.rows)]
+        start = self._old(function, accumulate, c, c_stride, columns)
+        prefetches = function.icmp("eq", first, 0)
+
+        def multiply(index: Value, sums: Sequence[Value]) -> list[Value]:
+            at = [function.gep(lines, function.add(index, r), PTR) for r in range(group)]
+            pointers = [function.load(PTR, place) for place in at]
+            if shape.ahead:
+                with function.when(prefetches, "ahead"):
+                    for place in at:
+                        later = function.load(PTR, function.gep(place, shape.ahead, PTR))
+                        self._prefetch(function, later, constant(I64, 0), shape.columns)
+            right = [part for v in vectors for part in self._row_parts(function, pointers, function.add(first, v))]
+            left = [self._broadcast(function, function.gep(row, index, element)) for row in a_rows]
+            products = ((x, y) for x in left for y in right)
+            return [self._multiply_add(function, x, y, total) for (x, y), total in zip(products, sums, strict=True)]
+
+        sums = self._unrolled(function, shape.k, group, start, multiply)
+        for place, total in zip(self._places(function, c, c_stride, columns), sums, strict=True):
+            function.store(total, place, F32.bytes)
+        function.ret()
+
+    def _row_parts(self, function: Function, pointers: Sequence[Value], index: Value) -> list[Value]:
+        """A register of a line, or two registers with pairs of elements of two lines."""
+        parts = [self._load(function, pointer, index, self.shape.right) for pointer in pointers]
+        if not self.pairs:
+            return parts
+        halves = [range(first, first + self.lanes) for first in (0, self.lanes)]
+        both = [[lane + line for lane in half for line in (0, self.step)] for half in halves]
+        return [function.shuffle(parts[0], parts[1], lanes) for lanes in both]
+
+    def _broadcast(self, function: Function, place: Value) -> Value:
+        """One element, or a pair of neighbours, of a row of a in every lane."""
+        if not self.pairs:
+            return function.splat(function.load(F32, place), self.lanes)
+        pair = function.splat(function.load(I32, place, 2), self.lanes)
+        return function.bitcast(pair, vector("i16", self.step))
+
+    def _places(self, function: Function, c: Value, c_stride: Value, columns: int) -> list[Value]:
+        """The addresses of the registers of a tile of c."""
+        rows = [function.gep(c, function.mul(c_stride, i), F32) for i in range(self.shape.rows)]
+        return [function.gep(row, column, F32) for row in rows for column in range(0, columns, self.lanes)]
+
+    def _old(self, function: Function, accumulate: Value, c: Value, c_stride: Value, columns: int) -> list[Value]:
+        """A tile of c, or zeros."""
+        type_ = F32.with_lanes(self.lanes)
+        places = self._places(function, c, c_stride, columns)
+        return function.choose(
+            accumulate,
+            lambda: [function.load(type_, place, F32.bytes) for place in places],
+            lambda: [constant(type_, 0) for _ in places],
+            name="old",
+        )
+
+    # What both share
+
+    def _type(self, name: str) -> Type:
+        return vector(_BITS[name], 1)
+
+    def _load(self, function: Function, pointer: Value, index: Value, name: str) -> Value:
+        """A register of a line, or of a row of a, from element `index` on: f32, or pairs as they lie."""
+        element = self._type(name)
+        bits = function.load(element.with_lanes(self.step), function.gep(pointer, index, element), element.bytes)
+        return bits if self.pairs or name == "f32" else widen(function, self.features, bits, name)
+
+    def _unrolled(self, function: Function, size: int, step: int, sums: list[Value], body: Step) -> list[Value]:
+        """`body` for 0, step, ... below `size`, several times between two branches."""
+        unroll = next(u for u in (UNROLL, 2, 1) if size // step % u == 0)
+        with function.loop(0, size, unroll * step, carried=sums, name="k") as loop:
+            values = loop.carried
+            for number in range(unroll):
+                values = body(function.add(loop.index, number * step), values)
+            loop.yield_(*values)
+        return loop.results
+
+    def _plus_old(self, function: Function, accumulate: Value, place: Value, total: Value) -> Value:
+        def added() -> list[Value]:
+            return [function.fadd(function.load(total.type, place, F32.bytes), total)]
+
+        return function.choose(accumulate, added, lambda: [total], name="old")[0]
+
+    def _prefetch(self, function: Function, pointer: Value, index: Value, elements: int) -> None:
+        """Bring `elements` of a line nearer."""
+        if not self.shape.ahead:
+            return
+        element = self._type(self.shape.right)
+        arguments = [constant(I32, number) for number in (0, 3, 1)]
+        for offset in range(0, elements, CACHE_LINE // element.bytes):
+            place = function.gep(pointer, function.add(index, offset), element)
+            function.declared_call("llvm.prefetch.p0", VOID, place, *arguments)
+
+
+def _sum_lanes(function: Function, sums: Sequence[Value]) -> Value:
+    """Lane j of the result is the sum of the lanes of vector j, for a power of two of vectors.
+
+    Two vectors are folded into one as long as there are two; the last one is folded onto itself.
+    """
+    vectors, lanes = list(sums), sums[0].type.lanes
+    part = lanes  # lanes that belong to one sum
+    while part > 1:
+        part //= 2
+        firsts = [lane for lane in range(lanes) if lane // part % 2 == 0]
+        if len(vectors) > 1:
+            both = [*firsts, *(lane + lanes for lane in firsts)]
+            pairs = list(zip(vectors[::2], vectors[1::2], strict=True))
+        else:
+            both, pairs, lanes = firsts, [(vectors[0], vectors[0])], lanes // 2
+        vectors = [_added(function, a, b, both, [lane + part for lane in both]) for a, b in pairs]
+    return vectors[0]
+
+
+def _added(function: Function, a: Value, b: Value, some: Sequence[int], others: Sequence[int]) -> Value:
+    """The sum of two choices of lanes of a and b."""
+    if len(some) == 1:
+        return function.fadd(function.extract(a, some[0]), function.extract(a, others[0]))
+    return function.fadd(function.shuffle(a, b, some), function.shuffle(a, b, others))
