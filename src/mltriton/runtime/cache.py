@@ -216,47 +216,49 @@ def digest(*parts: object) -> str:
     Takes str, bytes, bool, int, float, None, and tuples, lists, sets and dictionaries of these; the order of a set or
     dictionary does not matter. Anything else raises `TypeError`: its identity would depend on the process.
     """
-    state = hashlib.sha256()
-    for token in _tokens(parts):
-        state.update(token)
-    return state.hexdigest()
+    encoded: list[bytes] = []
+    _encode_part(parts, encoded)
+    return hashlib.sha256(b"".join(encoded)).hexdigest()
 
 
-def _tokens(part: Any) -> Iterator[bytes]:
-    """Yield an encoding of `part` in which no two different values look the same: type, length, content."""
+def _encode_part(part: Any, out: list[bytes]) -> None:
+    """Append an encoding of `part` in which no two different values look the same: type, length, content."""
     match part:
         case str():
-            yield from _token(b"s", part.encode("utf-8", "surrogatepass"))
+            _token(b"s", part.encode("utf-8", "surrogatepass"), out)
         case bytes():
-            yield from _token(b"b", part)
+            _token(b"b", part, out)
         case bool() | None:
-            yield from _token(b"c", repr(part).encode())
+            _token(b"c", repr(part).encode(), out)
         case int():
-            yield from _token(b"i", str(int(part)).encode())
+            _token(b"i", str(int(part)).encode(), out)
         case float():
-            yield from _token(b"f", struct.pack("<d", part))
+            _token(b"f", struct.pack("<d", part), out)
         case tuple() | list():
             items = cast(Sequence[Any], part)
-            yield from _token(b"t", str(len(items)).encode())
+            _token(b"t", str(len(items)).encode(), out)
             for item in items:
-                yield from _tokens(item)
+                _encode_part(item, out)
         case dict():
-            yield from _unordered(b"d", part.items())
+            _unordered(b"d", part.items(), out)
         case set() | frozenset():
-            yield from _unordered(b"u", part)
+            _unordered(b"u", part, out)
         case _:
             raise TypeError(f"{type(part).__name__} has no digest that is the same in every process")
 
 
-def _token(kind: bytes, content: bytes) -> Iterator[bytes]:
-    yield kind + str(len(content)).encode() + b":"
-    yield content
+def _token(kind: bytes, content: bytes, out: list[bytes]) -> None:
+    out.append(b"%b%d:%b" % (kind, len(content), content))
 
 
-def _unordered(kind: bytes, items: Any) -> Iterator[bytes]:
-    encoded = sorted(b"".join(_tokens(item)) for item in items)
-    yield from _token(kind, str(len(encoded)).encode())
-    yield from encoded
+def _unordered(kind: bytes, items: Any, out: list[bytes]) -> None:
+    encoded: list[bytes] = []
+    for item in items:
+        parts: list[bytes] = []
+        _encode_part(item, parts)
+        encoded.append(b"".join(parts))
+    _token(kind, str(len(encoded)).encode(), out)
+    out += sorted(encoded)
 
 
 def _read(path: Path) -> tuple[bytes, float]:

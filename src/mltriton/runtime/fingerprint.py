@@ -1,6 +1,6 @@
 """What the compiler itself is: the part of every cache key that changes when the compiler does.
 
-Level: runtime. Guarantees: another version, an edited source file of this package or another Python minor version give
+Level: runtime. Guarantees: another version, an edited source file of the compiler or another Python minor version give
 another fingerprint. Files are identified by size and time of change, which costs a millisecond; their text would cost
 twenty.
 """
@@ -9,12 +9,15 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
 
 import mltriton
+
+_SOURCES = (".py", ".ll")
+# Kernels are in the key with their own text; the executor only checks results.
+_NOT_COMPILER = ("__pycache__", "executor", "kernels")
 
 
 @cache
@@ -25,12 +28,17 @@ def compiler_fingerprint() -> str:
     return sha256(repr((mltriton.__version__, sys.version_info[:2], files)).encode()).hexdigest()
 
 
-def _files(directory: str) -> Iterator[tuple[str, int, int]]:
-    """Path, size and time of change of every source file below a directory."""
-    with os.scandir(directory) as entries:
-        for entry in entries:
-            if entry.name.endswith((".py", ".ll")):
-                status = entry.stat()
-                yield entry.path, status.st_size, status.st_mtime_ns
-            elif "." not in entry.name and entry.name != "__pycache__":
-                yield from _files(entry.path)
+def _files(root: str) -> list[tuple[str, int, int]]:
+    """Path, size and time of change of every source file of the compiler: asked on every start, so one plain loop."""
+    found: list[tuple[str, int, int]] = []
+    folders = [root]
+    for folder in folders:  # Grows while folders in it are found.
+        with os.scandir(folder) as entries:
+            for entry in entries:
+                name = entry.name
+                if name.endswith(_SOURCES):
+                    status = entry.stat()
+                    found.append((entry.path, status.st_size, status.st_mtime_ns))
+                elif "." not in name and name not in _NOT_COMPILER:
+                    folders.append(entry.path)
+    return found
