@@ -105,6 +105,7 @@ class ReadyBlock:
                     flow: Run = step.call(warp, frame)
                     frame.update(zip(step.results, (yield from flow), strict=True))
                     continue
+                warp.op = step.op
                 outcome = step.call(warp, *[frame[name] for name in step.operands])
                 if type(outcome) is Stop:
                     yield step.op

@@ -58,7 +58,11 @@ class Uninitialised(Fault):
 
 
 class DataRace(Fault):
-    """Two warps touch one element of shared memory with no barrier between, and one of them writes."""
+    """Two warps touch one element of memory with no barrier between, and one of them writes; `other` is the line of
+    the earlier access.
+    """
+
+    other: Place | None = None
 
 
 class BarrierDivergence(Fault):

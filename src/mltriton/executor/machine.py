@@ -17,6 +17,7 @@ from mltriton.dialects.builtin import Module
 from mltriton.executor.code import Code, Run
 from mltriton.executor.faults import BarrierDivergence, place_of
 from mltriton.executor.memory import POISON, Memory, Segment
+from mltriton.executor.races import Watch
 from mltriton.executor.shared import AsyncCopies, SharedMemory
 from mltriton.executor.values import Array
 from mltriton.ir.attributes import IntegerAttr, StringAttr
@@ -32,9 +33,10 @@ class Options:
     """What the executor checks, beyond bounds and alignment, and how it runs.
 
     `uninitialised`: a read of shared or scratch memory that nothing has written is an error (it gives NaN or -1
-    otherwise); `races`: two warps touching one shared element without a barrier between is an error; `assumptions`: a
-    false `tl.assume` is an error; `order`: how the warps of a program take turns, and `seed` its shuffling; `output`:
-    where `tt.print` writes (standard output when None).
+    otherwise); `races`: two warps touching one shared element (in a warp-level kernel also one of global memory)
+    without a barrier between, one of them to write, is an error; `assumptions`: a false `tl.assume` is an error;
+    `order`: how the warps of a program take turns, and `seed` its shuffling; `output`: where `tt.print` writes
+    (standard output when None).
     """
 
     uninitialised: bool = False
@@ -66,7 +68,7 @@ class Program:
 
 @dataclass
 class Warp:
-    """One warp of a program: what operations see of the machine."""
+    """One warp of a program: what operations see of the machine. `op` is the operation that it runs."""
 
     id: int
     instance: Program
@@ -74,6 +76,7 @@ class Warp:
     scratch: Segment | None
     options: Options
     copies: AsyncCopies = field(default_factory=AsyncCopies)
+    op: Operation | None = None
 
     @property
     def program(self) -> Coordinate:
@@ -90,6 +93,10 @@ class Machine:
         self.grid = grid
         self.options = options
         self.warps = warps_of(module)
+        self.is_warp_level = is_warp_level(module)
+        self.epoch = 0
+        if options.races and self.is_warp_level and self.warps > 1:
+            memory.watch = Watch()
         self.random = random.Random(options.seed)
         size = scratch_bytes(module)
         track = options.uninitialised
@@ -101,27 +108,35 @@ class Machine:
         """Run one program instance of the function."""
         function = self.code.function(name)
         body = self.code.block(function.body.block)
-        shared = SharedMemory(self.options.races and self.warps > 1, self.options.uninitialised)
-        program = Program(at, self.grid, shared, self.warps)
+        races = self.options.races and self.warps > 1
+        shared = SharedMemory(races, self.options.uninitialised, strict=self.is_warp_level)
+        program = Program(at, self.grid, shared, self.warps, self.epoch)
+        warps: list[Warp] = []
         running: dict[int, Run] = {}
         for w, scratch in enumerate(self.scratch):
             _forget(scratch)
-            running[w] = body.run(Warp(w, program, self.memory, scratch, self.options), {}, arguments)
+            warps.append(Warp(w, program, self.memory, scratch, self.options))
+            running[w] = body.run(warps[w], {}, arguments)
         while running:
-            waiting = {w: stop for w in self._order(list(running)) if (stop := _advance(running[w])) is not None}
+            waiting = {
+                w: stop for w in self._order(list(running)) if (stop := self._advance(warps[w], running[w])) is not None
+            }
+            shared.settle(at)
             _require_meeting(waiting, running, at)
             running = {w: running[w] for w in waiting}
             program.epoch += 1
+        self.epoch = program.epoch
+
+    def _advance(self, warp: Warp, run: Run) -> Operation | None:
+        """Run a warp to its next barrier, which is returned, or to its end."""
+        if self.memory.watch is not None:
+            self.memory.watch.warp = warp
+        return next(run, None)
 
     def _order(self, warps: list[int]) -> list[int]:
         if self.options.order == "shuffled":
             self.random.shuffle(warps)
         return warps[::-1] if self.options.order == "backward" else warps
-
-
-def _advance(run: Run) -> Operation | None:
-    """Run a warp to its next barrier, which is returned, or to its end."""
-    return next(run, None)
 
 
 def _require_meeting(waiting: dict[int, Operation], running: dict[int, Run], at: Coordinate) -> None:

@@ -4,19 +4,25 @@ Level: all. Each argument's buffer is one segment; segments lie `SPAN` bytes apa
 to belong to no element of any of them. Addresses are int64 scalars or arrays and count bytes. Guarantees: no access
 outside a segment (`OutOfBounds`), none that is not a multiple of the element's size (`Misaligned`), no write to
 read-only memory (`ReadOnly`), and with `track=True` no read of scratch that was never written (`Uninitialised`).
+`watch`, where there is one, sees the loads and stores, but not `window` and `span`.
 """
 
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Generator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from mltriton.executor.faults import Misaligned, OutOfBounds, ReadOnly, Uninitialised
 from mltriton.executor.values import Array, choose, decode, encode, is_block, memory_dtype
 from mltriton.ir.types import Type
+
+if TYPE_CHECKING:
+    from mltriton.executor.races import Watch
 
 SPAN_BITS = 40  # log2 of the distance of segments
 SPAN = 1 << SPAN_BITS
@@ -77,6 +83,7 @@ class Memory:
 
     def __init__(self) -> None:
         self.segments: list[Segment] = []
+        self.watch: Watch | None = None
 
     def add(self, name: str, data: Array, *, alignment: int = 0, writable: bool = True, track: bool = False) -> Segment:
         """A new segment over the bytes `data` (uint8, 1D); its address is `alignment` plus a multiple of 4096."""
@@ -88,6 +95,18 @@ class Memory:
     def scratch(self, name: str, size: int, *, track: bool) -> Segment:
         """A new segment of `size` bytes of undefined contents."""
         return self.add(name, np.full(size, POISON, np.uint8), track=track)
+
+    @contextmanager
+    def atomically(self) -> Generator[None]:
+        """Let accesses within the `with` statement be parts of atomic operations."""
+        if self.watch is None:
+            yield
+            return
+        self.watch.atomic = True
+        try:
+            yield
+        finally:
+            self.watch.atomic = False
 
     def load(self, address: Array, type: Type, mask: Array | None = None, other: Array | None = None) -> Array:
         """The elements at `address` (scalar or array).
@@ -179,6 +198,8 @@ class Memory:
     def _load_one(self, address: int, dtype: np.dtype[Any]) -> Array:
         segment = self._segment_at(address, dtype.itemsize)
         offset = self._check(segment, address, dtype)
+        if self.watch is not None:
+            self.watch.see(segment, offset, dtype.itemsize, write=False)
         if segment.written is not None:
             segment.mark(segment.written[offset : offset + dtype.itemsize], write=False)
         return segment.view(dtype, offset % dtype.itemsize)[offset // dtype.itemsize]
@@ -187,6 +208,8 @@ class Memory:
         segment = self._segment_at(address, dtype.itemsize)
         offset = self._check(segment, address, dtype)
         segment.require(write=True)
+        if self.watch is not None:
+            self.watch.see(segment, offset, dtype.itemsize, write=True)
         if segment.written is not None:
             segment.mark(segment.written[offset : offset + dtype.itemsize], write=True)
         segment.view(dtype, offset % dtype.itemsize)[offset // dtype.itemsize] = bits
@@ -195,6 +218,8 @@ class Memory:
         segment, offsets = self._locate(addresses, dtype, active)
         if segment is None:
             return self._by_segment(addresses, dtype, active)
+        if self.watch is not None:
+            self.watch.see(segment, offsets, dtype.itemsize, write=False)
         if segment.written is not None:
             segment.mark(segment.written[offsets[..., None] + np.arange(dtype.itemsize)], write=False)
         phase = int(offsets.flat[0]) % dtype.itemsize
@@ -207,6 +232,8 @@ class Memory:
                 self._scatter(addresses[part], np.broadcast_to(bits, addresses.shape)[part], dtype)
             return
         segment.require(write=True)
+        if self.watch is not None:
+            self.watch.see(segment, offsets, dtype.itemsize, write=True)
         if segment.written is not None:
             segment.written[offsets[..., None] + np.arange(dtype.itemsize)] = True
         phase = int(offsets.flat[0]) % dtype.itemsize

@@ -1,105 +1,28 @@
 """Shared memory of one program instance, and the asynchronous copies of a warp into it.
 
-Level: ttg to intrinsic. Every access goes through `SharedView`, which knows the warp and the operation: with
-`races=True` two accesses to one element by different warps with no barrier between, at least one of them a write that
-changes it, raise `DataRace` naming both source lines. Memory that nothing has written holds poison (NaN, -1) and
-raises `Uninitialised` with `track=True`. An asynchronous copy reads its source when it starts and writes its
-destination when it is waited for; in between the destination is poison, so that a missing wait shows.
+Level: ttg to intrinsic; of a warp-level kernel from tt on. Every access goes through `SharedView`, which knows the
+warp and the operation: with `races=True` two accesses to one element by different warps with no barrier between, at
+least one of them a write, raise `DataRace` naming both source lines (`races.py`). Where the compiler distributes a
+block, each of the warps that hold the same part stores it; in a warp-level kernel (`strict`) storing what is there
+already is a race, too. Memory that nothing has written holds poison (NaN, -1) and raises `Uninitialised` with
+`track=True`. An asynchronous copy reads its source when it starts and writes its destination when it is waited for; in
+between the destination is poison, so that a missing wait shows.
 """
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from mltriton.executor.faults import DataRace, OutOfBounds, Uninitialised, place_of
+from mltriton.executor.faults import OutOfBounds, Uninitialised
 from mltriton.executor.memory import POISON
+from mltriton.executor.races import Access, History
 from mltriton.executor.values import Array, decode, encode, memory_dtype
 from mltriton.ir.operation import Operation
 from mltriton.ir.types import MemDescType, Type
-
-NOBODY, SEVERAL = -1, -2  # in place of a warp's id
-
-
-@dataclass(frozen=True)
-class Access:
-    """Who touches shared memory: `epoch` counts the barriers that all warps have passed."""
-
-    warp: int
-    epoch: int
-    op: Operation
-
-
-class History:
-    """For each element of a buffer.
-
-    The last write and the reads since the last barrier, as (warp, epoch, number of the access's operation).
-    """
-
-    FIELDS = ("writer", "written_in", "written_by", "reader", "read_in", "read_by")
-
-    def __init__(self, shape: tuple[int, ...]) -> None:
-        self.marks: dict[str, Array] = {name: np.full(shape, NOBODY, np.int32) for name in self.FIELDS}
-        self.operations: list[Operation] = []
-
-    def view(self, transform: Callable[[Array], Array]) -> History:
-        """The history of a part of the buffer; writing to it writes to the whole."""
-        part = History(())
-        part.marks = {name: transform(mark) for name, mark in self.marks.items()}
-        part.operations = self.operations
-        return part
-
-    @property
-    def is_written(self) -> Array:
-        """Which elements something has written."""
-        return self.marks["writer"] != NOBODY
-
-    def read(self, access: Access, *, races: bool) -> None:
-        """Record a read of every element."""
-        marks = self.marks
-        if races:
-            self._refuse(
-                "read", access, (marks["written_in"] == access.epoch) & (marks["writer"] != access.warp), "written"
-            )
-        again = (marks["read_in"] == access.epoch) & (marks["reader"] != access.warp)
-        marks["reader"][...] = np.where(again, SEVERAL, access.warp)
-        self._stamp("read", access)
-
-    def write(self, access: Access, changed: Array, *, races: bool) -> None:
-        """Record a write of every element.
-
-        `changed` says where the contents change (the same value twice is no race).
-        """
-        marks = self.marks
-        if races:
-            now = changed & (marks["written_in"] == access.epoch) & (marks["writer"] != access.warp)
-            self._refuse("write", access, now, "written")
-            now = changed & (marks["read_in"] == access.epoch) & (marks["reader"] != access.warp)
-            self._refuse("write", access, now, "read")
-        marks["writer"][...] = access.warp
-        self._stamp("written", access)
-
-    def _stamp(self, kind: str, access: Access) -> None:
-        if access.op not in self.operations:
-            self.operations.append(access.op)
-        self.marks[f"{kind}_in"][...] = access.epoch
-        self.marks[f"{kind}_by"][...] = self.operations.index(access.op)
-
-    def _refuse(self, verb: str, access: Access, conflict: Array, earlier: str) -> None:
-        if not conflict.any():
-            return
-        index = tuple(int(i) for i in np.argwhere(conflict)[0])
-        other = self.operations[int(self.marks[f"{earlier}_by"][index])]
-        warp = int(self.marks["writer" if earlier == "written" else "reader"][index])
-        by = "several warps" if warp == SEVERAL else f"warp {warp}"
-        raise DataRace(
-            f"a {verb} of shared memory by warp {access.warp} races with {by}",
-            found=f"element {index} was {earlier} with no barrier between",
-            hint=f"the other access is {other.name} at {place_of(other.loc) or 'an unknown line'}",
-        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,13 +37,16 @@ class SharedView:
     history: History
     races: bool
     track: bool
+    strict: bool
+    unwritten: list[tuple[Uninitialised, Access]]
 
     def load(self, access: Access) -> Array:
         """All elements as values."""
         if self.track and not self.history.is_written.all():
             index = tuple(int(i) for i in np.argwhere(~self.history.is_written)[0])
-            raise Uninitialised(f"a read of shared memory: nothing has written element {index} of the block")
-        self.history.read(access, races=self.races)
+            fault = Uninitialised(f"a read of shared memory: nothing has written element {index} of the block")
+            self.unwritten.append((fault, access))
+        self.history.record("read", access, races=self.races)
         return decode(self.bits.copy(), self.element)
 
     def store(self, values: Array, access: Access) -> None:
@@ -133,10 +59,13 @@ class SharedView:
         self._write(np.broadcast_to(poison, self.bits.shape), access)
 
     def _write(self, bits: Array, access: Access) -> None:
-        unsigned = f"u{self.bits.dtype.itemsize}"
-        changed = np.ascontiguousarray(bits).view(unsigned) != np.ascontiguousarray(self.bits).view(unsigned)
-        self.history.write(access, changed, races=self.races)
+        self.history.record("write", access, only=self.strict or self._changed(bits), races=self.races)
         self.bits[...] = bits
+
+    def _changed(self, bits: Array) -> Array:
+        """Where other bits than these are."""
+        unsigned = f"u{self.bits.dtype.itemsize}"
+        return np.ascontiguousarray(bits).view(unsigned) != np.ascontiguousarray(self.bits).view(unsigned)
 
     def window(self, offsets: Sequence[int], shape: tuple[int, ...]) -> SharedView:
         """The elements from `offsets` on; leading dimensions that `shape` has not are taken at their offset.
@@ -158,7 +87,7 @@ class SharedView:
         return self._part(lambda array: array.T)
 
     def _part(self, transform: Callable[[Array], Array]) -> SharedView:
-        return SharedView(transform(self.bits), self.element, self.history.view(transform), self.races, self.track)
+        return replace(self, bits=transform(self.bits), history=self.history.view(transform))
 
 
 @dataclass
@@ -167,7 +96,9 @@ class SharedMemory:
 
     races: bool
     track: bool
+    strict: bool = False
     buffers: dict[Operation, SharedView] = field(default_factory=dict[Operation, SharedView])
+    unwritten: list[tuple[Uninitialised, Access]] = field(default_factory=list[tuple[Uninitialised, Access]])
 
     def allocate(self, op: Operation, type: MemDescType) -> SharedView:
         """The buffer of an allocation; the warps of a program get the same one, and so does a loop that comes back."""
@@ -175,8 +106,18 @@ class SharedMemory:
             dtype = memory_dtype(type.element)
             size = int(np.prod(type.shape)) * dtype.itemsize
             bits = np.full(size, POISON, np.uint8).view(dtype).reshape(type.shape)
-            self.buffers[op] = SharedView(bits, type.element, History(type.shape), self.races, self.track)
+            history = History(type.shape, "shared memory")
+            self.buffers[op] = SharedView(
+                bits, type.element, history, self.races, self.track, self.strict, self.unwritten
+            )
         return self.buffers[op]
+
+    def settle(self, program: tuple[int, int, int]) -> None:
+        """Raise what was found since the last barrier: another warp that writes what was read is a race, which says
+        more, and was raised at once.
+        """
+        for fault, access in self.unwritten:
+            raise fault.within(access.op.name, program, access.warp, access.op.loc)
 
 
 Copy = Callable[[], None]  # what completes an asynchronous copy

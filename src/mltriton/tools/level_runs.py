@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -62,7 +62,8 @@ class Runs:
     def __init__(self, sample: Sample, *, uninitialised: bool, seed: int, function: str | None = None) -> None:
         self.sample = sample
         self.function = function
-        self.options = Options(uninitialised=uninitialised, order="shuffled", seed=seed)
+        self.uninitialised = uninitialised
+        self.seed = seed
         self.reference: dict[str, Copy] | None = None
 
     def of_job(self, job: Job, *, each_pass: bool) -> Iterator[LevelResult]:
@@ -99,11 +100,35 @@ class Runs:
         def execute(copies: Mapping[str, Copy]) -> None:
             verify(module)
             verify_level(module)
-            names = [name for name, _ in parameters_of(module, self.function)]
-            args = self.sample.arguments(names, copies)
-            run(module, args, self.sample.grid, function=self.function, options=self.options)
+            first, *others = self._options(module)
+            self._execute(module, copies, first)
+            for options in others:
+                again = self.sample.copies()
+                self._execute(module, again, options)
+                self._require_equal(copies, again)
 
         return self._run(name, execute)
+
+    def _execute(self, module: Module, copies: Mapping[str, Copy], options: Options) -> None:
+        names = [name for name, _ in parameters_of(module, self.function)]
+        args = self.sample.arguments(names, copies)
+        run(module, args, self.sample.grid, function=self.function, options=options)
+
+    def _options(self, module: Module) -> list[Options]:
+        """How to run a module: where warps cooperate as the user wrote it, in several orders and with all checks."""
+        from mltriton.ir.levels import is_warp_level
+
+        shuffled = Options(uninitialised=self.uninitialised, order="shuffled", seed=self.seed)
+        if not is_warp_level(module):
+            return [shuffled]
+        strict = replace(shuffled, uninitialised=True)
+        return [strict, replace(strict, order="forward"), replace(strict, order="backward")]
+
+    def _require_equal(self, one: Mapping[str, Copy], other: Mapping[str, Copy]) -> None:
+        for name, type in self.sample.types.items():
+            difference = compare(name, type, one[name].array, other[name].array)
+            if not difference.ok:
+                raise ExecutionError("the result depends on the order in which warps run", found=str(difference))
 
     def of_binary(self, job: Job) -> LevelResult:
         """The machine code, in this process."""

@@ -16,6 +16,7 @@ from mltriton.executor.blocks import TensorView
 from mltriton.executor.code import Handler, Table
 from mltriton.executor.dialects.arith import unsigned
 from mltriton.executor.machine import Warp
+from mltriton.executor.memory import Memory
 from mltriton.executor.values import Array, choose, encode, is_block, rounder, scalar
 from mltriton.ir.operation import Value
 from mltriton.ir.types import FloatType, PointerType, TensorDescType, TensorType, Type, byte_width, element_type
@@ -206,7 +207,13 @@ def in_order(
     warp: Warp, element: Type, update: Callable[..., Array], pointers: Array, mask: Array | None, *values: Array
 ) -> Array:
     """Replace each element by `update(old, *values)` as if one after the other; gives the old values."""
-    memory = warp.memory
+    with warp.memory.atomically():
+        return _in_order(warp.memory, element, update, pointers, mask, *values)
+
+
+def _in_order(
+    memory: Memory, element: Type, update: Callable[..., Array], pointers: Array, mask: Array | None, *values: Array
+) -> Array:
     if not is_block(pointers) or len(np.unique(pointers)) == pointers.size:
         old = memory.load(pointers, element, mask)
         memory.store(pointers, update(old, *values), element, mask)

@@ -14,7 +14,8 @@ from mltriton.dialects import ttg
 from mltriton.executor.code import Handler, Table
 from mltriton.executor.faults import InvalidOperation
 from mltriton.executor.machine import Warp
-from mltriton.executor.shared import Access, SharedView
+from mltriton.executor.races import Access
+from mltriton.executor.shared import SharedView
 from mltriton.executor.values import Array, memory_dtype
 from mltriton.ir.operation import Operation
 from mltriton.ir.types import MemDescType, TensorType
