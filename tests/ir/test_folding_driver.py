@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import random
+
+import pytest
 from hypothesis import HealthCheck, given, settings
 
 from mltriton.dialects import arith
 from mltriton.dialects.builtin import Module
 from mltriton.ir.folding import fold_all
+from mltriton.ir.operation import Block, Operation
 from mltriton.ir.parser import parse_module
 from mltriton.ir.printer import print_op
 from mltriton.ir.verifier import verify
+from mltriton.passes.tt.canonicalize import PATTERNS
 
 from .random_modules import modules
 
@@ -85,3 +90,81 @@ def test_names_of_the_user_survive() -> None:
     )
     fold_all(module)
     assert "%total = arith.muli %n, %n" in str(module)
+
+
+def test_bodies_are_moved_and_simplified_without_what_was_folded_in_them() -> None:
+    module = parse_module(
+        """
+        tt.func @f(%n: i32, %c: i1, %p: !tt.ptr<i32>) {
+          %c0 = arith.constant 0 : i32
+          %c1 = arith.constant 1 : i32
+          %true = arith.constant true
+          %r:2 = scf.for %i = %c0 to %c1 step %c1 iter_args(%x = %n, %y = %n) -> (i32, i32) : i32 {
+            %a = arith.addi %x, %c0 : i32
+            %z = scf.if %true -> (i32) {
+              %b = arith.muli %a, %c1 : i32
+              tt.store %p, %b : !tt.ptr<i32>
+              scf.yield %b : i32
+            } else {
+              scf.yield %c1 : i32
+            }
+            %w = scf.if %c -> (i32) {
+              %d = arith.addi %z, %c0 : i32
+              scf.yield %d : i32
+            } else {
+              %e = arith.muli %y, %c1 : i32
+              scf.yield %e : i32
+            }
+            scf.yield %w, %y : i32, i32
+          }
+          tt.store %p, %r#0 : !tt.ptr<i32>
+          tt.store %p, %r#1 : !tt.ptr<i32>
+          tt.return
+        }"""
+    )
+    fold_all(module, PATTERNS)
+    verify(module)
+    body = module.body.block.ops[0].regions[0].block
+    assert [op.name for op in body.ops] == ["tt.store"] * 3 + ["tt.return"]
+
+
+@pytest.mark.parametrize("count", [500, 2000])
+def test_folding_looks_at_few_operations_for_each(count: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    lines = [
+        f"%a{i} = arith.constant {i % 50} : i32\n%b{i} = arith.addi %b{i - 1}, %a{i} : i32\n"
+        f"%d{i} = arith.muli %n, %n : i32"
+        for i in range(1, count)
+    ]
+    text = "\n".join(["tt.func @f(%n: i32, %b0: i32, %p: !tt.ptr<i32>) {", *lines])
+    module = parse_module(f"{text}\ntt.store %p, %b{count - 1} : !tt.ptr<i32>\ntt.return\n}}")
+    compared = 0
+
+    def equal(a: Operation, b: object) -> bool:
+        nonlocal compared
+        compared += 1
+        return a is b
+
+    monkeypatch.setattr(Operation, "__eq__", equal)
+    fold_all(module, PATTERNS)
+    assert len(list(module.walk())) == 6  # the module, the function, a constant, the sum, the store, the return
+    assert compared < 100 * count
+
+
+def test_a_place_in_a_block_is_found_wherever_it_was_looked_for_before() -> None:
+    block, choice = Block(), random.Random(0)
+    ops = [arith.Constant() for _ in range(500)]
+    for op in ops:
+        block.append(op)
+    for _ in range(300):
+        op = choice.choice(ops)
+        assert block.position(op) == ops.index(op)
+        if choice.random() < 0.5:
+            ops.remove(op)
+            op.detach()
+        else:
+            new = arith.Constant()
+            ops.insert(ops.index(op) + 1, new)
+            block.insert_after(op, new)
+    assert block.ops == ops
+    with pytest.raises(ValueError, match="not in list"):
+        block.position(arith.Constant())

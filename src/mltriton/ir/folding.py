@@ -63,12 +63,15 @@ def _around(op: Operation) -> list[Operation | None]:
 
 
 class _Driver:
-    """Work list of operations; an operation is visited again when an operand or a user of it changes."""
+    """Work list of operations; an operation is visited again when an operand or a user of it changes, and when
+    something in its regions is gone (once all else is done).
+    """
 
     def __init__(self, root: Operation, patterns: Rules) -> None:
         self.patterns = patterns
         self.work: list[Operation] = []
         self.queued: set[Operation] = set()
+        self.around: dict[Operation, None] = {}  # what has lost operations in its regions, in this order
         self.gone: set[Operation] = set()
         self.constants: dict[tuple[Block, Attribute], Value] = {}
         self.leading: dict[Block, int] = {}  # number of constants at the start of a home
@@ -100,7 +103,11 @@ class _Driver:
 
     def run(self) -> bool:
         """Work until the list is empty."""
-        while self.work:
+        while self.work or self.around:
+            if not self.work:
+                self.push(*self.around)
+                self.around = {}
+                continue
             op = self.work.pop()
             self.queued.discard(op)
             if op not in self.gone:
@@ -192,6 +199,8 @@ class _Driver:
             if self.constants.get((home, op.value)) is op.result:  # a pattern places its constants where it stands
                 del self.constants[home, op.value]
                 self.leading[home] -= 1
+        if op.parent_op is not None:
+            self.around[op.parent_op] = None
         if op.block is not None:
             self.emptied.add(op.block)
             op.block = None
