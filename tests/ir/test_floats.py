@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mltriton.executor.values import encode, rounder
 from mltriton.ir.floats import FORMATS, bits_to_float, decimal_text, float_to_bits, round_float
 from mltriton.ir.types import BF16, F8E4M3, F8E5M2, F16, F32, F64, FLOATS, FloatType
 
@@ -44,18 +45,28 @@ def test_every_bit_pattern_reads_and_writes_back(type: FloatType) -> None:
     assert positive == finite_values(type)
 
 
-@pytest.mark.parametrize(("type", "largest", "overflow"), [(F8E4M3, 448.0, math.nan), (F8E5M2, 57344.0, math.inf)])
-def test_the_range_of_fp8(type: FloatType, largest: float, overflow: float) -> None:
-    assert round_float(largest, type) == largest
-    assert repr(round_float(2 * largest, type)) == repr(overflow)
+@pytest.mark.parametrize(("type", "largest", "infinity"), [(F8E4M3, 448.0, 448.0), (F8E5M2, 57344.0, math.inf)])
+def test_fp8_saturates(type: FloatType, largest: float, infinity: float) -> None:
     assert max(finite_values(type)) == largest
+    for value in (largest, largest * 1.01, 2 * largest, 1e30):
+        assert round_float(value, type) == largest and round_float(-value, type) == -largest
+    assert round_float(math.inf, type) == infinity and round_float(-math.inf, type) == -infinity
+    assert math.isnan(round_float(math.nan, type))
+
+
+@pytest.mark.parametrize("type", [F8E4M3, F8E5M2], ids=str)
+@given(value=st.floats(width=32))
+def test_fp8_is_rounded_as_the_executor_does(type: FloatType, value: float) -> None:
+    executed = encode(rounder(type)(np.float32(value)), type)
+    assert int(executed) == float_to_bits(value, type) or math.isnan(value)
 
 
 @given(st.floats(), st.sampled_from(NARROW))
 def test_rounding_is_to_the_nearest_even(value: float, type: FloatType) -> None:
     rounded = round_float(value, type)
     if not math.isfinite(value):
-        assert repr(rounded) == repr(value) or (type is F8E4M3 and math.isnan(rounded))
+        saturated = math.copysign(448.0, value) if type is F8E4M3 and math.isinf(value) else value
+        assert repr(rounded) == repr(saturated)
         return
     known = finite_values(type)
     if abs(value) >= known[-1] or not math.isfinite(rounded):

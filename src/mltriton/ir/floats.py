@@ -1,7 +1,8 @@
 """The bits of float types: rounding a Python float to a type, and between values and bit patterns.
 
 Level: all. Takes and returns Python floats, which hold every value of every supported type exactly. Rounding is to
-nearest even; f8E4M3FN has no infinity (what would overflow becomes NaN); the payload of a NaN is not kept.
+nearest even. Rounding to fp8 saturates, as conversions of GPUs do: what is too large becomes the largest finite number,
+and so does infinity in f8E4M3FN, which has none. The payload of a NaN is not kept.
 Source: IEEE 754 and "FP8 Formats for Deep Learning" (f8E4M3FN, f8E5M2).
 """
 
@@ -18,12 +19,14 @@ from mltriton.ir.types import FloatType
 class FloatFormat:
     """`exponent` and `mantissa` bits.
 
-    `finite`: the all-ones exponent holds numbers too, and only the all-ones mantissa is NaN.
+    `finite`: the all-ones exponent holds numbers too, and only the all-ones mantissa is NaN. `saturates`: a number that
+    is too large becomes the largest one.
     """
 
     exponent: int
     mantissa: int
     finite: bool = False
+    saturates: bool = False
 
     @property
     def bias(self) -> int:
@@ -37,14 +40,24 @@ class FloatFormat:
         return all_ones | ((1 << self.mantissa) - 1 if self.finite else 1 << (self.mantissa - 1))
 
     @property
-    def overflow(self) -> int:
-        """What a magnitude above the largest finite one becomes: infinity, or NaN without infinities."""
+    def special(self) -> int:
+        """The first magnitude that is no finite number: infinity, or NaN without infinities."""
         return self.nan if self.finite else ((1 << self.exponent) - 1) << self.mantissa
+
+    @property
+    def overflow(self) -> int:
+        """What a finite magnitude becomes that is too large."""
+        return self.special - 1 if self.saturates else self.special
+
+    @property
+    def infinity(self) -> int:
+        """What infinity becomes."""
+        return self.overflow if self.finite else self.special
 
 
 FORMATS: dict[str, FloatFormat] = {
-    "f8E4M3FN": FloatFormat(4, 3, finite=True),
-    "f8E5M2": FloatFormat(5, 2),
+    "f8E4M3FN": FloatFormat(4, 3, finite=True, saturates=True),
+    "f8E5M2": FloatFormat(5, 2, saturates=True),
     "f16": FloatFormat(5, 10),
     "bf16": FloatFormat(8, 7),
     "f32": FloatFormat(8, 23),
@@ -65,7 +78,7 @@ def _magnitude_bits(value: float, layout: FloatFormat) -> int:
     if math.isnan(value):
         return layout.nan
     if math.isinf(value):
-        return layout.overflow
+        return layout.infinity
     if value == 0.0:
         return 0
     lowest = 1 - layout.bias
@@ -85,7 +98,7 @@ def bits_to_float(bits: int, type: FloatType) -> float:
     sign = -1.0 if bits >> (type.width - 1) & 1 else 1.0
     mantissa = bits & ((1 << layout.mantissa) - 1)
     exponent = bits >> layout.mantissa & ((1 << layout.exponent) - 1)
-    if bits & (layout.nan if layout.finite else layout.overflow) == (layout.nan if layout.finite else layout.overflow):
+    if bits & layout.special == layout.special:
         return math.nan if layout.finite or mantissa else math.copysign(math.inf, sign)
     if exponent == 0:
         return sign * math.ldexp(mantissa, 1 - layout.bias - layout.mantissa)

@@ -14,7 +14,6 @@ from mltriton.targets.llvm.types import Value, constant
 from mltriton.targets.llvm.writer import Function
 
 _F32 = FORMATS["f32"]
-_LARGEST = {"f8E4M3FN": 0x7E, "f8E5M2": 0x7B}  # where finite numbers that are too large end, in types that saturate
 _INFINITY = 0x7F800000
 _MAGNITUDE = 0x7FFFFFFF
 
@@ -35,7 +34,7 @@ def widen(function: Function, features: CpuFeatures, bits: Value, name: str) -> 
     value = function.fmul(scaled, constant(f32, 2.0 ** (_F32.bias - layout.bias)))
     result = function.bitcast(value, i32)
     # The all-ones exponent: infinity and NaN keep their mantissa; without infinities only the last code is NaN.
-    special = function.icmp("uge", magnitude, layout.nan if layout.finite else layout.overflow)
+    special = function.icmp("uge", magnitude, layout.special)
     ones = _INFINITY | (0x400000 if layout.finite else 0)
     result = function.or_(result, function.select(special, constant(i32, ones), constant(i32, 0)))
     return function.bitcast(function.or_(result, sign), f32)
@@ -71,10 +70,10 @@ def _nearest(function: Function, features: CpuFeatures, value: Value, name: str)
         _denormal(function, function.bitcast(magnitude, value.type), layout),
         _normal(function, magnitude, layout),
     )
-    limit = constant(i32, _LARGEST.get(name, layout.overflow))
+    limit = constant(i32, layout.overflow)
     result = function.select(function.icmp("ult", result, limit), result, limit)
     if not layout.finite:
-        result = function.select(function.icmp("eq", magnitude, _INFINITY), constant(i32, layout.overflow), result)
+        result = function.select(function.icmp("eq", magnitude, _INFINITY), constant(i32, layout.infinity), result)
     result = function.select(function.fcmp("uno", value, value), constant(i32, layout.nan), result)
     sign = function.and_(function.lshr(bits, 31 - width), 1 << width)
     return function.cast("trunc", function.or_(result, sign), narrow_type)
