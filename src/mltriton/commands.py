@@ -27,6 +27,9 @@ Signature = Annotated[
 ]
 Target = Annotated[str, typer.Option("--target", "-t", help="What to compile for: cpu, generic, ...")]
 Warps = Annotated[int, typer.Option("--num-warps", "-w", min=1, help="Warps in one program instance.")]
+WarpLevel = Annotated[
+    bool, typer.Option("--warp-level", help="Every tensor belongs to one warp, as with @jit(warp_level=True).")
+]
 Stages = Annotated[int, typer.Option("--num-stages", "-n", min=1, help="Depth of software pipelining.")]
 Seed = Annotated[int, typer.Option("--seed", help="Seed of the random inputs.")]
 Quick = Annotated[bool, typer.Option("--quick", help="Small sizes: seconds instead of minutes.")]
@@ -65,6 +68,7 @@ def compile_kernel(
     target: Target = "cpu",
     num_warps: Warps = 4,
     num_stages: Stages = 3,
+    warp_level: WarpLevel = False,
     emit: Annotated[
         str, typer.Option("--emit", "-e", help="tt, ttg, warp, intrinsic, llvm, asm, or all (needs -o DIR).")
     ] = "asm",
@@ -73,7 +77,8 @@ def compile_kernel(
     """Compile a kernel ahead of time and print one level of it, or write every level."""
     from mltriton.tools.aot import compile_kernel, emit_levels
 
-    compiled = compile_kernel(kernel, signature, target=target, num_warps=num_warps, num_stages=num_stages)
+    options = {"num_warps": num_warps, "num_stages": num_stages, "warp_level": warp_level or None}
+    compiled = compile_kernel(kernel, signature, target=target, **options)
     emit_levels(compiled.asm, emit, output, stem=kernel.rpartition(":")[2])
 
 
@@ -147,6 +152,7 @@ def verify(
     target: Target = "cpu",
     num_warps: Warps = 4,
     num_stages: Stages = 3,
+    warp_level: WarpLevel = False,
     seed: Seed = 0,
     inputs: Annotated[int, typer.Option("--inputs", min=1, help="How many random inputs to run.")] = 1,
 ) -> None:
@@ -170,6 +176,7 @@ def verify(
                 target=target,
                 num_warps=num_warps,
                 num_stages=num_stages,
+                warp_level=warp_level or None,
                 seed=seed,
                 inputs=inputs,
                 each_pass=each_pass,

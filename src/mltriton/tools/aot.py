@@ -45,10 +45,9 @@ def load_kernel(spec: str) -> Any:
     )
 
 
-def compile_kernel(spec: str, signature: str, *, target: str, num_warps: int, num_stages: int) -> Any:
+def compile_kernel(spec: str, signature: str, *, target: str, **options: Any) -> Any:
     """Compile the kernel that `spec` names; returns what `mltriton.compile` does."""
-    kernel = load_kernel(spec)
-    return mltriton.compile(kernel, signature=signature, target=target, num_warps=num_warps, num_stages=num_stages)
+    return mltriton.compile(load_kernel(spec), signature=signature, target=target, **options)
 
 
 def emit_levels(levels: Mapping[str, str | bytes], level: str, output: Path | None, stem: str) -> None:

@@ -61,6 +61,7 @@ def verify_kernel(
     target: str = "cpu",
     num_warps: int = 4,
     num_stages: int = 3,
+    warp_level: bool | None = None,
     seed: int = 0,
     inputs: int = 1,
     each_pass: bool = False,
@@ -79,7 +80,7 @@ def verify_kernel(
     fn = _function(kernel)
     rng = np.random.default_rng(seed)
     launch = launch_of(fn, args, grid, has_signature=signature is not None, seed=seed)
-    options = {"num_warps": num_warps, "num_stages": num_stages, **launch.options}
+    options = {"num_warps": num_warps, "num_stages": num_stages, "warp_level": warp_level, **launch.options}
     job = Job(fn, entries_of(fn, signature, launch.values), find_target(target), options_of(**options))
     levels: list[LevelResult] = []
     texts: list[str] = []
