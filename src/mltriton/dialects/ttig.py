@@ -8,7 +8,7 @@ contiguous register slice.
 from __future__ import annotations
 
 from mltriton.ir.checks import require, require_attributes, require_type
-from mltriton.ir.definition import enum, integer, operand, optional, variadic
+from mltriton.ir.definition import boolean, enum, integer, operand, optional, variadic
 from mltriton.ir.operation import Operation, Value
 from mltriton.ir.rejection import reject
 from mltriton.ir.types import PointerType, TensorType
@@ -51,7 +51,7 @@ class Glue(Operation):
 
 
 class Prefetch(Operation):
-    """`ttig.prefetch %ptr`: brings a block nearer; no result."""
+    """`ttig.prefetch %ptr`: brings a block nearer, with `write` to be written; no result. Any address will do."""
 
     name = "ttig.prefetch"
     syntax = (
@@ -64,6 +64,7 @@ class Prefetch(Operation):
     mask = optional()
     cache = enum("cache", "none")
     evict = enum("evict", "evict_normal")
+    write = boolean()
 
 
 def block_of(value: Value) -> TensorType | None:

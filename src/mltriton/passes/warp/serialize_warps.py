@@ -6,7 +6,7 @@ warps, and no barrier and no `gpu.subgroup_id` is left. Guarantees: what does no
 effects once for each warp; what a warp needs from one piece in another is computed again where that is cheap, and
 otherwise kept in a buffer with a part for each warp. Files of `serialize/`, in the order of a first reading: `units`
 cuts blocks at barriers; `varying` says what depends on the warp; `sharing` finds loops that are cut although nobody
-waits in them; `plan` and `buffers` decide what is kept where; `writer` writes the new program.
+waits in them; `plan`, `buffers` and `prefetching` decide what is kept where; `writer` writes the new program.
 """
 
 from __future__ import annotations

@@ -281,6 +281,14 @@ def barrier(low: Lowering, op: gpu.Barrier) -> None:
     """One warp waits for nobody."""
 
 
+def prefetch(low: Lowering, op: ttig.Prefetch) -> None:
+    """What is going to be written is asked for by the loops that compute meanwhile."""
+    from mltriton.passes.intrinsic.tile_loops.prefetching import PrefetchBlock
+
+    if op.write:
+        low.add(PrefetchBlock(op))
+
+
 def scan(low: Lowering, op: tt.Scan) -> None:
     """A nest of its own."""
     from mltriton.passes.intrinsic.tile_loops.scans import lower_scan
@@ -351,5 +359,5 @@ RULES: dict[type[Operation], Callable[[Lowering, Any], None]] = {
     scf.If: branch,
     scf.While: while_loop,
     gpu.Barrier: barrier,
-    ttig.Prefetch: barrier,
+    ttig.Prefetch: prefetch,
 }

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Container, Sequence
 from typing import TYPE_CHECKING, cast
 
-from mltriton.dialects import tile, tt
+from mltriton.dialects import tile, tt, ttig
+from mltriton.dialects.ttig import block_of
 from mltriton.ir.attributes import IntegerAttr
 from mltriton.ir.operation import Value
 from mltriton.ir.types import I1, TensorType, byte_width
@@ -41,10 +42,37 @@ class PrefetchStore(Member):
     def commit(
         self, e: Evaluator, index: Index, lanes: int, forms: list[Form], old: Accumulators | None
     ) -> Accumulators:
-        (address,) = forms
-        if isinstance(address, Affine) and address.stride == 1:
-            e.emitter.effect(tile.Prefetch, [e.arithmetic.scalar(address)], (), {"write": IntegerAttr(1, I1)})
+        prefetch(e, forms[0])
         return []
+
+
+class PrefetchBlock(Member):
+    """The addresses of a block that the program says is going to be written."""
+
+    def __init__(self, op: ttig.Prefetch) -> None:
+        super().__init__(cast(TensorType, block_of(op.ptr)).shape, op.loc)
+        self.op = self.whole = op
+
+    def inputs(self) -> list[tuple[Value, Places]]:
+        return [(self.op.ptr, self.places if isinstance(self.op.ptr.type, TensorType) else ())]
+
+    def evaluate(self, e: Evaluator, index: Index, lanes: int) -> list[Form]:
+        ptr = self.op.ptr
+        if isinstance(ptr.type, TensorType):
+            return [e.at(ptr, index, lanes)]
+        return [accesses.block_access(e, accesses.block_pointer(e, ptr), (), index, lanes).address]
+
+    def commit(
+        self, e: Evaluator, index: Index, lanes: int, forms: list[Form], old: Accumulators | None
+    ) -> Accumulators:
+        prefetch(e, forms[0])
+        return []
+
+
+def prefetch(e: Evaluator, address: Form) -> None:
+    """Ask for the cache line that a chunk is going to be written to."""
+    if isinstance(address, Affine) and address.stride == 1:
+        e.emitter.effect(tile.Prefetch, [e.arithmetic.scalar(address)], (), {"write": IntegerAttr(1, I1)})
 
 
 def prefetch_stores(loops: Sequence[Loop], produced: Container[Value]) -> None:

@@ -37,7 +37,7 @@ def store(low: Lowering, op: ttg.LocalStore) -> None:
 
 
 class StoreShared(Member):
-    """A block stored to a window of a buffer: what the operation stores, or another value that is to be there before."""
+    """A block stored to a window of a buffer: what the operation stores, or what a dot is to add to."""
 
     is_effect = True
 

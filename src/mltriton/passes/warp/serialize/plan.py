@@ -54,8 +54,12 @@ class Plan:
         for fork in cut.forks.values():
             self._needs_of_fork(fork)
         for copy in wanted:
-            self._need(copy.source, copy.piece)
-        for copy in sorted(wanted, key=lambda copy: -copy.piece.at):
+            self.need(copy.source, copy.piece)
+        self._wanted = wanted
+
+    def place(self) -> None:
+        """Decide which values share buffers, when everything that is needed is known."""
+        for copy in sorted(self._wanted, key=lambda copy: -copy.piece.at):
             self._place(copy)
 
     # What pieces need
@@ -63,7 +67,7 @@ class Plan:
     def _needs_of(self, piece: Piece) -> None:
         for op in self.work(piece):
             for value in used_from_outside(op):
-                self._need(value, piece)
+                self.need(value, piece)
 
     def work(self, piece: Piece) -> list[Operation]:
         """The operations of a piece that are done for each warp and have an effect, and what they use."""
@@ -81,12 +85,12 @@ class Plan:
         op = fork.op
         if isinstance(op, scf.While):
             condition = op.before.block.terminator.operands[0]
-            self._need(condition, self.cut.conditions[op.before.block])
+            self.need(condition, self.cut.conditions[op.before.block])
         else:
             for value in op.operands[:3] if isinstance(op, scf.For) else op.operands:
-                self._need(value, fork.needs)
+                self.need(value, fork.needs)
 
-    def _need(self, value: Value, piece: Piece) -> None:
+    def need(self, value: Value, piece: Piece) -> None:
         """A piece needs a value: find out how it comes there."""
         if value not in self.varying:
             return
@@ -96,7 +100,7 @@ class Plan:
             return
         if value not in self.kept and op is not None and self._again(op, value, piece):
             for operand in op.operands:
-                self._need(operand, piece)
+                self.need(operand, piece)
             self.needs[piece][value] = None
             return
         if value not in self.kept:
@@ -132,10 +136,13 @@ class Plan:
             return False
         if Costs(self.kept).of(value) >= EXPENSIVE:
             return False
-        return sum(map(_bits, self._would_keep(value, piece, set()))) <= _bits(value)
+        return sum(map(_bits, self.would_keep(value, piece))) <= _bits(value)
+
+    def would_keep(self, value: Value, piece: Piece) -> list[Value]:
+        """What would have to be kept for a piece to have a value."""
+        return self._would_keep(value, piece, set())
 
     def _would_keep(self, value: Value, piece: Piece, seen: set[Value]) -> list[Value]:
-        """What would have to be kept to compute a value again."""
         if value in seen or value not in self.varying or value in self.kept:
             return []
         seen.add(value)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mltriton.analysis.effects import is_needed
-from mltriton.dialects import arith, gpu, scf, tt, ttg
+from mltriton.dialects import arith, gpu, scf, tt, ttg, ttig
 from mltriton.ir.attributes import IntegerAttr
 from mltriton.ir.builder import Builder
 from mltriton.ir.operation import Block, Operation, Region, Value
@@ -17,6 +17,7 @@ from mltriton.ir.types import I32, INDEX, MemDescType, TensorType
 from mltriton.layouts import tiling
 from mltriton.passes.warp.serialize.buffers import Buffer
 from mltriton.passes.warp.serialize.plan import Plan
+from mltriton.passes.warp.serialize.prefetching import prefetches_of
 from mltriton.passes.warp.serialize.sharing import forks_of
 from mltriton.passes.warp.serialize.units import Cut, ForkUnit, Piece
 from mltriton.passes.warp.serialize.varying import Varying
@@ -32,7 +33,10 @@ def serialized(function: tt.Func, warps: int, spec: TargetSpec) -> tt.Func:
     _one_id(body)
     cut = Cut(body, forks_of(body, spec))
     varying = Varying(cut, body)
-    return Writer(cut, Plan(cut, varying), warps).function(function, allocations)
+    plan = Plan(cut, varying)
+    prefetches = prefetches_of(plan)
+    plan.place()
+    return Writer(cut, plan, prefetches, warps).function(function, allocations)
 
 
 def _take_allocations(body: Block) -> list[ttg.LocalAlloc]:
@@ -67,9 +71,10 @@ def _one_id(body: Block) -> None:
 class Writer:
     """Writes one function; `outside` maps old values that are the same for all warps to new ones."""
 
-    def __init__(self, cut: Cut, plan: Plan, warps: int) -> None:
+    def __init__(self, cut: Cut, plan: Plan, prefetches: dict[Piece, list[tt.Store]], warps: int) -> None:
         self.cut = cut
         self.plan = plan
+        self.prefetches = prefetches
         self.warps = warps
         self.builder = Builder()
         self.outside: Values = {}
@@ -136,6 +141,10 @@ class Writer:
         values = dict(self.outside)
         for value in self.plan.needs.get(piece, ()):
             self._fetch(value, values, warp)
+        for store in self.prefetches.get(piece, ()):
+            with self.builder.at(store.loc):
+                self._fetch(store.ptr, values, warp)
+                self.builder.create(ttig.Prefetch, values[store.ptr], None, result_types=[], write=True)
         for op in work:
             self._copy(op, values, warp)
             for result in op.results:
