@@ -34,8 +34,8 @@ demo: setup ## run the kernels through every level on this machine's CPU, checke
 test: setup ## run the tests
 	$(TEST) -q
 
-test-all: setup ## run the tests and the long fuzzing runs
-	$(TEST) -q -m "slow or not slow"
+test-all: setup ## run the tests and the long fuzzing runs, property tests on new examples
+	$(TEST) -q -m "slow or not slow" --hypothesis-profile=random
 
 lint: setup ## check style, format and types
 	$(BIN)/ruff check .

@@ -3,12 +3,16 @@
 A RUN line is `[not] mltriton ARGUMENTS [2>&1] | filecheck FILE [--check-prefix NAME]`; `%s` is the file itself, `%S`
 its folder, and a line that ends in `\\` goes on in the next one. Without `not` the command must exit with 0, with it
 with another status.
+
+Property tests draw the same examples in every run where the environment says `CI`, so that a change is what makes one
+fail; elsewhere, and with `--hypothesis-profile=random` (`make test-all`), they draw new ones.
 """
 
 from __future__ import annotations
 
 import contextlib
 import io
+import os
 import re
 import shlex
 from collections.abc import Iterator
@@ -19,12 +23,17 @@ from filecheck.finput import FInput
 from filecheck.matcher import Matcher
 from filecheck.options import parse_argv_options
 from filecheck.parser import Parser
+from hypothesis import settings
 from typer.testing import CliRunner
 
 from mltriton.commands import app
 from mltriton.errors import TritonError
 
 pytest_plugins = ["pytester"]
+
+settings.register_profile("random", settings.get_profile("default"), derandomize=False)
+settings.register_profile("ci", settings.get_profile("default"), derandomize=True, database=None, print_blob=True)
+settings.load_profile("ci" if os.environ.get("CI") else "random")
 
 _RUN = re.compile(r"^\s*// RUN: (.*)$", re.MULTILINE)
 
