@@ -9,8 +9,6 @@ Source: ML-Triton paper, section 2.3.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from mltriton.dialects import tt
 from mltriton.dialects.builtin import Module
 from mltriton.errors import PassError
@@ -21,7 +19,6 @@ from mltriton.targets.base import Storage, TargetSpec
 from mltriton.targets.registry import num_warps_of, spec_of
 
 
-@dataclass(frozen=True)
 class MatchTargetSize(Pass):
     """Give every operation the size of one of the target's instructions."""
 

@@ -9,7 +9,6 @@ or quotient by a power of two stays what it is: targets choose the instruction.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, cast
 
 from mltriton.dialects import arith, scf
@@ -23,7 +22,6 @@ from mltriton.ir.passes import Pass
 from mltriton.ir.types import I1, element_type
 
 
-@dataclass(frozen=True)
 class Canonicalize(Pass):
     """Fold and simplify until nothing changes."""
 

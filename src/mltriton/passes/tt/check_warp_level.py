@@ -10,7 +10,6 @@ the warp.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from math import prod
 from typing import cast
 
@@ -34,7 +33,6 @@ from mltriton.targets.base import TargetSpec
 from mltriton.targets.registry import num_warps_of, spec_of
 
 
-@dataclass(frozen=True)
 class CheckWarpLevel(Pass):
     """Refuse barriers that not all warps reach, results used where they are missing, and too much shared memory."""
 

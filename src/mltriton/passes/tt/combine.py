@@ -8,7 +8,6 @@ Guarantees: integers and addresses are the same; a dot that takes over a sum or 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import cast
 
 from mltriton.dialects import arith, tt
@@ -23,7 +22,6 @@ from mltriton.ir.types import F32, TensorType
 SMALLEST_DOT = 16  # a summed product of fewer terms is left as it is
 
 
-@dataclass(frozen=True)
 class Combine(Pass):
     """Put operations together."""
 

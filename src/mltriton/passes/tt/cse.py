@@ -8,7 +8,6 @@ regions. Loads count as equal while nothing in between may write. Guarantees: ef
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import dataclass
 
 from mltriton.analysis.effects import is_pure, writes_memory
 from mltriton.dialects.builtin import Module
@@ -18,7 +17,6 @@ from mltriton.ir.passes import Pass
 VOLATILE = "volatile"
 
 
-@dataclass(frozen=True)
 class CommonSubexpressions(Pass):
     """Let equal operations be one."""
 

@@ -17,7 +17,6 @@ from mltriton.ir.operation import Block, Operation, Value
 from mltriton.ir.passes import Pass
 
 
-@dataclass(frozen=True)
 class Inline(Pass):
     """Inline every call and remove private functions."""
 

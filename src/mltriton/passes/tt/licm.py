@@ -8,7 +8,6 @@ never runs costs what moved, and nothing else changes.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from mltriton.analysis.effects import inner_ops, is_pure
 from mltriton.dialects import scf
@@ -17,7 +16,6 @@ from mltriton.ir.operation import Block, Operation, Value
 from mltriton.ir.passes import Pass
 
 
-@dataclass(frozen=True)
 class LoopInvariants(Pass):
     """Move loop-invariant operations out of loops."""
 

@@ -9,7 +9,6 @@ arithmetic happens on the smallest blocks on which it can.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import cast
 
 from mltriton.dialects import arith, tt
@@ -24,7 +23,6 @@ from mltriton.ir.patterns import Patterns, apply_patterns
 from mltriton.ir.types import TensorType, Type, like
 
 
-@dataclass(frozen=True)
 class ReorderBroadcast(Pass):
     """Move element-wise operations in front of splats and broadcasts."""
 

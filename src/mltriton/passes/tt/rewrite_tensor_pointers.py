@@ -26,7 +26,6 @@ from mltriton.passes.tt.dce import DeadCode
 from mltriton.passes.tt.normalize_block_pointers import NormalizeBlockPointers
 
 
-@dataclass(frozen=True)
 class RewriteTensorPointers(Pass):
     """Address every element by a pointer of its own."""
 

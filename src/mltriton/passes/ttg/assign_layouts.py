@@ -11,8 +11,6 @@ index arithmetic) is emitted once for each encoding that is asked of it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from mltriton.dialects import ttg
 from mltriton.dialects.builtin import Module
 from mltriton.ir.attributes import IntegerAttr, StringAttr
@@ -25,7 +23,6 @@ from mltriton.passes.ttg.layout_plan import LayoutPlan, functions, with_encoding
 from mltriton.targets.registry import num_warps_of, sharing_warps_of, spec_of
 
 
-@dataclass(frozen=True)
 class AssignLayouts(Pass):
     """Give every block its encoding in one go, from the root operations outwards."""
 

@@ -9,7 +9,6 @@ effects. Source: ML-Triton paper, section 2.2 and Table 3.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import cast
 
 from mltriton.dialects import arith, scf, tt, ttg
@@ -26,7 +25,6 @@ from mltriton.passes.warp.exchange import Exchange
 from mltriton.targets.registry import sharing_warps_of
 
 
-@dataclass(frozen=True)
 class DistributeToWarps(Pass):
     """Turn block operations into one warp's operations."""
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import cast
 
 from mltriton.dialects import arith, gpu, scf, tt, ttg
@@ -28,7 +27,6 @@ from mltriton.targets.registry import num_warps_of
 MEETING = (gpu.Barrier, ttg.CrossWarpReduce, ttg.CrossWarpScan)  # operations at which all warps meet
 
 
-@dataclass(frozen=True)
 class LowerCrossWarp(Pass):
     """Exchange values across warps through shared memory."""
 

@@ -11,8 +11,6 @@ waits in them; `plan`, `buffers` and `prefetching` decide what is kept where; `w
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from mltriton.dialects import tt
 from mltriton.dialects.builtin import Module
 from mltriton.ir.attributes import IntegerAttr
@@ -25,7 +23,6 @@ WARP_LEVEL = "mltriton.warp_level"
 NUM_WARPS = "ttg.num-warps"
 
 
-@dataclass(frozen=True)
 class SerializeWarps(Pass):
     """Turn cooperating warps into loops over the warps."""
 
