@@ -28,6 +28,15 @@ _UNNAMED = re.compile(r"arg\d+\Z|\d+\Z")
 _DROPPED = ("operandSegmentSizes", "fastmath", "overflowFlags")
 
 
+def parse_attribute(text: str, filename: str = "<text>") -> Attribute:
+    """The attribute or encoding that the whole of `text` writes. Raises `IRSyntaxError`."""
+    parser = Parser(text, filename)
+    found = parser.attribute()
+    if parser.position < len(parser.text_read):
+        raise parser.error("there is more after the attribute")
+    return found
+
+
 def parse_module(text: str, filename: str = "<text>") -> Module:
     """Read a module. Top-level operations that stand in no module are put into one."""
     return Parser(text, filename).module()

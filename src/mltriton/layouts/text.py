@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from mltriton.layouts.encodings import BlockedEncoding, DotOperandEncoding, Encoding, Shape, SliceEncoding
+from mltriton.layouts.xe import DpasEncoding, Subgroup2DBlockEncoding
 
 Field = int | Shape | Encoding
 Fields = Mapping[str, Field]
@@ -67,10 +68,53 @@ def _dot_alias(encoding: Encoding) -> str:
     return f"dot{encoding.op_idx}" if isinstance(encoding, DotOperandEncoding) else "dot"
 
 
+def _dpas_fields(encoding: DpasEncoding) -> Fields:
+    return {
+        "repeatCount": encoding.repeat_count,
+        "systolicDepth": encoding.systolic_depth,
+        "executionSize": encoding.execution_size,
+        "opsPerChan": encoding.ops_per_channel,
+        "threadsPerWarp": encoding.threads_per_warp,
+        "warpsPerCTA": encoding.warps_per_cta,
+        "repCluster": encoding.rep_cluster,
+    }
+
+
+def _build_dpas(fields: Fields) -> Encoding:
+    """Upstream also writes the shapes of the operands (A, B, C), which follow from the rest."""
+    numbers = ("repeatCount", "systolicDepth", "executionSize", "opsPerChan", "threadsPerWarp")
+    shapes = ("warpsPerCTA", "repCluster")
+    return DpasEncoding(*(_integer(fields, name) for name in numbers), *(_shape(fields, name) for name in shapes))
+
+
+def _2d_block_fields(encoding: Subgroup2DBlockEncoding) -> Fields:
+    return {
+        "warpsPerCTA": encoding.warps_per_cta,
+        "instrShape": encoding.block,
+        "numBlocks": encoding.blocks,
+        "order": encoding.order,
+        "kWidth": encoding.element_bytes,
+        "threadsPerWarp": encoding.threads_per_warp,
+    }
+
+
+def _build_2d_block(fields: Fields) -> Encoding:
+    return Subgroup2DBlockEncoding(
+        _shape(fields, "warpsPerCTA"),
+        _shape(fields, "instrShape"),
+        _integer(fields, "numBlocks"),
+        _shape(fields, "order"),
+        _integer(fields, "kWidth"),
+        _integer(fields, "threadsPerWarp"),
+    )
+
+
 SPELLINGS: dict[type[Encoding], Spelling] = {
     BlockedEncoding: Spelling("ttg.blocked", lambda _: "blocked", _blocked_fields, _build_blocked),
     SliceEncoding: Spelling("ttg.slice", lambda _: "slice", _slice_fields, _build_slice),
     DotOperandEncoding: Spelling("ttg.dot_op", _dot_alias, _dot_fields, _build_dot),
+    DpasEncoding: Spelling("ttig.dpas", lambda _: "dpas", _dpas_fields, _build_dpas),
+    Subgroup2DBlockEncoding: Spelling("ttig.subgroup_2d_block", lambda _: "block", _2d_block_fields, _build_2d_block),
 }
 
 

@@ -1,0 +1,63 @@
+"""Encodings of Intel's matrix engine and block loads: `#ttig.dpas` and `#ttig.subgroup_2d_block`.
+
+Level: ttg and warp. Names and fields are those of Intel's Triton back end. Guarantees: immutable, interned; the
+`cut` between warps follows from the same fields as the place of each element (`hardware.py`).
+"""
+
+from __future__ import annotations
+
+from mltriton.layouts.encodings import Cut, Encoding, Shape
+
+
+class DpasEncoding(Encoding):
+    """`#ttig.dpas<{...}>`: the result of dots on the systolic array.
+
+    One instruction multiplies [repeat_count, systolic_depth * ops_per_channel] by [that, execution_size];
+    `rep_cluster` instructions down and across lie next to each other, then the warps, then both are repeated over the
+    tensor. `ops_per_channel` is 1 for 32-bit, 2 for 16-bit and 4 for 8-bit operands.
+    """
+
+    repeat_count: int
+    systolic_depth: int
+    execution_size: int
+    ops_per_channel: int
+    threads_per_warp: int
+    warps_per_cta: Shape
+    rep_cluster: Shape
+
+    @property
+    def tile(self) -> Shape:
+        """Rows and columns of the result that a warp has next to each other."""
+        return self.repeat_count * self.rep_cluster[0], self.execution_size * self.rep_cluster[1]
+
+    @property
+    def depth(self) -> int:
+        """Products that one instruction adds up."""
+        return self.systolic_depth * self.ops_per_channel
+
+    def cut(self, shape: Shape) -> tuple[Cut, ...]:
+        rows, columns = self.warps_per_cta
+        return Cut(self.tile[0], rows, columns), Cut(self.tile[1], columns, 1)
+
+
+class Subgroup2DBlockEncoding(Encoding):
+    """`#ttig.subgroup_2d_block<{...}>`: what a 2D block load leaves in the registers of a warp.
+
+    `block` is the height and width of one block, of which `blocks` lie side by side. Warps along the fastest dimension
+    of `order` hold the same part: the left operand of a dot has order [1, 0], the right one [0, 1]. `element_bytes`
+    is the field that upstream calls kWidth.
+    """
+
+    warps_per_cta: Shape
+    block: Shape
+    blocks: int
+    order: Shape
+    element_bytes: int
+    threads_per_warp: int = 16
+
+    def cut(self, shape: Shape) -> tuple[Cut, ...]:
+        rows, columns = self.warps_per_cta
+        cuts = [Cut(self.block[0], rows, columns), Cut(self.block[1] * self.blocks, columns, 1)]
+        whole = self.order[0]
+        cuts[whole] = Cut(shape[whole], cuts[whole].warps, cuts[whole].stride)
+        return tuple(cuts)
