@@ -1,9 +1,10 @@
 """Kernels written in the language, as functions on numpy arrays and torch tensors.
 
-Level: user. `matmul` (with `split_k_matmul`, `stream_k_matmul` and `grouped_gemm`), `flash_attention`, `softmax` and
-`layer_norm` take arrays of one kind and return the same kind on the same device; `flash_attention_backward` gives
-gradients, which torch finds by itself through `FlashAttention` (it needs torch, so that `__all__` leaves it out). The
-kernels themselves (`*_kernel`) can be launched, read, copied and compiled for any target.
+Level: user. `matmul` (with `split_k_matmul`, `stream_k_matmul` and `grouped_gemm`), `flash_attention`,
+`paged_attention`, `softmax` and `layer_norm` take arrays of one kind and return the same kind on the same device;
+`flash_attention_backward` gives gradients, which torch finds by itself through `FlashAttention` (it needs torch, so
+that `__all__` leaves it out). The kernels themselves (`*_kernel`) can be launched, read, copied and compiled for any
+target.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from mltriton.kernels.gemm import matmul
     from mltriton.kernels.grouped_gemm import grouped_gemm
     from mltriton.kernels.normalization import layer_norm, softmax
+    from mltriton.kernels.paged_attention import paged_attention
     from mltriton.kernels.split_k import split_k_matmul
     from mltriton.kernels.stream_k import stream_k_matmul
 
@@ -29,6 +31,7 @@ _HOME = {
     "grouped_gemm": "mltriton.kernels.grouped_gemm",
     "layer_norm": "mltriton.kernels.normalization",
     "matmul": "mltriton.kernels.gemm",
+    "paged_attention": "mltriton.kernels.paged_attention",
     "softmax": "mltriton.kernels.normalization",
     "split_k_matmul": "mltriton.kernels.split_k",
     "stream_k_matmul": "mltriton.kernels.stream_k",
@@ -41,6 +44,7 @@ __all__ = [
     "grouped_gemm",
     "layer_norm",
     "matmul",
+    "paged_attention",
     "softmax",
     "split_k_matmul",
     "stream_k_matmul",

@@ -1,0 +1,210 @@
+"""Attention of one new query per sequence over a cache of keys and values in pages (PagedAttention, Kwon et al.,
+arXiv:2309.06180), with long sequences split over programs (Flash-Decoding).
+
+Level: user. Checks the arrays, chooses sizes and launches the kernels of `paged_attention_kernels.py`.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from typing import NamedTuple
+
+import numpy as np
+
+import mltriton as triton
+from mltriton.errors import ArgumentError
+from mltriton.kernels.arrays import Array, dtype_name, empty, is_torch, require_arrays, require_one_kind, strides_of
+from mltriton.kernels.attention import scale_of
+from mltriton.kernels.launch import Launch
+from mltriton.kernels.paged_attention_kernels import (
+    combine_splits_kernel,
+    paged_attention_kernel,
+    paged_attention_warps_kernel,
+)
+
+SHORTEST_SPLIT = 512  # keys for which a program of their own pays
+
+
+class Form(NamedTuple):
+    """Which kernel, the heads of keys that a program does together, and the keys of one step."""
+
+    warp_level: bool
+    heads: int
+    keys: int
+
+
+def paged_attention(
+    q: Array,
+    k_cache: Array,
+    v_cache: Array,
+    block_table: Array,
+    seq_lens: Array,
+    sm_scale: float | None = None,
+    warp_level: bool = True,
+    *,
+    alibi_slopes: Array | None = None,
+    soft_cap: float | None = None,
+    splits: int | None = None,
+) -> Array:
+    """softmax(q k^T * sm_scale) v for one query per head and sequence, over keys and values that lie in pages.
+
+    q [sequences, heads, dim]; k_cache and v_cache [pages, page_size, kv_heads, dim], any strides; f16, bf16 or f32;
+    block_table [sequences, max_pages] int32: the pages of a sequence in order; seq_lens [sequences] int32: its number
+    of keys (0 gives zeros). `kv_heads` divides `heads`. `sm_scale` is 1 / sqrt(dim) when None. Scores are limited to
+    `soft_cap * tanh(score / soft_cap)`, then `alibi_slopes` [heads] f32 times (key - last key) is added. `warp_level`
+    chooses the form of the kernel; `splits` into how many stretches of keys a sequence is cut (chosen when None).
+    Table entries and slots behind a sequence's last key are never looked at. Returns [sequences, heads, dim],
+    contiguous, of q's kind and dtype. Raises `ArgumentError` for arrays that do not fit.
+    """
+    require_arrays(q=q, k_cache=k_cache, v_cache=v_cache)
+    check_shapes(q, k_cache, v_cache, block_table, seq_lens)
+    check_options(q, alibi_slopes, soft_cap, splits)
+    o = empty(q.shape, q)
+    if 0 in o.shape:
+        return o
+    check_pages(k_cache, block_table, seq_lens)
+    form = choose_form(k_cache, warp_level)
+    cut = choose_splits(q, k_cache, block_table, form) if splits is None else splits
+    for launch in paged_attention_launches(
+        q, k_cache, v_cache, block_table, seq_lens, o, sm_scale, alibi_slopes, soft_cap, form, cut
+    ):
+        launch.run()
+    return o
+
+
+def choose_form(k_cache: Array, warp_level: bool) -> Form:
+    """Sizes for a CPU: the heads of one key lie next to each other, and memory is read fastest in one stretch, so that
+    a program does up to eight heads together. (Where many cores share the memory, one head for each program is better.)
+    """
+    return Form(warp_level, heads=math.gcd(k_cache.shape[2], 8), keys=256)
+
+
+def choose_splits(q: Array, k_cache: Array, block_table: Array, form: Form) -> int:
+    """Enough stretches for every thread to have something to do, none shorter than `SHORTEST_SPLIT` keys."""
+    programs = q.shape[0] * (k_cache.shape[2] // form.heads)
+    longest = block_table.shape[1] * k_cache.shape[1]
+    wanted = triton.cdiv(2 * (os.cpu_count() or 1), programs)
+    return max(1, min(wanted, longest // SHORTEST_SPLIT))
+
+
+def paged_attention_launches(
+    q: Array,
+    k_cache: Array,
+    v_cache: Array,
+    block_table: Array,
+    seq_lens: Array,
+    o: Array,
+    sm_scale: float | None = None,
+    alibi_slopes: Array | None = None,
+    soft_cap: float | None = None,
+    form: Form | None = None,
+    splits: int = 1,
+) -> list[Launch]:
+    """The launches that compute o [sequences, heads, dim], contiguous: attention over each split and, where there are
+    several, the sum of what they found.
+    """
+    sequences, heads, dim = q.shape
+    page, kv_heads = k_cache.shape[1:3]
+    form = form or choose_form(k_cache, warp_level=True)
+    longest = max(1, block_table.shape[1] * page)
+    per_split = triton.cdiv(triton.cdiv(longest, splits), form.keys) * form.keys
+    splits = triton.cdiv(longest, per_split)
+    parts = empty((splits, sequences, heads, dim), q, "float32") if splits > 1 else o
+    lse = empty((splits, sequences, heads), q, "float32") if splits > 1 else None
+    block_dim = max(16, triton.next_power_of_2(dim))
+    arguments = (
+        q, k_cache, v_cache, block_table, seq_lens, alibi_slopes, parts, lse, scale_of(dim, sm_scale), soft_cap,
+        *strides_of(q), *strides_of(k_cache), *strides_of(v_cache), *strides_of(block_table), *strides_of(seq_lens),
+        heads * dim, dim, heads, heads // kv_heads, dim, per_split,
+    )  # fmt: skip
+    constants = {
+        "PAGE": page, "HEADS": form.heads, "BG": triton.next_power_of_2(heads // kv_heads),
+        "BN": form.keys, "BD": block_dim,
+    }  # fmt: skip
+    kernel = paged_attention_warps_kernel if form.warp_level else paged_attention_kernel
+    attend = Launch(kernel, (kv_heads // form.heads, sequences, splits), arguments, constants)
+    if lse is None:
+        return [attend]
+    combined = (parts, lse, o, heads * dim, dim, heads, splits, dim)
+    blocks = {"BS": triton.next_power_of_2(splits), "BD": block_dim}
+    return [attend, Launch(combine_splits_kernel, (heads, sequences), combined, blocks)]
+
+
+def check_shapes(q: Array, k_cache: Array, v_cache: Array, block_table: Array, seq_lens: Array) -> None:
+    """Raise `ArgumentError` unless the arrays fit each other and the kernels."""
+    require_one_kind(q=q, block_table=block_table, seq_lens=seq_lens)
+    found = f"q {tuple(q.shape)}, k_cache {tuple(k_cache.shape)}, v_cache {tuple(v_cache.shape)}, {dtype_name(q)}"
+    if q.ndim != 3 or k_cache.ndim != 4 or v_cache.ndim != 4:
+        raise ArgumentError(
+            "paged_attention: wrong rank",
+            expected="q [sequences, heads, dim], caches [pages, page_size, kv_heads, dim]",
+            found=found,
+        )
+    if k_cache.shape != v_cache.shape or q.shape[2] != k_cache.shape[3]:
+        raise ArgumentError(
+            "paged_attention: the shapes do not fit", expected="caches of one shape and of q's dim", found=found
+        )
+    if k_cache.shape[2] == 0 or q.shape[1] % k_cache.shape[2]:
+        raise ArgumentError(
+            "paged_attention: kv_heads must divide heads", expected="heads % kv_heads == 0", found=found
+        )
+    if k_cache.shape[1] == 0 or not 1 <= q.shape[2] <= 256:
+        raise ArgumentError(
+            "paged_attention: unsupported size", expected="at least one key in a page, dim 1 to 256", found=found
+        )
+    if dtype_name(q) not in ("float16", "bfloat16", "float32"):
+        raise ArgumentError("paged_attention: unsupported dtype", expected="float16, bfloat16 or float32", found=found)
+    tables = f"block_table {tuple(block_table.shape)} {dtype_name(block_table)}, "
+    tables += f"seq_lens {tuple(seq_lens.shape)} {dtype_name(seq_lens)}"
+    if block_table.ndim != 2 or tuple(seq_lens.shape) != (q.shape[0],) or block_table.shape[0] != q.shape[0]:
+        raise ArgumentError(
+            "paged_attention: the tables do not fit",
+            expected=f"block_table [{q.shape[0]}, max_pages], seq_lens [{q.shape[0]}]",
+            found=tables,
+        )
+    if {dtype_name(block_table), dtype_name(seq_lens)} != {"int32"}:
+        raise ArgumentError("paged_attention: wrong dtype of a table", expected="int32", found=tables)
+
+
+def check_options(q: Array, alibi_slopes: Array | None, soft_cap: float | None, splits: int | None) -> None:
+    """Raise `ArgumentError` unless the optional arguments fit."""
+    if alibi_slopes is not None:
+        require_one_kind(q=q, alibi_slopes=alibi_slopes)
+        found = f"{tuple(alibi_slopes.shape)} {dtype_name(alibi_slopes)}, strides {strides_of(alibi_slopes)}"
+        if tuple(alibi_slopes.shape) != (q.shape[1],) or dtype_name(alibi_slopes) != "float32":
+            raise ArgumentError(
+                "paged_attention: alibi_slopes do not fit", expected=f"({q.shape[1]},) float32", found=found
+            )
+        if strides_of(alibi_slopes) != (1,):
+            raise ArgumentError(
+                "paged_attention: alibi_slopes must be contiguous", expected="strides (1,)", found=found
+            )
+    if soft_cap is not None and not soft_cap > 0:
+        raise ArgumentError("paged_attention: soft_cap must be positive", expected="more than 0", found=str(soft_cap))
+    if splits is not None and splits < 1:
+        raise ArgumentError("paged_attention: splits must be positive", expected="1 or more", found=str(splits))
+
+
+def check_pages(k_cache: Array, block_table: Array, seq_lens: Array) -> None:
+    """Raise `ArgumentError` unless every key of every sequence lies in a page of the cache."""
+    lens, table = (x.numpy() if is_torch(x) else x for x in (seq_lens, block_table))
+    pages, page = k_cache.shape[:2]
+    capacity = table.shape[1] * page
+    if lens.min() < 0 or lens.max() > capacity:
+        raise ArgumentError(
+            "paged_attention: a sequence's length is out of range",
+            expected=f"0 to {capacity}, which is max_pages * page_size",
+            found=f"{lens.min()} to {lens.max()}",
+        )
+    # As unsigned numbers, so that one comparison finds negative ones, too.
+    wrong = table.view(np.uint32) >= pages
+    if wrong.any():
+        wrong &= np.arange(table.shape[1]) * page < lens[:, None]
+        if wrong.any():
+            sequence, place = np.argwhere(wrong)[0]
+            raise ArgumentError(
+                "paged_attention: a sequence has a page that the cache has not",
+                expected=f"pages 0 to {pages - 1}",
+                found=f"{table[sequence, place]} at block_table[{sequence}, {place}]",
+            )
