@@ -210,6 +210,20 @@ def chained(a, b, c, n, N: tl.constexpr):
 
 
 @triton.jit
+def sharing(x, y, p, d, e, M: tl.constexpr, N: tl.constexpr):
+    """Dots whose left operands are made of the same exponential, transposed or not."""
+    m, n = tl.arange(0, M), tl.arange(0, N)
+    at = m[:, None] * N + n[None, :]
+    u, v = tl.load(x + at), tl.load(y + at)
+    s = tl.dot(u, tl.trans(v), input_precision="ieee")
+    weights = tl.exp2(s * 0.1)
+    scaled = (weights * (s - 1.0)).to(u.dtype)
+    tl.store(p + at, tl.dot(tl.trans(weights.to(u.dtype)), u, input_precision="ieee"))
+    tl.store(d + at, tl.dot(tl.trans(scaled), v, input_precision="ieee"))
+    tl.store(e + at, tl.dot(scaled, u, tl.dot(weights.to(u.dtype), v, input_precision="ieee"), input_precision="ieee"))
+
+
+@triton.jit
 def transposed(x, y, z, m, n, M: tl.constexpr, N: tl.constexpr):
     """Stores along columns: of what was loaded along rows, and along columns."""
     i, j = tl.arange(0, M), tl.arange(0, N)

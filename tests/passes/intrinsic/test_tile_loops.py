@@ -198,11 +198,24 @@ def test_accumulators_that_are_needed_elsewhere(steps: int, rng: np.random.Gener
     agree(block_kernels.chained, {"a": a, "b": b, "c": np.zeros((16, 16), "f"), "n": steps, "N": 16})
 
 
+@pytest.mark.parametrize("target", ["cpu", *_targets()])
+@pytest.mark.parametrize("dtype", ["f4", "bf16"])
+def test_operands_that_share_expensive_values(dtype: str, target: str, rng: np.random.Generator) -> None:
+    x, y = (_numbers(rng, dtype, (32, 16)) for _ in range(2))
+    if dtype == "bf16":
+        pytest.importorskip("torch")
+        x, y = _as_torch(x), _as_torch(y)
+    args = {"x": x, "y": y, **{out: np.zeros((32, 16), "f") for out in "pde"}}
+    agree(block_kernels.sharing, {**args, "M": 32, "N": 16}, target)
+
+
 # The shape of the result
 
 
-def _intrinsic(kernel: LanguageFunction, signature: dict[str, str], **constants: Any) -> Module:
-    return compile(kernel, signature, constants, target="cpu:avx512").job.module("intrinsic")
+def _intrinsic(
+    kernel: LanguageFunction, signature: dict[str, str], target: str = "cpu:avx512", **constants: Any
+) -> Module:
+    return compile(kernel, signature, constants, target=target).job.module("intrinsic")
 
 
 def _loops(block_of: Operation) -> list[scf.For]:
@@ -237,6 +250,16 @@ def test_softmax_is_three_loops_and_computes_exp_once() -> None:
     assert not any(isinstance(op, tt.Load) for op in function.walk())
 
 
+@pytest.mark.parametrize("dtype", ["fp32", "bf16"])
+def test_operands_that_share_an_exponential_are_filled_in_one_nest(dtype: str) -> None:
+    signature = {"x": f"*{dtype}:16", "y": f"*{dtype}:16", **dict.fromkeys("pde", "*fp32:16")}
+    module = _intrinsic(block_kernels.sharing, signature, target="cpu:avx512-bf16", M=32, N=16)
+    (filling,) = (loop for loop in _loops(module.body.block.ops[0]) if _count(loop, math.Exp2))
+    chunks = _number(filling.step) * 32 // 16
+    assert _count(filling, math.Exp2) == chunks
+    assert _count(filling, tile.Store) == 2 * chunks, "both operands; other dots take them again"
+
+
 def test_columns_are_stored_without_scatters() -> None:
     pointers = {"x": "*fp32:16", "y": "*fp32:16", "z": "*fp32:16", "m": "i32", "n": "i32"}
     module = _intrinsic(block_kernels.transposed, pointers, M=64, N=64)
@@ -248,7 +271,7 @@ def _attention(causal: bool) -> Operation:
     strides = {f"stride_{x}{d}": "1" if d == "d" else "i32" for x in "qkvo" for d in "bhsd"}
     sizes = dict.fromkeys(("n_heads", "heads_per_kv", "n_queries", "n_keys"), "i32")
     signature = {**{f"{x}_ptr": "*fp32:16" for x in "qkvo"}, "sm_scale": "fp32", **strides, **sizes, "dim": "64"}
-    constants: dict[str, Any] = {"CAUSAL": causal, "BM": 128, "BN": 128, "BD": 64}
+    constants: dict[str, Any] = {"lse_ptr": None, "CAUSAL": causal, "BM": 128, "BN": 128, "BD": 64}
     return _intrinsic(attention.attention_kernel, signature, **constants).body.block.ops[0]
 
 
