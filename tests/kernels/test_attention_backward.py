@@ -125,8 +125,8 @@ def test_splits(dtype: str, splits: int) -> None:
 @pytest.mark.parametrize("threads, splits", [(1, 1), (2, 2), (8, 6)])
 def test_every_thread_has_something_to_do(monkeypatch: pytest.MonkeyPatch, threads: int, splits: int) -> None:
     monkeypatch.setattr(attention_backward, "threads", lambda: threads)
-    assert attention_backward.choose_backward_blocks(4096, 4096, 3).splits == splits
-    assert attention_backward.choose_backward_blocks(4096, 128, 3).splits == 1
+    assert attention_backward.choose_backward_blocks(4096, 4096, 3, causal=True).splits == splits
+    assert attention_backward.choose_backward_blocks(4096, 128, 3, causal=False).splits == 1
 
 
 @pytest.mark.parametrize("kind", ["numpy", "torch"])
