@@ -189,5 +189,5 @@ def test_a_slice_has_the_places_of_its_parent(parent: Encoding, dim: int) -> Non
 def test_no_lanes() -> None:
     with pytest.raises(NoLanesError, match="without sizePerThread has no lanes"):
         linear_layout(BlockedEncoding((4, 4), (2, 2), (1, 0)), (16, 16))
-    with pytest.raises(NoLanesError, match="where the result is #ttig.dpas"):
+    with pytest.raises(NoLanesError, match=r"where the result is #ttig\.dpas"):
         linear_layout(DotOperandEncoding(0, BLOCKED), (16, 16))
