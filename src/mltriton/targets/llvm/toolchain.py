@@ -8,15 +8,12 @@ become a `BackendError` too.
 
 from __future__ import annotations
 
-import subprocess
 import sys
-from dataclasses import asdict, dataclass
 from functools import cache
 from hashlib import sha256
 from json import dumps
 from pathlib import Path
-from tempfile import gettempdir
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from mltriton.errors import BackendError
 from mltriton.runtime import config
@@ -27,8 +24,7 @@ if TYPE_CHECKING:
     from llvmlite.binding import ModuleRef, TargetMachine
 
 
-@dataclass(frozen=True, slots=True)
-class Machine:
+class Machine(NamedTuple):
     """What LLVM generates code for: a triple, a CPU name and a list of `+flag,-flag` attributes."""
 
     triple: str
@@ -59,8 +55,10 @@ def compile_isolated(text: str, machine: Machine, seconds: float) -> bytes:
 
     Raises `BackendError` when LLVM takes longer than `seconds`, crashes or rejects the text.
     """
+    import subprocess
+
     command = [sys.executable, "-m", "mltriton.targets.llvm.worker"]
-    request = f"{dumps(asdict(machine))}\n{text}".encode()
+    request = f"{dumps(machine._asdict())}\n{text}".encode()
     try:
         done = subprocess.run(command, input=request, capture_output=True, timeout=seconds, check=False)
     except subprocess.TimeoutExpired:
@@ -79,6 +77,8 @@ REJECTED = 3  # exit status of a worker whose text LLVM does not accept
 
 def save(text: str) -> Path:
     """Write IR text to a file for whoever looks into the failure."""
+    from tempfile import gettempdir
+
     folder = Path(gettempdir()) / "mltriton-reproducers"
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{sha256(text.encode()).hexdigest()[:12]}.ll"

@@ -8,17 +8,16 @@ Guarantees: the text of a constant is exact (floats are written as bit patterns)
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass, field
 from functools import cache
+from typing import NamedTuple
 
 
-@dataclass(frozen=True, slots=True)
-class Type:
+class Type(NamedTuple):
     """`element` ("float", "i32", "ptr", "void", ...) or, for more than one lane, a vector of it (see `vector`)."""
 
     element: str
     lanes: int
-    text: str = field(compare=False)
+    text: str
 
     def __str__(self) -> str:
         return self.text
@@ -97,8 +96,7 @@ F32 = vector("float", 1)
 F64 = vector("double", 1)
 
 
-@dataclass(frozen=True, slots=True)
-class Value:
+class Value(NamedTuple):
     """An SSA name or constant of a type. `literal` is the number behind a constant (for every lane), else None."""
 
     type: Type

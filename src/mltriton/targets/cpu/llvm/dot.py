@@ -18,7 +18,7 @@ loop nest around the kernel makes it spill.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from mltriton.targets.cpu.features import CpuFeatures
 from mltriton.targets.cpu.llvm.dot_instructions import INSTRUCTIONS, DotInstruction
@@ -40,8 +40,7 @@ _PARAMETERS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class DotShape:
+class DotShape(NamedTuple):
     """What one dot function computes: `rows` x `columns` of c from elements of `dtype`.
 
     `dtype` is "f32", "f64", "i32", "bf16" or "i8", `a_layout` "row" or "column". With `panel`, b comes in panels of
@@ -77,8 +76,7 @@ def dot_function(module: Module, features: CpuFeatures, shape: DotShape) -> str:
     return name
 
 
-@dataclass(frozen=True, slots=True)
-class _Generator:
+class _Generator(NamedTuple):
     module: Module
     features: CpuFeatures
     instruction: DotInstruction
@@ -109,7 +107,7 @@ class _Generator:
         per_column = shape.panel_stride // shape.panel if shape.panel else instruction.group
 
         def tile_of(row: Value, rows: int, column: Value, columns: int) -> None:
-            micro = self._micro_kernel(replace(shape, rows=rows, columns=columns, panel=None, panel_stride=0))
+            micro = self._micro_kernel(shape._replace(rows=rows, columns=columns, panel=None, panel_stride=0))
             a_offset = row if shape.a_layout == "column" else function.mul(a_stride, row)
             c_offset = function.add(function.mul(c_stride, row), column)
             extra = [] if bias is None else [function.gep(bias, column, instruction.accumulator)]

@@ -9,7 +9,7 @@ hardware.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from mltriton.targets.cpu.features import CpuFeatures
 from mltriton.targets.llvm.types import BF16, F32, F64, I8, I32, Type, Value, constant, vector
@@ -18,8 +18,7 @@ from mltriton.targets.llvm.writer import Function
 Step = Callable[[Function, Value, Value, Value], Value]
 
 
-@dataclass(frozen=True, slots=True)
-class DotInstruction:
+class DotInstruction(NamedTuple):
     """One way to multiply and accumulate.
 
     `group` elements of `a_type` make the scalar read as `a_load`; lanes of `b_load` hold a group of `b_type` each.

@@ -12,7 +12,7 @@ multiply-add: constants are split so that products in range reductions are exact
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from mltriton.targets.cpu.features import CpuFeatures
 from mltriton.targets.cpu.llvm.polynomials import POLYNOMIALS, SPLITS
@@ -22,8 +22,7 @@ from mltriton.targets.llvm.writer import Function, Module
 Emitter = Callable[["Vectors", Value], Value]
 
 
-@dataclass(frozen=True, slots=True)
-class _Format:
+class _Format(NamedTuple):
     """A float format: mantissa bits, exponent bias, the integer type of its width."""
 
     mantissa: int
@@ -43,8 +42,7 @@ _FORMATS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Vectors:
+class Vectors(NamedTuple):
     """Arithmetic on values of one float type inside a function."""
 
     function: Function
