@@ -10,8 +10,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from mltriton.dialects import scf
+from mltriton.dialects.scf_carried import body_taken_over
 from mltriton.ir.constants import splat_of
-from mltriton.ir.operation import Block, Operation, Region, Value
+from mltriton.ir.operation import Block, Operation, Value
 
 
 def simplify_if(op: scf.If) -> Sequence[Value] | None:
@@ -70,7 +71,9 @@ def _without_idle_values(op: scf.For) -> Sequence[Value] | None:
     kept = [index for index in range(len(op.inits)) if index not in fixed | unread]
     for index in fixed:
         op.carried[index].replace_by(op.inits[index])
-    loop = _with_carried(op, kept)
+    loop = body_taken_over(op, kept)
+    assert op.block is not None
+    op.block.insert_before(op, loop)
     made = dict(zip(kept, loop.results, strict=True))
     return [made.get(index, op.inits[index]) for index in range(len(op.inits))]
 
@@ -81,29 +84,6 @@ def _is_read(op: scf.For, index: int, argument: Value) -> bool:
         return True
     end = op.body.block.terminator
     return any(user is not end or end.operands[index] is not argument for user in argument.users)
-
-
-def _with_carried(op: scf.For, kept: list[int]) -> scf.For:
-    """The loop with only some of its carried values; it takes over the body."""
-    old = op.body.block
-    carried, inits = op.carried, op.inits
-    end = old.terminator
-    block = Block([old.arguments[0].type, *(carried[index].type for index in kept)])
-    for before, after in zip([op.counter, *(carried[index] for index in kept)], block.arguments, strict=True):
-        after.hint = before.hint
-        before.replace_by(after)
-    end.set_operands([end.operands[index] for index in kept], (len(kept),))
-    for inner in old.ops:
-        block.append(inner)
-    old.ops = []
-    operands = [*op.operands[:3], *(inits[index] for index in kept)]
-    types = [carried[index].type for index in kept]
-    loop = scf.For(operands, types, op.attributes, [Region([block])], op.loc, (1, 1, 1, len(kept)))
-    for index, result in zip(kept, loop.results, strict=True):
-        result.hint = op.results[index].hint
-    assert op.block is not None
-    op.block.insert_before(op, loop)
-    return loop
 
 
 SIMPLIFICATIONS: dict[type[Operation], Callable[[Any], Sequence[Value] | None]] = {

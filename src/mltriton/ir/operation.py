@@ -51,6 +51,14 @@ class Value:
         owner = self.owner
         return owner if isinstance(owner, Operation) else None
 
+    @property
+    def defining_block(self) -> Block:
+        """The block in which the value comes to be: as an argument, or as a result of one of its operations."""
+        owner = self.owner
+        block = owner.block if isinstance(owner, Operation) else owner
+        assert block is not None
+        return block
+
 
 class OpResult(Value):
     """The `index`-th result of `op`."""

@@ -16,7 +16,7 @@ from mltriton.language.arithmetic import bitwise_xor
 from mltriton.language.building import builtin, current
 from mltriton.language.creation import arange
 from mltriton.language.semantic import to_tensor
-from mltriton.language.shapes import block_of, expand_dims, shown, wrapped_axis
+from mltriton.language.shapes import expand_dims, required_block, shown, wrapped_axis
 from mltriton.language.tensor import tensor
 from mltriton.language.types import block_type
 
@@ -59,7 +59,7 @@ def gather(src: object, index: object, axis: object) -> tensor:
 
     The other dimensions of the two are equal.
     """
-    source, indices = block_of(src, "tl.gather"), block_of(index, "tl.gather")
+    source, indices = required_block(src, "tl.gather"), required_block(index, "tl.gather")
     if not indices.dtype.is_int():
         raise TypeMismatchError(
             "the indices of tl.gather must be integers", expected="an integer dtype", found=indices.type.name
@@ -82,7 +82,7 @@ def gather(src: object, index: object, axis: object) -> tensor:
 @builtin
 def flip(x: object, dim: object = None) -> tensor:
     """The elements in reverse order along `dim` (default: the last)."""
-    value = block_of(x, "tl.flip")
+    value = required_block(x, "tl.flip")
     place = wrapped_axis(-1 if dim is None else dim, len(value.type.shape), "tl.flip")
     size = value.type.shape[place]
     return gather(value, along(bitwise_xor(arange(0, size), size - 1), place, value.type.shape), place)

@@ -71,7 +71,7 @@ def _listed(sizes: tuple[Any, ...]) -> tuple[Any, ...]:
     return sizes
 
 
-def block_of(value: object, what: str) -> tensor:
+def required_block(value: object, what: str) -> tensor:
     """A value that is a block; `TypeMismatchError` otherwise."""
     made = to_tensor(value)
     if not made.type.is_block():
@@ -176,7 +176,7 @@ def ravel(x: object, can_reorder: bool = False) -> tensor:
 @builtin
 def squeeze(x: object, dim: object) -> tensor:
     """Without dimension `dim`, which has size 1."""
-    value = block_of(x, "tl.squeeze")
+    value = required_block(x, "tl.squeeze")
     place = wrapped_axis(dim, len(value.type.shape), "tl.squeeze")
     if value.type.shape[place] != 1:
         raise ShapeMismatchError(
@@ -197,7 +197,7 @@ def unsqueeze(x: object, dim: object) -> tensor:
 @builtin
 def permute(input: object, *dims: Any) -> tensor:
     """Dimension i of the result is dimension dims[i] of the source."""
-    value = block_of(input, "tl.permute")
+    value = required_block(input, "tl.permute")
     rank = len(value.type.shape)
     order = tuple(wrapped_axis(dim, rank, "tl.permute") for dim in _listed(dims))
     if sorted(order) != list(range(rank)):
@@ -220,7 +220,7 @@ def trans(input: object, *dims: Any) -> tensor:
 
 def transposed(value: object) -> tensor:
     """The last two dimensions swapped."""
-    made = block_of(value, "a transpose")
+    made = required_block(value, "a transpose")
     rank = len(made.type.shape)
     if rank < 2:
         raise AxisError("a transpose needs two dimensions", expected="a block of rank 2 or more", found=made.type.name)
@@ -249,7 +249,7 @@ def join(a: object, b: object) -> tensor:
 @builtin
 def split(a: object) -> tuple[tensor, tensor]:
     """The two halves of the last dimension, which has size 2; of a block of 2 its two elements as scalars."""
-    value = block_of(a, "tl.split")
+    value = required_block(a, "tl.split")
     if value.type.shape[-1] != 2:
         raise ShapeMismatchError("tl.split needs a last dimension of size 2", found=value.type.name)
     if len(value.type.shape) == 1:
@@ -266,7 +266,7 @@ def cat(input: object, other: object, can_reorder: bool = False, dim: object = 0
 
     Here it changes nothing).
     """
-    left, right = block_of(input, "tl.cat"), block_of(other, "tl.cat")
+    left, right = required_block(input, "tl.cat"), required_block(other, "tl.cat")
     if left.type != right.type:
         raise TypeMismatchError("tl.cat needs two blocks of one type", expected=left.type.name, found=right.type.name)
     shape = left.type.shape

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from mltriton.analysis.effects import is_needed
 from mltriton.dialects import scf
 from mltriton.dialects.builtin import Module
+from mltriton.dialects.scf_carried import keep_for, keep_if
 from mltriton.ir.operation import Block, BlockArgument, Operation, OpResult, Value
 from mltriton.ir.passes import Pass
-from mltriton.passes.tt.carried import keep_for, keep_if
 
 
 @dataclass(frozen=True)

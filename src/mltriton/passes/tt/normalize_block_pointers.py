@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from mltriton.analysis.block_pointer_roots import Roots
 from mltriton.dialects import arith, scf, tt
 from mltriton.dialects.builtin import Module
+from mltriton.dialects.scf_carried import keep_for, keep_if, keep_while, yield_also
 from mltriton.dialects.tt.memory import is_block_pointer
 from mltriton.errors import PassError
 from mltriton.ir.builder import Builder
@@ -21,7 +22,6 @@ from mltriton.ir.constants import splat_of
 from mltriton.ir.operation import Block, Operation, Value
 from mltriton.ir.passes import Pass
 from mltriton.ir.types import Type
-from mltriton.passes.tt.carried import keep_for, keep_if, keep_while, yield_also
 
 
 @dataclass(frozen=True)

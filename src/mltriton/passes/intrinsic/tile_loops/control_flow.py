@@ -18,7 +18,6 @@ from mltriton.passes.intrinsic.tile_loops import dots
 from mltriton.passes.intrinsic.tile_loops.footprints import (
     EXPENSIVE,
     ancestor_in,
-    block_of,
     consumers,
     is_virtual,
 )
@@ -105,7 +104,7 @@ def _is_inside(op: Operation, inner: Operation) -> bool:
 
 def _is_outside(op: Operation, value: Value) -> bool:
     """Whether a value is defined outside of `op`'s regions."""
-    block = block_of(value)
+    block = value.defining_block
     parent = block.parent_op
     while parent is not None and parent is not op:
         parent = parent.parent_op
@@ -121,7 +120,7 @@ def initial_tile(low: Lowering, init: Value, op: Operation) -> Tile:
         and not tile.region.is_buffer
         and tile.owner is init
         and tile.element is type.element
-        and block_of(init) is op.block
+        and init.defining_block is op.block
         and op.operands.count(init) == 1
         and all(user is op or _before(user, op) for user, _ in consumers(init))
         and not any(_is_inside(op, user) for user in init.users)
@@ -161,7 +160,7 @@ def may_overwrite(low: Lowering, tile: Tile, writer: Operation, inputs: Sequence
 
 def _loops_between(owner: Value, writer: Operation) -> bool:
     """Whether `writer` runs several times while `owner` is one value."""
-    block, current = block_of(owner), writer
+    block, current = owner.defining_block, writer
     while current.block is not block:
         parent = current.parent_op
         if parent is None or isinstance(parent, scf.For | scf.While):

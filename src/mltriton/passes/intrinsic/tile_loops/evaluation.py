@@ -145,10 +145,7 @@ class Evaluator:
 
     def definition_depth(self, value: Value) -> int:
         """The scope that stands for the block in which the value is defined."""
-        owner = value.owner
-        block = owner.block if isinstance(owner, Operation) else owner
-        assert block is not None
-        return self.block_depth[block]
+        return self.block_depth[value.defining_block]
 
     def define(self, value: Value, index: Index, lanes: int, form: Form) -> None:
         """`value` at `index` was just computed."""

@@ -136,14 +136,6 @@ def ancestor_in(block: Block, op: Operation) -> Operation | None:
     return current
 
 
-def block_of(value: Value) -> Block:
-    """The block in which a value is defined."""
-    owner = value.owner
-    block = owner.block if isinstance(owner, Operation) else owner
-    assert block is not None
-    return block
-
-
 # Cost
 
 

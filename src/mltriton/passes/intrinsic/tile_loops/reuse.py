@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from mltriton.ir.operation import Value
 from mltriton.ir.types import shape_of
-from mltriton.passes.intrinsic.tile_loops.footprints import block_of, consumers
+from mltriton.passes.intrinsic.tile_loops.footprints import consumers
 from mltriton.passes.intrinsic.tile_loops.members import Fill, Member
 from mltriton.passes.intrinsic.tile_loops.nests import Nest
 
@@ -47,7 +47,7 @@ def _is_free_after(low: Lowering, nest: Nest, fill: Fill, value: Value, order: d
         return False
     if tile.element is not fill.tile.element or tile.strides != fill.tile.strides:
         return False
-    if shape_of(value.type) != fill.shape or e.block_depth[block_of(value)] != e.emitter.level:
+    if shape_of(value.type) != fill.shape or e.block_depth[value.defining_block] != e.emitter.level:
         return False
     for member, footprint in zip(nest.members, nest.prints, strict=True):
         for leaf, places in footprint.leaves:

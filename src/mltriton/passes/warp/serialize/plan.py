@@ -16,7 +16,7 @@ from mltriton.analysis.aliasing import may_alias, reads_in, writes_in
 from mltriton.analysis.effects import is_needed
 from mltriton.dialects import gpu, scf, tt
 from mltriton.errors import PassError
-from mltriton.ir.operation import Block, Operation, Value
+from mltriton.ir.operation import Operation, Value
 from mltriton.ir.types import MemDescType, PointerType, TensorDescType, TensorType, bit_width, element_type
 from mltriton.passes.intrinsic.tile_loops.footprints import EXPENSIVE, Costs, is_virtual
 from mltriton.passes.warp.serialize.buffers import Buffer, Lifetime
@@ -110,7 +110,7 @@ class Plan:
 
     def _position(self, value: Value, piece: Piece) -> int:
         """Until when a value lives that a piece needs: to the end of the loops between them."""
-        at, block, home = piece.at, piece.block, _block_of(value)
+        at, block, home = piece.at, piece.block, value.defining_block
         while block is not home:
             parent = block.parent_op
             assert parent is not None
@@ -182,7 +182,7 @@ class Plan:
         """The position from which a value's buffer holds it."""
         op = value.defining_op
         if op is None:
-            block = _block_of(value)
+            block = value.defining_block
             parent = block.parent_op
             assert parent is not None
             fork = self.cut.forks[parent]
@@ -259,13 +259,6 @@ class Plan:
             self.last_need[source] = known
         slot.add(copy, Lifetime(copy.piece.at, lambda: copy.until))
         self.copies.setdefault(copy.piece, []).append(copy)
-
-
-def _block_of(value: Value) -> Block:
-    owner = value.owner
-    block = owner.block if isinstance(owner, Operation) else owner
-    assert block is not None
-    return block
 
 
 def _is_block_pointer(value: Value) -> bool:

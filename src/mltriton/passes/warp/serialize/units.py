@@ -77,8 +77,7 @@ class Cut:
 
     def is_outside(self, value: Value, op: Operation) -> bool:
         """Whether a value is defined outside of the regions of `op`."""
-        owner = value.owner
-        block = owner.block if isinstance(owner, Operation) else owner
+        block: Block | None = value.defining_block
         while block is not None:
             parent = block.parent_op
             if parent is op:

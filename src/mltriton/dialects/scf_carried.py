@@ -19,6 +19,13 @@ def keep_for(loop: scf.For, kept: Sequence[int], extra: Sequence[Value] = ()) ->
 
     The caller adds what the body yields for `extra` (`yield_also`).
     """
+    made = body_taken_over(loop, kept, extra)
+    _put_in_place(loop, made, kept)
+    return made
+
+
+def body_taken_over(loop: scf.For, kept: Sequence[int], extra: Sequence[Value] = ()) -> scf.For:
+    """The same in no block yet: the old loop keeps its place, its results and their users, but not its body."""
     old = loop.body.block
     types = [*(loop.results[i].type for i in kept), *(value.type for value in extra)]
     block = Block([loop.counter.type, *types])
@@ -26,9 +33,7 @@ def keep_for(loop: scf.For, kept: Sequence[int], extra: Sequence[Value] = ()) ->
     end = block.terminator
     end.set_operands([end.operands[i] for i in kept], (len(kept),))
     operands = [*loop.operands[:3], *(loop.inits[i] for i in kept), *extra]
-    made = scf.For(operands, types, loop.attributes, [Region([block])], loop.loc, (1, 1, 1, len(types)))
-    _put_in_place(loop, made, kept)
-    return made
+    return scf.For(operands, types, loop.attributes, [Region([block])], loop.loc, (1, 1, 1, len(types)))
 
 
 def keep_if(branch: scf.If, kept: Sequence[int], extra: Sequence[Type] = ()) -> scf.If:
