@@ -96,6 +96,15 @@ class shared_pointer(composite):  # noqa: N801 - named like the other values of 
         """The shape of the block that the pointer points to."""
         return tuple(constexpr(size) for size in self.type.window)
 
+    def __add__(self, other: object) -> shared_pointer:
+        raise PointerError(
+            "a pointer into shared memory cannot be added to",
+            found=self.type.name,
+            hint="tl.advance(p, offsets) moves it, p[i] and p.block(offsets, shape) point to a part.",
+        )
+
+    __radd__ = __sub__ = __add__
+
     def __getitem__(self, index: object) -> shared_pointer:
         return chosen(self, index)
 
@@ -271,7 +280,7 @@ def _memory(pointer: shared_pointer, what: str) -> Value:
 def forbid_options(what: str, **given: object) -> None:
     """`PointerError` for arguments that only global memory takes."""
     for name, value in given.items():
-        if value is not None and value != () and value != "":
+        if value is not None and not (isinstance(value, str | tuple | list) and not value):
             raise PointerError(
                 f"{what} takes no {name} with shared memory",
                 hint="A pointer into shared memory moves its whole block; p.block(offsets, shape) points to a part.",

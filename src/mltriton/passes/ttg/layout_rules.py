@@ -95,7 +95,8 @@ def whole_everywhere(plan: LayoutPlan, op: Operation) -> None:
         if isinstance(operand.type, TensorType):
             plan.want(op, index, tiling.replicated(operand.type.shape, plan.num_warps))
     for result in op.results:
-        plan.anchor(result, tiling.replicated(_shape(result), plan.num_warps), by=op)
+        if isinstance(result.type, TensorType):  # The element of an unsplat is none.
+            plan.anchor(result, tiling.replicated(_shape(result), plan.num_warps), by=op)
 
 
 def loop(plan: LayoutPlan, op: scf.For) -> None:
