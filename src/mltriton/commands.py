@@ -5,9 +5,12 @@ Adding a command is adding a function here and its library function in `mltriton
 
 from __future__ import annotations
 
+import inspect
 import sys
+from collections.abc import Callable
+from functools import wraps
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -31,9 +34,38 @@ WarpLevel = Annotated[
     bool, typer.Option("--warp-level", help="Every tensor belongs to one warp, as with @jit(warp_level=True).")
 ]
 Stages = Annotated[int, typer.Option("--num-stages", "-n", min=1, help="Depth of software pipelining.")]
+# How a kernel is compiled: options that several commands have, by the names that `mltriton.compile` gives them.
+COMPILING: dict[str, tuple[Any, object]] = {
+    "target": (Target, "cpu"),
+    "num_warps": (Warps, 4),
+    "num_stages": (Stages, 3),
+    "warp_level": (WarpLevel, False),
+}
 Seed = Annotated[int, typer.Option("--seed", help="Seed of the random inputs.")]
 Quick = Annotated[bool, typer.Option("--quick", help="Small sizes: seconds instead of minutes.")]
 Output = Annotated[Path | None, typer.Option("--output", "-o", help="Where to write; standard output otherwise.")]
+
+
+def compiling(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the options of `COMPILING`, which it gets as a dict named `how`."""
+
+    @wraps(command)
+    def run(**given: Any) -> None:
+        how = {name: given.pop(name) for name in COMPILING}
+        # A flag that is not set leaves it to the kernel.
+        command(**given, how=how | {"warp_level": how["warp_level"] or None})
+
+    own = inspect.signature(command, eval_str=True).parameters.values()
+    parameters = [
+        parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in own if parameter.name != "how"
+    ]
+    parameters += [
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+        for name, (annotation, default) in COMPILING.items()
+    ]
+    run.__dict__["__signature__"] = inspect.Signature(parameters)
+    run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    return run
 
 
 def _version(wanted: bool) -> None:
@@ -62,13 +94,11 @@ def demo(quick: Quick = False, seed: Seed = 0) -> None:
 
 
 @app.command("compile")
+@compiling
 def compile_kernel(
     kernel: Kernel,
     signature: Signature,
-    target: Target = "cpu",
-    num_warps: Warps = 4,
-    num_stages: Stages = 3,
-    warp_level: WarpLevel = False,
+    how: dict[str, Any],
     emit: Annotated[
         str, typer.Option("--emit", "-e", help="tt, ttg, warp, intrinsic, llvm, asm, or all (needs -o DIR).")
     ] = "asm",
@@ -77,9 +107,36 @@ def compile_kernel(
     """Compile a kernel ahead of time and print one level of it, or write every level."""
     from mltriton.tools.aot import compile_kernel, emit_levels
 
-    options = {"num_warps": num_warps, "num_stages": num_stages, "warp_level": warp_level or None}
-    compiled = compile_kernel(kernel, signature, target=target, **options)
+    compiled = compile_kernel(kernel, signature, **how)
     emit_levels(compiled.asm, emit, output, stem=kernel.rpartition(":")[2])
+
+
+@app.command()
+def layout(
+    what: Annotated[str, typer.Argument(metavar="ENCODING|FILE.mlir|FILE.py:KERNEL", help="Whose layouts to show.")],
+    tensor: Annotated[
+        str | None, typer.Option("--tensor", "-t", help="The tensor that the encoding is of: tensor<256x32xf16>.")
+    ] = None,
+    hw_view: Annotated[bool, typer.Option("--hw-view", help="Show elements by lane and register.")] = False,
+    svg: Annotated[Path | None, typer.Option("--svg", metavar="FILE", help="Draw the layout here.")] = None,
+    rows: Annotated[int, typer.Option("--rows", min=1, help="Most rows of a table.")] = 16,
+    columns: Annotated[int, typer.Option("--columns", min=1, help="Most columns of a table.")] = 16,
+    signature: Annotated[str | None, typer.Option("--signature", "-s", help="Of a kernel: as for compile.")] = None,
+    target: Annotated[str, typer.Option("--target", help="What to compile a kernel for.")] = "generic",
+    num_warps: Warps = 4,
+    level: Annotated[str, typer.Option("--level", "-l", help="Of a kernel: ttg or warp.")] = "ttg",
+) -> None:
+    """Show which warp, lane and register hold each element of a tensor."""
+    from mltriton.tools.layout_picture import draw
+    from mltriton.tools.layout_view import text_of, views_of, views_of_kernel
+
+    if signature is None:
+        views = views_of(what, tensor)
+    else:
+        views = views_of_kernel(what, signature, target=target, num_warps=num_warps, level=level)
+    typer.echo("\n\n".join(text_of(view, hw_view, rows, columns) for view in views))
+    if svg is not None:
+        draw(views, svg)
 
 
 @app.command()
@@ -132,8 +189,10 @@ def opt(
 
 
 @app.command()
+@compiling
 def verify(
     kernels: Annotated[list[str], typer.Argument(metavar="FILE.py:KERNEL|FILE.mlir...", help="What to check.")],
+    how: dict[str, Any],
     signature: Annotated[
         str | None, typer.Option("--signature", "-s", help="As in compile; the kernel's own example where it has one.")
     ] = None,
@@ -149,10 +208,6 @@ def verify(
     uninitialised: Annotated[
         bool, typer.Option("--uninitialised", help="A read of scratch or shared memory never written is an error.")
     ] = False,
-    target: Target = "cpu",
-    num_warps: Warps = 4,
-    num_stages: Stages = 3,
-    warp_level: WarpLevel = False,
     seed: Seed = 0,
     inputs: Annotated[int, typer.Option("--inputs", min=1, help="How many random inputs to run.")] = 1,
 ) -> None:
@@ -173,14 +228,11 @@ def verify(
                 signature,
                 args=arg,
                 grid=sizes,
-                target=target,
-                num_warps=num_warps,
-                num_stages=num_stages,
-                warp_level=warp_level or None,
                 seed=seed,
                 inputs=inputs,
                 each_pass=each_pass,
                 uninitialised=uninitialised,
+                **how,
             )
         typer.echo(str(report))
         agree = agree and report.ok
