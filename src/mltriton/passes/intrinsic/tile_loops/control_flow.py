@@ -19,6 +19,7 @@ from mltriton.passes.intrinsic.tile_loops.footprints import (
     EXPENSIVE,
     ancestor_in,
     consumers,
+    is_outside,
     is_virtual,
 )
 from mltriton.passes.intrinsic.tile_loops.lowering import Lowering
@@ -81,7 +82,7 @@ def materialise_before(low: Lowering, op: Operation) -> None:
         operand: None
         for inner in op.walk()
         for operand in inner.operands
-        if isinstance(operand.type, TensorType) and operand not in e.tiles and _is_outside(op, operand)
+        if isinstance(operand.type, TensorType) and operand not in e.tiles and is_outside(op, operand)
     }
     costs = low.costs()
     for value in outside:
@@ -100,15 +101,6 @@ def _is_inside(op: Operation, inner: Operation) -> bool:
     while current is not None and current is not op:
         current = current.parent_op
     return current is op
-
-
-def _is_outside(op: Operation, value: Value) -> bool:
-    """Whether a value is defined outside of `op`'s regions."""
-    block = value.defining_block
-    parent = block.parent_op
-    while parent is not None and parent is not op:
-        parent = parent.parent_op
-    return parent is None
 
 
 def initial_tile(low: Lowering, init: Value, op: Operation) -> Tile:

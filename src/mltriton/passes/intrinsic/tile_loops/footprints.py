@@ -136,6 +136,14 @@ def ancestor_in(block: Block, op: Operation) -> Operation | None:
     return current
 
 
+def is_outside(op: Operation, value: Value) -> bool:
+    """Whether a value is defined outside of `op`'s regions."""
+    parent = value.defining_block.parent_op
+    while parent is not None and parent is not op:
+        parent = parent.parent_op
+    return parent is None
+
+
 # Cost
 
 

@@ -10,10 +10,9 @@ from collections.abc import Container, Sequence
 from typing import TYPE_CHECKING, cast
 
 from mltriton.dialects import tile, tt, ttig
-from mltriton.dialects.ttig import block_of
 from mltriton.ir.attributes import IntegerAttr
 from mltriton.ir.operation import Value
-from mltriton.ir.types import I1, TensorType, byte_width
+from mltriton.ir.types import I1, TensorType, block_of, byte_width
 from mltriton.passes.intrinsic.tile_loops import accesses
 from mltriton.passes.intrinsic.tile_loops.evaluation import Evaluator
 from mltriton.passes.intrinsic.tile_loops.footprints import Footprint, Places
@@ -50,7 +49,7 @@ class PrefetchBlock(Member):
     """The addresses of a block that the program says is going to be written."""
 
     def __init__(self, op: ttig.Prefetch) -> None:
-        super().__init__(cast(TensorType, block_of(op.ptr)).shape, op.loc)
+        super().__init__(cast(TensorType, block_of(op.ptr.type)).shape, op.loc)
         self.op = self.whole = op
 
     def inputs(self) -> list[tuple[Value, Places]]:

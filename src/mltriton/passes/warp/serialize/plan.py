@@ -19,6 +19,7 @@ from mltriton.errors import PassError
 from mltriton.ir.operation import Operation, Value
 from mltriton.ir.types import MemDescType, PointerType, TensorDescType, TensorType, bit_width, element_type
 from mltriton.passes.intrinsic.tile_loops.footprints import EXPENSIVE, Costs, is_virtual
+from mltriton.passes.intrinsic.tile_loops.slots import is_block_pointer
 from mltriton.passes.warp.serialize.buffers import Buffer, Lifetime
 from mltriton.passes.warp.serialize.units import Cut, ForkUnit, Piece, used_from_outside
 from mltriton.passes.warp.serialize.varying import Varying
@@ -166,7 +167,7 @@ class Plan:
         return not any(may_alias(op, write) for other in between for inner in other.ops for write in writes_in(inner))
 
     def _keep(self, value: Value) -> None:
-        if isinstance(value.type, MemDescType | TensorDescType) or _is_block_pointer(value):
+        if isinstance(value.type, MemDescType) or is_block_pointer(value):
             raise PassError(f"a value of type {value.type} cannot be kept from one barrier to the next")
         self.kept[value] = Buffer(value.type)
         op = value.defining_op
@@ -259,10 +260,6 @@ class Plan:
             self.last_need[source] = known
         slot.add(copy, Lifetime(copy.piece.at, lambda: copy.until))
         self.copies.setdefault(copy.piece, []).append(copy)
-
-
-def _is_block_pointer(value: Value) -> bool:
-    return isinstance(value.type, PointerType) and isinstance(value.type.pointee, TensorType)
 
 
 def _is_pointer(value: Value) -> bool:

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from mltriton.dialects import scf, tt
 from mltriton.ir.operation import Block, Operation
 from mltriton.passes.intrinsic.tile_loops.dots import is_packed
+from mltriton.passes.intrinsic.tile_loops.footprints import is_outside
 from mltriton.passes.warp.serialize.units import Cut, Piece, has_barrier
 from mltriton.passes.warp.serialize.varying import Varying
 from mltriton.targets.base import TargetSpec
@@ -45,7 +46,7 @@ def _shares(loop: Operation, cut: Cut, varying: Varying, spec: TargetSpec) -> bo
         isinstance(op, tt.Dot)
         and op.result in varying
         and op.b not in varying
-        and not cut.is_outside(op.b, loop)
+        and not is_outside(loop, op.b)
         and is_packed(op, spec)
         for op in body
     )

@@ -75,16 +75,6 @@ class Cut:
         """All pieces that loop over the warps."""
         return [unit for units in self.units.values() for unit in units if isinstance(unit, Piece)]
 
-    def is_outside(self, value: Value, op: Operation) -> bool:
-        """Whether a value is defined outside of the regions of `op`."""
-        block: Block | None = value.defining_block
-        while block is not None:
-            parent = block.parent_op
-            if parent is op:
-                return False
-            block = parent.block if parent is not None else None
-        return True
-
     def _piece(self, block: Block, index: int) -> Piece:
         found = self.units[block][index]
         assert isinstance(found, Piece)
