@@ -171,11 +171,14 @@ def test_nothing_there(tmp_path: Path) -> None:
         run_benchmarks([], directory=tmp_path, quick=True, json=None)
 
 
+NAMES = ["attention", "attention_backward", "gemm", "gemm_fused", "overheads", "rows"]
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["attention", "gemm", "overheads", "rows"])
+@pytest.mark.parametrize("name", NAMES)
 def test_the_benchmarks_run(name: str) -> None:
     assert run_benchmarks([name], directory=BENCHMARKS, quick=True, json=None)
 
 
 def test_the_benchmarks_are_known() -> None:
-    assert {path.stem for path in BENCHMARKS.glob("*.py")} == {"attention", "gemm", "overheads", "rows"}
+    assert {path.stem for path in BENCHMARKS.glob("*.py")} == set(NAMES)
