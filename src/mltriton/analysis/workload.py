@@ -7,15 +7,14 @@ ML-Triton paper, section 2.1.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from mltriton.dialects import scf, tt
 from mltriton.ir.operation import Operation, Value
 from mltriton.ir.types import TensorType
 
 
-@dataclass(frozen=True)
-class Workload:
+class Workload(NamedTuple):
     """`kind`, the dots in program order, and for a chained dot which operand (0 = A, 1 = B) of which later dot it
     feeds.
     """

@@ -7,8 +7,7 @@ Level: all. Takes Python values; guarantees immutable interned objects (equality
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mltriton.ir.interned import InternedBase
 
@@ -141,8 +140,7 @@ class EnumAttr(Attribute):
         return ENUMS[self.kind].bits
 
 
-@dataclass(frozen=True)
-class Enum:
+class Enum(NamedTuple):
     """An enumeration: keyword -> integer code, and the width that generic text gives the code."""
 
     bits: int

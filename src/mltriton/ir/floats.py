@@ -10,13 +10,12 @@ from __future__ import annotations
 
 import math
 import struct
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from mltriton.ir.types import FloatType
 
 
-@dataclass(frozen=True)
-class FloatFormat:
+class FloatFormat(NamedTuple):
     """`exponent` and `mantissa` bits.
 
     `finite`: the all-ones exponent holds numbers too, and only the all-ones mantissa is NaN. `saturates`: a number that

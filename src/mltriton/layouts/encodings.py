@@ -8,7 +8,7 @@ paper's Table 3.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from mltriton.ir.attributes import Attribute
 
@@ -29,8 +29,7 @@ class Encoding(Attribute):
         return tuple(min(cut.size, extent) for cut, extent in zip(self.cut(shape), shape, strict=True))
 
 
-@dataclass(frozen=True)
-class Cut:
+class Cut(NamedTuple):
     """One dimension cut between warps: warp w has the `size` elements from ((w // stride) % warps) * size on, modulo
     the extent.
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import Enum, auto
+from typing import NamedTuple
 
 from mltriton.ir.types import Type
 
@@ -27,8 +28,7 @@ class Home(Enum):
     MEMORY = auto()
 
 
-@dataclass(frozen=True)
-class DotSize:
+class DotSize(NamedTuple):
     """One dot instruction (or micro-kernel): m x n x k elements, executed by `warps` warps together, operands at home
     in `a` and `b`. It may have `fewer_rows` as well: smaller numbers of rows in place of m (a repeat count).
     """
@@ -43,8 +43,7 @@ class DotSize:
     fewer_rows: tuple[int, ...] = ()
 
 
-@dataclass(frozen=True)
-class MicroKernel:
+class MicroKernel(NamedTuple):
     """A dot on memory: elements of `operand` type (to which operands are converted when they are packed), products
     summed in `accumulator` type, `group` elements of k next to each other; columns in multiples of `column_multiple`.
 
@@ -65,8 +64,7 @@ class MicroKernel:
         return self.row_major or self.group > 1
 
 
-@dataclass(frozen=True)
-class IndirectDot:
+class IndirectDot(NamedTuple):
     """A dot of at most `rows` rows whose right operand is read where it lies, line by line: `left` is the type that the
     left operand has in memory, products are summed in `accumulator`; a line has a multiple of `length` elements.
     """

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cache
+from typing import NamedTuple
 
 
-@dataclass(frozen=True, slots=True)
-class RegisterTile:
+class RegisterTile(NamedTuple):
     """The block of C one micro-kernel call keeps in registers: `rows` x (`vectors` * lanes) elements."""
 
     rows: int

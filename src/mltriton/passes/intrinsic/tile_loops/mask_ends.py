@@ -96,7 +96,7 @@ def _mask_of(op: Operation) -> Value | tuple[int, ...] | None:
     return None
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class _Row:
     """A row: `index` are the places of its outer dimensions and the lanes, which start at 0 and are `length`."""
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import gcd
-from typing import cast
+from typing import NamedTuple, cast
 
 from mltriton.dialects import arith, tile, tt
 from mltriton.ir.operation import Value
@@ -153,8 +153,7 @@ def square(e: Evaluator, packing: Packing) -> int:
     return gcd(packing.columns, packing.rows, e.emitter.lanes) if packing.along_rows else 1
 
 
-@dataclass(frozen=True)
-class Source:
+class Source(NamedTuple):
     """Memory that runs along the rows: element (row, column) at pointer + column * stride + row, all of it there."""
 
     pointer: Value
