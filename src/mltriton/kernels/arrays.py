@@ -124,9 +124,19 @@ def requires_gradient(*arrays: Array) -> bool:
     return is_torch(arrays[0]) and sys.modules["torch"].is_grad_enabled() and any(x.requires_grad for x in arrays)
 
 
-def address_of(x: Array) -> int:
-    """The address of the first element."""
-    return x.data_ptr() if is_torch(x) else x.__array_interface__["data"][0]
+def addresses(arrays: Sequence[Array]) -> list[int]:
+    """The addresses of the first elements of arrays of one kind."""
+    if is_torch(arrays[0]):
+        return [x.data_ptr() for x in arrays]
+    return [x.__array_interface__["data"][0] for x in arrays]
+
+
+def all_strides(arrays: Sequence[Array]) -> list[tuple[int, ...]]:
+    """`strides_of` each of several arrays of one kind and dtype."""
+    if is_torch(arrays[0]):
+        return [x.stride() for x in arrays]
+    size = arrays[0].itemsize
+    return [tuple(stride // size for stride in x.strides) for x in arrays]
 
 
 def expand(x: Array, shape: Sequence[int]) -> Array:

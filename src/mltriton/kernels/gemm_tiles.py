@@ -51,6 +51,9 @@ class Tile(NamedTuple):
 # is read of A. Measured on two AVX-512 cores (matmul of 2048 x 2048 f32).
 ROWS = {16: 0.45, 32: 0.65, 64: 0.8, 128: 0.87, 256: 0.94, 512: 1.0}
 COLUMNS = {16: 0.35, 32: 0.5, 64: 0.65, 128: 0.8, 256: 0.95, 512: 1.0}
+# Few rows take no packed B: its rows are read where they lie, and long pieces of them are read faster.
+FEW_ROWS = 8
+COLUMNS_OF_FEW_ROWS = {**COLUMNS, 1024: 1.2}
 LARGEST_BLOCK = 1 << 20  # bytes of C in a program's scratch memory
 
 
@@ -69,7 +72,7 @@ def blocks_of(m: int, n: int, item_bytes: int) -> list[tuple[int, int]]:
     return [
         (rows, columns)
         for rows in sorted({min(size, triton.next_power_of_2(m)) for size in ROWS})
-        for columns in sorted({min(size, triton.next_power_of_2(n)) for size in COLUMNS})
+        for columns in sorted({min(size, triton.next_power_of_2(n)) for size in _columns(m)})
         if rows * columns * max(4, item_bytes) <= LARGEST_BLOCK
     ]
 
@@ -78,7 +81,11 @@ def speed(m: int, n: int, block: tuple[int, int]) -> float:
     """How fast a core gets on with an [m, n] matrix in such blocks; 1 with the largest ones that fit exactly."""
     rows, columns = block
     used = m * n / (triton.cdiv(m, rows) * rows * triton.cdiv(n, columns) * columns)
-    return ROWS.get(rows, 0.3) * COLUMNS.get(columns, 0.3) * used
+    return ROWS.get(rows, 0.3) * _columns(m).get(columns, 0.3) * used
+
+
+def _columns(m: int) -> dict[int, float]:
+    return COLUMNS_OF_FEW_ROWS if m <= FEW_ROWS else COLUMNS
 
 
 def balance(m: int, n: int, block: tuple[int, int], batch: int, threads: int) -> float:

@@ -10,7 +10,9 @@ p of P takes blocks p, p + P, ... of whatever problems they belong to.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -18,10 +20,10 @@ import numpy as np
 import mltriton as triton
 import mltriton.language as tl
 from mltriton.errors import ArgumentError
-from mltriton.kernels.arrays import Array, address_of, dtype_name, empty, item_size, require_arrays, strides_of
+from mltriton.kernels.arrays import Array, addresses, all_strides, dtype_name, empty, item_size, require_arrays
 from mltriton.kernels.epilogues import Epilogue, Function, finish, make_epilogue, silu
 from mltriton.kernels.fused_gemm import accumulate
-from mltriton.kernels.gemm_tiles import ACCUMULATORS, Tile, choose_tile
+from mltriton.kernels.gemm_tiles import ACCUMULATORS, Tile, blocks_of, speed, tile_of
 from mltriton.kernels.launch import Launch
 
 # Columns of the table, int64: distances of A, B and C from their bases, M, N, K, strides of A (m, k), B (k, n), C (m).
@@ -75,7 +77,8 @@ def grouped_gemm(
     if not a:
         return []
     epilogue = make_epilogue(a[0], (0, 0), None, None, activation, out_dtype)
-    c = [empty((x.shape[0], y.shape[1]), x, epilogue.out_dtype) for x, y in zip(a, b, strict=True)]
+    out = None if epilogue.out_dtype == dtype_name(a[0]) else epilogue.out_dtype
+    c = [empty((x.shape[0], y.shape[1]), x, out) for x, y in zip(a, b, strict=True)]
     if any(math.prod(x.shape) for x in c):
         grouped_gemm_launch(a, b, c, epilogue).run()
     return c
@@ -93,45 +96,45 @@ def grouped_gemm_launch(
     """The launch that computes all c_i = epilogue(a_i b_i); one program for each block when `programs` is None; `tile`
     is chosen when None. `bases` are the arrays from which distances count, the largest a, b and c when None.
     """
-    problems = [(x, y, z) for x, y, z in zip(a, b, c, strict=True) if math.prod(z.shape)]
-    a, b, c = zip(*problems, strict=True)
-    sizes = [(*z.shape, x.shape[1]) for x, _, z in problems]
+    if not all(x.shape[0] and x.shape[1] for x in c):
+        some = [(x, y, z) for x, y, z in zip(a, b, c, strict=True) if math.prod(z.shape)]
+        a, b, c = zip(*some, strict=True)
+    sizes = tuple((*z.shape, x.shape[1]) for x, z in zip(a, c, strict=True))
     tile = tile or _tile_of(sizes, item_size(a[0]))
-    bases = bases or tuple(max(arrays, key=lambda x: math.prod(x.shape)) for arrays in (a, b, c))
-    table = np.array(
-        [
-            (
-                *(
-                    (address_of(x) - address_of(base)) // item_size(base)
-                    for x, base in zip(problem, bases, strict=True)
-                ),
-                *size,
-                *strides_of(problem[0]),
-                *strides_of(problem[1]),
-                strides_of(problem[2])[0],
-            )
-            for problem, size in zip(problems, sizes, strict=True)
-        ],
-        np.int64,
-    )
-    blocks = sum(triton.cdiv(m, tile.m) * triton.cdiv(n, tile.n) for m, n, _ in sizes)
+    strides = [all_strides(arrays) for arrays in (a, b, c)]
+    bases = bases or tuple(next((x for x in arrays if 0 not in x.shape), arrays[0]) for arrays in (a, b, c))
+    table = np.empty((len(sizes), COLUMNS.value), np.int64)
+    for column, (arrays, base) in enumerate(zip((a, b, c), bases, strict=True)):
+        table[:, column] = (np.array(addresses(arrays), np.int64) - addresses([base])[0]) // item_size(base)
+    table[:, 3:6] = sizes
+    table[:, 6:8], table[:, 8:10], table[:, 10:] = strides[0], strides[1], [stride[:1] for stride in strides[2]]
+    blocks = int((-(-table[:, 3] // tile.m) * -(-table[:, 4] // tile.n)).sum())
     constants = epilogue.constants(dtype_name(a[0])) | {
-        "A_UNIT": _unit_dimension(a), "B_UNIT": _unit_dimension(b), "BM": tile.m, "BN": tile.n, "BK": tile.k,
+        "A_UNIT": _unit_dimension(a, strides[0]), "B_UNIT": _unit_dimension(b, strides[1]),
+        "BM": tile.m, "BN": tile.n, "BK": tile.k,
     }  # fmt: skip
-    return Launch(grouped_gemm_kernel, (min(programs or blocks, blocks),), (*bases, table, len(problems)), constants)
+    grid = (min(programs or blocks, blocks),)
+    return Launch(grouped_gemm_kernel, grid, (*bases, table, len(sizes)), constants)
 
 
+@lru_cache(maxsize=256)
 def _tile_of(sizes: Sequence[tuple[int, int, int]], item_bytes: int) -> Tile:
-    """The tile that suits the largest problem, as one of as many as are as much work as all."""
-    largest = max(sizes, key=math.prod)
-    alike = sum(map(math.prod, sizes)) / max(1, math.prod(largest))
-    return choose_tile(*largest, item_bytes, max(1, round(alike)))
+    """The tile with which the work on all problems, and on what blocks reach beyond them, takes the shortest time.
+    Cores have enough blocks: there are many problems.
+    """
+    m, n, k = (max(extents) for extents in zip(*sizes, strict=True))
+    kinds = Counter(sizes)
+
+    def time(block: tuple[int, int]) -> float:
+        return sum(count * m * n * max(k, 1) / speed(m, n, block) for (m, n, k), count in kinds.items())
+
+    return tile_of(min(blocks_of(m, n, item_bytes), key=time), k, item_bytes)
 
 
-def _unit_dimension(arrays: Sequence[Array]) -> int | None:
+def _unit_dimension(arrays: Sequence[Array], strides: Sequence[tuple[int, ...]]) -> int | None:
     """The dimension in which all matrices have stride 1, if there is one."""
     for dim in (1, 0):
-        if all(strides_of(x)[dim] == 1 or x.shape[dim] <= 1 for x in arrays):
+        if all(stride[dim] == 1 or x.shape[dim] <= 1 for x, stride in zip(arrays, strides, strict=True)):
             return dim
     return None
 
@@ -143,7 +146,8 @@ def _check(a: Sequence[Array], b: Sequence[Array]) -> None:
         )
     if not a:
         return
-    require_arrays(**{f"{name}[{i}]": x for name, xs in (("a", a), ("b", b)) for i, x in enumerate(xs)})
+    if len({(type(x), getattr(x, "dtype", None)) for x in (*a, *b)}) > 1 or len(a) == 1:
+        require_arrays(**{f"{name}[{i}]": x for name, xs in (("a", a), ("b", b)) for i, x in enumerate(xs)})
     if dtype_name(a[0]) not in ACCUMULATORS:
         raise ArgumentError("grouped_gemm: unsupported dtype", expected=", ".join(ACCUMULATORS), found=dtype_name(a[0]))
     for i, (x, y) in enumerate(zip(a, b, strict=True)):
