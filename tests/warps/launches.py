@@ -47,11 +47,20 @@ def runs(
             yield f"{level}, {order}", {n: v for n, v in copies.items() if isinstance(v, np.ndarray)}
 
 
+def native(
+    kernel: Any, arguments: Mapping[str, Any], grid: Sequence[int] = (1,), *, num_warps: int = 4, **_: Any
+) -> tuple[str, Arrays]:
+    """What the arrays hold after a launch on the CPU."""
+    copies = {n: v.copy() if isinstance(v, np.ndarray) else v for n, v in arguments.items()}
+    kernel[tuple(grid)](**copies, num_warps=num_warps, warp_level=True)
+    return "native", {n: v for n, v in copies.items() if isinstance(v, np.ndarray)}
+
+
 def check(
     kernel: Any, arguments: Mapping[str, Any], expected: Mapping[str, Any], rtol: float = 0.0, **how: Any
 ) -> None:
-    """Every level leaves in the named arrays what is expected (floats: relative to the largest number)."""
-    for name, arrays in runs(kernel, arguments, **how):
+    """Every level, and the CPU, leave in the named arrays what is expected (floats: relative to the largest number)."""
+    for name, arrays in [*runs(kernel, arguments, **how), native(kernel, arguments, **how)]:
         for array, wanted in expected.items():
             scale = np.abs(np.asarray(wanted, np.float64)).max()
             np.testing.assert_allclose(

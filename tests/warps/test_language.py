@@ -370,6 +370,16 @@ def test_an_option_marks_a_kernel_and_unmarks_it():
         triton.compile(helper_is_inlined, {"out": "*i32"}, target="generic", warp_level=False)
 
 
+def test_a_launch_marks_a_kernel():
+    out = np.zeros(4, np.int32)
+    says_its_id[(1,)](out, num_warps=4, warp_level=True)
+    assert out.tolist() == [40, 41, 42, 43]
+    with pytest.raises(errors.WarpLevelError):
+        says_its_id[(1,)](out, num_warps=4)
+    with pytest.raises(errors.WarpLevelError):
+        helper_is_inlined[(1,)](out, num_warps=4, warp_level=False)
+
+
 def test_the_cache_tells_them_apart():
     x = np.zeros(4, np.int32)
     job, other = job_of(windows, {"x": x, "out": x}, 4), job_of(windows, {"x": x, "out": x}, 4)
