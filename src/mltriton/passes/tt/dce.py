@@ -7,8 +7,6 @@ effect stays, in its order; a `scf.while` stays because it may never end, with a
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from mltriton.analysis.effects import is_needed
 from mltriton.dialects import scf
 from mltriton.dialects.builtin import Module
@@ -17,7 +15,6 @@ from mltriton.ir.operation import Block, BlockArgument, Operation, OpResult, Val
 from mltriton.ir.passes import Pass
 
 
-@dataclass(frozen=True)
 class DeadCode(Pass):
     """Remove operations and carried values that nobody needs."""
 

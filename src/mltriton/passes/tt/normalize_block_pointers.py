@@ -24,7 +24,6 @@ from mltriton.ir.passes import Pass
 from mltriton.ir.types import Type
 
 
-@dataclass(frozen=True)
 class NormalizeBlockPointers(Pass):
     """Carry offsets instead of block pointers."""
 

@@ -25,7 +25,6 @@ from mltriton.ir.types import I64, IntegerType, PointerType, TensorType, Type, e
 from mltriton.passes.tt.reorder_broadcast import moved_by
 
 
-@dataclass(frozen=True)
 class SplitUniformIncrements(Pass):
     """Carry offsets instead of moving blocks."""
 
