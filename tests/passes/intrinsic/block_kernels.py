@@ -210,8 +210,8 @@ def chained(a, b, c, n, N: tl.constexpr):
 
 
 @triton.jit
-def sharing(x, y, p, d, e, M: tl.constexpr, N: tl.constexpr):
-    """Dots whose left operands are made of the same exponential, transposed or not."""
+def sharing(x, y, p, d, e, f, M: tl.constexpr, N: tl.constexpr):
+    """Dots whose left operands are made of the same exponential, transposed or not; f: where one is stored."""
     m, n = tl.arange(0, M), tl.arange(0, N)
     at = m[:, None] * N + n[None, :]
     u, v = tl.load(x + at), tl.load(y + at)
@@ -221,6 +221,8 @@ def sharing(x, y, p, d, e, M: tl.constexpr, N: tl.constexpr):
     tl.store(p + at, tl.dot(tl.trans(weights.to(u.dtype)), u, input_precision="ieee"))
     tl.store(d + at, tl.dot(tl.trans(scaled), v, input_precision="ieee"))
     tl.store(e + at, tl.dot(scaled, u, tl.dot(weights.to(u.dtype), v, input_precision="ieee"), input_precision="ieee"))
+    if f is not None:
+        tl.store(f + m[:, None] * M + m[None, :], scaled.to(tl.float32))
 
 
 @triton.jit

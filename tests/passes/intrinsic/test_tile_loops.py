@@ -200,12 +200,14 @@ def test_accumulators_that_are_needed_elsewhere(steps: int, rng: np.random.Gener
 
 @pytest.mark.parametrize("target", ["cpu", *_targets()])
 @pytest.mark.parametrize("dtype", ["f4", "bf16"])
-def test_operands_that_share_expensive_values(dtype: str, target: str, rng: np.random.Generator) -> None:
+@pytest.mark.parametrize("stored", [False, True])
+def test_operands_that_share_expensive_values(stored: bool, dtype: str, target: str, rng: np.random.Generator) -> None:
     x, y = (_numbers(rng, dtype, (32, 16)) for _ in range(2))
     if dtype == "bf16":
         pytest.importorskip("torch")
         x, y = _as_torch(x), _as_torch(y)
     args = {"x": x, "y": y, **{out: np.zeros((32, 16), "f") for out in "pde"}}
+    args["f"] = np.zeros((32, 32), "f") if stored else None
     agree(block_kernels.sharing, {**args, "M": 32, "N": 16}, target)
 
 
@@ -250,12 +252,15 @@ def test_softmax_is_three_loops_and_computes_exp_once() -> None:
     assert not any(isinstance(op, tt.Load) for op in function.walk())
 
 
-@pytest.mark.parametrize("dtype", ["fp32", "bf16"])
-def test_operands_that_share_an_exponential_are_filled_in_one_nest(dtype: str) -> None:
+@pytest.mark.parametrize(
+    ("dtype", "target"),
+    [("fp32", "cpu:avx512"), ("bf16", "cpu:avx512-bf16"), ("bf16", "cpu:avx512"), ("fp16", "cpu:avx2")],
+)
+def test_operands_that_share_an_exponential_are_filled_in_one_nest(dtype: str, target: str) -> None:
     signature = {"x": f"*{dtype}:16", "y": f"*{dtype}:16", **dict.fromkeys("pde", "*fp32:16")}
-    module = _intrinsic(block_kernels.sharing, signature, target="cpu:avx512-bf16", M=32, N=16)
+    module = _intrinsic(block_kernels.sharing, signature, target=target, f=None, M=32, N=16)
     (filling,) = (loop for loop in _loops(module.body.block.ops[0]) if _count(loop, math.Exp2))
-    chunks = _number(filling.step) * 32 // 16
+    chunks = _number(filling.step) * 32 // (8 if target == "cpu:avx2" else 16)
     assert _count(filling, math.Exp2) == chunks
     assert _count(filling, tile.Store) == 2 * chunks, "both operands; other dots take them again"
 

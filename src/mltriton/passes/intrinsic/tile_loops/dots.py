@@ -30,7 +30,7 @@ from mltriton.passes.intrinsic.tile_loops.lowering import Lowering
 from mltriton.passes.intrinsic.tile_loops.members import Fill
 from mltriton.passes.intrinsic.tile_loops.packing import Packing, Source
 from mltriton.passes.intrinsic.tile_loops.shared import StoreShared, destination
-from mltriton.passes.intrinsic.tile_loops.sharing import computed_value, fill_together
+from mltriton.passes.intrinsic.tile_loops.sharing import computed_value, fill_together, filled_before
 from mltriton.passes.intrinsic.tile_loops.tiles import Tile
 from mltriton.targets.base import MicroKernel, TargetSpec
 
@@ -107,7 +107,7 @@ def lower_dot(low: Lowering, op: tt.Dot) -> None:
     else:
         target = _accumulator(low, plan)
         if accumulate and low.e.tiles.get(op.c) is not target:
-            low.add(Fill(op.c, target, op.loc, defines=False))
+            low.add(Fill(op.c, target, op.loc, defines=False, served={(op, op.c)}))
     left = left_operand(low, plan)
     low.flush()
     if lines is not None:
@@ -226,48 +226,51 @@ def left_operand(low: Lowering, plan: Plan) -> Direct | Ready:
     known = _known(low, "left", value, kernel)
     if known is not None or direct is not None:
         return known or cast(Direct, direct)
-    rank = len(shape_of(value.type))
-    if plan.m > 1 and not plan.batch and addressing.contiguous_dim(low, value) == rank - 2:
-        if _fill_transpose(low, plan) and kernel.group == 1:
-            return left_operand(low, plan)
-        low.flush()
-        made = _pack(low, _left_packing(plan, "row" if kernel.needs_rows else "column", along_columns=True), ())
-    else:
-        tile_ = _filled(low, plan)
-        e, stride = low.e, tile_.strides[-2]
-        zero = constant_index(0)
-        made = Ready(
-            lambda prefix: e.arithmetic.scalar(e.place(tile_, (*prefix, zero, zero))),
-            e.emitter.integer(stride, I64),
-            "row",
-            e.emitter.scopes[-1],
-            tile_,
-        )
-    low.packed["left", value, kernel] = made
+    made = low.packed["left", value, kernel] = _brought_to_memory(low, plan)
     return made
 
 
-def _filled(low: Lowering, plan: Plan) -> Tile:
-    """A tile of the left operand."""
-    value, operand = plan.op.a, plan.kernel.operand
-    type = cast(TensorType, value.type)
-    if type.element is operand:
-        base, transposed = computed_value(value)
-        return fill_together(low, plan.op, value if transposed else base)
-    made = low.e.scratch.tile(type.shape, operand)
-    low.add(Fill(value, made, low.e.emitter.loc, defines=False, is_new=True))
-    return made
+def _brought_to_memory(low: Lowering, plan: Plan) -> Ready:
+    """The left operand in a tile, or packed."""
+    value, kernel = plan.op.a, plan.kernel
+    base, transposed = computed_value(value)
+    filled = filled_before(low, base, kernel)
+    if filled is not None and not (transposed and kernel.needs_rows):
+        return _from_tile(low, filled, "column" if transposed else "row")
+    if _runs_along_m(low, plan):
+        is_computed = transposed and not isinstance(base.defining_op, LOADS)
+        return _left_transpose(low, plan, base) if is_computed else _left_pack(low, plan)
+    return _from_tile(low, fill_together(low, plan.op, value if transposed else base, kernel), "row")
 
 
-def _fill_transpose(low: Lowering, plan: Plan) -> bool:
-    """Write a tile of what the left operand is a transpose of, if that is computed and of the micro-kernel's type."""
-    base, transposed = computed_value(plan.op.a)
-    computed = transposed and not isinstance(base.defining_op, LOADS)
-    if not computed or cast(TensorType, base.type).element is not plan.kernel.operand:
-        return False
-    fill_together(low, plan.op, base)
+def _runs_along_m(low: Lowering, plan: Plan) -> bool:
+    """Whether the memory from which the left operand is computed runs along its rows' dimension."""
+    return plan.m > 1 and not plan.batch and addressing.contiguous_dim(low, plan.op.a) == 0
+
+
+def _left_pack(low: Lowering, plan: Plan) -> Ready:
     low.flush()
-    return True
+    return _pack(low, _left_packing(plan, "row" if plan.kernel.needs_rows else "column", along_columns=True), ())
+
+
+def _left_transpose(low: Lowering, plan: Plan, base: Value) -> Ready:
+    """The left operand from a tile of what it is the transpose of: read by columns, or packed from there."""
+    if not plan.kernel.needs_rows:
+        return _from_tile(low, fill_together(low, plan.op, base, plan.kernel), "column")
+    if cast(TensorType, base.type).element is plan.kernel.operand:
+        fill_together(low, plan.op, base, plan.kernel)
+    return _left_pack(low, plan)
+
+
+def _from_tile(low: Lowering, made: Tile, layout: str) -> Ready:
+    e, zero = low.e, constant_index(0)
+    return Ready(
+        lambda prefix: e.arithmetic.scalar(e.place(made, (*prefix, zero, zero))),
+        e.emitter.integer(made.strides[-2], I64),
+        layout,
+        e.emitter.scopes[-1],
+        made,
+    )
 
 
 def right_operand(low: Lowering, plan: Plan) -> Direct | Ready | Packing:

@@ -7,7 +7,7 @@ one read at the same place. A reduction along the last dimension keeps accumulat
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import ClassVar, cast
 
 from mltriton.dialects import tile, tt
@@ -96,12 +96,22 @@ class Member:
 
 class Fill(Member):
     """A block value written to a tile, as elements of the tile's type; `is_new`: nothing else refers to the tile's
-    memory yet.
+    memory yet; `served`: who reads the tile and not the value (an operation and its operand).
     """
 
-    def __init__(self, value: Value, tile: Tile, loc: Location, *, defines: bool = True, is_new: bool = False) -> None:
+    def __init__(
+        self,
+        value: Value,
+        tile: Tile,
+        loc: Location,
+        *,
+        defines: bool = True,
+        is_new: bool = False,
+        served: Collection[tuple[Operation, Value]] = (),
+    ) -> None:
         super().__init__(shape_of(value.type) or (1,), loc)
         self.is_new = is_new
+        self.served = served
         self.value = value
         self.tile = tile
         if defines:

@@ -56,6 +56,8 @@ def _is_free_after(low: Lowering, nest: Nest, fill: Fill, value: Value, order: d
             same = places == fill.places or (order[member] < order[fill] and places[:-1] == fill.places[:-1])
             if order[member] > order[fill] or not same:
                 return False
-    filled = {member.value for member in nest.members if isinstance(member, Fill)}
+    fills = [member for member in nest.members if isinstance(member, Fill)]
+    filled = {member.value for member in fills if member.produces or not member.served}
+    served = {use for member in fills for use in member.served}
     inside = {member.whole for member in nest.members if member.whole is not None}
-    return all(user in inside for user, _ in consumers(value, filled))
+    return all(user in inside or (user, operand) in served for user, operand in consumers(value, filled))

@@ -8,15 +8,18 @@ the transpose of, which other dots may need too.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from mltriton.dialects import tt, ttg
 from mltriton.ir.operation import Operation, Value
+from mltriton.ir.types import TensorType
 from mltriton.passes.intrinsic.tile_loops.footprints import EXPENSIVE, Footprint, consumers
+from mltriton.passes.intrinsic.tile_loops.members import Fill
 
 if TYPE_CHECKING:
     from mltriton.passes.intrinsic.tile_loops.lowering import Lowering
     from mltriton.passes.intrinsic.tile_loops.tiles import Tile
+    from mltriton.targets.base import MicroKernel
 
 
 def computed_value(value: Value) -> tuple[Value, bool]:
@@ -30,28 +33,57 @@ def computed_value(value: Value) -> tuple[Value, bool]:
     return value, transposed
 
 
-def fill_together(low: Lowering, op: tt.Dot, value: Value) -> Tile:
-    """A tile for `value`, which the dot `op` needs; in the same nest, tiles for what later dots of the block take on
-    the left, if it is made of expensive values that `value` is made of too, and of nothing that comes after `op`.
+def fill_together(low: Lowering, op: tt.Dot, value: Value, kernel: MicroKernel) -> Tile:
+    """A tile of the micro-kernel's type for `value`, which the dot `op` needs; in the same nest, tiles for what later
+    dots of the block take on the left, if it is made of expensive values that `value` is made of too, and of nothing
+    that comes after `op`.
     """
     costs = low.costs()
     shared = {part for part, _ in low.reads(value).visited if costs.of(part) >= EXPENSIVE}
-    filled = low.force(value)
+    filled = _fill(low, op, value, kernel, {(op, op.a)})
     for dot in _later_dots(op, shared):
         other, _ = computed_value(dot.a)
         found = low.reads(other)
-        if _is_made_of(found, shared) and _is_known_before(found, op):
-            low.force(other)
+        if _is_made_of(found, shared) and _is_known_before(found, op) and _takes(dot, other, kernel):
+            _fill(low, op, other, kernel, set())
     return filled
 
 
+def filled_before(low: Lowering, value: Value, kernel: MicroKernel) -> Tile | None:
+    """The tile with the converted elements of a value, if there is one."""
+    made, scope = low.packed.get(("filled", value, kernel.operand), (None, None))
+    return made if scope in low.e.emitter.scopes else None
+
+
+def _fill(low: Lowering, op: tt.Dot, value: Value, kernel: MicroKernel, served: set[tuple[Operation, Value]]) -> Tile:
+    """The tile of a value, or one with its elements converted, which later dots of the block find, too."""
+    type = cast(TensorType, value.type)
+    if type.element is kernel.operand:
+        return low.force(value)
+    made = filled_before(low, value, kernel)
+    if made is None:
+        made = low.e.scratch.tile(type.shape, kernel.operand)
+        later = {(dot, dot.a) for dot in _later_dots(op, {value}) if _takes(dot, value, kernel)}
+        low.add(Fill(value, made, low.e.emitter.loc, defines=False, is_new=True, served=served | later))
+        low.packed["filled", value, kernel.operand] = made, low.e.emitter.scopes[-1]
+    return made
+
+
+def _takes(dot: tt.Dot, value: Value, kernel: MicroKernel) -> bool:
+    """Whether a dot can read its left operand from a tile of `value` in the micro-kernel's type."""
+    base, transposed = computed_value(dot.a)
+    is_own = cast(TensorType, value.type).element is kernel.operand
+    return base is value and (is_own or not transposed or not kernel.needs_rows)
+
+
 def _later_dots(op: tt.Dot, values: set[Value]) -> list[tt.Dot]:
-    """The dots after `op` in its block that need one of `values`, in order."""
+    """The dots after `op` in its block that multiply the same type and need one of `values`, in order."""
     block = op.block
     assert block is not None
     users = {user for value in values for user, _ in consumers(value)}
     dots = [user for user in users if isinstance(user, tt.Dot) and user.block is block and op.is_before(user)]
-    return sorted(dots, key=block.position)
+    element = cast(TensorType, op.a.type).element
+    return sorted([dot for dot in dots if cast(TensorType, dot.a.type).element is element], key=block.position)
 
 
 def _is_made_of(found: Footprint, values: set[Value]) -> bool:
