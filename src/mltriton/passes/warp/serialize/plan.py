@@ -37,7 +37,11 @@ class Copy:
 
 
 class Plan:
-    """`needs`: the values that a piece takes from elsewhere; `kept`: the buffers; `copies`: what pieces end with."""
+    """`needs`: the values that a piece takes from elsewhere; `kept`: the buffers; `copies`: what pieces end with.
+
+    `only_written`: values whose buffer is that of a fork's slot, for the fork alone: the fork may overwrite them, and
+    pieces that need them compute them again.
+    """
 
     def __init__(self, cut: Cut, varying: Varying) -> None:
         self.cut = cut
@@ -46,6 +50,7 @@ class Plan:
         self.kept: dict[Value, Buffer] = {}
         self.copies: dict[Piece, list[Copy]] = {}
         self.last_need: dict[Value, int] = {}
+        self.only_written: set[Value] = set()
         wanted = [copy for fork in cut.forks.values() for copy in self._copies_of(fork)]
         self._ends: dict[Piece, set[Value]] = {}
         for copy in wanted:
@@ -256,6 +261,8 @@ class Plan:
                 mine.add(source, self._life(source))
             if mine.merge(slot):
                 self.kept[source] = mine
+                if found is None:
+                    self.only_written.add(source)
                 return
             self.last_need[source] = known
         slot.add(copy, Lifetime(copy.piece.at, lambda: copy.until))

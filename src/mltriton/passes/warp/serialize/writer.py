@@ -170,7 +170,7 @@ class Writer:
         if value in values:
             return
         buffer = self.plan.kept.get(value)
-        if buffer is not None:
+        if buffer is not None and value not in self.plan.only_written:
             values[value] = self._load(value, buffer, warp)
             return
         op = value.defining_op
