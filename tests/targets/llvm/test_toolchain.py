@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import subprocess
-
 import pytest
 
 from mltriton.errors import BackendError
-from mltriton.targets.llvm import toolchain
+from mltriton.targets.llvm import isolation, toolchain
+from mltriton.targets.llvm.isolation import compile_isolated
 from mltriton.targets.llvm.toolchain import Machine
 
 X86 = Machine("x86_64-unknown-linux-gnu", "x86-64")
@@ -38,14 +37,21 @@ def test_a_process_of_its_own_gives_the_same_object(monkeypatch):
 
 def test_the_time_limit_is_an_error():
     with pytest.raises(BackendError, match="LLVM took longer than"):
-        toolchain.compile_isolated(FINE, X86, 0.001)
+        compile_isolated("".join(FINE.replace("@f", f"@f{number}") for number in range(2000)), X86, 0.001)
 
 
-def test_a_crash_is_an_error(monkeypatch):
-    def crash(*arguments, **keywords):
-        return subprocess.CompletedProcess(arguments, -6, b"", b"LLVM ERROR: Cannot select")
-
-    monkeypatch.setattr(subprocess, "run", crash)
+def test_a_crash_is_an_error_and_the_next_request_is_served():
+    spirv = Machine("spirv64v1.4-unknown-unknown")
+    wide = "define spir_kernel void @f(ptr addrspace(1) %p, <32 x i32> %x) {\n"
+    wide += "  %y = add <32 x i32> %x, %x\n  store <32 x i32> %y, ptr addrspace(1) %p\n  ret void\n}\n"
     with pytest.raises(BackendError, match="LLVM crashed") as caught:
-        toolchain.compile_isolated(FINE, X86, 5)
-    assert "Cannot select" in str(caught.value)
+        compile_isolated(wide, spirv, 60)
+    assert "LLVM ERROR: unable to legalize" in str(caught.value)
+    assert compile_isolated(FINE, spirv, 60)
+
+
+def test_a_worker_serves_many_requests():
+    compile_isolated(FINE, X86, 60)
+    (worker,) = isolation._idle
+    compile_isolated(FINE, X86, 60)
+    assert isolation._idle == [worker]

@@ -251,7 +251,7 @@ class Instructions:
         if index.literal == 0 and not index.type.is_vector:
             return pointer
         lanes = max(pointer.type.lanes, index.type.lanes)
-        return self.pure(f"getelementptr {element}, {pointer}, {index}", vector("ptr", lanes))
+        return self.pure(f"getelementptr {element}, {pointer}, {index}", pointer.type.with_lanes(lanes))
 
     def load(self, type_: Type, pointer: Value, align: int | None = None, flags: str = "") -> Value:
         """Read memory; `align` in bytes, the element's size by default."""

@@ -8,10 +8,9 @@ become a `BackendError` too.
 
 from __future__ import annotations
 
-import sys
+from collections.abc import Sequence
 from functools import cache
 from hashlib import sha256
-from json import dumps
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -25,11 +24,15 @@ if TYPE_CHECKING:
 
 
 class Machine(NamedTuple):
-    """What LLVM generates code for: a triple, a CPU name and a list of `+flag,-flag` attributes."""
+    """What LLVM generates code for: a triple, a CPU name and a list of `+flag,-flag` attributes.
+
+    `options` are LLVM's command line options. They hold for the rest of the process, so each concerns one target.
+    """
 
     triple: str
     cpu: str = ""
     attributes: str = ""
+    options: Sequence[str] = ()
 
 
 def host_machine() -> tuple[str, str, dict[str, bool]]:
@@ -41,38 +44,17 @@ def host_machine() -> tuple[str, str, dict[str, bool]]:
 def compile_object(text: str, machine: Machine) -> bytes:
     """A relocatable object file of the IR in `text`, made in a process of its own where a time limit is set."""
     limit = config.COMPILE_TIMEOUT.get()
-    return compile_here(text, machine) if limit is None else compile_isolated(text, machine, limit)
+    if limit is None:
+        return compile_here(text, machine)
+    from mltriton.targets.llvm.isolation import compile_isolated
+
+    return compile_isolated(text, machine, limit)
 
 
 def compile_here(text: str, machine: Machine) -> bytes:
     """A relocatable object file, made in this process."""
     module, target_machine = _prepare(text, machine)
     return target_machine.emit_object(module)
-
-
-def compile_isolated(text: str, machine: Machine, seconds: float) -> bytes:
-    """A relocatable object file, made in a process of its own.
-
-    Raises `BackendError` when LLVM takes longer than `seconds`, crashes or rejects the text.
-    """
-    import subprocess
-
-    command = [sys.executable, "-m", "mltriton.targets.llvm.worker"]
-    request = f"{dumps(machine._asdict())}\n{text}".encode()
-    try:
-        done = subprocess.run(command, input=request, capture_output=True, timeout=seconds, check=False)
-    except subprocess.TimeoutExpired:
-        message = f"LLVM took longer than {seconds:g} seconds"
-        hint = f"{config.COMPILE_TIMEOUT.name} is the limit."
-        raise BackendError(message, hint=hint).saved_to(save(text)) from None
-    if done.returncode == 0:
-        return done.stdout
-    message = done.stderr.decode(errors="replace").strip()
-    what = "LLVM rejects the generated IR" if done.returncode == REJECTED else "LLVM crashed"
-    raise BackendError(what, found=message or f"exit status {done.returncode}").saved_to(save(text))
-
-
-REJECTED = 3  # exit status of a worker whose text LLVM does not accept
 
 
 def save(text: str) -> Path:
@@ -107,6 +89,11 @@ def _llvm() -> ModuleType:
 
 
 @cache
+def _set_option(option: str) -> None:
+    _llvm().set_option("mltriton", option)
+
+
+@cache
 def _all_targets() -> None:
     """Let LLVM know every machine; this one's own alone takes a third of the time."""
     _llvm().initialize_all_targets()
@@ -128,6 +115,8 @@ def _prepare(text: str, machine: Machine) -> tuple[ModuleRef, TargetMachine]:
     module = _parse(text)
     if machine.triple != _llvm().get_process_triple():
         _all_targets()
+    for option in machine.options:
+        _set_option(option)
     target = _llvm().Target.from_triple(machine.triple)
     target_machine = target.create_target_machine(
         cpu=machine.cpu, features=machine.attributes, opt=2, reloc="pic", codemodel="small"

@@ -45,7 +45,7 @@ class Type(NamedTuple):
     @property
     def suffix(self) -> str:
         """The type as intrinsic names spell it: `f32`, `v16f32`, `p0`."""
-        element = _FLOAT_SUFFIX.get(self.element, "p0" if self.element == "ptr" else self.element)
+        element = _SUFFIX.get(self.element, self.element)
         return f"v{self.lanes}{element}" if self.is_vector else element
 
     @property
@@ -62,8 +62,12 @@ class Type(NamedTuple):
         return vector(element, self.lanes)
 
 
-_BITS = {"float": 32, "double": 64, "half": 16, "bfloat": 16, "ptr": 64, "void": 0}
+# Pointers to private memory (a stack), to arrays, to constants and to memory that a workgroup shares; the numbers are
+# those of OpenCL's address spaces.
+_POINTERS = {"ptr": "p0", **{f"ptr addrspace({space})": f"p{space}" for space in (1, 2, 3)}}
+_BITS = {"float": 32, "double": 64, "half": 16, "bfloat": 16, "void": 0, **dict.fromkeys(_POINTERS, 64)}
 _FLOAT_SUFFIX = {"float": "f32", "double": "f64", "half": "f16", "bfloat": "bf16"}
+_SUFFIX = {**_POINTERS, **_FLOAT_SUFFIX}
 
 
 @cache
@@ -85,6 +89,9 @@ def vector(element: str, lanes: int) -> Type:
 
 VOID = vector("void", 1)
 PTR = vector("ptr", 1)
+GLOBAL_PTR = vector("ptr addrspace(1)", 1)
+CONSTANT_PTR = vector("ptr addrspace(2)", 1)
+SHARED_PTR = vector("ptr addrspace(3)", 1)
 I1 = vector("i1", 1)
 I8 = vector("i8", 1)
 I16 = vector("i16", 1)

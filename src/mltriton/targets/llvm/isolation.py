@@ -1,0 +1,114 @@
+"""LLVM in processes of their own, which serve one request after the other.
+
+Level: `llvm` -> `binary`. A worker (`worker.py`) is started when none is idle and kept for the next request, since
+starting one takes longer than most kernels. Guarantees: a worker that crashes or exceeds the time limit ends alone, and
+its request raises `BackendError`.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import subprocess
+import sys
+from json import dumps, loads
+from tempfile import TemporaryFile
+from threading import Timer
+
+from mltriton.errors import BackendError
+from mltriton.runtime import config
+from mltriton.targets.llvm.toolchain import Machine, save
+
+
+def compile_isolated(text: str, machine: Machine, seconds: float) -> bytes:
+    """What `compile_here` gives, made by a worker.
+
+    Raises `BackendError` when LLVM takes longer than `seconds`, crashes or rejects the text.
+    """
+    worker = _idle.pop() if _idle else Worker()
+    try:
+        accepted, answer = worker.request(text, machine, seconds)
+    except TimeoutError:
+        message = f"LLVM took longer than {seconds:g} seconds"
+        hint = f"{config.COMPILE_TIMEOUT.name} is the limit."
+        raise BackendError(message, hint=hint).saved_to(save(text)) from None
+    except EOFError:
+        raise BackendError("LLVM crashed", found=worker.complaint).saved_to(save(text)) from None
+    _idle.append(worker)
+    if not accepted:
+        raise BackendError("LLVM rejects the generated IR", found=answer.decode()).saved_to(save(text))
+    return answer
+
+
+class Worker:
+    """A process that runs `worker.py`; `complaint` is what it wrote to its standard error, once it has ended."""
+
+    def __init__(self) -> None:
+        self.complaint = ""
+        self._errors = TemporaryFile()  # noqa: SIM115 - open as long as the process lives
+        command = [sys.executable, "-m", "mltriton.targets.llvm.worker"]
+        pipe = subprocess.PIPE
+        self._process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=self._errors)
+
+    def request(self, text: str, machine: Machine, seconds: float) -> tuple[bool, bytes]:
+        """Whether LLVM accepts the text; object code or its message. Raises `TimeoutError`, or `EOFError` after a
+        crash; the worker is of no use after either.
+        """
+        timer = Timer(seconds, self._process.kill)
+        timer.start()
+        try:
+            accepted, answer = self._exchange(text.encode(), machine)
+        except (EOFError, BrokenPipeError):
+            accepted, answer = False, None
+        in_time = timer.is_alive()
+        timer.cancel()
+        if answer is None or not in_time:
+            self.close()
+            raise EOFError if in_time else TimeoutError
+        return accepted, answer
+
+    def close(self) -> None:
+        """End the process: it sees the end of its input, or has ended already."""
+        for stream in (self._process.stdin, self._process.stdout):
+            if stream is not None:
+                try:
+                    stream.close()
+                except BrokenPipeError:
+                    continue
+        self._process.wait()
+        with self._errors as errors:
+            errors.seek(0)
+            self.complaint = errors.read().decode(errors="replace").strip()[-2000:]
+
+    def _exchange(self, text: bytes, machine: Machine) -> tuple[bool, bytes]:
+        to, from_ = self._process.stdin, self._process.stdout
+        assert to is not None and from_ is not None
+        to.write(f"{dumps([len(text), *machine])}\n".encode() + text)
+        to.flush()
+        header = from_.readline()
+        if not header.endswith(b"\n"):
+            raise EOFError
+        accepted, size = loads(header)
+        answer = from_.read(size)
+        if len(answer) != size:
+            raise EOFError
+        return accepted, answer
+
+
+_idle: list[Worker] = []
+
+
+@atexit.register
+def _close_workers() -> None:
+    while _idle:
+        _idle.pop().close()
+
+
+def _forget_workers() -> None:
+    """A forked process leaves the workers to its parent: two must not talk to one."""
+    _foreign.extend(_idle)
+    _idle.clear()
+
+
+_foreign: list[Worker] = []  # kept, so that nobody waits for them
+os.register_at_fork(after_in_child=_forget_workers)
