@@ -94,6 +94,16 @@ def may_alias(load: Operation, write: Operation) -> bool:
     return a is b or (pointee(pointer_of(load)) is pointee(pointer_of(write)) and same_places(load, write))
 
 
+def through_other_parameter(load: Operation, write: Operation) -> bool:
+    """Whether two accesses of global memory have different parameters: then a warp writes only where it reads itself,
+    if they are the same array.
+    """
+    if isinstance(load, SHARED) or isinstance(write, SHARED):
+        return False
+    a, b = argument_of(pointer_of(load)), argument_of(pointer_of(write))
+    return a is not None and b is not None and a is not b
+
+
 def writes_in(op: Operation) -> list[Operation]:
     """The operations in `op` (itself included) that write global or shared memory."""
     if not op.regions:

@@ -156,7 +156,11 @@ class Nest:
         if member.target is not None:
             return any(value is member.target.owner for value, _ in footprint.leaves)
         store = member.store
-        return store is not None and any(may_alias(load, store) for load, _ in footprint.loads)
+        if store is None:
+            return False
+        if other.store is not None and may_alias(other.store, store):
+            return True
+        return any(may_alias(load, store) for load, _ in footprint.loads)
 
 
 class NestWriter:

@@ -39,8 +39,6 @@ def store(low: Lowering, op: ttg.LocalStore) -> None:
 class StoreShared(Member):
     """A block stored to a window of a buffer: what the operation stores, or what a dot is to add to."""
 
-    is_effect = True
-
     def __init__(self, op: ttg.LocalStore, value: Value | None = None) -> None:
         super().__init__(cast(MemDescType, op.memory.type).shape, op.loc)
         self.op = op

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from mltriton.analysis.aliasing import may_alias, reads_in, writes_in
+from mltriton.analysis.aliasing import may_alias, reads_in, through_other_parameter, writes_in
 from mltriton.analysis.effects import is_needed
 from mltriton.dialects import gpu, scf, tt
 from mltriton.errors import PassError
@@ -161,15 +161,22 @@ class Plan:
 
     def _loads_the_same(self, op: Operation, piece: Piece) -> bool:
         """Whether a load of a block gives the same in another piece: nothing may write there from its own piece on to
-        the end of the other."""
+        the end of the other, but a warp what it has read, through another parameter.
+        """
         home = self.cut.piece_of.get(op)
         if home is None or not isinstance(op.results[0].type if op.results else None, TensorType):
             return False
         if reads_in(op) != [op]:
             return False
         end = self._position(op.results[0], piece)
-        between = [other for other in self.cut.pieces() if home.at <= other.at <= end]
-        return not any(may_alias(op, write) for other in between for inner in other.ops for write in writes_in(inner))
+        for other in self.cut.pieces():
+            if not home.at <= other.at <= end:
+                continue
+            once = other is piece and piece.at == end
+            for write in (write for inner in other.ops for write in writes_in(inner)):
+                if may_alias(op, write) and not (once and through_other_parameter(op, write)):
+                    return False
+        return True
 
     def _keep(self, value: Value) -> None:
         if isinstance(value.type, MemDescType) or is_block_pointer(value):

@@ -1,6 +1,6 @@
 """Stores that a later piece does, asked for by the piece before it.
 
-Level: warp. A piece that only writes what the piece before it has computed waits for the cache lines that it writes;
+Level: warp. A piece that writes what the piece before it has computed waits for the cache lines that it writes;
 the one that computes can ask for them meanwhile, as the loops of one row do (`tile_loops/prefetching.py`).
 """
 
@@ -29,12 +29,9 @@ def prefetches_of(plan: Plan) -> dict[Piece, list[tt.Store]]:
 
 
 def _stores(plan: Plan, before: Piece, piece: Piece) -> list[tt.Store]:
-    """The stores of blocks as large as one that the piece before keeps, whose addresses can be computed there."""
+    """The stores of blocks as large as one that the piece before computes, whose addresses can be computed there."""
     shapes = {
-        value.type.shape
-        for op in before.ops
-        for value in op.results
-        if value in plan.kept and isinstance(value.type, TensorType)
+        value.type.shape for op in plan.work(before) for value in op.results if isinstance(value.type, TensorType)
     }
     stores = [op for op in plan.work(piece) if isinstance(op, tt.Store)]
     return [

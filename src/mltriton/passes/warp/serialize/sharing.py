@@ -9,8 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from mltriton.dialects import scf, tt
-from mltriton.ir.operation import Block, Operation
+from mltriton.analysis.axis_info import AxisInfoAnalysis
+from mltriton.dialects import scf, tt, ttg
+from mltriton.ir.constants import splat_of
+from mltriton.ir.operation import Operation, Value
+from mltriton.ir.types import TensorType
 from mltriton.passes.intrinsic.tile_loops.dots import is_packed
 from mltriton.passes.intrinsic.tile_loops.footprints import is_outside
 from mltriton.passes.warp.serialize.units import Cut, Piece, has_barrier
@@ -18,15 +21,18 @@ from mltriton.passes.warp.serialize.varying import Varying
 from mltriton.targets.base import TargetSpec
 
 
-def forks_of(body: Block, spec: TargetSpec) -> Callable[[Operation], bool]:
+def forks_of(function: tt.Func, spec: TargetSpec) -> Callable[[Operation], bool]:
     """Which operations are cut: those that hold barriers, and loops whose dots share an operand that is packed."""
+    body, axes = function.body.block, AxisInfoAnalysis(function)
     waiting = {op for inner in body.ops for op in inner.walk() if op.regions and has_barrier(op)}
     loops = {op for inner in body.ops for op in inner.walk() if isinstance(op, scf.For) and _holds_dot(op)} - waiting
     while True:
         forks = waiting | loops
         cut = Cut(body, forks.__contains__)
         varying = Varying(cut, body)
-        kept = {op for op in loops if op in cut.forks and _shares(op, cut, varying, spec)}
+        kept = {
+            op for op in loops if op in cut.forks and _shares(op, cut, varying, lambda dot: _is_copied(dot, spec, axes))
+        }
         if kept == loops:
             return forks.__contains__
         loops = kept
@@ -36,7 +42,7 @@ def _holds_dot(loop: scf.For) -> bool:
     return any(isinstance(op, tt.Dot) for op in loop.body.block.ops)
 
 
-def _shares(loop: Operation, cut: Cut, varying: Varying, spec: TargetSpec) -> bool:
+def _shares(loop: Operation, cut: Cut, varying: Varying, is_packed: Callable[[tt.Dot], bool]) -> bool:
     """Whether all warps take the same trips, and some dot the same new right operand."""
     assert isinstance(loop, scf.For)
     if any(bound in varying for bound in (loop.lower, loop.upper, loop.step)):
@@ -47,6 +53,24 @@ def _shares(loop: Operation, cut: Cut, varying: Varying, spec: TargetSpec) -> bo
         and op.result in varying
         and op.b not in varying
         and not is_outside(loop, op.b)
-        and is_packed(op, spec)
+        and is_packed(op)
         for op in body
     )
+
+
+def _is_copied(op: tt.Dot, spec: TargetSpec, axes: AxisInfoAnalysis) -> bool:
+    """Whether a dot's right operand is copied before it is multiplied, as far as one can see."""
+    return is_packed(op, spec) or not _runs_along_rows(op.b, axes)
+
+
+def _runs_along_rows(value: Value, axes: AxisInfoAnalysis) -> bool:
+    """Whether the memory of a block runs along its last dimension, if it lies in memory."""
+    op = value.defining_op
+    if isinstance(op, ttg.ConvertLayout):
+        return _runs_along_rows(op.source, axes)
+    if not isinstance(op, tt.Load):
+        return isinstance(op, ttg.LocalLoad)
+    if isinstance(op.ptr.type, TensorType):
+        return axes.of(op.ptr).contiguity[-1] > 1
+    pointer = op.ptr.defining_op
+    return isinstance(pointer, tt.MakeTensorPtr) and splat_of(pointer.strides[-1]) == 1

@@ -31,7 +31,7 @@ def serialized(function: tt.Func, warps: int, spec: TargetSpec) -> tt.Func:
     body = function.body.block
     allocations = _take_allocations(body)
     _one_id(body)
-    cut = Cut(body, forks_of(body, spec))
+    cut = Cut(body, forks_of(function, spec))
     varying = Varying(cut, body)
     plan = Plan(cut, varying)
     prefetches = prefetches_of(plan)
@@ -137,7 +137,7 @@ class Writer:
         return any(result in self.plan.kept for result in op.results)
 
     def _one_turn(self, piece: Piece, work: Sequence[Operation], warp: Value) -> None:
-        """A piece as one warp does it."""
+        """A piece as one warp does it: what it needs is fetched first, and what others need is stored last."""
         values = dict(self.outside)
         for value in self.plan.needs.get(piece, ()):
             self._fetch(value, values, warp)
@@ -147,10 +147,10 @@ class Writer:
                 self.builder.create(ttig.Prefetch, values[store.ptr], None, result_types=[], write=True)
         for op in work:
             self._copy(op, values, warp)
-            for result in op.results:
-                buffer = self.plan.kept.get(result)
-                if buffer is not None:
-                    self._store(values[result], buffer, warp)
+        for result in (result for op in work for result in op.results):
+            buffer = self.plan.kept.get(result)
+            if buffer is not None:
+                self._store(values[result], buffer, warp)
         copies = self.plan.copies.get(piece, [])
         for copy in copies:
             self._store(values[copy.source], self.plan.kept[copy.slot], warp)
