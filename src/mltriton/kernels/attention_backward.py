@@ -4,9 +4,9 @@
 
 Level: user. One program instance takes every `splits`-th block of BN keys of one key head. For each it walks over the
 queries that see them, in blocks of BM and for every query head of the group, computes the probabilities anew from the
-log-sum-exp of the forward pass, sums dk and dv, and adds to dq in memory. What adds to the same dq at
-the same time would be another split: each has a dq of its own. Before that, `prepare_backward_kernel` computes delta,
-the sums of do * o, and clears dq; after it, `sum_splits_kernel` adds the splits' dq up and rounds them to q's dtype.
+log-sum-exp of the forward pass, sums dk and dv, and adds to dq in memory, where nobody else does at the same time:
+every split has a dq of its own. Before that, `prepare_backward_kernel` computes delta, the sums of do * o, and clears
+dq; after it, `sum_splits_kernel` adds the splits' dq up and rounds them to q's dtype.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ def attention_backward_kernel(
     v_base = v_ptr + batch * stride_vb + kv_head * stride_vh
     dk_base = dk_ptr + sequence * n_keys * dim
     dv_base = dv_ptr + sequence * n_keys * dim
-    dq_split = dq_ptr + tl.program_id(0) * dq_size
+    dq_split = dq_ptr + tl.program_id(0).to(tl.int64) * dq_size
     for key in tl.range(tl.program_id(0) * BN, n_keys, splits * BN):
         k_block = tl.make_block_ptr(k_base, (n_keys, dim), (stride_ks, stride_kd), (key, 0), (BN, BD), (1, 0))
         v_block = tl.make_block_ptr(v_base, (n_keys, dim), (stride_vs, stride_vd), (key, 0), (BN, BD), (1, 0))
