@@ -16,10 +16,12 @@ from typing import cast
 
 from mltriton.dialects import arith, scf, tile, tt
 from mltriton.ir.attributes import Attribute, DenseAttr, EnumAttr, IntegerAttr
+from mltriton.ir.constants import splat_of
 from mltriton.ir.operation import Block, Operation, Region, Value
 from mltriton.ir.types import I1, I32, I64, PointerType, shape_of
 from mltriton.passes.intrinsic.tile_loops import accesses, addressing, packing
 from mltriton.passes.intrinsic.tile_loops.addressing import InMemory, NotProvable
+from mltriton.passes.intrinsic.tile_loops.footprints import is_outside
 from mltriton.passes.intrinsic.tile_loops.forms import Affine, Index, constant_index, is_uniform
 from mltriton.passes.intrinsic.tile_loops.lowering import Lowering
 from mltriton.passes.intrinsic.tile_loops.packing import Packing
@@ -67,7 +69,18 @@ class Lines:
 def may_use_lines(low: Lowering, op: tt.Dot) -> bool:
     """Whether a dot has so few rows that its right operand may be read line by line."""
     most = max((how.rows for how in low.spec.indirect_dots.values()), default=0)
-    return len(shape_of(op.b.type)) <= 3 and shape_of(op.a.type)[-2] <= most
+    return len(shape_of(op.b.type)) <= 3 and _rows(op) <= most
+
+
+def _rows(op: tt.Dot) -> int:
+    """The rows that the right operand is read for: in all iterations of loops of known length that do not change it."""
+    rows, parent = shape_of(op.a.type)[-2], op.parent_op
+    while isinstance(parent, scf.For) and is_outside(parent, op.b):
+        lower, upper, step = (splat_of(bound) for bound in (parent.lower, parent.upper, parent.step))
+        if lower is not None and upper is not None and step:
+            rows *= int(-(-(upper - lower) // step))
+        parent = parent.parent_op
+    return rows
 
 
 def lines_of(low: Lowering, op: tt.Dot) -> Lines | None:
@@ -79,7 +92,7 @@ def lines_of(low: Lowering, op: tt.Dot) -> Lines | None:
         return None
     shape = shape_of(op.b.type)
     strides = addressing.strides_of(low, block, shape)
-    rows, matrices = shape_of(op.a.type)[-2], shape[0] if len(shape) == 3 else 1
+    rows, matrices = _rows(op), shape[0] if len(shape) == 3 else 1
     for along, layout in ((-1, "row"), (-2, "column")):
         how = low.spec.indirect_dots.get((block.element, layout))
         if how is None or rows > how.rows or strides[along] != 1 or shape[along] % how.length:
