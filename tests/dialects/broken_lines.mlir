@@ -262,6 +262,22 @@
 // expected: the result is no window
 "ttg.memdesc_trans"(%mem) : (!ttg.memdesc<4x4xf32, #ttg.shared_memory>) -> !ttg.memdesc<4x2xf32, #ttg.shared_memory>
 // expected: not the transposed source
+"ttg.cross_warp_reduce"() ({ ^b(): "tt.reduce.return"() : () -> () }) : () -> ()
+// expected: there is nothing to combine
+"ttg.cross_warp_reduce"(%x) <{dst_warps = array<i32: 1, 1>}> ({ ^b(%a: f32, %c: f32): "tt.reduce.return"(%a) : (f32) -> () }) : (f32) -> f32
+// expected: dst_warps lists ids of warps
+"ttg.cross_warp_reduce"(%x) <{dst_warps = array<i32: -1>}> ({ ^b(%a: f32, %c: f32): "tt.reduce.return"(%a) : (f32) -> () }) : (f32) -> f32
+// expected: dst_warps lists ids of warps
+"ttg.cross_warp_reduce"(%tf, %u) ({ ^b(%a: f32, %c: f32, %e: f32, %f: f32): "tt.reduce.return"(%a, %c) : (f32, f32) -> () }) : (tensor<4xf32>, tensor<8xf32>) -> (tensor<4xf32>, tensor<8xf32>)
+// expected: the sources differ in shape
+"ttg.cross_warp_reduce"(%tf) ({ ^b(%a: f32, %c: f32): "tt.reduce.return"(%a) : (f32) -> () }) : (tensor<4xf32>) -> f32
+// expected: the results
+"ttg.cross_warp_reduce"(%h) ({ ^b(%a: f32, %c: f32): "tt.reduce.return"(%a) : (f32) -> () }) : (f16) -> f16
+// expected: the region's arguments
+"ttg.cross_warp_reduce"(%p) ({ ^b(%a: !tt.ptr<f32>, %c: !tt.ptr<f32>): "tt.reduce.return"(%a) : (!tt.ptr<f32>) -> () }) : (!tt.ptr<f32>) -> !tt.ptr<f32>
+// expected: only numbers cross warps
+"ttg.cross_warp_scan"(%x) ({ ^b(%a: f32, %c: f32): "tt.scan.return"() : () -> () }) : (f32) -> f32
+// expected: the region's results
 "ttg.async_copy_global_to_local"(%t2, %mem) <{operandSegmentSizes = array<i32: 1, 1, 0, 0>}> : (tensor<4x4xf32>, !ttg.memdesc<4x4xf32, #ttg.shared_memory>) -> !ttg.async.token
 // expected: copies through pointers
 

@@ -103,6 +103,40 @@ def test_a_loop_carries_offsets():
     check(carried, {"x": x, "out": np.zeros(16, np.float32), "n": 4}, {"out": wanted}, num_warps=2)
 
 
+@triton.jit
+def _two_buffers(N: tl.constexpr):
+    return tl.alloc((2, N), tl.float32)
+
+
+@triton.jit
+def _first(p, i):
+    return tl.load(p[i]), p
+
+
+@triton.jit(warp_level=True)
+def passed_around(out, n):
+    """Pointers as arguments and results of functions (each call has a buffer of its own), in tuples, in branches."""
+    a, b = _two_buffers(16), _two_buffers(16)
+    if tl.warp_id() == 0:
+        tl.store(a, 1.0)
+        tl.store(b[0], 2.0)
+        tl.store(b[1], 3.0)
+    tl.barrier()
+    c = b[1] if n > 2 else b[0]
+    x, q = _first(b, n - 3)
+    pair = (a[0], q[1])
+    acc = tl.zeros((16,), tl.float32)
+    for i in range(2):
+        acc += tl.load(pair[0]) + 10 * tl.load(pair[1]) + 100 * x + 1000 * c.load()
+        pair = (a[i], q[i])
+    tl.store(out + tl.warp_id() * 16 + tl.arange(0, 16), acc)
+
+
+def test_pointers_are_values():
+    wanted = np.full(64, (1 + 30 + 200 + 3000) + (1 + 20 + 200 + 3000))
+    check(passed_around, {"out": np.zeros(64, np.float32), "n": 3}, {"out": wanted})
+
+
 @triton.jit(warp_level=True)
 def in_a_loop(out, n):
     for i in range(n):

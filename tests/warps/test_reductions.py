@@ -253,6 +253,18 @@ def test_scans(num_warps):
 
 
 @triton.jit(warp_level=True)
+def of_many(out):
+    total = tl.sum(tl.warp_id(), cross_warp=True)
+    place = tl.cumsum(tl.full((8,), 1, tl.int32), cross_warp=True)
+    tl.store(out + tl.warp_id() * 8 + tl.arange(0, 8), total + place)
+
+
+def test_as_many_warps_as_there_may_be():
+    wanted = np.repeat(64 * 63 // 2 + np.arange(1, 65), 8)
+    check(of_many, {"out": np.zeros(64 * 8, np.int32)}, {"out": wanted}, num_warps=64, orders=["shuffled"])
+
+
+@triton.jit(warp_level=True)
 def of_dtype(x, out, ors, DTYPE: tl.constexpr):
     i = tl.arange(0, 16)
     v = tl.load(x + 16 * tl.warp_id() + i)

@@ -16,6 +16,7 @@ from mltriton.dialects import arith, gpu, scf, tt, ttg
 from mltriton.dialects.builtin import Module
 from mltriton.ir.attributes import DenseAttr, FloatAttr, IntegerAttr
 from mltriton.ir.builder import Builder
+from mltriton.ir.levels import is_warp_level
 from mltriton.ir.operation import Block, Operation, Region, Value
 from mltriton.ir.passes import Pass
 from mltriton.ir.rewriting import Rewriter, RuleTable
@@ -33,7 +34,7 @@ class LowerCrossWarp(Pass):
     name = "lower-cross-warp"
 
     def run(self, module: Module) -> Module:
-        if not any(isinstance(op, ttg.CrossWarpReduce | ttg.CrossWarpScan) for op in module.walk()):
+        if not is_warp_level(module):
             return module
         made = Module.empty(module.attributes, module.loc)
         for op in module.body.block.ops:
