@@ -33,10 +33,10 @@ module attributes {mltriton.level = "warp", mltriton.warp_level = true, "ttg.num
   // CHECK-NEXT: %[[KEPT:.*]] = ttg.local_alloc : () -> !ttg.memdesc<4x1xf32
   // CHECK: scf.for %[[W:.*]] = %c0 to %c4_i32
   // CHECK: tt.reduce
-  // CHECK: ttg.memdesc_subview %[[KEPT]][%[[W]], %c0]
-  // CHECK-NEXT: ttg.local_store
   // CHECK: scf.if
   // CHECK: ttg.local_store {{.*}}, %[[M]]
+  // CHECK: ttg.memdesc_subview %[[KEPT]][%[[W]], %c0]
+  // CHECK-NEXT: ttg.local_store
   // CHECK-NOT: gpu.barrier
   // CHECK: %[[ALL:.*]] = ttg.local_load %[[M]]
   // CHECK: scf.for %[[W:.*]] = %c0 to %c4_i32

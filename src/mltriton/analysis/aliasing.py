@@ -111,6 +111,11 @@ def writes_in(op: Operation) -> list[Operation]:
     return [inner for inner in op.walk() if isinstance(inner, WRITES)]
 
 
+def waits_for_programs(op: Operation) -> bool:
+    """Whether an operation may order memory between programs: what was loaded before it may be another's to change."""
+    return any(isinstance(inner, tt.AtomicRMW | tt.AtomicCAS) for inner in op.walk())
+
+
 def reads_in(op: Operation) -> list[Operation]:
     """The operations in `op` (itself included) that read global or shared memory and nothing else."""
     return [inner for inner in op.walk() if isinstance(inner, (*GLOBAL_READS, ttg.LocalLoad))]

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from mltriton.analysis.aliasing import may_alias, reads_in, through_other_parameter, writes_in
+from mltriton.analysis.aliasing import may_alias, reads_in, through_other_parameter, waits_for_programs, writes_in
 from mltriton.analysis.effects import is_needed
 from mltriton.dialects import gpu, scf, tt
 from mltriton.errors import PassError
@@ -172,6 +172,8 @@ class Plan:
         for other in self.cut.pieces():
             if not home.at <= other.at <= end:
                 continue
+            if any(map(waits_for_programs, other.ops)):
+                return False
             once = other is piece and piece.at == end
             for write in (write for inner in other.ops for write in writes_in(inner)):
                 if may_alias(op, write) and not (once and through_other_parameter(op, write)):

@@ -2,14 +2,15 @@
 
 Level: warp. `Varying` holds the values of cut blocks (`units.py`) that differ from warp to warp or that have to be
 computed inside the loop over the warps; the others are the same for all and are computed once. A load is done once
-where the address is the same for all warps and nothing in its piece may write there.
+where the address is the same for all warps, nothing in its piece may write there, and no atomic operation comes
+before it: that may have waited for another program.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from mltriton.analysis.aliasing import may_alias, reads_in, writes_in
+from mltriton.analysis.aliasing import may_alias, reads_in, waits_for_programs, writes_in
 from mltriton.dialects import gpu, scf
 from mltriton.ir.operation import Block, Operation, Value
 from mltriton.passes.warp.serialize.units import Cut, ForkUnit, Piece, used_from_outside
@@ -41,6 +42,8 @@ class Varying:
         reads = reads_in(op)
         if not reads:
             return True
+        if any(waits_for_programs(other) for other in piece.ops[: piece.ops.index(op)]):
+            return False
         return not any(may_alias(load, write) for other in piece.ops for write in writes_in(other) for load in reads)
 
     def _block(self, block: Block) -> None:
