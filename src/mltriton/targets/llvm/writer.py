@@ -13,7 +13,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from mltriton.targets.llvm.instructions import Instructions
-from mltriton.targets.llvm.types import I64, PTR, VOID, Type, Value, constant
+from mltriton.targets.llvm.types import I64, PTR, SHARED_PTR, VOID, Type, Value, constant
+
+WORKGROUP_ALIGNMENT = 64  # of the memory that a workgroup shares, in bytes
 
 
 class Module:
@@ -27,6 +29,19 @@ class Module:
         self._declarations: dict[str, str] = {}
         self._globals: dict[str, str] = {}
         self._functions: dict[str, Function] = {}
+        self._nodes = ["!{i32 1}"]
+        self._named: list[str] = []
+
+    def node(self, content: str) -> str:
+        """The name of a metadata node with that content, such as `i32 16`."""
+        text = f"!{{{content}}}"
+        if text not in self._nodes:
+            self._nodes.append(text)
+        return f"!{self._nodes.index(text)}"
+
+    def name_nodes(self, name: str, *nodes: str) -> None:
+        """Named metadata: what LLVM looks for by name."""
+        self._named.append(f"!{name} = !{{{', '.join(nodes)}}}")
 
     def declare(self, name: str, result: Type, parameters: Sequence[Type]) -> None:
         """Declare an external function or intrinsic; repeating a declaration is fine."""
@@ -45,6 +60,13 @@ class Module:
         self._globals.setdefault(name, f"@{name} = global {initial}, align 8")
         return Value(PTR, f"@{name}")
 
+    def workgroup_memory(self, name: str, size: int) -> Value:
+        """The address of `size` bytes that all threads of a workgroup share."""
+        self._globals.setdefault(
+            name, f"@{name} = internal addrspace(3) global [{size} x i8] poison, align {WORKGROUP_ALIGNMENT}"
+        )
+        return Value(SHARED_PTR, f"@{name}")
+
     def bytes_constant(self, name: str, data: bytes) -> Value:
         """The address of a private constant that holds `data`."""
         escaped = "".join(chr(byte) if 32 <= byte < 127 and byte not in b'"\\' else f"\\{byte:02X}" for byte in data)
@@ -60,11 +82,14 @@ class Module:
         parameters: Sequence[tuple[str, Type]],
         linkage: str = "internal",
         extra: str = "",
+        attachments: str = "",
     ) -> Function:
-        """Start a function. `parameters` are (name, type) pairs; a name may carry attributes: ("noalias a", PTR)."""
+        """Start a function. `parameters` are (name, type) pairs; a name may carry attributes: ("noalias a", PTR).
+        `attachments` is its metadata.
+        """
         if name in self._functions:
             raise ValueError(f"function {name!r} is defined twice")
-        function = Function(self, name, result, parameters, f"{linkage} " if linkage else "", extra)
+        function = Function(self, name, result, parameters, f"{linkage} " if linkage else "", extra, attachments)
         self._functions[name] = function
         return function
 
@@ -78,7 +103,8 @@ class Module:
         declarations = [line for name, line in self._declarations.items() if name not in self._functions]
         parts = [*self._globals.values(), "", *declarations, ""]
         parts += [function.text for function in self._functions.values()]
-        parts += [f"attributes #0 = {{ nounwind {self._attributes} }}", "!0 = !{i32 1}", ""]
+        parts += [f"attributes #0 = {{ nounwind {self._attributes} }}", *self._named]
+        parts += [*(f"!{number} = {node}" for number, node in enumerate(self._nodes)), ""]
         return "\n".join(parts)
 
 
@@ -107,7 +133,14 @@ class Function(Instructions):
     """One function under construction: the instructions of `Instructions` plus structured control flow."""
 
     def __init__(
-        self, module: Module, name: str, result: Type, parameters: Sequence[tuple[str, Type]], linkage: str, extra: str
+        self,
+        module: Module,
+        name: str,
+        result: Type,
+        parameters: Sequence[tuple[str, Type]],
+        linkage: str,
+        extra: str,
+        attachments: str = "",
     ) -> None:
         super().__init__(module.declare)
         self.module = module
@@ -119,7 +152,7 @@ class Function(Instructions):
             " ".join(filter(None, (value.type.text, attribute, value.text)))
             for value, attribute in zip(self.parameters, attributes, strict=True)
         )
-        self._header = f"define {linkage}{result} @{name}({signature}) {extra}#0 {{"
+        self._header = f"define {linkage}{result} @{name}({signature}) {extra}#0 {attachments}{{"
         self._entry_lines: list[str] = []
 
     @property
