@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 import os
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -154,11 +155,17 @@ def choose_blocks(n_queries: int, n_keys: int, sequences: int, causal: bool) -> 
     to do. Measured on an AVX-512 core with 1 MB of second-level cache, dimensions 64 to 256.
     """
     queries = 128 if causal else 256
-    while queries > 32 and triton.cdiv(n_queries, queries) * sequences < 2 * (os.cpu_count() or 1):
+    while queries > 32 and triton.cdiv(n_queries, queries) * sequences < 2 * processors():
         queries //= 2
     return Blocks(
         min(queries, max(16, triton.next_power_of_2(n_queries))), min(128, max(16, triton.next_power_of_2(n_keys)))
     )
+
+
+@cache
+def processors() -> int:
+    """How many the machine has: asking the operating system takes longer than a short launch."""
+    return os.cpu_count() or 1
 
 
 def attention_launch(

@@ -11,7 +11,6 @@ dq; after it, `sum_splits_kernel` adds the splits' dq up and rounds them to q's 
 
 from __future__ import annotations
 
-import os
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,7 +19,7 @@ import mltriton as triton
 import mltriton.language as tl
 from mltriton.errors import ArgumentError
 from mltriton.kernels.arrays import Array, dtype_name, empty, is_torch, require_arrays, strides_of
-from mltriton.kernels.attention import LOG2_E, check_shapes, scale_of
+from mltriton.kernels.attention import LOG2_E, check_shapes, processors, scale_of
 from mltriton.kernels.launch import Launch
 from mltriton.runtime.config import NUM_THREADS
 
@@ -208,7 +207,7 @@ def choose_backward_blocks(n_queries: int, n_keys: int, sequences: int, causal: 
 
 def threads() -> int:
     """How many programs run at the same time."""
-    return NUM_THREADS.get() or os.cpu_count() or 1
+    return NUM_THREADS.get() or processors()
 
 
 def backward_launches(
