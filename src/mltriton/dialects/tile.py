@@ -195,32 +195,34 @@ class Dot(Operation):
 
 
 class IndirectDot(Operation):
-    """`tile.indirect_dot %a, %a_stride, %lines, %c, %c_stride, %accumulate {m, n, k, b_layout}`: a dot of few rows
-    whose right operand lies in lines of their own.
+    """`tile.indirect_dot %a, %a_stride, %lines, %later, %c, %c_stride, %accumulate {m, n, k, step, b_layout}`: a dot of
+    few rows whose right operand lies in lines of their own.
 
     c[i, j] = (c[i, j] if accumulate else 0) + sum over k of a[i, k] * b[k, j] for i < m, j < n. `lines` points to an
-    array of pointers: with `b_layout` "row" `k` of them, pointer r to b[r, 0 .. n - 1]; with "column" `n`, pointer j to
-    b[0 .. k - 1, j]. a is row-major, element (i, r) at i * a_stride + r; c has the accumulator's type, element (i, j)
-    at i * c_stride + j. `ahead` more pointers follow: lines that are needed soon.
+    array of pointers: with `b_layout` "row" `k` of them, pointer r * step to b[r, 0 .. n - 1]; with "column" `n`,
+    pointer j * step to b[0 .. k - 1, j]. `later` points to an array of as many pointers, one after the other: lines
+    that are needed soon. a is row-major, element (i, r) at i * a_stride + r; c has the accumulator's type, element
+    (i, j) at i * c_stride + j.
     """
 
     name = "tile.indirect_dot"
     syntax = (
-        "$a `,` $a_stride `,` $lines `,` $c `,` $c_stride `,` $accumulate "
-        "attr-dict `:` type($a) `,` type($lines) `,` type($c)"
+        "$a `,` $a_stride `,` $lines `,` $later `,` $c `,` $c_stride `,` $accumulate "
+        "attr-dict `:` type($a) `,` type($lines) `,` type($later) `,` type($c)"
     )
     reads = True
     writes = True
     a = operand()
     a_stride = operand()
     lines = operand()
+    later = operand()
     c = operand()
     c_stride = operand()
     accumulate = operand()
     m = integer()
     n = integer()
     k = integer()
-    ahead = integer(0)
+    step = integer(1)
     b_layout = enum("tile_layout", "row")
 
     @classmethod
@@ -235,14 +237,15 @@ class IndirectDot(Operation):
     def verify(self) -> None:
         for what, value in (("a", self.a), ("c", self.c)):
             pointer(self, what, value)
-        lines = pointer(self, "the lines", self.lines)
-        require(self, isinstance(lines.pointee, PointerType), "lines are pointers", "!tt.ptr<!tt.ptr<...>>", lines)
+        for what, value in (("the lines", self.lines), ("the later lines", self.later)):
+            found = pointer(self, what, value)
+            require(self, isinstance(found.pointee, PointerType), "lines are pointers", "!tt.ptr<!tt.ptr<...>>", found)
         for what, value in (("a's stride", self.a_stride), ("c's stride", self.c_stride)):
             require_type(self, what, value.type, I64)
         require_type(self, "accumulate", self.accumulate.type, I1)
         require_attributes(self, "m", "n", "k")
-        sizes = (self.m, self.n, self.k)
-        require(self, min(sizes) > 0, "m, n and k are positive", found=sizes)
+        sizes = (self.m, self.n, self.k, self.step)
+        require(self, min(sizes) > 0, "m, n, k and step are positive", found=sizes)
 
 
 class Prefetch(Operation):

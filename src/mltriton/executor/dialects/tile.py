@@ -140,8 +140,11 @@ def indirect_dot(op: tile.IndirectDot) -> Handler:
     count, length = (n, k) if op.b_layout == "column" else (k, n)
     a_type, b_type, c_type = _pointee(op.a.type), op.element, _pointee(op.c.type)
 
-    def call(warp: Warp, a: Array, a_stride: Array, lines: Array, c: Array, c_stride: Array, more: Array) -> None:
-        addresses = warp.memory.span(int(lines), count, np.dtype(np.int64), write=False)
+    def call(
+        warp: Warp, a: Array, a_stride: Array, lines: Array, later: Array, c: Array, c_stride: Array, more: Array
+    ) -> None:
+        warp.memory.span(int(later), count, np.dtype(np.int64), write=False)
+        addresses = warp.memory.window(int(lines), (count,), (op.step,), np.dtype(np.int64), write=False)
         b = np.stack([read(warp, int(address), (length,), (1,), b_type) for address in addresses])
         left = read(warp, int(a), (m, k), (int(a_stride), 1), a_type)
         old = read(warp, int(c), (m, n), (int(c_stride), 1), c_type) if more else None

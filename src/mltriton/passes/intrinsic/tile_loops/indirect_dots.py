@@ -4,8 +4,9 @@ Level: warp to intrinsic. Where c has so few rows that b is read about once, pac
 The target then reads it through an array of pointers to its lines (`tile.indirect_dot`): rows of b, or columns where
 memory runs along k. Lines may lie anywhere, so that a gather of rows through a table is as good as a matrix. A line
 that a mask leaves out points to zeros; a mask along the lines is tested once, and b is copied where it does not hold
-everywhere. A batch takes a few lines of each matrix in turn, because its matrices often lie interleaved in memory, and
-then the lines that are near each other are read at about the same time.
+everywhere. A batch takes a few lines of each matrix in turn, because its matrices often lie interleaved in memory: the
+array has line i of every matrix before line i + 1 of any, and lines are prefetched in that order, because memory is
+fastest where it is read in one stretch.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from mltriton.dialects import arith, scf, tile, tt
 from mltriton.ir.attributes import Attribute, DenseAttr, EnumAttr, IntegerAttr
 from mltriton.ir.constants import splat_of
 from mltriton.ir.operation import Block, Operation, Region, Value
-from mltriton.ir.types import I1, I32, I64, PointerType, shape_of
+from mltriton.ir.types import I1, I32, I64, PointerType, byte_width, shape_of
 from mltriton.passes.intrinsic.tile_loops import accesses, addressing, packing
 from mltriton.passes.intrinsic.tile_loops.addressing import InMemory, NotProvable
 from mltriton.passes.intrinsic.tile_loops.footprints import is_outside
@@ -31,8 +32,11 @@ from mltriton.targets.base import IndirectDot
 Address = Callable[[Index], tuple[Value, Value]]  # index before a matrix -> (its address, elements between its rows)
 
 CHUNK = 64  # lines that are multiplied at a time
-BATCH_CHUNK = 4  # and of every matrix of a batch: as many as a register tile takes
+COLUMNS = 2  # the same where lines are columns of a batch
+FEW_MATRICES = 8  # pointers to a line of each are written without a loop
 AHEAD = 16  # lines from the one that is multiplied to the one that is prefetched
+NEAR_BYTES = 8192  # of a batch: bytes that are multiplied at a time, and prefetched. With what they are multiplied
+# with and what that gives, both have to stay in the first-level cache until the turn of the same matrix comes again.
 
 
 @dataclass
@@ -50,14 +54,22 @@ class Lines:
     conditions: list[Value]
 
     @property
-    def chunk(self) -> int:
-        """Lines that are multiplied at a time."""
-        return min(self.count, CHUNK if self.matrices == 1 else BATCH_CHUNK)
+    def near(self) -> int:
+        """Lines of every matrix of a batch that are `NEAR_BYTES` together, a power of two."""
+        row = self.matrices * self.length * byte_width(self.block.element)
+        return 1 << max(1, NEAR_BYTES // row).bit_length() - 1
 
     @property
-    def per_matrix(self) -> int:
-        """Pointers in the array for each matrix: its lines, and what is looked at ahead."""
-        return self.count + AHEAD
+    def chunk(self) -> int:
+        """Lines that are multiplied at a time, of each matrix."""
+        if self.matrices == 1:
+            return min(self.count, CHUNK)
+        return min(self.count, self.near if self.layout == "row" else COLUMNS)
+
+    @property
+    def ahead(self) -> int:
+        """From the line that is multiplied to the one that is prefetched."""
+        return AHEAD if self.matrices == 1 else max(self.chunk, self.near)
 
     def index(self, matrix: Value, line: Value) -> Index:
         """The index of a line's first element in the block."""
@@ -142,17 +154,22 @@ def _along_lines(low: Lowering, block: InMemory, along: int, shape: tuple[int, .
 
 
 def _conjuncts(mask: Value | None) -> list[Value]:
+    """What must hold for a mask to hold, with as many dimensions; of size 1 where all elements agree."""
     op = None if mask is None else mask.defining_op
     if isinstance(op, arith.AndI):
         return [*_conjuncts(op.lhs), *_conjuncts(op.rhs)]
+    if isinstance(op, tt.Broadcast):
+        return _conjuncts(op.operands[0])
     return [] if mask is None else [mask]
 
 
 def _varies(low: Lowering, mask: Value, block: InMemory, along: int, extent: int) -> bool:
     """Whether a mask differs from element to element of a line."""
+    shape = shape_of(mask.type)
     with low.e.emitter.trial(len(block.order)) as anywhere:
-        index = tuple(Affine(I32, place, 0, int(dim == along)) for dim, place in enumerate(anywhere))
-        return not is_uniform(low.e.at(mask, block.at(index), extent))
+        index = block.at(tuple(Affine(I32, place, 0, int(dim == along)) for dim, place in enumerate(anywhere)))
+        index = tuple(constant_index(0) if size == 1 else place for size, place in zip(shape, index, strict=True))
+        return not is_uniform(low.e.at(mask, index, extent))
 
 
 def multiply_lines(low: Lowering, op: tt.Dot, lines: Lines, a: Address, target: Tile, accumulate: bool) -> None:
@@ -166,7 +183,7 @@ def multiply_lines(low: Lowering, op: tt.Dot, lines: Lines, a: Address, target: 
         if needed is not None:
             e.scratch.touch(needed)
     m, n, is_row = shape_of(op.a.type)[-2], shape_of(op.b.type)[-1], lines.layout == "row"
-    numbers = {"m": m, "ahead": AHEAD}
+    numbers = {"m": m, "step": lines.matrices}
     numbers |= {"n": n, "k": lines.chunk} if is_row else {"n": lines.chunk, "k": lines.length}
     attributes: dict[str, Attribute] = {name: IntegerAttr(number, I32) for name, number in numbers.items()}
     attributes["b_layout"] = EnumAttr("tile_layout", lines.layout)
@@ -176,13 +193,24 @@ def multiply_lines(low: Lowering, op: tt.Dot, lines: Lines, a: Address, target: 
         matrix = Affine(I32, matrices.counter, 0, 0)
         prefix = () if len(lines.block.order) == 2 else (matrix,)
         here, a_stride = a(prefix)
-        start = e.arithmetic.scalar(e.place(array, (matrix, first)))
+        start = e.arithmetic.scalar(e.place(array, (first, matrix)))
+        later = _later(low, lines, array, chunks.counter, matrices.counter)
         if is_row:
             here = e.emitter.pure(tt.AddPtr, (here, chunks.counter), here.type)
         into = e.place(target, (*prefix, zero, zero if is_row else first))
         more = e.emitter.integer(1, I1) if accumulate else _is_later(low, chunks.counter, is_row)
-        operands = [here, a_stride, start, e.arithmetic.scalar(into), c_stride, more]
+        operands = [here, a_stride, start, later, e.arithmetic.scalar(into), c_stride, more]
         e.emitter.effect(tile.IndirectDot, operands, (), attributes)
+
+
+def _later(low: Lowering, lines: Lines, array: Tile, first: Value, matrix: Value) -> Value:
+    """The lines to prefetch with those of a matrix from `first` on. The matrices share the lines of the chunk ahead in
+    the order of the array.
+    """
+    e = low.e
+    skipped = e.emitter.pure(arith.MulI, (matrix, e.emitter.integer(lines.chunk)), I32)
+    ahead = Affine(I32, first, lines.ahead, 0)
+    return e.arithmetic.scalar(e.place(array, (ahead, Affine(I32, skipped, 0, 0))))
 
 
 def _is_later(low: Lowering, first: Value, is_row: bool) -> Value:
@@ -196,7 +224,8 @@ def _is_later(low: Lowering, first: Value, is_row: bool) -> Value:
 def _line_array(low: Lowering, op: tt.Dot, lines: Lines) -> tuple[Tile, Tile | None]:
     """An array with the address of every line, in memory or in a copy; and that copy."""
     e = low.e
-    array = e.scratch.raw(lines.matrices * lines.per_matrix, PointerType(lines.block.element), (lines.per_matrix, 1))
+    size = (lines.count + lines.ahead) * lines.matrices
+    array = e.scratch.raw(size, PointerType(lines.block.element), (lines.matrices, 1))
     e.scratch.touch(array)
     condition = addressing.conjunction(e, lines.conditions)
     zeros = _zeros(low, lines)
@@ -231,20 +260,19 @@ def _zeros(low: Lowering, lines: Lines) -> Tile | None:
 
 def _point_to_memory(low: Lowering, lines: Lines, array: Tile, zeros: Tile | None) -> None:
     e = low.e
-    with e.emitter.count(lines.matrices) as matrices:
 
-        def pointer_to(line: Value) -> Value:
-            index = lines.block.at(lines.index(matrices.counter, line))
-            access = accesses.access_at(e, cast(Operation, lines.block.source), index, 1)
-            pointer = e.arithmetic.scalar(access.address)
-            if access.mask is None or zeros is None:
-                return pointer
-            e.scratch.touch(zeros)
-            nothing = e.emitter.pure(tt.Bitcast, (zeros.pointer,), pointer.type)
-            mask = e.arithmetic.scalar(access.mask)
-            return e.emitter.pure(arith.Select, (mask, pointer, nothing), pointer.type)
+    def pointer_to(matrix: Value, line: Value) -> Value:
+        index = lines.block.at(lines.index(matrix, line))
+        access = accesses.access_at(e, cast(Operation, lines.block.source), index, 1)
+        pointer = e.arithmetic.scalar(access.address)
+        if access.mask is None or zeros is None:
+            return pointer
+        e.scratch.touch(zeros)
+        nothing = e.emitter.pure(tt.Bitcast, (zeros.pointer,), pointer.type)
+        mask = e.arithmetic.scalar(access.mask)
+        return e.emitter.pure(arith.Select, (mask, pointer, nothing), pointer.type)
 
-        _fill(low, lines, array, matrices.counter, pointer_to)
+    _fill(low, lines, array, pointer_to)
 
 
 def _point_to_copy(low: Lowering, op: tt.Dot, lines: Lines, array: Tile) -> Tile:
@@ -261,24 +289,33 @@ def _point_to_copy(low: Lowering, op: tt.Dot, lines: Lines, array: Tile) -> Tile
         part = Tile(start, made.element, (0, how.stride, 1), made.region)
         packing.pack(e, how, part, () if rank == 2 else (matrix,))
 
-        def pointer_to(line: Value) -> Value:
-            return e.arithmetic.scalar(e.place(part, (constant_index(0), Affine(I32, line, 0, 0), constant_index(0))))
+    def pointer_to(matrix: Value, line: Value) -> Value:
+        place = (Affine(I32, matrix, 0, 0), Affine(I32, line, 0, 0), constant_index(0))
+        return e.arithmetic.scalar(e.place(made, place))
 
-        _fill(low, lines, array, matrices.counter, pointer_to)
+    _fill(low, lines, array, pointer_to)
     return made
 
 
-def _fill(low: Lowering, lines: Lines, array: Tile, matrix: Value, pointer_to: Callable[[Value], Value]) -> None:
-    """Write the pointers of one matrix; the last one stands for what is looked at ahead."""
+def _fill(low: Lowering, lines: Lines, array: Tile, pointer_to: Callable[[Value, Value], Value]) -> None:
+    """Write the pointers; the last line stands for what is looked at ahead."""
     e = low.e
     type = PointerType(lines.block.element)
 
-    def save(place: Value, pointer: Value) -> None:
-        plain = e.arithmetic.wrap(e.emitter.pure(tt.Bitcast, (pointer,), type))
-        accesses.write(e, e.place(array, (Affine(I32, matrix, 0, 0), Affine(I32, place, 0, 0))), None, plain, 1)
+    def save(place: Value, line: Value) -> None:
+        def one(matrix: Value) -> None:
+            plain = e.arithmetic.wrap(e.emitter.pure(tt.Bitcast, (pointer_to(matrix, line),), type))
+            accesses.write(e, e.place(array, (Affine(I32, place, 0, 0), Affine(I32, matrix, 0, 0))), None, plain, 1)
+
+        if lines.matrices <= FEW_MATRICES:
+            for matrix in range(lines.matrices):
+                one(e.emitter.integer(matrix))
+        else:
+            with e.emitter.count(lines.matrices) as matrices:
+                one(matrices.counter)
 
     with e.emitter.count(lines.count) as loop:
-        save(loop.counter, pointer_to(loop.counter))
-    last = pointer_to(e.emitter.integer(lines.count - 1))
-    with e.emitter.count(lines.per_matrix, 1, lines.count) as loop:
+        save(loop.counter, loop.counter)
+    last = e.emitter.integer(lines.count - 1)
+    with e.emitter.count(lines.count + lines.ahead, 1, lines.count) as loop:
         save(loop.counter, last)

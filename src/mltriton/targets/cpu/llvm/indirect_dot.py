@@ -4,10 +4,11 @@ Level: `llvm`. `indirect_dot_function` gives the name of an internal function, d
 
     c[i, j] = (c[i, j] if accumulate else 0) + sum over k of a[i, k] * b[k, j]        for i < rows, j < columns
 
-with signature `void (ptr a, i64 a_stride, ptr lines, ptr c, i64 c_stride, i1 accumulate)`, strides in elements. In the
-"row" layout a line is b[k, :]: a register tile of c gathers multiples of the lines. In the "column" layout it is
-b[:, j]: every line is multiplied with every row of a lane by lane, and the lanes are added up at the end, several lines
-together. Memory is the limit: with line i, line i + `ahead` is prefetched.
+with signature `void (ptr a, i64 a_stride, ptr lines, ptr later, ptr c, i64 c_stride, i1 accumulate)`, strides in
+elements. In the "row" layout a line is b[k, :]: a register tile of c gathers multiples of the lines. In the "column"
+layout it is b[:, j]: every line is multiplied with every row of a lane by lane, and the lanes are added up at the end,
+several lines together. Pointer i * `step` of `lines` is that of line i. Memory is the limit: the lines of `later` are
+prefetched meanwhile, one after the other.
 """
 
 from __future__ import annotations
@@ -21,12 +22,11 @@ from mltriton.targets.cpu.llvm.narrow import widen
 from mltriton.targets.llvm.types import F32, I1, I32, I64, PTR, VOID, Type, Value, constant, vector
 from mltriton.targets.llvm.writer import Function, Module
 
-UNROLL = 4  # steps between two loop branches
-
 _PARAMETERS = (
     ("noalias a", PTR),
     ("a_stride", I64),
     ("noalias lines", PTR),
+    ("noalias later", PTR),
     ("noalias c", PTR),
     ("c_stride", I64),
     ("accumulate", I1),
@@ -49,12 +49,12 @@ class IndirectShape:
     columns: int
     k: int
     layout: str
-    ahead: int = 0
+    step: int = 1
 
     @property
     def name(self) -> str:
         """A name that says all of it."""
-        return f"{self.left}_{self.right}_{self.layout}_{self.rows}x{self.columns}x{self.k}_{self.ahead}"
+        return f"{self.left}_{self.right}_{self.layout}_{self.rows}x{self.columns}x{self.k}_{self.step}"
 
 
 def indirect_dot_function(module: Module, features: CpuFeatures, shape: IndirectShape) -> str:
@@ -106,18 +106,24 @@ class _Generator:
 
     def dot(self, name: str) -> None:
         """The register tiles of c, one after the other."""
-        function = self.module.function(name, VOID, _PARAMETERS, extra="noinline ")
-        a, a_stride, lines, c, c_stride, accumulate = function.parameters
-        is_column = self.shape.layout == "column"
         columns = self._tile_columns()
-        tile = f"lines_{replace(self.shape, columns=columns).name}"
-        if not self.module.defines(tile):
-            inner = self.module.function(tile, VOID, (*_PARAMETERS, ("first", I64)), extra="noinline ")
-            (self._column_tile if is_column else self._row_tile)(inner, columns)
+        parameters = _PARAMETERS if columns == self.shape.columns else (*_PARAMETERS, ("first", I64))
+        tile_name = name if columns == self.shape.columns else f"lines_{replace(self.shape, columns=columns).name}"
+        if not self.module.defines(tile_name):
+            tile = self.module.function(tile_name, VOID, parameters, extra="noinline ")
+            (self._column_tile if self.shape.layout == "column" else self._row_tile)(tile, columns)
+        if tile_name == name:
+            return
+        function = self.module.function(name, VOID, _PARAMETERS, extra="noinline ")
+        a, a_stride, lines, later, c, c_stride, accumulate = function.parameters
         with function.loop(0, self.shape.columns, columns, name="column") as loop:
-            here = function.gep(lines, loop.index, PTR) if is_column else lines
+            if self.shape.layout == "column":
+                here = function.gep(lines, function.mul(loop.index, self.shape.step), PTR)
+                ahead = function.gep(later, loop.index, PTR)
+            else:
+                here, ahead = lines, later
             into = function.gep(c, loop.index, F32)
-            function.call(tile, VOID, a, a_stride, here, into, c_stride, accumulate, loop.index)
+            function.call(tile_name, VOID, a, a_stride, here, ahead, into, c_stride, accumulate, loop.index)
         function.ret()
 
     def _tile_columns(self) -> int:
@@ -133,23 +139,21 @@ class _Generator:
     def _column_tile(self, function: Function, columns: int) -> None:
         """Inner products of all rows of a and `columns` lines."""
         shape = self.shape
-        a, a_stride, lines, c, c_stride, accumulate, _ = function.parameters
-        pointers, later = (
-            [function.load(PTR, function.gep(lines, j + ahead, PTR)) for j in range(columns)]
-            for ahead in (0, shape.ahead)
-        )
+        a, a_stride, lines, later, c, c_stride, accumulate = function.parameters[:7]
+        pointers = [function.load(PTR, function.gep(lines, j * shape.step, PTR)) for j in range(columns)]
+        prefetched = [function.load(PTR, function.gep(later, j, PTR)) for j in range(columns)]
         a_rows = [function.gep(a, function.mul(a_stride, i), self._type(shape.left)) for i in range(shape.rows)]
         zero = constant(F32.with_lanes(self.lanes), 0)
 
         def multiply(index: Value, sums: Sequence[Value]) -> list[Value]:
-            for pointer in later:
+            for pointer in prefetched:
                 self._prefetch(function, pointer, index, self.step)
             right = [self._load(function, pointer, index, shape.right) for pointer in pointers]
             left = [self._load(function, pointer, index, shape.left) for pointer in a_rows]
             products = ((x, y) for x in left for y in right)
             return [self._multiply_add(function, x, y, total) for (x, y), total in zip(products, sums, strict=True)]
 
-        sums = self._unrolled(function, shape.k, self.step, [zero] * (shape.rows * columns), multiply)
+        sums = self._sums(function, shape.k, self.step, [zero] * (shape.rows * columns), multiply)
         for i in range(shape.rows):
             total = _sum_lanes(function, sums[i * columns : (i + 1) * columns])
             place = function.gep(c, function.mul(c_stride, i), F32)
@@ -166,32 +170,41 @@ class _Generator:
     # Lines are rows of b: multiples of them are added up
 
     def _row_tile(self, function: Function, columns: int) -> None:
-        """All rows of c in `columns` columns from `first` on. The first tile prefetches the lines for all."""
+        """All rows of c in `columns` columns from `first` on."""
         shape = self.shape
-        a, a_stride, lines, c, c_stride, accumulate, first = function.parameters
+        a, a_stride, lines, later, c, c_stride, accumulate = function.parameters[:7]
+        first = function.parameters[7] if len(function.parameters) > 7 else constant(I64, 0)
         vectors = range(0, columns, self.step)
         element, group = self._type(shape.left), 2 if self.pairs else 1
         a_rows = [function.gep(a, function.mul(a_stride, i), element) for i in range(shape.rows)]
         start = self._old(function, accumulate, c, c_stride, columns)
-        prefetches = function.icmp("eq", first, 0)
 
         def multiply(index: Value, sums: Sequence[Value]) -> list[Value]:
-            at = [function.gep(lines, function.add(index, r), PTR) for r in range(group)]
-            pointers = [function.load(PTR, place) for place in at]
-            if shape.ahead:
-                with function.when(prefetches, "ahead"):
-                    for place in at:
-                        later = function.load(PTR, function.gep(place, shape.ahead, PTR))
-                        self._prefetch(function, later, constant(I64, 0), shape.columns)
+            steps = [function.add(index, r) for r in range(group)]
+            places = [function.gep(lines, function.mul(number, shape.step), PTR) for number in steps]
+            pointers = [function.load(PTR, place) for place in places]
+            self._prefetch_share(function, later, first, columns, index)
             right = [part for v in vectors for part in self._row_parts(function, pointers, function.add(first, v))]
             left = [self._broadcast(function, function.gep(row, index, element)) for row in a_rows]
             products = ((x, y) for x in left for y in right)
             return [self._multiply_add(function, x, y, total) for (x, y), total in zip(products, sums, strict=True)]
 
-        sums = self._unrolled(function, shape.k, group, start, multiply)
+        sums = self._sums(function, shape.k, group, start, multiply)
         for place, total in zip(self._places(function, c, c_stride, columns), sums, strict=True):
             function.store(total, place, F32.bytes)
         function.ret()
+
+    def _prefetch_share(self, function: Function, later: Value, first: Value, columns: int, index: Value) -> None:
+        """Bring nearer what falls to the step at line `index` of the tile at column `first`: all steps share the lines
+        of `later` evenly and in order.
+        """
+        shape, group = self.shape, 2 if self.pairs else 1
+        share = max(1, columns * group)  # elements of a step
+        steps = shape.k // group
+        step = function.add(function.mul(function.lshr(first, _log2(columns)), steps), function.lshr(index, group - 1))
+        place = function.mul(step, share)
+        line = function.load(PTR, function.gep(later, function.lshr(place, _log2(shape.columns)), PTR))
+        self._prefetch(function, line, function.and_(place, shape.columns - 1), share)
 
     def _row_parts(self, function: Function, pointers: Sequence[Value], index: Value) -> list[Value]:
         """A register of a line, or two registers with pairs of elements of two lines."""
@@ -236,14 +249,12 @@ class _Generator:
         bits = function.load(element.with_lanes(self.step), function.gep(pointer, index, element), element.bytes)
         return bits if self.pairs or name == "f32" else widen(function, self.features, bits, name)
 
-    def _unrolled(self, function: Function, size: int, step: int, sums: list[Value], body: Step) -> list[Value]:
-        """`body` for 0, step, ... below `size`, several times between two branches."""
-        unroll = next(u for u in (UNROLL, 2, 1) if size // step % u == 0)
-        with function.loop(0, size, unroll * step, carried=sums, name="k") as loop:
-            values = loop.carried
-            for number in range(unroll):
-                values = body(function.add(loop.index, number * step), values)
-            loop.yield_(*values)
+    def _sums(self, function: Function, size: int, step: int, sums: list[Value], body: Step) -> list[Value]:
+        """`body` for 0, step, ... below `size`. Not unrolled: LLVM would put the prefetches of several steps together,
+        and memory is slow when it is asked for much at once.
+        """
+        with function.loop(0, size, step, carried=sums, name="k") as loop:
+            loop.yield_(*body(loop.index, loop.carried))
         return loop.results
 
     def _plus_old(self, function: Function, accumulate: Value, place: Value, total: Value) -> Value:
@@ -254,13 +265,15 @@ class _Generator:
 
     def _prefetch(self, function: Function, pointer: Value, index: Value, elements: int) -> None:
         """Bring `elements` of a line nearer."""
-        if not self.shape.ahead:
-            return
         element = self._type(self.shape.right)
         arguments = [constant(I32, number) for number in (0, 3, 1)]
         for offset in range(0, elements, CACHE_LINE // element.bytes):
             place = function.gep(pointer, function.add(index, offset), element)
             function.declared_call("llvm.prefetch.p0", VOID, place, *arguments)
+
+
+def _log2(number: int) -> int:
+    return number.bit_length() - 1
 
 
 def _sum_lanes(function: Function, sums: Sequence[Value]) -> Value:
