@@ -5,9 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from mltriton.errors import IRSyntaxError
 from mltriton.ir.parser import parse_attribute
 from mltriton.layouts.encodings import BlockedEncoding, DotOperandEncoding, Encoding, SliceEncoding
-from mltriton.layouts.hardware import NoLanesError, linear_layout
+from mltriton.layouts.explicit import LinearEncoding
+from mltriton.layouts.hardware import NoLanesError, linear_layout, warp_layout
 from mltriton.layouts.text import encoding_text
 from mltriton.layouts.xe import DpasEncoding, Subgroup2DBlockEncoding
 
@@ -124,7 +126,38 @@ BLOCKS: dict[str, tuple[Encoding, tuple[int, int], Vectors, Vectors, Vectors]] =
         [[0, 16], [0, 32], [0, 64], [0, 0], [0, 0]],
     ),
 }  # fmt: skip
-ALL = {**DPAS, **BLOCKS}
+LINEAR = LinearEncoding(2, ((0, 1), (16, 0)), ((0, 2), (0, 4), (0, 8), (1, 0)), ((2, 0), (4, 0), (8, 0)))
+OTHERS: dict[str, tuple[Encoding, tuple[int, int], Vectors, Vectors, Vectors]] = {
+    "listed": (
+        LinearEncoding(2, ((0, 1),), ((0, 2), (0, 4), (0, 8), (1, 0)), ((0, 0), (2, 0), (4, 0))),
+        (8, 32),
+        [[0, 1], [0, 16]],
+        [[0, 2], [0, 4], [0, 8], [1, 0]],
+        [[0, 0], [2, 0], [4, 0]],
+    ),
+    "listed, wrapping": (
+        LinearEncoding(2, ((0, 1), (1, 0)), ((0, 2), (0, 4), (0, 8), (0, 16)), ((2, 0), (4, 0))),
+        (4, 8),
+        [[0, 1], [1, 0]],
+        [[0, 2], [0, 4], [0, 0], [0, 0]],
+        [[2, 0], [0, 0]],
+    ),
+    "several loads for each warp": (
+        Subgroup2DBlockEncoding((2, 2), (8, 16), 1, (1, 0), 4, 16, (16, 32)),
+        (32, 64),
+        [[1, 0], [2, 0], [4, 0], [8, 0], [0, 16]],
+        COLUMNS,
+        [[0, 32], [16, 0]],
+    ),
+    "several loads for each warp, right": (
+        Subgroup2DBlockEncoding((8, 4), (32, 16), 2, (0, 1), 2, 16, (32, 64)),
+        (32, 256),
+        [*ROWS, [0, 16], [0, 32]],
+        COLUMNS,
+        [[0, 64], [0, 128], [0, 0], [0, 0], [0, 0]],
+    ),
+}
+ALL = {**DPAS, **BLOCKS, **OTHERS}
 
 
 @pytest.mark.parametrize(("encoding", "shape", "register", "lane", "warp"), ALL.values(), ids=ALL)
@@ -184,6 +217,33 @@ def test_a_slice_has_the_places_of_its_parent(parent: Encoding, dim: int) -> Non
             wanted = {whole.at(register=r, lane=lane, warp=warp)[1 - dim] for r in range(whole.count("register"))}
             found = {sliced.at(register=r, lane=lane, warp=warp)[0] for r in range(sliced.count("register"))}
             assert found == wanted
+
+
+def test_a_listed_layout_whose_warps_have_no_boxes_has_no_cut() -> None:
+    with pytest.raises(ValueError, match="along dimension 0 are no boxes"):
+        LINEAR.cut((32, 16))
+
+
+def test_one_warp_has_each_element_in_one_register() -> None:
+    layout = warp_layout(dpas(2, 16, (4, 2), (4, 2)), (1, 32))
+    assert layout.vectors("register") == ((0, 16),)
+    assert layout.vectors("lane") == tuple(map(tuple, COLUMNS))
+    with pytest.raises(ValueError, match="only a part of 64x64"):
+        warp_layout(dpas(2, 16, (4, 2), (2, 2)), (64, 64))
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ("register = [1], lane = [[1]], warp = []", "register must be a list of bases"),
+        ("register = [[0, 1]], lane = [[1]], warp = []", "one length"),
+        ("register = [[3]], lane = [[1]], warp = []", "power of two"),
+        ("register = [[2]], lane = [[1]], warp = [], block = [[4]]", "block must be"),
+    ],
+)
+def test_listed_bases_that_are_none(fields: str, message: str) -> None:
+    with pytest.raises(IRSyntaxError, match=message):
+        parse_attribute(f"#ttg.linear<{{{fields}}}>")
 
 
 def test_no_lanes() -> None:

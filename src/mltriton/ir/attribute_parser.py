@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import TypeVar
+from typing import TypeVar, cast
 
 from mltriton.ir.attributes import (
     ArrayAttr,
@@ -264,7 +264,7 @@ class AttributeParser(Scanner):
 
     def _field(self) -> Field:
         if self.at("["):
-            return tuple(self.items("[", "]", self.integer))
+            return cast(Field, tuple(self.items("[", "]", self._field)))
         return self.encoding() if self.at("#") else self.integer()
 
     def items(self, opening: str, closing: str, item: Callable[[], T]) -> list[T]:

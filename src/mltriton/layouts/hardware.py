@@ -3,7 +3,7 @@
 Level: ttg to llvm. `linear_layout(encoding, shape)` has the inputs "register", "lane", "warp" and the outputs "dim0",
 "dim1", ...; register counts elements. One rule for each class of encodings. Guarantees: every element of the tensor is
 somewhere; what several places hold has bases of zero. Sources: Intel's public unit tests for `#ttig.dpas` and
-`#ttig.subgroup_2d_block`; upstream's definition of `#ttg.blocked` and `#ttg.slice`.
+`#ttig.subgroup_2d_block`; upstream's definition of `#ttg.blocked`, `#ttg.slice` and `#ttg.linear`.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from functools import cache
 from typing import cast
 
 from mltriton.layouts.encodings import BlockedEncoding, DotOperandEncoding, Encoding, Shape, SliceEncoding
+from mltriton.layouts.explicit import LinearEncoding
 from mltriton.layouts.linear import LinearLayout
 from mltriton.layouts.xe import DpasEncoding, Subgroup2DBlockEncoding
 
@@ -31,6 +32,21 @@ def linear_layout(encoding: Encoding, shape: Shape) -> LinearLayout:
     if rule is None:
         raise NoLanesError(f"{type(encoding).__name__} has no lanes")
     return rule(encoding, shape)
+
+
+@cache
+def warp_layout(encoding: Encoding, shape: Shape) -> LinearLayout:
+    """The registers and lanes of one warp that holds the whole of a tensor of `shape`; no two registers of a lane have
+    the same element.
+
+    Raises `NoLanesError` where lanes are not stated, ValueError where a warp holds only a part.
+    """
+    whole = linear_layout(encoding, shape)
+    if any(any(vector) for vector in whole.vectors("warp")):
+        raise ValueError(f"a warp has only a part of {'x'.join(map(str, shape))} with {encoding}")
+    registers = [vector for vector in whole.vectors("register") if any(vector)]
+    bases = {"register": registers, "lane": whole.vectors("lane")}
+    return LinearLayout.of(bases, dict(zip(whole.outputs, whole.sizes, strict=True)))
 
 
 class _Growing:
@@ -101,10 +117,14 @@ def _extent(encoding: Encoding, dim: int) -> int:
     """A size of a dimension that shows all of an encoding's own structure along it."""
     if isinstance(encoding, BlockedEncoding):
         return encoding.size_per_warp[dim] * encoding.warps_per_cta[dim]
+    if isinstance(encoding, LinearEncoding):
+        return encoding.span(dim)
     if isinstance(encoding, DpasEncoding):
         return encoding.tile[dim] * encoding.warps_per_cta[dim]
     if isinstance(encoding, Subgroup2DBlockEncoding):
-        return encoding.block[dim] * (encoding.blocks if dim == 1 else 1)
+        if encoding.size_per_warp is not None:
+            return encoding.size_per_warp[dim] * encoding.warps_per_cta[dim]
+        return encoding.tile[dim]
     if isinstance(encoding, DotOperandEncoding) and isinstance(encoding.parent, DpasEncoding):
         return encoding.parent.depth if dim == 1 - encoding.op_idx else _extent(encoding.parent, dim)
     return _extent(cast("SliceEncoding | DotOperandEncoding", encoding).parent, dim)
@@ -169,16 +189,28 @@ def _block(encoding: Subgroup2DBlockEncoding, shape: Shape) -> LinearLayout:
     registers: Vectors = [(0, column) for column in _steps(1, packed)] + [(row, 0) for row in _steps(rows, height)]
     layout = _Growing(registers, lanes, (height, width))
     layout.repeat("register", 1, encoding.blocks)
+    size = encoding.size_per_warp
+    for dim, extent in enumerate(size or ()):
+        layout.repeat("register", dim, max(1, extent // layout.tile[dim]))
     for dim in (1, 0):
-        if dim == encoding.order[0]:
+        if size is None and dim == encoding.order[0]:
             layout.share("warp", encoding.warps_per_cta[dim])
         else:
             layout.repeat("warp", dim, encoding.warps_per_cta[dim])
     return layout.fill(shape, (0, 1))
 
 
+def _linear(encoding: LinearEncoding, shape: Shape) -> LinearLayout:
+    """The bases as they are listed."""
+    span = tuple(encoding.span(dim) for dim in range(encoding.rank))
+    layout = _Growing(list(encoding.register), list(encoding.lane), span)
+    layout.bases["warp"] = list(encoding.warp)
+    return layout.fill(shape, tuple(reversed(range(encoding.rank))))
+
+
 _RULES: dict[type[Encoding], Callable[..., LinearLayout]] = {
     BlockedEncoding: _blocked,
+    LinearEncoding: _linear,
     SliceEncoding: _slice,
     DotOperandEncoding: _dot_operand,
     DpasEncoding: _dpas,

@@ -10,11 +10,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import cast
 
 from mltriton.layouts.encodings import BlockedEncoding, DotOperandEncoding, Encoding, Shape, SliceEncoding
+from mltriton.layouts.explicit import LinearEncoding
 from mltriton.layouts.xe import DpasEncoding, Subgroup2DBlockEncoding
 
-Field = int | Shape | Encoding
+Field = int | Shape | tuple[Shape, ...] | Encoding
 Fields = Mapping[str, Field]
 
 
@@ -88,6 +90,7 @@ def _build_dpas(fields: Fields) -> Encoding:
 
 
 def _2d_block_fields(encoding: Subgroup2DBlockEncoding) -> Fields:
+    size: Fields = {} if encoding.size_per_warp is None else {"sizePerWarp": encoding.size_per_warp}
     return {
         "warpsPerCTA": encoding.warps_per_cta,
         "instrShape": encoding.block,
@@ -95,6 +98,7 @@ def _2d_block_fields(encoding: Subgroup2DBlockEncoding) -> Fields:
         "order": encoding.order,
         "kWidth": encoding.element_bytes,
         "threadsPerWarp": encoding.threads_per_warp,
+        **size,
     }
 
 
@@ -106,13 +110,31 @@ def _build_2d_block(fields: Fields) -> Encoding:
         _shape(fields, "order"),
         _integer(fields, "kWidth"),
         _integer(fields, "threadsPerWarp"),
+        _shape(fields, "sizePerWarp") if "sizePerWarp" in fields else None,
     )
+
+
+def _linear_fields(encoding: LinearEncoding) -> Fields:
+    return {"register": encoding.register, "lane": encoding.lane, "warp": encoding.warp, "block": ()}
+
+
+def _build_linear(fields: Fields) -> Encoding:
+    if _bases({"block": (), **fields}, "block"):
+        raise EncodingTextError("block must be []: clusters of blocks are not supported")
+    bases = [_bases(fields, name) for name in ("register", "lane", "warp")]
+    ranks = {len(vector) for vectors in bases for vector in vectors}
+    if len(ranks) != 1:
+        raise EncodingTextError("the bases must have one length, the rank of the tensor")
+    if any(x & (x - 1) for vectors in bases for vector in vectors for x in vector):
+        raise EncodingTextError("a basis must have 0 or a power of two for each dimension")
+    return LinearEncoding(ranks.pop(), *bases)
 
 
 SPELLINGS: dict[type[Encoding], Spelling] = {
     BlockedEncoding: Spelling("ttg.blocked", lambda _: "blocked", _blocked_fields, _build_blocked),
     SliceEncoding: Spelling("ttg.slice", lambda _: "slice", _slice_fields, _build_slice),
     DotOperandEncoding: Spelling("ttg.dot_op", _dot_alias, _dot_fields, _build_dot),
+    LinearEncoding: Spelling("ttg.linear", lambda _: "linear", _linear_fields, _build_linear),
     DpasEncoding: Spelling("ttig.dpas", lambda _: "dpas", _dpas_fields, _build_dpas),
     Subgroup2DBlockEncoding: Spelling("ttig.subgroup_2d_block", lambda _: "block", _2d_block_fields, _build_2d_block),
 }
@@ -158,14 +180,23 @@ def _without_clusters(fields: Fields) -> Fields:
 def _field_text(value: Field, nested: Callable[[Encoding], str]) -> str:
     if isinstance(value, Encoding):
         return nested(value)
-    return str(list(value)) if isinstance(value, tuple) else str(value)
+    if isinstance(value, tuple):
+        return f"[{', '.join(_field_text(item, nested) for item in value)}]"
+    return str(value)
 
 
 def _shape(fields: Fields, name: str) -> Shape:
     value = fields.get(name)
-    if not isinstance(value, tuple):
+    if not isinstance(value, tuple) or not all(isinstance(item, int) for item in value):
         raise EncodingTextError(f"{name} must be a list of integers")
-    return value
+    return cast(Shape, value)
+
+
+def _bases(fields: Fields, name: str) -> tuple[Shape, ...]:
+    value = fields.get(name)
+    if not isinstance(value, tuple) or not all(isinstance(item, tuple) for item in value):
+        raise EncodingTextError(f"{name} must be a list of bases, such as [[0, 1], [0, 2]]")
+    return cast("tuple[Shape, ...]", value)
 
 
 def _integer(fields: Fields, name: str) -> int:

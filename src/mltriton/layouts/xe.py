@@ -43,9 +43,11 @@ class DpasEncoding(Encoding):
 class Subgroup2DBlockEncoding(Encoding):
     """`#ttig.subgroup_2d_block<{...}>`: what a 2D block load leaves in the registers of a warp.
 
-    `block` is the height and width of one block, of which `blocks` lie side by side. Warps along the fastest dimension
-    of `order` hold the same part: the left operand of a dot has order [1, 0], the right one [0, 1]. `element_bytes`
-    is the field that upstream calls kWidth.
+    `block` is the height and width of one block, of which `blocks` lie side by side: what one load brings. Lanes run
+    along its width. `element_bytes` is the field that upstream calls kWidth. Where a warp has more, `size_per_warp`
+    says how much lies next to each other: loads are repeated down, then across, before the next warp's part. Without
+    it a warp has one load's block, and warps along the fastest dimension of `order` hold the same part: the left
+    operand of a dot has order [1, 0], the right one [0, 1].
     """
 
     warps_per_cta: Shape
@@ -54,9 +56,18 @@ class Subgroup2DBlockEncoding(Encoding):
     order: Shape
     element_bytes: int
     threads_per_warp: int = 16
+    size_per_warp: Shape | None = None
+
+    @property
+    def tile(self) -> Shape:
+        """Rows and columns of one load."""
+        return self.block[0], self.block[1] * self.blocks
 
     def cut(self, shape: Shape) -> tuple[Cut, ...]:
         rows, columns = self.warps_per_cta
+        if self.size_per_warp is not None:
+            height, width = self.size_per_warp
+            return Cut(height, rows, columns), Cut(width, columns, 1)
         cuts = [Cut(self.block[0], rows, columns), Cut(self.block[1] * self.blocks, columns, 1)]
         whole = self.order[0]
         cuts[whole] = Cut(shape[whole], cuts[whole].warps, cuts[whole].stride)

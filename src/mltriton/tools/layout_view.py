@@ -20,6 +20,7 @@ from mltriton.ir.operation import Operation
 from mltriton.ir.parser import Parser, parse_attribute, parse_module
 from mltriton.ir.types import TensorType
 from mltriton.layouts.encodings import BlockedEncoding, DotOperandEncoding, Encoding, Shape, SliceEncoding
+from mltriton.layouts.explicit import LinearEncoding
 from mltriton.layouts.hardware import NoLanesError, linear_layout
 from mltriton.layouts.linear import LinearLayout
 from mltriton.layouts.text import encoding_text
@@ -72,6 +73,8 @@ def _count(encoding: Encoding) -> int:
     """The warps that share tensors of an encoding."""
     if isinstance(encoding, BlockedEncoding | DpasEncoding | Subgroup2DBlockEncoding):
         return math.prod(encoding.warps_per_cta)
+    if isinstance(encoding, LinearEncoding):
+        return 1 << len(encoding.warp)
     return _count(cast("SliceEncoding | DotOperandEncoding", encoding).parent)
 
 
