@@ -22,7 +22,13 @@ _WRITTEN: dict[type[Operation], str] = {
 
 def written_arguments(module: Module) -> frozenset[int]:
     """Positions of the parameters of the module's public function that it may write through."""
-    function = next(op for op in module.body.block.ops if isinstance(op, tt.Func) and op.sym_visibility == "public")
+    return written_parameters(
+        next(op for op in module.body.block.ops if isinstance(op, tt.Func) and op.sym_visibility == "public")
+    )
+
+
+def written_parameters(function: tt.Func) -> frozenset[int]:
+    """Positions of the parameters that a function may write through."""
     pending = [getattr(op, _WRITTEN[type(op)]) for op in function.walk() if type(op) in _WRITTEN]
     seen: set[Value] = set()
     while pending:

@@ -62,6 +62,7 @@ def run(
     memory = Memory()
     arguments = bind(code.function(name), args, memory)
     machine = Machine(module, code, memory, extent, options or Options())
+    machine.watch(code.function(name), arguments)
     with np.errstate(all="ignore"):
         for at in coordinates(extent) if programs is None else (_coordinate(p, extent) for p in programs):
             machine.run(name, arguments, at)

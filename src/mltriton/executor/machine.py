@@ -12,8 +12,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, TextIO
 
-from mltriton.dialects import tile
+from mltriton.analysis.written_arguments import written_parameters
+from mltriton.dialects import tile, tt
 from mltriton.dialects.builtin import Module
+from mltriton.executor.blocks import TensorView
 from mltriton.executor.code import Code, Run
 from mltriton.executor.faults import BarrierDivergence, place_of
 from mltriton.executor.memory import POISON, Memory, Segment
@@ -95,14 +97,18 @@ class Machine:
         self.warps = warps_of(module)
         self.is_warp_level = is_warp_level(module)
         self.epoch = 0
-        if options.races and self.is_warp_level and self.warps > 1:
-            memory.watch = Watch()
         self.random = random.Random(options.seed)
         size = scratch_bytes(module)
         track = options.uninitialised
         self.scratch = [
             memory.scratch(f"scratch of warp {w}", size, track=track) if size else None for w in range(self.warps)
         ]
+
+    def watch(self, function: tt.Func, arguments: Sequence[Array]) -> None:
+        """Look for races in the arguments that the function writes, where warps cooperate as the user wrote it."""
+        if self.options.races and self.is_warp_level and self.warps > 1:
+            bases = [_base(arguments[position]) for position in written_parameters(function)]
+            self.memory.watch = Watch(frozenset(self.memory.segments_at(bases)))
 
     def run(self, name: str, arguments: Sequence[Array], at: Coordinate) -> None:
         """Run one program instance of the function."""
@@ -137,6 +143,11 @@ class Machine:
         if self.options.order == "shuffled":
             self.random.shuffle(warps)
         return warps[::-1] if self.options.order == "backward" else warps
+
+
+def _base(argument: Array) -> int:
+    """The address that a pointer or descriptor starts at."""
+    return argument.base if isinstance(argument, TensorView) else int(argument)
 
 
 def _require_meeting(waiting: dict[int, Operation], running: dict[int, Run], at: Coordinate) -> None:

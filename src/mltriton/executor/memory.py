@@ -10,7 +10,7 @@ read-only memory (`ReadOnly`), and with `track=True` no read of scratch that was
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Generator
+from collections.abc import Generator, Iterable
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -95,6 +95,11 @@ class Memory:
     def scratch(self, name: str, size: int, *, track: bool) -> Segment:
         """A new segment of `size` bytes of undefined contents."""
         return self.add(name, np.full(size, POISON, np.uint8), track=track)
+
+    def segments_at(self, addresses: Iterable[int]) -> list[Segment]:
+        """The segments that addresses lie in; an address that lies in none is left out."""
+        numbers = [(address >> SPAN_BITS) - 1 for address in addresses]
+        return [self.segments[number] for number in numbers if 0 <= number < len(self.segments)]
 
     @contextmanager
     def atomically(self) -> Generator[None]:

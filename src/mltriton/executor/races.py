@@ -124,8 +124,11 @@ class History:
 
 @dataclass
 class Watch:
-    """Sees every access to global memory. `warp` is the one that runs; `atomic` is set during atomic operations."""
+    """Sees the accesses to the segments of global memory that the kernel may write. `warp` is the one that runs;
+    `atomic` is set during atomic operations.
+    """
 
+    segments: frozenset[Segment]
     warp: Warp | None = None
     atomic: bool = False
 
@@ -135,7 +138,7 @@ class Watch:
     def see(self, segment: Segment, offsets: Array, size: int, *, write: bool) -> None:
         """Elements of `size` bytes at `offsets` of a segment are read or written."""
         warp = self.warp
-        if warp is None or warp.op is None:
+        if warp is None or warp.op is None or segment not in self.segments:
             return
         unit, history = self._history(segment, size)
         starts = np.asarray(offsets) // unit
