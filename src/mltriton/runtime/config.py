@@ -143,6 +143,21 @@ ALWAYS_COMPILE = Setting(
 PRINT_AUTOTUNING = Setting(
     "MLTRITON_PRINT_AUTOTUNING", False, parse_flag, "Print which configuration autotuning chose, and its time."
 )
+OCLOC: Setting[Path | None] = Setting(
+    "MLTRITON_OCLOC",
+    None,
+    parse_path,
+    "Intel's offline compiler; that on the PATH or in MLTRITON_XE_PREFIX if unset.",
+)
+SPIRV_VAL: Setting[Path | None] = Setting(
+    "MLTRITON_SPIRV_VAL", None, parse_path, "The SPIR-V validator; found as MLTRITON_OCLOC is if unset."
+)
+XE_PREFIX: Setting[Path | None] = Setting(
+    "MLTRITON_XE_PREFIX",
+    None,
+    parse_path,
+    "Directory that scripts/install-ocloc.sh installs into; ~/.local/share/mltriton/xe if unset.",
+)
 
 SETTINGS: tuple[Setting[object], ...] = (
     CACHE_DIR,
@@ -155,6 +170,9 @@ SETTINGS: tuple[Setting[object], ...] = (
     DUMP_DIR,
     ALWAYS_COMPILE,
     PRINT_AUTOTUNING,
+    OCLOC,
+    SPIRV_VAL,
+    XE_PREFIX,
 )
 
 

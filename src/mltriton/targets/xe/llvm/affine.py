@@ -1,0 +1,119 @@
+"""Integers and addresses as a root and a constant, so that what lies next to each other in memory is seen to.
+
+Level: `llvm`. The registers of a lane often differ by constants alone: `pid * 64 + lane + 16 r`. Sums and products made
+here keep the constant outermost; all registers then share the rest. Also kept: a number that divides a value.
+Guarantees: integer results are what LLVM's own instructions give. Addresses follow the rule of all levels that
+arithmetic on offsets in i32 does not wrap inside one block.
+"""
+
+from __future__ import annotations
+
+from math import gcd
+from typing import NamedTuple
+
+from mltriton.targets.llvm.types import I8, I64, Type, Value, constant
+from mltriton.targets.llvm.writer import Function
+
+HIGHEST = 1 << 30  # the power of two that divides 0, as far as anyone asks
+
+
+class Term(NamedTuple):
+    """`root` + `constant`; no root: 0. Constants of addresses count bytes."""
+
+    root: Value | None
+    constant: int
+
+
+class Affine:
+    """What is known of the values of one function."""
+
+    def __init__(self, function: Function) -> None:
+        self._function = function
+        self._terms: dict[str, Term] = {}
+        self._narrow: dict[str, Value] = {}
+        self._divisors: dict[str, int] = {}
+
+    def term(self, value: Value) -> Term:
+        """A value as root and constant."""
+        if value.literal is not None:
+            return Term(None, int(value.literal))
+        return self._terms.get(value.text) or Term(value, 0)
+
+    def divisor(self, value: Value) -> int:
+        """A power of two that divides a value (an address: in bytes)."""
+        term = self.term(value)
+        known = HIGHEST if term.root is None else self._divisors.get(term.root.text, 1)
+        return gcd(known, term.constant) if term.constant else known
+
+    def promise(self, value: Value, divisor: int) -> None:
+        """Say that a value is a multiple of `divisor`."""
+        if value.literal is None:
+            power = divisor & -divisor if divisor else HIGHEST
+            self._divisors[value.text] = max(self._divisors.get(value.text, 1), min(power, HIGHEST))
+
+    def add(self, a: Value, b: Value) -> Value:
+        """a + b."""
+        x, y = self.term(a), self.term(b)
+        if x.root is None or y.root is None:
+            return self._sum(x.root or y.root, x.constant + y.constant, a.type)
+        root = self._function.add(x.root, y.root)
+        self.promise(root, gcd(self.divisor(x.root), self.divisor(y.root)))
+        return self._sum(root, x.constant + y.constant, a.type)
+
+    def sub(self, a: Value, b: Value) -> Value:
+        """a - b."""
+        x, y = self.term(a), self.term(b)
+        if y.root is None:
+            return self._sum(x.root, x.constant - y.constant, a.type)
+        root = self._function.sub(x.root or constant(a.type, 0), y.root)
+        self.promise(root, gcd(self.divisor(x.root) if x.root else HIGHEST, self.divisor(y.root)))
+        return self._sum(root, x.constant - y.constant, a.type)
+
+    def mul(self, a: Value, b: Value) -> Value:
+        """a * b: a constant factor is multiplied through."""
+        x, y = self.term(a), self.term(b)
+        if x.root is None:
+            (x, y), (a, b) = (y, x), (b, a)
+        if y.root is None and x.root is not None:
+            root = self._function.mul(x.root, y.constant)
+            self.promise(root, self.divisor(x.root) * (y.constant & -y.constant))
+            return self._sum(root, x.constant * y.constant, a.type)
+        product = self._function.mul(a, b)
+        self.promise(product, self.divisor(a) * self.divisor(b))
+        return product
+
+    def widen(self, value: Value, to: Type) -> Value:
+        """The value with its sign extended."""
+        wide = self._function.cast("sext", value, to)
+        if wide.literal is None and wide.text != value.text:
+            self._narrow[wide.text] = value
+            self.promise(wide, self.divisor(value))
+        return wide
+
+    def address(self, pointer: Value, index: Value, element: Type) -> Value:
+        """The address `index` elements behind `pointer`."""
+        f = self._function
+        start, offset = self.term(pointer), self.term(self._narrow.get(index.text, index))
+        root = start.root
+        assert root is not None
+        if offset.root is not None:
+            moved = f.gep(root, f.cast("sext", offset.root, I64), element)
+            self.promise(moved, gcd(self.divisor(root), self.divisor(offset.root) * element.bytes))
+            root = moved
+        return self.displaced(root, start.constant + offset.constant * element.bytes)
+
+    def displaced(self, pointer: Value, distance: int) -> Value:
+        """The address `distance` bytes behind `pointer`."""
+        term = self.term(pointer)
+        assert term.root is not None
+        return self._known(self._function.gep(term.root, term.constant + distance, I8), term.root, term.constant + distance)
+
+    def _sum(self, root: Value | None, number: int, type_: Type) -> Value:
+        if root is None:
+            return constant(type_, number)
+        return self._known(self._function.add(root, number), root, number)
+
+    def _known(self, value: Value, root: Value, number: int) -> Value:
+        if value.text != root.text:
+            self._terms[value.text] = Term(root, number)
+        return value

@@ -1,0 +1,22 @@
+"""What the tests of the Xe target need besides Python: they are skipped where a tool is not installed."""
+
+from __future__ import annotations
+
+import pytest
+
+from mltriton.runtime import config
+from mltriton.targets.xe.prefix import find_tool
+
+INSTALL = "scripts/install-ocloc.sh installs it"
+
+
+@pytest.fixture
+def needs_ocloc() -> None:
+    if find_tool("ocloc", config.OCLOC.get()) is None:
+        pytest.skip(f"no ocloc: {INSTALL}")
+
+
+@pytest.fixture
+def needs_validator() -> None:
+    if find_tool("spirv-val", config.SPIRV_VAL.get()) is None:
+        pytest.skip(f"no spirv-val: {INSTALL}")
