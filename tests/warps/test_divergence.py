@@ -182,6 +182,14 @@ def all_of_this_is_fine(x, n):
         tl.store(x, c)
     tl.store(x + tl.warp_id(), tl.where(tl.warp_id() == 1, c, 0))
     tl.store(x, c, mask=tl.warp_id() == 1)
+    if (tl.warp_id() == 1) & (n > 0):
+        tl.store(x, c)
+    if n > 0 and tl.warp_id() == 1:
+        tl.store(x, c)
+    if not ((tl.warp_id() != 1) | (tl.load(x) > 0)):
+        tl.store(x, c)
+    if (tl.warp_id() == 77) & (n > 0):
+        tl.barrier()
     d = tl.max(n, cross_warp=True, dst_warps=(0, 2))
     if (tl.warp_id() == 0) | (tl.warp_id() == 2):
         for i in range(d):

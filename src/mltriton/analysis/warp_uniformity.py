@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from mltriton.dialects import arith, gpu, scf, tt, ttg
-from mltriton.ir.attributes import Attribute, DenseAttr, FloatAttr, IntegerAttr
+from mltriton.ir.attributes import Attribute, DenseAttr, IntegerAttr
 from mltriton.ir.constants import constant_of
 from mltriton.ir.operation import Block, Operation, Value
 from mltriton.ir.types import INDEX, IndexType, IntegerType, element_type
@@ -218,14 +218,14 @@ class _Walk:
 
 
 def _folded(op: Operation, operands: Sequence[Attribute | None]) -> Attribute | None:
-    """What an operation gives for constant operands, if its fold knows."""
-    known = [constant for constant in operands if isinstance(constant, IntegerAttr | FloatAttr | DenseAttr)]
-    if len(known) < len(op.operands):
-        return None
+    """What an operation gives for operands of which some are constants, if its fold knows: 0 & x is 0."""
     made: dict[Value, Value] = {
         old: arith.Constant([], [old.type], {"value": constant}, [], op.loc).result
-        for old, constant in zip(op.operands, known, strict=True)
+        for old, constant in zip(op.operands, operands, strict=True)
+        if constant is not None
     }
+    if not made:
+        return None
     copy = op.clone(made)
     result = copy.fold()
     copy.drop_operands()
