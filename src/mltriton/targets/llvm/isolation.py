@@ -1,14 +1,15 @@
 """LLVM in processes of their own, which serve one request after the other.
 
 Level: `llvm` -> `binary`. A worker (`worker.py`) is started when none is idle and kept for the next request, since
-starting one takes longer than most kernels. Guarantees: a worker that crashes or exceeds the time limit ends alone, and
-its request raises `BackendError`.
+starting one takes longer than most kernels. Guarantees: LLVM crashing or taking too long ends no process but its own,
+and raises `BackendError`.
 """
 
 from __future__ import annotations
 
 import atexit
 import os
+import signal
 import subprocess
 import sys
 from json import dumps, loads
@@ -32,40 +33,40 @@ def compile_isolated(text: str, machine: Machine, seconds: float) -> bytes:
         message = f"LLVM took longer than {seconds:g} seconds"
         hint = f"{config.COMPILE_TIMEOUT.name} is the limit."
         raise BackendError(message, hint=hint).saved_to(save(text)) from None
-    except EOFError:
-        raise BackendError("LLVM crashed", found=worker.complaint).saved_to(save(text)) from None
     _idle.append(worker)
     if not accepted:
-        raise BackendError("LLVM rejects the generated IR", found=answer.decode()).saved_to(save(text))
+        what = "LLVM crashed" if accepted is None else "LLVM rejects the generated IR"
+        raise BackendError(what, found=answer.decode(errors="replace").strip()).saved_to(save(text))
     return answer
 
 
 class Worker:
-    """A process that runs `worker.py`; `complaint` is what it wrote to its standard error, once it has ended."""
+    """A process that runs `worker.py`, and its forks."""
 
     def __init__(self) -> None:
-        self.complaint = ""
         self._errors = TemporaryFile()  # noqa: SIM115 - open as long as the process lives
         command = [sys.executable, "-m", "mltriton.targets.llvm.worker"]
         pipe = subprocess.PIPE
-        self._process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=self._errors)
+        self._process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=self._errors, process_group=0)
 
-    def request(self, text: str, machine: Machine, seconds: float) -> tuple[bool, bytes]:
-        """Whether LLVM accepts the text; object code or its message. Raises `TimeoutError`, or `EOFError` after a
-        crash; the worker is of no use after either.
+    def request(self, text: str, machine: Machine, seconds: float) -> tuple[bool | None, bytes]:
+        """Whether LLVM accepts the text (None: it crashed); object code or its message.
+
+        Raises `TimeoutError`, and `BackendError` where the worker itself ended; it is of no use after either.
         """
-        timer = Timer(seconds, self._process.kill)
+        timer = Timer(seconds, os.killpg, (self._process.pid, signal.SIGKILL))
         timer.start()
         try:
             accepted, answer = self._exchange(text.encode(), machine)
         except (EOFError, BrokenPipeError):
-            accepted, answer = False, None
+            accepted, answer = None, None
         in_time = timer.is_alive()
         timer.cancel()
         if answer is None or not in_time:
+            complaint = self._complaint().decode(errors="replace")
             self.close()
-            raise EOFError if in_time else TimeoutError
-        return accepted, answer
+            raise BackendError("the process that runs LLVM ended", found=complaint) if in_time else TimeoutError
+        return accepted, answer if accepted is not None else self._complaint()
 
     def close(self) -> None:
         """End the process: it sees the end of its input, or has ended already."""
@@ -76,11 +77,9 @@ class Worker:
                 except BrokenPipeError:
                     continue
         self._process.wait()
-        with self._errors as errors:
-            errors.seek(0)
-            self.complaint = errors.read().decode(errors="replace").strip()[-2000:]
+        self._errors.close()
 
-    def _exchange(self, text: bytes, machine: Machine) -> tuple[bool, bytes]:
+    def _exchange(self, text: bytes, machine: Machine) -> tuple[bool | None, bytes]:
         to, from_ = self._process.stdin, self._process.stdout
         assert to is not None and from_ is not None
         to.write(f"{dumps([len(text), *machine])}\n".encode() + text)
@@ -93,6 +92,14 @@ class Worker:
         if len(answer) != size:
             raise EOFError
         return accepted, answer
+
+    def _complaint(self) -> bytes:
+        """The end of what was written to standard error since the last time."""
+        self._errors.seek(0)
+        text = self._errors.read()
+        self._errors.seek(0)
+        self._errors.truncate()
+        return text[-2000:]
 
 
 _idle: list[Worker] = []

@@ -53,7 +53,7 @@ def compile_object(text: str, machine: Machine) -> bytes:
 
 def compile_here(text: str, machine: Machine) -> bytes:
     """A relocatable object file, made in this process."""
-    module, target_machine = _prepare(text, machine)
+    module, target_machine = _machine_of(text, machine)
     return target_machine.emit_object(module)
 
 
@@ -70,7 +70,7 @@ def save(text: str) -> Path:
 
 def assembly(text: str, machine: Machine) -> str:
     """Assembly of the IR in `text`."""
-    module, target_machine = _prepare(text, machine)
+    module, target_machine = _machine_of(text, machine)
     return target_machine.emit_assembly(module)
 
 
@@ -111,12 +111,17 @@ def _parse(text: str) -> ModuleRef:
     return module
 
 
-def _prepare(text: str, machine: Machine) -> tuple[ModuleRef, TargetMachine]:
-    module = _parse(text)
+def prepare(machine: Machine) -> None:
+    """Let LLVM know a machine, and set its options."""
     if machine.triple != _llvm().get_process_triple():
         _all_targets()
     for option in machine.options:
         _set_option(option)
+
+
+def _machine_of(text: str, machine: Machine) -> tuple[ModuleRef, TargetMachine]:
+    module = _parse(text)
+    prepare(machine)
     target = _llvm().Target.from_triple(machine.triple)
     target_machine = target.create_target_machine(
         cpu=machine.cpu, features=machine.attributes, opt=2, reloc="pic", codemodel="small"

@@ -295,7 +295,7 @@ def sub_group_block_write(element: str, count: int, space: str) -> Builtin:
 _EXPONENTIAL = "exp exp2 exp10 expm1 log log2 log10 log1p sqrt rsqrt cbrt erf erfc"
 _CIRCULAR = "sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh"
 _ROUNDING = "floor ceil rint trunc round fabs"
-_NATIVE = " ".join(f"native_{name}" for name in "exp exp2 log log2 sqrt rsqrt recip sin cos tan".split())
+_NATIVE = "native_exp native_exp2 native_log native_log2 native_sqrt native_rsqrt native_recip native_sin native_cos"
 _TWO = "fmax fmin fmod pow atan2 hypot copysign nextafter remainder fdim"
 _THREE = "fma mad"
 _ARITIES = {1: f"{_EXPONENTIAL} {_CIRCULAR} {_ROUNDING} {_NATIVE}", 2: _TWO, 3: _THREE}
