@@ -15,6 +15,7 @@ from mltriton.dialects import scf, tt
 from mltriton.ir.operation import Block, Operation, Region, Value
 from mltriton.ir.types import TensorType, shape_of
 from mltriton.passes.intrinsic.tile_loops import dots
+from mltriton.passes.intrinsic.tile_loops.first_sums import cleared_if_idle, condition, is_first_sum
 from mltriton.passes.intrinsic.tile_loops.footprints import (
     EXPENSIVE,
     ancestor_in,
@@ -41,19 +42,27 @@ def lower_for(low: Lowering, op: scf.For) -> None:
     e, body = low.e, op.body.block
     ends = body.terminator.operands
     materialise_before(low, op)
+    bounds = [e.scalar(bound) for bound in (op.lower, op.upper, op.step)]
+    carried = list(zip(op.inits, op.carried, ends, strict=True))
+    first_sums = {argument: init for init, argument, end in carried if is_first_sum(init, argument, end)}
+
+    def tile_of(init: Value, argument: Value) -> Tile:
+        return cleared_if_idle(low, init, bounds) if argument in first_sums else initial_tile(low, init, op)
+
     slots = [
-        loop_slot(low, init, argument, end) or TileSlot(low, initial_tile(low, init, op))
-        for init, argument, end in zip(op.inits, op.carried, ends, strict=True)
+        loop_slot(low, init, argument, end) or TileSlot(low, tile_of(init, argument)) for init, argument, end in carried
     ]
     low.flush()
     inits = [value for slot, init in zip(slots, op.inits, strict=True) for value in slot.inits(init)]
-    bounds = [e.scalar(bound) for bound in (op.lower, op.upper, op.step)]
     e.scratch.begin_loop()
     with e.emitter.loop(*bounds, inits=inits) as loop:
         e.scalars[op.counter] = loop.counter
         loop.counter.hint = op.counter.hint
         bind_all(slots, op.carried, loop.carried)
         _set_homes(low, slots, ends)
+        if first_sums:
+            later = condition(low, "ne", loop.counter, bounds[0])
+            low.first_sums.update({argument: (later, init) for argument, init in first_sums.items()})
         low.block(body)
         write_yields(low, slots, ends)
         loop.yields = [v for slot, end in zip(slots, ends, strict=True) for v in slot.yields(end)]

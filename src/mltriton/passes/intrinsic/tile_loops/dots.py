@@ -14,7 +14,7 @@ from typing import cast
 
 from mltriton.analysis.aliasing import is_same_window
 from mltriton.dialects import arith, scf, tile, tt, ttg
-from mltriton.ir.attributes import Attribute, DenseAttr, EnumAttr, IntegerAttr
+from mltriton.ir.attributes import Attribute, EnumAttr, IntegerAttr
 from mltriton.ir.operation import Block, Region, Value
 from mltriton.ir.types import I1, I32, I64, PointerType, TensorType, Type, byte_width, shape_of
 from mltriton.passes.intrinsic.tile_loops import addressing, packing
@@ -23,6 +23,7 @@ from mltriton.passes.intrinsic.tile_loops.addressing import InMemory, NotProvabl
 from mltriton.passes.intrinsic.tile_loops.emitter import Scope
 from mltriton.passes.intrinsic.tile_loops.evaluation import refuse
 from mltriton.passes.intrinsic.tile_loops.fast_paths import with_and_without_masks
+from mltriton.passes.intrinsic.tile_loops.first_sums import continued, is_zero
 from mltriton.passes.intrinsic.tile_loops.footprints import LOADS
 from mltriton.passes.intrinsic.tile_loops.forms import Affine, Index, constant_index
 from mltriton.passes.intrinsic.tile_loops.indirect_dots import Lines, lines_of, may_use_lines, multiply_lines
@@ -99,19 +100,23 @@ def lower_dot(low: Lowering, op: tt.Dot) -> None:
         plan = replace(plan, kernel=_row_kernel(lines))
     store = destination(low, op)
     target = None if store is None else _buffer(low, plan, store)
-    accumulate = not _is_zero(op.c)
+    accumulate: bool | Value = not is_zero(op.c)
     if store is not None and target is not None:
         low.stored.add(store)
         if accumulate and not _lies_in(op.c, store):
             low.add(StoreShared(store, op.c))
     else:
         target = _accumulator(low, plan)
+        if op.c in low.first_sums:
+            accumulate = continued(low, op.c, target if lines is None else None)
         if accumulate and low.e.tiles.get(op.c) is not target:
             low.add(Fill(op.c, target, op.loc, defines=False, served={(op, op.c)}))
     left = left_operand(low, plan)
     low.flush()
     if lines is not None:
-        multiply_lines(low, op, lines, lambda prefix: _address_of(low, plan, left, prefix)[:2], target, accumulate)
+        multiply_lines(
+            low, op, lines, lambda prefix: _address_of(low, plan, left, prefix)[:2], target, bool(accumulate)
+        )
         low.e.scratch.tick()
         low.settle(op.result, target)
         return
@@ -149,13 +154,6 @@ def _touch(low: Lowering, operand: Direct | Ready | Packing) -> None:
     )
     if isinstance(source, Tile):
         low.e.scratch.touch(source)
-
-
-def _is_zero(value: Value) -> bool:
-    op = value.defining_op
-    return (
-        isinstance(op, arith.Constant) and isinstance(op.value, DenseAttr) and op.value.is_splat and not op.value.splat
-    )
 
 
 def _accumulator(low: Lowering, plan: Plan) -> Tile:
@@ -449,7 +447,7 @@ def _multiply(
     left: Direct | Ready,
     right: Direct | Ready | Packing,
     target: Tile,
-    accumulate: bool,
+    accumulate: bool | Value,
     prefix: Index,
 ) -> None:
     """One matrix."""
@@ -465,7 +463,8 @@ def _multiply(
         attributes["a_layout"] = EnumAttr("tile_layout", a[2])
         steps = e.emitter.integer(plan.k // plan.kernel.group, I64)
         c_stride = e.emitter.integer(target.strides[-2], I64)
-        operands = [a[0], a[1], b, b_stride, c, c_stride, steps, e.emitter.integer(int(accumulate), I1)]
+        again = accumulate if isinstance(accumulate, Value) else e.emitter.integer(int(accumulate), I1)
+        operands = [a[0], a[1], b, b_stride, c, c_stride, steps, again]
         e.emitter.effect(tile.Dot, operands, (), attributes)
 
     if isinstance(right, Direct) and right.conditions:

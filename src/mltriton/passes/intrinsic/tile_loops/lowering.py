@@ -60,6 +60,7 @@ class Lowering:
         self.nest = Nest()
         self.homes: dict[Value, Tile] = {}
         self.stored: set[Operation] = set()  # stores to shared memory whose values were computed there
+        self.first_sums: dict[Value, tuple[Value, Value]] = {}  # `first_sums.py`: accumulator -> (is written, zeros)
         self.packed: dict[Any, Any] = {}  # operands of dots in the form that the micro-kernels take
 
     # Walking
