@@ -18,6 +18,7 @@ from mltriton.kernels.fused_gemm import fused_matmul_launch
 from mltriton.kernels.gemm import Tile, matmul_launch
 from mltriton.kernels.launch import Launch
 from mltriton.kernels.normalization import layer_norm_launch, softmax_launch
+from mltriton.kernels.paged_attention import Form, paged_attention_launches
 
 KERNELS = [
     "gemm:matmul_pointer_kernel",
@@ -34,6 +35,9 @@ KERNELS = [
     "attention_backward:prepare_backward_kernel",
     "attention_backward:attention_backward_kernel",
     "attention_backward:sum_splits_kernel",
+    "paged_attention_kernels:paged_attention_kernel",
+    "paged_attention_kernels:paged_attention_warps_kernel",
+    "paged_attention_kernels:combine_splits_kernel",
     "normalization:softmax_kernel",
     "normalization:softmax_long_kernel",
     "normalization:layer_norm_kernel",
@@ -58,6 +62,8 @@ def test_its_own_example(kernel: str, target: str) -> None:
         "grouped_gemm:grouped_gemm_kernel",
         "attention:attention_kernel",
         "attention_backward:attention_backward_kernel",
+        "paged_attention_kernels:paged_attention_kernel",
+        "paged_attention_kernels:paged_attention_warps_kernel",
         "normalization:softmax_kernel",
         "normalization:layer_norm_long_kernel",
     ],
@@ -87,6 +93,18 @@ def backward(dtype: str, causal: bool) -> Launch:
     return main
 
 
+def paged(dtype: str, warp_level: bool) -> Launch:
+    q, table = random(RNG, (2, 6, 20), dtype), np.array([[4, 0, 2], [1, 4, 3]], np.int32)
+    k_cache, v_cache = (random(RNG, (5, 32, 2, 20), dtype) for _ in range(2))
+    lens, slopes = np.array([70, 33], np.int32), np.linspace(0.1, 0.6, 6, dtype=np.float32)
+    if dtype == "bfloat16":
+        torch = pytest.importorskip("torch")
+        table, lens, slopes = map(torch.from_numpy, (table, lens, slopes))
+    form = Form(warp_level, heads=1, keys=16)
+    launches = paged_attention_launches(q, k_cache, v_cache, table, lens, q * 0, 0.3, slopes, 5.0, form)
+    return launches[0]
+
+
 def rows(dtype: str) -> Launch:
     x = random(RNG, (4, 300), dtype)
     return layer_norm_launch(x, x[0], x[1], x * 0, 1e-5)
@@ -110,6 +128,9 @@ LAUNCHES: dict[str, Callable[[], Launch]] = {
     "causal attention, bf16": lambda: attention("bfloat16", causal=True),
     "attention backward, f32, more keys than queries": lambda: backward("float32", causal=False),
     "causal attention backward, bf16": lambda: backward("bfloat16", causal=True),
+    "paged attention, bf16": lambda: paged("bfloat16", warp_level=False),
+    "paged attention by warps, f16": lambda: paged("float16", warp_level=True),
+    "paged attention by warps, bf16": lambda: paged("bfloat16", warp_level=True),
     "softmax, f16": lambda: softmax_launch(random(RNG, (4, 100), "float16"), random(RNG, (4, 100), "float16")),
     "layer norm, f64": lambda: rows("float64"),
     "layer norm, bf16": lambda: rows("bfloat16"),

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import os
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -22,6 +22,8 @@ from mltriton.kernels.paged_attention_kernels import (
     paged_attention_kernel,
     paged_attention_warps_kernel,
 )
+
+Table = np.ndarray[Any, np.dtype[np.int32]]
 
 SHORTEST_SPLIT = 512  # keys for which a program of their own pays
 
@@ -188,7 +190,7 @@ def check_options(q: Array, alibi_slopes: Array | None, soft_cap: float | None, 
 
 def check_pages(k_cache: Array, block_table: Array, seq_lens: Array) -> None:
     """Raise `ArgumentError` unless every key of every sequence lies in a page of the cache."""
-    lens, table = (x.numpy() if is_torch(x) else x for x in (seq_lens, block_table))
+    lens, table = (_in_numpy(x) for x in (seq_lens, block_table))
     pages, page = k_cache.shape[:2]
     capacity = table.shape[1] * page
     if lens.min() < 0 or lens.max() > capacity:
@@ -197,14 +199,18 @@ def check_pages(k_cache: Array, block_table: Array, seq_lens: Array) -> None:
             expected=f"0 to {capacity}, which is max_pages * page_size",
             found=f"{lens.min()} to {lens.max()}",
         )
-    # As unsigned numbers, so that one comparison finds negative ones, too.
-    wrong = table.view(np.uint32) >= pages
-    if wrong.any():
-        wrong &= np.arange(table.shape[1]) * page < lens[:, None]
-        if wrong.any():
-            sequence, place = np.argwhere(wrong)[0]
-            raise ArgumentError(
-                "paged_attention: a sequence has a page that the cache has not",
-                expected=f"pages 0 to {pages - 1}",
-                found=f"{table[sequence, place]} at block_table[{sequence}, {place}]",
-            )
+    # As unsigned numbers, so that one comparison finds negative ones, too. Entries that are not used may be anything.
+    wrong = np.argwhere(table.astype(np.uint32) >= pages)
+    wrong = wrong[wrong[:, 1] * page < lens[wrong[:, 0]]]
+    if len(wrong):
+        sequence, place = wrong[0]
+        raise ArgumentError(
+            "paged_attention: a sequence has a page that the cache has not",
+            expected=f"pages 0 to {pages - 1}",
+            found=f"{table[sequence, place]} at block_table[{sequence}, {place}]",
+        )
+
+
+def _in_numpy(x: Array) -> Table:
+    """The same memory as a numpy array."""
+    return x.numpy() if is_torch(x) else x

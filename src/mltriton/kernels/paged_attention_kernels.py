@@ -18,6 +18,7 @@ import mltriton as triton
 import mltriton.language as tl
 
 LOG2_E = tl.constexpr(1.4426950408889634)
+FINITE = tl.constexpr(-3.0e38)  # a maximum is at least this where it is subtracted: -inf - -inf is no number
 
 
 @triton.jit
@@ -141,8 +142,8 @@ def paged_attention_warps_kernel(
         sm_scale, soft_cap, dim, stride_kp, stride_kt, stride_kh, stride_kd,
         stride_vp, stride_vt, stride_vh, stride_vd, stride_tp, PAGE, BN, HEADS, BG, BD,
     )  # fmt: skip
-    m = tl.max(m_i, cross_warp=True)  # -inf on a warp without keys, and on all without any
-    alpha = tl.exp2(m_i - tl.where(m > -float("inf"), m, 0.0))
+    m = tl.max(m_i, cross_warp=True)
+    alpha = tl.exp2(m_i - tl.maximum(m, FINITE))  # 0 on a warp without keys
     l = tl.sum(l_i * alpha, cross_warp=True, dst_warps=0)  # noqa: E741
     o = tl.sum(acc * alpha[:, :, None], cross_warp=True, dst_warps=0)
     if tl.warp_id() == 0:
@@ -170,7 +171,7 @@ def combine_splits_kernel(
     rows = (splits * tl.num_programs(1) + sequence) * n_heads + head
     lse = tl.load(lse_ptr + rows, splits < n_splits, -float("inf"))
     largest = tl.max(lse, 0)
-    weights = tl.exp2(lse - tl.where(largest > -float("inf"), largest, 0.0))
+    weights = tl.exp2(lse - tl.maximum(largest, FINITE))
     total = tl.sum(weights, 0)
     weights /= tl.where(total > 0.0, total, 1.0)
     wanted = (splits < n_splits)[:, None] & (dims < dim)[None, :]

@@ -1,0 +1,270 @@
+"""Paged attention in both forms against numpy in float64: dtypes, pages, heads, lengths, options, splits, mistakes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from accuracy import assert_accurate, random, wide
+from mltriton.errors import ArgumentError
+from mltriton.kernels import paged_attention
+from mltriton.kernels.paged_attention import Form, choose_form, choose_splits, paged_attention_launches
+
+RNG = np.random.default_rng(9)
+FORMS = pytest.mark.parametrize("warp_level", [True, False], ids=["warps", "workgroup"])
+UNUSED = -7  # in table entries behind a sequence's last page
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Sizes; `reference` gives the right result and the size of what is summed."""
+
+    lens: tuple[int, ...]
+    heads: int = 4
+    kv_heads: int = 2
+    dim: int = 64
+    page: int = 16
+    dtype: str = "float32"
+    kind: str = "numpy"
+
+    def arrays(self) -> dict[str, Any]:
+        """Random arguments: pages in any order, not-a-numbers in slots that no key lies in."""
+        most = max(1, *(-(-length // self.page) for length in self.lens))
+        pages = len(self.lens) * most + 1
+        table = RNG.permutation(pages)[:-1].astype(np.int32).reshape(len(self.lens), most)
+        holes = np.ones((pages, self.page), bool)
+        for row, length in zip(table, self.lens, strict=True):
+            keys = np.arange(length)
+            holes[row[keys // self.page], keys % self.page] = False
+            row[-(-length // self.page) :] = UNUSED
+        caches = {}
+        for name in ("k_cache", "v_cache"):
+            caches[name] = random(RNG, (pages, self.page, self.kv_heads, self.dim), self.dtype, self.kind)
+            caches[name][self._native(holes, caches[name])] = float("nan")
+        q = random(RNG, (len(self.lens), self.heads, self.dim), self.dtype, self.kind)
+        tables = {"block_table": self._native(table, q), "seq_lens": self._native(np.array(self.lens, np.int32), q)}
+        return {"q": q, **caches, **tables}
+
+    @staticmethod
+    def _native(x: np.ndarray, like: Any) -> Any:
+        return x if isinstance(like, np.ndarray) else pytest.importorskip("torch").from_numpy(x)
+
+
+def reference(
+    q: Any, k_cache: Any, v_cache: Any, block_table: Any, seq_lens: Any, scale: float | None = None,
+    alibi_slopes: Any = None, soft_cap: float | None = None,
+) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
+    """softmax(q k^T) v, and the same with |v|: what the bound of the error grows with."""
+    q, k_cache, v_cache = wide(q), wide(k_cache), wide(v_cache)
+    o, size = np.zeros_like(q), np.zeros_like(q)
+    group = q.shape[1] // k_cache.shape[2]
+    for sequence, length in enumerate(map(int, seq_lens)):
+        keys = np.arange(length)
+        pages, slots = np.asarray(block_table)[sequence, keys // k_cache.shape[1]], keys % k_cache.shape[1]
+        for head in range(q.shape[1] if length else 0):
+            k, v = (cache[pages, slots, head // group] for cache in (k_cache, v_cache))
+            scores = k @ q[sequence, head] * (q.shape[2] ** -0.5 if scale is None else scale)
+            if soft_cap is not None:
+                scores = soft_cap * np.tanh(scores / soft_cap)
+            if alibi_slopes is not None:
+                scores = scores + wide(alibi_slopes)[head] * (keys - (length - 1))
+            weights = np.exp(scores - scores.max())
+            weights /= weights.sum()
+            o[sequence, head], size[sequence, head] = weights @ v, weights @ np.abs(v)
+    return o, size
+
+
+# Units of 2^-20: roundings of scores and weights in f32; 16-bit weights are rounded before they are multiplied.
+SLACK = {"float32": 8, "float16": 2**10, "bfloat16": 2**12}
+
+
+def check(arrays: dict[str, Any], warp_level: bool, splits: int | None = None, **options: Any) -> None:
+    o = paged_attention(**arrays, **options, warp_level=warp_level, splits=splits)
+    options["scale"] = options.pop("sm_scale", None)
+    expected, size = reference(**arrays, **options)
+    assert type(o) is type(arrays["q"]) and o.dtype == arrays["q"].dtype
+    dtype = str(o.dtype).removeprefix("torch.")
+    assert_accurate(o, expected, SLACK[dtype] * size)
+
+
+LENGTHS = (100, 0, 1, 64, 333)
+
+
+@FORMS
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
+@pytest.mark.parametrize("page", [16, 32, 64])
+def test_dtypes_and_pages(page: int, dtype: str, warp_level: bool) -> None:
+    check(Problem(LENGTHS, page=page, dtype=dtype).arrays(), warp_level)
+
+
+@FORMS
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+@pytest.mark.parametrize("dim", [1, 40, 96, 128, 256])
+def test_dimensions(dim: int, dtype: str, warp_level: bool) -> None:
+    check(Problem((70, 300), dim=dim, dtype=dtype).arrays(), warp_level)
+
+
+@FORMS
+@pytest.mark.parametrize("heads, kv_heads", [(4, 4), (6, 1), (16, 1), (32, 8), (9, 3), (3, 3)])
+def test_heads(heads: int, kv_heads: int, warp_level: bool) -> None:
+    check(Problem((70, 300), heads, kv_heads).arrays(), warp_level)
+
+
+@FORMS
+@pytest.mark.parametrize("splits", [1, 2, 5, 100])
+def test_lengths_and_splits(splits: int, warp_level: bool) -> None:
+    """Around page ends, blocks, one block for each warp, and splits without any key."""
+    lens = (0, 1, 15, 16, 17, 255, 256, 257, 512, 1023, 1024, 1025, 1500)
+    check(Problem(lens, dim=32).arrays(), warp_level, splits)
+
+
+@FORMS
+def test_no_keys_at_all(warp_level: bool) -> None:
+    arrays = Problem((0, 0)).arrays()
+    assert (paged_attention(**arrays, warp_level=warp_level) == 0).all()
+    arrays["block_table"] = arrays["block_table"][:, :0]
+    assert (paged_attention(**arrays, warp_level=warp_level) == 0).all()
+
+
+@FORMS
+def test_nothing_to_do(warp_level: bool) -> None:
+    arrays = {name: array[:0] for name, array in Problem((3,)).arrays().items()}
+    assert paged_attention(**arrays, warp_level=warp_level).shape == (0, 4, 64)
+
+
+@FORMS
+def test_sequences_that_share_pages(warp_level: bool) -> None:
+    """A common prompt; and a sequence that has one page twice."""
+    arrays = Problem((90, 90, 90)).arrays()
+    arrays["block_table"][1, :4] = arrays["block_table"][0, :4]
+    arrays["block_table"][2, 1] = arrays["block_table"][2, 0]
+    check(arrays, warp_level)
+
+
+@FORMS
+@pytest.mark.parametrize("kind", ["numpy", "torch"])
+def test_strides(kind: str, warp_level: bool) -> None:
+    """Heads outside of pages, dimensions that are not next to each other, columns of tables."""
+    arrays = Problem((33, 80), kind=kind).arrays()
+    twice = {name: np.repeat(np.asarray(array), 2, -1) for name, array in arrays.items()}
+    if kind == "torch":
+        twice = {name: pytest.importorskip("torch").from_numpy(array) for name, array in twice.items()}
+    check({name: array[..., ::2] for name, array in twice.items()}, warp_level)
+    cache = arrays["k_cache"]
+    by_head = cache.swapaxes(1, 2)
+    by_head = (by_head.contiguous() if kind == "torch" else np.ascontiguousarray(by_head)).swapaxes(1, 2)
+    check({**arrays, "k_cache": by_head}, warp_level)
+
+
+@FORMS
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_options(dtype: str, warp_level: bool) -> None:
+    arrays = Problem((70, 0, 300), heads=6, dtype=dtype).arrays()
+    slopes = Problem._native(2.0 ** -np.arange(1, 7, dtype=np.float32), arrays["q"])
+    check(arrays, warp_level, sm_scale=0.7)
+    check(arrays, warp_level, soft_cap=1.5)
+    check(arrays, warp_level, alibi_slopes=slopes)
+    check(arrays, warp_level, 2, alibi_slopes=slopes, soft_cap=20.0, sm_scale=-0.3)
+
+
+@FORMS
+def test_large_scores(warp_level: bool) -> None:
+    """Scores of some thousands, whose exponentials only exist relative to the largest one."""
+    arrays = Problem((300, 40)).arrays()
+    arrays["q"] *= 1000
+    o, (expected, size) = paged_attention(**arrays, warp_level=warp_level, splits=2), reference(**arrays)
+    assert np.abs(o - expected).max() <= 2e-2 * size.max()
+
+
+@FORMS
+def test_torch(warp_level: bool) -> None:
+    check(Problem(LENGTHS, kind="torch").arrays(), warp_level)
+
+
+def test_forms_agree_bit_for_bit_on_one_block() -> None:
+    arrays = Problem((200, 7)).arrays()
+    forms = [paged_attention(**arrays, warp_level=warp_level, splits=1) for warp_level in (True, False)]
+    np.testing.assert_array_equal(*forms)
+
+
+@pytest.mark.parametrize("warps", [1, 2, 16])
+def test_numbers_of_warps(warps: int) -> None:
+    """Fewer and more warps than blocks, blocks of keys smaller than a page and larger."""
+    arrays = Problem((0, 1, 17, 130, 200), page=32).arrays()
+    expected, size = reference(**arrays)
+    for keys in (16, 64):
+        o = np.full_like(arrays["q"], np.nan)
+        (launch,) = paged_attention_launches(**arrays, o=o, form=Form(True, 1, keys))
+        launch._replace(constants=launch.constants | {"num_warps": warps}).run()
+        assert_accurate(o, expected, SLACK["float32"] * size)
+
+
+def test_choices() -> None:
+    """Enough programs for the threads, no split of few keys; heads together as memory has them."""
+    many, few = Problem((64,) * 64, 8, 8).arrays(), Problem((4096,), 8, 8).arrays()
+    short = Problem((64,), 8, 8).arrays()
+    form = choose_form(few["k_cache"], warp_level=True)
+    assert form.heads == 8 and choose_form(Problem((1,), 12, 12).arrays()["k_cache"], warp_level=True).heads == 4
+
+    def splits(arrays: dict[str, Any]) -> int:
+        return choose_splits(arrays["q"], arrays["k_cache"], arrays["block_table"], form)
+
+    assert splits(many) == splits(short) == 1 < splits(few) <= 8
+
+
+# Mistakes
+
+NUMPY = Problem((20, 5))
+
+
+def with_shape(name: str, *shape: int) -> dict[str, Any]:
+    arrays = NUMPY.arrays()
+    return arrays | {name: np.zeros(shape, arrays[name].dtype)}
+
+
+MISTAKES: dict[str, tuple[Any, str]] = {
+    "rank": (lambda: with_shape("q", 4, 64), "wrong rank"),
+    "cache-rank": (lambda: with_shape("v_cache", 5, 16, 128), "wrong rank"),
+    "caches-differ": (lambda: with_shape("v_cache", 5, 16, 1, 64), "shapes do not fit"),
+    "dim": (lambda: with_shape("q", 2, 4, 32), "shapes do not fit"),
+    "heads": (lambda: with_shape("q", 2, 5, 64), "kv_heads must divide heads"),
+    "no-kv-heads": (lambda: NUMPY.arrays() | _caches(5, 16, 0, 64), "kv_heads must divide heads"),
+    "no-slots": (lambda: NUMPY.arrays() | _caches(5, 0, 2, 64), "unsupported size"),
+    "wide": (lambda: replace(NUMPY, dim=300).arrays(), "unsupported size"),
+    "dtype": (lambda: replace(NUMPY, dtype="float64").arrays(), "unsupported dtype"),
+    "dtypes": (lambda: NUMPY.arrays() | {"q": np.zeros((2, 4, 64), np.float16)}, "differ in kind or dtype"),
+    "table-shape": (lambda: with_shape("block_table", 3, 2), "tables do not fit"),
+    "lens-shape": (lambda: with_shape("seq_lens", 2, 1), "tables do not fit"),
+    "table-dtype": (lambda: NUMPY.arrays() | {"block_table": np.zeros((2, 2), np.int64)}, "wrong dtype of a table"),
+    "lens-dtype": (lambda: NUMPY.arrays() | {"seq_lens": np.zeros(2)}, "wrong dtype of a table"),
+    "table-kind": (lambda: NUMPY.arrays() | {"block_table": [[0]]}, "block_table is no array"),
+    "too-long": (lambda: NUMPY.arrays() | {"seq_lens": np.array([33, 1], np.int32)}, "length is out of range"),
+    "negative-length": (lambda: NUMPY.arrays() | {"seq_lens": np.array([-1, 1], np.int32)}, "length is out of range"),
+    "page": (lambda: NUMPY.arrays() | {"block_table": np.array([[0, 5], [1, -1]], np.int32)}, "a page that the cache"),
+    "negative-page": (
+        lambda: NUMPY.arrays() | {"block_table": np.array([[0, 1], [-1, 0]], np.int32)},
+        r"found -1 at block_table\[1, 0\]",
+    ),
+    "slopes": (lambda: NUMPY.arrays() | {"alibi_slopes": np.zeros(3, np.float32)}, "alibi_slopes do not fit"),
+    "slopes-dtype": (lambda: NUMPY.arrays() | {"alibi_slopes": np.zeros(4)}, "alibi_slopes do not fit"),
+    "slopes-stride": (
+        lambda: NUMPY.arrays() | {"alibi_slopes": np.zeros(8, np.float32)[::2]},
+        "alibi_slopes must be contiguous",
+    ),
+    "soft-cap": (lambda: NUMPY.arrays() | {"soft_cap": 0.0}, "soft_cap must be positive"),
+    "splits": (lambda: NUMPY.arrays() | {"splits": 0}, "splits must be positive"),
+}
+
+
+def _caches(*shape: int) -> dict[str, Any]:
+    return dict.fromkeys(("k_cache", "v_cache"), np.zeros(shape, np.float32))
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+def test_mistakes(name: str) -> None:
+    make, message = MISTAKES[name]
+    with pytest.raises(ArgumentError, match=message):
+        paged_attention(**make())
