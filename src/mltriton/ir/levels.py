@@ -18,6 +18,7 @@ from mltriton.ir.rejection import OperationError, reject
 from mltriton.ir.types import PointerType, TensorType
 from mltriton.ir.verifier import located
 from mltriton.layouts.encodings import DotOperandEncoding, Encoding, SliceEncoding
+from mltriton.layouts.hardware import warp_layout
 
 LEVELS = ("tt", "ttg", "warp", "intrinsic")
 
@@ -64,9 +65,10 @@ def _rules_of_target(module: Module, level: str) -> Iterator[Callable[[Operation
     """The target's table of sizes, where operations have their final sizes."""
     if level == "intrinsic":
         # Targets are described in terms of the IR; only a module that names its target needs them here.
-        from mltriton.targets.limits import limits_of
+        from mltriton.targets.limits import lanes_matter, limits_of
 
         limits = limits_of(module)
+        yield _of_one_warp if lanes_matter(module) else _without_encodings
         if limits is not None:
             yield limits
 
@@ -131,7 +133,18 @@ def _warp(op: Operation) -> None:
 def _intrinsic(op: Operation) -> None:
     if isinstance(op, ttg.CrossWarpReduce | ttg.CrossWarpScan):
         reject(op, "the operation belongs to an earlier level than intrinsic")
-    _without_encodings(op)
+
+
+def _of_one_warp(op: Operation) -> None:
+    """Where lanes matter, every block says which registers of which lanes hold it."""
+    for type in blocks(_defined(op)):
+        if not isinstance(type.encoding, Encoding):
+            reject(op, "a block has no encoding", expected="a layout encoding with lanes", found=str(type))
+        try:
+            warp_layout(type.encoding, type.shape)
+        except ValueError as problem:
+            reject(op, str(problem), expected="an encoding of one warp with lanes", found=str(type))
+    _agreement(op)
 
 
 _RULES: dict[str, Callable[[Operation], None]] = {"tt": _tt, "ttg": _ttg, "warp": _warp, "intrinsic": _intrinsic}

@@ -113,6 +113,11 @@ def _slice(encoding: SliceEncoding, shape: Shape) -> LinearLayout:
     return LinearLayout.of(bases, dict(zip(left.outputs, left.sizes, strict=True)))
 
 
+def natural_shape(encoding: Encoding, rank: int) -> Shape:
+    """The smallest tensor that shows all of an encoding's own structure."""
+    return tuple(_extent(encoding, dim) for dim in range(rank))
+
+
 def _extent(encoding: Encoding, dim: int) -> int:
     """A size of a dimension that shows all of an encoding's own structure along it."""
     if isinstance(encoding, BlockedEncoding):

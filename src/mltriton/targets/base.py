@@ -98,7 +98,8 @@ class TargetSpec:
     operand element type; `lanes`: elements in a chunk at the intrinsic level of a MEMORY target;
     `micro_kernels`: its dots by operand element type, best first; `indirect_dots` by the right operand's element type
     and layout ("row" or "column"); `merged_k` by operand element type: how long a step
-    along K should be for a dot's loop (shorter ones are merged).
+    along K should be for a dot's loop (shorter ones are merged). `has_lanes`: encodings say from level ttg on which
+    lane holds an element, and pieces at the intrinsic level keep theirs.
     """
 
     name: str
@@ -112,6 +113,7 @@ class TargetSpec:
     micro_kernels: dict[Type, tuple[MicroKernel, ...]] = field(default_factory=dict[Type, "tuple[MicroKernel, ...]"])
     indirect_dots: dict[tuple[Type, str], IndirectDot] = field(default_factory=dict[tuple[Type, str], IndirectDot])
     merged_k: dict[Type, int] = field(default_factory=dict[Type, int])
+    has_lanes: bool = False
     cheap_masks: bool = True
     shared_bytes: int = 0
     vector_bytes: int = 2048  # most bytes of one access of a warp that is no 2D block

@@ -18,11 +18,18 @@ from mltriton.ir.attributes import StringAttr
 from mltriton.ir.operation import Operation, Value
 from mltriton.ir.rejection import reject
 from mltriton.ir.types import MemDescType, PointerType, TensorType, Type, block_of, byte_width
+from mltriton.layouts.xe import Subgroup2DBlockEncoding
 from mltriton.targets.base import MicroKernel, Storage, TargetSpec
 from mltriton.targets.registry import spec
 from mltriton.targets.target import names
 
 Check = Callable[[TargetSpec, Any], None]
+
+
+def lanes_matter(module: Module) -> bool:
+    """Whether the module names a target whose pieces have encodings."""
+    name = module.attributes.get("ttg.target")
+    return isinstance(name, StringAttr) and name.value in names() and spec(name.value).has_lanes
 
 
 def limits_of(module: Module) -> Callable[[Operation], None] | None:
@@ -112,14 +119,18 @@ def _access(target: TargetSpec, op: Operation, pointer: Value, *, stores: bool) 
 
 def _bytes(target: TargetSpec, op: Operation, block: TensorType, element: Type) -> None:
     size = block.size * byte_width(element)
-    if size > target.vector_bytes:
+    if size > target.vector_bytes and not target.has_lanes:
         found = f"{block.size} x {element}, {size} bytes"
         message = f"the target {target.name} accesses fewer bytes at a time"
         reject(op, message, expected=f"at most {target.vector_bytes} bytes", found=found)
 
 
 def _block(target: TargetSpec, op: Operation, block: TensorType, *, stores: bool) -> None:
-    """One block of rows and bytes per row; a vector of bytes."""
+    """One block of rows and bytes per row; a vector of bytes. Where lanes matter only `#ttig.subgroup_2d_block` is a
+    block for the hardware; lanes access others one by one.
+    """
+    if target.has_lanes and not isinstance(block.encoding, Subgroup2DBlockEncoding):
+        return
     if block.rank == 1:
         _bytes(target, op, block, block.element)
         return

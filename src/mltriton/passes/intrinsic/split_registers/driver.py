@@ -1,7 +1,7 @@
 """Rebuilds a function in pieces: walks it, calls the rules, keeps the pieces of every block.
 
 Level: warp to intrinsic. Guarantees: no operation works on more than the target's size for it; types carry no
-encoding any more.
+encoding any more, except on targets with lanes: there it is the piece's own, of one warp.
 """
 
 from __future__ import annotations
@@ -93,7 +93,14 @@ class Splitter:
         """The pieces of a block that exists whole."""
         block = block_of(old.type)
         assert block is not None
-        return Pieces(Grid(block.shape, block.shape), [new]).cut(self.builder, self.sizes.piece(block))
+        whole = self.pieces_of(old.type, Grid(block.shape, block.shape), [new])
+        return whole.cut(self.builder, self.sizes.piece(block))
+
+    def pieces_of(self, type: Type, grid: Grid, values: Sequence[Value]) -> Pieces:
+        """`values` as the pieces of a block of `type` (or of what such a pointer points to)."""
+        block = block_of(type)
+        assert block is not None
+        return Pieces(grid, values, lambda piece: self.sizes.encoding(block, piece))
 
     def copy(self, op: Operation, operands: Sequence[Value], piece: Shape | None = ()) -> list[Value]:
         """A copy with other operands, whose block results have shape `piece` (None: keep their shape)."""
@@ -111,12 +118,12 @@ class Splitter:
         """The type of a piece of a block, or of a pointer to it."""
         block = block_of(type)
         assert block is not None
-        made = TensorType(piece, block.element)
+        made = TensorType(piece, block.element, self.sizes.encoding(block, piece))
         return PointerType(made, type.address_space) if isinstance(type, PointerType) else made
 
     def reduced_piece(self, type: Type, piece: Shape) -> Type:
         """The type of a reduced piece: a block, or a scalar where the whole result is one."""
-        return TensorType(piece, type.element) if isinstance(type, TensorType) else type
+        return self.piece_type(type, piece) if isinstance(type, TensorType) else type
 
     def clone(self, region: Region) -> Region:
         """A copy of a region that uses no blocks (a combine region)."""
@@ -131,7 +138,7 @@ class Splitter:
         assert isinstance(shape, TensorType)
         mapped: dict[Value, Value] = dict(zip(block.arguments, values, strict=True))
         for op in block.ops[:-1]:
-            types = [TensorType(shape.shape, result.type) for result in op.results]
+            types = [shape.with_element(result.type) for result in op.results]
             attributes = op.attributes
             if isinstance(op, arith.Constant):
                 assert isinstance(op.value, IntegerAttr | FloatAttr)
@@ -169,5 +176,8 @@ class Splitter:
             count = len(self.flat_types(old))
             taken, rest = rest[:count], rest[count:]
             block = block_of(old.type)
-            made.append(taken[0] if block is None else Pieces(Grid(block.shape, self.sizes.piece_of(old.type)), taken))
+            if block is None:
+                made.append(taken[0])
+            else:
+                made.append(self.pieces_of(old.type, Grid(block.shape, self.sizes.piece_of(old.type)), taken))
         return made

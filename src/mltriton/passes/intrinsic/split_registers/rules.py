@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from mltriton.dialects import arith, scf, tt, ttg, ttig
 from mltriton.ir.attributes import DenseAttr, IntegerAttr
 from mltriton.ir.operation import Operation, Value
-from mltriton.ir.types import I32, MemDescType, PointerType, TensorType, Type, block_of
+from mltriton.ir.types import I32, MemDescType, TensorType, Type, block_of
 from mltriton.layouts.encodings import Shape
 from mltriton.passes.intrinsic.split_registers.pieces import Grid, Pieces, enlarge, extract
 
@@ -32,7 +32,8 @@ def each_piece(s: Splitter, op: Operation) -> Sequence[Split]:
         s.copy(op, [s.piece(value, origin, grid.piece) for value in op.operands], grid.piece)
         for origin in grid.origins()
     ]
-    return [Pieces(grid, list(results)) for results in zip(*made, strict=True)]
+    columns = zip(*made, strict=True)
+    return [s.pieces_of(old.type, grid, values) for old, values in zip(op.results, columns, strict=True)]
 
 
 def access(s: Splitter, op: Access) -> Sequence[Split]:
@@ -50,7 +51,7 @@ def _in_parts(
     """One operation for each part; results are put together to pieces as their encoding says."""
     made = [s.copy(op, operands_at(origin), grid.piece) for origin in grid.origins()]
     return [
-        Pieces(grid, values).cut(s.builder, s.sizes.piece_of(result.type))
+        s.pieces_of(result.type, grid, values).cut(s.builder, s.sizes.piece_of(result.type))
         for result, *values in zip(op.results, *made, strict=True)
     ]
 
@@ -63,7 +64,7 @@ def constant(s: Splitter, op: arith.Constant) -> Sequence[Split]:
         return s.copy(op, [])
     assert isinstance(value, DenseAttr)
     piece = s.builder.emit(arith.Constant, value=DenseAttr(value.values, s.piece_type(op.result.type, grid.piece)))
-    return [Pieces(grid, [piece] * len(grid.origins()))]
+    return [s.pieces_of(op.result.type, grid, [piece] * len(grid.origins()))]
 
 
 def splat(s: Splitter, op: tt.Splat) -> Sequence[Split]:
@@ -71,7 +72,7 @@ def splat(s: Splitter, op: tt.Splat) -> Sequence[Split]:
     grid = s.grid_of(op)
     assert grid is not None
     piece = s.builder.emit(tt.Splat, s.scalar(op.source), result_types=[s.piece_type(op.result.type, grid.piece)])
-    return [Pieces(grid, [piece] * len(grid.origins()))]
+    return [s.pieces_of(op.result.type, grid, [piece] * len(grid.origins()))]
 
 
 def make_range(s: Splitter, op: tt.MakeRange) -> Sequence[Split]:
@@ -79,8 +80,10 @@ def make_range(s: Splitter, op: tt.MakeRange) -> Sequence[Split]:
     grid = s.grid_of(op)
     assert grid is not None
     (size,) = grid.piece
+    type = s.piece_type(op.result.type, grid.piece)
     starts = [op.start + first for (first,) in grid.origins()]
-    return [Pieces(grid, [s.builder.emit(tt.MakeRange, start=start, end=start + size) for start in starts])]
+    made = [s.builder.emit(tt.MakeRange, result_types=[type], start=start, end=start + size) for start in starts]
+    return [s.pieces_of(op.result.type, grid, made)]
 
 
 def expand_dims(s: Splitter, op: tt.ExpandDims) -> Sequence[Split]:
@@ -126,12 +129,22 @@ def _moved(
     for origin in grid.origins():
         source = s.piece(op.operands[0], origin_of(origin), piece_of(grid.piece))
         values.append(source if keeps_elements and source.type is type else s.copy(op, [source], grid.piece)[0])
-    return [Pieces(grid, values)]
+    return [s.pieces_of(op.results[0].type, grid, values)]
 
 
 def convert_layout(s: Splitter, op: ttg.ConvertLayout) -> Sequence[Split]:
-    """Every warp has the same part before and after: only the cut may change."""
-    return [s.pieces(op.source)]
+    """Every warp has the same part before and after. Where lanes do not matter only the cut may change; where they do,
+    one conversion for each window that is made of whole pieces of both sides.
+    """
+    source = s.pieces(op.source)
+    if not s.sizes.has_lanes:
+        return [source]
+    piece = s.sizes.piece_of(op.result.type)
+    window = tuple(map(max, source.grid.piece, piece))
+    grid, type = Grid(source.grid.shape, window), s.piece_type(op.result.type, window)
+    parts = [source.at(s.builder, origin, window) for origin in grid.origins()]
+    made = [x if x.type is type else s.builder.emit(ttg.ConvertLayout, x, result_types=[type]) for x in parts]
+    return [s.pieces_of(op.result.type, grid, made).cut(s.builder, piece)]
 
 
 def dot(s: Splitter, op: tt.Dot) -> Sequence[Split]:
@@ -146,16 +159,18 @@ def dot(s: Splitter, op: tt.Dot) -> Sequence[Split]:
     k = min(size.k, whole_k)
     rows = min(count for count in (*size.fewer_rows, size.m) if count >= m)
     full_a, full_b, full_c = (*batch, rows, size.k), (*batch, size.k, size.n), (*batch, rows, size.n)
+    whole_a, whole_b = s.sizes.encoding(_block(op.a), full_a), s.sizes.encoding(_block(op.b), full_b)
+    whole_c, part_c = s.sizes.encoding(_block(op.c), full_c), s.sizes.encoding(_block(op.c), grid.piece)
     values: list[Value] = []
     for origin in grid.origins():
         *outer, row, column = origin
-        accumulator = enlarge(s.builder, s.piece(op.c, origin, grid.piece), full_c)
+        accumulator = enlarge(s.builder, s.piece(op.c, origin, grid.piece), full_c, whole_c)
         for step in range(0, whole_k, k):
-            a = enlarge(s.builder, s.piece(op.a, (*outer, row, step), (*batch, m, k)), full_a)
-            b = enlarge(s.builder, s.piece(op.b, (*outer, step, column), (*batch, k, n)), full_b)
+            a = enlarge(s.builder, s.piece(op.a, (*outer, row, step), (*batch, m, k)), full_a, whole_a)
+            b = enlarge(s.builder, s.piece(op.b, (*outer, step, column), (*batch, k, n)), full_b, whole_b)
             (accumulator,) = s.copy(op, [a, b, accumulator], full_c)
-        values.append(extract(s.builder, accumulator, 0, grid.piece))
-    return [Pieces(grid, values)]
+        values.append(extract(s.builder, accumulator, 0, grid.piece, part_c))
+    return [s.pieces_of(op.result.type, grid, values)]
 
 
 def reduce(s: Splitter, op: tt.Reduce) -> Sequence[Split]:
@@ -175,7 +190,7 @@ def reduce(s: Splitter, op: tt.Reduce) -> Sequence[Split]:
         reduced.append(list(one.results))
     results = [list(values) for values in zip(*reduced, strict=True)]
     return [
-        Pieces(outer, values) if isinstance(result.type, TensorType) else values[0]
+        s.pieces_of(result.type, outer, values) if isinstance(result.type, TensorType) else values[0]
         for result, values in zip(op.results, results, strict=True)
     ]
 
@@ -187,7 +202,7 @@ def make_tensor_ptr(s: Splitter, op: tt.MakeTensorPtr) -> Sequence[Split]:
     operands = [s.scalar(value) for value in op.operands]
     first = len(operands) - len(op.offsets)
     made = [s.copy(op, _shifted(s, operands, first, origin), grid.piece)[0] for origin in grid.origins()]
-    return [Pieces(grid, made)]
+    return [s.pieces_of(op.result.type, grid, made)]
 
 
 def descriptor_load(s: Splitter, op: tt.DescriptorLoad) -> Sequence[Split]:
@@ -226,7 +241,7 @@ def local_load(s: Splitter, op: ttg.LocalLoad) -> Sequence[Split]:
     grid = s.grid_of(op)
     assert grid is not None
     made = [s.copy(op, [_window(s, op.memory, origin, grid.piece)], grid.piece)[0] for origin in grid.origins()]
-    return [Pieces(grid, made)]
+    return [s.pieces_of(op.result.type, grid, made)]
 
 
 def local_store(s: Splitter, op: ttg.LocalStore) -> Sequence[Split]:
@@ -298,10 +313,14 @@ def terminator(s: Splitter, op: Operation) -> Sequence[Split]:
     return []
 
 
+def _block(value: Value) -> TensorType:
+    block = block_of(value.type)
+    assert block is not None
+    return block
+
+
 def _shape(value: Value) -> Shape:
-    type = value.type.pointee if isinstance(value.type, PointerType) else value.type
-    assert isinstance(type, TensorType)
-    return type.shape
+    return _block(value).shape
 
 
 def _erase(values: Shape, index: int) -> Shape:

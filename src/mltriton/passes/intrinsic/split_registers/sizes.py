@@ -4,6 +4,7 @@ section 2.3).
 Level: warp. Takes a function and the target's table; gives a piece shape for any block type, and the part of it that
 one access takes. The result of a dot is cut into dot tiles, its operands into the largest 2D block loads, everything
 else into stores of the largest legal size. A block pointer is cut into what is loaded or stored through it at a time.
+Where lanes matter (`TargetSpec.has_lanes`) every encoding says its own tile (`layouts/pieces.py`).
 """
 
 from __future__ import annotations
@@ -14,7 +15,8 @@ from mltriton.dialects import tt
 from mltriton.errors import Place, TargetError
 from mltriton.ir.attributes import Attribute
 from mltriton.ir.types import PointerType, TensorType, Type, block_of, byte_width
-from mltriton.layouts.encodings import DotOperandEncoding, Shape, SliceEncoding
+from mltriton.layouts.encodings import DotOperandEncoding, Encoding, Shape, SliceEncoding
+from mltriton.layouts.pieces import lane_tile, piece_encoding
 from mltriton.targets.base import BlockIO, DotSize, TargetSpec
 
 DEFAULT_BYTES = (
@@ -27,6 +29,7 @@ class PieceSizes:
 
     def __init__(self, spec: TargetSpec, function: tt.Func) -> None:
         self.spec = spec
+        self.has_lanes = spec.has_lanes
         self.io = spec.block_load or BlockIO(max_rows=8, max_row_bytes=64)
         self._tiles: dict[Attribute, Shape] = {}
         self._stored: set[Type] = set()  # types of block pointers through which something is stored
@@ -54,6 +57,18 @@ class PieceSizes:
         tile = self._tile(type.encoding, type.rank)
         return tuple(min(size, extent) for size, extent in zip(tile, type.shape, strict=True))
 
+    def encoding(self, block: TensorType, piece: Shape) -> Encoding | None:
+        """The encoding of a piece of a block; None where lanes do not matter. Where a piece takes all that there is
+        along a dimension of the tile, it has the tile's, so that blocks of different shapes agree.
+        """
+        if not self.has_lanes:
+            return None
+        encoding = _known(block)
+        assert isinstance(encoding, Encoding)
+        tile = lane_tile(encoding, block.rank)
+        sizes = zip(piece, tile, block.shape, strict=True)
+        return piece_encoding(encoding, tuple(t if p == min(t, extent) else p for p, t, extent in sizes))
+
     def piece_of(self, type: Type) -> Shape:
         """The shape of one piece of a value that is a block or points to one."""
         block = block_of(type)
@@ -64,6 +79,8 @@ class PieceSizes:
     def block_access(self, type: TensorType, *, stores: bool) -> Shape:
         """The part of a piece that one 2D access takes; of a vector, one access of so many bytes."""
         piece, width = self.piece(type), byte_width(type.element)
+        if self.has_lanes:
+            return piece
         if len(piece) == 1:
             return (min(piece[0], self.spec.vector_bytes // width),)
         *outer, rows, columns = piece
@@ -74,6 +91,8 @@ class PieceSizes:
         """The part of a piece that one access through a block pointer or a block of pointers takes."""
         if not isinstance(pointer, TensorType):
             return self.piece_of(pointer)
+        if self.has_lanes:
+            return self.piece(pointer)
         room = self.spec.vector_bytes // byte_width(cast(PointerType, pointer.element).pointee)
         part: list[int] = []
         for extent in reversed(self.piece(pointer)):
@@ -91,6 +110,9 @@ class PieceSizes:
             self._tiles.setdefault(_known(operand), (*[1] * (c.rank - 2), self.io.max_rows, columns))
 
     def _tile(self, encoding: Attribute | None, rank: int) -> Shape:
+        if self.has_lanes:
+            assert isinstance(encoding, Encoding)
+            return lane_tile(encoding, rank)
         if encoding in self._tiles:
             return self._tiles[encoding]
         if isinstance(encoding, SliceEncoding):
