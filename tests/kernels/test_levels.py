@@ -13,12 +13,12 @@ from levels import check_levels
 from mltriton.errors import TargetError
 from mltriton.kernels.attention import Blocks, attention_launch, flash_attention_with_lse
 from mltriton.kernels.attention_backward import BackwardBlocks, backward_launches
+from mltriton.kernels.attention_paged import Form, paged_attention_launches
 from mltriton.kernels.epilogues import make_epilogue
 from mltriton.kernels.fused_gemm import fused_matmul_launch
 from mltriton.kernels.gemm import Tile, matmul_launch
 from mltriton.kernels.launch import Launch
 from mltriton.kernels.normalization import layer_norm_launch, softmax_launch
-from mltriton.kernels.paged_attention import Form, paged_attention_launches
 
 KERNELS = [
     "gemm:matmul_pointer_kernel",
@@ -35,9 +35,9 @@ KERNELS = [
     "attention_backward:prepare_backward_kernel",
     "attention_backward:attention_backward_kernel",
     "attention_backward:sum_splits_kernel",
-    "paged_attention_kernels:paged_attention_kernel",
-    "paged_attention_kernels:paged_attention_warps_kernel",
-    "paged_attention_kernels:combine_splits_kernel",
+    "attention_paged_kernels:paged_attention_kernel",
+    "attention_paged_kernels:paged_attention_warps_kernel",
+    "attention_paged_kernels:combine_splits_kernel",
     "normalization:softmax_kernel",
     "normalization:softmax_long_kernel",
     "normalization:layer_norm_kernel",
@@ -62,8 +62,8 @@ def test_its_own_example(kernel: str, target: str) -> None:
         "grouped_gemm:grouped_gemm_kernel",
         "attention:attention_kernel",
         "attention_backward:attention_backward_kernel",
-        "paged_attention_kernels:paged_attention_kernel",
-        "paged_attention_kernels:paged_attention_warps_kernel",
+        "attention_paged_kernels:paged_attention_kernel",
+        "attention_paged_kernels:paged_attention_warps_kernel",
         "normalization:softmax_kernel",
         "normalization:layer_norm_long_kernel",
     ],

@@ -11,7 +11,7 @@ import pytest
 from accuracy import assert_accurate, random, wide
 from mltriton.errors import ArgumentError
 from mltriton.kernels import paged_attention
-from mltriton.kernels.paged_attention import Form, choose_form, choose_splits, paged_attention_launches
+from mltriton.kernels.attention_paged import Form, choose_form, choose_splits, paged_attention_launches
 
 RNG = np.random.default_rng(9)
 FORMS = pytest.mark.parametrize("warp_level", [True, False], ids=["warps", "workgroup"])
@@ -268,3 +268,10 @@ def test_mistakes(name: str) -> None:
     make, message = MISTAKES[name]
     with pytest.raises(ArgumentError, match=message):
         paged_attention(**make())
+
+
+def test_its_name_is_that_of_no_module() -> None:
+    """Whoever imports modules first, `mltriton.kernels.paged_attention` is the function."""
+    import mltriton.kernels
+
+    assert mltriton.kernels.paged_attention is paged_attention

@@ -16,10 +16,10 @@ if TYPE_CHECKING:
     from mltriton.kernels.attention import flash_attention, flash_attention_with_lse
     from mltriton.kernels.attention_autograd import FlashAttention as FlashAttention
     from mltriton.kernels.attention_backward import flash_attention_backward
+    from mltriton.kernels.attention_paged import paged_attention
     from mltriton.kernels.gemm import matmul
     from mltriton.kernels.grouped_gemm import grouped_gemm
     from mltriton.kernels.normalization import layer_norm, softmax
-    from mltriton.kernels.paged_attention import paged_attention
     from mltriton.kernels.split_k import split_k_matmul
     from mltriton.kernels.stream_k import stream_k_matmul
 
@@ -31,7 +31,7 @@ _HOME = {
     "grouped_gemm": "mltriton.kernels.grouped_gemm",
     "layer_norm": "mltriton.kernels.normalization",
     "matmul": "mltriton.kernels.gemm",
-    "paged_attention": "mltriton.kernels.paged_attention",
+    "paged_attention": "mltriton.kernels.attention_paged",
     "softmax": "mltriton.kernels.normalization",
     "split_k_matmul": "mltriton.kernels.split_k",
     "stream_k_matmul": "mltriton.kernels.stream_k",

@@ -5,7 +5,7 @@
 Level: user. One program instance takes HEADS heads of keys with all query heads that use them, one sequence, and one
 split of its keys. In the workgroup's form the compiler shares the work between warps; in the other one each warp takes
 blocks of keys of its own, and what the warps have found is combined at the end. Where a sequence is cut into several
-splits, `combine_splits_kernel` adds up what they found (Flash-Decoding). `paged_attention.py` launches them.
+splits, `combine_splits_kernel` adds up what they found (Flash-Decoding). `attention_paged.py` launches them.
 """
 
 from __future__ import annotations
@@ -186,7 +186,7 @@ def mltriton_verify(
     """A launch for `mltriton verify`: three heads on one, pages in any order, an empty sequence, lengths that neither
     pages nor blocks divide.
     """
-    from mltriton.kernels.paged_attention import Form, paged_attention_launches
+    from mltriton.kernels.attention_paged import Form, paged_attention_launches
 
     q = rng.standard_normal((3, 6, 24), np.float32)
     k_cache, v_cache = (rng.standard_normal((13, 16, 2, 24), np.float32) for _ in range(2))

@@ -1,7 +1,7 @@
 """Attention of one new query per sequence over a cache of keys and values in pages (PagedAttention, Kwon et al.,
 arXiv:2309.06180), with long sequences split over programs (Flash-Decoding).
 
-Level: user. Checks the arrays, chooses sizes and launches the kernels of `paged_attention_kernels.py`.
+Level: user. Checks the arrays, chooses sizes and launches the kernels of `attention_paged_kernels.py`.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ import mltriton as triton
 from mltriton.errors import ArgumentError
 from mltriton.kernels.arrays import Array, dtype_name, empty, is_torch, require_arrays, require_one_kind, strides_of
 from mltriton.kernels.attention import scale_of
-from mltriton.kernels.launch import Launch
-from mltriton.kernels.paged_attention_kernels import (
+from mltriton.kernels.attention_paged_kernels import (
     combine_splits_kernel,
     paged_attention_kernel,
     paged_attention_warps_kernel,
 )
+from mltriton.kernels.launch import Launch
 
 Table = np.ndarray[Any, np.dtype[np.int32]]
 
