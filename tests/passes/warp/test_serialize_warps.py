@@ -9,9 +9,11 @@ import pytest
 
 from mltriton.dialects import gpu
 from mltriton.dialects.builtin import Module
+from mltriton.errors import TargetError
 from mltriton.executor import Options
 from mltriton.frontend.code_generator import generate
 from mltriton.ir.attributes import IntegerAttr, StringAttr
+from mltriton.ir.parser import parse_module
 from mltriton.ir.types import I1, I32
 from mltriton.tools.signature import Constant, parse_signature
 
@@ -111,3 +113,36 @@ def test_global_memory_in_order(warps: int) -> None:
         return [random.integers(0, 9, (w, 8)).astype(np.int32), np.zeros(w + 1, np.int32)]
 
     check(program(warp_kernels.in_turn, warps, "*i32, *i32", arguments, N=8))
+
+
+CHOICE = """
+module attributes {{mltriton.warp_level = true, "ttg.num-warps" = 2 : i32, ttg.target = "cpu"}} {{
+  tt.func @choice(%p: !tt.ptr<f32>, %n: i32) {{
+    %c0 = arith.constant 0 : i32
+    %index = gpu.subgroup_id : index
+    %w = arith.index_cast %index : index to i32
+    %x = arith.constant dense<1.0> : tensor<8xf32>
+    %a = ttg.local_alloc : () -> !ttg.memdesc<8xf32, #ttg.shared_memory, mutable>
+    %b = ttg.local_alloc : () -> !ttg.memdesc<8xf32, #ttg.shared_memory, mutable>
+    %first = arith.cmpi eq, %{chosen_by}, %c0 : i32
+    %m = scf.if %first -> (!ttg.memdesc<8xf32, #ttg.shared_memory, mutable>) {{
+      scf.yield %a : !ttg.memdesc<8xf32, #ttg.shared_memory, mutable>
+    }} else {{
+      scf.yield %b : !ttg.memdesc<8xf32, #ttg.shared_memory, mutable>
+    }}
+    gpu.barrier
+    ttg.local_store %x, %m : tensor<8xf32> -> !ttg.memdesc<8xf32, #ttg.shared_memory, mutable>
+    tt.return
+  }}
+}}
+"""
+
+
+@pytest.mark.parametrize(("chosen_by", "message"), [("w", "depends on the warp"), ("n", "known when compiling")])
+def test_a_buffer_that_a_branch_chooses_is_refused(chosen_by: str, message: str) -> None:
+    """The language has no way to say it."""
+    module = parse_module(CHOICE.format(chosen_by=chosen_by), "choice.mlir")
+    with pytest.raises(TargetError, match=message) as caught:
+        transform(module, "assign-layouts,distribute-to-warps,serialize-warps,match-target-size")
+    assert caught.value.line == 11
+    assert "memdesc<8xf32" in str(caught.value)

@@ -46,6 +46,13 @@ def refuse(op: Operation, message: str) -> CompilationError:
     return TargetError(message, place=op.loc.place, found=found)
 
 
+def unknown_buffer(memory: Value) -> CompilationError:
+    """The error for a block in shared memory that control flow chooses."""
+    op = memory.defining_op
+    message = "which block in shared memory this is must be known when compiling"
+    return TargetError(message, place=op.loc.place if op is not None else None, found=str(memory.type))
+
+
 class Evaluator:
     """State of one function: new scalars, tiles and block pointers by the old value they stand for."""
 
@@ -206,7 +213,7 @@ class Evaluator:
             source = self.window(op.memory)
             return replace(source, strides=source.strides[::-1])
         if not isinstance(op, ttg.MemDescSubview):
-            raise TargetError("a block in shared memory must be known where it is used", found=str(memory.type))
+            raise unknown_buffer(memory)
         source, arithmetic = self.window(op.memory), self.arithmetic
         offset = constant_index(0)
         for value, stride in zip(op.offsets, source.strides, strict=True):

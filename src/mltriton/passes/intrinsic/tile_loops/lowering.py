@@ -14,9 +14,9 @@ from mltriton.analysis.aliasing import may_alias
 from mltriton.dialects import gpu, scf, tt, ttg, ttig
 from mltriton.ir.attributes import StringAttr
 from mltriton.ir.operation import Block, Operation, Value
-from mltriton.ir.types import TensorType, shape_of
+from mltriton.ir.types import MemDescType, TensorType, shape_of
 from mltriton.passes.intrinsic.tile_loops.emitter import Emitter
-from mltriton.passes.intrinsic.tile_loops.evaluation import Evaluator, refuse
+from mltriton.passes.intrinsic.tile_loops.evaluation import Evaluator, refuse, unknown_buffer
 from mltriton.passes.intrinsic.tile_loops.footprints import (
     EXPENSIVE,
     Costs,
@@ -78,6 +78,10 @@ class Lowering:
     def operation(self, op: Operation) -> None:
         """Lower one operation."""
         rule = RULES.get(op.__class__)
+        if op.regions:
+            for result in op.results:
+                if isinstance(result.type, MemDescType):
+                    raise unknown_buffer(result)
         if rule is not None:
             rule(self, op)
         elif not (op.pure and (is_virtual(op) or not op.regions)):

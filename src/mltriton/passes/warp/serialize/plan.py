@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from mltriton.analysis.aliasing import may_alias, reads_in, through_other_parameter, waits_for_programs, writes_in
 from mltriton.analysis.effects import is_needed
 from mltriton.dialects import gpu, scf, tt
-from mltriton.errors import PassError
+from mltriton.errors import TargetError
 from mltriton.ir.operation import Operation, Value
 from mltriton.ir.types import MemDescType, PointerType, TensorDescType, TensorType, bit_width, element_type
 from mltriton.passes.intrinsic.tile_loops.footprints import EXPENSIVE, Costs, is_virtual
@@ -182,7 +182,13 @@ class Plan:
 
     def _keep(self, value: Value) -> None:
         if isinstance(value.type, MemDescType) or is_block_pointer(value):
-            raise PassError(f"a value of type {value.type} cannot be kept from one barrier to the next")
+            place = value.defining_op.loc.place if value.defining_op is not None else None
+            raise TargetError(
+                "which block in memory this is depends on the warp, and it is used after a barrier",
+                place=place,
+                found=str(value.type),
+                hint="Choose between offsets into one block.",
+            )
         self.kept[value] = Buffer(value.type)
         op = value.defining_op
         if op is not None and op in self.cut.piece_of:
