@@ -106,7 +106,8 @@ class Affine:
         """The address `distance` bytes behind `pointer`."""
         term = self.term(pointer)
         assert term.root is not None
-        return self._known(self._function.gep(term.root, term.constant + distance, I8), term.root, term.constant + distance)
+        total = term.constant + distance
+        return self._known(self._function.gep(term.root, total, I8), term.root, total)
 
     def _sum(self, root: Value | None, number: int, type_: Type) -> Value:
         if root is None:

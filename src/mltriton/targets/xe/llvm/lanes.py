@@ -16,9 +16,9 @@ from mltriton.errors import BackendError
 from mltriton.ir.types import F32, F64, FloatType, IndexType, IntegerType, PointerType, TensorType
 from mltriton.ir.types import Type as IRType
 from mltriton.layouts.encodings import DotOperandEncoding, Encoding
-from mltriton.layouts.hardware import NoLanesError, linear_layout
+from mltriton.layouts.hardware import warp_layout
 from mltriton.layouts.linear import LinearLayout
-from mltriton.layouts.xe import DpasEncoding
+from mltriton.layouts.xe import DpasEncoding, Subgroup2DBlockEncoding
 from mltriton.targets.llvm.types import Type, Value, vector
 
 _FLOATS = {F32: "float", F64: "double"}
@@ -68,12 +68,9 @@ def layout_of(type_: TensorType) -> LinearLayout:
     if not isinstance(type_.encoding, Encoding):
         raise BackendError("a block has no encoding, so that no lane has it", found=str(type_))
     try:
-        layout = linear_layout(type_.encoding, type_.shape)
-    except NoLanesError as error:
+        return warp_layout(type_.encoding, type_.shape)
+    except ValueError as error:
         raise BackendError(str(error), found=str(type_)) from None
-    if any(any(vector) for vector in layout.vectors("warp")):
-        raise BackendError("a block of the intrinsic level is one warp's", found=str(type_))
-    return layout
 
 
 @cache
@@ -92,6 +89,8 @@ def _matrix_value(encoding: object, element: Type) -> tuple[int, Type] | None:
     if isinstance(encoding, DpasEncoding):
         rows = encoding.repeat_count * encoding.execution_size // encoding.threads_per_warp
         return rows, element.with_lanes(rows)
+    if isinstance(encoding, Subgroup2DBlockEncoding):
+        return _block_value(encoding, element)
     if not (isinstance(encoding, DotOperandEncoding) and isinstance(encoding.parent, DpasEncoding)):
         return None
     dpas, bits = encoding.parent, element.bits
@@ -103,3 +102,18 @@ def _matrix_value(encoding: object, element: Type) -> tuple[int, Type] | None:
         return count, element.with_lanes(count)
     word = 16 if encoding.op_idx == 0 else 32
     return count, vector(f"i{word}", count * bits // word)
+
+
+def _block_value(encoding: Subgroup2DBlockEncoding, element: Type) -> tuple[int, Type] | None:
+    """What an instruction of the matrix engine takes of a block that was loaded for it."""
+    if element.bits == 32:
+        return 8, element.with_lanes(8)
+    word = 32 if is_vnni(encoding, element.bits) else 16
+    if element.bits > 16 or (word == 16 and encoding.block[1] * element.bits != 256):
+        return None
+    return 8 * word // element.bits, vector(f"i{word}", 8)
+
+
+def is_vnni(encoding: Subgroup2DBlockEncoding, bits: int) -> bool:
+    """Whether a block is loaded with the elements of 32 bits below each other in one register: a right operand."""
+    return encoding.order[0] == 0 and bits < 32 and encoding.block[1] == encoding.threads_per_warp

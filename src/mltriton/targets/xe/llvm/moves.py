@@ -142,18 +142,14 @@ def _detours(lanes: Bits, across: Bits) -> Bits:
     return tuple(made)
 
 
-def _finished(
-    start: tuple[int, int], registers: Bits, lanes: Bits, by_lane: Bits, across: Bits, last: Bits
-) -> Plan:
+def _finished(start: tuple[int, int], registers: Bits, lanes: Bits, by_lane: Bits, across: Bits, last: Bits) -> Plan:
     """The plan with the registers that are chosen before and after a shuffle worked out."""
     asked = tuple(column ^ _image(lanes, detour) for column, detour in zip(across, last, strict=True))
     chosen = tuple(column ^ _image(registers, detour) for column, detour in zip(by_lane, last, strict=True))
     span = _Span()
     for column, register in zip(asked, chosen, strict=True):
         span.add(column, register)
-    between = tuple(
-        register ^ span.image(column) for column, register in zip(asked, chosen, strict=True)
-    )
+    between = tuple(register ^ span.image(column) for column, register in zip(asked, chosen, strict=True))
     for bit in range(len(across)):
         span.add(1 << bit, 0)
     first = tuple(span.image(1 << bit) for bit in range(len(across)))

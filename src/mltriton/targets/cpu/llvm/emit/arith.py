@@ -36,8 +36,8 @@ def emit_constant(e: Emitter, op: arith.Constant) -> Value:
     """A number in every lane, or one for each lane."""
     value, type_ = op.value, e.result_type(op)
     if not isinstance(value, DenseAttr):
-        return constant(type_, _number(value.value, value))
-    numbers = [_number(number, value) for number in value.values]
+        return constant(type_, number_of(value.value, value))
+    numbers = [number_of(number, value) for number in value.values]
     if value.is_splat:
         return constant(type_, numbers[0])
     if type_.is_float:
@@ -47,7 +47,7 @@ def emit_constant(e: Emitter, op: arith.Constant) -> Value:
     return Value(type_, f"<{lanes}>")
 
 
-def _number(number: int | float, attribute: IntegerAttr | FloatAttr | DenseAttr) -> int | float:
+def number_of(number: int | float, attribute: IntegerAttr | FloatAttr | DenseAttr) -> int | float:
     """The number itself, or the bits of a float that is held as an integer."""
     element = element_type(attribute.type)
     if isinstance(element, FloatType) and element not in (F32, F64):

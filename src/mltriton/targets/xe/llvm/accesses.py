@@ -1,0 +1,121 @@
+"""Accesses of a lane to global memory, register by register or several at a time.
+
+Level: intrinsic -> llvm. Takes the address, the mask and the value of each register of a block; registers whose
+addresses are seen to follow each other (`affine`) are accessed as one vector of up to 16 bytes. Guarantees: a
+masked-off element is never touched. Where masks differ within a vector, the warp asks once whether all masks hold and
+accesses vectors, or else one register after the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import reduce
+from typing import NamedTuple
+
+from mltriton.targets.llvm.types import I1, Type, Value, constant, poison
+from mltriton.targets.xe.llvm import calls
+from mltriton.targets.xe.llvm.emit.context import Emitter
+
+MOST_BYTES = 16  # that one lane accesses at a time
+Masks = Sequence[Value] | None
+
+
+class Run(NamedTuple):
+    """`count` registers from number `start` on that lie next to each other; their address has this alignment."""
+
+    start: int
+    count: int
+    align: int
+
+
+def runs(e: Emitter, pointers: Sequence[Value], element: Type) -> list[Run]:
+    """The registers of a block as vectors."""
+    found: list[Run] = []
+    size, start = element.bytes, 0
+    most = 1 if element.element.startswith("ptr") else max(1, MOST_BYTES // size)
+    while start < len(pointers):
+        count = 1
+        while 2 * count <= most and _follow(e, pointers[start : start + 2 * count], size, 2 * count):
+            count *= 2
+        align = min(MOST_BYTES, e.affine.divisor(pointers[start]))
+        found.append(Run(start, count, max(size, align)))
+        start += count
+    return found
+
+
+def _follow(e: Emitter, pointers: Sequence[Value], size: int, count: int) -> bool:
+    if len(pointers) < count:
+        return False
+    first, *others = (e.affine.term(pointer) for pointer in pointers)
+    return all(o.root == first.root and o.constant == first.constant + size * i for i, o in enumerate(others, 1))
+
+
+def load(e: Emitter, element: Type, pointers: Sequence[Value], masks: Masks, others: Sequence[Value]) -> list[Value]:
+    """Load each register; where its mask does not hold it is that of `others`."""
+    f, vectors = e.function, runs(e, pointers, element)
+
+    def whole() -> list[Value]:
+        return [register for run in vectors for register in _load_run(e, element, pointers, run)]
+
+    def part(run: Run) -> list[Value]:
+        assert masks is not None
+        kept = [others[run.start + i] for i in range(run.count)]
+        return f.choose(masks[run.start], lambda: _load_run(e, element, pointers, run), lambda: kept, "load")
+
+    if masks is None or all(mask.literal for mask in masks):
+        return whole()
+    if _agree(masks, vectors):
+        return [register for run in vectors for register in part(run)]
+    single = [Run(number, 1, element.bytes) for number in range(len(pointers))]
+    return f.choose(_all(e, masks), whole, lambda: [register for run in single for register in part(run)], "whole")
+
+
+def store(e: Emitter, pointers: Sequence[Value], masks: Masks, values: Sequence[Value]) -> None:
+    """Store each register whose mask holds."""
+    f, vectors = e.function, runs(e, pointers, values[0].type)
+
+    def part(run: Run) -> None:
+        assert masks is not None
+        with f.when(masks[run.start], "store"):
+            _store_run(e, pointers, values, run)
+
+    def each(found: Sequence[Run], do: Callable[[Run], None]) -> Callable[[], list[Value]]:
+        def build() -> list[Value]:
+            for run in found:
+                do(run)
+            return []
+
+        return build
+
+    whole = each(vectors, lambda run: _store_run(e, pointers, values, run))
+    if masks is None or all(mask.literal for mask in masks):
+        whole()
+    elif _agree(masks, vectors):
+        each(vectors, part)()
+    else:
+        single = [Run(number, 1, values[0].type.bytes) for number in range(len(pointers))]
+        f.choose(_all(e, masks), whole, each(single, part), "whole")
+
+
+def _agree(masks: Sequence[Value], vectors: Sequence[Run]) -> bool:
+    """Whether the registers of each vector have one mask."""
+    return all(len(set(masks[run.start : run.start + run.count])) == 1 for run in vectors)
+
+
+def _all(e: Emitter, masks: Sequence[Value]) -> Value:
+    return calls.everywhere(e.function, reduce(e.function.and_, dict.fromkeys(masks), constant(I1, 1)))
+
+
+def _load_run(e: Emitter, element: Type, pointers: Sequence[Value], run: Run) -> list[Value]:
+    f = e.function
+    loaded = f.load(element.with_lanes(run.count), pointers[run.start], run.align)
+    return [f.extract(loaded, number) for number in range(run.count)]
+
+
+def _store_run(e: Emitter, pointers: Sequence[Value], values: Sequence[Value], run: Run) -> None:
+    f, stored = e.function, values[run.start]
+    if run.count > 1:
+        stored = poison(stored.type.with_lanes(run.count))
+        for number in range(run.count):
+            stored = f.insert(stored, values[run.start + number], number)
+    f.store(stored, pointers[run.start], run.align)

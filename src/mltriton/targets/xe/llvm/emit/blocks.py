@@ -1,0 +1,57 @@
+"""Where the elements of a block in global memory are, for each register of a lane.
+
+Level: intrinsic -> llvm. Element i of a block with offset o and stride s along a dimension is at (o + i) s; what
+differs from register to register is added last, so that registers which are neighbours in memory are seen to be.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from mltriton.ir.types import TensorType, bit_width
+from mltriton.targets.llvm.types import I64, Type, Value, vector
+from mltriton.targets.xe.llvm.emit.context import BlockPointer, Emitter, coordinates
+from mltriton.targets.xe.llvm.lanes import layout_of
+
+
+def places(e: Emitter, block: TensorType, pointer: BlockPointer) -> list[list[Value]]:
+    """For each dimension the index in the tensor of each register's element, i32."""
+    layout = layout_of(block)
+    return [
+        [e.affine.add(offset, place) for place in coordinates(e, layout, dim)]
+        for dim, offset in enumerate(pointer.offsets)
+    ]
+
+
+def addresses(e: Emitter, block: TensorType, pointer: BlockPointer) -> list[Value]:
+    """The address of each register's element."""
+    element = vector(f"i{bit_width(block.element)}", 1)
+    along = places(e, block, pointer)
+    return [_address(e, pointer, element, place) for place in zip(*along, strict=True)]
+
+
+def _address(e: Emitter, pointer: BlockPointer, element: Type, place: Sequence[Value]) -> Value:
+    """The variable parts of all dimensions first, then what is the same in all lanes."""
+    f, address = e.function, pointer.base
+    terms = [e.affine.term(index) for index in place]
+    for term, stride in zip(terms, pointer.strides, strict=True):
+        if term.root is not None:
+            address = e.affine.address(address, e.affine.mul(e.affine.widen(term.root, I64), stride), element)
+    for term, stride in sorted(zip(terms, pointer.strides, strict=True), key=lambda pair: pair[1].literal is not None):
+        address = e.affine.address(address, f.mul(stride, term.constant), element)
+    return address
+
+
+def inside(e: Emitter, block: TensorType, pointer: BlockPointer, checked: Sequence[int]) -> list[Value] | None:
+    """Whether each register's element is inside the tensor along the dimensions `checked`; None without any."""
+    if not checked:
+        return None
+    f, along = e.function, places(e, block, pointer)
+    masks: list[Value] = []
+    for place in zip(*along, strict=True):
+        mask = f.true()
+        for dim in checked:
+            index, size = f.cast("sext", place[dim], I64), f.cast("sext", pointer.shape[dim], I64)
+            mask = f.and_(f.icmp("ult", index, size), mask)
+        masks.append(mask)
+    return masks

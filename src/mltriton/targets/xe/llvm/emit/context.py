@@ -1,0 +1,267 @@
+"""What emission functions share: the function under construction, the scalars, blocks and pointers emitted so far.
+
+Level: intrinsic -> llvm. A scalar is an LLVM scalar, the same in all lanes of a warp; a block is `Lanes`. Element-wise
+operations share their rules with other targets: such a rule sees one value of each operand at a time. Guarantees: an
+operation without an emission function raises `BackendError` at its source line.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from mltriton.errors import BackendError
+from mltriton.ir.operation import Operation
+from mltriton.ir.operation import Value as IRValue
+from mltriton.ir.types import TensorDescType, TensorType, block_of
+from mltriton.ir.types import Type as IRType
+from mltriton.layouts.linear import LinearLayout
+from mltriton.targets.cpu.features import CpuFeatures
+from mltriton.targets.cpu.llvm.emit import context
+from mltriton.targets.llvm.types import I32, Type, Value, poison, vector
+from mltriton.targets.llvm.writer import Function, Module
+from mltriton.targets.xe.llvm.affine import Affine
+from mltriton.targets.xe.llvm.lanes import Form, Lanes, element_name, form_of, layout_of
+
+Rule = Callable[["Emitter", Any], Any]
+Rules = Mapping[type[Operation], Rule]
+
+# f16 is widened and narrowed by instructions; what else the shared rules ask, no rule used here asks.
+_CONVERSIONS = CpuFeatures("xe", "spirv64", "", "", 512, 128, (), f16_conversion=True)
+
+
+class BlockPointer(NamedTuple):
+    """A block in global memory: sizes and strides in elements (i64), the block's offsets (i32). `padding` fills a
+    descriptor's outside.
+    """
+
+    base: Value
+    shape: Sequence[Value]
+    strides: Sequence[Value]
+    offsets: Sequence[Value]
+    padding: str = "pad_zero"
+
+
+class SharedBlock(NamedTuple):
+    """A block in shared memory: where it starts and its strides in elements."""
+
+    pointer: Value
+    strides: Sequence[int]
+
+
+Emitted = Value | Lanes | BlockPointer | SharedBlock
+
+
+class Emitter(context.Emitter):
+    """The state of one kernel's emission. `elements` are the rules that see one LLVM value of each block."""
+
+    def __init__(self, module: Module, function: Function, warps: int, rules: Rules, elements: Rules) -> None:
+        super().__init__(module, function, _CONVERSIONS, {})
+        self.warps = warps
+        self.affine = Affine(function)
+        self.block_rules = rules
+        self.element_rules = elements
+        self.shared_places: dict[Operation, Value] = {}  # where each allocation of shared memory starts
+        self._emitted: dict[IRValue, Emitted] = {}
+        self._parts: dict[IRValue, Value] = {}
+        self._taken_from: dict[str, tuple[Value, int]] = {}
+
+    # What is emitted for a value
+
+    def get(self, value: IRValue) -> Value:
+        """A scalar, or within an element-wise rule the part at hand of a block."""
+        part = self._parts.get(value)
+        return part if part is not None else super().get(value)
+
+    def put(self, value: IRValue, emitted: Emitted) -> None:
+        """Remember what stands for a value."""
+        if isinstance(emitted, Value):
+            super().put(value, emitted)
+        else:
+            self._emitted[value] = emitted
+
+    def any(self, value: IRValue) -> Emitted:
+        """What stands for a value of any type."""
+        return self._emitted[value] if value in self._emitted else super().get(value)
+
+    def lanes(self, value: IRValue) -> Lanes:
+        """A block in registers."""
+        found = self._emitted[value]
+        assert isinstance(found, Lanes)
+        return found
+
+    def block_pointer(self, value: IRValue) -> BlockPointer:
+        """A block pointer or descriptor."""
+        found = self._emitted[value]
+        assert isinstance(found, BlockPointer)
+        return found
+
+    def shared(self, value: IRValue) -> SharedBlock:
+        """A block in shared memory."""
+        found = self._emitted[value]
+        assert isinstance(found, SharedBlock)
+        return found
+
+    # Types
+
+    def type_of(self, type_: IRType) -> Type:
+        """The LLVM type of scalars, or of the part at hand of blocks."""
+        element = type_.element if isinstance(type_, TensorType) else type_
+        return vector(element_name(element), self._lanes)
+
+    # Blocks as registers
+
+    def registers(self, value: IRValue) -> list[Value]:
+        """The registers of a block, as scalars."""
+        return self.scalars(self.lanes(value))
+
+    def scalars(self, lanes: Lanes) -> list[Value]:
+        """The registers of a block, as scalars."""
+        return [register for value in lanes.values for register in self._taken_apart(value, lanes.form)]
+
+    def _taken_apart(self, value: Value, form: Form) -> list[Value]:
+        if form.count == 1:
+            return [value]
+        f, per_word = self.function, form.count // form.type.lanes
+        made: list[Value] = []
+        for number in range(form.type.lanes):
+            word = f.extract(value, number)
+            if per_word > 1:
+                parts = f.bitcast(word, form.element.with_lanes(per_word))
+                made += [f.extract(parts, part) for part in range(per_word)]
+            else:
+                made.append(word)
+        for index, register in enumerate(made):
+            if register.literal is None:
+                self._taken_from[register.text] = (value, index)
+        return made
+
+    def packed(self, registers: Sequence[Value], form: Form) -> Lanes:
+        """Scalars as a block of that form."""
+        if form.count == 1:
+            return Lanes(form, registers)
+        starts = range(0, len(registers), form.count)
+        return Lanes(form, [self._put_together(registers[start : start + form.count], form) for start in starts])
+
+    def _put_together(self, registers: Sequence[Value], form: Form) -> Value:
+        whole = self._whole(registers, form.type)
+        if whole is not None:
+            return whole
+        f, per_word = self.function, form.count // form.type.lanes
+        literals = {register.literal for register in registers}
+        if len(literals) == 1 and (None not in literals) and per_word == 1:
+            return f.splat(registers[0], form.count)
+        made = poison(form.type)
+        for number in range(form.type.lanes):
+            word = registers[number * per_word]
+            if per_word > 1:
+                parts = poison(form.element.with_lanes(per_word))
+                for part in range(per_word):
+                    parts = f.insert(parts, registers[number * per_word + part], part)
+                word = f.bitcast(parts, form.type.scalar)
+            made = f.insert(made, word, number)
+        return made
+
+    def _whole(self, registers: Sequence[Value], type_: Type) -> Value | None:
+        """The value from which these registers were taken, all and in order."""
+        value, _ = self._taken_from.get(registers[0].text, (None, 0))
+        if value is None or value.type != type_:
+            return None
+        same = all(self._taken_from.get(r.text) == (value, number) for number, r in enumerate(registers))
+        return value if same else None
+
+    def held(self, registers: Sequence[Value], type_: IRType) -> Emitted:
+        """Registers as what a value of `type_` is: a block, or a scalar from register 0."""
+        return self.packed(registers, form_of(type_)) if isinstance(type_, TensorType) else registers[0]
+
+    # Values that regions carry, flattened
+
+    def flat(self, value: IRValue) -> list[Value]:
+        """What a loop carries or a branch gives for a value."""
+        found = self.any(value)
+        if isinstance(found, Value):
+            return [found]
+        if isinstance(found, Lanes):
+            return list(found.values)
+        if isinstance(found, BlockPointer):
+            return [found.base, *found.shape, *found.strides, *found.offsets]
+        raise BackendError("a region cannot carry a block in shared memory", found=str(value.type))
+
+    def raised(self, like: IRValue, type_: IRType, values: Sequence[Value]) -> Emitted:
+        """The opposite of `flat`; `like` has what does not travel with the values."""
+        if isinstance(type_, TensorType):
+            return Lanes(form_of(type_), values)
+        if isinstance(type_, TensorDescType) or block_of(type_) is not None:
+            rank, base = (len(values) - 1) // 3, values[0]
+            shape, strides, offsets = (values[1 + rank * part : 1 + rank * (part + 1)] for part in range(3))
+            padding = self.block_pointer(like).padding if like in self._emitted else "pad_zero"
+            return BlockPointer(base, shape, strides, offsets, padding)
+        return values[0]
+
+    # Operations
+
+    def operation(self, op: Operation) -> None:
+        """Emit one operation."""
+        kind = type(op)
+        try:
+            if (rule := self.block_rules.get(kind)) is not None:
+                self._remember(op, rule(self, op))
+            elif (rule := self.element_rules.get(kind)) is not None:
+                self._elementwise(op, rule)
+            else:
+                found = ", ".join(str(operand.type) for operand in op.operands)
+                raise BackendError(f"{op.name} has no lowering for Xe", found=found)
+        except BackendError as error:
+            raise error.at(op.loc.place) from None
+
+    def _remember(self, op: Operation, emitted: Any) -> None:
+        made = [] if emitted is None else emitted if isinstance(emitted, list) else [emitted]
+        for result, value in zip(op.results, made, strict=True):
+            self.put(result, value)
+
+    def _elementwise(self, op: Operation, rule: Rule) -> None:
+        blocks = [value for value in op.operands if isinstance(value.type, TensorType)]
+        types = [value.type for value in (*op.results, *blocks) if isinstance(value.type, TensorType)]
+        if not types:
+            self._remember(op, rule(self, op))
+            return
+        forms = [form_of(type_) for type_ in types]
+        whole = all(form.is_plain and form.count == forms[0].count for form in forms)
+        width = forms[0].count if whole else 1
+        operands = {value: self.lanes(value).values if whole else self.registers(value) for value in blocks}
+        parts = layout_of(types[0]).count("register") // width
+        made = [self._part(op, rule, width, {v: values[i] for v, values in operands.items()}) for i in range(parts)]
+        for result in op.results:
+            assert isinstance(result.type, TensorType)
+            form = form_of(result.type)
+            self.put(result, Lanes(form, made) if whole else self.packed(made, form))
+
+    def _part(self, op: Operation, rule: Rule, width: int, parts: dict[IRValue, Value]) -> Value:
+        saved, self._parts = self._parts, parts
+        with self.lanewise(width):
+            made = rule(self, op)
+        self._parts = saved
+        return made
+
+
+def coordinates(e: Emitter, layout: LinearLayout, dim: int) -> list[Value]:
+    """The place along a dimension of each register of this lane, i32."""
+    from mltriton.targets.llvm.types import constant
+    from mltriton.targets.xe.llvm import calls
+    from mltriton.targets.xe.llvm.moves import linear
+
+    f = e.function
+    by_lane = tuple(vector[dim] for vector in layout.vectors("lane"))
+    by_register = [layout.at(register=register)[dim] for register in range(layout.count("register"))]
+    if not any(by_lane):
+        return [constant(I32, place) for place in by_register]
+    base = linear(f, calls.lane(f), by_lane)
+    used = 0
+    for image in by_lane:
+        used |= image
+    e.affine.promise(base, used & -used)
+    places: list[Value] = []
+    for place in by_register:
+        apart = place & used == 0
+        places.append(e.affine.add(base, constant(I32, place)) if apart else f.xor(base, place))
+    return places

@@ -1,0 +1,88 @@
+"""`tt.dot` on the matrix engine (DPAS).
+
+Level: intrinsic -> llvm. The operands lie in the lanes as the instruction takes them (`#ttg.dot_op` of `#ttig.dpas`).
+Products of f32 are those of TF32 where the program says so; otherwise each operand is the sum of two TF32 numbers, and
+the three products that matter are added up, which errs by 2**-21 of a product.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import cast
+
+from mltriton.dialects import tt
+from mltriton.errors import BackendError
+from mltriton.ir.types import F32, I8, TensorType
+from mltriton.ir.types import Type as IRType
+from mltriton.layouts.xe import DpasEncoding
+from mltriton.targets.llvm.types import Type, Value
+from mltriton.targets.xe.llvm.emit.context import Emitted, Emitter, Rules
+from mltriton.targets.xe.llvm.lanes import Form, Lanes, form_of
+from mltriton.targets.xe.spirv.builtins import DPAS_TABLE, ROUND_TO_TF32, Dpas
+
+NAMES = {F32: "tf32", I8: "s8"}
+
+
+def _dot(e: Emitter, op: tt.Dot) -> Emitted:
+    a, b, c = (cast(TensorType, value.type) for value in (op.a, op.b, op.c))
+    if not isinstance(c.encoding, DpasEncoding):
+        raise BackendError("a dot whose result is not in the matrix engine's layout", found=str(c))
+    product = _product(a.element, b.element, c.element)
+    rows = c.shape[-2]
+    types = product.builtin(rows).parameter_types
+    left, right = ([_one(e, op, value, type_)] for value, type_ in ((op.a, types[1]), (op.b, types[2])))
+    if a.element is F32:
+        parts = 1 if op.precision == "tf32" else 2
+        left, right = _tf32(e, left[0], parts), _tf32(e, right[0], parts)
+    total = _one(e, op, op.c, types[3])
+    for x, y in reversed([(i, j) for i in range(len(left)) for j in range(len(right)) if i + j < len(left)]):
+        total = product.call(e.function, rows, left[x], right[y], total)
+    form = form_of(cast(TensorType, op.result.type))
+    held = e.function.bitcast(total, form.element.with_lanes(rows))
+    return e.packed(e.scalars(Lanes(Form(rows, form.element, held.type), [held])), form)
+
+
+def _product(a: IRType, b: IRType, c: IRType) -> Dpas:
+    key = NAMES.get(a, str(a)), NAMES.get(b, str(b)), str(c)
+    found = DPAS_TABLE.get(key)
+    if found is None:
+        expected = ", ".join(" x ".join(known[:2]) + f" -> {known[2]}" for known in DPAS_TABLE)
+        raise BackendError("no matrix product of these elements", expected=expected, found=f"{a} x {b} -> {c}")
+    return found
+
+
+def _one(e: Emitter, op: tt.Dot, value: object, type_: Type) -> Value:
+    """An operand as the one LLVM value that the instruction takes."""
+    operand = next(operand for operand in op.operands if operand is value)
+    lanes = e.lanes(operand)
+    if len(lanes.values) == 1 and lanes.form.type.bytes == type_.bytes:
+        return e.function.bitcast(lanes.values[0], type_)
+    registers, element = e.scalars(lanes), lanes.form.element
+    if len(registers) * element.bytes != type_.bytes:
+        found = f"{len(registers)} registers of {element}"
+        raise BackendError("an operand of a dot is not one instruction's", expected=str(type_), found=found)
+    whole = element.with_lanes(len(registers)) if element.bits == type_.bits else type_
+    return e.function.bitcast(e.packed(registers, Form(len(registers), element, whole)).values[0], type_)
+
+
+def _tf32(e: Emitter, value: Value, parts: int) -> list[Value]:
+    """A vector of f32 as TF32 numbers whose sum it is."""
+    f, made, left = e.function, [], _elements(e, value)
+    for part in range(parts):
+        rounded = [ROUND_TO_TF32.call(f, element) for element in left]
+        made.append(_vector(e, rounded))
+        if part + 1 < parts:
+            left = [f.fsub(element, near) for element, near in zip(left, rounded, strict=True)]
+    return made
+
+
+def _elements(e: Emitter, value: Value) -> list[Value]:
+    return [e.function.extract(value, number) for number in range(value.type.lanes)]
+
+
+def _vector(e: Emitter, elements: Sequence[Value]) -> Value:
+    type_ = elements[0].type
+    return e.packed(elements, Form(len(elements), type_, type_.with_lanes(len(elements)))).values[0]
+
+
+RULES: Rules = {tt.Dot: _dot}

@@ -1,0 +1,83 @@
+"""The kernel of a module at the intrinsic level as LLVM IR text for SPIR-V.
+
+Level: intrinsic -> llvm. `spir_kernel` with the name and the parameters of the `tt.func`: pointers to global memory,
+integers, floats (narrow ones as f32, i1 as a byte). A workgroup is a program: 16 lanes a warp, warps along the first
+dimension; its coordinates are the group's.
+"""
+
+from __future__ import annotations
+
+from mltriton.dialects import tt
+from mltriton.dialects.builtin import Module as IRModule
+from mltriton.errors import BackendError
+from mltriton.ir.attributes import ArrayAttr, DictAttr, IntegerAttr
+from mltriton.ir.types import FloatType, IntegerType
+from mltriton.ir.types import Type as IRType
+from mltriton.targets.base import TargetSpec
+from mltriton.targets.llvm.types import F32, I8, VOID, Type, Value, vector
+from mltriton.targets.llvm.writer import Module
+from mltriton.targets.registry import num_warps_of
+from mltriton.targets.xe.llvm.emit.context import Emitter
+from mltriton.targets.xe.llvm.emit.rules import ELEMENTS, RULES
+from mltriton.targets.xe.llvm.emit.shared import place_allocations
+from mltriton.targets.xe.llvm.lanes import element_name
+
+
+def emit_kernel(module: IRModule, spec: TargetSpec) -> str:
+    """LLVM IR text of the public function. Raises `BackendError` at the line of what has no lowering."""
+    function = public_function(module)
+    parameters = function.body.block.arguments
+    warps = num_warps_of(module)
+    target = Module()
+    target.name_nodes("opencl.enable.FP_CONTRACT")
+    lanes = target.node(f"i32 {spec.warp_size}")
+    size = target.node(f"i32 {spec.warp_size * warps}, i32 1, i32 1")
+    body = target.function(
+        function.sym_name,
+        VOID,
+        [(f"arg{number}", _parameter_type(parameter.type)) for number, parameter in enumerate(parameters)],
+        linkage="spir_kernel",
+        attachments=f"!intel_reqd_sub_group_size {lanes} !reqd_work_group_size {size} ",
+    )
+    emitter = Emitter(target, body, warps, RULES, ELEMENTS)
+    for number, (parameter, value) in enumerate(zip(parameters, body.parameters, strict=True)):
+        emitter.put(parameter, _argument(emitter, value, parameter.type))
+        emitter.affine.promise(value, _divisibility(function, number))
+    place_allocations(emitter, target, module)
+    for op in function.body.block.ops[:-1]:
+        emitter.operation(op)
+    body.ret()
+    return target.text
+
+
+def public_function(module: IRModule) -> tt.Func:
+    """The kernel."""
+    functions = [op for op in module.body.block.ops if isinstance(op, tt.Func)]
+    public = [function for function in functions if function.sym_visibility == "public"]
+    if len(public) != 1:
+        raise BackendError("a module at the intrinsic level has one public function", found=str(len(public)))
+    return public[0]
+
+
+def _parameter_type(type_: IRType) -> Type:
+    if isinstance(type_, FloatType) and type_.width < F32.bits:
+        return F32
+    if isinstance(type_, IntegerType) and type_.width == 1:
+        return I8
+    return vector(element_name(type_), 1)
+
+
+def _argument(e: Emitter, value: Value, type_: IRType) -> Value:
+    if isinstance(type_, FloatType):
+        return e.narrow(value, type_)
+    return e.function.icmp("ne", value, 0) if isinstance(type_, IntegerType) and type_.width == 1 else value
+
+
+def _divisibility(function: tt.Func, number: int) -> int:
+    """What the caller promises of a parameter."""
+    attributes = function.attributes.get("arg_attrs")
+    if not isinstance(attributes, ArrayAttr):
+        return 1
+    of = attributes.elements[number]
+    known = of.get("tt.divisibility") if isinstance(of, DictAttr) else None
+    return known.value if isinstance(known, IntegerAttr) else 1

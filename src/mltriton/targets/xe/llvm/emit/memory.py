@@ -1,0 +1,118 @@
+"""Loads and stores through pointers and block pointers, of scalars and of blocks.
+
+Level: intrinsic -> llvm. Guarantees: a masked-off element is never touched and loads as `other`, or 0; an element
+outside a block pointer's checked sizes loads as its padding; i1 is a byte, 0 or 1, in memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import cast
+
+from mltriton.dialects import tt
+from mltriton.ir.floats import float_to_bits
+from mltriton.ir.operation import Value as IRValue
+from mltriton.ir.types import FloatType, TensorType, element_type
+from mltriton.ir.types import Type as IRType
+from mltriton.targets.cpu.llvm.emit.memory import from_memory, in_memory, to_memory
+from mltriton.targets.llvm.types import Value, constant, vector
+from mltriton.targets.xe.llvm import accesses
+from mltriton.targets.xe.llvm.emit.blocks import addresses, inside
+from mltriton.targets.xe.llvm.emit.context import BlockPointer, Emitted, Emitter, Rules
+from mltriton.targets.xe.llvm.lanes import element_name
+
+
+def _load(e: Emitter, op: tt.Load) -> Emitted:
+    block = op.result.type
+    if isinstance(e.any(op.ptr), BlockPointer):
+        pointer = e.block_pointer(op.ptr)
+        return load_block(e, cast(TensorType, block), pointer, op.boundary_check, op.padding)
+    pointers = _registers(e, op.ptr)
+    masks = None if op.mask is None else _registers(e, op.mask)
+    type_ = vector(element_name(element_type(block)), 1)
+    others = [constant(type_, 0)] * len(pointers) if op.other is None else _registers(e, op.other)
+    return _loaded(e, block, pointers, masks, others)
+
+
+def _loaded(
+    e: Emitter, block: IRType, pointers: Sequence[Value], masks: accesses.Masks, others: Sequence[Value]
+) -> Emitted:
+    type_ = vector(element_name(element_type(block)), 1)
+    kept = [to_memory(e, other) if other.type.element != "ptr" else other for other in others]
+    loaded = accesses.load(e, in_memory(type_), pointers, masks, kept)
+    return e.held([from_memory(e, register, type_) for register in loaded], block)
+
+
+def _store(e: Emitter, op: tt.Store) -> None:
+    if isinstance(e.any(op.ptr), BlockPointer):
+        store_block(e, e.block_pointer(op.ptr), op.value, op.boundary_check)
+        return
+    masks = None if op.mask is None else _registers(e, op.mask)
+    accesses.store(e, _registers(e, op.ptr), masks, [to_memory(e, value) for value in _registers(e, op.value)])
+
+
+def _registers(e: Emitter, value: IRValue) -> list[Value]:
+    return e.registers(value) if isinstance(value.type, TensorType) else [e.get(value)]
+
+
+def load_block(e: Emitter, block: TensorType, pointer: BlockPointer, checked: Sequence[int], padding: str) -> Emitted:
+    """A block, lane by lane."""
+    pointers = addresses(e, block, pointer)
+    outside = _padding(block.element, padding)
+    return _loaded(e, block, pointers, inside(e, block, pointer, checked), [outside] * len(pointers))
+
+
+def store_block(e: Emitter, pointer: BlockPointer, value: IRValue, checked: Sequence[int]) -> None:
+    """A block, lane by lane."""
+    block = cast(TensorType, value.type)
+    masks = inside(e, block, pointer, checked)
+    accesses.store(e, addresses(e, block, pointer), masks, [to_memory(e, part) for part in e.registers(value)])
+
+
+def _padding(element: IRType, padding: str) -> Value:
+    type_ = vector(element_name(element), 1)
+    if padding != "pad_nan" or not isinstance(element, FloatType):
+        return constant(type_, 0)
+    nan = float("nan")
+    return constant(type_, nan if type_.is_float else float_to_bits(nan, element))
+
+
+def _make_block_pointer(e: Emitter, op: tt.MakeTensorPtr) -> BlockPointer:
+    shape, strides, offsets = ([e.get(value) for value in values] for values in (op.shape, op.strides, op.offsets))
+    return BlockPointer(e.get(op.base), shape, strides, offsets)
+
+
+def _make_descriptor(e: Emitter, op: tt.MakeTensorDesc) -> BlockPointer:
+    shape, strides = ([e.get(value) for value in values] for values in (op.shape, op.strides))
+    return BlockPointer(e.get(op.base), shape, strides, (), op.padding)
+
+
+def _advance(e: Emitter, op: tt.Advance) -> BlockPointer:
+    pointer = e.block_pointer(op.ptr)
+    steps = zip(pointer.offsets, op.offsets, strict=True)
+    return pointer._replace(offsets=[e.affine.add(offset, e.get(step)) for offset, step in steps])
+
+
+def _descriptor_load(e: Emitter, op: tt.DescriptorLoad) -> Emitted:
+    pointer = _at(e, op.desc, op.indices)
+    block = cast(TensorType, op.result.type)
+    return load_block(e, block, pointer, range(block.rank), pointer.padding)
+
+
+def _descriptor_store(e: Emitter, op: tt.DescriptorStore) -> None:
+    store_block(e, _at(e, op.desc, op.indices), op.value, range(cast(TensorType, op.value.type).rank))
+
+
+def _at(e: Emitter, descriptor: IRValue, indices: Sequence[IRValue]) -> BlockPointer:
+    return e.block_pointer(descriptor)._replace(offsets=[e.get(index) for index in indices])
+
+
+RULES: Rules = {
+    tt.Load: _load,
+    tt.Store: _store,
+    tt.MakeTensorPtr: _make_block_pointer,
+    tt.MakeTensorDesc: _make_descriptor,
+    tt.Advance: _advance,
+    tt.DescriptorLoad: _descriptor_load,
+    tt.DescriptorStore: _descriptor_store,
+}

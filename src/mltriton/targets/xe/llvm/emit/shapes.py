@@ -1,0 +1,192 @@
+"""Operations that make blocks out of places, or rearrange their elements.
+
+Level: intrinsic -> llvm. Each rearrangement says which element of its source a place of its result wants; `moves` finds
+out what that costs. Where both encodings agree, as the passes arrange, it is a name for the same registers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import cast
+
+from mltriton.dialects import arith, tt, ttg, ttig
+from mltriton.ir.attributes import DenseAttr
+from mltriton.ir.operation import Value as IRValue
+from mltriton.ir.types import TensorType
+from mltriton.layouts.linear import LinearLayout
+from mltriton.targets.cpu.llvm.emit.arith import emit_constant, number_of
+from mltriton.targets.llvm.types import I32, Type, Value, constant
+from mltriton.targets.xe.llvm import calls
+from mltriton.targets.xe.llvm.emit.context import Emitted, Emitter, Rules, coordinates
+from mltriton.targets.xe.llvm.lanes import Lanes, form_of, layout_of
+from mltriton.targets.xe.llvm.moves import move
+
+Vector = tuple[int, ...]
+
+
+def mapped(layout: LinearLayout, shape: Vector, function: Callable[[Vector], Vector]) -> LinearLayout:
+    """The layout with every element renamed by a linear function to one of a block of `shape`."""
+    bases = {
+        dim: [function(vector) for vector in vectors] for dim, vectors in zip(layout.inputs, layout.bases, strict=True)
+    }
+    return LinearLayout.of(bases, {f"dim{dim}": size for dim, size in enumerate(shape)})
+
+
+def _moved(
+    e: Emitter, source: IRValue, result: IRValue, function: Callable[[Vector], Vector], origin: Vector | None = None
+) -> Lanes:
+    """The result whose element p is element `origin` + `function`(p) of the source."""
+    from_, to = cast(TensorType, source.type), cast(TensorType, result.type)
+    wanted = mapped(layout_of(to), from_.shape, function)
+    registers = move(e.function, e.registers(source), layout_of(from_), wanted, origin)
+    return e.packed(registers, form_of(to))
+
+
+def _convert_layout(e: Emitter, op: ttg.ConvertLayout) -> Lanes:
+    return _moved(e, op.source, op.result, lambda place: place)
+
+
+def _expand_dims(e: Emitter, op: tt.ExpandDims) -> Lanes:
+    return _moved(e, op.source, op.result, lambda place: place[: op.axis] + place[op.axis + 1 :])
+
+
+def _broadcast(e: Emitter, op: tt.Broadcast) -> Lanes:
+    shape = cast(TensorType, op.source.type).shape
+    return _moved(e, op.source, op.result, lambda p: tuple(x if n > 1 else 0 for x, n in zip(p, shape, strict=True)))
+
+
+def _trans(e: Emitter, op: tt.Trans) -> Lanes:
+    where = [op.order.index(dim) for dim in range(len(op.order))]
+    return _moved(e, op.source, op.result, lambda place: tuple(place[dim] for dim in where))
+
+
+def _reshape(e: Emitter, op: tt.Reshape) -> Lanes:
+    """The same elements in row-major order."""
+    new, old = (cast(TensorType, value.type).shape for value in (op.result, op.source))
+
+    def recut(place: Vector) -> Vector:
+        flat = 0
+        for position, size in zip(place, new, strict=True):
+            flat = flat * size + position
+        made: list[int] = []
+        for size in reversed(old):
+            made.append(flat % size)
+            flat //= size
+        return tuple(reversed(made))
+
+    return _moved(e, op.source, op.result, recut)
+
+
+def _assembled(e: Emitter, parts: list[IRValue], result: IRValue, steps: list[Vector], shape: Vector) -> Lanes:
+    """Equal parts put together; part number i lies at the sum of the `steps` of the bits of i. `shape`: the result's,
+    with a part's dimensions in it.
+    """
+    to = cast(TensorType, result.type)
+    part = layout_of(cast(TensorType, parts[0].type))
+    rank = len(part.outputs)
+    registers = [register for value in parts for register in e.registers(value)]
+    bases = {dim: [(*v, *(0,) * (len(shape) - rank)) for v in part.vectors(dim)] for dim in part.inputs}
+    bases["register"] += steps
+    source = LinearLayout.of(bases, {f"dim{dim}": size for dim, size in enumerate(shape)})
+    return e.packed(move(e.function, registers, source, layout_of(to)), form_of(to))
+
+
+def _join(e: Emitter, op: tt.Join) -> Lanes:
+    shape = cast(TensorType, op.result.type).shape
+    return _assembled(e, [op.lhs, op.rhs], op.result, [(*(0,) * (len(shape) - 1), 1)], shape)
+
+
+def _cat(e: Emitter, op: tt.Cat) -> Lanes:
+    shape = cast(TensorType, op.result.type).shape
+    return _assembled(e, [op.lhs, op.rhs], op.result, [(shape[0] // 2, *(0,) * (len(shape) - 1))], shape)
+
+
+def _split(e: Emitter, op: tt.Split) -> list[Lanes]:
+    rank = cast(TensorType, op.source.type).rank
+    origins = [(*(0,) * (rank - 1), part) for part in range(2)]
+    results = zip(op.results, origins, strict=True)
+    return [_moved(e, op.source, result, lambda place: (*place, 0), origin) for result, origin in results]
+
+
+def _piece_steps(whole: Vector, piece: Vector) -> list[Vector]:
+    """Where the pieces with the numbers 1, 2, 4, ... start: pieces are numbered first dimension fastest."""
+    steps: list[Vector] = []
+    for dim, (size, part) in enumerate(zip(whole, piece, strict=True)):
+        while part < size:
+            steps.append(tuple(part if d == dim else 0 for d in range(len(whole))))
+            part *= 2
+    return steps
+
+
+def _extract(e: Emitter, op: ttig.Extract) -> Emitted:
+    source, piece = cast(TensorType, op.source.type), cast(TensorType, op.result.type)
+    steps = _piece_steps(source.shape, piece.shape)
+    chosen = [step for bit, step in enumerate(steps) if op.index >> bit & 1]
+    origin = tuple(sum(step[dim] for step in chosen) for dim in range(source.rank))
+    return _moved(e, op.source, op.result, lambda place: place, origin)
+
+
+def _glue(e: Emitter, op: ttig.Glue) -> Emitted:
+    whole, piece = cast(TensorType, op.result.type), cast(TensorType, op.pieces[0].type)
+    return _assembled(e, op.pieces, op.result, _piece_steps(whole.shape, piece.shape), whole.shape)
+
+
+def _make_range(e: Emitter, op: tt.MakeRange) -> Lanes:
+    type_ = cast(TensorType, op.result.type)
+    start = constant(I32, op.start)
+    places = [e.affine.add(place, start) for place in coordinates(e, layout_of(type_), 0)]
+    return e.packed(places, form_of(type_))
+
+
+def _unsplat(e: Emitter, op: tt.Unsplat) -> Value:
+    return e.registers(op.source)[0]
+
+
+def _constant(e: Emitter, op: arith.Constant) -> Emitted:
+    """A scalar, the same number everywhere, or a table with the numbers of each lane."""
+    type_, value = op.result.type, op.value
+    if not isinstance(type_, TensorType):
+        return emit_constant(e, op)
+    assert isinstance(value, DenseAttr)
+    form, layout = form_of(type_), layout_of(type_)
+    numbers = [number_of(number, value) for number in value.values]
+    if value.is_splat:
+        whole = constant(form.element, numbers[0])
+        return e.packed([whole] * layout.count("register"), form)
+    places = _row_major(layout, type_)
+    return e.packed([_by_lane(e, [numbers[place] for place in row], form.element) for row in places], form)
+
+
+def _row_major(layout: LinearLayout, type_: TensorType) -> list[list[int]]:
+    """For each register the row-major number of its element in each lane."""
+    table = layout.only(["register", "lane"]).table()
+    flat = table[..., 0]
+    for dim in range(1, type_.rank):
+        flat = flat * type_.shape[dim] + table[..., dim]
+    return flat.tolist()
+
+
+def _by_lane(e: Emitter, numbers: list[int | float], element: Type) -> Value:
+    """The number of this lane."""
+    values = [constant(element, number) for number in numbers]
+    if len(set(values)) == 1:
+        return values[0]
+    table = Value(element.with_lanes(len(values)), f"<{', '.join(map(str, values))}>")
+    return e.function.extract(table, calls.lane(e.function))
+
+
+RULES: Rules = {
+    ttg.ConvertLayout: _convert_layout,
+    ttig.Extract: _extract,
+    ttig.Glue: _glue,
+    tt.ExpandDims: _expand_dims,
+    tt.Broadcast: _broadcast,
+    tt.Trans: _trans,
+    tt.Reshape: _reshape,
+    tt.Join: _join,
+    tt.Cat: _cat,
+    tt.Split: _split,
+    tt.MakeRange: _make_range,
+    tt.Unsplat: _unsplat,
+    arith.Constant: _constant,
+}

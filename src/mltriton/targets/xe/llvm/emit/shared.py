@@ -1,0 +1,118 @@
+"""Blocks in shared memory (SLM), and barriers.
+
+Level: intrinsic -> llvm. A block is row-major; allocations lie after each other in one array of the workgroup.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from typing import cast
+
+from mltriton.dialects import gpu, ttg
+from mltriton.dialects.builtin import Module as IRModule
+from mltriton.ir.operation import Operation
+from mltriton.ir.operation import Value as IRValue
+from mltriton.ir.types import MemDescType, TensorType, byte_width
+from mltriton.targets.cpu.llvm.emit.memory import from_memory, in_memory, to_memory
+from mltriton.targets.llvm.types import I32, Value, constant, vector
+from mltriton.targets.llvm.writer import WORKGROUP_ALIGNMENT, Module
+from mltriton.targets.xe.llvm import accesses, calls
+from mltriton.targets.xe.llvm.affine import Affine
+from mltriton.targets.xe.llvm.emit.context import Emitted, Emitter, Rules, SharedBlock, coordinates
+from mltriton.targets.xe.llvm.lanes import element_name, layout_of
+
+MEMORY = "shared"
+
+
+def allocations(module: IRModule) -> tuple[dict[Operation, int], int]:
+    """Where each allocation starts, and how many bytes there are in all."""
+    places: dict[Operation, int] = {}
+    end = 0
+    for op in module.walk():
+        if isinstance(op, ttg.LocalAlloc):
+            block = cast(MemDescType, op.result.type)
+            places[op] = end
+            size = prod(block.shape) * byte_width(block.element)
+            end += -(-size // WORKGROUP_ALIGNMENT) * WORKGROUP_ALIGNMENT
+    return places, end
+
+
+def place_allocations(e: Emitter, target: Module, module: IRModule) -> int:
+    """Reserve the shared memory of a module; gives its size in bytes."""
+    places, size = allocations(module)
+    if size:
+        start = target.workgroup_memory(MEMORY, size)
+        e.affine.promise(start, WORKGROUP_ALIGNMENT)
+        e.shared_places.update({op: e.affine.displaced(start, place) for op, place in places.items()})
+    return size
+
+
+def _allocate(e: Emitter, op: ttg.LocalAlloc) -> Emitted:
+    shape = cast(MemDescType, op.result.type).shape
+    strides = [prod(shape[dim + 1 :]) for dim in range(len(shape))]
+    block = SharedBlock(e.shared_places[op], strides)
+    if op.init is not None:
+        _write(e, op.init, block)
+    return block
+
+
+def _load(e: Emitter, op: ttg.LocalLoad) -> Emitted:
+    type_ = cast(TensorType, op.result.type)
+    element = vector(element_name(type_.element), 1)
+    pointers = _addresses(e, type_, e.shared(op.memory))
+    loaded = accesses.load(e, in_memory(element), pointers, None, [])
+    return e.held([from_memory(e, register, element) for register in loaded], type_)
+
+
+def _store(e: Emitter, op: ttg.LocalStore) -> None:
+    _write(e, op.value, e.shared(op.memory))
+
+
+def _write(e: Emitter, value: IRValue, block: SharedBlock) -> None:
+    pointers = _addresses(e, cast(TensorType, value.type), block)
+    accesses.store(e, pointers, None, [to_memory(e, register) for register in e.registers(value)])
+
+
+def _addresses(e: Emitter, type_: TensorType, block: SharedBlock) -> list[Value]:
+    layout, affine = layout_of(type_), e.affine
+    element = vector(f"i{8 * byte_width(type_.element)}", 1)
+    along = [coordinates(e, layout, dim) for dim in range(type_.rank)]
+    return [
+        affine.address(block.pointer, _offset(affine, place, block.strides), element)
+        for place in zip(*along, strict=True)
+    ]
+
+
+def _offset(affine: Affine, place: Sequence[Value], strides: Sequence[int]) -> Value:
+    total = constant(I32, 0)
+    for index, stride in zip(place, strides, strict=True):
+        total = affine.add(total, affine.mul(index, constant(I32, stride)))
+    return total
+
+
+def _window(e: Emitter, op: ttg.MemDescSubview) -> Emitted:
+    block = e.shared(op.memory)
+    offset = _offset(e.affine, [e.get(offset) for offset in op.offsets], block.strides)
+    result = cast(MemDescType, op.result.type)
+    pointer = e.affine.address(block.pointer, offset, vector(f"i{8 * byte_width(result.element)}", 1))
+    return SharedBlock(pointer, block.strides[len(block.strides) - len(result.shape) :])
+
+
+def _transposed(e: Emitter, op: ttg.MemDescTrans) -> Emitted:
+    block = e.shared(op.memory)
+    return SharedBlock(block.pointer, block.strides[::-1])
+
+
+def _barrier(e: Emitter, op: gpu.Barrier) -> None:
+    calls.barrier(e.function)
+
+
+RULES: Rules = {
+    ttg.LocalAlloc: _allocate,
+    ttg.LocalLoad: _load,
+    ttg.LocalStore: _store,
+    ttg.MemDescSubview: _window,
+    ttg.MemDescTrans: _transposed,
+    gpu.Barrier: _barrier,
+}
