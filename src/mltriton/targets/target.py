@@ -25,7 +25,10 @@ if TYPE_CHECKING:
 FAMILIES: dict[str, tuple[str, ...]] = {
     "cpu": ("avx512", "avx512-vnni", "avx512-bf16", "avx2", "sse", "neon"),
     "generic": (),
+    "xe": ("pvc", "bmg", "lnl", "ptl"),
 }
+# Families whose name alone is no target: there is no machine of which all variants are parts.
+VARIANTS_ONLY = frozenset({"xe"})
 
 
 # The family that runs kernels on arrays of a kind of device, where a launch names no target.
@@ -115,7 +118,8 @@ class Target(Protocol):
 
 def names() -> list[str]:
     """Every target name: families, and families with a variant."""
-    return [name for family, variants in FAMILIES.items() for name in (family, *(f"{family}:{v}" for v in variants))]
+    plain = {family: () if family in VARIANTS_ONLY else (family,) for family in FAMILIES}
+    return [name for family, of in FAMILIES.items() for name in (*plain[family], *(f"{family}:{v}" for v in of))]
 
 
 @cache

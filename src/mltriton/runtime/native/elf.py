@@ -88,14 +88,9 @@ class ElfObject:
             raise ElfError(f"the object file is damaged ({error})") from None
 
     def _read_sections(self) -> list[Section]:
-        ident, kind, machine, _, _, _, position, _, _, _, _, _, count, names = _HEADER.unpack_from(self._image)
-        if not ident.startswith(_IDENT) or (kind, machine) != (_RELOCATABLE, _X86_64):
+        sections = read_sections(self._image, _RELOCATABLE, _X86_64)
+        if sections is None:
             raise ElfError("this is not a relocatable x86-64 object file")
-        starts = range(position, position + count * _SECTION.size, _SECTION.size)
-        headers: list[tuple[int, ...]] = [_SECTION.unpack_from(self._image, start) for start in starts]
-        _, _, _, _, start, size, *_ = headers[int(names)]
-        texts = _slice(self._image, start, size)
-        sections = [Section(self._image, texts, header) for header in headers]
         for section in sections:
             _check(section)
         return sections
@@ -119,6 +114,18 @@ class ElfObject:
                     if symbol >= len(self.symbols) or offset + 4 > self.sections[section.applies_to].size:
                         raise ValueError("a relocation points outside")
                     yield Relocation(section.applies_to, offset, kind, symbol, addend)
+
+
+def read_sections(image: memoryview, kind: int, machine: int) -> list[Section] | None:
+    """The sections of a file of this kind for this machine; None for another one."""
+    ident, its_kind, its_machine, _, _, _, position, _, _, _, _, _, count, names = _HEADER.unpack_from(image)
+    if not ident.startswith(_IDENT) or (its_kind, its_machine) != (kind, machine):
+        return None
+    starts = range(position, position + count * _SECTION.size, _SECTION.size)
+    headers: list[tuple[int, ...]] = [_SECTION.unpack_from(image, start) for start in starts]
+    _, _, _, _, start, size, *_ = headers[int(names)]
+    texts = _slice(image, start, size)
+    return [Section(image, texts, header) for header in headers]
 
 
 def _check(section: Section) -> None:

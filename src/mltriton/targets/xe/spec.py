@@ -1,0 +1,46 @@
+"""Xe GPUs as passes see them: blocks in registers, DPAS, 2D block accesses.
+
+Level: data, made from `devices.py`.
+"""
+
+from __future__ import annotations
+
+from mltriton.targets.base import BlockIO, DotSize, Storage, TargetSpec
+from mltriton.targets.xe.block_limits import MOST_ROW_BYTES, Access, shapes
+from mltriton.targets.xe.devices import DPAS_SHAPES, Device, device
+
+PIPELINE = (
+    "inline,canonicalize,cse,combine,reorder-broadcast,canonicalize,cse,licm,dce,check-warp-level",
+    "assign-layouts,cse",
+    "distribute-to-warps,lower-cross-warp,canonicalize,cse,licm,dce",
+    "match-target-size,canonicalize,cse,dce",
+)
+FEWER_ROWS = (1, 2, 4)  # of a matrix product
+
+
+def block_io(of: Device) -> BlockIO:
+    """The limits of a device's block loads and stores that hold for elements of every size."""
+    loads, stores = shapes(of, Access.LOAD).values(), shapes(of, Access.STORE).values()
+    return BlockIO(
+        max_rows=max(shape.rows.most for shape in loads),
+        max_row_bytes=MOST_ROW_BYTES,
+        max_blocks=max(shape.blocks.most for shape in loads),
+        pitch_multiple=of.pitch_multiple,
+        base_alignment=of.base_alignment,
+        store_rows=max(shape.rows.most for shape in stores),
+    )
+
+
+def spec(variant: str) -> TargetSpec:
+    """The description of a device."""
+    of = device(variant)
+    return TargetSpec(
+        name=f"xe:{of.name}",
+        storage=Storage.REGISTERS,
+        warp_size=of.simd,
+        max_warps=of.max_warps,
+        dot={element: DotSize(*size, fewer_rows=FEWER_ROWS) for element, size in DPAS_SHAPES.items()},
+        block_load=block_io(of),
+        shared_bytes=of.shared_bytes,
+        pipeline=PIPELINE,
+    )
