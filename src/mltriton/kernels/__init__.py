@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from mltriton.kernels.attention_backward import flash_attention_backward
     from mltriton.kernels.attention_paged import paged_attention
     from mltriton.kernels.gemm import matmul
-    from mltriton.kernels.grouped_gemm import grouped_gemm
+    from mltriton.kernels.gemm_grouped import grouped_gemm
     from mltriton.kernels.normalization import layer_norm, softmax
     from mltriton.kernels.split_k import split_k_matmul
     from mltriton.kernels.stream_k import stream_k_matmul
@@ -28,7 +28,7 @@ _HOME = {
     "flash_attention": "mltriton.kernels.attention",
     "flash_attention_backward": "mltriton.kernels.attention_backward",
     "flash_attention_with_lse": "mltriton.kernels.attention",
-    "grouped_gemm": "mltriton.kernels.grouped_gemm",
+    "grouped_gemm": "mltriton.kernels.gemm_grouped",
     "layer_norm": "mltriton.kernels.normalization",
     "matmul": "mltriton.kernels.gemm",
     "paged_attention": "mltriton.kernels.attention_paged",
