@@ -21,10 +21,10 @@ Masks = Sequence[Value] | None
 
 
 class Run(NamedTuple):
-    """`count` registers from number `start` on that lie next to each other; their address has this alignment."""
+    """`width` registers from number `start` on that lie next to each other; their address has this alignment."""
 
     start: int
-    count: int
+    width: int
     align: int
 
 
@@ -59,7 +59,7 @@ def load(e: Emitter, element: Type, pointers: Sequence[Value], masks: Masks, oth
 
     def part(run: Run) -> list[Value]:
         assert masks is not None
-        kept = [others[run.start + i] for i in range(run.count)]
+        kept = [others[run.start + i] for i in range(run.width)]
         return f.choose(masks[run.start], lambda: _load_run(e, element, pointers, run), lambda: kept, "load")
 
     if masks is None or all(mask.literal for mask in masks):
@@ -99,7 +99,7 @@ def store(e: Emitter, pointers: Sequence[Value], masks: Masks, values: Sequence[
 
 def _agree(masks: Sequence[Value], vectors: Sequence[Run]) -> bool:
     """Whether the registers of each vector have one mask."""
-    return all(len(set(masks[run.start : run.start + run.count])) == 1 for run in vectors)
+    return all(len(set(masks[run.start : run.start + run.width])) == 1 for run in vectors)
 
 
 def _all(e: Emitter, masks: Sequence[Value]) -> Value:
@@ -108,14 +108,14 @@ def _all(e: Emitter, masks: Sequence[Value]) -> Value:
 
 def _load_run(e: Emitter, element: Type, pointers: Sequence[Value], run: Run) -> list[Value]:
     f = e.function
-    loaded = f.load(element.with_lanes(run.count), pointers[run.start], run.align)
-    return [f.extract(loaded, number) for number in range(run.count)]
+    loaded = f.load(element.with_lanes(run.width), pointers[run.start], run.align)
+    return [f.extract(loaded, number) for number in range(run.width)]
 
 
 def _store_run(e: Emitter, pointers: Sequence[Value], values: Sequence[Value], run: Run) -> None:
     f, stored = e.function, values[run.start]
-    if run.count > 1:
-        stored = poison(stored.type.with_lanes(run.count))
-        for number in range(run.count):
+    if run.width > 1:
+        stored = poison(stored.type.with_lanes(run.width))
+        for number in range(run.width):
             stored = f.insert(stored, values[run.start + number], number)
     f.store(stored, pointers[run.start], run.align)

@@ -12,8 +12,12 @@ from mltriton.targets.xe.spirv.builtins import Builtin, Family, Scope, Semantics
 
 ALL = Builtin("sub_group_all", "int", ("int",), pure=True)
 # C names of types, by LLVM's.
-C_TYPES = {f"i{bits}": name for bits, name in ((8, "char"), (16, "short"), (32, "int"), (64, "long"))}
-C_TYPES |= {"float": "float", "double": "double", "half": "half"}
+C_TYPES: dict[str, str] = {
+    **{f"i{bits}": name for bits, name in ((8, "char"), (16, "short"), (32, "int"), (64, "long"))},
+    "float": "float",
+    "double": "double",
+    "half": "half",
+}
 
 
 def lane(f: Function) -> Value:

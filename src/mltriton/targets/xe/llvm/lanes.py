@@ -1,7 +1,7 @@
 """Blocks in the registers of a warp's lanes: which LLVM values hold them, and how these are taken apart.
 
 Level: intrinsic -> llvm. The encoding's linear layout says which element register r of lane l holds; here is decided
-that `Form.count` registers after each other are one LLVM value: a scalar for most blocks, for those that the matrix
+that `Form.width` registers after each other are one LLVM value: a scalar for most blocks, for those that the matrix
 engine reads or writes the vector that its instruction takes. f16, bf16 and fp8 are integers of their width.
 Guarantees: LLVM vectors have at most 16 elements, all that SPIR-V's arithmetic takes.
 """
@@ -25,9 +25,9 @@ _FLOATS = {F32: "float", F64: "double"}
 
 
 class Form(NamedTuple):
-    """`count` registers of type `element` are one value of type `type`."""
+    """`width` registers of type `element` are one value of type `type`."""
 
-    count: int
+    width: int
     element: Type
     type: Type
 
@@ -46,7 +46,7 @@ class Lanes(NamedTuple):
     @property
     def registers(self) -> int:
         """How many elements a lane holds."""
-        return self.form.count * len(self.values)
+        return self.form.width * len(self.values)
 
 
 def element_name(type_: IRType) -> str:

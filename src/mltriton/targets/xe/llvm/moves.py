@@ -11,8 +11,7 @@ without repetition.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import cache, reduce
-from operator import xor
+from functools import cache
 from typing import NamedTuple
 
 from mltriton.errors import BackendError
@@ -26,11 +25,13 @@ Bits = tuple[int, ...]  # the images of the bits 1, 2, 4, ... of an index
 
 
 class Plan(NamedTuple):
-    """Result register i of lane l is virtual register i ^ last(l). Virtual register t of lane l comes from lane
+    """How the `size` registers of a result are fetched.
+
+    Register i of lane l is virtual register i ^ last(l). Virtual register t of lane l comes from lane
     start[1] ^ lanes(t) ^ across(l), from register start[0] ^ registers(t) ^ first(that lane) ^ between(l).
     """
 
-    count: int
+    size: int
     start: tuple[int, int]
     registers: Bits
     lanes: Bits
@@ -55,9 +56,9 @@ def move(
     """The registers of a block in which place p has the element `wanted(p)`, moved by `origin`, of a block with layout
     `source`.
     """
-    plan = _plan(source, wanted, origin or (0,) * len(source.outputs))
-    virtual = [_virtual_register(f, plan, registers, number) for number in range(plan.count)]
-    return _choices(f, virtual, plan.last, range(plan.count))
+    plan = plan_of(source, wanted, origin or (0,) * len(source.outputs))
+    virtual = [_virtual_register(f, plan, registers, number) for number in range(plan.size)]
+    return _choices(f, virtual, plan.last, range(plan.size))
 
 
 def _virtual_register(f: Function, plan: Plan, registers: Sequence[Value], number: int) -> Value:
@@ -114,7 +115,8 @@ def linear(f: Function, index: Value, images: Bits, start: int = 0) -> Value:
 
 
 @cache
-def _plan(source: LinearLayout, wanted: LinearLayout, origin: tuple[int, ...]) -> Plan:
+def plan_of(source: LinearLayout, wanted: LinearLayout, origin: tuple[int, ...]) -> Plan:
+    """How the places of `wanted`, moved by `origin`, get their elements of a block with layout `source`."""
     fetch = conversion(source, wanted).fetch
     if any(vector[2] for vectors in fetch.bases for vector in vectors):
         raise BackendError("elements of a block of the intrinsic level cross from warp to warp")
@@ -183,7 +185,11 @@ class _Span:
 
 
 def _image(images: Bits, index: int) -> int:
-    return reduce(xor, (image for bit, image in enumerate(images) if index >> bit & 1), 0)
+    result = 0
+    for bit, image in enumerate(images):
+        if index >> bit & 1:
+            result ^= image
+    return result
 
 
 def _own(bits: int) -> Bits:

@@ -120,9 +120,9 @@ class Emitter(context.Emitter):
         return [register for value in lanes.values for register in self._taken_apart(value, lanes.form)]
 
     def _taken_apart(self, value: Value, form: Form) -> list[Value]:
-        if form.count == 1:
+        if form.width == 1:
             return [value]
-        f, per_word = self.function, form.count // form.type.lanes
+        f, per_word = self.function, form.width // form.type.lanes
         made: list[Value] = []
         for number in range(form.type.lanes):
             word = f.extract(value, number)
@@ -138,19 +138,19 @@ class Emitter(context.Emitter):
 
     def packed(self, registers: Sequence[Value], form: Form) -> Lanes:
         """Scalars as a block of that form."""
-        if form.count == 1:
+        if form.width == 1:
             return Lanes(form, registers)
-        starts = range(0, len(registers), form.count)
-        return Lanes(form, [self._put_together(registers[start : start + form.count], form) for start in starts])
+        starts = range(0, len(registers), form.width)
+        return Lanes(form, [self._put_together(registers[start : start + form.width], form) for start in starts])
 
     def _put_together(self, registers: Sequence[Value], form: Form) -> Value:
         whole = self._whole(registers, form.type)
         if whole is not None:
             return whole
-        f, per_word = self.function, form.count // form.type.lanes
+        f, per_word = self.function, form.width // form.type.lanes
         literals = {register.literal for register in registers}
         if len(literals) == 1 and (None not in literals) and per_word == 1:
-            return f.splat(registers[0], form.count)
+            return f.splat(registers[0], form.width)
         made = poison(form.type)
         for number in range(form.type.lanes):
             word = registers[number * per_word]
@@ -215,7 +215,7 @@ class Emitter(context.Emitter):
             raise error.at(op.loc.place) from None
 
     def _remember(self, op: Operation, emitted: Any) -> None:
-        made = [] if emitted is None else emitted if isinstance(emitted, list) else [emitted]
+        made: Sequence[Emitted] = () if emitted is None else emitted if isinstance(emitted, list) else (emitted,)
         for result, value in zip(op.results, made, strict=True):
             self.put(result, value)
 
@@ -226,8 +226,8 @@ class Emitter(context.Emitter):
             self._remember(op, rule(self, op))
             return
         forms = [form_of(type_) for type_ in types]
-        whole = all(form.is_plain and form.count == forms[0].count for form in forms)
-        width = forms[0].count if whole else 1
+        whole = all(form.is_plain and form.width == forms[0].width for form in forms)
+        width = forms[0].width if whole else 1
         operands = {value: self.lanes(value).values if whole else self.registers(value) for value in blocks}
         parts = layout_of(types[0]).count("register") // width
         made = [self._part(op, rule, width, {v: values[i] for v, values in operands.items()}) for i in range(parts)]

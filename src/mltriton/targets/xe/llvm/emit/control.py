@@ -28,29 +28,31 @@ def _body(e: Emitter, block: Block) -> list[IRValue]:
 
 
 class _Carried(NamedTuple):
-    """Values that a loop carries: initial values, and how they become what stands for the loop's `argument`."""
+    """Values that a loop carries for its `argument`: at first `start`; the offsets alone of a block pointer that is
+    only `advanced`.
+    """
 
     argument: IRValue
+    init: IRValue
     start: list[Value]
-    raised: Callable[[Sequence[Value]], Emitted]
-    following: Callable[[Emitter, IRValue], list[Value]]
+    advanced: BlockPointer | None = None
+
+    def raised(self, e: Emitter, values: Sequence[Value]) -> Emitted:
+        """What stands for the argument or the loop's result."""
+        if self.advanced is not None:
+            return self.advanced._replace(offsets=list(values))
+        return e.raised(self.init, self.init.type, values)
+
+    def following(self, e: Emitter, value: IRValue) -> list[Value]:
+        """What the next iteration is given."""
+        return e.flat(value) if self.advanced is None else list(e.block_pointer(value).offsets)
 
 
 def _carried(e: Emitter, argument: IRValue, init: IRValue, following: IRValue) -> _Carried:
     found = e.any(init)
     if isinstance(found, BlockPointer) and _only_advances(following, argument):
-        return _Carried(
-            argument,
-            list(found.offsets),
-            lambda values: found._replace(offsets=list(values)),
-            lambda e, value: list(e.block_pointer(value).offsets),
-        )
-    return _Carried(
-        argument,
-        e.flat(init),
-        lambda values: e.raised(init, init.type, values),
-        lambda e, value: e.flat(value),
-    )
+        return _Carried(argument, init, list(found.offsets), found)
+    return _Carried(argument, init, e.flat(init))
 
 
 def _only_advances(value: IRValue, argument: IRValue) -> bool:
@@ -69,12 +71,12 @@ def _for(e: Emitter, op: scf.For) -> list[Emitted]:
     start = [value for part in carried for value in part.start]
     with f.loop(first, count, step, start) as loop:
         for part, values in zip(carried, _dealt(carried, loop.carried), strict=True):
-            e.put(part.argument, part.raised(values))
+            e.put(part.argument, part.raised(e, values))
         e.put(counter, _counter(e, op, loop.index))
         yielded = _body(e, block)
         loop.yield_(*(v for part, value in zip(carried, yielded, strict=True) for v in part.following(e, value)))
     dealt = _dealt(carried, loop.results)
-    return [part.raised(values) for part, values in zip(carried, dealt, strict=True)]
+    return [part.raised(e, values) for part, values in zip(carried, dealt, strict=True)]
 
 
 def _dealt(carried: Sequence[_Carried], values: Sequence[Value]) -> list[Sequence[Value]]:

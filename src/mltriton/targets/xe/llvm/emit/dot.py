@@ -67,7 +67,8 @@ def _one(e: Emitter, op: tt.Dot, value: object, type_: Type) -> Value:
 
 def _tf32(e: Emitter, value: Value, parts: int) -> list[Value]:
     """A vector of f32 as TF32 numbers whose sum it is."""
-    f, made, left = e.function, [], _elements(e, value)
+    f, left = e.function, _elements(e, value)
+    made: list[Value] = []
     for part in range(parts):
         rounded = [ROUND_TO_TF32.call(f, element) for element in left]
         made.append(_vector(e, rounded))
