@@ -17,6 +17,7 @@ SAYS = {
     "vector_add": "numpy: the greatest difference is 0.0\n",
     "fused_softmax": "mltriton: ",
     "matmul": "the best of 3 configurations: ",
+    "paged_attention": "by_warps: right, ",
     "levels": "generic: the lines of each level\n",
 }
 
@@ -76,3 +77,14 @@ def test_levels_of_the_paper() -> None:
     assert "tensor<256x32xf16>" in asm["tt"]
     assert "sizePerWarp = [32, 64], warpsPerCTA = [8, 4]" in asm["ttg"]
     assert asm["intrinsic"].count("tt.dot") == 32
+
+
+@pytest.mark.parametrize("name", ["by_workgroups", "by_warps"])
+def test_paged_attention_is_right(name: str) -> None:
+    rng = np.random.default_rng(0)
+    module = example("paged_attention")
+    q = rng.standard_normal((2, 4, 32), np.float32)
+    k_cache, v_cache = (rng.standard_normal((9, 32, 2, 32), np.float32) for _ in range(2))
+    given = (q, k_cache, v_cache, rng.permutation(9)[:8].astype(np.int32).reshape(2, 4), np.array([5, 120], np.int32))
+    o = module.decode(getattr(module, name), *given)
+    np.testing.assert_allclose(o, module.expected(*given), rtol=1e-4, atol=1e-5)

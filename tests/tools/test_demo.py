@@ -45,6 +45,7 @@ def test_it_reports_every_kernel_and_every_step(monkeypatch: pytest.MonkeyPatch)
 def test_its_kernels(quick: bool) -> None:
     names = {case.small().name for case in demo._cases(quick, 0)}
     assert {"gemm float32", "attention float32", "causal attention float32"} <= names
+    assert {"paged attention by workgroups float32", "paged attention by warps float32"} <= names
     assert {"softmax float32", "layer norm float32"} <= names
     assert ("gemm bfloat16" in names) == jobs.has_torch()
 
@@ -85,6 +86,13 @@ def test_contenders_attend_alike(causal: bool) -> None:
     job = jobs.attention(1, 2, 50, 32, causal)
     assert all(job.error(run()) < job.tolerance for run in job.contenders.values())
     assert job.work == 4 * 2 * 50 * 50 * 32 / (2 if causal else 1)
+
+
+@pytest.mark.parametrize("warp_level", [False, True])
+def test_contenders_attend_to_pages_alike(warp_level: bool) -> None:
+    job = jobs.paged_attention((70, 33), 4, 2, 32, warp_level)
+    assert all(job.error(run()) < job.tolerance for run in job.contenders.values())
+    assert job.work == 2 * (70 + 33) * 2 * 32 * 4
 
 
 def test_an_error_is_scaled_by_the_largest_value() -> None:

@@ -1,4 +1,4 @@
-"""The demo: GEMM, FlashAttention-2, softmax and layer norm on random data, through every level on the CPU.
+"""The demo: GEMM, FlashAttention-2, paged attention, softmax and layer norm on random data, through every level.
 
 Each kernel is compiled and its operations counted level by level; a small problem is run at every level, in the
 reference executor and as machine code, and the real one natively; every result is compared with numpy in float64. Then
@@ -55,6 +55,10 @@ def _cases(quick: bool, seed: int) -> Iterator[Case]:
     for causal in (False, True):
         attention = partial(jobs.attention, causal=causal, seed=seed)
         yield Case(partial(attention, 1, 8, sequence, 64), partial(attention, 1, 2, 40, 24))
+    for warp_level in (False, True):
+        paged = partial(jobs.paged_attention, warp_level=warp_level, seed=seed)
+        lens = (sequence, sequence // 3) if quick else (4000, 3500, 4096, 1000)
+        yield Case(partial(paged, lens, 32, 8, 128), partial(paged, (70, 5), 4, 2, 24))
     for make in (jobs.softmax, jobs.layer_norm):
         yield Case(partial(make, rows, 1024, seed=seed), partial(make, 3, 200, seed=seed))
 

@@ -7,7 +7,7 @@ contenders to time beside it. numpy takes part where it has the dtype, torch whe
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from importlib.util import find_spec
@@ -18,6 +18,7 @@ import numpy as np
 from mltriton import kernels
 from mltriton.kernels.arrays import empty
 from mltriton.kernels.attention import attention_launch
+from mltriton.kernels.attention_paged import choose_form, paged_attention_launches
 from mltriton.kernels.gemm import matmul_launch
 from mltriton.kernels.launch import Launch
 from mltriton.kernels.normalization import layer_norm_launch, softmax_launch
@@ -131,6 +132,79 @@ def attention(
         make_launch=launch,
         tolerance=TOLERANCE[dtype],
         work=4.0 * batch * heads * sequence * sequence * dim * (0.5 if causal else 1.0),
+    )
+
+
+def paged_attention(
+    lens: Sequence[int],
+    heads: int,
+    kv_heads: int,
+    dim: int,
+    warp_level: bool,
+    dtype: str = "float32",
+    page: int = 16,
+    seed: int = 0,
+) -> Job:
+    """One new query for each of some sequences of `lens` keys, whose pages lie in any order."""
+    most = -(-max(lens) // page)
+    shape = (len(lens) * most, page, kv_heads, dim)
+    q = random((len(lens), heads, dim), dtype, seed)
+    caches = [empty(shape, q), empty(shape, q)]
+    for number, cache in enumerate(caches, 1):
+        cache[...] = random(shape, dtype, seed + number)
+    order = np.random.default_rng(seed).permutation(shape[0]).astype(np.int32)
+    table, used = order.reshape(len(lens), most), np.array(lens, np.int32)
+    tables: list[Array] = [table, used]
+    if has_torch():
+        import torch
+
+        tables = [torch.from_numpy(x) for x in tables]  # pyright: ignore[reportUnknownMemberType]
+
+    def keys_and_values(sequence: int, caches: Sequence[Array], table: Array) -> list[Array]:
+        """Those of a sequence, gathered: [kv_heads, keys, dim] each."""
+        length = lens[sequence]
+        taken = [cache[table[sequence, : -(-length // page)]] for cache in caches]
+        return [x.reshape(-1, kv_heads, dim)[:length].swapaxes(0, 1) for x in taken]
+
+    def with_torch() -> Array:
+        import torch
+        from torch.nn.functional import scaled_dot_product_attention
+
+        result = torch.empty_like(q)
+        for sequence in range(len(lens)):
+            k, v = (x[None] for x in keys_and_values(sequence, caches, tables[0]))
+            # The heads that share keys as queries of one head: torch is much slower with `enable_gqa`.
+            shared = q[sequence].reshape(1, kv_heads, heads // kv_heads, dim)
+            result[sequence] = scaled_dot_product_attention(shared, k, v).reshape(heads, dim)
+        return result
+
+    def exactly() -> Float64:
+        wide_q, wide_caches = to_float64(q), [to_float64(cache) for cache in caches]
+        result = np.empty_like(wide_q)
+        for sequence in range(len(lens)):
+            k, v = (np.repeat(x, heads // kv_heads, 0) for x in keys_and_values(sequence, wide_caches, table))
+            result[sequence] = _attention(wide_q[sequence, :, None], k, v, causal=False)[:, 0]
+        return result
+
+    def launch() -> tuple[Launch, Array]:
+        o = empty(q.shape, q)
+        form = choose_form(caches[0], warp_level)
+        return paged_attention_launches(q, caches[0], caches[1], tables[0], tables[1], o, form=form)[0], o
+
+    contenders: dict[str, Callable[[], Array]] = {
+        OURS: lambda: kernels.paged_attention(q, caches[0], caches[1], tables[0], tables[1], warp_level=warp_level)
+    }
+    if has_torch():
+        contenders["torch"] = with_torch
+    return Job(
+        name=f"paged attention by {'warps' if warp_level else 'workgroups'} {dtype}",
+        problem=f"{len(lens)}x{heads}/{kv_heads}x{max(lens)}x{dim}",
+        contenders=contenders,
+        compute=exactly,
+        make_launch=launch,
+        tolerance=TOLERANCE[dtype],
+        work=2.0 * sum(lens) * kv_heads * dim * caches[0].itemsize,
+        unit="GB/s",
     )
 
 
