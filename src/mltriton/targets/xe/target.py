@@ -1,11 +1,14 @@
-"""Intel's Xe GPUs as a target.
+"""Intel's Xe GPUs as a target: SPIR-V for one device, and Intel's compiler's view of it where ocloc is installed.
 
-Level: tt to intrinsic. Guarantees: asking for anything below the intrinsic level is a `TargetError` that says so.
+Level: tt to binary. The binary is a SPIR-V module, which Intel's runtime compiles for the device at hand. Guarantees:
+importing this module imports neither LLVM nor a pass.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NoReturn
+import re
+from functools import cached_property
+from typing import TYPE_CHECKING
 
 from mltriton.errors import TargetError
 from mltriton.targets.target import Binary, LoadedKernel, Target
@@ -13,14 +16,14 @@ from mltriton.targets.target import Binary, LoadedKernel, Target
 if TYPE_CHECKING:
     from mltriton.dialects.builtin import Module
     from mltriton.targets.base import TargetSpec
+    from mltriton.targets.xe.devices import Device
 
 
 class XeTarget:
     """One device."""
 
-    can_run = False
-
     def __init__(self, variant: str) -> None:
+        self.variant = variant
         self.name = f"xe:{variant}"
         self.fingerprint = variant
 
@@ -31,35 +34,68 @@ class XeTarget:
 
         return spec(self.name)
 
+    @cached_property
+    def device(self) -> Device:
+        """The device as data."""
+        from mltriton.targets.xe.devices import device
+
+        return device(self.variant)
+
+    @property
+    def can_run(self) -> bool:
+        """Whether the passes say which lane holds what, without which there is no code."""
+        return self.spec.has_lanes
+
     def lower(self, module: Module) -> str:
-        """Raise `TargetError`."""
-        self._refuse("LLVM IR")
+        """LLVM IR text for SPIR-V."""
+        from mltriton.targets.xe.llvm.emit.kernel import emit_kernel
+
+        return emit_kernel(module, self.spec)
 
     def assembly(self, llvm: str) -> str:
-        """Raise `TargetError`."""
-        self._refuse("assembly")
+        """The device's instructions as Intel's offline compiler makes them, under a line that says what they use.
+
+        Raises `TargetError` where ocloc is not installed.
+        """
+        from mltriton.targets.xe.ocloc import compile_without_spills, disassemble
+        from mltriton.targets.xe.spirv.emission import emit
+
+        native = compile_without_spills(emit(llvm), self.device, _num_warps(llvm, self.device.simd))
+        [(name, text)] = disassemble(native).items()
+        info = native.kernels[name]
+        return f"// {info.registers} registers, {info.spilled} bytes spilled\n{text}"
 
     def assemble(self, llvm: str, module: Module) -> Binary:
-        """Raise `TargetError`."""
-        self._refuse("machine code")
+        """A SPIR-V module, and the shared memory of a program."""
+        from mltriton.targets.registry import num_warps_of
+        from mltriton.targets.xe.llvm.emit.shared import allocations
+        from mltriton.targets.xe.spirv.emission import emit
+
+        _, shared = allocations(module)
+        metadata = {"shared": shared, "num_warps": num_warps_of(module), "warp_size": self.spec.warp_size}
+        return Binary(emit(llvm), metadata)
 
     def registers(self, assembly: str) -> tuple[int, int]:
-        """Raise `TargetError`."""
-        self._refuse("assembly")
+        """Registers of a warp, and words that a lane keeps in memory in their place."""
+        match = re.match(r"// (\d+) registers, (\d+) bytes spilled", assembly)
+        if match is None:
+            raise TargetError(f"the text is no assembly of {self.name}")
+        return int(match[1]), int(match[2]) // 4
 
     def load(self, binary: Binary, name: str) -> LoadedKernel:
-        """Raise `TargetError`."""
-        self._refuse("machine code")
+        """Raise `TargetError`: there is no driver yet."""
+        raise TargetError(f"kernel {name} was compiled for {self.name}, which cannot be launched from here")
 
     def takes(self, device: str) -> bool:
-        """No array is this target's."""
-        return False
+        """Arrays of the GPU, and those of main memory, which are copied."""
+        return device in ("xpu", "cpu")
 
-    def _refuse(self, what: str) -> NoReturn:
-        raise TargetError(
-            f"the target {self.name} has no {what} yet",
-            hint="It compiles down to the intrinsic level, to be read; compile for cpu to run.",
-        )
+
+def _num_warps(llvm: str, lanes: int) -> int:
+    """Warps of a program, from the size of its workgroup."""
+    node = re.search(r"!reqd_work_group_size (!\d+)", llvm)
+    size = node and re.search(rf"^{node[1]} = !{{i32 (\d+)", llvm, re.MULTILINE)
+    return int(size[1]) // lanes if size else 1
 
 
 def create(variant: str) -> Target:

@@ -23,7 +23,7 @@ from mltriton.targets.llvm.writer import Function, Module
 from mltriton.targets.xe.llvm.affine import Affine
 from mltriton.targets.xe.llvm.lanes import Form, Lanes, element_name, form_of, layout_of
 
-Rule = Callable[["Emitter", Any], Any]
+Rule = Callable[["Emitter", Any], Any]  # gives `Made`
 Rules = Mapping[type[Operation], Rule]
 
 # f16 is widened and narrowed by instructions; what else the shared rules ask, no rule used here asks.
@@ -50,6 +50,7 @@ class SharedBlock(NamedTuple):
 
 
 Emitted = Value | Lanes | BlockPointer | SharedBlock
+Made = Emitted | list[Emitted] | None  # what stands for an operation's results
 
 
 class Emitter(context.Emitter):
@@ -214,8 +215,8 @@ class Emitter(context.Emitter):
         except BackendError as error:
             raise error.at(op.loc.place) from None
 
-    def _remember(self, op: Operation, emitted: Any) -> None:
-        made: Sequence[Emitted] = () if emitted is None else emitted if isinstance(emitted, list) else (emitted,)
+    def _remember(self, op: Operation, emitted: Made) -> None:
+        made = () if emitted is None else emitted if isinstance(emitted, list) else (emitted,)
         for result, value in zip(op.results, made, strict=True):
             self.put(result, value)
 
