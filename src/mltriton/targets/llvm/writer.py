@@ -163,7 +163,8 @@ class Function(Instructions):
     def alloca(self, type_: Type, count: int = 1, align: int = 64) -> Value:
         """Stack space for `count` values, made once at function entry."""
         result = self.fresh("slot")
-        self._entry_lines.append(f"  {result} = alloca {type_}, i64 {count}, align {align}")
+        many = f"[{count} x {type_}]" if count > 1 else f"{type_}"
+        self._entry_lines.append(f"  {result} = alloca {many}, align {align}")
         return Value(PTR, result)
 
     def ret(self, value: Value | None = None) -> None:
