@@ -8,11 +8,14 @@ on may differ from one execution to the next.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TypeVar
 
 from mltriton.dialects import arith, scf, tt
 from mltriton.dialects.tt.memory import is_block_pointer
 from mltriton.ir.operation import BlockArgument, Operation, OpResult, Value
 from mltriton.ir.types import Type
+
+OperationT = TypeVar("OperationT", bound=Operation)
 
 
 class Roots:
@@ -21,7 +24,8 @@ class Roots:
     """
 
     def __init__(self, function: tt.Func) -> None:
-        self._found = {value: tuple(_search(value)) for value in _handed_on(function) if is_block_pointer(value.type)}
+        handed_on = (value for value in _handed_on(function) if is_block_pointer(value.type))
+        self._found = {value: tuple(origins(value, tt.MakeTensorPtr)) for value in handed_on}
 
     def of(self, value: Value) -> tuple[tt.MakeTensorPtr, ...]:
         """The operations that may have made a block pointer, in the order of discovery."""
@@ -53,8 +57,9 @@ def _handed_on(function: tt.Func) -> Iterator[Value]:
                     yield from block.arguments
 
 
-def _search(value: Value) -> dict[tt.MakeTensorPtr, None]:
-    makers: dict[tt.MakeTensorPtr, None] = {}
+def origins(value: Value, maker: type[OperationT]) -> list[OperationT]:
+    """The operations of class `maker` that may have made a value, in the order of discovery."""
+    makers: dict[OperationT, None] = {}
     seen: set[Value] = set()
     pending = [value]
     while pending:
@@ -63,11 +68,11 @@ def _search(value: Value) -> dict[tt.MakeTensorPtr, None]:
             continue
         seen.add(current)
         op = current.defining_op
-        if isinstance(op, tt.MakeTensorPtr):
+        if isinstance(op, maker):
             makers[op] = None
         else:
             pending.extend(sources_of(current))
-    return makers
+    return list(makers)
 
 
 def sources_of(value: Value) -> list[Value]:

@@ -39,7 +39,7 @@ class Rewriter:
 
     def rewrite(self, op: Operation) -> None:
         """Rebuild one operation at the insertion point."""
-        rule = self.rules.get(type(op), Rewriter.copy)
+        rule = self.rules.get(type(op), type(self).copy)
         saved, self.builder.loc = self.builder.loc, op.loc
         results = rule(self, op, [self.values[operand] for operand in op.operands])
         self.builder.loc = saved

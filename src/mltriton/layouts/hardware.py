@@ -58,6 +58,7 @@ class _Growing:
 
     def repeat(self, input: str, dim: int, count: int) -> None:
         """`count` tiles along `dim`, numbered by the next bits of `input`."""
+        dim %= len(self.tile)
         for _ in range(int(math.log2(count))):
             vector = [0] * len(self.tile)
             vector[dim] = self.tile[dim]
@@ -131,7 +132,8 @@ def _extent(encoding: Encoding, dim: int) -> int:
             return encoding.size_per_warp[dim] * encoding.warps_per_cta[dim]
         return encoding.tile[dim]
     if isinstance(encoding, DotOperandEncoding) and isinstance(encoding.parent, DpasEncoding):
-        return encoding.parent.depth if dim == 1 - encoding.op_idx else _extent(encoding.parent, dim)
+        is_k = dim == len(encoding.parent.rep_cluster) - 1 - encoding.op_idx
+        return encoding.parent.depth if is_k else _extent(encoding.parent, dim)
     return _extent(cast("SliceEncoding | DotOperandEncoding", encoding).parent, dim)
 
 
@@ -140,12 +142,27 @@ def _dpas(encoding: DpasEncoding, shape: Shape) -> LinearLayout:
     rows, size = encoding.threads_per_warp // encoding.execution_size, encoding.execution_size
     registers: Vectors = [(row, 0) for row in _steps(rows, encoding.repeat_count)]
     lanes: Vectors = [(0, column) for column in _steps(1, size)] + [(row, 0) for row in _steps(1, rows)]
-    layout = _Growing(registers, lanes, (encoding.repeat_count, size))
-    layout.repeat("register", 1, encoding.rep_cluster[1])
-    layout.repeat("register", 0, encoding.rep_cluster[0])
-    layout.repeat("warp", 1, encoding.warps_per_cta[1])
-    layout.repeat("warp", 0, encoding.warps_per_cta[0])
-    return layout.fill(shape, (1, 0))
+    layout = _matrix(encoding, registers, lanes, (encoding.repeat_count, size))
+    layout.repeat("register", -1, encoding.rep_cluster[-1])
+    layout.repeat("register", -2, encoding.rep_cluster[-2])
+    layout.repeat("warp", -1, encoding.warps_per_cta[-1])
+    layout.repeat("warp", -2, encoding.warps_per_cta[-2])
+    return _with_batches(layout, encoding, shape).fill(shape, (-1, -2, *range(len(shape) - 2)))
+
+
+def _matrix(encoding: DpasEncoding, registers: Vectors, lanes: Vectors, tile: Shape) -> _Growing:
+    """One instruction's tile of the first batch."""
+    none = (0,) * (len(encoding.rep_cluster) - 2)
+    registers, lanes = ([(*none, *vector) for vector in vectors] for vectors in (registers, lanes))
+    return _Growing(registers, lanes, (*(1 for _ in none), *tile))
+
+
+def _with_batches(layout: _Growing, encoding: DpasEncoding, shape: Shape) -> _Growing:
+    """Batches of one warp next to each other, then those of other warps, after everything else."""
+    for dim in reversed(range(len(shape) - 2)):
+        layout.repeat("register", dim, encoding.rep_cluster[dim])
+        layout.repeat("warp", dim, encoding.warps_per_cta[dim])
+    return layout
 
 
 def _dot_operand(encoding: DotOperandEncoding, shape: Shape) -> LinearLayout:
@@ -163,11 +180,11 @@ def _left(dpas: DpasEncoding, shape: Shape) -> LinearLayout:
     registers: Vectors = [(0, k) for k in _steps(1, packed)] + [(row, 0) for row in _steps(rows, dpas.repeat_count)]
     lanes: Vectors = [(0, packed * k) for k in _steps(1, min(columns, dpas.threads_per_warp))]
     lanes += [(row, 0) for row in _steps(1, rows)]
-    layout = _Growing(registers, lanes, (dpas.repeat_count, dpas.depth))
-    layout.repeat("register", 0, dpas.rep_cluster[0])
-    layout.share("warp", dpas.warps_per_cta[1])
-    layout.repeat("warp", 0, dpas.warps_per_cta[0])
-    return layout.fill(shape, (1, 0))
+    layout = _matrix(dpas, registers, lanes, (dpas.repeat_count, dpas.depth))
+    layout.repeat("register", -2, dpas.rep_cluster[-2])
+    layout.share("warp", dpas.warps_per_cta[-1])
+    layout.repeat("warp", -2, dpas.warps_per_cta[-2])
+    return _with_batches(layout, dpas, shape).fill(shape, (-1, -2, *range(len(shape) - 2)))
 
 
 def _right(dpas: DpasEncoding, shape: Shape) -> LinearLayout:
@@ -177,11 +194,11 @@ def _right(dpas: DpasEncoding, shape: Shape) -> LinearLayout:
     registers: Vectors = [(k, 0) for k in _steps(1, ops)]
     registers += [(row * ops, 0) for row in _steps(rows, dpas.systolic_depth)]
     lanes: Vectors = [(0, column) for column in _steps(1, size)] + [(row * ops, 0) for row in _steps(1, rows)]
-    layout = _Growing(registers, lanes, (dpas.depth, size))
-    layout.repeat("register", 1, dpas.rep_cluster[1])
-    layout.repeat("warp", 1, dpas.warps_per_cta[1])
-    layout.share("warp", dpas.warps_per_cta[0])
-    return layout.fill(shape, (0, 1))
+    layout = _matrix(dpas, registers, lanes, (dpas.depth, size))
+    layout.repeat("register", -1, dpas.rep_cluster[-1])
+    layout.repeat("warp", -1, dpas.warps_per_cta[-1])
+    layout.share("warp", dpas.warps_per_cta[-2])
+    return _with_batches(layout, dpas, shape).fill(shape, (-2, -1, *range(len(shape) - 2)))
 
 
 def _block(encoding: Subgroup2DBlockEncoding, shape: Shape) -> LinearLayout:

@@ -27,8 +27,9 @@ class DpasEncoding(Encoding):
 
     @property
     def tile(self) -> Shape:
-        """Rows and columns of the result that a warp has next to each other."""
-        return self.repeat_count * self.rep_cluster[0], self.execution_size * self.rep_cluster[1]
+        """Rows and columns (after batches) of the result that a warp has next to each other."""
+        *batch, rows, columns = self.rep_cluster
+        return *batch, self.repeat_count * rows, self.execution_size * columns
 
     @property
     def depth(self) -> int:
@@ -36,8 +37,12 @@ class DpasEncoding(Encoding):
         return self.systolic_depth * self.ops_per_channel
 
     def cut(self, shape: Shape) -> tuple[Cut, ...]:
-        rows, columns = self.warps_per_cta
-        return Cut(self.tile[0], rows, columns), Cut(self.tile[1], columns, 1)
+        cuts: list[Cut] = []
+        stride = 1
+        for size, warps in zip(reversed(self.tile), reversed(self.warps_per_cta), strict=True):
+            cuts.insert(0, Cut(size, warps, stride))
+            stride *= warps
+        return tuple(cuts)
 
 
 class Subgroup2DBlockEncoding(Encoding):

@@ -25,6 +25,8 @@ PASSES: dict[str, str] = {
     "merge-k-steps": "mltriton.passes.warp.merge_k_steps:MergeKSteps",
     "check-warp-level": "mltriton.passes.tt.check_warp_level:CheckWarpLevel",
     "assign-layouts": "mltriton.passes.ttg.assign_layouts:AssignLayouts",
+    "assign-lanes": "mltriton.passes.ttg.assign_lanes:AssignLanes",
+    "prefetch": "mltriton.passes.ttg.prefetch:Prefetch",
     "match-target-size": "mltriton.passes.intrinsic.match_target_size:MatchTargetSize",
     "lower-cross-warp": "mltriton.passes.warp.lower_cross_warp:LowerCrossWarp",
     "distribute-to-warps": "mltriton.passes.warp.distribute_to_warps:DistributeToWarps",

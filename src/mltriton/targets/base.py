@@ -6,6 +6,7 @@ real device stand in `targets/<name>/`.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import NamedTuple
@@ -75,10 +76,22 @@ class IndirectDot(NamedTuple):
     length: int
 
 
+class BlockSize(NamedTuple):
+    """A 2D block access as the hardware sees it: `access` is "load", "load with VNNI" (rows packed to 32 bits),
+    "transposing load" or "store"; `blocks` of `height` rows and `width` columns lie side by side.
+    """
+
+    access: str
+    element_bytes: int
+    width: int
+    height: int
+    blocks: int = 1
+
+
 @dataclass(frozen=True)
 class BlockIO:
     """Limits of 2D block loads and stores: rows (in a store, `store_rows`), bytes per row of all blocks side by side
-    and how many those may be, pitch and base rules in bytes.
+    and how many those may be, pitch and base rules in bytes. `is_legal` knows what else an access must keep to.
     """
 
     max_rows: int
@@ -87,6 +100,14 @@ class BlockIO:
     pitch_multiple: int = 16
     base_alignment: int = 64
     store_rows: int = 8
+    is_legal: Callable[[BlockSize], bool] | None = None
+
+    def takes(self, size: BlockSize) -> bool:
+        """Whether an access may have this size."""
+        most_rows = self.store_rows if size.access == "store" else self.max_rows
+        fits = size.height <= most_rows and size.blocks <= self.max_blocks
+        fits = fits and size.element_bytes * size.width * size.blocks <= self.max_row_bytes
+        return fits and (self.is_legal is None or self.is_legal(size))
 
 
 @dataclass(frozen=True)

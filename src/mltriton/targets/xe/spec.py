@@ -6,16 +6,18 @@ Level: data, made from `devices.py`.
 from __future__ import annotations
 
 from mltriton.targets.base import BlockIO, DotSize, Storage, TargetSpec
-from mltriton.targets.xe.block_limits import MOST_ROW_BYTES, Access, shapes
+from mltriton.targets.xe.block_limits import MOST_ROW_BYTES, Access, Block, broken_limits, shapes
 from mltriton.targets.xe.devices import DPAS_SHAPES, Device, device
 
 PIPELINE = (
     "inline,canonicalize,cse,combine,reorder-broadcast,canonicalize,cse,licm,dce,check-warp-level",
-    "assign-layouts,cse",
-    "distribute-to-warps,lower-cross-warp,canonicalize,cse,licm,dce",
+    "assign-layouts,cse,assign-lanes,cse",
+    "distribute-to-warps,lower-cross-warp,assign-lanes,canonicalize,cse,licm,dce",
     "match-target-size,canonicalize,cse,dce",
 )
-FEWER_ROWS = (1, 2, 4)  # of a matrix product
+# Rows of a smaller matrix product, by steps of k: a row of few steps fills only a part of the lanes.
+FEWER_ROWS = {8: (2, 4)}
+FEWER = (1, 2, 4)
 
 
 def block_io(of: Device) -> BlockIO:
@@ -28,6 +30,7 @@ def block_io(of: Device) -> BlockIO:
         pitch_multiple=of.pitch_multiple,
         base_alignment=of.base_alignment,
         store_rows=max(shape.rows.most for shape in stores),
+        is_legal=lambda size: not broken_limits(of, Block(Access(size.access), *size[1:])),
     )
 
 
@@ -39,8 +42,11 @@ def spec(variant: str) -> TargetSpec:
         storage=Storage.REGISTERS,
         warp_size=of.simd,
         max_warps=of.max_warps,
-        dot={element: DotSize(*size, fewer_rows=FEWER_ROWS) for element, size in DPAS_SHAPES.items()},
+        dot={
+            element: DotSize(*size, fewer_rows=FEWER_ROWS.get(size.k, FEWER)) for element, size in DPAS_SHAPES.items()
+        },
         block_load=block_io(of),
         shared_bytes=of.shared_bytes,
         pipeline=PIPELINE,
+        has_lanes=True,
     )

@@ -1,0 +1,133 @@
+"""Which loads, stores and prefetches can be 2D block accesses of the hardware, with what is proved, or why not.
+
+Level: tt to intrinsic. Takes a function; changes nothing. An access through a block pointer or a descriptor is one
+where the block is a matrix whose rows (or columns) lie next to each other in memory. What the hardware asks of
+addresses and is not proved here must be asked at run time (`unproved`); what is known not to hold is a reason. What
+blocks a device takes is no question here (`layouts/block_loads.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import cast
+
+from mltriton.analysis.axis_info import AxisInfoAnalysis
+from mltriton.analysis.block_pointer_roots import origins
+from mltriton.dialects import tt, ttig
+from mltriton.dialects.tt.memory import is_block_pointer
+from mltriton.ir.operation import Operation, Value
+from mltriton.ir.types import PointerType, TensorDescType, TensorType, block_of, byte_width
+from mltriton.targets.base import BlockIO
+
+BlockOperation = tt.Load | tt.Store | ttig.Prefetch | tt.DescriptorLoad | tt.DescriptorStore
+Maker = tt.MakeTensorPtr | tt.MakeTensorDesc
+
+
+@dataclass(frozen=True)
+class BlockAccess:
+    """One access. `contiguous` is the dimension that lies next to each other in memory where it can be a 2D block
+    access; otherwise `reason` says why not and `hint` what to change. `unproved` are conditions to ask at run time.
+    """
+
+    op: BlockOperation
+    block: TensorType
+    makers: tuple[Maker, ...] = ()
+    contiguous: int | None = None
+    unproved: tuple[str, ...] = ()
+    reason: str | None = None
+    hint: str | None = None
+
+    @property
+    def stores(self) -> bool:
+        """Whether it writes."""
+        return isinstance(self.op, tt.Store | tt.DescriptorStore)
+
+    @property
+    def pointer(self) -> Value:
+        """The block pointer, the descriptor or the block of pointers."""
+        return self.op.desc if isinstance(self.op, tt.DescriptorLoad | tt.DescriptorStore) else self.op.ptr
+
+
+class BlockIOAnalysis:
+    """The block accesses of one function, judged by a target's rules on pitch and base."""
+
+    def __init__(self, function: tt.Func, limits: BlockIO) -> None:
+        self.limits = limits
+        self.axes = AxisInfoAnalysis(function)
+        found = (op for op in function.walk() if isinstance(op, BlockOperation))
+        self.accesses = {op: access for op in found if (access := self._judged(op)) is not None}
+
+    def _judged(self, op: BlockOperation) -> BlockAccess | None:
+        """What is known of an access; None of one to a single element."""
+        if isinstance(op, tt.DescriptorLoad | tt.DescriptorStore):
+            block = cast(TensorDescType, op.desc.type).block
+            value = op.result if isinstance(op, tt.DescriptorLoad) else op.value
+            return self._of_makers(op, cast(TensorType, value.type), origins(op.desc, tt.MakeTensorDesc), block.rank)
+        block = block_of(op.ptr.type)
+        if block is None:
+            return None
+        if not is_block_pointer(op.ptr.type):
+            pointee = cast(PointerType, block.element).pointee
+            return BlockAccess(
+                op,
+                block.with_element(pointee),
+                reason="each element has a pointer of its own",
+                hint="Describe the tensor with tl.make_tensor_descriptor or tl.make_block_ptr.",
+            )
+        return self._of_makers(op, block, origins(op.ptr, tt.MakeTensorPtr), block.rank)
+
+    def _of_makers(self, op: BlockOperation, block: TensorType, makers: Sequence[Maker], rank: int) -> BlockAccess:
+        known = BlockAccess(op, block, tuple(makers))
+        if rank != 2:
+            return _refused(known, f"the block has {rank} dimensions", "Load and store blocks of two dimensions.")
+        if not makers:
+            return _refused(known, "where the pointer comes from is not known", None)
+        if byte_width(block.element) not in (1, 2, 4, 8):
+            return _refused(known, f"elements of type {block.element} are no whole bytes", None)
+        if _pads_with_nan(op, makers):
+            return _refused(known, "elements outside the tensor are NaN; the hardware fills with 0", "Pad with zeros.")
+        dims = {self._contiguous(maker) for maker in makers}
+        if len(dims) != 1 or None in dims:
+            hint = "Give the stride of the last dimension as 1 or as a tl.constexpr."
+            return _refused(known, "no stride is known to be 1", hint)
+        return self._of_surface(known, cast(int, dims.pop()))
+
+    def _contiguous(self, maker: Maker) -> int | None:
+        """The dimension with stride 1; the fastest in a block pointer's order where both have it."""
+        ones = [dim for dim, stride in enumerate(maker.strides) if self.axes.of(stride).number == 1]
+        if isinstance(maker, tt.MakeTensorPtr) and len(ones) > 1:
+            return maker.order[0] if maker.order[0] in ones else ones[-1]
+        return ones[-1] if ones else None
+
+    def _of_surface(self, access: BlockAccess, contiguous: int) -> BlockAccess:
+        """Pitch and base: proved, known not to fit, or to be asked at run time."""
+        width = byte_width(access.block.element)
+        if access.stores and contiguous == 0:
+            hint = "Store the transposed block through a descriptor of the transposed tensor."
+            return _refused(access, "a store cannot transpose the block", hint)
+        unproved: dict[str, None] = {}
+        for maker in access.makers:
+            pitch = self.axes.of(maker.strides[1 - contiguous])
+            multiple = self.limits.pitch_multiple
+            if pitch.number is not None and pitch.number * width % multiple:
+                found = f"rows are {pitch.number * width} bytes apart, no multiple of {multiple}"
+                return _refused(access, found, f"Pad the rows to a multiple of {multiple // width or 1} elements.")
+            if pitch.divisibility[0] * width % multiple:
+                unproved[f"rows are a multiple of {multiple} bytes apart"] = None
+            if self.axes.of(maker.base).divisibility[0] % self.limits.base_alignment:
+                unproved[f"the tensor starts at a multiple of {self.limits.base_alignment} bytes"] = None
+        known = (access.op, access.block, access.makers)
+        return BlockAccess(*known, contiguous=contiguous, unproved=tuple(unproved))
+
+
+def _refused(access: BlockAccess, reason: str, hint: str | None) -> BlockAccess:
+    return BlockAccess(access.op, access.block, access.makers, reason=reason, hint=hint)
+
+
+def _pads_with_nan(op: Operation, makers: Sequence[Maker]) -> bool:
+    if isinstance(op, tt.Load) and op.padding == "pad_nan":
+        return True
+    return isinstance(op, tt.DescriptorLoad) and any(
+        isinstance(maker, tt.MakeTensorDesc) and maker.padding == "pad_nan" for maker in makers
+    )

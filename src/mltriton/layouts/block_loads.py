@@ -1,0 +1,126 @@
+"""Which 2D block an access takes: the cheapest of the legal ones, its change of layout included.
+
+Level: ttg. Takes the encoding in which the value is wanted (or is, for a store), the limits of the target's block
+accesses and the dimension that is contiguous in memory; gives a `#ttig.subgroup_2d_block` with the same cut between
+warps, or None where there is no such block. The cost counts messages and what the conversion costs afterwards
+(`conversions.py`): a larger block is no better where its elements come into the wrong lanes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cache
+from typing import NamedTuple
+
+from mltriton.layouts.conversions import conversion
+from mltriton.layouts.encodings import DotOperandEncoding, Encoding, Shape, same_cut
+from mltriton.layouts.hardware import linear_layout, warp_layout
+from mltriton.layouts.xe import Subgroup2DBlockEncoding
+from mltriton.targets.base import BlockIO, BlockSize
+
+MESSAGE = 16  # instructions that could run while one more message is sent and answered
+WORD = 4  # bytes; the unit in which blocks are transposed
+TRANSPOSED_WORDS = 8  # along the contiguous dimension of a block that is transposed on its way
+
+
+class Wanted(NamedTuple):
+    """An access: the whole block, its elements, where they are wanted, and how they lie in memory."""
+
+    encoding: Encoding
+    shape: Shape
+    element_bytes: int
+    contiguous: int
+    stores: bool
+
+
+class Choice(NamedTuple):
+    """A block and what it costs."""
+
+    encoding: Subgroup2DBlockEncoding
+    messages: int
+    cost: int
+
+
+@cache
+def cheapest_block(wanted: Wanted, limits: BlockIO, threads: int) -> Choice | None:
+    """The cheapest legal block; of equal ones the largest."""
+    share = wanted.encoding.share(wanted.shape)
+    best: Choice | None = None
+    blocks = sorted(_legal(wanted, share, limits, threads), key=lambda block: (-block.size, block))
+    for block in blocks:
+        messages = share[0] * share[1] // block.size
+        if best is not None and messages * MESSAGE >= best.cost:
+            break
+        made = _encoding(wanted, share, block, threads)
+        if made is None:
+            continue
+        ends = warp_layout(made, share), warp_layout(wanted.encoding, share)
+        source, target = reversed(ends) if wanted.stores else ends
+        cost = messages * MESSAGE + conversion(source, target).cost(wanted.element_bytes)
+        if best is None or cost < best.cost:
+            best = Choice(made, messages, cost)
+    return best
+
+
+class _Block(NamedTuple):
+    height: int
+    width: int
+    blocks: int
+
+    @property
+    def size(self) -> int:
+        return self.height * self.width * self.blocks
+
+
+def _legal(wanted: Wanted, share: Shape, limits: BlockIO, threads: int) -> Iterator[_Block]:
+    """The blocks that the target has and of which the share is a multiple."""
+    return (_transposed if wanted.contiguous == 0 else _plain)(wanted, share, limits, threads)
+
+
+def _plain(wanted: Wanted, share: Shape, limits: BlockIO, threads: int) -> Iterator[_Block]:
+    each = wanted.element_bytes
+    packs = _is_right(wanted.encoding) and each < WORD
+    access = "store" if wanted.stores else "load with VNNI" if packs else "load"
+    for height in _powers(1, min(share[0], limits.store_rows if wanted.stores else limits.max_rows)):
+        for width in _powers(1, min(share[1], limits.max_row_bytes // each)):
+            most = 1 if wanted.stores else min(limits.max_blocks, share[1] // width)
+            for blocks in _powers(1, min(most, limits.max_row_bytes // (width * each))):
+                if height * width >= threads and limits.takes(BlockSize(access, each, width, height, blocks)):
+                    yield _Block(height, width, blocks)
+
+
+def _transposed(wanted: Wanted, share: Shape, limits: BlockIO, threads: int) -> Iterator[_Block]:
+    """Lanes along memory's rows, words of its columns in registers. No store transposes."""
+    each = wanted.element_bytes
+    if wanted.stores or each > WORD or share[1] < threads:
+        return
+    for height in _powers(WORD // each, min(share[0], TRANSPOSED_WORDS * WORD // each)):
+        if limits.takes(BlockSize("transposing load", WORD, height * each // WORD, threads)):
+            yield _Block(height, threads, 1)
+
+
+def _is_right(encoding: Encoding) -> bool:
+    return isinstance(encoding, DotOperandEncoding) and encoding.op_idx == 1
+
+
+def _encoding(wanted: Wanted, share: Shape, block: _Block, threads: int) -> Subgroup2DBlockEncoding | None:
+    """The encoding of such blocks with the cut of the wanted one; None where warps are numbered in another way."""
+    cuts = wanted.encoding.cut(wanted.shape)
+    fields = ((cuts[0].warps, cuts[1].warps), (block.height, block.width), block.blocks)
+    rest = ((0, 1) if _is_right(wanted.encoding) else (1, 0), wanted.element_bytes, threads)
+    explicit = Subgroup2DBlockEncoding(*fields, *rest, share)
+    if not same_cut(explicit, wanted.encoding, wanted.shape):
+        return None
+    short = Subgroup2DBlockEncoding(*fields, *rest)
+    places = linear_layout(explicit, wanted.shape)
+    is_same = short.share(wanted.shape) == share and same_cut(short, explicit, wanted.shape)
+    is_same = is_same and linear_layout(short, wanted.shape) == places
+    return short if is_same else explicit
+
+
+def _powers(first: int, last: int) -> list[int]:
+    found: list[int] = []
+    while first <= last:
+        found.append(first)
+        first *= 2
+    return found

@@ -1,0 +1,131 @@
+"""assign-lanes: ttg -> ttg (and warp -> warp, for the blocks that exchanges between warps add).
+
+Takes a program whose encodings say which warp owns what; leaves one in which they also say which lane. Guarantees:
+every warp keeps its part; what a 2D block load or store moves has an encoding of its own (`#ttig.subgroup_2d_block`),
+and the way to what its users need is a `ttg.convert_layout` that is seen and counted. Programs for targets whose lanes
+do not matter stay as they are. `lane_plan.py` decides, this file rewrites.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import cast
+
+from mltriton.dialects import arith, tt, ttg
+from mltriton.dialects.builtin import Module
+from mltriton.ir.attributes import DenseAttr
+from mltriton.ir.operation import Block, Operation, Value
+from mltriton.ir.passes import Pass
+from mltriton.ir.rewriting import Rewriter, RuleTable
+from mltriton.ir.types import PointerType, TensorType, Type, block_of
+from mltriton.layouts.encodings import DotOperandEncoding, Encoding
+from mltriton.passes.ttg.lane_plan import LanePlan
+from mltriton.passes.ttg.layout_plan import with_encoding
+from mltriton.targets.registry import spec_of
+
+
+class AssignLanes(Pass):
+    """Say which lane holds each element."""
+
+    name = "assign-lanes"
+
+    def run(self, module: Module) -> Module:
+        spec = spec_of(module)
+        if not spec.has_lanes:
+            return module
+        made = Module.empty(module.attributes, module.loc)
+        for op in module.body.block.ops:
+            assert isinstance(op, tt.Func)
+            writer = _Writer(LanePlan(op, spec))
+            regions = [writer.rebuild_region(region) for region in op.regions]
+            made.body.block.append(tt.Func((), (), op.attributes, regions, op.loc))
+        return made
+
+
+class _Writer(Rewriter):
+    """Rebuilds a function: types follow from values, because block pointers of one type may take different blocks."""
+
+    def __init__(self, plan: LanePlan) -> None:
+        super().__init__(RULES)
+        self.plan = plan
+
+    def type_of(self, value: Value) -> Type:
+        """The type of an old value with lanes."""
+        block = block_of(value.type)
+        if block is None or not isinstance(block.encoding, Encoding):
+            return value.type
+        return with_encoding(value.type, self.plan.blocks.get(value) or self.plan.of(block.encoding))
+
+    def copy(self, op: Operation, operands: list[Value]) -> Sequence[Value]:
+        types = [self.type_of(result) for result in op.results]
+        attributes = op.attributes
+        if isinstance(op, arith.Constant) and isinstance(op.value, DenseAttr):
+            attributes = attributes | {"value": DenseAttr(op.value.values, types[0])}
+        regions = [self.rebuild_region(region) for region in op.regions]
+        return self.builder.insert(type(op)(operands, types, attributes, regions, op.loc, op.segments)).results
+
+    def rebuild_block(self, block: Block) -> Block:
+        made = Block([self.type_of(argument) for argument in block.arguments])
+        for old, new in zip(block.arguments, made.arguments, strict=True):
+            self.values[old] = new
+            new.hint = old.hint
+        with self.builder.inside(made):
+            for op in block.ops:
+                self.rewrite(op)
+        return made
+
+    def converted(self, value: Value, encoding: Encoding) -> Value:
+        """A block in another encoding."""
+        type = with_encoding(value.type, encoding)
+        return value if value.type is type else self.builder.emit(ttg.ConvertLayout, value, result_types=[type])
+
+
+def load(w: _Writer, op: tt.Load | tt.DescriptorLoad, operands: list[Value]) -> Sequence[Value]:
+    """A 2D block load has its own encoding; users get theirs by a conversion."""
+    block = w.plan.accesses.get(op)
+    if block is None:
+        return w.copy(op, operands)
+    types = [with_encoding(op.result.type, block)]
+    loaded = w.builder.insert(type(op)(operands, types, op.attributes, (), op.loc, op.segments)).results[0]
+    loaded.hint = op.result.hint
+    return [w.converted(loaded, _encoding(w.type_of(op.result)))]
+
+
+def store(w: _Writer, op: tt.Store | tt.DescriptorStore, operands: list[Value]) -> Sequence[Value]:
+    """The value comes into the encoding of a 2D block store by a conversion."""
+    block = w.plan.accesses.get(op)
+    if block is not None:
+        operands[1] = w.converted(operands[1], block)
+    return w.copy(op, operands)
+
+
+def dot(w: _Writer, op: tt.Dot, operands: list[Value]) -> Sequence[Value]:
+    """A dot whose accumulator stands in another dot's encoding has conversions around it."""
+    result, own = w.type_of(op.result), w.plan.dots[op]
+    if _encoding(result) is own:
+        return w.copy(op, operands)
+    a, b, c = operands
+    a, b = (w.converted(value, DotOperandEncoding(index, own)) for index, value in enumerate((a, b)))
+    c = w.converted(c, own)
+    made = w.builder.insert(tt.Dot([a, b, c], [c.type], op.attributes, (), op.loc, op.segments))
+    return [w.converted(made.results[0], _encoding(result))]
+
+
+def convert(w: _Writer, op: ttg.ConvertLayout, operands: list[Value]) -> Sequence[Value]:
+    """A conversion to what the value has already is none."""
+    return [w.converted(operands[0], _encoding(w.type_of(op.result)))]
+
+
+def _encoding(type: Type) -> Encoding:
+    block = type.pointee if isinstance(type, PointerType) else type
+    return cast(Encoding, cast(TensorType, block).encoding)
+
+
+RULES: RuleTable = {
+    tt.Load: load,
+    tt.DescriptorLoad: load,
+    tt.Store: store,
+    tt.DescriptorStore: store,
+    tt.Dot: dot,
+    ttg.ConvertLayout: convert,
+}

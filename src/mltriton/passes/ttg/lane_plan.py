@@ -1,0 +1,228 @@
+"""Which encoding with lanes stands for each that only says which warp owns what: the analysis half of `assign-lanes`.
+
+Level: ttg to warp. One encoding stands for one wherever it appears, so that what agreed still does: the result of a dot
+gets the matrix engine's layout, other blocks neighbouring lanes on neighbouring addresses, slices and operands follow
+their parents. A block pointer (and what is loaded or stored through it) that can be a 2D block access gets the cheapest
+block in its place; values on the way are converted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple, cast
+
+from mltriton.analysis.block_io import BlockAccess, BlockIOAnalysis
+from mltriton.dialects import arith, scf, tt
+from mltriton.dialects.tt.memory import is_block_pointer
+from mltriton.errors import TargetError
+from mltriton.ir.operation import Operation, Value
+from mltriton.ir.types import TensorType, block_of, byte_width
+from mltriton.layouts.block_loads import Wanted, cheapest_block
+from mltriton.layouts.encodings import BlockedEncoding, DotOperandEncoding, Encoding, Shape, SliceEncoding
+from mltriton.layouts.lanes import with_lanes
+from mltriton.layouts.xe import DpasEncoding
+from mltriton.targets.base import BlockIO, TargetSpec
+
+RUN_BYTES = 16  # that a lane accesses at a time
+SYSTOLIC_DEPTH = 8  # steps of 32 bits in which a dot instruction adds up
+
+
+class Reach(NamedTuple):
+    """How blocks of an encoding are accessed: dimensions with the fastest first, elements that a lane can take at a
+    time, and how much depends on it.
+    """
+
+    order: Shape
+    run: int
+    weight: int
+
+
+class LanePlan:
+    """The encodings of one function. `of` maps an encoding; `blocks` has those of block pointers, `accesses` those of
+    operations on them and on descriptors.
+    """
+
+    def __init__(self, function: tt.Func, spec: TargetSpec) -> None:
+        self.spec = spec
+        self.io = BlockIOAnalysis(function, spec.block_load or BlockIO(max_rows=1, max_row_bytes=1))
+        self.blocks: dict[Value, Encoding] = {}
+        self.accesses: dict[Operation, Encoding] = {}
+        self.dots: dict[tt.Dot, DpasEncoding] = {}
+        self._known: dict[Encoding, Encoding] = {}
+        self._reached: dict[Encoding, Reach] = {}
+        for dot in sorted((op for op in function.walk() if isinstance(op, tt.Dot)), key=lambda op: -_depth(op)):
+            self._add_dot(dot)
+        for access in self.io.accesses.values():
+            self._add_reach(access)
+        self._add_blocks(function)
+
+    def of(self, encoding: Encoding) -> Encoding:
+        """The encoding that stands for another."""
+        if encoding not in self._known:
+            self._known[encoding] = self._made(encoding)
+        return self._known[encoding]
+
+    def _made(self, encoding: Encoding) -> Encoding:
+        if isinstance(encoding, SliceEncoding):
+            return SliceEncoding(encoding.dim, self.of(encoding.parent))
+        if isinstance(encoding, DotOperandEncoding):
+            return DotOperandEncoding(encoding.op_idx, self.of(encoding.parent), encoding.k_width)
+        if isinstance(encoding, BlockedEncoding) and encoding.size_per_thread is None:
+            reach = self._reached.get(encoding, Reach(encoding.order, 1, 0))
+            return with_lanes(encoding, self.spec.warp_size, reach.run, reach.order)
+        return encoding
+
+    # Dots
+
+    def _add_dot(self, dot: tt.Dot) -> None:
+        """The deepest dot decides for an encoding that several have."""
+        encoding = _encoding(dot.result)
+        self.dots[dot] = self._matrix(dot, encoding)
+        if isinstance(encoding, BlockedEncoding):
+            self._known.setdefault(encoding, self.dots[dot])
+
+    def _matrix(self, dot: tt.Dot, encoding: Encoding) -> DpasEncoding:
+        if isinstance(encoding, DpasEncoding):
+            return encoding
+        type, element = _block(dot.result), _block(dot.a).element
+        size = self.spec.dot.get(element)
+        if size is None:
+            expected = ", ".join(map(str, self.spec.dot))
+            message = f"the target {self.spec.name} has no dot of {element} elements"
+            raise TargetError(message, place=dot.loc.place, expected=expected, found=str(element))
+        *batch, rows, columns = encoding.share(type.shape)
+        repeat = min((count for count in size.fewer_rows if count >= rows), default=size.m)
+        cluster = (*batch, max(1, rows // repeat), max(1, columns // size.n))
+        warps = tuple(cut.warps for cut in encoding.cut(type.shape))
+        ops = size.k // SYSTOLIC_DEPTH
+        return DpasEncoding(repeat, SYSTOLIC_DEPTH, size.n, ops, self.spec.warp_size, warps, cluster)
+
+    # Blocks of pointers
+
+    def _add_reach(self, access: BlockAccess) -> None:
+        """The order and the run that suit the accesses with an encoding: those of most elements."""
+        encoding, element = _encoding_of_access(access), access.block.element
+        if not isinstance(encoding, BlockedEncoding):
+            return
+        rank = access.block.rank
+        fastest, run = access.contiguous, 1 << 30
+        if fastest is None and isinstance(access.pointer.type, TensorType):
+            runs = [self.io.axes.contiguous_bytes(access.pointer, dim) for dim in range(rank)]
+            fastest = max(range(rank), key=lambda dim: (runs[dim], dim))
+            run = min(runs[fastest], self.io.axes.alignment(access.pointer)) // byte_width(element)
+        first = rank - 1 if fastest is None else fastest
+        order = (first, *(dim for dim in reversed(range(rank)) if dim != first))
+        most = max(1, min(run, RUN_BYTES // byte_width(element)))
+        weight = access.block.size * 8 ** _depth(access.op)
+        old = self._reached.get(encoding)
+        if old is None or weight > old.weight:
+            self._reached[encoding] = Reach(order, min(most, old.run) if old and old.order == order else most, weight)
+        elif old.order == order:
+            self._reached[encoding] = old._replace(run=min(old.run, most))
+
+    # 2D block accesses
+
+    def _add_blocks(self, function: tt.Func) -> None:
+        groups = _pointer_groups(function)
+        together: dict[Value, list[BlockAccess]] = {}
+        for access in self.io.accesses.values():
+            if is_block_pointer(access.pointer.type):
+                together.setdefault(groups.root(access.pointer), []).append(access)
+            elif isinstance(access.op, tt.DescriptorLoad | tt.DescriptorStore):
+                self._add_descriptor(access)
+        for pointer, accesses in together.items():
+            block = self._block_of(accesses)
+            if block is not None:
+                self.blocks.update((value, block) for value in groups.members(pointer))
+                self.accesses.update((access.op, block) for access in accesses)
+
+    def _add_descriptor(self, access: BlockAccess) -> None:
+        block = self._block_of([access])
+        if block is not None:
+            self.accesses[access.op] = block
+
+    def _block_of(self, accesses: list[BlockAccess]) -> Encoding | None:
+        """The block that all accesses through one pointer have; one for stores, too, where there is a store."""
+        dims = {access.contiguous for access in accesses}
+        first = accesses[0]
+        contiguous = dims.pop()
+        if dims or contiguous is None or self.spec.block_load is None:
+            return None
+        stores = any(access.stores for access in accesses)
+        width = byte_width(first.block.element)
+        encoding = self.of(_encoding_of_access(first))
+        if encoding is _encoding_of_access(first):
+            return None  # It was given before.
+        wanted = Wanted(encoding, first.block.shape, width, contiguous, stores)
+        choice = cheapest_block(wanted, self.spec.block_load, self.spec.warp_size)
+        return None if choice is None else choice.encoding
+
+
+class _Groups:
+    """Values that stand for each other: sets that are joined."""
+
+    def __init__(self) -> None:
+        self._parents: dict[Value, Value] = {}
+
+    def root(self, value: Value) -> Value:
+        while (parent := self._parents.setdefault(value, value)) is not value:
+            value = parent
+        return value
+
+    def join(self, a: Value, b: Value) -> None:
+        self._parents[self.root(a)] = self.root(b)
+
+    def members(self, root: Value) -> list[Value]:
+        return [value for value in list(self._parents) if self.root(value) is root]
+
+
+def _pointer_groups(function: tt.Func) -> _Groups:
+    """Block pointers that advances, loops, branches and selects make of each other have one type."""
+    groups = _Groups()
+    for op in function.walk():
+        for one, other in _handed_on(op):
+            if is_block_pointer(one.type):
+                groups.join(one, other)
+    return groups
+
+
+def _handed_on(op: Operation) -> Iterator[tuple[Value, Value]]:
+    """Values of an operation that have one type."""
+    if isinstance(op, tt.Advance):
+        yield op.ptr, op.result
+    elif isinstance(op, arith.Select):
+        yield op.true_value, op.result
+        yield op.false_value, op.result
+    elif isinstance(op, scf.For):
+        for result, *values in zip(op.results, op.inits, op.carried, op.body.block.terminator.operands, strict=True):
+            yield from ((value, result) for value in values)
+    elif isinstance(op, scf.If):
+        for region in op.regions:
+            yield from zip(region.block.terminator.operands if region.blocks else (), op.results, strict=False)
+    elif isinstance(op, scf.While):
+        before, after = op.before.block, op.after.block
+        yield from zip(op.inits, before.arguments, strict=True)
+        yield from zip(after.terminator.operands, before.arguments, strict=True)
+        yield from zip(before.terminator.operands[1:], after.arguments, strict=True)
+        yield from zip(before.terminator.operands[1:], op.results, strict=True)
+
+
+def _encoding_of_access(access: BlockAccess) -> Encoding:
+    return cast(Encoding, access.block.encoding)
+
+
+def _encoding(value: Value) -> Encoding:
+    return cast(Encoding, _block(value).encoding)
+
+
+def _block(value: Value) -> TensorType:
+    return cast(TensorType, block_of(value.type))
+
+
+def _depth(op: Operation) -> int:
+    """Loops around an operation."""
+    depth, parent = 0, op.parent_op
+    while parent is not None:
+        depth += isinstance(parent, scf.For | scf.While)
+        parent = parent.parent_op
+    return depth
