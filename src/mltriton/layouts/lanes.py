@@ -1,39 +1,37 @@
 """Which lane takes what, where no instruction decides: neighbouring lanes hold neighbouring elements.
 
-Level: ttg to warp. Takes the cut between warps of a blocked encoding; gives a `#ttg.linear` encoding with the same cut
-for every shape, in which a lane has a run of elements along the fastest dimension, lanes follow each other along it as
-far as it goes and then along the next, and what is left lies in further registers.
+Level: ttg to warp. Takes the cut between warps of an encoding; gives a `#ttg.linear` encoding with the same cut, in
+which a lane has a run of elements along the fastest dimension, lanes follow each other along it as far as it goes and
+then along the next, and what is left lies in further registers.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
-from mltriton.layouts.encodings import BlockedEncoding, Shape
-from mltriton.layouts.explicit import LinearEncoding
-
-Vector = tuple[int, ...]
+from mltriton.layouts.encodings import Cut, Encoding, Shape
+from mltriton.layouts.explicit import Bases, LinearEncoding
 
 
-def with_lanes(encoding: BlockedEncoding, threads: int, run: int = 1, order: Shape | None = None) -> LinearEncoding:
+def with_lanes(
+    encoding: Encoding, shape: Shape, threads: int, run: int = 1, order: Shape | None = None
+) -> LinearEncoding:
     """The encoding with `threads` lanes that hold `run` neighbours along the first dimension of `order` (fastest
-    first; the encoding's own where None), fewer where a warp has not so much.
+    first; the last dimension where None), fewer where a warp has not so much. `shape` is that of the largest tensor.
     """
-    order = order or encoding.order
-    size, rank = encoding.size_per_warp, len(encoding.size_per_warp)
+    order = order or tuple(reversed(range(len(shape))))
+    cuts = encoding.cut(shape)
+    size, rank = tuple(cut.size for cut in cuts), len(shape)
     taken = [1] * rank
 
-    def take(dim: int) -> Vector:
-        vector = tuple(taken[d] * (d == dim) for d in range(rank))
-        taken[dim] *= 2
-        return vector
-
-    def bits(most: int) -> list[Vector]:
+    def bits(most: int) -> list[Shape]:
         """The next bits along the fastest dimensions that are left, `most` at most."""
-        found: list[Vector] = []
+        found: list[Shape] = []
         for dim in order:
             while len(found) < most and taken[dim] < size[dim]:
-                found.append(take(dim))
+                found.append(_along(dim, taken[dim], rank))
+                taken[dim] *= 2
         return found
 
     run = min(run, max(1, math.prod(size) // threads), size[order[0]])
@@ -41,9 +39,21 @@ def with_lanes(encoding: BlockedEncoding, threads: int, run: int = 1, order: Sha
     lanes = bits(_bits(threads))
     lanes += [(0,) * rank] * (_bits(threads) - len(lanes))
     registers += bits(_bits(math.prod(size)))
-    taken = list(size)
-    warps = [take(dim) for dim in encoding.order for _ in range(_bits(encoding.warps_per_cta[dim]))]
-    return LinearEncoding(rank, tuple(registers), tuple(lanes), tuple(warps))
+    return LinearEncoding(rank, tuple(registers), tuple(lanes), _warps(cuts))
+
+
+def _warps(cuts: Sequence[Cut]) -> Bases:
+    """The parts of each warp, bit by bit of its number."""
+    rank = len(cuts)
+    found: dict[int, Shape] = {}
+    for dim, cut in enumerate(cuts):
+        for step in range(_bits(cut.warps)):
+            found[_bits(cut.stride) + step] = _along(dim, cut.size << step, rank)
+    return tuple(found.get(bit, (0,) * rank) for bit in range(max(found, default=-1) + 1))
+
+
+def _along(dim: int, step: int, rank: int) -> Shape:
+    return tuple(step * (d == dim) for d in range(rank))
 
 
 def _bits(count: int) -> int:

@@ -59,6 +59,16 @@ TILINGS = {"square": square, "horizontal": horizontal, "vertical": vertical}
 WHOLE = {"horizontal": -1, "vertical": -2}
 
 
+def at_least(encoding: BlockedEncoding, shape: Shape, smallest: tuple[int, int]) -> BlockedEncoding:
+    """The same with no part smaller than `smallest` (rows, columns) where the block has so much: warps that are left
+    over hold the same part as others.
+    """
+    *batch, rows, columns = encoding.size_per_warp
+    least = (min(smallest[0], shape[-2]), min(smallest[1], shape[-1]))
+    size = (*batch, max(rows, least[0]), max(columns, least[1]))
+    return BlockedEncoding(size, encoding.warps_per_cta, encoding.order)
+
+
 def as_hinted(tiling: str, shape: Shape, num_warps: int, smallest: tuple[int, int]) -> BlockedEncoding | None:
     """The cut that a user's hint asks for, to the letter; None where it would leave a warp less than `smallest` (rows,
     columns) of a block that has them.

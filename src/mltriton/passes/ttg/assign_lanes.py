@@ -100,15 +100,12 @@ def store(w: _Writer, op: tt.Store | tt.DescriptorStore, operands: list[Value]) 
 
 
 def dot(w: _Writer, op: tt.Dot, operands: list[Value]) -> Sequence[Value]:
-    """A dot whose accumulator stands in another dot's encoding has conversions around it."""
-    result, own = w.type_of(op.result), w.plan.dots[op]
-    if _encoding(result) is own:
-        return w.copy(op, operands)
-    a, b, c = operands
-    a, b = (w.converted(value, DotOperandEncoding(index, own)) for index, value in enumerate((a, b)))
-    c = w.converted(c, own)
+    """Operands and accumulator come into the layouts of the instruction where they stand in others."""
+    own = w.plan.dots[op]
+    wanted = (DotOperandEncoding(0, own), DotOperandEncoding(1, own), own)
+    a, b, c = (w.converted(value, encoding) for value, encoding in zip(operands, wanted, strict=True))
     made = w.builder.insert(tt.Dot([a, b, c], [c.type], op.attributes, (), op.loc, op.segments))
-    return [w.converted(made.results[0], _encoding(result))]
+    return [w.converted(made.results[0], _encoding(w.type_of(op.result)))]
 
 
 def convert(w: _Writer, op: ttg.ConvertLayout, operands: list[Value]) -> Sequence[Value]:

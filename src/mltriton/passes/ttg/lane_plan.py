@@ -18,8 +18,9 @@ from mltriton.errors import TargetError
 from mltriton.ir.operation import Operation, Value
 from mltriton.ir.types import TensorType, block_of, byte_width
 from mltriton.layouts.block_loads import Wanted, cheapest_block
-from mltriton.layouts.encodings import BlockedEncoding, DotOperandEncoding, Encoding, Shape, SliceEncoding
+from mltriton.layouts.encodings import BlockedEncoding, DotOperandEncoding, Encoding, Shape, SliceEncoding, same_cut
 from mltriton.layouts.lanes import with_lanes
+from mltriton.layouts.tiling import row_major
 from mltriton.layouts.xe import DpasEncoding
 from mltriton.targets.base import BlockIO, TargetSpec
 
@@ -65,21 +66,30 @@ class LanePlan:
     def _made(self, encoding: Encoding) -> Encoding:
         if isinstance(encoding, SliceEncoding):
             return SliceEncoding(encoding.dim, self.of(encoding.parent))
-        if isinstance(encoding, DotOperandEncoding):
+        if isinstance(encoding, DotOperandEncoding) and isinstance(self.of(encoding.parent), DpasEncoding):
             return DotOperandEncoding(encoding.op_idx, self.of(encoding.parent), encoding.k_width)
         if isinstance(encoding, BlockedEncoding) and encoding.size_per_thread is None:
-            reach = self._reached.get(encoding, Reach(encoding.order, 1, 0))
-            return with_lanes(encoding, self.spec.warp_size, reach.run, reach.order)
+            reach = self._reached.get(encoding, Reach(row_major(len(encoding.order)), 1, 0))
+            sizes = zip(encoding.size_per_warp, encoding.warps_per_cta, strict=True)
+            largest = tuple(size * warps for size, warps in sizes)
+            return with_lanes(encoding, largest, self.spec.warp_size, reach.run, reach.order)
         return encoding
 
     # Dots
 
     def _add_dot(self, dot: tt.Dot) -> None:
-        """The deepest dot decides for an encoding that several have."""
-        encoding = _encoding(dot.result)
-        self.dots[dot] = self._matrix(dot, encoding)
-        if isinstance(encoding, BlockedEncoding):
-            self._known.setdefault(encoding, self.dots[dot])
+        """The deepest dot decides for an encoding that several have. Where the instruction is larger than a warp's part
+        the blocks around the dot keep theirs.
+        """
+        encoding, shape = _encoding(dot.result), _block(dot.result).shape
+        own = self.dots[dot] = self._matrix(dot, encoding)
+        if same_cut(own, encoding, shape):
+            self._known.setdefault(encoding, own)
+        if same_cut(self.of(encoding), own, shape):
+            return
+        for operand in (dot.a, dot.b):
+            kept = with_lanes(_encoding(operand), _block(operand).shape, self.spec.warp_size)
+            self._known.setdefault(_encoding(operand), kept)
 
     def _matrix(self, dot: tt.Dot, encoding: Encoding) -> DpasEncoding:
         if isinstance(encoding, DpasEncoding):

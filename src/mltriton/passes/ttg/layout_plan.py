@@ -83,7 +83,9 @@ class LayoutPlan:
     def _root_layout(self, dot: tt.Dot, workload: Workload) -> Encoding:
         fed = [index for target, index in workload.feeds.values() if target is dot]
         shape_of_cut = "square" if not fed else "horizontal" if 0 in fed else "vertical"
-        return tiling.TILINGS[shape_of_cut](_shape(dot.result), self.num_warps, smallest_part(dot, self.spec))
+        shape, smallest = _shape(dot.result), smallest_part(dot, self.spec)
+        cut = tiling.TILINGS[shape_of_cut](shape, self.num_warps, smallest)
+        return tiling.at_least(cut, shape, (1, smallest[1])) if self.spec.has_lanes else cut
 
     def _reached(self, dot: tt.Dot, encoding: Encoding) -> Mapping[Value, Encoding]:
         """The encodings that follow where `dot` is the only root."""
