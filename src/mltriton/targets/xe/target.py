@@ -50,7 +50,7 @@ class XeTarget:
         """LLVM IR text for SPIR-V."""
         from mltriton.targets.xe.llvm.emit.kernel import emit_kernel
 
-        return emit_kernel(module, self.spec)
+        return emit_kernel(module, self.device)
 
     def assembly(self, llvm: str) -> str:
         """The device's instructions as Intel's offline compiler makes them, under a line that says what they use.

@@ -18,10 +18,13 @@ from mltriton.ir.types import Type as IRType
 from mltriton.layouts.linear import LinearLayout
 from mltriton.targets.cpu.features import CpuFeatures
 from mltriton.targets.cpu.llvm.emit import context
-from mltriton.targets.llvm.types import I32, Type, Value, poison, vector
+from mltriton.targets.llvm.types import I32, Type, Value, constant, poison, vector
 from mltriton.targets.llvm.writer import Function, Module
+from mltriton.targets.xe.devices import Device
+from mltriton.targets.xe.llvm import calls
 from mltriton.targets.xe.llvm.affine import Affine
 from mltriton.targets.xe.llvm.lanes import Form, Lanes, element_name, form_of, layout_of
+from mltriton.targets.xe.llvm.moves import linear
 
 Rule = Callable[["Emitter", Any], Any]  # gives `Made`
 Rules = Mapping[type[Operation], Rule]
@@ -56,13 +59,17 @@ Made = Emitted | list[Emitted] | None  # what stands for an operation's results
 class Emitter(context.Emitter):
     """The state of one kernel's emission. `elements` are the rules that see one LLVM value of each block."""
 
-    def __init__(self, module: Module, function: Function, warps: int, rules: Rules, elements: Rules) -> None:
+    def __init__(
+        self, module: Module, function: Function, device: Device, warps: int, rules: Rules, elements: Rules
+    ) -> None:
         super().__init__(module, function, _CONVERSIONS, {})
+        self.device = device
         self.warps = warps
         self.affine = Affine(function)
         self.block_rules = rules
         self.element_rules = elements
         self.shared_places: dict[Operation, Value] = {}  # where each allocation of shared memory starts
+        self.surfaces: dict[Value, bool] = {}  # guards of block accesses that hold, or not, in the code at hand
         self._emitted: dict[IRValue, Emitted] = {}
         self._parts: dict[IRValue, Value] = {}
         self._taken_from: dict[str, tuple[Value, int]] = {}
@@ -247,10 +254,6 @@ class Emitter(context.Emitter):
 
 def coordinates(e: Emitter, layout: LinearLayout, dim: int) -> list[Value]:
     """The place along a dimension of each register of this lane, i32."""
-    from mltriton.targets.llvm.types import constant
-    from mltriton.targets.xe.llvm import calls
-    from mltriton.targets.xe.llvm.moves import linear
-
     f = e.function
     by_lane = tuple(vector[dim] for vector in layout.vectors("lane"))
     by_register = [layout.at(register=register)[dim] for register in range(layout.count("register"))]

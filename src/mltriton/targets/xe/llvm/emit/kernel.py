@@ -13,25 +13,25 @@ from mltriton.errors import BackendError
 from mltriton.ir.attributes import ArrayAttr, DictAttr, IntegerAttr
 from mltriton.ir.types import FloatType, IntegerType
 from mltriton.ir.types import Type as IRType
-from mltriton.targets.base import TargetSpec
 from mltriton.targets.llvm.types import F32, I8, VOID, Type, Value, vector
 from mltriton.targets.llvm.writer import Module
 from mltriton.targets.registry import num_warps_of
+from mltriton.targets.xe.devices import Device
 from mltriton.targets.xe.llvm.emit.context import Emitter
 from mltriton.targets.xe.llvm.emit.rules import ELEMENTS, RULES
 from mltriton.targets.xe.llvm.emit.shared import place_allocations
 from mltriton.targets.xe.llvm.lanes import element_name
 
 
-def emit_kernel(module: IRModule, spec: TargetSpec) -> str:
+def emit_kernel(module: IRModule, device: Device) -> str:
     """LLVM IR text of the public function. Raises `BackendError` at the line of what has no lowering."""
     function = public_function(module)
     parameters = function.body.block.arguments
     warps = num_warps_of(module)
     target = Module()
     target.name_nodes("opencl.enable.FP_CONTRACT")
-    lanes = target.node(f"i32 {spec.warp_size}")
-    size = target.node(f"i32 {spec.warp_size * warps}, i32 1, i32 1")
+    lanes = target.node(f"i32 {device.simd}")
+    size = target.node(f"i32 {device.simd * warps}, i32 1, i32 1")
     body = target.function(
         function.sym_name,
         VOID,
@@ -39,7 +39,7 @@ def emit_kernel(module: IRModule, spec: TargetSpec) -> str:
         linkage="spir_kernel",
         attachments=f"!intel_reqd_sub_group_size {lanes} !reqd_work_group_size {size} ",
     )
-    emitter = Emitter(target, body, warps, RULES, ELEMENTS)
+    emitter = Emitter(target, body, device, warps, RULES, ELEMENTS)
     for number, (parameter, value) in enumerate(zip(parameters, body.parameters, strict=True)):
         emitter.put(parameter, _argument(emitter, value, parameter.type))
         emitter.affine.promise(value, _divisibility(function, number))

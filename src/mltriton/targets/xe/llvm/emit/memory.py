@@ -6,20 +6,22 @@ outside a block pointer's checked sizes loads as its padding; i1 is a byte, 0 or
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import cast
 
-from mltriton.dialects import tt
+from mltriton.dialects import tt, ttig
 from mltriton.ir.floats import float_to_bits
 from mltriton.ir.operation import Value as IRValue
-from mltriton.ir.types import FloatType, TensorType, element_type
+from mltriton.ir.types import FloatType, TensorType, block_of, element_type
 from mltriton.ir.types import Type as IRType
 from mltriton.targets.cpu.llvm.emit.memory import from_memory, in_memory, to_memory
 from mltriton.targets.llvm.types import Value, constant, vector
-from mltriton.targets.xe.llvm import accesses
+from mltriton.targets.xe.block_limits import Access
+from mltriton.targets.xe.llvm import accesses, block_io
 from mltriton.targets.xe.llvm.emit.blocks import addresses, inside
 from mltriton.targets.xe.llvm.emit.context import BlockPointer, Emitted, Emitter, Rules
-from mltriton.targets.xe.llvm.lanes import element_name
+from mltriton.targets.xe.llvm.lanes import Lanes, element_name
 
 
 def _load(e: Emitter, op: tt.Load) -> Emitted:
@@ -56,17 +58,49 @@ def _registers(e: Emitter, value: IRValue) -> list[Value]:
 
 
 def load_block(e: Emitter, block: TensorType, pointer: BlockPointer, checked: Sequence[int], padding: str) -> Emitted:
-    """A block, lane by lane."""
+    """A block by block accesses, or lane by lane."""
+    message = None if checked and padding == "pad_nan" else block_io.message_of(e.device, block, Access.LOAD)
+    if message is not None:
+        loaded = _either(e, pointer, message, lambda fast: block_io.load(e, block, pointer, message, fast=fast))
+        assert loaded is not None
+        return loaded
     pointers = addresses(e, block, pointer)
     outside = _padding(block.element, padding)
     return _loaded(e, block, pointers, inside(e, block, pointer, checked), [outside] * len(pointers))
 
 
 def store_block(e: Emitter, pointer: BlockPointer, value: IRValue, checked: Sequence[int]) -> None:
-    """A block, lane by lane."""
+    """A block by block accesses, or lane by lane."""
     block = cast(TensorType, value.type)
+    message = block_io.message_of(e.device, block, Access.STORE)
+    if message is not None:
+        lanes = e.lanes(value)
+        store = partial(block_io.store, e, block, pointer, lanes, message)
+        _either(e, pointer, message, lambda fast: store(fast=fast))
+        return
     masks = inside(e, block, pointer, checked)
     accesses.store(e, addresses(e, block, pointer), masks, [to_memory(e, part) for part in e.registers(value)])
+
+
+def _either(
+    e: Emitter, pointer: BlockPointer, message: block_io.Message, do: Callable[[bool], Lanes | None]
+) -> Lanes | None:
+    """An access by the instruction where the hardware takes the matrix, else element by element."""
+    guard = block_io.guard(e, pointer, message)
+    known = guard.literal if guard.literal is not None else e.surfaces.get(guard)
+    if known is not None:
+        return do(bool(known))
+    made: list[Lanes | None] = []
+
+    def arm(fast: bool) -> Callable[[], Sequence[Value]]:
+        def build() -> Sequence[Value]:
+            made.append(do(fast))
+            return made[-1].values if made[-1] is not None else []
+
+        return build
+
+    values = e.function.choose(guard, arm(fast=True), arm(fast=False), "block")
+    return None if made[0] is None else made[0]._replace(values=values)
 
 
 def _padding(element: IRType, padding: str) -> Value:
@@ -85,6 +119,19 @@ def _make_block_pointer(e: Emitter, op: tt.MakeTensorPtr) -> BlockPointer:
 def _make_descriptor(e: Emitter, op: tt.MakeTensorDesc) -> BlockPointer:
     shape, strides = ([e.get(value) for value in values] for values in (op.shape, op.strides))
     return BlockPointer(e.get(op.base), shape, strides, (), op.padding)
+
+
+def _prefetch(e: Emitter, op: ttig.Prefetch) -> None:
+    """A hint: what is no block access, or might not be one, is left out."""
+    pointer = e.any(op.ptr)
+    block = block_of(op.ptr.type)
+    if not isinstance(pointer, BlockPointer) or block is None:
+        return
+    message = block_io.message_of(e.device, block, Access.PREFETCH)
+    if message is not None:
+        guard = block_io.guard(e, pointer, message)
+        if guard.literal or e.surfaces.get(guard):
+            block_io.prefetch(e, block, pointer, message)
 
 
 def _advance(e: Emitter, op: tt.Advance) -> BlockPointer:
@@ -113,6 +160,7 @@ RULES: Rules = {
     tt.MakeTensorPtr: _make_block_pointer,
     tt.MakeTensorDesc: _make_descriptor,
     tt.Advance: _advance,
+    ttig.Prefetch: _prefetch,
     tt.DescriptorLoad: _descriptor_load,
     tt.DescriptorStore: _descriptor_store,
 }

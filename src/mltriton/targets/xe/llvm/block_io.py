@@ -1,0 +1,270 @@
+"""2D block accesses: a warp reads or writes a rectangle of a matrix in memory by one instruction.
+
+Level: intrinsic -> llvm. Takes blocks whose layout is that of the instruction: `#ttig.subgroup_2d_block`, or rows of 16
+neighbouring columns in the lanes, as the matrix engine leaves its results. Guarantees: an access that breaks a limit
+known when compiling is none of these (`message_of` gives None); what is not known is asked at run time (`guard`), and
+where it does not hold, a function of the module does the same element by element. Elements outside the matrix load as 0
+and are not stored. Dimensions whose bounds are not checked are promised to be inside.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from mltriton.ir.types import TensorType, byte_width
+from mltriton.layouts.linear import LinearLayout
+from mltriton.layouts.xe import Subgroup2DBlockEncoding
+from mltriton.targets.llvm.types import GLOBAL_PTR, I1, I32, I64, PTR, VOID, Type, Value, constant, poison, vector
+from mltriton.targets.llvm.writer import Function
+from mltriton.targets.xe.block_limits import (
+    Access,
+    Block,
+    Number,
+    Relation,
+    Surface,
+    broken_limits,
+    check_surface,
+)
+from mltriton.targets.xe.devices import Device
+from mltriton.targets.xe.llvm import calls
+from mltriton.targets.xe.llvm.emit.context import BlockPointer, Emitter
+from mltriton.targets.xe.llvm.lanes import Form, Lanes, form_of, is_vnni, layout_of
+from mltriton.targets.xe.llvm.moves import linear
+from mltriton.targets.xe.spirv import builtins
+
+BUILTINS = {
+    Access.LOAD: builtins.BLOCK_LOAD,
+    Access.LOAD_VNNI: builtins.BLOCK_LOAD_VNNI,
+    Access.STORE: builtins.BLOCK_STORE,
+    Access.PREFETCH: builtins.BLOCK_PREFETCH,
+}
+
+
+class Message(NamedTuple):
+    """What one instruction takes of a block: a rectangle, in the first `registers` registers; the block has `count`."""
+
+    block: Block
+    registers: int
+    count: int
+
+
+def message_of(device: Device, type_: TensorType, access: Access) -> Message | None:
+    """The messages that access a block; None where there are none."""
+    if type_.rank < 2 or any(size > 1 for size in type_.shape[:-2]):
+        return None
+    size, layout = byte_width(type_.element), layout_of(type_)
+    encoding = type_.encoding
+    if isinstance(encoding, Subgroup2DBlockEncoding):
+        (height, width), blocks = encoding.block, encoding.blocks
+        if access is Access.LOAD and is_vnni(encoding, 8 * size):
+            access = Access.LOAD_VNNI
+    else:
+        (height, width), blocks = _rows_of_lanes(layout), 1
+    if access is Access.STORE:
+        height = min(height, 8)
+    block = Block(access, size, width, height, blocks)
+    registers = width * height * blocks // device.simd
+    if not registers or layout.count("register") % registers or broken_limits(device, block):
+        return None
+    return Message(block, registers, layout.count("register") // registers)
+
+
+def _rows_of_lanes(layout: LinearLayout) -> tuple[int, int]:
+    """Rows and columns that lie in the first registers, one row in each; no rows where lanes are no neighbours."""
+    *_, row, column = range(len(layout.outputs))
+    lanes = layout.vectors("lane")
+    if any(basis[column] != 1 << bit or sum(basis) != basis[column] for bit, basis in enumerate(lanes)):
+        return 0, 0
+    height = 1
+    for basis in layout.vectors("register"):
+        if basis[row] != height or sum(basis) != height or height == 32:
+            break
+        height *= 2
+    return height, 1 << len(lanes)
+
+
+# The surface.
+
+
+def guard(e: Emitter, pointer: BlockPointer, message: Message) -> Value:
+    """Whether the hardware takes the matrix that a block pointer points into, an i1."""
+    size = message.block.element_bytes
+    *_, row, column = range(len(pointer.shape))
+    if pointer.strides[column].literal != 1:
+        return constant(I1, 0)
+    fields = {
+        "base": pointer.base,
+        "width": _bytes(e, pointer.shape[column], size),
+        "height": pointer.shape[row],
+        "pitch": _bytes(e, pointer.strides[row], size),
+    }
+    x = Number(divisor=e.affine.divisor(pointer.offsets[column])) if pointer.offsets else Number(divisor=4)
+    surface = Surface(**{name: _known(e, value) for name, value in fields.items()}, x=x)
+    report = check_surface(e.device, message.block, surface)
+    if report.broken:
+        return constant(I1, 0)
+    f, holds = e.function, constant(I1, 1)
+    for needed in report.guards:
+        if needed.field == "x":
+            return constant(I1, 0)
+        bound = fields[needed.bound] if isinstance(needed.bound, str) else constant(I64, needed.bound)
+        holds = f.and_(_asked(f, fields[needed.field], needed.relation, bound), holds)
+    return holds
+
+
+def _bytes(e: Emitter, elements: Value, size: int) -> Value:
+    return e.affine.mul(e.affine.widen(elements, I64), constant(I64, size))
+
+
+def _known(e: Emitter, value: Value) -> Number:
+    if value.literal is not None:
+        return Number(value=int(value.literal))
+    return Number(divisor=e.affine.divisor(value))
+
+
+def _asked(f: Function, value: Value, relation: Relation, bound: Value) -> Value:
+    if value.type.element.startswith("ptr"):
+        value = f.cast("ptrtoint", value, I64)
+    match relation:
+        case Relation.AT_LEAST:
+            return f.icmp("sge", value, bound)
+        case Relation.AT_MOST:
+            return f.icmp("sle", value, bound)
+        case Relation.MULTIPLE:
+            assert bound.literal is not None
+            return f.icmp("eq", f.and_(value, int(bound.literal) - 1), 0)
+
+
+# Accesses.
+
+
+def load(e: Emitter, type_: TensorType, pointer: BlockPointer, message: Message, *, fast: bool) -> Lanes:
+    """The block; with `fast` by the instruction, or else element by element."""
+    form, f = form_of(type_), e.function
+    if message.registers % form.width:
+        form = Form(1, form.element, form.element)
+    values: list[Value] = []
+    for number in range(message.count):
+        memory = _private(e, message)
+        _access(e, type_, pointer, message, number, memory, fast=fast)
+        step = form.width * form.element.bytes
+        for start in range(0, message.registers * form.element.bytes, step):
+            values.append(f.load(form.type, f.gep(memory, start, vector("i8", 1))))
+    made = Lanes(form, values)
+    return made if form == form_of(type_) else e.packed(e.scalars(made), form_of(type_))
+
+
+def store(e: Emitter, type_: TensorType, pointer: BlockPointer, value: Lanes, message: Message, *, fast: bool) -> None:
+    """Write the block."""
+    f, form = e.function, value.form
+    if not form.is_plain or message.registers % form.width:
+        value = e.packed(e.scalars(value), Form(1, form.element, form.element))
+        form = value.form
+    per_message = message.registers // form.width
+    for number in range(message.count):
+        memory = _private(e, message)
+        for part in range(per_message):
+            held = value.values[number * per_message + part]
+            f.store(held, f.gep(memory, part * form.width * form.element.bytes, vector("i8", 1)))
+        _access(e, type_, pointer, message, number, memory, fast=fast)
+
+
+def prefetch(e: Emitter, type_: TensorType, pointer: BlockPointer, message: Message) -> None:
+    """Bring the block nearer."""
+    for number in range(message.count):
+        _access(e, type_, pointer, message, number, None, fast=True)
+
+
+def _private(e: Emitter, message: Message) -> Value:
+    """Memory of a lane for the registers of one message; registers hold it in the end."""
+    bits = 8 * message.block.element_bytes
+    words = bits if message.block.access is not Access.LOAD_VNNI else 32
+    element = vector(f"i{words}", 1)
+    return e.function.alloca(element, message.registers * bits // words)
+
+
+def _access(
+    e: Emitter,
+    type_: TensorType,
+    pointer: BlockPointer,
+    message: Message,
+    number: int,
+    memory: Value | None,
+    *,
+    fast: bool,
+) -> None:
+    f, block = e.function, message.block
+    *_, row, column = range(type_.rank)
+    origin = layout_of(type_).at(register=number * message.registers)
+    y, x = (e.affine.add(pointer.offsets[dim], constant(I32, origin[dim])) for dim in (row, column))
+    base = _base(e, pointer, block.element_bytes)
+    private = () if memory is None else (memory,)
+    if not fast:
+        slow = _by_elements(e, type_, message)
+        sizes = (e.affine.widen(pointer.shape[dim], I64) for dim in (row, column))
+        f.call(slow, VOID, base, *sizes, e.affine.widen(pointer.strides[row], I64), y, x, *private)
+        return
+    shape = [constant(I32, n) for n in (block.element_bytes, block.width, block.height, block.blocks)]
+    width, pitch = (
+        f.cast("trunc", _bytes(e, n, block.element_bytes), I32) for n in (pointer.shape[column], pointer.strides[row])
+    )
+    height = f.cast("trunc", pointer.shape[row], I32)
+    place = f.insert(f.insert(poison(I32.with_lanes(2)), x, 0), y, 1)
+    surface = (base, width, height, pitch, place)
+    if block.access is Access.STORE:
+        BUILTINS[block.access].call(f, *shape, *private, *surface)
+    else:
+        BUILTINS[block.access].call(f, *shape, *surface, *private)
+
+
+def _base(e: Emitter, pointer: BlockPointer, size: int) -> Value:
+    """The matrix of a block of rank 2 and more: the dimensions before the last two move the base."""
+    base, element = pointer.base, vector(f"i{8 * size}", 1)
+    for offset, stride in list(zip(pointer.offsets, pointer.strides, strict=True))[:-2]:
+        base = e.affine.address(base, e.affine.mul(e.affine.widen(offset, I64), stride), element)
+    return base
+
+
+# The same, element by element.
+
+_PARAMETERS = (("base", GLOBAL_PTR), ("rows", I64), ("columns", I64), ("stride", I64), ("y", I32), ("x", I32))
+
+
+def _by_elements(e: Emitter, type_: TensorType, message: Message) -> str:
+    """A function that moves the registers of one message between memory and the lane, one after the other."""
+    block = message.block
+    stores = block.access is Access.STORE
+    layout = layout_of(type_)
+    bits = message.registers.bit_length() - 1
+    images = [
+        (tuple(v[dim] for v in layout.vectors("register")[:bits]), tuple(v[dim] for v in layout.vectors("lane")))
+        for dim in (type_.rank - 2, type_.rank - 1)
+    ]
+    kind = "store" if stores else "load"
+    name = f"{kind}_{block.height}x{block.width}x{block.blocks}_{8 * block.element_bytes}"
+    if e.module.defines(name):
+        return name
+    f = e.module.function(name, VOID, [*_PARAMETERS, ("registers", PTR)], extra="noinline ")
+    base, rows, columns, stride, y, x, registers = f.parameters
+    element = vector(f"i{8 * block.element_bytes}", 1)
+    lane = calls.lane(f)
+    with f.loop(constant(I32, 0), constant(I32, message.registers), constant(I32, 1), name="register") as loop:
+        row, column = (
+            f.cast("sext", f.add(start, f.xor(linear(f, loop.index, by_register), linear(f, lane, by_lane))), I64)
+            for start, (by_register, by_lane) in zip((y, x), images, strict=True)
+        )
+        inside = f.and_(f.icmp("ult", row, rows), f.icmp("ult", column, columns))
+        address = f.gep(base, f.add(f.mul(row, stride), column), element)
+        held = f.gep(registers, f.cast("zext", loop.index, I64), element)
+        _move_one(f, element, address, held, inside, stores=stores)
+    f.ret()
+    return name
+
+
+def _move_one(f: Function, element: Type, address: Value, held: Value, inside: Value, *, stores: bool) -> None:
+    if stores:
+        with f.when(inside, "store"):
+            f.store(f.load(element, held), address)
+        return
+    [loaded] = f.choose(inside, lambda: [f.load(element, address)], lambda: [constant(element, 0)], "load")
+    f.store(loaded, held)
