@@ -41,11 +41,11 @@ BUILTINS = {
 
 
 class Message(NamedTuple):
-    """What one instruction takes of a block: a rectangle, in the first `registers` registers; the block has `count`."""
+    """What one instruction takes of a block: a rectangle, in the first `registers` registers; the block takes `number`."""
 
     block: Block
     registers: int
-    count: int
+    number: int
 
 
 def message_of(device: Device, type_: TensorType, access: Access) -> Message | None:
@@ -99,7 +99,8 @@ def guard(e: Emitter, pointer: BlockPointer, message: Message) -> Value:
         "pitch": _bytes(e, pointer.strides[row], size),
     }
     x = Number(divisor=e.affine.divisor(pointer.offsets[column])) if pointer.offsets else Number(divisor=4)
-    surface = Surface(**{name: _known(e, value) for name, value in fields.items()}, x=x)
+    base, width, height, pitch = (_known(e, value) for value in fields.values())
+    surface = Surface(base, width, height, pitch, x)
     report = check_surface(e.device, message.block, surface)
     if report.broken:
         return constant(I1, 0)
@@ -144,7 +145,7 @@ def load(e: Emitter, type_: TensorType, pointer: BlockPointer, message: Message,
     if message.registers % form.width:
         form = Form(1, form.element, form.element)
     values: list[Value] = []
-    for number in range(message.count):
+    for number in range(message.number):
         memory = _private(e, message)
         _access(e, type_, pointer, message, number, memory, fast=fast)
         step = form.width * form.element.bytes
@@ -161,7 +162,7 @@ def store(e: Emitter, type_: TensorType, pointer: BlockPointer, value: Lanes, me
         value = e.packed(e.scalars(value), Form(1, form.element, form.element))
         form = value.form
     per_message = message.registers // form.width
-    for number in range(message.count):
+    for number in range(message.number):
         memory = _private(e, message)
         for part in range(per_message):
             held = value.values[number * per_message + part]
@@ -171,7 +172,7 @@ def store(e: Emitter, type_: TensorType, pointer: BlockPointer, value: Lanes, me
 
 def prefetch(e: Emitter, type_: TensorType, pointer: BlockPointer, message: Message) -> None:
     """Bring the block nearer."""
-    for number in range(message.count):
+    for number in range(message.number):
         _access(e, type_, pointer, message, number, None, fast=True)
 
 
