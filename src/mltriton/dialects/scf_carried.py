@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mltriton.dialects import scf
-from mltriton.ir.operation import Block, Operation, Region, Value
+from mltriton.ir.operation import Block, BlockArgument, Operation, OpResult, Region, Value
 from mltriton.ir.types import Type
 
 
@@ -34,6 +34,19 @@ def body_taken_over(loop: scf.For, kept: Sequence[int], extra: Sequence[Value] =
     end.set_operands([end.operands[i] for i in kept], (len(kept),))
     operands = [*loop.operands[:3], *(loop.inits[i] for i in kept), *extra]
     return scf.For(operands, types, loop.attributes, [Region([block])], loop.loc, (1, 1, 1, len(types)))
+
+
+def carry_also(loop: scf.For, init: Value) -> tuple[BlockArgument, OpResult]:
+    """Let a loop carry one more value, in place: its argument and its result. The caller adds what the body yields
+    (`yield_also`).
+    """
+    count = len(loop.inits) + 1
+    loop.set_operands([*loop.operands, init], (1, 1, 1, count))
+    argument = loop.body.block.add_argument(init.type, init.hint)
+    result = OpResult(init.type, loop, count - 1)
+    result.hint = init.hint
+    loop.results.append(result)
+    return argument, result
 
 
 def keep_if(branch: scf.If, kept: Sequence[int], extra: Sequence[Type] = ()) -> scf.If:

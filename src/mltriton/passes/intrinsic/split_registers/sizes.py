@@ -17,6 +17,7 @@ from mltriton.ir.attributes import Attribute
 from mltriton.ir.types import PointerType, TensorType, Type, block_of, byte_width
 from mltriton.layouts.encodings import DotOperandEncoding, Encoding, Shape, SliceEncoding
 from mltriton.layouts.pieces import lane_tile, piece_encoding
+from mltriton.layouts.xe import Subgroup2DBlockEncoding
 from mltriton.targets.base import BlockIO, DotSize, TargetSpec
 
 DEFAULT_BYTES = (
@@ -120,6 +121,8 @@ class PieceSizes:
             return (*parent[: encoding.dim], *parent[encoding.dim + 1 :])
         if isinstance(encoding, DotOperandEncoding):
             return self._tile(encoding.parent, rank)
+        if isinstance(encoding, Subgroup2DBlockEncoding):
+            return encoding.tile
         if rank == 1:
             return (self.spec.vector_bytes // DEFAULT_BYTES,)
         return (*[1] * (rank - 2), self.io.store_rows, self.io.max_row_bytes // DEFAULT_BYTES)

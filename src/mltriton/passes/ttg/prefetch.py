@@ -1,0 +1,86 @@
+"""prefetch: the blocks that loops load are asked for some iterations before.
+
+Level: ttg. Takes loops at any depth, whatever else they do, and changes them in place: for each load of a matrix
+through a block pointer or descriptor whose place moves regularly, the first blocks are prefetched in front of the loop,
+and in each iteration the one that is loaded `distance` iterations later. For that a block is cut between all warps of
+the program (`layouts/prefetches.py`), however its load is cut: what several warps load comes once. Guarantees: no
+result changes; a loop that goes on where another one stopped prefetches nothing again. Source: ML-Triton paper,
+section 2.2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from mltriton.analysis.loop_affine import LoopAffine
+from mltriton.dialects import scf, tt, ttig
+from mltriton.dialects.builtin import Module
+from mltriton.ir.attributes import IntegerAttr
+from mltriton.ir.builder import Builder
+from mltriton.ir.operation import Operation, Value
+from mltriton.ir.passes import Pass
+from mltriton.layouts.prefetches import prefetch_encoding
+from mltriton.passes.ttg.prefetch_addresses import Address, Companions, Load, address_of
+from mltriton.targets.registry import sharing_warps_of, spec_of
+
+
+@dataclass(frozen=True)
+class Prefetch(Pass):
+    """Insert prefetches. `distance`: iterations ahead, instead of the loop's or the module's number of stages."""
+
+    name = "prefetch"
+    distance: int | None = None
+
+    def run(self, module: Module) -> Module:
+        spec, warps = spec_of(module), sharing_warps_of(module)
+        limits = spec.block_load
+        if limits is None:
+            return module
+        companions = Companions(
+            lambda block, contiguous: prefetch_encoding(block, contiguous, warps, limits, spec.warp_size)
+        )
+        stages = module.attributes.get("ttg.num-stages")
+        usual = stages.value if isinstance(stages, IntegerAttr) else 0
+        for op in list(module.walk()):
+            if isinstance(op, scf.For):
+                distance = self.distance if self.distance is not None else op.num_stages or usual
+                if distance > 0:
+                    _prefetch_in(op, distance, companions)
+        return module
+
+
+def _prefetch_in(loop: scf.For, distance: int, companions: Companions) -> None:
+    affine, entry = LoopAffine(loop), Builder().before(loop)
+    places: dict[tuple[Value, ...], Address] = {}
+    for run in _runs(loop.body.block.ops):
+        found: list[tuple[Load, Address]] = []
+        for load in run:
+            place = tuple(load.operands)
+            address = address_of(load, affine, companions)
+            if address is not None and place not in places:
+                places[place] = address
+                found.append((load, address))
+        builder = Builder().before(_after(run[-1]))
+        for load, address in found:
+            with builder.at(load.loc), entry.at(load.loc):
+                if not address.continues(distance):
+                    for steps in range(distance):
+                        entry.create(ttig.Prefetch, address.before(entry, steps), None, result_types=[])
+                builder.create(ttig.Prefetch, address.ahead(builder, entry, distance), None, result_types=[])
+
+
+def _runs(ops: Sequence[Operation]) -> list[list[Load]]:
+    """The loads of a body, those between which nothing is multiplied together: what comes first is loaded first."""
+    runs: list[list[Load]] = [[]]
+    for op in ops:
+        if isinstance(op, tt.Load | tt.DescriptorLoad):
+            runs[-1].append(op)
+        elif isinstance(op, tt.Dot) or op.regions:
+            runs.append([])
+    return [run for run in runs if run]
+
+
+def _after(op: Operation) -> Operation:
+    assert op.block is not None
+    return op.block.ops[op.block.position(op) + 1]
