@@ -60,8 +60,8 @@ def indirect(attributes: str, a: str = "f32", b: str = "f32") -> tuple[str, str]
     """Parameters and text of a dot on lines."""
     return (
         f"%a: !tt.ptr<{a}>, %l: !tt.ptr<!tt.ptr<{b}>>, %c: !tt.ptr<f32>, %s: i64, %t: i1",
-        f"tile.indirect_dot %a, %s, %l, %l, %c, %s, %t {{{attributes}}} : "
-        f"!tt.ptr<{a}>, !tt.ptr<!tt.ptr<{b}>>, !tt.ptr<!tt.ptr<{b}>>, !tt.ptr<f32>",
+        f"tile.indirect_dot %a, %s, %s, %l, %c, %s, %s, %t {{{attributes}}} : "
+        f"!tt.ptr<{a}>, !tt.ptr<!tt.ptr<{b}>>, !tt.ptr<f32>",
     )
 
 

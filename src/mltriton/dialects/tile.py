@@ -195,34 +195,38 @@ class Dot(Operation):
 
 
 class IndirectDot(Operation):
-    """`tile.indirect_dot %a, %a_stride, %lines, %later, %c, %c_stride, %accumulate {m, n, k, step, b_layout}`: a dot of
-    few rows whose right operand lies in lines of their own.
+    """`tile.indirect_dot %a, %a_stride, %a_batch, %lines, %c, %c_stride, %c_batch, %accumulate {m, n, k, batch, chunk,
+    ahead, b_layout}`: dots of few rows whose right operands lie in lines of their own.
 
-    c[i, j] = (c[i, j] if accumulate else 0) + sum over k of a[i, k] * b[k, j] for i < m, j < n. `lines` points to an
-    array of pointers: with `b_layout` "row" `k` of them, pointer r * step to b[r, 0 .. n - 1]; with "column" `n`,
-    pointer j * step to b[0 .. k - 1, j]. `later` points to an array of as many pointers, one after the other: lines
-    that are needed soon. a is row-major, element (i, r) at i * a_stride + r; c has the accumulator's type, element
-    (i, j) at i * c_stride + j.
+    c[i, j] = (c[i, j] if accumulate else 0) + sum over r of a[i, r] * b[r, j] for i < m, j < n, r < k, in each of
+    `batch` matrices. `lines` points to an array of pointers, line after line and for each line those of all matrices:
+    with `b_layout` "row" pointer r * batch + number is that of b[r, 0 .. n - 1], with "column" pointer
+    j * batch + number that of b[0 .. k - 1, j]. a is row-major, element (i, r) at number * a_batch + i * a_stride + r;
+    c has the accumulator's type, element (i, j) at number * c_batch + i * c_stride + j. `chunk` lines of one matrix are
+    multiplied before those of the next one; pointers to `ahead` more lines follow, for lines to be prefetched.
     """
 
     name = "tile.indirect_dot"
     syntax = (
-        "$a `,` $a_stride `,` $lines `,` $later `,` $c `,` $c_stride `,` $accumulate "
-        "attr-dict `:` type($a) `,` type($lines) `,` type($later) `,` type($c)"
+        "$a `,` $a_stride `,` $a_batch `,` $lines `,` $c `,` $c_stride `,` $c_batch `,` $accumulate "
+        "attr-dict `:` type($a) `,` type($lines) `,` type($c)"
     )
     reads = True
     writes = True
     a = operand()
     a_stride = operand()
+    a_batch = operand()
     lines = operand()
-    later = operand()
     c = operand()
     c_stride = operand()
+    c_batch = operand()
     accumulate = operand()
     m = integer()
     n = integer()
     k = integer()
-    step = integer(1)
+    batch = integer(1)
+    chunk = integer(1)
+    ahead = integer(0)
     b_layout = enum("tile_layout", "row")
 
     @classmethod
@@ -237,15 +241,18 @@ class IndirectDot(Operation):
     def verify(self) -> None:
         for what, value in (("a", self.a), ("c", self.c)):
             pointer(self, what, value)
-        for what, value in (("the lines", self.lines), ("the later lines", self.later)):
-            found = pointer(self, what, value)
-            require(self, isinstance(found.pointee, PointerType), "lines are pointers", "!tt.ptr<!tt.ptr<...>>", found)
-        for what, value in (("a's stride", self.a_stride), ("c's stride", self.c_stride)):
+        lines = pointer(self, "the lines", self.lines)
+        require(self, isinstance(lines.pointee, PointerType), "lines are pointers", "!tt.ptr<!tt.ptr<...>>", lines)
+        strides = {"a's stride": self.a_stride, "a's batch stride": self.a_batch}
+        strides |= {"c's stride": self.c_stride, "c's batch stride": self.c_batch}
+        for what, value in strides.items():
             require_type(self, what, value.type, I64)
         require_type(self, "accumulate", self.accumulate.type, I1)
         require_attributes(self, "m", "n", "k")
-        sizes = (self.m, self.n, self.k, self.step)
-        require(self, min(sizes) > 0, "m, n, k and step are positive", found=sizes)
+        sizes = (self.m, self.n, self.k, self.batch, self.chunk)
+        require(self, min(sizes) > 0, "m, n, k, batch and chunk are positive", found=sizes)
+        count = self.k if self.b_layout == "row" else self.n
+        require(self, count % self.chunk == 0, "chunks are whole", f"a divisor of {count} lines", self.chunk)
 
 
 class Prefetch(Operation):

@@ -18,7 +18,7 @@ from mltriton.executor.dialects.ttig import prefetch
 from mltriton.executor.faults import InvalidOperation, Misaligned
 from mltriton.executor.machine import Warp
 from mltriton.executor.values import Array, decode, encode, memory_dtype
-from mltriton.ir.types import PointerType, TensorType, Type, element_type
+from mltriton.ir.types import PointerType, TensorType, Type, byte_width, element_type
 
 
 def scratch(op: tile.Scratch) -> Handler:
@@ -141,15 +141,19 @@ def indirect_dot(op: tile.IndirectDot) -> Handler:
     a_type, b_type, c_type = _pointee(op.a.type), op.element, _pointee(op.c.type)
 
     def call(
-        warp: Warp, a: Array, a_stride: Array, lines: Array, later: Array, c: Array, c_stride: Array, more: Array
-    ) -> None:
-        warp.memory.span(int(later), count, np.dtype(np.int64), write=False)
-        addresses = warp.memory.window(int(lines), (count,), (op.step,), np.dtype(np.int64), write=False)
-        b = np.stack([read(warp, int(address), (length,), (1,), b_type) for address in addresses])
-        left = read(warp, int(a), (m, k), (int(a_stride), 1), a_type)
-        old = read(warp, int(c), (m, n), (int(c_stride), 1), c_type) if more else None
-        product = encode(multiply_add(left, b.T if op.b_layout == "column" else b, old, c_type), c_type)
-        warp.memory.window(int(c), (m, n), (int(c_stride), 1), memory_dtype(c_type), write=True)[...] = product
+        warp: Warp, a: Array, a_stride: Array, a_batch: Array, lines: Array,
+        c: Array, c_stride: Array, c_batch: Array, more: Array,
+    ) -> None:  # fmt: skip
+        pointers = warp.memory.span(int(lines), (count + op.ahead) * op.batch, np.dtype(np.int64), write=False)
+        for number in range(op.batch):
+            addresses = pointers[number : count * op.batch : op.batch]
+            b = np.stack([read(warp, int(address), (length,), (1,), b_type) for address in addresses])
+            a_here = int(a) + number * int(a_batch) * byte_width(a_type)
+            c_here = int(c) + number * int(c_batch) * byte_width(c_type)
+            left = read(warp, a_here, (m, k), (int(a_stride), 1), a_type)
+            old = read(warp, c_here, (m, n), (int(c_stride), 1), c_type) if more else None
+            product = encode(multiply_add(left, b.T if op.b_layout == "column" else b, old, c_type), c_type)
+            warp.memory.window(c_here, (m, n), (int(c_stride), 1), memory_dtype(c_type), write=True)[...] = product
 
     return call
 

@@ -26,7 +26,13 @@ from mltriton.passes.intrinsic.tile_loops.fast_paths import with_and_without_mas
 from mltriton.passes.intrinsic.tile_loops.first_sums import continued, is_zero
 from mltriton.passes.intrinsic.tile_loops.footprints import LOADS
 from mltriton.passes.intrinsic.tile_loops.forms import Affine, Index, constant_index
-from mltriton.passes.intrinsic.tile_loops.indirect_dots import Lines, lines_of, may_use_lines, multiply_lines
+from mltriton.passes.intrinsic.tile_loops.indirect_dots import (
+    Left,
+    Lines,
+    lines_of,
+    may_use_lines,
+    multiply_lines,
+)
 from mltriton.passes.intrinsic.tile_loops.lowering import Lowering
 from mltriton.passes.intrinsic.tile_loops.members import Fill
 from mltriton.passes.intrinsic.tile_loops.packing import Packing, Source
@@ -111,12 +117,10 @@ def lower_dot(low: Lowering, op: tt.Dot) -> None:
             accumulate = continued(low, op.c, target if lines is None else None)
         if accumulate and low.e.tiles.get(op.c) is not target:
             low.add(Fill(op.c, target, op.loc, defines=False, served={(op, op.c)}))
-    left = left_operand(low, plan)
+    left = left_operand(low, plan) if lines is None or not plan.batch else _left_tile(low, plan)
     low.flush()
     if lines is not None:
-        multiply_lines(
-            low, op, lines, lambda prefix: _address_of(low, plan, left, prefix)[:2], target, bool(accumulate)
-        )
+        multiply_lines(low, op, lines, _left_of_lines(low, plan, left), target, bool(accumulate))
         low.e.scratch.tick()
         low.settle(op.result, target)
         return
@@ -133,6 +137,24 @@ def lower_dot(low: Lowering, op: tt.Dot) -> None:
 def _row_kernel(lines: Lines) -> MicroKernel:
     """What a dot on lines wants of its left operand: rows, in its own type."""
     return MicroKernel(lines.how.left, lines.how.accumulator, row_major=True)
+
+
+def _left_tile(low: Lowering, plan: Plan) -> Ready:
+    """The left operand in a tile."""
+    known = _known(low, "left", plan.op.a, plan.kernel)
+    if known is None:
+        known = low.packed["left", plan.op.a, plan.kernel] = _brought_to_memory(low, plan)
+    return known
+
+
+def _left_of_lines(low: Lowering, plan: Plan, left: Direct | Ready) -> Left:
+    """Where the left operand of a dot on lines lies; that of a batch is in a tile."""
+    batch_stride = 0
+    if plan.batch:
+        assert isinstance(left, Ready) and left.tile is not None
+        batch_stride = left.tile.strides[0]
+    pointer, stride, _ = _address_of(low, plan, left, (constant_index(0),) * len(plan.batch))
+    return Left(pointer, stride, batch_stride)
 
 
 def _buffer(low: Lowering, plan: Plan, store: ttg.LocalStore) -> Tile | None:
@@ -189,14 +211,14 @@ def _for_batches(low: Lowering, batch: tuple[int, ...], prefix: Index, body: Cal
 def prepare(low: Lowering, op: tt.Dot, value: Value) -> None:
     """Bring an operand that the coming loop does not change into its final form."""
     plan = plan_of(low, op)
-    if plan.batch:
-        return
     if may_use_lines(low, op):
         if value is op.a:
             low.force(value)  # in which form the dot wants it is not known before its right operand is
             return
         if lines_of(low, op) is not None:
             return
+    if plan.batch:
+        return
     if value is op.a:
         left = left_operand(low, plan)
         if isinstance(left, Direct) and left.conditions:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import cast
+from typing import NamedTuple, cast
 
 from mltriton.dialects import arith, scf, tile, tt
 from mltriton.ir.attributes import Attribute, DenseAttr, EnumAttr, IntegerAttr
@@ -29,14 +29,20 @@ from mltriton.passes.intrinsic.tile_loops.packing import Packing
 from mltriton.passes.intrinsic.tile_loops.tiles import Tile
 from mltriton.targets.base import IndirectDot
 
-Address = Callable[[Index], tuple[Value, Value]]  # index before a matrix -> (its address, elements between its rows)
-
 CHUNK = 64  # lines that are multiplied at a time
 COLUMNS = 2  # the same where lines are columns of a batch
 FEW_MATRICES = 8  # pointers to a line of each are written without a loop
 AHEAD = 16  # lines from the one that is multiplied to the one that is prefetched
 NEAR_BYTES = 8192  # of a batch: bytes that are multiplied at a time, and prefetched. With what they are multiplied
 # with and what that gives, both have to stay in the first-level cache until the turn of the same matrix comes again.
+
+
+class Left(NamedTuple):
+    """Where a left operand lies: its address, elements between its rows, and between matrices of a batch."""
+
+    pointer: Value
+    stride: Value
+    batch_stride: int
 
 
 @dataclass
@@ -172,53 +178,25 @@ def _varies(low: Lowering, mask: Value, block: InMemory, along: int, extent: int
         return not is_uniform(low.e.at(mask, index, extent))
 
 
-def multiply_lines(low: Lowering, op: tt.Dot, lines: Lines, a: Address, target: Tile, accumulate: bool) -> None:
-    """target (+)= a b; `a` gives a matrix of the left operand and the elements between its rows, all row-major in the
-    type that `lines` wants.
-    """
+def multiply_lines(low: Lowering, op: tt.Dot, lines: Lines, a: Left, target: Tile, accumulate: bool) -> None:
+    """target (+)= a b, a row-major in the type that `lines` wants."""
     e = low.e
     array, copy = _line_array(low, op, lines)
     e.scratch.tick()
     for needed in (array, copy, target):
         if needed is not None:
             e.scratch.touch(needed)
-    m, n, is_row = shape_of(op.a.type)[-2], shape_of(op.b.type)[-1], lines.layout == "row"
-    numbers = {"m": m, "step": lines.matrices}
-    numbers |= {"n": n, "k": lines.chunk} if is_row else {"n": lines.chunk, "k": lines.length}
+    m, k = shape_of(op.a.type)[-2:]
+    numbers = {"m": m, "n": shape_of(op.b.type)[-1], "k": k}
+    numbers |= {"batch": lines.matrices, "chunk": lines.chunk, "ahead": lines.ahead}
     attributes: dict[str, Attribute] = {name: IntegerAttr(number, I32) for name, number in numbers.items()}
     attributes["b_layout"] = EnumAttr("tile_layout", lines.layout)
-    zero, c_stride = constant_index(0), e.emitter.integer(target.strides[-2], I64)
-    with e.emitter.count(lines.count, lines.chunk) as chunks, e.emitter.count(lines.matrices) as matrices:
-        first = Affine(I32, chunks.counter, 0, 0)
-        matrix = Affine(I32, matrices.counter, 0, 0)
-        prefix = () if len(lines.block.order) == 2 else (matrix,)
-        here, a_stride = a(prefix)
-        start = e.arithmetic.scalar(e.place(array, (first, matrix)))
-        later = _later(low, lines, array, chunks.counter, matrices.counter)
-        if is_row:
-            here = e.emitter.pure(tt.AddPtr, (here, chunks.counter), here.type)
-        into = e.place(target, (*prefix, zero, zero if is_row else first))
-        more = e.emitter.integer(1, I1) if accumulate else _is_later(low, chunks.counter, is_row)
-        operands = [here, a_stride, start, later, e.arithmetic.scalar(into), c_stride, more]
-        e.emitter.effect(tile.IndirectDot, operands, (), attributes)
-
-
-def _later(low: Lowering, lines: Lines, array: Tile, first: Value, matrix: Value) -> Value:
-    """The lines to prefetch with those of a matrix from `first` on. The matrices share the lines of the chunk ahead in
-    the order of the array.
-    """
-    e = low.e
-    skipped = e.emitter.pure(arith.MulI, (matrix, e.emitter.integer(lines.chunk)), I32)
-    ahead = Affine(I32, first, lines.ahead, 0)
-    return e.arithmetic.scalar(e.place(array, (ahead, Affine(I32, skipped, 0, 0))))
-
-
-def _is_later(low: Lowering, first: Value, is_row: bool) -> Value:
-    """Whether there is a sum of earlier lines."""
-    if not is_row:
-        return low.e.emitter.integer(0, I1)
-    zero = constant_index(0)
-    return low.e.arithmetic.scalar(accesses.compare(low.e, "ne", Affine(I32, first, 0, 0), zero, 1))
+    c_strides = target.strides[-2], target.strides[0] if lines.matrices > 1 else 0
+    a_batch, c_stride, c_batch = (e.emitter.integer(stride, I64) for stride in (a.batch_stride, *c_strides))
+    into = e.arithmetic.scalar(e.place(target, (constant_index(0),) * len(target.strides)))
+    more = e.emitter.integer(int(accumulate), I1)
+    operands = [a.pointer, a.stride, a_batch, array.pointer, into, c_stride, c_batch, more]
+    e.emitter.effect(tile.IndirectDot, operands, (), attributes)
 
 
 def _line_array(low: Lowering, op: tt.Dot, lines: Lines) -> tuple[Tile, Tile | None]:

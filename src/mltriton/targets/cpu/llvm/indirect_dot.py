@@ -4,11 +4,13 @@ Level: `llvm`. `indirect_dot_function` gives the name of an internal function, d
 
     c[i, j] = (c[i, j] if accumulate else 0) + sum over k of a[i, k] * b[k, j]        for i < rows, j < columns
 
-with signature `void (ptr a, i64 a_stride, ptr lines, ptr later, ptr c, i64 c_stride, i1 accumulate)`, strides in
-elements. In the "row" layout a line is b[k, :]: a register tile of c gathers multiples of the lines. In the "column"
-layout it is b[:, j]: every line is multiplied with every row of a lane by lane, and the lanes are added up at the end,
-several lines together. Pointer i * `step` of `lines` is that of line i. Memory is the limit: the lines of `later` are
-prefetched meanwhile, one after the other.
+for each matrix of a batch, with signature `void (ptr a, i64 a_stride, i64 a_batch, ptr lines, ptr c, i64 c_stride, i64
+c_batch, i1 accumulate)`, strides in elements. In the "row" layout a line is b[k, :]: a register tile of c gathers
+multiples of the lines. In the "column" layout it is b[:, j]: every line is multiplied with every row of a lane by lane,
+and the lanes are added up at the end, several lines together. The array `lines` has line i of all matrices before line
+i + 1 of any; `chunk` lines of one matrix are multiplied before those of the next one. Memory is the limit: the tiles of
+one chunk prefetch the lines of the chunk `ahead` of it in the array's order, each as many as it multiplies. The loops
+are in a function of their own, because around a call LLVM reloads all constants of the function that calls.
 """
 
 from __future__ import annotations
@@ -25,11 +27,22 @@ from mltriton.targets.llvm.writer import Function, Module
 _PARAMETERS = (
     ("noalias a", PTR),
     ("a_stride", I64),
+    ("a_batch", I64),
+    ("noalias lines", PTR),
+    ("noalias c", PTR),
+    ("c_stride", I64),
+    ("c_batch", I64),
+    ("accumulate", I1),
+)
+_TILE_PARAMETERS = (
+    ("noalias a", PTR),
+    ("a_stride", I64),
     ("noalias lines", PTR),
     ("noalias later", PTR),
     ("noalias c", PTR),
     ("c_stride", I64),
     ("accumulate", I1),
+    ("first", I64),
 )
 Step = Callable[[Value, Sequence[Value]], list[Value]]  # (index, sums so far) -> new sums
 _BITS = {"f32": "float", "f16": "i16", "bf16": "i16"}
@@ -49,12 +62,15 @@ class IndirectShape:
     columns: int
     k: int
     layout: str
-    step: int = 1
+    batch: int = 1
+    chunk: int = 1
+    ahead: int = 0
 
     @property
     def name(self) -> str:
         """A name that says all of it."""
-        return f"{self.left}_{self.right}_{self.layout}_{self.rows}x{self.columns}x{self.k}_{self.step}"
+        sizes = f"{self.rows}x{self.columns}x{self.k}_{self.batch}_{self.chunk}_{self.ahead}"
+        return f"{self.left}_{self.right}_{self.layout}_{sizes}"
 
 
 def indirect_dot_function(module: Module, features: CpuFeatures, shape: IndirectShape) -> str:
@@ -105,25 +121,38 @@ class _Generator:
         return self.lanes * (2 if self.pairs else 1)
 
     def dot(self, name: str) -> None:
-        """The register tiles of c, one after the other."""
+        """Chunks of lines; for each the matrices, and for each of those the register tiles of c."""
+        shape, is_column = self.shape, self.shape.layout == "column"
         columns = self._tile_columns()
-        parameters = _PARAMETERS if columns == self.shape.columns else (*_PARAMETERS, ("first", I64))
-        tile_name = name if columns == self.shape.columns else f"lines_{replace(self.shape, columns=columns).name}"
+        part = replace(shape, columns=columns, k=shape.k if is_column else shape.chunk)
+        tile_name = f"lines_{part.name}"
         if not self.module.defines(tile_name):
-            tile = self.module.function(tile_name, VOID, parameters, extra="noinline ")
-            (self._column_tile if self.shape.layout == "column" else self._row_tile)(tile, columns)
-        if tile_name == name:
-            return
+            tile = self.module.function(tile_name, VOID, _TILE_PARAMETERS, extra="noinline ")
+            generator = replace(self, shape=replace(part, columns=shape.columns))
+            (generator._column_tile if is_column else generator._row_tile)(tile, columns)
         function = self.module.function(name, VOID, _PARAMETERS, extra="noinline ")
-        a, a_stride, lines, later, c, c_stride, accumulate = function.parameters
-        with function.loop(0, self.shape.columns, columns, name="column") as loop:
-            if self.shape.layout == "column":
-                here = function.gep(lines, function.mul(loop.index, self.shape.step), PTR)
-                ahead = function.gep(later, loop.index, PTR)
-            else:
-                here, ahead = lines, later
-            into = function.gep(c, loop.index, F32)
-            function.call(tile_name, VOID, a, a_stride, here, ahead, into, c_stride, accumulate, loop.index)
+        a, a_stride, a_batch, lines, c, c_stride, c_batch, accumulate = function.parameters
+        a_type = self._type(shape.left)
+        count = shape.columns if is_column else shape.k
+        with function.loop(0, count, shape.chunk, name="chunk") as chunks:
+            first = chunks.index
+            more = accumulate if is_column else function.or_(accumulate, function.icmp("ne", first, 0))
+            with function.loop(0, shape.batch, name="matrix") as matrices:
+                matrix = matrices.index
+                here = function.gep(a, function.mul(matrix, a_batch), a_type)
+                into = function.gep(c, function.mul(matrix, c_batch), F32)
+                if not is_column:
+                    here = function.gep(here, first, a_type)
+                start = function.gep(lines, function.add(function.mul(first, shape.batch), matrix), PTR)
+                ahead = function.mul(function.add(first, shape.ahead), shape.batch)
+                later = function.gep(lines, function.add(ahead, function.mul(matrix, shape.chunk)), PTR)
+                with function.loop(0, shape.chunk if is_column else shape.columns, columns, name="column") as loop:
+                    column = function.add(first, loop.index) if is_column else loop.index
+                    if is_column:
+                        start = function.gep(start, function.mul(loop.index, shape.batch), PTR)
+                        later = function.gep(later, loop.index, PTR)
+                    place = function.gep(into, column, F32)
+                    function.call(tile_name, VOID, here, a_stride, start, later, place, c_stride, more, loop.index)
         function.ret()
 
     def _tile_columns(self) -> int:
@@ -131,7 +160,7 @@ class _Generator:
         room = max(1, self.features.vector_registers // 2 // self.shape.rows)
         widest = 1 << (room.bit_length() - 1)
         if self.shape.layout == "column":
-            return min(widest, self.lanes, self.shape.columns)
+            return min(widest, self.lanes, self.shape.chunk)
         return min(max(widest * self.lanes, self.step), self.shape.columns)
 
     # Lines are columns of b: inner products
@@ -139,8 +168,8 @@ class _Generator:
     def _column_tile(self, function: Function, columns: int) -> None:
         """Inner products of all rows of a and `columns` lines."""
         shape = self.shape
-        a, a_stride, lines, later, c, c_stride, accumulate = function.parameters[:7]
-        pointers = [function.load(PTR, function.gep(lines, j * shape.step, PTR)) for j in range(columns)]
+        a, a_stride, lines, later, c, c_stride, accumulate, _ = function.parameters
+        pointers = [function.load(PTR, function.gep(lines, j * shape.batch, PTR)) for j in range(columns)]
         prefetched = [function.load(PTR, function.gep(later, j, PTR)) for j in range(columns)]
         a_rows = [function.gep(a, function.mul(a_stride, i), self._type(shape.left)) for i in range(shape.rows)]
         zero = constant(F32.with_lanes(self.lanes), 0)
@@ -172,8 +201,7 @@ class _Generator:
     def _row_tile(self, function: Function, columns: int) -> None:
         """All rows of c in `columns` columns from `first` on."""
         shape = self.shape
-        a, a_stride, lines, later, c, c_stride, accumulate = function.parameters[:7]
-        first = function.parameters[7] if len(function.parameters) > 7 else constant(I64, 0)
+        a, a_stride, lines, later, c, c_stride, accumulate, first = function.parameters
         vectors = range(0, columns, self.step)
         element, group = self._type(shape.left), 2 if self.pairs else 1
         a_rows = [function.gep(a, function.mul(a_stride, i), element) for i in range(shape.rows)]
@@ -181,7 +209,7 @@ class _Generator:
 
         def multiply(index: Value, sums: Sequence[Value]) -> list[Value]:
             steps = [function.add(index, r) for r in range(group)]
-            places = [function.gep(lines, function.mul(number, shape.step), PTR) for number in steps]
+            places = [function.gep(lines, function.mul(number, shape.batch), PTR) for number in steps]
             pointers = [function.load(PTR, place) for place in places]
             self._prefetch_share(function, later, first, columns, index)
             right = [part for v in vectors for part in self._row_parts(function, pointers, function.add(first, v))]

@@ -90,12 +90,11 @@ def _dot(e: Emitter, op: tile.Dot) -> None:
 def _indirect_dot(e: Emitter, op: tile.IndirectDot) -> None:
     f, left = e.function, _pointee(op.a)
     try:
-        shape = IndirectShape(str(left), str(op.element), op.m, op.n, op.k, op.b_layout, op.step)
+        shape = IndirectShape(str(left), str(op.element), op.m, op.n, op.k, op.b_layout, op.batch, op.chunk, op.ahead)
         name = indirect_dot_function(e.module, e.features, shape)
     except ValueError as error:
         raise BackendError(str(error.args[0]), place=op.loc.place) from error
-    operands = (op.a, op.a_stride, op.lines, op.later, op.c, op.c_stride, op.accumulate)
-    f.call(name, VOID, *map(e.get, operands))
+    f.call(name, VOID, *map(e.get, op.operands))
 
 
 def _pointee(pointer: IRValue) -> IRType:
