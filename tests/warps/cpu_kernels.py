@@ -75,6 +75,30 @@ def staged_product(a, b, c, K, M: tl.constexpr, N: tl.constexpr, BK: tl.constexp
 
 
 @triton.jit(warp_level=True)
+def attention(q, k, v, o, n, scale, M: tl.constexpr, D: tl.constexpr, BLOCK: tl.constexpr):
+    """Attention of M queries on n keys, the queries cut between the warps."""
+    rows: tl.constexpr = M // tl.num_warps()
+    i = tl.warp_id() * rows + tl.arange(0, rows)
+    d = tl.arange(0, D)
+    queries = (tl.load(q + i[:, None] * D + d[None, :]) * scale).to(k.dtype.element_ty)
+    largest = tl.full((rows,), -float("inf"), tl.float32)
+    total = tl.zeros((rows,), tl.float32)
+    acc = tl.zeros((rows, D), tl.float32)
+    for start in range(0, n, BLOCK):
+        j = start + tl.arange(0, BLOCK)
+        keys = tl.load(k + j[None, :] * D + d[:, None], mask=j[None, :] < n, other=0.0)
+        s = tl.where(j[None, :] < n, tl.dot(queries, keys, input_precision="ieee"), -float("inf"))
+        new = tl.maximum(largest, tl.max(s, axis=1))
+        p = tl.exp(s - new[:, None])
+        alpha = tl.exp(largest - new)
+        total = total * alpha + tl.sum(p, axis=1)
+        values = tl.load(v + j[:, None] * D + d[None, :], mask=j[:, None] < n, other=0.0)
+        acc = tl.dot(p.to(values.dtype), values, acc * alpha[:, None], input_precision="ieee")
+        largest = new
+    tl.store(o + i[:, None] * D + d[None, :], (acc / total[:, None]).to(o.dtype.element_ty))
+
+
+@triton.jit(warp_level=True)
 def decode(q, k, v, o, n, scale, D: tl.constexpr, G: tl.constexpr, BLOCK: tl.constexpr):
     """Attention of G queries on n keys, the keys cut between the warps, as in Listing 7 of the ML-Triton paper."""
     head = tl.program_id(0)

@@ -96,6 +96,19 @@ def test_attention_of_one_query(dtype: torch.dtype, warps: int, n: int) -> None:
     close(o, expected, 2 * TOLERANCE[dtype])
 
 
+@pytest.mark.parametrize("n", [64, 75])
+@pytest.mark.parametrize("warps", [1, 4])
+@pytest.mark.parametrize("dtype", TOLERANCE)
+def test_attention_on_keys_that_all_warps_share(dtype: torch.dtype, warps: int, n: int) -> None:
+    """Full blocks of keys are read where they lie, the last one is copied within its mask."""
+    m, d = 256, 32
+    q, k, v = numbers(m, d, dtype=dtype), *(numbers(n, d, dtype=dtype, seed=seed) for seed in (1, 2))
+    o = torch.zeros_like(q)
+    cpu_kernels.attention[(1,)](q, k, v, o, n, d**-0.5, M=m, D=d, BLOCK=32, num_warps=warps)
+    expected = torch.softmax(q.double() @ k.double().T * d**-0.5, -1) @ v.double()
+    close(o, expected, 2 * TOLERANCE[dtype])
+
+
 @pytest.mark.parametrize("warps", WARPS)
 def test_atomics_and_integers(warps: int) -> None:
     n = 301

@@ -228,7 +228,7 @@ def prepare(low: Lowering, op: tt.Dot, value: Value) -> None:
         low.flush()
         right = right_operand(low, plan)
         if isinstance(right, Packing) or (isinstance(right, Direct) and right.conditions):
-            low.packed["right", value, plan.kernel] = _pack(low, _right_packing(low, plan), ())
+            low.packed["right", value, plan.kernel] = _choose_right(low, plan, right)
 
 
 def _known(low: Lowering, side: str, value: Value, kernel: MicroKernel) -> Ready | None:
@@ -448,6 +448,19 @@ def _choose(low: Lowering, plan: Plan, direct: Direct, prefix: Index) -> Ready:
     how = _left_packing(plan, direct.layout, along_columns=direct.layout == "column")
     pointer, stride, made = _either(low, direct, prefix, plan.kernel.operand, lambda: _pack(low, how, prefix))
     return Ready(lambda _: pointer, stride, direct.layout, low.e.emitter.scopes[-1], made)
+
+
+def _choose_right(low: Lowering, plan: Plan, right: Direct | Packing) -> Ready:
+    """The right operand where it lies if that is inside its masks and its rows are near each other, else packed: found
+    out when the program runs.
+    """
+    how = _right_packing(low, plan)
+    near = _near_rows(low, right.stride, plan.kernel) if isinstance(right, Direct) else None
+    if isinstance(right, Packing) or near is None:
+        return _pack(low, how, ())
+    direct, how = replace(right, conditions=[*right.conditions, *near]), replace(how, panel_columns=0)
+    pointer, stride, made = _either(low, direct, (), plan.kernel.operand, lambda: _pack(low, how, ()))
+    return Ready(lambda _: pointer, stride, "row", low.e.emitter.scopes[-1], made)
 
 
 # Writing

@@ -18,7 +18,7 @@ from mltriton.dialects import gpu, scf, tt
 from mltriton.errors import TargetError
 from mltriton.ir.operation import Operation, Value
 from mltriton.ir.types import MemDescType, PointerType, TensorDescType, TensorType, bit_width, element_type
-from mltriton.passes.intrinsic.tile_loops.footprints import EXPENSIVE, Costs, is_virtual
+from mltriton.passes.intrinsic.tile_loops.footprints import EXPENSIVE, LOADS, Costs, is_virtual
 from mltriton.passes.intrinsic.tile_loops.slots import is_block_pointer
 from mltriton.passes.warp.serialize.buffers import Buffer, Lifetime
 from mltriton.passes.warp.serialize.units import Cut, ForkUnit, Piece, used_from_outside
@@ -138,7 +138,7 @@ class Plan:
             return True
         if not isinstance(value.type, TensorType):
             return op.pure
-        if not is_virtual(op):
+        if not is_virtual(op) or _is_filled_every_time(op, value, piece):
             return False
         if Costs(self.kept).of(value) >= EXPENSIVE:
             return False
@@ -282,6 +282,20 @@ class Plan:
             self.last_need[source] = known
         slot.add(copy, Lifetime(copy.piece.at, lambda: copy.until))
         self.copies.setdefault(copy.piece, []).append(copy)
+
+
+def _is_filled_every_time(op: Operation, value: Value, piece: Piece) -> bool:
+    """Whether a loop would compute a block anew in each iteration to bring it to memory, as a dot's left operand."""
+    if isinstance(op, LOADS) or not any(isinstance(user, tt.Dot) and user.a is value for user in piece.ops):
+        return False
+    block = piece.block
+    while block is not op.block:
+        parent = block.parent_op
+        assert parent is not None and parent.block is not None
+        if isinstance(parent, scf.For | scf.While):
+            return True
+        block = parent.block
+    return False
 
 
 def _is_pointer(value: Value) -> bool:

@@ -21,10 +21,12 @@ from mltriton.passes.warp.serialize.varying import Varying
 from mltriton.targets.base import TargetSpec
 
 
-def forks_of(function: tt.Func, spec: TargetSpec) -> Callable[[Operation], bool]:
+def forks_of(function: tt.Func, warps: int, spec: TargetSpec) -> Callable[[Operation], bool]:
     """Which operations are cut: those that hold barriers, and loops whose dots share an operand that is packed."""
     body, axes = function.body.block, AxisInfoAnalysis(function)
     waiting = {op for inner in body.ops for op in inner.walk() if op.regions and has_barrier(op)}
+    if warps == 1:
+        return waiting.__contains__
     loops = {op for inner in body.ops for op in inner.walk() if isinstance(op, scf.For) and _holds_dot(op)} - waiting
     while True:
         forks = waiting | loops

@@ -31,7 +31,7 @@ def serialized(function: tt.Func, warps: int, spec: TargetSpec) -> tt.Func:
     body = function.body.block
     allocations = _take_allocations(body)
     _one_id(body)
-    cut = Cut(body, forks_of(function, spec))
+    cut = Cut(body, forks_of(function, warps, spec))
     varying = Varying(cut, body)
     plan = Plan(cut, varying)
     prefetches = prefetches_of(plan)
