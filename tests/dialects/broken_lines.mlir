@@ -316,6 +316,8 @@
 // expected: attribute n is not given
 "tile.dot"(%p, %j, %p, %j, %s, %j, %j, %b) <{m = 4 : i32, n = 4 : i32, group = 2 : i32, a_layout = 1 : i32}> : (!tt.ptr<f32>, i64, !tt.ptr<f32>, i64, !tt.ptr<f32, 5>, i64, i64, i1) -> ()
 // expected: a column layout has no groups
+"tile.indirect_dot"(%p, %j, %j, %p, %s, %j, %j, %b) <{m = 4 : i32, n = 4 : i32, k = 4 : i32}> : (!tt.ptr<f32>, i64, i64, !tt.ptr<f32>, !tt.ptr<f32, 5>, i64, i64, i1) -> ()
+// expected: lines are pointers
 "tile.dot"(%p, %i, %p, %j, %s, %j, %j, %b) <{m = 4 : i32, n = 4 : i32}> : (!tt.ptr<f32>, i32, !tt.ptr<f32>, i64, !tt.ptr<f32, 5>, i64, i64, i1) -> ()
 // expected: a's stride has another type
 "tile.prefetch"(%i) : (i32) -> ()
