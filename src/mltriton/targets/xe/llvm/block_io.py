@@ -41,7 +41,7 @@ BUILTINS = {
 
 
 class Message(NamedTuple):
-    """What one instruction takes of a block: a rectangle, in the first `registers` registers; the block takes `number`."""
+    """What one instruction takes: a rectangle, in so many `registers`; a block takes `number` of them."""
 
     block: Block
     registers: int
@@ -93,7 +93,7 @@ def guard(e: Emitter, pointer: BlockPointer, message: Message) -> Value:
     if pointer.strides[column].literal != 1:
         return constant(I1, 0)
     fields = {
-        "base": pointer.base,
+        "base": _base(e, pointer, size),
         "width": _bytes(e, pointer.shape[column], size),
         "height": pointer.shape[row],
         "pitch": _bytes(e, pointer.strides[row], size),
@@ -107,7 +107,9 @@ def guard(e: Emitter, pointer: BlockPointer, message: Message) -> Value:
     f, holds = e.function, constant(I1, 1)
     for needed in report.guards:
         if needed.field == "x":
-            return constant(I1, 0)
+            assert isinstance(needed.bound, int)
+            holds = f.and_(f.icmp("eq", f.and_(pointer.offsets[column], needed.bound - 1), 0), holds)
+            continue
         bound = fields[needed.bound] if isinstance(needed.bound, str) else constant(I64, needed.bound)
         holds = f.and_(_asked(f, fields[needed.field], needed.relation, bound), holds)
     return holds
@@ -221,7 +223,7 @@ def _access(
 def _base(e: Emitter, pointer: BlockPointer, size: int) -> Value:
     """The matrix of a block of rank 2 and more: the dimensions before the last two move the base."""
     base, element = pointer.base, vector(f"i{8 * size}", 1)
-    for offset, stride in list(zip(pointer.offsets, pointer.strides, strict=True))[:-2]:
+    for offset, stride in list(zip(pointer.offsets, pointer.strides, strict=False))[:-2]:
         base = e.affine.address(base, e.affine.mul(e.affine.widen(offset, I64), stride), element)
     return base
 

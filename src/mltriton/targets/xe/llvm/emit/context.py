@@ -92,6 +92,22 @@ class Emitter(context.Emitter):
         """What stands for a value of any type."""
         return self._emitted[value] if value in self._emitted else super().get(value)
 
+    def find(self, value: IRValue) -> Emitted | None:
+        """What stands for a value; None where it was not emitted yet."""
+        return self._emitted.get(value) or self._values.get(value)
+
+    def ensure(self, value: IRValue) -> bool:
+        """Emit a scalar before its turn; whether it can be: it is made of what is there without effects."""
+        op = value.defining_op
+        if self.find(value) is not None:
+            return True
+        if op is None or not op.pure or op.regions or isinstance(value.type, TensorType):
+            return False
+        if not all(self.ensure(operand) for operand in op.operands):
+            return False
+        self.operation(op)
+        return True
+
     def lanes(self, value: IRValue) -> Lanes:
         """A block in registers."""
         found = self._emitted[value]

@@ -1,8 +1,8 @@
 """`scf`, and the program's place in the grid.
 
 Level: intrinsic -> llvm. A loop counts in the type of its bounds: in 32 bits it counts its iterations where a step
-could pass the largest number. Guarantees: block pointers that a loop only advances travel as their offsets, and those
-that are advanced alike as one.
+could pass the largest number. Block pointers that a
+loop only advances travel as offsets (`moving`).
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ from mltriton.ir.operation import Block, Region
 from mltriton.ir.operation import Value as IRValue
 from mltriton.targets.llvm.types import I32, I64, Value, constant
 from mltriton.targets.xe.llvm import calls
-from mltriton.targets.xe.llvm.emit.context import BlockPointer, Emitted, Emitter, Rules
+from mltriton.targets.xe.llvm.emit.context import Emitted, Emitter, Rules
+from mltriton.targets.xe.llvm.emit.moving import Moving
 
 AXES = ("x", "y", "z")
 
@@ -28,64 +29,42 @@ def _body(e: Emitter, block: Block) -> list[IRValue]:
 
 
 class _Carried(NamedTuple):
-    """Values that a loop carries for its `argument`: at first `start`; the offsets alone of a block pointer that is
-    only `advanced`.
-    """
+    """What a loop carries for its `argument`: at first `start`."""
 
     argument: IRValue
     init: IRValue
     start: list[Value]
-    advanced: BlockPointer | None = None
 
     def raised(self, e: Emitter, values: Sequence[Value]) -> Emitted:
         """What stands for the argument or the loop's result."""
-        if self.advanced is not None:
-            return self.advanced._replace(offsets=list(values))
         return e.raised(self.init, self.init.type, values)
-
-    def following(self, e: Emitter, value: IRValue) -> list[Value]:
-        """What the next iteration is given."""
-        return e.flat(value) if self.advanced is None else list(e.block_pointer(value).offsets)
-
-
-def _carried(e: Emitter, argument: IRValue, init: IRValue, following: IRValue) -> _Carried:
-    found = e.any(init)
-    if isinstance(found, BlockPointer) and _only_advances(following, argument):
-        return _Carried(argument, init, list(found.offsets), found)
-    return _Carried(argument, init, e.flat(init))
-
-
-def _only_advances(value: IRValue, argument: IRValue) -> bool:
-    """Whether a block pointer is `argument`, moved."""
-    while isinstance(op := value.defining_op, tt.Advance):
-        value = op.ptr
-    return value is argument
 
 
 def _for(e: Emitter, op: scf.For) -> list[Emitted]:
     f, block = e.function, op.body.block
     counter, *arguments = block.arguments
-    inits = zip(arguments, op.inits, block.terminator.operands, strict=True)
-    carried = [_carried(e, argument, init, following) for argument, init, following in inits]
+    parts = list(zip(arguments, op.inits, block.terminator.operands, strict=True))
+    moving = Moving(e, parts)
+    carried = [_Carried(argument, init, e.flat(init)) for argument, init, _ in parts if argument not in moving.pointers]
     first, count, step = _count(e, op)
-    start = [value for part in carried for value in part.start]
+    start = [*moving.start, *(value for part in carried for value in part.start)]
     with f.loop(first, count, step, start) as loop:
-        for part, values in zip(carried, _dealt(carried, loop.carried), strict=True):
-            e.put(part.argument, part.raised(e, values))
         e.put(counter, _counter(e, op, loop.index))
-        yielded = _body(e, block)
-        loop.yield_(*(v for part, value in zip(carried, yielded, strict=True) for v in part.following(e, value)))
-    dealt = _dealt(carried, loop.results)
-    return [part.raised(e, values) for part, values in zip(carried, dealt, strict=True)]
+        _put(e, moving, carried, loop.carried)
+        yielded: dict[IRValue, IRValue] = dict(zip(arguments, _body(e, block), strict=True))
+        following = [part for held in carried for part in e.flat(yielded[held.argument])]
+        loop.yield_(*moving.following(yielded), *following)
+    _put(e, moving, carried, loop.results)
+    return [e.any(argument) for argument in arguments]
 
 
-def _dealt(carried: Sequence[_Carried], values: Sequence[Value]) -> list[Sequence[Value]]:
-    """A flat list as one part for each carried value."""
-    parts: list[Sequence[Value]] = []
+def _put(e: Emitter, moving: Moving, carried: Sequence[_Carried], values: Sequence[Value]) -> None:
+    """Say what stands for a loop's arguments: in an iteration, or after the loop."""
+    moving.put(values[: len(moving.start)])
+    values = values[len(moving.start) :]
     for part in carried:
-        parts.append(values[: len(part.start)])
+        e.put(part.argument, part.raised(e, values[: len(part.start)]))
         values = values[len(part.start) :]
-    return parts
 
 
 def _count(e: Emitter, op: scf.For) -> tuple[Value, Value, Value]:

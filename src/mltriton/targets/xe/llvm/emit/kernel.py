@@ -17,6 +17,7 @@ from mltriton.targets.llvm.types import F32, I8, VOID, Type, Value, vector
 from mltriton.targets.llvm.writer import Module
 from mltriton.targets.registry import num_warps_of
 from mltriton.targets.xe.devices import Device
+from mltriton.targets.xe.llvm.emit import versions
 from mltriton.targets.xe.llvm.emit.context import Emitter
 from mltriton.targets.xe.llvm.emit.rules import ELEMENTS, RULES
 from mltriton.targets.xe.llvm.emit.shared import place_allocations
@@ -44,8 +45,7 @@ def emit_kernel(module: IRModule, device: Device) -> str:
         emitter.put(parameter, _argument(emitter, value, parameter.type))
         emitter.affine.promise(value, _divisibility(function, number))
     place_allocations(emitter, target, module)
-    for op in function.body.block.ops[:-1]:
-        emitter.operation(op)
+    versions.emit(emitter, function.body.block.ops[:-1])
     body.ret()
     return target.text
 

@@ -1,0 +1,90 @@
+"""Two versions of what a kernel does with matrices: by 2D block accesses, and without where the hardware takes none.
+
+Level: intrinsic -> llvm. Whether the hardware takes a matrix depends on its base, sizes and strides, which are known
+before the first access. All are asked once there; what follows is written twice. Guarantees: loops of the first version
+have no checks; the second one is right for every matrix.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+from mltriton.dialects import tt, ttig
+from mltriton.ir.operation import Operation
+from mltriton.ir.types import PointerType, TensorDescType, TensorType, block_of, byte_width
+from mltriton.targets.llvm.types import I1, Value, constant
+from mltriton.targets.xe.block_limits import Access, Block
+from mltriton.targets.xe.llvm import block_io
+from mltriton.targets.xe.llvm.emit.context import BlockPointer, Emitter
+
+ACCESSES = (tt.Load, tt.Store, tt.DescriptorLoad, tt.DescriptorStore, ttig.Prefetch)
+
+
+def emit(e: Emitter, ops: Sequence[Operation]) -> None:
+    """Emit the operations of a kernel."""
+    for number, op in enumerate(ops):
+        if any(_accesses_block(inner) for inner in op.walk()):
+            _emit_versions(e, ops[number:])
+            return
+        e.operation(op)
+
+
+def _accesses_block(op: Operation) -> bool:
+    if not isinstance(op, ACCESSES):
+        return False
+    type_ = op.operands[0].type
+    return isinstance(type_, TensorDescType) or (isinstance(type_, PointerType) and block_of(type_) is not None)
+
+
+def _emit_versions(e: Emitter, ops: Sequence[Operation]) -> None:
+    guards = list(dict.fromkeys(guard for op in ops for guard in _guards(e, op)))
+    both = constant(I1, 1)
+    for guard in guards:
+        both = e.function.and_(guard, both)
+
+    def version(holds: bool) -> Callable[[], Sequence[Value]]:
+        def build() -> Sequence[Value]:
+            e.surfaces = dict.fromkeys(guards, holds)
+            for op in ops:
+                e.operation(op)
+            return []
+
+        return build
+
+    e.function.choose(both, version(holds=True), version(holds=False), "surfaces")
+
+
+def _guards(e: Emitter, op: Operation) -> Iterator[Value]:
+    """What must be asked of the matrices that an operation, or one inside it, describes."""
+    already = e.find(op.results[0]) if isinstance(op, tt.MakeTensorPtr | tt.MakeTensorDesc) else None
+    assert already is None
+    for inner in op.walk():
+        if isinstance(inner, tt.MakeTensorPtr | tt.MakeTensorDesc):
+            values = (inner.base, *inner.shape, *inner.strides)
+            if all(e.ensure(value) for value in values) and len(inner.shape) == 2:
+                base, *rest = (e.get(value) for value in values)
+                yield from _asked(e, BlockPointer(base, rest[:2], rest[2:], ()), inner)
+        elif isinstance(inner, ACCESSES):
+            yield from _of_earlier(e, inner)
+
+
+def _of_earlier(e: Emitter, op: Operation) -> Iterator[Value]:
+    """What must be asked of a matrix that was described before the versions begin."""
+    pointer = e.find(op.operands[0])
+    if isinstance(pointer, BlockPointer) and len(pointer.shape) == 2:
+        yield from _asked(e, pointer._replace(offsets=()), op)
+
+
+def _asked(e: Emitter, pointer: BlockPointer, op: Operation) -> Iterator[Value]:
+    block = _block(op)
+    message = block_io.Message(Block(Access.LOAD, byte_width(block.element), 16, 1), 1, 1)
+    guard = block_io.guard(e, pointer, message)
+    if guard.literal is None:
+        yield guard
+
+
+def _block(op: Operation) -> TensorType:
+    type_ = op.results[0].type if isinstance(op, tt.MakeTensorPtr | tt.MakeTensorDesc) else op.operands[0].type
+    found = type_.block if isinstance(type_, TensorDescType) else block_of(type_)
+    assert found is not None
+    return found
