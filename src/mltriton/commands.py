@@ -103,11 +103,19 @@ def compile_kernel(
         str, typer.Option("--emit", "-e", help="tt, ttg, warp, intrinsic, llvm, asm, or all (needs -o DIR).")
     ] = "asm",
     output: Output = None,
+    remarks: Annotated[
+        bool, typer.Option("--remarks", help="Say on standard error how each access is done, and why not faster.")
+    ] = False,
 ) -> None:
     """Compile a kernel ahead of time and print one level of it, or write every level."""
     from mltriton.tools.aot import compile_kernel, emit_levels
 
     compiled = compile_kernel(kernel, signature, **how)
+    if remarks:
+        from mltriton.tools.remarks import remarks_of
+
+        for remark in remarks_of(compiled.job.module("ttg")):
+            typer.echo(str(remark), err=True)
     emit_levels(compiled.asm, emit, output, stem=kernel.rpartition(":")[2])
 
 

@@ -1,0 +1,109 @@
+"""`mltriton compile --remarks`: how each access to a block is done, one line each, and what to change where it is slow.
+
+Level: ttg. Takes a program after its layouts are assigned, for a target whose lanes matter; gives remarks in the order
+of the program. Guarantees: what a remark says is read from the types that later levels follow.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import NamedTuple, cast
+
+from mltriton.analysis.block_io import BlockAccess, BlockIOAnalysis
+from mltriton.dialects import tt, ttig
+from mltriton.dialects.builtin import Module
+from mltriton.errors import OptionError, Place
+from mltriton.ir.types import TensorType, block_of, byte_width
+from mltriton.layouts.encodings import Encoding
+from mltriton.layouts.hardware import linear_layout
+from mltriton.layouts.linear import LinearLayout
+from mltriton.layouts.text import encoding_text
+from mltriton.layouts.xe import Subgroup2DBlockEncoding
+from mltriton.targets.registry import spec_of
+
+
+class Remark(NamedTuple):
+    """One access: where it is, what it is (`load 256x32xf16`), how it is done, and what would make it faster."""
+
+    place: Place | None
+    what: str
+    how: str
+    hint: str | None = None
+
+    def __str__(self) -> str:
+        where = f"{self.place.file}:{self.place.line}: " if self.place is not None else ""
+        return f"{where}{self.what}: {self.how}{f'. {self.hint}' if self.hint else ''}"
+
+
+def remarks_of(module: Module) -> list[Remark]:
+    """The remarks on a module at level ttg. Raises `OptionError` for a target that has none."""
+    spec = spec_of(module)
+    if spec.block_load is None or not spec.has_lanes:
+        raise OptionError(
+            f"there are no remarks for {spec.name}",
+            hint="They tell of 2D block accesses, which xe:pvc has.",
+        )
+    limits = spec.block_load
+    functions = (op for op in module.body.block.ops if isinstance(op, tt.Func))
+    return [_remark(a) for function in functions for a in BlockIOAnalysis(function, limits).accesses.values()]
+
+
+def _remark(access: BlockAccess) -> Remark:
+    block = _moved(access)
+    what = f"{_verb(access)} {'x'.join(map(str, block.shape))}x{block.element}"
+    encoding = cast(Encoding, block.encoding)
+    if isinstance(encoding, Subgroup2DBlockEncoding):
+        return Remark(access.op.loc.place, what, "; ".join(_as_blocks(access, block, encoding)))
+    share = "x".join(map(str, encoding.share(block.shape)))
+    reason = access.reason or f"no 2D block of the target fits a warp's {share}"
+    how = f"{_run(access, block, encoding)} in {encoding_text(encoding)}, since {reason}"
+    return Remark(access.op.loc.place, what, how, access.hint)
+
+
+def _moved(access: BlockAccess) -> TensorType:
+    """The block with the encoding in which it is accessed."""
+    if isinstance(access.op, tt.DescriptorLoad):
+        return cast(TensorType, access.op.result.type)
+    if isinstance(access.op, tt.DescriptorStore):
+        return cast(TensorType, access.op.value.type)
+    pointed = cast(TensorType, block_of(access.op.ptr.type))
+    return pointed.with_element(access.block.element)
+
+
+def _verb(access: BlockAccess) -> str:
+    return "prefetch" if isinstance(access.op, ttig.Prefetch) else "store" if access.stores else "load"
+
+
+def _as_blocks(access: BlockAccess, block: TensorType, encoding: Subgroup2DBlockEncoding) -> Iterator[str]:
+    share = encoding.share(block.shape)
+    messages = math.prod(share) // math.prod(encoding.tile)
+    kind = "transposing 2D block" if access.contiguous == 0 else "2D block"
+    several = f"{encoding.blocks} blocks of " if encoding.blocks > 1 else "one block of "
+    size = "x".join(map(str, encoding.block))
+    yield f"{messages} {kind} message{'s' if messages > 1 else ''} a warp, {several}{size}, {encoding_text(encoding)}"
+    if access.unproved:
+        yield f"asked at run time: {' and '.join(access.unproved)}"
+
+
+def _run(access: BlockAccess, block: TensorType, encoding: Encoding) -> str:
+    """How many bytes a lane accesses at a time, at best."""
+    layout = linear_layout(encoding, block.shape)
+    dim = access.contiguous if access.contiguous is not None else block.rank - 1
+    count = min(_neighbours(layout, dim), 16 // byte_width(block.element))
+    return f"each lane accesses {count * byte_width(block.element)} bytes at a time"
+
+
+def _neighbours(layout: LinearLayout, dim: int) -> int:
+    """Registers of a lane that hold neighbours along a dimension."""
+    steps = [tuple(v * (d == dim) for d in range(len(layout.outputs))) for v in _powers(layout.sizes[dim])]
+    count = 1
+    for step, vector in zip(steps, layout.vectors("register"), strict=False):
+        if vector != step:
+            break
+        count *= 2
+    return count
+
+
+def _powers(end: int) -> list[int]:
+    return [1 << bit for bit in range(end.bit_length() - 1)]
