@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from mltriton.errors import DeviceError
 from mltriton.runtime import config
+from mltriton.targets.xe import driver
+from mltriton.targets.xe.driver import Queue
 from mltriton.targets.xe.prefix import find_tool
 
 INSTALL = "scripts/install-ocloc.sh installs it"
@@ -20,3 +23,11 @@ def needs_ocloc() -> None:
 def needs_validator() -> None:
     if find_tool("spirv-val", config.SPIRV_VAL.get()) is None:
         pytest.skip(f"no spirv-val: {INSTALL}")
+
+
+@pytest.fixture(scope="session")
+def queue() -> Queue:
+    try:
+        return driver.queue()
+    except DeviceError as error:
+        pytest.skip(f"{error.message}: pip install 'mltriton[xe]'")

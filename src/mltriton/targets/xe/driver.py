@@ -1,0 +1,175 @@
+"""Running SPIR-V through SYCL: the queue, programs, and memory that host and device share.
+
+Level: runtime. dpctl (`pip install 'mltriton[xe]'`) gives SYCL to Python. The device is an Intel GPU through Level Zero
+or, where there is none, this machine's CPU through Intel's OpenCL runtime, which lacks what only Xe has: kernels for it
+are emulated (`emulation/`), and the first one says so on standard error. Guarantees: what is missing, does not build
+or does not fit raises a named error; importing this module imports neither dpctl nor LLVM.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+from collections.abc import Sequence
+from functools import cache
+from hashlib import sha256
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any, NamedTuple
+
+from mltriton.errors import BackendError, DeviceError, LaunchError, OutOfResources
+from mltriton.targets.xe import opencl
+
+_INSTALL = "pip install 'mltriton[xe]' installs what runs kernels for Xe."
+# In the order of preference: SYCL's name of a device, whether kernels must be emulated there.
+_DEVICES = (("level_zero:gpu", False), ("opencl:cpu", True))
+ALIGNMENT = 64  # bytes, of what `Memory` allocates
+
+
+def is_installed() -> bool:
+    """Whether SYCL's Python bindings are installed."""
+    return find_spec("dpctl") is not None
+
+
+@cache
+def queue() -> Queue:
+    """The queue of the best device. Raises `DeviceError`."""
+    if not is_installed():
+        raise DeviceError("dpctl is not installed, through which kernels for Xe run", hint=_INSTALL)
+    opencl.register()
+    dpctl = import_module("dpctl")
+    for name, emulated in _DEVICES:
+        try:
+            return Queue(dpctl.SyclQueue(name, property="in_order"), emulated)
+        except dpctl.SyclQueueCreationError:
+            continue
+    expected, found = " or ".join(name for name, _ in _DEVICES), str(dpctl.get_devices())
+    raise DeviceError("there is no device for kernels for Xe", expected=expected, found=found, hint=_INSTALL)
+
+
+class Queue:
+    """A device and what was built for it."""
+
+    def __init__(self, sycl: Any, emulated: bool) -> None:
+        self.sycl = sycl
+        self.emulated = emulated
+        self.name: str = sycl.sycl_device.name
+        self._programs: dict[str, Any] = {}
+        self._said = False
+
+    def kernel(self, image: bytes, name: str) -> Any:
+        """A kernel of a SPIR-V module, which is built once. Raises `BackendError` with the build's log."""
+        key = sha256(image).hexdigest()
+        if key not in self._programs:
+            self._programs[key] = self._build(image)
+        program = self._programs[key]
+        if not program.has_sycl_kernel(name):
+            raise BackendError(f"the module has no kernel {name}")
+        return program.get_sycl_kernel(name)
+
+    def submit(self, kernel: Any, arguments: Sequence[Any], groups: tuple[int, int, int], lanes: int) -> None:
+        """Run a kernel with so many lanes in each of the groups, and wait for it."""
+        local = [1, 1, lanes]
+        # SYCL counts dimensions from the outermost.
+        everyone = [groups[2], groups[1], groups[0] * lanes]
+        try:
+            self.sycl.submit(kernel, list(arguments), everyone, local)
+            self.sycl.wait()
+        except Exception as error:
+            raise self._launch_error(error, lanes) from error
+
+    def announce(self, target: str) -> None:
+        """Say, the first time, that kernels for `target` are emulated."""
+        if self.emulated and not self._said:
+            self._said = True
+            sys.stderr.write(
+                f"mltriton: there is no Intel GPU here; kernels for {target} run emulated on {self.name}\n"
+            )
+
+    def _build(self, image: bytes) -> Any:
+        program = import_module("dpctl.program")
+        try:
+            return program.create_program_from_spirv(self.sycl, image)
+        except program.SyclProgramCompilationError as error:
+            log = str(error).strip() or (opencl.build_log(image) if self.emulated else "")
+            raise BackendError(f"{self.name} rejects the module", found=log or None) from error
+
+    def _launch_error(self, error: Exception, lanes: int) -> LaunchError:
+        most = self.sycl.sycl_device.max_work_group_size
+        if lanes > most:
+            expected = f"at most {most} lanes"
+            return OutOfResources("a program has more lanes than the device", expected=expected, found=str(lanes))
+        if type(error).__name__ == "SyclKernelSubmitError":
+            return LaunchError(f"{self.name} does not start the kernel", found=str(error))
+        return DeviceError(f"{self.name} was lost while the kernel ran", found=str(error))
+
+
+class Span(NamedTuple):
+    """Bytes of main memory: [start, stop), and whether the kernel may write there."""
+
+    start: int
+    stop: int
+    writable: bool
+
+
+class Memory:
+    """Copies of spans of main memory that the device can reach. Spans that touch each other share one copy, and each
+    byte keeps its address up to a multiple of `ALIGNMENT`.
+    """
+
+    def __init__(self, queue: Queue, spans: Sequence[Span]) -> None:
+        self._queue = queue
+        self._copies = [(span, self._copy_in(span)) for span in merged(spans)]
+
+    def pointer(self, address: int) -> Any:
+        """The argument for an address inside one of the spans."""
+        for span, copy in self._copies:
+            if span.start <= address <= span.stop:
+                place = copy._pointer + span.start % ALIGNMENT + address - span.start
+                return import_module("dpctl.memory").as_usm_memory(_View(copy, place, self._queue.sycl))
+        raise LaunchError("an address lies in no array of the launch", found=hex(address))
+
+    def copy_back(self) -> None:
+        """Bring what the kernel may have written into main memory."""
+        for span, copy in self._copies:
+            if span.writable:
+                source = copy._pointer + span.start % ALIGNMENT
+                ctypes.memmove(span.start, source, span.stop - span.start)
+
+    def _copy_in(self, span: Span) -> Any:
+        memory = import_module("dpctl.memory")
+        size = span.stop - span.start
+        before = span.start % ALIGNMENT
+        try:
+            copy = memory.MemoryUSMShared(before + size + ALIGNMENT, alignment=ALIGNMENT, queue=self._queue.sycl)
+        except memory.USMAllocationError as error:
+            message = f"{self._queue.name} has no memory for the arrays of the launch"
+            raise OutOfResources(message, found=f"{size} bytes") from error
+        ctypes.memmove(copy._pointer + before, span.start, size)
+        return copy
+
+
+class _View:
+    """A place in shared memory, by SYCL's protocol for arrays."""
+
+    def __init__(self, copy: Any, address: int, sycl: Any) -> None:
+        self.copy = copy
+        self.__sycl_usm_array_interface__ = {
+            "data": (address, False),
+            "shape": (1,),
+            "strides": None,
+            "typestr": "|u1",
+            "version": 1,
+            "syclobj": sycl,
+        }
+
+
+def merged(spans: Sequence[Span]) -> list[Span]:
+    """Spans without overlaps that cover the same bytes; one of several that overlap is writable if any of them is."""
+    found: list[Span] = []
+    for span in sorted(spans):
+        if found and span.start <= found[-1].stop:
+            last = found.pop()
+            span = Span(last.start, max(last.stop, span.stop), last.writable or span.writable)
+        found.append(span)
+    return found

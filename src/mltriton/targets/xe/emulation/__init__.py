@@ -1,0 +1,91 @@
+"""Running kernels for Xe on Intel's OpenCL runtime for CPUs: what that runtime lacks, written as plain LLVM IR.
+
+Level: `llvm` -> `llvm`. `emulate` takes the IR text of a kernel and gives one in which every call of a 2D block access,
+a matrix product, a split barrier or a predicated access calls a function of the text itself. Guarantees: blocks outside
+of the device's limits raise `BackendError`; surfaces outside of them give what no kernel wants (every bit set, stores
+dropped), so that a missing guard shows.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+from mltriton.errors import BackendError
+from mltriton.targets.llvm.writer import Module
+from mltriton.targets.xe.devices import Device
+from mltriton.targets.xe.emulation import blocks, lanes, products
+from mltriton.targets.xe.spirv import builtins as xe
+from mltriton.targets.xe.spirv.builtins import Builtin, every_builtin
+from mltriton.targets.xe.spirv.mangling import unmangled
+
+# Writes the function that stands for a call with these constants, and gives its name.
+Writer = Callable[[Module, Builtin, tuple[int, ...], Device], str]
+
+# Name of a built-in function -> the places of arguments that must be constants, and what writes its body.
+_WRITERS: dict[str, tuple[tuple[int, ...], Writer]] = {
+    **{access.name: ((0, 1, 2, 3), blocks.write) for access in xe.BLOCK_ACCESSES},
+    xe.DPAS: ((0, 4), products.write),
+    xe.BARRIER_ARRIVE.name: ((), lanes.write_arrive),
+    xe.BARRIER_WAIT.name: ((), lanes.write_wait),
+    xe.PREDICATED_LOAD.name: ((), lanes.write_load),
+    xe.PREDICATED_STORE.name: ((), lanes.write_store),
+}
+
+_CALL = re.compile(r"call (?:spir_func )?(?:<[^>]*>|[\w.]+) @([\w.]+)\((.*)\)(?= |$|,)", re.MULTILINE)
+_CONSTANT = re.compile(r"i32 (-?\d+)$")
+
+
+def emulate(text: str, device: Device) -> str:
+    """The kernel in `text` without anything that only Xe has."""
+    library = Module()
+    known = {builtin.symbol: builtin for builtin in every_builtin() if builtin.name in _WRITERS}
+    written: dict[tuple[str, tuple[int, ...]], str] = {}
+
+    def rename(call: re.Match[str]) -> str:
+        symbol, arguments = call[1], call[2]
+        if symbol.startswith("llvm.genx."):
+            raise BackendError(f"{symbol} cannot be emulated", hint="Compile without address payloads to run here.")
+        builtin = known.get(symbol)
+        if builtin is None:
+            return call[0]
+        places, write = _WRITERS[builtin.name]
+        constants = _constants(builtin, arguments, places)
+        key = (symbol, constants)
+        if key not in written:
+            written[key] = write(library, builtin, constants, device)
+        return call[0].replace(f"@{symbol}(", f"@{written[key]}(", 1)
+
+    kernel = _CALL.sub(rename, text)
+    return _joined(kernel, library.text, known)
+
+
+def _constants(builtin: Builtin, arguments: str, places: tuple[int, ...]) -> tuple[int, ...]:
+    split = re.split(r", (?![^<(]*[>)])", arguments)
+    found = [_CONSTANT.match(split[place]) for place in places]
+    if not all(found):
+        message = f"the shape of a {unmangled(builtin.symbol)} is not known when compiling"
+        raise BackendError(message, found=arguments)
+    return tuple(int(match[1]) for match in found if match)
+
+
+def _joined(kernel: str, library: str, emulated: dict[str, Builtin]) -> str:
+    """The kernel's text and the library's functions, each declaration once."""
+    declared: set[str] = set()
+    lines: list[str] = []
+    for line in kernel.splitlines():
+        symbol = _declared(line)
+        if symbol is not None:
+            declared.add(symbol)
+        if symbol not in emulated:
+            lines.append(line)
+    functions, _, _ = library.partition("attributes #0")
+    for line in functions.splitlines():
+        if _declared(line) not in declared:
+            lines.append(line.replace(" #0 {", " nounwind {"))
+    return "\n".join((*lines, ""))
+
+
+def _declared(line: str) -> str | None:
+    match = re.match(r"declare .*?@([\w.]+)\(", line)
+    return match[1] if match else None
