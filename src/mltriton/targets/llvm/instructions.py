@@ -97,6 +97,8 @@ class Instructions:
                     return a
                 if b.literal == 0 and op in ("mul", "and"):
                     return b
+                if op == "and" and a.type.bits == 1:
+                    return a
         return self.pure(f"{op}{' ' + flags if flags else ''} {a}, {b.text}", a.type)
 
     def add(self, a: Value, b: Value | int) -> Value:

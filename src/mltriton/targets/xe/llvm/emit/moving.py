@@ -1,8 +1,8 @@
 """Block pointers that a loop only advances: what of them it has to carry.
 
 Level: intrinsic -> llvm. Base, sizes and strides stay, and so do offsets along which a pointer does not move.
-Guarantees: offsets that start at a constant distance from each other and move by the same steps are carried as one, so that the
-pieces of a block have one counter; what divides an offset in all iterations is promised.
+Guarantees: offsets that start at a constant distance from each other and move by the same steps are carried as one, so
+that the pieces of a block have one counter; what divides an offset in all iterations is promised.
 """
 
 from __future__ import annotations

@@ -24,7 +24,8 @@ def emit(e: Emitter, ops: Sequence[Operation]) -> None:
     """Emit the operations of a kernel."""
     for number, op in enumerate(ops):
         if any(_accesses_block(inner) for inner in op.walk()):
-            _emit_versions(e, ops[number:])
+            guards = dict.fromkeys(guard for each in ops for guard in _guards(e, each))
+            _emit_versions(e, ops[number:], list(guards))
             return
         e.operation(op)
 
@@ -36,8 +37,7 @@ def _accesses_block(op: Operation) -> bool:
     return isinstance(type_, TensorDescType) or (isinstance(type_, PointerType) and block_of(type_) is not None)
 
 
-def _emit_versions(e: Emitter, ops: Sequence[Operation]) -> None:
-    guards = list(dict.fromkeys(guard for op in ops for guard in _guards(e, op)))
+def _emit_versions(e: Emitter, ops: Sequence[Operation], guards: Sequence[Value]) -> None:
     both = constant(I1, 1)
     for guard in guards:
         both = e.function.and_(guard, both)
@@ -56,26 +56,15 @@ def _emit_versions(e: Emitter, ops: Sequence[Operation]) -> None:
 
 def _guards(e: Emitter, op: Operation) -> Iterator[Value]:
     """What must be asked of the matrices that an operation, or one inside it, describes."""
-    already = e.find(op.results[0]) if isinstance(op, tt.MakeTensorPtr | tt.MakeTensorDesc) else None
-    assert already is None
     for inner in op.walk():
         if isinstance(inner, tt.MakeTensorPtr | tt.MakeTensorDesc):
             values = (inner.base, *inner.shape, *inner.strides)
-            if all(e.ensure(value) for value in values) and len(inner.shape) == 2:
+            if len(inner.shape) == 2 and all(e.ensure(value) for value in values):
                 base, *rest = (e.get(value) for value in values)
                 yield from _asked(e, BlockPointer(base, rest[:2], rest[2:], ()), inner)
-        elif isinstance(inner, ACCESSES):
-            yield from _of_earlier(e, inner)
 
 
-def _of_earlier(e: Emitter, op: Operation) -> Iterator[Value]:
-    """What must be asked of a matrix that was described before the versions begin."""
-    pointer = e.find(op.operands[0])
-    if isinstance(pointer, BlockPointer) and len(pointer.shape) == 2:
-        yield from _asked(e, pointer._replace(offsets=()), op)
-
-
-def _asked(e: Emitter, pointer: BlockPointer, op: Operation) -> Iterator[Value]:
+def _asked(e: Emitter, pointer: BlockPointer, op: tt.MakeTensorPtr | tt.MakeTensorDesc) -> Iterator[Value]:
     block = _block(op)
     message = block_io.Message(Block(Access.LOAD, byte_width(block.element), 16, 1), 1, 1)
     guard = block_io.guard(e, pointer, message)
@@ -83,8 +72,8 @@ def _asked(e: Emitter, pointer: BlockPointer, op: Operation) -> Iterator[Value]:
         yield guard
 
 
-def _block(op: Operation) -> TensorType:
-    type_ = op.results[0].type if isinstance(op, tt.MakeTensorPtr | tt.MakeTensorDesc) else op.operands[0].type
+def _block(op: tt.MakeTensorPtr | tt.MakeTensorDesc) -> TensorType:
+    type_ = op.result.type
     found = type_.block if isinstance(type_, TensorDescType) else block_of(type_)
     assert found is not None
     return found
