@@ -1,12 +1,15 @@
-"""`ttig`: pieces of a warp's values on targets whose values live in registers, and prefetches.
+"""`ttig`: pieces of a warp's values on targets whose values live in registers, prefetches, and barriers in two halves.
 
-Level: warp to intrinsic. `extract` and `glue` number the pieces in column-major order of the pieces (first down the
-rows, then to the next column), the order in which a multi-block 2D load delivers registers, so that an extract is a
-contiguous register slice.
+Level: warp to intrinsic; prefetches from ttg on. `extract` and `glue` number the pieces in column-major order of the
+pieces (first down the rows, then to the next column), the order in which a multi-block 2D load delivers registers, so
+that an extract is a contiguous register slice.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
+from mltriton.dialects import gpu, ttg
 from mltriton.ir.checks import require, require_attributes, require_type
 from mltriton.ir.definition import boolean, enum, integer, operand, optional, variadic
 from mltriton.ir.operation import Operation, Value
@@ -65,6 +68,54 @@ class Prefetch(Operation):
     cache = enum("cache", "none")
     evict = enum("evict", "evict_normal")
     write = boolean()
+
+
+class BarrierArrive(Operation):
+    """`ttig.barrier_arrive`: this warp has come to a meeting of all warps, and goes on. The `ttig.barrier_wait` that
+    belongs to it is the next barrier of any kind, in the same block. Together they are a barrier that orders no memory
+    accesses: warps stay together.
+    """
+
+    name = "ttig.barrier_arrive"
+    syntax = "attr-dict"
+    reads = True
+    writes = True
+
+    def verify(self) -> None:
+        following = next(filter(meets, _neighbours(self, 1)), None)
+        if not isinstance(following, BarrierWait):
+            found = following.name if following is not None else "the end of the block"
+            reject(self, "the next barrier must be its wait", expected=BarrierWait.name, found=found)
+
+
+class BarrierWait(Operation):
+    """`ttig.barrier_wait`: waits until all warps of the program have come to the `ttig.barrier_arrive` before it."""
+
+    name = "ttig.barrier_wait"
+    syntax = "attr-dict"
+    reads = True
+    writes = True
+
+    def verify(self) -> None:
+        before = next(filter(meets, _neighbours(self, -1)), None)
+        if not isinstance(before, BarrierArrive):
+            found = before.name if before is not None else "the start of the block"
+            reject(self, "waits for what has not arrived", expected=BarrierArrive.name, found=found)
+
+
+def meets(op: Operation) -> bool:
+    """Whether all warps meet at the operation, or at one inside."""
+    return any(isinstance(inner, BARRIERS) for inner in op.walk())
+
+
+BARRIERS = (gpu.Barrier, ttg.CrossWarpReduce, ttg.CrossWarpScan, BarrierArrive, BarrierWait)
+
+
+def _neighbours(op: Operation, step: int) -> Iterator[Operation]:
+    """What comes after an operation in its block (`step` 1), or before it, the nearest first."""
+    assert op.block is not None
+    place = op.block.position(op)
+    return iter(op.block.ops[place + 1 :] if step > 0 else op.block.ops[:place][::-1])
 
 
 def block_of(value: Value) -> TensorType | None:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Literal, TextIO
 
 from mltriton.analysis.written_arguments import written_parameters
-from mltriton.dialects import tile, tt
+from mltriton.dialects import tile, tt, ttig
 from mltriton.dialects.builtin import Module
 from mltriton.executor.blocks import TensorView
 from mltriton.executor.code import Code, Run
@@ -130,7 +130,7 @@ class Machine:
             shared.settle(at)
             _require_meeting(waiting, running, at)
             running = {w: running[w] for w in waiting}
-            program.epoch += 1
+            program.epoch += not _orders_nothing(waiting)
         self.epoch = program.epoch
 
     def _advance(self, warp: Warp, run: Run) -> Operation | None:
@@ -143,6 +143,11 @@ class Machine:
         if self.options.order == "shuffled":
             self.random.shuffle(warps)
         return warps[::-1] if self.options.order == "backward" else warps
+
+
+def _orders_nothing(waiting: dict[int, Operation]) -> bool:
+    """Whether warps met only to stay together: accesses before and after are as unordered as if they had not."""
+    return any(isinstance(op, ttig.BarrierWait) for op in waiting.values())
 
 
 def _base(argument: Array) -> int:

@@ -27,6 +27,7 @@ PASSES: dict[str, str] = {
     "assign-layouts": "mltriton.passes.ttg.assign_layouts:AssignLayouts",
     "assign-lanes": "mltriton.passes.ttg.assign_lanes:AssignLanes",
     "prefetch": "mltriton.passes.ttg.prefetch:Prefetch",
+    "split-barriers": "mltriton.passes.warp.split_barriers:SplitBarriers",
     "match-target-size": "mltriton.passes.intrinsic.match_target_size:MatchTargetSize",
     "lower-cross-warp": "mltriton.passes.warp.lower_cross_warp:LowerCrossWarp",
     "distribute-to-warps": "mltriton.passes.warp.distribute_to_warps:DistributeToWarps",

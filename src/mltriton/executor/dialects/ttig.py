@@ -1,6 +1,7 @@
 """`ttig` on numpy: pieces of a warp's values, numbered down the first dimension first (column-major).
 
-Level: warp to intrinsic. A prefetch does nothing: it may name any address.
+Level: ttg to intrinsic. A prefetch does nothing: it may name any address. A barrier in two halves stops warps at the
+second.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from typing import cast
 import numpy as np
 
 from mltriton.dialects import ttig
-from mltriton.executor.code import Handler, Table
+from mltriton.executor.code import STOP, Handler, Stop, Table
 from mltriton.executor.faults import InvalidOperation
 from mltriton.executor.values import Array
 from mltriton.ir.operation import Operation
@@ -63,4 +64,19 @@ def prefetch(op: Operation) -> Handler:
     return call
 
 
-TABLE: Table = {ttig.Extract: extract, ttig.Glue: glue, ttig.Prefetch: prefetch}
+def wait(op: Operation) -> Handler:
+    """Stop until all warps have come here: later than they must, for what arrives never comes back."""
+
+    def call(warp: object) -> Stop:
+        return STOP
+
+    return call
+
+
+TABLE: Table = {
+    ttig.Extract: extract,
+    ttig.Glue: glue,
+    ttig.Prefetch: prefetch,
+    ttig.BarrierArrive: prefetch,
+    ttig.BarrierWait: wait,
+}
