@@ -15,6 +15,7 @@ from functools import cache
 from hashlib import sha256
 from importlib import import_module
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from mltriton.errors import BackendError, DeviceError, LaunchError, OutOfResources
@@ -23,12 +24,25 @@ from mltriton.targets.xe import opencl
 _INSTALL = "pip install 'mltriton[xe]' installs what runs kernels for Xe."
 # In the order of preference: SYCL's name of a device, whether kernels must be emulated there.
 _DEVICES = (("level_zero:gpu", False), ("opencl:cpu", True))
+_GPU_NODES = "d[rx][ig]*"  # /dev/dri of Linux, /dev/dxg of its subsystem for Windows
 ALIGNMENT = 64  # bytes, of what `Memory` allocates
 
 
 def is_installed() -> bool:
     """Whether SYCL's Python bindings are installed."""
     return find_spec("dpctl") is not None
+
+
+def emulates() -> bool:
+    """Whether kernels for Xe are emulated here. SYCL is only asked where the system has a GPU at all."""
+    if not is_installed():
+        return False
+    if not any(Path("/dev").glob(_GPU_NODES)):
+        return True
+    try:
+        return queue().emulated
+    except DeviceError:
+        return False
 
 
 @cache

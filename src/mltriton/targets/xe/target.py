@@ -1,14 +1,16 @@
 """Intel's Xe GPUs as a target: SPIR-V for one device, and Intel's compiler's view of it where ocloc is installed.
 
-Level: tt to binary. The binary is a SPIR-V module, which Intel's runtime compiles for the device at hand. Guarantees:
-importing this module imports neither LLVM nor a pass.
+Level: tt to binary. The binary is a SPIR-V module, which Intel's runtime compiles for the device at hand; without an
+Intel GPU its kernels run emulated on the CPU. Guarantees: importing this module imports neither LLVM nor a pass.
 """
 
 from __future__ import annotations
 
 import re
+from base64 import b64decode, b64encode
 from functools import cached_property
 from typing import TYPE_CHECKING
+from zlib import compress, decompress
 
 from mltriton.errors import TargetError
 from mltriton.targets.target import Binary, LoadedKernel, Target
@@ -25,7 +27,13 @@ class XeTarget:
     def __init__(self, variant: str) -> None:
         self.variant = variant
         self.name = f"xe:{variant}"
-        self.fingerprint = variant
+
+    @property
+    def fingerprint(self) -> str:
+        """The device, and whether a form for emulation comes along."""
+        from mltriton.targets.xe.driver import emulates
+
+        return f"{self.variant}, emulated" if emulates() else self.variant
 
     @property
     def spec(self) -> TargetSpec:
@@ -66,13 +74,24 @@ class XeTarget:
         return f"// {info.registers} registers, {info.spilled} bytes spilled\n{text}"
 
     def assemble(self, llvm: str, module: Module) -> Binary:
-        """A SPIR-V module, and the shared memory of a program."""
+        """A SPIR-V module, and the shared memory of a program.
+
+        Where kernels for Xe are emulated, another module for that is in `metadata` as text.
+        """
         from mltriton.targets.registry import num_warps_of
+        from mltriton.targets.xe.driver import emulates
+        from mltriton.targets.xe.emulation import emulate
         from mltriton.targets.xe.llvm.emit.shared import allocations
-        from mltriton.targets.xe.spirv.emission import emit
+        from mltriton.targets.xe.spirv.emission import INTERNAL, emit
 
         _, shared = allocations(module)
-        metadata = {"shared": shared, "num_warps": num_warps_of(module), "warp_size": self.spec.warp_size}
+        metadata: dict[str, int | str] = {
+            "shared": shared,
+            "num_warps": num_warps_of(module),
+            "warp_size": self.spec.warp_size,
+        }
+        if emulates() and INTERNAL not in llvm:
+            metadata["emulated"] = b64encode(compress(emit(emulate(llvm, self.device)))).decode()
         return Binary(emit(llvm), metadata)
 
     def registers(self, assembly: str) -> tuple[int, int]:
@@ -83,8 +102,22 @@ class XeTarget:
         return int(match[1]), int(match[2]) // 4
 
     def load(self, binary: Binary, name: str) -> LoadedKernel:
-        """Raise `TargetError`: there is no driver yet."""
-        raise TargetError(f"kernel {name} was compiled for {self.name}, which cannot be launched from here")
+        """Bring the kernel to the device; where there is no Intel GPU, with what only Xe has emulated on the CPU.
+
+        Raises `DeviceError` where there is neither.
+        """
+        from mltriton.targets.xe import driver
+        from mltriton.targets.xe.launch import XeKernel
+
+        queue = driver.queue()
+        queue.announce(self.name)
+        image = binary.object
+        if queue.emulated:
+            from mltriton.targets.xe.emulation import emulate
+            from mltriton.targets.xe.spirv.emission import emit
+
+            image = emit(emulate(binary.metadata["llvm"], self.device))
+        return XeKernel(queue, image, name, binary.metadata["lanes"])
 
     def takes(self, device: str) -> bool:
         """Arrays of the GPU, and those of main memory, which are copied."""
