@@ -109,15 +109,15 @@ class XeTarget:
         from mltriton.targets.xe import driver
         from mltriton.targets.xe.launch import XeKernel
 
-        queue = driver.queue()
+        queue, image = driver.queue(), binary.object
         queue.announce(self.name)
-        image = binary.object
         if queue.emulated:
-            from mltriton.targets.xe.emulation import emulate
-            from mltriton.targets.xe.spirv.emission import emit
-
-            image = emit(emulate(binary.metadata["llvm"], self.device))
-        return XeKernel(queue, image, name, binary.metadata["lanes"])
+            text = binary.metadata.get("emulated")
+            if text is None:
+                hint = "Compile it again without options that only Intel's compiler understands."
+                raise TargetError(f"kernel {name} was compiled in a form that cannot be emulated", hint=hint)
+            image = decompress(b64decode(text))
+        return XeKernel(queue, image, name, binary.metadata["num_warps"] * binary.metadata["warp_size"])
 
     def takes(self, device: str) -> bool:
         """Arrays of the GPU, and those of main memory, which are copied."""
