@@ -155,3 +155,19 @@ def test_scratch_memory_is_stated() -> None:
     kernel = mltriton.compile(cpu_kernels.softmax, "*fp32, *fp32, i32", constexprs={"BLOCK": 64}, num_warps=8)
     assert kernel.metadata.num_warps == 8
     assert 8 * 64 * 4 <= kernel.metadata.scratch_bytes < 2 * 8 * 64 * 4
+
+
+def test_sums_across_warps_are_carried_by_the_loop_over_the_warps() -> None:
+    """Exponentials are kept from piece to piece, and nothing else: no buffer of largest elements or of sums."""
+    kernel = mltriton.compile(cpu_kernels.softmax, "*fp32, *fp32, i32", constexprs={"BLOCK": 64}, num_warps=8)
+    text = kernel.asm["warp"]
+    assert text.count("ttg.local_alloc") == 1
+    assert text.count("iter_args") == 2
+
+
+def test_what_some_warps_receive_is_combined_once_and_without_poison() -> None:
+    signature = "*fp32, *fp32, *fp32, *fp32, i32, fp32"
+    kernel = mltriton.compile(cpu_kernels.decode, signature, constexprs={"D": 32, "G": 2, "BLOCK": 16}, num_warps=4)
+    text = kernel.asm["warp"]
+    assert "0x7FC00000" not in text
+    assert text.count("scf.if") == 2  # what warp 0 alone does

@@ -2,8 +2,9 @@
 
 Level: warp. Takes a warp-level program; leaves no `ttg.cross_warp_reduce` and no `ttg.cross_warp_scan`. A reduction has
 a buffer with a part for each warp: every warp stores its part, all meet, the receiving warps load all parts and reduce
-them; the others get poison. A scan is computed by warp 0, in place, between two barriers. Guarantees: every warp passes
-the same barriers; nobody writes a buffer that another warp may still read.
+them; the others get poison, or the same where one thread runs all warps and reduces once for all. A scan is computed
+by warp 0, in place, between two barriers. Guarantees: every warp passes the same barriers; nobody writes a buffer that
+another warp may still read.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from mltriton.ir.rewriting import Rewriter, RuleTable
 from mltriton.ir.types import I1, I8, I32, FloatType, MemDescType, TensorType, Type, element_type, like, shape_of
 from mltriton.layouts import tiling
 from mltriton.layouts.encodings import Encoding, SliceEncoding
-from mltriton.targets.registry import num_warps_of
+from mltriton.targets.registry import num_warps_of, spec_of
 
 MEETING = (gpu.Barrier, ttg.CrossWarpReduce, ttg.CrossWarpScan)  # operations at which all warps meet
 
@@ -39,16 +40,21 @@ class LowerCrossWarp(Pass):
         made = Module.empty(module.attributes, module.loc)
         for op in module.body.block.ops:
             assert isinstance(op, tt.Func)
-            made.body.block.append(_Lowering(num_warps_of(module)).function(op))
+            made.body.block.append(
+                _Lowering(num_warps_of(module), in_turns=spec_of(module).workgroup_warps == 1).function(op)
+            )
         return made
 
 
 class _Lowering(Rewriter):
-    """Rebuilds one function. Buffers and the warp's id are made in `entry`, at the function's start."""
+    """Rebuilds one function. Buffers and the warp's id are made in `entry`, at the function's start; `in_turns`: one
+    thread runs all warps.
+    """
 
-    def __init__(self, num_warps: int) -> None:
+    def __init__(self, num_warps: int, *, in_turns: bool) -> None:
         super().__init__(RULES)
         self.num_warps = num_warps
+        self.in_turns = in_turns
         self.entry = Block()
         self._start = Builder(self.entry)
         self._id: Value | None = None
@@ -158,7 +164,7 @@ def reduce_through_memory(d: _Lowering, op: ttg.CrossWarpReduce, operands: list[
     for value, buffer in zip(operands, buffers, strict=True):
         d.store(value, buffer)
     d.barrier()
-    if not op.dst_warps or len(op.dst_warps) == d.num_warps:
+    if d.in_turns or not op.dst_warps or len(op.dst_warps) == d.num_warps:
         return _reduced(d, op, operands, buffers)
     condition, then, otherwise = d.is_one_of(op.dst_warps), Block(), Block()
     with d.builder.inside(then):

@@ -16,6 +16,7 @@ from mltriton.ir.operation import Block, Operation, Region, Value
 from mltriton.ir.types import I32, INDEX, MemDescType, TensorType
 from mltriton.layouts import tiling
 from mltriton.passes.warp.serialize.buffers import Buffer
+from mltriton.passes.warp.serialize.carrying import carry_sums
 from mltriton.passes.warp.serialize.plan import Plan
 from mltriton.passes.warp.serialize.prefetching import prefetches_of
 from mltriton.passes.warp.serialize.sharing import forks_of
@@ -94,6 +95,7 @@ class Writer:
         for op in self.start.ops:
             op.block = new
         new.ops[:0] = self.start.ops
+        carry_sums(new)
         return tt.Func((), (), function.attributes, [Region([new])], function.loc)
 
     def _map(self, old: Sequence[Value], new: Sequence[Value]) -> None:
