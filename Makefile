@@ -8,7 +8,7 @@ TEST := $(BIN)/python -m pytest
 # Pyright's launcher looks for a newer release of itself on every run unless it is told not to.
 export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 
-.PHONY: help setup setup-torch demo test test-all lint format bench clean
+.PHONY: help setup setup-torch setup-xe demo test test-all lint format bench clean
 .DEFAULT_GOAL := help
 
 help: ## say what there is
@@ -26,6 +26,13 @@ setup-torch: $(VENV)/.torch ## add torch, which the tests and benchmarks compare
 
 $(VENV)/.torch: $(VENV)/.installed
 	$(BIN)/python -m pip install --quiet 'torch==$(TORCH_VERSION)'
+	@touch $@
+
+setup-xe: $(VENV)/.xe ## add what runs kernels for Intel GPUs (1.7 GB) and, on Debian, Intel's offline compiler
+
+$(VENV)/.xe: $(VENV)/.installed scripts/install-ocloc.sh
+	$(BIN)/python -m pip install --quiet --editable '.[xe]'
+	scripts/install-ocloc.sh $(VENV)/xe
 	@touch $@
 
 demo: setup ## run the kernels through every level on this machine's CPU, checked and timed

@@ -16,7 +16,7 @@ from typing import NamedTuple
 from mltriton.errors import BackendError, TargetError
 from mltriton.runtime import config
 from mltriton.targets.xe.devices import Device
-from mltriton.targets.xe.prefix import find_tool, prefix
+from mltriton.targets.xe.prefix import find_tool, prefixes
 from mltriton.targets.xe.spirv.emission import Code
 from mltriton.targets.xe.zebin import KernelInfo, kernels
 
@@ -54,14 +54,9 @@ def find() -> Path:
     chosen = config.OCLOC.get()
     found = find_tool("ocloc", chosen)
     if found is None:
-        where = (
-            f"{config.OCLOC.name} names {chosen}, which is no program"
-            if chosen
-            else f"neither on the PATH nor in {prefix()}"
-        )
-        hint = (
-            "`make setup-xe` installs it on Debian (scripts/install-ocloc.sh), Intel's `intel-ocloc` package elsewhere."
-        )
+        places = ", ".join(map(str, prefixes()))
+        where = f"{config.OCLOC.name} names {chosen}, no program" if chosen else f"neither on the PATH nor in {places}"
+        hint = "`make setup-xe` installs it on Debian (scripts/install-ocloc.sh), a package of Intel's elsewhere."
         raise TargetError("Intel's offline compiler ocloc is not installed", found=where, hint=hint)
     return found
 
