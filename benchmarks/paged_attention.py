@@ -7,7 +7,6 @@ times as fast the form of warps is), and against reading as many bytes from memo
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 
@@ -28,26 +27,31 @@ def read_kernel(x_ptr, sums_ptr, BLOCK: tl.constexpr):
 
 
 def measurements(quick: bool) -> Iterator[Measurement]:
-    lens = (500, 300) if quick else LENS
     for dtype in ("float32", "bfloat16") if jobs.has_torch() else ("float32",):
-        warps, workgroups = (jobs.paged_attention(lens, 32, 8, 128, form, dtype) for form in (True, False))
-        programs = max(1, round(warps.work / (4 * BLOCK)))
-        x, sums = np.ones(programs * BLOCK, np.float32), np.empty(programs, np.float32)
+        for page in (16,) if quick else (16, 64):
+            yield from _problem((500, 300) if quick else LENS, dtype, page)
 
-        def read(x: Any = x, sums: Any = sums, programs: int = programs) -> None:
-            read_kernel[(programs,)](x, sums, BLOCK=BLOCK)
 
-        times = measure(
-            {"warps": warps.contenders[OURS], "workgroups": workgroups.contenders[OURS], "reading": read}
-            | {name: run for name, run in warps.contenders.items() if name != OURS},
-            budget=20.0,
-        )
-        reading, scale = times["reading"], warps.work / x.nbytes
-        times["reading"] = Times(reading.minimum * scale, reading.median * scale)
-        for name in ("warps", "workgroups"):
-            for other in ("torch", "reading"):
-                if other in times:
-                    both = {OURS: times[name], other: times[other]}
-                    yield Measurement(f"{name} {dtype}, against {other}", warps.problem, both, warps.work, "GB/s")
-        both = {OURS: times["warps"], "workgroups": times["workgroups"]}
-        yield Measurement(f"warps {dtype}, against workgroups", warps.problem, both, warps.work, "GB/s")
+def _problem(lens: tuple[int, ...], dtype: str, page: int) -> Iterator[Measurement]:
+    warps, workgroups = (jobs.paged_attention(lens, 32, 8, 128, form, dtype, page) for form in (True, False))
+    programs = max(1, round(warps.work / (4 * BLOCK)))
+    x, sums = np.ones(programs * BLOCK, np.float32), np.empty(programs, np.float32)
+
+    def read() -> None:
+        read_kernel[(programs,)](x, sums, BLOCK=BLOCK)
+
+    libraries = {name: run for name, run in warps.contenders.items() if name != OURS}
+    ours = {"warps": warps.contenders[OURS], "workgroups": workgroups.contenders[OURS]}
+    times = measure(ours | {"reading": read} | libraries, budget=15.0)
+    reading, scale = times["reading"], warps.work / x.nbytes
+    times["reading"] = Times(reading.minimum * scale, reading.median * scale)
+
+    def compared(name: str, other: str) -> Measurement:
+        both = {OURS: times[name], other: times[other]}
+        problem = f"{warps.problem}, pages of {page}"
+        return Measurement(f"{name} {dtype}, against {other}", problem, both, warps.work, warps.unit)
+
+    for name in ours:
+        for other in ("reading", *libraries):
+            yield compared(name, other)
+    yield compared("warps", "workgroups")
