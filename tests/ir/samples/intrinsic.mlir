@@ -4,6 +4,8 @@ module attributes {mltriton.level = "intrinsic"} {
     %1 = ttig.glue %0, %0 : (tensor<16x16xf16>, tensor<16x16xf16>) -> tensor<16x32xf16>
     %2 = gpu.subgroup_id : index
     ttig.prefetch %p : !tt.ptr<tensor<16x32xf16>>
+    ttig.barrier_arrive
+    ttig.barrier_wait
     tt.return
   }
   tt.func public @chunks(%p: !tt.ptr<f32>, %lines: !tt.ptr<!tt.ptr<f32>>, %m: tensor<4xi1>, %s: i64, %c: i1, %i: i32) {

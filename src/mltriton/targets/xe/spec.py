@@ -11,8 +11,8 @@ from mltriton.targets.xe.devices import DPAS_SHAPES, Device, device
 
 PIPELINE = (
     "inline,canonicalize,cse,combine,reorder-broadcast,canonicalize,cse,licm,dce,check-warp-level",
-    "assign-layouts,cse,assign-lanes,cse",
-    "distribute-to-warps,lower-cross-warp,assign-lanes,canonicalize,cse,licm,dce",
+    "assign-layouts,cse,assign-lanes,prefetch,cse",
+    "distribute-to-warps,lower-cross-warp,assign-lanes,canonicalize,cse,licm,dce,split-barriers",
     "match-target-size,canonicalize,cse,dce",
 )
 # Rows of a smaller matrix product, by steps of k: a row of few steps fills only a part of the lanes.
