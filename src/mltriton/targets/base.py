@@ -110,6 +110,13 @@ class BlockIO:
         return fits and (self.is_legal is None or self.is_legal(size))
 
 
+class RegisterMode(NamedTuple):
+    """How many registers a warp has, and how many warps a program may then have at most."""
+
+    registers: int
+    max_warps: int
+
+
 @dataclass(frozen=True)
 class TargetSpec:
     """Everything passes ask about a target.
@@ -120,7 +127,8 @@ class TargetSpec:
     `micro_kernels`: its dots by operand element type, best first; `indirect_dots` by the right operand's element type
     and layout ("row" or "column"); `merged_k` by operand element type: how long a step
     along K should be for a dot's loop (shorter ones are merged). `has_lanes`: encodings say from level ttg on which
-    lane holds an element, and pieces at the intrinsic level keep theirs.
+    lane holds an element, and pieces at the intrinsic level keep theirs. `register_modes`: the numbers of registers that
+    a warp may have, fewest first, and `register_bytes` the size of one, all lanes together.
     """
 
     name: str
@@ -136,6 +144,8 @@ class TargetSpec:
     merged_k: dict[Type, int] = field(default_factory=dict[Type, int])
     has_lanes: bool = False
     cheap_masks: bool = True
+    register_bytes: int = 0
+    register_modes: tuple[RegisterMode, ...] = ()
     shared_bytes: int = 0
     vector_bytes: int = 2048  # most bytes of one access of a warp that is no 2D block
     pipeline: tuple[str, ...] = ()  # passes at and to tt, ttg, warp, intrinsic: one text in `-p` syntax for each level

@@ -5,7 +5,7 @@ Level: data, made from `devices.py`.
 
 from __future__ import annotations
 
-from mltriton.targets.base import BlockIO, DotSize, Storage, TargetSpec
+from mltriton.targets.base import BlockIO, DotSize, RegisterMode, Storage, TargetSpec
 from mltriton.targets.xe.block_limits import MOST_ROW_BYTES, Access, Block, broken_limits, shapes
 from mltriton.targets.xe.devices import DPAS_SHAPES, Device, device
 
@@ -46,6 +46,8 @@ def spec(variant: str) -> TargetSpec:
             element: DotSize(*size, fewer_rows=FEWER_ROWS.get(size.k, FEWER)) for element, size in DPAS_SHAPES.items()
         },
         block_load=block_io(of),
+        register_bytes=of.register_bytes,
+        register_modes=tuple(RegisterMode(*mode) for mode in of.grf_modes),
         shared_bytes=of.shared_bytes,
         pipeline=PIPELINE,
         has_lanes=True,
