@@ -1,0 +1,230 @@
+"""Which form a group of block pointers gets, and why.
+
+Level: source text. A descriptor where the rules of descriptors hold and the result is the same; otherwise masked
+pointers, which can do all that block pointers can; nothing where the group is not understood.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from mltriton.tools.migrate.bounds import Bounds, is_zero, unchecked
+from mltriton.tools.migrate.pointers import Construct, Group
+from mltriton.tools.migrate.result import Options
+from mltriton.tools.migrate.syntax import code_of, constant_int, cst, names_in
+
+MAX_RANK = 5  # of a descriptor
+_STRIDE = re.compile(r"stride|^s_|_s$", re.IGNORECASE)
+_SMALL = {1: "2 to 8", 2: "4 to 16", 4: "4 to 32", 8: "8 to 64"}  # bytes of a row of so many elements of 1 to 8 bytes
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The form of a group. `permutation`: the dimensions in memory order, for a descriptor, after `folded` ones."""
+
+    form: str  # "descriptor", "pointer" or "unresolved"
+    reasons: tuple[str, ...] = ()
+    conditions: tuple[str, ...] = ()
+    permutation: tuple[int, ...] = ()
+    folded: tuple[int, ...] = ()
+    padding: str = ""
+
+    @property
+    def is_transposed(self) -> bool:
+        """Whether the loaded block must be transposed back."""
+        return list(self.permutation) != sorted(self.permutation)
+
+
+def choose(group: Group, bounds: Bounds, options: Options) -> Choice:
+    """The form for a group under the options."""
+    if group.problems:
+        return Choice("unresolved", tuple(dict.fromkeys(text for _, text in group.problems)))
+    if not group.constructs:
+        return Choice("unresolved", ("where this block pointer is made is not known",))
+    if len({construct.rank for construct in group.constructs}) > 1:
+        return Choice("unresolved", ("block pointers of different ranks meet here",))
+    if any(len(advance.deltas) != group.constructs[0].rank for advance in group.advances):
+        return Choice("unresolved", ("advance has another number of offsets than the block has dimensions",))
+    if any(
+        access.has("volatile") and code_of(access.arguments["volatile"].value) != "False" for access in group.accesses
+    ):
+        return Choice("pointer", ("a volatile load has no descriptor form",))
+    if options.to == "pointer":
+        return Choice("pointer", ("asked for with --to pointer",))
+    layout = _layout(group, bounds)
+    if isinstance(layout, str):
+        return Choice("pointer", (layout,))
+    folded, permutation, conditions = layout
+    hard = [*_illegal(group, bounds, folded, permutation)]
+    soft = [*_slow(group, bounds, options, permutation)] if options.to == "auto" else []
+    if hard or soft:
+        return Choice("pointer", tuple(dict.fromkeys((*hard, *soft))))
+    conditions = (*conditions, *_conditions(group, bounds))
+    return Choice("descriptor", (), tuple(dict.fromkeys(conditions)), permutation, folded, _padding(group))
+
+
+# The layout: which dimension is contiguous.
+
+
+def _layout(group: Group, bounds: Bounds) -> tuple[tuple[int, ...], tuple[int, ...], tuple[str, ...]] | str:
+    """Folded dimensions, the order of the others in memory, and what must hold; or why there is no descriptor."""
+    found: set[tuple[int, ...]] = set()
+    conditions: list[str] = []
+    for construct in group.constructs:
+        fast = _fastest(construct, bounds)
+        if fast is None:
+            strides = ", ".join(map(code_of, construct.strides))
+            return f"no stride of ({strides}) is known to be 1, as a descriptor's last one must be"
+        dim, condition = fast
+        conditions += [condition] if condition else []
+        folded = _folded(construct, dim)
+        rest = [each for each in range(construct.rank) if each not in folded and each != dim]
+        found.add((len(folded), *folded, *rest, dim))
+    if len(found) > 1:
+        return "block pointers with different contiguous dimensions meet here"
+    count, *dims = found.pop()
+    return tuple(dims[:count]), tuple(dims[count:]), tuple(conditions)
+
+
+def _fastest(construct: Construct, bounds: Bounds) -> tuple[int, str] | None:
+    """The contiguous dimension and what must hold for it at launch."""
+    units = [dim for dim, stride in enumerate(construct.strides) if constant_int(stride) == 1]
+    if units:
+        return units[-1], ""
+    first = constant_int(construct.order[0]) if construct.order else None
+    if construct.rank < 2 or first is None or not 0 <= first < construct.rank:
+        return None
+    stride = construct.strides[first]
+    name = code_of(stride)
+    parameter = bounds.parameters.get(name)
+    if parameter is None or not _STRIDE.search(name):
+        return None
+    annotation = code_of(parameter.annotation.annotation) if parameter.annotation is not None else ""
+    if annotation and not annotation.strip("\"'").endswith("constexpr"):
+        return None  # an annotated integer is never specialised to the constant 1
+    text = f"{name} must be 1 at launch, as `order` says: with another stride the descriptor does not compile"
+    return first, text
+
+
+def _folded(construct: Construct, fast: int) -> tuple[int, ...]:
+    """Leading dimensions in which the block has one element: they go into the base."""
+    if construct.rank <= 2:
+        return ()
+    ones = [dim for dim in range(construct.rank) if dim != fast and constant_int(construct.block_shape[dim]) == 1]
+    return tuple(ones[: construct.rank - 2])
+
+
+# Rules of descriptors.
+
+
+def _illegal(group: Group, bounds: Bounds, folded: tuple[int, ...], permutation: tuple[int, ...]) -> Iterator[str]:
+    """Why a descriptor breaks a rule or would not do the same."""
+    if len(permutation) > MAX_RANK:
+        yield "a descriptor has at most 5 dimensions"
+    for construct in group.constructs:
+        size = constant_int(construct.block_shape[permutation[-1]])
+        if size is not None and size in _SMALL:
+            yield f"a row of {size} elements has {_SMALL[size]} bytes: a descriptor needs 16, and the dtype is not known"
+        for dim in folded:
+            if any(dim in access.checked for access in group.accesses) and not bounds.is_inside(construct, dim):
+                yield f"dimension {dim} has one element a block, but is checked against its bound"
+    if any(not is_zero(advance.deltas[dim]) for advance in group.advances for dim in folded):
+        yield "the block moves along a dimension that would be folded into the base"
+    if any(
+        construct.rank - len(folded) > 2 and construct.rank > 2 and permutation != tuple(range(construct.rank))
+        for construct in group.constructs
+    ):
+        yield "the contiguous dimension of a block of rank 3 or more is not its last"
+    if len(_paddings(group)) > 1:
+        yield "loads through it are padded with zero and with nan, a descriptor pads in one way"
+    for access in group.accesses:
+        if not access.checked:
+            continue
+        for construct in group.constructs:
+            for dim in unchecked(construct, access):
+                if dim not in folded and not (bounds.is_inside(construct, dim) and not _moves(group, dim)):
+                    yield (
+                        f"dimension {dim} is not checked and may leave its shape: a descriptor checks every dimension"
+                    )
+
+
+def _moves(group: Group, dim: int) -> bool:
+    return any(not is_zero(advance.deltas[dim]) for advance in group.advances)
+
+
+def _paddings(group: Group) -> set[str]:
+    loads = [access for access in group.accesses if access.kind == "load" and access.checked]
+    return {"nan" if access.padding == "nan" else "zero" for access in loads}
+
+
+def _padding(group: Group) -> str:
+    return "nan" if _paddings(group) == {"nan"} else ""
+
+
+def _slow(group: Group, bounds: Bounds, options: Options, permutation: tuple[int, ...]) -> Iterator[str]:
+    """Why a legal descriptor would be no gain."""
+    if group.choices and not all(
+        bounds.is_constant(choice.test, bounds.flow.before[group.constructs[0].statement]) for choice in group.choices
+    ):
+        yield "which of two block pointers it is is decided when the kernel runs"
+    elif _merges(group, bounds):
+        yield "several block pointers meet here under a condition that is known only when the kernel runs"
+    if len(permutation) > 2:
+        yield "its rank is above 2 and no dimension can be folded into the base"
+    if options.target != "xe":
+        yield from _unaligned(group, permutation, options.target)
+
+
+def _merges(group: Group, bounds: Bounds) -> bool:
+    """Whether a variable holds one of several descriptors, depending on what happens when the kernel runs."""
+    flow = bounds.flow
+    suites = [{suite for suite, _ in flow.blocks[construct.statement]} for construct in group.constructs]
+    for construct in group.constructs:
+        for parent in flow.parents[construct.statement]:
+            inside = [bool({parent, getattr(parent, "body", parent)} & own) for own in suites]
+            if isinstance(parent, cst.If) and len(set(inside)) > 1:
+                if not bounds.is_constant(parent.test, flow.before[parent]):
+                    return True
+            elif isinstance(parent, cst.For | cst.While) and len(set(inside)) > 1:
+                return True
+    return False
+
+
+def _unaligned(group: Group, permutation: tuple[int, ...], target: str) -> Iterator[str]:
+    """Strides that are not known to be multiples of 16 bytes, where the target's descriptors insist on it."""
+    for construct in group.constructs:
+        for dim in permutation[:-1]:
+            value = constant_int(construct.strides[dim])
+            if value is None or value % 16:
+                name = code_of(construct.strides[dim])
+                yield f"the stride {name} is not known to be a multiple of 16 bytes, as descriptors on {target} need"
+
+
+def _conditions(group: Group, bounds: Bounds) -> Iterator[str]:
+    """What must hold at launch for the new kernel to do the same as the old."""
+    for access in group.accesses:
+        if access.checked:
+            continue
+        for construct in group.constructs:
+            if not all(bounds.is_inside(construct, dim) and not _moves(group, dim) for dim in range(construct.rank)):
+                yield (
+                    f"the {access.kind} had no boundary check and so had to stay inside the shape; the descriptor "
+                    "checks it: outside it reads the padding and writes nothing"
+                )
+
+
+def annotated_strides(group: Group, bounds: Bounds) -> Iterator[tuple[str, cst.Param]]:
+    """Parameters that are the contiguous stride and are annotated as integers: never the constant 1."""
+    for construct in group.constructs:
+        first = constant_int(construct.order[0]) if construct.order else None
+        if first is None or not 0 <= first < len(construct.strides):
+            continue
+        for name in names_in(construct.strides[first]):
+            parameter = bounds.parameters.get(name)
+            if parameter is None or parameter.annotation is None:
+                continue
+            annotation = code_of(parameter.annotation.annotation).strip("\"'")
+            if re.search(r"\bu?int(8|16|32|64)?$", annotation):
+                yield annotation, parameter

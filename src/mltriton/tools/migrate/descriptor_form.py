@@ -1,0 +1,152 @@
+"""Rules 1 to 8 and 11: a group of block pointers as tensor descriptors.
+
+Level: source text. The constructor becomes make_tensor_descriptor without offsets and order; steps become additions to
+running integers; loads and stores become methods that take the offsets. A tensor that is contiguous along another
+dimension than its last is described as it lies in memory and its blocks are transposed; leading dimensions of which a
+block has one element go into the base.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from mltriton.tools.migrate.edits import Edits
+from mltriton.tools.migrate.pointers import Access, Construct
+from mltriton.tools.migrate.syntax import code_of, constant_int, cst, factor, one_line, operand
+from mltriton.tools.migrate.values import Context, Quantity
+
+
+class DescriptorForm:
+    """Writes one group."""
+
+    def __init__(self, context: Context) -> None:
+        self.context = context
+        self.choice = context.choice
+        uses = [access.statement for access in context.group.accesses]
+        uses += [definition.statement for definition in context.group.definitions]
+        offsets = [Quantity("offset", dim) for dim in self.choice.permutation]
+        context.carried = [quantity for quantity in offsets if context.needs_variable(quantity, uses)]
+
+    def edit(self, edits: Edits) -> None:
+        """Add the edits of constructors, accesses and attributes."""
+        for construct in self.context.group.constructs:
+            edits.replace[construct.call] = self._constructor(construct)
+        for access in self.context.group.accesses:
+            edits.replace[access.call] = self._load(access) if access.kind == "load" else self._store(access)
+        for attribute in self.context.group.attributes:
+            name = self.main(attribute.pointer)
+            edits.replace[attribute.node] = lambda _, name=name: cst.parse_expression(f"{name}.dtype")
+
+    def main(self, node: cst.BaseExpression) -> str:
+        """The descriptor that an expression gives."""
+        if isinstance(node, cst.Name):
+            return self.context.renamed.get(node.value, node.value)
+        if isinstance(node, cst.IfExp):
+            return f"({self.main(node.body)} if {code_of(node.test)} else {self.main(node.orelse)})"
+        construct = self.context.pointers.construct_of(node)
+        if construct is not None:
+            made = self._constructor(construct)(construct.call)
+            return code_of(made)
+        return self.main(self.context.advance_of(node).pointer)
+
+    # Constructors.
+
+    def _constructor(self, construct: Construct):
+        def build(updated: cst.Call) -> cst.Call:
+            arguments = self.context.pointers.source.arguments(updated) or {}
+            kept = [arg for name, arg in arguments.items() if name not in ("offsets", "order")]
+            kept = [self._argument(name, arg, construct) for name, arg in arguments.items() if arg in kept]
+            last = updated.args[-1]
+            if self.choice.padding:
+                kept[-1] = kept[-1].with_changes(comma=cst.Comma(whitespace_after=cst.SimpleWhitespace(" ")))
+                kept.append(cst.Arg(cst.SimpleString('"nan"'), keyword=cst.Name("padding_option"), equal=_EQUAL))
+            kept[-1] = kept[-1].with_changes(comma=last.comma, whitespace_after_arg=last.whitespace_after_arg)
+            function = cst.parse_expression(f"{self.context.language}.make_tensor_descriptor")
+            return updated.with_changes(func=function, args=kept)
+
+        return build
+
+    def _argument(self, name: str, arg: cst.Arg, construct: Construct) -> cst.Arg:
+        if name == "base":
+            base = self._base(arg.value, construct)
+            return arg.with_changes(value=base) if base is not None else arg
+        order = self.choice.permutation
+        if list(order) == list(range(construct.rank)):
+            return arg
+        assert isinstance(arg.value, cst.Tuple | cst.List)
+        old = arg.value.elements
+        new = [old[dim].with_changes(comma=old[place].comma) for place, dim in enumerate(order)]
+        if len(new) == 1 and isinstance(arg.value, cst.Tuple):
+            new[0] = new[0].with_changes(comma=cst.Comma())
+        elif len(new) < len(old):
+            new[-1] = new[-1].with_changes(comma=old[-1].comma)
+        return arg.with_changes(value=arg.value.with_changes(elements=new))
+
+    def _base(self, node: cst.BaseExpression, construct: Construct) -> cst.BaseExpression | None:
+        terms: list[str] = []
+        for dim in self.choice.folded:
+            if constant_int(construct.offsets[dim]) == 0:
+                continue
+            language = self.context.language
+            place = f"{language}.cast({one_line(construct.offsets[dim])}, {language}.int64)"
+            stride = construct.strides[dim]
+            terms.append(place if constant_int(stride) == 1 else f"{place} * {factor(stride)}")
+        return cst.parse_expression(" + ".join([operand(node), *terms])) if terms else None
+
+    # Accesses.
+
+    def _offsets(self, access: Access) -> str:
+        dims = self.choice.permutation
+        return ", ".join(self.context.value(Quantity("offset", dim), access.pointer) for dim in dims)
+
+    def _load(self, access: Access):
+        text = f"{self.main(access.pointer)}.load([{self._offsets(access)}])"
+        if self.choice.is_transposed:
+            text += ".T"
+        if self.choice.folded:
+            shape = self.context.group.constructs[0].block_shape
+            text = f"{self.context.language}.reshape({text}, ({', '.join(map(one_line, shape))}))"
+        self._hints(access)
+        return lambda _: cst.parse_expression(text)
+
+    def _store(self, access: Access):
+        start = f"{self.main(access.pointer)}.store([{self._offsets(access)}], "
+        self._hints(access)
+        names = list(access.arguments)
+
+        def build(updated: cst.Call) -> cst.BaseExpression:
+            value = updated.args[names.index("value")].value
+            return cst.parse_expression(f"{start}{self._stored(value)})")
+
+        return build
+
+    def _stored(self, value: cst.BaseExpression) -> str:
+        context = self.context
+        shape = context.group.constructs[0].block_shape
+        if isinstance(value, cst.Integer | cst.Float | cst.UnaryOperation):
+            sizes = ", ".join(one_line(shape[dim]) for dim in self.choice.permutation)
+            name = self.main(context.group.definitions[0].target or cst.Name("")) if context.group.definitions else ""
+            return f"{context.language}.full(({sizes},), {code_of(value)}, {name}.dtype)"
+        text = one_line(value)
+        if self.choice.folded:
+            dims = [dim for dim in range(context.rank) if dim not in self.choice.folded]
+            sizes = ", ".join(one_line(shape[dim]) for dim in dims)
+            text = f"{context.language}.reshape({text}, ({sizes}))"
+            return f"{text}.T" if self.choice.is_transposed else text
+        return f"{factor(value)}.T" if self.choice.is_transposed else text
+
+    def _hints(self, access: Access) -> None:
+        given = [name for name in ("cache_modifier", "eviction_policy") if access.has(name)]
+        if given:
+            self.context.notes.append(
+                f"dropped {' and '.join(given)}, which a descriptor's {access.kind} does not take"
+            )
+
+
+_EQUAL = cst.AssignEqual(cst.SimpleWhitespace(""), cst.SimpleWhitespace(""))
+
+
+def running(carried: Sequence[Quantity], context: Context) -> list[str]:
+    """The names of the running integers that were introduced."""
+    names = dict.fromkeys(definition.name for definition in context.group.definitions)
+    return [context.variable(quantity, name) for name in names for quantity in carried]

@@ -1,0 +1,152 @@
+"""What a report says of one group: what was done, how fast it will be, or why it was left.
+
+Level: source text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from mltriton.tools.migrate.choice import Choice
+from mltriton.tools.migrate.descriptor_form import running
+from mltriton.tools.migrate.parse import Source
+from mltriton.tools.migrate.pointers import Group, Pointers
+from mltriton.tools.migrate.result import Note, Result
+from mltriton.tools.migrate.syntax import code_of, constant_int, cst, names_in, walk
+from mltriton.tools.migrate.values import Context
+
+
+def note_group(
+    source: Source, pointers: Pointers, group: Group, choice: Choice, context: Context | None, result: Result
+) -> None:
+    """Add the notes and counts of a group."""
+    line = source.line(group.first)
+    name = _name(group)
+    result.counts["sites"] += group.sites
+    if context is None:
+        result.counts["unresolved"] += group.sites
+        for where, text in group.problems or [(group.first, "; ".join(choice.reasons))]:
+            result.notes.append(Note(source.line(where), "unresolved", f"{name}: {text}"))
+        return
+    _count(group, choice, result)
+    result.notes.append(Note(line, "change", f"{name}: {'; '.join(_changes(group, choice, context))}"))
+    result.notes += [Note(line, "change", f"{name}: {text}") for text in context.notes]
+    result.notes += [Note(line, "condition", f"{name}: {text}") for text in choice.conditions]
+    if choice.form == "descriptor":
+        result.notes.append(Note(line, "performance", f"{name}: {performance(source, pointers, group, choice)}"))
+
+
+def _name(group: Group) -> str:
+    names = dict.fromkeys(definition.name for definition in group.definitions)
+    return ", ".join(f"`{name}`" for name in names) or f"`{code_of(group.first).partition('(')[0]}(...)`"
+
+
+def _count(group: Group, choice: Choice, result: Result) -> None:
+    result.counts[choice.form] += group.sites
+    result.counts[f"make_block_ptr -> {choice.form}"] += len(group.constructs)
+    result.counts["advance removed"] += len(group.advances)
+    for access in group.accesses:
+        result.counts[f"{access.kind} -> {choice.form}"] += 1
+    if choice.form == "descriptor":
+        result.counts["transposed"] += len(group.constructs) if choice.is_transposed else 0
+        result.counts["folded into the base"] += len(group.constructs) if choice.folded else 0
+    else:
+        for reason in choice.reasons:
+            result.counts[f"pointer: {_class(reason)}"] += len(group.constructs)
+
+
+# Reasons name strides and dimensions; counts are by what they have in common.
+_CLASSES = {
+    "no stride of": "no stride is known to be 1",
+    "is not checked": "a dimension is not checked",
+    "bytes: a descriptor": "rows below 16 bytes",
+    "not known to be a multiple": "alignment unknown",
+}
+
+
+def _class(reason: str) -> str:
+    return next((text for mark, text in _CLASSES.items() if mark in reason), reason)
+
+
+def _changes(group: Group, choice: Choice, context: Context) -> Iterator[str]:
+    if choice.form == "pointer":
+        yield f"rewritten to masked pointers, as {'; '.join(choice.reasons)}"
+        yield "stays on the pointer path: no 2D block I/O"
+        return
+    yield f"replaced {len(group.constructs)} make_block_ptr with make_tensor_descriptor"
+    if choice.is_transposed:
+        yield "described as it lies in memory, blocks are transposed with .T"
+    if choice.folded:
+        yield f"dimension {', '.join(map(str, choice.folded))} folded into the base"
+    if choice.padding:
+        yield "padding_option='nan' moved to the constructor"
+    if group.advances:
+        names = ", ".join(running(context.carried, context))
+        yield f"removed {len(group.advances)} tl.advance" + (f", introduced {names}" if names else "")
+    elif context.carried:
+        yield f"kept offsets in {', '.join(running(context.carried, context))}"
+
+
+# Performance: the rules of 2D block I/O as far as the text shows them.
+
+
+def performance(source: Source, pointers: Pointers, group: Group, choice: Choice) -> str:
+    """Whether a descriptor is on the 2D block path, or why not."""
+    reasons = list(_reasons(source, pointers, group, choice))
+    if not reasons:
+        pitch = ", ".join(dict.fromkeys(code_of(each.strides[choice.permutation[0]]) for each in group.constructs))
+        return (
+            "on the 2D block path (2D, last stride 1, made where it is used, feeds a dot, pads with zero) "
+            f"if its pitch {pitch} is a multiple of 16 bytes"
+        )
+    return f"not on the 2D block path: {'; '.join(reasons)}"
+
+
+def _reasons(source: Source, pointers: Pointers, group: Group, choice: Choice) -> Iterator[str]:
+    if len(choice.permutation) == 1:
+        yield "a 1D descriptor, which the hardware does not load as a 2D block today"
+    elif len(choice.permutation) > 2:
+        yield "its rank is above 2"
+    if choice.padding:
+        yield "it pads with nan"
+    if len(choice.permutation) == 2:
+        for construct in group.constructs:
+            pitch = constant_int(construct.strides[choice.permutation[0]])
+            if pitch is not None and pitch % 2:
+                yield f"its pitch of {pitch} elements is no multiple of 16 bytes"
+    loads = [access for access in group.accesses if access.kind == "load"]
+    if loads and not any(_feeds_dot(source, pointers, access.call, access.statement) for access in loads):
+        yield "what it loads does not feed a tl.dot"
+
+
+def _feeds_dot(source: Source, pointers: Pointers, call: cst.Call, statement: cst.CSTNode) -> bool:
+    """Whether a loaded block gets to a dot as an operand, through assignments."""
+    reached: set[str] = set()
+    for definition in pointers.flow.definitions:
+        if definition.statement is statement and definition.value is not None and call in walk(definition.value):
+            reached.add(definition.name)
+    dots = [node for node in walk(pointers.function) if source.callee(node) in ("dot", "dot_scaled")]
+    if any(call in walk(arg) for dot in dots for arg in _operands(dot)):
+        return True
+    while True:
+        before = len(reached)
+        for definition in pointers.flow.definitions:
+            if (
+                definition.value is not None
+                and _elementwise(definition.value, source)
+                and (names_in(definition.value) & reached)
+            ):
+                reached.add(definition.name)
+        if len(reached) == before:
+            break
+    return any(names_in(arg.value) & reached for dot in dots for arg in _operands(dot))
+
+
+def _operands(dot: cst.CSTNode) -> list[cst.Arg]:
+    assert isinstance(dot, cst.Call)
+    return list(dot.args[:2])
+
+
+def _elementwise(node: cst.BaseExpression, source: Source) -> bool:
+    """Whether an expression keeps a block in its shape: a reduction or a dot makes another one of it."""
+    return not any(source.callee(each) in ("dot", "sum", "max", "min", "reduce", "load") for each in walk(node))

@@ -1,0 +1,128 @@
+"""Read a file: its syntax tree, the places of its nodes, and under which names it knows Triton's language.
+
+Level: source text. A file that does not parse is a `MigrationError` with its line.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from libcst.metadata import CodeRange, MetadataWrapper, PositionProvider
+
+from mltriton.errors import Place
+from mltriton.tools.migrate.result import MigrationError
+from mltriton.tools.migrate.syntax import cst, dotted, keyword_of, walk
+
+# The parameters of the functions that take or make block pointers, in the order of their positions.
+PARAMETERS: Mapping[str, tuple[str, ...]] = {
+    "make_block_ptr": ("base", "shape", "strides", "offsets", "block_shape", "order"),
+    "advance": ("base", "offsets"),
+    "load": (
+        "pointer",
+        "mask",
+        "other",
+        "boundary_check",
+        "padding_option",
+        "cache_modifier",
+        "eviction_policy",
+        "volatile",
+    ),
+    "store": ("pointer", "value", "mask", "boundary_check", "cache_modifier", "eviction_policy"),
+}
+LANGUAGES = ("triton.language", "mltriton.language")
+
+
+@dataclass
+class Source:
+    """A parsed file."""
+
+    text: str
+    path: str
+    module: cst.Module
+    positions: Mapping[cst.CSTNode, CodeRange]
+    aliases: frozenset[str]
+    direct: Mapping[str, str]
+
+    def line(self, node: cst.CSTNode) -> int:
+        """The line on which a node starts."""
+        return self.positions[node].start.line
+
+    def place(self, node: cst.CSTNode) -> Place:
+        """Where a node starts."""
+        start = self.positions[node].start
+        return Place(self.path, start.line, start.column)
+
+    def callee(self, node: cst.CSTNode) -> str | None:
+        """The name of the function of Triton's language that a call calls."""
+        if not isinstance(node, cst.Call):
+            return None
+        if isinstance(node.func, cst.Attribute):
+            base = dotted(node.func.value)
+            return node.func.attr.value if base in self.aliases else None
+        return self.direct.get(node.func.value) if isinstance(node.func, cst.Name) else None
+
+    def arguments(self, call: cst.Call) -> dict[str, cst.Arg] | None:
+        """The arguments of one of the calls in `PARAMETERS` by name."""
+        return keyword_of(call, PARAMETERS[self.callee(call) or ""])
+
+    def language(self) -> str | None:
+        """How this file writes Triton's language: `tl`."""
+        return min(self.aliases & self._bound, key=lambda name: (len(name), name), default=None)
+
+    @property
+    def _bound(self) -> frozenset[str]:
+        """The aliases that the file itself imports; `tl` stands for itself where somebody else brings it."""
+        return frozenset(name for name in self.aliases if name in self.text)
+
+
+def parse(text: str, path: str) -> Source:
+    """Parse a file; MigrationError where it is no Python."""
+    try:
+        module = cst.parse_module(text)
+    except cst.ParserSyntaxError as error:
+        place = Place(path, error.raw_line, error.raw_column)
+        lines = text.splitlines()
+        source = lines[error.raw_line - 1] if error.raw_line <= len(lines) else ""
+        raise MigrationError("the file does not parse", found=error.message.partition("\n")[0]).at(
+            place, source
+        ) from None
+    wrapper = MetadataWrapper(module, unsafe_skip_copy=True)
+    positions = wrapper.resolve(PositionProvider)
+    aliases, direct = _imports(module)
+    return Source(text, path, module, positions, frozenset(aliases | {"tl"}), direct)
+
+
+def _imports(module: cst.Module) -> tuple[set[str], dict[str, str]]:
+    """The names of the language module, and names that are imported from it."""
+    aliases: set[str] = set(LANGUAGES)
+    direct: dict[str, str] = {}
+    for statement in _small_statements(module):
+        if isinstance(statement, cst.Import):
+            for alias in statement.names:
+                name = dotted(alias.name)
+                if alias.asname is not None and name in LANGUAGES:
+                    aliases.add(dotted(alias.asname.name) or "")
+                elif alias.asname is not None and name in ("triton", "mltriton"):
+                    aliases.add(f"{dotted(alias.asname.name)}.language")
+        elif isinstance(statement, cst.ImportFrom) and not isinstance(statement.names, cst.ImportStar):
+            origin = dotted(statement.module) if statement.module is not None else None
+            for alias in statement.names:
+                bound = (dotted(alias.asname.name) if alias.asname else None) or dotted(alias.name) or ""
+                if origin in LANGUAGES:
+                    direct[bound] = dotted(alias.name) or ""
+                elif origin in ("triton", "mltriton") and dotted(alias.name) == "language":
+                    aliases.add(bound)
+    return aliases, direct
+
+
+def _small_statements(module: cst.Module) -> Iterator[cst.CSTNode]:
+    for statement in module.body:
+        for node in walk(statement) if isinstance(statement, cst.Try | cst.If | cst.SimpleStatementLine) else ():
+            if isinstance(node, cst.Import | cst.ImportFrom):
+                yield node
+
+
+def functions_of(module: cst.Module) -> Iterator[cst.FunctionDef]:
+    """Every function of a file, those inside others as well."""
+    return (node for node in walk(module) if isinstance(node, cst.FunctionDef))

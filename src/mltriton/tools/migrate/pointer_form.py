@@ -1,0 +1,159 @@
+"""Rule 11, and whatever no descriptor can do: a group of block pointers as masked tensors of pointers.
+
+Level: source text. Element (i, j) is at base + (offset_0 + i) * stride_0 + (offset_1 + j) * stride_1, in 64 bits as in
+a block pointer; the mask holds the dimensions of the boundary check, from below only where an offset may be negative.
+"""
+
+from __future__ import annotations
+
+from mltriton.tools.migrate.bounds import is_zero
+from mltriton.tools.migrate.edits import Edits
+from mltriton.tools.migrate.pointers import Access, Construct
+from mltriton.tools.migrate.syntax import code_of, constant_int, cst, factor, operand
+from mltriton.tools.migrate.values import Context, Quantity
+
+KEPT = ("cache_modifier", "eviction_policy", "volatile")
+
+
+class PointerForm:
+    """Writes one group. A pointer that moves is its base; one that stays is the whole tensor of pointers."""
+
+    def __init__(self, context: Context) -> None:
+        self.context = context
+        group = context.group
+        self.moves = bool(group.advances)
+        uses = [access.statement for access in group.accesses]
+        uses += [definition.statement for definition in group.definitions if self.moves]
+        checked = {dim for access in group.accesses for dim in access.checked}
+        wanted = [Quantity("range", dim) for dim in range(context.rank) if self.moves or dim in checked]
+        wanted += [Quantity("extent", dim) for dim in sorted(checked)]
+        if self.moves:
+            wanted += [Quantity("stride", dim) for dim in range(context.rank)]
+        context.carried = [quantity for quantity in wanted if context.needs_variable(quantity, uses)]
+
+    def edit(self, edits: Edits) -> None:
+        """Add the edits of constructors and accesses; element types are asked of pointers as before."""
+        for construct in self.context.group.constructs:
+            edits.replace[construct.call] = self._constructor(construct)
+        for access in self.context.group.accesses:
+            edits.replace[access.call] = self._access(access)
+        for attribute in self.context.group.attributes:
+            name = self.main(attribute.pointer)
+            edits.replace[attribute.node] = lambda _, name=name: cst.parse_expression(f"{name}.dtype.element_ty")
+
+    def main(self, node: cst.BaseExpression) -> str:
+        """The pointer that an expression gives."""
+        if isinstance(node, cst.Name):
+            return self.context.renamed.get(node.value, node.value)
+        if isinstance(node, cst.IfExp):
+            return f"({self.main(node.body)} if {code_of(node.test)} else {self.main(node.orelse)})"
+        construct = self.context.pointers.construct_of(node)
+        if construct is None:
+            return self.main(self.context.advance_of(node).pointer)
+        return operand(construct.base) if self.moves else self._address(operand(construct.base), construct, None)
+
+    def _constructor(self, construct: Construct):
+        owners = [each for each in self.context.group.definitions if each.value is construct.call]
+        alone = len(owners) == 1 and isinstance(owners[0].statement, cst.Assign) and _is_plain(owners[0].statement)
+        name = owners[0].name if alone else None
+        text = self.main(construct.call) if self.moves else None
+        whole = text or self._address(operand(construct.base), construct, name)
+        return lambda _: cst.parse_expression(whole if alone else f"({whole})")
+
+    def _address(self, base: str, construct: Construct, name: str | None) -> str:
+        terms = [base]
+        for dim in range(self.context.rank):
+            quantity = Quantity("range", dim)
+            known = name is not None and quantity in self.context.carried
+            places = self.context.variable(quantity, name or "") if known else self.context.text_at(quantity, construct)
+            terms.append(self._term(places, dim, operand(construct.strides[dim]), construct))
+        return " + ".join(terms)
+
+    def _term(self, places: str, dim: int, stride: str, construct: Construct) -> str:
+        placed = self._spread(places, dim)
+        if constant_int(construct.strides[dim]) == 1:
+            return placed
+        return f"{placed if placed.isidentifier() or placed.endswith(']') else f'({placed})'} * {_factor(stride)}"
+
+    def _spread(self, text: str, dim: int) -> str:
+        """A range along one dimension, of the block's rank."""
+        rank = self.context.rank
+        if rank == 1:
+            return text
+        index = ", ".join(":" if each == dim else "None" for each in range(rank))
+        return f"{text if text.isidentifier() else f'({text})'}[{index}]"
+
+    # Accesses.
+
+    def _access(self, access: Access):
+        pointer = self._moved_address(access) if self.moves else self.main(access.pointer)
+        arguments = [pointer]
+        names = list(access.arguments)
+        mask = self._mask(access)
+        padding = ', other=float("nan")' if access.padding == "nan" else ", other=0.0"
+        tail = f", mask={mask}{padding if access.kind == 'load' else ''}" if mask else ""
+
+        def build(updated: cst.Call) -> cst.BaseExpression:
+            found = dict(zip(names, updated.args, strict=True))
+            parts = [*arguments, *([code_of(found["value"].value)] if "value" in found else [])]
+            kept = "".join(f", {name}={code_of(found[name].value)}" for name in KEPT if access.has(name))
+            return cst.parse_expression(f"{code_of(updated.func)}({', '.join(parts)}{tail}{kept})")
+
+        return build
+
+    def _moved_address(self, access: Access) -> str:
+        construct = self.context.group.constructs[0]
+        terms = [self.main(access.pointer)]
+        for dim in range(self.context.rank):
+            places = self.context.value(Quantity("range", dim), access.pointer)
+            stride = self.context.value(Quantity("stride", dim), access.pointer)
+            terms.append(self._term(places, dim, stride, construct))
+        return " + ".join(terms)
+
+    def _mask(self, access: Access) -> str:
+        parts = [
+            part for dim in sorted(access.checked) if dim < self.context.rank for part in self._checks(access, dim)
+        ]
+        if len(parts) == 1 and self.context.rank == 1:
+            return parts[0].removeprefix("(").removesuffix(")")
+        return " & ".join(parts)
+
+    def _checks(self, access: Access, dim: int) -> list[str]:
+        extent = self.context.value(Quantity("extent", dim), access.pointer)
+        if self._is_inside(dim):
+            return []
+        places = self._places(access, dim)
+        below = [] if self._is_natural(dim) else [f"({places} >= 0)"]
+        return [*below, f"({places} < {extent if _is_simple(extent) else f'({extent})'})"]
+
+    def _places(self, access: Access, dim: int) -> str:
+        return self._spread(self.context.value(Quantity("range", dim), access.pointer), dim)
+
+    def _is_inside(self, dim: int) -> bool:
+        still = dim not in self.context.moving
+        return still and all(self.context.bounds.is_inside(each, dim) for each in self.context.group.constructs)
+
+    def _is_natural(self, dim: int) -> bool:
+        """Whether no offset in this dimension can be negative."""
+        bounds, group = self.context.bounds, self.context.group
+        starts = [bounds.is_natural(each.offsets[dim], self.context.env(each.statement)) for each in group.constructs]
+        steps = [
+            is_zero(each.deltas[dim]) or bounds.is_natural(each.deltas[dim], self.context.env(each.statement))
+            for each in group.advances
+        ]
+        return all(starts) and all(steps)
+
+
+def _is_plain(node: cst.Assign) -> bool:
+    return len(node.targets) == 1 and isinstance(node.targets[0].target, cst.Name)
+
+
+def _is_simple(text: str) -> bool:
+    return text.replace(" ", "").replace("*", "").replace("+", "").replace(".", "").isalnum() or text.isidentifier()
+
+
+def _factor(text: str) -> str:
+    if text.isidentifier() or text.isdecimal():
+        return text
+    node = cst.parse_expression(text)
+    return factor(node)
