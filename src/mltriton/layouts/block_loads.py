@@ -18,7 +18,7 @@ from mltriton.layouts.hardware import linear_layout, warp_layout
 from mltriton.layouts.xe import Subgroup2DBlockEncoding
 from mltriton.targets.base import BlockIO, BlockSize
 
-MESSAGE = 16  # instructions that could run while one more message is sent and answered
+MESSAGE = 8  # instructions that one more message costs: its address and its place in the queue
 WORD = 4  # bytes; the unit in which blocks are transposed
 TRANSPOSED_WORDS = 8  # along the contiguous dimension of a block that is transposed on its way
 
@@ -34,31 +34,33 @@ class Wanted(NamedTuple):
 
 
 class Choice(NamedTuple):
-    """A block and what it costs."""
+    """A block, how many a warp accesses, what the change of layout costs, and everything."""
 
     encoding: Subgroup2DBlockEncoding
     messages: int
+    change: int
     cost: int
 
 
 @cache
 def cheapest_block(wanted: Wanted, limits: BlockIO, threads: int) -> Choice | None:
-    """The cheapest legal block; of equal ones the largest."""
+    """The cheapest legal block; of equal ones that with the cheaper conversion, then the largest."""
     share = wanted.encoding.share(wanted.shape)
     best: Choice | None = None
     blocks = sorted(_legal(wanted, share, limits, threads), key=lambda block: (-block.size, block))
     for block in blocks:
         messages = share[0] * share[1] // block.size
-        if best is not None and messages * MESSAGE >= best.cost:
+        if best is not None and messages * MESSAGE > best.cost:
             break
         made = _encoding(wanted, share, block, threads)
         if made is None:
             continue
         ends = warp_layout(made, share), warp_layout(wanted.encoding, share)
         source, target = reversed(ends) if wanted.stores else ends
-        cost = messages * MESSAGE + conversion(source, target).cost(wanted.element_bytes)
-        if best is None or cost < best.cost:
-            best = Choice(made, messages, cost)
+        change = conversion(source, target).cost(wanted.element_bytes)
+        choice = Choice(made, messages, change, messages * MESSAGE + change)
+        if best is None or (choice.cost, change) < (best.cost, best.change):
+            best = choice
     return best
 
 
