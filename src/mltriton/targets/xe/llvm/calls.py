@@ -83,3 +83,17 @@ def barrier(f: Function, scope: Scope = Scope.WORKGROUP) -> None:
     """
     order = Semantics.SEQUENTIALLY_CONSISTENT | Semantics.WORKGROUP_MEMORY
     builtins.BARRIER.call(f, int(scope), int(scope), int(order))
+
+
+def arrive(f: Function) -> None:
+    """All warps of the program learn that this one has come here; no memory access is ordered."""
+    _half(f, builtins.BARRIER_ARRIVE)
+
+
+def wait(f: Function) -> None:
+    """Wait until all warps of the program have arrived."""
+    _half(f, builtins.BARRIER_WAIT)
+
+
+def _half(f: Function, half: Builtin) -> None:
+    half.call(f, int(Scope.WORKGROUP), int(Scope.WORKGROUP), int(Semantics.NONE))

@@ -14,32 +14,32 @@ from mltriton.ir.types import Type as IRType
 from mltriton.targets.cpu.llvm.emit.context import Emitter, Rules
 from mltriton.targets.llvm.types import I1, Type, Value, constant
 
-_ORDERS = {"relaxed": "monotonic", "acquire": "acquire", "release": "release", "acq_rel": "acq_rel"}
-_FAILURE_ORDERS = {"monotonic": "monotonic", "acquire": "acquire", "release": "monotonic", "acq_rel": "acquire"}
-_NAMES = {"exch": "xchg", "fadd": "fadd", "max": "max", "min": "min", "umax": "umax", "umin": "umin"}
-_FLOAT_NAMES = {"fadd": "fadd", "add": "fadd", "max": "fmax", "min": "fmin", "exch": "xchg"}
+ORDERS = {"relaxed": "monotonic", "acquire": "acquire", "release": "release", "acq_rel": "acq_rel"}
+FAILURE_ORDERS = {"monotonic": "monotonic", "acquire": "acquire", "release": "monotonic", "acq_rel": "acquire"}
+NAMES = {"exch": "xchg", "fadd": "fadd", "max": "max", "min": "min", "umax": "umax", "umin": "umin"}
+FLOAT_NAMES = {"fadd": "fadd", "add": "fadd", "max": "fmax", "min": "fmin", "exch": "xchg"}
 
 Update = Callable[..., Value]
 
 
 def _update(e: Emitter, op: tt.AtomicRMW) -> Value:
     element = element_type(op.value.type)
-    order = _ORDERS[op.sem]
+    order = ORDERS[op.sem]
 
     def one(pointer: Value, value: Value) -> Value:
         if isinstance(element, FloatType):
-            name = _FLOAT_NAMES[op.kind]
+            name = FLOAT_NAMES[op.kind]
             if element is not F32 and element is not F64 and name != "xchg":
                 return _by_swapping(e, pointer, value, element, name, order)
         else:
-            name = _NAMES.get(op.kind, op.kind)
+            name = NAMES.get(op.kind, op.kind)
         return e.function.emit(f"atomicrmw {name} {pointer}, {value} {order}, align {value.type.bytes}", value.type)
 
     return _each_lane(e, one, e.optional(op.mask), e.get(op.ptr), e.get(op.value))
 
 
 def _swap(e: Emitter, op: tt.AtomicCAS) -> Value:
-    order = _ORDERS[op.sem]
+    order = ORDERS[op.sem]
 
     def one(pointer: Value, expected: Value, new: Value) -> Value:
         bits = expected.type.with_element(f"i{expected.type.bits}")
@@ -53,7 +53,7 @@ def _swap(e: Emitter, op: tt.AtomicCAS) -> Value:
 def _compare_and_swap(e: Emitter, pointer: Value, expected: Value, new: Value, order: str) -> tuple[Value, Value]:
     """(old value, whether it was as expected)."""
     f, type_ = e.function, expected.type
-    orders = f"{order} {_FAILURE_ORDERS[order]}"
+    orders = f"{order} {FAILURE_ORDERS[order]}"
     both = f.fresh()
     f.line(f"{both} = cmpxchg {pointer}, {expected}, {new} {orders}, align {type_.bytes}")
     pair = f"{{ {type_}, i1 }} {both}"

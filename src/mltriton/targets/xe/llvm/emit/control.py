@@ -155,7 +155,12 @@ def _subgroup_id(e: Emitter, op: gpu.SubgroupId) -> Value:
     return e.function.cast("zext", calls.warp(e.function), I64)
 
 
+def _assume(e: Emitter, op: tt.Assume) -> None:
+    """A hint, of which Intel's compiler makes nothing."""
+
+
 RULES: Rules = {
+    tt.Assume: _assume,
     scf.For: _for,
     scf.If: _if,
     scf.While: _while,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mltriton.targets.xe.llvm.emit import control, dot, elements, memory, reduce, shapes, shared
+from mltriton.targets.xe.llvm.emit import atomics, control, dot, elements, memory, reduce, shapes, shared
 from mltriton.targets.xe.llvm.emit.context import Rules
 
 # Rules that see whole blocks.
@@ -13,6 +13,7 @@ RULES: Rules = {
     **reduce.RULES,
     **dot.RULES,
     **shared.RULES,
+    **atomics.RULES,
 }
 # Rules that see one LLVM value of each block at a time.
 ELEMENTS: Rules = elements.RULES

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from math import prod
 from typing import cast
 
-from mltriton.dialects import gpu, ttg
+from mltriton.dialects import gpu, ttg, ttig
 from mltriton.dialects.builtin import Module as IRModule
 from mltriton.ir.operation import Operation
 from mltriton.ir.operation import Value as IRValue
@@ -108,6 +108,14 @@ def _barrier(e: Emitter, op: gpu.Barrier) -> None:
     calls.barrier(e.function)
 
 
+def _arrive(e: Emitter, op: ttig.BarrierArrive) -> None:
+    calls.arrive(e.function)
+
+
+def _wait(e: Emitter, op: ttig.BarrierWait) -> None:
+    calls.wait(e.function)
+
+
 RULES: Rules = {
     ttg.LocalAlloc: _allocate,
     ttg.LocalLoad: _load,
@@ -115,4 +123,6 @@ RULES: Rules = {
     ttg.MemDescSubview: _window,
     ttg.MemDescTrans: _transposed,
     gpu.Barrier: _barrier,
+    ttig.BarrierArrive: _arrive,
+    ttig.BarrierWait: _wait,
 }

@@ -1,0 +1,153 @@
+"""Atomic read-modify-write and compare-and-swap: one register after the other.
+
+Level: intrinsic -> llvm. Guarantees: of lanes and registers that hold the same element one alone updates memory, and
+all are given what it got; masked-off elements touch nothing and give 0. Floats for which SPIR-V has no atomic
+instruction go through compare-and-swap loops, narrow ones on the aligned word around them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+from mltriton.dialects import tt
+from mltriton.ir.operation import Value as IRValue
+from mltriton.ir.types import F32, F64, FloatType, TensorType, element_type
+from mltriton.ir.types import Type as IRType
+from mltriton.targets.cpu.llvm.emit.atomics import FAILURE_ORDERS, FLOAT_NAMES, NAMES, ORDERS
+from mltriton.targets.llvm.types import I1, I32, I64, Type, Value, constant
+from mltriton.targets.xe.llvm import calls
+from mltriton.targets.xe.llvm.emit.context import Emitted, Emitter, Rules
+from mltriton.targets.xe.llvm.emit.elements import function
+from mltriton.targets.xe.llvm.lanes import layout_of
+
+Update = Callable[..., Value]
+SCOPE = 'syncscope("device") '
+
+
+def _update(e: Emitter, op: tt.AtomicRMW) -> Emitted:
+    element, order = element_type(op.value.type), ORDERS[op.sem]
+
+    def one(pointer: Value, value: Value) -> Value:
+        if not isinstance(element, FloatType):
+            return _instruction(e, NAMES.get(op.kind, op.kind), pointer, value, order)
+        name = FLOAT_NAMES[op.kind]
+        if name == "xchg" and value.type.bits >= 32:
+            return _exchanged(e, pointer, value, order)
+        if name == "fadd" and element is F32:
+            return _instruction(e, name, pointer, value, order)
+        return _by_swapping(e, pointer, value, element, name, order)
+
+    return _each(e, one, op.ptr, op.mask, (op.ptr, op.value), op.result.type)
+
+
+def _instruction(e: Emitter, name: str, pointer: Value, value: Value, order: str) -> Value:
+    return e.function.emit(f"atomicrmw {name} {pointer}, {value} {SCOPE}{order}, align {value.type.bytes}", value.type)
+
+
+def _exchanged(e: Emitter, pointer: Value, value: Value, order: str) -> Value:
+    bits = value.type.with_element(f"i{value.type.bits}")
+    old = _instruction(e, "xchg", pointer, e.function.bitcast(value, bits), order)
+    return e.function.bitcast(old, value.type)
+
+
+def _swap(e: Emitter, op: tt.AtomicCAS) -> Emitted:
+    order = ORDERS[op.sem]
+
+    def one(pointer: Value, expected: Value, new: Value) -> Value:
+        f, bits = e.function, expected.type.with_element(f"i{expected.type.bits}")
+        old = _compare_and_swap(e, pointer, f.bitcast(expected, bits), f.bitcast(new, bits), order)
+        return f.bitcast(old, expected.type)
+
+    return _each(e, one, op.ptr, None, (op.ptr, op.cmp, op.value), op.result.type)
+
+
+def _compare_and_swap(e: Emitter, pointer: Value, expected: Value, new: Value, order: str) -> Value:
+    """What was there before."""
+    f, type_ = e.function, expected.type
+    orders = f"{SCOPE}{order} {FAILURE_ORDERS[order]}"
+    both = f.fresh()
+    f.line(f"{both} = cmpxchg {pointer}, {expected}, {new} {orders}, align {type_.bytes}")
+    return f.emit(f"extractvalue {{ {type_}, i1 }} {both}, 0", type_)
+
+
+def _by_swapping(e: Emitter, pointer: Value, value: Value, element: IRType, name: str, order: str) -> Value:
+    """Combine a float in memory with `value`: compute, try to swap, begin again where another lane was first."""
+    f, word = e.function, I64 if element is F64 else I32
+    address, shift = _word(e, pointer, word, value.type)
+    operand = value if name == "xchg" else e.widen(value, element)
+    held = value.type.with_element(f"i{value.type.bits}")
+    with f.repeat([f.load(word, address), constant(word, 0), constant(I1, 0)], "swap") as loop:
+        seen, before, done = loop.carried
+        loop.leave_unless(f.icmp("eq", done, 0))
+        old = f.bitcast(f.cast("trunc", f.lshr(seen, shift), held), value.type)
+        new = f.bitcast(_combined(e, name, old, operand, element), held)
+        kept = f.and_(seen, f.xor(f.shl(constant(word, (1 << held.bits) - 1), shift), -1))
+        wanted = f.or_(kept, f.shl(f.cast("zext", new, word), shift)) if held.bits < word.bits else new
+        found = _compare_and_swap(e, address, seen, wanted, order)
+        loop.yield_(found, seen, f.icmp("eq", found, seen))
+    return f.bitcast(f.cast("trunc", f.lshr(before, shift), held), value.type)
+
+
+def _word(e: Emitter, pointer: Value, word: Type, type_: Type) -> tuple[Value, Value]:
+    """The address of the aligned word that contains an element, and where the element's bits begin."""
+    f = e.function
+    if type_.bits == word.bits:
+        return pointer, constant(word, 0)
+    address = f.cast("ptrtoint", pointer, I64)
+    inside = f.and_(address, word.bytes - 1)
+    return f.gep(pointer, f.sub(constant(I64, 0), inside), type_.with_element("i8")), f.cast(
+        "trunc", f.shl(inside, 3), word
+    )
+
+
+def _combined(e: Emitter, name: str, old: Value, operand: Value, element: IRType) -> Value:
+    if name == "xchg":
+        return operand
+    current = e.widen(old, element)
+    if name == "fadd":
+        return e.narrow(e.function.fadd(current, operand), element)
+    return e.narrow(function(e.function, name, current, operand), element)
+
+
+def _each(
+    e: Emitter, one: Update, pointer: IRValue, mask: IRValue | None, operands: Sequence[IRValue], result: IRType
+) -> Emitted:
+    """Update for each register; of lanes that hold the same element only the first, which tells the others."""
+    f = e.function
+    if not isinstance(pointer.type, TensorType):
+        leader, first = f.icmp("eq", calls.lane(f), 0), constant(I32, 0)
+        rows = [[e.get(operand) for operand in operands]]
+        masks = [None if mask is None else e.get(mask)]
+    else:
+        leader, first = _leader(e, pointer.type)
+        rows = [list(row) for row in zip(*(e.registers(operand) for operand in operands), strict=True)]
+        masks = [None] * len(rows) if mask is None else e.registers(mask)
+    made: list[Value] = []
+    for row, allowed in zip(rows, masks, strict=True):
+        type_ = row[-1].type
+        condition = leader if allowed is None else f.and_(allowed, leader)
+        [old] = f.choose(condition, partial(_as_list, one, row), partial(_as_list, constant, [type_, 0]), "atomic")
+        made.append(old if leader.literal else calls.shuffle(f, old, first))
+    return e.held(made, result)
+
+
+def _as_list(make: Callable[..., Value], arguments: Sequence[Any]) -> list[Value]:
+    return [make(*arguments)]
+
+
+def _leader(e: Emitter, type_: TensorType) -> tuple[Value, Value]:
+    """Whether this lane is the first with its elements, and which one is."""
+    f, lanes = e.function, layout_of(type_).vectors("lane")
+    spare = sum(1 << bit for bit, vector in enumerate(lanes) if not any(vector))
+    if not spare:
+        return constant(I1, 1), constant(I32, 0)
+    lane = calls.lane(f)
+    return f.icmp("eq", f.and_(lane, spare), 0), f.and_(lane, ~spare)
+
+
+RULES: Rules = {
+    tt.AtomicRMW: _update,
+    tt.AtomicCAS: _swap,
+}
