@@ -126,7 +126,7 @@ def _illegal(group: Group, bounds: Bounds, folded: tuple[int, ...], permutation:
     for construct in group.constructs:
         size = constant_int(construct.block_shape[permutation[-1]])
         if size is not None and size in _SMALL:
-            yield f"a row of {size} elements has {_SMALL[size]} bytes: a descriptor needs 16, and the dtype is not known"
+            yield f"a row of {size} elements has {_SMALL[size]} bytes: a descriptor needs 16, in every dtype"
         for dim in folded:
             if any(dim in access.checked for access in group.accesses) and not bounds.is_inside(construct, dim):
                 yield f"dimension {dim} has one element a block, but is checked against its bound"

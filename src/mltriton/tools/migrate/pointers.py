@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from mltriton.tools.migrate.flow import Definition, Env, Flow
 from mltriton.tools.migrate.parse import Source
-from mltriton.tools.migrate.syntax import code_of, constant_int, cst, elements
+from mltriton.tools.migrate.syntax import children, code_of, constant_int, cst, elements, walk
 
 ATTRIBUTES = ("dtype.element_ty", "type.element_ty.element_ty")
 INGREDIENTS = ("shape", "strides", "offsets", "block_shape", "order")
@@ -134,9 +134,9 @@ class Pointers:
             before = len(self._known)
             for definition in self.flow.definitions:
                 at = definition.statement
-                if definition.value is not None and at in self.flow.before:
-                    if self.is_pointer(definition.value, self.flow.before[at]):
-                        self._known.add(definition.index)
+                known = definition.value is not None and at in self.flow.before
+                if known and self.is_pointer(definition.value, self.flow.before[at]):
+                    self._known.add(definition.index)
             if len(self._known) == before:
                 return
 
@@ -189,7 +189,7 @@ class Pointers:
         elif isinstance(node, cst.Assign | cst.AnnAssign):
             self._visit_assignment(node, env)
         elif not isinstance(node, cst.FunctionDef | cst.ClassDef):
-            for child in node.children:
+            for child in children(node):
                 self._visit(child, env, node)
 
     def _visit_assignment(self, node: cst.Assign | cst.AnnAssign, env: Env) -> None:
@@ -292,7 +292,7 @@ class Pointers:
             group = self._unite(self._value(node, env, at))
             group.problems.append((node, _problem(at, node, self.source)))
         else:
-            for child in node.children:
+            for child in children(node):
                 self._visit(child, env, at)
 
     def _visit_access(self, call: cst.Call, kind: str, env: Env, at: cst.CSTNode) -> None:
@@ -387,6 +387,4 @@ def _problem(at: cst.CSTNode, node: cst.BaseExpression, source: Source) -> str:
 
 
 def _calls(node: cst.CSTNode) -> Iterator[cst.Call]:
-    from mltriton.tools.migrate.syntax import walk
-
     return (each for each in walk(node) if isinstance(each, cst.Call))

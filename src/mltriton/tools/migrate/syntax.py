@@ -6,6 +6,8 @@ Level: source text. Importing this module without LibCST is a `MissingExtraError
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import fields
+from typing import Any, cast
 
 from mltriton.tools.migrate.result import MissingExtraError
 
@@ -17,6 +19,7 @@ except ImportError:
     ) from None
 
 __all__ = [
+    "children",
     "code_of",
     "constant_int",
     "cst",
@@ -44,11 +47,39 @@ def one_line(node: cst.BaseExpression) -> str:
     return f"({text})" if "\n" in text and not node.lpar and not isinstance(node, cst.Call | cst.Subscript) else text
 
 
+# LibCST's own `children` visits a node to find out; these questions are asked of every node several times.
+_fields: dict[type, tuple[str, ...]] = {}
+
+
+def children(node: cst.CSTNode) -> list[cst.CSTNode]:
+    """The nodes right under a node, in the order of the text, without white space, comments and parentheses."""
+    kind = type(node)
+    if kind not in _fields:
+        _fields[kind] = tuple(
+            field.name for field in fields(node) if "whitespace" not in field.name and field.name not in _SKIPPED
+        )
+    found: list[cst.CSTNode] = []
+    for name in _fields[kind]:
+        value: Any = getattr(node, name)
+        if isinstance(value, cst.CSTNode):
+            found.append(value)
+        elif type(value) in (list, tuple):
+            found += [each for each in cast("list[Any]", value) if isinstance(each, cst.CSTNode)]
+    if isinstance(node, cst.FunctionDef) and node.decorators:
+        found.sort(key=lambda each: not isinstance(each, cst.Decorator))
+    return found
+
+
+_SKIPPED = {"lpar", "rpar", "comma", "semicolon", "leading_lines", "lines_after_decorators", "header", "footer", "indent"}
+
+
 def walk(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
     """The node and everything under it, parents first, in the order of the text."""
-    yield node
-    for child in node.children:
-        yield from walk(child)
+    waiting = [node]
+    while waiting:
+        each = waiting.pop()
+        yield each
+        waiting.extend(reversed(children(each)))
 
 
 def names_in(node: cst.CSTNode) -> set[str]:
@@ -60,7 +91,7 @@ def names_in(node: cst.CSTNode) -> set[str]:
     if isinstance(node, cst.Arg):
         return names_in(node.value)
     found: set[str] = set()
-    for child in node.children:
+    for child in children(node):
         found |= names_in(child)
     return found
 
