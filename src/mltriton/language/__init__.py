@@ -72,6 +72,7 @@ if TYPE_CHECKING:
     from mltriton.language.program import *
     from mltriton.language.random import *
     from mltriton.language.reductions import *
+    from mltriton.language.scans import *
     from mltriton.language.semantic import *
     from mltriton.language.shapes import *
     from mltriton.language.shared_memory import *
@@ -103,7 +104,8 @@ _HOMES: dict[str, str] = {
     "program": "num_programs program_id",
     "random": "pair_uniform_to_normal philox philox_impl rand rand4x randint randint4x randn randn4x "
     "uint_to_uniform_float",
-    "reductions": "argmax argmin associative_scan cumprod cumsum max min reduce reduce_or sum xor_sum",
+    "reductions": "argmax argmin max min reduce reduce_or sum xor_sum",
+    "scans": "associative_scan cumprod cumsum",
     "semantic": "to_tensor",
     "shared_memory": "alloc",
     "shapes": "broadcast broadcast_to cat expand_dims interleave item join permute ravel reshape split squeeze trans "

@@ -1,4 +1,4 @@
-"""Reductions and scans: `tl.reduce`, `tl.associative_scan` and the functions made of them.
+"""Reductions: `tl.reduce` and the functions made of it.
 
 Takes blocks; guarantees that the combining function becomes a region on scalars, that a reduced 1D block is a
 scalar, and upstream's dtypes (sums of narrow integers run in 32 bits, maxima and minima of narrow dtypes in fp32 or
@@ -13,11 +13,11 @@ from functools import partial
 from typing import Any, cast
 
 from mltriton.dialects import tt
-from mltriton.errors import AxisError, ShapeMismatchError, TypeMismatchError
-from mltriton.ir.operation import Block, Operation, Region
+from mltriton.errors import TypeMismatchError
 from mltriton.language import semantic, types
 from mltriton.language.arithmetic import add, bitwise_and, bitwise_or, bitwise_xor, maximum, minimum, mul
-from mltriton.language.building import builtin, current, inline
+from mltriton.language.building import builtin, current
+from mltriton.language.combining import Combine, Values, combining_region, sources_of, sum_dtype, wrapped
 from mltriton.language.comparison import equal, greater_than, less_than, where
 from mltriton.language.creation import arange
 from mltriton.language.indexing import along
@@ -28,71 +28,7 @@ from mltriton.language.tensor import tensor
 from mltriton.language.types import block_type, dtype
 from mltriton.language.warps import AcrossWarps, across_warps, warp_id
 
-__all__ = [
-    "argmax", "argmin", "associative_scan", "cumprod", "cumsum", "max", "min", "reduce", "reduce_or", "sum", "xor_sum",
-]  # fmt: skip
-
-Values = tensor | tuple[tensor, ...]
-
-
-def _sources(input: object, what: str, *, scalars: bool = False) -> tuple[tensor, ...]:
-    """The blocks (with `scalars` also scalars) to combine, all of one shape."""
-    listed: Sequence[object] = cast("Sequence[object]", input) if isinstance(input, tuple | list) else (input,)
-    if not listed:
-        raise TypeMismatchError(f"{what} needs a block", expected="one block or more", found="()")
-    sources = tuple(to_tensor(item) for item in listed)
-    shape = sources[0].type.shape
-    for source in sources:
-        if not source.type.is_block() and not scalars:
-            raise TypeMismatchError(f"{what} needs a block", expected="a block", found=source.type.name)
-        if source.type.shape != shape:
-            raise ShapeMismatchError(
-                f"the blocks given to {what} have different shapes",
-                expected=sources[0].type.name,
-                found=source.type.name,
-            )
-    return sources
-
-
-def _combining(fn: Any, sources: Sequence[tensor], terminator: type[Operation], what: str) -> Region:
-    """The region that combines one accumulated element of each source with one new element."""
-    if not callable(fn):
-        raise TypeMismatchError(
-            f"{what} needs a function that combines elements", expected="a function", found=repr(fn)
-        )
-    scalars = [source.dtype for source in sources] * 2
-    block = Block([scalar.to_ir() for scalar in scalars])
-    builder = current()
-    with builder.inside(block):
-        arguments = [tensor(value, scalar) for value, scalar in zip(block.arguments, scalars, strict=True)]
-        results = _combined(inline(fn, arguments), sources, what)
-        builder.create(terminator, [result.handle for result in results], result_types=[])
-    return Region([block])
-
-
-def _combined(value: Any, sources: Sequence[tensor], what: str) -> list[tensor]:
-    """The results of a combining function, checked against the elements that go in."""
-    listed: Sequence[object] = cast("Sequence[object]", value) if isinstance(value, tuple | list) else (value,)
-    found = [item.type if isinstance(item, tensor) else None for item in map(_as_tensor, listed)]
-    expected = [source.dtype for source in sources]
-    if found != expected:
-        shown = ", ".join("no tensor" if kind is None else kind.name for kind in found)
-        raise TypeMismatchError(
-            f"the function given to {what} must return what it combines",
-            expected=", ".join(map(str, expected)),
-            found=shown,
-            hint="it gets the accumulated elements, then the new ones, and returns the combined elements",
-        )
-    return [cast(tensor, _as_tensor(item)) for item in listed]
-
-
-def _as_tensor(value: object) -> object:
-    return value if isinstance(value, tensor) or value is None else to_tensor(value)
-
-
-def _wrapped(handles: Sequence[Any], types: Sequence[dtype]) -> Values:
-    made = [tensor(handle, kind) for handle, kind in zip(handles, types, strict=True)]
-    return tuple(made) if len(made) > 1 else made[0]
+__all__ = ["argmax", "argmin", "max", "min", "reduce", "reduce_or", "sum", "xor_sum"]
 
 
 @builtin
@@ -119,23 +55,23 @@ def _reduce(input: object, axis: int | None, combine_fn: Any, keep_dims: bool, a
     if across is None:
         return _within(input, axis, combine_fn, keep_dims)
     own = input if axis is None else _within(input, axis, combine_fn, keep_dims)
-    sources = _sources(own, "a reduction across warps", scalars=True)
-    region = _combining(combine_fn, sources, tt.ReduceReturn, "tl.reduce")
-    return _wrapped(across.reduce(sources, region), [source.type for source in sources])
+    sources = sources_of(own, "a reduction across warps", scalars=True)
+    region = combining_region(combine_fn, sources, tt.ReduceReturn, "tl.reduce")
+    return wrapped(across.reduce(sources, region), [source.type for source in sources])
 
 
 def _within(input: object, axis: int | None, combine_fn: Any, keep_dims: bool) -> Values:
     """A reduction of one warp's block (in a workgroup-level kernel, of the program's)."""
-    sources = _sources(input, "tl.reduce")
+    sources = sources_of(input, "tl.reduce")
     rank = len(sources[0].type.shape)
     if axis is None:
         sources = tuple(_flat(source) for source in sources)
     place = 0 if axis is None else wrapped_axis(axis, rank, "a reduction")
-    region = _combining(combine_fn, sources, tt.ReduceReturn, "tl.reduce")
+    region = combining_region(combine_fn, sources, tt.ReduceReturn, "tl.reduce")
     handles = current().create(tt.Reduce, [source.handle for source in sources], axis=place, regions=[region]).results
     shape = sources[0].type.shape
     left = (*shape[:place], *shape[place + 1 :])
-    made = _wrapped(handles, [block_type(source.dtype, left) if left else source.dtype for source in sources])
+    made = wrapped(handles, [block_type(source.dtype, left) if left else source.dtype for source in sources])
     return _with_dimensions(made, range(rank) if axis is None else [place]) if keep_dims else made
 
 
@@ -149,52 +85,7 @@ def _with_dimensions(values: Values, axes: Sequence[int]) -> Values:
     return tuple(expand_dims(value, list(axes)) for value in values)
 
 
-@builtin
-def associative_scan(
-    input: object, axis: int | None, combine_fn: Any, reverse: bool = False, *, cross_warp: bool = False
-) -> Values:
-    """Running combination of `input` (a block, or a tuple of blocks) along `axis`, from the last element with
-    `reverse`.
-
-    With `cross_warp` (and None for `axis`) over the warps by their ids, element by element: warp w receives what warps
-    0 to w combine to.
-    """
-    across = across_warps(cross_warp, None, "tl.associative_scan")
-    if across is not None:
-        return _scan_warps(input, axis, combine_fn, reverse, across)
-    sources = _sources(input, "tl.associative_scan")
-    place = wrapped_axis(axis, len(sources[0].type.shape), "a scan")
-    region = _combining(combine_fn, sources, tt.ScanReturn, "tl.associative_scan")
-    handles = (
-        current()
-        .create(
-            tt.Scan,
-            [source.handle for source in sources],
-            axis=place,
-            reverse=True if reverse else None,
-            regions=[region],
-        )
-        .results
-    )
-    return _wrapped(handles, [source.type for source in sources])
-
-
-def _scan_warps(input: object, axis: int | None, combine_fn: Any, reverse: bool, across: AcrossWarps) -> Values:
-    if axis is not None:
-        raise AxisError(
-            "a scan across warps goes from warp to warp, along no axis",
-            expected="axis=None",
-            found=repr(axis),
-            hint="Scan along the axis within the warp, or across warps element by element.",
-        )
-    sources = _sources(input, "a scan across warps", scalars=True)
-    region = _combining(combine_fn, sources, tt.ScanReturn, "tl.associative_scan")
-    return _wrapped(across.scan(sources, region, reverse=reverse), [source.type for source in sources])
-
-
 # Sums, products and their like.
-
-Combine = Callable[[object, object], tensor]
 
 
 def _reduced(
@@ -205,13 +96,6 @@ def _reduced(
 
 def _builtin_of(combine: Combine) -> Any:
     return builtin(combine)
-
-
-def _sum_dtype(kind: dtype) -> dtype:
-    """Sums of integers below 32 bits run in 32 bits of the same signedness."""
-    if kind.is_int() and kind.bits < 32:
-        return types.int32 if kind.is_int_signed() else types.uint32
-    return kind
 
 
 def _ordered_dtype(kind: dtype) -> dtype:
@@ -243,7 +127,7 @@ def sum(
     `cross_warp` and `dst_warps` are as in `tl.reduce`.
     """
     value, across = to_tensor(input), across_warps(cross_warp, dst_warps, "tl.sum")
-    return _reduced(value.to(dtype or _sum_dtype(value.dtype)), axis, add, keep_dims, across)
+    return _reduced(value.to(dtype or sum_dtype(value.dtype)), axis, add, keep_dims, across)
 
 
 @builtin
@@ -272,45 +156,6 @@ def reduce_or(
     """Inclusive or along `axis` (None: of all) of integers; across warps as `tl.reduce`."""
     across = across_warps(cross_warp, dst_warps, "tl.reduce_or")
     return _reduced(_integers(input, "tl.reduce_or"), axis, bitwise_or, keep_dims, across)
-
-
-@builtin
-def cumsum(
-    input: object,
-    axis: int | None = None,
-    reverse: bool = False,
-    dtype: dtype | None = None,
-    *,
-    cross_warp: bool = False,
-) -> tensor:
-    """Running sum along `axis` (None: the first), in `dtype` (default as `tl.sum`); across warps as
-    `tl.associative_scan`.
-    """
-    return _scanned(input, axis, add, reverse, dtype, cross_warp)
-
-
-@builtin
-def cumprod(
-    input: object,
-    axis: int | None = None,
-    reverse: bool = False,
-    dtype: dtype | None = None,
-    *,
-    cross_warp: bool = False,
-) -> tensor:
-    """Running product along `axis` (None: the first), in `dtype` (default as `tl.sum`); across warps as
-    `tl.associative_scan`.
-    """
-    return _scanned(input, axis, mul, reverse, dtype, cross_warp)
-
-
-def _scanned(
-    input: object, axis: int | None, combine: Combine, reverse: bool, dtype: dtype | None, cross_warp: bool
-) -> tensor:
-    value = to_tensor(input)
-    place = 0 if axis is None and not cross_warp else axis
-    converted = value.to(dtype or _sum_dtype(value.dtype))
-    return cast(tensor, associative_scan(converted, place, combine, reverse, cross_warp=cross_warp))
 
 
 # Maxima and minima, with or without where they are.
@@ -356,7 +201,7 @@ def _place_within(
         rank, flat = len(value.type.shape), reshape_block(value, (value.numel.value,))
         found = _place_within(flat, 0, wins, ties_to_left, keep_dims=False)
         return cast("tuple[tensor, tensor]", _with_dimensions(found, range(rank)) if keep_dims else found)
-    shape = _sources(value, "a maximum or minimum")[0].type.shape
+    shape = sources_of(value, "a maximum or minimum")[0].type.shape
     place = wrapped_axis(0 if axis is None else axis, len(shape), "a reduction")
     positions = along(arange(0, shape[place]), place, shape)
     choose = builtin(partial(_better, wins, ties_to_left))

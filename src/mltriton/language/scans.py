@@ -1,0 +1,104 @@
+"""Scans: `tl.associative_scan`, `tl.cumsum`, `tl.cumprod`.
+
+Takes blocks; guarantees that the combining function becomes a region on scalars, and upstream's dtypes (sums of narrow
+integers run in 32 bits). With `cross_warp=True` (warp-level kernels) a scan goes over the warps of the program.
+"""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+from mltriton.dialects import tt
+from mltriton.errors import AxisError
+from mltriton.language.arithmetic import add, mul
+from mltriton.language.building import builtin, current
+from mltriton.language.combining import Combine, Values, combining_region, sources_of, sum_dtype, wrapped
+from mltriton.language.semantic import to_tensor
+from mltriton.language.shapes import wrapped_axis
+from mltriton.language.tensor import tensor
+from mltriton.language.types import dtype
+from mltriton.language.warps import AcrossWarps, across_warps
+
+__all__ = ["associative_scan", "cumprod", "cumsum"]
+
+
+@builtin
+def associative_scan(
+    input: object, axis: int | None, combine_fn: Any, reverse: bool = False, *, cross_warp: bool = False
+) -> Values:
+    """Running combination of `input` (a block, or a tuple of blocks) along `axis`, from the last element with
+    `reverse`.
+
+    With `cross_warp` (and None for `axis`) over the warps by their ids, element by element: warp w receives what warps
+    0 to w combine to.
+    """
+    across = across_warps(cross_warp, None, "tl.associative_scan")
+    if across is not None:
+        return _scan_warps(input, axis, combine_fn, reverse, across)
+    sources = sources_of(input, "tl.associative_scan")
+    place = wrapped_axis(axis, len(sources[0].type.shape), "a scan")
+    region = combining_region(combine_fn, sources, tt.ScanReturn, "tl.associative_scan")
+    handles = (
+        current()
+        .create(
+            tt.Scan,
+            [source.handle for source in sources],
+            axis=place,
+            reverse=True if reverse else None,
+            regions=[region],
+        )
+        .results
+    )
+    return wrapped(handles, [source.type for source in sources])
+
+
+def _scan_warps(input: object, axis: int | None, combine_fn: Any, reverse: bool, across: AcrossWarps) -> Values:
+    if axis is not None:
+        raise AxisError(
+            "a scan across warps goes from warp to warp, along no axis",
+            expected="axis=None",
+            found=repr(axis),
+            hint="Scan along the axis within the warp, or across warps element by element.",
+        )
+    sources = sources_of(input, "a scan across warps", scalars=True)
+    region = combining_region(combine_fn, sources, tt.ScanReturn, "tl.associative_scan")
+    return wrapped(across.scan(sources, region, reverse=reverse), [source.type for source in sources])
+
+
+@builtin
+def cumsum(
+    input: object,
+    axis: int | None = None,
+    reverse: bool = False,
+    dtype: dtype | None = None,
+    *,
+    cross_warp: bool = False,
+) -> tensor:
+    """Running sum along `axis` (None: the first), in `dtype` (default as `tl.sum`); across warps as
+    `tl.associative_scan`.
+    """
+    return _scanned(input, axis, add, reverse, dtype, cross_warp)
+
+
+@builtin
+def cumprod(
+    input: object,
+    axis: int | None = None,
+    reverse: bool = False,
+    dtype: dtype | None = None,
+    *,
+    cross_warp: bool = False,
+) -> tensor:
+    """Running product along `axis` (None: the first), in `dtype` (default as `tl.sum`); across warps as
+    `tl.associative_scan`.
+    """
+    return _scanned(input, axis, mul, reverse, dtype, cross_warp)
+
+
+def _scanned(
+    input: object, axis: int | None, combine: Combine, reverse: bool, dtype: dtype | None, cross_warp: bool
+) -> tensor:
+    value = to_tensor(input)
+    place = 0 if axis is None and not cross_warp else axis
+    converted = value.to(dtype or sum_dtype(value.dtype))
+    return cast(tensor, associative_scan(converted, place, combine, reverse, cross_warp=cross_warp))
