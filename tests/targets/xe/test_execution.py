@@ -15,6 +15,7 @@ from mltriton.layouts.hardware import linear_layout
 from mltriton.layouts.linear import LinearLayout
 from mltriton.layouts.xe import DpasEncoding, Subgroup2DBlockEncoding
 from mltriton.runtime.native.params import ParamSpec
+from mltriton.targets.llvm.types import F32, F64, GLOBAL_PTR, I8, I16, I32, I64, Type
 from mltriton.targets.xe import driver, isa, opencl
 from mltriton.targets.xe.devices import device
 from mltriton.targets.xe.driver import Memory, Queue, Span, merged
@@ -350,6 +351,45 @@ def test_a_launch_that_does_not_start(queue: Queue) -> None:
     kernel = queue.kernel(emit(modules.vadd()), "vadd")
     with pytest.raises(LaunchError, match="does not start the kernel"):
         queue.submit(kernel, [], (1, 1, 1), 48)
+
+
+def test_a_device_that_is_lost(queue: Queue) -> None:
+    class Lost:
+        sycl_device = queue.sycl.sycl_device
+
+        def submit(self, *arguments: object) -> None: ...
+
+        def wait(self) -> None:
+            raise RuntimeError("PI_ERROR_DEVICE_NOT_FOUND")
+
+    with pytest.raises(DeviceError, match="was lost while the kernel ran"):
+        Queue(Lost(), emulated=True).submit(None, [], (1, 1, 1), 16)
+
+
+def test_a_forked_process_is_refused(queue: Queue, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(queue, "_process", 0)
+    with pytest.raises(DeviceError, match="SYCL cannot be used in a process forked from one that used it"):
+        queue.kernel(b"", "vadd")
+
+
+SCALARS: list[tuple[str, Type, Any]]
+SCALARS = [("i1", I8, True), ("i8", I8, -5), ("u8", I8, 250), ("i16", I16, -3), ("u32", I32, 2**32 - 1)]
+SCALARS += [("i64", I64, -(2**40)), ("f64", F64, 0.1), ("i32", I32, np.int32(-7))]
+SCALARS += [("f32", F32, 0.1), ("f32", F32, np.float32(0.3))]
+
+
+@pytest.mark.parametrize(("kind", "type_", "value"), SCALARS, ids=str)
+def test_numbers_arrive(queue: Queue, kind: str, type_: Type, value: Any) -> None:
+    module, f = modules.kernel("number", [("out", GLOBAL_PTR), ("value", type_)])
+    f.store(f.parameters[1], f.parameters[0])
+    f.ret()
+    dtype = np.dtype("i1" if kind == "i1" else f"{kind[0]}{int(kind[1:]) // 8}")
+    numbers = {"i1": ParamSpec.boolean(), "f32": ParamSpec.floating("f32"), "f64": ParamSpec.floating("f64")}
+    spec = numbers[kind] if kind in numbers else ParamSpec.integer(kind, annotated=True)
+    out = np.zeros(3, dtype)
+    start = load(queue, module.text, "number").launcher([ParamSpec.tensor(dtype), spec])
+    assert start(1, 1, 1, out, value) is None
+    np.testing.assert_array_equal(out, [dtype.type(value), 0, 0])
 
 
 def test_emulation_says_so_once(queue: Queue, capsys: pytest.CaptureFixture[str], monkeypatch: Any) -> None:

@@ -9,6 +9,7 @@ or does not fit raises a named error; importing this module imports neither dpct
 from __future__ import annotations
 
 import ctypes
+import os
 import sys
 from collections.abc import Sequence
 from functools import cache
@@ -68,11 +69,15 @@ class Queue:
         self.sycl = sycl
         self.emulated = emulated
         self.name: str = sycl.sycl_device.name
+        self._process = os.getpid()
         self._programs: dict[str, Any] = {}
         self._said = False
 
     def kernel(self, image: bytes, name: str) -> Any:
         """A kernel of a SPIR-V module, which is built once. Raises `BackendError` with the build's log."""
+        if os.getpid() != self._process:
+            message = "SYCL cannot be used in a process forked from one that used it"
+            raise DeviceError(message, hint='Start processes by multiprocessing\'s "spawn" method.')
         key = sha256(image).hexdigest()
         if key not in self._programs:
             self._programs[key] = self._build(image)
@@ -83,14 +88,20 @@ class Queue:
 
     def submit(self, kernel: Any, arguments: Sequence[Any], groups: tuple[int, int, int], lanes: int) -> None:
         """Run a kernel with so many lanes in each of the groups, and wait for it."""
-        local = [1, 1, lanes]
+        most = self.sycl.sycl_device.max_work_group_size
+        if lanes > most:
+            expected = f"at most {most} lanes"
+            raise OutOfResources("a program has more lanes than the device", expected=expected, found=str(lanes))
         # SYCL counts dimensions from the outermost.
-        everyone = [groups[2], groups[1], groups[0] * lanes]
+        everyone, local = [groups[2], groups[1], groups[0] * lanes], [1, 1, lanes]
         try:
             self.sycl.submit(kernel, list(arguments), everyone, local)
+        except Exception as error:
+            raise LaunchError(f"{self.name} does not start the kernel", found=str(error)) from error
+        try:
             self.sycl.wait()
         except Exception as error:
-            raise self._launch_error(error, lanes) from error
+            raise DeviceError(f"{self.name} was lost while the kernel ran", found=str(error)) from error
 
     def announce(self, target: str) -> None:
         """Say, the first time, that kernels for `target` are emulated."""
@@ -107,15 +118,6 @@ class Queue:
         except program.SyclProgramCompilationError as error:
             log = str(error).strip() or (opencl.build_log(image) if self.emulated else "")
             raise BackendError(f"{self.name} rejects the module", found=log or None) from error
-
-    def _launch_error(self, error: Exception, lanes: int) -> LaunchError:
-        most = self.sycl.sycl_device.max_work_group_size
-        if lanes > most:
-            expected = f"at most {most} lanes"
-            return OutOfResources("a program has more lanes than the device", expected=expected, found=str(lanes))
-        if type(error).__name__ == "SyclKernelSubmitError":
-            return LaunchError(f"{self.name} does not start the kernel", found=str(error))
-        return DeviceError(f"{self.name} was lost while the kernel ran", found=str(error))
 
 
 class Span(NamedTuple):

@@ -20,12 +20,13 @@ from mltriton.runtime.native.params import ParamSpec
 from mltriton.runtime.native.portable import read_argument
 from mltriton.targets.xe.driver import Memory, Queue, Span
 
+# dpctl takes bytes without a sign only; ctypes wraps negative numbers.
+_UNSIGNED = {bits: getattr(ctypes, f"c_uint{bits}") for bits in (8, 16, 32, 64)}
 _SCALARS: dict[str, Callable[[int], Any]] = {
-    "i1": lambda slot: ctypes.c_int8(slot),
+    "i1": _UNSIGNED[8],
     "f32": lambda slot: ctypes.c_float(struct.unpack("<f", struct.pack("<I", slot))[0]),
     "f64": lambda slot: ctypes.c_double(struct.unpack("<d", struct.pack("<Q", slot))[0]),
-    **{f"i{bits}": getattr(ctypes, f"c_int{bits}") for bits in (8, 16, 32, 64)},
-    **{f"u{bits}": getattr(ctypes, f"c_uint{bits}") for bits in (8, 16, 32, 64)},
+    **{f"{sign}{bits}": made for bits, made in _UNSIGNED.items() for sign in "iu"},
 }
 
 
@@ -45,6 +46,7 @@ class XeKernel:
                 return NotImplemented
             taken: list[tuple[ParamSpec, int, Any]] = []
             for spec, argument in zip(specs, arguments, strict=True):
+                argument = plain(argument)
                 slot = read_argument(spec, argument)
                 if slot is None:
                     return NotImplemented
@@ -70,6 +72,16 @@ class XeKernel:
         ]
         self._queue.submit(self._kernel, values, grid, self._lanes)
         memory.copy_back()
+
+
+def plain(argument: Any) -> Any:
+    """A number of numpy's as Python's, an array of a derived class as numpy's own: what specs know."""
+    if isinstance(argument, np.generic):
+        return argument.item()
+    if isinstance(argument, np.ndarray):
+        array: np.ndarray[Any, Any] = cast("np.ndarray[Any, Any]", argument).view(np.ndarray)
+        return array
+    return argument
 
 
 def span_of(array: Any, address: int, writable: bool) -> Span:
