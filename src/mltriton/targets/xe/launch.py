@@ -77,10 +77,9 @@ class XeKernel:
 def plain(argument: Any) -> Any:
     """A number of numpy's as Python's, an array of a derived class as numpy's own: what specs know."""
     if isinstance(argument, np.generic):
-        return argument.item()
+        return cast(Any, argument).item()
     if isinstance(argument, np.ndarray):
-        array: np.ndarray[Any, Any] = cast("np.ndarray[Any, Any]", argument).view(np.ndarray)
-        return array
+        return cast("np.ndarray[Any, Any]", argument).view(np.ndarray)
     return argument
 
 
