@@ -118,11 +118,11 @@ def paged_attention_launches(
     arguments = (
         q, k_cache, v_cache, block_table, seq_lens, alibi_slopes, parts, lse, scale_of(dim, sm_scale), soft_cap,
         *strides_of(q), *strides_of(k_cache), *strides_of(v_cache), *strides_of(block_table), *strides_of(seq_lens),
-        heads * dim, dim, heads, heads // kv_heads, dim, per_split,
+        heads * dim, dim, heads, heads // kv_heads, per_split,
     )  # fmt: skip
     constants = {
         "PAGE": page, "HEADS": form.heads, "BG": triton.next_power_of_2(heads // kv_heads),
-        "BN": form.keys, "BD": block_dim,
+        "BN": form.keys, "BD": block_dim, "DIM": dim,
     }  # fmt: skip
     kernel = paged_attention_warps_kernel if form.warp_level else paged_attention_kernel
     attend = Launch(kernel, (kv_heads // form.heads, sequences, splits), arguments, constants)

@@ -35,9 +35,9 @@ def query_offsets(stride_s, stride_h, stride_d, group, dim, HEADS: tl.constexpr,
 
 @triton.jit
 def attend_pages(
-    q, k_ptr, v_ptr, table_ptr, kv_heads, slopes, start, end, step, last_key, sm_scale, soft_cap, dim,
+    q, k_ptr, v_ptr, table_ptr, kv_heads, slopes, start, end, step, last_key, sm_scale, soft_cap,
     stride_kp, stride_kt, stride_kh, stride_kd, stride_vp, stride_vt, stride_vh, stride_vd, stride_tp,
-    PAGE: tl.constexpr, BN: tl.constexpr, HEADS: tl.constexpr, BG: tl.constexpr, BD: tl.constexpr,
+    PAGE: tl.constexpr, BN: tl.constexpr, HEADS: tl.constexpr, BG: tl.constexpr, BD: tl.constexpr, DIM: tl.constexpr,
 ):  # fmt: skip
     """Queries q [HEADS, BG, BD] over blocks of BN keys at start, start + step, ... below `end`: the sum of the values
     by weights, the sum of the weights, and the largest score, in units of log2, that both are relative to.
@@ -51,7 +51,7 @@ def attend_pages(
     for first in range(start, end, step):
         keys = first + tl.arange(0, BN)
         inside = keys < end
-        wanted = inside[None, :, None] & (dims < dim)[None, None, :]
+        wanted = inside[None, :, None] & (dims < DIM)[None, None, :]
         pages = tl.load(table_ptr + keys // PAGE * stride_tp, inside, 0).to(tl.int64)
         slots = keys % PAGE
         k = tl.load(k_lines + (pages * stride_kp + slots * stride_kt)[None, :, None], wanted, 0.0)
@@ -95,8 +95,8 @@ def paged_attention_kernel(
     q_ptr, k_ptr, v_ptr, table_ptr, lens_ptr, slopes_ptr, o_ptr, lse_ptr, sm_scale, soft_cap,
     stride_qs, stride_qh, stride_qd, stride_kp, stride_kt, stride_kh, stride_kd,
     stride_vp, stride_vt, stride_vh, stride_vd, stride_ts, stride_tp, stride_l, stride_os, stride_oh,
-    n_heads, group, dim, keys_per_split,
-    PAGE: tl.constexpr, HEADS: tl.constexpr, BG: tl.constexpr, BN: tl.constexpr, BD: tl.constexpr,
+    n_heads, group, keys_per_split,
+    PAGE: tl.constexpr, HEADS: tl.constexpr, BG: tl.constexpr, BN: tl.constexpr, BD: tl.constexpr, DIM: tl.constexpr,
 ):  # fmt: skip
     """One token's queries over one split of a sequence's keys; program ids (HEADS kv heads, sequence, split)."""
     sequence = tl.program_id(1).to(tl.int64)
@@ -104,15 +104,15 @@ def paged_attention_kernel(
     start = tl.program_id(2) * keys_per_split
     end = tl.minimum(start + keys_per_split, length)
     kv_heads = tl.program_id(0).to(tl.int64) * HEADS + tl.arange(0, HEADS)
-    q_offsets, wanted = query_offsets(stride_qs, stride_qh, stride_qd, group, dim, HEADS, BG, BD)
+    q_offsets, wanted = query_offsets(stride_qs, stride_qh, stride_qd, group, DIM, HEADS, BG, BD)
     q = tl.load(q_ptr + q_offsets, wanted, 0.0)
     slopes = load_slopes(slopes_ptr, group, HEADS, BG)
     acc, l_i, m_i = attend_pages(
         q, k_ptr, v_ptr, table_ptr + sequence * stride_ts, kv_heads, slopes, start, end, BN, length - 1,
-        sm_scale, soft_cap, dim, stride_kp, stride_kt, stride_kh, stride_kd,
-        stride_vp, stride_vt, stride_vh, stride_vd, stride_tp, PAGE, BN, HEADS, BG, BD,
+        sm_scale, soft_cap, stride_kp, stride_kt, stride_kh, stride_kd,
+        stride_vp, stride_vt, stride_vh, stride_vd, stride_tp, PAGE, BN, HEADS, BG, BD, DIM,
     )  # fmt: skip
-    store_result(acc, l_i, m_i, o_ptr, lse_ptr, stride_os, stride_oh, n_heads, group, dim, HEADS, BG, BD)
+    store_result(acc, l_i, m_i, o_ptr, lse_ptr, stride_os, stride_oh, n_heads, group, DIM, HEADS, BG, BD)
 
 
 @triton.jit(warp_level=True)
@@ -120,8 +120,8 @@ def paged_attention_warps_kernel(
     q_ptr, k_ptr, v_ptr, table_ptr, lens_ptr, slopes_ptr, o_ptr, lse_ptr, sm_scale, soft_cap,
     stride_qs, stride_qh, stride_qd, stride_kp, stride_kt, stride_kh, stride_kd,
     stride_vp, stride_vt, stride_vh, stride_vd, stride_ts, stride_tp, stride_l, stride_os, stride_oh,
-    n_heads, group, dim, keys_per_split,
-    PAGE: tl.constexpr, HEADS: tl.constexpr, BG: tl.constexpr, BN: tl.constexpr, BD: tl.constexpr,
+    n_heads, group, keys_per_split,
+    PAGE: tl.constexpr, HEADS: tl.constexpr, BG: tl.constexpr, BN: tl.constexpr, BD: tl.constexpr, DIM: tl.constexpr,
 ):  # fmt: skip
     """The same, by warps: warp w of W takes the blocks w, w + W, ... of the keys."""
     sequence = tl.program_id(1).to(tl.int64)
@@ -131,7 +131,7 @@ def paged_attention_warps_kernel(
     kv_heads = tl.program_id(0).to(tl.int64) * HEADS + tl.arange(0, HEADS)
     q_shared = tl.alloc([HEADS, BG, BD], q_ptr.dtype.element_ty)
     if tl.warp_id() == 0:  # brings the queries for all
-        q_offsets, wanted = query_offsets(stride_qs, stride_qh, stride_qd, group, dim, HEADS, BG, BD)
+        q_offsets, wanted = query_offsets(stride_qs, stride_qh, stride_qd, group, DIM, HEADS, BG, BD)
         tl.store(q_shared, tl.load(q_ptr + q_offsets, wanted, 0.0))
     tl.barrier()
     q = tl.load(q_shared)
@@ -139,15 +139,15 @@ def paged_attention_warps_kernel(
     acc, l_i, m_i = attend_pages(
         q, k_ptr, v_ptr, table_ptr + sequence * stride_ts, kv_heads, slopes,
         start + tl.warp_id() * BN, end, tl.num_warps() * BN, length - 1,
-        sm_scale, soft_cap, dim, stride_kp, stride_kt, stride_kh, stride_kd,
-        stride_vp, stride_vt, stride_vh, stride_vd, stride_tp, PAGE, BN, HEADS, BG, BD,
+        sm_scale, soft_cap, stride_kp, stride_kt, stride_kh, stride_kd,
+        stride_vp, stride_vt, stride_vh, stride_vd, stride_tp, PAGE, BN, HEADS, BG, BD, DIM,
     )  # fmt: skip
     m = tl.max(m_i, cross_warp=True)
     alpha = tl.exp2(m_i - tl.maximum(m, FINITE))  # 0 on a warp without keys
     l = tl.sum(l_i * alpha, cross_warp=True, dst_warps=0)  # noqa: E741
     o = tl.sum(acc * alpha[:, :, None], cross_warp=True, dst_warps=0)
     if tl.warp_id() == 0:
-        store_result(o, l, m, o_ptr, lse_ptr, stride_os, stride_oh, n_heads, group, dim, HEADS, BG, BD)
+        store_result(o, l, m, o_ptr, lse_ptr, stride_os, stride_oh, n_heads, group, DIM, HEADS, BG, BD)
 
 
 @triton.jit

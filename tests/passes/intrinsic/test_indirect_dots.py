@@ -112,3 +112,34 @@ def test_block_pointers(n: int, k: int, dtype: str) -> None:
     given = {"a_ptr": f"4x{k}:{dtype}", "b_ptr": f"{n}x{k}:{dtype}", "c_ptr": f"4x{n}:{dtype}", "n": n, "k": k}
     given |= {"M": 4, "BN": 64, "BK": 32}
     check_levels(block_pointers, given, ((n + 63) // 64,), uninitialised=True)
+
+
+@triton.jit
+def short_lines(
+    a_ptr, b_ptr, table_ptr, c_ptr,
+    M: tl.constexpr, LINES: tl.constexpr, LENGTH: tl.constexpr, WIDTH: tl.constexpr, TRANSPOSED: tl.constexpr,
+):  # fmt: skip
+    """c += a b, or a b^T, where lines of b are rows of an array [200, WIDTH] and zeros up to LENGTH."""
+    rows, columns = tl.load(table_ptr + tl.arange(0, LINES)), tl.arange(0, LENGTH)
+    b = tl.load(b_ptr + rows[:, None] * WIDTH + columns[None, :], (columns < WIDTH)[None, :], 0.0)
+    b = tl.trans(b) if TRANSPOSED else b
+    m, k, n = tl.arange(0, M)[:, None], tl.arange(0, b.shape[0])[None, :], tl.arange(0, b.shape[1])[None, :]
+    places = c_ptr + m * b.shape[1] + n
+    a = tl.load(a_ptr + m * b.shape[0] + k)
+    tl.store(places, tl.dot(a, b, tl.load(places), input_precision="ieee"))
+
+
+@pytest.mark.parametrize("dtype", ["fp32", "bf16"])
+@pytest.mark.parametrize("width", [96, 41])
+@pytest.mark.parametrize("transposed", [False, True])
+def test_lines_that_are_known_to_end_early(transposed: bool, width: int, dtype: str) -> None:
+    """They are read up to their end where that is a whole number of registers, and copied otherwise."""
+    m, lines, length = 4, 32, 128
+    n, k = (lines, length) if transposed else (length, lines)
+    given: dict[str, Any] = {"a_ptr": f"{m}x{k}:{dtype}", "b_ptr": f"200x{width}:{dtype}", "c_ptr": f"{m}x{n}:fp32"}
+    given |= {"table_ptr": RNG.integers(0, 200, lines).astype(np.int32), "M": m, "LINES": lines, "LENGTH": length}
+    given |= {"WIDTH": width, "TRANSPOSED": transposed}
+    check_levels(short_lines, given, (1,), uninitialised=True)
+    signature = f"*{dtype}:16, *{dtype}:16, *i32:16, *fp32:16, {m}, {lines}, {length}, {width}, {transposed}"
+    text = compile(short_lines, signature=signature, target="cpu:avx512").asm["intrinsic"]
+    assert (f"{'k' if transposed else 'n'} = 96 : i32" in text) == (width == 96)

@@ -117,9 +117,10 @@ def lines_of(low: Lowering, op: tt.Dot) -> Lines | None:
             continue
         if layout == "row" and strides[-2] is not None and how.left is block.element and matrices == 1:
             return None  # an ordinary dot reads these rows where they lie
-        conditions = _along_lines(low, block, len(shape) + along, shape)
-        if conditions is not None:
-            return Lines(block, how, layout, matrices, shape[-3 - along], shape[along], conditions)
+        conditions, length = _along_lines(low, block, len(shape) + along, shape)
+        if conditions is None or length % how.length or (length < shape[-1] and layout == "row" and _is_zero(op.c)):
+            continue
+        return Lines(block, how, layout, matrices, shape[-3 - along], length, conditions)
     return None
 
 
@@ -143,20 +144,41 @@ def _is_zero(value: Value) -> bool:
     )
 
 
-def _along_lines(low: Lowering, block: InMemory, along: int, shape: tuple[int, ...]) -> list[Value] | None:
-    """The conditions under which no line is cut short; None where they cannot be stated."""
-    op = cast(tt.Load, block.source)
+def _along_lines(low: Lowering, block: InMemory, along: int, shape: tuple[int, ...]) -> tuple[list[Value] | None, int]:
+    """The conditions under which no line is cut short, None where they cannot be stated; and the length of a line: less
+    than the block's where a mask says when compiling that zeros follow.
+    """
+    op, length = cast(tt.Load, block.source), shape[along]
     try:
         if isinstance(op.ptr.type, PointerType):
             dim = block.order[along]
-            return addressing.inside(low, block, (dim,)) if dim in op.boundary_check else []
+            return (addressing.inside(low, block, (dim,)) if dim in op.boundary_check else []), length
         conditions: list[Value] = []
         for mask in _conjuncts(op.mask):
             if _varies(low, mask, block, along, shape[along]):
-                conditions += addressing.holds_everywhere(low, mask)
-        return conditions
+                known = _known_length(mask, shape[along])
+                if known is None:
+                    conditions += addressing.holds_everywhere(low, mask)
+                else:
+                    length = min(length, known)
+        return conditions, length
     except NotProvable:
+        return None, length
+
+
+def _known_length(mask: Value, extent: int) -> int | None:
+    """Up to which element of every line `place < constant` holds; None for other masks."""
+    op = mask.defining_op
+    while isinstance(op, tt.ExpandDims):
+        op = op.operands[0].defining_op
+    if not isinstance(op, arith.CmpI) or op.predicate != "slt":
         return None
+    limit, places = splat_of(op.rhs), op.lhs.defining_op
+    while isinstance(places, tt.ExpandDims):
+        places = places.operands[0].defining_op
+    if not isinstance(limit, int) or not isinstance(places, tt.MakeRange) or places.start != 0:
+        return None
+    return limit if 0 < limit <= extent else None
 
 
 def _conjuncts(mask: Value | None) -> list[Value]:
@@ -186,8 +208,8 @@ def multiply_lines(low: Lowering, op: tt.Dot, lines: Lines, a: Left, target: Til
     for needed in (array, copy, target):
         if needed is not None:
             e.scratch.touch(needed)
-    m, k = shape_of(op.a.type)[-2:]
-    numbers = {"m": m, "n": shape_of(op.b.type)[-1], "k": k}
+    n, k = (lines.length, lines.count) if lines.layout == "row" else (lines.count, lines.length)
+    numbers = {"m": shape_of(op.a.type)[-2], "n": n, "k": k}
     numbers |= {"batch": lines.matrices, "chunk": lines.chunk, "ahead": lines.ahead}
     attributes: dict[str, Attribute] = {name: IntegerAttr(number, I32) for name, number in numbers.items()}
     attributes["b_layout"] = EnumAttr("tile_layout", lines.layout)

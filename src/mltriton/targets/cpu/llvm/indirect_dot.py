@@ -161,7 +161,9 @@ class _Generator:
         widest = 1 << (room.bit_length() - 1)
         if self.shape.layout == "column":
             return min(widest, self.lanes, self.shape.chunk)
-        return min(max(widest * self.lanes, self.step), self.shape.columns)
+        # The greatest power of two that divides the columns is at least a register's, as is a tile.
+        whole = self.shape.columns & -self.shape.columns
+        return min(max(widest * self.lanes, self.step), whole)
 
     # Lines are columns of b: inner products
 
@@ -231,8 +233,9 @@ class _Generator:
         steps = shape.k // group
         step = function.add(function.mul(function.lshr(first, _log2(columns)), steps), function.lshr(index, group - 1))
         place = function.mul(step, share)
-        line = function.load(PTR, function.gep(later, function.lshr(place, _log2(shape.columns)), PTR))
-        self._prefetch(function, line, function.and_(place, shape.columns - 1), share)
+        number, rest = (function.binary(name, place, shape.columns) for name in ("udiv", "urem"))
+        line = function.load(PTR, function.gep(later, number, PTR))
+        self._prefetch(function, line, rest, share)
 
     def _row_parts(self, function: Function, pointers: Sequence[Value], index: Value) -> list[Value]:
         """A register of a line, or two registers with pairs of elements of two lines."""
