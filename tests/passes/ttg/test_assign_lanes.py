@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
+import numpy as np
 import pytest
 
 import mltriton as triton
@@ -21,7 +22,7 @@ from mltriton.targets.registry import spec
 from mltriton.targets.target import find_target
 from mltriton.tools.signature import parse_signature, with_parts
 
-from ..programs import Program
+from ..programs import Program, kernel
 from ..warp.test_levels import PROGRAMS
 
 PIPELINE = spec("xe:pvc").pipeline
@@ -76,9 +77,9 @@ def attention(q_ptr, k_ptr, v_ptr, o_ptr, n, BM: tl.constexpr, BN: tl.constexpr,
     tl.store(op, (o / total[:, None]).to(o_ptr.dtype.element_ty))
 
 
-def intrinsic(kernel: Any, signature: str, warps: int) -> Module:
-    entries = with_parts(parse_signature(signature, list(kernel.signature.parameters)))
-    return Job(kernel, entries, find_target("xe:pvc"), options_of(num_warps=warps)).module("intrinsic")
+def intrinsic(function: Any, signature: str, warps: int) -> Module:
+    entries = with_parts(parse_signature(signature, list(function.signature.parameters)))
+    return Job(function, entries, find_target("xe:pvc"), options_of(num_warps=warps)).module("intrinsic")
 
 
 def means(op: ttg.ConvertLayout) -> Means:
@@ -136,6 +137,33 @@ def test_a_transposed_operand_costs_messages_and_no_conversion() -> None:
     )
     assert blocks_in_loop(module) == {(32, 32): 1, (16, 16): 8}
     assert max(conversions(module)) <= Means.RENAMING
+
+
+@triton.jit
+def rows_by_rows(a, b, c, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+    """C = A B^T through descriptors of both, a tile of C."""
+    rows = tl.make_tensor_descriptor(a, [M, K], [K, 1], [BM, BK])
+    columns = tl.make_tensor_descriptor(b, [N, K], [K, 1], [BN, BK])
+    sums = tl.zeros((BM, BN), tl.float32)
+    for k in range(0, K, BK):
+        sums = tl.dot(rows.load([0, k]), columns.load([0, k]).T, sums)
+    tl.make_tensor_descriptor(c, [M, N], [N, 1], [BM, BN]).store([0, 0], sums)
+
+
+def test_a_descriptor_whose_block_is_transposed() -> None:
+    module = intrinsic(rows_by_rows, "*fp16:16, *fp16:16, *fp32:16, i32, i32:16, i32:16, 128, 128, 32", 8)
+    assert not any(isinstance(op, tt.Trans) for op in module.walk())
+    assert max(conversions(module)) <= Means.RENAMING
+
+
+@pytest.mark.parametrize("warps", [1, 4])
+def test_transposed_descriptors_at_every_level(warps: int) -> None:
+    def arrays(random: np.random.Generator) -> list[Any]:
+        made = [random.standard_normal(shape).astype(np.float16) for shape in ((30, 48), (28, 48))]
+        return [*made, np.zeros((30, 28), np.float32), 30, 28, 48]
+
+    program = kernel(rows_by_rows, "*fp16, *fp16, *fp32, i32, i32, i32", arrays, BM=32, BN=32, BK=32)
+    program.with_warps(warps, "xe:pvc").check(",".join(PIPELINE))
 
 
 @pytest.mark.parametrize(("width", "warps"), [(64, 8), (128, 16)])
