@@ -19,6 +19,7 @@ PASSES: dict[str, str] = {
     "inline": "mltriton.passes.tt.inline:Inline",
     "combine": "mltriton.passes.tt.combine:Combine",
     "reorder-broadcast": "mltriton.passes.tt.reorder_broadcast:ReorderBroadcast",
+    "convert-dot-operands": "mltriton.passes.tt.convert_dot_operands:ConvertDotOperands",
     "fold-transposes": "mltriton.passes.tt.fold_transposes:FoldTransposes",
     "split-uniform-increments": "mltriton.passes.tt.split_uniform_increments:SplitUniformIncrements",
     "normalize-block-pointers": "mltriton.passes.tt.normalize_block_pointers:NormalizeBlockPointers",

@@ -123,12 +123,12 @@ class TargetSpec:
 
     `warp_size`: lanes a warp; `max_warps`: most warps a program may have; `workgroup_warps`: the number of warps a
     workgroup-level kernel really gets (None: what the user asked for; 1 where one thread runs a program); `dot` by
-    operand element type; `lanes`: elements in a chunk at the intrinsic level of a MEMORY target;
-    `micro_kernels`: its dots by operand element type, best first; `indirect_dots` by the right operand's element type
-    and layout ("row" or "column"); `merged_k` by operand element type: how long a step
-    along K should be for a dot's loop (shorter ones are merged). `has_lanes`: encodings say from level ttg on which
-    lane holds an element, and pieces at the intrinsic level keep theirs. `register_modes`: the numbers of registers that
-    a warp may have, fewest first, and `register_bytes` the size of one, all lanes together.
+    operand element type, `dot_through` what other operands become; `lanes`: elements in a chunk at the intrinsic level
+    of a MEMORY target; `micro_kernels`: its dots by operand element type, best first; `indirect_dots` by the right
+    operand's element type and layout ("row" or "column"); `merged_k` by operand element type: how long a step along K
+    should be for a dot's loop (shorter ones are merged). `has_lanes`: encodings say from level ttg on which
+    lane holds an element, and pieces at the intrinsic level keep theirs. `register_modes`: the numbers of registers
+    that a warp may have, fewest first, and `register_bytes` the size of one, all lanes together.
     """
 
     name: str
@@ -137,6 +137,7 @@ class TargetSpec:
     max_warps: int = 64
     workgroup_warps: int | None = None
     dot: dict[Type, DotSize] = field(default_factory=dict[Type, DotSize])
+    dot_through: dict[Type, Type] = field(default_factory=dict[Type, Type])
     block_load: BlockIO | None = None
     lanes: int = 1
     micro_kernels: dict[Type, tuple[MicroKernel, ...]] = field(default_factory=dict[Type, "tuple[MicroKernel, ...]"])

@@ -131,6 +131,14 @@ def test_gemm_of_other_elements(dtype: str, k: int, loads: dict[tuple[int, int],
     assert max(conversions(module)) <= Means.RENAMING
 
 
+def test_bytes_that_the_matrix_engine_does_not_take_are_loaded_as_bytes() -> None:
+    """fp8 becomes f16 in registers, in the layout of the operand."""
+    signature = "*fp8e5:16, *fp8e5:16, *fp32:16, i32, i32, i32, i32:16, i32:16, i32:16, 256, 256, 32, 0"
+    module = intrinsic(matmul, signature, 32)
+    assert blocks_in_loop(module) == {(32, 32): 1, (32, 64): 1}
+    assert max(conversions(module)) <= Means.RENAMING
+
+
 def test_a_transposed_operand_costs_messages_and_no_conversion() -> None:
     module = intrinsic(
         matmul, "*fp16:16, *fp16:16, *fp32:16, i32, i32, i32, i32:16, i32:16, i32:16, 256, 256, 32, 1", 32

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from mltriton.targets.base import BlockIO, DotSize, RegisterMode, Storage, TargetSpec
 from mltriton.targets.xe.block_limits import MOST_ROW_BYTES, Access, Block, broken_limits, shapes
-from mltriton.targets.xe.devices import DPAS_SHAPES, Device, device
+from mltriton.targets.xe.devices import DPAS_SHAPES, DPAS_THROUGH, Device, device
 
 PIPELINE = (
-    "inline,canonicalize,cse,combine,reorder-broadcast,fold-transposes,canonicalize,cse,licm,dce,check-warp-level",
+    "inline,canonicalize,cse,combine,reorder-broadcast,fold-transposes,convert-dot-operands,"
+    "canonicalize,cse,licm,dce,check-warp-level",
     "assign-layouts,cse,assign-lanes,prefetch,cse",
     "distribute-to-warps,lower-cross-warp,assign-lanes,canonicalize,cse,licm,dce,split-barriers",
     "match-target-size,canonicalize,cse,dce",
@@ -45,6 +46,7 @@ def spec(variant: str) -> TargetSpec:
         dot={
             element: DotSize(*size, fewer_rows=FEWER_ROWS.get(size.k, FEWER)) for element, size in DPAS_SHAPES.items()
         },
+        dot_through=DPAS_THROUGH,
         block_load=block_io(of),
         register_bytes=of.register_bytes,
         register_modes=tuple(RegisterMode(*mode) for mode in of.grf_modes),
