@@ -48,9 +48,9 @@ class Message(NamedTuple):
     number: int
 
 
-def message_of(device: Device, type_: TensorType, access: Access) -> Message | None:
-    """The messages that access a block; None where there are none."""
-    if type_.rank < 2 or any(size > 1 for size in type_.shape[:-2]):
+def message_of(device: Device, type_: TensorType, pointer: BlockPointer, access: Access) -> Message | None:
+    """The messages that access a block; None where there are none: the matrix is not row-major, say."""
+    if type_.rank < 2 or any(size > 1 for size in type_.shape[:-2]) or pointer.strides[-1].literal != 1:
         return None
     size, layout = byte_width(type_.element), layout_of(type_)
     encoding = type_.encoding
@@ -90,8 +90,6 @@ def guard(e: Emitter, pointer: BlockPointer, message: Message) -> Value:
     """Whether the hardware takes the matrix that a block pointer points into, an i1."""
     size = message.block.element_bytes
     *_, row, column = range(len(pointer.shape))
-    if pointer.strides[column].literal != 1:
-        return constant(I1, 0)
     fields = {
         "base": _base(e, pointer, size),
         "width": _bytes(e, pointer.shape[column], size),

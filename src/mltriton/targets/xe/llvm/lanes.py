@@ -86,6 +86,8 @@ def form_of(type_: TensorType) -> Form:
 
 def _matrix_value(encoding: object, element: Type) -> tuple[int, Type] | None:
     """What one instruction of the matrix engine takes: how many registers, in which LLVM value."""
+    if element.element.startswith("ptr"):
+        return None
     if isinstance(encoding, DpasEncoding):
         rows = encoding.repeat_count * encoding.execution_size // encoding.threads_per_warp
         return rows, element.with_lanes(rows)

@@ -59,7 +59,7 @@ def _registers(e: Emitter, value: IRValue) -> list[Value]:
 
 def load_block(e: Emitter, block: TensorType, pointer: BlockPointer, checked: Sequence[int], padding: str) -> Emitted:
     """A block by block accesses, or lane by lane."""
-    message = None if checked and padding == "pad_nan" else block_io.message_of(e.device, block, Access.LOAD)
+    message = None if checked and padding == "pad_nan" else block_io.message_of(e.device, block, pointer, Access.LOAD)
     if message is not None:
         loaded = _either(e, pointer, message, lambda fast: block_io.load(e, block, pointer, message, fast=fast))
         assert loaded is not None
@@ -72,7 +72,7 @@ def load_block(e: Emitter, block: TensorType, pointer: BlockPointer, checked: Se
 def store_block(e: Emitter, pointer: BlockPointer, value: IRValue, checked: Sequence[int]) -> None:
     """A block by block accesses, or lane by lane."""
     block = cast(TensorType, value.type)
-    message = block_io.message_of(e.device, block, Access.STORE)
+    message = block_io.message_of(e.device, block, pointer, Access.STORE)
     if message is not None:
         lanes = e.lanes(value)
         store = partial(block_io.store, e, block, pointer, lanes, message)
@@ -127,7 +127,7 @@ def _prefetch(e: Emitter, op: ttig.Prefetch) -> None:
     block = block_of(op.ptr.type)
     if not isinstance(pointer, BlockPointer) or block is None:
         return
-    message = block_io.message_of(e.device, block, Access.PREFETCH)
+    message = block_io.message_of(e.device, block, pointer, Access.PREFETCH)
     if message is not None:
         guard = block_io.guard(e, pointer, message)
         if guard.literal or e.surfaces.get(guard):
