@@ -261,3 +261,26 @@ def bench(
     from mltriton.tools.bench import run_benchmarks
 
     run_benchmarks(names or [], directory=directory, quick=quick, json=json, threads=threads)
+
+
+@app.command()
+def migrate(
+    paths: Annotated[list[Path], typer.Argument(metavar="PATH...", help="Files, or directories to walk.")],
+    diff: Annotated[bool, typer.Option("--diff", help="Show the change (the default).")] = False,
+    write: Annotated[bool, typer.Option("--write", help="Edit the files.")] = False,
+    check: Annotated[bool, typer.Option("--check", help="Exit with 1 when something is left to migrate.")] = False,
+    to: Annotated[str, typer.Option("--to", help="auto, descriptor or pointer.")] = "auto",
+    target: Annotated[str, typer.Option("--target", help="Whose descriptors: xe, nvidia or any.")] = "xe",
+    report: Annotated[Path | None, typer.Option("--report", metavar="FILE.md|.json|.html")] = None,
+    verify: Annotated[bool, typer.Option("--verify", help="Run old and new kernels and compare every byte.")] = False,
+    signature: Annotated[str | None, typer.Option("--signature", "-s", help="For --verify, as in compile.")] = None,
+) -> None:
+    """Rewrite block pointers to tensor descriptors, or to masked pointers where no descriptor is legal."""
+    from mltriton.tools.migrate.command import run_migrate
+    from mltriton.tools.migrate.result import Options
+
+    modes = [name for name, given in (("diff", diff), ("write", write), ("check", check)) if given] or ["diff"]
+    if len(modes) > 1:
+        raise typer.BadParameter(f"--{modes[0]} and --{modes[1]} exclude each other")
+    ok = run_migrate(paths, Options(to, target), mode=modes[0], report=report, verify=verify, signature=signature)
+    raise typer.Exit(not ok)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from mltriton.tools.migrate.edits import Edits
+from mltriton.tools.migrate.edits import Edits, constantly
 from mltriton.tools.migrate.pointers import Access, Construct
 from mltriton.tools.migrate.syntax import code_of, constant_int, cst, factor, one_line, operand
 from mltriton.tools.migrate.values import Context, Quantity
@@ -35,7 +35,7 @@ class DescriptorForm:
             edits.replace[access.call] = self._load(access) if access.kind == "load" else self._store(access)
         for attribute in self.context.group.attributes:
             name = self.main(attribute.pointer)
-            edits.replace[attribute.node] = lambda _, name=name: cst.parse_expression(f"{name}.dtype")
+            edits.replace[attribute.node] = constantly(f"{name}.dtype")
 
     def main(self, node: cst.BaseExpression) -> str:
         """The descriptor that an expression gives."""
@@ -107,7 +107,7 @@ class DescriptorForm:
             shape = self.context.group.constructs[0].block_shape
             text = f"{self.context.language}.reshape({text}, ({', '.join(map(one_line, shape))}))"
         self._hints(access)
-        return lambda _: cst.parse_expression(text)
+        return constantly(text)
 
     def _store(self, access: Access):
         start = f"{self.main(access.pointer)}.store([{self._offsets(access)}], "

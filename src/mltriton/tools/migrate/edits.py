@@ -14,6 +14,15 @@ from mltriton.tools.migrate.syntax import cst
 Replacement = Callable[[Any], cst.CSTNode]
 
 
+def constantly(text: str) -> Replacement:
+    """The replacement of an expression by another, whatever is edited inside it."""
+
+    def replace(_: object) -> cst.CSTNode:
+        return cst.parse_expression(text)
+
+    return replace
+
+
 @dataclass
 class Edits:
     """What to do, by node of the old tree. A replacement gets the node with the edits inside it already made."""

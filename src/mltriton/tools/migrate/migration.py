@@ -18,14 +18,14 @@ from mltriton.tools.migrate.result import Options, Result
 from mltriton.tools.migrate.rewriting import rewrite_group
 from mltriton.tools.migrate.syntax import cst
 
-_MARKS = ("make_block_ptr", "advance", "boundary_check")
+MARKS = ("make_block_ptr", "advance", "boundary_check")
 
 
 def migrate_source(text: str, path: str = "<source>", options: Options | None = None) -> Result:
     """Migrate the text of a file; MigrationError where it does not parse."""
     options = options or Options()
     result = Result(text, text, path)
-    if not any(mark in text for mark in _MARKS):
+    if not any(mark in text for mark in MARKS):
         return result
     source = parse(text, path)
     edits = Edits()

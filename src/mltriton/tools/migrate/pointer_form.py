@@ -7,7 +7,7 @@ a block pointer; the mask holds the dimensions of the boundary check, from below
 from __future__ import annotations
 
 from mltriton.tools.migrate.bounds import is_zero
-from mltriton.tools.migrate.edits import Edits
+from mltriton.tools.migrate.edits import Edits, constantly
 from mltriton.tools.migrate.pointers import Access, Construct
 from mltriton.tools.migrate.syntax import code_of, constant_int, cst, factor, operand
 from mltriton.tools.migrate.values import Context, Quantity
@@ -39,7 +39,7 @@ class PointerForm:
             edits.replace[access.call] = self._access(access)
         for attribute in self.context.group.attributes:
             name = self.main(attribute.pointer)
-            edits.replace[attribute.node] = lambda _, name=name: cst.parse_expression(f"{name}.dtype.element_ty")
+            edits.replace[attribute.node] = constantly(f"{name}.dtype.element_ty")
 
     def main(self, node: cst.BaseExpression) -> str:
         """The pointer that an expression gives."""
@@ -58,7 +58,7 @@ class PointerForm:
         name = owners[0].name if alone else None
         text = self.main(construct.call) if self.moves else None
         whole = text or self._address(operand(construct.base), construct, name)
-        return lambda _: cst.parse_expression(whole if alone else f"({whole})")
+        return constantly(whole if alone else f"({whole})")
 
     def _address(self, base: str, construct: Construct, name: str | None) -> str:
         terms = [base]

@@ -134,8 +134,9 @@ class Pointers:
             before = len(self._known)
             for definition in self.flow.definitions:
                 at = definition.statement
-                known = definition.value is not None and at in self.flow.before
-                if known and self.is_pointer(definition.value, self.flow.before[at]):
+                if definition.value is None or at not in self.flow.before:
+                    continue
+                if self.is_pointer(definition.value, self.flow.before[at]):
                     self._known.add(definition.index)
             if len(self._known) == before:
                 return
@@ -241,7 +242,8 @@ class Pointers:
     def _record_construct(self, call: cst.Call, env: Env, at: cst.CSTNode) -> None:
         group = self._group(call)
         arguments = self.source.arguments(call)
-        parts = {name: elements(arguments[name].value) for name in INGREDIENTS if name in (arguments or {})}
+        known = arguments or {}
+        parts = {name: elements(known[name].value) for name in INGREDIENTS if name in known}
         if arguments is None or "base" not in arguments or len(parts) < len(INGREDIENTS):
             group.problems.append((call, "the arguments of make_block_ptr are not all written out"))
             construct = Construct(call, at, call.func, (), (), (), (), ())

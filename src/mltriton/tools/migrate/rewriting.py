@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from mltriton.tools.migrate.bounds import Bounds
 from mltriton.tools.migrate.choice import Choice
 from mltriton.tools.migrate.descriptor_form import DescriptorForm
-from mltriton.tools.migrate.edits import Edits
+from mltriton.tools.migrate.edits import Edits, constantly
 from mltriton.tools.migrate.flow import Definition
 from mltriton.tools.migrate.naming import Namer
 from mltriton.tools.migrate.pointer_form import PointerForm
@@ -34,7 +34,7 @@ def rewrite_group(
     form.edit(edits)
     for advance in group.advances:
         text = form.main(advance.pointer)
-        edits.replace[advance.call] = lambda _, text=text: cst.parse_expression(text)
+        edits.replace[advance.call] = constantly(text)
     for statement in dict.fromkeys(definition.statement for definition in group.definitions):
         _carry(context, edits, statement)
     _rename(context, edits)

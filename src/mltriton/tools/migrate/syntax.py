@@ -70,7 +70,18 @@ def children(node: cst.CSTNode) -> list[cst.CSTNode]:
     return found
 
 
-_SKIPPED = {"lpar", "rpar", "comma", "semicolon", "leading_lines", "lines_after_decorators", "header", "footer", "indent"}
+_TRIVIA = (
+    "lpar",
+    "rpar",
+    "comma",
+    "semicolon",
+    "leading_lines",
+    "lines_after_decorators",
+    "header",
+    "footer",
+    "indent",
+)
+_SKIPPED = frozenset(_TRIVIA)
 
 
 def walk(node: cst.CSTNode) -> Iterator[cst.CSTNode]:

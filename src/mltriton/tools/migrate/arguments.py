@@ -1,0 +1,248 @@
+"""Random arguments for a kernel of which only the text is known.
+
+Level: runtime. What a parameter is follows from its annotation and its uses: bases of loads and stores are arrays,
+what sizes a block is a power of two, what is tested alone is a flag, what is compared with a text is that text or
+None, other integers are odd sizes, so that blocks stick out of the tensors at every end.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+_ELEMENTS = 1 << 14
+_FLOATS = ("scale", "eps", "alpha", "beta", "gamma", "rate", "prob", "theta", "lower_bound", "temperature", "norm_")
+_LEADING_FLAGS = ("IS_", "USE_", "HAS_", "STORE_", "OUTPUT_", "SAVE_", "DO_", "REVERSE", "CAUSAL", "NORM")
+_BLOCKS = (16, 32)
+# Extents to try, after each other: ends that stick out, then whole blocks, for kernels that need them.
+EXTENTS = ((20, 24, 37), (40, 48, 50), (16, 16, 32), (64, 64, 64), (32, 32, 64), (128, 128, 64))
+
+
+@dataclass
+class Roles:
+    """What each parameter of a kernel is."""
+
+    pointers: dict[str, str] = field(default_factory=dict[str, str])  # signature's element type
+    blocks: set[str] = field(default_factory=set[str])
+    flags: set[str] = field(default_factory=set[str])
+    texts: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
+    constants: set[str] = field(default_factory=set[str])
+    numbers: list[str] = field(default_factory=list[str])
+    floats: set[str] = field(default_factory=set[str])
+    strides: set[str] = field(default_factory=set[str])
+    units: set[str] = field(default_factory=set[str])  # strides along the contiguous dimension
+
+
+Functions = Mapping[str, ast.FunctionDef]
+
+
+def roles_of(function: ast.FunctionDef, functions: Functions | None = None) -> Roles:
+    """Classify the parameters of a kernel by its text and that of the functions it calls."""
+    arguments = [*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs]
+    names = [each.arg for each in arguments]
+    constant = {each.arg for each in arguments if each.annotation and "constexpr" in ast.unparse(each.annotation)}
+    roles = Roles(constants=constant)
+    functions = functions or {}
+    pointed = _pointed(function, functions)
+    integers = _integer_pointers(function, pointed)
+    for name in names:
+        if name in pointed and name not in constant:
+            roles.pointers[name] = "i32" if name in integers else "fp32"
+        elif name not in constant:
+            if any(part in name.lower() for part in _FLOATS):
+                roles.floats.add(name)
+            else:
+                roles.numbers.append(name)
+        if "stride" in name.lower():
+            roles.strides.add(name)
+    for node in ast.walk(function):
+        _look(node, roles)
+        for outer, inner in _passed(node, functions):
+            called = roles_of(functions[_called(node)], {**functions, function.name: _NOTHING})
+            for own, theirs in (
+                (roles.blocks, called.blocks),
+                (roles.flags, called.flags),
+                (roles.units, called.units),
+            ):
+                own |= {outer} & roles.constants if inner in theirs else set()
+            if inner in called.texts and outer in roles.constants:
+                roles.texts.setdefault(outer, []).extend(called.texts[inner])
+    roles.flags -= roles.blocks
+    for name in constant:
+        if name.startswith(_LEADING_FLAGS) and name not in roles.blocks:
+            roles.flags.add(name)
+    return roles
+
+
+_NOTHING = ast.FunctionDef(
+    name="", args=ast.arguments([], [], None, [], [], None, []), body=[], decorator_list=[], type_params=[]
+)
+
+
+def _called(node: ast.AST) -> str:
+    return node.func.id if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) else ""
+
+
+def _passed(node: ast.AST, functions: Functions) -> list[tuple[str, str]]:
+    """Names that a call of a known function passes, with the parameters that get them."""
+    function = functions.get(_called(node))
+    if function is None or not isinstance(node, ast.Call):
+        return []
+    names = [each.arg for each in [*function.args.posonlyargs, *function.args.args]]
+    pairs = [*zip(node.args, names, strict=False), *((each.value, each.arg or "") for each in node.keywords)]
+    return [(root, name) for value, name in pairs if (root := _root(value)) is not None]
+
+
+def _look(node: ast.AST, roles: Roles) -> None:
+    if isinstance(node, ast.Call):
+        called = ast.unparse(node.func).split(".")[-1]
+        places = {"make_block_ptr": node.args[4:5], "arange": node.args[:2], "zeros": node.args[:1]}
+        places |= {"full": node.args[:1], "make_tensor_descriptor": node.args[3:4]}
+        keywords = [each.value for each in node.keywords if each.arg in ("block_shape", "end")]
+        for part in [*places.get(called, []), *keywords]:
+            roles.blocks |= {each.id for each in ast.walk(part) if isinstance(each, ast.Name)} & roles.constants
+        if called == "make_block_ptr":
+            roles.units |= _contiguous(node)
+    elif isinstance(node, ast.If | ast.IfExp | ast.BoolOp):
+        tests = node.values if isinstance(node, ast.BoolOp) else [node.test]
+        for test in tests:
+            bare = test.operand if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not) else test
+            if isinstance(bare, ast.Name) and bare.id in roles.constants:
+                roles.flags.add(bare.id)
+    elif isinstance(node, ast.Compare) and isinstance(node.left, ast.Name) and node.left.id in roles.constants:
+        for other in node.comparators:
+            for each in ast.walk(other):
+                if isinstance(each, ast.Constant) and isinstance(each.value, str):
+                    roles.texts.setdefault(node.left.id, []).append(each.value)
+
+
+def _contiguous(call: ast.Call) -> set[str]:
+    """The name of the stride that the order of a block pointer puts first."""
+    parts = dict(zip(("base", "shape", "strides", "offsets", "block_shape", "order"), call.args, strict=False))
+    parts |= {each.arg or "": each.value for each in call.keywords}
+    order, strides = parts.get("order"), parts.get("strides")
+    if isinstance(order, ast.Tuple | ast.List) and isinstance(strides, ast.Tuple | ast.List) and order.elts:
+        first = order.elts[0]
+        if isinstance(first, ast.Constant) and isinstance(first.value, int) and len(strides.elts) > 1:
+            stride = strides.elts[first.value]
+            return {stride.id} if isinstance(stride, ast.Name) else set()
+    return set()
+
+
+def _root(node: ast.AST) -> str | None:
+    """The pointer that an address starts from: the leftmost name."""
+    while True:
+        if isinstance(node, ast.BinOp):
+            node = node.left
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "to":
+            node = node.func.value
+        else:
+            return node.id if isinstance(node, ast.Name) else None
+
+
+def _pointed(function: ast.FunctionDef, functions: Functions) -> set[str]:
+    """Names that are pointers, or from which pointers are computed."""
+    found: set[str] = set()
+    aliases: list[tuple[str, str]] = []
+    for node in ast.walk(function):
+        for outer, inner in _passed(node, functions):
+            if inner in _pointed(functions[_called(node)], {**functions, function.name: _NOTHING}):
+                found.add(outer)
+        if isinstance(node, ast.Call):
+            called = ast.unparse(node.func).split(".")[-1]
+            first = node.args[0] if node.args else next((k.value for k in node.keywords if k.arg == "base"), None)
+            takes = called in ("load", "store", "make_block_ptr", "make_tensor_descriptor") or called.startswith(
+                "atomic_"
+            )
+            root = _root(first) if takes and first is not None else None
+            if root is not None:
+                found.add(root)
+        elif isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
+            for value in (node.value.body, node.value.orelse) if isinstance(node.value, ast.IfExp) else (node.value,):
+                root = _root(value)
+                if root is not None:
+                    aliases.append((node.targets[0].id, root))
+        elif isinstance(node, ast.Attribute) and node.attr == "element_ty":
+            inner = node.value
+            if isinstance(inner, ast.Attribute) and isinstance(inner.value, ast.Name):
+                found.add(inner.value.id)
+    while True:
+        more = {root for name, root in aliases if name in found} - found
+        if not more:
+            return found
+        found |= more
+
+
+def _integer_pointers(function: ast.FunctionDef, pointed: set[str]) -> set[str]:
+    """Arrays whose elements are cut to integers or index other arrays."""
+    found: set[str] = {name for name in pointed if any(part in name for part in ("seqlens", "indices", "offsets"))}
+    for node in ast.walk(function):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "to":
+            inner = node.func.value
+            to_integer = node.args and ast.unparse(node.args[0]).endswith(("int32", "int64"))
+            if to_integer and isinstance(inner, ast.Call) and ast.unparse(inner.func).endswith("load"):
+                root = _root(inner.args[0])
+                if root is not None:
+                    found.add(root)
+    return found
+
+
+def arguments_for(
+    roles: Roles, defaults: Mapping[str, Any], attempt: int, rng: np.random.Generator
+) -> tuple[dict[str, Any], tuple[int, ...]]:
+    """One set of arguments and a grid. Later attempts take other sizes and flags."""
+    extents = EXTENTS[attempt % len(EXTENTS)]
+    block = _BLOCKS[attempt % len(_BLOCKS)] if attempt < len(EXTENTS) else _BLOCKS[0]
+    values: dict[str, Any] = {}
+    for name, dtype in roles.pointers.items():
+        values[name] = _array(dtype, rng)
+    for name in roles.floats:
+        values[name] = float(rng.uniform(0.25, 1.0))
+    for index, name in enumerate(roles.numbers):
+        values[name] = _number(name, extents, index, roles)
+    for name in roles.constants:
+        if name in roles.texts:
+            values[name] = roles.texts[name][attempt % len(roles.texts[name])]
+        elif name in roles.blocks:
+            values[name] = block
+        elif name in roles.flags:
+            off = "VARLEN" in name or "CONTINUOUS" in name
+            values[name] = False if off else bool(rng.integers(0, 2)) if attempt else True
+        elif name in roles.floats or any(part in name.lower() for part in _FLOATS):
+            values[name] = 0.5
+        elif name in defaults and not isinstance(defaults[name], int):
+            values[name] = defaults[name]
+        else:
+            values[name] = _constant(name, extents, block)
+    return values, (2, 2, 2)
+
+
+def _array(dtype: str, rng: np.random.Generator) -> Any:
+    if dtype == "i32":
+        return rng.integers(0, 2, _ELEMENTS).astype(np.int32)
+    return rng.uniform(-1.0, 1.0, _ELEMENTS).astype(np.float32)
+
+
+def _number(name: str, extents: tuple[int, ...], index: int, roles: Roles) -> int:
+    if name in roles.units:
+        return 1
+    if name in roles.strides:
+        return extents[2] + 3
+    return 2 if len(name) == 1 and name in "BHNGZ" else extents[2] if name == "T" else extents[index % len(extents)]
+
+
+_HEADS = frozenset({"H", "HQ", "HV", "HK", "G", "NG", "N", "B", "NC", "NK", "NV", "NT", "NS", "NB", "GROUP_SIZE", "W"})
+
+
+def _constant(name: str, extents: tuple[int, ...], block: int) -> int:
+    if name in _HEADS:
+        return 1 if name in ("NG", "G", "NK", "NV", "NB") else 2
+    if name.startswith("B") and len(name) <= 3:
+        return block
+    if name == "K":
+        return extents[0]
+    return extents[1]
