@@ -165,9 +165,22 @@ def test_sums_across_warps_are_carried_by_the_loop_over_the_warps() -> None:
     assert text.count("iter_args") == 2
 
 
-def test_what_some_warps_receive_is_combined_once_and_without_poison() -> None:
+def decode_for_four_warps() -> str:
     signature = "*fp32, *fp32, *fp32, *fp32, i32, fp32"
-    kernel = mltriton.compile(cpu_kernels.decode, signature, constexprs={"D": 32, "G": 2, "BLOCK": 16}, num_warps=4)
-    text = kernel.asm["warp"]
+    constants = {"D": 32, "G": 2, "BLOCK": 16}
+    return mltriton.compile(cpu_kernels.decode, signature, constexprs=constants, num_warps=4).asm["warp"]
+
+
+def test_what_some_warps_receive_is_combined_once_and_without_poison() -> None:
+    text = decode_for_four_warps()
     assert "} else {" not in text
-    assert text.count("scf.if") == 2  # what warp 0 alone does
+    assert text.count("scf.if") == 3  # what warp 0 alone does, and an iteration of a warp
+
+
+def test_iterations_that_warps_share_out_are_done_in_the_order_of_memory() -> None:
+    """Blocks of 16 keys, four warps: a loop in steps of 64 whose iterations are one of each warp that has one left."""
+    lines = [line.strip() for line in decode_for_four_warps().splitlines()]
+    at = next(number for number, line in enumerate(lines) if line.startswith("scf.for %start"))
+    assert "step %c64_i32" in lines[at]
+    following = [line.split(" ")[0] for line in lines[at + 1 :] if line.startswith("scf.")]
+    assert following[:2] == ["scf.for", "scf.if"]

@@ -58,6 +58,7 @@ class Writer:
                     self.branch,
                     self.apart,
                     self.total,
+                    self.dealt,
                 ]
             )(depth)
 
@@ -128,3 +129,15 @@ class Writer:
     def total(self, depth: int) -> None:
         value = self.random.choice([self.block(), self.scalar()])
         self.line(depth, f"{value} = {value} * 0.5 + tl.sum({value} * 0.25, cross_warp=True) / warps")
+
+    def dealt(self, depth: int) -> None:
+        """Iterations that the warps share out, some of them none."""
+        self.loops += 1
+        counter, a, b = f"k{self.loops}", self.block(), self.block()
+        self.line(depth, f"for {counter} in range(m + w * 3, n * 5, 3 * warps):")
+        self.compute(depth + 1)
+        self.line(depth + 1, f"d = tl.dot({a}[:, None] - i[None, :], {b}[None, :] + i[:, None] + {counter})")
+        self.line(depth + 1, f"{a} = {a} * 0.5 + tl.sum(d, axis=1) * 0.001")
+        self.line(depth + 1, f"{self.scalar()} += {counter} * 0.5")
+        if self.random.random() < 0.5:
+            self.compute(depth + 1)

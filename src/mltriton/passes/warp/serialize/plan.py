@@ -98,7 +98,7 @@ class Plan:
 
     def need(self, value: Value, piece: Piece) -> None:
         """A piece needs a value: find out how it comes there."""
-        if value not in self.varying:
+        if value not in self.varying or self.cut.is_dealt_counter(value):
             return
         op = value.defining_op
         home = self.cut.piece_of.get(op) if op is not None else None

@@ -2,7 +2,8 @@
 
 Level: warp. A loop without barriers whose trips are the same for all warps may be cut like one with barriers: each
 iteration is done for all warps before the next one. That pays where a dot takes a right operand that is the same for
-all warps and new in every iteration: it is brought into the micro-kernel's form once, not once for each warp.
+all warps and new in every iteration: it is brought into the micro-kernel's form once, not once for each warp. It also
+pays where the iterations are dealt out to the warps (`dealing.py`).
 """
 
 from __future__ import annotations
@@ -16,32 +17,39 @@ from mltriton.ir.operation import Operation, Value
 from mltriton.ir.types import TensorType
 from mltriton.passes.intrinsic.tile_loops.dots import is_packed
 from mltriton.passes.intrinsic.tile_loops.footprints import is_outside
+from mltriton.passes.warp.serialize.dealing import is_whole, share_of
 from mltriton.passes.warp.serialize.units import Cut, Piece, has_barrier
 from mltriton.passes.warp.serialize.varying import Varying
 from mltriton.targets.base import TargetSpec
 
 
-def forks_of(function: tt.Func, warps: int, spec: TargetSpec) -> Callable[[Operation], bool]:
-    """Which operations are cut: those that hold barriers, and loops whose dots share an operand that is packed."""
+def cut_of(function: tt.Func, warps: int, spec: TargetSpec) -> Cut:
+    """A function that is cut where it waits, and in loops whose dots share an operand that is packed or whose
+    iterations are dealt out.
+    """
     body, axes = function.body.block, AxisInfoAnalysis(function)
     waiting = {op for inner in body.ops for op in inner.walk() if op.regions and has_barrier(op)}
     if warps == 1:
-        return waiting.__contains__
-    loops = {op for inner in body.ops for op in inner.walk() if isinstance(op, scf.For) and _holds_dot(op)} - waiting
+        return Cut(body, waiting.__contains__, {})
+    loops = {op for inner in body.ops for op in inner.walk() if _holds_dot(op)} - waiting
+    dealt: dict[Operation, int] = {op: share for op in loops if (share := share_of(op, warps, ())) is not None}
     while True:
         forks = waiting | loops
-        cut = Cut(body, forks.__contains__)
+        cut = Cut(body, forks.__contains__, dealt)
         varying = Varying(cut, body)
-        kept = {
+        still = {op: share for op, share in dealt.items() if share_of(op, warps, varying) == share}
+        still = {op: share for op, share in still.items() if op in cut.forks and is_whole(op, cut)}
+        kept = set(still) | {
             op for op in loops if op in cut.forks and _shares(op, cut, varying, lambda dot: _is_copied(dot, spec, axes))
         }
-        if kept == loops:
-            return forks.__contains__
-        loops = kept
+        if (kept, still) == (loops, dealt):
+            return cut
+        loops, dealt = kept, still
 
 
-def _holds_dot(loop: scf.For) -> bool:
-    return any(isinstance(op, tt.Dot) for op in loop.body.block.ops)
+def _holds_dot(op: Operation) -> bool:
+    """Whether an operation is a loop with a dot right in it."""
+    return isinstance(op, scf.For) and any(isinstance(inner, tt.Dot) for inner in op.body.block.ops)
 
 
 def _shares(loop: Operation, cut: Cut, varying: Varying, is_packed: Callable[[tt.Dot], bool]) -> bool:

@@ -7,7 +7,7 @@ and after every fork, so that there is a place for what a fork takes and gives. 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from mltriton.dialects import gpu, scf
@@ -44,10 +44,15 @@ Unit = Piece | ForkUnit
 
 
 class Cut:
-    """The units of every block that holds a barrier, and of the function's."""
+    """The units of every block that holds a barrier, and of the function's.
 
-    def __init__(self, body: Block, is_fork: Callable[[Operation], bool]) -> None:
+    `dealt`: loops that are cut to count for all warps together, and how far each warp is ahead of the one before it
+    (`dealing.py`).
+    """
+
+    def __init__(self, body: Block, is_fork: Callable[[Operation], bool], dealt: Mapping[Operation, int]) -> None:
         self.is_fork = is_fork
+        self.dealt = dealt
         self.units: dict[Block, list[Unit]] = {}
         self.forks: dict[Operation, ForkUnit] = {}
         self.piece_of: dict[Operation, Piece] = {}
@@ -74,6 +79,11 @@ class Cut:
     def pieces(self) -> list[Piece]:
         """All pieces that loop over the warps."""
         return [unit for units in self.units.values() for unit in units if isinstance(unit, Piece)]
+
+    def is_dealt_counter(self, value: Value) -> bool:
+        """Whether a value is the counter of a loop whose iterations are dealt out to the warps."""
+        loop = value.defining_block.parent_op
+        return isinstance(loop, scf.For) and loop in self.dealt and value is loop.counter
 
     def _piece(self, block: Block, index: int) -> Piece:
         found = self.units[block][index]

@@ -57,6 +57,8 @@ class Varying:
 
     def _fork(self, unit: ForkUnit) -> None:
         op = unit.op
+        if isinstance(op, scf.For) and op in self.cut.dealt:
+            self.values.update((op.counter, *op.carried, *op.results))
         for region in op.regions:
             for block in region.blocks:
                 self._block(block)

@@ -13,13 +13,13 @@ from mltriton.dialects import arith, gpu, scf, tt, ttg, ttig
 from mltriton.ir.attributes import IntegerAttr
 from mltriton.ir.builder import Builder
 from mltriton.ir.operation import Block, Operation, Region, Value
-from mltriton.ir.types import I32, INDEX, MemDescType, TensorType
+from mltriton.ir.types import I1, I32, INDEX, MemDescType, TensorType
 from mltriton.layouts import tiling
 from mltriton.passes.warp.serialize.buffers import Buffer
 from mltriton.passes.warp.serialize.carrying import carry_sums
 from mltriton.passes.warp.serialize.plan import Plan
 from mltriton.passes.warp.serialize.prefetching import prefetches_of
-from mltriton.passes.warp.serialize.sharing import forks_of
+from mltriton.passes.warp.serialize.sharing import cut_of
 from mltriton.passes.warp.serialize.units import Cut, ForkUnit, Piece
 from mltriton.passes.warp.serialize.varying import Varying
 from mltriton.targets.base import TargetSpec
@@ -32,7 +32,7 @@ def serialized(function: tt.Func, warps: int, spec: TargetSpec) -> tt.Func:
     body = function.body.block
     allocations = _take_allocations(body)
     _one_id(body)
-    cut = Cut(body, forks_of(function, warps, spec))
+    cut = cut_of(function, warps, spec)
     varying = Varying(cut, body)
     plan = Plan(cut, varying)
     prefetches = prefetches_of(plan)
@@ -125,22 +125,37 @@ class Writer:
         loc = work[0].loc if work else piece.block.terminator.loc
         with self.builder.at(loc):
             if self.warps == 1:
-                self._one_turn(piece, work, self._number(0))
+                self._turn(piece, work, self._number(0))
                 return
             body = Block([I32])
             body.arguments[0].hint = "warp"
             bounds = [self._number(0), self._number(self.warps), self._number(1)]
             with self.builder.inside(body):
-                self._one_turn(piece, work, body.arguments[0])
+                self._turn(piece, work, body.arguments[0])
                 self.builder.create(scf.Yield, [], result_types=[])
             self.builder.create(scf.For, *bounds, [], result_types=[], regions=[Region([body])])
 
     def _keeps(self, op: Operation) -> bool:
         return any(result in self.plan.kept for result in op.results)
 
-    def _one_turn(self, piece: Piece, work: Sequence[Operation], warp: Value) -> None:
+    def _turn(self, piece: Piece, work: Sequence[Operation], warp: Value) -> None:
+        """A piece as one warp does it; of a loop that counts for all warps, if the warp has an iteration left."""
+        loop = piece.block.parent_op
+        if not isinstance(loop, scf.For) or loop not in self.cut.dealt:
+            self._one_turn(piece, work, warp, dict(self.outside))
+            return
+        ahead = self.builder.emit(arith.MulI, warp, self._number(self.cut.dealt[loop]))
+        counter = self.builder.emit(arith.AddI, self.outside[loop.counter], ahead)
+        counter.hint = loop.counter.hint
+        is_left = self.builder.emit(arith.CmpI, counter, self.outside[loop.upper], predicate="slt", result_types=[I1])
+        then = Block()
+        with self.builder.inside(then):
+            self._one_turn(piece, work, warp, {**self.outside, loop.counter: counter})
+            self.builder.create(scf.Yield, [], result_types=[])
+        self.builder.create(scf.If, is_left, result_types=[], regions=[Region([then]), Region([])])
+
+    def _one_turn(self, piece: Piece, work: Sequence[Operation], warp: Value, values: Values) -> None:
         """A piece as one warp does it: what it needs is fetched first, and what others need is stored last."""
-        values = dict(self.outside)
         for value in self.plan.needs.get(piece, ()):
             self._fetch(value, values, warp)
         for store in self.prefetches.get(piece, ()):
