@@ -1,0 +1,199 @@
+"""schedule-loads: what is loaded is alive no longer than registers allow.
+
+Level: intrinsic, targets whose blocks live in registers. Takes a program and changes the order of operations, nothing
+else. Where everything that is alive at once fits into the registers that a warp may have (`analysis/registers.py`),
+loads stay early, as the source has them. Otherwise loads, and what takes pieces of them, move down to the dots that use
+them, and the dots of one multiplication are taken load by load: those that need nothing new first, neighbours on
+different accumulators. One set of loads stays ahead where that fits. Guarantees: a load crosses no operation that may
+write memory or wait, but for prefetches; the sums of a dot keep their order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from mltriton.analysis.effects import writes_memory
+from mltriton.analysis.registers import RegisterEstimate, choose_mode
+from mltriton.dialects import tt, ttg, ttig
+from mltriton.dialects.builtin import Module
+from mltriton.ir.operation import Block, Operation, Value
+from mltriton.ir.passes import Pass
+from mltriton.ir.types import TensorType, byte_width
+from mltriton.targets.base import Storage, TargetSpec
+from mltriton.targets.registry import num_warps_of, spec_of
+
+LOADS = (tt.Load, tt.DescriptorLoad, ttg.LocalLoad)
+# Operations that follow what they are used by: loads, their addresses, and choices of registers.
+MOVABLE = (*LOADS, ttig.Extract, ttig.Glue, ttg.ConvertLayout, tt.MakeTensorPtr, tt.Advance, ttg.MemDescSubview)
+
+
+@dataclass(frozen=True)
+class ScheduleLoads(Pass):
+    """Put loads near the dots that use them where registers are short. `ahead`: always, so many sets of loads before
+    their dots.
+    """
+
+    name = "schedule-loads"
+    ahead: int | None = None
+
+    def run(self, module: Module) -> Module:
+        spec = spec_of(module)
+        mode = choose_mode(spec, 1 << 30, num_warps_of(module))
+        if spec.storage is Storage.REGISTERS and mode is not None:
+            for op in module.body.block.ops:
+                if self.ahead is not None:
+                    _rearrange(op, self.ahead)
+                else:
+                    _fit(op, spec, mode.registers)
+        return module
+
+
+def _fit(function: Operation, spec: TargetSpec, registers: int) -> None:
+    """The first order that fits, else the one that needs fewest registers."""
+    best = RegisterEstimate(function, spec).peak.registers
+    kept = _orders(function)
+    for ahead in (1, 0):
+        if best <= registers:
+            break
+        _rearrange(function, ahead)
+        needed = RegisterEstimate(function, spec).peak.registers
+        if needed < best:
+            best, kept = needed, _orders(function)
+    for block, ops in kept.items():
+        block.ops[:] = ops
+
+
+def _blocks(function: Operation) -> Iterator[Block]:
+    for op in function.walk():
+        if not isinstance(op, tt.Reduce | tt.Scan | ttg.CrossWarpReduce | ttg.CrossWarpScan):
+            yield from (block for region in op.regions for block in region.blocks)
+
+
+def _orders(function: Operation) -> dict[Block, list[Operation]]:
+    return {block: list(block.ops) for block in _blocks(function)}
+
+
+def _rearrange(function: Operation, ahead: int) -> None:
+    for block in list(_blocks(function)):
+        block.ops[:] = _Order(block, ahead).ops
+
+
+class _Order:
+    """The operations of a block in their new order: `ops`."""
+
+    def __init__(self, block: Block, ahead: int) -> None:
+        self.ahead = ahead
+        self.ops: list[Operation] = []
+        self._waiting: dict[Operation, None] = {}  # movable operations that stand nowhere yet, in their old order
+        dots: list[tt.Dot] = []
+        for op in block.ops:
+            if isinstance(op, MOVABLE) and not writes_memory(op):
+                self._waiting[op] = None
+            elif isinstance(op, tt.Dot):
+                dots.append(op)
+            else:
+                if dots and not isinstance(op, ttig.Prefetch):
+                    self._multiply(dots)
+                    dots = []
+                self._other(op)
+        assert not dots, "a block ends with its terminator"
+
+    def _other(self, op: Operation) -> None:
+        """Any other operation keeps its place among its kind, after what it uses."""
+        if not isinstance(op, ttig.Prefetch) and (op.terminator or writes_memory(op)):
+            for load in [load for load in self._waiting if isinstance(load, LOADS)]:
+                self._place(load)
+        if op.terminator:
+            for left in list(self._waiting):
+                self._place(left)
+        for inner in op.walk():
+            self._bring(inner.operands)
+        self.ops.append(op)
+
+    def _place(self, op: Operation) -> None:
+        """Put a movable operation here, after what it uses, unless it stands already."""
+        if op in self._waiting:
+            del self._waiting[op]
+            self._bring(op.operands)
+            self.ops.append(op)
+
+    def _bring(self, values: Sequence[Value]) -> None:
+        for value in values:
+            op = value.defining_op
+            if op is not None:
+                self._place(op)
+
+    def _multiply(self, dots: list[tt.Dot]) -> None:
+        """Dots with nothing but loads between them, set by set of what they load."""
+        sets = _sets(dots, {dot: self._loads(dot) for dot in dots})
+        for loads, _ in sets[: self.ahead]:
+            self._place_all(loads)
+        for number, (_, part) in enumerate(sets):
+            for loads, _ in sets[number + self.ahead : number + self.ahead + 1]:
+                self._place_all(loads)
+            for dot in part:
+                self._bring(dot.operands)
+                self.ops.append(dot)
+
+    def _place_all(self, ops: Sequence[Operation]) -> None:
+        for op in ops:
+            self._place(op)
+
+    def _loads(self, dot: tt.Dot) -> tuple[Operation, ...]:
+        """The loads that stand nowhere yet and that a dot needs."""
+        found: dict[Operation, None] = {}
+        pending: list[Value] = [dot.b, dot.a]
+        while pending:
+            op = pending.pop().defining_op
+            if op is not None and op in self._waiting:
+                if isinstance(op, LOADS):
+                    found[op] = None
+                pending.extend(reversed(op.operands))
+        return tuple(found)
+
+
+Set = tuple[list[Operation], list[tt.Dot]]
+
+
+def _sets(dots: Sequence[tt.Dot], loads: dict[tt.Dot, tuple[Operation, ...]]) -> list[Set]:
+    """Sets of dots that use the same loads, each with the loads that are new to it, in an order in which few are new;
+    where as few are, first the dots that go on with accumulators.
+    """
+    places = {dot: place for place, dot in enumerate(dots)}
+    steps: dict[tt.Dot, int] = {}
+    for dot in dots:
+        before = dot.c.defining_op
+        steps[dot] = steps[before] + 1 if isinstance(before, tt.Dot) and before in steps else 0
+    left: dict[tuple[Operation, ...], list[tt.Dot]] = {}
+    for dot in sorted(dots, key=lambda dot: (steps[dot], places[dot])):
+        left.setdefault(loads[dot], []).append(dot)
+    done: set[Operation] = set()
+    loaded: set[Operation] = set()
+    made: list[Set] = []
+    while left:
+        key = min(
+            (key for key, part in left.items() if _is_ready(part[0], places, done)),
+            key=lambda key: (_new_bytes(key, loaded), steps[left[key][0]] == 0, places[left[key][0]]),
+        )
+        part: list[tt.Dot] = []
+        for dot in left[key]:
+            if _is_ready(dot, places, done):
+                part.append(dot)
+                done.add(dot)
+        made.append(([load for load in key if load not in loaded], part))
+        loaded.update(key)
+        left[key] = [dot for dot in left[key] if dot not in done]
+        if not left[key]:
+            del left[key]
+    return made
+
+
+def _is_ready(dot: tt.Dot, places: dict[tt.Dot, int], done: set[Operation]) -> bool:
+    before = dot.c.defining_op
+    return before in done or before not in places
+
+
+def _new_bytes(loads: Sequence[Operation], loaded: set[Operation]) -> int:
+    blocks = [load.results[0].type for load in loads if load not in loaded]
+    return sum(block.size * byte_width(block.element) for block in blocks if isinstance(block, TensorType))
