@@ -17,6 +17,7 @@ from mltriton.layouts.xe import Subgroup2DBlockEncoding
 from mltriton.targets.llvm.types import GLOBAL_PTR, I1, I32, I64, PTR, VOID, Type, Value, constant, poison, vector
 from mltriton.targets.llvm.writer import Function
 from mltriton.targets.xe.block_limits import (
+    X_BYTES,
     Access,
     Block,
     Number,
@@ -35,38 +36,63 @@ from mltriton.targets.xe.spirv import builtins
 BUILTINS = {
     Access.LOAD: builtins.BLOCK_LOAD,
     Access.LOAD_VNNI: builtins.BLOCK_LOAD_VNNI,
+    Access.LOAD_TRANSPOSE: builtins.BLOCK_LOAD_TRANSPOSE,
     Access.STORE: builtins.BLOCK_STORE,
     Access.PREFETCH: builtins.BLOCK_PREFETCH,
 }
 
 
 class Message(NamedTuple):
-    """What one instruction takes: a rectangle, in so many `registers`; a block takes `number` of them."""
+    """What one instruction takes: a rectangle, in so many `registers`; a block takes `number` of them. Where it is
+    `transposed`, columns of the block are rows in memory, and the instruction counts columns in words of 32 bits.
+    """
 
     block: Block
     registers: int
     number: int
+    transposed: bool = False
+
+    @property
+    def dims(self) -> tuple[int, int]:
+        """The dimensions of the block that are rows and columns in memory."""
+        return (-1, -2) if self.transposed else (-2, -1)
 
 
 def message_of(device: Device, type_: TensorType, pointer: BlockPointer, access: Access) -> Message | None:
-    """The messages that access a block; None where there are none: the matrix is not row-major, say."""
-    if type_.rank < 2 or any(size > 1 for size in type_.shape[:-2]) or pointer.strides[-1].literal != 1:
+    """The messages that access a block; None where there are none: no dimension is contiguous in memory, say."""
+    if type_.rank < 2 or any(size > 1 for size in type_.shape[:-2]):
+        return None
+    row_major, transposed = (pointer.strides[dim].literal == 1 for dim in (-1, -2))
+    if not row_major and not (transposed and access is Access.LOAD):
         return None
     size, layout = byte_width(type_.element), layout_of(type_)
-    encoding = type_.encoding
+    block = _block(type_, access) if row_major else _transposed_block(type_)
+    if block is None or broken_limits(device, block):
+        return None
+    registers = block.width * block.height * block.blocks * block.element_bytes // size // device.simd
+    if not registers or layout.count("register") % registers:
+        return None
+    return Message(block, registers, layout.count("register") // registers, transposed=not row_major)
+
+
+def _block(type_: TensorType, access: Access) -> Block:
+    size, encoding = byte_width(type_.element), type_.encoding
     if isinstance(encoding, Subgroup2DBlockEncoding):
         (height, width), blocks = encoding.block, encoding.blocks
         if access is Access.LOAD and is_vnni(encoding, 8 * size):
             access = Access.LOAD_VNNI
     else:
-        (height, width), blocks = _rows_of_lanes(layout), 1
-    if access is Access.STORE:
-        height = min(height, 8)
-    block = Block(access, size, width, height, blocks)
-    registers = width * height * blocks // device.simd
-    if not registers or layout.count("register") % registers or broken_limits(device, block):
+        (height, width), blocks = _rows_of_lanes(layout_of(type_)), 1
+    return Block(access, size, width, min(height, 8) if access is Access.STORE else height, blocks)
+
+
+def _transposed_block(type_: TensorType) -> Block | None:
+    """A right operand whose columns are contiguous in memory: the words that a lane needs are loaded as they lie."""
+    size, encoding = byte_width(type_.element), type_.encoding
+    if not isinstance(encoding, Subgroup2DBlockEncoding) or encoding.order[0] != 0 or encoding.blocks != 1 or size > 4:
         return None
-    return Message(block, registers, layout.count("register") // registers)
+    height, width = encoding.block
+    return Block(Access.LOAD_TRANSPOSE, 4, height * size // 4, width)
 
 
 def _rows_of_lanes(layout: LinearLayout) -> tuple[int, int]:
@@ -86,30 +112,27 @@ def _rows_of_lanes(layout: LinearLayout) -> tuple[int, int]:
 # The surface.
 
 
-def guard(e: Emitter, pointer: BlockPointer, message: Message) -> Value:
-    """Whether the hardware takes the matrix that a block pointer points into, an i1."""
-    size = message.block.element_bytes
-    *_, row, column = range(len(pointer.shape))
+def guard(e: Emitter, pointer: BlockPointer, size: int, message: Message) -> Value:
+    """Whether the hardware takes the matrix that a block pointer points into, an i1; its elements have `size` bytes."""
+    row, column = message.dims
     fields = {
         "base": _base(e, pointer, size),
         "width": _bytes(e, pointer.shape[column], size),
         "height": pointer.shape[row],
         "pitch": _bytes(e, pointer.strides[row], size),
     }
-    x = Number(divisor=e.affine.divisor(pointer.offsets[column])) if pointer.offsets else Number(divisor=4)
     base, width, height, pitch = (_known(e, value) for value in fields.values())
-    surface = Surface(base, width, height, pitch, x)
+    surface = Surface(base, width, height, pitch, x=Number(divisor=X_BYTES))
     report = check_surface(e.device, message.block, surface)
     if report.broken:
         return constant(I1, 0)
     f, holds = e.function, constant(I1, 1)
     for needed in report.guards:
-        if needed.field == "x":
-            assert isinstance(needed.bound, int)
-            holds = f.and_(f.icmp("eq", f.and_(pointer.offsets[column], needed.bound - 1), 0), holds)
-            continue
         bound = fields[needed.bound] if isinstance(needed.bound, str) else constant(I64, needed.bound)
         holds = f.and_(_asked(f, fields[needed.field], needed.relation, bound), holds)
+    step = max(1, X_BYTES // size)
+    if pointer.offsets and e.affine.divisor(pointer.offsets[column]) % step:
+        holds = f.and_(f.icmp("eq", f.and_(pointer.offsets[column], step - 1), 0), holds)
     return holds
 
 
@@ -146,7 +169,7 @@ def load(e: Emitter, type_: TensorType, pointer: BlockPointer, message: Message,
         form = Form(1, form.element, form.element)
     values: list[Value] = []
     for number in range(message.number):
-        memory = _private(e, message)
+        memory = _private(e, type_, message)
         _access(e, type_, pointer, message, number, memory, fast=fast)
         step = form.width * form.element.bytes
         for start in range(0, message.registers * form.element.bytes, step):
@@ -163,7 +186,7 @@ def store(e: Emitter, type_: TensorType, pointer: BlockPointer, value: Lanes, me
         form = value.form
     per_message = message.registers // form.width
     for number in range(message.number):
-        memory = _private(e, message)
+        memory = _private(e, type_, message)
         for part in range(per_message):
             held = value.values[number * per_message + part]
             f.store(held, f.gep(memory, part * form.width * form.element.bytes, vector("i8", 1)))
@@ -176,12 +199,11 @@ def prefetch(e: Emitter, type_: TensorType, pointer: BlockPointer, message: Mess
         _access(e, type_, pointer, message, number, None, fast=True)
 
 
-def _private(e: Emitter, message: Message) -> Value:
+def _private(e: Emitter, type_: TensorType, message: Message) -> Value:
     """Memory of a lane for the registers of one message; registers hold it in the end."""
-    bits = 8 * message.block.element_bytes
-    words = bits if message.block.access is not Access.LOAD_VNNI else 32
-    element = vector(f"i{words}", 1)
-    return e.function.alloca(element, message.registers * bits // words)
+    bits = 8 * byte_width(type_.element)
+    words = 32 if message.block.access in (Access.LOAD_VNNI, Access.LOAD_TRANSPOSE) else bits
+    return e.function.alloca(vector(f"i{words}", 1), message.registers * bits // words)
 
 
 def _access(
@@ -195,10 +217,10 @@ def _access(
     fast: bool,
 ) -> None:
     f, block = e.function, message.block
-    *_, row, column = range(type_.rank)
+    size, (row, column) = byte_width(type_.element), message.dims
     origin = layout_of(type_).at(register=number * message.registers)
     y, x = (e.affine.add(pointer.offsets[dim], constant(I32, origin[dim])) for dim in (row, column))
-    base = _base(e, pointer, block.element_bytes)
+    base = _base(e, pointer, size)
     private = () if memory is None else (memory,)
     if not fast:
         slow = _by_elements(e, type_, message)
@@ -206,10 +228,10 @@ def _access(
         f.call(slow, VOID, base, *sizes, e.affine.widen(pointer.strides[row], I64), y, x, *private)
         return
     shape = [constant(I32, n) for n in (block.element_bytes, block.width, block.height, block.blocks)]
-    width, pitch = (
-        f.cast("trunc", _bytes(e, n, block.element_bytes), I32) for n in (pointer.shape[column], pointer.strides[row])
-    )
+    width, pitch = (f.cast("trunc", _bytes(e, n, size), I32) for n in (pointer.shape[column], pointer.strides[row]))
     height = f.cast("trunc", pointer.shape[row], I32)
+    if message.transposed:
+        x = f.ashr(x, (block.element_bytes // size).bit_length() - 1)
     place = f.insert(f.insert(poison(I32.with_lanes(2)), x, 0), y, 1)
     surface = (base, width, height, pitch, place)
     if block.access is Access.STORE:
@@ -239,15 +261,16 @@ def _by_elements(e: Emitter, type_: TensorType, message: Message) -> str:
     bits = message.registers.bit_length() - 1
     images = [
         (tuple(v[dim] for v in layout.vectors("register")[:bits]), tuple(v[dim] for v in layout.vectors("lane")))
-        for dim in (type_.rank - 2, type_.rank - 1)
+        for dim in message.dims
     ]
     kind = "store" if stores else "load"
-    name = f"{kind}_{block.height}x{block.width}x{block.blocks}_{8 * block.element_bytes}"
+    size = byte_width(type_.element)
+    name = f"{kind}_{block.height}x{block.width}x{block.blocks}_{8 * size}{'_transposed' * message.transposed}"
     if e.module.defines(name):
         return name
     f = e.module.function(name, VOID, [*_PARAMETERS, ("registers", PTR)], extra="noinline ")
     base, rows, columns, stride, y, x, registers = f.parameters
-    element = vector(f"i{8 * block.element_bytes}", 1)
+    element = vector(f"i{8 * size}", 1)
     lane = calls.lane(f)
     with f.loop(constant(I32, 0), constant(I32, message.registers), constant(I32, 1), name="register") as loop:
         row, column = (

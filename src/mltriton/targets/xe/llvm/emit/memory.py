@@ -13,7 +13,7 @@ from typing import cast
 from mltriton.dialects import tt, ttig
 from mltriton.ir.floats import float_to_bits
 from mltriton.ir.operation import Value as IRValue
-from mltriton.ir.types import FloatType, TensorType, block_of, element_type
+from mltriton.ir.types import FloatType, TensorType, block_of, byte_width, element_type
 from mltriton.ir.types import Type as IRType
 from mltriton.targets.cpu.llvm.emit.memory import from_memory, in_memory, to_memory
 from mltriton.targets.llvm.types import Value, constant, vector
@@ -61,7 +61,13 @@ def load_block(e: Emitter, block: TensorType, pointer: BlockPointer, checked: Se
     """A block by block accesses, or lane by lane."""
     message = None if checked and padding == "pad_nan" else block_io.message_of(e.device, block, pointer, Access.LOAD)
     if message is not None:
-        loaded = _either(e, pointer, message, lambda fast: block_io.load(e, block, pointer, message, fast=fast))
+        loaded = _either(
+            e,
+            pointer,
+            byte_width(block.element),
+            message,
+            lambda fast: block_io.load(e, block, pointer, message, fast=fast),
+        )
         assert loaded is not None
         return loaded
     pointers = addresses(e, block, pointer)
@@ -76,17 +82,17 @@ def store_block(e: Emitter, pointer: BlockPointer, value: IRValue, checked: Sequ
     if message is not None:
         lanes = e.lanes(value)
         store = partial(block_io.store, e, block, pointer, lanes, message)
-        _either(e, pointer, message, lambda fast: store(fast=fast))
+        _either(e, pointer, byte_width(block.element), message, lambda fast: store(fast=fast))
         return
     masks = inside(e, block, pointer, checked)
     accesses.store(e, addresses(e, block, pointer), masks, [to_memory(e, part) for part in e.registers(value)])
 
 
 def _either(
-    e: Emitter, pointer: BlockPointer, message: block_io.Message, do: Callable[[bool], Lanes | None]
+    e: Emitter, pointer: BlockPointer, size: int, message: block_io.Message, do: Callable[[bool], Lanes | None]
 ) -> Lanes | None:
     """An access by the instruction where the hardware takes the matrix, else element by element."""
-    guard = block_io.guard(e, pointer, message)
+    guard = block_io.guard(e, pointer, size, message)
     known = guard.literal if guard.literal is not None else e.surfaces.get(guard)
     if known is not None:
         return do(bool(known))
@@ -127,9 +133,9 @@ def _prefetch(e: Emitter, op: ttig.Prefetch) -> None:
     block = block_of(op.ptr.type)
     if not isinstance(pointer, BlockPointer) or block is None:
         return
-    message = block_io.message_of(e.device, block, pointer, Access.PREFETCH)
+    size, message = byte_width(block.element), block_io.message_of(e.device, block, pointer, Access.PREFETCH)
     if message is not None:
-        guard = block_io.guard(e, pointer, message)
+        guard = block_io.guard(e, pointer, size, message)
         if guard.literal or e.surfaces.get(guard):
             block_io.prefetch(e, block, pointer, message)
 

@@ -65,9 +65,12 @@ def _guards(e: Emitter, op: Operation) -> Iterator[Value]:
 
 
 def _asked(e: Emitter, pointer: BlockPointer, op: tt.MakeTensorPtr | tt.MakeTensorDesc) -> Iterator[Value]:
-    block = _block(op)
-    message = block_io.Message(Block(Access.LOAD, byte_width(block.element), 16, 1), 1, 1)
-    guard = block_io.guard(e, pointer, message)
+    size = byte_width(_block(op).element)
+    transposed = pointer.strides[-1].literal != 1
+    if transposed and pointer.strides[-2].literal != 1:
+        return
+    block = Block(Access.LOAD_TRANSPOSE, 4, 8, 16) if transposed else Block(Access.LOAD, size, 16, 1)
+    guard = block_io.guard(e, pointer, size, block_io.Message(block, 1, 1, transposed))
     if guard.literal is None:
         yield guard
 
