@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from mltriton.tools.migrate.bounds import Bounds, is_zero, unchecked
-from mltriton.tools.migrate.pointers import Construct, Group
+from mltriton.tools.migrate.pointers import Access, Construct, Group
 from mltriton.tools.migrate.result import Options
 from mltriton.tools.migrate.syntax import code_of, constant_int, cst, names_in
 
@@ -59,9 +59,11 @@ def choose(group: Group, bounds: Bounds, options: Options) -> Choice:
     folded, permutation, conditions = layout
     hard = [*_illegal(group, bounds, folded, permutation)]
     soft = [*_slow(group, bounds, options, permutation)] if options.to == "auto" else []
+    if options.to == "auto":
+        soft += _partly_checked(group, bounds, folded)
     if hard or soft:
         return Choice("pointer", tuple(dict.fromkeys((*hard, *soft))))
-    conditions = (*conditions, *_conditions(group, bounds))
+    conditions = (*conditions, *_conditions(group, bounds, folded))
     return Choice("descriptor", (), tuple(dict.fromkeys(conditions)), permutation, folded, _padding(group))
 
 
@@ -139,15 +141,16 @@ def _illegal(group: Group, bounds: Bounds, folded: tuple[int, ...], permutation:
         yield "the contiguous dimension of a block of rank 3 or more is not its last"
     if len(_paddings(group)) > 1:
         yield "loads through it are padded with zero and with nan, a descriptor pads in one way"
-    for access in group.accesses:
-        if not access.checked:
-            continue
-        for construct in group.constructs:
-            for dim in unchecked(construct, access):
-                if dim not in folded and not (bounds.is_inside(construct, dim) and not _moves(group, dim)):
-                    yield (
-                        f"dimension {dim} is not checked and may leave its shape: a descriptor checks every dimension"
-                    )
+
+
+def leaving(group: Group, bounds: Bounds, access: Access, folded: tuple[int, ...]) -> list[int]:
+    """The dimensions in which an access may leave the shape unchecked, which a descriptor would change."""
+    return [
+        dim
+        for construct in group.constructs
+        for dim in unchecked(construct, access)
+        if dim not in folded and (_moves(group, dim) or not bounds.is_inside(construct, dim))
+    ]
 
 
 def _moves(group: Group, dim: int) -> bool:
@@ -202,17 +205,21 @@ def _unaligned(group: Group, permutation: tuple[int, ...], target: str) -> Itera
                 yield f"the stride {name} is not known to be a multiple of 16 bytes, as descriptors on {target} need"
 
 
-def _conditions(group: Group, bounds: Bounds) -> Iterator[str]:
+def _partly_checked(group: Group, bounds: Bounds, folded: tuple[int, ...]) -> Iterator[str]:
+    """Accesses that check some dimensions and leave others to themselves."""
+    for access in group.accesses:
+        for dim in leaving(group, bounds, access, folded) if access.checked else ():
+            yield f"dimension {dim} is not checked and may leave its shape: a descriptor checks every dimension"
+
+
+def _conditions(group: Group, bounds: Bounds, folded: tuple[int, ...]) -> Iterator[str]:
     """What must hold at launch for the new kernel to do the same as the old."""
     for access in group.accesses:
-        if access.checked:
-            continue
-        for construct in group.constructs:
-            if not all(bounds.is_inside(construct, dim) and not _moves(group, dim) for dim in range(construct.rank)):
-                yield (
-                    f"the {access.kind} had no boundary check and so had to stay inside the shape; the descriptor "
-                    "checks it: outside it reads the padding and writes nothing"
-                )
+        if leaving(group, bounds, access, folded):
+            yield (
+                f"the {access.kind} does not check every dimension and so had to stay inside the shape; the descriptor "
+                "checks all: outside it reads the padding and writes nothing"
+            )
 
 
 def annotated_strides(group: Group, bounds: Bounds) -> Iterator[tuple[str, cst.Param]]:

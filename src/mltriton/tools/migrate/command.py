@@ -42,6 +42,7 @@ def run_migrate(
         _show(one, mode)
     if report is not None:
         write_report(report, files)
+    sys.stdout.flush()
     print(summary(files), file=sys.stderr)
     failed = any(one.failed for one in files)
     pending = any(one.result is not None and (one.result.changed or one.result.unresolved) for one in files)

@@ -59,6 +59,10 @@ class _Apply(cst.CSTTransformer):
     def on_leave(self, original_node: cst.CSTNode, updated_node: Any) -> Any:
         if original_node in self.edits.functions:
             self._depth -= 1
+        if not isinstance(original_node, cst.BaseSmallStatement) and original_node in self.edits.before:
+            lines = [_statement(text) for text in self.edits.before[original_node]]
+            lines[0] = lines[0].with_changes(leading_lines=updated_node.leading_lines)
+            return cst.FlattenSentinel([*lines, updated_node.with_changes(leading_lines=[])])
         if isinstance(original_node, cst.SimpleStatementLine):
             return self._line(original_node, updated_node)
         if isinstance(original_node, cst.SimpleStatementSuite):

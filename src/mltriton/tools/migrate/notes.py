@@ -5,6 +5,7 @@ Level: source text.
 
 from __future__ import annotations
 
+import builtins
 from collections.abc import Iterator
 
 from mltriton.tools.migrate.choice import Choice
@@ -95,8 +96,9 @@ def performance(source: Source, pointers: Pointers, group: Group, choice: Choice
     reasons = list(_reasons(source, pointers, group, choice))
     if not reasons:
         pitch = ", ".join(dict.fromkeys(code_of(each.strides[choice.permutation[0]]) for each in group.constructs))
+        use = "feeds a dot" if any(access.kind == "load" for access in group.accesses) else "stores a block"
         return (
-            "on the 2D block path (2D, last stride 1, made where it is used, feeds a dot, pads with zero) "
+            f"on the 2D block path (2D, last stride 1, made where it is used, {use}, pads with zero) "
             f"if its pitch {pitch} is a multiple of 16 bytes"
         )
     return f"not on the 2D block path: {'; '.join(reasons)}"
@@ -115,19 +117,20 @@ def _reasons(source: Source, pointers: Pointers, group: Group, choice: Choice) -
             if pitch is not None and pitch % 2:
                 yield f"its pitch of {pitch} elements is no multiple of 16 bytes"
     loads = [access for access in group.accesses if access.kind == "load"]
-    if loads and not any(_feeds_dot(source, pointers, access.call, access.statement) for access in loads):
-        yield "what it loads does not feed a tl.dot"
+    fed = {_feeds_dot(source, pointers, access.call, access.statement) for access in loads}
+    if loads and "yes" not in fed:
+        yield min(fed - {"yes"}, key=len)
 
 
-def _feeds_dot(source: Source, pointers: Pointers, call: cst.Call, statement: cst.CSTNode) -> bool:
-    """Whether a loaded block gets to a dot as an operand, through assignments."""
+def _feeds_dot(source: Source, pointers: Pointers, call: cst.Call, statement: cst.CSTNode) -> str:
+    """`yes` when a loaded block gets to a dot as an operand, through assignments; otherwise why not."""
     reached: set[str] = set()
     for definition in pointers.flow.definitions:
         if definition.statement is statement and definition.value is not None and call in walk(definition.value):
             reached.add(definition.name)
     dots = [node for node in walk(pointers.function) if source.callee(node) in ("dot", "dot_scaled")]
     if any(call in walk(arg) for dot in dots for arg in _operands(dot)):
-        return True
+        return "yes"
     while True:
         before = len(reached)
         for definition in pointers.flow.definitions:
@@ -139,7 +142,13 @@ def _feeds_dot(source: Source, pointers: Pointers, call: cst.Call, statement: cs
                 reached.add(definition.name)
         if len(reached) == before:
             break
-    return any(names_in(arg.value) & reached for dot in dots for arg in _operands(dot))
+    if any(names_in(arg.value) & reached for dot in dots for arg in _operands(dot)):
+        return "yes"
+    for node in walk(pointers.function):
+        plain = isinstance(node, cst.Call) and isinstance(node.func, cst.Name) and node.func.value not in dir(builtins)
+        if plain and any(names_in(arg.value) & reached for arg in node.args):
+            return f"what it loads is passed to {code_of(node.func)}, and whether that feeds a tl.dot is not known"
+    return "what it loads does not feed a tl.dot"
 
 
 def _operands(dot: cst.CSTNode) -> list[cst.Arg]:

@@ -61,6 +61,7 @@ def prove(result: Result, *, signature: str | None = None, native: bool = True) 
     loader = Loader()
     old = loader.load(result.source, path, f"{result.path} (before)")
     new = loader.load(result.text, path, f"{result.path} (after)")
+    checked = loader.load(result.contract, path, f"{result.path} (checked)") if result.contract else old
     tree = ast.parse(result.source)
     functions = {node.name: node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef) and is_jit(node)}
     proven: dict[str, Proof] = {}
@@ -69,7 +70,7 @@ def prove(result: Result, *, signature: str | None = None, native: bool = True) 
         if name not in proven:
             known = name in old and name in new and hasattr(old[name], "signature")
             proven[name] = (
-                _prove(functions[name], functions, old[name], new[name], signature, native)
+                _prove(functions[name], functions, _Versions(old[name], new[name], checked[name]), signature, native)
                 if known
                 else Proof(name, "not runnable", reason="it could not be loaded by itself")
             )
@@ -83,6 +84,23 @@ def prove(result: Result, *, signature: str | None = None, native: bool = True) 
         callers = _launched(name, functions)
         found.append(_combined(name, [proof_of(caller) for caller in callers]))
     return found
+
+
+@dataclass(frozen=True)
+class _Versions:
+    """A kernel before and after; `checked` is the old one if its unchecked accesses were checked."""
+
+    old: Any
+    new: Any
+    checked: Any
+
+
+def _leaves(checked: Any, values: Mapping[str, Any], grid: tuple[int, ...], before: _Outcome) -> bool:
+    """Whether checking what the old kernel does not check makes a difference: it left a shape, which it must not."""
+    try:
+        return before.first_difference(_run(checked, values, grid)) is not None
+    except TritonError:
+        return True
 
 
 def _launched(name: str, functions: Mapping[str, ast.FunctionDef]) -> list[str]:
@@ -108,11 +126,11 @@ def _combined(name: str, proofs: list[Proof]) -> Proof:
 def _prove(
     node: ast.FunctionDef,
     functions: Mapping[str, ast.FunctionDef],
-    old: Any,
-    new: Any,
+    versions: _Versions,
     signature: str | None,
     native: bool,
 ) -> Proof:
+    old, new = versions.old, versions.new
     roles = roles_of(node, functions)
     defaults = {name: each.default for name, each in old.signature.parameters.items() if each.default is not each.empty}
     rng = np.random.default_rng(_SEED)
@@ -129,6 +147,9 @@ def _prove(
             continue
         if not before.wrote:
             reason = "the old kernel writes nothing with the arguments tried"
+            continue
+        if versions.checked is not old and _leaves(versions.checked, values, grid, before):
+            reason = "the old kernel leaves a shape that it does not check with the arguments tried"
             continue
         try:
             after = _run(new, values, grid)

@@ -70,6 +70,7 @@ class Result:
     notes: list[Note] = field(default_factory=list[Note])
     counts: Counter[str] = field(default_factory=Counter[str])
     kernels: list[str] = field(default_factory=list[str])
+    contract: str | None = None  # the old kernels, checking what they had to keep inside a shape by themselves
 
     @property
     def changed(self) -> bool:

@@ -1,0 +1,242 @@
+"""Rule 12: functions that receive a block pointer receive what it is made of instead.
+
+Level: source text, before the other rules. Where every call of a helper passes a block pointer that was made in the
+caller, the helper's parameter becomes base, shape, strides and offsets, the pointer is made inside the helper, and the
+calls pass these. Guarantees: the result is a program of block pointers that does the same; what is not understood
+stays and is explained by the analysis of pointers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from mltriton.tools.migrate.bounds import Bounds
+from mltriton.tools.migrate.edits import Edits
+from mltriton.tools.migrate.flow import parameters_of
+from mltriton.tools.migrate.naming import Namer
+from mltriton.tools.migrate.parse import Source, functions_of, parse
+from mltriton.tools.migrate.pointers import Construct, Pointers
+from mltriton.tools.migrate.result import Note
+from mltriton.tools.migrate.syntax import code_of, constant_int, cst, keyword_of, names_in, one_line, walk
+
+_ROUNDS = 8
+_PARTS = (("shape", "shape"), ("strides", "stride"), ("offsets", "off"), ("block_shape", "block"))
+
+
+@dataclass(frozen=True)
+class _Site:
+    """A call of a helper: the argument that is a block pointer, and where that was made."""
+
+    call: cst.Call
+    statement: cst.CSTNode
+    argument: cst.Arg
+    passed: Mapping[str, cst.Arg]
+    construct: Construct
+    pointers: Pointers
+    bounds: Bounds
+
+
+def without_pointer_arguments(text: str, path: str) -> tuple[str, list[Note]]:
+    """The text in which helpers take what block pointers are made of, and a note for each helper."""
+    notes: list[Note] = []
+    for _ in range(_ROUNDS):
+        source = parse(text, path)
+        changed = _one_round(source)
+        if changed is None:
+            break
+        text, note = changed
+        notes.append(note)
+    return text, notes
+
+
+def _one_round(source: Source) -> tuple[str, Note] | None:
+    """Rewrite one parameter of one helper; None when there is nothing (more) to do."""
+    functions = {function.name.value: function for function in functions_of(source.module)}
+    calls = [node for node in walk(source.module) if isinstance(node, cst.Call)]
+    called = {call.func.value for call in calls if isinstance(call.func, cst.Name)} & set(functions)
+    if not called:
+        return None
+    analyses = {function: Pointers(source, function) for function in functions.values()}
+    if not any(analysis.groups for analysis in analyses.values()):
+        return None
+    bounds = {function: Bounds(source, analysis) for function, analysis in analyses.items() if analysis.groups}
+    for name in called:
+        for parameter in parameters_of(functions[name]):
+            sites = _sites(functions[name], parameter, calls, analyses, bounds)
+            if sites:
+                return _rewrite(source, functions[name], parameter, sites)
+    return None
+
+
+def _sites(
+    helper: cst.FunctionDef,
+    parameter: cst.Param,
+    calls: Sequence[cst.Call],
+    analyses: Mapping[cst.FunctionDef, Pointers],
+    bounds: Mapping[cst.FunctionDef, Bounds],
+) -> list[_Site]:
+    """The calls of a helper, if each passes a block pointer whose parts are known where it is called."""
+    names = [each.name.value for each in parameters_of(helper)]
+    found: list[_Site] = []
+    for call in calls:
+        if helper.name.value not in names_in(call.func):
+            continue
+        passed = keyword_of(call, names) if isinstance(call.func, cst.Name) else None
+        argument = (passed or {}).get(parameter.name.value)
+        site = argument is not None and _site(call, argument, passed or {}, analyses, bounds)
+        if not site:
+            return []
+        found.append(site)
+    alike = {(site.construct.rank, tuple(map(code_of, site.construct.order))) for site in found}
+    return found if len(alike) == 1 else []
+
+
+def _site(
+    call: cst.Call,
+    argument: cst.Arg,
+    passed: Mapping[str, cst.Arg],
+    analyses: Mapping[cst.FunctionDef, Pointers],
+    bounds: Mapping[cst.FunctionDef, Bounds],
+) -> _Site | None:
+    for function, pointers in analyses.items():
+        statement = next((each for each in pointers.flow.before if _owns(each, call)), None)
+        if statement is None or function not in bounds or not isinstance(argument.value, cst.Name):
+            continue
+        reaching = pointers.flow.reaching(argument.value.value, statement)
+        construct = pointers.construct_of(reaching[0].value) if len(reaching) == 1 and reaching[0].value else None
+        if construct is None or construct.rank == 0:
+            return None
+        parts = (construct.base, *construct.shape, *construct.strides, *construct.offsets, *construct.block_shape)
+        if all(bounds[function].is_stable(part, construct.statement, statement) for part in parts):
+            return _Site(call, statement, argument, passed, construct, pointers, bounds[function])
+    return None
+
+
+def _owns(statement: cst.CSTNode, call: cst.Call) -> bool:
+    compound = isinstance(statement, cst.If | cst.For | cst.While | cst.With | cst.FunctionDef | cst.ClassDef)
+    return not compound and any(node is call for node in walk(statement))
+
+
+# Rewriting.
+
+
+@dataclass(frozen=True)
+class _Part:
+    """One number that makes up the pointer: the text inside the helper; `name` when it is a new parameter."""
+
+    text: str
+    name: str | None = None
+    is_constant: bool = False
+    values: tuple[cst.BaseExpression, ...] = ()
+
+
+def _rewrite(source: Source, helper: cst.FunctionDef, parameter: cst.Param, sites: Sequence[_Site]) -> tuple[str, Note]:
+    pointer = parameter.name.value
+    namer = Namer(code_of(helper))
+    base = _Part(namer.name(None, pointer, "", "_base").lstrip("_"), None)
+    base = _Part(base.text, base.text, values=tuple(site.construct.base for site in sites))
+    parts: dict[str, list[_Part]] = {}
+    for field, word in _PARTS:
+        rank = sites[0].construct.rank
+        parts[field] = [_part(helper, sites, namer, pointer, field, word, dim) for dim in range(rank)]
+    new = [part for part in (base, *(each for field, _ in _PARTS for each in parts[field])) if part.name is not None]
+    language = source.language() or "tl"
+    edits = Edits()
+    edits.functions |= {helper, *(site.pointers.function for site in sites)}
+    edits.replace[parameter] = lambda updated: _parameters(updated, new, language)
+    tuples = [
+        f"({', '.join(part.text for part in parts[field])},)".replace(",)", ",)" if len(parts[field]) == 1 else ")")
+        for field, _ in _PARTS
+    ]
+    order = code_of(cst.Tuple([cst.Element(each) for each in sites[0].construct.order]))
+    made = f"{pointer} = {language}.make_block_ptr({base.text}, {', '.join(tuples)}, {order})"
+    edits.insert(_first_statement(helper), [made])
+    for index, site in enumerate(sites):
+        edits.replace[site.argument] = lambda updated, index=index: _arguments(updated, new, index)
+    _drop_unused(edits, sites)
+    lines = sorted({source.line(site.call) for site in sites})
+    taken = ", ".join(part.name or "" for part in new)
+    text = (
+        f"{helper.name.value} takes {taken} instead of the block pointer {pointer}; "
+        f"call sites changed: line{'s' if len(lines) > 1 else ''} {', '.join(map(str, lines))}"
+    )
+    return edits.apply(source.module), Note(source.line(helper), "caller", text)
+
+
+def _part(
+    helper: cst.FunctionDef, sites: Sequence[_Site], namer: Namer, pointer: str, field: str, word: str, dim: int
+) -> _Part:
+    values = tuple(getattr(site.construct, field)[dim] for site in sites)
+    literals = {constant_int(value) for value in values}
+    if len(literals) == 1 and None not in literals:
+        return _Part(str(literals.pop()))
+    for each in parameters_of(helper):
+        name = each.name.value
+        given = [site.passed.get(name) for site in sites]
+        same = all(
+            arg is not None and code_of(arg.value) == code_of(value) for arg, value in zip(given, values, strict=True)
+        )
+        if same and not _is_assigned(helper, name):
+            return _Part(name)
+    name = namer.name(None, pointer, "", f"_{word}_{dim}").lstrip("_")
+    return _Part(name, name, field == "block_shape", values)
+
+
+def _is_assigned(function: cst.FunctionDef, name: str) -> bool:
+    """Whether a function gives one of its parameters another value."""
+    for node in walk(function.body):
+        targets = [each.target for each in node.targets] if isinstance(node, cst.Assign) else []
+        if isinstance(node, cst.AugAssign | cst.AnnAssign | cst.For | cst.NamedExpr):
+            targets = [node.target]
+        if any(name in names_in(target) for target in targets):
+            return True
+    return False
+
+
+def _first_statement(helper: cst.FunctionDef) -> cst.CSTNode:
+    body = helper.body.body
+    first = body[0]
+    small = first.body[0] if isinstance(first, cst.SimpleStatementLine) else first
+    is_text = isinstance(small, cst.Expr) and isinstance(small.value, cst.SimpleString | cst.ConcatenatedString)
+    if is_text and len(body) > 1:
+        second = body[1]
+        return second.body[0] if isinstance(second, cst.SimpleStatementLine) else second
+    return small
+
+
+def _parameters(updated: cst.Param, new: Sequence[_Part], language: str) -> cst.FlattenSentinel[cst.Param]:
+    made: list[cst.Param] = []
+    comma = cst.Comma(whitespace_after=cst.SimpleWhitespace(" "))
+    own = updated.comma if isinstance(updated.comma, cst.Comma) else comma
+    for part in new:
+        kind = cst.Annotation(cst.parse_expression(f"{language}.constexpr")) if part.is_constant else None
+        made.append(cst.Param(cst.Name(part.name or ""), annotation=kind, comma=own))
+    made[-1] = made[-1].with_changes(comma=updated.comma)
+    return cst.FlattenSentinel(made)
+
+
+def _arguments(updated: cst.Arg, new: Sequence[_Part], index: int) -> cst.FlattenSentinel[cst.Arg]:
+    made: list[cst.Arg] = []
+    comma = cst.Comma(whitespace_after=cst.SimpleWhitespace(" "))
+    for part in new:
+        value = cst.parse_expression(one_line(part.values[index]))
+        keyword = cst.Name(part.name or "") if updated.keyword is not None else None
+        own = updated.comma if isinstance(updated.comma, cst.Comma) else comma
+        made.append(updated.with_changes(value=value, keyword=keyword, comma=own))
+    made[-1] = made[-1].with_changes(comma=updated.comma)
+    return cst.FlattenSentinel(made)
+
+
+def _drop_unused(edits: Edits, sites: Sequence[_Site]) -> None:
+    """Take away constructors whose pointer was only passed on."""
+    rewritten = {site.argument for site in sites}
+    for site in sites:
+        assert isinstance(site.argument.value, cst.Name)
+        name = site.argument.value.value
+        uses = sum(isinstance(node, cst.Name) and node.value == name for node in walk(site.pointers.function.body))
+        mine = sum(isinstance(arg.value, cst.Name) and arg.value.value == name for arg in rewritten)
+        definition = site.construct.statement
+        plain = isinstance(definition, cst.Assign) and len(definition.targets) == 1
+        if plain and isinstance(definition.targets[0].target, cst.Name) and uses == mine + 1:
+            edits.remove.add(definition)
