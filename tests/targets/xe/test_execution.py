@@ -276,6 +276,41 @@ def test_accesses_under_a_condition(queue: Queue) -> None:
     np.testing.assert_array_equal(out, [*source, *[7] * 11, *[0] * 5, *range(5, 16)])
 
 
+@pytest.mark.parametrize("builtin", [xe.ROUND_TO_TF32, xe.FLOAT_TO_BF16], ids=lambda builtin: builtin.name)
+def test_rounding(queue: Queue, builtin: xe.Builtin) -> None:
+    """To the nearest, ties to even; infinities and NaN stay what they are."""
+    module, f = modules.kernel("rounding", [("x", GLOBAL_PTR), ("y", GLOBAL_PTR)])
+    lane = f.cast("zext", xe.GET_SUB_GROUP_LOCAL_ID.call(f), I64)
+    result = builtin.call(f, f.load(F32, f.gep(f.parameters[0], lane, F32)))
+    f.store(result, f.gep(f.parameters[1], lane, result.type))
+    f.ret()
+    kept = 13 if builtin is xe.ROUND_TO_TF32 else 16
+    # Ties, just above and below them, an overflow of the mantissa, the smallest and the largest numbers.
+    half = 1 << kept - 1
+    bits = [0x3F800000 + n for n in (0, half, half + 1, half - 1, 3 * half, 3 * half - 1, (1 << 23) - 1)]
+    bits += [0x7F800000, 0xFF800000, 0x7F7FFFFF, 0x80000000, 1, half, 0xC0490FDB, 0x00800000 - 1]
+    x = np.array([*bits, 0x7FC00000], np.uint32)
+    y = np.zeros(16, np.uint32 if kept == 13 else np.uint16)
+    launch(load(queue, module.text, "rounding"), (1, 1, 1), x.view(np.float32), y)
+    wide = x.astype(np.uint64)
+    expected = (wide + (1 << kept - 1) - 1 + (wide >> kept & 1)) >> kept << kept
+    result = y.astype(np.uint64) << (0 if kept == 13 else 16)
+    np.testing.assert_array_equal(result[:-1], expected[:-1])
+    assert result[-1] & 0x7F800000 == 0x7F800000
+    assert result[-1] & 0x007FFFFF
+
+
+def test_bf16_becomes_f32(queue: Queue) -> None:
+    module, f = modules.kernel("widening", [("x", GLOBAL_PTR), ("y", GLOBAL_PTR)])
+    lane = f.cast("zext", xe.GET_SUB_GROUP_LOCAL_ID.call(f), I64)
+    wide = xe.BF16_TO_FLOAT.call(f, f.load(I16, f.gep(f.parameters[0], lane, I16)))
+    f.store(wide, f.gep(f.parameters[1], lane, F32))
+    f.ret()
+    x, y = to_bf16(RNG.standard_normal(16)), np.zeros(16, np.float32)
+    launch(load(queue, module.text, "widening"), (1, 1, 1), x, y)
+    np.testing.assert_array_equal(y, from_bf16(x))
+
+
 # What cannot be emulated.
 
 

@@ -1,16 +1,19 @@
-"""Split barriers and accesses of one lane under a condition.
+"""Split barriers, accesses of one lane under a condition, and rounding to bf16 and tf32.
 
-Level: `llvm`. A split barrier waits for everyone in its second half.
+Level: `llvm`. A split barrier waits for everyone in its second half. The runtime can round by itself, but takes ten
+times as long to build a kernel that does.
 """
 
 from __future__ import annotations
 
-from mltriton.targets.llvm.types import VOID
+from mltriton.targets.llvm.types import F32, I16, I32, VOID, Value
 from mltriton.targets.llvm.writer import Function, Module
 from mltriton.targets.xe.devices import Device
 from mltriton.targets.xe.spirv import builtins as xe
 from mltriton.targets.xe.spirv.builtins import Builtin, Scope, Semantics
 
+_MANTISSA = 23  # bits of f32's
+_DROPPED_BY_TF32, _DROPPED_BY_BF16 = 13, 16
 _BOTH_MEMORIES = Semantics.SEQUENTIALLY_CONSISTENT | Semantics.WORKGROUP_MEMORY | Semantics.GLOBAL_MEMORY
 
 
@@ -47,6 +50,47 @@ def write_store(module: Module, builtin: Builtin, constants: tuple[int, ...], de
         function.store(value, address)
     function.ret()
     return function.name
+
+
+def write_tf32(module: Module, builtin: Builtin, constants: tuple[int, ...], device: Device) -> str:
+    """The nearest number of tf32."""
+    f = _function(module, builtin, "round_to_tf32")
+    f.ret(f.bitcast(nearest(f, f.parameters[0], _DROPPED_BY_TF32), F32))
+    return f.name
+
+
+def write_to_bf16(module: Module, builtin: Builtin, constants: tuple[int, ...], device: Device) -> str:
+    """The nearest number of bf16, as its bits."""
+    f = _function(module, builtin, "to_bf16")
+    f.ret(to_bf16(f, f.parameters[0]))
+    return f.name
+
+
+def write_from_bf16(module: Module, builtin: Builtin, constants: tuple[int, ...], device: Device) -> str:
+    """The f32 with the bits of a bf16 as its upper half."""
+    f = _function(module, builtin, "from_bf16")
+    f.ret(from_bf16(f, f.parameters[0]))
+    return f.name
+
+
+def nearest(f: Function, value: Value, dropped: int) -> Value:
+    """The bits of an f32 that is rounded to the nearest one whose last `dropped` bits are 0, ties to even."""
+    bits = f.bitcast(value, I32)
+    odd = f.and_(f.lshr(bits, dropped), 1)
+    rounded = f.add(f.add(bits, odd), (1 << dropped - 1) - 1)
+    # What rounding would make of a NaN may be an infinity.
+    quiet = f.or_(bits, 1 << _MANTISSA - 1)
+    return f.and_(f.select(f.fcmp("uno", value, value), quiet, rounded), -1 << dropped)
+
+
+def to_bf16(f: Function, value: Value) -> Value:
+    """The bits of the nearest bf16."""
+    return f.cast("trunc", f.lshr(nearest(f, value, _DROPPED_BY_BF16), _DROPPED_BY_BF16), I16)
+
+
+def from_bf16(f: Function, bits: Value) -> Value:
+    """The f32 of a bf16's bits."""
+    return f.bitcast(f.shl(f.cast("zext", bits, I32), _DROPPED_BY_BF16), F32)
 
 
 def _function(module: Module, builtin: Builtin, name: str) -> Function:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from mltriton.targets.llvm.types import BF16, F16, F32, I8, I16, I32, Type, Value
 from mltriton.targets.llvm.writer import Function, Module
 from mltriton.targets.xe.devices import Device
+from mltriton.targets.xe.emulation.lanes import from_bf16, to_bf16
 from mltriton.targets.xe.spirv import builtins as xe
 from mltriton.targets.xe.spirv.builtins import Builtin, DpasOperands
 
@@ -73,7 +74,7 @@ def _element(f: Function, word: Value, part: int, k: int, operands: DpasOperands
         return f.cast("sext" if signed else "zext", bits, I32)
     if operands & DpasOperands[f"{side}_F16"]:
         return f.cast("fpext", f.bitcast(bits, F16), F32)
-    return _from_bf16(f, bits)
+    return from_bf16(f, bits)
 
 
 def _accumulate(f: Function, total: Value, a: Value, b: Value) -> Value:
@@ -82,18 +83,14 @@ def _accumulate(f: Function, total: Value, a: Value, b: Value) -> Value:
     return f.fadd(total, f.fmul(a, b))
 
 
-def _from_bf16(f: Function, bits: Value) -> Value:
-    return f.bitcast(f.shl(f.cast("zext", bits, I32), 16), F32)
-
-
 def _widened(f: Function, value: Value, operands: DpasOperands) -> Value:
     """An accumulator in the type in which products are added up."""
     if operands & DpasOperands.C_BF16:
-        return _from_bf16(f, value)
+        return from_bf16(f, value)
     return f.cast("fpext", value, F32) if value.type == F16 else value
 
 
 def _narrowed(f: Function, value: Value, to: Type, operands: DpasOperands) -> Value:
     if operands & DpasOperands.RESULT_BF16:
-        return xe.FLOAT_TO_BF16.call(f, value)
+        return to_bf16(f, value)
     return f.cast("fptrunc", value, to) if to in (F16, BF16) else value
