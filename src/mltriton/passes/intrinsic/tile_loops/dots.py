@@ -153,8 +153,11 @@ def _left_of_lines(low: Lowering, plan: Plan, left: Direct | Ready) -> Left:
     if plan.batch:
         assert isinstance(left, Ready) and left.tile is not None
         batch_stride = left.tile.strides[0]
-    pointer, stride, _ = _address_of(low, plan, left, (constant_index(0),) * len(plan.batch))
-    return Left(pointer, stride, batch_stride)
+    prefix: Index = (constant_index(0),) * len(plan.batch)
+    if isinstance(left, Direct) and left.conditions:
+        left = _choose(low, plan, left, prefix)
+    pointer, stride, _ = _address_of(low, plan, left, prefix)
+    return Left(pointer, stride, batch_stride, _tile_of(left))
 
 
 def _buffer(low: Lowering, plan: Plan, store: ttg.LocalStore) -> Tile | None:
@@ -171,11 +174,17 @@ def _lies_in(value: Value, store: ttg.LocalStore) -> bool:
 
 
 def _touch(low: Lowering, operand: Direct | Ready | Packing) -> None:
-    source = (
-        operand.tile if isinstance(operand, Ready) else operand.block.source if isinstance(operand, Direct) else None
-    )
-    if isinstance(source, Tile):
-        low.e.scratch.touch(source)
+    tile_ = _tile_of(operand)
+    if tile_ is not None:
+        low.e.scratch.touch(tile_)
+
+
+def _tile_of(operand: Direct | Ready | Packing) -> Tile | None:
+    """The tile that an operand lies in, if it does."""
+    if isinstance(operand, Ready):
+        return operand.tile
+    source = operand.block.source if isinstance(operand, Direct) else None
+    return source if isinstance(source, Tile) else None
 
 
 def _accumulator(low: Lowering, plan: Plan) -> Tile:

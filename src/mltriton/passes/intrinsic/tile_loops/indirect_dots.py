@@ -38,11 +38,14 @@ NEAR_BYTES = 8192  # of a batch: bytes that are multiplied at a time, and prefet
 
 
 class Left(NamedTuple):
-    """Where a left operand lies: its address, elements between its rows, and between matrices of a batch."""
+    """Where a left operand lies: its address, elements between its rows, and between matrices of a batch; its tile, if
+    it is in one.
+    """
 
     pointer: Value
     stride: Value
     batch_stride: int
+    tile: Tile | None
 
 
 @dataclass
@@ -205,7 +208,7 @@ def multiply_lines(low: Lowering, op: tt.Dot, lines: Lines, a: Left, target: Til
     e = low.e
     array, copy = _line_array(low, op, lines)
     e.scratch.tick()
-    for needed in (array, copy, target):
+    for needed in (array, copy, target, a.tile):
         if needed is not None:
             e.scratch.touch(needed)
     n, k = (lines.length, lines.count) if lines.layout == "row" else (lines.count, lines.length)
