@@ -171,7 +171,7 @@ def test_nothing_there(tmp_path: Path) -> None:
         run_benchmarks([], directory=tmp_path, quick=True, json=None)
 
 
-NAMES = ["attention", "attention_backward", "gemm", "gemm_fused", "overheads", "rows", "warp_level"]
+NAMES = ["attention", "attention_backward", "gemm", "gemm_fused", "overheads", "paged_attention", "rows", "warp_level"]
 
 
 @pytest.mark.slow
