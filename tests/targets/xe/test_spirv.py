@@ -11,6 +11,8 @@ import xe_modules as modules
 from mltriton.errors import BackendError
 from mltriton.targets.llvm.types import F32, GLOBAL_PTR, I16, I32, VOID
 from mltriton.targets.llvm.writer import Module
+from mltriton.targets.xe.devices import device
+from mltriton.targets.xe.emulation import emulate
 from mltriton.targets.xe.spirv import builtins as xe
 from mltriton.targets.xe.spirv.emission import Code, emit
 from mltriton.targets.xe.spirv.mangling import llvm_type, mangled, unmangled
@@ -84,6 +86,13 @@ def test_llvm_knows_every_builtin() -> None:
 @pytest.mark.usefixtures("needs_validator")
 def test_the_validator_takes_every_builtin() -> None:
     assert validate(emit(modules.every_call()))
+
+
+@pytest.mark.usefixtures("needs_validator")
+@pytest.mark.parametrize("text", [modules.vadd(), modules.gemm(), modules.lanes()], ids=["vadd", "gemm", "lanes"])
+def test_the_validator_takes_kernels(text: str) -> None:
+    assert validate(emit(text))
+    assert validate(emit(emulate(text, device("pvc"))))
 
 
 @pytest.mark.usefixtures("needs_validator")
