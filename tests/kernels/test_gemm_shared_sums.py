@@ -13,8 +13,8 @@ from accuracy import FLOATS, assert_accurate, dtype_of, random, wide
 from mltriton.errors import ArgumentError
 from mltriton.kernels import grouped_gemm, matmul, split_k_matmul, stream_k_matmul
 from mltriton.kernels.epilogues import Epilogue
-from mltriton.kernels.gemm_tiles import Tile
 from mltriton.kernels.gemm_grouped import grouped_gemm_launch
+from mltriton.kernels.gemm_tiles import Tile
 from mltriton.kernels.stream_k import choose_shares, stream_k_launches
 
 RNG = np.random.default_rng(8)
