@@ -112,9 +112,10 @@ def compile_kernel(
 
     compiled = compile_kernel(kernel, signature, **how)
     if remarks:
-        from mltriton.tools.remarks import remarks_of
+        from mltriton.tools.remarks import register_remarks, remarks_of
 
-        for remark in remarks_of(compiled.job.module("ttg")):
+        job = compiled.job
+        for remark in (*remarks_of(job.module("ttg")), *register_remarks(job.module("intrinsic"))):
             typer.echo(str(remark), err=True)
     emit_levels(compiled.asm, emit, output, stem=kernel.rpartition(":")[2])
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -40,7 +41,7 @@ def run(file: Path, target: str, stride: str = "i32:16") -> tuple[int, str]:
 def test_each_access_has_a_line(file: Path) -> None:
     code, text = run(file, "xe:pvc")
     assert code == 0
-    load, store = text.splitlines()
+    load, store, registers = text.splitlines()
     assert load.startswith(f"{file}:10: load 64x64xf16: ")
     assert "2D block message" in load
     assert "#ttig.subgroup_2d_block<{" in load
@@ -48,6 +49,17 @@ def test_each_access_has_a_line(file: Path) -> None:
     assert store.startswith(f"{file}:10: store 64x64xf16: each lane accesses 16 bytes at a time in #ttg.linear<{{")
     assert "since each element has a pointer of its own" in store
     assert store.endswith("Describe the tensor with tl.make_tensor_descriptor or tl.make_block_ptr.")
+    assert re.search(r":10: registers: about 4\d of 128 that a warp gets: 32 in blocks 16x32xf16$", registers)
+
+
+def test_registers_that_are_too_few(tmp_path: Path) -> None:
+    made = tmp_path / "kernels.py"
+    made.write_text(KERNEL, encoding="utf-8")
+    arguments = ["compile", f"{made}:copy", "-s", "*fp16:16, *fp16:16, i32:16, i32:16, 128"]
+    result = CliRunner().invoke(app, [*arguments, "-t", "xe:pvc", "-w", "1", "-e", "ttg", "--remarks"])
+    (line,) = [line for line in result.stderr.splitlines() if ": registers: " in line]
+    assert "of 256 that a warp gets" in line
+    assert line.endswith("leave more of them free")
 
 
 def test_a_stride_that_breaks_the_rule(file: Path) -> None:

@@ -29,6 +29,9 @@ RESERVED = 12
 # Results that are operands under another name, or are read from them by every lane that needs them.
 _NAMES = (ttig.Extract, ttig.Glue, tt.Splat, tt.Broadcast, tt.ExpandDims, tt.Unsplat)
 
+# Blocks of indices and addresses made of scalars are not kept: an access adds the scalars and the lane's place.
+_INDICES = (tt.MakeRange, tt.AddPtr, arith.AddI, arith.SubI, arith.MulI, arith.ExtSI)
+
 Storages = frozenset[Value]
 _NOTHING: Storages = frozenset()
 
@@ -134,6 +137,10 @@ class RegisterEstimate:
             return _NOTHING
         if isinstance(op, _NAMES) or (isinstance(op, ttg.ConvertLayout) and _moves_nothing(op)):
             return self.storages_of(op.operands)
+        if isinstance(op, _INDICES):
+            parts = self.storages_of(op.operands)
+            if not any(isinstance(part.type, TensorType) for part in parts):
+                return parts
         return frozenset((value,)) if self._size(value) else _NOTHING
 
     def _size(self, value: Value) -> int:

@@ -1,16 +1,19 @@
 """`mltriton compile --remarks`: how each access to a block is done, one line each, and what to change where it is slow.
 
 Level: ttg. Takes a program after its layouts are assigned, for a target whose lanes matter; gives remarks in the order
-of the program. Guarantees: what a remark says is read from the types that later levels follow.
+of the program. Guarantees: what a remark says is read from the types that later levels follow. The registers that a
+program is expected to need are told of its last level.
 """
 
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterator
 from typing import NamedTuple, cast
 
 from mltriton.analysis.block_io import BlockAccess, BlockIOAnalysis
+from mltriton.analysis.registers import Peak, RegisterEstimate, choose_mode
 from mltriton.dialects import tt, ttig
 from mltriton.dialects.builtin import Module
 from mltriton.errors import OptionError, Place
@@ -20,7 +23,8 @@ from mltriton.layouts.hardware import linear_layout
 from mltriton.layouts.linear import LinearLayout
 from mltriton.layouts.text import encoding_text
 from mltriton.layouts.xe import Subgroup2DBlockEncoding
-from mltriton.targets.registry import spec_of
+from mltriton.targets.base import TargetSpec
+from mltriton.targets.registry import num_warps_of, spec_of
 
 
 class Remark(NamedTuple):
@@ -46,7 +50,31 @@ def remarks_of(module: Module) -> list[Remark]:
         )
     limits = spec.block_load
     functions = (op for op in module.body.block.ops if isinstance(op, tt.Func))
-    return [_remark(a) for function in functions for a in BlockIOAnalysis(function, limits).accesses.values()]
+    remarks = [_remark(a) for function in functions for a in BlockIOAnalysis(function, limits).accesses.values()]
+    return list(dict.fromkeys(remarks))  # Prefetches in front of a loop are all alike.
+
+
+def register_remarks(module: Module) -> list[Remark]:
+    """How many registers each function of a module at level intrinsic is expected to need, and for what."""
+    spec, warps = spec_of(module), num_warps_of(module)
+    functions = (op for op in module.body.block.ops if isinstance(op, tt.Func))
+    return [_on_registers(RegisterEstimate(function, spec).peak, spec, warps) for function in functions]
+
+
+def _on_registers(peak: Peak, spec: TargetSpec, num_warps: int) -> Remark:
+    mode = choose_mode(spec, peak.registers, num_warps)
+    place = peak.op.loc.place if peak.op is not None else None
+    counts: Counter[str] = Counter()
+    for value, registers in peak.values:
+        if registers > 1:
+            block = cast(TensorType, block_of(value.type))
+            counts[f"{'x'.join(map(str, block.shape))}x{block.element}"] += registers
+    most = ", ".join(f"{count} in blocks {what}" for what, count in counts.most_common(4))
+    given = f"of {mode.registers} that a warp gets" if mode is not None else "which no mode has"
+    how = f"about {peak.registers} {given}{f': {most}' if most else ''}"
+    fits = mode is not None and peak.registers <= mode.registers
+    hint = "Smaller blocks or more warps (up to those that may have as many registers) leave more of them free"
+    return Remark(place, "registers", how, None if fits else hint)
 
 
 def _remark(access: BlockAccess) -> Remark:

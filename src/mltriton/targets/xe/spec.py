@@ -14,7 +14,7 @@ PIPELINE = (
     "canonicalize,cse,licm,dce,check-warp-level",
     "assign-layouts,cse,assign-lanes,prefetch,cse",
     "distribute-to-warps,lower-cross-warp,assign-lanes,canonicalize,cse,licm,dce,split-barriers",
-    "match-target-size,canonicalize,cse,dce,schedule-loads",
+    "match-target-size,canonicalize,cse,dce,schedule-loads,choose-registers",
 )
 # Rows of a smaller matrix product, by steps of k: a row of few steps fills only a part of the lanes.
 FEWER_ROWS = {8: (2, 4)}
