@@ -46,6 +46,16 @@ class Plan(NamedTuple):
         return 1 << _rank(self.between)
 
 
+@cache
+def names(source: LinearLayout, wanted: LinearLayout, origin: tuple[int, ...]) -> tuple[int, ...] | None:
+    """For each register of the result the one of the source that it is in every lane; None where lanes differ."""
+    plan = plan_of(source, wanted, origin)
+    lanes_stay = plan.across == _own(len(plan.across)) and plan.start[1] == 0 and not any(plan.lanes)
+    if not lanes_stay or any((*plan.first, *plan.between, *plan.last)):
+        return None
+    return tuple(plan.start[0] ^ _image(plan.registers, number) for number in range(plan.size))
+
+
 def move(
     f: Function,
     registers: Sequence[Value],
@@ -56,7 +66,11 @@ def move(
     """The registers of a block in which place p has the element `wanted(p)`, moved by `origin`, of a block with layout
     `source`.
     """
-    plan = plan_of(source, wanted, origin or (0,) * len(source.outputs))
+    origin = origin or (0,) * len(source.outputs)
+    renamed = names(source, wanted, origin)
+    if renamed is not None:
+        return [registers[number] for number in renamed]
+    plan = plan_of(source, wanted, origin)
     virtual = [_virtual_register(f, plan, registers, number) for number in range(plan.size)]
     return _choices(f, virtual, plan.last, range(plan.size))
 

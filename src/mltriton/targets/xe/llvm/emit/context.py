@@ -24,7 +24,7 @@ from mltriton.targets.xe.devices import Device
 from mltriton.targets.xe.llvm import calls
 from mltriton.targets.xe.llvm.affine import Affine
 from mltriton.targets.xe.llvm.lanes import Form, Lanes, element_name, form_of, layout_of
-from mltriton.targets.xe.llvm.moves import linear
+from mltriton.targets.xe.llvm.moves import linear, move, names
 
 Rule = Callable[["Emitter", Any], Any]  # gives `Made`
 Rules = Mapping[type[Operation], Rule]
@@ -193,6 +193,23 @@ class Emitter(context.Emitter):
             return None
         same = all(self._taken_from.get(r.text) == (value, number) for number, r in enumerate(registers))
         return value if same else None
+
+    def moved(
+        self,
+        lanes: Lanes,
+        source: LinearLayout,
+        wanted: LinearLayout,
+        form: Form,
+        origin: tuple[int, ...] | None = None,
+    ) -> Lanes:
+        """The registers at the places of `wanted`, moved by `origin`, of a block with layout `source`."""
+        numbers = names(source, wanted, origin or (0,) * len(source.outputs))
+        if numbers is not None and form == lanes.form:
+            width = form.width
+            groups = [numbers[start : start + width] for start in range(0, len(numbers), width)]
+            if all(group[0] % width == 0 and group == tuple(range(group[0], group[0] + width)) for group in groups):
+                return Lanes(form, [lanes.values[group[0] // width] for group in groups])
+        return self.packed(move(self.function, self.scalars(lanes), source, wanted, origin), form)
 
     def held(self, registers: Sequence[Value], type_: IRType) -> Emitted:
         """Registers as what a value of `type_` is: a block, or a scalar from register 0."""

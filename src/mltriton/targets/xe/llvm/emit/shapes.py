@@ -19,7 +19,6 @@ from mltriton.targets.llvm.types import I32, Type, Value, constant
 from mltriton.targets.xe.llvm import calls
 from mltriton.targets.xe.llvm.emit.context import Emitted, Emitter, Rules, coordinates
 from mltriton.targets.xe.llvm.lanes import Lanes, form_of, layout_of
-from mltriton.targets.xe.llvm.moves import move
 
 Vector = tuple[int, ...]
 
@@ -38,8 +37,7 @@ def _moved(
     """The result whose element p is element `origin` + `function`(p) of the source."""
     from_, to = cast(TensorType, source.type), cast(TensorType, result.type)
     wanted = mapped(layout_of(to), from_.shape, function)
-    registers = move(e.function, e.registers(source), layout_of(from_), wanted, origin)
-    return e.packed(registers, form_of(to))
+    return e.moved(e.lanes(source), layout_of(from_), wanted, form_of(to), origin)
 
 
 def _convert_layout(e: Emitter, op: ttg.ConvertLayout) -> Lanes:
@@ -84,11 +82,11 @@ def _assembled(e: Emitter, parts: list[IRValue], result: IRValue, steps: list[Ve
     to = cast(TensorType, result.type)
     part = layout_of(cast(TensorType, parts[0].type))
     rank = len(part.outputs)
-    registers = [register for value in parts for register in e.registers(value)]
+    values = [value for part_ in parts for value in e.lanes(part_).values]
     bases = {dim: [(*v, *(0,) * (len(shape) - rank)) for v in part.vectors(dim)] for dim in part.inputs}
     bases["register"] += steps
     source = LinearLayout.of(bases, {f"dim{dim}": size for dim, size in enumerate(shape)})
-    return e.packed(move(e.function, registers, source, layout_of(to)), form_of(to))
+    return e.moved(Lanes(e.lanes(parts[0]).form, values), source, layout_of(to), form_of(to))
 
 
 def _join(e: Emitter, op: tt.Join) -> Lanes:
