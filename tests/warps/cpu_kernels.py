@@ -52,6 +52,28 @@ def product(a, b, c, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constex
 
 
 @triton.jit(warp_level=True)
+def grid_product(a, b, c, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, ACROSS: tl.constexpr):
+    """C = A B by warps in rows and columns; ACROSS: neighbours have the same rows, or the same columns."""
+    other: tl.constexpr = tl.num_warps() // 2
+    rows: tl.constexpr = BM // other if ACROSS else BM // 2
+    columns: tl.constexpr = BN // 2 if ACROSS else BN // other
+    w = tl.warp_id()
+    if ACROSS:
+        row, column = w // 2, w % 2
+    else:
+        row, column = w % 2, w // 2
+    rm = tl.program_id(0) * BM + row * rows + tl.arange(0, rows)
+    rn = tl.program_id(1) * BN + column * columns + tl.arange(0, columns)
+    acc = tl.zeros((rows, columns), tl.float32)
+    for k in range(0, K, BK):
+        rk = k + tl.arange(0, BK)
+        left = tl.load(a + rm[:, None] * K + rk[None, :], mask=(rm[:, None] < M) & (rk[None, :] < K), other=0.0)
+        right = tl.load(b + rk[:, None] * N + rn[None, :], mask=(rk[:, None] < K) & (rn[None, :] < N), other=0.0)
+        acc = tl.dot(left, right, acc, input_precision="ieee")
+    tl.store(c + rm[:, None] * N + rn[None, :], acc, mask=(rm[:, None] < M) & (rn[None, :] < N))
+
+
+@triton.jit(warp_level=True)
 def staged_product(a, b, c, K, M: tl.constexpr, N: tl.constexpr, BK: tl.constexpr):
     """C = A B for N columns a warp: two buffers of A in shared memory, filled by all warps together."""
     w = tl.warp_id()

@@ -70,6 +70,16 @@ def test_products(dtype: torch.dtype, warps: int) -> None:
     close(c, a.double() @ b.double(), 1e-3)
 
 
+@pytest.mark.parametrize("across", [False, True])
+@pytest.mark.parametrize("warps", [4, 8])
+@pytest.mark.parametrize("dtype", TOLERANCE)
+def test_products_by_a_grid_of_warps(dtype: torch.dtype, warps: int, across: bool) -> None:
+    m, n, k = 150, 75, 90
+    a, b, c = numbers(m, k, dtype=dtype), numbers(k, n, dtype=dtype, seed=1), torch.zeros(m, n)
+    cpu_kernels.grid_product[(1, 2)](a, b, c, m, n, k, BM=256, BN=64, BK=32, ACROSS=across, num_warps=warps)
+    close(c, a.double() @ b.double(), 1e-3)
+
+
 @pytest.mark.parametrize("warps", WARPS)
 @pytest.mark.parametrize("dtype", TOLERANCE)
 def test_products_through_shared_memory(dtype: torch.dtype, warps: int) -> None:
@@ -184,3 +194,17 @@ def test_iterations_that_warps_share_out_are_done_in_the_order_of_memory() -> No
     assert "step %c64_i32" in lines[at]
     following = [line.split(" ")[0] for line in lines[at + 1 :] if line.startswith("scf.")]
     assert following[:2] == ["scf.for", "scf.if"]
+
+
+@pytest.mark.parametrize(("across", "outer"), [(True, "column"), (False, "row")])
+def test_warps_with_the_same_columns_share_the_right_operand(across: bool, outer: str) -> None:
+    """It is loaded for all of them, outside the loop over them."""
+    constants = {"BM": 256, "BN": 64, "BK": 32, "ACROSS": across}
+    signature = "*bf16, *bf16, *fp32, i32, i32, i32"
+    kernel = mltriton.compile(cpu_kernels.grid_product, signature, constexprs=constants, num_warps=8)
+    loops = [line.strip() for line in kernel.asm["warp"].splitlines()]
+    inner = "row" if outer == "column" else "column"
+    start = next(number for number, line in enumerate(loops) if line.startswith(f"scf.for %warp_{outer}"))
+    end = next(number for number, line in enumerate(loops) if line.startswith(f"scf.for %warp_{inner}"))
+    assert start < end
+    assert any(line.startswith("%right = tt.load") for line in loops[start:end])

@@ -59,6 +59,7 @@ class Writer:
                     self.apart,
                     self.total,
                     self.dealt,
+                    self.in_grid,
                 ]
             )(depth)
 
@@ -141,3 +142,13 @@ class Writer:
         self.line(depth + 1, f"{self.scalar()} += {counter} * 0.5")
         if self.random.random() < 0.5:
             self.compute(depth + 1)
+
+    def in_grid(self, depth: int) -> None:
+        """An operand that the warps of a column, or of a row, share."""
+        self.loops += 1
+        counter, a, line = f"k{self.loops}", self.block(), self.random.choice(["w % 2", "w // 2"])
+        self.line(depth, f"for {counter} in range(n + 1):")
+        if self.random.random() < 0.5:
+            self.compute(depth + 1)
+        self.line(depth + 1, f"e = tl.load(x + ({line}) * N + i)[None, :] * 0.5 + i[:, None] + {counter}")
+        self.line(depth + 1, f"{a} = {a} * 0.5 + tl.sum(tl.dot({a}[:, None] - i[None, :], e), axis=1) * 0.001")

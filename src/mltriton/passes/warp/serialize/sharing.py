@@ -18,6 +18,7 @@ from mltriton.ir.types import TensorType
 from mltriton.passes.intrinsic.tile_loops.dots import is_packed
 from mltriton.passes.intrinsic.tile_loops.footprints import is_outside
 from mltriton.passes.warp.serialize.dealing import is_whole, share_of
+from mltriton.passes.warp.serialize.grid import Axis, Grid, grid_of
 from mltriton.passes.warp.serialize.units import Cut, Piece, has_barrier
 from mltriton.passes.warp.serialize.varying import Varying
 from mltriton.targets.base import TargetSpec
@@ -32,6 +33,7 @@ def cut_of(function: tt.Func, warps: int, spec: TargetSpec) -> Cut:
     if warps == 1:
         return Cut(body, waiting.__contains__, {})
     loops = {op for inner in body.ops for op in inner.walk() if _holds_dot(op)} - waiting
+    grid = grid_of(body, warps)
     dealt: dict[Operation, int] = {op: share for op in loops if (share := share_of(op, warps, ())) is not None}
     while True:
         forks = waiting | loops
@@ -40,7 +42,9 @@ def cut_of(function: tt.Func, warps: int, spec: TargetSpec) -> Cut:
         still = {op: share for op, share in dealt.items() if share_of(op, warps, varying) == share}
         still = {op: share for op, share in still.items() if op in cut.forks and is_whole(op, cut)}
         kept = set(still) | {
-            op for op in loops if op in cut.forks and _shares(op, cut, varying, lambda dot: _is_copied(dot, spec, axes))
+            op
+            for op in loops
+            if op in cut.forks and _shares(op, cut, varying, grid, lambda dot: _is_copied(dot, spec, axes))
         }
         if (kept, still) == (loops, dealt):
             return cut
@@ -52,8 +56,12 @@ def _holds_dot(op: Operation) -> bool:
     return isinstance(op, scf.For) and any(isinstance(inner, tt.Dot) for inner in op.body.block.ops)
 
 
-def _shares(loop: Operation, cut: Cut, varying: Varying, is_packed: Callable[[tt.Dot], bool]) -> bool:
-    """Whether all warps take the same trips, and some dot the same new right operand."""
+def _shares(
+    loop: Operation, cut: Cut, varying: Varying, grid: Grid | None, is_packed: Callable[[tt.Dot], bool]
+) -> bool:
+    """Whether all warps take the same trips, and in some dot all, or those of a row or column, the same new right
+    operand.
+    """
     assert isinstance(loop, scf.For)
     if any(bound in varying for bound in (loop.lower, loop.upper, loop.step)):
         return False
@@ -61,7 +69,7 @@ def _shares(loop: Operation, cut: Cut, varying: Varying, is_packed: Callable[[tt
     return any(
         isinstance(op, tt.Dot)
         and op.result in varying
-        and op.b not in varying
+        and (op.b not in varying or (grid is not None and grid.axis(op.b, varying) is not Axis.BOTH))
         and not is_outside(loop, op.b)
         and is_packed(op)
         for op in body

@@ -22,7 +22,7 @@ class Varying:
     def __init__(self, cut: Cut, body: Block) -> None:
         self.cut = cut
         self.values: set[Value] = set()
-        self._may_be_uniform: dict[Operation, bool] = {}
+        self._may_be_shared: dict[Operation, bool] = {}
         known = -1
         while known != len(self.values):
             known = len(self.values)
@@ -33,10 +33,14 @@ class Varying:
 
     def is_uniform(self, op: Operation, piece: Piece) -> bool:
         """Whether an operation of a piece is done once for all warps."""
-        found = self._may_be_uniform.get(op)
+        return self.may_be_shared(op, piece) and not any(value in self.values for value in used_from_outside(op))
+
+    def may_be_shared(self, op: Operation, piece: Piece) -> bool:
+        """Whether an operation is done once for warps that give it the same operands."""
+        found = self._may_be_shared.get(op)
         if found is None:
-            found = self._may_be_uniform[op] = _only_reads(op) and self._reads_the_same(op, piece)
-        return found and not any(value in self.values for value in used_from_outside(op))
+            found = self._may_be_shared[op] = _only_reads(op) and self._reads_the_same(op, piece)
+        return found
 
     def _reads_the_same(self, op: Operation, piece: Piece) -> bool:
         reads = reads_in(op)

@@ -6,7 +6,8 @@ the same for all warps stand outside the loops; buffers are allocated at the sta
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
 
 from mltriton.analysis.effects import is_needed
 from mltriton.dialects import arith, gpu, scf, tt, ttg, ttig
@@ -17,6 +18,7 @@ from mltriton.ir.types import I1, I32, INDEX, MemDescType, TensorType
 from mltriton.layouts import tiling
 from mltriton.passes.warp.serialize.buffers import Buffer
 from mltriton.passes.warp.serialize.carrying import carry_sums
+from mltriton.passes.warp.serialize.grid import Axis, Grid, grid_of, is_shareable
 from mltriton.passes.warp.serialize.plan import Plan
 from mltriton.passes.warp.serialize.prefetching import prefetches_of
 from mltriton.passes.warp.serialize.sharing import cut_of
@@ -37,7 +39,7 @@ def serialized(function: tt.Func, warps: int, spec: TargetSpec) -> tt.Func:
     plan = Plan(cut, varying)
     prefetches = prefetches_of(plan)
     plan.place()
-    return Writer(cut, plan, prefetches, warps).function(function, allocations)
+    return Writer(cut, plan, prefetches, grid_of(body, warps), warps).function(function, allocations)
 
 
 def _take_allocations(body: Block) -> list[ttg.LocalAlloc]:
@@ -72,8 +74,11 @@ def _one_id(body: Block) -> None:
 class Writer:
     """Writes one function; `outside` maps old values that are the same for all warps to new ones."""
 
-    def __init__(self, cut: Cut, plan: Plan, prefetches: dict[Piece, list[tt.Store]], warps: int) -> None:
+    def __init__(
+        self, cut: Cut, plan: Plan, prefetches: dict[Piece, list[tt.Store]], grid: Grid | None, warps: int
+    ) -> None:
         self.cut = cut
+        self.grid = grid
         self.plan = plan
         self.prefetches = prefetches
         self.warps = warps
@@ -127,13 +132,43 @@ class Writer:
             if self.warps == 1:
                 self._turn(piece, work, self._number(0))
                 return
-            body = Block([I32])
-            body.arguments[0].hint = "warp"
-            bounds = [self._number(0), self._number(self.warps), self._number(1)]
-            with self.builder.inside(body):
-                self._turn(piece, work, body.arguments[0])
-                self.builder.create(scf.Yield, [], result_types=[])
-            self.builder.create(scf.For, *bounds, [], result_types=[], regions=[Region([body])])
+            outer = self.grid.outer_axis(piece, self.plan.varying, self.plan.kept) if self.grid else None
+            if self.grid is not None and outer is not None and piece.block.parent_op not in self.cut.dealt:
+                self._grid(piece, work, self.grid, outer)
+                return
+            with self._count("warp", self.warps) as warp:
+                self._turn(piece, work, warp)
+
+    @contextmanager
+    def _count(self, hint: str, count: int) -> Generator[Value]:
+        """A loop from 0 to `count`."""
+        body = Block([I32])
+        body.arguments[0].hint = hint
+        bounds = [self._number(0), self._number(count), self._number(1)]
+        with self.builder.inside(body):
+            yield body.arguments[0]
+            self.builder.create(scf.Yield, [], result_types=[])
+        self.builder.create(scf.For, *bounds, [], result_types=[], regions=[Region([body])])
+
+    def _grid(self, piece: Piece, work: Sequence[Operation], grid: Grid, outer: Axis) -> None:
+        """A piece for columns (or rows) of warps: what is the same for a column's warps, then a loop over them."""
+        varying, kept = self.plan.varying, self.plan.kept
+        sizes = {Axis.COLUMN: grid.columns, Axis.ROW: grid.rows}
+        inner = Axis.BOTH & ~outer
+        with self._count(f"warp_{outer.name}".lower(), sizes[outer]) as first:
+            shared = {**self.outside, **{number: first for number, axis in grid.numbers.items() if axis is outer}}
+            for value in self.plan.needs.get(piece, ()):
+                if grid.axis(value, varying, kept) is outer:
+                    self._fetch(value, shared, first)
+            for op in work:
+                if is_shareable(op, varying) and all(grid.axis(v, varying, kept) is outer for v in op.results):
+                    self._copy(op, shared, first)
+            with self._count(f"warp_{inner.name}".lower(), sizes[inner]) as second:
+                row, column = (second, first) if outer is Axis.COLUMN else (first, second)
+                above = self.builder.emit(arith.MulI, row, self._number(grid.columns))
+                warp = self.builder.emit(arith.AddI, above, column)
+                mine = {number: second for number, axis in grid.numbers.items() if axis is inner}
+                self._one_turn(piece, work, warp, {**shared, **mine})
 
     def _keeps(self, op: Operation) -> bool:
         return any(result in self.plan.kept for result in op.results)
@@ -163,7 +198,8 @@ class Writer:
                 self._fetch(store.ptr, values, warp)
                 self.builder.create(ttig.Prefetch, values[store.ptr], None, result_types=[], write=True)
         for op in work:
-            self._copy(op, values, warp)
+            if not op.results or op.results[0] not in values:
+                self._copy(op, values, warp)
         for result in (result for op in work for result in op.results):
             buffer = self.plan.kept.get(result)
             if buffer is not None:
