@@ -19,6 +19,7 @@ _FLOATS = ("scale", "eps", "alpha", "beta", "gamma", "rate", "prob", "theta", "l
 _LEADING_FLAGS = ("IS_", "USE_", "HAS_", "STORE_", "OUTPUT_", "SAVE_", "DO_", "REVERSE", "CAUSAL", "NORM")
 _BLOCKS = (16, 32)
 # Extents to try, after each other: ends that stick out, then whole blocks, for kernels that need them.
+GRIDS = ((2, 2, 2), (2, 2, 2), (2, 5, 2), (1, 4, 2), (5, 1, 2), (4, 2, 1))
 EXTENTS = ((20, 24, 37), (40, 48, 50), (16, 16, 32), (64, 64, 64), (32, 32, 64), (128, 128, 64))
 
 
@@ -188,7 +189,30 @@ def _integer_pointers(function: ast.FunctionDef, pointed: set[str]) -> set[str]:
                 root = _root(inner.args[0])
                 if root is not None:
                     found.add(root)
-    return found
+    return found | _indexing(function)
+
+
+def _indexing(function: ast.FunctionDef) -> set[str]:
+    """Arrays from which what is loaded becomes a part of an address."""
+    loaded: dict[str, str] = {}
+    for node in ast.walk(function):
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name) and isinstance(node.value, ast.Call):
+            if ast.unparse(node.value.func).endswith(".load") and node.value.args:
+                loaded[node.targets[0].id] = _root(node.value.args[0]) or ""
+    addresses = {
+        node.args[0].id
+        for node in ast.walk(function)
+        if isinstance(node, ast.Call) and node.args and isinstance(node.args[0], ast.Name)
+        if ast.unparse(node.func).endswith((".load", ".store"))
+    }
+    found: set[str] = set()
+    for node in ast.walk(function):
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name) and node.targets[0].id in addresses:
+            if not isinstance(node.value, ast.Call):
+                found |= {
+                    loaded[each.id] for each in ast.walk(node.value) if isinstance(each, ast.Name) and each.id in loaded
+                }
+    return found - {""}
 
 
 def arguments_for(
@@ -199,7 +223,7 @@ def arguments_for(
     block = _BLOCKS[attempt % len(_BLOCKS)] if attempt < len(EXTENTS) else _BLOCKS[0]
     values: dict[str, Any] = {}
     for name, dtype in roles.pointers.items():
-        values[name] = _array(dtype, rng)
+        values[name] = _array(dtype, rng, np.float16 if attempt % 2 else np.float32)
     for name in roles.floats:
         values[name] = float(rng.uniform(0.25, 1.0))
     for index, name in enumerate(roles.numbers):
@@ -207,6 +231,10 @@ def arguments_for(
     for name in roles.constants:
         if name in roles.texts:
             values[name] = roles.texts[name][attempt % len(roles.texts[name])]
+        elif "PRECISION" in name:
+            values[name] = "ieee"
+        elif "LEVEL" in name:
+            values[name] = 1 + attempt % 4
         elif name in roles.blocks:
             values[name] = block
         elif name in roles.flags:
@@ -218,13 +246,13 @@ def arguments_for(
             values[name] = defaults[name]
         else:
             values[name] = _constant(name, extents, block)
-    return values, (2, 2, 2)
+    return values, GRIDS[attempt % len(GRIDS)]
 
 
-def _array(dtype: str, rng: np.random.Generator) -> Any:
+def _array(dtype: str, rng: np.random.Generator, kind: Any) -> Any:
     if dtype == "i32":
         return rng.integers(0, 2, _ELEMENTS).astype(np.int32)
-    return rng.uniform(-1.0, 1.0, _ELEMENTS).astype(np.float32)
+    return rng.uniform(-1.0, 1.0, _ELEMENTS).astype(kind)
 
 
 def _number(name: str, extents: tuple[int, ...], index: int, roles: Roles) -> int:

@@ -123,7 +123,7 @@ class DescriptorForm:
     def _stored(self, value: cst.BaseExpression) -> str:
         context = self.context
         shape = context.group.constructs[0].block_shape
-        if isinstance(value, cst.Integer | cst.Float | cst.UnaryOperation):
+        if _is_number(value):
             sizes = ", ".join(one_line(shape[dim]) for dim in self.choice.permutation)
             name = self.main(context.group.definitions[0].target or cst.Name("")) if context.group.definitions else ""
             return f"{context.language}.full(({sizes},), {code_of(value)}, {name}.dtype)"
@@ -141,6 +141,12 @@ class DescriptorForm:
             self.context.notes.append(
                 f"dropped {' and '.join(given)}, which a descriptor's {access.kind} does not take"
             )
+
+
+def _is_number(node: cst.BaseExpression) -> bool:
+    if isinstance(node, cst.UnaryOperation):
+        return _is_number(node.expression)
+    return isinstance(node, cst.Integer | cst.Float)
 
 
 _EQUAL = cst.AssignEqual(cst.SimpleWhitespace(""), cst.SimpleWhitespace(""))

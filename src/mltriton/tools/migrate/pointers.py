@@ -244,6 +244,10 @@ class Pointers:
         arguments = self.source.arguments(call)
         known = arguments or {}
         parts = {name: elements(known[name].value) for name in INGREDIENTS if name in known}
+        if {len(part) for part in parts.values() if part is not None} == {1}:
+            # Triton takes a number for a sequence of one; a name may be a sequence.
+            numbers = (cst.BinaryOperation, cst.Integer)
+            parts |= {name: [known[name].value] for name in parts if isinstance(known[name].value, numbers)}
         if arguments is None or "base" not in arguments or len(parts) < len(INGREDIENTS):
             group.problems.append((call, "the arguments of make_block_ptr are not all written out"))
             construct = Construct(call, at, call.func, (), (), (), (), ())

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from mltriton.tools.samples import Sample
 
 INPUTS = 2
-_ATTEMPTS = 8
+_ATTEMPTS = 12
 _SEED = 20260707
 VERDICTS = ("proven", "differs", "not runnable")
 
