@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -36,6 +36,7 @@ class Roles:
     floats: set[str] = field(default_factory=set[str])
     strides: set[str] = field(default_factory=set[str])
     units: set[str] = field(default_factory=set[str])  # strides along the contiguous dimension
+    extents: set[str] = field(default_factory=set[str])  # sizes of the tensors that block pointers point into
 
 
 Functions = Mapping[str, ast.FunctionDef]
@@ -79,9 +80,7 @@ def roles_of(function: ast.FunctionDef, functions: Functions | None = None) -> R
     return roles
 
 
-_NOTHING = ast.FunctionDef(
-    name="", args=ast.arguments([], [], None, [], [], None, []), body=[], decorator_list=[], type_params=[]
-)
+_NOTHING = cast(ast.FunctionDef, ast.parse("def nothing(): pass").body[0])
 
 
 def _called(node: ast.AST) -> str:
@@ -108,6 +107,7 @@ def _look(node: ast.AST, roles: Roles) -> None:
             roles.blocks |= {each.id for each in ast.walk(part) if isinstance(each, ast.Name)} & roles.constants
         if called == "make_block_ptr":
             roles.units |= _contiguous(node)
+            roles.extents |= _extents(node)
     elif isinstance(node, ast.If | ast.IfExp | ast.BoolOp):
         tests = node.values if isinstance(node, ast.BoolOp) else [node.test]
         for test in tests:
@@ -121,10 +121,19 @@ def _look(node: ast.AST, roles: Roles) -> None:
                     roles.texts.setdefault(node.left.id, []).append(each.value)
 
 
+def _parts(call: ast.Call) -> dict[str, ast.expr]:
+    names = ("base", "shape", "strides", "offsets", "block_shape", "order")
+    return dict(zip(names, call.args, strict=False)) | {each.arg or "": each.value for each in call.keywords}
+
+
+def _extents(call: ast.Call) -> set[str]:
+    shape = _parts(call).get("shape")
+    return {each.id for each in shape.elts if isinstance(each, ast.Name)} if isinstance(shape, ast.Tuple) else set()
+
+
 def _contiguous(call: ast.Call) -> set[str]:
     """The name of the stride that the order of a block pointer puts first."""
-    parts = dict(zip(("base", "shape", "strides", "offsets", "block_shape", "order"), call.args, strict=False))
-    parts |= {each.arg or "": each.value for each in call.keywords}
+    parts = _parts(call)
     order, strides = parts.get("order"), parts.get("strides")
     if isinstance(order, ast.Tuple | ast.List) and isinstance(strides, ast.Tuple | ast.List) and order.elts:
         first = order.elts[0]
@@ -196,22 +205,27 @@ def _indexing(function: ast.FunctionDef) -> set[str]:
     """Arrays from which what is loaded becomes a part of an address."""
     loaded: dict[str, str] = {}
     for node in ast.walk(function):
-        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name) and isinstance(node.value, ast.Call):
-            if ast.unparse(node.value.func).endswith(".load") and node.value.args:
-                loaded[node.targets[0].id] = _root(node.value.args[0]) or ""
+        match node:
+            case ast.Assign(
+                targets=[ast.Name(id=name)], value=ast.Call(func=ast.Attribute(attr="load"), args=[first, *_])
+            ):
+                loaded[name] = _root(first) or ""
+            case _:
+                pass
+    used: set[str] = set()
     addresses = {
         node.args[0].id
         for node in ast.walk(function)
         if isinstance(node, ast.Call) and node.args and isinstance(node.args[0], ast.Name)
         if ast.unparse(node.func).endswith((".load", ".store"))
     }
-    found: set[str] = set()
     for node in ast.walk(function):
-        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name) and node.targets[0].id in addresses:
-            if not isinstance(node.value, ast.Call):
-                found |= {
-                    loaded[each.id] for each in ast.walk(node.value) if isinstance(each, ast.Name) and each.id in loaded
-                }
+        match node:
+            case ast.Assign(targets=[ast.Name(id=name)], value=ast.BinOp() as value) if name in addresses:
+                used |= {each.id for each in ast.walk(value) if isinstance(each, ast.Name)}
+            case _:
+                pass
+    found = {loaded[name] for name in used & set(loaded)}
     return found - {""}
 
 
@@ -260,7 +274,13 @@ def _number(name: str, extents: tuple[int, ...], index: int, roles: Roles) -> in
         return 1
     if name in roles.strides:
         return extents[2] + 3
-    return 2 if len(name) == 1 and name in "BHNGZ" else extents[2] if name == "T" else extents[index % len(extents)]
+    return (
+        2
+        if len(name) == 1 and name in "BHNGZ" and name not in roles.extents
+        else extents[2]
+        if name == "T"
+        else extents[index % len(extents)]
+    )
 
 
 _HEADS = frozenset({"H", "HQ", "HV", "HK", "G", "NG", "N", "B", "NC", "NK", "NV", "NT", "NS", "NB", "GROUP_SIZE", "W"})

@@ -183,16 +183,24 @@ def _slow(group: Group, bounds: Bounds, options: Options, permutation: tuple[int
 def _merges(group: Group, bounds: Bounds) -> bool:
     """Whether a variable holds one of several descriptors, depending on what happens when the kernel runs."""
     flow = bounds.flow
+    for definition in group.definitions:
+        copied = isinstance(definition.value, cst.Name)
+        if copied and any(_is_dynamic(parent, bounds) for parent in flow.parents[definition.statement]):
+            return True
     suites = [{suite for suite, _ in flow.blocks[construct.statement]} for construct in group.constructs]
     for construct in group.constructs:
         for parent in flow.parents[construct.statement]:
             inside = [bool({parent, getattr(parent, "body", parent)} & own) for own in suites]
-            if isinstance(parent, cst.If) and len(set(inside)) > 1:
-                if not bounds.is_constant(parent.test, flow.before[parent]):
-                    return True
-            elif isinstance(parent, cst.For | cst.While) and len(set(inside)) > 1:
+            if len(set(inside)) > 1 and _is_dynamic(parent, bounds):
                 return True
     return False
+
+
+def _is_dynamic(parent: cst.CSTNode, bounds: Bounds) -> bool:
+    """Whether what an enclosing statement does is known only when the kernel runs."""
+    if isinstance(parent, cst.If):
+        return not bounds.is_constant(parent.test, bounds.flow.before[parent])
+    return isinstance(parent, cst.For | cst.While)
 
 
 def _unaligned(group: Group, permutation: tuple[int, ...], target: str) -> Iterator[str]:

@@ -11,7 +11,7 @@ from typing import Any
 
 from mltriton.tools.migrate.syntax import cst
 
-Replacement = Callable[[Any], cst.CSTNode]
+Replacement = Callable[[Any], "cst.CSTNode | cst.FlattenSentinel[Any]"]
 
 
 def constantly(text: str) -> Replacement:

@@ -237,6 +237,7 @@ def _drop_unused(edits: Edits, sites: Sequence[_Site]) -> None:
         uses = sum(isinstance(node, cst.Name) and node.value == name for node in walk(site.pointers.function.body))
         mine = sum(isinstance(arg.value, cst.Name) and arg.value.value == name for arg in rewritten)
         definition = site.construct.statement
-        plain = isinstance(definition, cst.Assign) and len(definition.targets) == 1
-        if plain and isinstance(definition.targets[0].target, cst.Name) and uses == mine + 1:
+        if not isinstance(definition, cst.Assign) or len(definition.targets) > 1:
+            continue
+        if isinstance(definition.targets[0].target, cst.Name) and uses == mine + 1:
             edits.remove.add(definition)

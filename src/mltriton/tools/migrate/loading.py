@@ -12,6 +12,7 @@ import importlib
 import linecache
 import sys
 from collections.abc import Iterator
+from copy import copy
 from pathlib import Path
 from typing import Any
 
@@ -71,8 +72,8 @@ class Loader:
             case ast.FunctionDef() if is_jit(node):
                 import mltriton
 
-                bare = ast.FunctionDef(**{**_fields(node), "decorator_list": []})
-                ast.copy_location(bare, node)
+                bare = copy(node)
+                bare.decorator_list = []
                 first = min([node.lineno, *(each.lineno for each in node.decorator_list)])
                 _execute(bare, names, name)
                 function = names[node.name]
@@ -107,10 +108,6 @@ class Loader:
 def is_jit(node: ast.FunctionDef) -> bool:
     """Whether a function is compiled by Triton."""
     return any(ast.unparse(each).partition("(")[0].split(".")[-1] == "jit" for each in node.decorator_list)
-
-
-def _fields(node: ast.AST) -> dict[str, Any]:
-    return {name: getattr(node, name) for name in node._fields if hasattr(node, name)}
 
 
 def _execute(node: ast.stmt, names: dict[str, Any], name: str) -> None:

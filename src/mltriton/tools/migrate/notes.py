@@ -145,8 +145,9 @@ def _feeds_dot(source: Source, pointers: Pointers, call: cst.Call, statement: cs
     if any(names_in(arg.value) & reached for dot in dots for arg in _operands(dot)):
         return "yes"
     for node in walk(pointers.function):
-        plain = isinstance(node, cst.Call) and isinstance(node.func, cst.Name) and node.func.value not in dir(builtins)
-        if plain and any(names_in(arg.value) & reached for arg in node.args):
+        if not isinstance(node, cst.Call) or not isinstance(node.func, cst.Name) or node.func.value in dir(builtins):
+            continue
+        if any(names_in(arg.value) & reached for arg in node.args):
             return f"what it loads is passed to {code_of(node.func)}, and whether that feeds a tl.dot is not known"
     return "what it loads does not feed a tl.dot"
 

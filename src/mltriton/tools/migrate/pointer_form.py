@@ -9,7 +9,7 @@ from __future__ import annotations
 from mltriton.tools.migrate.bounds import is_zero
 from mltriton.tools.migrate.edits import Edits, constantly
 from mltriton.tools.migrate.pointers import Access, Construct
-from mltriton.tools.migrate.syntax import code_of, constant_int, cst, factor, operand
+from mltriton.tools.migrate.syntax import code_of, cst, factor, one_line, operand
 from mltriton.tools.migrate.values import Context, Quantity
 
 KEPT = ("cache_modifier", "eviction_policy", "volatile")
@@ -66,14 +66,16 @@ class PointerForm:
             quantity = Quantity("range", dim)
             known = name is not None and quantity in self.context.carried
             places = self.context.variable(quantity, name or "") if known else self.context.text_at(quantity, construct)
-            terms.append(self._term(places, dim, operand(construct.strides[dim]), construct))
+            terms.append(self._term(places, dim, one_line(construct.strides[dim])))
         return " + ".join(terms)
 
-    def _term(self, places: str, dim: int, stride: str, construct: Construct) -> str:
+    def _term(self, places: str, dim: int, stride: str) -> str:
+        """What one dimension adds to the address; `stride` is an expression."""
         placed = self._spread(places, dim)
-        if constant_int(construct.strides[dim]) == 1:
+        if stride == "1":
             return placed
-        return f"{placed if placed.isidentifier() or placed.endswith(']') else f'({placed})'} * {_factor(stride)}"
+        closed = self.context.rank > 1 or placed.isidentifier()
+        return f"{placed if closed else f'({placed})'} * {factor(cst.parse_expression(stride))}"
 
     def _spread(self, text: str, dim: int) -> str:
         """A range along one dimension, of the block's rank."""
@@ -102,12 +104,11 @@ class PointerForm:
         return build
 
     def _moved_address(self, access: Access) -> str:
-        construct = self.context.group.constructs[0]
         terms = [self.main(access.pointer)]
         for dim in range(self.context.rank):
             places = self.context.value(Quantity("range", dim), access.pointer)
             stride = self.context.value(Quantity("stride", dim), access.pointer)
-            terms.append(self._term(places, dim, stride, construct))
+            terms.append(self._term(places, dim, stride))
         return " + ".join(terms)
 
     def _mask(self, access: Access) -> str:
@@ -124,7 +125,7 @@ class PointerForm:
             return []
         places = self._places(access, dim)
         below = [] if self._is_natural(dim) else [f"({places} >= 0)"]
-        return [*below, f"({places} < {extent if _is_simple(extent) else f'({extent})'})"]
+        return [*below, f"({places} < {operand(cst.parse_expression(extent))})"]
 
     def _places(self, access: Access, dim: int) -> str:
         return self._spread(self.context.value(Quantity("range", dim), access.pointer), dim)
@@ -146,14 +147,3 @@ class PointerForm:
 
 def _is_plain(node: cst.Assign) -> bool:
     return len(node.targets) == 1 and isinstance(node.targets[0].target, cst.Name)
-
-
-def _is_simple(text: str) -> bool:
-    return text.replace(" ", "").replace("*", "").replace("+", "").replace(".", "").isalnum() or text.isidentifier()
-
-
-def _factor(text: str) -> str:
-    if text.isidentifier() or text.isdecimal():
-        return text
-    node = cst.parse_expression(text)
-    return factor(node)

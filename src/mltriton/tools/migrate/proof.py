@@ -258,7 +258,8 @@ def _native(fn: Any, values: Mapping[str, Any], grid: tuple[int, ...]) -> _Outco
     kernel = compile_job(job)
     copies = sample.copies()
     slots = slots_of(job.entries, sample.arguments(job.entries, copies), kernel.metadata.written)
-    kernel.loaded.run(grid, slots)
+    x, y, z = (*grid, 1, 1)[:3]
+    kernel.loaded.run((x, y, z), slots)
     return _outcome(sample, copies)
 
 

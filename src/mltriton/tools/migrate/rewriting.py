@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from mltriton.tools.migrate.bounds import Bounds
 from mltriton.tools.migrate.choice import Choice
 from mltriton.tools.migrate.descriptor_form import DescriptorForm
-from mltriton.tools.migrate.edits import Edits, constantly
+from mltriton.tools.migrate.edits import Edits, Replacement, constantly
 from mltriton.tools.migrate.flow import Definition
 from mltriton.tools.migrate.naming import Namer
 from mltriton.tools.migrate.pointer_form import PointerForm
@@ -146,8 +146,11 @@ def _rename(context: Context, edits: Edits) -> None:
                 edits.replace[node] = _to_name(context.renamed[node.value])
 
 
-def _to_name(name: str):
-    return lambda updated: updated.with_changes(value=name)
+def _to_name(name: str) -> Replacement:
+    def rename(updated: cst.Name) -> cst.Name:
+        return updated.with_changes(value=name)
+
+    return rename
 
 
 def _copied(node: cst.BaseExpression | None) -> list[cst.Name]:
