@@ -11,9 +11,9 @@ from __future__ import annotations
 
 from typing import cast
 
-from mltriton.dialects import tt
+from mltriton.dialects import arith, tt
 from mltriton.errors import BackendError
-from mltriton.ir.operation import Region
+from mltriton.ir.operation import Operation, Region
 from mltriton.ir.types import TensorType
 from mltriton.layouts.linear import LinearLayout
 from mltriton.targets.llvm.types import Value
@@ -21,6 +21,7 @@ from mltriton.targets.xe.llvm import calls
 from mltriton.targets.xe.llvm.emit.context import Emitted, Emitter, Rules
 from mltriton.targets.xe.llvm.lanes import layout_of
 from mltriton.targets.xe.llvm.moves import lane_bit, move
+from mltriton.targets.xe.spirv.builtins import GroupOperation, Scope, group_function
 
 Row = list[Value]  # the values of all sources at one place
 
@@ -37,11 +38,7 @@ def _reduce(e: Emitter, op: tt.Reduce) -> list[Emitted]:
     rows = [list(row) for row in zip(*(e.registers(value) for value in op.sources), strict=True)]
     along = {name: _along(layout, name, op.axis) for name in ("register", "lane")}
     rows = _over_registers(e, op.combine, rows, along["register"])
-    for bit in along["lane"]:
-        rows = [
-            _combine(e, op.combine, row, [calls.shuffle_xor(e.function, value, 1 << bit) for value in row])
-            for row in rows
-        ]
+    rows = _over_lanes(e, op, rows, along["lane"], len(layout.vectors("lane")))
     left = _without(layout, op.axis, along["register"])
     return [_finished(e, [row[number] for row in rows], left, result.type) for number, result in enumerate(op.results)]
 
@@ -64,6 +61,33 @@ def _over_registers(e: Emitter, region: Region, rows: list[Row], bits: list[int]
         kept = [number for number in range(len(rows)) if not number & step]
         rows = [_combine(e, region, rows[number], rows[number | step]) for number in kept]
     return rows
+
+
+def _over_lanes(e: Emitter, op: tt.Reduce, rows: list[Row], bits: list[int], lane_bits: int) -> list[Row]:
+    """Combine the lanes that differ in these bits; all of them have the result. Of all lanes at once, by a function of
+    the warp where there is one: Intel's compiler works on several rows at a time.
+    """
+    f, name = e.function, _GROUP.get(type(op.combine.block.ops[0])) if len(op.combine.block.ops) == 2 else None
+    if name is not None and len(bits) == lane_bits and rows[0][0].type.element in _GROUP_TYPES:
+        reduce = group_function(name, calls.C_TYPES[rows[0][0].type.element])
+        return [
+            [reduce.call(f, int(Scope.SUBGROUP), int(GroupOperation.REDUCE), value) for value in row] for row in rows
+        ]
+    for bit in bits:
+        rows = [_combine(e, op.combine, row, [calls.shuffle_xor(f, value, 1 << bit) for value in row]) for row in rows]
+    return rows
+
+
+# Combinations that a warp does at once, as SPIR-V names them, and on what.
+_GROUP: dict[type[Operation], str] = {
+    arith.AddF: "add",
+    arith.AddI: "add",
+    arith.MaxNumF: "max",
+    arith.MinNumF: "min",
+    arith.MaxSI: "max",
+    arith.MinSI: "min",
+}
+_GROUP_TYPES = ("float", "i32")
 
 
 def _without(layout: LinearLayout, axis: int, reduced: list[int]) -> LinearLayout:
