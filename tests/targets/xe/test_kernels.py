@@ -124,6 +124,22 @@ def test_scans_in_both_directions(warps: int) -> None:
 
 
 @triton.jit
+def chosen(x, which, y, z, N: tl.constexpr):
+    at = tl.arange(0, N)
+    value = tl.load(x + at)
+    tl.store(y + at, tl.gather(value, tl.load(which + at), 0))
+    tl.store(z + at, tl.sort(value))
+
+
+def test_gathers_and_sorts() -> None:
+    x, which = numbers(128), RNG.integers(0, 128, 128).astype(np.int32)
+    y, z = np.zeros(128, np.float32), np.zeros(128, np.float32)
+    chosen[(1,)](x, which, y, z, 128, target=TARGET, num_warps=1)
+    assert (y == x[which]).all()
+    assert (z == np.sort(x)).all()
+
+
+@triton.jit
 def counts(x, bins, total, largest, n, BLOCK: tl.constexpr):
     at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     inside = at < n

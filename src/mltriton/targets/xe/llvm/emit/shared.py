@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from math import prod
 from typing import cast
 
-from mltriton.dialects import gpu, ttg, ttig
+from mltriton.dialects import gpu, tt, ttg, ttig
 from mltriton.dialects.builtin import Module as IRModule
 from mltriton.ir.operation import Operation
 from mltriton.ir.operation import Value as IRValue
@@ -17,6 +17,7 @@ from mltriton.ir.types import MemDescType, TensorType, byte_width
 from mltriton.targets.cpu.llvm.emit.memory import from_memory, in_memory, to_memory
 from mltriton.targets.llvm.types import I32, Value, constant, vector
 from mltriton.targets.llvm.writer import WORKGROUP_ALIGNMENT, Module
+from mltriton.targets.registry import num_warps_of
 from mltriton.targets.xe.llvm import accesses, calls
 from mltriton.targets.xe.llvm.affine import Affine
 from mltriton.targets.xe.llvm.emit.context import Emitted, Emitter, Rules, SharedBlock, coordinates
@@ -26,16 +27,31 @@ MEMORY = "shared"
 
 
 def allocations(module: IRModule) -> tuple[dict[Operation, int], int]:
-    """Where each allocation starts, and how many bytes there are in all."""
+    """Where each allocation starts, and how many bytes there are in all; gathers share one at the end."""
     places: dict[Operation, int] = {}
-    end = 0
+    end = gathered = 0
     for op in module.walk():
+        size = 0
         if isinstance(op, ttg.LocalAlloc):
             block = cast(MemDescType, op.result.type)
-            places[op] = end
             size = prod(block.shape) * byte_width(block.element)
-            end += -(-size // WORKGROUP_ALIGNMENT) * WORKGROUP_ALIGNMENT
-    return places, end
+        elif isinstance(op, tt.Gather):
+            gathered = max(gathered, num_warps_of(module) * gathered_bytes(op))
+        if size:
+            places[op] = end
+            end += _rounded(size)
+    places |= {op: end for op in module.walk() if isinstance(op, tt.Gather)}
+    return places, end + _rounded(gathered)
+
+
+def gathered_bytes(op: tt.Gather) -> int:
+    """The memory of its own that a warp needs for what it gathers from."""
+    source = cast(TensorType, op.source.type)
+    return source.size * byte_width(source.element)
+
+
+def _rounded(size: int) -> int:
+    return -(-size // WORKGROUP_ALIGNMENT) * WORKGROUP_ALIGNMENT
 
 
 def place_allocations(e: Emitter, target: Module, module: IRModule) -> int:
@@ -79,12 +95,13 @@ def _addresses(e: Emitter, type_: TensorType, block: SharedBlock) -> list[Value]
     element = vector(f"i{8 * byte_width(type_.element)}", 1)
     along = [coordinates(e, layout, dim) for dim in range(type_.rank)]
     return [
-        affine.address(block.pointer, _offset(affine, place, block.strides), element)
+        affine.address(block.pointer, offset_of(affine, place, block.strides), element)
         for place in zip(*along, strict=True)
     ]
 
 
-def _offset(affine: Affine, place: Sequence[Value], strides: Sequence[int]) -> Value:
+def offset_of(affine: Affine, place: Sequence[Value], strides: Sequence[int]) -> Value:
+    """The row-major number of an element, i32."""
     total = constant(I32, 0)
     for index, stride in zip(place, strides, strict=True):
         total = affine.add(total, affine.mul(index, constant(I32, stride)))
@@ -93,7 +110,7 @@ def _offset(affine: Affine, place: Sequence[Value], strides: Sequence[int]) -> V
 
 def _window(e: Emitter, op: ttg.MemDescSubview) -> Emitted:
     block = e.shared(op.memory)
-    offset = _offset(e.affine, [e.get(offset) for offset in op.offsets], block.strides)
+    offset = offset_of(e.affine, [e.get(offset) for offset in op.offsets], block.strides)
     result = cast(MemDescType, op.result.type)
     pointer = e.affine.address(block.pointer, offset, vector(f"i{8 * byte_width(result.element)}", 1))
     return SharedBlock(pointer, block.strides[len(block.strides) - len(result.shape) :])

@@ -1,0 +1,59 @@
+"""`tt.gather`: elements chosen by index, through memory that only this warp uses.
+
+Level: intrinsic -> llvm. The source is written row-major into the warp's part of shared memory, and each register of
+the result reads its own element. Guarantees: lanes of one warp wait for each other, warps do not.
+"""
+
+from __future__ import annotations
+
+from math import prod
+from typing import cast
+
+from mltriton.dialects import tt
+from mltriton.ir.types import TensorType, byte_width
+from mltriton.targets.cpu.llvm.emit.memory import from_memory, in_memory, to_memory
+from mltriton.targets.llvm.types import I32, Value, constant, vector
+from mltriton.targets.xe.llvm import accesses, calls
+from mltriton.targets.xe.llvm.emit.context import Emitted, Emitter, Rules, coordinates
+from mltriton.targets.xe.llvm.emit.shared import gathered_bytes, offset_of
+from mltriton.targets.xe.llvm.lanes import element_name, layout_of
+from mltriton.targets.xe.spirv.builtins import Scope
+
+
+def _gather(e: Emitter, op: tt.Gather) -> Emitted:
+    f, source = e.function, cast(TensorType, op.source.type)
+    element = vector(element_name(source.element), 1)
+    unit = vector(f"i{8 * byte_width(source.element)}", 1)
+    strides = [prod(source.shape[dim + 1 :]) for dim in range(source.rank)]
+    start = _own_memory(e, op)
+
+    def address(place: tuple[Value, ...]) -> Value:
+        return e.affine.address(start, offset_of(e.affine, place, strides), unit)
+
+    there = [address(place) for place in _places(e, source)]
+    calls.barrier(f, Scope.SUBGROUP)
+    accesses.store(e, there, None, [to_memory(e, register) for register in e.registers(op.source)])
+    calls.barrier(f, Scope.SUBGROUP)
+    indices = [f.cast("trunc" if i.type.bits > I32.bits else "sext", i, I32) for i in e.registers(op.indices)]
+    asked = [
+        address((*place[: op.axis], index, *place[op.axis + 1 :]))
+        for place, index in zip(_places(e, cast(TensorType, op.indices.type)), indices, strict=True)
+    ]
+    loaded = accesses.load(e, in_memory(element), asked, None, [])
+    return e.held([from_memory(e, register, element) for register in loaded], op.result.type)
+
+
+def _places(e: Emitter, type_: TensorType) -> list[tuple[Value, ...]]:
+    """Where each register's element is in the block."""
+    return list(zip(*(coordinates(e, layout_of(type_), dim) for dim in range(type_.rank)), strict=True))
+
+
+def _own_memory(e: Emitter, op: tt.Gather) -> Value:
+    """The start of this warp's part."""
+    start, size = e.shared_places[op], gathered_bytes(op)
+    if e.warps == 1:
+        return start
+    return e.affine.address(start, e.function.mul(calls.warp(e.function), constant(I32, size)), vector("i8", 1))
+
+
+RULES: Rules = {tt.Gather: _gather}
