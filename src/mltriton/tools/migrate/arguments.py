@@ -14,12 +14,13 @@ from typing import Any, cast
 
 import numpy as np
 
-_ELEMENTS = 1 << 14
+ELEMENTS = 1 << 16
 _FLOATS = ("scale", "eps", "alpha", "beta", "gamma", "rate", "prob", "theta", "lower_bound", "temperature", "norm_")
 _LEADING_FLAGS = ("IS_", "USE_", "HAS_", "STORE_", "OUTPUT_", "SAVE_", "DO_", "REVERSE", "CAUSAL", "NORM")
 _BLOCKS = (16, 32)
 # Extents to try, after each other: ends that stick out, then whole blocks, for kernels that need them.
 GRIDS = ((2, 2, 2), (2, 2, 2), (2, 5, 2), (1, 4, 2), (5, 1, 2), (4, 2, 1))
+_FLOAT_KINDS = (np.float32, np.float16)
 EXTENTS = ((20, 24, 37), (40, 48, 50), (16, 16, 32), (64, 64, 64), (32, 32, 64), (128, 128, 64))
 
 
@@ -237,7 +238,7 @@ def arguments_for(
     block = _BLOCKS[attempt % len(_BLOCKS)] if attempt < len(EXTENTS) else _BLOCKS[0]
     values: dict[str, Any] = {}
     for name, dtype in roles.pointers.items():
-        values[name] = _array(dtype, rng, np.float16 if attempt % 2 else np.float32)
+        values[name] = _array(dtype, rng, _FLOAT_KINDS[(attempt + attempt // len(EXTENTS)) % 2])
     for name in roles.floats:
         values[name] = float(rng.uniform(0.25, 1.0))
     for index, name in enumerate(roles.numbers):
@@ -265,8 +266,8 @@ def arguments_for(
 
 def _array(dtype: str, rng: np.random.Generator, kind: Any) -> Any:
     if dtype == "i32":
-        return rng.integers(0, 2, _ELEMENTS).astype(np.int32)
-    return rng.uniform(-1.0, 1.0, _ELEMENTS).astype(kind)
+        return rng.integers(0, 2, ELEMENTS).astype(np.int32)
+    return rng.uniform(-1.0, 1.0, ELEMENTS).astype(kind)
 
 
 def _number(name: str, extents: tuple[int, ...], index: int, roles: Roles) -> int:

@@ -61,7 +61,7 @@ def _one_round(source: Source) -> tuple[str, Note] | None:
     if not any(analysis.groups for analysis in analyses.values()):
         return None
     bounds = {function: Bounds(source, analysis) for function, analysis in analyses.items() if analysis.groups}
-    for name in called:
+    for name in sorted(called):
         for parameter in parameters_of(functions[name]):
             sites = _sites(functions[name], parameter, calls, analyses, bounds)
             if sites:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mltriton.errors import TritonError
-from mltriton.tools.migrate.arguments import Roles, arguments_for, roles_of
+from mltriton.tools.migrate.arguments import ELEMENTS, Roles, arguments_for, roles_of
 from mltriton.tools.migrate.loading import Loader, is_jit
 from mltriton.tools.migrate.result import Result
 
@@ -190,7 +190,7 @@ def _from_signature(
         if isinstance(entry, Constant):
             found[name] = entry.value
         elif entry.is_pointer:
-            found[name] = allocate(random_values(rng, TYPES[entry.scalar], (1 << 14,)))
+            found[name] = allocate(random_values(rng, TYPES[entry.scalar], (ELEMENTS,)))
         elif entry.scalar.startswith(("fp", "bf")):
             found[name] = float(rng.uniform(0.25, 1.0))
         elif not isinstance(values.get(name), int):

@@ -1,0 +1,55 @@
+"""Golden files: every rule in both directions, and the ways in which real code uses block pointers."""
+
+import ast
+
+import pytest
+
+from migrate_cases import FORMS, NAMES, case
+from mltriton.tools.migrate import Options, migrate_source
+from mltriton.tools.migrate.proof import prove
+
+OLD = ("make_block_ptr", "advance(", "boundary_check")
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("name", NAMES)
+def test_golden(name: str, form: str) -> None:
+    before, expected = case(name)
+    result = migrate_source(before, name, Options(to=form))
+    assert result.text == expected[form]
+    assert bool(result.unresolved) == (name == "unresolved")
+    assert any(mark in result.text for mark in OLD) == (name == "unresolved")
+    ast.parse(result.text)
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("name", NAMES)
+def test_a_second_run_changes_nothing(name: str, form: str) -> None:
+    _, expected = case(name)
+    again = migrate_source(expected[form], name, Options(to=form))
+    assert again.text == expected[form]
+    assert not again.changes
+
+
+@pytest.mark.parametrize("form", ["auto", pytest.param("descriptor", marks=pytest.mark.slow), "pointer"])
+@pytest.mark.parametrize("name", [name for name in NAMES if name != "unresolved"])
+def test_old_and_new_kernels_write_the_same_bytes(name: str, form: str) -> None:
+    before, _ = case(name)
+    proofs = prove(migrate_source(before, name, Options(to=form)), native=False)
+    assert proofs
+    assert all(proof.proven for proof in proofs), [str(proof) for proof in proofs]
+
+
+def test_no_descriptor_has_another_last_stride_than_one_or_what_order_puts_first() -> None:
+    for name in NAMES:
+        for text in case(name)[1].values():
+            for node in ast.walk(ast.parse(text)):
+                if isinstance(node, ast.Call) and ast.unparse(node.func).endswith("make_tensor_descriptor"):
+                    strides = (
+                        node.args[2]
+                        if len(node.args) > 2
+                        else next(k.value for k in node.keywords if k.arg == "strides")
+                    )
+                    assert isinstance(strides, ast.Tuple | ast.List)
+                    last = ast.unparse(strides.elts[-1])
+                    assert last == "1" or "stride" in last
