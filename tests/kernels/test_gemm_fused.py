@@ -201,6 +201,8 @@ BYTES = np.ones((4, 4), np.int8)
         (BYTES, {"prologue": "relu"}, "matmul: a prologue is for floats"),
         (ONES, {"bias": ONES[0], "form": "pointer"}, "matmul: only a plain product has forms"),
         (ONES, {"split_k": 0}, "matmul: split_k must be positive"),
+        (ONES, {"split_k": 2.5}, "matmul: split_k must be an integer"),
+        (ONES, {"split_k": True}, "matmul: split_k must be an integer"),
     ],
 )
 def test_mistakes(a: Any, around: dict[str, Any], message: str) -> None:

@@ -82,6 +82,8 @@ def test_nothing_to_sum(name: str) -> None:
 def test_no_parts(name: str) -> None:
     with pytest.raises(ArgumentError, match=f"{name}_matmul: .* must be positive"):
         SHARED[name](np.ones((3, 3)), np.ones((3, 3)), 0)
+    with pytest.raises(ArgumentError, match=f"{name}_matmul: .* must be an integer"):
+        SHARED[name](np.ones((3, 3)), np.ones((3, 3)), 1.5)
 
 
 @settings(max_examples=40, deadline=None)
@@ -172,6 +174,8 @@ ONES = np.ones((4, 4), np.float32)
 @pytest.mark.parametrize(
     "a, b, message",
     [
+        (ONES[None], [ONES], "grouped_gemm: a is no list of matrices"),
+        ([ONES], ONES, "grouped_gemm: b is no list of matrices"),
         ([ONES], [ONES, ONES], "grouped_gemm: the lists differ in length"),
         ([ONES, ONES], [ONES, ONES[:3]], "grouped_gemm: the shapes of problem 1 do not fit"),
         ([ONES[None]], [ONES[None]], "grouped_gemm: the shapes of problem 0 do not fit"),
@@ -180,6 +184,6 @@ ONES = np.ones((4, 4), np.float32)
         ([ONES.astype(np.int32)], [ONES.astype(np.int32)], "grouped_gemm: unsupported dtype"),
     ],
 )
-def test_mistakes_in_groups(a: list[Any], b: list[Any], message: str) -> None:
+def test_mistakes_in_groups(a: Any, b: Any, message: str) -> None:
     with pytest.raises(ArgumentError, match=message):
         grouped_gemm(a, b)

@@ -256,6 +256,7 @@ MISTAKES: dict[str, tuple[Any, str]] = {
     ),
     "soft-cap": (lambda: NUMPY.arrays() | {"soft_cap": 0.0}, "soft_cap must be positive"),
     "splits": (lambda: NUMPY.arrays() | {"splits": 0}, "splits must be positive"),
+    "splits-float": (lambda: NUMPY.arrays() | {"splits": 1.5}, "splits must be an integer"),
 }
 
 

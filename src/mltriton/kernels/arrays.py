@@ -39,6 +39,14 @@ def require_arrays(**arrays: Array) -> None:
         raise ArgumentError("the arrays differ in kind or dtype", expected="one kind and one dtype", found=found)
 
 
+def require_count(name: str, value: Any) -> None:
+    """Raise `ArgumentError` unless `value` is a positive integer; `name` begins with the function's."""
+    if not isinstance(value, int | np.integer) or isinstance(value, bool):
+        raise ArgumentError(f"{name} must be an integer", expected="an int", found=f"{value!r}")
+    if value < 1:
+        raise ArgumentError(f"{name} must be positive", expected="1 or more", found=str(value))
+
+
 def _kinds(arrays: Mapping[str, Array]) -> dict[str, str]:
     """The kind of each array by name."""
     kinds = {

@@ -14,7 +14,16 @@ import numpy as np
 
 import mltriton as triton
 from mltriton.errors import ArgumentError
-from mltriton.kernels.arrays import Array, dtype_name, empty, is_torch, require_arrays, require_one_kind, strides_of
+from mltriton.kernels.arrays import (
+    Array,
+    dtype_name,
+    empty,
+    is_torch,
+    require_arrays,
+    require_count,
+    require_one_kind,
+    strides_of,
+)
 from mltriton.kernels.attention import scale_of
 from mltriton.kernels.attention_paged_kernels import (
     combine_splits_kernel,
@@ -184,8 +193,8 @@ def check_options(q: Array, alibi_slopes: Array | None, soft_cap: float | None, 
             )
     if soft_cap is not None and not soft_cap > 0:
         raise ArgumentError("paged_attention: soft_cap must be positive", expected="more than 0", found=str(soft_cap))
-    if splits is not None and splits < 1:
-        raise ArgumentError("paged_attention: splits must be positive", expected="1 or more", found=str(splits))
+    if splits is not None:
+        require_count("paged_attention: splits", splits)
 
 
 def check_pages(k_cache: Array, block_table: Array, seq_lens: Array) -> None:

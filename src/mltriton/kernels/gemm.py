@@ -17,7 +17,7 @@ import numpy as np
 import mltriton as triton
 import mltriton.language as tl
 from mltriton.errors import ArgumentError
-from mltriton.kernels.arrays import Array, dtype_name, item_size, strides_of
+from mltriton.kernels.arrays import Array, dtype_name, item_size, require_count, strides_of
 from mltriton.kernels.epilogues import Function
 from mltriton.kernels.fused_gemm import fused_matmul_launch, transform_launch
 from mltriton.kernels.gemm_tiles import ACCUMULATORS, Tile, block_coordinates, choose_tile
@@ -142,8 +142,8 @@ def _launches(product: Product, form: Form, split_k: int | None) -> Iterable[Lau
         raise ArgumentError("matmul: only a plain product has forms", expected="form='auto'", found=repr(form))
     batch, m, k = product.a.shape
     n, item = product.b.shape[2], item_size(product.a)
-    if split_k is not None and split_k < 1:
-        raise ArgumentError("matmul: split_k must be positive", expected="1 or more", found=str(split_k))
+    if split_k is not None:
+        require_count("matmul: split_k", split_k)
     if split_k is not None and split_k > 1:
         return split_k_launches(*product.operands, split_k, product.prologue)
     threads = num_threads()

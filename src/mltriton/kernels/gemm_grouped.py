@@ -140,6 +140,14 @@ def _unit_dimension(arrays: Sequence[Array], strides: Sequence[tuple[int, ...]])
 
 
 def _check(a: Sequence[Array], b: Sequence[Array]) -> None:
+    for name, x in (("a", a), ("b", b)):
+        if not isinstance(x, list | tuple):
+            raise ArgumentError(
+                f"grouped_gemm: {name} is no list of matrices",
+                expected="a list or tuple of arrays [M, K] or [K, N]",
+                found=f"{type(x).__name__} of shape {tuple(x.shape)}" if hasattr(x, "shape") else type(x).__name__,
+                hint="matmul multiplies two matrices, and batches of them in one array.",
+            )
     if len(a) != len(b):
         raise ArgumentError(
             "grouped_gemm: the lists differ in length", expected="as many a as b", found=f"{len(a)} and {len(b)}"

@@ -15,9 +15,8 @@ import numpy as np
 
 import mltriton as triton
 import mltriton.language as tl
-from mltriton.errors import ArgumentError
 from mltriton.frontend.function import LanguageFunction
-from mltriton.kernels.arrays import Array, dtype_name, empty, item_size, strides_of
+from mltriton.kernels.arrays import Array, dtype_name, empty, item_size, require_count, strides_of
 from mltriton.kernels.epilogues import Epilogue, finish, silu
 from mltriton.kernels.fused_gemm import accumulate
 from mltriton.kernels.gemm_tiles import ACCUMULATORS, Tile, block_coordinates, choose_tile
@@ -112,8 +111,7 @@ def split_k_launches(
 
 def split_k_matmul(a: Array, b: Array, splits: int = 4, **around: Any) -> Array:
     """`matmul(a, b, **around)` with the sum over K in `splits` parts (fewer where K has fewer steps)."""
-    if splits < 1:
-        raise ArgumentError("split_k_matmul: splits must be positive", expected="1 or more", found=str(splits))
+    require_count("split_k_matmul: splits", splits)
     product = product_of(a, b, **around)
     if not product.is_empty:
         for launch in split_k_launches(*product.operands, splits, product.prologue):

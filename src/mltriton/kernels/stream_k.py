@@ -17,9 +17,8 @@ import numpy as np
 
 import mltriton as triton
 import mltriton.language as tl
-from mltriton.errors import ArgumentError
 from mltriton.frontend.function import LanguageFunction
-from mltriton.kernels.arrays import Array, dtype_name, empty, item_size, strides_of
+from mltriton.kernels.arrays import Array, dtype_name, empty, item_size, require_count, strides_of
 from mltriton.kernels.epilogues import Epilogue, finish, relu
 from mltriton.kernels.fused_gemm import accumulate
 from mltriton.kernels.gemm_tiles import ACCUMULATORS, Tile, balance, blocks_of, choose_tile, speed, tile_of
@@ -175,8 +174,8 @@ def choose_shares(batch: int, m: int, n: int, k: int, item_bytes: int, threads: 
 
 def stream_k_matmul(a: Array, b: Array, programs: int | None = None, **around: Any) -> Array:
     """`matmul(a, b, **around)` by so many programs with equal shares of the work; one for each thread when None."""
-    if programs is not None and programs < 1:
-        raise ArgumentError("stream_k_matmul: programs must be positive", expected="1 or more", found=str(programs))
+    if programs is not None:
+        require_count("stream_k_matmul: programs", programs)
     product = product_of(a, b, **around)
     if not product.is_empty:
         for launch in stream_k_launches(*product.operands, programs or num_threads(), product.prologue):
