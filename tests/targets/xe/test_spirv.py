@@ -116,7 +116,7 @@ def calling(symbol: str) -> str:
     ("symbol", "meant"),
     [
         ("_Z33__spirv_ControlBarrieriii", xe.BARRIER.symbol),  # a wrong length
-        ("_Z27__spirv_RoundFToTF32Intelf", xe.ROUND_TO_TF32.symbol),
+        ("_Z27__spirv_RoundFToTF32Intelf", xe.ROUND_TO_TF32.of("float").symbol),
         ("somewhere_else", None),
     ],
 )
@@ -159,7 +159,7 @@ def test_a_call_checks_its_arguments() -> None:
     _, function = body()
     x, i, _ = function.parameters
     with pytest.raises(BackendError, match="__spirv_RoundFToTF32INTEL is called wrongly") as caught:
-        xe.ROUND_TO_TF32.call(function, i)
+        xe.ROUND_TO_TF32.of("float").call(function, i)
     assert (caught.value.expected, caught.value.found) == ("float", "i32")
     with pytest.raises(BackendError, match="__spirv_ControlBarrier is called wrongly"):
         xe.BARRIER.call(function, 2, 2)
@@ -169,7 +169,7 @@ def test_a_call_checks_its_arguments() -> None:
 def test_pure_functions_are_called_once() -> None:
     module, function = body()
     x, i, _ = function.parameters
-    assert xe.ROUND_TO_TF32.call(function, x) == xe.ROUND_TO_TF32.call(function, x)
+    assert xe.ROUND_TO_TF32.of("float").call(function, x) == xe.ROUND_TO_TF32.of("float").call(function, x)
     assert xe.SHUFFLE.of("float").call(function, x, i) != xe.SHUFFLE.of("float").call(function, x, i)
     assert module.text.count("declare float @_Z17sub_group_shufflefj(float, i32)") == 1
 

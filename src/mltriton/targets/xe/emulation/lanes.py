@@ -53,9 +53,9 @@ def write_store(module: Module, builtin: Builtin, constants: tuple[int, ...], de
 
 
 def write_tf32(module: Module, builtin: Builtin, constants: tuple[int, ...], device: Device) -> str:
-    """The nearest number of tf32."""
-    f = _function(module, builtin, "round_to_tf32")
-    f.ret(f.bitcast(nearest(f, f.parameters[0], _DROPPED_BY_TF32), F32))
+    """The nearest numbers of tf32."""
+    f = _function(module, builtin, f"round_to_tf32_{builtin.result}")
+    f.ret(f.bitcast(nearest(f, f.parameters[0], _DROPPED_BY_TF32), builtin.result_type))
     return f.name
 
 
@@ -74,8 +74,8 @@ def write_from_bf16(module: Module, builtin: Builtin, constants: tuple[int, ...]
 
 
 def nearest(f: Function, value: Value, dropped: int) -> Value:
-    """The bits of an f32 that is rounded to the nearest one whose last `dropped` bits are 0, ties to even."""
-    bits = f.bitcast(value, I32)
+    """The bits of f32 rounded to the nearest ones whose last `dropped` bits are 0, ties to even."""
+    bits = f.bitcast(value, I32.with_lanes(value.type.lanes))
     odd = f.and_(f.lshr(bits, dropped), 1)
     rounded = f.add(f.add(bits, odd), (1 << dropped - 1) - 1)
     # What rounding would make of a NaN may be an infinity.

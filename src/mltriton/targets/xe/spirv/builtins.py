@@ -254,11 +254,13 @@ BARRIER_WAIT = Builtin("__spirv_ControlBarrierWaitINTEL", "void", ("int", "int",
 FENCE = Builtin("__spirv_MemoryBarrier", "void", ("int", "int"))
 
 
-# Conversions of one element; bf16 travels as its bits.
+# Conversions; bf16 travels as its bits. Vectors are rounded at once: of elements Intel's compiler copies each one.
 
 FLOAT_TO_BF16 = Builtin("__spirv_ConvertFToBF16INTEL", "short", ("float",), pure=True)
 BF16_TO_FLOAT = Builtin("__spirv_ConvertBF16ToFINTEL", "float", ("short",), pure=True)
-ROUND_TO_TF32 = Builtin("__spirv_RoundFToTF32INTEL", "float", ("float",), pure=True)
+ROUND_TO_TF32 = Family(
+    "__spirv_RoundFToTF32INTEL", "T", ("T",), tuple(_vector("float", n) for n in (1, 2, 4, 8)), pure=True
+)
 
 
 # Accesses of one lane under a condition: (address, condition, value in its place), (address, value, condition).
@@ -312,12 +314,12 @@ FIXED: tuple[Builtin, ...] = (
     *(GET_GROUP_ID, GET_NUM_GROUPS, GET_LOCAL_ID, GET_SUB_GROUP_ID, GET_SUB_GROUP_LOCAL_ID),
     *BLOCK_ACCESSES,
     *(BARRIER, BARRIER_ARRIVE, BARRIER_WAIT, FENCE),
-    *(FLOAT_TO_BF16, BF16_TO_FLOAT, ROUND_TO_TF32),
+    *(FLOAT_TO_BF16, BF16_TO_FLOAT),
 )
 FAMILIES: tuple[Family, ...] = (
     *(SHUFFLE, SHUFFLE_XOR, BROADCAST),
     *(family for families in GROUP_FUNCTIONS.values() for family in families),
-    *(PREDICATED_LOAD, PREDICATED_STORE),
+    *(ROUND_TO_TF32, PREDICATED_LOAD, PREDICATED_STORE),
     *MATH.values(),
 )
 

@@ -7,7 +7,6 @@ the three products that matter are added up, which errs by 2**-21 of a product.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import cast
 
 from mltriton.dialects import tt
@@ -67,23 +66,14 @@ def _one(e: Emitter, op: tt.Dot, value: object, type_: Type) -> Value:
 
 def _tf32(e: Emitter, value: Value, parts: int) -> list[Value]:
     """A vector of f32 as TF32 numbers whose sum it is."""
-    f, left = e.function, _elements(e, value)
+    f, left = e.function, value
+    rounding = ROUND_TO_TF32.of(f"float{value.type.lanes}" if value.type.is_vector else "float")
     made: list[Value] = []
     for part in range(parts):
-        rounded = [ROUND_TO_TF32.call(f, element) for element in left]
-        made.append(_vector(e, rounded))
+        made.append(rounding.call(f, left))
         if part + 1 < parts:
-            left = [f.fsub(element, near) for element, near in zip(left, rounded, strict=True)]
+            left = f.fsub(left, made[-1])
     return made
-
-
-def _elements(e: Emitter, value: Value) -> list[Value]:
-    return [e.function.extract(value, number) for number in range(value.type.lanes)]
-
-
-def _vector(e: Emitter, elements: Sequence[Value]) -> Value:
-    type_ = elements[0].type
-    return e.packed(elements, Form(len(elements), type_, type_.with_lanes(len(elements)))).values[0]
 
 
 RULES: Rules = {tt.Dot: _dot}
