@@ -8,9 +8,10 @@ block has one element go into the base.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
-from mltriton.tools.migrate.edits import Edits, constantly
+from mltriton.tools.migrate.edits import Edits, Replacement, constantly, expression
 from mltriton.tools.migrate.pointers import Access, Construct
 from mltriton.tools.migrate.syntax import code_of, constant_int, cst, factor, one_line, operand
 from mltriton.tools.migrate.values import Context, Quantity
@@ -51,7 +52,7 @@ class DescriptorForm:
 
     # Constructors.
 
-    def _constructor(self, construct: Construct):
+    def _constructor(self, construct: Construct) -> Callable[[Any], cst.Call]:
         def build(updated: cst.Call) -> cst.Call:
             arguments = self.context.pointers.source.arguments(updated) or {}
             kept = [arg for name, arg in arguments.items() if name not in ("offsets", "order")]
@@ -99,7 +100,7 @@ class DescriptorForm:
         dims = self.choice.permutation
         return ", ".join(self.context.value(Quantity("offset", dim), access.pointer) for dim in dims)
 
-    def _load(self, access: Access):
+    def _load(self, access: Access) -> Replacement:
         text = f"{self.main(access.pointer)}.load([{self._offsets(access)}])"
         if self.choice.is_transposed:
             text += ".T"
@@ -109,14 +110,14 @@ class DescriptorForm:
         self._hints(access)
         return constantly(text)
 
-    def _store(self, access: Access):
+    def _store(self, access: Access) -> Replacement:
         start = f"{self.main(access.pointer)}.store([{self._offsets(access)}], "
         self._hints(access)
         names = list(access.arguments)
 
         def build(updated: cst.Call) -> cst.BaseExpression:
             value = updated.args[names.index("value")].value
-            return cst.parse_expression(f"{start}{self._stored(value)})")
+            return expression(f"{start}{self._stored(value)})", updated)
 
         return build
 

@@ -17,10 +17,16 @@ Replacement = Callable[[Any], "cst.CSTNode | cst.FlattenSentinel[Any]"]
 def constantly(text: str) -> Replacement:
     """The replacement of an expression by another, whatever is edited inside it."""
 
-    def replace(_: object) -> cst.CSTNode:
-        return cst.parse_expression(text)
+    def replace(updated: cst.BaseExpression) -> cst.CSTNode:
+        return expression(text, updated)
 
     return replace
+
+
+def expression(text: str, replaced: cst.BaseExpression) -> cst.BaseExpression:
+    """An expression in the parentheses of the one that it takes the place of."""
+    made = cst.parse_expression(text)
+    return made.with_changes(lpar=[*replaced.lpar, *made.lpar], rpar=[*made.rpar, *replaced.rpar])
 
 
 @dataclass

@@ -5,6 +5,7 @@ Level: source text. A file that does not parse is a `MigrationError` with its li
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
@@ -81,16 +82,24 @@ def parse(text: str, path: str) -> Source:
     try:
         module = cst.parse_module(text)
     except cst.ParserSyntaxError as error:
-        place = Place(path, error.raw_line, error.raw_column)
-        lines = text.splitlines()
-        source = lines[error.raw_line - 1] if error.raw_line <= len(lines) else ""
-        raise MigrationError("the file does not parse", found=error.message.partition("\n")[0]).at(
-            place, source
-        ) from None
+        raise _unreadable(text, path, error) from None
     wrapper = MetadataWrapper(module, unsafe_skip_copy=True)
     positions = wrapper.resolve(PositionProvider)
     aliases, direct = _imports(module)
     return Source(text, path, module, positions, frozenset(aliases | {"tl"}), direct)
+
+
+def _unreadable(text: str, path: str, error: cst.ParserSyntaxError) -> MigrationError:
+    """The error for a file that does not parse; Python's own parser says best where and why."""
+    line, column, found = error.raw_line, error.raw_column, error.message.partition("\n")[0]
+    try:
+        ast.parse(text)
+    except SyntaxError as fault:
+        line, column, found = fault.lineno or line, max((fault.offset or 1) - 1, 0), fault.msg
+    lines = text.splitlines()
+    place = Place(path, min(line, max(len(lines), 1)), column)
+    source = lines[place.line - 1] if lines else ""
+    return MigrationError("the file does not parse", found=found).at(place, source)
 
 
 def _imports(module: cst.Module) -> tuple[set[str], dict[str, str]]:

@@ -7,7 +7,7 @@ a block pointer; the mask holds the dimensions of the boundary check, from below
 from __future__ import annotations
 
 from mltriton.tools.migrate.bounds import is_zero
-from mltriton.tools.migrate.edits import Edits, constantly
+from mltriton.tools.migrate.edits import Edits, Replacement, constantly, expression
 from mltriton.tools.migrate.pointers import Access, Construct
 from mltriton.tools.migrate.syntax import code_of, cst, factor, one_line, operand
 from mltriton.tools.migrate.values import Context, Quantity
@@ -52,7 +52,7 @@ class PointerForm:
             return self.main(self.context.advance_of(node).pointer)
         return operand(construct.base) if self.moves else self._address(operand(construct.base), construct, None)
 
-    def _constructor(self, construct: Construct):
+    def _constructor(self, construct: Construct) -> Replacement:
         owners = [each for each in self.context.group.definitions if each.value is construct.call]
         alone = len(owners) == 1 and isinstance(owners[0].statement, cst.Assign) and _is_plain(owners[0].statement)
         name = owners[0].name if alone else None
@@ -87,7 +87,7 @@ class PointerForm:
 
     # Accesses.
 
-    def _access(self, access: Access):
+    def _access(self, access: Access) -> Replacement:
         pointer = self._moved_address(access) if self.moves else self.main(access.pointer)
         arguments = [pointer]
         names = list(access.arguments)
@@ -99,7 +99,7 @@ class PointerForm:
             found = dict(zip(names, updated.args, strict=True))
             parts = [*arguments, *([code_of(found["value"].value)] if "value" in found else [])]
             kept = "".join(f", {name}={code_of(found[name].value)}" for name in KEPT if access.has(name))
-            return cst.parse_expression(f"{code_of(updated.func)}({', '.join(parts)}{tail}{kept})")
+            return expression(f"{code_of(updated.func)}({', '.join(parts)}{tail}{kept})", updated)
 
         return build
 
