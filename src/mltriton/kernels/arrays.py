@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Mapping, Sequence
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -41,7 +42,7 @@ def require_arrays(**arrays: Array) -> None:
 
 def require_count(name: str, value: Any) -> None:
     """Raise `ArgumentError` unless `value` is a positive integer; `name` begins with the function's."""
-    if not isinstance(value, int | np.integer) or isinstance(value, bool):
+    if isinstance(value, bool) or not isinstance(value, Integral):
         raise ArgumentError(f"{name} must be an integer", expected="an int", found=f"{value!r}")
     if value < 1:
         raise ArgumentError(f"{name} must be positive", expected="1 or more", found=str(value))
@@ -130,6 +131,19 @@ def item_size(x: Array) -> int:
 def requires_gradient(*arrays: Array) -> bool:
     """Whether torch is to record what is computed from the arrays."""
     return is_torch(arrays[0]) and sys.modules["torch"].is_grad_enabled() and any(x.requires_grad for x in arrays)
+
+
+def require_no_gradient(function: str, *arrays: Array | None) -> None:
+    """Raise `ArgumentError` where torch is to record what `function`, which has no backward pass, computes from arrays
+    of one kind: its result would silently be a constant.
+    """
+    if requires_gradient(*(x for x in arrays if x is not None)):
+        raise ArgumentError(
+            f"{function} cannot be differentiated",
+            expected="tensors that require no gradient",
+            found="one with requires_grad=True",
+            hint="Call it under torch.no_grad(), pass x.detach(), or wrap it in a torch.autograd.Function.",
+        )
 
 
 def addresses(arrays: Sequence[Array]) -> list[int]:

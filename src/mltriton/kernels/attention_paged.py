@@ -21,6 +21,7 @@ from mltriton.kernels.arrays import (
     is_torch,
     require_arrays,
     require_count,
+    require_no_gradient,
     require_one_kind,
     strides_of,
 )
@@ -71,6 +72,7 @@ def paged_attention(
     require_arrays(q=q, k_cache=k_cache, v_cache=v_cache)
     check_shapes(q, k_cache, v_cache, block_table, seq_lens)
     check_options(q, alibi_slopes, soft_cap, splits)
+    require_no_gradient("paged_attention", q, k_cache, v_cache, alibi_slopes)
     o = empty(q.shape, q)
     if 0 in o.shape:
         return o

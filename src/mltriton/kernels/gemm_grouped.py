@@ -20,7 +20,16 @@ import numpy as np
 import mltriton as triton
 import mltriton.language as tl
 from mltriton.errors import ArgumentError
-from mltriton.kernels.arrays import Array, addresses, all_strides, dtype_name, empty, item_size, require_arrays
+from mltriton.kernels.arrays import (
+    Array,
+    addresses,
+    all_strides,
+    dtype_name,
+    empty,
+    item_size,
+    require_arrays,
+    require_no_gradient,
+)
 from mltriton.kernels.epilogues import Epilogue, Function, finish, make_epilogue, silu
 from mltriton.kernels.fused_gemm import accumulate
 from mltriton.kernels.gemm_tiles import ACCUMULATORS, Tile, blocks_of, speed, tile_of
@@ -145,7 +154,7 @@ def _check(a: Sequence[Array], b: Sequence[Array]) -> None:
             raise ArgumentError(
                 f"grouped_gemm: {name} is no list of matrices",
                 expected="a list or tuple of arrays [M, K] or [K, N]",
-                found=f"{type(x).__name__} of shape {tuple(x.shape)}" if hasattr(x, "shape") else type(x).__name__,
+                found=type(x).__name__,
                 hint="matmul multiplies two matrices, and batches of them in one array.",
             )
     if len(a) != len(b):
@@ -165,6 +174,7 @@ def _check(a: Sequence[Array], b: Sequence[Array]) -> None:
                 expected="[M, K] and [K, N]",
                 found=f"{tuple(x.shape)} and {tuple(y.shape)}",
             )
+    require_no_gradient("grouped_gemm", *a, *b)
 
 
 def mltriton_verify(

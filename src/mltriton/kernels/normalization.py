@@ -15,7 +15,7 @@ import numpy as np
 import mltriton as triton
 import mltriton.language as tl
 from mltriton.errors import ArgumentError
-from mltriton.kernels.arrays import Array, as_rows, dtype_name, empty, require_arrays
+from mltriton.kernels.arrays import Array, as_rows, dtype_name, empty, require_arrays, require_no_gradient
 from mltriton.kernels.launch import Launch
 
 LONGEST_BLOCK = 65536  # a row of f32 is then a quarter of a second-level cache of 1 MB; measured against pieces
@@ -71,6 +71,7 @@ def softmax(x: Array) -> Array:
     array without dimensions.
     """
     require_arrays(x=x)
+    require_no_gradient("softmax", x)
     _check_rows("softmax", x)
     y = empty(x.shape, x)
     if 0 in x.shape:
@@ -152,6 +153,7 @@ def layer_norm(x: Array, weight: Array, bias: Array, eps: float = 1e-5) -> Array
     arrays that differ in kind or dtype or do not fit.
     """
     require_arrays(x=x, weight=weight, bias=bias)
+    require_no_gradient("layer_norm", x, weight, bias)
     _check_rows("layer_norm", x)
     if weight.shape != x.shape[-1:] or bias.shape != x.shape[-1:]:
         raise ArgumentError(

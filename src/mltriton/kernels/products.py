@@ -12,7 +12,7 @@ import numpy as np
 
 from mltriton.errors import ArgumentError
 from mltriton.frontend.function import LanguageFunction
-from mltriton.kernels.arrays import Array, dtype_name, empty, expand, require_arrays
+from mltriton.kernels.arrays import Array, dtype_name, empty, expand, require_arrays, require_no_gradient
 from mltriton.kernels.epilogues import Epilogue, Function, function_of, is_integer, make_epilogue
 from mltriton.kernels.gemm_tiles import ACCUMULATORS
 
@@ -75,6 +75,7 @@ def product_of(
     if before is not None and is_integer(dtype_name(a)):
         raise ArgumentError("matmul: a prologue is for floats", expected="a float dtype of a", found=dtype_name(a))
     epilogue = make_epilogue(a, shape, bias, add, activation, out_dtype)
+    require_no_gradient("matmul", a, b, bias, add)
     return Product(_as_batches(a, batch), _as_batches(b, batch), empty(shape, a, epilogue.out_dtype), epilogue, before)
 
 
