@@ -8,13 +8,14 @@ import pytest
 
 import xe_modules as modules
 from mltriton.errors import BackendError, TargetError
-from mltriton.targets.xe import isa
+from mltriton.targets.xe import isa, zebin
 from mltriton.targets.xe.devices import DEVICES, device
 from mltriton.targets.xe.ocloc import compile_native, compile_without_spills, disassemble, find
 from mltriton.targets.xe.spirv.emission import Code, emit
 from mltriton.targets.xe.zebin import kernels
 
 PVC, BMG = device("pvc"), device("bmg")
+TABLE = "Intel_Symbol_Table_Void_Program"
 EMPTY = "define spir_kernel void @k() {\n  ret void\n}\n"
 
 
@@ -107,6 +108,12 @@ def test_other_files_are_no_binaries() -> None:
     for image in (b"", bytes(100), b"\x7fELF\x02\x01\x01" + bytes(60)):
         with pytest.raises(BackendError, match="no binary for an Intel GPU"):
             kernels(image)
+
+
+def test_a_table_of_symbols_is_no_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
+    entries = "".join(f"  - name: {name}\n    execution_env:\n      grf_count: 128\n" for name in ("k", TABLE))
+    monkeypatch.setattr(zebin, "description", lambda binary: f"version: '1.58'\nkernels:\n{entries}")
+    assert list(kernels(b"")) == ["k"]
 
 
 ASSEMBLY = """\

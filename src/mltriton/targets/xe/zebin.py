@@ -17,6 +17,7 @@ from mltriton.runtime.native.elf import read_sections
 _RELOCATABLE, _INTEL_GPU = 1, 205  # kind of file and machine
 
 _KERNELS = "kernels:"
+_SYMBOLS = "Intel_Symbol_Table_Void_Program"  # stands among the kernels where a kernel calls functions
 _NUMBER = re.compile(r"^\s+(\w+):\s+(\d+)$", re.MULTILINE)
 _BUFFER = re.compile(r"- type:\s+(\w+)\s+usage:\s+\w+\s+size:\s+(\d+)")
 
@@ -38,7 +39,7 @@ class KernelInfo(NamedTuple):
 
 def kernels(binary: bytes) -> dict[str, KernelInfo]:
     """The kernels of a binary by name."""
-    return {info.name: info for info in _read(description(binary))}
+    return {info.name: info for info in _read(description(binary)) if info.name != _SYMBOLS}
 
 
 def description(binary: bytes) -> str:
