@@ -1,0 +1,104 @@
+"""What Intel's compiler makes of the library's kernels: registers, spills, and the instructions of their loops.
+
+The block of a GEMM is the one of ML-Triton's figures: 256 x 256 x 32 for 32 warps. Sizes are divisible by 16, which is
+what the compiler may know of the strides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+
+from mltriton.kernels.attention import Blocks, attention_launch
+from mltriton.kernels.gemm import matmul_launch
+from mltriton.kernels.gemm_tiles import Tile
+from mltriton.kernels.launch import Launch
+from mltriton.kernels.normalization import layer_norm_launch, softmax_launch
+from mltriton.targets.xe import isa
+from mltriton.targets.xe.devices import device
+from mltriton.targets.xe.ocloc import compile_without_spills, disassemble
+from mltriton.targets.xe.spirv.emission import emit
+from mltriton.targets.xe.zebin import KernelInfo
+
+pytestmark = pytest.mark.usefixtures("needs_ocloc")
+
+
+class Compiled(NamedTuple):
+    """What a kernel uses, and its innermost loops that multiply, those of the fast path first."""
+
+    info: KernelInfo
+    loops: list[isa.Instructions]
+
+
+def compiled(launch: Launch, name: str, warps: int) -> Compiled:
+    target = f"xe:{name}"
+    kernel = launch.kernel.warmup(*launch.arguments, **launch.constants, target=target, num_warps=warps)
+    native = compile_without_spills(emit(kernel.asm["llvm"]), device(name), warps)
+    [info] = native.kernels.values()
+    [text] = disassemble(native).values()
+    loops = [loop.instructions for loop in isa.innermost_loops(text) if loop.instructions.operations["dpas"]]
+    return Compiled(info, sorted(loops, key=lambda loop: -loop.messages["load_block2d"]))
+
+
+def gemm(dtype: type, result: type, right_turned: bool = False) -> Launch:
+    a, b = (np.zeros((1, 1024, 1024), dtype) for _ in range(2))
+    c = np.zeros((1, 1024, 1024), result)
+    return matmul_launch(a, b.swapaxes(1, 2) if right_turned else b, c, tile=Tile(256, 256, 32, 4))
+
+
+@pytest.mark.parametrize(
+    ("dtype", "result", "name", "products", "most"),
+    [
+        (np.float16, np.float16, "pvc", 32, 79),
+        (np.float16, np.float16, "bmg", 32, 70),
+        (np.int8, np.int32, "pvc", 16, 56),
+    ],
+)
+def test_loop_of_a_gemm(dtype: type, result: type, name: str, products: int, most: int) -> None:
+    """Nothing but products, block loads, prefetches and the barrier's halves, with few instructions around them."""
+    info, loops = compiled(gemm(dtype, result), name, 32)
+    fast = loops[0]
+    assert info.spilled == 0
+    assert fast.operations["dpas"] == products
+    assert fast.messages["load_block2d"] == (3 if dtype is np.float16 else 2)
+    assert fast.messages["prefetch"] == 2
+    assert fast.total <= most
+
+
+def test_loop_of_a_gemm_with_a_transposed_right_operand() -> None:
+    """Transposing loads bring what the products take: more messages, at most twice the instructions."""
+    info, loops = compiled(gemm(np.float16, np.float16, right_turned=True), "pvc", 32)
+    assert info.spilled == 0
+    assert loops[0].operations["dpas"] == 32
+    assert loops[0].messages["load_block2d"] <= 9
+    assert loops[0].total <= 130
+
+
+def test_loops_of_attention() -> None:
+    """Between the two products of a step nothing goes through memory, with a mask or without; no path spills."""
+    q, k, v, o = (np.zeros((1, 4, 1024, 128), np.float16) for _ in range(4))
+    info, loops = compiled(attention_launch(q, k, v, o, causal=True, blocks=Blocks(128, 64)), "bmg", 16)
+    assert info.spilled == 0
+    for loop in loops[:2]:
+        assert loop.operations["dpas"] == 64
+        assert set(loop.messages) <= {"load_block2d", "prefetch"}
+        assert loop.total <= 750
+
+
+def _softmax() -> Launch:
+    x, y = (np.zeros((64, 1000), np.float32) for _ in range(2))
+    return softmax_launch(x, y)
+
+
+def _layer_norm() -> Launch:
+    x, y = (np.zeros((64, 1000), np.float32) for _ in range(2))
+    return layer_norm_launch(x, x[0], x[1], y, 1e-5)
+
+
+@pytest.mark.parametrize("launch", [_softmax, _layer_norm])
+def test_rows_stay_in_registers(launch: Callable[[], Launch]) -> None:
+    info, _ = compiled(launch(), "pvc", 4)
+    assert (info.registers, info.spilled) == (128, 0)
