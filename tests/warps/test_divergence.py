@@ -306,6 +306,19 @@ def test_the_error_lists_the_buffers(target):
         assert any(f"{size} bytes at {__file__}:{line}:" in text for text in error.render().splitlines()), line
 
 
+@triton.jit(warp_level=True)
+def too_often(x, n):
+    for _ in tl.static_range(40):
+        tl.store(x, tl.sum(tl.zeros((256,), tl.int32) + tl.load(x), cross_warp=True).sum())  # HERE
+
+
+def test_the_error_lists_buffers_of_one_line_once():
+    error = mistake_in(too_often, x="*i32", n="i32")
+    assert type(error) is errors.SharedMemoryError and error.found == f"{40 * 4 * 1024} bytes"
+    (line,) = (text for text in error.render().splitlines() if " bytes at " in text)
+    assert f":{line_of(too_often, 'HERE')}:" in line and line.endswith("(40 times)")
+
+
 def test_the_last_byte_may_be_used():
     triton.compile(just_enough, {"x": "*i32", "n": "i32"}, target="generic")
 

@@ -9,6 +9,7 @@ the warp.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from math import prod
 from typing import cast
@@ -167,7 +168,8 @@ def _require_memory(function: tt.Func, num_warps: int, spec: TargetSpec) -> None
     if total <= spec.shared_bytes:
         return
     largest = max(buffers, key=lambda buffer: buffer[1])
-    lines = [f"  {size:>8} bytes at {_named(op.loc)}: {what}" for op, size, what in buffers]
+    alike = Counter(f"  {size:>8} bytes at {_named(op.loc)}: {what}" for op, size, what in buffers)
+    lines = [line if count == 1 else f"{line} ({count} times)" for line, count in alike.items()]
     error = SharedMemoryError(
         f"the kernel needs more shared memory than {spec.name} has",
         expected=f"at most {spec.shared_bytes} bytes",
