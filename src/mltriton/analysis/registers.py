@@ -65,13 +65,6 @@ class RegisterEstimate:
         values = sorted(((value, self._registers(self._size(value))) for value in alive), key=lambda pair: -pair[1])
         return Peak(self._registers(bytes) + RESERVED, op, tuple(values))
 
-    def of_block(self, block: Block) -> int:
-        """The registers that a block without regions needs, as if what it takes from outside were used after it."""
-        outside = self.storages_of(v for op in block.ops for v in op.operands if v.defining_block is not block)
-        self._full = (0, None, _NOTHING)
-        self._block(block, outside)
-        return self._registers(self._full[0]) + RESERVED
-
     def storages_of(self, values: Iterable[Value]) -> Storages:
         """The values whose registers hold `values`."""
         found: set[Value] = set()
