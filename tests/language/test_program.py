@@ -104,9 +104,11 @@ def test_printing(kernel: Trace, capsys: pytest.CaptureFixture[str]):
     assert capsys.readouterr().out == "block|tensor of <8xint32>|3\n"
     tl.device_print("x", tl.arange(0, 8), 2.5, hex=True)
     op = kernel.ops[-1]
-    assert (op.prefix, op.hex, [str(value.type) for value in op.arguments]) == ("x", True, ["tensor<8xi32>", "f32"])
-    tl.device_print("u", kernel.parameter(tl.uint32))
-    assert str(kernel.ops[-1].arguments[0].type) == "i64"
+    assert (op.prefix, op.hex, [str(value.type) for value in op.arguments]) == ("x: ", True, ["tensor<8xi32>", "f32"])
+    tl.device_print("u ", kernel.parameter(tl.uint32))
+    assert (kernel.ops[-1].prefix, str(kernel.ops[-1].arguments[0].type)) == ("u ", "i64")
+    tl.device_print("here")
+    assert kernel.ops[-1].prefix == "here"
     with pytest.raises(ConstexprError, match="needs a text first"):
         tl.device_print(tl.arange(0, 8))
 

@@ -39,7 +39,9 @@ def static_assert(cond: object, msg: object = "") -> None:
 
 @builtin
 def device_print(prefix: object, *args: object, hex: bool = False) -> None:
-    """Print `prefix` and the elements of `args` from every program, integers in base 16 with `hex`."""
+    """Print `prefix` and the elements of `args` from every program, integers in base 16 with `hex`. A prefix that does
+    not end in a space gets ": " before the elements.
+    """
     if not isinstance(prefix, str):
         raise ConstexprError(
             "tl.device_print needs a text first",
@@ -48,8 +50,9 @@ def device_print(prefix: object, *args: object, hex: bool = False) -> None:
             hint='tl.device_print("x", x)',
         )
     values = [_printable(to_tensor(arg)) for arg in args]
+    text = f"{prefix}: " if values and prefix and not prefix[-1].isspace() else prefix
     current().create(
-        tt.Print, [value.handle for value in values], prefix=prefix, hex=True if hex else None, result_types=[]
+        tt.Print, [value.handle for value in values], prefix=text, hex=True if hex else None, result_types=[]
     )
 
 
