@@ -107,6 +107,8 @@ def test_printing(kernel: Trace, capsys: pytest.CaptureFixture[str]):
     assert (op.prefix, op.hex, [str(value.type) for value in op.arguments]) == ("x: ", True, ["tensor<8xi32>", "f32"])
     tl.device_print("u ", kernel.parameter(tl.uint32))
     assert (kernel.ops[-1].prefix, str(kernel.ops[-1].arguments[0].type)) == ("u ", "i64")
+    tl.device_print("v:", 1)
+    assert kernel.ops[-1].prefix == "v: "
     tl.device_print("here")
     assert kernel.ops[-1].prefix == "here"
     with pytest.raises(ConstexprError, match="needs a text first"):

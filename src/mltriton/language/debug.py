@@ -50,7 +50,7 @@ def device_print(prefix: object, *args: object, hex: bool = False) -> None:
             hint='tl.device_print("x", x)',
         )
     values = [_printable(to_tensor(arg)) for arg in args]
-    text = f"{prefix}: " if values and prefix and not prefix[-1].isspace() else prefix
+    text = prefix.removesuffix(":") + ": " if values and prefix and not prefix[-1].isspace() else prefix
     current().create(
         tt.Print, [value.handle for value in values], prefix=text, hex=True if hex else None, result_types=[]
     )
