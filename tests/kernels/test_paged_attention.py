@@ -255,6 +255,8 @@ MISTAKES: dict[str, tuple[Any, str]] = {
         "alibi_slopes must be contiguous",
     ),
     "soft-cap": (lambda: NUMPY.arrays() | {"soft_cap": 0.0}, "soft_cap must be positive"),
+    "soft-cap-text": (lambda: NUMPY.arrays() | {"soft_cap": "x"}, "soft_cap must be a number"),
+    "scale": (lambda: NUMPY.arrays() | {"sm_scale": [1.0, 2.0]}, "sm_scale must be a number"),
     "splits": (lambda: NUMPY.arrays() | {"splits": 0}, "splits must be positive"),
     "splits-float": (lambda: NUMPY.arrays() | {"splits": 1.5}, "splits must be an integer"),
 }

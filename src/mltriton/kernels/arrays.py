@@ -48,6 +48,16 @@ def require_count(name: str, value: Any) -> None:
         raise ArgumentError(f"{name} must be positive", expected="1 or more", found=str(value))
 
 
+def number(name: str, value: Any) -> float:
+    """`value`, a number of Python, numpy or torch, as a float; `ArgumentError` for what is none."""
+    try:
+        if not isinstance(value, str):
+            return float(value)
+    except (TypeError, ValueError, RuntimeError):
+        pass
+    raise ArgumentError(f"{name} must be a number", expected="a float", found=f"{value!r}")
+
+
 def _kinds(arrays: Mapping[str, Array]) -> dict[str, str]:
     """The kind of each array by name."""
     kinds = {

@@ -20,7 +20,7 @@ import numpy as np
 import mltriton as triton
 import mltriton.language as tl
 from mltriton.errors import ArgumentError
-from mltriton.kernels.arrays import Array, dtype_name, empty, require_arrays, requires_gradient, strides_of
+from mltriton.kernels.arrays import Array, dtype_name, empty, number, require_arrays, requires_gradient, strides_of
 from mltriton.kernels.launch import Launch
 
 LOG2_E = tl.constexpr(1.4426950408889634)
@@ -200,7 +200,7 @@ def attention_launch(
 
 def scale_of(dim: int, sm_scale: float | None) -> float:
     """`sm_scale`, or what it is by default."""
-    return 1.0 / math.sqrt(dim) if sm_scale is None else float(sm_scale)
+    return 1.0 / math.sqrt(dim) if sm_scale is None else number("sm_scale", sm_scale)
 
 
 def check_shapes(q: Array, k: Array, v: Array) -> None:

@@ -19,6 +19,7 @@ from mltriton.kernels.arrays import (
     dtype_name,
     empty,
     is_torch,
+    number,
     require_arrays,
     require_count,
     require_no_gradient,
@@ -193,7 +194,7 @@ def check_options(q: Array, alibi_slopes: Array | None, soft_cap: float | None, 
             raise ArgumentError(
                 "paged_attention: alibi_slopes must be contiguous", expected="strides (1,)", found=found
             )
-    if soft_cap is not None and not soft_cap > 0:
+    if soft_cap is not None and not number("soft_cap", soft_cap) > 0:
         raise ArgumentError("paged_attention: soft_cap must be positive", expected="more than 0", found=str(soft_cap))
     if splits is not None:
         require_count("paged_attention: splits", splits)

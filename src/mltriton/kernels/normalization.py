@@ -15,7 +15,7 @@ import numpy as np
 import mltriton as triton
 import mltriton.language as tl
 from mltriton.errors import ArgumentError
-from mltriton.kernels.arrays import Array, as_rows, dtype_name, empty, require_arrays, require_no_gradient
+from mltriton.kernels.arrays import Array, as_rows, dtype_name, empty, number, require_arrays, require_no_gradient
 from mltriton.kernels.launch import Launch
 
 LONGEST_BLOCK = 65536  # a row of f32 is then a quarter of a second-level cache of 1 MB; measured against pieces
@@ -179,7 +179,7 @@ def layer_norm_launch(
     return Launch(
         layer_norm_long_kernel if is_long else layer_norm_kernel,
         (rows.shape[0],),
-        (rows, weight, bias, y, x_stride, n_columns, n_columns, float(eps)),
+        (rows, weight, bias, y, x_stride, n_columns, n_columns, number("eps", eps)),
         {"FLOAT": COMPUTED_IN[dtype_name(x)], "BLOCK": piece if is_long else triton.next_power_of_2(n_columns)},
     )
 
