@@ -48,6 +48,20 @@ def test_masked_loads_and_stores(dtype: Any, warps: int) -> None:
 
 
 @triton.jit
+def hyperbolic(x, y, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(y + at, tl.math.tanh(tl.load(x + at)))
+
+
+def test_tanh() -> None:
+    x = np.linspace(-12, 12, 2048, dtype=np.float32)
+    x[:8] = 0, -0.0, np.inf, -np.inf, np.nan, 1e-30, -1e-5, 100
+    y = np.zeros_like(x)
+    hyperbolic[(2,)](x, y, 1024, target=TARGET)
+    np.testing.assert_allclose(y, np.tanh(x.astype(np.float64)), rtol=1e-6, atol=0)
+
+
+@triton.jit
 def layer_norm(x, y, scale, shift, n, eps, BLOCK: tl.constexpr):
     row, at = tl.program_id(0), tl.arange(0, BLOCK)
     inside = at < n
