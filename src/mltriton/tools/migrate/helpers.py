@@ -37,29 +37,33 @@ class _Site:
     bounds: Bounds
 
 
-def without_pointer_arguments(text: str, path: str) -> tuple[str, list[Note]]:
-    """The text in which helpers take what block pointers are made of, and a note for each helper."""
+def without_pointer_arguments(text: str, path: str) -> tuple[Source, list[Note]]:
+    """The file in which helpers take what block pointers are made of, and a note for each helper."""
     notes: list[Note] = []
+    source = parse(text, path)
     for _ in range(_ROUNDS):
-        source = parse(text, path)
         changed = _one_round(source)
         if changed is None:
             break
-        text, note = changed
-        notes.append(note)
-    return text, notes
+        source = parse(changed[0], path)
+        notes.append(changed[1])
+    return source, notes
 
 
 def _one_round(source: Source) -> tuple[str, Note] | None:
     """Rewrite one parameter of one helper; None when there is nothing (more) to do."""
     functions = {function.name.value: function for function in functions_of(source.module)}
     calls = [node for node in walk(source.module) if isinstance(node, cst.Call)]
-    called = {call.func.value for call in calls if isinstance(call.func, cst.Name)} & set(functions)
+    made = _made(source)
+    called = {
+        call.func.value
+        for call in calls
+        if isinstance(call.func, cst.Name)
+        and any(isinstance(arg.value, cst.Name) and arg.value.value in made for arg in call.args)
+    } & set(functions)
     if not called:
         return None
     analyses = {function: Pointers(source, function) for function in functions.values()}
-    if not any(analysis.groups for analysis in analyses.values()):
-        return None
     bounds = {function: Bounds(source, analysis) for function, analysis in analyses.items() if analysis.groups}
     for name in sorted(called):
         for parameter in parameters_of(functions[name]):
@@ -67,6 +71,15 @@ def _one_round(source: Source) -> tuple[str, Note] | None:
             if sites:
                 return _rewrite(source, functions[name], parameter, sites)
     return None
+
+
+def _made(source: Source) -> set[str]:
+    """Names that are assigned what make_block_ptr returns, anywhere in the file: a quick look before the analysis."""
+    found: set[str] = set()
+    for node in walk(source.module):
+        if isinstance(node, cst.Assign) and any(source.callee(part) == "make_block_ptr" for part in walk(node.value)):
+            found |= {name for target in node.targets for name in names_in(target.target)}
+    return found
 
 
 def _sites(

@@ -15,7 +15,7 @@ from mltriton.tools.migrate.edits import Edits
 from mltriton.tools.migrate.helpers import without_pointer_arguments
 from mltriton.tools.migrate.naming import Namer
 from mltriton.tools.migrate.notes import note_group
-from mltriton.tools.migrate.parse import Source, functions_of, parse
+from mltriton.tools.migrate.parse import Source, functions_of
 from mltriton.tools.migrate.pointers import Group, Pointers
 from mltriton.tools.migrate.result import Note, Options, Result
 from mltriton.tools.migrate.rewriting import rewrite_group
@@ -30,8 +30,7 @@ def migrate_source(text: str, path: str = "<source>", options: Options | None = 
     result = Result(text, text, path)
     if not any(mark in text for mark in MARKS):
         return result
-    plain, notes = without_pointer_arguments(text, path)
-    source = parse(plain, path)
+    source, notes = without_pointer_arguments(text, path)
     edits = Edits()
     contract = Edits()
     for function in functions_of(source.module):
@@ -39,7 +38,7 @@ def migrate_source(text: str, path: str = "<source>", options: Options | None = 
     result.text = edits.apply(source.module)
     result.contract = contract.apply(source.module) if contract.replace else None
     if notes:
-        result.notes = [*notes, *_moved(result.notes, plain, text)]
+        result.notes = [*notes, *_moved(result.notes, source.text, text)]
         result.counts["helpers changed"] += len(notes)
     return result
 
