@@ -58,8 +58,7 @@ def _one_round(source: Source) -> tuple[str, Note] | None:
     called = {
         call.func.value
         for call in calls
-        if isinstance(call.func, cst.Name)
-        and any(isinstance(arg.value, cst.Name) and arg.value.value in made for arg in call.args)
+        if isinstance(call.func, cst.Name) and any(_may_be_pointer(source, arg.value, made) for arg in call.args)
     } & set(functions)
     if not called:
         return None
@@ -71,6 +70,10 @@ def _one_round(source: Source) -> tuple[str, Note] | None:
             if sites:
                 return _rewrite(source, functions[name], parameter, sites)
     return None
+
+
+def _may_be_pointer(source: Source, node: cst.BaseExpression, made: set[str]) -> bool:
+    return source.callee(node) == "make_block_ptr" or (isinstance(node, cst.Name) and node.value in made)
 
 
 def _made(source: Source) -> set[str]:
@@ -114,16 +117,23 @@ def _site(
 ) -> _Site | None:
     for function, pointers in analyses.items():
         statement = next((each for each in pointers.flow.before if _owns(each, call)), None)
-        if statement is None or function not in bounds or not isinstance(argument.value, cst.Name):
+        if statement is None or function not in bounds:
             continue
-        reaching = pointers.flow.reaching(argument.value.value, statement)
-        construct = pointers.construct_of(reaching[0].value) if len(reaching) == 1 and reaching[0].value else None
+        construct = pointers.construct_of(_origin(argument.value, pointers, statement))
         if construct is None or construct.rank == 0:
             return None
+        if construct.statement is statement:
+            return _Site(call, statement, argument, passed, construct, pointers, bounds[function])
         parts = (construct.base, *construct.shape, *construct.strides, *construct.offsets, *construct.block_shape)
         if all(bounds[function].is_stable(part, construct.statement, statement) for part in parts):
             return _Site(call, statement, argument, passed, construct, pointers, bounds[function])
     return None
+
+
+def _origin(node: cst.BaseExpression, pointers: Pointers, at: cst.CSTNode) -> cst.BaseExpression:
+    """The expression that gives an argument its value: the only assignment that reaches it, or the argument itself."""
+    reaching = pointers.flow.reaching(node.value, at) if isinstance(node, cst.Name) else []
+    return reaching[0].value if len(reaching) == 1 and reaching[0].value is not None else node
 
 
 def _owns(statement: cst.CSTNode, call: cst.Call) -> bool:
@@ -245,7 +255,8 @@ def _drop_unused(edits: Edits, sites: Sequence[_Site]) -> None:
     """Take away constructors whose pointer was only passed on."""
     rewritten = {site.argument for site in sites}
     for site in sites:
-        assert isinstance(site.argument.value, cst.Name)
+        if not isinstance(site.argument.value, cst.Name):
+            continue
         name = site.argument.value.value
         uses = sum(isinstance(node, cst.Name) and node.value == name for node in walk(site.pointers.function.body))
         mine = sum(isinstance(arg.value, cst.Name) and arg.value.value == name for arg in rewritten)
