@@ -28,9 +28,12 @@ trap 'rm -rf "$WORK"' EXIT
 mkdir -p "$WORK/lists/partial" "$WORK/cache/archives/partial" "$WORK/debs" "$WORK/root"
 chmod 755 "$WORK"
 
-MIRROR=$(cat /etc/apt/sources.list /etc/apt/sources.list.d/* 2>/dev/null |
-    sed -n 's/^#.*//; s/.*\(https\{0,1\}:\/\/[^ ]*\/debian\)\/\{0,1\}\( .*\)\{0,1\}$/\1/p' | head -n 1)
-MIRROR=${MIRROR:-http://deb.debian.org/debian}
+MIRROR=${MIRROR:-$(cat /etc/apt/sources.list /etc/apt/sources.list.d/* 2>/dev/null |
+    sed -n 's/^#.*//; s/.*\(https\{0,1\}:\/\/[^ ]*\/debian\)\/\{0,1\}\( .*\)\{0,1\}$/\1/p' | head -n 1)}
+if [ -z "$MIRROR" ]; then
+    echo "install-ocloc.sh finds no Debian mirror in /etc/apt; set MIRROR to its address" >&2
+    exit 1
+fi
 KEYRING=/usr/share/keyrings/debian-archive-keyring.gpg
 echo "deb [signed-by=$KEYRING] $MIRROR sid main" >"$WORK/sources.list"
 
