@@ -22,6 +22,7 @@ from mltriton.ir.operation import Block, Operation, Region, Value
 from mltriton.ir.types import I1, I32, I64, PointerType, byte_width, shape_of
 from mltriton.passes.intrinsic.tile_loops import accesses, addressing, packing
 from mltriton.passes.intrinsic.tile_loops.addressing import InMemory, NotProvable
+from mltriton.passes.intrinsic.tile_loops.first_sums import is_zero
 from mltriton.passes.intrinsic.tile_loops.footprints import is_outside
 from mltriton.passes.intrinsic.tile_loops.forms import Affine, Index, constant_index, is_uniform
 from mltriton.passes.intrinsic.tile_loops.lowering import Lowering
@@ -137,14 +138,13 @@ def _pads_zeros(op: Operation) -> bool:
 
 
 def _is_zero(value: Value) -> bool:
+    """Whether a value is 0: a block, or the scalar that fills it."""
     op = value.defining_op
     if isinstance(op, tt.Splat):
         return _is_zero(op.source)
-    if not isinstance(op, arith.Constant):
-        return False
-    return (
-        not (op.value.splat if op.value.is_splat else True) if isinstance(op.value, DenseAttr) else not op.value.value
-    )
+    if isinstance(op, arith.Constant) and not isinstance(op.value, DenseAttr):
+        return not op.value.value
+    return is_zero(value)
 
 
 def _along_lines(low: Lowering, block: InMemory, along: int, shape: tuple[int, ...]) -> tuple[list[Value] | None, int]:
