@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 
 from mltriton.targets.cpu.features import CpuFeatures
 from mltriton.targets.cpu.llvm.dot import CACHE_LINE
-from mltriton.targets.cpu.llvm.narrow import widen
+from mltriton.targets.llvm.emit.narrow import widen
 from mltriton.targets.llvm.types import F32, I1, I32, I64, PTR, VOID, Type, Value, constant, vector
 from mltriton.targets.llvm.writer import Function, Module
 
@@ -278,7 +278,7 @@ class _Generator:
         """A register of a line, or of a row of a, from element `index` on: f32, or pairs as they lie."""
         element = self._type(name)
         bits = function.load(element.with_lanes(self.step), function.gep(pointer, index, element), element.bytes)
-        return bits if self.pairs or name == "f32" else widen(function, self.features, bits, name)
+        return bits if self.pairs or name == "f32" else widen(function, self.features.f16_conversion, bits, name)
 
     def _sums(self, function: Function, size: int, step: int, sums: list[Value], body: Step) -> list[Value]:
         """`body` for 0, step, ... below `size`. Not unrolled: LLVM would put the prefetches of several steps together,

@@ -1,4 +1,4 @@
-"""From the intrinsic level to LLVM IR: one emission function for each operation class, in a file per dialect.
+"""From the intrinsic level to LLVM IR: the emission functions that only the CPU has.
 
 `kernel.py` builds the exported function; `context.py` holds what the emission functions share; `rules.py` is the table.
 """

@@ -12,12 +12,8 @@ from mltriton.dialects import tt
 from mltriton.ir.types import F32, F64, FloatType, element_type
 from mltriton.ir.types import Type as IRType
 from mltriton.targets.cpu.llvm.emit.context import Emitter, Rules
+from mltriton.targets.llvm.emit.atomics import FAILURE_ORDERS, FLOAT_NAMES, NAMES, ORDERS
 from mltriton.targets.llvm.types import I1, Type, Value, constant
-
-ORDERS = {"relaxed": "monotonic", "acquire": "acquire", "release": "release", "acq_rel": "acq_rel"}
-FAILURE_ORDERS = {"monotonic": "monotonic", "acquire": "acquire", "release": "monotonic", "acq_rel": "acquire"}
-NAMES = {"exch": "xchg", "fadd": "fadd", "max": "max", "min": "min", "umax": "umax", "umin": "umin"}
-FLOAT_NAMES = {"fadd": "fadd", "add": "fadd", "max": "fmax", "min": "fmin", "exch": "xchg"}
 
 Update = Callable[..., Value]
 

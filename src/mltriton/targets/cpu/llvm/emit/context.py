@@ -1,134 +1,33 @@
-"""What emission functions share: the function under construction, the values emitted so far, types.
+"""What the CPU's emission functions share beyond `targets/llvm/emit/context.py`.
 
-Level: intrinsic -> llvm. A scalar becomes an LLVM scalar, a chunk (1D tensor) a vector of its elements; f16, bf16 and
-fp8 values are integers of their width (see `narrow`), pointers are `ptr` whatever they point to, `index` is i64.
-Guarantees: an operation without an emission function raises `BackendError` at its source line.
+Instruction set, number of the running program, scratch memory, assertions.
+
+Level: intrinsic -> llvm. A scalar becomes an LLVM scalar, a chunk (1D tensor) a vector of its elements.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from mltriton.errors import BackendError
-from mltriton.ir.operation import Block, Operation
-from mltriton.ir.operation import Value as IRValue
-from mltriton.ir.types import BF16, F16, F32, F64, FloatType, IndexType, IntegerType, PointerType, TensorType
-from mltriton.ir.types import Type as IRType
-from mltriton.ir.types import element_type as element_type
+from mltriton.ir.operation import Operation
 from mltriton.targets.cpu.features import CpuFeatures
-from mltriton.targets.cpu.llvm import narrow
-from mltriton.targets.llvm.types import I64, PTR, Type, Value, constant, poison, vector
+from mltriton.targets.llvm.emit import context
+from mltriton.targets.llvm.types import I64, PTR, Value, constant, poison
 from mltriton.targets.llvm.writer import Function, Module
 
 Rule = Callable[["Emitter", Any], Value | Sequence[Value] | None]
 Rules = Mapping[type[Operation], Rule]
 
-_FLOATS = {F32: "float", F64: "double", F16: "i16", BF16: "i16"}
 
-
-def element_name(type_: IRType) -> str:
-    """LLVM's element type for a scalar IR type, as values have it (i1 is one bit)."""
-    if isinstance(type_, IntegerType):
-        return f"i{type_.width}"
-    if isinstance(type_, FloatType):
-        return _FLOATS.get(type_, "i8")
-    if isinstance(type_, PointerType):
-        return "ptr"
-    if isinstance(type_, IndexType):
-        return "i64"
-    raise BackendError(f"values of type {type_} cannot be held in registers")
-
-
-class Emitter:
+class Emitter(context.Emitter):
     """The state of one kernel's emission."""
 
+    machine = "the CPU"
+
     def __init__(self, module: Module, function: Function, features: CpuFeatures, rules: Rules) -> None:
-        self.module = module
-        self.function = function
+        super().__init__(module, function, features.f16_conversion, rules)
         self.features = features
-        self.rules = rules
-        self.program: list[Value] = []  # coordinates of the running program, i32
-        self.grid: list[Value] = []  # sizes of the grid, i32
         self.linear_id: Value = constant(I64, 0)  # number of the running program
         self.scratch: Value = poison(PTR)
         self.assertions: dict[Operation, int] = {}  # their numbers, from 1
-        self._values: dict[IRValue, Value] = {}
-        self._lanes = 1
-
-    def get(self, value: IRValue) -> Value:
-        """What was emitted for a value."""
-        found = self._values[value]
-        return self.function.splat(found, self._lanes) if self._lanes > found.type.lanes else found
-
-    def optional(self, value: IRValue | None) -> Value | None:
-        """What was emitted for an optional operand."""
-        return None if value is None else self.get(value)
-
-    def put(self, value: IRValue, emitted: Value) -> None:
-        """Remember what stands for a value."""
-        self._values[value] = emitted
-
-    def type_of(self, type_: IRType) -> Type:
-        """The LLVM type of values of an IR type."""
-        if isinstance(type_, TensorType):
-            return vector(element_name(type_.element), type_.size)
-        return vector(element_name(type_), self._lanes)
-
-    def result_type(self, op: Operation) -> Type:
-        """The LLVM type of the only result."""
-        return self.type_of(op.results[0].type)
-
-    @contextmanager
-    def lanewise(self, lanes: int) -> Generator[None]:
-        """Emit scalar code for `lanes` scalars at once."""
-        saved, self._lanes = self._lanes, lanes
-        yield
-        self._lanes = saved
-
-    def block(self, block: Block, arguments: Sequence[Value] = ()) -> list[Value]:
-        """Emit a block's operations; gives the operands of its terminator."""
-        for argument, value in zip(block.arguments, arguments, strict=True):
-            self.put(argument, value)
-        *body, last = block.ops
-        for op in body:
-            self.operation(op)
-        return [self.get(operand) for operand in last.operands]
-
-    def operation(self, op: Operation) -> None:
-        """Emit one operation."""
-        rule = self.rules.get(type(op))
-        if rule is None:
-            raise BackendError(
-                f"{op.name} is not an operation of the intrinsic level of the CPU",
-                place=op.loc.place,
-                found=", ".join(str(operand.type) for operand in op.operands),
-            )
-        emitted = rule(self, op)
-        if emitted is None:
-            return
-        values = [emitted] if isinstance(emitted, Value) else emitted
-        for result, value in zip(op.results, values, strict=True):
-            self.put(result, value)
-
-    def widen(self, value: Value, type_: IRType) -> Value:
-        """A float value of (element) type `type_` in the format arithmetic is done in: f32 or f64."""
-        element = element_type(type_)
-        if element is F32 or element is F64:
-            return value
-        assert isinstance(element, FloatType)
-        return narrow.widen(self.function, self.features, value, element.name)
-
-    def narrow(self, value: Value, type_: IRType, toward_zero: bool = False) -> Value:
-        """An f32 or f64 value rounded to the (element) type `type_`."""
-        element = element_type(type_)
-        assert isinstance(element, FloatType)
-        target = "double" if element is F64 else "float"
-        if element is F32 or element is F64:
-            return self.function.cast(_float_cast(value, target), value, value.type.with_element(target))
-        return narrow.narrow(self.function, self.features, value, element.name, toward_zero)
-
-
-def _float_cast(value: Value, target: str) -> str:
-    return "fpext" if target == "double" else "fptrunc"

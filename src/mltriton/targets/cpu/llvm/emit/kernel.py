@@ -15,8 +15,9 @@ from mltriton.errors import BackendError
 from mltriton.ir.types import F16, F32, FloatType
 from mltriton.ir.types import Type as IRType
 from mltriton.targets.cpu.features import CpuFeatures
-from mltriton.targets.cpu.llvm.emit.context import Emitter, element_name
+from mltriton.targets.cpu.llvm.emit.context import Emitter
 from mltriton.targets.cpu.llvm.emit.rules import RULES
+from mltriton.targets.llvm.emit.context import element_name
 from mltriton.targets.llvm.types import I8, I32, I64, PTR, VOID, Value, constant, vector
 from mltriton.targets.llvm.writer import Function, Module
 

@@ -9,24 +9,10 @@ from __future__ import annotations
 from mltriton.dialects import tile, tt
 from mltriton.ir.operation import Value as IRValue
 from mltriton.targets.cpu.llvm.emit.context import Emitter, Rules
+from mltriton.targets.llvm.emit.memory import from_memory, in_memory, to_memory
 from mltriton.targets.llvm.types import I1, I8, I32, VOID, Type, Value, constant
 
 NONTEMPORAL = ", !nontemporal !0"
-
-
-def in_memory(type_: Type) -> Type:
-    """The type a value has in memory."""
-    return type_.with_element("i8") if type_.bits == 1 else type_
-
-
-def from_memory(e: Emitter, value: Value, type_: Type) -> Value:
-    """A loaded value as values are held."""
-    return e.function.icmp("ne", value, 0) if type_.bits == 1 else value
-
-
-def to_memory(e: Emitter, value: Value) -> Value:
-    """A value as it is stored."""
-    return e.function.cast("zext", value, in_memory(value.type)) if value.type.bits == 1 else value
 
 
 def _load(e: Emitter, op: tt.Load) -> Value:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from mltriton.targets.cpu.llvm.emit import arith, atomics, casts, control, debug, floats, memory, reduce, tile
+from mltriton.targets.cpu.llvm.emit import atomics, debug, functions, memory, reduce, tile
 from mltriton.targets.cpu.llvm.emit.context import Rules
+from mltriton.targets.llvm.emit import arith, casts, control, floats
 
 RULES: Rules = {
     **arith.RULES,
     **floats.RULES,
+    **functions.RULES,
     **casts.RULES,
     **control.RULES,
     **memory.RULES,

@@ -15,7 +15,7 @@ from mltriton.dialects import tt
 from mltriton.ir.operation import Value as IRValue
 from mltriton.ir.types import F32, F64, FloatType, TensorType, element_type
 from mltriton.ir.types import Type as IRType
-from mltriton.targets.cpu.llvm.emit.atomics import FAILURE_ORDERS, FLOAT_NAMES, NAMES, ORDERS
+from mltriton.targets.llvm.emit.atomics import FAILURE_ORDERS, FLOAT_NAMES, NAMES, ORDERS
 from mltriton.targets.llvm.types import I1, I32, I64, Type, Value, constant
 from mltriton.targets.xe.llvm import calls
 from mltriton.targets.xe.llvm.emit.context import Emitted, Emitter, Rules

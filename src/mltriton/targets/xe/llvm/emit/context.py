@@ -16,8 +16,7 @@ from mltriton.ir.operation import Value as IRValue
 from mltriton.ir.types import TensorDescType, TensorType, block_of
 from mltriton.ir.types import Type as IRType
 from mltriton.layouts.linear import LinearLayout
-from mltriton.targets.cpu.features import CpuFeatures
-from mltriton.targets.cpu.llvm.emit import context
+from mltriton.targets.llvm.emit import context
 from mltriton.targets.llvm.types import I32, Type, Value, constant, poison, vector
 from mltriton.targets.llvm.writer import Function, Module
 from mltriton.targets.xe.devices import Device
@@ -28,9 +27,6 @@ from mltriton.targets.xe.llvm.moves import linear, move, names
 
 Rule = Callable[["Emitter", Any], Any]  # gives `Made`
 Rules = Mapping[type[Operation], Rule]
-
-# f16 is widened and narrowed by instructions; what else the shared rules ask, no rule used here asks.
-_CONVERSIONS = CpuFeatures("xe", "spirv64", "", "", 512, 128, (), f16_conversion=True)
 
 
 class BlockPointer(NamedTuple):
@@ -62,7 +58,7 @@ class Emitter(context.Emitter):
     def __init__(
         self, module: Module, function: Function, device: Device, warps: int, rules: Rules, elements: Rules
     ) -> None:
-        super().__init__(module, function, _CONVERSIONS, {})
+        super().__init__(module, function, f16_conversion=True, rules={})
         self.device = device
         self.warps = warps
         self.affine = Affine(function)

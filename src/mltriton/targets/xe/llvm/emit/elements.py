@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from mltriton.dialects import arith, math, tt
 from mltriton.ir.types import element_type
-from mltriton.targets.cpu.llvm.emit import arith as integer_rules
-from mltriton.targets.cpu.llvm.emit import casts, floats
+from mltriton.targets.llvm.emit import arith as integer_rules
+from mltriton.targets.llvm.emit import casts, floats
 from mltriton.targets.llvm.types import Type, Value, constant
 from mltriton.targets.llvm.writer import Function
 from mltriton.targets.xe.llvm import calls
@@ -112,7 +112,7 @@ def _splat(e: Emitter, op: tt.Splat) -> Value:
     return e.get(op.source)
 
 
-SHARED: Rules = {**integer_rules.RULES, **floats.RULES, **casts.RULES}  # type: ignore[dict-item]
+SHARED: Rules = {**integer_rules.RULES, **floats.RULES, **casts.RULES}
 OWN: Rules = {
     arith.AddI: _kept("add"),
     arith.SubI: _kept("sub"),

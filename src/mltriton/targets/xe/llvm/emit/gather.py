@@ -11,7 +11,7 @@ from typing import cast
 
 from mltriton.dialects import tt
 from mltriton.ir.types import TensorType, byte_width
-from mltriton.targets.cpu.llvm.emit.memory import from_memory, in_memory, to_memory
+from mltriton.targets.llvm.emit.memory import from_memory, in_memory, to_memory
 from mltriton.targets.llvm.types import I32, Value, constant, vector
 from mltriton.targets.xe.llvm import accesses, calls
 from mltriton.targets.xe.llvm.emit.context import Emitted, Emitter, Rules, coordinates

@@ -15,7 +15,7 @@ from mltriton.ir.floats import float_to_bits
 from mltriton.ir.operation import Value as IRValue
 from mltriton.ir.types import FloatType, TensorType, block_of, byte_width, element_type
 from mltriton.ir.types import Type as IRType
-from mltriton.targets.cpu.llvm.emit.memory import from_memory, in_memory, to_memory
+from mltriton.targets.llvm.emit.memory import from_memory, in_memory, to_memory
 from mltriton.targets.llvm.types import Value, constant, vector
 from mltriton.targets.xe.block_limits import Access
 from mltriton.targets.xe.llvm import accesses, block_io

@@ -14,7 +14,7 @@ from mltriton.ir.attributes import DenseAttr
 from mltriton.ir.operation import Value as IRValue
 from mltriton.ir.types import TensorType
 from mltriton.layouts.linear import LinearLayout
-from mltriton.targets.cpu.llvm.emit.arith import emit_constant, number_of
+from mltriton.targets.llvm.emit.arith import emit_constant, number_of
 from mltriton.targets.llvm.types import I32, Type, Value, constant
 from mltriton.targets.xe.llvm import calls
 from mltriton.targets.xe.llvm.emit.context import Emitted, Emitter, Rules, coordinates

@@ -14,7 +14,7 @@ from mltriton.dialects.builtin import Module as IRModule
 from mltriton.ir.operation import Operation
 from mltriton.ir.operation import Value as IRValue
 from mltriton.ir.types import MemDescType, TensorType, byte_width
-from mltriton.targets.cpu.llvm.emit.memory import from_memory, in_memory, to_memory
+from mltriton.targets.llvm.emit.memory import from_memory, in_memory, to_memory
 from mltriton.targets.llvm.types import I32, Value, constant, vector
 from mltriton.targets.llvm.writer import WORKGROUP_ALIGNMENT, Module
 from mltriton.targets.registry import num_warps_of

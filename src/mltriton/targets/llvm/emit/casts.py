@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from mltriton.dialects import arith, tt
 from mltriton.ir.types import F32, F64, element_type
-from mltriton.targets.cpu.llvm.emit.context import Emitter, Rule, Rules
+from mltriton.targets.llvm.emit.context import Emitter, Rule, Rules
 from mltriton.targets.llvm.types import Type, Value
 
 

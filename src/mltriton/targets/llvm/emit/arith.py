@@ -12,7 +12,7 @@ from mltriton.errors import BackendError
 from mltriton.ir.attributes import DenseAttr, FloatAttr, IntegerAttr
 from mltriton.ir.floats import float_to_bits
 from mltriton.ir.types import F32, F64, FloatType, TensorType, bit_width, element_type
-from mltriton.targets.cpu.llvm.emit.context import Emitter, Rule, Rules
+from mltriton.targets.llvm.emit.context import Emitter, Rule, Rules
 from mltriton.targets.llvm.types import Type, Value, constant, integers, vector
 from mltriton.targets.llvm.writer import Function
 

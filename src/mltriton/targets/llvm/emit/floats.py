@@ -14,9 +14,7 @@ from mltriton.dialects import arith, math, scf, tt
 from mltriton.ir.attributes import DenseAttr, FloatAttr
 from mltriton.ir.operation import BlockArgument, Operation, OpResult
 from mltriton.ir.operation import Value as IRValue
-from mltriton.targets.cpu.features import CpuFeatures
-from mltriton.targets.cpu.llvm.emit.context import Emitter, Rule, Rules
-from mltriton.targets.cpu.llvm.math import FUNCTIONS
+from mltriton.targets.llvm.emit.context import Emitter, Rule, Rules
 from mltriton.targets.llvm.types import Value, constant
 from mltriton.targets.llvm.writer import Function
 
@@ -51,23 +49,9 @@ def intrinsic(stem: str) -> Rule:
     return wide(compute)
 
 
-def transcendental(name: str) -> Rule:
-    """A function of `llvm/math.py`."""
-
-    def rule(e: Emitter, op: arith.Unary) -> Value:
-        x = e.widen(e.get(op.source), op.source.type)
-        return e.narrow(FUNCTIONS[name](e.function, e.features, x), op.results[0].type)
-
-    return rule
-
-
 def _compare(e: Emitter, op: arith.CmpF) -> Value:
     lhs, rhs = (e.widen(e.get(operand), operand.type) for operand in (op.lhs, op.rhs))
     return e.function.fcmp(op.predicate, lhs, rhs)
-
-
-def _rsqrt(f: Function, x: Value) -> Value:
-    return f.fdiv(constant(x.type, 1.0), f.intrinsic("llvm.sqrt", x.type, x))
 
 
 def extremum(predicate: str, propagate: bool) -> Rule:
@@ -136,38 +120,6 @@ def _absolute_integer(e: Emitter, op: math.AbsI) -> Value:
     return e.function.intrinsic("llvm.abs", x.type, x, constant(x.type.scalar.with_element("i1"), 0))
 
 
-def rounding(stem: str) -> Rule:
-    """Floor or ceil; SSE2 has no instruction for it, so there it is made of truncations."""
-
-    def rule(e: Emitter, op: arith.Unary) -> Value:
-        x = e.widen(e.get(op.source), op.source.type)
-        emit = _rounded_by_truncation if _lacks_rounding(e.features) else _rounded
-        return e.narrow(emit(e.function, stem, x), op.results[0].type)
-
-    return rule
-
-
-def _lacks_rounding(features: CpuFeatures) -> bool:
-    return features.is_x86 and features.vector_bits == 128
-
-
-def _rounded(f: Function, stem: str, x: Value) -> Value:
-    return f.intrinsic(f"llvm.{stem}", x.type, x)
-
-
-def _rounded_by_truncation(f: Function, stem: str, x: Value) -> Value:
-    """Adding and taking away 2**mantissa rounds to nearest; one more step where that went the wrong way."""
-    magnitude = f.intrinsic("llvm.fabs", x.type, x)
-    limit = constant(x.type, 2.0**23 if x.type.bits == 32 else 2.0**52)
-    nearest = f.intrinsic("llvm.copysign", x.type, f.fsub(f.fadd(magnitude, limit), limit), x)
-    one, zero = constant(x.type, 1.0), constant(x.type, 0.0)
-    too_far = f.fcmp("ogt" if stem == "floor" else "olt", nearest, x)
-    step = f.select(too_far, one, zero)
-    moved = f.fsub(nearest, step) if stem == "floor" else f.fadd(nearest, step)
-    whole = f.intrinsic("llvm.copysign", x.type, moved, x)
-    return f.select(f.fcmp("olt", magnitude, limit), whole, x)
-
-
 def _bits_only(op: str) -> Callable[[Emitter, Any], Value]:
     """A sign operation on the bits of a narrow float; on f32 and f64 LLVM's own."""
 
@@ -193,20 +145,9 @@ RULES: Rules = {
     arith.MinNumF: extremum("olt", propagate=False),
     arith.NegF: _bits_only("neg"),
     arith.CmpF: _compare,
-    math.Exp: transcendental("exp"),
-    math.Exp2: transcendental("exp2"),
-    math.Log: transcendental("log"),
-    math.Log2: transcendental("log2"),
-    math.Sin: transcendental("sin"),
-    math.Cos: transcendental("cos"),
-    math.Tanh: transcendental("tanh"),
-    math.Erf: transcendental("erf"),
     math.Sqrt: intrinsic("llvm.sqrt"),
-    math.Rsqrt: wide(_rsqrt),
     math.AbsF: _bits_only("abs"),
     math.AbsI: _absolute_integer,
-    math.Floor: rounding("floor"),
-    math.Ceil: rounding("ceil"),
     math.Fma: intrinsic("llvm.fma"),
     tt.PreciseSqrt: intrinsic("llvm.sqrt"),
     tt.PreciseDivF: by_name("fdiv"),

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 
 from mltriton.dialects import scf, tt
 from mltriton.ir.operation import Region
-from mltriton.targets.cpu.llvm.emit.context import Emitter, Rules
+from mltriton.targets.llvm.emit.context import Emitter, Rules
 from mltriton.targets.llvm.types import I64, Value
 
 AXES = ("x", "y", "z")

@@ -3,13 +3,13 @@
 Level: `llvm`. f16, bf16 and fp8 values travel through the code as integers of their width; arithmetic on them is
 "widen, compute in f32, narrow", as the levels above define it.
 Guarantees: widening is exact; narrowing rounds to nearest even and keeps denormals; too large numbers become infinity,
-or in fp8 the largest finite one, as on GPUs. Works for any lane count; only f16 has instructions (`f16_conversion`).
+or in fp8 the largest finite one, as on GPUs. Works for any lane count; only f16 may have
+instructions (`f16_conversion`).
 """
 
 from __future__ import annotations
 
 from mltriton.ir.floats import FORMATS, FloatFormat
-from mltriton.targets.cpu.features import CpuFeatures
 from mltriton.targets.llvm.types import Value, constant
 from mltriton.targets.llvm.writer import Function
 
@@ -18,11 +18,11 @@ _INFINITY = 0x7F800000
 _MAGNITUDE = 0x7FFFFFFF
 
 
-def widen(function: Function, features: CpuFeatures, bits: Value, name: str) -> Value:
+def widen(function: Function, f16_conversion: bool, bits: Value, name: str) -> Value:
     """The f32 of values of the type `name` ("f16", "bf16", "f8E4M3FN", "f8E5M2") given as integers."""
     layout, f32 = FORMATS[name], bits.type.with_element("float")
     i32 = bits.type.with_element("i32")
-    if name == "f16" and features.f16_conversion:
+    if name == "f16" and f16_conversion:
         return function.cast("fpext", function.bitcast(bits, bits.type.with_element("half")), f32)
     wide = function.cast("zext", bits, i32)
     if name == "bf16":
@@ -40,22 +40,22 @@ def widen(function: Function, features: CpuFeatures, bits: Value, name: str) -> 
     return function.bitcast(function.or_(result, sign), f32)
 
 
-def narrow(function: Function, features: CpuFeatures, value: Value, name: str, toward_zero: bool = False) -> Value:
+def narrow(function: Function, f16_conversion: bool, value: Value, name: str, toward_zero: bool = False) -> Value:
     """f32 or f64 values rounded to the type `name`, as integers of its width."""
     if value.type.element == "double":
         value = _round_to_odd(function, value)
-    nearest = _nearest(function, features, value, name)
+    nearest = _nearest(function, f16_conversion, value, name)
     if not toward_zero:
         return nearest
-    back = widen(function, features, nearest, name)
+    back = widen(function, f16_conversion, nearest, name)
     too_far = function.fcmp("ogt", _absolute(function, back), _absolute(function, value))
     return function.sub(nearest, function.cast("zext", too_far, nearest.type))
 
 
-def _nearest(function: Function, features: CpuFeatures, value: Value, name: str) -> Value:
+def _nearest(function: Function, f16_conversion: bool, value: Value, name: str) -> Value:
     layout = FORMATS[name]
     narrow_type = value.type.with_element("i16" if name in ("f16", "bf16") else "i8")
-    if name == "f16" and features.f16_conversion:
+    if name == "f16" and f16_conversion:
         return function.bitcast(function.cast("fptrunc", value, value.type.with_element("half")), narrow_type)
     i32 = value.type.with_element("i32")
     bits = function.bitcast(value, i32)
