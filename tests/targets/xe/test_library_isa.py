@@ -12,6 +12,8 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
+import mltriton as triton
+import mltriton.language as tl
 from mltriton.kernels.attention import Blocks, attention_launch
 from mltriton.kernels.gemm import matmul_launch
 from mltriton.kernels.gemm_tiles import Tile
@@ -66,6 +68,30 @@ def test_loop_of_a_gemm(dtype: type, result: type, name: str, products: int, mos
     assert fast.messages["load_block2d"] == (3 if dtype is np.float16 else 2)
     assert fast.messages["prefetch"] == 2
     assert fast.total <= most
+
+
+@triton.jit
+def tf32_product(a, b, c, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+    row, column = tl.program_id(0) * BM, tl.program_id(1) * BN
+    left = tl.make_tensor_descriptor(a, [M, K], [K, 1], [BM, BK])
+    right = tl.make_tensor_descriptor(b, [K, N], [N, 1], [BK, BN])
+    there = tl.make_tensor_descriptor(c, [M, N], [N, 1], [BM, BN])
+    total = tl.zeros((BM, BN), tl.float32)
+    for k in range(0, K, BK):
+        total = tl.dot(left.load([row, k]), right.load([k, column]), total, input_precision="tf32")
+    there.store([row, column], total)
+
+
+@pytest.mark.parametrize(("name", "most"), [("pvc", 130), ("bmg", 110)])
+def test_loop_of_a_gemm_in_tf32(name: str, most: int) -> None:
+    """The matrix engine takes f32 as it was loaded."""
+    a, b, c = (np.zeros((1024, 1024), np.float32) for _ in range(3))
+    blocks = {"BM": 256, "BN": 256, "BK": 32}
+    info, loops = compiled(Launch(tf32_product, (4, 4), (a, b, c, 1024, 1024, 1024), blocks), name, 32)
+    assert info.spilled == 0
+    assert loops[0].operations["dpas"] == 64
+    assert loops[0].messages["load_block2d"] == 6
+    assert loops[0].total <= most
 
 
 def test_loop_of_a_gemm_with_a_transposed_right_operand() -> None:

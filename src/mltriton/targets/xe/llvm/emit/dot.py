@@ -1,8 +1,9 @@
 """`tt.dot` on the matrix engine (DPAS).
 
 Level: intrinsic -> llvm. The operands lie in the lanes as the instruction takes them (`#ttg.dot_op` of `#ttig.dpas`).
-Products of f32 are those of TF32 where the program says so; otherwise each operand is the sum of two TF32 numbers, and
-the three products that matter are added up, which errs by 2**-21 of a product.
+Products of f32 are those of TF32 where the program says so: the engine reads the upper 19 bits of each operand, which
+loses less than 2**-10 of it, towards 0. Otherwise each operand is the sum of two TF32 numbers, rounded to the nearest,
+and the three products that matter are added up, which errs by 2**-21 of a product.
 """
 
 from __future__ import annotations
@@ -30,9 +31,8 @@ def _dot(e: Emitter, op: tt.Dot) -> Emitted:
     rows = c.shape[-2]
     types = product.builtin(rows).parameter_types
     left, right = ([_one(e, op, value, type_)] for value, type_ in ((op.a, types[1]), (op.b, types[2])))
-    if a.element is F32:
-        parts = 1 if op.precision == "tf32" else 2
-        left, right = _tf32(e, left[0], parts), _tf32(e, right[0], parts)
+    if a.element is F32 and op.precision != "tf32":
+        left, right = _tf32(e, left[0]), _tf32(e, right[0])
     total = _one(e, op, op.c, types[3])
     for x, y in reversed([(i, j) for i in range(len(left)) for j in range(len(right)) if i + j < len(left)]):
         total = product.call(e.function, rows, left[x], right[y], total)
@@ -64,16 +64,11 @@ def _one(e: Emitter, op: tt.Dot, value: object, type_: Type) -> Value:
     return e.function.bitcast(e.packed(registers, Form(len(registers), element, whole)).values[0], type_)
 
 
-def _tf32(e: Emitter, value: Value, parts: int) -> list[Value]:
-    """A vector of f32 as TF32 numbers whose sum it is."""
-    f, left = e.function, value
+def _tf32(e: Emitter, value: Value) -> list[Value]:
+    """A vector of f32 as two TF32 numbers whose sum it is."""
     rounding = ROUND_TO_TF32.of(f"float{value.type.lanes}" if value.type.is_vector else "float")
-    made: list[Value] = []
-    for part in range(parts):
-        made.append(rounding.call(f, left))
-        if part + 1 < parts:
-            left = f.fsub(left, made[-1])
-    return made
+    high = rounding.call(e.function, value)
+    return [high, rounding.call(e.function, e.function.fsub(value, high))]
 
 
 RULES: Rules = {tt.Dot: _dot}

@@ -1,0 +1,63 @@
+"""Matrix products of blocks in memory run for Xe, emulated on the CPU, against numpy: turned, and of each dtype."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import mltriton as triton
+import mltriton.language as tl
+
+pytestmark = pytest.mark.usefixtures("queue")
+TARGET = "xe:pvc"
+RNG = np.random.default_rng(11)
+Array = np.ndarray[Any, Any]
+
+
+def aligned(array: Array, turned: bool = False) -> Array:
+    """A copy that starts where block accesses may; `turned`: with its columns next to each other in memory."""
+    source = array.T if turned else array
+    memory = np.zeros(array.nbytes + 64, np.uint8)
+    start = -memory.ctypes.data % 64
+    made = memory[start : start + array.nbytes].view(array.dtype).reshape(source.shape)
+    made[...] = source
+    return made.T if turned else made
+
+
+@triton.jit
+def multiply(
+    a, b, c, M, N, K, sam, sak, sbk, sbn,
+    BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, TF32: tl.constexpr = False
+):  # fmt: skip
+    row, column = tl.program_id(0) * BM, tl.program_id(1) * BN
+    left = tl.make_block_ptr(a, (M, K), (sam, sak), (row, 0), (BM, BK), (1, 0))
+    right = tl.make_block_ptr(b, (K, N), (sbk, sbn), (0, column), (BK, BN), (1, 0))
+    total = tl.zeros((BM, BN), c.dtype.element_ty)
+    for _ in range(0, K, BK):
+        x, y = tl.load(left, boundary_check=(0, 1)), tl.load(right, boundary_check=(0, 1))
+        total = tl.dot(x, y, total, input_precision="tf32" if TF32 else "ieee", out_dtype=c.dtype.element_ty)
+        left, right = tl.advance(left, (0, BK)), tl.advance(right, (BK, 0))
+    there = tl.make_block_ptr(c, (M, N), (N, 1), (row, column), (BM, BN), (1, 0))
+    tl.store(there, total, boundary_check=(0, 1))
+
+
+def product(a: Array, b: Array, out: type, *, depth: int = 32, **options: Any) -> Array:
+    """What the kernel makes of two matrices, in blocks of 64 x 64."""
+    (m, k), n, size = a.shape, b.shape[1], a.itemsize
+    c = aligned(np.full((m, n), 77, out))
+    strides = [stride // size for x in (a, b) for stride in x.strides]
+    arrays = [x if x.flags.c_contiguous else x.T for x in (a, b)]
+    multiply[(-(-m // 64), -(-n // 64))](*arrays, c, m, n, k, *strides, 64, 64, depth, target=TARGET, **options)
+    return c
+
+
+def test_tf32_takes_the_upper_bits_of_operands() -> None:
+    a, b = (aligned(RNG.uniform(0.5, 1.5, shape).astype(np.float32)) for shape in ((70, 48), (48, 64)))
+    cut = [(x.view(np.uint32) & 0xFFFFE000).view(np.float32).astype(np.float64) for x in (a, b)]
+    exact = a.astype(np.float64) @ b.astype(np.float64)
+    c = product(a, b, np.float32, depth=16, TF32=True)
+    np.testing.assert_allclose(c, cut[0] @ cut[1], rtol=1e-6)
+    assert (np.abs(c / exact - 1) < 2**-9).all()
+    np.testing.assert_allclose(product(a, b, np.float32, depth=16), exact, rtol=2**-20)
