@@ -73,23 +73,27 @@ class Bounds:
 
     def is_stable(self, node: cst.BaseExpression, first: cst.CSTNode, second: cst.CSTNode) -> bool:
         """Whether an expression, moved from statement `first` to `second`, has the value that it had there."""
-        if not self._is_pure(node):
+        if not self.is_pure(node):
             return False
         one, other = self.flow.before[first], self.flow.before[second]
         if any(one.get(name) != other.get(name) for name in names_in(node)):
             return False
         return self.flow.dominates(first, second) or not self.flow.in_loop(first)
 
-    def _is_pure(self, node: cst.CSTNode) -> bool:
+    def is_pure(self, node: cst.CSTNode) -> bool:
+        """Whether an expression depends on the values of its names alone and does nothing else."""
         for each in walk(node):
-            if isinstance(each, cst.Call):
-                method = isinstance(each.func, cst.Attribute) and each.func.attr.value == "to"
-                plain = isinstance(each.func, cst.Name) and each.func.value in ("min", "max", "int")
-                if not method and not plain and self.source.callee(each) not in PURE:
-                    return False
-            elif isinstance(each, cst.NamedExpr | cst.Lambda | cst.Await):
+            if isinstance(each, cst.Call) and not self.is_pure_call(each):
+                return False
+            if isinstance(each, cst.NamedExpr | cst.Lambda | cst.Await):
                 return False
         return True
+
+    def is_pure_call(self, call: cst.Call) -> bool:
+        """Whether a call, apart from its arguments, has no effect and depends on nothing else."""
+        method = isinstance(call.func, cst.Attribute) and call.func.attr.value == "to"
+        plain = isinstance(call.func, cst.Name) and call.func.value in ("min", "max", "int")
+        return method or plain or self.source.callee(call) in PURE
 
     # Not negative.
 

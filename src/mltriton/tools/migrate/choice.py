@@ -7,7 +7,7 @@ pointers, which can do all that block pointers can; nothing where the group is n
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from mltriton.tools.migrate.bounds import Bounds, is_zero, unchecked
@@ -17,7 +17,7 @@ from mltriton.tools.migrate.syntax import code_of, constant_int, cst, names_in
 
 MAX_RANK = 5  # of a descriptor
 _STRIDE = re.compile(r"stride|^s_|_s$", re.IGNORECASE)
-_SMALL = {1: "2 to 8", 2: "4 to 16", 4: "4 to 32", 8: "8 to 64"}  # bytes of a row of so many elements of 1 to 8 bytes
+SMALL = {1: "2 to 8", 2: "4 to 16", 4: "4 to 32", 8: "8 to 64"}  # bytes of a row of so many elements of 1 to 8 bytes
 
 
 @dataclass(frozen=True)
@@ -127,8 +127,8 @@ def _illegal(group: Group, bounds: Bounds, folded: tuple[int, ...], permutation:
         yield "a descriptor has at most 5 dimensions"
     for construct in group.constructs:
         size = constant_int(construct.block_shape[permutation[-1]])
-        if size is not None and size in _SMALL:
-            yield f"a row of {size} elements has {_SMALL[size]} bytes: a descriptor needs 16, in every dtype"
+        if size is not None and size in SMALL:
+            yield f"a row of {size} elements has {SMALL[size]} bytes: a descriptor needs 16, in every dtype"
         for dim in folded:
             if any(dim in access.checked for access in group.accesses) and not bounds.is_inside(construct, dim):
                 yield f"dimension {dim} has one element a block, but is checked against its bound"
@@ -177,7 +177,8 @@ def _slow(group: Group, bounds: Bounds, options: Options, permutation: tuple[int
     if len(permutation) > 2:
         yield "its rank is above 2 and no dimension can be folded into the base"
     if options.target != "xe":
-        yield from _unaligned(group, permutation, options.target)
+        strides = [construct.strides[dim] for construct in group.constructs for dim in permutation[:-1]]
+        yield from unaligned(strides, options.target)
 
 
 def _merges(group: Group, bounds: Bounds) -> bool:
@@ -203,14 +204,13 @@ def _is_dynamic(parent: cst.CSTNode, bounds: Bounds) -> bool:
     return isinstance(parent, cst.For | cst.While)
 
 
-def _unaligned(group: Group, permutation: tuple[int, ...], target: str) -> Iterator[str]:
+def unaligned(strides: Sequence[cst.BaseExpression], target: str) -> Iterator[str]:
     """Strides that are not known to be multiples of 16 bytes, where the target's descriptors insist on it."""
-    for construct in group.constructs:
-        for dim in permutation[:-1]:
-            value = constant_int(construct.strides[dim])
-            if value is None or value % 16:
-                name = code_of(construct.strides[dim])
-                yield f"the stride {name} is not known to be a multiple of 16 bytes, as descriptors on {target} need"
+    for stride in strides:
+        value = constant_int(stride)
+        if value is None or value % 16:
+            name = code_of(stride)
+            yield f"the stride {name} is not known to be a multiple of 16 bytes, as descriptors on {target} need"
 
 
 def _partly_checked(group: Group, bounds: Bounds, folded: tuple[int, ...]) -> Iterator[str]:

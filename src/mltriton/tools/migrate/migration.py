@@ -13,6 +13,7 @@ from mltriton.tools.migrate.bounds import Bounds
 from mltriton.tools.migrate.choice import Choice, choose, leaving
 from mltriton.tools.migrate.edits import Edits
 from mltriton.tools.migrate.helpers import without_pointer_arguments
+from mltriton.tools.migrate.masks import rewrite_masked_loads
 from mltriton.tools.migrate.naming import Namer
 from mltriton.tools.migrate.notes import note_group
 from mltriton.tools.migrate.parse import Source, functions_of
@@ -74,6 +75,8 @@ def _migrate_function(
             _check_everything(group, choice, bounds, contract)
             contract.functions.add(function)
     note_annotations(source, pointers, bounds, result)
+    settled = all(choice.form != "unresolved" for choice in choices.values())
+    rewrite_masked_loads(source, pointers, bounds, options, namer, edits, result, settled=settled)
 
 
 def _check_everything(group: Group, choice: Choice, bounds: Bounds, contract: Edits) -> None:
