@@ -2,7 +2,8 @@
 // RUN: mltriton opt %s -p "schedule-loads{ahead=1}" | filecheck %s --check-prefix AHEAD
 // RUN: mltriton opt %s -p "schedule-loads" | filecheck %s --check-prefix FITS
 // Each load of B stands before the dots that use it, neighbouring dots on different accumulators; one load may stay
-// ahead; nothing moves where registers suffice.
+// ahead; nothing moves where registers suffice. What is added to a result is loaded block by block, before the first store,
+// and a dot's operand is made of what was loaded where the dot stands.
 
 // CHECK: %[[A:.*]] = tt.load %pa
 // CHECK: %[[B:.*]] = tt.load %pb :
@@ -12,6 +13,21 @@
 // CHECK: tt.dot {{.*}}, {{.*}}, %[[D1]]
 // CHECK: tt.load %pb1
 // CHECK: tt.dot {{.*}}, {{.*}}, %c2
+// CHECK: @epilogue
+// CHECK: tt.load %pd :
+// CHECK-NEXT: arith.extf
+// CHECK-NEXT: arith.addf
+// CHECK-NEXT: tt.load %pd1 :
+// CHECK-NEXT: arith.extf
+// CHECK-NEXT: arith.addf
+// CHECK-NEXT: tt.store
+// CHECK: @prologue
+// CHECK: tt.load %pb :
+// CHECK-NEXT: arith.negf
+// CHECK-NEXT: tt.dot
+// CHECK-NEXT: tt.load %pb1 :
+// CHECK-NEXT: arith.negf
+// CHECK-NEXT: tt.dot
 // AHEAD: tt.load %pb1
 // AHEAD: tt.dot
 // FITS: tt.load %pb1
@@ -38,6 +54,27 @@ tt.func public @product(%pa: !tt.ptr<tensor<8x32xf16>>, %pb: !tt.ptr<tensor<32x3
   tt.store %out, %e0 : !tt.ptr<tensor<8x16xf32>>
   tt.store %out, %e1 : !tt.ptr<tensor<8x16xf32>>
   tt.store %out, %d2 : !tt.ptr<tensor<8x16xf32>>
+  tt.return
+}
+tt.func public @epilogue(%pd: !tt.ptr<tensor<8x16xf16>>, %pd1: !tt.ptr<tensor<8x16xf16>>, %c0: tensor<8x16xf32>, %c1: tensor<8x16xf32>, %out: !tt.ptr<tensor<8x16xf32>>) {
+  %d = tt.load %pd : !tt.ptr<tensor<8x16xf16>>
+  %d1 = tt.load %pd1 : !tt.ptr<tensor<8x16xf16>>
+  %w = arith.extf %d : tensor<8x16xf16> to tensor<8x16xf32>
+  %w1 = arith.extf %d1 : tensor<8x16xf16> to tensor<8x16xf32>
+  %s = arith.addf %c0, %w : tensor<8x16xf32>
+  %s1 = arith.addf %c1, %w1 : tensor<8x16xf32>
+  tt.store %out, %s : !tt.ptr<tensor<8x16xf32>>
+  tt.store %out, %s1 : !tt.ptr<tensor<8x16xf32>>
+  tt.return
+}
+tt.func public @prologue(%a: tensor<8x16xf16>, %pb: !tt.ptr<tensor<16x16xf16>>, %pb1: !tt.ptr<tensor<16x16xf16>>, %c0: tensor<8x16xf32>, %out: !tt.ptr<tensor<8x16xf32>>) {
+  %b = tt.load %pb : !tt.ptr<tensor<16x16xf16>>
+  %b1 = tt.load %pb1 : !tt.ptr<tensor<16x16xf16>>
+  %n = arith.negf %b : tensor<16x16xf16>
+  %n1 = arith.negf %b1 : tensor<16x16xf16>
+  %d0 = tt.dot %a, %n, %c0 : tensor<8x16xf16> * tensor<16x16xf16> -> tensor<8x16xf32>
+  %d1 = tt.dot %a, %n1, %d0 : tensor<8x16xf16> * tensor<16x16xf16> -> tensor<8x16xf32>
+  tt.store %out, %d1 : !tt.ptr<tensor<8x16xf32>>
   tt.return
 }
 }

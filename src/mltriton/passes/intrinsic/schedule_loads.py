@@ -2,9 +2,10 @@
 
 Level: intrinsic, targets whose blocks live in registers. Takes a program and changes the order of operations, nothing
 else. Where everything that is alive at once fits into the registers that a warp may have (`analysis/registers.py`),
-loads stay early, as the source has them. Otherwise loads, and what takes pieces of them, move down to the dots that use
-them, and the dots of one multiplication are taken load by load: those that need nothing new first, neighbours on
-different accumulators. One set of loads stays ahead where that fits. Guarantees: a load crosses no operation that may
+loads stay early, as the source has them. Otherwise loads, and what is made of them element by element or by taking
+pieces, move down to the dots that use them, and the dots of one multiplication are taken load by load: those that need
+nothing new first, neighbours on different accumulators. One set of loads stays ahead where that fits. What is added to
+results is loaded block by block. Guarantees: a load crosses no operation that may
 write memory or wait, but for prefetches; the sums of a dot keep their order.
 """
 
@@ -88,7 +89,7 @@ class _Order:
         self._waiting: dict[Operation, None] = {}  # movable operations that stand nowhere yet, in their old order
         dots: list[tt.Dot] = []
         for op in block.ops:
-            if isinstance(op, MOVABLE) and not writes_memory(op):
+            if (isinstance(op, MOVABLE) and not writes_memory(op)) or self._follows_load(op):
                 self._waiting[op] = None
             elif isinstance(op, tt.Dot):
                 dots.append(op)
@@ -99,11 +100,15 @@ class _Order:
                 self._other(op)
         assert not dots, "a block ends with its terminator"
 
+    def _follows_load(self, op: Operation) -> bool:
+        """Whether an operation works element by element on what waits: it is done where the block is used."""
+        return op.elementwise and op.pure and any(value.defining_op in self._waiting for value in op.operands)
+
     def _other(self, op: Operation) -> None:
         """Any other operation keeps its place among its kind, after what it uses."""
         if not isinstance(op, ttig.Prefetch) and (op.terminator or writes_memory(op)):
             for load in [load for load in self._waiting if isinstance(load, LOADS)]:
-                self._place(load)
+                self._place_with_users(load)
         if op.terminator:
             for left in list(self._waiting):
                 self._place(left)
@@ -117,6 +122,14 @@ class _Order:
             del self._waiting[op]
             self._bring(op.operands)
             self.ops.append(op)
+
+    def _place_with_users(self, load: Operation) -> None:
+        """Put a load here, and behind it what is made of it and of nothing else that waits."""
+        self._place(load)
+        for result in load.results:
+            for user in list(result.users):
+                if user in self._waiting and not any(value.defining_op in self._waiting for value in user.operands):
+                    self._place_with_users(user)
 
     def _bring(self, values: Sequence[Value]) -> None:
         for value in values:
