@@ -8,7 +8,7 @@ from __future__ import annotations
 import inspect
 import sys
 from collections.abc import Callable
-from functools import wraps
+from functools import partial, wraps
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -100,7 +100,10 @@ def compile_kernel(
     signature: Signature,
     how: dict[str, Any],
     emit: Annotated[
-        str, typer.Option("--emit", "-e", help="tt, ttg, warp, intrinsic, llvm, asm, or all (needs -o DIR).")
+        str,
+        typer.Option(
+            "--emit", "-e", help="tt, ttg, warp, intrinsic, llvm, asm; of Xe spirv, isa, native; or all (needs -o DIR)."
+        ),
     ] = "asm",
     output: Output = None,
     remarks: Annotated[
@@ -117,7 +120,8 @@ def compile_kernel(
         job = compiled.job
         for remark in (*remarks_of(job.module("ttg")), *register_remarks(job.module("intrinsic"))):
             typer.echo(str(remark), err=True)
-    emit_levels(compiled.asm, emit, output, stem=kernel.rpartition(":")[2])
+    images = {name: partial(compiled.image, name) for name in compiled.job.target.images}
+    emit_levels(compiled.asm, emit, output, stem=kernel.rpartition(":")[2], images=images)
 
 
 @app.command()

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from mltriton.targets.target import Binary, LoadedKernel, Target
 
 IR_LEVELS = ("tt", "ttg", "warp", "intrinsic")
-LEVELS = (*IR_LEVELS, "llvm", "asm")
+ASSEMBLY = "asm"  # names a target's assembly, whatever the target calls it
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,8 @@ class Metadata:
 class CompiledKernel:
     """A kernel compiled for one set of entries.
 
-    `asm[level]` is the program as text; `binary` is what the target loads (None where it makes none).
+    `asm[level]` is the program as text; `image(name)` a file for other tools; `binary` is what the target loads (None
+    where it makes none).
     """
 
     def __init__(self, job: Job, metadata: Metadata, binary: Binary | None, texts: Mapping[str, str]) -> None:
@@ -122,12 +123,20 @@ class CompiledKernel:
     @cached_property
     def n_regs(self) -> int:
         """How many registers a lane of the kernel uses: on the CPU vector registers."""
-        return self.job.target.registers(self.asm["asm"])[0]
+        return self.job.target.registers(self.asm[ASSEMBLY])[0]
 
     @cached_property
     def n_spills(self) -> int:
         """How many 4-byte words of memory besides a lane of the kernel uses: on the CPU the stack."""
-        return self.job.target.registers(self.asm["asm"])[1]
+        return self.job.target.registers(self.asm[ASSEMBLY])[1]
+
+    def image(self, name: str) -> bytes:
+        """A file that the target makes for other tools (`target.images`). Raises `TargetError` for an unknown one."""
+        images = self.job.target.images
+        if name not in images:
+            known = ", ".join(images) or None
+            raise TargetError(f"the target {self.metadata.target} makes no {name}", expected=known, found=name)
+        return images[name](self.asm["llvm"])
 
     def launch(self, grid: Any, *arguments: Any) -> None:
         """Launch over `grid` with every argument, or with those that are not constants; nothing is compiled.
@@ -162,17 +171,23 @@ class Levels(Mapping[str, str]):
         return self._texts[level]
 
     def __iter__(self) -> Iterator[str]:
-        return iter(LEVELS if self._job.target.can_run else IR_LEVELS)
+        return iter((*IR_LEVELS, "llvm", *self._below) if self._job.target.can_run else IR_LEVELS)
 
     def __len__(self) -> int:
-        return len(LEVELS if self._job.target.can_run else IR_LEVELS)
+        return sum(1 for _ in self)
 
     def __contains__(self, level: object) -> bool:
-        return level in tuple(self)
+        return level in tuple(self) or (level == ASSEMBLY and self._job.target.can_run)
+
+    @property
+    def _below(self) -> Mapping[str, Callable[[str], str]]:
+        return self._job.target.texts
 
     def _make(self, level: str) -> str:
-        if level == "asm":
-            return self._job.target.assembly(self["llvm"])
+        if level in self._below:
+            return self._below[level](self["llvm"])
+        if level == ASSEMBLY:
+            return self[tuple(self._below)[-1]]
         if level == "llvm":
             return self._job.lowered(self._job.module("intrinsic"))
         return str(self._job.module(level)) + "\n"
@@ -271,7 +286,8 @@ class Job:
         with _timed(timings, "llvm"):
             llvm = self.lowered(module)
         _dump(self, "llvm", lambda: llvm)
-        _dump(self, "asm", lambda: self.target.assembly(llvm))
+        for name, text_of in self.target.texts.items():
+            _dump(self, name, partial(text_of, llvm))
         with _timed(timings, "binary"):
             binary = self.target.assemble(llvm, module)
         metadata.shared = binary.metadata.get("shared", 0)

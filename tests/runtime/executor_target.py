@@ -7,13 +7,14 @@ count of what was loaded.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 from mltriton.dialects.builtin import Module
 from mltriton.executor import run
 from mltriton.ir.parser import parse_module
 from mltriton.runtime.native.params import ParamSpec
 from mltriton.runtime.native.portable import read_argument
+from mltriton.runtime.slots import Slot
 from mltriton.targets.base import Storage, TargetSpec
 from mltriton.targets.target import Binary
 
@@ -35,8 +36,8 @@ class ExecutorTarget:
     def lower(self, module: Module) -> str:
         return str(module)
 
-    def assembly(self, llvm: str) -> str:
-        return f"# {len(llvm)} characters"
+    texts: ClassVar[dict[str, Any]] = {"asm": lambda llvm: f"# {len(llvm)} characters"}
+    images: ClassVar[dict[str, Any]] = {}
 
     def assemble(self, llvm: str, module: Module) -> Binary:
         self.assembled += 1
@@ -68,8 +69,8 @@ class LoadedModule:
 
         return launch
 
-    def run(self, grid: tuple[int, int, int], slots: Sequence[int], /) -> None:
-        self.slots = list(slots)
+    def run(self, grid: tuple[int, int, int], slots: Sequence[Slot], /) -> None:
+        self.slots = [slot.bits for slot in slots]
         self.launches.append(grid)
 
 

@@ -11,6 +11,7 @@ from mltriton.runtime.native import launcher, library, portable
 from mltriton.runtime.native.launcher import NativeKernel
 from mltriton.runtime.native.params import ParamSpec
 from mltriton.runtime.native.pool import ScratchLimitError, ScratchMemoryError, pool
+from mltriton.runtime.slots import Slot
 
 from .native_kernels import COUNT, SCRATCH, WHO, compile_body, copy_slots, make_kernel
 
@@ -51,7 +52,7 @@ def test_an_empty_grid_runs_nothing(team):
     launch = make_kernel(COUNT).launcher(INT64)
     assert launch(0, 1, 1, counts) is None
     assert launch(4, 0, 2, counts) is None
-    make_kernel(COUNT).run((4, 0, 2), [counts.ctypes.data])
+    make_kernel(COUNT).run((4, 0, 2), [Slot("tensor", counts.ctypes.data)])
     assert counts[0] == 0
 
 
@@ -135,7 +136,7 @@ def test_no_memory_for_scratch_is_an_error_and_the_next_launch_works(team, monke
     with pytest.raises(ScratchMemoryError):
         impossible.launcher(INT64)(16, 1, 1, counts)
     with pytest.raises(ScratchMemoryError):
-        impossible.run((16, 1, 1), [counts.ctypes.data])
+        impossible.run((16, 1, 1), [Slot("tensor", counts.ctypes.data)])
     assert not counts.any()
     assert make_kernel(COUNT, scratch_bytes=128).launcher(INT64)(16, 1, 1, counts) is None
     assert (counts == 1).all()
@@ -143,7 +144,9 @@ def test_no_memory_for_scratch_is_an_error_and_the_next_launch_works(team, monke
 
 def test_run_takes_slots_as_they_are(team):
     out = np.zeros(6, np.int64)
-    make_kernel(copy_slots(6)).run((1, 2, 3), [out.ctypes.data, -5, 2**64 - 1])
+    make_kernel(copy_slots(6)).run(
+        (1, 2, 3), [Slot("tensor", out.ctypes.data), Slot("i64", -5), Slot("u64", 2**64 - 1)]
+    )
     assert out.tolist() == [out.ctypes.data, -5, -1, 1, 2, 3]
 
 

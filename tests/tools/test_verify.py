@@ -6,7 +6,7 @@ import ctypes
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -339,15 +339,15 @@ def test_kernels_on_the_command_line(kernels: str) -> None:
 
 
 class NativeKernel:
-    """Stands for machine code of `add`: adds float32 arrays of `slots[3]` elements at raw addresses, with a mistake."""
+    """Stands for machine code of `add`: adds float32 arrays at raw addresses, slot 3 elements each, with a mistake."""
 
     def __init__(self, mistake: str) -> None:
         self.mistake = mistake
 
     def run(self, grid: tuple[int, int, int], slots: Any) -> None:
         assert grid == (2, 1, 1)
-        n = slots[3]
-        arrays = [np.ctypeslib.as_array((ctypes.c_float * (n + 1)).from_address(slot)) for slot in slots[:3]]
+        *addresses, n = (slot.bits for slot in slots[:4])
+        arrays = [np.ctypeslib.as_array((ctypes.c_float * (n + 1)).from_address(address)) for address in addresses]
         arrays[2][:n] = arrays[0][:n] + arrays[1][:n]
         if self.mistake == "value":
             arrays[2][77] *= 2
@@ -368,11 +368,11 @@ class NativeTarget:
     def fingerprint(self) -> str:
         return self.mistake
 
+    texts: ClassVar[dict[str, Any]] = {"asm": str}
+    images: ClassVar[dict[str, Any]] = {}
+
     def lower(self, module: Module) -> str:
         return str(module)
-
-    def assembly(self, llvm: str) -> str:
-        return llvm
 
     def assemble(self, llvm: str, module: Module) -> Binary:
         return Binary(llvm.encode(), {})

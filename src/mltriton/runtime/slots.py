@@ -1,14 +1,15 @@
 """The kernel's argument slots filled in Python: for arguments that the launcher's machine code does not know.
 
 Level: runtime. A slot is 8 bytes: an address, an integer in its low part, the bits of a float (docs/architecture.md,
-"Kernel ABI"). Used for array types other than numpy's and torch's, and for numpy scalars.
+"Kernel ABI"). Used for array types other than numpy's and torch's, for numpy scalars and for kernels that were compiled
+ahead of time.
 """
 
 from __future__ import annotations
 
 import struct
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -17,7 +18,21 @@ from mltriton.runtime.specialization import address
 from mltriton.tools.signature import Argument, Entry
 
 
-def slots_of(entries: Mapping[str, Entry], arguments: Sequence[Any], written: Sequence[str]) -> list[int]:
+class Slot(NamedTuple):
+    """An argument as the kernel takes it. `kind` is that of a `ParamSpec`; a tensor's `bits` are an address inside
+    `array`, which the kernel may write to if `writes`.
+    """
+
+    kind: str
+    bits: int
+    array: Any = None
+    writes: bool = True
+
+
+_KINDS = {"fp32": "f32", "fp64": "f64"}
+
+
+def slots_of(entries: Mapping[str, Entry], arguments: Sequence[Any], written: Sequence[str]) -> list[Slot]:
     """The slots of a kernel's parameters, those that were specialised to constants left out.
 
     `written` are the parameters that the kernel writes through: a read-only array there is an `ArgumentError`.
@@ -25,15 +40,21 @@ def slots_of(entries: Mapping[str, Entry], arguments: Sequence[Any], written: Se
     named = dict(zip(entries, arguments, strict=True))
     for name in written:
         _check_writable(name, named[name])
-    return [_slot(entry, named[name]) for name, entry in entries.items() if isinstance(entry, Argument)]
+    return [
+        _slot(entry, named[name], name in written) for name, entry in entries.items() if isinstance(entry, Argument)
+    ]
 
 
-def _slot(entry: Argument, value: Any) -> int:
+def _slot(entry: Argument, value: Any, writes: bool) -> Slot:
     if entry.is_pointer:
-        return address(value)
-    if entry.scalar == "fp32":
+        return Slot("tensor", address(value), value, writes)
+    return Slot(_KINDS.get(entry.scalar, entry.scalar), _bits(entry.scalar, value))
+
+
+def _bits(scalar: str, value: Any) -> int:
+    if scalar == "fp32":
         return int.from_bytes(struct.pack("<f", value), "little")
-    if entry.scalar == "fp64":
+    if scalar == "fp64":
         return int.from_bytes(struct.pack("<d", value), "little")
     return int(value) & (2**64 - 1)
 

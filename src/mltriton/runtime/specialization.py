@@ -20,6 +20,7 @@ from mltriton.runtime.native.params import INTEGER_RANGES, ParamSpec
 from mltriton.tools.signature import SCALARS, Argument, Constant, Entry
 
 ALIGNMENT = 16
+ON_HOST = "cpu"  # the device of arrays in main memory
 
 # Names of dtypes in numpy (with ml_dtypes) and torch, as signatures call them.
 SIGNATURE_NAMES: Mapping[str, str] = {
@@ -133,14 +134,32 @@ def device_of(value: Any) -> str:
     return str(getattr(device, "type", "cpu")) if not isinstance(device, str) else device
 
 
+def place_of(value: Any) -> str:
+    """The device that an array lies on with its number; main memory for what names none."""
+    device = getattr(value, "device", None)
+    index = None if isinstance(device, str) else getattr(device, "index", None)
+    return device_of(value) if index is None else f"{device_of(value)}:{index}"
+
+
 def check_devices(arguments: Mapping[str, Any], takes: Any, target: str) -> None:
-    """Raise `DeviceError` unless every array lies where `takes(device)` allows."""
-    for name, value in arguments.items():
-        if is_array(value) and not takes(device_of(value)):
+    """Raise `DeviceError` unless every array lies where `takes(device)` allows, and all on one device."""
+    arrays = {name: value for name, value in arguments.items() if is_array(value)}
+    for name, value in arrays.items():
+        if not takes(device := device_of(value)):
+            hint = f"Move it with {name}.to('cpu')." if target.startswith("cpu") else None
+            if target.startswith("cpu") and device == "xpu":
+                hint = f"Say which GPU it is with target=, such as \"xe:pvc\", or move it with {name}.to('cpu')."
             raise DeviceError(
-                f"the argument {name} lies on the device {device_of(value)}, and the kernel runs on {target}",
-                hint=f"Move it with {name}.to('cpu')." if target.startswith("cpu") else None,
+                f"the argument {name} lies on the device {device}, and the kernel runs on {target}", hint=hint
             )
+    places = {name: place_of(value) for name, value in arrays.items() if not isinstance(value, Placeholder)}
+    if len(set(places.values())) > 1:
+        raise DeviceError(
+            "the arrays of a launch lie on several devices",
+            expected="all on one device",
+            found=", ".join(f"{name} on {place}" for name, place in places.items()),
+            hint="Move them with .to(device).",
+        )
 
 
 def guard(

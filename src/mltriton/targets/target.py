@@ -7,7 +7,7 @@ loads no compiler module: a launch of a cached kernel needs them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cache
@@ -19,6 +19,7 @@ from mltriton.errors import TargetError
 if TYPE_CHECKING:
     from mltriton.dialects.builtin import Module
     from mltriton.runtime.native.params import ParamSpec
+    from mltriton.runtime.slots import Slot
     from mltriton.targets.base import TargetSpec
 
 # family -> its variants; the variant of the plain family name is "".
@@ -46,8 +47,8 @@ class LoadedKernel(Protocol):
         """
         ...
 
-    def run(self, grid: tuple[int, int, int], slots: Sequence[int], /) -> None:
-        """Launch with the slots of the kernel's parameters already filled: addresses, integers, the bits of floats."""
+    def run(self, grid: tuple[int, int, int], slots: Sequence[Slot], /) -> None:
+        """Launch with the slots of the kernel's parameters already filled."""
         ...
 
 
@@ -95,8 +96,14 @@ class Target(Protocol):
         """LLVM IR text of a module at the intrinsic level, which is left as it is."""
         ...
 
-    def assembly(self, llvm: str) -> str:
-        """The target's assembly text of LLVM IR text."""
+    @property
+    def texts(self) -> Mapping[str, Callable[[str], str]]:
+        """What there is to read below LLVM IR, by name; each is made of LLVM IR text. The last is the assembly."""
+        ...
+
+    @property
+    def images(self) -> Mapping[str, Callable[[str], bytes]]:
+        """Files for other tools, by name; each is made of LLVM IR text."""
         ...
 
     def assemble(self, llvm: str, module: Module) -> Binary:

@@ -9,13 +9,16 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import mltriton
 from mltriton.errors import OptionError, Place, TritonError
+
+Levels = Mapping[str, str | bytes]
+Images = Mapping[str, Callable[[], bytes]]
 
 # How a level's file is called: the kernel's name and this.
 SUFFIXES: Mapping[str, str] = {
@@ -25,6 +28,9 @@ SUFFIXES: Mapping[str, str] = {
     "intrinsic": ".intrinsic.mlir",
     "llvm": ".ll",
     "asm": ".s",
+    "spirv": ".spv",
+    "isa": ".asm",
+    "native": ".zebin",
 }
 
 
@@ -50,24 +56,34 @@ def compile_kernel(spec: str, signature: str, *, target: str, **options: Any) ->
     return mltriton.compile(load_kernel(spec), signature=signature, target=target, **options)
 
 
-def emit_levels(levels: Mapping[str, str | bytes], level: str, output: Path | None, stem: str) -> None:
-    """Write one level to `output` or standard output, or with `level="all"` every level into the directory `output`."""
+def emit_levels(levels: Levels, level: str, output: Path | None, stem: str, images: Images | None = None) -> None:
+    """Write one level to `output` or standard output, or with `level="all"` every level into the directory `output`.
+
+    `images` are levels that a file gets as binaries. Standard output gets their text where they have one. Raises
+    `OptionError` for an unknown level, and for a binary that would go to a terminal.
+    """
+    images = images or {}
     if level == "all":
-        _emit_all(levels, output, stem)
-        return
-    if level not in levels:
-        raise OptionError(f"there is no level {level!r}", expected=f"{', '.join(levels)} or all", found=level)
-    if output is None:
+        _emit_all(levels, images, output, stem)
+    elif level not in levels and level not in images:
+        known = ", ".join(dict.fromkeys((*levels, *images)))
+        raise OptionError(f"there is no level {level!r}", expected=f"{known} or all", found=level)
+    elif output is not None:
+        _write(output, images[level]() if level in images else levels[level])
+    elif level in levels:
         _print(levels[level])
+    elif sys.stdout.isatty():
+        raise OptionError(f"{level} is binary and would go to a terminal", hint="Say into which file: --output FILE.")
     else:
-        _write(output, levels[level])
+        _print(images[level]())
 
 
-def _emit_all(levels: Mapping[str, str | bytes], output: Path | None, stem: str) -> None:
+def _emit_all(levels: Levels, images: Images, output: Path | None, stem: str) -> None:
     if output is None:
         raise OptionError("--emit all writes one file a level", hint="Say into which directory: --output DIR.")
     output.mkdir(parents=True, exist_ok=True)
-    for level, content in levels.items():
+    for level in dict.fromkeys((*levels, *images)):
+        content = images[level]() if level in images else levels[level]
         _write(output / f"{stem}{SUFFIXES.get(level, f'.{level}')}", content)
 
 

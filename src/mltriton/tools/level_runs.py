@@ -21,6 +21,7 @@ from mltriton.tools.samples import Copy, Sample
 if TYPE_CHECKING:
     from mltriton.compiler import Job
     from mltriton.dialects.builtin import Module
+    from mltriton.runtime.slots import Slot
 
 
 @dataclass(frozen=True)
@@ -133,14 +134,13 @@ class Runs:
     def of_binary(self, job: Job) -> LevelResult:
         """The machine code, in this process."""
         from mltriton.compiler import compile_job
-        from mltriton.runtime.slots import slots_of
 
         kernel = compile_job(job)
         loaded, written = kernel.loaded, kernel.metadata.written
 
         def execute(copies: Mapping[str, Copy]) -> None:
             x, y, z = (*self.sample.grid, 1, 1)[:3]
-            loaded.run((x, y, z), slots_of(job.entries, self.sample.arguments(job.entries, copies), written))
+            loaded.run((x, y, z), self._slots(job, copies))
             for name, copy in copies.items():
                 if not copy.is_guarded:
                     raise ExecutionError(f"machine code wrote outside {name}")
@@ -148,6 +148,18 @@ class Runs:
                     raise ExecutionError(f"machine code wrote to {name}, which the compiler says it only reads")
 
         return self._run(job.target.name, execute)
+
+    def _slots(self, job: Job, copies: Mapping[str, Copy]) -> list[Slot]:
+        """The arguments of a launch; of arrays their guards, too, so that a device writes to those as well."""
+        from mltriton.runtime.slots import slots_of
+        from mltriton.tools.signature import Argument
+
+        slots = slots_of(job.entries, self.sample.arguments(job.entries, copies), ())
+        names = [name for name, entry in job.entries.items() if isinstance(entry, Argument)]
+        return [
+            slot._replace(array=copies[name].whole, writes=True) if name in copies else slot
+            for name, slot in zip(names, slots, strict=True)
+        ]
 
     def _run(self, name: str, execute: Callable[[Mapping[str, Copy]], None]) -> LevelResult:
         copies = self.sample.copies()

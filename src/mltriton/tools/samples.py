@@ -107,14 +107,15 @@ def random_values(rng: np.random.Generator, type: Type, shape: tuple[int, ...], 
 class Copy:
     """An array in memory of its own.
 
-    `array` has the shape, strides and alignment of `source` and, at first, its contents.
+    `array` has the shape, strides and alignment of `source` and, at first, its contents; `whole` are its bytes and
+    those around it.
     """
 
     def __init__(self, source: Any) -> None:
         address: int = source.__array_interface__["data"][0]
         low, high = np.lib.array_utils.byte_bounds(source) if source.size else (address, address)
         size = high - low
-        whole = np.full(size + 2 * GUARD + ALIGNMENT, _GUARD_BYTE, np.uint8)
+        self.whole = whole = np.full(size + 2 * GUARD + ALIGNMENT, _GUARD_BYTE, np.uint8)
         start = GUARD + (low - whole.ctypes.data - GUARD) % ALIGNMENT
         self._before, self._after = whole[:start], whole[start + size :]
         self.array: Any = np.ndarray(

@@ -9,6 +9,7 @@ import pytest
 
 from mltriton.errors import DeviceAssertionError
 from mltriton.ir.parser import parse_module
+from mltriton.runtime.slots import Slot
 from mltriton.targets.target import Binary, find_target
 
 TEXT = """module attributes {"mltriton.level" = "intrinsic", "tile.scratch_bytes" = 64 : i32} {
@@ -38,7 +39,7 @@ def load(text):
 
 def test_a_launch_runs_every_program():
     x = np.arange(100, dtype=np.int32)
-    load(TEXT).run((100, 1, 1), [x.ctypes.data, 1000])
+    load(TEXT).run((100, 1, 1), [Slot("tensor", x.ctypes.data), Slot("i32", 1000)])
     np.testing.assert_array_equal(x, 2 * np.arange(100))
 
 
@@ -47,9 +48,9 @@ def test_a_failed_assertion_is_an_error_once():
     x = np.zeros(40, np.int32)
     x[23] = 7
     with pytest.raises(DeviceAssertionError, match=r"x is too large \(program \(3, 2, 0\), element 0\)"):
-        kernel.run((10, 4, 1), [x.ctypes.data, 5])
+        kernel.run((10, 4, 1), [Slot("tensor", x.ctypes.data), Slot("i32", 5)])
     x[:] = 1
-    kernel.run((10, 4, 1), [x.ctypes.data, 5])
+    kernel.run((10, 4, 1), [Slot("tensor", x.ctypes.data), Slot("i32", 5)])
     assert (x == 2).all()
 
 
@@ -57,4 +58,4 @@ def test_variants_give_their_own_assembly():
     module = parse_module(TEXT, "kernel.py")
     for name, word in (("cpu:sse", "retq"), ("cpu:neon", "ldr")):
         target = find_target(name)
-        assert word in target.assembly(target.lower(module))
+        assert word in target.texts["asm"](target.lower(module))

@@ -31,7 +31,8 @@ RNG = np.random.default_rng(7)
 
 
 def load(queue: Queue, text: str, name: str, warps: int = 1) -> XeKernel:
-    return XeKernel(queue, emit(emulate(text, PVC) if queue.emulated else text), name, 16 * warps)
+    image = emit(emulate(text, PVC) if queue.emulated else text)
+    return XeKernel(queue, lambda queue: image, name, 16 * warps)
 
 
 def launch(kernel: XeKernel, grid: tuple[int, int, int], *arguments: Any) -> None:
@@ -398,7 +399,7 @@ def test_a_device_that_is_lost(queue: Queue) -> None:
             raise RuntimeError("PI_ERROR_DEVICE_NOT_FOUND")
 
     with pytest.raises(DeviceError, match="was lost while the kernel ran"):
-        Queue(Lost(), emulated=True).submit(None, [], (1, 1, 1), 16)
+        Queue(Lost(), emulated=True).wait()
 
 
 def test_a_forked_process_is_refused(queue: Queue, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,6 +19,7 @@ from .params import ParamSpec, encode_table
 from .pool import Pool, check_scratch, pool
 
 if TYPE_CHECKING:
+    from ..slots import Slot
     from .portable import PortablePool
 
 _METH_FASTCALL = 0x80
@@ -59,15 +60,15 @@ class NativeKernel:
         table = encode_table(self.address, self.scratch_bytes, serial_below, specs, pool().torch_key)
         return _new_function(ctypes.addressof(_method()), (table, self._loaded, *specs), None)
 
-    def run(self, grid: tuple[int, int, int], slots: Sequence[int]) -> None:
+    def run(self, grid: tuple[int, int, int], slots: Sequence[Slot]) -> None:
         """Launch with the parameters' slots already filled: for arguments that no spec covers.
 
-        A slot is an int: an address, an integer, or the bits of a float. Raises `ScratchMemoryError`.
+        Raises `ScratchMemoryError`.
         """
         programs = grid[0] * grid[1] * grid[2]
         if programs == 0:
             return
-        current_pool().run(self.address, (*slots, *grid), programs, self.scratch_bytes)
+        current_pool().run(self.address, (*(slot.bits for slot in slots), *grid), programs, self.scratch_bytes)
 
 
 @cache

@@ -7,6 +7,7 @@ pass; only the plain `cpu` target and variants that this machine has can be laun
 from __future__ import annotations
 
 import platform
+from collections.abc import Callable, Mapping
 from functools import cache, cached_property
 from hashlib import sha256
 from pathlib import Path
@@ -56,6 +57,16 @@ class CpuTarget:
 
         return emit_kernel(module, self.features)
 
+    @property
+    def texts(self) -> Mapping[str, Callable[[str], str]]:
+        """The assembly."""
+        return {"asm": self.assembly}
+
+    @property
+    def images(self) -> Mapping[str, Callable[[str], bytes]]:
+        """None: the binary is one."""
+        return {}
+
     def assembly(self, llvm: str) -> str:
         """Assembly text."""
         from mltriton.targets.llvm.toolchain import assembly
@@ -68,7 +79,7 @@ class CpuTarget:
         `shared` is all memory of a program besides arrays: scratch, and the slots of its arguments and the grid.
         """
         from mltriton.ir.attributes import IntegerAttr
-        from mltriton.targets.cpu.assertions import describe
+        from mltriton.targets.assertions import describe
         from mltriton.targets.llvm.toolchain import compile_object
 
         scratch = module.attributes.get("tile.scratch_bytes")

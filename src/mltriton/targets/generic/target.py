@@ -5,6 +5,7 @@ Level: tt to intrinsic. Guarantees: asking for anything below the intrinsic leve
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, NoReturn
 
 from mltriton.errors import TargetError
@@ -33,9 +34,15 @@ class GenericTarget:
         """Raise `TargetError`."""
         self._refuse("LLVM IR")
 
-    def assembly(self, llvm: str) -> str:
-        """Raise `TargetError`."""
-        self._refuse("assembly")
+    @property
+    def texts(self) -> Mapping[str, Callable[[str], str]]:
+        """None."""
+        return {}
+
+    @property
+    def images(self) -> Mapping[str, Callable[[str], bytes]]:
+        """None."""
+        return {}
 
     def assemble(self, llvm: str, module: Module) -> Binary:
         """Raise `TargetError`."""

@@ -68,7 +68,8 @@ class Device:
         most = self.grf_mode(registers).max_warps
         if num_warps > most:
             message = f"too many warps for {registers} registers each on {self.name}"
-            hint = f"With {self.grf_modes[0].registers} registers there may be {self.max_warps}."
+            modes = " and ".join(f"{mode.max_warps} with {mode.registers} registers" for mode in self.grf_modes)
+            hint = f"A program may have {modes}: choose a smaller num_warps."
             raise TargetError(message, expected=f"at most {most} warps", found=str(num_warps), hint=hint)
 
 

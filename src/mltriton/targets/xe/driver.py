@@ -2,8 +2,9 @@
 
 Level: runtime. dpctl (`pip install 'mltriton[xe]'`) gives SYCL to Python. The device is an Intel GPU through Level Zero
 or, where there is none, this machine's CPU through Intel's OpenCL runtime, which lacks what only Xe has: kernels for it
-are emulated (`emulation/`), and the first one says so on standard error. Guarantees: what is missing, does not build
-or does not fit raises a named error; importing this module imports neither dpctl nor LLVM.
+are emulated (`emulation/`), and the first one says so on standard error. Tensors that torch has on a GPU are used on
+torch's own queue. Guarantees: what is missing, does not build or does not fit raises a named error; importing this
+module imports neither dpctl nor LLVM.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from __future__ import annotations
 import ctypes
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from hashlib import sha256
 from importlib import import_module
@@ -27,6 +28,7 @@ _INSTALL = "pip install 'mltriton[xe]' installs what runs kernels for Xe."
 _DEVICES = (("level_zero:gpu", False), ("opencl:cpu", True))
 _GPU_NODES = "d[rx][ig]*"  # /dev/dri of Linux, /dev/dxg of its subsystem for Windows
 ALIGNMENT = 64  # bytes, of what `Memory` allocates
+_CAPSULE = b"SyclQueueRef"  # what a Python object that holds a queue is called; must live as long as such objects
 
 
 def is_installed() -> bool:
@@ -62,6 +64,32 @@ def queue() -> Queue:
     raise DeviceError("there is no device for kernels for Xe", expected=expected, found=found, hint=_INSTALL)
 
 
+def queue_of_torch(place: str) -> Queue:
+    """The queue on which torch works on the device `place` ("xpu:0"). Raises `DeviceError`."""
+    torch: Any = sys.modules["torch"]
+    try:
+        address: int = torch.xpu.current_stream(place).sycl_queue
+    except (AssertionError, AttributeError, RuntimeError) as error:
+        hint = "torch 2.5 and newer tell it; older ones need arrays in main memory."
+        raise DeviceError(f"torch does not say on which queue it uses {place}", found=str(error), hint=hint) from error
+    return _queue_at(address)
+
+
+@cache
+def _queue_at(address: int) -> Queue:
+    """The queue that another library made; it owns it, and keeps it."""
+    new: Callable[..., object] = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)(
+        ("PyCapsule_New", ctypes.pythonapi)
+    )
+    dpctl = import_module("dpctl")
+    try:
+        sycl = dpctl.SyclQueue(new(address, _CAPSULE, None))
+    except (dpctl.SyclQueueCreationError, TypeError, ValueError) as error:
+        hint = "torch and dpctl must come with the same version of SYCL (intel-sycl-rt)."
+        raise DeviceError("torch's queue is none that dpctl knows", found=str(error), hint=hint) from error
+    return Queue(sycl, emulated=not sycl.sycl_device.is_gpu)
+
+
 class Queue:
     """A device and what was built for it."""
 
@@ -70,24 +98,27 @@ class Queue:
         self.emulated = emulated
         self.name: str = sycl.sycl_device.name
         self._process = os.getpid()
-        self._programs: dict[str, Any] = {}
+        self._programs: dict[tuple[str, str], Any] = {}
         self._said = False
 
-    def kernel(self, image: bytes, name: str) -> Any:
-        """A kernel of a SPIR-V module, which is built once. Raises `BackendError` with the build's log."""
+    def kernel(self, image: bytes, name: str, options: str = "") -> Any:
+        """A kernel of a SPIR-V module, which is built once with each text of options.
+
+        Raises `BackendError` with the build's log.
+        """
         if os.getpid() != self._process:
             message = "SYCL cannot be used in a process forked from one that used it"
             raise DeviceError(message, hint='Start processes by multiprocessing\'s "spawn" method.')
-        key = sha256(image).hexdigest()
+        key = (sha256(image).hexdigest(), options)
         if key not in self._programs:
-            self._programs[key] = self._build(image)
+            self._programs[key] = self._build(image, options)
         program = self._programs[key]
         if not program.has_sycl_kernel(name):
             raise BackendError(f"the module has no kernel {name}")
         return program.get_sycl_kernel(name)
 
     def submit(self, kernel: Any, arguments: Sequence[Any], groups: tuple[int, int, int], lanes: int) -> None:
-        """Run a kernel with so many lanes in each of the groups, and wait for it."""
+        """Run a kernel with so many lanes in each of the groups."""
         most = self.sycl.sycl_device.max_work_group_size
         if lanes > most:
             expected = f"at most {most} lanes"
@@ -98,10 +129,27 @@ class Queue:
             self.sycl.submit(kernel, list(arguments), everyone, local)
         except Exception as error:
             raise LaunchError(f"{self.name} does not start the kernel", found=str(error)) from error
+
+    def wait(self) -> None:
+        """Until everything has run that was submitted. Raises `DeviceError` where the device does not say so."""
         try:
             self.sycl.wait()
         except Exception as error:
             raise DeviceError(f"{self.name} was lost while the kernel ran", found=str(error)) from error
+
+    def pointer(self, address: int) -> Any:
+        """The argument for an address in memory of the device's."""
+        return import_module("dpctl.memory").as_usm_memory(_View(None, address, self.sycl))
+
+    def shared(self, size: int) -> Any:
+        """Memory that host and device share. Raises `OutOfResources`."""
+        memory = import_module("dpctl.memory")
+        try:
+            return memory.MemoryUSMShared(size, alignment=ALIGNMENT, queue=self.sycl)
+        except memory.USMAllocationError as error:
+            hint = "Use smaller arrays, or fewer at a time."
+            message = f"{self.name} has no memory for the arrays of the launch"
+            raise OutOfResources(message, found=f"{size} bytes", hint=hint) from error
 
     def announce(self, target: str) -> None:
         """Say, the first time, that kernels for `target` are emulated."""
@@ -111,10 +159,10 @@ class Queue:
                 f"mltriton: there is no Intel GPU here; kernels for {target} run emulated on {self.name}\n"
             )
 
-    def _build(self, image: bytes) -> Any:
+    def _build(self, image: bytes, options: str) -> Any:
         program = import_module("dpctl.program")
         try:
-            return program.create_program_from_spirv(self.sycl, image)
+            return program.create_program_from_spirv(self.sycl, image, options)
         except program.SyclProgramCompilationError as error:
             log = str(error).strip() or (opencl.build_log(image) if self.emulated else "")
             raise BackendError(f"{self.name} rejects the module", found=log or None) from error
@@ -153,14 +201,9 @@ class Memory:
                 ctypes.memmove(span.start, source, span.stop - span.start)
 
     def _copy_in(self, span: Span) -> Any:
-        memory = import_module("dpctl.memory")
         size = span.stop - span.start
         before = span.start % ALIGNMENT
-        try:
-            copy = memory.MemoryUSMShared(before + size + ALIGNMENT, alignment=ALIGNMENT, queue=self._queue.sycl)
-        except memory.USMAllocationError as error:
-            message = f"{self._queue.name} has no memory for the arrays of the launch"
-            raise OutOfResources(message, found=f"{size} bytes") from error
+        copy = self._queue.shared(before + size + ALIGNMENT)
         ctypes.memmove(copy._pointer + before, span.start, size)
         return copy
 

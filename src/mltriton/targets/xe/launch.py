@@ -1,8 +1,9 @@
 """A kernel for Xe in this process: arguments that pass their specs are copied to the device, and back.
 
 Level: runtime. Takes SPIR-V whose kernel has a parameter for each argument that is no constant: pointers, integers,
-floats (f32 for narrower ones), a byte for a boolean. Guarantees: arrays that overlap do so on the device as well, and
-keep their alignment.
+floats (f32 for narrower ones), a byte for a boolean; with assertions, a pointer to what they record besides.
+Guarantees: arrays that overlap do so on the device as well, and keep their alignment; torch's tensors on the GPU are
+used where they lie, on torch's own queue; arrays on several devices are refused.
 """
 
 from __future__ import annotations
@@ -15,9 +16,14 @@ from typing import Any, cast
 
 import numpy as np
 
-from mltriton.errors import ArgumentError, calling_place
+from mltriton.errors import ArgumentError, DeviceError, calling_place
 from mltriton.runtime.native.params import ParamSpec
 from mltriton.runtime.native.portable import read_argument
+from mltriton.runtime.parts import is_wrapper
+from mltriton.runtime.slots import Slot
+from mltriton.runtime.specialization import ON_HOST, place_of
+from mltriton.targets.assertions import Description, Record, check
+from mltriton.targets.xe import driver
 from mltriton.targets.xe.driver import Memory, Queue, Span
 
 # dpctl takes bytes without a sign only; ctypes wraps negative numbers.
@@ -31,12 +37,30 @@ _SCALARS: dict[str, Callable[[int], Any]] = {
 
 
 class XeKernel:
-    """The kernel `name` of a module, built for the queue's device; a program has `lanes` lanes in all."""
+    """The kernel `name` of a module, built for `queue`'s device; a program has `lanes` lanes in all.
 
-    def __init__(self, queue: Queue, image: bytes, name: str, lanes: int) -> None:
+    `module` gives the SPIR-V for a queue's device, `options` are those of the build on a GPU.
+    """
+
+    def __init__(
+        self,
+        queue: Queue,
+        module: Callable[[Queue], bytes],
+        name: str,
+        lanes: int,
+        *,
+        options: str = "",
+        assertions: Sequence[Description] = (),
+        prints: bool = False,
+    ) -> None:
         self._queue = queue
-        self._kernel = queue.kernel(image, name)
+        self._module = module
+        self._name = name
         self._lanes = lanes
+        self._options = options
+        self._assertions = assertions
+        self._prints = prints
+        self._build(queue)
 
     def launcher(self, specs: Sequence[ParamSpec], /) -> Callable[..., Any]:
         """The function `launch(grid_x, grid_y, grid_z, *arguments)` for arguments that pass `specs`."""
@@ -44,34 +68,50 @@ class XeKernel:
         def launch(grid_x: int, grid_y: int, grid_z: int, /, *arguments: Any) -> Any:
             if len(arguments) != len(specs):
                 return NotImplemented
-            taken: list[tuple[ParamSpec, int, Any]] = []
+            slots: list[Slot] = []
             for spec, argument in zip(specs, arguments, strict=True):
-                argument = plain(argument)
-                slot = read_argument(spec, argument)
-                if slot is None:
+                bits = read(spec, argument := plain(argument))
+                if bits is None:
                     return NotImplemented
                 if spec.takes_slot:
-                    taken.append((spec, slot, argument))
-            self._launch((grid_x, grid_y, grid_z), taken)
+                    slots.append(Slot(spec.kind, bits, argument, spec.writes))
+            self.run((grid_x, grid_y, grid_z), slots)
             return None
 
         return launch
 
-    def run(self, grid: tuple[int, int, int], slots: Sequence[int], /) -> None:
-        """Raise `ArgumentError`: of arrays that are only addresses, nobody knows how much to copy."""
-        message = "an argument is of a kind that cannot be copied to the device"
-        raise ArgumentError(message, expected="numpy arrays or torch tensors", place=calling_place())
+    def run(self, grid: tuple[int, int, int], slots: Sequence[Slot], /) -> None:
+        """Launch and wait; on torch's queue only where there are assertions to look at.
 
-    def _launch(self, grid: tuple[int, int, int], taken: Sequence[tuple[ParamSpec, int, Any]]) -> None:
+        Raises `DeviceError` for arrays on several devices and `ArgumentError` for those of which nobody knows the size.
+        """
         if math.prod(grid) == 0:
             return
-        spans = [span_of(argument, slot, spec.writes) for spec, slot, argument in taken if spec.kind == "tensor"]
-        memory = Memory(self._queue, spans)
-        values = [
-            memory.pointer(slot) if spec.kind == "tensor" else _SCALARS[spec.kind](slot) for spec, slot, _ in taken
-        ]
-        self._queue.submit(self._kernel, values, grid, self._lanes)
+        places = {place_of(slot.array): slot for slot in slots if slot.kind == "tensor"}
+        if len(places) > 1:
+            expected, found = "all on one device", ", ".join(sorted(places))
+            raise DeviceError("the arrays of a launch lie on several devices", expected=expected, found=found)
+        on_host = not places or ON_HOST in places
+        queue = self._queue if on_host else driver.queue_of_torch(next(iter(places)))
+        spans = [span_of(slot.array, slot.bits, slot.writes) for slot in slots if on_host and slot.kind == "tensor"]
+        memory = Memory(queue, spans)
+        locate = memory.pointer if on_host else queue.pointer
+        values = [locate(slot.bits) if slot.kind == "tensor" else _SCALARS[slot.kind](slot.bits) for slot in slots]
+        failure = queue.shared(ctypes.sizeof(Record)) if self._assertions else None
+        if failure is not None:
+            ctypes.memset(failure._pointer, 0, ctypes.sizeof(Record))
+            values.append(failure)
+        queue.submit(self._build(queue), values, grid, self._lanes)
+        if on_host or failure is not None or self._prints:
+            queue.wait()
+        if self._prints:
+            ctypes.CDLL(None).fflush(None)
         memory.copy_back()
+        if failure is not None:
+            check(self._assertions, Record.from_address(failure._pointer), grid)
+
+    def _build(self, queue: Queue) -> Any:
+        return queue.kernel(self._module(queue), self._name, "" if queue.emulated else self._options)
 
 
 def plain(argument: Any) -> Any:
@@ -83,11 +123,28 @@ def plain(argument: Any) -> Any:
     return argument
 
 
+def read(spec: ParamSpec, argument: Any) -> int | None:
+    """The slot for an argument, or None if it does not pass its spec. Tensors may lie on the GPU."""
+    if spec.kind != "tensor" or place_of(argument) == ON_HOST:
+        return read_argument(spec, argument)
+    if spec.torch_dtype is None or argument.dtype is not spec.torch_dtype:
+        return None
+    address, (zero, some) = argument.data_ptr(), spec.masks
+    return address if not address & zero and (not some or address & some) else None
+
+
 def span_of(array: Any, address: int, writable: bool) -> Span:
-    """The bytes that a numpy array or a torch tensor covers; `address` is that of its first element."""
+    """The bytes that an array covers; `address` is that of its first element. Raises `ArgumentError` for what does not
+    say how large it is.
+    """
+    array = array.base if is_wrapper(array) else array
     if isinstance(array, np.ndarray):
         start, stop = np.lib.array_utils.byte_bounds(cast("np.ndarray[Any, Any]", array))
         return Span(start, stop, writable)
+    if not all(hasattr(array, name) for name in ("element_size", "shape", "stride")):
+        message = "an argument is of a kind that cannot be copied to the device"
+        found = type(array).__name__
+        raise ArgumentError(message, expected="numpy arrays or torch tensors", found=found, place=calling_place())
     size = array.element_size()
     last = sum((count - 1) * stride for count, stride in zip(array.shape, array.stride(), strict=True))
-    return Span(address, address + (last + 1) * size if array.numel() else address, writable)
+    return Span(address, address + (last + 1) * size if math.prod(array.shape) else address, writable)

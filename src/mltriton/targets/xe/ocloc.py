@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from mltriton.errors import BackendError, TargetError
 from mltriton.runtime import config
-from mltriton.targets.xe.devices import Device
+from mltriton.targets.xe.devices import Device, GrfMode
 from mltriton.targets.xe.prefix import find_tool, prefixes
 from mltriton.targets.xe.spirv.emission import Code
 from mltriton.targets.xe.zebin import KernelInfo, kernels
@@ -80,18 +80,40 @@ def compile_native(
     return Native(binary, device, kernels(binary), log)
 
 
-def compile_without_spills(image: bytes, device: Device, num_warps: int, *, code: Code = Code.SIMT) -> Native:
-    """Compile with the fewest registers that are enough, or the most that so many warps may have."""
-    modes = [mode for mode in device.grf_modes if num_warps <= mode.max_warps]
-    if not modes:
-        device.check_warps(num_warps, device.grf_modes[0].registers)
+def build_options(device: Device, num_warps: int, registers: int, code: Code = Code.SIMT) -> str:
+    """What a driver is told that compiles for a GPU, where nobody can ask it for spills.
+
+    So many registers; with fewer than so many warps may have, the compiler takes the next mode itself where it would
+    spill. Raises `TargetError` for more warps than the mode allows.
+    """
+    device.check_warps(num_warps, registers)
+    modes = _modes(device, num_warps, registers)
+    choose = len(modes) > 1 and (code, None) in _OPTIONS
+    return _OPTIONS[code, None if choose else registers]
+
+
+def compile_without_spills(
+    image: bytes, device: Device, num_warps: int, *, code: Code = Code.SIMT, registers: int | None = None
+) -> Native:
+    """Compile with the fewest registers that are enough, or the most that so many warps may have.
+
+    `registers` is where to begin: what the program is expected to need. Raises `TargetError` for more warps than any
+    mode allows.
+    """
+    first = device.grf_modes[0].registers if registers is None else registers
+    device.check_warps(num_warps, first)
     native = None
-    for mode in modes:
+    for mode in _modes(device, num_warps, first):
         native = compile_native(image, device, code=code, registers=mode.registers)
         if not native.spills:
             break
     assert native is not None
     return native
+
+
+def _modes(device: Device, num_warps: int, registers: int) -> list[GrfMode]:
+    """The modes with at least so many registers that so many warps may have, fewest registers first."""
+    return [mode for mode in device.grf_modes if mode.registers >= registers and num_warps <= mode.max_warps]
 
 
 def disassemble(native: Native) -> dict[str, str]:

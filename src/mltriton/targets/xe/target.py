@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import re
 from base64 import b64decode, b64encode
+from collections.abc import Callable, Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from zlib import compress, decompress
 
 from mltriton.errors import TargetError
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
     from mltriton.dialects.builtin import Module
     from mltriton.targets.base import TargetSpec
     from mltriton.targets.xe.devices import Device
+    from mltriton.targets.xe.ocloc import Native
+
+_REGISTERS = "; registers of a warp: "  # the first line of LLVM IR text
 
 
 class XeTarget:
@@ -58,26 +62,58 @@ class XeTarget:
         """LLVM IR text for SPIR-V."""
         from mltriton.targets.xe.llvm.emit.kernel import emit_kernel
 
-        return emit_kernel(module, self.device)
+        return f"{_REGISTERS}{registers_of(module, self.device)}\n{emit_kernel(module, self.device)}"
+
+    @property
+    def texts(self) -> Mapping[str, Callable[[str], str]]:
+        """SPIR-V, and the device's instructions."""
+        return {"spirv": self.listing, "isa": self.assembly}
+
+    @property
+    def images(self) -> Mapping[str, Callable[[str], bytes]]:
+        """SPIR-V, and the binary of Intel's offline compiler."""
+        return {"spirv": self.spirv, "native": lambda llvm: self._native(llvm).binary}
+
+    def spirv(self, llvm: str) -> bytes:
+        """The module."""
+        from mltriton.targets.xe.spirv.emission import emit
+
+        return emit(llvm)
+
+    def listing(self, llvm: str) -> str:
+        """The module as text."""
+        from mltriton.targets.xe.spirv.listing import listing
+
+        return listing(self.spirv(llvm))
 
     def assembly(self, llvm: str) -> str:
         """The device's instructions as Intel's offline compiler makes them, under a line that says what they use.
 
         Raises `TargetError` where ocloc is not installed.
         """
-        from mltriton.targets.xe.ocloc import compile_without_spills, disassemble
-        from mltriton.targets.xe.spirv.emission import emit
+        from mltriton.targets.xe.ocloc import disassemble
 
-        native = compile_without_spills(emit(llvm), self.device, _num_warps(llvm, self.device.simd))
+        native = self._native(llvm)
         [(name, text)] = disassemble(native).items()
         info = native.kernels[name]
         return f"// {info.registers} registers, {info.spilled} bytes spilled\n{text}"
+
+    def _native(self, llvm: str) -> Native:
+        """What Intel's offline compiler makes of a kernel, beginning with the registers that it should need."""
+        from mltriton.targets.xe.ocloc import compile_without_spills
+
+        expected = re.match(rf"{_REGISTERS}(\d+)$", llvm, re.MULTILINE)
+        registers = int(expected[1]) if expected else None
+        warps = _num_warps(llvm, self.device.simd)
+        return compile_without_spills(self.spirv(llvm), self.device, warps, registers=registers)
 
     def assemble(self, llvm: str, module: Module) -> Binary:
         """A SPIR-V module, and the shared memory of a program.
 
         Where kernels for Xe are emulated, another module for that is in `metadata` as text.
         """
+        from mltriton.dialects import tt
+        from mltriton.targets.assertions import describe
         from mltriton.targets.registry import num_warps_of
         from mltriton.targets.xe.driver import emulates
         from mltriton.targets.xe.emulation import emulate
@@ -85,10 +121,13 @@ class XeTarget:
         from mltriton.targets.xe.spirv.emission import INTERNAL, emit
 
         _, shared = allocations(module)
-        metadata: dict[str, int | str] = {
+        metadata: dict[str, Any] = {
             "shared": shared,
             "num_warps": num_warps_of(module),
             "warp_size": self.spec.warp_size,
+            "registers": registers_of(module, self.device),
+            "assertions": describe(module),
+            "prints": any(isinstance(op, tt.Print) for op in module.walk()),
         }
         if emulates() and INTERNAL not in llvm:
             metadata["emulated"] = b64encode(compress(emit(emulate(llvm, self.device)))).decode()
@@ -108,20 +147,46 @@ class XeTarget:
         """
         from mltriton.targets.xe import driver
         from mltriton.targets.xe.launch import XeKernel
+        from mltriton.targets.xe.ocloc import build_options
 
-        queue, image = driver.queue(), binary.object
+        queue, known = driver.queue(), binary.metadata
         queue.announce(self.name)
-        if queue.emulated:
-            text = binary.metadata.get("emulated")
-            if text is None:
-                hint = "Compile it again without options that only Intel's compiler understands."
-                raise TargetError(f"kernel {name} was compiled in a form that cannot be emulated", hint=hint)
-            image = decompress(b64decode(text))
-        return XeKernel(queue, image, name, binary.metadata["num_warps"] * binary.metadata["warp_size"])
+        return XeKernel(
+            queue,
+            lambda queue: _emulated(binary, name) if queue.emulated else binary.object,
+            name,
+            known["num_warps"] * known["warp_size"],
+            options=build_options(self.device, known["num_warps"], known["registers"]),
+            assertions=known["assertions"],
+            prints=known["prints"],
+        )
 
     def takes(self, device: str) -> bool:
         """Arrays of the GPU, and those of main memory, which are copied."""
         return device in ("xpu", "cpu")
+
+
+def registers_of(module: Module, device: Device) -> int:
+    """How many registers a warp of a program at the intrinsic level is to have: what choose-registers says.
+
+    Raises `TargetError` for a program with more warps than any mode allows.
+    """
+    from mltriton.ir.attributes import IntegerAttr
+    from mltriton.targets.registry import num_warps_of
+
+    chosen = module.attributes.get("ttig.register_mode")
+    registers = chosen.value if isinstance(chosen, IntegerAttr) else device.grf_modes[0].registers
+    device.check_warps(num_warps_of(module), registers)
+    return registers
+
+
+def _emulated(binary: Binary, name: str) -> bytes:
+    """The module for this machine's CPU."""
+    text = binary.metadata.get("emulated")
+    if text is None:
+        hint = "Compile it again without options that only Intel's compiler understands."
+        raise TargetError(f"kernel {name} was compiled in a form that cannot be emulated", hint=hint)
+    return decompress(b64decode(text))
 
 
 def _num_warps(llvm: str, lanes: int) -> int:

@@ -20,7 +20,9 @@ HEADER = 5  # words: magic, version, generator, bound of ids, 0
 class Op(IntEnum):
     """The instructions that are looked at here; all others are passed on."""
 
+    NAME = 5
     EXTENSION = 10
+    EXT_INST_IMPORT = 11
     ENTRY_POINT = 15
     CAPABILITY = 17
     TYPE_VOID = 19

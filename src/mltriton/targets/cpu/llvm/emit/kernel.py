@@ -14,6 +14,7 @@ from mltriton.dialects.builtin import Module as IRModule
 from mltriton.errors import BackendError
 from mltriton.ir.types import F16, F32, FloatType
 from mltriton.ir.types import Type as IRType
+from mltriton.targets.assertions import assertions
 from mltriton.targets.cpu.features import CpuFeatures
 from mltriton.targets.cpu.llvm.emit.context import Emitter
 from mltriton.targets.cpu.llvm.emit.rules import RULES
@@ -50,11 +51,6 @@ def emit_kernel(module: IRModule, features: CpuFeatures) -> str:
         loop.yield_(*_next_coordinates(body, loop.carried, emitter.grid))
     body.ret()
     return target.text
-
-
-def assertions(module: IRModule) -> list[tt.Assert]:
-    """The assertions of a module in the order of their numbers."""
-    return [op for op in module.walk() if isinstance(op, tt.Assert)]
 
 
 def function_attributes(features: CpuFeatures) -> str:

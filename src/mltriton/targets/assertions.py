@@ -1,0 +1,50 @@
+"""Device assertions: what they say, and the error that a failed one raises after the launch.
+
+Level: runtime. A kernel with assertions records the first that fails in three i64: its number in the module, from 1
+(0: none failed), the program's linear id, the element. Where those are is each target's own affair.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from mltriton.errors import DeviceAssertionError, Place
+
+if TYPE_CHECKING:
+    from mltriton.dialects import tt
+    from mltriton.dialects.builtin import Module
+
+Record = ctypes.c_int64 * 3
+
+Description = tuple[str, str | None, int, int]
+
+
+def assertions(module: Module) -> list[tt.Assert]:
+    """The assertions of a module in the order of their numbers."""
+    from mltriton.dialects import tt
+
+    return [op for op in module.walk() if isinstance(op, tt.Assert)]
+
+
+def describe(module: Module) -> list[Description]:
+    """(message, file or None, line, column) of each assertion, by number."""
+    described: list[Description] = []
+    for op in assertions(module):
+        place = op.loc.place
+        described.append((op.message, place.file, place.line, place.column) if place else (op.message, None, 0, 0))
+    return described
+
+
+def check(described: Sequence[Description], record: ctypes.Array[ctypes.c_int64], grid: tuple[int, int, int]) -> None:
+    """Raise `DeviceAssertionError` if an assertion failed, and make the record empty again."""
+    number, program, element = map(int, record)
+    if not number:
+        return
+    record[:] = (0, 0, 0)
+    message, file, line, column = described[number - 1]
+    x, rest = program % grid[0], program // grid[0]
+    where = (x, rest % grid[1], rest // grid[1])
+    place = Place(file, line, column) if file is not None else None
+    raise DeviceAssertionError(f"{message} (program {where}, element {element})", place=place)
