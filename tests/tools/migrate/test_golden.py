@@ -1,6 +1,8 @@
 """Golden files: every rule in both directions, and the ways in which real code uses block pointers."""
 
 import ast
+import io
+import tokenize
 
 import pytest
 
@@ -20,6 +22,18 @@ def test_golden(name: str, form: str) -> None:
     assert bool(result.unresolved) == (name == "unresolved")
     assert any(mark in result.text for mark in OLD) == (name == "unresolved")
     ast.parse(result.text)
+
+
+def test_every_comment_survives() -> None:
+    for name in NAMES:
+        before, expected = case(name)
+        for form in FORMS:
+            assert comments(before) == comments(expected[form]), (name, form)
+
+
+def comments(text: str) -> list[str]:
+    tokens = tokenize.generate_tokens(io.StringIO(text).readline)
+    return sorted(token.string for token in tokens if token.type == tokenize.COMMENT)
 
 
 @pytest.mark.parametrize("form", FORMS)

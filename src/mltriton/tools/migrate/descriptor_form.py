@@ -11,48 +11,35 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from mltriton.tools.migrate.edits import Edits, Replacement, constantly, expression
+from mltriton.tools.migrate.edits import Replacement, constantly, expression
+from mltriton.tools.migrate.form import Form
 from mltriton.tools.migrate.pointers import Access, Construct
 from mltriton.tools.migrate.syntax import code_of, constant_int, cst, factor, one_line, operand
 from mltriton.tools.migrate.values import Context, Quantity
 
 
-class DescriptorForm:
+class DescriptorForm(Form):
     """Writes one group."""
 
+    element_type = "dtype"
+
     def __init__(self, context: Context) -> None:
-        self.context = context
+        super().__init__(context)
         self.choice = context.choice
         uses = [access.statement for access in context.group.accesses]
         uses += [definition.statement for definition in context.group.definitions]
         offsets = [Quantity("offset", dim) for dim in self.choice.permutation]
         context.carried = [quantity for quantity in offsets if context.needs_variable(quantity, uses)]
 
-    def edit(self, edits: Edits) -> None:
-        """Add the edits of constructors, accesses and attributes."""
-        for construct in self.context.group.constructs:
-            edits.replace[construct.call] = self._constructor(construct)
-        for access in self.context.group.accesses:
-            edits.replace[access.call] = self._load(access) if access.kind == "load" else self._store(access)
-        for attribute in self.context.group.attributes:
-            name = self.main(attribute.pointer)
-            edits.replace[attribute.node] = constantly(f"{name}.dtype")
-
-    def main(self, node: cst.BaseExpression) -> str:
-        """The descriptor that an expression gives."""
-        if isinstance(node, cst.Name):
-            return self.context.renamed.get(node.value, node.value)
-        if isinstance(node, cst.IfExp):
-            return f"({self.main(node.body)} if {code_of(node.test)} else {self.main(node.orelse)})"
-        construct = self.context.pointers.construct_of(node)
-        if construct is not None:
-            made = self._constructor(construct)(construct.call)
-            return code_of(made)
-        return self.main(self.context.advance_of(node).pointer)
-
     # Constructors.
 
-    def _constructor(self, construct: Construct) -> Callable[[Any], cst.Call]:
+    def made(self, construct: Construct) -> str:
+        """The call itself."""
+        return code_of(self.constructor(construct)(construct.call))
+
+    def constructor(self, construct: Construct) -> Callable[[Any], cst.Call]:
+        """A make_tensor_descriptor with the same arguments, less offsets and order."""
+
         def build(updated: cst.Call) -> cst.Call:
             arguments = self.context.pointers.source.arguments(updated) or {}
             kept = [arg for name, arg in arguments.items() if name not in ("offsets", "order")]
@@ -61,7 +48,7 @@ class DescriptorForm:
             if self.choice.padding:
                 kept[-1] = kept[-1].with_changes(comma=cst.Comma(whitespace_after=cst.SimpleWhitespace(" ")))
                 kept.append(cst.Arg(cst.SimpleString('"nan"'), keyword=cst.Name("padding_option"), equal=_EQUAL))
-            kept[-1] = kept[-1].with_changes(comma=last.comma, whitespace_after_arg=last.whitespace_after_arg)
+            kept[-1] = _closing(kept[-1], last)
             function = cst.parse_expression(f"{self.context.language}.make_tensor_descriptor")
             return updated.with_changes(func=function, args=kept)
 
@@ -99,6 +86,10 @@ class DescriptorForm:
     def _offsets(self, access: Access) -> str:
         dims = self.choice.permutation
         return ", ".join(self.context.value(Quantity("offset", dim), access.pointer) for dim in dims)
+
+    def access(self, access: Access) -> Replacement:
+        """The descriptor's method, at the offsets that the pointer has there."""
+        return self._load(access) if access.kind == "load" else self._store(access)
 
     def _load(self, access: Access) -> Replacement:
         text = f"{self.main(access.pointer)}.load([{self._offsets(access)}])"
@@ -142,6 +133,22 @@ class DescriptorForm:
             self.context.notes.append(
                 f"dropped {' and '.join(given)}, which a descriptor's {access.kind} does not take"
             )
+
+
+def _closing(arg: cst.Arg, last: cst.Arg) -> cst.Arg:
+    """An argument that is the last now: it ends as the last one did, and keeps the comment on its own line."""
+    own = arg.comma.whitespace_after if isinstance(arg.comma, cst.Comma) else None
+    comment = own.first_line.comment if isinstance(own, cst.ParenthesizedWhitespace) else None
+    space = last.comma.whitespace_after if isinstance(last.comma, cst.Comma) else None
+    if isinstance(space, cst.ParenthesizedWhitespace) and arg is not last:
+        line = space.first_line.with_changes(comment=comment, whitespace=_GAP if comment else _NOTHING)
+        comma = cst.Comma(whitespace_after=space.with_changes(first_line=line, empty_lines=[]))
+        return arg.with_changes(comma=comma, whitespace_after_arg=last.whitespace_after_arg)
+    return arg.with_changes(comma=last.comma, whitespace_after_arg=last.whitespace_after_arg)
+
+
+_GAP = cst.SimpleWhitespace("  ")
+_NOTHING = cst.SimpleWhitespace("")
 
 
 def _is_number(node: cst.BaseExpression) -> bool:

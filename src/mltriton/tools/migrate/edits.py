@@ -1,10 +1,12 @@
 """Apply edits to a syntax tree: expressions replaced, statements put before others or taken away.
 
-Level: source text. Only functions that have edits are walked; comments and blank lines stay where they were.
+Level: source text. Only functions that have edits are walked; blank lines stay where they were, and so do comments: one
+inside what is replaced or removed stands on a line of its own above what took its place.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -54,8 +56,13 @@ class _Apply(cst.CSTTransformer):
         super().__init__()
         self.edits = edits
         self._depth = 0
+        self._statements: list[cst.CSTNode] = []  # the statements around the node that is visited
+        self._changed: set[cst.CSTNode] = set()  # those in which something was replaced
+        self._removed: list[cst.CSTNode] = []  # what stands for removed statements until their suite is left
 
     def on_visit(self, node: cst.CSTNode) -> bool:
+        if isinstance(node, cst.SimpleStatementLine | cst.BaseCompoundStatement):
+            self._statements.append(node)
         if node in self.edits.functions:
             self._depth += 1
             return True
@@ -65,36 +72,77 @@ class _Apply(cst.CSTTransformer):
     def on_leave(self, original_node: cst.CSTNode, updated_node: Any) -> Any:
         if original_node in self.edits.functions:
             self._depth -= 1
-        if not isinstance(original_node, cst.BaseSmallStatement) and original_node in self.edits.before:
-            lines = [_statement(text) for text in self.edits.before[original_node]]
-            lines[0] = lines[0].with_changes(leading_lines=updated_node.leading_lines)
-            return cst.FlattenSentinel([*lines, updated_node.with_changes(leading_lines=[])])
-        if isinstance(original_node, cst.SimpleStatementLine):
-            return self._line(original_node, updated_node)
+        if isinstance(original_node, cst.SimpleStatementLine | cst.BaseCompoundStatement):
+            self._statements.pop()
+            return self._statement(original_node, updated_node)
+        if isinstance(original_node, cst.IndentedBlock | cst.Module):
+            return self._suite(updated_node)
         if isinstance(original_node, cst.SimpleStatementSuite):
             return updated_node.with_changes(body=self._small(original_node.body, updated_node.body))
-        replacement = self.edits.replace.get(original_node)
-        return replacement(updated_node) if replacement is not None else updated_node
+        return self._replaced(original_node, updated_node)
 
-    def _line(self, original: cst.SimpleStatementLine, updated: cst.SimpleStatementLine) -> Any:
-        if not any(part in self.edits.before or part in self.edits.remove for part in original.body):
+    def _replaced(self, original: cst.CSTNode, updated: Any) -> Any:
+        replacement = self.edits.replace.get(original)
+        if replacement is None:
             return updated
+        self._changed.add(self._statements[-1])
+        return replacement(updated)
+
+    def _statement(self, original: cst.SimpleStatementLine | cst.BaseCompoundStatement, updated: Any) -> Any:
+        parts: list[Any] = [updated]
+        if isinstance(original, cst.SimpleStatementLine):
+            parts = self._line(original, updated)
+        elif self.edits.before.get(original):
+            parts = _after([_statement(text) for text in self.edits.before[original]], updated)
+        if parts == [updated] and original not in self._changed:
+            return updated
+        return self._with_comments(original, parts)
+
+    def _with_comments(self, original: cst.CSTNode, parts: list[Any]) -> Any:
+        """The statements that take the place of one, with every comment that it had."""
+        kept = Counter(text for part in parts for text in _comments(part))
+        lost: list[str] = []
+        for text in _comments(original):
+            kept[text] -= 1
+            lost += [text] if kept[text] < 0 else []
+        lines = [cst.EmptyLine(comment=cst.Comment(text)) for text in lost]
+        if parts:
+            parts[0] = parts[0].with_changes(leading_lines=[*parts[0].leading_lines, *lines])
+            return cst.FlattenSentinel(parts)
+        if not lines:
+            return cst.RemoveFromParent()
+        self._removed.append(cst.SimpleStatementLine([cst.Pass()], leading_lines=lines))
+        return self._removed[-1]
+
+    def _suite(self, updated: Any) -> Any:
+        """Give the comments of removed statements to the next one, or to the end of the suite."""
+        if not any(part is removed for part in updated.body for removed in self._removed):
+            return updated
+        waiting: list[cst.EmptyLine] = []
+        body: list[Any] = []
+        for part in updated.body:
+            lines = [*waiting, *part.leading_lines]
+            if any(part is removed for removed in self._removed):
+                waiting = lines
+            else:
+                body.append(part.with_changes(leading_lines=lines) if waiting else part)
+                waiting = []
+        return updated.with_changes(body=body, footer=[*waiting, *updated.footer])
+
+    def _line(self, original: cst.SimpleStatementLine, updated: cst.SimpleStatementLine) -> list[Any]:
+        """The lines that a line of small statements becomes."""
+        if not any(part in self.edits.before or part in self.edits.remove for part in original.body):
+            return [updated]
         if len(original.body) > 1:
-            return updated.with_changes(body=self._small(original.body, updated.body))
+            return [updated.with_changes(body=self._small(original.body, updated.body))]
         part = original.body[0]
         lines = [_statement(text) for text in self.edits.before.get(part, ())]
         if part not in self.edits.remove:
-            lines.append(updated)
-        elif lines:
+            return _after(lines, updated)
+        if lines:
             lines[-1] = lines[-1].with_changes(trailing_whitespace=updated.trailing_whitespace)
-        elif updated.trailing_whitespace.comment is not None or updated.leading_lines:
-            return _comments(updated)
-        else:
-            return cst.RemoveFromParent()
-        if len(lines) > 1 or part in self.edits.remove:
-            lines[-1] = lines[-1].with_changes(leading_lines=[])
             lines[0] = lines[0].with_changes(leading_lines=updated.leading_lines)
-        return cst.FlattenSentinel(lines)
+        return lines
 
     def _small(
         self, original: Sequence[cst.CSTNode], updated: Sequence[cst.BaseSmallStatement]
@@ -120,10 +168,16 @@ def _statement(text: str) -> cst.SimpleStatementLine:
     return parsed
 
 
-def _comments(updated: cst.SimpleStatementLine) -> Any:
-    """What is left of a removed line: its comments."""
-    if not any(line.comment is not None for line in updated.leading_lines):
-        comment = updated.trailing_whitespace.comment
-        if comment is None:
-            return cst.RemoveFromParent()
-    return updated.with_changes(body=[cst.Pass()])
+def _after(lines: Sequence[cst.SimpleStatementLine], statement: Any) -> list[Any]:
+    """A statement with others in front of it, which take over the comments and blank lines above it."""
+    if not lines:
+        return [statement]
+    first = lines[0].with_changes(leading_lines=statement.leading_lines)
+    return [first, *lines[1:], statement.with_changes(leading_lines=[])]
+
+
+def _comments(node: cst.CSTNode) -> list[str]:
+    """The comments of a statement in order, without those of statements inside it."""
+    if isinstance(node, cst.Comment):
+        return [node.value]
+    return [text for child in node.children if not isinstance(child, cst.IndentedBlock) for text in _comments(child)]

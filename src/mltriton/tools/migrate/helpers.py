@@ -231,7 +231,7 @@ def _first_statement(helper: cst.FunctionDef) -> cst.CSTNode:
 def _parameters(updated: cst.Param, new: Sequence[_Part], language: str) -> cst.FlattenSentinel[cst.Param]:
     made: list[cst.Param] = []
     comma = cst.Comma(whitespace_after=cst.SimpleWhitespace(" "))
-    own = updated.comma if isinstance(updated.comma, cst.Comma) else comma
+    own = _without_comment(updated.comma) or comma
     for part in new:
         kind = cst.Annotation(cst.parse_expression(f"{language}.constexpr")) if part.is_constant else None
         made.append(cst.Param(cst.Name(part.name or ""), annotation=kind, comma=own))
@@ -245,10 +245,21 @@ def _arguments(updated: cst.Arg, new: Sequence[_Part], index: int) -> cst.Flatte
     for part in new:
         value = cst.parse_expression(one_line(part.values[index]))
         keyword = cst.Name(part.name or "") if updated.keyword is not None else None
-        own = updated.comma if isinstance(updated.comma, cst.Comma) else comma
+        own = _without_comment(updated.comma) or comma
         made.append(updated.with_changes(value=value, keyword=keyword, comma=own))
     made[-1] = made[-1].with_changes(comma=updated.comma)
     return cst.FlattenSentinel(made)
+
+
+def _without_comment(comma: object) -> cst.Comma | None:
+    """A comma that breaks the line where this one does; only the last of several has the comment."""
+    if not isinstance(comma, cst.Comma):
+        return None
+    space = comma.whitespace_after
+    if not isinstance(space, cst.ParenthesizedWhitespace):
+        return comma
+    line = space.first_line.with_changes(comment=None, whitespace=cst.SimpleWhitespace(""))
+    return comma.with_changes(whitespace_after=space.with_changes(first_line=line, empty_lines=[]))
 
 
 def _drop_unused(edits: Edits, sites: Sequence[_Site]) -> None:

@@ -7,7 +7,8 @@ a block pointer; the mask holds the dimensions of the boundary check, from below
 from __future__ import annotations
 
 from mltriton.tools.migrate.bounds import is_zero
-from mltriton.tools.migrate.edits import Edits, Replacement, constantly, expression
+from mltriton.tools.migrate.edits import Replacement, constantly, expression
+from mltriton.tools.migrate.form import Form
 from mltriton.tools.migrate.pointers import Access, Construct
 from mltriton.tools.migrate.syntax import code_of, cst, factor, one_line, operand
 from mltriton.tools.migrate.values import Context, Quantity
@@ -15,11 +16,13 @@ from mltriton.tools.migrate.values import Context, Quantity
 KEPT = ("cache_modifier", "eviction_policy", "volatile")
 
 
-class PointerForm:
+class PointerForm(Form):
     """Writes one group. A pointer that moves is its base; one that stays is the whole tensor of pointers."""
 
+    element_type = "dtype.element_ty"
+
     def __init__(self, context: Context) -> None:
-        self.context = context
+        super().__init__(context)
         group = context.group
         self.moves = bool(group.advances)
         uses = [access.statement for access in group.accesses]
@@ -31,28 +34,13 @@ class PointerForm:
             wanted += [Quantity("stride", dim) for dim in range(context.rank)]
         context.carried = [quantity for quantity in wanted if context.needs_variable(quantity, uses)]
 
-    def edit(self, edits: Edits) -> None:
-        """Add the edits of constructors and accesses; element types are asked of pointers as before."""
-        for construct in self.context.group.constructs:
-            edits.replace[construct.call] = self._constructor(construct)
-        for access in self.context.group.accesses:
-            edits.replace[access.call] = self._access(access)
-        for attribute in self.context.group.attributes:
-            name = self.main(attribute.pointer)
-            edits.replace[attribute.node] = constantly(f"{name}.dtype.element_ty")
+    def made(self, construct: Construct) -> str:
+        """The base, or the whole tensor of pointers."""
+        base = operand(construct.base)
+        return base if self.moves else self._address(base, construct, None)
 
-    def main(self, node: cst.BaseExpression) -> str:
-        """The pointer that an expression gives."""
-        if isinstance(node, cst.Name):
-            return self.context.renamed.get(node.value, node.value)
-        if isinstance(node, cst.IfExp):
-            return f"({self.main(node.body)} if {code_of(node.test)} else {self.main(node.orelse)})"
-        construct = self.context.pointers.construct_of(node)
-        if construct is None:
-            return self.main(self.context.advance_of(node).pointer)
-        return operand(construct.base) if self.moves else self._address(operand(construct.base), construct, None)
-
-    def _constructor(self, construct: Construct) -> Replacement:
+    def constructor(self, construct: Construct) -> Replacement:
+        """The same as an assignment's value, with the ranges that have variables."""
         owners = [each for each in self.context.group.definitions if each.value is construct.call]
         alone = len(owners) == 1 and isinstance(owners[0].statement, cst.Assign) and _is_plain(owners[0].statement)
         name = owners[0].name if alone else None
@@ -87,7 +75,8 @@ class PointerForm:
 
     # Accesses.
 
-    def _access(self, access: Access) -> Replacement:
+    def access(self, access: Access) -> Replacement:
+        """The same function with the tensor of pointers and a mask for the boundary check."""
         pointer = self._moved_address(access) if self.moves else self.main(access.pointer)
         arguments = [pointer]
         names = list(access.arguments)
