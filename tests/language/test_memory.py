@@ -161,6 +161,18 @@ def test_padding_and_one_checked_dimension(kernel: Trace):
     assert pointer.is_block_pointer and str(pointer.handle.type) == "!tt.ptr<tensor<4x4xf16>>"
 
 
+def test_numbers_stand_for_the_only_dimension():
+    x, out = np.arange(9, dtype=np.float32), np.zeros(8, np.float32)
+
+    def body(x, out, n):
+        source = tl.advance(tl.make_block_ptr(x, n, 1, 2, 8, 0), 1)
+        target = tl.make_block_ptr(out, 8, (1,), [0], (8,), 0)
+        tl.store(target, tl.load(source, boundary_check=0))
+
+    execute(body, x, out, 9)
+    assert out.tolist() == [3, 4, 5, 6, 7, 8, 0, 0]
+
+
 def test_a_block_pointer_to_bools_is_one_to_bytes(kernel: Trace):
     pointer = block_pointer(kernel.parameter(tl.pointer_type(tl.int1)))
     assert tl.load(pointer).dtype == tl.int8
@@ -175,8 +187,8 @@ def test_a_block_pointer_to_bools_is_one_to_bytes(kernel: Trace):
         (lambda p, b, n: block_pointer(p, shape=(8,)), ShapeMismatchError, "`shape` of tl.make_block_ptr"),
         (
             lambda p, b, n: block_pointer(p, strides=8),
-            TypeMismatchError,
-            "is a tuple with one value for each dimension",
+            ShapeMismatchError,
+            "has another length than block_shape",
         ),
         (lambda p, b, n: block_pointer(p, order=(0, 0)), AxisError, "is no permutation"),
         (lambda p, b, n: block_pointer(p, offsets=(n.to(tl.int64), 0)), TypeMismatchError, r"add .to\(tl.int32\)"),
@@ -184,7 +196,7 @@ def test_a_block_pointer_to_bools_is_one_to_bytes(kernel: Trace):
         (lambda p, b, n: block_pointer(p, shape=(tl.arange(0, 4), 8)), TypeMismatchError, "must be integer scalars"),
         (lambda p, b, n: tl.advance(p, (0, 0)), PointerError, "needs a block pointer"),
         (lambda p, b, n: tl.advance(b, (0,)), ShapeMismatchError, "one offset for each dimension"),
-        (lambda p, b, n: tl.advance(b, 4), TypeMismatchError, "is a tuple"),
+        (lambda p, b, n: tl.advance(b, 4), ShapeMismatchError, "one offset for each dimension"),
         (lambda p, b, n: b + 4, TypeMismatchError, "tl.advance"),
         (lambda p, b, n: tl.load(b, mask=n > 0), PointerError, "takes no mask"),
         (lambda p, b, n: tl.store(b, 0.0, mask=n > 0), PointerError, "boundary_check="),

@@ -16,7 +16,7 @@ from mltriton.ir.operation import Value
 from mltriton.language import types
 from mltriton.language.building import builtin, current
 from mltriton.language.casting import cast as convert_dtype
-from mltriton.language.semantic import integer_scalar, sequence
+from mltriton.language.semantic import integer_scalar, per_dimension
 from mltriton.language.shapes import constexpr_int
 from mltriton.language.shared_memory import advanced, shared_pointer
 from mltriton.language.tensor import tensor
@@ -28,27 +28,22 @@ __all__ = ["advance", "make_block_ptr"]
 @builtin
 def make_block_ptr(
     base: object,
-    shape: Sequence[object],
-    strides: Sequence[object],
-    offsets: Sequence[object],
-    block_shape: Sequence[int],
-    order: Sequence[int],
+    shape: object,
+    strides: object,
+    offsets: object,
+    block_shape: object,
+    order: object,
 ) -> tensor:
     """A pointer to the block of `block_shape` at `offsets` of the tensor that starts at `base`.
 
-    `order` lists the dimensions, the fastest one first.
+    `order` lists the dimensions, the fastest one first. Each argument of a block of one dimension may be a number.
     """
     pointer = _base(base)
     element = cast(pointer_type, pointer.dtype).element_ty
-    block = block_type(element, block_shape)
+    block = block_type(element, cast("Sequence[int]", per_dimension(block_shape)))
     rank = len(block.shape)
-    shape, strides, offsets = (
-        sequence(items, f"`{name}` of tl.make_block_ptr")
-        for name, items in (("shape", shape), ("strides", strides), ("offsets", offsets))
-    )
-    order = [
-        constexpr_int(dim, "`order` of tl.make_block_ptr") for dim in sequence(order, "`order` of tl.make_block_ptr")
-    ]
+    shape, strides, offsets = map(per_dimension, (shape, strides, offsets))
+    order = [constexpr_int(dim, "`order` of tl.make_block_ptr") for dim in per_dimension(order)]
     for name, items in (("shape", shape), ("strides", strides), ("offsets", offsets), ("order", order)):
         if len(items) != rank:
             raise ShapeMismatchError(
@@ -99,7 +94,7 @@ def _offsets(offsets: Sequence[object]) -> list[Value]:
 
 
 @builtin
-def advance(base: object, offsets: Sequence[object]) -> tensor | shared_pointer:
+def advance(base: object, offsets: object) -> tensor | shared_pointer:
     """The block pointer `base` moved by `offsets` elements in each dimension; `base` itself does not change."""
     if isinstance(base, shared_pointer):
         return advanced(base, offsets)
@@ -112,7 +107,7 @@ def advance(base: object, offsets: Sequence[object]) -> tensor | shared_pointer:
             hint="move other pointers with +",
         )
     rank = len(cast(pointer_type, base.type).element_ty.shape)
-    offsets = sequence(offsets, "`offsets` of tl.advance")
+    offsets = per_dimension(offsets)
     if len(offsets) != rank:
         raise ShapeMismatchError(
             "tl.advance needs one offset for each dimension", expected=str(rank), found=str(len(offsets))

@@ -212,6 +212,12 @@ def sequence(value: object, what: str) -> tuple[object, ...]:
     return tuple(cast("Sequence[object]", plain))
 
 
+def per_dimension(value: object) -> tuple[object, ...]:
+    """The items of a tuple or list; a single value is one for the only dimension."""
+    plain = unwrap(value)
+    return tuple(cast("Sequence[object]", plain)) if isinstance(plain, tuple | list) else (value,)
+
+
 def integer_scalar(value: object, type: dtype, what: str) -> tensor:
     """An integer (constexpr or scalar tensor) as int32 or int64; `TypeMismatchError` if it is none or would be cut."""
     operand = unwrap(value)
