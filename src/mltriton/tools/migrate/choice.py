@@ -46,7 +46,7 @@ def choose(group: Group, bounds: Bounds, options: Options) -> Choice:
     if len({construct.rank for construct in group.constructs}) > 1:
         return Choice("unresolved", ("block pointers of different ranks meet here",))
     if any(len(advance.deltas) != group.constructs[0].rank for advance in group.advances):
-        return Choice("unresolved", ("advance has another number of offsets than the block has dimensions",))
+        return Choice("unresolved", ("the offsets of advance are not written as one for each dimension",))
     if any(
         access.has("volatile") and code_of(access.arguments["volatile"].value) != "False" for access in group.accesses
     ):

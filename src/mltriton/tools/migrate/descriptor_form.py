@@ -58,10 +58,11 @@ class DescriptorForm(Form):
         if name == "base":
             base = self._base(arg.value, construct)
             return arg.with_changes(value=base) if base is not None else arg
+        if not isinstance(arg.value, cst.Tuple | cst.List):
+            return arg.with_changes(value=cst.Tuple([cst.Element(arg.value, comma=cst.Comma())]))
         order = self.choice.permutation
         if list(order) == list(range(construct.rank)):
             return arg
-        assert isinstance(arg.value, cst.Tuple | cst.List)
         old = arg.value.elements
         new = [old[dim].with_changes(comma=old[place].comma) for place, dim in enumerate(order)]
         if len(new) == 1 and isinstance(arg.value, cst.Tuple):

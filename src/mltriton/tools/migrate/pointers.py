@@ -14,6 +14,7 @@ from mltriton.tools.migrate.parse import Source
 from mltriton.tools.migrate.syntax import children, code_of, constant_int, cst, elements, walk
 
 ATTRIBUTES = ("dtype.element_ty", "type.element_ty.element_ty")
+_NUMBERS = (cst.BinaryOperation, cst.UnaryOperation, cst.Integer)
 INGREDIENTS = ("shape", "strides", "offsets", "block_shape", "order")
 
 
@@ -244,10 +245,12 @@ class Pointers:
         arguments = self.source.arguments(call)
         known = arguments or {}
         parts = {name: elements(known[name].value) for name in INGREDIENTS if name in known}
-        if {len(part) for part in parts.values() if part is not None} == {1}:
-            # Triton takes a number for a sequence of one; a name may be a sequence.
-            numbers = (cst.BinaryOperation, cst.Integer)
-            parts |= {name: [known[name].value] for name in parts if isinstance(known[name].value, numbers)}
+        lengths = {len(part) for part in parts.values() if part is not None}
+        bare = [isinstance(known[name].value, _NUMBERS) for name, part in parts.items() if part is None]
+        if lengths == {1} or (not lengths and any(bare)):
+            # Triton takes a number for a sequence of one; a name may be either, where no number is written out.
+            kinds = (*_NUMBERS, cst.Name, cst.Call) if any(bare) else _NUMBERS
+            parts |= {name: [known[name].value] for name in parts if isinstance(known[name].value, kinds)}
         if arguments is None or "base" not in arguments or len(parts) < len(INGREDIENTS):
             group.problems.append((call, "the arguments of make_block_ptr are not all written out"))
             construct = Construct(call, at, call.func, (), (), (), (), ())
@@ -271,7 +274,10 @@ class Pointers:
             self._group(call).problems.append((call, "the arguments of advance are not all written out"))
             return [call]
         pointer = arguments["base"].value
-        deltas = elements(arguments["offsets"].value)
+        offsets = arguments["offsets"].value
+        deltas = elements(offsets)
+        if deltas is None and isinstance(offsets, (*_NUMBERS, cst.Name)):
+            deltas = [offsets]  # of one dimension
         self._visit(arguments["offsets"].value, env, at)
         if not self.is_pointer(pointer, env):
             group = self._group(call)
