@@ -18,7 +18,7 @@ from mltriton.ir.attributes import DenseAttr, StringAttr
 from mltriton.ir.operation import Operation, Region, Value
 from mltriton.ir.passes import Pass
 from mltriton.ir.rewriting import Rewriter, RuleTable
-from mltriton.ir.types import PointerType, TensorType, Type
+from mltriton.ir.types import I1, PointerType, TensorType, Type
 from mltriton.layouts.encodings import Encoding, SliceEncoding, same_cut
 from mltriton.passes.warp.coordinates import WarpCoordinates
 from mltriton.passes.warp.exchange import Exchange
@@ -114,7 +114,7 @@ def shift_descriptor_load(d: _Distributor, op: tt.DescriptorLoad, operands: list
 def shift_descriptor_store(d: _Distributor, op: tt.DescriptorStore, operands: list[Value]) -> Sequence[Value]:
     """As for a load; one of the warps that hold the same part stores it."""
     type = _block(op.value)
-    return _by_owner(d, op, type, lambda: _shift_indices(d, op, operands, 2, d.offsets(type)))
+    return _by_owner(d, type, lambda: _shift_indices(d, op, operands, 2, d.offsets(type)))
 
 
 def _shift_indices(
@@ -177,10 +177,10 @@ def convert_through_shared_memory(d: _Distributor, op: ttg.ConvertLayout, operan
 
 def store_by_owner(d: _Distributor, op: Operation, operands: list[Value]) -> Sequence[Value]:
     """Of the warps that hold the same part, one stores, prints or asserts."""
-    return _by_owner(d, op, op.operands[0].type, lambda: d.copy(op, operands))
+    return _by_owner(d, op.operands[0].type if operands else I1, lambda: d.copy(op, operands))
 
 
-def _by_owner(d: _Distributor, op: Operation, type: Type, emit: Callable[[], Sequence[Value]]) -> Sequence[Value]:
+def _by_owner(d: _Distributor, type: Type, emit: Callable[[], Sequence[Value]]) -> Sequence[Value]:
     owner = _owner(d, type)
     if owner is None:
         emit()

@@ -67,13 +67,14 @@ class Module:
         )
         return Value(SHARED_PTR, f"@{name}")
 
-    def bytes_constant(self, name: str, data: bytes) -> Value:
-        """The address of a private constant that holds `data`."""
+    def bytes_constant(self, name: str, data: bytes, pointer: Type = PTR) -> Value:
+        """The address, of type `pointer`, of a private constant that holds `data`."""
         escaped = "".join(chr(byte) if 32 <= byte < 127 and byte not in b'"\\' else f"\\{byte:02X}" for byte in data)
+        space = pointer.element.removeprefix("ptr")
         self._globals.setdefault(
-            name, f'@{name} = private unnamed_addr constant [{len(data)} x i8] c"{escaped}", align 8'
+            name, f'@{name} = private unnamed_addr{space} constant [{len(data)} x i8] c"{escaped}", align 8'
         )
-        return Value(PTR, f"@{name}")
+        return Value(pointer, f"@{name}")
 
     def function(
         self,

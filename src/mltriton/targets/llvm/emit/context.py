@@ -18,7 +18,7 @@ from mltriton.ir.types import BF16, F16, F32, F64, FloatType, IndexType, Integer
 from mltriton.ir.types import Type as IRType
 from mltriton.ir.types import element_type as element_type
 from mltriton.targets.llvm.emit import narrow
-from mltriton.targets.llvm.types import Type, Value, vector
+from mltriton.targets.llvm.types import PTR, Type, Value, poison, vector
 from mltriton.targets.llvm.writer import Function, Module
 
 Rule = Callable[["Emitter", Any], Value | Sequence[Value] | None]
@@ -53,6 +53,9 @@ class Emitter:
         self.rules = rules
         self.program: list[Value] = []  # coordinates of the running program, i32
         self.grid: list[Value] = []  # sizes of the grid, i32
+        self.assertions: dict[Operation, int] = {}  # their numbers, from 1
+        self.failure: Value = poison(PTR)  # where the first that fails writes
+        self.waits = False  # whether warps of a program wait for each other
         self._values: dict[IRValue, Value] = {}
         self._lanes = 1
 

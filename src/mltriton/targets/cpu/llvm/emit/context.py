@@ -1,6 +1,6 @@
 """What the CPU's emission functions share beyond `targets/llvm/emit/context.py`.
 
-Instruction set, number of the running program, scratch memory, assertions.
+Instruction set, number of the running program, scratch memory.
 
 Level: intrinsic -> llvm. A scalar becomes an LLVM scalar, a chunk (1D tensor) a vector of its elements.
 """
@@ -30,4 +30,3 @@ class Emitter(context.Emitter):
         self.features = features
         self.linear_id: Value = constant(I64, 0)  # number of the running program
         self.scratch: Value = poison(PTR)
-        self.assertions: dict[Operation, int] = {}  # their numbers, from 1

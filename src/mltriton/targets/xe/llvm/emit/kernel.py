@@ -1,19 +1,20 @@
 """The kernel of a module at the intrinsic level as LLVM IR text for SPIR-V.
 
 Level: intrinsic -> llvm. `spir_kernel` with the name and the parameters of the `tt.func`: pointers to global memory,
-integers, floats (narrow ones as f32, i1 as a byte). A workgroup is a program: 16 lanes a warp, warps along the first
-dimension; its coordinates are the group's.
+integers, floats (narrow ones as f32, i1 as a byte); where there are assertions, a pointer to their record besides. A
+workgroup is a program: 16 lanes a warp, warps along the first dimension; its coordinates are the group's.
 """
 
 from __future__ import annotations
 
-from mltriton.dialects import tt
+from mltriton.dialects import gpu, tt, ttig
 from mltriton.dialects.builtin import Module as IRModule
 from mltriton.errors import BackendError
 from mltriton.ir.attributes import ArrayAttr, DictAttr, IntegerAttr
 from mltriton.ir.types import FloatType, IntegerType
 from mltriton.ir.types import Type as IRType
-from mltriton.targets.llvm.types import F32, I8, VOID, Type, Value, vector
+from mltriton.targets.assertions import assertions
+from mltriton.targets.llvm.types import F32, GLOBAL_PTR, I8, VOID, Type, Value, vector
 from mltriton.targets.llvm.writer import Module
 from mltriton.targets.registry import num_warps_of
 from mltriton.targets.xe.devices import Device
@@ -22,6 +23,8 @@ from mltriton.targets.xe.llvm.emit.context import Emitter
 from mltriton.targets.xe.llvm.emit.rules import ELEMENTS, RULES
 from mltriton.targets.xe.llvm.emit.shared import place_allocations
 from mltriton.targets.xe.llvm.lanes import element_name
+
+_BARRIERS = (gpu.Barrier, ttig.BarrierArrive, ttig.BarrierWait)
 
 
 def emit_kernel(module: IRModule, device: Device) -> str:
@@ -33,17 +36,22 @@ def emit_kernel(module: IRModule, device: Device) -> str:
     target.name_nodes("opencl.enable.FP_CONTRACT")
     lanes = target.node(f"i32 {device.simd}")
     size = target.node(f"i32 {device.simd * warps}, i32 1, i32 1")
+    checked = assertions(module)
+    types = [parameter_type(parameter.type) for parameter in parameters] + [GLOBAL_PTR] * bool(checked)
     body = target.function(
         function.sym_name,
         VOID,
-        [(f"arg{number}", _parameter_type(parameter.type)) for number, parameter in enumerate(parameters)],
+        [(f"arg{number}", type_) for number, type_ in enumerate(types)],
         linkage="spir_kernel",
         attachments=f"!intel_reqd_sub_group_size {lanes} !reqd_work_group_size {size} ",
     )
     emitter = Emitter(target, body, device, warps, RULES, ELEMENTS)
-    for number, (parameter, value) in enumerate(zip(parameters, body.parameters, strict=True)):
-        emitter.put(parameter, _argument(emitter, value, parameter.type))
-        emitter.affine.promise(value, _divisibility(function, number))
+    emitter.assertions = {op: number for number, op in enumerate(checked, 1)}
+    emitter.failure = body.parameters[-1] if checked else emitter.failure
+    emitter.waits = any(isinstance(op, _BARRIERS) for op in module.walk())
+    for number, (parameter, value) in enumerate(zip(parameters, body.parameters[: len(parameters)], strict=True)):
+        emitter.put(parameter, argument(emitter, value, parameter.type))
+        emitter.affine.promise(value, divisibility(function, number))
     place_allocations(emitter, target, module)
     versions.emit(emitter, function.body.block.ops[:-1])
     body.ret()
@@ -59,7 +67,8 @@ def public_function(module: IRModule) -> tt.Func:
     return public[0]
 
 
-def _parameter_type(type_: IRType) -> Type:
+def parameter_type(type_: IRType) -> Type:
+    """As a kernel is given an argument of that type."""
     if isinstance(type_, FloatType) and type_.width < F32.bits:
         return F32
     if isinstance(type_, IntegerType) and type_.width == 1:
@@ -67,13 +76,14 @@ def _parameter_type(type_: IRType) -> Type:
     return vector(element_name(type_), 1)
 
 
-def _argument(e: Emitter, value: Value, type_: IRType) -> Value:
+def argument(e: Emitter, value: Value, type_: IRType) -> Value:
+    """A parameter's value as others of that type are held."""
     if isinstance(type_, FloatType):
         return e.narrow(value, type_)
     return e.function.icmp("ne", value, 0) if isinstance(type_, IntegerType) and type_.width == 1 else value
 
 
-def _divisibility(function: tt.Func, number: int) -> int:
+def divisibility(function: tt.Func, number: int) -> int:
     """What the caller promises of a parameter."""
     attributes = function.attributes.get("arg_attrs")
     if not isinstance(attributes, ArrayAttr):

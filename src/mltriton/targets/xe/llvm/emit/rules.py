@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mltriton.targets.xe.llvm.emit import atomics, control, dot, elements, gather, memory, reduce, shapes, shared
+from mltriton.targets.xe.llvm.emit import atomics, control, debug, dot, elements, gather, memory, reduce, shapes, shared
 from mltriton.targets.xe.llvm.emit.context import Rules
 
 # Rules that see whole blocks.
@@ -15,6 +15,7 @@ RULES: Rules = {
     **shared.RULES,
     **atomics.RULES,
     **gather.RULES,
+    **debug.RULES,
 }
 # Rules that see one LLVM value of each block at a time.
 ELEMENTS: Rules = elements.RULES

@@ -1,0 +1,117 @@
+"""Printing and assertions from a running kernel, by OpenCL's printf and a record in memory that the host shares.
+
+Level: intrinsic -> llvm. Lanes print the elements that they hold; what several hold alike, one of them does. A lane
+whose assertion fails writes into the kernel's last argument. Its warp then ends, except in kernels with barriers, where
+the others would wait for it: there it goes on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import reduce
+
+from mltriton.dialects import tt
+from mltriton.ir.operation import Value as IRValue
+from mltriton.ir.types import TensorType, element_type
+from mltriton.layouts.linear import LinearLayout
+from mltriton.targets.llvm.emit.debug import line_form, prefixes, printable, record_failure
+from mltriton.targets.llvm.types import CONSTANT_PTR, I1, I32, I64, Value, constant
+from mltriton.targets.xe.llvm import calls
+from mltriton.targets.xe.llvm.emit.atomics import SCOPE
+from mltriton.targets.xe.llvm.emit.context import Emitter, Rules, coordinates
+from mltriton.targets.xe.llvm.lanes import layout_of
+from mltriton.targets.xe.spirv.mangling import mangled
+
+PRINTF = f"{mangled('__spirv_ocl_printf', ('constant const char*',))}z"  # takes any number of arguments
+
+
+def _print(e: Emitter, op: tt.Print) -> None:
+    if not op.arguments:
+        with e.function.when(_is_first_lane(e), "print"):
+            _print_line(e, str(op.prefix), None, op, [])
+    for prefix, argument in zip(prefixes(op), op.arguments, strict=True):
+        if not isinstance(argument.type, TensorType):
+            with e.function.when(_is_first_lane(e), "print"):
+                _print_line(e, prefix, (e.get(argument), argument), op, [])
+            continue
+        layout = layout_of(argument.type)
+        places = [coordinates(e, layout, dim) for dim in range(argument.type.rank)]
+        with e.function.when(_holds_first(e, layout), "print"):
+            for number in _first_registers(layout):
+                value = e.registers(argument)[number]
+                _print_line(e, prefix, (value, argument), op, [place[number] for place in places])
+
+
+def _print_line(
+    e: Emitter, prefix: str, shown: tuple[Value, IRValue] | None, op: tt.Print, places: Sequence[Value]
+) -> None:
+    f, text, values = e.function, "", list[Value]()
+    if shown is not None:
+        text, value = printable(e, shown[0], element_type(shown[1].type), bool(op.hex))
+        values = [value]
+    form = line_form(e, prefix, text, ["%d"] * len(places), CONSTANT_PTR)
+    program = [calls.program(f, axis) for axis in range(3)]
+    e.module.declare_variadic(PRINTF, I32, [CONSTANT_PTR])
+    arguments = ", ".join(map(str, [form, *program, *places, *values]))
+    f.line(f"call spir_func i32 ({CONSTANT_PTR}, ...) @{PRINTF}({arguments})")
+
+
+def _is_first_lane(e: Emitter) -> Value:
+    return e.function.icmp("eq", calls.lane(e.function), 0)
+
+
+def _holds_first(e: Emitter, layout: LinearLayout) -> Value:
+    """Whether no lane with a smaller number holds the same elements."""
+    copies = sum(1 << bit for bit, vector in enumerate(layout.vectors("lane")) if not any(vector))
+    f = e.function
+    return f.icmp("eq", f.and_(calls.lane(f), copies), 0) if copies else constant(I1, 1)
+
+
+def _first_registers(layout: LinearLayout) -> list[int]:
+    """The registers of a lane that hold what no other one before them holds."""
+    copies = sum(1 << bit for bit, vector in enumerate(layout.vectors("register")) if not any(vector))
+    return [number for number in range(layout.count("register")) if not number & copies]
+
+
+def _assert(e: Emitter, op: tt.Assert) -> None:
+    f, type_ = e.function, op.condition.type
+    conditions = e.registers(op.condition) if isinstance(type_, TensorType) else [e.get(op.condition)]
+    holds = reduce(f.and_, dict.fromkeys(conditions), constant(I1, 1))
+    if holds.literal:
+        return
+    with f.when(f.xor(calls.everywhere(f, holds), constant(I1, 1)), "assert"):
+        with f.when(f.xor(holds, constant(I1, 1)), "fails"):
+            record_failure(e, op, _program(e), f.cast("sext", _element(e, op, conditions), I64), SCOPE)
+        if not e.waits:
+            f.ret()
+            f.open_block(f.label("unreachable"))
+
+
+def _element(e: Emitter, op: tt.Assert, conditions: Sequence[Value]) -> Value:
+    """The number, in the warp's block, of the first element of this lane whose condition does not hold; i32."""
+    f, type_ = e.function, op.condition.type
+    if not isinstance(type_, TensorType):
+        return constant(I32, 0)
+    layout = layout_of(type_)
+    places = [coordinates(e, layout, dim) for dim in range(type_.rank)]
+    found = constant(I32, 0)
+    for number in reversed(range(len(conditions))):
+        element = constant(I32, 0)
+        for size, place in zip(type_.shape, places, strict=True):
+            element = f.add(f.mul(element, size), place[number])
+        found = f.select(conditions[number], found, element)
+    return found
+
+
+def _program(e: Emitter) -> Value:
+    """The number of this program in its grid, x fastest; i64."""
+    f = e.function
+    x, y, z = (f.cast("zext", calls.program(f, axis), I64) for axis in range(3))
+    columns, rows = (f.cast("zext", calls.programs(f, axis), I64) for axis in range(2))
+    return f.add(x, f.mul(columns, f.add(y, f.mul(rows, z))))
+
+
+RULES: Rules = {
+    tt.Print: _print,
+    tt.Assert: _assert,
+}
