@@ -205,7 +205,25 @@ class Emitter(context.Emitter):
             groups = [numbers[start : start + width] for start in range(0, len(numbers), width)]
             if all(group[0] % width == 0 and group == tuple(range(group[0], group[0] + width)) for group in groups):
                 return Lanes(form, [lanes.values[group[0] // width] for group in groups])
-        return self.packed(move(self.function, self.scalars(lanes), source, wanted, origin), form)
+        return self.packed(self.rearranged(self.scalars(lanes), source, wanted, origin), form)
+
+    def rearranged(
+        self,
+        registers: Sequence[Value],
+        source: LinearLayout,
+        wanted: LinearLayout,
+        origin: tuple[int, ...] | None = None,
+    ) -> list[Value]:
+        """The registers at the places of `wanted`, moved by `origin`, of those of a block with layout `source`."""
+        return move(self.function, registers, source, wanted, origin)
+
+    def by_lane(self, images: tuple[int, ...]) -> Value:
+        """For each lane the images of the bits of its number, put together, i32."""
+        return linear(self.function, calls.lane(self.function), images)
+
+    def everywhere(self, number: int) -> Value:
+        """A number, i32, the same in all lanes."""
+        return constant(I32, number)
 
     def held(self, registers: Sequence[Value], type_: IRType) -> Emitted:
         """Registers as what a value of `type_` is: a block, or a scalar from register 0."""
@@ -287,8 +305,8 @@ def coordinates(e: Emitter, layout: LinearLayout, dim: int) -> list[Value]:
     by_lane = tuple(vector[dim] for vector in layout.vectors("lane"))
     by_register = [layout.at(register=register)[dim] for register in range(layout.count("register"))]
     if not any(by_lane):
-        return [constant(I32, place) for place in by_register]
-    base = linear(f, calls.lane(f), by_lane)
+        return [e.everywhere(place) for place in by_register]
+    base = e.by_lane(by_lane)
     used = 0
     for image in by_lane:
         used |= image
@@ -296,5 +314,5 @@ def coordinates(e: Emitter, layout: LinearLayout, dim: int) -> list[Value]:
     places: list[Value] = []
     for place in by_register:
         apart = place & used == 0
-        places.append(e.affine.add(base, constant(I32, place)) if apart else f.xor(base, place))
+        places.append(e.affine.add(base, e.everywhere(place)) if apart else f.xor(base, place))
     return places

@@ -26,7 +26,7 @@ from mltriton.targets.xe.spirv.builtins import GroupOperation, Scope, group_func
 Row = list[Value]  # the values of all sources at one place
 
 
-def _combine(e: Emitter, region: Region, accumulated: Row, new: Row) -> Row:
+def combine(e: Emitter, region: Region, accumulated: Row, new: Row) -> Row:
     """The combination that the user wrote."""
     with e.lanewise(new[0].type.lanes):
         return e.block(region.block, [*accumulated, *new])
@@ -36,14 +36,14 @@ def _reduce(e: Emitter, op: tt.Reduce) -> list[Emitted]:
     source = cast(TensorType, op.sources[0].type)
     layout = layout_of(source)
     rows = [list(row) for row in zip(*(e.registers(value) for value in op.sources), strict=True)]
-    along = {name: _along(layout, name, op.axis) for name in ("register", "lane")}
-    rows = _over_registers(e, op.combine, rows, along["register"])
-    rows = _over_lanes(e, op, rows, along["lane"], len(layout.vectors("lane")))
-    left = _without(layout, op.axis, along["register"])
+    in_registers, in_lanes = (along(layout, name, op.axis) for name in ("register", "lane"))
+    rows = over_registers(e, op.combine, rows, in_registers)
+    rows = _over_lanes(e, op, rows, in_lanes, len(layout.vectors("lane")))
+    left = without(layout, op.axis, in_registers)
     return [_finished(e, [row[number] for row in rows], left, result.type) for number, result in enumerate(op.results)]
 
 
-def _along(layout: LinearLayout, name: str, axis: int) -> list[int]:
+def along(layout: LinearLayout, name: str, axis: int) -> list[int]:
     """The bits of registers or lanes that count along the axis and along nothing else."""
     bits: list[int] = []
     for bit, vector in enumerate(layout.vectors(name)):
@@ -54,12 +54,12 @@ def _along(layout: LinearLayout, name: str, axis: int) -> list[int]:
     return bits
 
 
-def _over_registers(e: Emitter, region: Region, rows: list[Row], bits: list[int]) -> list[Row]:
+def over_registers(e: Emitter, region: Region, rows: list[Row], bits: list[int]) -> list[Row]:
     """Combine the registers that differ in these bits, highest first."""
     for bit in reversed(bits):
         step = 1 << bit
         kept = [number for number in range(len(rows)) if not number & step]
-        rows = [_combine(e, region, rows[number], rows[number | step]) for number in kept]
+        rows = [combine(e, region, rows[number], rows[number | step]) for number in kept]
     return rows
 
 
@@ -74,7 +74,7 @@ def _over_lanes(e: Emitter, op: tt.Reduce, rows: list[Row], bits: list[int], lan
             [reduce.call(f, int(Scope.SUBGROUP), int(GroupOperation.REDUCE), value) for value in row] for row in rows
         ]
     for bit in bits:
-        rows = [_combine(e, op.combine, row, [calls.shuffle_xor(f, value, 1 << bit) for value in row]) for row in rows]
+        rows = [combine(e, op.combine, row, [calls.shuffle_xor(f, value, 1 << bit) for value in row]) for row in rows]
     return rows
 
 
@@ -90,7 +90,7 @@ _GROUP: dict[type[Operation], str] = {
 _GROUP_TYPES = ("float", "i32")
 
 
-def _without(layout: LinearLayout, axis: int, reduced: list[int]) -> LinearLayout:
+def without(layout: LinearLayout, axis: int, reduced: list[int]) -> LinearLayout:
     """Where the results are: the registers that are left; every lane along the axis has them."""
     rest = layout.without(f"dim{axis}")
     bases = {name: list(rest.vectors(name)) for name in ("register", "lane")}
@@ -120,7 +120,7 @@ class _Steps:
     """Which bit of a register's or lane's number counts 1, 2, 4, ... along the axis."""
 
     def __init__(self, layout: LinearLayout, name: str, axis: int) -> None:
-        _along(layout, name, axis)
+        along(layout, name, axis)
         self.bits = {vector[axis]: 1 << bit for bit, vector in enumerate(layout.vectors(name)) if vector[axis]}
 
     def below(self, step: int) -> int:
@@ -142,7 +142,7 @@ def _scan_step(e: Emitter, op: tt.Scan, rows: list[Row], registers: _Steps, lane
             continue
         other = (number ^ in_register) & ~inner if op.reverse else (number & ~in_register) | inner
         before = _from_lanes(e, rows[other], in_lane, low_lanes, op.reverse)
-        combined = _combine(e, op.combine, before, row)
+        combined = combine(e, op.combine, before, row)
         if in_lane:
             chosen = lane_bit(e.function, in_lane.bit_length() - 1)
             if op.reverse:

@@ -151,11 +151,11 @@ def _constant(e: Emitter, op: arith.Constant) -> Emitted:
     if value.is_splat:
         whole = constant(form.element, numbers[0])
         return e.packed([whole] * layout.count("register"), form)
-    places = _row_major(layout, type_)
+    places = row_major(layout, type_)
     return e.packed([_by_lane(e, [numbers[place] for place in row], form.element) for row in places], form)
 
 
-def _row_major(layout: LinearLayout, type_: TensorType) -> list[list[int]]:
+def row_major(layout: LinearLayout, type_: TensorType) -> list[list[int]]:
     """For each register the row-major number of its element in each lane."""
     table = layout.only(["register", "lane"]).table()
     flat = table[..., 0]

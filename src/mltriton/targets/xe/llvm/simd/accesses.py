@@ -1,0 +1,99 @@
+"""Accesses of a warp to memory with an address for each lane, several registers at a time where they are neighbours.
+
+Level: intrinsic -> llvm. Takes for each register of a block a vector of addresses and, where there are masks, a vector
+of i1; registers whose addresses are seen to follow each other are one message of up to 16 bytes a lane. Guarantees: a
+masked-off element is never touched.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from mltriton.targets.llvm.types import I1, I32, Type, Value, constant
+from mltriton.targets.xe.llvm.accesses import Run, runs
+from mltriton.targets.xe.llvm.simd.context import WarpEmitter
+from mltriton.targets.xe.llvm.simd.intrinsics import LANES, gather, joined, read, scatter
+
+WORD = 4  # bytes that elements take in registers at least
+
+
+class Message(NamedTuple):
+    """`elements` of `size` bytes for each lane, `displaced` bytes behind the address of register `start`; in them
+    are so many `registers`.
+    """
+
+    start: int
+    displaced: int
+    size: int
+    elements: int
+    registers: int
+
+
+def messages(e: WarpEmitter, pointers: Sequence[Value], element: Type, masks: Sequence[Value] | None) -> list[Message]:
+    """What is sent for the registers of a block."""
+    found = runs(e, pointers, element)
+    if masks is not None and not all(len(set(masks[run.start : run.start + run.width])) == 1 for run in found):
+        found = [Run(number, 1, element.bytes) for number in range(len(pointers))]
+    return [message for run in found for message in _of_run(run, element.bytes)]
+
+
+def _of_run(run: Run, size: int) -> list[Message]:
+    """Words where addresses are aligned to them, else one element after the other."""
+    whole = run.width * size
+    if size >= WORD or (run.align >= WORD and whole >= WORD):
+        unit = max(size, WORD)
+        return [Message(run.start, 0, unit, whole // unit, run.width)]
+    return [Message(run.start + number, 0, size, 1, 1) for number in range(run.width)]
+
+
+def load(
+    e: WarpEmitter, element: Type, pointers: Sequence[Value], masks: Sequence[Value] | None, others: Sequence[Value]
+) -> list[Value]:
+    """Load each register; where its mask does not hold it is that of `others`."""
+    made: list[Value] = []
+    for message in messages(e, pointers, element, masks):
+        mask = _mask(masks, message)
+        loaded = gather(e.function, pointers[message.start], mask, message.size, message.elements, message.displaced)
+        made += _registers(e, loaded, element, message)
+    if masks is None or all(mask.literal for mask in masks):
+        return made
+    return [e.function.select(mask, *pair) for mask, *pair in zip(masks, made, others, strict=True)]
+
+
+def _mask(masks: Sequence[Value] | None, message: Message) -> Value:
+    return constant(I1.with_lanes(LANES), 1) if masks is None else masks[message.start]
+
+
+def _registers(e: WarpEmitter, loaded: Value, element: Type, message: Message) -> list[Value]:
+    """What was loaded as vectors of elements."""
+    f, per_word = e.function, message.registers // message.elements
+    words = [read(f, loaded, number * LANES, LANES) for number in range(message.elements)]
+    if per_word == 1:
+        bits = element.with_element(f"i{element.bits}").with_lanes(LANES)
+        return [e.bits_as(f.cast("trunc", word, bits), element.with_lanes(LANES)) for word in words]
+    parts = [f.bitcast(word, element.with_lanes(per_word * LANES)) for word in words]
+    return [read(f, part, number, LANES, per_word) for part in parts for number in range(per_word)]
+
+
+def store(e: WarpEmitter, pointers: Sequence[Value], masks: Sequence[Value] | None, values: Sequence[Value]) -> None:
+    """Store each register where its mask holds."""
+    for message in messages(e, pointers, values[0].type.scalar, masks):
+        data = _data(e, values[message.start : message.start + message.registers], message)
+        mask = _mask(masks, message)
+        scatter(e.function, pointers[message.start], mask, data, message.size, message.elements, message.displaced)
+
+
+def _data(e: WarpEmitter, values: Sequence[Value], message: Message) -> Value:
+    """Vectors of elements as words, all lanes' first words first."""
+    f, per_word = e.function, message.registers // message.elements
+    bits = values[0].type.bits
+    integers = [e.bits_as(value, value.type.with_element(f"i{bits}")) for value in values]
+    words: list[Value] = []
+    for start in range(0, len(integers), per_word):
+        word = f.cast("zext", integers[start], I32.with_lanes(LANES)) if bits < I32.bits else integers[start]
+        for number in range(1, per_word):
+            part = f.cast("zext", integers[start + number], I32.with_lanes(LANES))
+            word = f.or_(word, f.shl(part, number * bits))
+        words.append(word)
+    return joined(f, words)

@@ -1,0 +1,108 @@
+"""2D block accesses of a warp's vector program: one instruction moves a rectangle between memory and one vector.
+
+Level: intrinsic -> llvm. Which messages access a block, and what the hardware asks of a matrix, is as in a lane's
+program (`..block_io`). A matrix is described by a vector that is made where the matrix is; an access puts its place
+in, and pieces of one block differ by a constant distance, which the instruction adds itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from mltriton.ir.types import TensorType, byte_width
+from mltriton.targets.llvm.types import I32, Value, constant, vector
+from mltriton.targets.xe.block_limits import Access
+from mltriton.targets.xe.llvm.block_io import Message
+from mltriton.targets.xe.llvm.emit.context import BlockPointer
+from mltriton.targets.xe.llvm.lanes import Form, Lanes, form_of, layout_of
+from mltriton.targets.xe.llvm.simd import by_registers, intrinsics
+from mltriton.targets.xe.llvm.simd.by_registers import loaded_type
+from mltriton.targets.xe.llvm.simd.context import WarpEmitter, value_type
+from mltriton.targets.xe.llvm.simd.intrinsics import joined, read
+
+_MOST_DISTANCE = 511  # elements that an instruction adds to the place of a block
+_ALIGNMENT = 4  # bytes, of such a distance along a row
+_FORMS = {Access.LOAD: "", Access.LOAD_VNNI: "vnni.", Access.LOAD_TRANSPOSE: "transpose."}
+
+
+def load(e: WarpEmitter, type_: TensorType, pointer: BlockPointer, message: Message, *, fast: bool) -> Lanes:
+    """The block; with `fast` by the instruction, or else register by register."""
+    f, form = e.function, form_of(type_)
+    if message.registers % form.width:
+        form = Form(1, form.element, form.element)
+    values: list[Value] = []
+    wanted = value_type(form)
+    per_value = wanted.bytes // message.block.element_bytes
+    for number in range(message.number):
+        if fast:
+            described, distance = _place(e, type_, pointer, message, number)
+            kind, shape = _FORMS[message.block.access], _shape(message)
+            loaded = intrinsics.load_rectangle(f, loaded_type(type_, message), kind, shape, described, distance)
+        else:
+            loaded = by_registers.load(e, type_, pointer, message, number)
+        parts = [read(f, loaded, start, per_value) for start in range(0, loaded.type.lanes, per_value)]
+        values += [e.bits_as(part, wanted) for part in parts]
+    made = Lanes(form, values)
+    return made if form == form_of(type_) else e.packed(e.scalars(made), form_of(type_))
+
+
+def store(
+    e: WarpEmitter, type_: TensorType, pointer: BlockPointer, value: Lanes, message: Message, *, fast: bool
+) -> None:
+    """Write the block."""
+    f, form = e.function, value.form
+    if not form.is_plain or message.registers % form.width:
+        value = e.packed(e.scalars(value), Form(1, form.element, form.element))
+        form = value.form
+    per_message = message.registers // form.width
+    for number in range(message.number):
+        held = joined(f, value.values[number * per_message : (number + 1) * per_message])
+        data = e.bits_as(held, held.type.with_element(f"i{held.type.bits}"))
+        if fast:
+            described, distance = _place(e, type_, pointer, message, number)
+            intrinsics.store_rectangle(f, data, _shape(message), described, distance)
+        else:
+            by_registers.store(e, type_, pointer, message, number, data)
+
+
+def prefetch(e: WarpEmitter, type_: TensorType, pointer: BlockPointer, message: Message) -> None:
+    """Bring the block nearer."""
+    element = vector(f"i{8 * message.block.element_bytes}", 1)
+    for number in range(message.number):
+        described, distance = _place(e, type_, pointer, message, number)
+        intrinsics.prefetch_rectangle(e.function, element, _shape(message), described, distance)
+
+
+def _shape(message: Message) -> Sequence[int]:
+    block = message.block
+    return block.blocks, block.height, block.width
+
+
+def describe(e: WarpEmitter, pointer: BlockPointer, size: int, dims: tuple[int, int]) -> Value:
+    """What messages say of a matrix with elements of `size` bytes."""
+    row, column = dims
+    words = [e.affine.narrow(n, I32) for n in (pointer.shape[column], pointer.shape[row], pointer.strides[row])]
+    sized = [word if number == 1 else e.function.mul(word, size) for number, word in enumerate(words)]
+    base = by_registers.base_of(e, pointer, size)
+    return intrinsics.surface(e.function, base, [e.function.sub(word, 1) for word in sized])
+
+
+def _place(
+    e: WarpEmitter, type_: TensorType, pointer: BlockPointer, message: Message, number: int
+) -> tuple[Value, tuple[int, int]]:
+    """The description of message `number`, and the distances of columns and rows that its instruction adds."""
+    size, (row, column) = byte_width(type_.element), message.dims
+    origin = layout_of(type_).at(register=number * message.registers)
+    x, y = (e.affine.add(pointer.offsets[dim], constant(I32, origin[dim])) for dim in (column, row))
+    if message.transposed:
+        x = e.function.ashr(x, (message.block.element_bytes // size).bit_length() - 1)
+    (x, dx), (y, dy) = _apart(e, x, message.block.element_bytes), _apart(e, y, _ALIGNMENT)
+    return intrinsics.rectangle(e.function, describe(e, pointer, size, message.dims), x, y), (dx, dy)
+
+
+def _apart(e: WarpEmitter, value: Value, size: int) -> tuple[Value, int]:
+    """A place as a value and a constant distance from it."""
+    term = e.affine.term(value)
+    if term.root is None or abs(term.constant) > _MOST_DISTANCE or term.constant * size % _ALIGNMENT:
+        return value, 0
+    return term.root, term.constant

@@ -1,0 +1,148 @@
+"""What emission functions of a warp's vector program share: a block's registers as vectors of all lanes.
+
+Level: intrinsic -> llvm. What is one scalar of each lane otherwise (`emit/context.py`) is here a vector of 16 elements;
+where an instruction of the matrix engine takes several registers of a lane, they are one longer vector, register after
+register (of elements smaller than a word, word after word), as they lie in the register file. Scalars stay scalars,
+pointers are integers. Rules that see one LLVM value of each block see these vectors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from mltriton.ir.operation import Operation
+from mltriton.ir.operation import Value as IRValue
+from mltriton.ir.types import TensorType
+from mltriton.ir.types import Type as IRType
+from mltriton.layouts.linear import LinearLayout
+from mltriton.targets.llvm.types import I32, Type, Value, constant, integers, vector
+from mltriton.targets.llvm.writer import Function, Module
+from mltriton.targets.xe.devices import Device
+from mltriton.targets.xe.llvm.emit.context import Emitted, Emitter, Rule, Rules
+from mltriton.targets.xe.llvm.lanes import Form, Lanes, element_name, form_of
+from mltriton.targets.xe.llvm.moves import names
+from mltriton.targets.xe.llvm.simd import moves
+from mltriton.targets.xe.llvm.simd.affine import VectorAffine
+from mltriton.targets.xe.llvm.simd.intrinsics import LANES, joined, read, same_bits, write
+
+
+def held_element(type_: IRType) -> Type:
+    """LLVM's type of one element of a block, or of a scalar: pointers are integers."""
+    return _as_integer(vector(element_name(type_), 1))
+
+
+def _as_integer(type_: Type) -> Type:
+    return type_.with_element("i64") if type_.element.startswith("ptr") else type_
+
+
+def value_type(form: Form) -> Type:
+    """The vector that holds `form.width` registers of all lanes."""
+    held = _as_integer(form.type)
+    return held.with_lanes(held.lanes * LANES)
+
+
+class WarpEmitter(Emitter):
+    """The state of one kernel's emission."""
+
+    def __init__(
+        self, module: Module, function: Function, device: Device, warps: int, rules: Rules, elements: Rules
+    ) -> None:
+        super().__init__(module, function, device, warps, rules, elements)
+        self.affine = VectorAffine(function)
+        self._bits_of: dict[str, Value] = {}
+
+    def type_of(self, type_: IRType) -> Type:
+        """The LLVM type of scalars, or of the part at hand of blocks."""
+        element = type_.element if isinstance(type_, TensorType) else type_
+        return held_element(element).with_lanes(self._lanes)
+
+    def by_lane(self, images: tuple[int, ...]) -> Value:
+        """For each lane the images of the bits of its number, put together: a constant."""
+        numbers: list[int] = []
+        for lane in range(LANES):
+            number = 0
+            for bit, image in enumerate(images):
+                number ^= image if lane >> bit & 1 else 0
+            numbers.append(number)
+        return integers("i32", numbers)
+
+    def everywhere(self, number: int) -> Value:
+        """A number, i32, in all lanes."""
+        return constant(I32.with_lanes(LANES), number)
+
+    def bits_as(self, value: Value, to: Type) -> Value:
+        """The same bits; going back gives the value itself."""
+        first = self._bits_of.get(value.text, value)
+        if first.type == to:
+            return first
+        made = same_bits(self.function, first, to)
+        if made.literal is None:
+            self._bits_of[made.text] = first
+        return made
+
+    def vector_of(self, value: IRValue) -> list[Value]:
+        """The registers of a block, or a scalar in every lane."""
+        if isinstance(value.type, TensorType):
+            return self.registers(value)
+        return [self.affine.spread(self.get(value), LANES)]
+
+    def rearranged(
+        self,
+        registers: Sequence[Value],
+        source: LinearLayout,
+        wanted: LinearLayout,
+        origin: tuple[int, ...] | None = None,
+    ) -> list[Value]:
+        """The registers at the places of `wanted`, moved by `origin`, of those of a block with layout `source`."""
+        origin = origin or (0,) * len(source.outputs)
+        renamed = names(source, wanted, origin)
+        if renamed is not None:
+            return [registers[number] for number in renamed]
+        return moves.move(self.function, registers, source, wanted, origin)
+
+    def held(self, registers: Sequence[Value], type_: IRType) -> Emitted:
+        """Registers as what a value of `type_` is: a block, or a scalar from the first lane."""
+        if isinstance(type_, TensorType):
+            return self.packed(registers, form_of(type_))
+        return self.function.extract(registers[0], 0)
+
+    def _taken_apart(self, value: Value, form: Form) -> list[Value]:
+        if form.width == 1:
+            return [value]
+        f, per_word = self.function, form.width // form.type.lanes
+        made: list[Value] = []
+        for number in range(form.type.lanes):
+            word = read(f, value, number * LANES, LANES)
+            if per_word > 1:
+                parts = same_bits(f, word, form.element.with_lanes(per_word * LANES))
+                made += [read(f, parts, part, LANES, per_word) for part in range(per_word)]
+            else:
+                made.append(word)
+        for index, register in enumerate(made):
+            if register.literal is None:
+                self._taken_from[register.text] = (value, index)
+        return made
+
+    def _put_together(self, registers: Sequence[Value], form: Form) -> Value:
+        whole_type = value_type(form)
+        whole = self._whole(registers, whole_type)
+        if whole is not None:
+            return whole
+        f, per_word = self.function, form.width // form.type.lanes
+        if per_word == 1:
+            return joined(f, registers)
+        words: list[Value] = []
+        for start in range(0, form.width, per_word):
+            parts = Value(form.element.with_lanes(per_word * LANES), "poison")
+            for part in range(per_word):
+                parts = write(f, parts, registers[start + part], part, per_word)
+            words.append(same_bits(f, parts, form.type.scalar.with_lanes(LANES)))
+        return joined(f, words)
+
+    def _part(self, op: Operation, rule: Rule, width: int, parts: dict[IRValue, Value]) -> Value:
+        return super()._part(op, rule, width * LANES, parts)
+
+    def splat(self, literal: int | float, form: Form, registers: int) -> Lanes:
+        """A block of one number."""
+        whole = constant(value_type(form), literal)
+        return Lanes(form, [whole] * (registers // form.width))

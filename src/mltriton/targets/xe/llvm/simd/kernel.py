@@ -1,0 +1,56 @@
+"""The kernel of a module at the intrinsic level as one vector program for each warp: LLVM IR text.
+
+Level: intrinsic -> llvm. `spir_kernel` with the name and the parameters of the `tt.func`, as in a lane's program
+(`emit/kernel.py`); one work item is a warp. The function's attributes say so (`VCFunction`) and how much memory its
+warps share.
+"""
+
+from __future__ import annotations
+
+from mltriton.dialects.builtin import Module as IRModule
+from mltriton.ir.types import PointerType
+from mltriton.targets.llvm.types import I64, VOID
+from mltriton.targets.llvm.writer import Module
+from mltriton.targets.registry import num_warps_of
+from mltriton.targets.xe.devices import Device
+from mltriton.targets.xe.llvm.emit import versions
+from mltriton.targets.xe.llvm.emit.kernel import argument, divisibility, parameter_type, public_function
+from mltriton.targets.xe.llvm.emit.shared import allocations
+from mltriton.targets.xe.llvm.simd.context import WarpEmitter
+from mltriton.targets.xe.llvm.simd.rules import ELEMENTS, RULES
+from mltriton.targets.xe.llvm.simd.shared import place_allocations
+
+MARK = '"VCFunction"'
+
+
+def emit_kernel(module: IRModule, device: Device) -> str:
+    """LLVM IR text of the public function. Raises `BackendError` at the line of what has no lowering."""
+    function = public_function(module)
+    parameters = function.body.block.arguments
+    warps = num_warps_of(module)
+    _, shared = allocations(module)
+    target = Module(f'{MARK} "VCSLMSize"="{shared}"')
+    size = target.node(f"i32 {warps}, i32 1, i32 1")
+    body = target.function(
+        function.sym_name,
+        VOID,
+        [(f"arg{number}", parameter_type(parameter.type)) for number, parameter in enumerate(parameters)],
+        linkage="spir_kernel",
+        attachments=f"!reqd_work_group_size {size} ",
+    )
+    emitter = WarpEmitter(target, body, device, warps, RULES, ELEMENTS)
+    for number, (parameter, value) in enumerate(zip(parameters, body.parameters, strict=True)):
+        held = argument(emitter, value, parameter.type)
+        if isinstance(parameter.type, PointerType):
+            held = body.cast("ptrtoint", held, I64)
+        emitter.put(parameter, held)
+        emitter.affine.promise(held, divisibility(function, number))
+    place_allocations(emitter, module)
+    versions.emit(emitter, function.body.block.ops[:-1])
+    body.ret()
+    return target.text
+
+
+def is_vector_program(llvm: str) -> bool:
+    """Whether LLVM IR text is a warp's program."""
+    return MARK in llvm

@@ -1,0 +1,178 @@
+"""Loads and stores of a warp's vector program: through pointers and block pointers, of scalars and of blocks.
+
+Level: intrinsic -> llvm. Guarantees: those of a lane's program (`emit/memory.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import cast
+
+from mltriton.dialects import tt, ttig
+from mltriton.ir.floats import float_to_bits
+from mltriton.ir.operation import Value as IRValue
+from mltriton.ir.types import FloatType, TensorDescType, TensorType, block_of, byte_width, element_type
+from mltriton.ir.types import Type as IRType
+from mltriton.targets.llvm.emit.memory import from_memory, in_memory, to_memory
+from mltriton.targets.llvm.types import I1, Value, constant, integers
+from mltriton.targets.xe.block_limits import Access
+from mltriton.targets.xe.llvm.block_io import Message, guard, message_of
+from mltriton.targets.xe.llvm.emit import memory
+from mltriton.targets.xe.llvm.emit.context import BlockPointer, Emitted, Rule, Rules
+from mltriton.targets.xe.llvm.lanes import Lanes
+from mltriton.targets.xe.llvm.simd import accesses, block_io
+from mltriton.targets.xe.llvm.simd.blocks import addresses, inside
+from mltriton.targets.xe.llvm.simd.context import WarpEmitter, held_element
+from mltriton.targets.xe.llvm.simd.intrinsics import LANES
+
+FIRST = integers("i1", [1] + [0] * (LANES - 1))  # the lane that accesses what all lanes share
+
+
+def _load(e: WarpEmitter, op: tt.Load) -> Emitted:
+    block = op.result.type
+    if isinstance(e.any(op.ptr), BlockPointer):
+        return load_block(e, cast(TensorType, block), e.block_pointer(op.ptr), op.boundary_check, op.padding)
+    pointers, masks = e.vector_of(op.ptr), _masks(e, op.ptr, op.mask)
+    zero = constant(held_element(element_type(block)).with_lanes(LANES), 0)
+    others = [zero] * len(pointers) if op.other is None else e.vector_of(op.other)
+    if not isinstance(block, TensorType) and op.mask is not None:
+        wanted = e.vector_of(op.mask)[0]
+        loaded = _loaded(e, block, pointers, masks, others)
+        assert isinstance(loaded, Value)
+        return e.function.select(e.function.extract(wanted, 0), loaded, e.function.extract(others[0], 0))
+    return _loaded(e, block, pointers, masks, others)
+
+
+def _masks(e: WarpEmitter, pointer: IRValue, mask: IRValue | None) -> list[Value] | None:
+    """Which lanes access memory: of a scalar the first one."""
+    masks = None if mask is None else e.vector_of(mask)
+    if isinstance(pointer.type, TensorType):
+        return masks
+    return [FIRST if masks is None else e.function.and_(masks[0], FIRST)]
+
+
+def _loaded(
+    e: WarpEmitter, block: IRType, pointers: Sequence[Value], masks: Sequence[Value] | None, others: Sequence[Value]
+) -> Emitted:
+    type_ = held_element(element_type(block)).with_lanes(LANES)
+    kept = [to_memory(e, other) for other in others]
+    loaded = accesses.load(e, in_memory(type_).scalar, pointers, masks, kept)
+    return e.held([from_memory(e, register, type_) for register in loaded], block)
+
+
+def _store(e: WarpEmitter, op: tt.Store) -> None:
+    if isinstance(e.any(op.ptr), BlockPointer):
+        store_block(e, e.block_pointer(op.ptr), op.value, op.boundary_check)
+        return
+    masks = _masks(e, op.ptr, op.mask)
+    accesses.store(e, e.vector_of(op.ptr), masks, [to_memory(e, value) for value in e.vector_of(op.value)])
+
+
+def load_block(
+    e: WarpEmitter, block: TensorType, pointer: BlockPointer, checked: Sequence[int], padding: str
+) -> Emitted:
+    """A block by block accesses, or lane by lane."""
+    message = None if checked and padding == "pad_nan" else message_of(e.device, block, pointer, Access.LOAD)
+
+    if message is None:
+        pointers = addresses(e, block, pointer)
+        outside = _padding(block.element, padding)
+        return _loaded(e, block, pointers, inside(e, block, pointer, checked), [outside] * len(pointers))
+    made: list[Lanes] = []
+
+    def arm(fast: bool) -> Callable[[], Sequence[Value]]:
+        def build() -> Sequence[Value]:
+            made.append(block_io.load(e, block, pointer, message, fast=fast))
+            return made[-1].values
+
+        return build
+
+    values = e.function.choose(_holds(e, block, pointer, message), arm(fast=True), arm(fast=False), "block")
+    return made[0]._replace(values=values)
+
+
+def store_block(e: WarpEmitter, pointer: BlockPointer, value: IRValue, checked: Sequence[int]) -> None:
+    """A block by block accesses, or lane by lane."""
+    block, lanes = cast(TensorType, value.type), e.lanes(value)
+    message = message_of(e.device, block, pointer, Access.STORE)
+
+    if message is None:
+        masks = inside(e, block, pointer, checked)
+        accesses.store(e, addresses(e, block, pointer), masks, [to_memory(e, part) for part in e.scalars(lanes)])
+        return
+
+    def arm(fast: bool) -> Callable[[], Sequence[Value]]:
+        def build() -> Sequence[Value]:
+            block_io.store(e, block, pointer, lanes, message, fast=fast)
+            return []
+
+        return build
+
+    e.function.choose(_holds(e, block, pointer, message), arm(fast=True), arm(fast=False), "block")
+
+
+def _holds(e: WarpEmitter, block: TensorType, pointer: BlockPointer, message: Message) -> Value:
+    """Whether the hardware takes the matrix, an i1."""
+    asked = guard(e, pointer, byte_width(block.element), message)
+    known = e.surfaces.get(asked)
+    return asked if known is None else constant(I1, int(known))
+
+
+def _padding(element: IRType, padding: str) -> Value:
+    type_ = held_element(element).with_lanes(LANES)
+    if padding != "pad_nan" or not isinstance(element, FloatType):
+        return constant(type_, 0)
+    nan = float("nan")
+    return constant(type_, nan if type_.is_float else float_to_bits(nan, element))
+
+
+def _prefetch(e: WarpEmitter, op: ttig.Prefetch) -> None:
+    """A hint: what is no block access, or might not be one, is left out."""
+    pointer, block = e.any(op.ptr), block_of(op.ptr.type)
+    if not isinstance(pointer, BlockPointer) or block is None:
+        return
+    message = message_of(e.device, block, pointer, Access.PREFETCH)
+    if message is not None and _holds(e, block, pointer, message).literal:
+        block_io.prefetch(e, block, pointer, message)
+
+
+def _descriptor_load(e: WarpEmitter, op: tt.DescriptorLoad) -> Emitted:
+    pointer = _at(e, op.desc, op.indices)
+    block = cast(TensorType, op.result.type)
+    return load_block(e, block, pointer, range(block.rank), pointer.padding)
+
+
+def _descriptor_store(e: WarpEmitter, op: tt.DescriptorStore) -> None:
+    store_block(e, _at(e, op.desc, op.indices), op.value, range(cast(TensorType, op.value.type).rank))
+
+
+def _at(e: WarpEmitter, descriptor: IRValue, indices: Sequence[IRValue]) -> BlockPointer:
+    return e.block_pointer(descriptor)._replace(offsets=[e.get(index) for index in indices])
+
+
+def _described(rule: Rule) -> Rule:
+    """Describe a matrix to messages where it is made, before the loops that access it."""
+
+    def make(e: WarpEmitter, op: tt.MakeTensorPtr | tt.MakeTensorDesc) -> BlockPointer:
+        pointer: BlockPointer = rule(e, op)
+        type_ = op.result.type
+        block = type_.block if isinstance(type_, TensorDescType) else block_of(type_)
+        if block is not None and block.rank == 2:
+            row_major = pointer.strides[-1].literal == 1
+            if row_major or pointer.strides[-2].literal == 1:
+                block_io.describe(e, pointer, byte_width(block.element), (-2, -1) if row_major else (-1, -2))
+        return pointer
+
+    return make  # type: ignore[return-value]
+
+
+RULES: Rules = {  # type: ignore[dict-item]
+    **memory.RULES,
+    tt.MakeTensorPtr: _described(memory.RULES[tt.MakeTensorPtr]),
+    tt.MakeTensorDesc: _described(memory.RULES[tt.MakeTensorDesc]),
+    tt.Load: _load,
+    tt.Store: _store,
+    ttig.Prefetch: _prefetch,
+    tt.DescriptorLoad: _descriptor_load,
+    tt.DescriptorStore: _descriptor_store,
+}

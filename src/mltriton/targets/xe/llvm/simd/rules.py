@@ -1,0 +1,11 @@
+"""The tables of emission functions of a warp's vector program: operation class -> rule. Level: intrinsic -> llvm."""
+
+from __future__ import annotations
+
+from mltriton.targets.xe.llvm.emit.context import Rules
+from mltriton.targets.xe.llvm.simd import control, dot, elements, memory, reduce, shapes, shared
+
+# Rules that see whole blocks.
+RULES: Rules = {**control.RULES, **shapes.RULES, **memory.RULES, **reduce.RULES, **dot.RULES, **shared.RULES}
+# Rules that see one LLVM value of each block at a time.
+ELEMENTS: Rules = elements.RULES

@@ -1,0 +1,118 @@
+"""The instructions of SPIR-V that instructions of LLVM become, by name. Level: data."""
+
+from __future__ import annotations
+
+# LLVM's name -> the opcode, for integers and floats; for i1 where there is another.
+BINARY: dict[str, int] = {
+    "add": 128,
+    "fadd": 129,
+    "sub": 130,
+    "fsub": 131,
+    "mul": 132,
+    "fmul": 133,
+    "udiv": 134,
+    "sdiv": 135,
+    "fdiv": 136,
+    "urem": 137,
+    "srem": 138,
+    "frem": 140,
+    "lshr": 194,
+    "ashr": 195,
+    "shl": 196,
+    "or": 197,
+    "xor": 198,
+    "and": 199,
+}
+LOGICAL: dict[str, int] = {"and": 167, "or": 166, "xor": 165}
+INTEGER_COMPARISONS: dict[str, int] = {
+    "eq": 170,
+    "ne": 171,
+    "ugt": 172,
+    "sgt": 173,
+    "uge": 174,
+    "sge": 175,
+    "ult": 176,
+    "slt": 177,
+    "ule": 178,
+    "sle": 179,
+}
+LOGICAL_COMPARISONS: dict[str, int] = {"eq": 164, "ne": 165}
+FLOAT_COMPARISONS: dict[str, int] = {
+    "oeq": 180,
+    "ueq": 181,
+    "one": 182,
+    "une": 183,
+    "olt": 184,
+    "ult": 185,
+    "ogt": 186,
+    "ugt": 187,
+    "ole": 188,
+    "ule": 189,
+    "oge": 190,
+    "uge": 191,
+}
+CASTS: dict[str, int] = {
+    "fptoui": 109,
+    "fptosi": 110,
+    "sitofp": 111,
+    "uitofp": 112,
+    "zext": 113,
+    "trunc": 113,
+    "sext": 114,
+    "fpext": 115,
+    "fptrunc": 115,
+    "ptrtoint": 117,
+    "inttoptr": 120,
+    "bitcast": 124,
+}
+
+# Functions of OpenCL's library by name.
+EXTENDED: dict[str, int] = {
+    "ceil": 12,
+    "copysign": 13,
+    "cos": 14,
+    "erf": 18,
+    "exp": 19,
+    "exp2": 20,
+    "fabs": 23,
+    "floor": 25,
+    "fma": 26,
+    "fmax": 27,
+    "fmin": 28,
+    "log": 37,
+    "log2": 38,
+    "mad": 42,
+    "rint": 53,
+    "rsqrt": 56,
+    "sin": 57,
+    "sqrt": 61,
+    "tanh": 63,
+    "trunc": 66,
+    "native_cos": 81,
+    "native_exp2": 84,
+    "native_log2": 87,
+    "native_recip": 90,
+    "native_rsqrt": 91,
+    "native_sin": 92,
+    "native_sqrt": 93,
+    "s_abs": 141,
+    "s_max": 156,
+    "u_max": 157,
+    "s_min": 158,
+    "u_min": 159,
+    "u_mul_hi": 203,
+}
+# LLVM's intrinsics that are such functions.
+INTRINSICS: dict[str, str] = {
+    "smax": "s_max",
+    "umax": "u_max",
+    "smin": "s_min",
+    "umin": "u_min",
+    "abs": "s_abs",
+    "fabs": "fabs",
+    "sqrt": "sqrt",
+    "fma": "fma",
+    "floor": "floor",
+    "ceil": "ceil",
+    "copysign": "copysign",
+}

@@ -1,0 +1,130 @@
+"""A SPIR-V module for Intel's vector compiler under construction: types, constants, imported functions, one kernel.
+
+Level: binary. Guarantees: types and constants are written once and before their use, whatever the width of a vector;
+each function has the decoration that says that one work item is a whole warp.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from mltriton.targets.llvm.types import VOID, Type
+from mltriton.targets.xe.spirv.vectors.syntax import Name, Number, Numbers, Operand, Undefined
+from mltriton.targets.xe.spirv.words import MAGIC, Instruction, SpirvModule, words_of
+
+_VERSION = 0x00010400
+# Addresses, Linkage, Kernel, Vector16, Float16, Float64, Int64, Int16, Int8, VectorComputeINTEL, VectorAnyINTEL.
+_CAPABILITIES = (4, 5, 6, 7, 9, 10, 11, 22, 39, 5617, 5619)
+_EXTENSION = "SPV_INTEL_vector_compute"
+_VECTOR_FUNCTION = 5626  # decoration of each function
+_LINKAGE, _IMPORT = 41, 1
+_LOCAL_SIZE, _SHARED_SIZE = 17, 5618  # execution modes
+_STORAGE = {"ptr": 7, "ptr addrspace(1)": 5, "ptr addrspace(3)": 4}  # by LLVM's address space
+_KERNEL_MODEL, _PHYSICAL64, _OPENCL = 6, 2, 2
+
+
+class Import(NamedTuple):
+    """A function that Intel's compiler knows."""
+
+    name: str
+    result: Type
+    parameters: tuple[Type, ...]
+
+
+class Sections:
+    """What stands before the kernel's body; ids are numbers from 1 on."""
+
+    def __init__(self) -> None:
+        self.bound = 1
+        self.library = self.fresh()
+        self._known: dict[object, int] = {}
+        self._types: list[Instruction] = []
+        self._imports: dict[Import, int] = {}
+
+    def fresh(self) -> int:
+        """A new id."""
+        self.bound += 1
+        return self.bound - 1
+
+    def type(self, type_: Type) -> int:
+        """The id of a type."""
+        if type_.is_vector:
+            return self._declared(23, self.type(type_.scalar), type_.lanes)
+        if type_ == VOID:
+            return self._declared(19)
+        if type_.element in _STORAGE:
+            return self._declared(32, _STORAGE[type_.element], self._declared(21, 8, 0))
+        if type_.bits == 1:
+            return self._declared(20)
+        return self._declared(22, type_.bits) if type_.is_float else self._declared(21, type_.bits, 0)
+
+    def function_type(self, result: Type, parameters: Sequence[Type]) -> int:
+        """The id of a function's type."""
+        return self._declared(33, self.type(result), *map(self.type, parameters))
+
+    def constant(self, type_: Type, operand: Operand) -> int:
+        """The id of a constant."""
+        assert not isinstance(operand, Name)
+        if isinstance(operand, Undefined):
+            return self._made(1, self.type(type_))
+        if isinstance(operand, Number) and operand.bits == 0 and type_.is_vector:
+            return self._made(46, self.type(type_))
+        if type_.is_vector:
+            bits = operand.bits if isinstance(operand, Numbers) else (operand.bits,) * type_.lanes
+            return self._made(44, self.type(type_), *(self.constant(type_.scalar, Number(one)) for one in bits))
+        assert not isinstance(operand, Numbers)
+        if type_.bits == 1:
+            return self._made(41 if operand.bits else 42, self.type(type_))
+        words = [operand.bits & 0xFFFFFFFF, operand.bits >> 32][: max(1, type_.bits // 32)]
+        return self._made(43, self.type(type_), *words)
+
+    def function(self, function: Import) -> int:
+        """The id of an imported function."""
+        if function not in self._imports:
+            self._imports[function] = self.fresh()
+        return self._imports[function]
+
+    def finished(self, name: str, kernel: int, body: Sequence[Instruction], local: int, shared: int) -> SpirvModule:
+        """The module around a kernel for so many warps, which share so many bytes."""
+        imported = list(self._imports)
+        declared = [part for each in imported for part in self._declaration(each)]
+        modes = [Instruction(16, (kernel, _LOCAL_SIZE, local, 1, 1))]
+        modes += [Instruction(16, (kernel, _SHARED_SIZE, shared))] if shared else []
+        decorations = [
+            Instruction(71, (self._imports[each], _LINKAGE, *words_of(each.name), _IMPORT)) for each in imported
+        ]
+        decorations += [Instruction(71, (each, _VECTOR_FUNCTION)) for each in (*self._imports.values(), kernel)]
+        instructions = (
+            *(Instruction(17, (number,)) for number in _CAPABILITIES),
+            Instruction(10, words_of(_EXTENSION)),
+            Instruction(11, (self.library, *words_of("OpenCL.std"))),
+            Instruction(14, (_PHYSICAL64, _OPENCL)),
+            Instruction(15, (_KERNEL_MODEL, kernel, *words_of(name))),
+            *modes,
+            *(Instruction(5, (self._imports[each], *words_of(each.name))) for each in imported),
+            *decorations,
+            *self._types,
+            *declared,
+            *body,
+        )
+        return SpirvModule((MAGIC, _VERSION, 0, self.bound, 0), instructions)
+
+    def _declaration(self, function: Import) -> list[Instruction]:
+        result, whole = self.type(function.result), self.function_type(function.result, function.parameters)
+        parameters = [Instruction(55, (self.type(type_), self.fresh())) for type_ in function.parameters]
+        return [Instruction(54, (result, self._imports[function], 0, whole)), *parameters, Instruction(56, ())]
+
+    def _declared(self, opcode: int, *operands: int) -> int:
+        key = (opcode, operands)
+        if key not in self._known:
+            self._known[key] = self.fresh()
+            self._types.append(Instruction(opcode, (self._known[key], *operands)))
+        return self._known[key]
+
+    def _made(self, opcode: int, type_: int, *operands: int) -> int:
+        key = (opcode, type_, operands)
+        if key not in self._known:
+            self._known[key] = self.fresh()
+            self._types.append(Instruction(opcode, (type_, self._known[key], *operands)))
+        return self._known[key]
