@@ -89,8 +89,8 @@ def test_renamed_registers_cost_nothing() -> None:
 
 
 def test_an_operation_without_a_lowering_is_refused_at_its_line() -> None:
-    with pytest.raises(BackendError, match=r"tt\.print has no lowering for Xe"):
-        lowered('    tt.print "x" : %n : i32')
+    with pytest.raises(BackendError, match=r"ttg\.async_wait has no lowering for Xe"):
+        lowered("    %w = ttg.async_wait {num = 0 : i32}")
 
 
 def test_a_block_without_an_encoding_is_refused() -> None:
