@@ -34,12 +34,19 @@ WarpLevel = Annotated[
     bool, typer.Option("--warp-level", help="Every tensor belongs to one warp, as with @jit(warp_level=True).")
 ]
 Stages = Annotated[int, typer.Option("--num-stages", "-n", min=1, help="Depth of software pipelining.")]
+Payloads = Annotated[
+    bool,
+    typer.Option(
+        "--address-payloads", help="Xe: loops keep addresses of block accesses (Intel's internal intrinsics)."
+    ),
+]
 # How a kernel is compiled: options that several commands have, by the names that `mltriton.compile` gives them.
 COMPILING: dict[str, tuple[Any, object]] = {
     "target": (Target, "cpu"),
     "num_warps": (Warps, 4),
     "num_stages": (Stages, 3),
     "warp_level": (WarpLevel, False),
+    "address_payloads": (Payloads, False),
 }
 Seed = Annotated[int, typer.Option("--seed", help="Seed of the random inputs.")]
 Quick = Annotated[bool, typer.Option("--quick", help="Small sizes: seconds instead of minutes.")]

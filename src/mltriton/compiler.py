@@ -42,7 +42,8 @@ ASSEMBLY = "asm"  # names a target's assembly, whatever the target calls it
 class Options:
     """How a kernel is compiled, besides its arguments.
 
-    `warp_level` (the kernel's own mark when None): every tensor belongs to one warp.
+    `warp_level` (the kernel's own mark when None): every tensor belongs to one warp. `address_payloads` (targets that
+    have them, `TargetSpec.address_payloads`): loops keep the address of each 2D block access.
     """
 
     num_warps: int = 4
@@ -50,6 +51,7 @@ class Options:
     num_ctas: int = 1
     debug: bool = False
     warp_level: bool | None = None
+    address_payloads: bool = False
 
     def __post_init__(self) -> None:
         for name in ("num_warps", "num_stages", "num_ctas"):
@@ -60,6 +62,8 @@ class Options:
             raise OptionError("num_warps must be a power of two", found=str(self.num_warps))
         if self.warp_level is not None and type(self.warp_level) is not bool:
             raise OptionError("warp_level must be a bool", found=repr(self.warp_level))
+        if type(self.address_payloads) is not bool:
+            raise OptionError("address_payloads must be a bool", found=repr(self.address_payloads))
         if self.num_ctas != 1:
             raise OptionError("num_ctas must be 1: no target has clusters of programs", found=str(self.num_ctas))
 
@@ -247,12 +251,19 @@ class Job:
             module.attributes["mltriton.warp_level"] = IntegerAttr(1, I1)
         module.attributes["ttg.num-stages"] = IntegerAttr(self.options.num_stages, I32)
         module.attributes["ttg.target"] = StringAttr(self.target.name)
+        if self.options.address_payloads:
+            if not self.target.spec.address_payloads:
+                raise OptionError(
+                    f"the target {self.target.name} has no address_payloads", hint="Leave the option out."
+                )
+            module.attributes["ttig.address_payloads"] = IntegerAttr(1, I1)
 
     def key(self, depends: Dependencies) -> str:
         """The cache key: equal for two jobs only if they give the same binary."""
         entries = [(name, entry_key(entry)) for name, entry in self.entries.items()]
         asked = self.options
         options = [asked.num_warps, asked.num_stages, asked.num_ctas, asked.debug, self.warp_level]
+        options.append(asked.address_payloads)
         return digest(
             compiler_fingerprint(), self.target.name, self.target.fingerprint, depends.parts, entries, options
         )

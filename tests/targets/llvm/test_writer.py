@@ -50,6 +50,20 @@ def test_constants_are_exact(type_, number, text):
     assert constant(type_, number).text == text
 
 
+def test_code_in_front_of_the_innermost_loop():
+    module, f = function(I64, PTR)
+    n, p = f.parameters
+    with f.loop(0, n, name="outer"), f.loop(0, n, name="inner") as inner:
+        with f.before_loop():
+            f.mul(n, n)
+        f.store(f.add(f.mul(n, n), inner.index), p)
+    with f.loop(0, 1), f.before_loop():  # straight code: there is no place in front of it
+        f.store(f.mul(n, n), p)
+    text = finish(module, f)
+    assert text.count("mul i64") == 2
+    assert text.index("outer.body") < text.index("mul i64") < text.index("br label %inner.head")
+
+
 def test_arithmetic_on_constants_and_neutral_elements_is_folded():
     _, f = function(I64)
     (x,) = f.parameters

@@ -35,9 +35,9 @@ class Compiled(NamedTuple):
     loops: list[isa.Instructions]
 
 
-def compiled(launch: Launch, name: str, warps: int) -> Compiled:
+def compiled(launch: Launch, name: str, warps: int, **options: bool) -> Compiled:
     target = f"xe:{name}"
-    kernel = launch.kernel.warmup(*launch.arguments, **launch.constants, target=target, num_warps=warps)
+    kernel = launch.kernel.warmup(*launch.arguments, **launch.constants, target=target, num_warps=warps, **options)
     native = compile_without_spills(emit(kernel.asm["llvm"]), device(name), warps)
     [info] = native.kernels.values()
     [text] = disassemble(native).values()
@@ -68,6 +68,16 @@ def test_loop_of_a_gemm(dtype: type, result: type, name: str, products: int, mos
     assert fast.messages["load_block2d"] == (3 if dtype is np.float16 else 2)
     assert fast.messages["prefetch"] == 2
     assert fast.total <= most
+
+
+@pytest.mark.parametrize(("name", "most"), [("pvc", 60), ("bmg", 53)])
+def test_loop_of_a_gemm_with_address_payloads(name: str, most: int) -> None:
+    """An iteration writes one coordinate of each access."""
+    info, loops = compiled(gemm(np.float16, np.float16), name, 32, address_payloads=True)
+    assert info.spilled == 0
+    assert loops[0].operations["dpas"] == 32
+    assert (loops[0].messages["load_block2d"], loops[0].messages["prefetch"]) == (3, 2)
+    assert loops[0].total <= most
 
 
 @triton.jit

@@ -9,11 +9,16 @@ import pytest
 
 import mltriton as triton
 import mltriton.language as tl
+from mltriton.errors import BackendError, OptionError
+from mltriton.targets.xe.devices import device
+from mltriton.targets.xe.emulation import emulate
 
 pytestmark = pytest.mark.usefixtures("queue")
 TARGET = "xe:pvc"
 RNG = np.random.default_rng(11)
 Array = np.ndarray[Any, Any]
+SIGNATURE = "*fp16:16, *fp16:16, *fp32:16, i32, i32, i32, i32:16, 1, 1, i32:16"
+BLOCKS = {"BM": 32, "BN": 32, "BK": 32, "TF32": False}
 
 
 def aligned(array: Array, turned: bool = False) -> Array:
@@ -44,12 +49,12 @@ def multiply(
 
 
 def product(a: Array, b: Array, out: type, *, depth: int = 32, **options: Any) -> Array:
-    """What the kernel makes of two matrices, in blocks of 64 x 64."""
+    """What the kernel makes of two matrices, in blocks of 32 x 32."""
     (m, k), n, size = a.shape, b.shape[1], a.itemsize
     c = aligned(np.full((m, n), 77, out))
     strides = [stride // size for x in (a, b) for stride in x.strides]
     arrays = [x if x.flags.c_contiguous else x.T for x in (a, b)]
-    multiply[(-(-m // 64), -(-n // 64))](*arrays, c, m, n, k, *strides, 64, 64, depth, target=TARGET, **options)
+    multiply[(-(-m // 32), -(-n // 32))](*arrays, c, m, n, k, *strides, 32, 32, depth, target=TARGET, **options)
     return c
 
 
@@ -61,3 +66,21 @@ def test_tf32_takes_the_upper_bits_of_operands() -> None:
     np.testing.assert_allclose(c, cut[0] @ cut[1], rtol=1e-6)
     assert (np.abs(c / exact - 1) < 2**-9).all()
     np.testing.assert_allclose(product(a, b, np.float32, depth=16), exact, rtol=2**-20)
+
+
+@pytest.mark.parametrize(("dtype", "out", "turned"), [(np.float16, np.float32, True), (np.int8, np.int32, False)])
+def test_address_payloads(dtype: type, out: type, turned: bool) -> None:
+    """What a loop writes into the addresses that it keeps is where its blocks are."""
+    a, b = (RNG.integers(-9, 9, shape).astype(dtype) for shape in ((80, 144), (144, 96)))
+    c = product(aligned(a), aligned(b, turned=turned), out, address_payloads=True)
+    assert (c == a.astype(np.int32) @ b.astype(np.int32)).all()
+
+
+def test_what_has_no_address_payloads() -> None:
+    for value, target, message in ((True, "cpu", "the target cpu has no address_payloads"), (1, TARGET, "a bool")):
+        with pytest.raises(OptionError, match=message):
+            triton.compile(multiply, SIGNATURE, BLOCKS, target=target, address_payloads=value)
+    kernel = triton.compile(multiply, SIGNATURE, BLOCKS, target=TARGET, address_payloads=True)
+    text = kernel.asm["llvm"].replace("i32 16, i32 2, i1 false", "i32 16, i32 1, i1 false")
+    with pytest.raises(BackendError, match="a payload is of another block"):
+        emulate(text, device("pvc"))

@@ -155,11 +155,13 @@ class Function(Instructions):
         )
         self._header = f"define {linkage}{result} @{name}({signature}) {extra}#0 {attachments}{{"
         self._entry_lines: list[str] = []
+        # The lines in front of each open loop and how many scopes reach there; None where that is no place of its own.
+        self._before_loops: list[tuple[list[str], int] | None] = []
 
     @property
     def text(self) -> str:
         """The function's definition."""
-        return "\n".join([self._header, "entry:", *self._entry_lines, *self.lines, "}", ""])
+        return "\n".join([self._header, "entry:", *self._entry_lines, *filter(None, self.lines), "}", ""])
 
     def alloca(self, type_: Type, count: int = 1, align: int = 64) -> Value:
         """Stack space for `count` values, made once at function entry."""
@@ -181,9 +183,11 @@ class Function(Instructions):
         carried: Sequence[Value] = (),
         *,
         at_least_once: bool = False,
+        unsigned: bool = False,
         name: str = "i",
     ) -> Generator[Loop]:
-        """A loop `for index in range(start, stop, step)` with a positive step and signed 64-bit index.
+        """A loop `for index in range(start, stop, step)` with a positive step and signed 64-bit index, or one of the
+        bounds' type, which `unsigned` compares without a sign.
 
         With `at_least_once` the caller promises start < stop and the test moves to the bottom. Constants that give a
         single iteration give straight-line code.
@@ -191,11 +195,16 @@ class Function(Instructions):
         first, last, stride = _i64(start), _i64(stop), _i64(step)
         if _trip_count(first, last, stride) == 1:
             loop = Loop(first, list(carried))
+            self._before_loops.append(None)
             yield loop
+            self._before_loops.pop()
             loop.results = loop.next_values()
             return
+        below = "ult" if unsigned else "slt"
         header, body, exit_ = self.label(f"{name}.head"), self.label(f"{name}.body"), self.label(f"{name}.exit")
-        before = self.current_block
+        before, front, earlier = self.current_block, len(self.lines), list[str]()
+        self.lines.append("")
+        self._before_loops.append((earlier, len(self._scopes)))
         self.line(f"br label %{header}")
         self.open_block(header)
         index = Value(first.type, self.fresh(name))
@@ -205,7 +214,7 @@ class Function(Instructions):
         self.push_scope()
         if not at_least_once:
             self.lines.append("")
-            inside = self.icmp("slt", index, last)
+            inside = self.icmp(below, index, last)
             self.line(f"br i1 {inside.text}, label %{body}, label %{exit_}")
             self.open_block(body)
             yield loop
@@ -217,7 +226,7 @@ class Function(Instructions):
             self.lines.append("")
             yield loop
             following = self.add(index, stride)
-            again = self.icmp("slt", following, last)
+            again = self.icmp(below, following, last)
             latch = self.current_block
             self.line(f"br i1 {again.text}, label %{header}, label %{exit_}")
             loop.results = loop.next_values()
@@ -227,7 +236,23 @@ class Function(Instructions):
             f"  {phi.text} = phi {phi.type} [ {start_.text}, %{before} ], [ {next_.text}, %{latch} ]"
             for phi, start_, next_ in incoming
         )
+        self._before_loops.pop()
+        self.lines[front] = "\n".join(earlier)
         self.open_block(exit_)
+
+    @contextmanager
+    def before_loop(self) -> Generator[None]:
+        """Straight code that runs once, in front of the innermost open loop; here where there is none, or it runs only
+        once. Operands must be known there.
+        """
+        place = self._before_loops[-1] if self._before_loops else None
+        if place is None:
+            yield
+            return
+        here = self.lines, self._scopes
+        self.lines, self._scopes = place[0], self._scopes[: place[1]]
+        yield
+        self.lines, self._scopes = here
 
     @contextmanager
     def when(self, condition: Value, name: str = "if") -> Generator[None]:
@@ -284,7 +309,9 @@ class Function(Instructions):
         self.lines.append("")
         self.push_scope()
         body = While(self, phis, self.label(f"{name}.exit"), self.label(f"{name}.body"))
+        self._before_loops.append(None)
         yield body
+        self._before_loops.pop()
         latch = self.current_block
         self.line(f"br label %{header}")
         self.pop_scope()

@@ -53,4 +53,5 @@ def spec(variant: str) -> TargetSpec:
         shared_bytes=of.shared_bytes,
         pipeline=PIPELINE,
         has_lanes=True,
+        address_payloads=True,
     )

@@ -118,7 +118,7 @@ class XeTarget:
         from mltriton.targets.xe.driver import emulates
         from mltriton.targets.xe.emulation import emulate
         from mltriton.targets.xe.llvm.emit.shared import allocations
-        from mltriton.targets.xe.spirv.emission import INTERNAL, emit
+        from mltriton.targets.xe.spirv.emission import emit
 
         _, shared = allocations(module)
         metadata: dict[str, Any] = {
@@ -129,7 +129,7 @@ class XeTarget:
             "assertions": describe(module),
             "prints": any(isinstance(op, tt.Print) for op in module.walk()),
         }
-        if emulates() and INTERNAL not in llvm:
+        if emulates():
             metadata["emulated"] = b64encode(compress(emit(emulate(llvm, self.device)))).decode()
         return Binary(emit(llvm), metadata)
 
@@ -184,8 +184,7 @@ def _emulated(binary: Binary, name: str) -> bytes:
     """The module for this machine's CPU."""
     text = binary.metadata.get("emulated")
     if text is None:
-        hint = "Compile it again without options that only Intel's compiler understands."
-        raise TargetError(f"kernel {name} was compiled in a form that cannot be emulated", hint=hint)
+        raise TargetError(f"kernel {name} was compiled where kernels are not emulated", hint="Compile it here.")
     return decompress(b64decode(text))
 
 

@@ -1,9 +1,9 @@
 """Running kernels for Xe on Intel's OpenCL runtime for CPUs: what that runtime lacks, written as plain LLVM IR.
 
 Level: `llvm` -> `llvm`. `emulate` takes the IR text of a kernel and gives one in which every call of a 2D block access,
-a matrix product, a split barrier or a predicated access calls a function of the text itself. Guarantees: blocks outside
-of the device's limits raise `BackendError`; surfaces outside of them give what no kernel wants (every bit set, stores
-dropped), so that a missing guard shows.
+a matrix product, a split barrier, an address payload or a predicated access calls a function of the text itself.
+Guarantees: blocks outside of the device's limits raise `BackendError`; surfaces outside of them give what no kernel
+wants (every bit set, stores dropped), so that a missing guard shows.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Callable
 from mltriton.errors import BackendError
 from mltriton.targets.llvm.writer import Module
 from mltriton.targets.xe.devices import Device
-from mltriton.targets.xe.emulation import blocks, lanes, products
+from mltriton.targets.xe.emulation import blocks, lanes, payloads, products
 from mltriton.targets.xe.spirv import builtins as xe
 from mltriton.targets.xe.spirv.builtins import Builtin, every_builtin
 from mltriton.targets.xe.spirv.mangling import unmangled
@@ -45,21 +45,23 @@ def emulate(text: str, device: Device) -> str:
     known = {builtin.symbol: builtin for builtin in every_builtin() if builtin.name in _WRITERS}
     written: dict[tuple[str, tuple[int, ...]], str] = {}
 
+    def function(builtin: Builtin, constants: tuple[int, ...]) -> str:
+        key = (builtin.symbol, constants)
+        if key not in written:
+            written[key] = _WRITERS[builtin.name][1](library, builtin, constants, device)
+        return written[key]
+
     def rename(call: re.Match[str]) -> str:
         symbol, arguments = call[1], call[2]
         if symbol.startswith("llvm.genx."):
-            raise BackendError(f"{symbol} cannot be emulated", hint="Compile without address payloads to run here.")
+            raise BackendError(f"{symbol} cannot be emulated")
         builtin = known.get(symbol)
         if builtin is None:
             return call[0]
-        places, write = _WRITERS[builtin.name]
-        constants = _constants(builtin, arguments, places)
-        key = (symbol, constants)
-        if key not in written:
-            written[key] = write(library, builtin, constants, device)
-        return call[0].replace(f"@{symbol}(", f"@{written[key]}(", 1)
+        name = function(builtin, _constants(builtin, arguments, _WRITERS[builtin.name][0]))
+        return call[0].replace(f"@{symbol}(", f"@{name}(", 1)
 
-    kernel = _CALL.sub(rename, text)
+    kernel = _CALL.sub(rename, payloads.rewrite(text, library, function))
     return _joined(kernel, library.text, known)
 
 

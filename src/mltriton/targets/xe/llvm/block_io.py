@@ -9,7 +9,7 @@ and are not stored. Dimensions whose bounds are not checked are promised to be i
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 from mltriton.ir.types import TensorType, byte_width
 from mltriton.layouts.linear import LinearLayout
@@ -27,7 +27,7 @@ from mltriton.targets.xe.block_limits import (
     check_surface,
 )
 from mltriton.targets.xe.devices import Device
-from mltriton.targets.xe.llvm import calls
+from mltriton.targets.xe.llvm import calls, payloads
 from mltriton.targets.xe.llvm.emit.context import BlockPointer, Emitter
 from mltriton.targets.xe.llvm.lanes import Form, Lanes, form_of, is_vnni, layout_of
 from mltriton.targets.xe.llvm.moves import linear
@@ -220,24 +220,57 @@ def _access(
     size, (row, column) = byte_width(type_.element), message.dims
     origin = layout_of(type_).at(register=number * message.registers)
     y, x = (e.affine.add(pointer.offsets[dim], constant(I32, origin[dim])) for dim in (row, column))
-    base = _base(e, pointer, size)
     private = () if memory is None else (memory,)
     if not fast:
         slow = _by_elements(e, type_, message)
         sizes = (e.affine.widen(pointer.shape[dim], I64) for dim in (row, column))
-        f.call(slow, VOID, base, *sizes, e.affine.widen(pointer.strides[row], I64), y, x, *private)
+        f.call(slow, VOID, _base(e, pointer, size), *sizes, e.affine.widen(pointer.strides[row], I64), y, x, *private)
+        return
+    if e.address_payloads and pointer.staying is not None and payloads.word_of(block) is not None:
+        _by_payload(e, pointer, message, size, (origin[column], origin[row]), memory)
         return
     shape = [constant(I32, n) for n in (block.element_bytes, block.width, block.height, block.blocks)]
-    width, pitch = (f.cast("trunc", _bytes(e, n, size), I32) for n in (pointer.shape[column], pointer.strides[row]))
-    height = f.cast("trunc", pointer.shape[row], I32)
-    if message.transposed:
-        x = f.ashr(x, (block.element_bytes // size).bit_length() - 1)
+    x = _words(f, message, size, x)
     place = f.insert(f.insert(poison(I32.with_lanes(2)), x, 0), y, 1)
-    surface = (base, width, height, pitch, place)
+    surface = (*_surface(e, pointer, message, size), place)
     if block.access is Access.STORE:
         BUILTINS[block.access].call(f, *shape, *private, *surface)
     else:
         BUILTINS[block.access].call(f, *shape, *surface, *private)
+
+
+def _by_payload(
+    e: Emitter, pointer: BlockPointer, message: Message, size: int, origin: tuple[int, int], memory: Value | None
+) -> None:
+    """An access in a loop that moves the block, but not what it is part of; `origin` is column and row in the block."""
+    f, (row, column) = e.function, message.dims
+    staying = cast("tuple[bool, ...]", pointer.staying)
+
+    def place(dim: int) -> Value:
+        at = e.affine.add(pointer.offsets[dim], constant(I32, origin[0 if dim == column else 1]))
+        return _words(f, message, size, at) if dim == column else at
+
+    with f.before_loop():
+        x, y = (place(dim) if staying[dim] else constant(I32, 0) for dim in (column, row))
+        payload = payloads.create(f, _surface(e, pointer, message, size), message.block, x, y)
+    for field, dim in ((payloads.Field.X, column), (payloads.Field.Y, row)):
+        if not staying[dim]:
+            payloads.move(f, payload, field, place(dim))
+    if memory is None:
+        payloads.prefetch(f, payload, message.block)
+    else:
+        payloads.load(f, payload, message.block, memory)
+
+
+def _surface(e: Emitter, pointer: BlockPointer, message: Message, size: int) -> payloads.Surface:
+    f, (row, column) = e.function, message.dims
+    width, pitch = (f.cast("trunc", _bytes(e, n, size), I32) for n in (pointer.shape[column], pointer.strides[row]))
+    return payloads.Surface(_base(e, pointer, size), width, f.cast("trunc", pointer.shape[row], I32), pitch)
+
+
+def _words(f: Function, message: Message, size: int, x: Value) -> Value:
+    """A column as the instruction counts it."""
+    return f.ashr(x, (message.block.element_bytes // size).bit_length() - 1) if message.transposed else x
 
 
 def _base(e: Emitter, pointer: BlockPointer, size: int) -> Value:

@@ -31,7 +31,8 @@ Rules = Mapping[type[Operation], Rule]
 
 class BlockPointer(NamedTuple):
     """A block in global memory: sizes and strides in elements (i64), the block's offsets (i32). `padding` fills a
-    descriptor's outside.
+    descriptor's outside. `staying` says which offsets the innermost loop does not change, where it changes no other
+    part; None where nothing is known.
     """
 
     base: Value
@@ -39,6 +40,7 @@ class BlockPointer(NamedTuple):
     strides: Sequence[Value]
     offsets: Sequence[Value]
     padding: str = "pad_zero"
+    staying: tuple[bool, ...] | None = None
 
 
 class SharedBlock(NamedTuple):
@@ -61,11 +63,13 @@ class Emitter(context.Emitter):
         super().__init__(module, function, f16_conversion=True, rules={})
         self.device = device
         self.warps = warps
+        self.address_payloads = False  # whether loops keep those of block accesses
         self.affine = Affine(function)
         self.block_rules = rules
         self.element_rules = elements
         self.shared_places: dict[Operation, Value] = {}  # where each allocation of shared memory starts
         self.surfaces: dict[Value, bool] = {}  # guards of block accesses that hold, or not, in the code at hand
+        self.staying: frozenset[IRValue] = frozenset()  # scalars that the innermost loop does not change
         self._emitted: dict[IRValue, Emitted] = {}
         self._parts: dict[IRValue, Value] = {}
         self._taken_from: dict[str, tuple[Value, int]] = {}

@@ -17,6 +17,7 @@ from mltriton.targets.llvm.types import I32, I64, Value, constant
 from mltriton.targets.xe.llvm import calls
 from mltriton.targets.xe.llvm.emit.context import Emitted, Emitter, Rules
 from mltriton.targets.xe.llvm.emit.moving import Moving
+from mltriton.targets.xe.llvm.emit.staying import bring_forward
 
 AXES = ("x", "y", "z")
 
@@ -46,36 +47,59 @@ def _for(e: Emitter, op: scf.For) -> list[Emitted]:
     parts = list(zip(arguments, op.inits, block.terminator.operands, strict=True))
     moving = Moving(e, parts)
     carried = [_Carried(argument, init, e.flat(init)) for argument, init, _ in parts if argument not in moving.pointers]
-    first, count, step = _count(e, op)
+    range_ = _range(e, op)
+    outside, e.staying = e.staying, bring_forward(e, block)
     start = [*moving.start, *(value for part in carried for value in part.start)]
-    with f.loop(first, count, step, start) as loop:
-        e.put(counter, _counter(e, op, loop.index))
-        _put(e, moving, carried, loop.carried)
-        yielded: dict[IRValue, IRValue] = dict(zip(arguments, _body(e, block), strict=True))
-        following = [part for held in carried for part in e.flat(yielded[held.argument])]
-        loop.yield_(*moving.following(yielded), *following)
-    _put(e, moving, carried, loop.results)
+
+    def run() -> list[Value]:
+        with f.loop(
+            range_.first, range_.last, range_.step, start, at_least_once=True, unsigned=range_.unsigned
+        ) as loop:
+            e.put(counter, _counter(e, op, loop.index, range_))
+            _put(e, moving, carried, loop.carried, inside=True)
+            yielded: dict[IRValue, IRValue] = dict(zip(arguments, _body(e, block), strict=True))
+            following = [part for held in carried for part in e.flat(yielded[held.argument])]
+            loop.yield_(*moving.following(yielded), *following)
+        return loop.results
+
+    # Tested at the bottom, for which Intel's compiler has one jump: the loop is entered where it has an iteration.
+    results = f.choose(f.icmp("slt", range_.first, range_.last), run, lambda: start, "loop")
+    e.staying = outside
+    _put(e, moving, carried, results, inside=False)
     return [e.any(argument) for argument in arguments]
 
 
-def _put(e: Emitter, moving: Moving, carried: Sequence[_Carried], values: Sequence[Value]) -> None:
+def _put(e: Emitter, moving: Moving, carried: Sequence[_Carried], values: Sequence[Value], *, inside: bool) -> None:
     """Say what stands for a loop's arguments: in an iteration, or after the loop."""
-    moving.put(values[: len(moving.start)])
+    moving.put(values[: len(moving.start)], inside=inside)
     values = values[len(moving.start) :]
     for part in carried:
         e.put(part.argument, part.raised(e, values[: len(part.start)]))
         values = values[len(part.start) :]
 
 
-def _count(e: Emitter, op: scf.For) -> tuple[Value, Value, Value]:
-    """Start, end and step of the LLVM loop, all of one type."""
+class _Range(NamedTuple):
+    """Start, end and step of the LLVM loop, all of one type. `counts`: it counts iterations, not the loop's own
+    counter; `unsigned`: numbers are compared without a sign.
+    """
+
+    first: Value
+    last: Value
+    step: Value
+    counts: bool = False
+    unsigned: bool = False
+
+
+def _range(e: Emitter, op: scf.For) -> _Range:
     lower, upper, step = (e.get(bound) for bound in (op.lower, op.upper, op.step))
     if lower.type != I32 or _cannot_wrap(upper, step):
-        return lower, upper, step
-    f, one = e.function, constant(I32, 1)
+        return _Range(lower, upper, step)
+    f, zero, one = e.function, constant(I32, 0), constant(I32, 1)
+    if lower.literal is not None and int(lower.literal) >= 0 and step.literal is not None:
+        return _Range(lower, upper, step, unsigned=True)  # One step from below 2**31 wraps no number without a sign.
     steps = f.add(f.binary("udiv", f.sub(f.sub(upper, lower), 1), step), 1)
-    count = f.select(f.icmp("slt", lower, upper), steps, constant(I32, 0))
-    return constant(I32, 0), count, one
+    count = f.select(f.icmp("slt", lower, upper), steps, zero)
+    return _Range(zero, count, one, counts=True)
 
 
 def _cannot_wrap(upper: Value, step: Value) -> bool:
@@ -84,13 +108,13 @@ def _cannot_wrap(upper: Value, step: Value) -> bool:
     return step.literal is not None and last + int(step.literal) - 1 < 1 << 31
 
 
-def _counter(e: Emitter, op: scf.For, index: Value) -> Value:
-    lower, upper, step = (e.get(bound) for bound in (op.lower, op.upper, op.step))
-    if lower.type != I32 or _cannot_wrap(upper, step):
-        if lower.literal is not None and step.literal is not None:
-            e.affine.promise(index, _power(int(lower.literal) | int(step.literal)))
-        return index
-    return e.affine.add(e.affine.mul(index, step), lower)
+def _counter(e: Emitter, op: scf.For, index: Value, range_: _Range) -> Value:
+    lower, step = (e.get(bound) for bound in (op.lower, op.step))
+    if range_.counts:
+        return e.affine.add(e.affine.mul(index, step), lower)
+    if lower.literal is not None and step.literal is not None:
+        e.affine.promise(index, _power(int(lower.literal) | int(step.literal)))
+    return index
 
 
 def _power(number: int) -> int:
@@ -128,6 +152,7 @@ def _raised(e: Emitter, likes: Sequence[IRValue], flat: Sequence[Value]) -> list
 
 def _while(e: Emitter, op: scf.While) -> list[Emitted]:
     before, after = op.before.block, op.after.block
+    outside, e.staying = e.staying, frozenset()
     with e.function.repeat([part for init in op.inits for part in e.flat(init)]) as loop:
         for argument, value in zip(before.arguments, _raised(e, op.inits, loop.carried), strict=True):
             e.put(argument, value)
@@ -137,6 +162,7 @@ def _while(e: Emitter, op: scf.While) -> list[Emitted]:
         for argument, value in zip(after.arguments, results, strict=True):
             e.put(argument, value)
         loop.yield_(*(part for value in _body(e, after) for part in e.flat(value)))
+    e.staying = outside
     return results
 
 

@@ -46,6 +46,7 @@ def emit_kernel(module: IRModule, device: Device) -> str:
         attachments=f"!intel_reqd_sub_group_size {lanes} !reqd_work_group_size {size} ",
     )
     emitter = Emitter(target, body, device, warps, RULES, ELEMENTS)
+    emitter.address_payloads = "ttig.address_payloads" in module.attributes
     emitter.assertions = {op: number for number, op in enumerate(checked, 1)}
     emitter.failure = body.parameters[-1] if checked else emitter.failure
     emitter.waits = any(isinstance(op, _BARRIERS) for op in module.walk())

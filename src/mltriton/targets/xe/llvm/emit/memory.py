@@ -119,7 +119,12 @@ def _padding(element: IRType, padding: str) -> Value:
 
 def _make_block_pointer(e: Emitter, op: tt.MakeTensorPtr) -> BlockPointer:
     shape, strides, offsets = ([e.get(value) for value in values] for values in (op.shape, op.strides, op.offsets))
-    return BlockPointer(e.get(op.base), shape, strides, offsets)
+    stays = _staying(e, op.offsets) if {op.base, *op.shape, *op.strides} <= e.staying else None
+    return BlockPointer(e.get(op.base), shape, strides, offsets, staying=stays)
+
+
+def _staying(e: Emitter, offsets: Sequence[IRValue]) -> tuple[bool, ...]:
+    return tuple(offset in e.staying for offset in offsets)
 
 
 def _make_descriptor(e: Emitter, op: tt.MakeTensorDesc) -> BlockPointer:
@@ -143,7 +148,12 @@ def _prefetch(e: Emitter, op: ttig.Prefetch) -> None:
 def _advance(e: Emitter, op: tt.Advance) -> BlockPointer:
     pointer = e.block_pointer(op.ptr)
     steps = zip(pointer.offsets, op.offsets, strict=True)
-    return pointer._replace(offsets=[e.affine.add(offset, e.get(step)) for offset, step in steps])
+    moved = [e.affine.add(offset, e.get(step)) for offset, step in steps]
+    staying = pointer.staying
+    if staying is not None:
+        same = (old == new for old, new in zip(pointer.offsets, moved, strict=True))
+        staying = tuple(stays and unmoved for stays, unmoved in zip(staying, same, strict=True))
+    return pointer._replace(offsets=moved, staying=staying)
 
 
 def _descriptor_load(e: Emitter, op: tt.DescriptorLoad) -> Emitted:
@@ -157,7 +167,8 @@ def _descriptor_store(e: Emitter, op: tt.DescriptorStore) -> None:
 
 
 def _at(e: Emitter, descriptor: IRValue, indices: Sequence[IRValue]) -> BlockPointer:
-    return e.block_pointer(descriptor)._replace(offsets=[e.get(index) for index in indices])
+    stays = _staying(e, indices) if descriptor in e.staying else None
+    return e.block_pointer(descriptor)._replace(offsets=[e.get(index) for index in indices], staying=stays)
 
 
 RULES: Rules = {

@@ -72,8 +72,8 @@ class Moving:
         known = self._e.find(step)
         return self._e.affine.divisor(known) if isinstance(known, Value) else 1
 
-    def put(self, values: Sequence[Value]) -> None:
-        """Say what stands for the arguments, where the carried values are `values`."""
+    def put(self, values: Sequence[Value], *, inside: bool) -> None:
+        """Say what stands for the arguments, where the carried values are `values`: inside the loop, or after it."""
         for value, divisor in zip(values, self._divisors, strict=True):
             self._e.affine.promise(value, divisor)
         for argument, (pointer, offsets) in self.pointers.items():
@@ -81,7 +81,8 @@ class Moving:
                 old if offset is None else self._e.affine.add(values[offset.number], constant(I32, offset.distance))
                 for old, offset in zip(pointer.offsets, offsets, strict=True)
             ]
-            self._e.put(argument, pointer._replace(offsets=moved))
+            staying = tuple(offset is None for offset in offsets) if inside else None
+            self._e.put(argument, pointer._replace(offsets=moved, staying=staying))
 
     def following(self, yielded: Mapping[IRValue, IRValue]) -> list[Value]:
         """What the next iteration is given."""
