@@ -22,6 +22,7 @@ PASSES: dict[str, str] = {
     "convert-dot-operands": "mltriton.passes.tt.convert_dot_operands:ConvertDotOperands",
     "fold-transposes": "mltriton.passes.tt.fold_transposes:FoldTransposes",
     "split-uniform-increments": "mltriton.passes.tt.split_uniform_increments:SplitUniformIncrements",
+    "raise-block-pointers": "mltriton.passes.tt.raise_block_pointers:RaiseBlockPointers",
     "fold-batches": "mltriton.passes.tt.fold_batches:FoldBatches",
     "normalize-block-pointers": "mltriton.passes.tt.normalize_block_pointers:NormalizeBlockPointers",
     "rewrite-tensor-pointers": "mltriton.passes.tt.rewrite_tensor_pointers:RewriteTensorPointers",

@@ -91,13 +91,15 @@ class BlockSize(NamedTuple):
 @dataclass(frozen=True)
 class BlockIO:
     """Limits of 2D block loads and stores: rows (in a store, `store_rows`), bytes per row of all blocks side by side
-    and how many those may be, pitch and base rules in bytes. `is_legal` knows what else an access must keep to.
+    and how many those may be, pitch (distance of rows) and base rules in bytes. `is_legal` knows what else an access
+    must keep to.
     """
 
     max_rows: int
     max_row_bytes: int
     max_blocks: int = 1
     pitch_multiple: int = 16
+    least_pitch: int = 64
     base_alignment: int = 64
     store_rows: int = 8
     is_legal: Callable[[BlockSize], bool] | None = None

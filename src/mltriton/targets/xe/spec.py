@@ -10,8 +10,8 @@ from mltriton.targets.xe.block_limits import MOST_ROW_BYTES, Access, Block, brok
 from mltriton.targets.xe.devices import DPAS_SHAPES, DPAS_THROUGH, Device, device
 
 PIPELINE = (
-    "inline,canonicalize,cse,fold-batches,combine,reorder-broadcast,fold-transposes,convert-dot-operands,"
-    "canonicalize,cse,licm,dce,check-warp-level",
+    "inline,canonicalize,cse,fold-batches,raise-block-pointers,combine,reorder-broadcast,fold-transposes,"
+    "convert-dot-operands,canonicalize,cse,licm,dce,check-warp-level",
     "assign-layouts,cse,assign-lanes,prefetch,cse",
     "distribute-to-warps,lower-cross-warp,assign-lanes,canonicalize,cse,licm,dce,split-barriers",
     "match-target-size,canonicalize,cse,dce,schedule-loads,choose-registers",

@@ -1,0 +1,298 @@
+"""Which blocks of pointers point to the elements of a rectangle of a matrix, with what the matrix is, or why not.
+
+Level: tt to ttg. Takes a function; changes nothing. A load or store of a matrix through a block of pointers is regular
+where rows and columns are a fixed distance apart, one of them 1, and where the mask says of places only that they are
+below or not below bounds. Places outside of a load's provisos (`% M`) must not matter (`observed_places.py`), then
+they are outside of the matrix. Guarantees: a `Rectangle` describes the same elements, the ones that the mask leaves
+out (or that do not matter) being outside of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, cast
+
+from mltriton.analysis.axis_info import AxisInfoAnalysis
+from mltriton.analysis.block_formulas import Bound, Formula, Formulas, Iteration, Mask
+from mltriton.analysis.inequalities import holds
+from mltriton.analysis.observed_places import EVERYWHERE, Observed, ObservedPlaces
+from mltriton.analysis.polynomials import ONE, ZERO, Monomial, Polynomial
+from mltriton.dialects import tt
+from mltriton.dialects.tt.memory import is_block_pointer
+from mltriton.ir.operation import Value
+from mltriton.ir.types import I1, FloatType, IntegerType, PointerType, TensorType, block_of, byte_width
+from mltriton.targets.base import BlockIO
+
+Access = tt.Load | tt.Store
+
+
+class Reason(NamedTuple):
+    """Why a block of pointers is not regular, and what to change."""
+
+    why: str
+    hint: str | None = None
+
+
+class NotRegular(Exception):  # noqa: N818
+    """Ends the judgement of an access."""
+
+    def __init__(self, why: str, hint: str | None = None) -> None:
+        super().__init__(why)
+        self.reason = Reason(why, hint)
+
+
+@dataclass(frozen=True)
+class Line:
+    """One dimension of a rectangle: the block starts at `offset`, the matrix ends at the least of `ends` (in elements;
+    none where the whole block is accessed). `may_be_negative`: the part of the offset that must be asked when the
+    program runs whether it is.
+    """
+
+    stride: Polynomial
+    offset: Polynomial
+    ends: tuple[Polynomial, ...]
+    may_be_negative: Polynomial = ZERO
+
+
+@dataclass(frozen=True)
+class Rectangle:
+    """A matrix: `base` and `shift` (elements) give its first element; dimension `contiguous` has stride 1. Where one of
+    `scalars` is false nothing is inside.
+    """
+
+    block: TensorType
+    base: Value
+    shift: Polynomial
+    lines: tuple[Line, Line]
+    contiguous: int
+    scalars: tuple[Value, ...]
+
+
+class RegularPointers:
+    """The accesses of a function through blocks of pointers, each as a rectangle or with a reason."""
+
+    def __init__(self, function: tt.Func, limits: BlockIO) -> None:
+        self.limits = limits
+        self.formulas = Formulas()
+        self.axes = AxisInfoAnalysis(function)
+        self.observed = ObservedPlaces(function, self.formulas)
+        self.multiplies = any(isinstance(op, tt.Dot) for op in function.walk())
+        self._judged: dict[Access, Rectangle | Reason] = {}
+        self._natural: dict[tuple[Polynomial, frozenset[Polynomial]], bool] = {}
+
+    def of(self, op: Access) -> Rectangle | Reason:
+        """The judgement of one access through a block of pointers."""
+        if op not in self._judged:
+            try:
+                self._judged[op] = self._rectangle(op)
+            except NotRegular as found:
+                self._judged[op] = found.reason
+        return self._judged[op]
+
+    def _rectangle(self, op: Access) -> Rectangle:
+        block = self._block(op)
+        formula = self.formulas.of(op.ptr)
+        mask = self.formulas.mask(op.mask) if op.mask is not None else Mask()
+        if formula is None or formula.base is None:
+            raise NotRegular(
+                "rows and columns are not a fixed distance apart",
+                "Compute pointers as base + rows[:, None] * stride + columns[None, :].",
+            )
+        if mask.rest:
+            raise NotRegular(
+                "the mask is more than bounds of rows and columns", "Compare tl.arange + start with a scalar bound."
+            )
+        contiguous = self._contiguous(op, formula)
+        seen = self._seen(op, mask)
+        bounds = (*dict.fromkeys((*mask.bounds, *self._provisos(block, formula, seen))),)
+        judge = _Judge(self, block, formula, bounds, contiguous, [*seen.facts])
+        return Rectangle(block, formula.base, *judge.parts(), contiguous, mask.scalars)
+
+    def _block(self, op: Access) -> TensorType:
+        """The block that is accessed, of a form that block accesses have."""
+        pointers = block_of(op.ptr.type)
+        if pointers is None or is_block_pointer(op.ptr.type):
+            raise NotRegular("it is no block of pointers")
+        element = cast(PointerType, pointers.element).pointee
+        if pointers.rank != 2:
+            raise NotRegular(f"the block has {pointers.rank} dimensions", "Load and store blocks of two dimensions.")
+        if not isinstance(element, FloatType | IntegerType) or element is I1 or byte_width(element) > 8:
+            raise NotRegular(f"elements of type {element} are not moved by block accesses")
+        if not self.multiplies:
+            raise NotRegular("the program multiplies no matrices: lanes access neighbours together as it is")
+        if isinstance(op, tt.Load) and op.volatile:
+            raise NotRegular("the load is volatile")
+        return pointers.with_element(element)
+
+    def _contiguous(self, op: Access, formula: Formula) -> int:
+        ones = [dim for dim in (1, 0) if formula.steps[dim].number == 1]
+        if not ones:
+            raise NotRegular("no stride is known to be 1", "Pass a stride of 1 as it is, or as a tl.constexpr.")
+        if isinstance(op, tt.Store) and ones[0] == 0:
+            raise NotRegular(
+                "a store cannot transpose the block", "Store the transposed block to the transposed tensor."
+            )
+        pitch = formula.steps[1 - ones[0]].number
+        if pitch is not None:
+            element = cast(PointerType, cast(TensorType, op.ptr.type).element).pointee
+            apart = pitch * byte_width(element)
+            if apart < self.limits.least_pitch or apart % self.limits.pitch_multiple:
+                found = f"rows are {apart} bytes apart, no multiple of {self.limits.pitch_multiple} from "
+                raise NotRegular(f"{found}{self.limits.least_pitch} on", "Pad the rows.")
+        return ones[0]
+
+    def _seen(self, op: Access, mask: Mask) -> Observed:
+        """Where elements matter: within the mask, and where results are looked at."""
+        inside = frozenset(mask.bounds)
+        facts = frozenset(bound.limit - ONE for bound in inside if bound.is_upper)
+        used = self.observed.of(op.result) if isinstance(op, tt.Load) else None
+        used = used or EVERYWHERE
+        return Observed(used.bounds | inside, used.facts | facts)
+
+    def _provisos(self, block: TensorType, formula: Formula, seen: Observed) -> Iterable[Bound]:
+        """What is promised of places that matter; what is not is no reason to load another element."""
+        for bound in formula.provisos:
+            size = Polynomial.constant(block.shape[bound.dim])
+            if bound.is_upper and self.is_natural(bound.limit - size, seen.facts):
+                continue
+            if bound in seen.bounds:
+                yield bound
+            elif bound.is_upper or not self.is_natural(ZERO - bound.limit, seen.facts):
+                if bound.is_upper:
+                    why, hint = "pointers wrap around or are clamped, and places beyond the bound are used", "below"
+                else:
+                    why, hint = "pointers wrap around, and the first place is not known to be positive", "from 0 on"
+                raise NotRegular(why, f"Let the mask of the load or of the final store keep only places {hint}.")
+
+    def is_natural(self, value: Polynomial, facts: Iterable[Polynomial]) -> bool:
+        """Whether a number is not negative where an element matters."""
+        known = value, frozenset(facts)
+        if known not in self._natural:
+            self._natural[known] = holds(value, known[1], self.formulas.scalar)
+        return self._natural[known]
+
+    def is_aligned(self, elements: Polynomial, size: int) -> bool:
+        """Whether so many elements of `size` bytes keep a base aligned."""
+        return all(
+            self._divisor(monomial, factor * size) % self.limits.base_alignment == 0
+            for monomial, factor in elements.terms.items()
+        )
+
+    def _divisor(self, monomial: Monomial, factor: int) -> int:
+        for value in monomial:
+            factor *= 1 if isinstance(value, Iteration) else self.axes.of(value).divisibility[0]
+        return factor
+
+
+class _Judge:
+    """Shares the terms of an access's first address out between base and offsets."""
+
+    def __init__(
+        self,
+        pointers: RegularPointers,
+        block: TensorType,
+        formula: Formula,
+        bounds: Sequence[Bound],
+        contiguous: int,
+        facts: list[Polynomial],
+    ) -> None:
+        self.pointers = pointers
+        self.block = block
+        self.formula = formula
+        self.bounds = bounds
+        self.contiguous = contiguous
+        self.facts = facts
+        self.rest = formula.first
+        self.size = byte_width(block.element)
+
+    def parts(self) -> tuple[Polynomial, tuple[Line, Line]]:
+        """The shift of the base, and both dimensions."""
+        rows = 1 - self.contiguous
+        offsets = {self.contiguous: self._cancelling(self.contiguous), rows: self._cancelling(rows)}
+        offsets[rows] += self._whole_rows(rows)
+        offsets[self.contiguous] += self._columns()
+        lines = {dim: self._line(dim, offset) for dim, offset in offsets.items()}
+        return self.rest, (lines[0], lines[1])
+
+    def _uppers(self, dim: int) -> list[Polynomial]:
+        return [bound.limit for bound in self.bounds if bound.dim == dim and bound.is_upper]
+
+    def _lower(self, dim: int) -> Polynomial | None:
+        """The place from which on elements are inside, where it is not known to be 0 or less."""
+        limits = [bound.limit for bound in self.bounds if bound.dim == dim and not bound.is_upper]
+        open_ones = [limit for limit in limits if not self.pointers.is_natural(ZERO - limit, self.facts)]
+        if len(open_ones) > 1:
+            raise NotRegular("the mask has several lower bounds of one dimension", "Compare with their maximum.")
+        return open_ones[0] if open_ones else None
+
+    def _take(self, dim: int, amount: Polynomial) -> bool:
+        """Move `amount` steps along a dimension out of the rest, if that makes it shorter."""
+        rest = self.rest - amount * self.formula.steps[dim]
+        if len(rest.terms) >= len(self.rest.terms):
+            return False
+        self.rest = rest
+        return True
+
+    def _cancelling(self, dim: int) -> Polynomial:
+        """The terms that make an end of the matrix simpler: it is then the same for all programs or iterations."""
+        taken = ZERO
+        for upper in self._uppers(dim)[:1]:
+            for monomial, factor in upper.terms.items():
+                amount = Polynomial({monomial: -factor})
+                if monomial and self._take(dim, amount):
+                    taken += amount
+        return taken
+
+    def _whole_rows(self, dim: int) -> Polynomial:
+        """Multiples of the distance between rows; what keeps the base aligned may stay there."""
+        taken, stride = ZERO, self.formula.steps[dim]
+        has_ends = bool(self._uppers(dim))
+        for monomial, factor in list(self.rest.terms.items()):
+            amount = _divided(monomial, factor, stride)
+            term = Polynomial({monomial: factor})
+            moves = any(isinstance(value, Iteration) for value in monomial)
+            stays = (has_ends or not moves) and self.pointers.is_aligned(term, self.size)
+            if amount is not None and not stays and self._take(dim, amount):
+                taken += amount
+        return taken
+
+    def _columns(self) -> Polynomial:
+        """What is no multiple of rows and not a part of the base."""
+        taken, has_ends = ZERO, bool(self._uppers(self.contiguous))
+        for monomial, factor in list(self.rest.terms.items()):
+            term = Polynomial({monomial: factor})
+            moves = any(isinstance(value, Iteration) for value in monomial)
+            if moves and has_ends:
+                continue
+            stays = not moves and self.pointers.is_aligned(term, self.size)
+            if len(monomial) <= 1 and not stays and self._take(self.contiguous, term):
+                taken += term
+        return taken
+
+    def _line(self, dim: int, offset: Polynomial) -> Line:
+        stride, lower = self.formula.steps[dim], self._lower(dim)
+        if lower is not None:  # the matrix starts where the mask does
+            self.rest += (offset + lower) * stride
+            offset = ZERO - lower
+        ends = tuple(upper + offset for upper in self._uppers(dim))
+        if lower is not None or self.pointers.is_natural(offset, self.facts):
+            return Line(stride, offset, ends)
+        still = {m: n for m, n in offset.terms.items() if not any(isinstance(value, Iteration) for value in m)}
+        start = Polynomial(still)
+        if not self.pointers.is_natural(offset - start, self.facts):
+            raise NotRegular("the pointers may move backwards", "Let loops move pointers forwards.")
+        return Line(stride, offset, ends, start)
+
+
+def _divided(monomial: Monomial, factor: int, stride: Polynomial) -> Polynomial | None:
+    """A term divided by the first one of a stride."""
+    if stride.is_zero:
+        return None
+    divisor, number = next(iter(stride.terms.items()))
+    left = list(monomial)
+    for value in divisor:
+        if value not in left:
+            return None
+        left.remove(value)
+    return Polynomial({tuple(left): factor // number}) if factor % number == 0 else None
