@@ -14,6 +14,7 @@ from migrate_cases import case
 from mltriton.commands import app
 from mltriton.errors import OptionError
 from mltriton.tools.migrate import Options, migrate_source
+from mltriton.tools.migrate.migration import migrate_sources
 from mltriton.tools.migrate.proof import prove
 from mltriton.tools.migrate.result import MigrationError
 
@@ -145,11 +146,11 @@ def test_verify_proves_and_writes(kernel: Path) -> None:
 
 
 def test_a_wrong_migration_is_found_and_not_written(kernel: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def wrong(text: str, path: str, options: Options) -> object:
-        result = migrate_source(text, path, options)
-        return dataclasses.replace(result, text=result.text.replace("off_b += BK", "off_b += 2 * BK"))
+    def wrong(texts: dict[str, str], options: Options) -> object:
+        ((path, result),) = migrate_sources(texts, options).items()
+        return {path: dataclasses.replace(result, text=result.text.replace("off_b += BK", "off_b += 2 * BK"))}
 
-    monkeypatch.setattr(files_module, "migrate_source", wrong)
+    monkeypatch.setattr(files_module, "migrate_sources", wrong)
     before = kernel.read_text()
     result = migrate("--write", "--verify", kernel)
     assert result.exit_code == 1

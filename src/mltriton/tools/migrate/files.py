@@ -14,8 +14,9 @@ from dataclasses import dataclass, field
 from multiprocessing import get_context
 from pathlib import Path
 
-from mltriton.errors import OptionError, TritonError
-from mltriton.tools.migrate.migration import MARKS, migrate_source
+from mltriton.errors import OptionError, Place, TritonError
+from mltriton.tools.migrate.linking import linked
+from mltriton.tools.migrate.migration import MARKS, migrate_sources
 from mltriton.tools.migrate.proof import Proof, prove
 from mltriton.tools.migrate.result import MigrationError, Options, Result
 
@@ -52,6 +53,7 @@ def python_files(paths: Sequence[Path]) -> Iterator[Path]:
     for path in paths:
         if path.is_dir():
             found = (each for each in path.rglob("*.py") if not SKIPPED & set(each.relative_to(path).parts))
+            found = (each for each in found if not each.is_dir())
             yield from sorted(found)
         elif path.is_file():
             yield path
@@ -69,21 +71,55 @@ def migrate_files(
     on_file: OnFile | None = None,
 ) -> list[FileResult]:
     """Migrate files; `write` them in place where nothing failed, `verify` old and new kernels against each other."""
-    jobs = [(path, options or Options(), verify, signature) for path in dict.fromkeys(python_files(paths))]
-    found: list[FileResult] = []
-    for number, one in enumerate(_results(jobs), 1):
-        if write and one.result is not None and one.result.changed and not one.failed:
-            one.path.write_bytes(one.result.text.encode())
-        found.append(one)
+    texts: dict[Path, str] = {}
+    errors: dict[Path, FileResult] = {}
+    every = list({path.resolve(): path for path in python_files(paths)}.values())
+    for path in every:
+        try:
+            texts[path] = read(path)
+        except MigrationError as error:
+            errors[path] = FileResult(path, error=error)
+    jobs = [({path: texts[path] for path in group}, options or Options(), verify, signature) for group in linked(texts)]
+    found = dict(errors)
+    for group in _results(jobs):
+        found |= {one.path: one for one in group}
         if on_file is not None:
-            on_file(number, len(jobs))
-    return found
+            on_file(len(found), len(every))
+    if write:
+        _write([found[path] for path in every])
+    return [found[path] for path in every]
 
 
-Job = tuple[Path, Options, bool, str | None]
+def read(path: Path) -> str:
+    """The text of a file, with its line ends as they are; MigrationError where it is none."""
+    try:
+        data = path.read_bytes()
+        return data.decode()
+    except UnicodeDecodeError as error:
+        before = error.object[: error.start]
+        place = Place(str(path), before.count(b"\n") + 1, len(before.rpartition(b"\n")[2]))
+        line = error.object.splitlines()[place.line - 1].decode(errors="replace")
+        raise MigrationError(f"{path} is not UTF-8 text", found=str(error)).at(place, line) from None
+    except OSError as error:
+        raise MigrationError(f"{path} cannot be read", found=error.strerror) from None
 
 
-def _results(jobs: Sequence[Job]) -> Iterator[FileResult]:
+def _write(files: Sequence[FileResult]) -> None:
+    """Write what changed, unless it failed or belongs to a file that did."""
+    failed = {str(one.path) for one in files if one.failed}
+    for one in files:
+        if one.result is None or not one.result.changed or one.failed or failed & set(one.result.beside):
+            continue
+        try:
+            one.path.write_bytes(one.result.text.encode())
+        except OSError as error:
+            one.error = MigrationError(f"{one.path} cannot be written", found=error.strerror)
+
+
+Job = tuple[dict[Path, str], Options, bool, str | None]
+
+
+def _results(jobs: Sequence[Job]) -> Iterator[list[FileResult]]:
     workers = min(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1, len(jobs))
     if len(jobs) < _PARALLEL or workers < 2:
         yield from map(_migrate, jobs)
@@ -92,19 +128,20 @@ def _results(jobs: Sequence[Job]) -> Iterator[FileResult]:
         yield from pool.map(_migrate, jobs, chunksize=1)
 
 
-def _migrate(job: Job) -> FileResult:
-    path, options, verify, signature = job
-    one = FileResult(path)
+def _migrate(job: Job) -> list[FileResult]:
+    texts, options, verify, signature = job
     try:
-        text = path.read_bytes().decode()
-        one.result = migrate_source(text, str(path), options)
-    except UnicodeDecodeError as error:
-        one.error = MigrationError(f"{path} is not UTF-8 text", found=str(error))
+        results = migrate_sources({str(path): text for path, text in texts.items()}, options)
     except TritonError as error:
-        one.error = error
-    if verify and one.result is not None and one.result.changed:
-        one.proofs = prove(one.result, signature=signature)
-    return one
+        if len(texts) == 1:
+            return [FileResult(path, error=error) for path in texts]
+        # One of several does not parse: the others are migrated without it.
+        return [one for item in texts.items() for one in _migrate((dict([item]), options, verify, signature))]
+    files = [FileResult(path, results[str(path)]) for path in texts]
+    for one in files:
+        if verify and one.result is not None and one.result.changed:
+            one.proofs = prove(one.result, signature=signature)
+    return files
 
 
 def has_marks(text: str) -> bool:

@@ -1,17 +1,19 @@
 """Rule 12: functions that receive a block pointer receive what it is made of instead.
 
-Level: source text, before the other rules. Where every call of a helper passes a block pointer that was made in the
-caller, the helper's parameter becomes base, shape, strides and offsets, the pointer is made inside the helper, and the
-calls pass these. Guarantees: the result is a program of block pointers that does the same; what is not understood
-stays and is explained by the analysis of pointers.
+Level: source text, before the other rules. Where every call of a helper, in all the given files, passes a block pointer
+that was made in the caller, the helper's parameter becomes base, shape, strides and offsets, the pointer is made inside
+the helper, and the calls pass these. Guarantees: the result is a program of block pointers that does the same; what is
+not understood stays and is explained by the analysis of pointers.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import difflib
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from mltriton.tools.migrate.bounds import Bounds
+from mltriton.tools.migrate.callers import Callers, Function
 from mltriton.tools.migrate.edits import Edits
 from mltriton.tools.migrate.flow import parameters_of
 from mltriton.tools.migrate.naming import Namer
@@ -28,6 +30,7 @@ _PARTS = (("shape", "shape"), ("strides", "stride"), ("offsets", "off"), ("block
 class _Site:
     """A call of a helper: the argument that is a block pointer, and where that was made."""
 
+    path: str
     call: cst.Call
     statement: cst.CSTNode
     argument: cst.Arg
@@ -37,39 +40,85 @@ class _Site:
     bounds: Bounds
 
 
-def without_pointer_arguments(text: str, path: str) -> tuple[Source, list[Note]]:
-    """The file in which helpers take what block pointers are made of, and a note for each helper."""
-    notes: list[Note] = []
-    source = parse(text, path)
+def without_pointer_arguments(sources: Mapping[str, Source], notes: Notes) -> Mapping[str, Source]:
+    """The files in which helpers take what block pointers are made of; a note for each helper is added."""
     for _ in range(_ROUNDS):
-        changed = _one_round(source)
+        changed = _one_round(sources, notes)
         if changed is None:
             break
-        source = parse(changed[0], path)
-        notes.append(changed[1])
-    return source, notes
+        found, texts = changed
+        for path, note in found:
+            notes.of[path].append(note)
+        sources = {path: parse(texts[path], path) if path in texts else source for path, source in sources.items()}
+    return sources
 
 
-def _one_round(source: Source) -> tuple[str, Note] | None:
+class Notes:
+    """Notes made between the steps of a migration, at the lines of the user's texts."""
+
+    def __init__(self, texts: Mapping[str, str]) -> None:
+        self._texts = texts
+        self.of: dict[str, list[Note]] = {path: [] for path in texts}
+
+    def line(self, source: Source, node: cst.CSTNode) -> int:
+        """The user's line for a node of what the user's text became."""
+        return moved(source.text, self._texts[source.path])(source.line(node))
+
+
+def moved(plain: str, text: str) -> Callable[[int], int]:
+    """From lines of the text between two steps to lines of the user's text."""
+    if plain == text:
+        return lambda line: line
+    old, new = text.splitlines(), plain.splitlines()
+    lines: dict[int, int] = {}
+    for _, i, j, k, m in difflib.SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
+        lines |= {place + 1: min(i + place - k, max(j - 1, i)) + 1 for place in range(k, m)}
+    return lambda line: min(lines.get(line, line), max(len(old), 1))
+
+
+Changed = tuple[list[tuple[str, Note]], dict[str, str]]
+
+
+def _one_round(sources: Mapping[str, Source], notes: Notes) -> Changed | None:
     """Rewrite one parameter of one helper; None when there is nothing (more) to do."""
-    functions = {function.name.value: function for function in functions_of(source.module)}
-    calls = [node for node in walk(source.module) if isinstance(node, cst.Call)]
-    made = _made(source)
-    called = {
-        call.func.value
-        for call in calls
-        if isinstance(call.func, cst.Name) and any(_may_be_pointer(source, arg.value, made) for arg in call.args)
-    } & set(functions)
-    if not called:
-        return None
-    analyses = {function: Pointers(source, function) for function in functions.values()}
-    bounds = {function: Bounds(source, analysis) for function, analysis in analyses.items() if analysis.groups}
-    for name in sorted(called):
-        for parameter in parameters_of(functions[name]):
-            sites = _sites(functions[name], parameter, calls, analyses, bounds)
+    callers = Callers(sources)
+    calls: dict[Function, list[tuple[str, cst.Call]]] = {}
+    wanted: set[Function] = set()
+    for path, source in sources.items():
+        made = _made(source)
+        for call in walk(source.module):
+            function = callers.called(path, call.func) if isinstance(call, cst.Call) else None
+            if function is None or not isinstance(call, cst.Call):
+                continue
+            calls.setdefault(function, []).append((path, call))
+            if any(_may_be_pointer(source, arg.value, made) for arg in call.args):
+                wanted.add(function)
+    analyses = Analyses(sources)
+    for function in sorted(wanted, key=lambda each: (each.path, each.name)):
+        if not callers.is_only_called(function):
+            continue
+        helper = callers.functions[function]
+        for parameter in parameters_of(helper):
+            sites = _sites(helper, parameter, calls[function], analyses)
             if sites:
-                return _rewrite(source, functions[name], parameter, sites)
+                return _rewrite(sources, notes, function, helper, parameter, sites)
     return None
+
+
+class Analyses:
+    """The functions of some files, analysed when they are first asked for."""
+
+    def __init__(self, sources: Mapping[str, Source]) -> None:
+        self.sources = sources
+        self._known: dict[str, list[tuple[Pointers, Bounds]]] = {}
+
+    def of(self, path: str) -> list[tuple[Pointers, Bounds]]:
+        """The functions of a file that have block pointers."""
+        if path not in self._known:
+            source = self.sources[path]
+            every = [Pointers(source, function) for function in functions_of(source.module)]
+            self._known[path] = [(each, Bounds(source, each)) for each in every if each.groups]
+        return self._known[path]
 
 
 def _may_be_pointer(source: Source, node: cst.BaseExpression, made: set[str]) -> bool:
@@ -86,22 +135,16 @@ def _made(source: Source) -> set[str]:
 
 
 def _sites(
-    helper: cst.FunctionDef,
-    parameter: cst.Param,
-    calls: Sequence[cst.Call],
-    analyses: Mapping[cst.FunctionDef, Pointers],
-    bounds: Mapping[cst.FunctionDef, Bounds],
+    helper: cst.FunctionDef, parameter: cst.Param, calls: Sequence[tuple[str, cst.Call]], analyses: Analyses
 ) -> list[_Site]:
     """The calls of a helper, if each passes a block pointer whose parts are known where it is called."""
     names = [each.name.value for each in parameters_of(helper)]
     found: list[_Site] = []
-    for call in calls:
-        if helper.name.value not in names_in(call.func):
-            continue
-        passed = keyword_of(call, names) if isinstance(call.func, cst.Name) else None
+    for path, call in calls:
+        passed = keyword_of(call, names)
         argument = (passed or {}).get(parameter.name.value)
-        site = argument is not None and _site(call, argument, passed or {}, analyses, bounds)
-        if not site:
+        site = _site(path, call, argument, passed or {}, analyses) if argument is not None else None
+        if site is None:
             return []
         found.append(site)
     alike = {(site.construct.rank, tuple(map(code_of, site.construct.order))) for site in found}
@@ -109,24 +152,20 @@ def _sites(
 
 
 def _site(
-    call: cst.Call,
-    argument: cst.Arg,
-    passed: Mapping[str, cst.Arg],
-    analyses: Mapping[cst.FunctionDef, Pointers],
-    bounds: Mapping[cst.FunctionDef, Bounds],
+    path: str, call: cst.Call, argument: cst.Arg, passed: Mapping[str, cst.Arg], analyses: Analyses
 ) -> _Site | None:
-    for function, pointers in analyses.items():
+    for pointers, bounds in analyses.of(path):
         statement = next((each for each in pointers.flow.before if _owns(each, call)), None)
-        if statement is None or function not in bounds:
+        if statement is None:
             continue
         construct = pointers.construct_of(_origin(argument.value, pointers, statement))
         if construct is None or construct.rank == 0:
             return None
-        if construct.statement is statement:
-            return _Site(call, statement, argument, passed, construct, pointers, bounds[function])
         parts = (construct.base, *construct.shape, *construct.strides, *construct.offsets, *construct.block_shape)
-        if all(bounds[function].is_stable(part, construct.statement, statement) for part in parts):
-            return _Site(call, statement, argument, passed, construct, pointers, bounds[function])
+        if construct.statement is statement or all(
+            bounds.is_stable(part, construct.statement, statement) for part in parts
+        ):
+            return _Site(path, call, statement, argument, passed, construct, pointers, bounds)
     return None
 
 
@@ -154,7 +193,14 @@ class _Part:
     values: tuple[cst.BaseExpression, ...] = ()
 
 
-def _rewrite(source: Source, helper: cst.FunctionDef, parameter: cst.Param, sites: Sequence[_Site]) -> tuple[str, Note]:
+def _rewrite(
+    sources: Mapping[str, Source],
+    notes: Notes,
+    function: Function,
+    helper: cst.FunctionDef,
+    parameter: cst.Param,
+    sites: Sequence[_Site],
+) -> Changed:
     pointer = parameter.name.value
     namer = Namer(code_of(helper))
     base = _Part(namer.name(None, pointer, "", "_base").lstrip("_"), None)
@@ -164,27 +210,47 @@ def _rewrite(source: Source, helper: cst.FunctionDef, parameter: cst.Param, site
         rank = sites[0].construct.rank
         parts[field] = [_part(helper, sites, namer, pointer, field, word, dim) for dim in range(rank)]
     new = [part for part in (base, *(each for field, _ in _PARTS for each in parts[field])) if part.name is not None]
-    language = source.language() or "tl"
-    edits = Edits()
-    edits.functions |= {helper, *(site.pointers.function for site in sites)}
-    edits.replace[parameter] = lambda updated: _parameters(updated, new, language)
+    language = sources[function.path].language() or "tl"
+    edits = {path: Edits() for path in (function.path, *(site.path for site in sites))}
+    edits[function.path].functions.add(helper)
+    edits[function.path].replace[parameter] = lambda updated: _parameters(updated, new, language)
     tuples = [
         f"({', '.join(part.text for part in parts[field])},)".replace(",)", ",)" if len(parts[field]) == 1 else ")")
         for field, _ in _PARTS
     ]
     order = code_of(cst.Tuple([cst.Element(each) for each in sites[0].construct.order]))
     made = f"{pointer} = {language}.make_block_ptr({base.text}, {', '.join(tuples)}, {order})"
-    edits.insert(_first_statement(helper), [made])
+    edits[function.path].insert(_first_statement(helper), [made])
     for index, site in enumerate(sites):
-        edits.replace[site.argument] = lambda updated, index=index: _arguments(updated, new, index)
-    _drop_unused(edits, sites)
-    lines = sorted({source.line(site.call) for site in sites})
+        edits[site.path].functions.add(site.pointers.function)
+        edits[site.path].replace[site.argument] = lambda updated, index=index: _arguments(updated, new, index)
+    for path, own in edits.items():
+        _drop_unused(own, [site for site in sites if site.path == path])
     taken = ", ".join(part.name or "" for part in new)
-    text = (
-        f"{helper.name.value} takes {taken} instead of the block pointer {pointer}; "
-        f"call sites changed: line{'s' if len(lines) > 1 else ''} {', '.join(map(str, lines))}"
-    )
-    return edits.apply(source.module), Note(source.line(helper), "caller", text)
+    lines: dict[str, set[int]] = {}
+    for site in sites:
+        lines.setdefault(site.path, set()).add(notes.line(sources[site.path], site.call))
+    what = f"takes {taken} instead of the block pointer {pointer}"
+    return list(_notes(notes.line(sources[function.path], helper), function, what, lines)), {
+        path: own.apply(sources[path].module) for path, own in edits.items()
+    }
+
+
+def _notes(line: int, function: Function, what: str, lines: Mapping[str, set[int]]) -> Iterator[tuple[str, Note]]:
+    """What changed for callers, at the helper's line and, where they are in other files, at the calls."""
+    places = [
+        ("" if path == function.path else f"{path}: ")
+        + f"line{'s' if len(own) > 1 else ''} {', '.join(map(str, sorted(own)))}"
+        for path, own in sorted(lines.items(), key=lambda item: (item[0] != function.path, item[0]))
+    ]
+    text = f"{function.name} {what}; call sites changed: {'; '.join(places)}"
+    if not function.name.startswith("_"):
+        text += "; callers in files that were not given must change alike"
+    yield function.path, Note(line, "caller", text)
+    for path, own in lines.items():
+        if path != function.path:
+            text = f"{function.name} of {function.path} {what}: its calls here pass these"
+            yield path, Note(min(own), "caller", text)
 
 
 def _part(

@@ -6,17 +6,18 @@ the new text again changes nothing.
 
 from __future__ import annotations
 
-import difflib
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from mltriton.tools.migrate.annotations import note_annotations
 from mltriton.tools.migrate.bounds import Bounds
 from mltriton.tools.migrate.choice import Choice, choose, leaving
 from mltriton.tools.migrate.edits import Edits
-from mltriton.tools.migrate.helpers import without_pointer_arguments
+from mltriton.tools.migrate.helpers import Notes, moved, without_pointer_arguments
 from mltriton.tools.migrate.masks import rewrite_masked_loads
 from mltriton.tools.migrate.naming import Namer
 from mltriton.tools.migrate.notes import note_group
-from mltriton.tools.migrate.parse import Source, functions_of
+from mltriton.tools.migrate.parse import Source, functions_of, parse
 from mltriton.tools.migrate.pointers import Group, Pointers
 from mltriton.tools.migrate.result import Note, Options, Result
 from mltriton.tools.migrate.rewriting import rewrite_group
@@ -27,11 +28,28 @@ MARKS = ("make_block_ptr", "advance", "boundary_check")
 
 def migrate_source(text: str, path: str = "<source>", options: Options | None = None) -> Result:
     """Migrate the text of a file; MigrationError where it does not parse."""
+    return migrate_sources({path: text}, options)[path]
+
+
+def migrate_sources(texts: Mapping[str, str], options: Options | None = None) -> dict[str, Result]:
+    """Migrate files that call each other's helpers; MigrationError where one does not parse."""
     options = options or Options()
-    result = Result(text, text, path)
-    if not any(mark in text for mark in MARKS):
-        return result
-    source, notes = without_pointer_arguments(text, path)
+    results = {path: Result(text, text, path) for path, text in texts.items()}
+    if not any(mark in text for text in texts.values() for mark in MARKS):
+        return results
+    notes = Notes(texts)
+    sources = without_pointer_arguments({path: parse(text, path) for path, text in texts.items()}, notes)
+    for path, source in sources.items():
+        _migrate_text(source, options, results[path], notes.of[path])
+    for path, result in results.items():
+        others = [other for other in results.values() if other.path != path and other.changed]
+        result.beside = {
+            other.path: (other.source, other.text, other.contract or sources[other.path].text) for other in others
+        }
+    return results
+
+
+def _migrate_text(source: Source, options: Options, result: Result, notes: Sequence[Note]) -> None:
     edits = Edits()
     contract = Edits()
     for function in functions_of(source.module):
@@ -39,18 +57,9 @@ def migrate_source(text: str, path: str = "<source>", options: Options | None = 
     result.text = edits.apply(source.module)
     result.contract = contract.apply(source.module) if contract.replace else None
     if notes:
-        result.notes = [*notes, *_moved(result.notes, source.text, text)]
+        lines = moved(source.text, result.source)
+        result.notes = [*notes, *(replace(note, line=lines(note.line)) for note in result.notes)]
         result.counts["helpers changed"] += len(notes)
-    return result
-
-
-def _moved(notes: list[Note], plain: str, text: str) -> list[Note]:
-    """Notes on the text between the two steps, at the lines of the user's text."""
-    old, new = text.splitlines(), plain.splitlines()
-    lines: dict[int, int] = {}
-    for _, i, j, k, m in difflib.SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
-        lines |= {place + 1: min(i + place - k, max(j - 1, i)) + 1 for place in range(k, m)}
-    return [Note(min(lines.get(note.line, note.line), max(len(old), 1)), note.kind, note.text) for note in notes]
 
 
 def _migrate_function(

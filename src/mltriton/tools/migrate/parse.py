@@ -34,6 +34,18 @@ PARAMETERS: Mapping[str, tuple[str, ...]] = {
 LANGUAGES = ("triton.language", "mltriton.language")
 
 
+@dataclass(frozen=True)
+class Imported:
+    """What a name stands for: a module (`level` dots before it), or `name` of it."""
+
+    module: str
+    level: int
+    name: str | None
+
+    def __str__(self) -> str:
+        return "." * self.level + self.module
+
+
 @dataclass
 class Source:
     """A parsed file."""
@@ -44,6 +56,7 @@ class Source:
     positions: Mapping[cst.CSTNode, CodeRange]
     aliases: frozenset[str]
     direct: Mapping[str, str]
+    imported: Mapping[str, Imported]
 
     def line(self, node: cst.CSTNode) -> int:
         """The line on which a node starts."""
@@ -86,7 +99,7 @@ def parse(text: str, path: str) -> Source:
     wrapper = MetadataWrapper(module, unsafe_skip_copy=True)
     positions = wrapper.resolve(PositionProvider)
     aliases, direct = _imports(module)
-    return Source(text, path, module, positions, frozenset(aliases | {"tl"}), direct)
+    return Source(text, path, module, positions, frozenset(aliases | {"tl"}), direct, _imported(module))
 
 
 def _unreadable(text: str, path: str, error: cst.ParserSyntaxError) -> MigrationError:
@@ -123,6 +136,23 @@ def _imports(module: cst.Module) -> tuple[set[str], dict[str, str]]:
                 elif origin in ("triton", "mltriton") and dotted(alias.name) == "language":
                     aliases.add(bound)
     return aliases, direct
+
+
+def _imported(module: cst.Module) -> dict[str, Imported]:
+    """Where imported names come from, by the name that a call writes: `f`, `m` or `package.m`."""
+    found: dict[str, Imported] = {}
+    for statement in _small_statements(module):
+        if isinstance(statement, cst.Import):
+            for alias in statement.names:
+                name = dotted(alias.name) or ""
+                found[dotted(alias.asname.name) or name if alias.asname is not None else name] = Imported(name, 0, None)
+        elif isinstance(statement, cst.ImportFrom) and not isinstance(statement.names, cst.ImportStar):
+            origin = (dotted(statement.module) or "") if statement.module is not None else ""
+            for alias in statement.names:
+                name = dotted(alias.name) or ""
+                bound = (dotted(alias.asname.name) if alias.asname is not None else None) or name
+                found[bound] = Imported(origin, len(statement.relative), name)
+    return found
 
 
 def _small_statements(module: cst.Module) -> Iterator[cst.CSTNode]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from mltriton.tools.migrate.flow import Definition, Env, Flow
 from mltriton.tools.migrate.parse import Source
-from mltriton.tools.migrate.syntax import children, code_of, constant_int, cst, elements, walk
+from mltriton.tools.migrate.syntax import children, code_of, constant_int, cst, dotted, elements, walk
 
 ATTRIBUTES = ("dtype.element_ty", "type.element_ty.element_ty")
 _NUMBERS = (cst.BinaryOperation, cst.UnaryOperation, cst.Integer)
@@ -394,8 +394,19 @@ def _problem(at: cst.CSTNode, node: cst.BaseExpression, source: Source) -> str:
         return "a block pointer is returned: return its offsets instead, and make the descriptor in the caller"
     for call in _calls(at):
         if any(arg.value is node for arg in call.args):
-            return f"a block pointer is passed to {code_of(call.func)}, which is not among the functions given"
+            return f"a block pointer is passed to {code_of(call.func)}, {_where(call, source)}"
     return f"`{code_of(node)}` is used in a way that is not understood"
+
+
+def _where(call: cst.Call, source: Source) -> str:
+    """Why the parameters of a called function could not be changed."""
+    name = dotted(call.func) or ""
+    found = source.imported.get(name) or source.imported.get(name.rpartition(".")[0])
+    if any(isinstance(each, cst.FunctionDef) and each.name.value == name for each in walk(source.module)):
+        return "whose calls do not all pass a block pointer whose shape, strides and offsets are known where it is made"
+    if found is None:
+        return "which is not among the functions given"
+    return f"which comes from {found}: give the file of that module as well"
 
 
 def _calls(node: cst.CSTNode) -> Iterator[cst.Call]:

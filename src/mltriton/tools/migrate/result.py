@@ -71,6 +71,8 @@ class Result:
     counts: Counter[str] = field(default_factory=Counter[str])
     kernels: list[str] = field(default_factory=list[str])
     contract: str | None = None  # the old kernels, checking what they had to keep inside a shape by themselves
+    # The files that were changed together with this one: source, text and contract.
+    beside: dict[str, tuple[str, str, str]] = field(default_factory=dict[str, tuple[str, str, str]])
 
     @property
     def changed(self) -> bool:
