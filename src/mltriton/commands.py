@@ -40,6 +40,10 @@ Payloads = Annotated[
         "--address-payloads", help="Xe: loops keep addresses of block accesses (Intel's internal intrinsics)."
     ),
 ]
+Codegen = Annotated[
+    str | None,
+    typer.Option("--codegen", help="Xe: simt (a program of each lane) or simd (one vector program of a warp)."),
+]
 # How a kernel is compiled: options that several commands have, by the names that `mltriton.compile` gives them.
 COMPILING: dict[str, tuple[Any, object]] = {
     "target": (Target, "cpu"),
@@ -47,6 +51,7 @@ COMPILING: dict[str, tuple[Any, object]] = {
     "num_stages": (Stages, 3),
     "warp_level": (WarpLevel, False),
     "address_payloads": (Payloads, False),
+    "codegen": (Codegen, None),
 }
 Seed = Annotated[int, typer.Option("--seed", help="Seed of the random inputs.")]
 Quick = Annotated[bool, typer.Option("--quick", help="Small sizes: seconds instead of minutes.")]

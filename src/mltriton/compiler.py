@@ -43,7 +43,8 @@ class Options:
     """How a kernel is compiled, besides its arguments.
 
     `warp_level` (the kernel's own mark when None): every tensor belongs to one warp. `address_payloads` (targets that
-    have them, `TargetSpec.address_payloads`): loops keep the address of each 2D block access.
+    have them, `TargetSpec.address_payloads`): loops keep the address of each 2D block access. `codegen` (targets that
+    have several, `TargetSpec.codegens`; None for the first): what the machine code is one program of.
     """
 
     num_warps: int = 4
@@ -52,6 +53,7 @@ class Options:
     debug: bool = False
     warp_level: bool | None = None
     address_payloads: bool = False
+    codegen: str | None = None
 
     def __post_init__(self) -> None:
         for name in ("num_warps", "num_stages", "num_ctas"):
@@ -59,7 +61,9 @@ class Options:
             if not isinstance(value, int) or value < (0 if name == "num_stages" else 1):
                 raise OptionError(f"{name} must be a positive integer", found=repr(value))
         if self.num_warps & (self.num_warps - 1):
-            raise OptionError("num_warps must be a power of two", found=str(self.num_warps))
+            less = 1 << self.num_warps.bit_length() - 1
+            expected = f"{less} or {2 * less}"
+            raise OptionError("num_warps must be a power of two", expected=expected, found=str(self.num_warps))
         if self.warp_level is not None and type(self.warp_level) is not bool:
             raise OptionError("warp_level must be a bool", found=repr(self.warp_level))
         if type(self.address_payloads) is not bool:
@@ -257,13 +261,25 @@ class Job:
                     f"the target {self.target.name} has no address_payloads", hint="Leave the option out."
                 )
             module.attributes["ttig.address_payloads"] = IntegerAttr(1, I1)
+        if self.options.codegen is not None:
+            module.attributes["ttig.codegen"] = StringAttr(self._codegen)
+
+    @property
+    def _codegen(self) -> str:
+        """The form of machine code that is asked for. Raises `OptionError` where the target has none of that name."""
+        wanted, known = self.options.codegen, self.target.spec.codegens
+        if wanted not in known:
+            expected = f"one of {', '.join(known)}" if known else "nothing: it has one form of code"
+            message = f"the target {self.target.name} has no codegen {wanted!r}"
+            raise OptionError(message, expected=expected, found=repr(wanted))
+        return wanted
 
     def key(self, depends: Dependencies) -> str:
         """The cache key: equal for two jobs only if they give the same binary."""
         entries = [(name, entry_key(entry)) for name, entry in self.entries.items()]
         asked = self.options
         options = [asked.num_warps, asked.num_stages, asked.num_ctas, asked.debug, self.warp_level]
-        options.append(asked.address_payloads)
+        options += [asked.address_payloads, asked.codegen]
         return digest(
             compiler_fingerprint(), self.target.name, self.target.fingerprint, depends.parts, entries, options
         )

@@ -19,7 +19,7 @@ from mltriton.frontend.function import LanguageFunction, is_constexpr_annotation
 from mltriton.runtime.specialization import annotation_of
 
 # Keywords of a launch that are no parameters: how the kernel is compiled.
-OPTIONS = ("num_warps", "num_stages", "num_ctas", "warp_level", "address_payloads", "target", "debug")
+OPTIONS = ("num_warps", "num_stages", "num_ctas", "warp_level", "address_payloads", "codegen", "target", "debug")
 # Upstream's options for particular GPUs: taken, and without meaning on the targets there are.
 IGNORED_OPTIONS = frozenset(
     [

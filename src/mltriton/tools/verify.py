@@ -63,6 +63,7 @@ def verify_kernel(
     num_stages: int = 3,
     warp_level: bool | None = None,
     address_payloads: bool = False,
+    codegen: str | None = None,
     seed: int = 0,
     inputs: int = 1,
     each_pass: bool = False,
@@ -82,7 +83,7 @@ def verify_kernel(
     rng = np.random.default_rng(seed)
     launch = launch_of(fn, args, grid, has_signature=signature is not None, seed=seed)
     options = {"num_warps": num_warps, "num_stages": num_stages, "warp_level": warp_level}
-    options |= {"address_payloads": address_payloads, **launch.options}
+    options |= {"address_payloads": address_payloads, "codegen": codegen, **launch.options}
     job = Job(fn, entries_of(fn, signature, launch.values), find_target(target), options_of(**options))
     levels: list[LevelResult] = []
     texts: list[str] = []

@@ -16,6 +16,7 @@ PIPELINE = (
     "distribute-to-warps,lower-cross-warp,assign-lanes,canonicalize,cse,licm,dce,split-barriers",
     "match-target-size,canonicalize,cse,dce,schedule-loads,choose-registers",
 )
+CODEGENS = ("simt", "simd")  # a program of each lane, or one of each warp
 # Rows of a smaller matrix product, by steps of k: a row of few steps fills only a part of the lanes.
 FEWER_ROWS = {8: (2, 4)}
 FEWER = (1, 2, 4)
@@ -54,4 +55,5 @@ def spec(variant: str) -> TargetSpec:
         pipeline=PIPELINE,
         has_lanes=True,
         address_payloads=True,
+        codegens=CODEGENS,
     )

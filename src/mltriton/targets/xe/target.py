@@ -60,9 +60,10 @@ class XeTarget:
 
     def lower(self, module: Module) -> str:
         """LLVM IR text for SPIR-V."""
-        from mltriton.targets.xe.llvm.emit.kernel import emit_kernel
+        from mltriton.targets.xe.forms import asked_for
 
-        return f"{_REGISTERS}{registers_of(module, self.device)}\n{emit_kernel(module, self.device)}"
+        llvm = asked_for(module).lower(module, self.device)
+        return f"{_REGISTERS}{registers_of(module, self.device)}\n{llvm}"
 
     @property
     def texts(self) -> Mapping[str, Callable[[str], str]]:
@@ -76,9 +77,9 @@ class XeTarget:
 
     def spirv(self, llvm: str) -> bytes:
         """The module."""
-        from mltriton.targets.xe.spirv.emission import emit
+        from mltriton.targets.xe.forms import form_of
 
-        return emit(llvm)
+        return form_of(llvm).spirv(llvm)
 
     def listing(self, llvm: str) -> str:
         """The module as text."""
@@ -100,12 +101,14 @@ class XeTarget:
 
     def _native(self, llvm: str) -> Native:
         """What Intel's offline compiler makes of a kernel, beginning with the registers that it should need."""
+        from mltriton.targets.xe.forms import form_of
         from mltriton.targets.xe.ocloc import compile_without_spills
 
+        form = form_of(llvm)
         expected = re.match(rf"{_REGISTERS}(\d+)$", llvm, re.MULTILINE)
         registers = int(expected[1]) if expected else None
-        warps = _num_warps(llvm, self.device.simd)
-        return compile_without_spills(self.spirv(llvm), self.device, warps, registers=registers)
+        warps = _num_warps(llvm, form.lanes)
+        return compile_without_spills(form.spirv(llvm), self.device, warps, code=form.code, registers=registers)
 
     def assemble(self, llvm: str, module: Module) -> Binary:
         """A SPIR-V module, and the shared memory of a program.
@@ -116,22 +119,22 @@ class XeTarget:
         from mltriton.targets.assertions import describe
         from mltriton.targets.registry import num_warps_of
         from mltriton.targets.xe.driver import emulates
-        from mltriton.targets.xe.emulation import emulate
+        from mltriton.targets.xe.forms import form_of
         from mltriton.targets.xe.llvm.emit.shared import allocations
-        from mltriton.targets.xe.spirv.emission import emit
 
+        form = form_of(llvm)
         _, shared = allocations(module)
         metadata: dict[str, Any] = {
             "shared": shared,
             "num_warps": num_warps_of(module),
-            "warp_size": self.spec.warp_size,
+            "codegen": form.code.value,
             "registers": registers_of(module, self.device),
             "assertions": describe(module),
             "prints": any(isinstance(op, tt.Print) for op in module.walk()),
         }
         if emulates():
-            metadata["emulated"] = b64encode(compress(emit(emulate(llvm, self.device)))).decode()
-        return Binary(emit(llvm), metadata)
+            metadata["emulated"] = b64encode(compress(form.emulated(llvm, self.device))).decode()
+        return Binary(form.spirv(llvm), metadata)
 
     def registers(self, assembly: str) -> tuple[int, int]:
         """Registers of a warp, and words that a lane keeps in memory in their place."""
@@ -146,17 +149,23 @@ class XeTarget:
         Raises `DeviceError` where there is neither.
         """
         from mltriton.targets.xe import driver
+        from mltriton.targets.xe.emulation.warps.launch import EmulatedWarps
+        from mltriton.targets.xe.forms import FORMS
         from mltriton.targets.xe.launch import XeKernel
         from mltriton.targets.xe.ocloc import build_options
+        from mltriton.targets.xe.spirv.emission import Code
 
         queue, known = driver.queue(), binary.metadata
+        form, warps = FORMS[known["codegen"]], known["num_warps"]
         queue.announce(self.name)
+        if queue.emulated and form.code is Code.SIMD:
+            return EmulatedWarps(_emulated(binary, name), warps, known["shared"])
         return XeKernel(
             queue,
             lambda queue: _emulated(binary, name) if queue.emulated else binary.object,
             name,
-            known["num_warps"] * known["warp_size"],
-            options=build_options(self.device, known["num_warps"], known["registers"]),
+            warps * form.lanes,
+            options=build_options(self.device, warps, known["registers"], form.code),
             assertions=known["assertions"],
             prints=known["prints"],
         )

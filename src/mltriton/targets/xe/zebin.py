@@ -60,13 +60,14 @@ def _read(text: str) -> Iterator[KernelInfo]:
     for part in re.split(r"^  - name:\s+", body, flags=re.MULTILINE)[1:]:
         name, _, fields = part.partition("\n")
         numbers = {key: int(value) for key, value in _NUMBER.findall(fields)}
-        # The vector compiler reports no spills, but the scratch memory for them.
+        # The vector compiler, for which a warp is one lane, reports no spills, but the scratch memory for them.
         scratch = sum(int(size) for kind, size in _BUFFER.findall(fields) if kind == "scratch")
+        lanes = numbers.get("simd_size", 1)
         yield KernelInfo(
             name.strip(),
             registers=numbers.get("grf_count", 0),
-            lanes=numbers.get("simd_size", 1),
-            spilled=numbers.get("spill_size", 0),
+            lanes=lanes,
+            spilled=numbers.get("spill_size", scratch if lanes == 1 else 0),
             scratch=scratch,
             shared=numbers.get("slm_size", 0),
             private=numbers.get("private_size", 0),

@@ -65,6 +65,13 @@ def emulate(text: str, device: Device) -> str:
     return _joined(kernel, library.text, known)
 
 
+def image_of(text: str, device: Device) -> bytes:
+    """The SPIR-V module of the kernel in `text` without anything that only Xe has."""
+    from mltriton.targets.xe.spirv.emission import emit
+
+    return emit(emulate(text, device))
+
+
 def _constants(builtin: Builtin, arguments: str, places: tuple[int, ...]) -> tuple[int, ...]:
     split = re.split(r", (?![^<(]*[>)])", arguments)
     found = [_CONSTANT.match(split[place]) for place in places]

@@ -79,7 +79,7 @@ def _write_body(f: Function, block: Block, device: Device) -> None:
     *_, base, width, height, pitch, place = [value for value in f.parameters if value.type != PTR]
     (held,) = [value for value in f.parameters if value.type == PTR]
     surface = Surface(base, width, height, pitch, f.extract(place, 0), f.extract(place, 1))
-    legal = _legal(f, block, device, surface)
+    legal = legal_surface(f, block, device, surface)
     lane = xe.GET_SUB_GROUP_LOCAL_ID.call(f)
     split = units(block)
     count = split.down * split.across * block.blocks
@@ -94,7 +94,7 @@ def _write_body(f: Function, block: Block, device: Device) -> None:
             to_column = f.add(f.add(surface.x, column), part % split.columns)
             at = f.add(f.mul(loop.index, size), part)
             element = f.gep(held, at, _element(block))
-            _move(f, block, surface, (to_row, to_column), (inside, legal), element)
+            move_element(f, block, surface, (to_row, to_column), (inside, legal), element)
         loop.yield_()
 
 
@@ -113,7 +113,7 @@ def _start(f: Function, block: Block, split: Units, number: Value) -> tuple[Valu
     return f.mul(row, split.rows), f.add(first, f.mul(column, split.columns))
 
 
-def _move(
+def move_element(
     f: Function,
     block: Block,
     surface: Surface,
@@ -143,7 +143,7 @@ def _element(block: Block) -> Type:
     return vector(f"i{8 * block.element_bytes}", 1)
 
 
-def _legal(f: Function, block: Block, device: Device, surface: Surface) -> Value:
+def legal_surface(f: Function, block: Block, device: Device, surface: Surface) -> Value:
     """Whether the surface is within the limits."""
     legal = constant(I1, 1)
     for guard in surface_limits(device, block):

@@ -83,7 +83,7 @@ def _place(
 def _held(e: WarpEmitter, message: Message, size: int, register: Value) -> tuple[Value, int]:
     """Where in a message's vector a register's elements are: the first byte, and how many elements they are apart."""
     f, turned = e.function, message.block.access in (Access.LOAD_VNNI, Access.LOAD_TRANSPOSE)
-    apart = max(1, _WORD // size) if turned else 1
+    apart = max(1, _WORD // size if turned else message.block.width // LANES)
     row = f.mul(f.binary("udiv", register, constant(I32, apart)), LANES * apart * size)
     part = f.mul(f.and_(register, apart - 1), size)
     return f.cast("trunc", f.add(row, part), I16), apart

@@ -20,6 +20,24 @@ VECTOR_SIZES = {1: 1, 2: 2, 3: 3, 4: 4, 8: 5, 16: 6, 32: 7, 64: 8}
 _NOT_TRANSPOSED = 1
 _LOAD, _STORE = 0, 4  # operations of the memory pipeline
 
+# LLVM's names of atomic updates -> operations of the memory pipeline.
+ATOMICS = {
+    "xchg": 11,
+    "add": 12,
+    "sub": 13,
+    "min": 14,
+    "max": 15,
+    "umin": 16,
+    "umax": 17,
+    "cmpxchg": 18,
+    "fadd": 19,
+    "fmin": 21,
+    "fmax": 22,
+    "and": 24,
+    "or": 25,
+    "xor": 26,
+}
+
 # Operands of a matrix product by the name of their type.
 PRECISIONS = {"u8": 7, "s8": 8, "bf16": 9, "f16": 10, "tf32": 12}
 

@@ -13,14 +13,13 @@ from mltriton.targets.llvm.types import I64, VOID
 from mltriton.targets.llvm.writer import Module
 from mltriton.targets.registry import num_warps_of
 from mltriton.targets.xe.devices import Device
+from mltriton.targets.xe.forms import MARK
 from mltriton.targets.xe.llvm.emit import versions
 from mltriton.targets.xe.llvm.emit.kernel import argument, divisibility, parameter_type, public_function
 from mltriton.targets.xe.llvm.emit.shared import allocations
 from mltriton.targets.xe.llvm.simd.context import WarpEmitter
 from mltriton.targets.xe.llvm.simd.rules import ELEMENTS, RULES
 from mltriton.targets.xe.llvm.simd.shared import place_allocations
-
-MARK = '"VCFunction"'
 
 
 def emit_kernel(module: IRModule, device: Device) -> str:
@@ -49,8 +48,3 @@ def emit_kernel(module: IRModule, device: Device) -> str:
     versions.emit(emitter, function.body.block.ops[:-1])
     body.ret()
     return target.text
-
-
-def is_vector_program(llvm: str) -> bool:
-    """Whether LLVM IR text is a warp's program."""
-    return MARK in llvm

@@ -21,7 +21,7 @@ _SHARED = re.compile(r'"VCSLMSize"="(\d+)"')
 _FLAGS = frozenset({"fast", "nnan", "ninf", "nsz", "arcp", "contract", "afn", "reassoc", "nuw", "nsw", "exact"})
 
 
-def translate(text: str) -> bytes:
+def emit(text: str) -> bytes:
     """The SPIR-V module of the kernel in `text`."""
     found = _DEFINITION.search(text)
     assert found is not None, "the text of a kernel"

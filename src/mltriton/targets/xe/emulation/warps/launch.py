@@ -1,0 +1,144 @@
+"""An emulated kernel of warps' vector programs in this process.
+
+Level: runtime. Takes an object file of what `emulate_warps` makes; arrays are used where they lie. A program of several
+warps that wait for each other runs as so many threads, otherwise one warp runs after the other. Guarantees: memory that
+warps share is overwritten before a program uses it, so that what a kernel did not store there shows.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import math
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from itertools import product
+from typing import Any, Protocol
+
+from mltriton.errors import DeviceError
+from mltriton.runtime.native.params import ParamSpec
+from mltriton.runtime.slots import Slot
+from mltriton.runtime.specialization import ON_HOST, place_of
+from mltriton.targets.xe.launch import plain, read
+
+_PTR = ctypes.c_void_p
+_WAIT = b"pthread_barrier_wait"  # the function that kernels call whose warps wait for each other
+_BARRIER_BYTES = 64  # at least what the C library's barrier takes
+_UNWRITTEN = 0xA5  # bytes of shared memory that no warp stored to
+_STACK = 64 << 20  # bytes, of a thread that runs a warp
+
+
+class _Place(ctypes.Structure):
+    """Which warp of which program runs (`places.py`)."""
+
+    _fields_ = (
+        ("warp", ctypes.c_uint32),
+        ("group", ctypes.c_uint32 * 3),
+        ("grid", ctypes.c_uint32 * 3),
+        ("unused", ctypes.c_uint32),
+        ("shared", ctypes.c_uint64),
+        ("barrier", ctypes.c_uint64),
+    )
+
+
+class _Engine(Protocol):
+    """LLVM's execution engine."""
+
+    def get_function_address(self, name: str) -> int:
+        """Where a function is."""
+        ...
+
+
+class EmulatedWarps:
+    """The kernel in an object file; a program has `warps` warps, which share so many bytes."""
+
+    def __init__(self, image: bytes, warps: int, shared: int) -> None:
+        self._engine = _engine(image)  # owns the code
+        self._run = ctypes.CFUNCTYPE(None, _PTR, _PTR)(self._engine.get_function_address("run"))
+        self._warps = warps
+        self._shared = shared
+        self._waits = warps > 1 and _WAIT in image
+
+    def launcher(self, specs: Sequence[ParamSpec], /) -> Callable[..., Any]:
+        """The function `launch(grid_x, grid_y, grid_z, *arguments)` for arguments that pass `specs`."""
+
+        def launch(grid_x: int, grid_y: int, grid_z: int, /, *arguments: Any) -> Any:
+            if len(arguments) != len(specs):
+                return NotImplemented
+            slots: list[Slot] = []
+            for spec, argument in zip(specs, arguments, strict=True):
+                bits = read(spec, argument := plain(argument))
+                if bits is None:
+                    return NotImplemented
+                if spec.takes_slot:
+                    slots.append(Slot(spec.kind, bits, argument, spec.writes))
+            self.run((grid_x, grid_y, grid_z), slots)
+            return None
+
+        return launch
+
+    def run(self, grid: tuple[int, int, int], slots: Sequence[Slot], /) -> None:
+        """Launch and wait. Raises `DeviceError` for arrays that are not in main memory."""
+        places = {place_of(slot.array) for slot in slots if slot.kind == "tensor"}
+        if places - {ON_HOST}:
+            found = ", ".join(sorted(places))
+            raise DeviceError("emulated kernels take arrays in main memory", expected=ON_HOST, found=found)
+        if math.prod(grid) == 0:
+            return
+        held = (ctypes.c_uint64 * max(1, len(slots)))(*(slot.bits & (1 << 64) - 1 for slot in slots))
+        programs = product(*(range(size) for size in reversed(grid)))
+        each = (_Program(grid, (x, y, z), self._shared) for z, y, x in programs)
+        if self._waits:
+            self._together(held, each)
+            return
+        for program in each:
+            for warp in range(self._warps):
+                self._run(held, ctypes.byref(program.place(warp, 0)))
+
+    def _together(self, held: Any, programs: Iterator[_Program]) -> None:
+        """One thread for each warp, program after program."""
+        library = ctypes.CDLL(None)
+        barrier = ctypes.create_string_buffer(_BARRIER_BYTES)
+        library.pthread_barrier_init(barrier, None, ctypes.c_uint(self._warps))
+
+        def run(program: _Program, warp: int) -> None:
+            self._run(held, ctypes.byref(program.place(warp, ctypes.addressof(barrier))))
+
+        before = threading.stack_size(_STACK)
+        try:
+            for program in programs:
+                threads = [threading.Thread(target=run, args=(program, warp)) for warp in range(self._warps)]
+                for thread in threads:
+                    thread.start()
+                for thread in threads:
+                    thread.join()
+        finally:
+            threading.stack_size(before)
+            library.pthread_barrier_destroy(barrier)
+
+
+class _Program:
+    """One program of a grid, with its shared memory."""
+
+    def __init__(self, grid: tuple[int, int, int], group: tuple[int, int, int], shared: int) -> None:
+        self._grid = grid
+        self._group = group
+        self._memory = (ctypes.c_uint8 * max(1, shared))()
+        ctypes.memset(self._memory, _UNWRITTEN, shared)
+
+    def place(self, warp: int, barrier: int) -> _Place:
+        """Where one of its warps is."""
+        three = ctypes.c_uint32 * 3
+        return _Place(warp, three(*self._group), three(*self._grid), 0, ctypes.addressof(self._memory), barrier)
+
+
+def _engine(image: bytes) -> _Engine:
+    """The code of an object file, with the C library's functions that it calls."""
+    import llvmlite.binding as llvm
+
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    machine = llvm.Target.from_default_triple().create_target_machine()
+    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine)
+    engine.add_object_file(llvm.ObjectFileRef.from_data(image))
+    engine.finalize_object()
+    return engine

@@ -1,0 +1,14 @@
+"""The object file of an emulated kernel for this machine. Level: `llvm` -> binary."""
+
+from __future__ import annotations
+
+from mltriton.targets.cpu.features import host
+from mltriton.targets.llvm.toolchain import Machine, compile_object
+from mltriton.targets.xe.devices import Device
+from mltriton.targets.xe.emulation.warps import emulate_warps
+
+
+def image_of(llvm: str, device: Device) -> bytes:
+    """What `EmulatedWarps` takes, of a kernel's IR text."""
+    features = host()
+    return compile_object(emulate_warps(llvm, device), Machine(features.triple, features.cpu, features.attributes))

@@ -1,0 +1,64 @@
+"""The forms of code for Xe: a program of each lane (`simt`), or one vector program of each warp (`simd`).
+
+Level: intrinsic to binary. A form says how a program is lowered, translated and emulated; the text of LLVM IR tells its
+form. Guarantees: importing this module imports neither LLVM nor a pass.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib import import_module
+from typing import TYPE_CHECKING, NamedTuple
+
+from mltriton.targets.xe.spirv.emission import Code
+
+if TYPE_CHECKING:
+    from mltriton.dialects.builtin import Module
+    from mltriton.targets.xe.devices import Device
+
+MARK = '"VCFunction"'  # the attribute of the functions of a vector program
+
+
+class Form(NamedTuple):
+    """One form: `lanes` work items for a warp, and modules with the functions that do the work."""
+
+    code: Code
+    lanes: int
+    lowering: str
+    emission: str
+    emulation: str
+
+    def lower(self, module: Module, device: Device) -> str:
+        """LLVM IR text. Raises `BackendError` at the line of what has no lowering."""
+        return import_module(self.lowering).emit_kernel(module, device)
+
+    def spirv(self, llvm: str) -> bytes:
+        """The SPIR-V module."""
+        emit: Callable[[str], bytes] = import_module(self.emission).emit
+        return emit(llvm)
+
+    def emulated(self, llvm: str, device: Device) -> bytes:
+        """What runs on this machine's CPU instead: SPIR-V without what only Xe has, or an object file."""
+        return import_module(self.emulation).image_of(llvm, device)
+
+
+_HERE = "mltriton.targets.xe"
+FORMS: dict[str, Form] = {
+    "simt": Form(Code.SIMT, 16, f"{_HERE}.llvm.emit.kernel", f"{_HERE}.spirv.emission", f"{_HERE}.emulation"),
+    "simd": Form(
+        Code.SIMD, 1, f"{_HERE}.llvm.simd.kernel", f"{_HERE}.spirv.vectors.translate", f"{_HERE}.emulation.warps.object"
+    ),
+}
+
+
+def asked_for(module: Module) -> Form:
+    """The form that a program is to have: its attribute `ttig.codegen`."""
+    from mltriton.ir.attributes import StringAttr
+
+    wanted = module.attributes.get("ttig.codegen")
+    return FORMS[wanted.value if isinstance(wanted, StringAttr) else "simt"]
+
+
+def form_of(llvm: str) -> Form:
+    """The form of LLVM IR text."""
+    return FORMS["simd" if MARK in llvm else "simt"]
