@@ -140,7 +140,9 @@ def split_name(name: str) -> tuple[str, str]:
     """Family and variant of a target's name. Raises `TargetError` for an unknown one."""
     if name not in names():
         close = get_close_matches(name, names(), n=1)
-        hint = f"Did you mean {close[0]}?" if close else f"The targets are {', '.join(names())}."
-        raise TargetError(f"unknown target {name!r}", hint=hint)
+        hint = f"Did you mean {close[0]}?" if close else None
+        of_family = [known for known in names() if known.partition(":")[0] == name.partition(":")[0]]
+        expected = f"one of {', '.join(of_family or names())}"
+        raise TargetError(f"unknown target {name!r}", expected=expected, found=name, hint=hint)
     family, _, variant = name.partition(":")
     return family, variant

@@ -99,7 +99,8 @@ class LanePlan:
         if size is None:
             expected = ", ".join(map(str, self.spec.dot))
             message = f"the target {self.spec.name} has no dot of {element} elements"
-            raise TargetError(message, place=dot.loc.place, expected=expected, found=str(element))
+            hint = "Convert the operands, as with .to(tl.float32)."
+            raise TargetError(message, place=dot.loc.place, expected=expected, found=str(element), hint=hint)
         *batch, rows, columns = encoding.share(type.shape)
         repeat = min((count for count in size.fewer_rows if count >= rows), default=size.m)
         cluster = (*batch, max(1, rows // repeat), max(1, columns // size.n))

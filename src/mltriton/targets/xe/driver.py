@@ -28,6 +28,7 @@ _INSTALL = "pip install 'mltriton[xe]' installs what runs kernels for Xe."
 _DEVICES = (("level_zero:gpu", False), ("opencl:cpu", True))
 _GPU_NODES = "d[rx][ig]*"  # /dev/dri of Linux, /dev/dxg of its subsystem for Windows
 ALIGNMENT = 64  # bytes, of what `Memory` allocates
+LANES = 16  # of a warp
 _CAPSULE = b"SyclQueueRef"  # what a Python object that holds a queue is called; must live as long as such objects
 
 
@@ -119,10 +120,14 @@ class Queue:
 
     def submit(self, kernel: Any, arguments: Sequence[Any], groups: tuple[int, int, int], lanes: int) -> None:
         """Run a kernel with so many lanes in each of the groups."""
-        most = self.sycl.sycl_device.max_work_group_size
+        device = self.sycl.sycl_device
+        most = device.max_work_group_size
         if lanes > most:
             expected = f"at most {most} lanes"
-            raise OutOfResources("a program has more lanes than the device", expected=expected, found=str(lanes))
+            hint = f"A program has num_warps times {LANES} lanes: choose a smaller num_warps."
+            raise OutOfResources(
+                "a program has more lanes than the device", expected=expected, found=str(lanes), hint=hint
+            )
         # SYCL counts dimensions from the outermost.
         everyone, local = [groups[2], groups[1], groups[0] * lanes], [1, 1, lanes]
         try:
@@ -151,6 +156,14 @@ class Queue:
             message = f"{self.name} has no memory for the arrays of the launch"
             raise OutOfResources(message, found=f"{size} bytes", hint=hint) from error
 
+    def check(self) -> None:
+        """Raise `DeviceError` for a device whose warps are not those of kernels for Xe."""
+        sizes: list[int] = list(self.sycl.sycl_device.sub_group_sizes)
+        if LANES not in sizes:
+            message = f"{self.name} has no warps of {LANES} lanes"
+            hint = "Kernels for Xe need a GPU of one of the targets' devices."
+            raise DeviceError(message, expected=str(LANES), found=", ".join(map(str, sizes)), hint=hint)
+
     def announce(self, target: str) -> None:
         """Say, the first time, that kernels for `target` are emulated."""
         if self.emulated and not self._said:
@@ -160,12 +173,16 @@ class Queue:
             )
 
     def _build(self, image: bytes, options: str) -> Any:
+        from mltriton.targets.xe.spirv.words import read
+
         program = import_module("dpctl.program")
         try:
             return program.create_program_from_spirv(self.sycl, image, options)
         except program.SyclProgramCompilationError as error:
             log = str(error).strip() or (opencl.build_log(image) if self.emulated else "")
-            raise BackendError(f"{self.name} rejects the module", found=log or None) from error
+            needs = ", ".join(read(image).extensions)
+            hint = f"The module uses {needs}: a newer driver may know them." if needs else None
+            raise BackendError(f"{self.name} rejects the module", found=log or None, hint=hint) from error
 
 
 class Span(NamedTuple):

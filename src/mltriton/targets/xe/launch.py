@@ -60,6 +60,7 @@ class XeKernel:
         self._options = options
         self._assertions = assertions
         self._prints = prints
+        queue.check()
         self._build(queue)
 
     def launcher(self, specs: Sequence[ParamSpec], /) -> Callable[..., Any]:

@@ -5,12 +5,14 @@ Level: intrinsic -> llvm. A block is row-major; allocations lie after each other
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from math import prod
 from typing import cast
 
 from mltriton.dialects import gpu, tt, ttg, ttig
 from mltriton.dialects.builtin import Module as IRModule
+from mltriton.errors import SharedMemoryError
 from mltriton.ir.operation import Operation
 from mltriton.ir.operation import Value as IRValue
 from mltriton.ir.types import MemDescType, TensorType, byte_width
@@ -18,6 +20,7 @@ from mltriton.targets.llvm.emit.memory import from_memory, in_memory, to_memory
 from mltriton.targets.llvm.types import I32, Value, constant, vector
 from mltriton.targets.llvm.writer import WORKGROUP_ALIGNMENT, Module
 from mltriton.targets.registry import num_warps_of
+from mltriton.targets.xe.devices import Device
 from mltriton.targets.xe.llvm import accesses, calls
 from mltriton.targets.xe.llvm.affine import Affine
 from mltriton.targets.xe.llvm.emit.context import Emitted, Emitter, Rules, SharedBlock, coordinates
@@ -55,13 +58,30 @@ def _rounded(size: int) -> int:
 
 
 def place_allocations(e: Emitter, target: Module, module: IRModule) -> int:
-    """Reserve the shared memory of a module; gives its size in bytes."""
+    """Reserve the shared memory of a module; gives its size in bytes. Raises `SharedMemoryError`."""
     places, size = allocations(module)
+    if size > e.device.shared_bytes:
+        raise _too_much(places, size, e.device)
     if size:
         start = target.workgroup_memory(MEMORY, size)
         e.affine.promise(start, WORKGROUP_ALIGNMENT)
         e.shared_places.update({op: e.affine.displaced(start, place) for op, place in places.items()})
     return size
+
+
+def _too_much(places: dict[Operation, int], size: int, device: Device) -> SharedMemoryError:
+    """The error for blocks that do not fit, at the line of the largest one."""
+    ends = sorted({*places.values(), size})
+    sizes = {op: min(end for end in ends if end > place) - place for op, place in places.items()}
+    lines = Counter(f"  {sizes[op]:>8} bytes at line {op.loc.place.line if op.loc.place else '?'}" for op in places)
+    counted = [line if count == 1 else f"{line} ({count} times)" for line, count in lines.items()]
+    advice = "Warps exchange elements through it: take smaller blocks. It holds"
+    return SharedMemoryError(
+        f"the kernel needs more shared memory than {device.name} has",
+        expected=f"at most {device.shared_bytes} bytes",
+        found=f"{size} bytes",
+        hint="\n".join((advice, *counted)),
+    ).at(max(sizes, key=sizes.__getitem__).loc.place)
 
 
 def _allocate(e: Emitter, op: ttg.LocalAlloc) -> Emitted:
