@@ -45,17 +45,22 @@ def download(version: str, directory: Path) -> Path:
     return directory / "release"
 
 
+def _tell(number: int, count: int) -> None:
+    print(f"\r{number} of {count} files", end="", file=sys.stderr, flush=True)
+
+
 def main() -> int:
     """Run; returns the exit status."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("version", nargs="?", default="0.4.2")
     parser.add_argument("--verify", action="store_true")
     parser.add_argument("--report", type=Path)
+    parser.add_argument("--release", type=Path, help="an unpacked release: nothing is downloaded")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as directory:
-        release = download(options.version, Path(directory))
+        release = options.release or download(options.version, Path(directory))
         started = time.monotonic()
-        files = migrate_files([release], verify=options.verify)
+        files = migrate_files([release], verify=options.verify, analyse=options.report is not None, on_file=_tell)
         seconds = time.monotonic() - started
     results = [one.result for one in files if one.result is not None]
     counts = total(results)

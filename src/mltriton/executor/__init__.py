@@ -40,6 +40,7 @@ from mltriton.executor.machine import Coordinate, Machine, Options, coordinates
 from mltriton.executor.memory import Memory
 from mltriton.executor.table import FLOW, OPERATIONS
 from mltriton.executor.values import from_bfloat16, to_bfloat16
+from mltriton.executor.visits import Visits
 
 
 def run(
@@ -50,14 +51,15 @@ def run(
     function: str | None = None,
     programs: Iterable[int | Coordinate] | None = None,
     options: Options | None = None,
+    visits: Visits | None = None,
 ) -> None:
     """Run a launch of `grid` programs; the module docstring says what arguments are and what is raised.
 
     `function` names the `tt.func` (the first public one when None); `programs` chooses programs, in that order (all
-    of them, x fastest, when None).
+    of them, x fastest, when None); `visits` counts loads and stores.
     """
     extent = _grid(grid)
-    code = Code(module, OPERATIONS, FLOW)
+    code = Code(module, OPERATIONS if visits is None else visits.table(OPERATIONS), FLOW)
     name = function if function is not None else _entry(code)
     memory = Memory()
     arguments = bind(code.function(name), args, memory)
@@ -87,4 +89,4 @@ def _entry(code: Code) -> str:
     return next(iter(public or code.functions), "")
 
 
-__all__ = ["Options", "from_bfloat16", "run", "to_bfloat16"]
+__all__ = ["Options", "Visits", "from_bfloat16", "run", "to_bfloat16"]

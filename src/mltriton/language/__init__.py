@@ -9,6 +9,7 @@ lives. A name of upstream Triton that is not offered raises `NameNotFoundError` 
 from __future__ import annotations
 
 import builtins
+import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -36,7 +37,7 @@ from mltriton.language.types import float8e5b16 as float8e5b16
 from mltriton.language.types import float16 as float16
 from mltriton.language.types import float32 as float32
 from mltriton.language.types import float64 as float64
-from mltriton.language.types import get_int_dtype as get_int_dtype
+from mltriton.language.types import get_int_dtype as _get_int_dtype
 from mltriton.language.types import int1 as int1
 from mltriton.language.types import int8 as int8
 from mltriton.language.types import int16 as int16
@@ -55,6 +56,7 @@ if TYPE_CHECKING:
     from mltriton.language import extra as extra
     from mltriton.language import math as math
     from mltriton.language import random as random
+    from mltriton.language import standard as standard
     from mltriton.language import target_info as target_info
     from mltriton.language.arithmetic import *
     from mltriton.language.atomics import *
@@ -82,9 +84,10 @@ if TYPE_CHECKING:
 
 TRITON_MAX_TENSOR_NUMEL = MAX_BLOCK_ELEMENTS
 tuple = builtins.tuple
+get_int_dtype = builtin(_get_int_dtype)
 
 # Modules that a kernel names itself: tl.math.exp.
-_NAMESPACES = ("extra", "math", "random", "target_info")
+_NAMESPACES = ("extra", "math", "random", "standard", "target_info")
 
 # Where each function lives.
 _HOMES: dict[str, str] = {
@@ -134,6 +137,8 @@ def __getattr__(name: str) -> Any:
         value = getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
     elif name in _NAMESPACES:
         value = import_module(f"{__name__}.{name}")
+    elif name == "core":
+        value = sys.modules[__name__]  # Upstream's module of types and builtins: here they are all in one.
     elif name in _MISSING:
         value = _missing(name)
     else:

@@ -15,7 +15,7 @@ from mltriton.language.creation import arange
 from mltriton.language.math import exp, fdiv
 from mltriton.language.reductions import max, sum
 from mltriton.language.semantic import to_tensor
-from mltriton.language.shapes import broadcast_to, expand_dims, wrapped_axis
+from mltriton.language.shapes import broadcast_to, constexpr_int, expand_dims, wrapped_axis
 from mltriton.language.tensor import tensor
 
 __all__ = ["histogram", "sigmoid", "softmax", "swizzle2d"]
@@ -47,6 +47,12 @@ def swizzle2d(i: object, j: object, size_i: object, size_j: object, size_g: obje
     rows = minimum(sub(size_i, first_row), size_g)
     inside = mod(linear, group_size)
     return add(first_row, mod(inside, rows)), floordiv(inside, rows)
+
+
+@builtin
+def _log2(i: object) -> int:  # pyright: ignore[reportUnusedFunction]
+    """The exponent of a power of two. Upstream's name, private, that kernels call which sort by themselves."""
+    return constexpr_int(i, "the argument of tl.standard._log2").bit_length() - 1
 
 
 @builtin

@@ -48,10 +48,21 @@ def remarks_of(module: Module) -> list[Remark]:
             f"there are no remarks for {spec.name}",
             hint="They tell of 2D block accesses, which xe:pvc has.",
         )
-    limits = spec.block_load
-    functions = (op for op in module.body.block.ops if isinstance(op, tt.Func))
-    remarks = [_remark(a) for function in functions for a in BlockIOAnalysis(function, limits).accesses.values()]
-    return list(dict.fromkeys(remarks))  # Prefetches in front of a loop are all alike.
+    return list(dict.fromkeys(remark for _, remark in access_remarks(module)))  # Prefetches before a loop are alike.
+
+
+def access_remarks(module: Module, *, layouts: bool = True) -> Iterator[tuple[BlockAccess, Remark]]:
+    """Each access to a block with its remark, for a target with 2D block accesses; `layouts`: name the layout."""
+    limits = spec_of(module).block_load
+    assert limits is not None
+    for function in (op for op in module.body.block.ops if isinstance(op, tt.Func)):
+        for access in BlockIOAnalysis(function, limits).accesses.values():
+            yield access, _remark(access, layouts)
+
+
+def is_block_access(access: BlockAccess) -> bool:
+    """Whether an access was given the layout of 2D block messages."""
+    return isinstance(_moved(access).encoding, Subgroup2DBlockEncoding)
 
 
 def register_remarks(module: Module) -> list[Remark]:
@@ -77,15 +88,16 @@ def _on_registers(peak: Peak, spec: TargetSpec, num_warps: int) -> Remark:
     return Remark(place, "registers", how, None if fits else hint)
 
 
-def _remark(access: BlockAccess) -> Remark:
+def _remark(access: BlockAccess, layouts: bool) -> Remark:
     block = _moved(access)
     what = f"{_verb(access)} {'x'.join(map(str, block.shape))}x{block.element}"
     encoding = cast(Encoding, block.encoding)
     if isinstance(encoding, Subgroup2DBlockEncoding):
-        return Remark(access.op.loc.place, what, "; ".join(_as_blocks(access, block, encoding)))
+        return Remark(access.op.loc.place, what, "; ".join(_as_blocks(access, block, encoding, layouts)))
     share = "x".join(map(str, encoding.share(block.shape)))
     reason = access.reason or f"no 2D block of the target fits a warp's {share}"
-    how = f"{_run(access, block, encoding)} in {encoding_text(encoding)}, since {reason}"
+    layout = f" in {encoding_text(encoding)}" if layouts else ""
+    how = f"{_run(access, block, encoding)}{layout}, since {reason}"
     return Remark(access.op.loc.place, what, how, access.hint)
 
 
@@ -103,13 +115,16 @@ def _verb(access: BlockAccess) -> str:
     return "prefetch" if isinstance(access.op, ttig.Prefetch) else "store" if access.stores else "load"
 
 
-def _as_blocks(access: BlockAccess, block: TensorType, encoding: Subgroup2DBlockEncoding) -> Iterator[str]:
+def _as_blocks(
+    access: BlockAccess, block: TensorType, encoding: Subgroup2DBlockEncoding, layouts: bool
+) -> Iterator[str]:
     share = encoding.share(block.shape)
     messages = math.prod(share) // math.prod(encoding.tile)
     kind = "transposing 2D block" if access.contiguous == 0 else "2D block"
     several = f"{encoding.blocks} blocks of " if encoding.blocks > 1 else "one block of "
     size = "x".join(map(str, encoding.block))
-    yield f"{messages} {kind} message{'s' if messages > 1 else ''} a warp, {several}{size}, {encoding_text(encoding)}"
+    layout = f", {encoding_text(encoding)}" if layouts else ""
+    yield f"{messages} {kind} message{'s' if messages > 1 else ''} a warp, {several}{size}{layout}"
     if access.unproved:
         yield f"asked at run time: {' and '.join(access.unproved)}"
 

@@ -17,6 +17,7 @@ from mltriton.tools.migrate import Options, migrate_source
 from mltriton.tools.migrate.migration import migrate_sources
 from mltriton.tools.migrate.proof import prove
 from mltriton.tools.migrate.result import MigrationError
+from mltriton.tools.migrate.verdicts import Limits
 
 
 def migrate(*arguments: object) -> Result:
@@ -160,14 +161,14 @@ def test_a_wrong_migration_is_found_and_not_written(kernel: Path, monkeypatch: p
 
 def test_a_kernel_that_cannot_run_says_why() -> None:
     text = case("rule_02_matmul")[0].replace("acc += tl.dot(a, b)", "acc += tl.no_such_function(a, b)")
-    (proof,) = prove(migrate_source(text), native=False)
+    (proof,) = prove(migrate_source(text), limits=Limits(machine_code=0))
     assert proof.verdict == "not runnable"
     assert "NameNotFoundError" in proof.reason
 
 
 def test_a_signature_says_what_arguments_are() -> None:
     text = case("rule_06_transposed")[0]
-    (proof,) = prove(migrate_source(text), signature="*fp16, *fp16, i32, i32, 32, 16", native=False)
+    (proof,) = prove(migrate_source(text), signature="*fp16, *fp16, i32, i32, 32, 16", limits=Limits(machine_code=0))
     assert proof.proven
 
 

@@ -1,297 +1,184 @@
-"""Random arguments for a kernel of which only the text is known.
+"""Random arguments for a kernel: which constants and sizes to try next, and arrays that fit them.
 
-Level: runtime. What a parameter is follows from its annotation and its uses: bases of loads and stores are arrays,
-what sizes a block is a power of two, what is tested alone is a flag, what is compared with a text is that text or
-None, other integers are odd sizes, so that blocks stick out of the tensors at every end.
+Level: runtime. Sizes are odd, so that blocks stick out of the tensors at every end; arrays of bounds hold sequences of
+odd lengths. Of many candidates the one is tried that lets most calls be reached that no input has reached yet, and
+that gives flags a value that they did not have.
 """
 
 from __future__ import annotations
 
-import ast
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, cast
+from typing import Any, TypeVar
 
 import numpy as np
 
-ELEMENTS = 1 << 16
-_FLOATS = ("scale", "eps", "alpha", "beta", "gamma", "rate", "prob", "theta", "lower_bound", "temperature", "norm_")
-_LEADING_FLAGS = ("IS_", "USE_", "HAS_", "STORE_", "OUTPUT_", "SAVE_", "DO_", "REVERSE", "CAUSAL", "NORM")
-_BLOCKS = (16, 32)
-# Extents to try, after each other: ends that stick out, then whole blocks, for kernels that need them.
+from mltriton.tools.migrate.roles import FLOATS, Roles
+
+ELEMENTS = 1 << 18
+# Ends that stick out, then whole blocks, for kernels that need them; then many blocks in one direction.
+EXTENTS = ((20, 24, 37), (40, 48, 50), (16, 16, 32), (64, 64, 64), (32, 32, 64), (128, 128, 64), (100, 40, 37))
+LONG = ((232, 24, 37), (24, 20, 150), (40, 232, 21))
 GRIDS = ((2, 2, 2), (2, 2, 2), (2, 5, 2), (1, 4, 2), (5, 1, 2), (4, 2, 1))
-_FLOAT_KINDS = (np.float32, np.float16)
-EXTENTS = ((20, 24, 37), (40, 48, 50), (16, 16, 32), (64, 64, 64), (32, 32, 64), (128, 128, 64))
+_BLOCKS = (16, 32)
+_CANDIDATES = 48
+_IN_ORDER = 3  # plans that take the sizes in their order, as long as nothing open asks for others
+_LENGTHS = (37, 20, 50, 1, 33, 16)  # of sequences, over and over
+_SEQUENCES = 12
+_TYPES = (np.float32, np.float16)
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is tried: the constants, the sizes, the grid and the types of arrays of numbers (by parameter)."""
+
+    constants: Mapping[str, Any]
+    extents: tuple[int, int, int]
+    grid: tuple[int, int, int]
+    types: Mapping[str, Any]
+    block: int
+    odd_strides: bool
 
 
 @dataclass
-class Roles:
-    """What each parameter of a kernel is."""
+class Search:
+    """What was tried of a kernel, and what to try next. `defaults` are those of its parameters."""
 
-    pointers: dict[str, str] = field(default_factory=dict[str, str])  # signature's element type
-    blocks: set[str] = field(default_factory=set[str])
-    flags: set[str] = field(default_factory=set[str])
-    texts: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
-    constants: set[str] = field(default_factory=set[str])
-    numbers: list[str] = field(default_factory=list[str])
-    floats: set[str] = field(default_factory=set[str])
-    strides: set[str] = field(default_factory=set[str])
-    units: set[str] = field(default_factory=set[str])  # strides along the contiguous dimension
-    extents: set[str] = field(default_factory=set[str])  # sizes of the tensors that block pointers point into
+    roles: Roles
+    defaults: Mapping[str, Any]
+    rng: np.random.Generator
+    attempts: int = 0
+    tried: set[tuple[str, Any]] = field(default_factory=set[tuple[str, Any]])
+    failed: Counter[tuple[str, Any]] = field(default_factory=Counter[tuple[str, Any]])
 
+    def next(self, open_calls: Callable[[Mapping[str, Any]], int]) -> Plan:
+        """The next plan; `open_calls` says how many calls that were not reached some constants may let be reached."""
+        number = self.attempts
+        self.attempts += 1
+        if number == 0:
+            return self._plan(0, dict.fromkeys(self.roles.flags, True) | dict.fromkeys(self._unlikely, False))
+        free = number >= _IN_ORDER
+        plans = [self._plan(number, self._random_flags(), shuffled=free or bool(i % 2)) for i in range(_CANDIDATES)]
+        return max(plans, key=lambda plan: self._worth(plan, open_calls(plan.constants)))
 
-Functions = Mapping[str, ast.FunctionDef]
+    def passed(self, plan: Plan) -> None:
+        """The old kernel ran with a plan."""
+        for item in self._items(plan):
+            self.tried.add(item)
+            self.failed[item] = 0
 
+    def refused(self, plan: Plan) -> None:
+        """The old kernel did not run with a plan."""
+        self.failed.update(self._items(plan))
 
-def roles_of(function: ast.FunctionDef, functions: Functions | None = None) -> Roles:
-    """Classify the parameters of a kernel by its text and that of the functions it calls."""
-    arguments = [*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs]
-    names = [each.arg for each in arguments]
-    constant = {each.arg for each in arguments if each.annotation and "constexpr" in ast.unparse(each.annotation)}
-    roles = Roles(constants=constant)
-    functions = functions or {}
-    pointed = _pointed(function, functions)
-    integers = _integer_pointers(function, pointed)
-    for name in names:
-        if name in pointed and name not in constant:
-            roles.pointers[name] = "i32" if name in integers else "fp32"
-        elif name not in constant:
-            if any(part in name.lower() for part in _FLOATS):
-                roles.floats.add(name)
-            else:
-                roles.numbers.append(name)
-        if "stride" in name.lower():
-            roles.strides.add(name)
-    for node in ast.walk(function):
-        _look(node, roles)
-        for outer, inner in _passed(node, functions):
-            called = roles_of(functions[_called(node)], {**functions, function.name: _NOTHING})
-            for own, theirs in (
-                (roles.blocks, called.blocks),
-                (roles.flags, called.flags),
-                (roles.units, called.units),
-            ):
-                own |= {outer} & roles.constants if inner in theirs else set()
-            if inner in called.texts and outer in roles.constants:
-                roles.texts.setdefault(outer, []).extend(called.texts[inner])
-    roles.flags -= roles.blocks
-    for name in constant:
-        if name.startswith(_LEADING_FLAGS) and name not in roles.blocks:
-            roles.flags.add(name)
-    return roles
+    def missing(self, names: set[str]) -> list[str]:
+        """Values of flags that were not tried, as text."""
+        flags = sorted(names & self.roles.flags)
+        return [f"{name}={value}" for name in flags for value in (True, False) if (name, value) not in self.tried]
 
+    @property
+    def _unlikely(self) -> set[str]:
+        return {name for name in self.roles.flags if "VARLEN" in name or "CONTINUOUS" in name}
 
-_NOTHING = cast(ast.FunctionDef, ast.parse("def nothing(): pass").body[0])
+    def _items(self, plan: Plan) -> list[tuple[str, Any]]:
+        chosen = self.roles.flags | set(self.roles.texts)
+        return [(name, value) for name, value in plan.constants.items() if name in chosen]
 
+    def _worth(self, plan: Plan, open_calls: int) -> float:
+        items = self._items(plan)
+        new = sum(item not in self.tried for item in items)
+        failures = max((self.failed[item] for item in items if item not in self.tried), default=0)
+        return open_calls + 0.5 * new - 0.7 * failures
 
-def _called(node: ast.AST) -> str:
-    return node.func.id if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) else ""
+    def _random_flags(self) -> dict[str, bool]:
+        return {name: bool(self.rng.integers(0, 2)) for name in sorted(self.roles.flags)}
 
+    def _plan(self, number: int, flags: Mapping[str, bool], *, shuffled: bool = False) -> Plan:
+        extents = self._any(EXTENTS + LONG) if shuffled else EXTENTS[number % len(EXTENTS)]
+        grid = self._any(GRIDS) if shuffled else GRIDS[number % len(GRIDS)]
+        block = _BLOCKS[number % 2] if number < len(EXTENTS) else _BLOCKS[0]
+        constants = {name: self._constant(name, number, extents, block, flags) for name in sorted(self.roles.constants)}
+        return Plan(constants, extents, grid, self._types(number), block, bool(number % 2))
 
-def _passed(node: ast.AST, functions: Functions) -> list[tuple[str, str]]:
-    """Names that a call of a known function passes, with the parameters that get them."""
-    function = functions.get(_called(node))
-    if function is None or not isinstance(node, ast.Call):
-        return []
-    names = [each.arg for each in [*function.args.posonlyargs, *function.args.args]]
-    pairs = [*zip(node.args, names, strict=False), *((each.value, each.arg or "") for each in node.keywords)]
-    return [(root, name) for value, name in pairs if (root := _root(value)) is not None]
+    def _any(self, choices: Sequence[_T]) -> _T:
+        return choices[int(self.rng.integers(0, len(choices)))]
 
+    def _types(self, number: int) -> dict[str, Any]:
+        """The type of each array of numbers: all alike at first, then mixed."""
+        names = [name for name, held in self.roles.pointers.items() if held == "numbers"]
+        if number % 3 != 2:
+            return dict.fromkeys(names, _TYPES[(number + number // len(EXTENTS)) % 2])
+        return {name: _TYPES[int(self.rng.integers(0, 2))] for name in names}
 
-def _look(node: ast.AST, roles: Roles) -> None:
-    if isinstance(node, ast.Call):
-        called = ast.unparse(node.func).split(".")[-1]
-        places = {"make_block_ptr": node.args[4:5], "arange": node.args[:2], "zeros": node.args[:1]}
-        places |= {"full": node.args[:1], "make_tensor_descriptor": node.args[3:4]}
-        keywords = [each.value for each in node.keywords if each.arg in ("block_shape", "end")]
-        for part in [*places.get(called, []), *keywords]:
-            roles.blocks |= {each.id for each in ast.walk(part) if isinstance(each, ast.Name)} & roles.constants
-        if called == "make_block_ptr":
-            roles.units |= _contiguous(node)
-            roles.extents |= _extents(node)
-    elif isinstance(node, ast.If | ast.IfExp | ast.BoolOp):
-        tests = node.values if isinstance(node, ast.BoolOp) else [node.test]
-        for test in tests:
-            bare = test.operand if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not) else test
-            if isinstance(bare, ast.Name) and bare.id in roles.constants:
-                roles.flags.add(bare.id)
-    elif isinstance(node, ast.Compare) and isinstance(node.left, ast.Name) and node.left.id in roles.constants:
-        for other in node.comparators:
-            for each in ast.walk(other):
-                if isinstance(each, ast.Constant) and isinstance(each.value, str):
-                    roles.texts.setdefault(node.left.id, []).append(each.value)
-
-
-def _parts(call: ast.Call) -> dict[str, ast.expr]:
-    names = ("base", "shape", "strides", "offsets", "block_shape", "order")
-    return dict(zip(names, call.args, strict=False)) | {each.arg or "": each.value for each in call.keywords}
-
-
-def _extents(call: ast.Call) -> set[str]:
-    shape = _parts(call).get("shape")
-    return {each.id for each in shape.elts if isinstance(each, ast.Name)} if isinstance(shape, ast.Tuple) else set()
-
-
-def _contiguous(call: ast.Call) -> set[str]:
-    """The name of the stride that the order of a block pointer puts first."""
-    parts = _parts(call)
-    order, strides = parts.get("order"), parts.get("strides")
-    if isinstance(order, ast.Tuple | ast.List) and isinstance(strides, ast.Tuple | ast.List) and order.elts:
-        first = order.elts[0]
-        if isinstance(first, ast.Constant) and isinstance(first.value, int) and len(strides.elts) > 1:
-            stride = strides.elts[first.value]
-            return {stride.id} if isinstance(stride, ast.Name) else set()
-    return set()
-
-
-def _root(node: ast.AST) -> str | None:
-    """The pointer that an address starts from: the leftmost name."""
-    while True:
-        if isinstance(node, ast.BinOp):
-            node = node.left
-        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "to":
-            node = node.func.value
-        else:
-            return node.id if isinstance(node, ast.Name) else None
-
-
-def _pointed(function: ast.FunctionDef, functions: Functions) -> set[str]:
-    """Names that are pointers, or from which pointers are computed."""
-    found: set[str] = set()
-    aliases: list[tuple[str, str]] = []
-    for node in ast.walk(function):
-        for outer, inner in _passed(node, functions):
-            if inner in _pointed(functions[_called(node)], {**functions, function.name: _NOTHING}):
-                found.add(outer)
-        if isinstance(node, ast.Call):
-            called = ast.unparse(node.func).split(".")[-1]
-            first = node.args[0] if node.args else next((k.value for k in node.keywords if k.arg == "base"), None)
-            takes = called in ("load", "store", "make_block_ptr", "make_tensor_descriptor") or called.startswith(
-                "atomic_"
-            )
-            root = _root(first) if takes and first is not None else None
-            if root is not None:
-                found.add(root)
-        elif isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
-            for value in (node.value.body, node.value.orelse) if isinstance(node.value, ast.IfExp) else (node.value,):
-                root = _root(value)
-                if root is not None:
-                    aliases.append((node.targets[0].id, root))
-        elif isinstance(node, ast.Attribute) and node.attr == "element_ty":
-            inner = node.value
-            if isinstance(inner, ast.Attribute) and isinstance(inner.value, ast.Name):
-                found.add(inner.value.id)
-    while True:
-        more = {root for name, root in aliases if name in found} - found
-        if not more:
-            return found
-        found |= more
-
-
-def _integer_pointers(function: ast.FunctionDef, pointed: set[str]) -> set[str]:
-    """Arrays whose elements are cut to integers or index other arrays."""
-    found: set[str] = {name for name in pointed if any(part in name for part in ("seqlens", "indices", "offsets"))}
-    for node in ast.walk(function):
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "to":
-            inner = node.func.value
-            to_integer = node.args and ast.unparse(node.args[0]).endswith(("int32", "int64"))
-            if to_integer and isinstance(inner, ast.Call) and ast.unparse(inner.func).endswith("load"):
-                root = _root(inner.args[0])
-                if root is not None:
-                    found.add(root)
-    return found | _indexing(function)
-
-
-def _indexing(function: ast.FunctionDef) -> set[str]:
-    """Arrays from which what is loaded becomes a part of an address."""
-    loaded: dict[str, str] = {}
-    for node in ast.walk(function):
-        match node:
-            case ast.Assign(
-                targets=[ast.Name(id=name)], value=ast.Call(func=ast.Attribute(attr="load"), args=[first, *_])
-            ):
-                loaded[name] = _root(first) or ""
-            case _:
-                pass
-    used: set[str] = set()
-    addresses = {
-        node.args[0].id
-        for node in ast.walk(function)
-        if isinstance(node, ast.Call) and node.args and isinstance(node.args[0], ast.Name)
-        if ast.unparse(node.func).endswith((".load", ".store"))
-    }
-    for node in ast.walk(function):
-        match node:
-            case ast.Assign(targets=[ast.Name(id=name)], value=ast.BinOp() as value) if name in addresses:
-                used |= {each.id for each in ast.walk(value) if isinstance(each, ast.Name)}
-            case _:
-                pass
-    found = {loaded[name] for name in used & set(loaded)}
-    return found - {""}
-
-
-def arguments_for(
-    roles: Roles, defaults: Mapping[str, Any], attempt: int, rng: np.random.Generator
-) -> tuple[dict[str, Any], tuple[int, ...]]:
-    """One set of arguments and a grid. Later attempts take other sizes and flags."""
-    extents = EXTENTS[attempt % len(EXTENTS)]
-    block = _BLOCKS[attempt % len(_BLOCKS)] if attempt < len(EXTENTS) else _BLOCKS[0]
-    values: dict[str, Any] = {}
-    for name, dtype in roles.pointers.items():
-        values[name] = _array(dtype, rng, _FLOAT_KINDS[(attempt + attempt // len(EXTENTS)) % 2])
-    for name in roles.floats:
-        values[name] = float(rng.uniform(0.25, 1.0))
-    for index, name in enumerate(roles.numbers):
-        values[name] = _number(name, extents, index, roles)
-    for name in roles.constants:
+    def _constant(
+        self, name: str, number: int, extents: tuple[int, int, int], block: int, flags: Mapping[str, bool]
+    ) -> Any:
+        roles = self.roles
         if name in roles.texts:
-            values[name] = roles.texts[name][attempt % len(roles.texts[name])]
-        elif "PRECISION" in name:
-            values[name] = "ieee"
-        elif "LEVEL" in name:
-            values[name] = 1 + attempt % 4
-        elif name in roles.blocks:
-            values[name] = block
-        elif name in roles.flags:
-            off = "VARLEN" in name or "CONTINUOUS" in name
-            values[name] = False if off else bool(rng.integers(0, 2)) if attempt else True
-        elif name in roles.floats or any(part in name.lower() for part in _FLOATS):
-            values[name] = 0.5
-        elif name in defaults and not isinstance(defaults[name], int):
-            values[name] = defaults[name]
-        else:
-            values[name] = _constant(name, extents, block)
-    return values, GRIDS[attempt % len(GRIDS)]
-
-
-def _array(dtype: str, rng: np.random.Generator, kind: Any) -> Any:
-    if dtype == "i32":
-        return rng.integers(0, 2, ELEMENTS).astype(np.int32)
-    return rng.uniform(-1.0, 1.0, ELEMENTS).astype(kind)
-
-
-def _number(name: str, extents: tuple[int, ...], index: int, roles: Roles) -> int:
-    if name in roles.units:
-        return 1
-    if name in roles.strides:
-        return extents[2] + 3
-    return (
-        2
-        if len(name) == 1 and name in "BHNGZ" and name not in roles.extents
-        else extents[2]
-        if name == "T"
-        else extents[index % len(extents)]
-    )
+            return self._any(roles.texts[name]) if number else roles.texts[name][0]
+        if "PRECISION" in name:
+            return "ieee"
+        if "LEVEL" in name:
+            return 1 + number % 4
+        if name in roles.blocks:
+            return block
+        if name in roles.flags:
+            return flags[name]
+        if name in roles.floats or any(part in name.lower() for part in FLOATS):
+            return 0.5
+        if name in self.defaults and not isinstance(self.defaults[name], int):
+            return self.defaults[name]
+        return _number_constant(name, extents, block)
 
 
 _HEADS = frozenset({"H", "HQ", "HV", "HK", "G", "NG", "N", "B", "NC", "NK", "NV", "NT", "NS", "NB", "GROUP_SIZE", "W"})
 
 
-def _constant(name: str, extents: tuple[int, ...], block: int) -> int:
+def _number_constant(name: str, extents: tuple[int, ...], block: int) -> int:
     if name in _HEADS:
         return 1 if name in ("NG", "G", "NK", "NV", "NB") else 2
     if name.startswith("B") and len(name) <= 3:
         return block
-    if name == "K":
-        return extents[0]
-    return extents[1]
+    return extents[0] if name == "K" else extents[1]
+
+
+def arguments_for(roles: Roles, plan: Plan, rng: np.random.Generator) -> dict[str, Any]:
+    """Arguments for every parameter, by name."""
+    values: dict[str, Any] = {}
+    for name, held in roles.pointers.items():
+        values[name] = _numbers(rng, plan.types[name]) if held == "numbers" else _integers(held, plan.block, rng)
+    for name in roles.floats:
+        values[name] = float(rng.uniform(0.25, 1.0))
+    for index, name in enumerate(roles.numbers):
+        values[name] = _number(name, index, roles, plan)
+    return values | dict(plan.constants)
+
+
+def _numbers(rng: np.random.Generator, kind: Any) -> Any:
+    return rng.uniform(-1.0, 1.0, ELEMENTS).astype(kind)
+
+
+def _integers(held: str, block: int, rng: np.random.Generator) -> Any:
+    """Integers of one of the kinds of `roles.HOLDS`; the sequences of all are the same."""
+    lengths = [_LENGTHS[i % len(_LENGTHS)] for i in range(_SEQUENCES)]
+    chunks = [-(-length // block) for length in lengths]
+    if held == "integers":
+        return rng.integers(0, 2, ELEMENTS).astype(np.int32)
+    if held == "pairs":
+        pairs = [(sequence, chunk) for sequence, count in enumerate(chunks) for chunk in range(count)]
+        return np.resize(np.array(pairs, np.int32).ravel(), ELEMENTS)
+    ends = np.cumsum([0, *(lengths if held == "bounds" else chunks)]).astype(np.int32)
+    return np.concatenate([ends, np.full(ELEMENTS - len(ends), ends[-1], np.int32)])
+
+
+def _number(name: str, index: int, roles: Roles, plan: Plan) -> int:
+    extents = plan.extents
+    if name in roles.units:
+        return 1
+    if name in roles.strides:
+        return extents[2] + 3 + 4 * index + plan.odd_strides
+    if len(name) == 1 and name in "BHNGZ" and name not in roles.extents:
+        return 2
+    return extents[2] if name == "T" else extents[index % len(extents)]

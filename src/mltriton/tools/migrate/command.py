@@ -36,7 +36,13 @@ def run_migrate(
             on_step("files", number, count)
 
         files = migrate_files(
-            paths, options, write=mode == "write", verify=verify, signature=signature, on_file=on_file
+            paths,
+            options,
+            write=mode == "write",
+            verify=verify,
+            signature=signature,
+            analyse=report is not None,
+            on_file=on_file,
         )
     for one in files:
         _show(one, mode)

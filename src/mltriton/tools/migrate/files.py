@@ -1,4 +1,4 @@
-"""Migrate files and directories: read, migrate each in a process pool, write back, report.
+"""Migrate files and directories: read, migrate each in a process pool, prove, write back, report.
 
 Level: source text. A file that cannot be read or does not parse is an error of its own and stays as it is; nothing is
 written before its file has been migrated (and proven, where that was asked for) as a whole.
@@ -8,17 +8,20 @@ from __future__ import annotations
 
 import difflib
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
 
 from mltriton.errors import OptionError, Place, TritonError
+from mltriton.tools.migrate.descriptors import with_descriptors
 from mltriton.tools.migrate.linking import linked
 from mltriton.tools.migrate.migration import MARKS, migrate_sources
-from mltriton.tools.migrate.proof import Proof, prove
 from mltriton.tools.migrate.result import MigrationError, Options, Result
+from mltriton.tools.migrate.verdicts import Proof
+from mltriton.tools.migrate.workers import Task, find_all
 
 SKIPPED = frozenset({".git", ".venv", "__pycache__", "node_modules", "build", "dist"})
 _PARALLEL = 4  # files from which on a pool pays
@@ -26,7 +29,7 @@ _PARALLEL = 4  # files from which on a pool pays
 OnFile = Callable[[int, int], None]
 
 
-@dataclass
+@dataclass(eq=False)
 class FileResult:
     """One file: its migration, or the error that kept it as it is."""
 
@@ -68,9 +71,12 @@ def migrate_files(
     write: bool = False,
     verify: bool = False,
     signature: str | None = None,
+    analyse: bool = False,
     on_file: OnFile | None = None,
 ) -> list[FileResult]:
-    """Migrate files; `write` them in place where nothing failed, `verify` old and new kernels against each other."""
+    """Migrate files; `write` them in place where nothing failed, `verify` old and new kernels against each other,
+    `analyse` what Xe does with the descriptors of kernels that are verified or have a signature.
+    """
     texts: dict[Path, str] = {}
     errors: dict[Path, FileResult] = {}
     every = list({path.resolve(): path for path in python_files(paths)}.values())
@@ -79,9 +85,11 @@ def migrate_files(
             texts[path] = read(path)
         except MigrationError as error:
             errors[path] = FileResult(path, error=error)
-    jobs = [({path: texts[path] for path in group}, options or Options(), verify, signature) for group in linked(texts)]
+    jobs = [({path: texts[path] for path in group}, options or Options()) for group in linked(texts)]
+    task = partial(Task, signature=signature, proves=verify, analyses=analyse)
+    compiles = verify or (analyse and signature is not None)
     found = dict(errors)
-    for group in _results(jobs):
+    for group in _examined(_results(jobs), task) if compiles else _results(jobs):
         found |= {one.path: one for one in group}
         if on_file is not None:
             on_file(len(found), len(every))
@@ -116,11 +124,11 @@ def _write(files: Sequence[FileResult]) -> None:
             one.error = MigrationError(f"{one.path} cannot be written", found=error.strerror)
 
 
-Job = tuple[dict[Path, str], Options, bool, str | None]
+Job = tuple[dict[Path, str], Options]
 
 
 def _results(jobs: Sequence[Job]) -> Iterator[list[FileResult]]:
-    workers = min(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1, len(jobs))
+    workers = min(_processors(), len(jobs))
     if len(jobs) < _PARALLEL or workers < 2:
         yield from map(_migrate, jobs)
         return
@@ -128,20 +136,34 @@ def _results(jobs: Sequence[Job]) -> Iterator[list[FileResult]]:
         yield from pool.map(_migrate, jobs, chunksize=1)
 
 
+def _examined(groups: Iterable[list[FileResult]], task: Callable[[Result], Task]) -> Iterator[list[FileResult]]:
+    """The files with what their kernels show; nothing is run before all are migrated."""
+    migrated = list(groups)
+    changed = [one for group in migrated for one in group if one.result is not None and one.result.changed]
+    found = find_all([task(one.result) for one in changed if one.result is not None], _processors())
+    for group in migrated:
+        for one in group:
+            if one in changed and one.result is not None:
+                findings = next(found)
+                one.proofs = list(findings.proofs)
+                one.result.notes = with_descriptors(one.result, findings.descriptors)
+        yield group
+
+
+def _processors() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
 def _migrate(job: Job) -> list[FileResult]:
-    texts, options, verify, signature = job
+    texts, options = job
     try:
         results = migrate_sources({str(path): text for path, text in texts.items()}, options)
     except TritonError as error:
         if len(texts) == 1:
             return [FileResult(path, error=error) for path in texts]
         # One of several does not parse: the others are migrated without it.
-        return [one for item in texts.items() for one in _migrate((dict([item]), options, verify, signature))]
-    files = [FileResult(path, results[str(path)]) for path in texts]
-    for one in files:
-        if verify and one.result is not None and one.result.changed:
-            one.proofs = prove(one.result, signature=signature)
-    return files
+        return [one for item in texts.items() for one in _migrate((dict([item]), options))]
+    return [FileResult(path, results[str(path)]) for path in texts]
 
 
 def has_marks(text: str) -> bool:

@@ -1,8 +1,11 @@
 """The kernels of a source text, loaded without importing the file.
 
-Level: runtime. Only what kernels need is executed: functions under `jit`, constants, and the same of the modules that
-they are imported from, as far as their files lie beside this one. Everything else (torch, the package itself) is a
-stand-in that takes part in nothing. Guarantees: no import of the user's package, no code of its host functions.
+Level: runtime. Executed is what the functions under `jit` need and nothing else: these functions (their decorators are
+not), the assignments and the tests of top-level `if`s that give the names they use, imports of Triton and of Python's
+own modules among those names, and the same of the files beside this one that such names are imported from. Everything
+else (torch, other packages, host functions, classes) is a stand-in that takes part in nothing. Guarantees: no import of
+the user's package, no code of its host functions. An assignment that a kernel needs runs as it is written, whatever it
+calls; proofs run in a process of their own.
 """
 
 from __future__ import annotations
@@ -11,7 +14,7 @@ import ast
 import importlib
 import linecache
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from copy import copy
 from pathlib import Path
 from typing import Any
@@ -35,40 +38,68 @@ class Absent:
         return self
 
 
-class Loader:
-    """Executes source texts; each module once."""
+class _Module:
+    """The statements of one file, executed as far as somebody needs the names that they bind."""
 
-    def __init__(self) -> None:
-        self._modules: dict[Path, dict[str, Any]] = {}
-
-    def load(self, text: str, path: Path, name: str, depth: int = 0) -> dict[str, Any]:
-        """The names of a source text. `name` is what tracebacks and errors call the file."""
+    def __init__(self, text: str, path: Path, name: str, depth: int, number: int) -> None:
         linecache.cache[name] = (len(text), None, text.splitlines(keepends=True), name)
-        names: dict[str, Any] = {"__name__": f"mltriton_migrated_{len(self._modules)}", "__file__": str(path)}
-        self._run(ast.parse(text).body, names, path, name, depth)
-        return names
+        self.path, self.name, self.depth = path, name, depth
+        self.names: dict[str, Any] = {"__name__": f"mltriton_migrated_{number}", "__file__": str(path)}
+        self.waiting = [(node, frozenset(_bound(node))) for node in ast.parse(text).body]
 
-    def _run(self, body: list[ast.stmt], names: dict[str, Any], path: Path, name: str, depth: int) -> None:
+    def take(self, wanted: set[str]) -> list[ast.stmt]:
+        """The statements that some names need and that were not taken yet, in their order."""
+        needed = set(wanted)
+        while True:
+            used = {name for node, bound in self.waiting if bound & needed for name in _used(node)}
+            if used <= needed:
+                break
+            needed |= used
+        found = [node for node, bound in self.waiting if bound & needed]
+        self.waiting = [(node, bound) for node, bound in self.waiting if not bound & needed]
+        return found
+
+
+class Loader:
+    """Executes source texts; each statement of a module once. `texts` stand in the place of files."""
+
+    def __init__(self, texts: Mapping[Path, str] | None = None) -> None:
+        self._modules: dict[Path, _Module] = {}
+        self._texts = texts or {}
+        self.missing: dict[str, str] = {}  # names that stand for nothing, and why
+
+    def load(self, text: str, path: Path, name: str) -> dict[str, Any]:
+        """The functions under jit of a source text by name. `name` is what tracebacks and errors call the file."""
+        module = _Module(text, path, name, 0, len(self._modules))
+        jitted = (node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.FunctionDef) and is_jit(node))
+        self._run(module.take({node.name for node in jitted}), module)
+        return module.names
+
+    def _run(self, body: list[ast.stmt], module: _Module) -> None:
         for statement in body:
             try:
-                self._statement(statement, names, path, name, depth)
-            except Exception:  # host code may need anything: what it would have defined stays unknown
+                self._statement(statement, module)
+            except Exception as error:  # host code may need anything: what it would have defined stays unknown
                 for bound in _bound(statement):
-                    names.setdefault(bound, Absent())
+                    self.missing[bound] = f"line {statement.lineno} fails with {type(error).__name__}: {error}"
+                    module.names.setdefault(bound, Absent())
 
-    def _statement(self, node: ast.stmt, names: dict[str, Any], path: Path, name: str, depth: int) -> None:
+    def _statement(self, node: ast.stmt, module: _Module) -> None:
+        names, name = module.names, module.name
         match node:
             case ast.Import():
                 for alias in node.names:
                     first = alias.name.partition(".")[0]
-                    names[alias.asname or first] = _module(alias.name if alias.asname else first)
+                    bound = alias.asname or first
+                    names[bound] = _module(alias.name if alias.asname else first)
+                    self._note(bound, names[bound], alias.name)
             case ast.ImportFrom():
-                self._import_from(node, names, path, depth)
+                self._import_from(node, module)
             case ast.If():
                 taken = eval(compile(ast.Expression(node.test), name, "eval"), names)
-                self._run(node.body if taken else node.orelse, names, path, name, depth)
+                self._run(node.body if taken else node.orelse, module)
             case ast.Try():
-                self._run(node.body, names, path, name, depth)
+                self._run(node.body, module)
             case ast.FunctionDef() if is_jit(node):
                 import mltriton
 
@@ -85,24 +116,35 @@ class Loader:
                 for bound in _bound(node):
                     names.setdefault(bound, Absent())
 
-    def _import_from(self, node: ast.ImportFrom, names: dict[str, Any], path: Path, depth: int) -> None:
-        module = node.module or ""
-        root = module.partition(".")[0]
+    def _import_from(self, node: ast.ImportFrom, module: _Module) -> None:
+        origin = node.module or ""
+        root = origin.partition(".")[0]
         if not node.level and (root in _TRITON or root in sys.stdlib_module_names):
-            found: Any = _module(module)
+            found: Any = _module(origin)
             for alias in node.names:
-                names[alias.asname or alias.name] = getattr(found, alias.name)
+                module.names[alias.asname or alias.name] = getattr(found, alias.name)
             return
-        file = _find(module, node.level, path)
-        known = self._file(file, depth + 1) if file is not None and depth < _MAX_DEPTH else {}
+        file = _find(origin, node.level, module.path)
+        wanted = {alias.name for alias in node.names}
+        known = self._file(file, wanted, module.depth + 1) if file is not None and module.depth < _MAX_DEPTH else {}
         for alias in node.names:
-            names[alias.asname or alias.name] = known.get(alias.name, Absent())
+            bound = alias.asname or alias.name
+            module.names[bound] = known.get(alias.name, Absent())
+            self._note(bound, module.names[bound], "." * node.level + origin)
 
-    def _file(self, path: Path, depth: int) -> dict[str, Any]:
+    def _note(self, name: str, value: object, origin: str) -> None:
+        if isinstance(value, Absent):
+            self.missing.setdefault(name, f"{origin} is not loaded")
+
+    def _file(self, path: Path, wanted: set[str], depth: int) -> dict[str, Any]:
+        path = path.resolve()
         if path not in self._modules:
-            self._modules[path] = {}
-            self._modules[path] = self.load(path.read_text(encoding="utf-8"), path, str(path), depth)
-        return self._modules[path]
+            text = self._texts.get(path)
+            text = path.read_text(encoding="utf-8") if text is None else text
+            self._modules[path] = _Module(text, path, str(path), depth, len(self._modules) + 1)
+        module = self._modules[path]
+        self._run(module.take(wanted), module)
+        return module.names
 
 
 def is_jit(node: ast.FunctionDef) -> bool:
@@ -133,13 +175,29 @@ def _find(module: str, level: int, path: Path) -> Path | None:
     return None
 
 
-def _bound(node: ast.stmt) -> Iterator[str]:
+def _used(node: ast.stmt) -> Iterator[str]:
+    """The names that executing a statement needs: of functions under jit all, of other functions none."""
+    if isinstance(node, ast.ClassDef) or (isinstance(node, ast.FunctionDef) and not is_jit(node)):
+        return
+    parts = [part for part in ast.iter_child_nodes(node) if part not in getattr(node, "decorator_list", ())]
+    for part in parts:
+        if isinstance(part, ast.stmt) and not isinstance(node, ast.FunctionDef):
+            yield from _used(part)
+        else:
+            yield from (each.id for each in ast.walk(part) if isinstance(each, ast.Name))
+
+
+def _bound(node: ast.AST) -> Iterator[str]:
     """The names that a statement binds."""
     if isinstance(node, ast.FunctionDef | ast.ClassDef):
         yield node.name
         return
     if isinstance(node, ast.Import | ast.ImportFrom):
         yield from (alias.asname or alias.name.partition(".")[0] for alias in node.names)
-    for each in ast.walk(node):
-        if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store):
-            yield each.id
+        return
+    if isinstance(node, ast.Name):
+        if isinstance(node.ctx, ast.Store):
+            yield node.id
+        return
+    for child in ast.iter_child_nodes(node):
+        yield from _bound(child)

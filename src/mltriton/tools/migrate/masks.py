@@ -17,7 +17,7 @@ from mltriton.tools.migrate.naming import Namer
 from mltriton.tools.migrate.notes import performance
 from mltriton.tools.migrate.parse import Source
 from mltriton.tools.migrate.pointers import Access, Construct, Group, Pointers
-from mltriton.tools.migrate.result import Note, Options, Result
+from mltriton.tools.migrate.result import Note, Options, Result, Site
 from mltriton.tools.migrate.syntax import cst, names_in, walk
 
 _BOUND = (cst.LessThan, cst.LessThanEqual, cst.GreaterThan, cst.GreaterThanEqual)
@@ -81,6 +81,8 @@ def _write(
         edits.replace[plan.call] = constantly(
             f"{language}.where({plan.where}, {loaded}, {other})" if plan.where else loaded
         )
+        start = source.positions[plan.call].start
+        result.sites.setdefault(pointers.function.name.value, []).append(Site(start.line, start.column, "load"))
         line = source.line(plan.call)
         whole = "its mask is now the descriptor's shape" + (f", and a tl.where of {plan.where}" if plan.where else "")
         dropped = f"; dropped {' and '.join(plan.dropped)}" if plan.dropped else ""

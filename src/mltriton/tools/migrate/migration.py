@@ -19,7 +19,7 @@ from mltriton.tools.migrate.naming import Namer
 from mltriton.tools.migrate.notes import note_group
 from mltriton.tools.migrate.parse import Source, functions_of, parse
 from mltriton.tools.migrate.pointers import Group, Pointers
-from mltriton.tools.migrate.result import Note, Options, Result
+from mltriton.tools.migrate.result import Note, Options, Result, Site
 from mltriton.tools.migrate.rewriting import rewrite_group
 from mltriton.tools.migrate.syntax import cst
 
@@ -59,6 +59,8 @@ def _migrate_text(source: Source, options: Options, result: Result, notes: Seque
     if notes:
         lines = moved(source.text, result.source)
         result.notes = [*notes, *(replace(note, line=lines(note.line)) for note in result.notes)]
+        for name, sites in result.sites.items():
+            result.sites[name] = [Site(lines(site.line), -1, site.kind) for site in sites]
         result.counts["helpers changed"] += len(notes)
 
 

@@ -12,7 +12,7 @@ from mltriton.tools.migrate.choice import Choice
 from mltriton.tools.migrate.descriptor_form import running
 from mltriton.tools.migrate.parse import Source
 from mltriton.tools.migrate.pointers import Group, Pointers
-from mltriton.tools.migrate.result import Note, Result
+from mltriton.tools.migrate.result import Note, Result, Site
 from mltriton.tools.migrate.syntax import code_of, constant_int, cst, names_in, walk
 from mltriton.tools.migrate.values import Context
 
@@ -30,11 +30,20 @@ def note_group(
             result.notes.append(Note(source.line(where), "unresolved", f"{name}: {text}"))
         return
     _count(group, choice, result)
+    result.sites.setdefault(pointers.function.name.value, []).extend(_sites(source, group))
     result.notes.append(Note(line, "change", f"{name}: {'; '.join(_changes(group, choice, context))}"))
     result.notes += [Note(line, "change", f"{name}: {text}") for text in context.notes]
     result.notes += [Note(line, "condition", f"{name}: {text}") for text in choice.conditions]
     if choice.form == "descriptor":
         result.notes.append(Note(line, "performance", f"{name}: {performance(source, pointers, group, choice)}"))
+
+
+def _sites(source: Source, group: Group) -> Iterator[Site]:
+    calls = [(each.call, "make_block_ptr") for each in group.constructs]
+    calls += [(each.call, "advance") for each in group.advances]
+    for call, kind in [*calls, *((each.call, each.kind) for each in group.accesses)]:
+        start = source.positions[call].start
+        yield Site(start.line, start.column, kind)
 
 
 def _name(group: Group) -> str:

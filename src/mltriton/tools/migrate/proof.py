@@ -1,89 +1,42 @@
 """Proof of a migration: old and new kernels run on the same random arguments, every byte compared.
 
-Level: runtime. First at level `tt` in the reference executor, then as machine code. A kernel that no random arguments
-make run is not proven, and the reason is told; one difference is enough to call a migration wrong.
+Level: runtime. First at level `tt` in the reference executor, then as machine code. One difference is enough to call a
+migration wrong; a kernel is proven only when every call that was changed was reached by some input. What no arguments
+made run, and which calls were never reached, is told.
 """
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping
-from dataclasses import dataclass
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from mltriton.errors import TritonError
-from mltriton.tools.migrate.arguments import ELEMENTS, Roles, arguments_for, roles_of
-from mltriton.tools.migrate.loading import Loader, is_jit
+from mltriton.executor import Visits
+from mltriton.tools.migrate.arguments import ELEMENTS, Plan, Search, arguments_for
+from mltriton.tools.migrate.coverage import Coverage, calls_of
+from mltriton.tools.migrate.descriptors import DescriptorNote, analyse
+from mltriton.tools.migrate.loading import Loader
 from mltriton.tools.migrate.result import Result
+from mltriton.tools.migrate.roles import Roles, roles_of
+from mltriton.tools.migrate.trial import Input, Outcome, compare_machine_code, run, short
+from mltriton.tools.migrate.verdicts import Limits, Proof, calls, combined, functions_under_jit, launched, never_ran
 
-if TYPE_CHECKING:
-    from mltriton.tools.samples import Sample
-
-INPUTS = 2
-_ATTEMPTS = 12
 _SEED = 20260707
-VERDICTS = ("proven", "differs", "not runnable")
+
+Progress = Callable[[Proof], None]
 
 
-@dataclass(frozen=True)
-class Proof:
-    """What was found of one kernel. `verdict` is one of `VERDICTS`."""
-
-    kernel: str
-    verdict: str
-    inputs: int = 0
-    levels: tuple[str, ...] = ()
-    reason: str = ""
-
-    @property
-    def proven(self) -> bool:
-        """Whether old and new kernel wrote the same bytes."""
-        return self.verdict == "proven"
-
-    @property
-    def differs(self) -> bool:
-        """Whether the migration is wrong."""
-        return self.verdict == "differs"
-
-    def __str__(self) -> str:
-        if self.proven:
-            through = f" {self.reason}" if self.reason else ""
-            return f"{self.kernel}: proven{through} on {self.inputs} inputs ({', '.join(self.levels)})"
-        return f"{self.kernel}: {self.verdict}: {self.reason}"
-
-
-def prove(result: Result, *, signature: str | None = None, native: bool = True) -> list[Proof]:
+def prove(result: Result, *, signature: str | None = None, limits: Limits | None = None) -> list[Proof]:
     """Prove every kernel of a file that changed; helpers are proven with the kernels that call them."""
-    path = Path(result.path)
-    loader = Loader()
-    old = loader.load(result.source, path, f"{result.path} (before)")
-    new = loader.load(result.text, path, f"{result.path} (after)")
-    checked = loader.load(result.contract, path, f"{result.path} (checked)") if result.contract else old
-    tree = ast.parse(result.source)
-    functions = {node.name: node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef) and is_jit(node)}
-    proven: dict[str, Proof] = {}
-
-    def proof_of(name: str) -> Proof:
-        if name not in proven:
-            known = name in old and name in new and hasattr(old[name], "signature")
-            proven[name] = (
-                _prove(functions[name], functions, _Versions(old[name], new[name], checked[name]), signature, native)
-                if known
-                else Proof(name, "not runnable", reason="it could not be loaded by itself")
-            )
-        return proven[name]
-
-    found: list[Proof] = []
-    for name in dict.fromkeys(result.kernels):
-        if name not in functions:
-            found.append(Proof(name, "not runnable", reason="it is not under jit"))
-            continue
-        callers = _launched(name, functions)
-        found.append(_combined(name, [proof_of(caller) for caller in callers]))
-    return found
+    prover = Prover(result, signature, limits or Limits())
+    return combined(result, {name: prover.prove(name) for name in launched(result)})
 
 
 @dataclass(frozen=True)
@@ -95,91 +48,197 @@ class _Versions:
     checked: Any
 
 
-def _leaves(checked: Any, values: Mapping[str, Any], grid: tuple[int, ...], before: _Outcome) -> bool:
-    """Whether checking what the old kernel does not check makes a difference: it left a shape, which it must not."""
-    try:
-        return before.first_difference(_run(checked, values, grid)) is not None
-    except TritonError:
-        return True
+class Prover:
+    """Loads the texts of one file, and proves its kernels one by one."""
+
+    def __init__(self, result: Result, signature: str | None, limits: Limits) -> None:
+        path = Path(result.path)
+        # Files that are migrated together are loaded together: of each the version that belongs to this one.
+        old, new, checked = (
+            Loader({Path(other).resolve(): texts[version] for other, texts in result.beside.items()})
+            for version in range(3)
+        )
+        self.result, self.signature, self.limits = result, signature, limits
+        self.file = f"{result.path} (before)"
+        self._old = old.load(result.source, path, self.file)
+        self._new = new.load(result.text, path, f"{result.path} (after)")
+        unchecked = result.contract is None and not result.beside
+        text = result.contract or result.source
+        self._checked = self._old if unchecked else checked.load(text, path, f"{result.path} (checked)")
+        self._functions = functions_under_jit(result.source)
+        self.ran: dict[str, list[Input]] = {}
+        self.missing = old.missing
+
+    def prove(self, name: str, progress: Progress | None = None) -> Proof:
+        """Prove one kernel; `progress` gets what is proven so far after each input."""
+        if not all(hasattr(names.get(name), "signature") for names in (self._old, self._new, self._checked)):
+            return Proof(name, "not runnable", reason=f"it could not be loaded by itself{self.absent(name)}")
+        versions = _Versions(self._old[name], self._new[name], self._checked[name])
+        trials = _Trials(self, name, versions)
+        proof = trials.run(progress or (lambda proof: None))
+        self.ran[name] = trials.ran
+        return proof
+
+    def descriptors(self, name: str) -> list[DescriptorNote]:
+        """What Xe does with the descriptors of a kernel that was proven, or whose signature is known."""
+        if self.signature is not None and name not in self.ran and hasattr(self._new.get(name), "signature"):
+            new = self._new[name]
+            trials = _Trials(self, name, _Versions(new, new, new))
+            self.ran[name] = [trials.input_of(trials.search.next(lambda constants: 0))]
+        inputs = self.ran.get(name, [])
+        if not inputs:
+            return []
+        return analyse(self._new[name], inputs, self.roles(name), self.result.text, f"{self.result.path} (after)")
+
+    def called(self, name: str) -> dict[str, ast.FunctionDef]:
+        """A kernel and the functions of the file that it calls."""
+        found = {name: self._functions[name]}
+        waiting = [name]
+        while waiting:
+            current = self._functions[waiting.pop()]
+            for other, function in self._functions.items():
+                if other not in found and calls(current, other):
+                    found[other] = function
+                    waiting.append(other)
+        return found
+
+    def absent(self, name: str) -> str:
+        """Why names that a kernel uses are not known, as the end of a sentence."""
+        used = {node.id for each in self.called(name).values() for node in ast.walk(each) if isinstance(node, ast.Name)}
+        known = sorted(used & set(self.missing))
+        return "".join(f"; {each} is not known: {self.missing[each]}" for each in known)
+
+    def roles(self, name: str) -> Roles:
+        """What the parameters of a kernel are."""
+        return roles_of(self._functions[name], self._functions)
 
 
-def _launched(name: str, functions: Mapping[str, ast.FunctionDef]) -> list[str]:
-    """The functions through which a function is launched: itself, or its outermost callers."""
-    callers = [
-        other.name
-        for other in functions.values()
-        if other.name != name
-        and any(isinstance(node, ast.Call) and ast.unparse(node.func) == name for node in ast.walk(other))
-    ]
-    return list(dict.fromkeys(each for caller in callers for each in _launched(caller, functions))) or [name]
+class _Trials:
+    """Input after input for one kernel."""
 
+    def __init__(self, prover: Prover, name: str, versions: _Versions) -> None:
+        self.prover, self.name, self.versions = prover, name, versions
+        self.rng = np.random.default_rng(_SEED)
+        self.roles = prover.roles(name)
+        parameters = versions.old.signature.parameters.items()
+        defaults = {key: each.default for key, each in parameters if each.default is not each.empty}
+        self.search = Search(self.roles, defaults, self.rng)
+        self.coverage = Coverage(calls_of(prover.called(name), prover.result.sites), prover.file)
+        self.inputs = self.machine_code = 0
+        self.ran: list[Input] = []
+        self.skipped = ""
+        self.reasons: Counter[str] = Counter()
 
-def _combined(name: str, proofs: list[Proof]) -> Proof:
-    """The proof of a function from those of its callers."""
-    if [proof.kernel for proof in proofs] == [name]:
-        return proofs[0]
-    worst = max(proofs, key=lambda proof: (proof.differs, not proof.proven))
-    text = f"through {worst.kernel}" + (f": {worst.reason}" if worst.reason else "")
-    return Proof(name, worst.verdict, worst.inputs, worst.levels, text)
+    def run(self, progress: Progress) -> Proof:
+        """Try arguments until nothing new can be reached."""
+        limits, started = self.prover.limits, time.monotonic()
+        while self.search.attempts < limits.attempts and not self._enough():
+            if time.monotonic() - started > limits.seconds:
+                break
+            wrong = self._attempt()
+            if wrong is not None:
+                return Proof(self.name, "differs", self.inputs, self.machine_code, wrong)
+            progress(self._proof())
+        return self._proof()
 
+    def _enough(self) -> bool:
+        if self.inputs >= self.prover.limits.inputs:
+            return True
+        everything = all(call.site in self.coverage.reached for call in self.coverage.calls)
+        return self.inputs >= self.prover.limits.least and everything and not self._untried()
 
-def _prove(
-    node: ast.FunctionDef,
-    functions: Mapping[str, ast.FunctionDef],
-    versions: _Versions,
-    signature: str | None,
-    native: bool,
-) -> Proof:
-    old, new = versions.old, versions.new
-    roles = roles_of(node, functions)
-    defaults = {name: each.default for name, each in old.signature.parameters.items() if each.default is not each.empty}
-    rng = np.random.default_rng(_SEED)
-    reason, done, levels = "no arguments could be found", 0, ["tt"]
-    for attempt in range(_ATTEMPTS):
+    def _untried(self) -> list[str]:
+        return self.search.missing(self.coverage.conditions)
+
+    def _why_not(self) -> str:
+        """Why no input could be found: what was found most often."""
+        return self.reasons.most_common(1)[0][0] if self.reasons else "no arguments could be found"
+
+    def _proof(self) -> Proof:
+        if not self.inputs:
+            return Proof(self.name, "not runnable", reason=self._why_not() + self.prover.absent(self.name))
+        missed = {function: self.coverage.missed(function) for function in self.prover.called(self.name)}
+        lines = {function: tuple(site.line for site in sites) for function, sites in missed.items() if sites}
+        return Proof(
+            self.name,
+            "partly proven" if lines else "proven",
+            self.inputs,
+            self.machine_code,
+            never_ran(line for each in lines.values() for line in each),
+            self.skipped,
+            missed=lines,
+            untried=tuple(self._untried()),
+        )
+
+    def _attempt(self) -> str | None:
+        """Try one input; what is wrong with the new kernel, if something is."""
+        plan = self.search.next(self.coverage.open_calls)
+        visits = Visits()
         try:
-            values, grid = _values(roles, defaults, attempt, rng, old, signature)
-            before = _run(old, values, grid)
+            given = self.input_of(plan)
+            plan = replace(plan, constants={name: given.values[name] for name in self.roles.constants})
+            before = run(self.versions.old, given, visits)
+            refused = self._unusable(given, before)
         except TritonError as error:
-            reason = f"the old kernel: {_short(error)}"
-            continue
+            refused = f"the old kernel: {short(error)}"
         except RecursionError:
-            reason = "the old kernel: too deep"
-            continue
+            refused = "the old kernel: too deep"
+        else:
+            if not refused:
+                return self._compare(plan, given, before, visits)
+        self.reasons[refused] += 1
+        self.search.refused(plan)
+        return None
+
+    def _compare(self, plan: Plan, given: Input, before: Outcome, visits: Visits) -> str | None:
+        """What is wrong with the new kernel on an input on which the old one runs."""
+        wrong = self._wrong(given, before)
+        self.search.passed(plan)
+        self.coverage.add(visits, plan.constants)
+        self.inputs += 1
+        self.ran.append(given)
+        return wrong
+
+    def _unusable(self, given: Input, before: Outcome) -> str:
+        """Why an input shows nothing."""
         if not before.wrote:
-            reason = "the old kernel writes nothing with the arguments tried"
-            continue
-        if versions.checked is not old and _leaves(versions.checked, values, grid, before):
-            reason = "the old kernel leaves a shape that it does not check with the arguments tried"
-            continue
+            return "the old kernel writes nothing with the arguments tried"
+        if self.versions.checked is not self.versions.old and self._leaves(given, before):
+            return "the old kernel leaves a shape that it does not check with the arguments tried"
+        return ""
+
+    def _leaves(self, given: Input, before: Outcome) -> bool:
+        """Whether checking what the old kernel does not check makes a difference: it left a shape, and must not."""
         try:
-            after = _run(new, values, grid)
+            return before.first_difference(run(self.versions.checked, given)) is not None
+        except TritonError:
+            return True
+
+    def _wrong(self, given: Input, before: Outcome) -> str | None:
+        try:
+            after = run(self.versions.new, given)
         except TritonError as error:
-            return Proof(node.name, "differs", reason=f"the new kernel fails where the old one runs: {_short(error)}")
+            return f"the new kernel fails where the old one runs: {short(error)}"
         name = before.first_difference(after)
         if name is not None:
-            return Proof(node.name, "differs", reason=f"other bytes in {name} on {_shown(values)}, grid {grid}")
-        if native and not done:
-            name, ran = _compare_native(old, new, values, grid)
-            if name is not None:
-                return Proof(node.name, "differs", reason=f"machine code: other bytes in {name} on {_shown(values)}")
-            levels += ["cpu"] if ran else []
-        done += 1
-        if done == INPUTS:
-            break
-    return Proof(node.name, "proven", done, tuple(levels)) if done else Proof(node.name, "not runnable", reason=reason)
+            return f"other bytes in {name} on {given}"
+        if self.machine_code >= self.prover.limits.machine_code:
+            return None
+        name, self.skipped = compare_machine_code(self.versions.old, self.versions.new, given)
+        self.machine_code += name is None and not self.skipped
+        return f"machine code: other bytes in {name} on {given}" if name is not None else None
 
-
-def _values(
-    roles: Roles, defaults: Mapping[str, Any], attempt: int, rng: np.random.Generator, fn: Any, signature: str | None
-) -> tuple[dict[str, Any], tuple[int, ...]]:
-    values, grid = arguments_for(roles, defaults, attempt, rng)
-    if signature is not None:
-        values |= _from_signature(signature, list(fn.signature.parameters), values, rng)
-    return values, grid
+    def input_of(self, plan: Plan) -> Input:
+        """Arguments for a plan; what a signature says of them holds."""
+        signature, values = self.prover.signature, arguments_for(self.roles, plan, self.rng)
+        if signature is None:
+            return Input(values, plan.grid)
+        names = list(self.versions.old.signature.parameters)
+        return Input(values | _from_signature(signature, names, self.roles, values, self.rng), plan.grid, signature)
 
 
 def _from_signature(
-    signature: str, names: list[str], values: Mapping[str, Any], rng: np.random.Generator
+    signature: str, names: list[str], roles: Roles, values: Mapping[str, Any], rng: np.random.Generator
 ) -> dict[str, Any]:
     """What a signature says: constants as they are, arrays in their type, numbers as they were chosen."""
     from mltriton.tools.samples import TYPES, allocate, random_values
@@ -189,84 +248,12 @@ def _from_signature(
     for name, entry in parse_signature(signature, names).items():
         if isinstance(entry, Constant):
             found[name] = entry.value
-        elif entry.is_pointer:
+        elif entry.is_pointer and roles.pointers.get(name, "numbers") == "numbers":
             found[name] = allocate(random_values(rng, TYPES[entry.scalar], (ELEMENTS,)))
+        elif entry.is_pointer:
+            found[name] = allocate(values[name].astype(np.dtype(entry.scalar.replace("i", "int"))))
         elif entry.scalar.startswith(("fp", "bf")):
             found[name] = float(rng.uniform(0.25, 1.0))
-        elif not isinstance(values.get(name), int):
-            found[name] = 37
+        elif not isinstance(values.get(name), int) or entry.divisibility > 1:
+            found[name] = 37 if entry.divisibility == 1 else 48
     return found
-
-
-@dataclass(frozen=True)
-class _Outcome:
-    arrays: Mapping[str, Any]
-    wrote: bool
-
-    def first_difference(self, other: _Outcome) -> str | None:
-        """The first array in which two runs left different bytes."""
-        for name, array in self.arrays.items():
-            if array.tobytes() != other.arrays[name].tobytes():
-                return name
-        return None
-
-
-def _job(fn: Any, values: Mapping[str, Any]) -> tuple[Any, Sample]:
-    from mltriton.compiler import Job, options_of
-    from mltriton.targets.target import find_target
-    from mltriton.tools.launches import Launch, entries_of, sample_of_job
-
-    job = Job(fn, entries_of(fn, None, values), find_target("cpu"), options_of(num_warps=4, num_stages=3))
-    launch = Launch(dict(values), (2, 2, 2), {})
-    return job, sample_of_job(job, launch, np.random.default_rng(_SEED))
-
-
-def _run(fn: Any, values: Mapping[str, Any], grid: tuple[int, ...]) -> _Outcome:
-    from mltriton.executor import run
-    from mltriton.tools.launches import parameters_of
-
-    job, sample = _job(fn, values)
-    module = job.module("tt")
-    copies = sample.copies()
-    names = [name for name, _ in parameters_of(module, None)]
-    run(module, sample.arguments(names, copies), grid)
-    return _outcome(sample, copies)
-
-
-def _outcome(sample: Sample, copies: Mapping[str, Any]) -> _Outcome:
-    arrays = {name: np.ascontiguousarray(copy.array) for name, copy in copies.items()}
-    wrote = any(
-        array.tobytes() != np.ascontiguousarray(sample.values[name]).tobytes() for name, array in arrays.items()
-    )
-    return _Outcome(arrays, wrote)
-
-
-def _compare_native(old: Any, new: Any, values: Mapping[str, Any], grid: tuple[int, ...]) -> tuple[str | None, bool]:
-    """The first array that differs, and whether both ran as machine code."""
-    try:
-        before, after = (_native(fn, values, grid) for fn in (old, new))
-    except TritonError:
-        return None, False
-    return before.first_difference(after), True
-
-
-def _native(fn: Any, values: Mapping[str, Any], grid: tuple[int, ...]) -> _Outcome:
-    from mltriton.compiler import compile_job
-    from mltriton.runtime.slots import slots_of
-
-    job, sample = _job(fn, values)
-    kernel = compile_job(job)
-    copies = sample.copies()
-    slots = slots_of(job.entries, sample.arguments(job.entries, copies), kernel.metadata.written)
-    x, y, z = (*grid, 1, 1)[:3]
-    kernel.loaded.run((x, y, z), slots)
-    return _outcome(sample, copies)
-
-
-def _short(error: TritonError) -> str:
-    place = f" at {error.place}" if error.place else ""
-    return f"{type(error).__name__}: {error.message}{place}"
-
-
-def _shown(values: Mapping[str, Any]) -> str:
-    return ", ".join(f"{name}={value}" for name, value in values.items() if not hasattr(value, "shape"))

@@ -17,7 +17,9 @@ from typing import Any
 
 from mltriton.errors import OptionError
 from mltriton.tools.migrate.files import FileResult
-from mltriton.tools.migrate.result import MissingExtraError, Note, Result, total
+from mltriton.tools.migrate.lines import located
+from mltriton.tools.migrate.result import NOTE_KINDS, MissingExtraError, Note, Result, total
+from mltriton.tools.migrate.verdicts import Proof
 
 NO_HOST_CHANGES = "No host-launch changes are required on XPU."
 SUFFIXES = (".md", ".json", ".html")
@@ -55,9 +57,11 @@ def summary(files: Sequence[FileResult]) -> str:
     proofs = [proof for one in files for proof in one.proofs]
     if proofs:
         proven = sum(proof.proven for proof in proofs)
+        partly = sum(proof.verdict == "partly proven" for proof in proofs)
         differ = sum(proof.differs for proof in proofs)
         text += (
-            f" {proven} of {len(proofs)} kernels proven, {differ} differ, {len(proofs) - proven - differ} not runnable."
+            f" {proven} of {len(proofs)} kernels proven, {partly} partly, {differ} differ, "
+            f"{len(proofs) - proven - partly - differ} not runnable."
         )
     return text
 
@@ -86,13 +90,10 @@ def _file(result: Result, one: FileResult) -> Iterator[str]:
     yield ""
     yield changes_made(result)
     yield ""
-    yield from _list(result.of_kind("change", "condition", "annotation", "mask"))
-    for title, kind in (
-        ("Performance note", "performance"),
-        ("Caller-affecting changes", "caller"),
-        ("Left as it was", "unresolved"),
-    ):
-        notes = result.of_kind(kind)
+    noted = located(result)
+    yield from _list([note for note in noted if NOTE_KINDS[note.kind] == "Changes made"])
+    for title in dict.fromkeys(NOTE_KINDS.values()):
+        notes = [note for note in noted if NOTE_KINDS[note.kind] == title and title != "Changes made"]
         if notes:
             yield f"### {title}"
             yield ""
@@ -105,7 +106,12 @@ def _file(result: Result, one: FileResult) -> Iterator[str]:
 
 
 def _list(notes: Sequence[Note]) -> list[str]:
-    return [*(f"- {note}" for note in notes), ""]
+    return [*(f"- line {_place(note)}: {note.text}" for note in notes), ""]
+
+
+def _place(note: Note) -> str:
+    """The line in the new text, and in the old one where that is another."""
+    return str(note.new_line) if note.new_line == note.line else f"{note.new_line} (was {note.line})"
 
 
 def kernels(result: Result) -> list[str]:
@@ -135,9 +141,21 @@ def _json(one: FileResult) -> dict[str, Any]:
         "changed": result is not None and result.changed,
         "changes_made": changes_made(result) if result is not None else None,
         "counts": dict(result.counts) if result is not None else {},
-        "notes": [asdict(note) for note in sorted(result.notes)] if result is not None else [],
+        "notes": [asdict(note) for note in located(result)] if result is not None else [],
         "kernels": result.kernels if result is not None else [],
-        "proofs": [{"kernel": proof.kernel, "verdict": proof.verdict, "text": str(proof)} for proof in one.proofs],
+        "proofs": [_proof(proof) for proof in one.proofs],
+    }
+
+
+def _proof(proof: Proof) -> dict[str, Any]:
+    return {
+        "kernel": proof.kernel,
+        "verdict": proof.verdict,
+        "inputs": proof.inputs,
+        "machine_code": proof.machine_code,
+        "missed": sorted(line for lines in proof.missed.values() for line in lines),
+        "untried": list(proof.untried),
+        "text": str(proof),
     }
 
 
@@ -175,7 +193,7 @@ def rows(result: Result) -> Iterator[dict[str, Any]]:
     """Lines side by side around what changed or has a note; `kind` is equal, change or gap."""
     old, new = result.source.splitlines(), result.text.splitlines()
     notes: dict[int, list[Note]] = {}
-    for note in sorted(result.notes):
+    for note in located(result):
         notes.setdefault(note.line, []).append(note)
     for tag, i, j, k, m in difflib.SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
         for offset in range(max(j - i, m - k)):

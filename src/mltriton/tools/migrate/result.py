@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from mltriton.errors import CompilationError, OptionError
 
@@ -38,14 +39,23 @@ class Options:
 
 @dataclass(frozen=True, order=True)
 class Note:
-    """Something to know at a line. `kind` is a key of `NOTE_KINDS`."""
+    """Something to know at a line. `kind` is a key of `NOTE_KINDS`; `new_line` is 0 where it was not looked up."""
 
     line: int
     kind: str
     text: str
+    new_line: int = 0
 
     def __str__(self) -> str:
         return f"line {self.line}: {self.text}"
+
+
+class Site(NamedTuple):
+    """A call that was rewritten. `column` is -1 where only the line is known."""
+
+    line: int
+    column: int
+    kind: str  # make_block_ptr, advance, load or store
 
 
 # What kinds of notes there are, and under which heading a report shows them.
@@ -70,6 +80,7 @@ class Result:
     notes: list[Note] = field(default_factory=list[Note])
     counts: Counter[str] = field(default_factory=Counter[str])
     kernels: list[str] = field(default_factory=list[str])
+    sites: dict[str, list[Site]] = field(default_factory=dict[str, list[Site]])  # by function, at the old text's lines
     contract: str | None = None  # the old kernels, checking what they had to keep inside a shape by themselves
     # The files that were changed together with this one: source, text and contract.
     beside: dict[str, tuple[str, str, str]] = field(default_factory=dict[str, tuple[str, str, str]])

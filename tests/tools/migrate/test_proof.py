@@ -1,0 +1,181 @@
+"""What `--verify` tries and what it says: flags, sequences of different lengths, calls that never run, bad kernels."""
+
+import ast
+import dataclasses
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from migrate_cases import case
+from mltriton.errors import BackendError
+from mltriton.tools.migrate import migrate_source, trial
+from mltriton.tools.migrate.coverage import truth
+from mltriton.tools.migrate.loading import Loader
+from mltriton.tools.migrate.proof import Prover, prove
+from mltriton.tools.migrate.result import Result
+from mltriton.tools.migrate.roles import roles_of
+from mltriton.tools.migrate.verdicts import Limits, Proof
+from mltriton.tools.migrate.workers import Task, find_guarded
+
+TT = Limits(machine_code=0)
+HEAD = "import triton\nimport triton.language as tl\n\n\n@triton.jit\n"
+
+VARLEN = (
+    HEAD
+    + """def scale(x, y, cu_seqlens, chunk_indices, T, N: tl.constexpr, BT: tl.constexpr, IS_VARLEN: tl.constexpr):
+    i_t, i_b = tl.program_id(0), tl.program_id(1)
+    if IS_VARLEN:
+        i_n, i_t = tl.load(chunk_indices + i_t * 2), tl.load(chunk_indices + i_t * 2 + 1)
+        bos, eos = tl.load(cu_seqlens + i_n), tl.load(cu_seqlens + i_n + 1)
+        T = eos - bos
+        p = tl.make_block_ptr(x + bos * N, (T, N), (N, 1), (i_t * BT, 0), (BT, BT), (1, 0))
+    else:
+        p = tl.make_block_ptr(x + i_b * T * N, (T, N), (N, 1), (i_t * BT, 0), (BT, BT), (1, 0))
+        bos = i_b * T
+    o = tl.make_block_ptr(y + bos * N, (T, N), (N, 1), (i_t * BT, 0), (BT, BT), (1, 0))
+    tl.store(o, 2 * tl.load(p, boundary_check=(0, 1)), boundary_check=(0, 1))
+"""
+)
+
+
+def proof_of(text: str, *, limits: Limits = TT, replaced: tuple[str, str] | None = None) -> Proof:
+    result = migrate_source(text, "kernel.py")
+    assert result.changed
+    if replaced is not None:
+        assert replaced[0] in result.text
+        result = dataclasses.replace(result, text=result.text.replace(*replaced))
+    (proof,) = prove(result, limits=limits)
+    return proof
+
+
+def test_both_values_of_a_flag_are_tried() -> None:
+    proof = proof_of(VARLEN)
+    assert proof.proven
+    assert not proof.untried
+    assert str(proof) == f"scale: proven on {proof.inputs} inputs (tt, not cpu)"
+
+
+def test_a_mistake_for_sequences_of_different_lengths_is_found() -> None:
+    proof = proof_of(VARLEN, replaced=("x + bos * N, (T, N)", "x + eos * N, (T, N)"))
+    assert proof.differs
+    assert "other bytes in y" in proof.reason
+    assert "IS_VARLEN=True" in proof.reason
+
+
+def test_arrays_of_sequences_belong_together() -> None:
+    (function,) = (node for node in ast.parse(VARLEN).body if isinstance(node, ast.FunctionDef))
+    roles = roles_of(function)
+    assert roles.pointers == {"x": "numbers", "y": "numbers", "cu_seqlens": "bounds", "chunk_indices": "pairs"}
+    result = migrate_source(VARLEN, "kernel.py")
+    prover = Prover(result, None, TT)
+    prover.prove("scale")
+    values = next(given.values for given in prover.ran["scale"] if given.values["IS_VARLEN"])
+    bounds, pairs = values["cu_seqlens"], values["chunk_indices"].reshape(-1, 2)
+    lengths = np.diff(bounds)
+    assert (lengths >= 0).all()
+    assert (pairs[:, 1] * values["BT"] < lengths[pairs[:, 0]]).all()
+
+
+def test_a_call_that_no_input_reaches_is_not_proven() -> None:
+    text = VARLEN.replace(
+        "    tl.store(o",
+        "    if T > 100000:\n        o = tl.advance(o, (1, 0))\n        tl.store(o, tl.load(p))\n    tl.store(o",
+    )
+    proof = proof_of(text)
+    assert proof.verdict == "partly proven"
+    assert proof.missed == {"scale": (18, 19)}
+    assert str(proof).endswith(": the calls at lines 18, 19 never ran")
+
+
+def test_a_call_that_reaches_no_element_does_not_count() -> None:
+    empty = "    q = tl.make_block_ptr(y, (0, N), (N, 1), (0, 0), (BT, BT), (1, 0))\n"
+    store = "    tl.store(q, tl.load(p), boundary_check=(0, 1))\n"
+    proof = proof_of(VARLEN.replace("    tl.store(o", f"{empty}{store}    tl.store(o"))
+    assert proof.verdict == "partly proven"
+    assert 18 in proof.missed["scale"]
+
+
+def test_a_step_counts_only_when_it_is_used() -> None:
+    once = HEAD + (
+        "def steps(x, y, N, B: tl.constexpr):\n"
+        "    p = tl.make_block_ptr(x, (N, N), (N, 1), (0, 0), (B, B), (1, 0))\n"
+        "    o = tl.make_block_ptr(y, (N, N), (N, 1), (0, 0), (B, B), (1, 0))\n"
+        "    for i in range(0, LAST, B):\n"
+        "        tl.store(o, tl.load(p, boundary_check=(0, 1)), boundary_check=(0, 1))\n"
+        "        p = tl.advance(p, (B, 0))\n"
+    )
+    assert proof_of(once.replace("LAST", "N")).proven
+    proof = proof_of(once.replace("LAST", "B"))
+    assert proof.missed == {"steps": (11,)}
+
+
+@pytest.mark.parametrize(
+    ("test", "expected"),
+    [
+        ("A", True),
+        ("not A", False),
+        ("A and n > 3", None),
+        ("not A and n > 3", False),
+        ("A or n", True),
+        ("K > 64", None),
+        ("B == 'x'", True),
+        ("f(A)", None),
+    ],
+)
+def test_conditions_are_known_as_far_as_constants_say(test: str, expected: bool | None) -> None:
+    assert truth(ast.parse(test, mode="eval").body, {"A": True, "B": "x"}) is expected
+
+
+def test_machine_code_that_cannot_be_made_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(fn: object, given: object) -> None:
+        raise BackendError("no machine code today")
+
+    monkeypatch.setattr(trial, "run_machine_code", fail)
+    proof = proof_of(VARLEN, limits=Limits())
+    assert proof.proven
+    assert str(proof).endswith("(tt, not cpu: BackendError: no machine code today)")
+
+
+def guarded(text: str, limits: Limits) -> Proof:
+    (proof,) = find_guarded(Task(migrate_source(text, "kernel.py"), limits=limits)).proofs
+    return proof
+
+
+def test_a_kernel_that_does_not_end_is_stopped() -> None:
+    text = VARLEN.replace("    tl.store(o", "    n = T\n    while n > 0:\n        n = n * 1\n    tl.store(o")
+    proof = guarded(text, Limits(machine_code=0, seconds=1, margin=4))
+    assert (proof.verdict, proof.reason) == ("not runnable", "it did not end within 5 s")
+
+
+def test_a_process_that_dies_is_noticed_and_the_next_kernel_is_proven() -> None:
+    die = "DIES = __import__('os')._exit(3)\n"
+    text = VARLEN.replace("@triton.jit", f"{die}\n\n@triton.jit").replace("2 * tl.load", "DIES * tl.load")
+    assert guarded(text, TT).reason == "the process ended with 3"
+
+
+def test_only_what_kernels_need_is_executed(tmp_path: Path) -> None:
+    marker = tmp_path / "marker"
+    (tmp_path / "constants.py").write_text(f"open({str(marker)!r}, 'w')\nx = open({str(marker)!r}, 'w')\nTWO = 2\n")
+    text = VARLEN.replace(
+        "import triton\n", f"import triton\nimport torch\nfrom constants import TWO\nlog = open({str(marker)!r}, 'w')\n"
+    )
+    names = Loader().load(text.replace("2 * tl.load", "TWO * tl.load"), tmp_path / "kernel.py", "kernel.py")
+    assert names["TWO"] == 2
+    assert "log" not in names
+    assert not marker.exists()
+
+
+def test_a_missing_package_is_named() -> None:
+    text = VARLEN.replace("import triton\n", "import triton\nfrom other.ops import double\n", 1).replace(
+        "2 * tl", "double * tl"
+    )
+    proof = proof_of(text)
+    assert proof.verdict == "not runnable"
+    assert proof.reason.endswith("double is not known: other.ops is not loaded")
+
+
+def test_a_helper_is_proven_through_its_callers() -> None:
+    result: Result = migrate_source(case("rule_12_attention")[0])
+    found = {proof.kernel: str(proof) for proof in prove(result, limits=TT)}
+    assert found["inner"] == found["attn"].replace("attn: proven", "inner: proven through attn")
