@@ -23,12 +23,14 @@ from mltriton.kernels.launch import Launch
 
 @triton.jit
 def accumulate(
-    a_base, b_base, m, n, k_start, k_end, M, N, stride_am, stride_ak, stride_bk, stride_bn,
+    a_base, b_base, m, n, k_start, k_end, M, N, K, stride_am, stride_ak, stride_bk, stride_bn,
     PROLOGUE: tl.constexpr, ACC: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr,
 ):  # fmt: skip
-    """prologue(A[m : m + BM, k_start : k_end]) B[k_start : k_end, n : n + BN] of one matrix."""
-    a_block = tl.make_block_ptr(a_base, (M, k_end), (stride_am, stride_ak), (m, k_start), (BM, BK), (1, 0))
-    b_block = tl.make_block_ptr(b_base, (k_end, N), (stride_bk, stride_bn), (k_start, n), (BK, BN), (1, 0))
+    """prologue(A[m : m + BM, k_start : k_end]) B[k_start : k_end, n : n + BN] of one matrix; `k_end` is K or a multiple
+    of BK behind `k_start`.
+    """
+    a_block = tl.make_block_ptr(a_base, (M, K), (stride_am, stride_ak), (m, k_start), (BM, BK), (1, 0))
+    b_block = tl.make_block_ptr(b_base, (K, N), (stride_bk, stride_bn), (k_start, n), (BK, BN), (1, 0))
     acc = tl.zeros((BM, BN), dtype=ACC)
     for k in range(k_start, k_end, BK):
         a = transform(tl.load(a_block, boundary_check=(0, 1), padding_option="zero"), PROLOGUE, k_end - k)
@@ -54,7 +56,7 @@ def fused_matmul_kernel(
     batch = tl.program_id(1).to(tl.int64)
     m, n = row * BM, column * BN
     acc = accumulate(
-        a_ptr + batch * stride_ab, b_ptr + batch * stride_bb, m, n, 0, K, M, N,
+        a_ptr + batch * stride_ab, b_ptr + batch * stride_bb, m, n, 0, K, M, N, K,
         stride_am, stride_ak, stride_bk, stride_bn, PROLOGUE, ACC, BM, BN, BK,
     )  # fmt: skip
     c = finish(

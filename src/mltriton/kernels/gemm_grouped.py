@@ -62,13 +62,14 @@ def grouped_gemm_kernel(
             stride_ak = 1 if A_UNIT == 1 else tl.load(row + 7)
             stride_bk = 1 if B_UNIT == 0 else tl.load(row + 8)
             stride_bn = 1 if B_UNIT == 1 else tl.load(row + 9)
+            # All that is known of the matrices before the product: what hardware asks of them is asked once.
+            c_base, stride_cm = c_ptr + tl.load(row + 2), tl.load(row + 10)
             acc = accumulate(
-                a_ptr + tl.load(row), b_ptr + tl.load(row + 1), m, n, 0, K, M, N,
+                a_ptr + tl.load(row), b_ptr + tl.load(row + 1), m, n, 0, K, M, N, K,
                 stride_am, stride_ak, stride_bk, stride_bn, None, ACC, BM, BN, BK,
             )  # fmt: skip
             c = finish(acc, None, None, 0, m, n, M, N, 0, 0, 0, ACTIVATION, COMPUTE)
-            c_base = c_ptr + tl.load(row + 2)
-            c_block = tl.make_block_ptr(c_base, (M, N), (tl.load(row + 10), 1), (m, n), (BM, BN), (1, 0))
+            c_block = tl.make_block_ptr(c_base, (M, N), (stride_cm, 1), (m, n), (BM, BN), (1, 0))
             tl.store(c_block, c.to(c_ptr.dtype.element_ty), boundary_check=(0, 1))
         block += mine * programs - blocks
 

@@ -36,7 +36,7 @@ def split_k_kernel(
     split, batch = tl.program_id(1), tl.program_id(2).to(tl.int64)
     m, n, k = row * BM, column * BN, split * k_per_split
     acc = accumulate(
-        a_ptr + batch * stride_ab, b_ptr + batch * stride_bb, m, n, k, tl.minimum(k + k_per_split, K), M, N,
+        a_ptr + batch * stride_ab, b_ptr + batch * stride_bb, m, n, k, tl.minimum(k + k_per_split, K), M, N, K,
         stride_am, stride_ak, stride_bk, stride_bn, PROLOGUE, ACC, BM, BN, BK,
     )  # fmt: skip
     base = partial_ptr + (split * tl.num_programs(2).to(tl.int64) + batch) * M * N

@@ -77,7 +77,7 @@ def stream_k_kernel(
         k_end = tl.minimum(end - tile * steps, steps)
         acc = accumulate(
             a_ptr + batch * stride_ab, b_ptr + batch * stride_bb, m, n, k_start * BK, tl.minimum(k_end * BK, K), M, N,
-            stride_am, stride_ak, stride_bk, stride_bn, PROLOGUE, ACC, BM, BN, BK,
+            K, stride_am, stride_ak, stride_bk, stride_bn, PROLOGUE, ACC, BM, BN, BK,
         )  # fmt: skip
         if k_end - k_start == steps:
             store_finished(

@@ -163,15 +163,15 @@ def test_options_reach_the_build_on_a_gpu(queue: Queue, monkeypatch: pytest.Monk
 
     monkeypatch.setattr(program, "create_program_from_spirv", build)
     gpu = Queue(fake(sub_group_sizes=[16, 32]), emulated=False)
-    XeKernel(gpu, lambda queue: b"module", "k", 16, options="-cl-intel-256-GRF-per-thread")
-    XeKernel(Queue(fake(sub_group_sizes=[16]), emulated=True), lambda queue: b"module", "k", 16, options="-cl-any")
+    XeKernel(gpu, lambda *_: b"module", "k", 16, options="-cl-intel-256-GRF-per-thread")
+    XeKernel(Queue(fake(sub_group_sizes=[16]), emulated=True), lambda *_: b"module", "k", 16, options="-cl-any")
     assert given == ["-cl-intel-256-GRF-per-thread", ""]
 
 
 def test_a_device_with_other_warps() -> None:
     gpu = Queue(fake(sub_group_sizes=[8, 32]), emulated=False)
     with pytest.raises(DeviceError) as caught:
-        XeKernel(gpu, lambda queue: b"", "k", 16)
+        XeKernel(gpu, lambda *_: b"", "k", 16)
     hint = "Kernels for Xe need a GPU of one of the targets' devices."
     assert message_of(caught.value) == ("a GPU has no warps of 16 lanes", "16", "8, 32", hint)
 

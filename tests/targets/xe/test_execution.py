@@ -32,7 +32,7 @@ RNG = np.random.default_rng(7)
 
 def load(queue: Queue, text: str, name: str, warps: int = 1) -> XeKernel:
     image = emit(emulate(text, PVC) if queue.emulated else text)
-    return XeKernel(queue, lambda queue: image, name, 16 * warps)
+    return XeKernel(queue, lambda *_: image, name, 16 * warps)
 
 
 def launch(kernel: XeKernel, grid: tuple[int, int, int], *arguments: Any) -> None:

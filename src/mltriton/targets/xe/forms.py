@@ -15,6 +15,7 @@ from mltriton.targets.xe.spirv.emission import Code
 if TYPE_CHECKING:
     from mltriton.dialects.builtin import Module
     from mltriton.targets.xe.devices import Device
+    from mltriton.targets.xe.launch_guards import Surface
 
 MARK = '"VCFunction"'  # the attribute of the functions of a vector program
 
@@ -28,9 +29,11 @@ class Form(NamedTuple):
     emission: str
     emulation: str
 
-    def lower(self, module: Module, device: Device) -> str:
-        """LLVM IR text. Raises `BackendError` at the line of what has no lowering."""
-        return import_module(self.lowering).emit_kernel(module, device)
+    def lower(self, module: Module, device: Device, failing: tuple[Surface, ...] = ()) -> str:
+        """LLVM IR text for launches in which some surfaces fail. Raises `BackendError` at the line of what has no
+        lowering.
+        """
+        return import_module(self.lowering).emit_kernel(module, device, failing)
 
     def spirv(self, llvm: str) -> bytes:
         """The SPIR-V module."""

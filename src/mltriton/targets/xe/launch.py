@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import ctypes
 import math
+import os
 import struct
 from collections.abc import Callable, Sequence
 from typing import Any, cast
@@ -25,6 +26,7 @@ from mltriton.runtime.specialization import ON_HOST, place_of
 from mltriton.targets.assertions import Description, Record, check
 from mltriton.targets.xe import driver
 from mltriton.targets.xe.driver import Memory, Queue, Span
+from mltriton.targets.xe.launch_guards import LaunchGuards, Surface
 
 # dpctl takes bytes without a sign only; ctypes wraps negative numbers.
 _UNSIGNED = {bits: getattr(ctypes, f"c_uint{bits}") for bits in (8, 16, 32, 64)}
@@ -39,29 +41,33 @@ _SCALARS: dict[str, Callable[[int], Any]] = {
 class XeKernel:
     """The kernel `name` of a module, built for `queue`'s device; a program has `lanes` lanes in all.
 
-    `module` gives the SPIR-V for a queue's device, `options` are those of the build on a GPU.
+    `module` gives the SPIR-V for a queue's device and surfaces that fail what `guards` ask; `options` are those of the
+    build on a GPU.
     """
 
     def __init__(
         self,
         queue: Queue,
-        module: Callable[[Queue], bytes],
+        module: Callable[[Queue, tuple[Surface, ...]], bytes],
         name: str,
         lanes: int,
         *,
         options: str = "",
+        guards: LaunchGuards | None = None,
         assertions: Sequence[Description] = (),
         prints: bool = False,
     ) -> None:
         self._queue = queue
         self._module = module
+        self._builds: dict[tuple[int, Queue, tuple[Surface, ...]], Any] = {}  # by process, too: see `Queue.kernel`
         self._name = name
         self._lanes = lanes
         self._options = options
+        self._guards = guards
         self._assertions = assertions
         self._prints = prints
         queue.check()
-        self._build(queue)
+        self._build(queue, ())
 
     def launcher(self, specs: Sequence[ParamSpec], /) -> Callable[..., Any]:
         """The function `launch(grid_x, grid_y, grid_z, *arguments)` for arguments that pass `specs`."""
@@ -102,7 +108,8 @@ class XeKernel:
         if failure is not None:
             ctypes.memset(failure._pointer, 0, ctypes.sizeof(Record))
             values.append(failure)
-        queue.submit(self._build(queue), values, grid, self._lanes)
+        failing = self._guards.failing([slot.bits for slot in slots]) if self._guards is not None else ()
+        queue.submit(self._build(queue, failing), values, grid, self._lanes)
         if on_host or failure is not None or self._prints:
             queue.wait()
         if self._prints:
@@ -111,8 +118,13 @@ class XeKernel:
         if failure is not None:
             check(self._assertions, Record.from_address(failure._pointer), grid)
 
-    def _build(self, queue: Queue) -> Any:
-        return queue.kernel(self._module(queue), self._name, "" if queue.emulated else self._options)
+    def _build(self, queue: Queue, failing: tuple[Surface, ...]) -> Any:
+        key = (os.getpid(), queue, failing)
+        if key not in self._builds:
+            self._builds[key] = queue.kernel(
+                self._module(queue, failing), self._name, "" if queue.emulated else self._options
+            )
+        return self._builds[key]
 
 
 def plain(argument: Any) -> Any:

@@ -7,11 +7,9 @@ Intel GPU its kernels run emulated on the CPU. Guarantees: importing this module
 from __future__ import annotations
 
 import re
-from base64 import b64decode, b64encode
 from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
-from zlib import compress, decompress
 
 from mltriton.errors import TargetError
 from mltriton.targets.target import Binary, LoadedKernel, Target
@@ -20,6 +18,7 @@ if TYPE_CHECKING:
     from mltriton.dialects.builtin import Module
     from mltriton.targets.base import TargetSpec
     from mltriton.targets.xe.devices import Device
+    from mltriton.targets.xe.launch_guards import Surface
     from mltriton.targets.xe.ocloc import Native
 
 _REGISTERS = "; registers of a warp: "  # the first line of LLVM IR text
@@ -60,9 +59,13 @@ class XeTarget:
 
     def lower(self, module: Module) -> str:
         """LLVM IR text for SPIR-V."""
+        return self._lowered(module, ())
+
+    def _lowered(self, module: Module, failing: tuple[Surface, ...]) -> str:
+        """The same for launches where some surfaces fail."""
         from mltriton.targets.xe.forms import asked_for
 
-        llvm = asked_for(module).lower(module, self.device)
+        llvm = asked_for(module).lower(module, self.device, failing)
         return f"{_REGISTERS}{registers_of(module, self.device)}\n{llvm}"
 
     @property
@@ -113,13 +116,17 @@ class XeTarget:
     def assemble(self, llvm: str, module: Module) -> Binary:
         """A SPIR-V module, and the shared memory of a program.
 
-        Where kernels for Xe are emulated, another module for that is in `metadata` as text.
+        In `metadata` are what launches must ask of matrices, with the program for those that fail, and where kernels
+        for Xe are emulated, another module for that.
         """
         from mltriton.dialects import tt
+        from mltriton.ir.printer import print_op
         from mltriton.targets.assertions import describe
         from mltriton.targets.registry import num_warps_of
         from mltriton.targets.xe.driver import emulates
         from mltriton.targets.xe.forms import form_of
+        from mltriton.targets.xe.kernel_modules import packed
+        from mltriton.targets.xe.launch_guards import asked_by
         from mltriton.targets.xe.llvm.emit.shared import allocations
 
         form = form_of(llvm)
@@ -132,8 +139,11 @@ class XeTarget:
             "assertions": describe(module),
             "prints": any(isinstance(op, tt.Print) for op in module.walk()),
         }
+        asked = asked_by(llvm)
+        if asked is not None:
+            metadata |= {"asked": asked, "program": packed(print_op(module, locations=True).encode())}
         if emulates():
-            metadata["emulated"] = b64encode(compress(form.emulated(llvm, self.device))).decode()
+            metadata["emulated"] = packed(form.emulated(llvm, self.device))
         return Binary(form.spirv(llvm), metadata)
 
     def registers(self, assembly: str) -> tuple[int, int]:
@@ -148,9 +158,11 @@ class XeTarget:
 
         Raises `DeviceError` where there is neither.
         """
+        from mltriton.runtime.fingerprint import compiler_fingerprint
         from mltriton.targets.xe import driver
         from mltriton.targets.xe.emulation.warps.launch import EmulatedWarps
         from mltriton.targets.xe.forms import FORMS
+        from mltriton.targets.xe.kernel_modules import KernelModules
         from mltriton.targets.xe.launch import XeKernel
         from mltriton.targets.xe.ocloc import build_options
         from mltriton.targets.xe.spirv.emission import Code
@@ -158,17 +170,27 @@ class XeTarget:
         queue, known = driver.queue(), binary.metadata
         form, warps = FORMS[known["codegen"]], known["num_warps"]
         queue.announce(self.name)
+        modules = KernelModules(binary, name, self._version, (self.name, compiler_fingerprint()))
         if queue.emulated and form.code is Code.SIMD:
-            return EmulatedWarps(_emulated(binary, name), warps, known["shared"])
+            return EmulatedWarps(lambda failing: modules.of(queue, failing), warps, known["shared"], modules.guards)
         return XeKernel(
             queue,
-            lambda queue: _emulated(binary, name) if queue.emulated else binary.object,
+            modules.of,
             name,
             warps * form.lanes,
             options=build_options(self.device, warps, known["registers"], form.code),
+            guards=modules.guards,
             assertions=known["assertions"],
             prints=known["prints"],
         )
+
+    def _version(self, program: str, failing: tuple[Surface, ...], emulated: bool) -> bytes:
+        """The module of a program at the intrinsic level, for launches in which these surfaces fail."""
+        from mltriton.ir.parser import parse_module
+        from mltriton.targets.xe.forms import form_of
+
+        llvm = self._lowered(parse_module(program), failing)
+        return form_of(llvm).emulated(llvm, self.device) if emulated else form_of(llvm).spirv(llvm)
 
     def takes(self, device: str) -> bool:
         """Arrays of the GPU, and those of main memory, which are copied."""
@@ -187,14 +209,6 @@ def registers_of(module: Module, device: Device) -> int:
     registers = chosen.value if isinstance(chosen, IntegerAttr) else device.grf_modes[0].registers
     device.check_warps(num_warps_of(module), registers)
     return registers
-
-
-def _emulated(binary: Binary, name: str) -> bytes:
-    """The module for this machine's CPU."""
-    text = binary.metadata.get("emulated")
-    if text is None:
-        raise TargetError(f"kernel {name} was compiled where kernels are not emulated", hint="Compile it here.")
-    return decompress(b64decode(text))
 
 
 def _num_warps(llvm: str, lanes: int) -> int:

@@ -2,13 +2,14 @@
 
 Level: intrinsic -> llvm. Takes blocks whose layout is that of the instruction: `#ttig.subgroup_2d_block`, or rows of 16
 neighbouring columns in the lanes, as the matrix engine leaves its results. Guarantees: an access that breaks a limit
-known when compiling is none of these (`message_of` gives None); what is not known is asked at run time (`guard`), and
-where it does not hold, a function of the module does the same element by element. Elements outside the matrix load as 0
-and are not stored. Dimensions whose bounds are not checked are promised to be inside.
+known when compiling is none of these (`message_of` gives None); what is not known is asked (by whom, says
+`surfaces.py`), and where it does not hold, a function of the module does the same element by element. Elements outside
+the matrix load as 0 and are not stored. Dimensions whose bounds are not checked are promised to be inside.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple, cast
 
 from mltriton.ir.types import TensorType, byte_width
@@ -16,16 +17,7 @@ from mltriton.layouts.linear import LinearLayout
 from mltriton.layouts.xe import Subgroup2DBlockEncoding
 from mltriton.targets.llvm.types import GLOBAL_PTR, I1, I32, I64, PTR, VOID, Type, Value, constant, poison, vector
 from mltriton.targets.llvm.writer import Function
-from mltriton.targets.xe.block_limits import (
-    X_BYTES,
-    Access,
-    Block,
-    Number,
-    Relation,
-    Surface,
-    broken_limits,
-    check_surface,
-)
+from mltriton.targets.xe.block_limits import Access, Block, Guard, Relation, broken_limits
 from mltriton.targets.xe.devices import Device
 from mltriton.targets.xe.llvm import calls, payloads
 from mltriton.targets.xe.llvm.emit.context import BlockPointer, Emitter
@@ -112,38 +104,26 @@ def _rows_of_lanes(layout: LinearLayout) -> tuple[int, int]:
 # The surface.
 
 
-def guard(e: Emitter, pointer: BlockPointer, size: int, message: Message) -> Value:
-    """Whether the hardware takes the matrix that a block pointer points into, an i1; its elements have `size` bytes."""
-    row, column = message.dims
+def asked(e: Emitter, pointer: BlockPointer, size: int, limits: Sequence[Guard], *, transposed: bool) -> Value:
+    """Whether limits hold for the matrix that a block pointer points into, an i1; its elements have `size` bytes."""
+    row, column = (-1, -2) if transposed else (-2, -1)
     fields = {
         "base": _base(e, pointer, size),
         "width": _bytes(e, pointer.shape[column], size),
         "height": pointer.shape[row],
         "pitch": _bytes(e, pointer.strides[row], size),
     }
-    base, width, height, pitch = (_known(e, value) for value in fields.values())
-    surface = Surface(base, width, height, pitch, x=Number(divisor=X_BYTES))
-    report = check_surface(e.device, message.block, surface)
-    if report.broken:
-        return constant(I1, 0)
+    if pointer.offsets:
+        fields["x"] = pointer.offsets[column]
     f, holds = e.function, constant(I1, 1)
-    for needed in report.guards:
-        bound = fields[needed.bound] if isinstance(needed.bound, str) else constant(I64, needed.bound)
-        holds = f.and_(_asked(f, fields[needed.field], needed.relation, bound), holds)
-    step = max(1, X_BYTES // size)
-    if pointer.offsets and e.affine.divisor(pointer.offsets[column]) % step:
-        holds = f.and_(f.icmp("eq", f.and_(pointer.offsets[column], step - 1), 0), holds)
+    for limit in limits:
+        bound = fields[limit.bound] if isinstance(limit.bound, str) else constant(I64, limit.bound)
+        holds = f.and_(_asked(f, fields[limit.field], limit.relation, bound), holds)
     return holds
 
 
 def _bytes(e: Emitter, elements: Value, size: int) -> Value:
     return e.affine.mul(e.affine.widen(elements, I64), constant(I64, size))
-
-
-def _known(e: Emitter, value: Value) -> Number:
-    if value.literal is not None:
-        return Number(value=int(value.literal))
-    return Number(divisor=e.affine.divisor(value))
 
 
 def _asked(f: Function, value: Value, relation: Relation, bound: Value) -> Value:

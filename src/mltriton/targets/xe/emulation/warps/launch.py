@@ -19,6 +19,7 @@ from mltriton.runtime.native.params import ParamSpec
 from mltriton.runtime.slots import Slot
 from mltriton.runtime.specialization import ON_HOST, place_of
 from mltriton.targets.xe.launch import plain, read
+from mltriton.targets.xe.launch_guards import LaunchGuards, Surface
 
 _PTR = ctypes.c_void_p
 _WAIT = b"pthread_barrier_wait"  # the function that kernels call whose warps wait for each other
@@ -49,14 +50,28 @@ class _Engine(Protocol):
 
 
 class EmulatedWarps:
-    """The kernel in an object file; a program has `warps` warps, which share so many bytes."""
+    """The kernel in object files, one for each answer to what `guards` ask; a program has `warps` warps, which share so
+    many bytes.
+    """
 
-    def __init__(self, image: bytes, warps: int, shared: int) -> None:
-        self._engine = _engine(image)  # owns the code
-        self._run = ctypes.CFUNCTYPE(None, _PTR, _PTR)(self._engine.get_function_address("run"))
+    def __init__(
+        self,
+        image: Callable[[tuple[Surface, ...]], bytes],
+        warps: int,
+        shared: int,
+        guards: LaunchGuards | None = None,
+    ) -> None:
+        self._image = image
         self._warps = warps
         self._shared = shared
-        self._waits = warps > 1 and _WAIT in image
+        self._guards = guards
+        self._codes: dict[tuple[Surface, ...], _Code] = {}
+        self._code_for(())
+
+    def _code_for(self, failing: tuple[Surface, ...]) -> _Code:
+        if failing not in self._codes:
+            self._codes[failing] = _Code(self._image(failing))
+        return self._codes[failing]
 
     def launcher(self, specs: Sequence[ParamSpec], /) -> Callable[..., Any]:
         """The function `launch(grid_x, grid_y, grid_z, *arguments)` for arguments that pass `specs`."""
@@ -87,21 +102,23 @@ class EmulatedWarps:
         held = (ctypes.c_uint64 * max(1, len(slots)))(*(slot.bits & (1 << 64) - 1 for slot in slots))
         programs = product(*(range(size) for size in reversed(grid)))
         each = (_Program(grid, (x, y, z), self._shared) for z, y, x in programs)
-        if self._waits:
-            self._together(held, each)
+        failing = self._guards.failing([slot.bits for slot in slots]) if self._guards is not None else ()
+        code = self._code_for(failing)
+        if code.waits and self._warps > 1:
+            self._together(code, held, each)
             return
         for program in each:
             for warp in range(self._warps):
-                self._run(held, ctypes.byref(program.place(warp, 0)))
+                code.run(held, ctypes.byref(program.place(warp, 0)))
 
-    def _together(self, held: Any, programs: Iterator[_Program]) -> None:
+    def _together(self, code: _Code, held: Any, programs: Iterator[_Program]) -> None:
         """One thread for each warp, program after program."""
         library = ctypes.CDLL(None)
         barrier = ctypes.create_string_buffer(_BARRIER_BYTES)
         library.pthread_barrier_init(barrier, None, ctypes.c_uint(self._warps))
 
         def run(program: _Program, warp: int) -> None:
-            self._run(held, ctypes.byref(program.place(warp, ctypes.addressof(barrier))))
+            code.run(held, ctypes.byref(program.place(warp, ctypes.addressof(barrier))))
 
         before = threading.stack_size(_STACK)
         try:
@@ -114,6 +131,15 @@ class EmulatedWarps:
         finally:
             threading.stack_size(before)
             library.pthread_barrier_destroy(barrier)
+
+
+class _Code:
+    """The code of an object file: `run` is one warp of one program; `waits`, whether warps wait for each other."""
+
+    def __init__(self, image: bytes) -> None:
+        self._engine = _engine(image)  # owns the code
+        self.run = ctypes.CFUNCTYPE(None, _PTR, _PTR)(self._engine.get_function_address("run"))
+        self.waits = _WAIT in image
 
 
 class _Program:

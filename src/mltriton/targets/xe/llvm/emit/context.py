@@ -7,7 +7,8 @@ operation without an emission function raises `BackendError` at its source line.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from mltriton.errors import BackendError
@@ -24,6 +25,7 @@ from mltriton.targets.xe.llvm import calls
 from mltriton.targets.xe.llvm.affine import Affine
 from mltriton.targets.xe.llvm.lanes import Form, Lanes, element_name, form_of, layout_of
 from mltriton.targets.xe.llvm.moves import linear, move, names
+from mltriton.targets.xe.llvm.surfaces import Answers
 
 Rule = Callable[["Emitter", Any], Any]  # gives `Made`
 Rules = Mapping[type[Operation], Rule]
@@ -50,15 +52,43 @@ class SharedBlock(NamedTuple):
     strides: Sequence[int]
 
 
-Emitted = Value | Lanes | BlockPointer | SharedBlock
+Carried = Value | Lanes | BlockPointer  # what regions can hand on
+Emitted = Carried | SharedBlock
 Made = Emitted | list[Emitted] | None  # what stands for an operation's results
+
+
+def parts_of(found: Carried) -> list[Value]:
+    """The LLVM values that stand for a value."""
+    if isinstance(found, Value):
+        return [found]
+    if isinstance(found, Lanes):
+        return list(found.values)
+    return [found.base, *found.shape, *found.strides, *found.offsets]
+
+
+def with_parts(found: Carried, parts: Sequence[Value]) -> Carried:
+    """The same of other LLVM values."""
+    if isinstance(found, Value):
+        return parts[0]
+    if isinstance(found, Lanes):
+        return found._replace(values=parts)
+    ends = [1, 1 + len(found.shape), 1 + len(found.shape) + len(found.strides)]
+    shape, strides, offsets = parts[ends[0] : ends[1]], parts[ends[1] : ends[2]], parts[ends[2] :]
+    return found._replace(base=parts[0], shape=shape, strides=strides, offsets=offsets)
 
 
 class Emitter(context.Emitter):
     """The state of one kernel's emission. `elements` are the rules that see one LLVM value of each block."""
 
     def __init__(
-        self, module: Module, function: Function, device: Device, warps: int, rules: Rules, elements: Rules
+        self,
+        module: Module,
+        function: Function,
+        device: Device,
+        warps: int,
+        rules: Rules,
+        elements: Rules,
+        answers: Answers,
     ) -> None:
         super().__init__(module, function, f16_conversion=True, rules={})
         self.device = device
@@ -68,7 +98,7 @@ class Emitter(context.Emitter):
         self.block_rules = rules
         self.element_rules = elements
         self.shared_places: dict[Operation, Value] = {}  # where each allocation of shared memory starts
-        self.surfaces: dict[Value, bool] = {}  # guards of block accesses that hold, or not, in the code at hand
+        self.answers = answers
         self.staying: frozenset[IRValue] = frozenset()  # scalars that the innermost loop does not change
         self._emitted: dict[IRValue, Emitted] = {}
         self._parts: dict[IRValue, Value] = {}
@@ -107,6 +137,13 @@ class Emitter(context.Emitter):
             return False
         self.operation(op)
         return True
+
+    @contextmanager
+    def scope(self) -> Generator[None]:
+        """Forget afterwards what is emitted inside."""
+        saved = dict(self._emitted), dict(self._values)
+        yield
+        self._emitted, self._values = saved
 
     def lanes(self, value: IRValue) -> Lanes:
         """A block in registers."""
@@ -238,13 +275,9 @@ class Emitter(context.Emitter):
     def flat(self, value: IRValue) -> list[Value]:
         """What a loop carries or a branch gives for a value."""
         found = self.any(value)
-        if isinstance(found, Value):
-            return [found]
-        if isinstance(found, Lanes):
-            return list(found.values)
-        if isinstance(found, BlockPointer):
-            return [found.base, *found.shape, *found.strides, *found.offsets]
-        raise BackendError("a region cannot carry a block in shared memory", found=str(value.type))
+        if isinstance(found, SharedBlock):
+            raise BackendError("a region cannot carry a block in shared memory", found=str(value.type))
+        return parts_of(found)
 
     def raised(self, like: IRValue, type_: IRType, values: Sequence[Value]) -> Emitted:
         """The opposite of `flat`; `like` has what does not travel with the values."""

@@ -15,6 +15,7 @@ from mltriton.ir.operation import Block, Region
 from mltriton.ir.operation import Value as IRValue
 from mltriton.targets.llvm.types import I32, I64, Value, constant
 from mltriton.targets.xe.llvm import calls
+from mltriton.targets.xe.llvm.emit import versions
 from mltriton.targets.xe.llvm.emit.context import Emitted, Emitter, Rules
 from mltriton.targets.xe.llvm.emit.moving import Moving
 from mltriton.targets.xe.llvm.emit.staying import bring_forward
@@ -24,8 +25,7 @@ AXES = ("x", "y", "z")
 
 def _body(e: Emitter, block: Block) -> list[IRValue]:
     """Emit a block; gives the operands of its terminator."""
-    for op in block.ops[:-1]:
-        e.operation(op)
+    versions.emit(e, block.ops[:-1])
     return block.ops[-1].operands
 
 

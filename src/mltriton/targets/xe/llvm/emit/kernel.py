@@ -7,6 +7,8 @@ workgroup is a program: 16 lanes a warp, warps along the first dimension; its co
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from mltriton.dialects import gpu, tt, ttig
 from mltriton.dialects.builtin import Module as IRModule
 from mltriton.errors import BackendError
@@ -18,17 +20,21 @@ from mltriton.targets.llvm.types import F32, GLOBAL_PTR, I8, VOID, Type, Value, 
 from mltriton.targets.llvm.writer import Module
 from mltriton.targets.registry import num_warps_of
 from mltriton.targets.xe.devices import Device
+from mltriton.targets.xe.launch_guards import Surface, marked
 from mltriton.targets.xe.llvm.emit import versions
 from mltriton.targets.xe.llvm.emit.context import Emitter
 from mltriton.targets.xe.llvm.emit.rules import ELEMENTS, RULES
 from mltriton.targets.xe.llvm.emit.shared import place_allocations
 from mltriton.targets.xe.llvm.lanes import element_name
+from mltriton.targets.xe.llvm.surfaces import Answers, Surfaces
 
 _BARRIERS = (gpu.Barrier, ttig.BarrierArrive, ttig.BarrierWait)
 
 
-def emit_kernel(module: IRModule, device: Device) -> str:
-    """LLVM IR text of the public function. Raises `BackendError` at the line of what has no lowering."""
+def emit_kernel(module: IRModule, device: Device, failing: Collection[Surface] = ()) -> str:
+    """LLVM IR text of the public function for launches where no surfaces fail but those of `failing`; a comment at the
+    top tells which surfaces matter. Raises `BackendError` at the line of what has no lowering.
+    """
     function = public_function(module)
     parameters = function.body.block.arguments
     warps = num_warps_of(module)
@@ -45,18 +51,20 @@ def emit_kernel(module: IRModule, device: Device) -> str:
         linkage="spir_kernel",
         attachments=f"!intel_reqd_sub_group_size {lanes} !reqd_work_group_size {size} ",
     )
-    emitter = Emitter(target, body, device, warps, RULES, ELEMENTS)
+    divisors = [divisibility(function, number) for number in range(len(parameters))]
+    answers = Answers(Surfaces(function, device, warps, divisors), failing)
+    emitter = Emitter(target, body, device, warps, RULES, ELEMENTS, answers)
     emitter.address_payloads = "ttig.address_payloads" in module.attributes
     emitter.assertions = {op: number for number, op in enumerate(checked, 1)}
     emitter.failure = body.parameters[-1] if checked else emitter.failure
     emitter.waits = any(isinstance(op, _BARRIERS) for op in module.walk())
-    for number, (parameter, value) in enumerate(zip(parameters, body.parameters[: len(parameters)], strict=True)):
+    for parameter, value, divisor in zip(parameters, body.parameters[: len(parameters)], divisors, strict=True):
         emitter.put(parameter, argument(emitter, value, parameter.type))
-        emitter.affine.promise(value, divisibility(function, number))
+        emitter.affine.promise(value, divisor)
     place_allocations(emitter, target, module)
     versions.emit(emitter, function.body.block.ops[:-1])
     body.ret()
-    return target.text
+    return marked(target.text, answers.relied)
 
 
 def public_function(module: IRModule) -> tt.Func:

@@ -10,10 +10,11 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import cast
 
+from mltriton.analysis.block_io import BlockOperation
 from mltriton.dialects import tt, ttig
 from mltriton.ir.floats import float_to_bits
 from mltriton.ir.operation import Value as IRValue
-from mltriton.ir.types import FloatType, TensorType, block_of, byte_width, element_type
+from mltriton.ir.types import FloatType, TensorType, block_of, element_type
 from mltriton.ir.types import Type as IRType
 from mltriton.targets.llvm.emit.memory import from_memory, in_memory, to_memory
 from mltriton.targets.llvm.types import Value, constant, vector
@@ -22,13 +23,14 @@ from mltriton.targets.xe.llvm import accesses, block_io
 from mltriton.targets.xe.llvm.emit.blocks import addresses, inside
 from mltriton.targets.xe.llvm.emit.context import BlockPointer, Emitted, Emitter, Rules
 from mltriton.targets.xe.llvm.lanes import Lanes, element_name
+from mltriton.targets.xe.llvm.surfaces import KernelGuard
 
 
 def _load(e: Emitter, op: tt.Load) -> Emitted:
     block = op.result.type
     if isinstance(e.any(op.ptr), BlockPointer):
         pointer = e.block_pointer(op.ptr)
-        return load_block(e, cast(TensorType, block), pointer, op.boundary_check, op.padding)
+        return load_block(e, op, pointer, op.boundary_check, op.padding)
     pointers = _registers(e, op.ptr)
     masks = None if op.mask is None else _registers(e, op.mask)
     type_ = vector(element_name(element_type(block)), 1)
@@ -47,7 +49,7 @@ def _loaded(
 
 def _store(e: Emitter, op: tt.Store) -> None:
     if isinstance(e.any(op.ptr), BlockPointer):
-        store_block(e, e.block_pointer(op.ptr), op.value, op.boundary_check)
+        store_block(e, op, e.block_pointer(op.ptr), op.boundary_check)
         return
     masks = None if op.mask is None else _registers(e, op.mask)
     accesses.store(e, _registers(e, op.ptr), masks, [to_memory(e, value) for value in _registers(e, op.value)])
@@ -57,17 +59,14 @@ def _registers(e: Emitter, value: IRValue) -> list[Value]:
     return e.registers(value) if isinstance(value.type, TensorType) else [e.get(value)]
 
 
-def load_block(e: Emitter, block: TensorType, pointer: BlockPointer, checked: Sequence[int], padding: str) -> Emitted:
+def load_block(
+    e: Emitter, op: tt.Load | tt.DescriptorLoad, pointer: BlockPointer, checked: Sequence[int], padding: str
+) -> Emitted:
     """A block by block accesses, or lane by lane."""
+    block = cast(TensorType, op.result.type)
     message = None if checked and padding == "pad_nan" else block_io.message_of(e.device, block, pointer, Access.LOAD)
     if message is not None:
-        loaded = _either(
-            e,
-            pointer,
-            byte_width(block.element),
-            message,
-            lambda fast: block_io.load(e, block, pointer, message, fast=fast),
-        )
+        loaded = _either(e, op, pointer, message, lambda fast: block_io.load(e, block, pointer, message, fast=fast))
         assert loaded is not None
         return loaded
     pointers = addresses(e, block, pointer)
@@ -75,27 +74,30 @@ def load_block(e: Emitter, block: TensorType, pointer: BlockPointer, checked: Se
     return _loaded(e, block, pointers, inside(e, block, pointer, checked), [outside] * len(pointers))
 
 
-def store_block(e: Emitter, pointer: BlockPointer, value: IRValue, checked: Sequence[int]) -> None:
+def store_block(e: Emitter, op: tt.Store | tt.DescriptorStore, pointer: BlockPointer, checked: Sequence[int]) -> None:
     """A block by block accesses, or lane by lane."""
-    block = cast(TensorType, value.type)
+    block = cast(TensorType, op.value.type)
     message = block_io.message_of(e.device, block, pointer, Access.STORE)
     if message is not None:
-        lanes = e.lanes(value)
-        store = partial(block_io.store, e, block, pointer, lanes, message)
-        _either(e, pointer, byte_width(block.element), message, lambda fast: store(fast=fast))
+        store = partial(block_io.store, e, block, pointer, e.lanes(op.value), message)
+        _either(e, op, pointer, message, lambda fast: store(fast=fast))
         return
     masks = inside(e, block, pointer, checked)
-    accesses.store(e, addresses(e, block, pointer), masks, [to_memory(e, part) for part in e.registers(value)])
+    accesses.store(e, addresses(e, block, pointer), masks, [to_memory(e, part) for part in e.registers(op.value)])
 
 
 def _either(
-    e: Emitter, pointer: BlockPointer, size: int, message: block_io.Message, do: Callable[[bool], Lanes | None]
+    e: Emitter,
+    op: BlockOperation,
+    pointer: BlockPointer,
+    message: block_io.Message,
+    do: Callable[[bool], Lanes | None],
 ) -> Lanes | None:
     """An access by the instruction where the hardware takes the matrix, else element by element."""
-    guard = block_io.guard(e, pointer, size, message)
-    known = guard.literal if guard.literal is not None else e.surfaces.get(guard)
-    if known is not None:
-        return do(bool(known))
+    answer = e.answers.of(op, message.transposed)
+    if isinstance(answer, bool):
+        return do(answer)
+    guard = asked(e, pointer, answer)
     made: list[Lanes | None] = []
 
     def arm(fast: bool) -> Callable[[], Sequence[Value]]:
@@ -107,6 +109,13 @@ def _either(
 
     values = e.function.choose(guard, arm(fast=True), arm(fast=False), "block")
     return None if made[0] is None else made[0]._replace(values=values)
+
+
+def asked(e: Emitter, pointer: BlockPointer, guards: Sequence[KernelGuard]) -> Value:
+    """What could not be asked before the access: where a branch chose the matrix, say, or its column was loaded."""
+    limits = dict.fromkeys(limit for guard in guards for limit in guard.all_limits)
+    first = guards[0]
+    return block_io.asked(e, pointer, first.size, list(limits), transposed=first.transposed)
 
 
 def _padding(element: IRType, padding: str) -> Value:
@@ -138,11 +147,9 @@ def _prefetch(e: Emitter, op: ttig.Prefetch) -> None:
     block = block_of(op.ptr.type)
     if not isinstance(pointer, BlockPointer) or block is None:
         return
-    size, message = byte_width(block.element), block_io.message_of(e.device, block, pointer, Access.PREFETCH)
-    if message is not None:
-        guard = block_io.guard(e, pointer, size, message)
-        if guard.literal or e.surfaces.get(guard):
-            block_io.prefetch(e, block, pointer, message)
+    message = block_io.message_of(e.device, block, pointer, Access.PREFETCH)
+    if message is not None and e.answers.of(op, message.transposed) is True:
+        block_io.prefetch(e, block, pointer, message)
 
 
 def _advance(e: Emitter, op: tt.Advance) -> BlockPointer:
@@ -158,12 +165,11 @@ def _advance(e: Emitter, op: tt.Advance) -> BlockPointer:
 
 def _descriptor_load(e: Emitter, op: tt.DescriptorLoad) -> Emitted:
     pointer = _at(e, op.desc, op.indices)
-    block = cast(TensorType, op.result.type)
-    return load_block(e, block, pointer, range(block.rank), pointer.padding)
+    return load_block(e, op, pointer, range(len(op.indices)), pointer.padding)
 
 
 def _descriptor_store(e: Emitter, op: tt.DescriptorStore) -> None:
-    store_block(e, _at(e, op.desc, op.indices), op.value, range(cast(TensorType, op.value.type).rank))
+    store_block(e, op, _at(e, op.desc, op.indices), range(len(op.indices)))
 
 
 def _at(e: Emitter, descriptor: IRValue, indices: Sequence[IRValue]) -> BlockPointer:

@@ -1,82 +1,114 @@
-"""Two versions of what a kernel does with matrices: by 2D block accesses, and without where the hardware takes none.
+"""Accesses to matrices that only a running kernel can judge: code with 2D block accesses, and code without.
 
-Level: intrinsic -> llvm. Whether the hardware takes a matrix depends on its base, sizes and strides, which are known
-before the first access. All are asked once there; what follows is written twice. Guarantees: loops of the first version
-have no checks; the second one is right for every matrix.
+Level: intrinsic -> llvm. What a launch can judge is judged there (`surfaces.py`), and one answer is emitted. The rest
+is asked as soon as all numbers are there: what follows in the same body, up to the last access concerned, is written
+twice. Guarantees: no loop asks what is known before it; the second version is right for every matrix.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from typing import cast
 
-from mltriton.dialects import tt, ttig
-from mltriton.ir.operation import Operation
-from mltriton.ir.types import PointerType, TensorDescType, TensorType, block_of, byte_width
+from mltriton.analysis.block_io import BlockOperation
+from mltriton.dialects.tt.memory import is_block_pointer
+from mltriton.ir.operation import Block, Operation
+from mltriton.ir.operation import Value as IRValue
+from mltriton.ir.types import MemDescType, TensorDescType
 from mltriton.targets.llvm.types import I1, Value, constant
-from mltriton.targets.xe.block_limits import Access, Block
+from mltriton.targets.xe.block_limits import X_BYTES
 from mltriton.targets.xe.llvm import block_io
-from mltriton.targets.xe.llvm.emit.context import BlockPointer, Emitter
-
-ACCESSES = (tt.Load, tt.Store, tt.DescriptorLoad, tt.DescriptorStore, ttig.Prefetch)
+from mltriton.targets.xe.llvm.emit.context import BlockPointer, Carried, Emitter, parts_of, with_parts
+from mltriton.targets.xe.llvm.surfaces import KernelGuard
 
 
 def emit(e: Emitter, ops: Sequence[Operation]) -> None:
-    """Emit the operations of a kernel."""
-    for number, op in enumerate(ops):
-        if any(_accesses_block(inner) for inner in op.walk()):
-            guards = dict.fromkeys(guard for each in ops for guard in _guards(e, each))
-            _emit_versions(e, ops[number:], list(guards))
-            return
-        e.operation(op)
+    """Emit operations that follow each other in a block."""
+    inside = {op: guards for op in ops if (guards := list(_guards(e, op)))}
+    number = 0
+    while number < len(ops):
+        op = ops[number]
+        if not any(_can_ask(e, guard) for guard in inside.get(op, ())):
+            e.operation(op)
+            number += 1
+            continue
+        asked = [guard for later in ops[number:] for guard in inside.get(later, ()) if _can_ask(e, guard)]
+        asked = list(dict.fromkeys(asked))
+        last = max(i for i in range(number, len(ops)) if not set(asked).isdisjoint(inside.get(ops[i], ())))
+        if any(isinstance(value.type, MemDescType) for value in _used_later(ops[number : last + 1])):
+            last = len(ops) - 1  # Blocks in shared memory are places, not values that two versions could give.
+        _emit_versions(e, ops[number : last + 1], asked)
+        number = last + 1
 
 
-def _accesses_block(op: Operation) -> bool:
-    if not isinstance(op, ACCESSES):
+def _guards(e: Emitter, op: Operation) -> Iterator[KernelGuard]:
+    """What the accesses of an operation, and of those inside it, leave to the kernel."""
+    for inner in op.walk():
+        if isinstance(inner, BlockOperation) and _is_block_access(inner):
+            yield from e.answers.surfaces.expected(inner).kernel
+
+
+def _is_block_access(op: BlockOperation) -> bool:
+    pointer = op.operands[0].type
+    return isinstance(pointer, TensorDescType) or is_block_pointer(pointer)
+
+
+def _can_ask(e: Emitter, guard: KernelGuard) -> bool:
+    """Whether a guard is open, and all that it asks about is there."""
+    if guard in e.answers.decided or any(limit.field == "x" for limit in guard.limits) or len(guard.maker.shape) > 2:
         return False
-    type_ = op.operands[0].type
-    return isinstance(type_, TensorDescType) or (isinstance(type_, PointerType) and block_of(type_) is not None)
+    maker = guard.maker
+    return all(e.ensure(value) for value in (maker.base, *maker.shape, *maker.strides, *guard.columns))
 
 
-def _emit_versions(e: Emitter, ops: Sequence[Operation], guards: Sequence[Value]) -> None:
-    both = constant(I1, 1)
+def _emit_versions(e: Emitter, ops: Sequence[Operation], guards: Sequence[KernelGuard]) -> None:
+    holds = constant(I1, 1)
     for guard in guards:
-        both = e.function.and_(guard, both)
+        holds = e.function.and_(_asked(e, guard), holds)
+    needed = [value for value in _used_later(ops) if not e.ensure(value)]
+    answers, decided = e.answers, e.answers.decided
+    made: list[list[Carried]] = []
 
-    def version(holds: bool) -> Callable[[], Sequence[Value]]:
+    def version(answer: bool) -> Callable[[], Sequence[Value]]:
         def build() -> Sequence[Value]:
-            e.surfaces = dict.fromkeys(guards, holds)
-            for op in ops:
-                e.operation(op)
-            return []
+            answers.decided = decided | dict.fromkeys(guards, answer)
+            with e.scope():
+                emit(e, ops)
+                made.append([cast(Carried, e.any(value)) for value in needed])
+                return [part for value in needed for part in e.flat(value)]
 
         return build
 
-    e.function.choose(both, version(holds=True), version(holds=False), "surfaces")
+    flat = e.function.choose(holds, version(answer=True), version(answer=False), "surfaces")
+    answers.decided = decided
+    for value, found in zip(needed, made[0], strict=True):
+        size = len(parts_of(found))
+        e.put(value, with_parts(found, flat[:size]))
+        flat = flat[size:]
 
 
-def _guards(e: Emitter, op: Operation) -> Iterator[Value]:
-    """What must be asked of the matrices that an operation, or one inside it, describes."""
-    for inner in op.walk():
-        if isinstance(inner, tt.MakeTensorPtr | tt.MakeTensorDesc):
-            values = (inner.base, *inner.shape, *inner.strides)
-            if len(inner.shape) == 2 and all(e.ensure(value) for value in values):
-                base, *rest = (e.get(value) for value in values)
-                yield from _asked(e, BlockPointer(base, rest[:2], rest[2:], ()), inner)
+def _asked(e: Emitter, guard: KernelGuard) -> Value:
+    maker = guard.maker
+    base, *rest = (e.get(value) for value in (maker.base, *maker.shape, *maker.strides))
+    rank = len(maker.shape)
+    pointer = BlockPointer(base, rest[:rank], rest[rank:], ())
+    holds = block_io.asked(e, pointer, guard.size, guard.limits, transposed=guard.transposed)
+    for column in guard.columns:
+        step = max(1, X_BYTES // guard.size)
+        holds = e.function.and_(e.function.icmp("eq", e.function.and_(e.get(column), step - 1), 0), holds)
+    return holds
 
 
-def _asked(e: Emitter, pointer: BlockPointer, op: tt.MakeTensorPtr | tt.MakeTensorDesc) -> Iterator[Value]:
-    size = byte_width(_block(op).element)
-    transposed = pointer.strides[-1].literal != 1
-    if transposed and pointer.strides[-2].literal != 1:
-        return
-    block = Block(Access.LOAD_TRANSPOSE, 4, 8, 16) if transposed else Block(Access.LOAD, size, 16, 1)
-    guard = block_io.guard(e, pointer, size, block_io.Message(block, 1, 1, transposed))
-    if guard.literal is None:
-        yield guard
+def _used_later(ops: Sequence[Operation]) -> list[IRValue]:
+    """Results that operations behind these, or their block's terminator, use."""
+    own, block = set(ops), ops[0].block
+    return [r for op in ops for r in op.results if any(_in_block(user, block) not in own for user in r.users)]
 
 
-def _block(op: tt.MakeTensorPtr | tt.MakeTensorDesc) -> TensorType:
-    type_ = op.result.type
-    found = type_.block if isinstance(type_, TensorDescType) else block_of(type_)
-    assert found is not None
-    return found
+def _in_block(op: Operation, block: Block | None) -> Operation:
+    """The operation of `block` that an operation is, or is inside of."""
+    while op.block is not block:
+        parent = op.block.parent_op if op.block is not None else None
+        assert parent is not None
+        op = parent
+    return op

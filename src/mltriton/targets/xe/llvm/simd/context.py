@@ -24,6 +24,7 @@ from mltriton.targets.xe.llvm.moves import names
 from mltriton.targets.xe.llvm.simd import moves
 from mltriton.targets.xe.llvm.simd.affine import VectorAffine
 from mltriton.targets.xe.llvm.simd.intrinsics import LANES, joined, read, same_bits, write
+from mltriton.targets.xe.llvm.surfaces import Answers
 
 
 def held_element(type_: IRType) -> Type:
@@ -45,9 +46,16 @@ class WarpEmitter(Emitter):
     """The state of one kernel's emission."""
 
     def __init__(
-        self, module: Module, function: Function, device: Device, warps: int, rules: Rules, elements: Rules
+        self,
+        module: Module,
+        function: Function,
+        device: Device,
+        warps: int,
+        rules: Rules,
+        elements: Rules,
+        answers: Answers,
     ) -> None:
-        super().__init__(module, function, device, warps, rules, elements)
+        super().__init__(module, function, device, warps, rules, elements, answers)
         self.affine = VectorAffine(function)
         self._bits_of: dict[str, Value] = {}
 

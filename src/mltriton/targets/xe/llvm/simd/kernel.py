@@ -7,6 +7,8 @@ warps share.
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from mltriton.dialects.builtin import Module as IRModule
 from mltriton.ir.types import PointerType
 from mltriton.targets.llvm.types import I64, VOID
@@ -14,16 +16,20 @@ from mltriton.targets.llvm.writer import Module
 from mltriton.targets.registry import num_warps_of
 from mltriton.targets.xe.devices import Device
 from mltriton.targets.xe.forms import MARK
+from mltriton.targets.xe.launch_guards import Surface, marked
 from mltriton.targets.xe.llvm.emit import versions
 from mltriton.targets.xe.llvm.emit.kernel import argument, divisibility, parameter_type, public_function
 from mltriton.targets.xe.llvm.emit.shared import allocations
 from mltriton.targets.xe.llvm.simd.context import WarpEmitter
 from mltriton.targets.xe.llvm.simd.rules import ELEMENTS, RULES
 from mltriton.targets.xe.llvm.simd.shared import place_allocations
+from mltriton.targets.xe.llvm.surfaces import Answers, Surfaces
 
 
-def emit_kernel(module: IRModule, device: Device) -> str:
-    """LLVM IR text of the public function. Raises `BackendError` at the line of what has no lowering."""
+def emit_kernel(module: IRModule, device: Device, failing: Collection[Surface] = ()) -> str:
+    """LLVM IR text of the public function, as that of a lane's program. Raises `BackendError` at the line of what has
+    no lowering.
+    """
     function = public_function(module)
     parameters = function.body.block.arguments
     warps = num_warps_of(module)
@@ -37,14 +43,16 @@ def emit_kernel(module: IRModule, device: Device) -> str:
         linkage="spir_kernel",
         attachments=f"!reqd_work_group_size {size} ",
     )
-    emitter = WarpEmitter(target, body, device, warps, RULES, ELEMENTS)
-    for number, (parameter, value) in enumerate(zip(parameters, body.parameters, strict=True)):
+    divisors = [divisibility(function, number) for number in range(len(parameters))]
+    answers = Answers(Surfaces(function, device, warps, divisors), failing)
+    emitter = WarpEmitter(target, body, device, warps, RULES, ELEMENTS, answers)
+    for parameter, value, divisor in zip(parameters, body.parameters, divisors, strict=True):
         held = argument(emitter, value, parameter.type)
         if isinstance(parameter.type, PointerType):
             held = body.cast("ptrtoint", held, I64)
         emitter.put(parameter, held)
-        emitter.affine.promise(held, divisibility(function, number))
+        emitter.affine.promise(held, divisor)
     place_allocations(emitter, module)
     versions.emit(emitter, function.body.block.ops[:-1])
     body.ret()
-    return target.text
+    return marked(target.text, answers.relied)

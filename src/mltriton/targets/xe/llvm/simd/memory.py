@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import cast
 
+from mltriton.analysis.block_io import BlockOperation
 from mltriton.dialects import tt, ttig
 from mltriton.ir.floats import float_to_bits
 from mltriton.ir.operation import Value as IRValue
@@ -16,7 +17,7 @@ from mltriton.ir.types import Type as IRType
 from mltriton.targets.llvm.emit.memory import from_memory, in_memory, to_memory
 from mltriton.targets.llvm.types import I1, Value, constant, integers
 from mltriton.targets.xe.block_limits import Access
-from mltriton.targets.xe.llvm.block_io import Message, guard, message_of
+from mltriton.targets.xe.llvm.block_io import Message, message_of
 from mltriton.targets.xe.llvm.emit import memory
 from mltriton.targets.xe.llvm.emit.context import BlockPointer, Emitted, Rule, Rules
 from mltriton.targets.xe.llvm.lanes import Lanes
@@ -31,7 +32,7 @@ FIRST = integers("i1", [1] + [0] * (LANES - 1))  # the lane that accesses what a
 def _load(e: WarpEmitter, op: tt.Load) -> Emitted:
     block = op.result.type
     if isinstance(e.any(op.ptr), BlockPointer):
-        return load_block(e, cast(TensorType, block), e.block_pointer(op.ptr), op.boundary_check, op.padding)
+        return load_block(e, op, e.block_pointer(op.ptr), op.boundary_check, op.padding)
     pointers, masks = e.vector_of(op.ptr), _masks(e, op.ptr, op.mask)
     zero = constant(held_element(element_type(block)).with_lanes(LANES), 0)
     others = [zero] * len(pointers) if op.other is None else e.vector_of(op.other)
@@ -62,16 +63,17 @@ def _loaded(
 
 def _store(e: WarpEmitter, op: tt.Store) -> None:
     if isinstance(e.any(op.ptr), BlockPointer):
-        store_block(e, e.block_pointer(op.ptr), op.value, op.boundary_check)
+        store_block(e, op, e.block_pointer(op.ptr), op.boundary_check)
         return
     masks = _masks(e, op.ptr, op.mask)
     accesses.store(e, e.vector_of(op.ptr), masks, [to_memory(e, value) for value in e.vector_of(op.value)])
 
 
 def load_block(
-    e: WarpEmitter, block: TensorType, pointer: BlockPointer, checked: Sequence[int], padding: str
+    e: WarpEmitter, op: tt.Load | tt.DescriptorLoad, pointer: BlockPointer, checked: Sequence[int], padding: str
 ) -> Emitted:
     """A block by block accesses, or lane by lane."""
+    block = cast(TensorType, op.result.type)
     message = None if checked and padding == "pad_nan" else message_of(e.device, block, pointer, Access.LOAD)
 
     if message is None:
@@ -87,13 +89,15 @@ def load_block(
 
         return build
 
-    values = e.function.choose(_holds(e, block, pointer, message), arm(fast=True), arm(fast=False), "block")
+    values = e.function.choose(_holds(e, op, pointer, message), arm(fast=True), arm(fast=False), "block")
     return made[0]._replace(values=values)
 
 
-def store_block(e: WarpEmitter, pointer: BlockPointer, value: IRValue, checked: Sequence[int]) -> None:
+def store_block(
+    e: WarpEmitter, op: tt.Store | tt.DescriptorStore, pointer: BlockPointer, checked: Sequence[int]
+) -> None:
     """A block by block accesses, or lane by lane."""
-    block, lanes = cast(TensorType, value.type), e.lanes(value)
+    block, lanes = cast(TensorType, op.value.type), e.lanes(op.value)
     message = message_of(e.device, block, pointer, Access.STORE)
 
     if message is None:
@@ -108,14 +112,13 @@ def store_block(e: WarpEmitter, pointer: BlockPointer, value: IRValue, checked: 
 
         return build
 
-    e.function.choose(_holds(e, block, pointer, message), arm(fast=True), arm(fast=False), "block")
+    e.function.choose(_holds(e, op, pointer, message), arm(fast=True), arm(fast=False), "block")
 
 
-def _holds(e: WarpEmitter, block: TensorType, pointer: BlockPointer, message: Message) -> Value:
+def _holds(e: WarpEmitter, op: BlockOperation, pointer: BlockPointer, message: Message) -> Value:
     """Whether the hardware takes the matrix, an i1."""
-    asked = guard(e, pointer, byte_width(block.element), message)
-    known = e.surfaces.get(asked)
-    return asked if known is None else constant(I1, int(known))
+    answer = e.answers.of(op, message.transposed)
+    return constant(I1, int(answer)) if isinstance(answer, bool) else memory.asked(e, pointer, answer)
 
 
 def _padding(element: IRType, padding: str) -> Value:
@@ -132,18 +135,17 @@ def _prefetch(e: WarpEmitter, op: ttig.Prefetch) -> None:
     if not isinstance(pointer, BlockPointer) or block is None:
         return
     message = message_of(e.device, block, pointer, Access.PREFETCH)
-    if message is not None and _holds(e, block, pointer, message).literal:
+    if message is not None and _holds(e, op, pointer, message).literal:
         block_io.prefetch(e, block, pointer, message)
 
 
 def _descriptor_load(e: WarpEmitter, op: tt.DescriptorLoad) -> Emitted:
     pointer = _at(e, op.desc, op.indices)
-    block = cast(TensorType, op.result.type)
-    return load_block(e, block, pointer, range(block.rank), pointer.padding)
+    return load_block(e, op, pointer, range(len(op.indices)), pointer.padding)
 
 
 def _descriptor_store(e: WarpEmitter, op: tt.DescriptorStore) -> None:
-    store_block(e, _at(e, op.desc, op.indices), op.value, range(cast(TensorType, op.value.type).rank))
+    store_block(e, op, _at(e, op.desc, op.indices), range(len(op.indices)))
 
 
 def _at(e: WarpEmitter, descriptor: IRValue, indices: Sequence[IRValue]) -> BlockPointer:

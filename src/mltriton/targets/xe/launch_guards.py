@@ -1,0 +1,96 @@
+"""What a kernel with 2D block accesses asks of its arguments, evaluated at each launch.
+
+Level: runtime; no compiler module is imported. A condition is `(relation, expression, bound)`, where the bound is an
+expression, too (`analysis/bounds.py`); a surface is the conditions on one matrix. A comment at the top of LLVM IR text
+carries the surfaces that it takes for granted. Guarantees: where a surface is not among the failing ones, the hardware
+takes every access to it in every program of the launch.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Mapping, Sequence
+from io import StringIO
+from itertools import takewhile
+from typing import Any, cast
+
+from mltriton.analysis.bounds import Expression, Known, evaluate, exactly
+
+Condition = tuple[str, Expression, Expression]
+Surface = tuple[Condition, ...]
+
+MULTIPLE, AT_LEAST, AT_MOST = "a multiple of", "at least", "at most"
+_MARK = "; asked at the launch: "
+_MOST_REMEMBERED = 256  # launches with different arguments of which the answer is kept
+
+
+def holds(relation: str, number: Known, bound: Known) -> bool:
+    """Whether a relation is certain."""
+    match relation:
+        case "a multiple of":
+            return bound.number is not None and number.divisor % bound.number == 0
+        case "at least":
+            return number.least is not None and bound.most is not None and number.least >= bound.most
+        case "at most":
+            return number.most is not None and bound.least is not None and number.most <= bound.least
+        case _:
+            raise ValueError(f"no relation {relation!r}")
+
+
+def marked(llvm: str, surfaces: Sequence[Surface]) -> str:
+    """LLVM IR text that says what it takes for granted."""
+    return f"{_MARK}{json.dumps(surfaces, separators=(',', ':'))}\n{llvm}" if surfaces else llvm
+
+
+def asked_by(llvm: str) -> str | None:
+    """What LLVM IR text takes for granted, as JSON; None for nothing."""
+    comments = takewhile(lambda line: line.startswith(";"), StringIO(llvm))
+    return next((line.removeprefix(_MARK).rstrip() for line in comments if line.startswith(_MARK)), None)
+
+
+class LaunchGuards:
+    """The surfaces of one kernel, from JSON."""
+
+    def __init__(self, text: str) -> None:
+        self.surfaces: tuple[Surface, ...] = _tuples(json.loads(text))
+        used = sorted({number for surface in self.surfaces for number in _arguments(surface)})
+        self._used = tuple(used)
+        self._remembered: dict[tuple[Any, ...], tuple[Surface, ...]] = {}
+
+    def failing(self, slots: Sequence[int]) -> tuple[Surface, ...]:
+        """The surfaces that the hardware does not take for these arguments: addresses, and integers in 64 bits."""
+        key = tuple([slots[number] for number in self._used])
+        found = self._remembered.get(key)
+        if found is None:
+            if len(self._remembered) >= _MOST_REMEMBERED:
+                self._remembered.clear()
+            arguments = {number: _signed(slots[number]) for number in self._used}
+            found = tuple(surface for surface in self.surfaces if not accepts(surface, arguments))
+            self._remembered[key] = found
+        return found
+
+
+def accepts(surface: Surface, arguments: Mapping[int, int]) -> bool:
+    """Whether all conditions on a surface hold for the arguments."""
+
+    def known(number: int) -> Known:
+        return exactly(arguments[number])
+
+    return all(holds(relation, evaluate(x, known), evaluate(bound, known)) for relation, x, bound in surface)
+
+
+def _signed(bits: int) -> int:
+    return bits - (1 << 64) if bits >> 63 > 0 else bits
+
+
+def _arguments(expression: Any) -> Collection[int]:
+    if not isinstance(expression, tuple):
+        return ()
+    parts = cast("tuple[Any, ...]", expression)
+    if parts and parts[0] == "argument":
+        return (parts[1],)
+    return {number for part in parts for number in _arguments(part)}
+
+
+def _tuples(value: Any) -> Any:
+    return tuple(map(_tuples, cast("list[Any]", value))) if isinstance(value, list) else value
