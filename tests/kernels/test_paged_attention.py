@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,7 +12,14 @@ import pytest
 from accuracy import assert_accurate, random, wide
 from mltriton.errors import ArgumentError
 from mltriton.kernels import paged_attention
-from mltriton.kernels.attention_paged import Form, choose_form, choose_splits, paged_attention_launches
+from mltriton.kernels.attention_paged import (
+    Form,
+    choose_block_form,
+    choose_form,
+    choose_splits,
+    paged_attention_launches,
+)
+from mltriton.kernels.launch import block_limits
 
 RNG = np.random.default_rng(9)
 FORMS = pytest.mark.parametrize("warp_level", [True, False], ids=["warps", "workgroup"])
@@ -200,6 +208,90 @@ def test_numbers_of_warps(warps: int) -> None:
         (launch,) = paged_attention_launches(**arrays, o=o, form=Form(True, 1, keys))
         launch._replace(constants=launch.constants | {"num_warps": warps}).run()
         assert_accurate(o, expected, SLACK["float32"] * size)
+
+
+@FORMS
+@pytest.mark.parametrize(
+    ("problem", "sizes"),
+    [
+        (Problem((0, 1, 17, 130, 200), page=32, dtype="float16"), (2, 32, 32)),
+        (Problem((65, 200), 5, 1, 40, page=48), (2, 32, 16)),
+        (Problem((33, 90), 4, 4, 80, page=16, dtype="float16"), (1, 64, 16)),
+    ],
+)
+def test_pages_as_blocks_of_a_matrix(problem: Problem, sizes: tuple[int, int, int], warp_level: bool) -> None:
+    """Several blocks in a page and several pages in a step; a head's queries in parts; not-a-numbers behind a head and
+    behind a sequence; slopes, a cap, splits.
+    """
+    arrays = problem.arrays()
+    options = {"alibi_slopes": RNG.uniform(0.0, 0.1, problem.heads).astype(np.float32), "soft_cap": 4.0}
+    expected, size = reference(**arrays, **options)
+    o = np.full_like(arrays["q"], np.nan)
+    for launch in paged_attention_launches(**arrays, o=o, **options, form=Form(warp_level, *sizes), splits=2):
+        launch.run()
+    assert_accurate(o, expected, SLACK[problem.dtype] * size)
+
+
+@FORMS
+def test_pages_by_head_as_blocks(warp_level: bool) -> None:
+    """Caches whose heads lie behind each other, so that a head moves rows and not columns."""
+    arrays = Problem((40, 90)).arrays()
+    expected, size = reference(**arrays)
+    for name in ("k_cache", "v_cache"):
+        arrays[name] = np.ascontiguousarray(arrays[name].swapaxes(1, 2)).swapaxes(1, 2)
+    o = np.full_like(arrays["q"], np.nan)
+    (launch,) = paged_attention_launches(**arrays, o=o, form=Form(warp_level, 2, 32, 16))
+    launch.run()
+    assert_accurate(o, expected, SLACK["float32"] * size)
+
+
+@pytest.mark.parametrize(
+    ("problem", "warp_level"),
+    [
+        (Problem((0, 70, 300), 6, 1, 40, page=32, dtype="float16"), True),
+        (Problem((17, 100), 2, 2, page=16, dtype="float16"), False),
+    ],
+)
+def test_blocks_on_xe(problem: Problem, warp_level: bool) -> None:
+    """Emulated where there is no GPU, through the library's function."""
+    pytest.importorskip("dpctl")
+    arrays = problem.arrays()
+    for name in ("k_cache", "v_cache"):
+        arrays[name] = aligned(arrays[name])
+    limits = block_limits("xe:pvc")
+    assert limits is not None
+    form = choose_block_form(arrays["q"], arrays["k_cache"], arrays["v_cache"], warp_level, limits)
+    assert form is not None and form.block == problem.page
+    expected, size = reference(**arrays)
+    o = paged_attention(**arrays, warp_level=warp_level, target="xe:pvc")
+    assert_accurate(o, expected, SLACK[problem.dtype] * size)
+
+
+def aligned(array: np.ndarray) -> np.ndarray:
+    """A copy that starts where block loads may."""
+    memory = np.zeros(array.nbytes + 64, np.uint8)
+    start = -memory.ctypes.data % 64
+    made = memory[start : start + array.nbytes].view(array.dtype).reshape(array.shape)
+    made[...] = array
+    return made
+
+
+def test_what_is_no_matrix_of_blocks() -> None:
+    """Strides that make none, rows that are no multiple of what the hardware takes, pages of few keys."""
+    limits = block_limits("xe:pvc")
+    assert limits is not None
+
+    def form(problem: Problem, change: Callable[[np.ndarray], np.ndarray] = lambda cache: cache) -> Form | None:
+        arrays = problem.arrays()
+        k_cache, v_cache = (change(aligned(arrays[name])) for name in ("k_cache", "v_cache"))
+        return choose_block_form(arrays["q"], k_cache, v_cache, True, limits)
+
+    assert form(Problem((64,))) == Form(True, 2, 32, 16)
+    assert form(Problem((64,), 8, 1, dim=256, dtype="float16")) == Form(True, 4, 32, 16)
+    assert form(Problem((64,), dim=33)) is None
+    assert form(Problem((64,), page=8)) is None
+    assert form(Problem((64,)), lambda cache: cache[..., ::2][..., :32]) is None
+    assert block_limits("cpu") is None and block_limits(None) is None
 
 
 def test_choices() -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import os
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -16,9 +16,11 @@ import mltriton as triton
 from mltriton.errors import ArgumentError
 from mltriton.kernels.arrays import (
     Array,
+    addresses,
     dtype_name,
     empty,
     is_torch,
+    item_size,
     number,
     require_arrays,
     require_count,
@@ -27,24 +29,80 @@ from mltriton.kernels.arrays import (
     strides_of,
 )
 from mltriton.kernels.attention import scale_of
+from mltriton.kernels.attention_paged_blocks import (
+    REST,
+    paged_attention_blocks_kernel,
+    paged_attention_blocks_warps_kernel,
+)
 from mltriton.kernels.attention_paged_kernels import (
     combine_splits_kernel,
     paged_attention_kernel,
     paged_attention_warps_kernel,
 )
-from mltriton.kernels.launch import Launch
+from mltriton.kernels.launch import Launch, block_limits
+
+if TYPE_CHECKING:
+    from mltriton.runtime.jit import JITFunction
+    from mltriton.targets.base import BlockIO
 
 Table = np.ndarray[Any, np.dtype[np.int32]]
 
 SHORTEST_SPLIT = 512  # keys for which a program of their own pays
+WORD = 4  # bytes; a block of a matrix starts at a multiple of them
+PROGRAMS = 256  # as many fill a GPU
+STEP = 64  # keys of one step, read by blocks
+WARPS = {True: 8, False: 4}  # of a program that reads blocks, by form
+# Bytes of a program's block of queries [heads, dim], and of one block of keys, that leave registers for all else.
+QUERY_BYTES = 2048
+KEY_BYTES = {2: 16384, 4: 8192}
 
 
 class Form(NamedTuple):
-    """Which kernel, the heads of keys that a program does together, and the keys of one step."""
+    """Which kernel, the heads of keys that a program does together, and the keys of one step.
+
+    `block`: keys that are read at a time as a rectangle of the cache, where hardware does that; then `heads` counts the
+    heads of queries that a program does for one head of keys. None where every key has an address of its own.
+    """
 
     warp_level: bool
     heads: int
     keys: int
+    block: int | None = None
+
+
+class Matrix(NamedTuple):
+    """A cache as one matrix: rows in all; from page to page and from head to head; columns from head to head; and
+    elements from row to row.
+    """
+
+    rows: int
+    page_rows: int
+    head_rows: int
+    head_columns: int
+    stride: int
+
+
+def matrix_of(cache: Array) -> Matrix | None:
+    """A cache [pages, page_size, kv_heads, dim] as a matrix that starts where the cache does and in which each page of
+    a head is a rectangle; None where its strides make none.
+    """
+    pages, page, heads, dim = cache.shape
+    per_page, stride, per_head, per_element = strides_of(cache)
+    if (dim > 1 and per_element != 1) or stride < dim or per_page % stride or min(per_page, per_head) < 0:
+        return None
+    head_rows, head_columns = divmod(per_head, stride)
+    if (heads - 1) * head_columns + dim > stride:
+        return None
+    rows = (pages - 1) * (per_page // stride) + (heads - 1) * head_rows + page
+    return Matrix(rows, per_page // stride, head_rows, head_columns, stride)
+
+
+def has_blocks(cache: Array, limits: BlockIO) -> bool:
+    """Whether the pages of a cache can be loaded as blocks of a matrix."""
+    matrix, size = matrix_of(cache), item_size(cache)
+    if matrix is None or matrix.stride * size < limits.max_row_bytes or matrix.head_columns * size % WORD:
+        return False
+    return matrix.stride * size % limits.pitch_multiple == 0 and addresses([cache])[0] % limits.base_alignment == 0
 
 
 def paged_attention(
@@ -59,6 +117,7 @@ def paged_attention(
     alibi_slopes: Array | None = None,
     soft_cap: float | None = None,
     splits: int | None = None,
+    target: str | None = None,
 ) -> Array:
     """softmax(q k^T * sm_scale) v for one query per head and sequence, over keys and values that lie in pages.
 
@@ -66,9 +125,10 @@ def paged_attention(
     block_table [sequences, max_pages] int32: the pages of a sequence in order; seq_lens [sequences] int32: its number
     of keys (0 gives zeros). `kv_heads` divides `heads`. `sm_scale` is 1 / sqrt(dim) when None. Scores are limited to
     `soft_cap * tanh(score / soft_cap)`, then `alibi_slopes` [heads] f32 times (key - last key) is added. `warp_level`
-    chooses the form of the kernel; `splits` into how many stretches of keys a sequence is cut (chosen when None).
-    Table entries and slots behind a sequence's last key are never looked at. Returns [sequences, heads, dim],
-    contiguous, of q's kind and dtype. Raises `ArgumentError` for arrays that do not fit.
+    chooses the form of the kernel; `splits` into how many stretches of keys a sequence is cut (chosen when None);
+    `target` is what it runs on ("xe:pvc", say), None where the arrays lie. Table entries and slots behind a sequence's
+    last key are never looked at. Returns [sequences, heads, dim], contiguous, of q's kind and dtype. Raises
+    `ArgumentError` for arrays that do not fit.
     """
     require_arrays(q=q, k_cache=k_cache, v_cache=v_cache)
     check_shapes(q, k_cache, v_cache, block_table, seq_lens)
@@ -78,12 +138,14 @@ def paged_attention(
     if 0 in o.shape:
         return o
     check_pages(k_cache, block_table, seq_lens)
-    form = choose_form(k_cache, warp_level)
+    limits = block_limits(target)
+    form = None if limits is None else choose_block_form(q, k_cache, v_cache, warp_level, limits)
+    form = form or choose_form(k_cache, warp_level)
     cut = choose_splits(q, k_cache, block_table, form) if splits is None else splits
     for launch in paged_attention_launches(
         q, k_cache, v_cache, block_table, seq_lens, o, sm_scale, alibi_slopes, soft_cap, form, cut
     ):
-        launch.run()
+        launch.on(target).run()
     return o
 
 
@@ -94,12 +156,36 @@ def choose_form(k_cache: Array, warp_level: bool) -> Form:
     return Form(warp_level, heads=math.gcd(k_cache.shape[2], 8), keys=256)
 
 
+def choose_block_form(q: Array, k_cache: Array, v_cache: Array, warp_level: bool, limits: BlockIO) -> Form | None:
+    """Sizes for a target with block loads: as many heads and keys as registers hold. None where pages cannot be read by
+    blocks.
+    """
+    group, dim = q.shape[1] // k_cache.shape[2], block_dim(q)
+    keys = max(REST.value, min(STEP, KEY_BYTES[item_size(q)] // (dim * item_size(q))))
+    block = math.gcd(k_cache.shape[1], keys)
+    if block < REST.value or not (has_blocks(k_cache, limits) and has_blocks(v_cache, limits)):
+        return None
+    heads = min(8, triton.next_power_of_2(group), QUERY_BYTES // (dim * item_size(q)))
+    return Form(warp_level, heads, keys, block)
+
+
 def choose_splits(q: Array, k_cache: Array, block_table: Array, form: Form) -> int:
     """Enough stretches for every thread to have something to do, none shorter than `SHORTEST_SPLIT` keys."""
-    programs = q.shape[0] * (k_cache.shape[2] // form.heads)
+    programs = q.shape[0] * programs_of(q, k_cache, form)
     longest = block_table.shape[1] * k_cache.shape[1]
-    wanted = triton.cdiv(2 * (os.cpu_count() or 1), programs)
+    wanted = triton.cdiv(2 * (os.cpu_count() or 1) if form.block is None else PROGRAMS, programs)
     return max(1, min(wanted, longest // SHORTEST_SPLIT))
+
+
+def programs_of(q: Array, k_cache: Array, form: Form) -> int:
+    """Programs of one sequence and one split."""
+    kv_heads = k_cache.shape[2]
+    return kv_heads // form.heads if form.block is None else kv_heads * triton.cdiv(q.shape[1] // kv_heads, form.heads)
+
+
+def block_dim(q: Array) -> int:
+    """The dimension of a head in a kernel's blocks."""
+    return max(16, triton.next_power_of_2(q.shape[2]))
 
 
 def paged_attention_launches(
@@ -126,23 +212,44 @@ def paged_attention_launches(
     splits = triton.cdiv(longest, per_split)
     parts = empty((splits, sequences, heads, dim), q, "float32") if splits > 1 else o
     lse = empty((splits, sequences, heads), q, "float32") if splits > 1 else None
-    block_dim = max(16, triton.next_power_of_2(dim))
-    arguments = (
-        q, k_cache, v_cache, block_table, seq_lens, alibi_slopes, parts, lse, scale_of(dim, sm_scale), soft_cap,
-        *strides_of(q), *strides_of(k_cache), *strides_of(v_cache), *strides_of(block_table), *strides_of(seq_lens),
-        heads * dim, dim, heads, heads // kv_heads, per_split,
-    )  # fmt: skip
-    constants = {
-        "PAGE": page, "HEADS": form.heads, "BG": triton.next_power_of_2(heads // kv_heads),
-        "BN": form.keys, "BD": block_dim, "DIM": dim,
-    }  # fmt: skip
-    kernel = paged_attention_warps_kernel if form.warp_level else paged_attention_kernel
-    attend = Launch(kernel, (kv_heads // form.heads, sequences, splits), arguments, constants)
+    shared = (q, k_cache, v_cache, block_table, seq_lens, alibi_slopes, parts, lse, scale_of(dim, sm_scale), soft_cap)
+    tables = (*strides_of(block_table), *strides_of(seq_lens), heads * dim, dim, heads, heads // kv_heads, per_split)
+    launch = _by_addresses if form.block is None else _by_blocks
+    kernel, places, constants = launch(q, k_cache, v_cache, form)
+    constants |= {"PAGE": page, "BD": block_dim(q), "DIM": dim}
+    attend = Launch(
+        kernel,
+        (programs_of(q, k_cache, form), sequences, splits),
+        (*shared, *strides_of(q), *places, *tables),
+        constants,
+    )
     if lse is None:
         return [attend]
     combined = (parts, lse, o, heads * dim, dim, heads, splits, dim)
-    blocks = {"BS": triton.next_power_of_2(splits), "BD": block_dim}
+    blocks = {"BS": triton.next_power_of_2(splits), "BD": block_dim(q)}
     return [attend, Launch(combine_splits_kernel, (heads, sequences), combined, blocks)]
+
+
+Parts = tuple["JITFunction", tuple[int, ...], dict[str, Any]]  # kernel, where the caches lie, and block sizes
+
+
+def _by_addresses(q: Array, k_cache: Array, v_cache: Array, form: Form) -> Parts:
+    kernel = paged_attention_warps_kernel if form.warp_level else paged_attention_kernel
+    group = triton.next_power_of_2(q.shape[1] // k_cache.shape[2])
+    constants = {"HEADS": form.heads, "BG": group, "BN": form.keys}
+    return kernel, (*strides_of(k_cache), *strides_of(v_cache)), constants
+
+
+def _by_blocks(q: Array, k_cache: Array, v_cache: Array, form: Form) -> Parts:
+    kernel = paged_attention_blocks_warps_kernel if form.warp_level else paged_attention_blocks_kernel
+    keys, values = (matrix_of(cache) for cache in (k_cache, v_cache))
+    assert keys is not None and values is not None and form.block is not None
+    constants = {
+        "BG": form.heads, "BN": form.block, "PIECES": form.keys // form.block,
+        "K_COLUMNS": keys.head_columns, "K_STRIDE": keys.stride,
+        "V_COLUMNS": values.head_columns, "V_STRIDE": values.stride, "num_warps": WARPS[form.warp_level],
+    }  # fmt: skip
+    return kernel, (*keys[:3], *values[:3]), constants
 
 
 def check_shapes(q: Array, k_cache: Array, v_cache: Array, block_table: Array, seq_lens: Array) -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 if TYPE_CHECKING:
     from mltriton.compiler import CompiledKernel
     from mltriton.runtime.jit import JITFunction
+    from mltriton.targets.base import BlockIO
 
 
 class Launch(NamedTuple):
@@ -24,6 +25,10 @@ class Launch(NamedTuple):
         """Launch; compiles first if need be."""
         return self.kernel[self.grid](*self.arguments, **self.constants)
 
+    def on(self, target: str | None) -> Launch:
+        """The same launch on a target; None is where the arrays lie."""
+        return self if target is None else self._replace(constants={**self.constants, "target": target})
+
     def compiled(self) -> CompiledKernel:
         """The kernel compiled for this launch, which is not made."""
         return self.kernel.warmup(*self.arguments, **self.constants)
@@ -35,3 +40,12 @@ class Launch(NamedTuple):
     def example(self) -> tuple[dict[str, Any], tuple[int, ...], dict[str, Any]]:
         """What a function `mltriton_verify` returns: arguments by name, grid, compile options."""
         return self.named(), self.grid, {}
+
+
+def block_limits(target: str | None) -> BlockIO | None:
+    """What 2D block loads of a target must be; None where it has none."""
+    if target is None:
+        return None
+    from mltriton.targets.registry import spec
+
+    return spec(target).block_load

@@ -1,0 +1,238 @@
+# pyright: basic
+# The bodies of kernels are programs of the language: their parameters have no types in Python.
+"""Paged attention where hardware loads rectangles: a page of keys or values is read as blocks of a matrix.
+
+Level: user. A cache is one tall matrix: row `page * page_rows + head * head_rows + slot` holds a key, from column
+`head * head_columns` on. One program instance takes one head of keys with up to BG query heads that use it, one
+sequence and one split of its keys; the two forms are those of `attention_paged_kernels.py`, with the same results. A
+step takes PIECES times BN keys: BN lie in one page, so that their page is a scalar and their rows follow each other.
+`attention_paged.py` launches these kernels where a target has block loads and the strides allow it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+import mltriton as triton
+import mltriton.language as tl
+from mltriton.kernels.attention_paged_kernels import FINITE, LOG2_E
+
+REST = tl.constexpr(16)  # keys of a step at the end of a sequence, whose last keys may be others'
+
+
+@triton.jit
+def query_heads(group, BG: tl.constexpr):
+    """The heads of queries [BG] that this program does, and which of them there are."""
+    parts = tl.cdiv(group, BG)
+    members = tl.program_id(0) % parts * BG + tl.arange(0, BG)
+    return tl.program_id(0) // parts * group + members, members < group
+
+
+@triton.jit
+def query_rows(stride_s, stride_h, group, BG: tl.constexpr):
+    """Where the rows [BG, 1] of this program's queries start in an array [sequences, heads, ...], and which of them
+    there are.
+    """
+    heads, present = query_heads(group, BG)
+    rows = tl.program_id(1).to(tl.int64) * stride_s + heads.to(tl.int64) * stride_h
+    return rows[:, None], present[:, None]
+
+
+@triton.jit
+def load_queries(q_ptr, stride_qs, stride_qh, stride_qd, group, BG: tl.constexpr, BD: tl.constexpr, DIM: tl.constexpr):
+    """The queries [BG, BD] of this program; zeros where there are none."""
+    rows, present = query_rows(stride_qs, stride_qh, group, BG)
+    dims = tl.arange(0, BD)[None, :]
+    return tl.load(q_ptr + rows + dims * stride_qd, present & (dims < DIM), 0.0)
+
+
+@triton.jit
+def load_slopes(slopes_ptr, group, BG: tl.constexpr):
+    """The slopes [BG] of this program's heads; None where there are none."""
+    if slopes_ptr is None:
+        return None
+    heads, present = query_heads(group, BG)
+    return tl.load(slopes_ptr + heads, present, 0.0)
+
+
+@triton.jit
+def attend_step(
+    acc, l_i, m_i, q, k_cache, v_cache, table_ptr, stride_tp, slopes, first, end, last_key, sm_scale, soft_cap,
+    k_page_rows, k_row, k_column, v_page_rows, v_row, v_column,
+    PAGE: tl.constexpr, BN: tl.constexpr, PIECES: tl.constexpr, BD: tl.constexpr, DIM: tl.constexpr,
+    MASKED: tl.constexpr,
+):  # fmt: skip
+    """Queries q [BG, BD] over PIECES blocks of BN keys from `first` on. All keys are below `end`; where MASKED, at
+    least the first one of each block.
+    """
+    scores, pages, slots = (), (), ()
+    m_new = m_i
+    for piece in tl.static_range(PIECES):
+        key = first + piece * BN
+        keys = key + tl.arange(0, BN)
+        page, slot = place_of(key, table_ptr, stride_tp, PAGE)
+        k_t = tl.trans(k_cache.load([page * k_page_rows + k_row + slot, k_column]))
+        if DIM < BD:
+            k_t = tl.where((tl.arange(0, BD) < DIM)[:, None], k_t, 0.0)  # what lies behind a head may be no number
+        s = tl.dot(q, k_t, input_precision="ieee") * sm_scale
+        if soft_cap is not None:
+            s = soft_cap * tl.math.tanh(s / soft_cap)
+        if slopes is not None:
+            s += slopes[:, None] * (keys - last_key).to(tl.float32)[None, :]
+        s *= LOG2_E
+        if MASKED:
+            s = tl.where((keys < end)[None, :], s, -float("inf"))
+        m_new = tl.maximum(m_new, tl.max(s, 1))
+        scores, pages, slots = scores + (s,), pages + (page,), slots + (slot,)  # noqa: RUF005
+    alpha = tl.exp2(m_i - m_new)
+    l_i = l_i * alpha
+    acc = acc * alpha[:, None]
+    for piece in tl.static_range(PIECES):
+        p = tl.exp2(scores[piece] - m_new[:, None])
+        l_i += tl.sum(p, 1)
+        v = v_cache.load([pages[piece] * v_page_rows + v_row + slots[piece], v_column])
+        if MASKED:
+            v = tl.where((first + piece * BN + tl.arange(0, BN) < end)[:, None], v, 0.0)
+        acc = tl.dot(p.to(v.dtype), v, acc, input_precision="ieee")
+    return acc, l_i, m_new
+
+
+@triton.jit
+def place_of(key, table_ptr, stride_tp, PAGE: tl.constexpr):
+    """The page of a key and its place there; the division of unsigned numbers has no branch."""
+    key = key.to(tl.uint32)
+    return tl.load(table_ptr + (key // PAGE).to(tl.int32) * stride_tp), (key % PAGE).to(tl.int32)
+
+
+@triton.jit
+def attend_blocks(
+    q, k_ptr, v_ptr, table_ptr, stride_tp, slopes, group, start, end, warp, warps, length, sm_scale, soft_cap,
+    k_rows, k_page_rows, k_head_rows, v_rows, v_page_rows, v_head_rows, K_COLUMNS: tl.constexpr, K_STRIDE: tl.constexpr,
+    V_COLUMNS: tl.constexpr, V_STRIDE: tl.constexpr, PAGE: tl.constexpr, BN: tl.constexpr, PIECES: tl.constexpr,
+    BG: tl.constexpr, BD: tl.constexpr, DIM: tl.constexpr,
+):  # fmt: skip
+    """Queries q [BG, BD] over every `warps`-th step from number `warp` on of the keys [start, end): the sum of the
+    values by weights, the sum of the weights, and the largest score, in units of log2, that both are relative to.
+    """
+    head = tl.program_id(0) // tl.cdiv(group, BG)
+    k_cache = tl.make_tensor_descriptor(k_ptr, [k_rows, K_STRIDE], [K_STRIDE, 1], [BN, BD])
+    v_cache = tl.make_tensor_descriptor(v_ptr, [v_rows, V_STRIDE], [V_STRIDE, 1], [BN, BD])
+    k_rest = tl.make_tensor_descriptor(k_ptr, [k_rows, K_STRIDE], [K_STRIDE, 1], [REST, BD])
+    v_rest = tl.make_tensor_descriptor(v_ptr, [v_rows, V_STRIDE], [V_STRIDE, 1], [REST, BD])
+    k_row, k_column = head * k_head_rows, head * K_COLUMNS
+    v_row, v_column = head * v_head_rows, head * V_COLUMNS
+    m_i = tl.full([BG], -float("inf"), tl.float32)
+    l_i = tl.zeros([BG], tl.float32)
+    acc = tl.zeros([BG, BD], tl.float32)
+    steps = tl.maximum(end - start, 0) // (PIECES * BN)
+    for step in range(warp, steps, warps):
+        acc, l_i, m_i = attend_step(
+            acc, l_i, m_i, q, k_cache, v_cache, table_ptr, stride_tp, slopes, start + step * (PIECES * BN), end,
+            length - 1, sm_scale, soft_cap, k_page_rows, k_row, k_column, v_page_rows, v_row, v_column,
+            PAGE, BN, PIECES, BD, DIM, False,
+        )  # fmt: skip
+    if steps % warps == warp:
+        for first in range(start + steps * (PIECES * BN), end, REST):
+            acc, l_i, m_i = attend_step(
+                acc, l_i, m_i, q, k_rest, v_rest, table_ptr, stride_tp, slopes, first, end,
+                length - 1, sm_scale, soft_cap, k_page_rows, k_row, k_column, v_page_rows, v_row, v_column,
+                PAGE, REST, 1, BD, DIM, True,
+            )  # fmt: skip
+    return acc, l_i, m_i
+
+
+@triton.jit
+def store_result(
+    acc, l_i, m_i, o_ptr, lse_ptr, stride_os, stride_oh, n_heads, group,
+    BG: tl.constexpr, BD: tl.constexpr, DIM: tl.constexpr,
+):  # fmt: skip
+    """Store acc / l_i, zeros where there is no key; with several splits into that split's part of o_ptr, and the
+    logarithm (base 2) of the sum of weights to lse_ptr [splits, sequences, heads].
+    """
+    rows, present = query_rows(stride_os, stride_oh, group, BG)
+    if lse_ptr is not None:
+        split = tl.program_id(2).to(tl.int64) * tl.num_programs(1)
+        o_ptr += split * stride_os
+        heads, present_heads = query_heads(group, BG)
+        tl.store(lse_ptr + (split + tl.program_id(1)) * n_heads + heads, m_i + tl.log2(l_i), present_heads)
+    o = acc / tl.where(l_i > 0.0, l_i, 1.0)[:, None]
+    dims = tl.arange(0, BD)[None, :]
+    tl.store(o_ptr + rows + dims, o.to(o_ptr.dtype.element_ty), present & (dims < DIM))
+
+
+@triton.jit
+def paged_attention_blocks_kernel(
+    q_ptr, k_ptr, v_ptr, table_ptr, lens_ptr, slopes_ptr, o_ptr, lse_ptr, sm_scale, soft_cap,
+    stride_qs, stride_qh, stride_qd, k_rows, k_page_rows, k_head_rows, v_rows, v_page_rows, v_head_rows,
+    stride_ts, stride_tp, stride_l, stride_os, stride_oh, n_heads, group, keys_per_split, K_COLUMNS: tl.constexpr,
+    K_STRIDE: tl.constexpr, V_COLUMNS: tl.constexpr, V_STRIDE: tl.constexpr, PAGE: tl.constexpr, BN: tl.constexpr,
+    PIECES: tl.constexpr, BG: tl.constexpr, BD: tl.constexpr, DIM: tl.constexpr,
+):  # fmt: skip
+    """One token's queries over one split of a sequence's keys; program ids (kv head and part of its query heads,
+    sequence, split).
+    """
+    sequence = tl.program_id(1).to(tl.int64)
+    length = tl.load(lens_ptr + sequence * stride_l)
+    start = tl.program_id(2) * keys_per_split
+    end = tl.minimum(start + keys_per_split, length)
+    q = load_queries(q_ptr, stride_qs, stride_qh, stride_qd, group, BG, BD, DIM)
+    acc, l_i, m_i = attend_blocks(
+        q, k_ptr, v_ptr, table_ptr + sequence * stride_ts, stride_tp, load_slopes(slopes_ptr, group, BG),
+        group, start, end, 0, 1, length, sm_scale, soft_cap, k_rows, k_page_rows, k_head_rows,
+        v_rows, v_page_rows, v_head_rows, K_COLUMNS, K_STRIDE, V_COLUMNS, V_STRIDE, PAGE, BN, PIECES, BG, BD, DIM,
+    )  # fmt: skip
+    store_result(acc, l_i, m_i, o_ptr, lse_ptr, stride_os, stride_oh, n_heads, group, BG, BD, DIM)
+
+
+@triton.jit(warp_level=True)
+def paged_attention_blocks_warps_kernel(
+    q_ptr, k_ptr, v_ptr, table_ptr, lens_ptr, slopes_ptr, o_ptr, lse_ptr, sm_scale, soft_cap,
+    stride_qs, stride_qh, stride_qd, k_rows, k_page_rows, k_head_rows, v_rows, v_page_rows, v_head_rows,
+    stride_ts, stride_tp, stride_l, stride_os, stride_oh, n_heads, group, keys_per_split, K_COLUMNS: tl.constexpr,
+    K_STRIDE: tl.constexpr, V_COLUMNS: tl.constexpr, V_STRIDE: tl.constexpr, PAGE: tl.constexpr, BN: tl.constexpr,
+    PIECES: tl.constexpr, BG: tl.constexpr, BD: tl.constexpr, DIM: tl.constexpr,
+):  # fmt: skip
+    """The same, by warps: warp w of W takes the steps w, w + W, ... of the keys."""
+    sequence = tl.program_id(1).to(tl.int64)
+    length = tl.load(lens_ptr + sequence * stride_l)
+    start = tl.program_id(2) * keys_per_split
+    end = tl.minimum(start + keys_per_split, length)
+    q_shared = tl.alloc([BG, BD], q_ptr.dtype.element_ty)
+    if tl.warp_id() == 0:  # brings the queries for all
+        tl.store(q_shared, load_queries(q_ptr, stride_qs, stride_qh, stride_qd, group, BG, BD, DIM))
+    tl.barrier()
+    acc, l_i, m_i = attend_blocks(
+        tl.load(q_shared), k_ptr, v_ptr, table_ptr + sequence * stride_ts, stride_tp,
+        load_slopes(slopes_ptr, group, BG), group, start, end, tl.warp_id(), tl.num_warps(), length, sm_scale, soft_cap,
+        k_rows, k_page_rows, k_head_rows, v_rows, v_page_rows, v_head_rows,
+        K_COLUMNS, K_STRIDE, V_COLUMNS, V_STRIDE, PAGE, BN, PIECES, BG, BD, DIM,
+    )  # fmt: skip
+    m = tl.max(m_i, cross_warp=True)
+    alpha = tl.exp2(m_i - tl.maximum(m, FINITE))  # 0 on a warp without keys
+    l = tl.sum(l_i * alpha, cross_warp=True, dst_warps=0)  # noqa: E741
+    o = tl.sum(acc * alpha[:, None], cross_warp=True, dst_warps=0)
+    if tl.warp_id() == 0:
+        store_result(o, l, m, o_ptr, lse_ptr, stride_os, stride_oh, n_heads, group, BG, BD, DIM)
+
+
+def mltriton_verify(
+    name: str, rng: np.random.Generator
+) -> tuple[dict[str, Any], tuple[int, ...], dict[str, Any]] | None:
+    """A launch for `mltriton verify`: three heads on one in two parts, pages of two blocks in any order, an empty
+    sequence, a length that blocks do not divide.
+    """
+    from mltriton.kernels.attention_paged import Form, paged_attention_launches
+
+    q = rng.standard_normal((3, 6, 24), np.float32)
+    k_cache, v_cache = (rng.standard_normal((13, 32, 2, 24), np.float32) for _ in range(2))
+    table = rng.permutation(13)[:12].astype(np.int32).reshape(3, 4)
+    lens = np.array([121, 0, 65], np.int32)
+    for warp_level in (False, True):
+        form = Form(warp_level, heads=2, keys=32, block=16)
+        launch, _ = paged_attention_launches(q, k_cache, v_cache, table, lens, q * 0, form=form, splits=2)
+        if launch.kernel.__name__ == name:
+            del launch.constants["num_warps"]
+            return launch.example()
+    return None
