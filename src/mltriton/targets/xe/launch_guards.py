@@ -9,7 +9,7 @@ takes every access to it in every program of the launch.
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from io import StringIO
 from itertools import takewhile
 from typing import Any, cast
@@ -53,18 +53,21 @@ class LaunchGuards:
 
     def __init__(self, text: str) -> None:
         self.surfaces: tuple[Surface, ...] = _tuples(json.loads(text))
-        used = sorted({number for surface in self.surfaces for number in _arguments(surface)})
-        self._used = tuple(used)
-        self._remembered: dict[tuple[Any, ...], tuple[Surface, ...]] = {}
+        conditions = [condition for surface in self.surfaces for condition in surface]
+        used = {number for condition in conditions for number in _arguments(condition)}
+        exact = {number for condition in conditions for number in _arguments(condition, exact=True)}
+        low = max((cast(int, bound) for relation, _, bound in conditions if relation == MULTIPLE), default=1)
+        self._masks = tuple((number, -1 if number in exact else low - 1) for number in sorted(used))
+        self._remembered: dict[tuple[int, ...], tuple[Surface, ...]] = {}
 
     def failing(self, slots: Sequence[int]) -> tuple[Surface, ...]:
         """The surfaces that the hardware does not take for these arguments: addresses, and integers in 64 bits."""
-        key = tuple([slots[number] for number in self._used])
+        key = tuple([slots[number] & mask for number, mask in self._masks])
         found = self._remembered.get(key)
         if found is None:
             if len(self._remembered) >= _MOST_REMEMBERED:
                 self._remembered.clear()
-            arguments = {number: _signed(slots[number]) for number in self._used}
+            arguments = {number: _signed(bits) for (number, _), bits in zip(self._masks, key, strict=True)}
             found = tuple(surface for surface in self.surfaces if not accepts(surface, arguments))
             self._remembered[key] = found
         return found
@@ -83,13 +86,22 @@ def _signed(bits: int) -> int:
     return bits - (1 << 64) if bits >> 63 > 0 else bits
 
 
-def _arguments(expression: Any) -> Collection[int]:
+# What divides a result depends on what divides the operands, not on how large they are.
+_KEEP_DIVISORS = (MULTIPLE, "add", "sub", "mul", "either", "stepped")
+
+
+def _arguments(expression: Any, *, exact: bool = False) -> set[int]:
+    """The arguments in an expression or a condition; with `exact`, those of which more matters than what divides them:
+    an address as good as any other at a multiple of 64 is not remembered as another one.
+    """
     if not isinstance(expression, tuple):
-        return ()
-    parts = cast("tuple[Any, ...]", expression)
-    if parts and parts[0] == "argument":
-        return (parts[1],)
-    return {number for part in parts for number in _arguments(part)}
+        return set()
+    kind, *rest = cast("tuple[Any, ...]", expression)
+    if kind == "argument":
+        return set() if exact else {rest[0]}
+    exact = exact and kind in _KEEP_DIVISORS
+    found: set[int] = set()
+    return found.union(*(_arguments(part, exact=exact) for part in rest))
 
 
 def _tuples(value: Any) -> Any:
