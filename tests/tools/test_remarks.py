@@ -47,8 +47,10 @@ def test_each_access_has_a_line(file: Path) -> None:
     assert "#ttig.subgroup_2d_block<{" in load
     assert load.endswith("asked at run time: the tensor starts at a multiple of 64 bytes")
     assert store.startswith(f"{file}:10: store 64x64xf16: each lane accesses 16 bytes at a time in #ttg.linear<{{")
-    assert "since each element has a pointer of its own" in store
-    assert store.endswith("Describe the tensor with tl.make_tensor_descriptor or tl.make_block_ptr.")
+    assert store.endswith(
+        "since each element has a pointer of its own: the program multiplies no matrices, and lanes access neighbours "
+        "together"
+    )
     assert re.search(r":10: registers: about 4\d of 128 that a warp gets: 32 in blocks 16x32xf16$", registers)
 
 
@@ -65,6 +67,53 @@ def test_registers_that_are_too_few(tmp_path: Path) -> None:
 def test_a_stride_that_breaks_the_rule(file: Path) -> None:
     _, text = run(file, "xe:pvc", stride="50")
     assert "since rows are 100 bytes apart, no multiple of 16. Pad the rows to a multiple of 8 elements." in text
+
+
+PRODUCT = """
+import mltriton as triton
+import mltriton.language as tl
+
+
+@triton.jit
+def product(x, y, z, m, n, stride, wrap, BLOCK: tl.constexpr, WHICH: tl.constexpr):
+    at = tl.arange(0, BLOCK)
+    start = tl.program_id(0) * BLOCK
+    rows, columns = start + at, at
+    mask = (rows[:, None] < m) & (columns[None, :] < n)
+    if WHICH == "data":
+        mask = mask & (tl.load(y + at)[:, None] > 0)
+    elif WHICH == "irregular":
+        rows = tl.load(wrap + at)
+    elif WHICH == "wraps":
+        rows = rows % (m // 2)
+    elif WHICH == "strides":
+        columns = columns * stride
+    a = tl.load(x + rows[:, None] * stride + columns[None, :], mask=mask, other=0.0)
+    tl.store(z + at[:, None] * BLOCK + at[None, :], tl.dot(a, a))
+"""
+REASONS = {
+    "data": "the mask is more than bounds of rows and columns. Compare tl.arange + start with a scalar bound.",
+    "irregular": "rows and columns are not a fixed distance apart. Compute pointers as base + rows[:, None] * stride + "
+    "columns[None, :].",
+    "wraps": "pointers wrap around or are clamped, and places beyond the bound are used. Let the mask of the load or of "
+    "the final store leave those places out.",
+    "strides": "no stride is known to be 1. Pass a stride of 1 as it is, or as a tl.constexpr.",
+}
+
+
+@pytest.mark.parametrize("which", [*REASONS, "none"])
+def test_why_pointers_stay_pointers(tmp_path: Path, which: str) -> None:
+    made = tmp_path / "kernels.py"
+    made.write_text(PRODUCT, encoding="utf-8")
+    signature = f"*fp16:16, *fp16:16, *fp32:16, i32, i32, i32:16, *i32:16, 64, '{which}'"
+    result = CliRunner().invoke(
+        app, ["compile", f"{made}:product", "-s", signature, "-t", "xe:pvc", "-e", "ttg", "--remarks"]
+    )
+    [load] = [line for line in result.stderr.splitlines() if "load 64x64xf16: " in line]
+    if which in REASONS:
+        assert load.endswith(f"since each element has a pointer of its own: {REASONS[which]}")
+    else:
+        assert "2D block message" in load
 
 
 def test_a_target_without_block_accesses(file: Path) -> None:

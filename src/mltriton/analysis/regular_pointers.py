@@ -116,11 +116,11 @@ class RegularPointers:
             raise NotRegular("it is no block of pointers")
         element = cast(PointerType, pointers.element).pointee
         if pointers.rank != 2:
-            raise NotRegular(f"the block has {pointers.rank} dimensions", "Load and store blocks of two dimensions.")
+            raise NotRegular(f"the block has rank {pointers.rank}, and block accesses move matrices")
         if not isinstance(element, FloatType | IntegerType) or element is I1 or byte_width(element) > 8:
             raise NotRegular(f"elements of type {element} are not moved by block accesses")
         if not self.multiplies:
-            raise NotRegular("the program multiplies no matrices: lanes access neighbours together as it is")
+            raise NotRegular("the program multiplies no matrices, and lanes access neighbours together")
         if isinstance(op, tt.Load) and op.volatile:
             raise NotRegular("the load is volatile")
         return pointers.with_element(element)
@@ -160,10 +160,14 @@ class RegularPointers:
                 yield bound
             elif bound.is_upper or not self.is_natural(ZERO - bound.limit, seen.facts):
                 if bound.is_upper:
-                    why, hint = "pointers wrap around or are clamped, and places beyond the bound are used", "below"
-                else:
-                    why, hint = "pointers wrap around, and the first place is not known to be positive", "from 0 on"
-                raise NotRegular(why, f"Let the mask of the load or of the final store keep only places {hint}.")
+                    raise NotRegular(
+                        "pointers wrap around or are clamped, and places beyond the bound are used",
+                        "Let the mask of the load or of the final store leave those places out.",
+                    )
+                raise NotRegular(
+                    "pointers wrap around or are clamped, and the first place is not known to be positive",
+                    "Compute it from tl.program_id, or let the mask leave out what is below 0.",
+                )
 
     def is_natural(self, value: Polynomial, facts: Iterable[Polynomial]) -> bool:
         """Whether a number is not negative where an element matters."""

@@ -10,10 +10,12 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import NamedTuple, cast
 
 from mltriton.analysis.block_io import BlockAccess, BlockIOAnalysis
 from mltriton.analysis.registers import Peak, RegisterEstimate, choose_mode
+from mltriton.analysis.regular_pointers import Reason, RegularPointers
 from mltriton.dialects import tt, ttig
 from mltriton.dialects.builtin import Module
 from mltriton.errors import OptionError, Place
@@ -56,7 +58,9 @@ def access_remarks(module: Module, *, layouts: bool = True) -> Iterator[tuple[Bl
     limits = spec_of(module).block_load
     assert limits is not None
     for function in (op for op in module.body.block.ops if isinstance(op, tt.Func)):
-        for access in BlockIOAnalysis(function, limits).accesses.values():
+        regular = RegularPointers(function, limits)
+        for found in BlockIOAnalysis(function, limits).accesses.values():
+            access = _with_reason(found, regular)
             yield access, _remark(access, layouts)
 
 
@@ -86,6 +90,16 @@ def _on_registers(peak: Peak, spec: TargetSpec, num_warps: int) -> Remark:
     fits = mode is not None and peak.registers <= mode.registers
     hint = "Smaller blocks or more warps (up to those that may have as many registers) leave more of them free"
     return Remark(place, "registers", how, None if fits else hint)
+
+
+def _with_reason(access: BlockAccess, regular: RegularPointers) -> BlockAccess:
+    """The access with what keeps its block of pointers from being a block pointer."""
+    if isinstance(access.op, tt.Load | tt.Store) and isinstance(access.op.ptr.type, TensorType):
+        judged = regular.of(access.op)
+        if isinstance(judged, Reason):
+            reason = f"each element has a pointer of its own: {judged.why}"
+            return replace(access, reason=reason, hint=judged.hint)
+    return access
 
 
 def _remark(access: BlockAccess, layouts: bool) -> Remark:

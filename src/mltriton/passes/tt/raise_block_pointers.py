@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from functools import reduce
+from typing import Any
 
 from mltriton.analysis.block_formulas import Formulas, Iteration
 from mltriton.analysis.polynomials import ONE, ZERO, Monomial, Polynomial
@@ -57,7 +58,7 @@ def _raise(op: Access, rectangle: Rectangle, scalars: _Scalars, limits: BlockIO)
     """Put an access through a block pointer in the place of one."""
     builder = Builder().before(op)
     pointer = _block_pointer(builder, rectangle, scalars, limits)
-    hints = {"boundary_check": (0, 1), "cache": op.cache, "evict": op.evict}
+    hints: dict[str, Any] = {"boundary_check": (0, 1), "cache": op.cache, "evict": op.evict}
     if isinstance(op, tt.Store):
         builder.create(tt.Store, pointer, op.value, None, result_types=[], **hints)
     else:
