@@ -11,6 +11,7 @@ from mltriton.ir.parser import parse_module
 from mltriton.targets.xe import isa
 from mltriton.targets.xe.devices import device
 from mltriton.targets.xe.llvm.emit.kernel import emit_kernel
+from mltriton.targets.xe.spirv.validation import validate
 
 PVC = device("pvc")
 LAYOUTS = """
@@ -72,7 +73,24 @@ def test_a_mask_within_vectors_is_asked_once() -> None:
     text = lowered(copy("pairs", mask))
     assert text.count("sub_group_all") == 2  # declared and called
     assert text.count("store <2 x float>") == 2
-    assert text.count("store float") == 4
+    assert text.count("__spirv_PredicatedStoreINTEL") == 5
+    assert text.count("label") == 4  # of the choice between both
+
+
+@triton.jit
+def add(x, y, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(y + i, tl.load(x + i, mask=i < n, other=1.0) + 1.0, mask=i < n)
+
+
+@pytest.mark.usefixtures("needs_ocloc", "needs_validator")
+@pytest.mark.parametrize("dtype", ["fp32", "fp16", "i8", "fp64"])
+def test_lanes_do_not_branch_for_their_masks(dtype: str) -> None:
+    """Every access is sent under its lanes' masks; what all lanes agree on may be a jump."""
+    compiled = triton.compile(add, f"*{dtype}, *{dtype}, i32, 512", target="xe:pvc")
+    assert validate(compiled.image("spirv"))
+    operations = isa.count(compiled.asm["isa"]).operations
+    assert not operations.keys() & {"goto", "join", "if", "endif"}
 
 
 def test_renamed_registers_cost_nothing() -> None:

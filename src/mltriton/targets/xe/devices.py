@@ -34,7 +34,8 @@ class DpasShape(NamedTuple):
 @dataclass(frozen=True)
 class Device:
     """One generation of devices. `ocloc` is its name for Intel's offline compiler; `simd` the lanes of an instruction
-    and of a matrix product's columns; `wide_vnni`: whether loads with VNNI take blocks of more than `simd` columns.
+    and of a matrix product's columns; `wide_vnni`: whether loads with VNNI take blocks of more than `simd` columns;
+    `predicated`: whether one instruction accesses memory under a condition of each lane.
     """
 
     name: str
@@ -49,6 +50,7 @@ class Device:
     base_alignment: int = 64
     pitch_multiple: int = 16
     wide_vnni: bool = True
+    predicated: bool = True
 
     @property
     def max_warps(self) -> int:

@@ -2,7 +2,8 @@
 
 Level: intrinsic -> llvm. Takes the address, the mask and the value of each register of a block; registers whose
 addresses are seen to follow each other (`affine`) are accessed as one vector of up to 16 bytes. Guarantees: a
-masked-off element is never touched. Where masks differ within a vector, the warp asks once whether all masks hold and
+masked-off element is never touched: an instruction under a condition accesses what has one mask, on a device that has
+such instructions, without a branch. Where masks differ within a vector, the warp asks once whether all masks hold and
 accesses vectors, or else one register after the other.
 """
 
@@ -13,8 +14,11 @@ from functools import reduce
 from typing import NamedTuple
 
 from mltriton.targets.llvm.types import I1, Type, Value, constant, poison
+from mltriton.targets.llvm.writer import Function
 from mltriton.targets.xe.llvm import calls
+from mltriton.targets.xe.llvm.calls import C_TYPES
 from mltriton.targets.xe.llvm.emit.context import Emitter
+from mltriton.targets.xe.spirv import builtins
 
 MOST_BYTES = 16  # that one lane accesses at a time
 Masks = Sequence[Value] | None
@@ -60,6 +64,9 @@ def load(e: Emitter, element: Type, pointers: Sequence[Value], masks: Masks, oth
     def part(run: Run) -> list[Value]:
         assert masks is not None
         kept = [others[run.start + i] for i in range(run.width)]
+        if (type_ := _predicated(e, element, run)) is not None:
+            loaded = builtins.PREDICATED_LOAD.of(type_).call(f, pointers[run.start], masks[run.start], _joined(f, kept))
+            return [f.extract(loaded, number) for number in range(run.width)]
         return f.choose(masks[run.start], lambda: _load_run(e, element, pointers, run), lambda: kept, "load")
 
     if masks is None or all(mask.literal for mask in masks):
@@ -76,6 +83,10 @@ def store(e: Emitter, pointers: Sequence[Value], masks: Masks, values: Sequence[
 
     def part(run: Run) -> None:
         assert masks is not None
+        if (type_ := _predicated(e, values[0].type, run)) is not None:
+            stored = _joined(f, values[run.start : run.start + run.width])
+            builtins.PREDICATED_STORE.of(type_).call(f, pointers[run.start], stored, masks[run.start])
+            return
         with f.when(masks[run.start], "store"):
             _store_run(e, pointers, values, run)
 
@@ -106,6 +117,27 @@ def _all(e: Emitter, masks: Sequence[Value]) -> Value:
     return calls.everywhere(e.function, reduce(e.function.and_, dict.fromkeys(masks), constant(I1, 1)))
 
 
+def _predicated(e: Emitter, element: Type, run: Run) -> str | None:
+    """The C type with which a run is accessed under its mask by one instruction; None where it takes a branch.
+
+    Such an access states no alignment: Intel's compiler takes that of words for granted.
+    """
+    name = C_TYPES.get(element.element)
+    type_ = f"{name}{run.width if run.width > 1 else ''}"
+    known = e.device.predicated and type_ in builtins.PREDICATED_LOAD.types
+    return type_ if known and run.align >= min(4, run.width * element.bytes) else None
+
+
+def _joined(f: Function, values: Sequence[Value]) -> Value:
+    """Values as one vector."""
+    if len(values) == 1:
+        return values[0]
+    joined = poison(values[0].type.with_lanes(len(values)))
+    for number, value in enumerate(values):
+        joined = f.insert(joined, value, number)
+    return joined
+
+
 def _load_run(e: Emitter, element: Type, pointers: Sequence[Value], run: Run) -> list[Value]:
     f = e.function
     loaded = f.load(element.with_lanes(run.width), pointers[run.start], run.align)
@@ -113,9 +145,5 @@ def _load_run(e: Emitter, element: Type, pointers: Sequence[Value], run: Run) ->
 
 
 def _store_run(e: Emitter, pointers: Sequence[Value], values: Sequence[Value], run: Run) -> None:
-    f, stored = e.function, values[run.start]
-    if run.width > 1:
-        stored = poison(stored.type.with_lanes(run.width))
-        for number in range(run.width):
-            stored = f.insert(stored, values[run.start + number], number)
-    f.store(stored, pointers[run.start], run.align)
+    stored = _joined(e.function, values[run.start : run.start + run.width])
+    e.function.store(stored, pointers[run.start], run.align)

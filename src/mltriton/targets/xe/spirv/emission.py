@@ -7,6 +7,7 @@ its name, before any other compiler sees the module.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from difflib import get_close_matches
 from enum import Enum
@@ -15,7 +16,7 @@ from mltriton.errors import BackendError
 from mltriton.runtime import config
 from mltriton.targets.llvm.toolchain import Machine, save
 from mltriton.targets.xe.spirv.builtins import every_builtin
-from mltriton.targets.xe.spirv.mangling import unmangled
+from mltriton.targets.xe.spirv.mangling import mangled, unmangled
 from mltriton.targets.xe.spirv.patches import mark_vector_compute, renumber_predicated_accesses
 from mltriton.targets.xe.spirv.words import SpirvModule, read
 
@@ -42,6 +43,7 @@ EXTENSIONS = (
     "SPV_KHR_subgroup_rotate",
     "SPV_KHR_uniform_group_instructions",
 )
+PRINTF = f"{mangled('__spirv_ocl_printf', ('constant const char*',))}z"  # takes any number of arguments
 INTERNAL = "llvm.genx."  # intrinsics of Intel's compiler, which it links itself
 MACHINE = Machine(
     "spirv64v1.4-unknown-unknown",
@@ -70,11 +72,22 @@ def emit(text: str, code: Code = Code.SIMT) -> bytes:
     """A SPIR-V module of the IR in `text`."""
     from mltriton.targets.llvm.isolation import compile_isolated
 
+    if PRINTF in text:
+        text = _kernel_last(text)
     module = read(compile_isolated(text, MACHINE, config.COMPILE_TIMEOUT.get() or TIME_LIMIT))
     for patch in PATCHES[code]:
         module = patch(module)
     _check_imports(module, text)
     return module.image
+
+
+def _kernel_last(text: str) -> str:
+    """LLVM checks the calls of printf as if they stood in the module's last function, and sees other values there."""
+    start = re.search(r"^define spir_kernel ", text, re.MULTILINE)
+    if start is None:
+        return text
+    end = text.index("\n}\n", start.start()) + 3
+    return f"{text[: start.start()]}{text[end:]}\n{text[start.start() : end]}"
 
 
 def _check_imports(module: SpirvModule, text: str) -> None:

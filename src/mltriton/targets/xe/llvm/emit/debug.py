@@ -20,9 +20,7 @@ from mltriton.targets.xe.llvm import calls
 from mltriton.targets.xe.llvm.emit.atomics import SCOPE
 from mltriton.targets.xe.llvm.emit.context import Emitter, Rules, coordinates
 from mltriton.targets.xe.llvm.lanes import layout_of
-from mltriton.targets.xe.spirv.mangling import mangled
-
-PRINTF = f"{mangled('__spirv_ocl_printf', ('constant const char*',))}z"  # takes any number of arguments
+from mltriton.targets.xe.spirv.emission import PRINTF
 
 
 def _print(e: Emitter, op: tt.Print) -> None:
