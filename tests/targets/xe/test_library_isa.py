@@ -104,13 +104,14 @@ def test_loop_of_a_gemm_in_tf32(name: str, most: int) -> None:
     assert loops[0].total <= most
 
 
-def test_loop_of_a_gemm_with_a_transposed_right_operand() -> None:
-    """Transposing loads bring what the products take: more messages, at most twice the instructions."""
-    info, loops = compiled(gemm(np.float16, np.float16, right_turned=True), "pvc", 32)
+@pytest.mark.parametrize(("name", "most"), [("pvc", 110), ("bmg", 82)])
+def test_loop_of_a_gemm_with_a_transposed_right_operand(name: str, most: int) -> None:
+    """Transposing loads bring what the products take: more messages, at most 1.5 times the instructions."""
+    info, loops = compiled(gemm(np.float16, np.float16, right_turned=True), name, 32)
     assert info.spilled == 0
     assert loops[0].operations["dpas"] == 32
-    assert loops[0].messages["load_block2d"] <= 9
-    assert loops[0].total <= 130
+    assert (loops[0].messages["load_block2d"], loops[0].messages["prefetch"]) == (9, 2)
+    assert loops[0].total <= most
 
 
 def test_loops_of_attention() -> None:

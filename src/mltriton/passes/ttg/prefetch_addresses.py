@@ -17,6 +17,7 @@ from mltriton.analysis.polynomials import ZERO, Polynomial
 from mltriton.dialects import arith, scf, tt
 from mltriton.dialects.scf_carried import carry_also, yield_also
 from mltriton.ir.builder import Builder
+from mltriton.ir.constants import splat_of
 from mltriton.ir.operation import BlockArgument, Operation, OpResult, Value
 from mltriton.ir.types import I32, I64, PointerType, TensorType
 from mltriton.layouts.encodings import Encoding
@@ -54,7 +55,7 @@ def address_of(load: Load, affine: LoopAffine, companions: Companions) -> Addres
         return None
     made = load.ptr.defining_op
     if isinstance(made, tt.MakeTensorPtr) and load.ptr in affine.inside:
-        return _computed(_Surface(made, made.offsets, made.order[0], block), affine, companions.encode)
+        return _computed(_Surface(made, made.offsets, _contiguous(made), block), affine, companions.encode)
     return _carried(load.ptr, affine, companions)
 
 
@@ -104,7 +105,7 @@ class Companions:
     def _type(self, op: tt.MakeTensorPtr) -> PointerType:
         pointer = cast(PointerType, op.result.type)
         block = cast(TensorType, pointer.pointee)
-        return PointerType(block.with_encoding(self.encode(block, op.order[0])), pointer.address_space)
+        return PointerType(block.with_encoding(self.encode(block, _contiguous(op))), pointer.address_space)
 
     def _carry(self, value: Value) -> None:
         loop, index = _loop_of(value)
@@ -113,6 +114,12 @@ class Companions:
         made = carry_also(loop, self.of(loop.inits[index]))
         self._made[argument], self._made[result] = made
         yield_also(loop.body.block, [self.of(yielded)])
+
+
+def _contiguous(op: tt.MakeTensorPtr) -> int:
+    """The dimension that lies next to each other in memory: of stride 1, or what the order says."""
+    ones = [dim for dim, stride in enumerate(op.strides) if splat_of(stride) == 1]
+    return ones[0] if len(ones) == 1 else op.order[0]
 
 
 def _class_of(op: tt.MakeTensorPtr | tt.Advance) -> type[Operation]:

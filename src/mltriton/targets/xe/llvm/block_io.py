@@ -34,6 +34,10 @@ BUILTINS = {
 }
 
 
+# Columns of a block that is prefetched, by bytes of an element; more are further blocks of it.
+PREFETCHED_COLUMNS = {1: 32, 2: 16, 4: 16}
+
+
 class Message(NamedTuple):
     """What one instruction takes: a rectangle, in so many `registers`; a block takes `number` of them. Where it is
     `transposed`, columns of the block are rows in memory, and the instruction counts columns in words of 32 bits.
@@ -55,10 +59,10 @@ def message_of(device: Device, type_: TensorType, pointer: BlockPointer, access:
     if type_.rank < 2 or any(size > 1 for size in type_.shape[:-2]):
         return None
     row_major, transposed = (pointer.strides[dim].literal == 1 for dim in (-1, -2))
-    if not row_major and not (transposed and access is Access.LOAD):
+    if not row_major and not (transposed and access is not Access.STORE):
         return None
     size, layout = byte_width(type_.element), layout_of(type_)
-    block = _block(type_, access) if row_major else _transposed_block(type_)
+    block = _block(type_, access) if row_major else _transposed_block(type_, access)
     if block is None or broken_limits(device, block):
         return None
     registers = block.width * block.height * block.blocks * block.element_bytes // size // device.simd
@@ -78,9 +82,13 @@ def _block(type_: TensorType, access: Access) -> Block:
     return Block(access, size, width, min(height, 8) if access is Access.STORE else height, blocks)
 
 
-def _transposed_block(type_: TensorType) -> Block | None:
+def _transposed_block(type_: TensorType, access: Access) -> Block | None:
     """A right operand whose columns are contiguous in memory: the words that a lane needs are loaded as they lie."""
     size, encoding = byte_width(type_.element), type_.encoding
+    if access is Access.PREFETCH and isinstance(encoding, Subgroup2DBlockEncoding) and encoding.blocks == 1:
+        height, width = encoding.block
+        across = min(height, PREFETCHED_COLUMNS.get(size, height))
+        return Block(access, size, across, width, height // across)
     if not isinstance(encoding, Subgroup2DBlockEncoding) or encoding.order[0] != 0 or encoding.blocks != 1 or size > 4:
         return None
     height, width = encoding.block
@@ -209,6 +217,8 @@ def _access(
     if e.address_payloads and pointer.staying is not None and payloads.word_of(block) is not None:
         _by_payload(e, pointer, message, size, (origin[column], origin[row]), memory)
         return
+    if message.transposed and pointer.staying is not None and pointer.staying[row] and not pointer.staying[column]:
+        y = _apart(e, pointer, row, origin[row])
     shape = [constant(I32, n) for n in (block.element_bytes, block.width, block.height, block.blocks)]
     x = _words(f, message, size, x)
     place = f.insert(f.insert(poison(I32.with_lanes(2)), x, 0), y, 1)
@@ -217,6 +227,15 @@ def _access(
         BUILTINS[block.access].call(f, *shape, *private, *surface)
     else:
         BUILTINS[block.access].call(f, *shape, *surface, *private)
+
+
+def _apart(e: Emitter, pointer: BlockPointer, dim: int, distance: int) -> Value:
+    """An offset that stays in a loop, as a value of its own. Intel's compiler would keep one address for all messages
+    and copy it for each; where it cannot see that their rows lie at a constant distance, it keeps one for each.
+    """
+    with e.function.before_loop():
+        value = e.affine.add(pointer.offsets[dim], constant(I32, distance))
+        return calls.of_warp(e.function, value) if e.affine.term(value).constant else value
 
 
 def _by_payload(

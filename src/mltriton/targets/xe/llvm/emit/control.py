@@ -50,22 +50,14 @@ def _for(e: Emitter, op: scf.For) -> list[Emitted]:
     range_ = _range(e, op)
     outside, e.staying = e.staying, bring_forward(e, block)
     start = [*moving.start, *(value for part in carried for value in part.start)]
-
-    def run() -> list[Value]:
-        with f.loop(
-            range_.first, range_.last, range_.step, start, at_least_once=True, unsigned=range_.unsigned
-        ) as loop:
-            e.put(counter, _counter(e, op, loop.index, range_))
-            _put(e, moving, carried, loop.carried, inside=True)
-            yielded: dict[IRValue, IRValue] = dict(zip(arguments, _body(e, block), strict=True))
-            following = [part for held in carried for part in e.flat(yielded[held.argument])]
-            loop.yield_(*moving.following(yielded), *following)
-        return loop.results
-
-    # Tested at the bottom, for which Intel's compiler has one jump: the loop is entered where it has an iteration.
-    results = f.choose(f.icmp("slt", range_.first, range_.last), run, lambda: start, "loop")
+    with f.loop(range_.first, range_.last, range_.step, start, unsigned=range_.unsigned) as loop:
+        e.put(counter, _counter(e, op, loop.index, range_))
+        _put(e, moving, carried, loop.carried, inside=True)
+        yielded: dict[IRValue, IRValue] = dict(zip(arguments, _body(e, block), strict=True))
+        following = [part for held in carried for part in e.flat(yielded[held.argument])]
+        loop.yield_(*moving.following(yielded), *following)
     e.staying = outside
-    _put(e, moving, carried, results, inside=False)
+    _put(e, moving, carried, loop.results, inside=False)
     return [e.any(argument) for argument in arguments]
 
 
@@ -96,6 +88,7 @@ def _range(e: Emitter, op: scf.For) -> _Range:
         return _Range(lower, upper, step)
     f, zero, one = e.function, constant(I32, 0), constant(I32, 1)
     if lower.literal is not None and int(lower.literal) >= 0 and step.literal is not None:
+        upper = f.select(f.icmp("slt", lower, upper), upper, lower)
         return _Range(lower, upper, step, unsigned=True)  # One step from below 2**31 wraps no number without a sign.
     steps = f.add(f.binary("udiv", f.sub(f.sub(upper, lower), 1), step), 1)
     count = f.select(f.icmp("slt", lower, upper), steps, zero)
