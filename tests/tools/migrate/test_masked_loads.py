@@ -4,6 +4,7 @@ import pytest
 
 from mltriton.tools.migrate import Options, migrate_source
 from mltriton.tools.migrate.proof import prove
+from mltriton.tools.migrate.verdicts import Limits
 
 KERNEL = """import triton
 import triton.language as tl
@@ -53,7 +54,7 @@ def test_a_bound_becomes_a_shape(changes: dict[str, str], expected: str) -> None
     result = migrate_source(text(changes))
     assert expected in result.text
     assert "tl.load" not in result.text
-    (proof,) = prove(result, native=False)
+    (proof,) = prove(result, limits=Limits(machine_code=0))
     assert proof.proven, str(proof)
 
 

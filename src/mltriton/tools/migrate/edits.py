@@ -37,6 +37,7 @@ class Edits:
 
     replace: dict[cst.CSTNode, Replacement] = field(default_factory=dict[cst.CSTNode, Replacement])
     before: dict[cst.CSTNode, list[str]] = field(default_factory=dict[cst.CSTNode, list[str]])
+    after: dict[cst.CSTNode, list[str]] = field(default_factory=dict[cst.CSTNode, list[str]])
     remove: set[cst.CSTNode] = field(default_factory=set[cst.CSTNode])
     functions: set[cst.CSTNode] = field(default_factory=set[cst.CSTNode])
 
@@ -46,7 +47,7 @@ class Edits:
 
     def apply(self, module: cst.Module) -> str:
         """The new text."""
-        if not (self.replace or self.before or self.remove):
+        if not (self.replace or self.before or self.after or self.remove):
             return module.code
         return module.visit(_Apply(self)).code
 
@@ -132,13 +133,13 @@ class _Apply(cst.CSTTransformer):
     def _line(self, original: cst.SimpleStatementLine, updated: cst.SimpleStatementLine) -> list[Any]:
         """The lines that a line of small statements becomes."""
         if not any(part in self.edits.before or part in self.edits.remove for part in original.body):
-            return [updated]
+            return [updated, *(_statement(text) for part in original.body for text in self.edits.after.get(part, ()))]
         if len(original.body) > 1:
             return [updated.with_changes(body=self._small(original.body, updated.body))]
         part = original.body[0]
         lines = [_statement(text) for text in self.edits.before.get(part, ())]
         if part not in self.edits.remove:
-            return _after(lines, updated)
+            return [*_after(lines, updated), *(_statement(text) for text in self.edits.after.get(part, ()))]
         if lines:
             lines[-1] = lines[-1].with_changes(trailing_whitespace=updated.trailing_whitespace)
             lines[0] = lines[0].with_changes(leading_lines=updated.leading_lines)

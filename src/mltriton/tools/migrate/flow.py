@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from mltriton.tools.migrate.syntax import cst, elements, walk
+from mltriton.tools.migrate.syntax import cst, elements, names_in, walk
 
 # An assignment (its number) and whether it comes around a loop.
 Reach = tuple[int, bool]
@@ -221,6 +221,17 @@ def parameters_of(function: cst.FunctionDef) -> list[cst.Param]:
     """The parameters of a function, in order; without stars."""
     parameters = function.params
     return [*parameters.posonly_params, *parameters.params, *parameters.kwonly_params]
+
+
+def is_assigned(function: cst.FunctionDef, name: str) -> bool:
+    """Whether a function gives one of its parameters another value."""
+    for node in walk(function.body):
+        targets = [each.target for each in node.targets] if isinstance(node, cst.Assign) else []
+        if isinstance(node, cst.AugAssign | cst.AnnAssign | cst.For | cst.NamedExpr):
+            targets = [node.target]
+        if any(name in names_in(target) for target in targets):
+            return True
+    return False
 
 
 def _targets(target: cst.CSTNode) -> list[cst.Name]:

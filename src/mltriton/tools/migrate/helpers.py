@@ -8,21 +8,19 @@ not understood stays and is explained by the analysis of pointers.
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from mltriton.tools.migrate.bounds import Bounds
 from mltriton.tools.migrate.callers import Callers, Function
 from mltriton.tools.migrate.edits import Edits
-from mltriton.tools.migrate.flow import parameters_of
+from mltriton.tools.migrate.flow import is_assigned, parameters_of
 from mltriton.tools.migrate.naming import Namer
-from mltriton.tools.migrate.parse import Source, functions_of, parse
+from mltriton.tools.migrate.parse import Source
 from mltriton.tools.migrate.pointers import Construct, Pointers
-from mltriton.tools.migrate.result import Note
+from mltriton.tools.migrate.steps import Analyses, Changed, Notes, caller_notes
 from mltriton.tools.migrate.syntax import code_of, constant_int, cst, keyword_of, names_in, one_line, walk
 
-_ROUNDS = 8
 _PARTS = (("shape", "shape"), ("strides", "stride"), ("offsets", "off"), ("block_shape", "block"))
 
 
@@ -40,48 +38,8 @@ class _Site:
     bounds: Bounds
 
 
-def without_pointer_arguments(sources: Mapping[str, Source], notes: Notes) -> Mapping[str, Source]:
-    """The files in which helpers take what block pointers are made of; a note for each helper is added."""
-    for _ in range(_ROUNDS):
-        changed = _one_round(sources, notes)
-        if changed is None:
-            break
-        found, texts = changed
-        for path, note in found:
-            notes.of[path].append(note)
-        sources = {path: parse(texts[path], path) if path in texts else source for path, source in sources.items()}
-    return sources
-
-
-class Notes:
-    """Notes made between the steps of a migration, at the lines of the user's texts."""
-
-    def __init__(self, texts: Mapping[str, str]) -> None:
-        self._texts = texts
-        self.of: dict[str, list[Note]] = {path: [] for path in texts}
-
-    def line(self, source: Source, node: cst.CSTNode) -> int:
-        """The user's line for a node of what the user's text became."""
-        return moved(source.text, self._texts[source.path])(source.line(node))
-
-
-def moved(plain: str, text: str) -> Callable[[int], int]:
-    """From lines of the text between two steps to lines of the user's text."""
-    if plain == text:
-        return lambda line: line
-    old, new = text.splitlines(), plain.splitlines()
-    lines: dict[int, int] = {}
-    for _, i, j, k, m in difflib.SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
-        lines |= {place + 1: min(i + place - k, max(j - 1, i)) + 1 for place in range(k, m)}
-    return lambda line: min(lines.get(line, line), max(len(old), 1))
-
-
-Changed = tuple[list[tuple[str, Note]], dict[str, str]]
-
-
-def _one_round(sources: Mapping[str, Source], notes: Notes) -> Changed | None:
+def without_pointer_argument(sources: Mapping[str, Source], callers: Callers, notes: Notes) -> Changed | None:
     """Rewrite one parameter of one helper; None when there is nothing (more) to do."""
-    callers = Callers(sources)
     calls: dict[Function, list[tuple[str, cst.Call]]] = {}
     wanted: set[Function] = set()
     for path, source in sources.items():
@@ -103,22 +61,6 @@ def _one_round(sources: Mapping[str, Source], notes: Notes) -> Changed | None:
             if sites:
                 return _rewrite(sources, notes, function, helper, parameter, sites)
     return None
-
-
-class Analyses:
-    """The functions of some files, analysed when they are first asked for."""
-
-    def __init__(self, sources: Mapping[str, Source]) -> None:
-        self.sources = sources
-        self._known: dict[str, list[tuple[Pointers, Bounds]]] = {}
-
-    def of(self, path: str) -> list[tuple[Pointers, Bounds]]:
-        """The functions of a file that have block pointers."""
-        if path not in self._known:
-            source = self.sources[path]
-            every = [Pointers(source, function) for function in functions_of(source.module)]
-            self._known[path] = [(each, Bounds(source, each)) for each in every if each.groups]
-        return self._known[path]
 
 
 def _may_be_pointer(source: Source, node: cst.BaseExpression, made: set[str]) -> bool:
@@ -170,9 +112,13 @@ def _site(
 
 
 def _origin(node: cst.BaseExpression, pointers: Pointers, at: cst.CSTNode) -> cst.BaseExpression:
-    """The expression that gives an argument its value: the only assignment that reaches it, or the argument itself."""
-    reaching = pointers.flow.reaching(node.value, at) if isinstance(node, cst.Name) else []
-    return reaching[0].value if len(reaching) == 1 and reaching[0].value is not None else node
+    """The expression that gives an argument its value: through the only assignments that reach it, or the argument."""
+    for _ in range(16):
+        reaching = pointers.flow.reaching(node.value, at) if isinstance(node, cst.Name) else []
+        if len(reaching) != 1 or reaching[0].value is None or reaching[0].statement not in pointers.flow.before:
+            break
+        node, at = reaching[0].value, reaching[0].statement
+    return node
 
 
 def _owns(statement: cst.CSTNode, call: cst.Call) -> bool:
@@ -231,26 +177,9 @@ def _rewrite(
     for site in sites:
         lines.setdefault(site.path, set()).add(notes.line(sources[site.path], site.call))
     what = f"takes {taken} instead of the block pointer {pointer}"
-    return list(_notes(notes.line(sources[function.path], helper), function, what, lines)), {
+    return list(caller_notes(notes.line(sources[function.path], helper), function, what, lines)), {
         path: own.apply(sources[path].module) for path, own in edits.items()
     }
-
-
-def _notes(line: int, function: Function, what: str, lines: Mapping[str, set[int]]) -> Iterator[tuple[str, Note]]:
-    """What changed for callers, at the helper's line and, where they are in other files, at the calls."""
-    places = [
-        ("" if path == function.path else f"{path}: ")
-        + f"line{'s' if len(own) > 1 else ''} {', '.join(map(str, sorted(own)))}"
-        for path, own in sorted(lines.items(), key=lambda item: (item[0] != function.path, item[0]))
-    ]
-    text = f"{function.name} {what}; call sites changed: {'; '.join(places)}"
-    if not function.name.startswith("_"):
-        text += "; callers in files that were not given must change alike"
-    yield function.path, Note(line, "caller", text)
-    for path, own in lines.items():
-        if path != function.path:
-            text = f"{function.name} of {function.path} {what}: its calls here pass these"
-            yield path, Note(min(own), "caller", text)
 
 
 def _part(
@@ -266,21 +195,10 @@ def _part(
         same = all(
             arg is not None and code_of(arg.value) == code_of(value) for arg, value in zip(given, values, strict=True)
         )
-        if same and not _is_assigned(helper, name):
+        if same and not is_assigned(helper, name):
             return _Part(name)
     name = namer.name(None, pointer, "", f"_{word}_{dim}").lstrip("_")
     return _Part(name, name, field == "block_shape", values)
-
-
-def _is_assigned(function: cst.FunctionDef, name: str) -> bool:
-    """Whether a function gives one of its parameters another value."""
-    for node in walk(function.body):
-        targets = [each.target for each in node.targets] if isinstance(node, cst.Assign) else []
-        if isinstance(node, cst.AugAssign | cst.AnnAssign | cst.For | cst.NamedExpr):
-            targets = [node.target]
-        if any(name in names_in(target) for target in targets):
-            return True
-    return False
 
 
 def _first_statement(helper: cst.FunctionDef) -> cst.CSTNode:

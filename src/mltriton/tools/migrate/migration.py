@@ -13,7 +13,6 @@ from mltriton.tools.migrate.annotations import note_annotations
 from mltriton.tools.migrate.bounds import Bounds
 from mltriton.tools.migrate.choice import Choice, choose, leaving
 from mltriton.tools.migrate.edits import Edits
-from mltriton.tools.migrate.helpers import Notes, moved, without_pointer_arguments
 from mltriton.tools.migrate.masks import rewrite_masked_loads
 from mltriton.tools.migrate.naming import Namer
 from mltriton.tools.migrate.notes import note_group
@@ -21,6 +20,8 @@ from mltriton.tools.migrate.parse import Source, functions_of, parse
 from mltriton.tools.migrate.pointers import Group, Pointers
 from mltriton.tools.migrate.result import Note, Options, Result, Site
 from mltriton.tools.migrate.rewriting import rewrite_group
+from mltriton.tools.migrate.simplifying import simplified
+from mltriton.tools.migrate.steps import Notes, moved
 from mltriton.tools.migrate.syntax import cst
 
 MARKS = ("make_block_ptr", "advance", "boundary_check")
@@ -38,15 +39,22 @@ def migrate_sources(texts: Mapping[str, str], options: Options | None = None) ->
     if not any(mark in text for text in texts.values() for mark in MARKS):
         return results
     notes = Notes(texts)
-    sources = without_pointer_arguments({path: parse(text, path) for path, text in texts.items()}, notes)
+    sources = simplified({path: parse(text, path) for path, text in texts.items()}, notes)
     for path, source in sources.items():
         _migrate_text(source, options, results[path], notes.of[path])
-    for path, result in results.items():
-        others = [other for other in results.values() if other.path != path and other.changed]
-        result.beside = {
-            other.path: (other.source, other.text, other.contract or sources[other.path].text) for other in others
-        }
+    if len(results) > 1:
+        _set_beside(results, sources)
     return results
+
+
+def _set_beside(results: Mapping[str, Result], sources: Mapping[str, Source]) -> None:
+    """Let files that changed know each other, as what one calls in another may have changed as well."""
+    changed = {path: result for path, result in results.items() if result.changed}
+    contracts = {path: result.contract or sources[path].text for path, result in changed.items()}
+    for path, result in changed.items():
+        others = {other: each for other, each in changed.items() if other != path}
+        result.beside = {other: (each.source, each.text, contracts[other]) for other, each in others.items()}
+        result.contract = contracts[path] if others else result.contract
 
 
 def _migrate_text(source: Source, options: Options, result: Result, notes: Sequence[Note]) -> None:
@@ -56,7 +64,7 @@ def _migrate_text(source: Source, options: Options, result: Result, notes: Seque
         _migrate_function(source, function, options, edits, contract, result)
     result.text = edits.apply(source.module)
     result.contract = contract.apply(source.module) if contract.replace else None
-    if notes:
+    if source.text != result.source:
         lines = moved(source.text, result.source)
         result.notes = [*notes, *(replace(note, line=lines(note.line)) for note in result.notes)]
         for name, sites in result.sites.items():
