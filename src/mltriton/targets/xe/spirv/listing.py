@@ -18,7 +18,7 @@ TOOL = "spirv-dis"
 
 # Opcodes whose operands have a text in them, from this place on.
 _TEXTS: dict[int, int] = {Op.EXTENSION: 0, Op.EXT_INST_IMPORT: 1, Op.ENTRY_POINT: 2, Op.NAME: 1}
-_NAMES: dict[int, str] = {op.value: op.name for op in Op}
+_NAMES: dict[int, str] = {op.value: f"Op{op.name.title().replace('_', '')}" for op in Op}
 
 
 def listing(image: bytes) -> str:
@@ -45,4 +45,4 @@ def _line(item: Instruction) -> str:
     start = _TEXTS.get(item.opcode)
     words = item.operands if start is None else item.operands[:start]
     texts = [] if start is None else [f'"{text_of(item.operands[start:])}"']
-    return " ".join((_NAMES.get(item.opcode, f"OP_{item.opcode}"), *map(str, words), *texts))
+    return " ".join((_NAMES.get(item.opcode, f"Op{item.opcode}"), *map(str, words), *texts))
