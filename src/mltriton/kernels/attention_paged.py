@@ -205,7 +205,7 @@ def paged_attention_launches(
     several, the sum of what they found.
     """
     sequences, heads, dim = q.shape
-    page, kv_heads = k_cache.shape[1:3]
+    page = k_cache.shape[1]
     form = form or choose_form(k_cache, warp_level=True)
     longest = max(1, block_table.shape[1] * page)
     per_split = triton.cdiv(triton.cdiv(longest, splits), form.keys) * form.keys
@@ -213,14 +213,14 @@ def paged_attention_launches(
     parts = empty((splits, sequences, heads, dim), q, "float32") if splits > 1 else o
     lse = empty((splits, sequences, heads), q, "float32") if splits > 1 else None
     shared = (q, k_cache, v_cache, block_table, seq_lens, alibi_slopes, parts, lse, scale_of(dim, sm_scale), soft_cap)
-    tables = (*strides_of(block_table), *strides_of(seq_lens), heads * dim, dim, heads, heads // kv_heads, per_split)
+    tables = (*strides_of(block_table), *strides_of(seq_lens), heads * dim, dim, heads)
     launch = _by_addresses if form.block is None else _by_blocks
-    kernel, places, constants = launch(q, k_cache, v_cache, form)
+    kernel, places, counts, constants = launch(q, k_cache, v_cache, form)
     constants |= {"PAGE": page, "BD": block_dim(q), "DIM": dim}
     attend = Launch(
         kernel,
         (programs_of(q, k_cache, form), sequences, splits),
-        (*shared, *strides_of(q), *places, *tables),
+        (*shared, *strides_of(q), *places, *tables, *counts, per_split),
         constants,
     )
     if lse is None:
@@ -230,14 +230,15 @@ def paged_attention_launches(
     return [attend, Launch(combine_splits_kernel, (heads, sequences), combined, blocks)]
 
 
-Parts = tuple["JITFunction", tuple[int, ...], dict[str, Any]]  # kernel, where the caches lie, and block sizes
+# A kernel, where the caches lie, what it counts besides, and block sizes.
+Parts = tuple["JITFunction", tuple[int, ...], tuple[int, ...], dict[str, Any]]
 
 
 def _by_addresses(q: Array, k_cache: Array, v_cache: Array, form: Form) -> Parts:
     kernel = paged_attention_warps_kernel if form.warp_level else paged_attention_kernel
-    group = triton.next_power_of_2(q.shape[1] // k_cache.shape[2])
-    constants = {"HEADS": form.heads, "BG": group, "BN": form.keys}
-    return kernel, (*strides_of(k_cache), *strides_of(v_cache)), constants
+    group = q.shape[1] // k_cache.shape[2]
+    constants = {"HEADS": form.heads, "BG": triton.next_power_of_2(group), "BN": form.keys}
+    return kernel, (*strides_of(k_cache), *strides_of(v_cache)), (group,), constants
 
 
 def _by_blocks(q: Array, k_cache: Array, v_cache: Array, form: Form) -> Parts:
@@ -245,11 +246,11 @@ def _by_blocks(q: Array, k_cache: Array, v_cache: Array, form: Form) -> Parts:
     keys, values = (matrix_of(cache) for cache in (k_cache, v_cache))
     assert keys is not None and values is not None and form.block is not None
     constants = {
-        "BG": form.heads, "BN": form.block, "PIECES": form.keys // form.block,
+        "GROUP": q.shape[1] // k_cache.shape[2], "BG": form.heads, "BN": form.block, "PIECES": form.keys // form.block,
         "K_COLUMNS": keys.head_columns, "K_STRIDE": keys.stride,
         "V_COLUMNS": values.head_columns, "V_STRIDE": values.stride, "num_warps": WARPS[form.warp_level],
     }  # fmt: skip
-    return kernel, (*keys[:3], *values[:3]), constants
+    return kernel, (*keys[:3], *values[:3]), (), constants
 
 
 def check_shapes(q: Array, k_cache: Array, v_cache: Array, block_table: Array, seq_lens: Array) -> None:

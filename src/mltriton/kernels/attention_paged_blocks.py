@@ -23,38 +23,44 @@ REST = tl.constexpr(16)  # keys of a step at the end of a sequence, whose last k
 
 
 @triton.jit
-def query_heads(group, BG: tl.constexpr):
-    """The heads of queries [BG] that this program does, and which of them there are."""
-    parts = tl.cdiv(group, BG)
-    members = tl.program_id(0) % parts * BG + tl.arange(0, BG)
-    return tl.program_id(0) // parts * group + members, members < group
+def query_heads(GROUP: tl.constexpr, BG: tl.constexpr):
+    """The heads of queries [BG] that this program does."""
+    parts: tl.constexpr = (GROUP + BG - 1) // BG
+    return tl.program_id(0) // parts * GROUP + tl.program_id(0) % parts * BG + tl.arange(0, BG)
 
 
 @triton.jit
-def query_rows(stride_s, stride_h, group, BG: tl.constexpr):
-    """Where the rows [BG, 1] of this program's queries start in an array [sequences, heads, ...], and which of them
-    there are.
-    """
-    heads, present = query_heads(group, BG)
-    rows = tl.program_id(1).to(tl.int64) * stride_s + heads.to(tl.int64) * stride_h
-    return rows[:, None], present[:, None]
+def is_query(GROUP: tl.constexpr, BG: tl.constexpr):
+    """Which of them there are."""
+    if GROUP % BG == 0:
+        return tl.full([BG], True, tl.int1)
+    parts: tl.constexpr = (GROUP + BG - 1) // BG
+    return tl.program_id(0) % parts * BG + tl.arange(0, BG) < GROUP
 
 
 @triton.jit
-def load_queries(q_ptr, stride_qs, stride_qh, stride_qd, group, BG: tl.constexpr, BD: tl.constexpr, DIM: tl.constexpr):
+def query_rows(stride_s, stride_h, GROUP: tl.constexpr, BG: tl.constexpr):
+    """Where the rows [BG, 1] of this program's queries start in an array [sequences, heads, ...]."""
+    heads = query_heads(GROUP, BG).to(tl.int64)
+    return (tl.program_id(1).to(tl.int64) * stride_s + heads * stride_h)[:, None]
+
+
+@triton.jit
+def load_queries(
+    q_ptr, stride_qs, stride_qh, stride_qd, GROUP: tl.constexpr, BG: tl.constexpr, BD: tl.constexpr, DIM: tl.constexpr
+):
     """The queries [BG, BD] of this program; zeros where there are none."""
-    rows, present = query_rows(stride_qs, stride_qh, group, BG)
     dims = tl.arange(0, BD)[None, :]
-    return tl.load(q_ptr + rows + dims * stride_qd, present & (dims < DIM), 0.0)
+    wanted = is_query(GROUP, BG)[:, None] & (dims < DIM)
+    return tl.load(q_ptr + query_rows(stride_qs, stride_qh, GROUP, BG) + dims * stride_qd, wanted, 0.0)
 
 
 @triton.jit
-def load_slopes(slopes_ptr, group, BG: tl.constexpr):
+def load_slopes(slopes_ptr, GROUP: tl.constexpr, BG: tl.constexpr):
     """The slopes [BG] of this program's heads; None where there are none."""
     if slopes_ptr is None:
         return None
-    heads, present = query_heads(group, BG)
-    return tl.load(slopes_ptr + heads, present, 0.0)
+    return tl.load(slopes_ptr + query_heads(GROUP, BG), is_query(GROUP, BG), 0.0)
 
 
 @triton.jit
@@ -108,15 +114,15 @@ def place_of(key, table_ptr, stride_tp, PAGE: tl.constexpr):
 
 @triton.jit
 def attend_blocks(
-    q, k_ptr, v_ptr, table_ptr, stride_tp, slopes, group, start, end, warp, warps, length, sm_scale, soft_cap,
+    q, k_ptr, v_ptr, table_ptr, stride_tp, slopes, start, end, warp, warps, length, sm_scale, soft_cap,
     k_rows, k_page_rows, k_head_rows, v_rows, v_page_rows, v_head_rows, K_COLUMNS: tl.constexpr, K_STRIDE: tl.constexpr,
     V_COLUMNS: tl.constexpr, V_STRIDE: tl.constexpr, PAGE: tl.constexpr, BN: tl.constexpr, PIECES: tl.constexpr,
-    BG: tl.constexpr, BD: tl.constexpr, DIM: tl.constexpr,
+    GROUP: tl.constexpr, BG: tl.constexpr, BD: tl.constexpr, DIM: tl.constexpr,
 ):  # fmt: skip
     """Queries q [BG, BD] over every `warps`-th step from number `warp` on of the keys [start, end): the sum of the
     values by weights, the sum of the weights, and the largest score, in units of log2, that both are relative to.
     """
-    head = tl.program_id(0) // tl.cdiv(group, BG)
+    head = tl.program_id(0) // ((GROUP + BG - 1) // BG)
     k_cache = tl.make_tensor_descriptor(k_ptr, [k_rows, K_STRIDE], [K_STRIDE, 1], [BN, BD])
     v_cache = tl.make_tensor_descriptor(v_ptr, [v_rows, V_STRIDE], [V_STRIDE, 1], [BN, BD])
     k_rest = tl.make_tensor_descriptor(k_ptr, [k_rows, K_STRIDE], [K_STRIDE, 1], [REST, BD])
@@ -145,30 +151,31 @@ def attend_blocks(
 
 @triton.jit
 def store_result(
-    acc, l_i, m_i, o_ptr, lse_ptr, stride_os, stride_oh, n_heads, group,
-    BG: tl.constexpr, BD: tl.constexpr, DIM: tl.constexpr,
+    acc, l_i, m_i, o_ptr, lse_ptr, stride_os, stride_oh, n_heads,
+    GROUP: tl.constexpr, BG: tl.constexpr, BD: tl.constexpr, DIM: tl.constexpr,
 ):  # fmt: skip
     """Store acc / l_i, zeros where there is no key; with several splits into that split's part of o_ptr, and the
     logarithm (base 2) of the sum of weights to lse_ptr [splits, sequences, heads].
     """
-    rows, present = query_rows(stride_os, stride_oh, group, BG)
+    present = is_query(GROUP, BG)
     if lse_ptr is not None:
         split = tl.program_id(2).to(tl.int64) * tl.num_programs(1)
         o_ptr += split * stride_os
-        heads, present_heads = query_heads(group, BG)
-        tl.store(lse_ptr + (split + tl.program_id(1)) * n_heads + heads, m_i + tl.log2(l_i), present_heads)
+        heads = (split + tl.program_id(1)) * n_heads + query_heads(GROUP, BG)
+        tl.store(lse_ptr + heads, m_i + tl.log2(l_i), present)
     o = acc / tl.where(l_i > 0.0, l_i, 1.0)[:, None]
     dims = tl.arange(0, BD)[None, :]
-    tl.store(o_ptr + rows + dims, o.to(o_ptr.dtype.element_ty), present & (dims < DIM))
+    rows = query_rows(stride_os, stride_oh, GROUP, BG)
+    tl.store(o_ptr + rows + dims, o.to(o_ptr.dtype.element_ty), present[:, None] & (dims < DIM))
 
 
 @triton.jit
 def paged_attention_blocks_kernel(
     q_ptr, k_ptr, v_ptr, table_ptr, lens_ptr, slopes_ptr, o_ptr, lse_ptr, sm_scale, soft_cap,
     stride_qs, stride_qh, stride_qd, k_rows, k_page_rows, k_head_rows, v_rows, v_page_rows, v_head_rows,
-    stride_ts, stride_tp, stride_l, stride_os, stride_oh, n_heads, group, keys_per_split, K_COLUMNS: tl.constexpr,
+    stride_ts, stride_tp, stride_l, stride_os, stride_oh, n_heads, keys_per_split, K_COLUMNS: tl.constexpr,
     K_STRIDE: tl.constexpr, V_COLUMNS: tl.constexpr, V_STRIDE: tl.constexpr, PAGE: tl.constexpr, BN: tl.constexpr,
-    PIECES: tl.constexpr, BG: tl.constexpr, BD: tl.constexpr, DIM: tl.constexpr,
+    PIECES: tl.constexpr, GROUP: tl.constexpr, BG: tl.constexpr, BD: tl.constexpr, DIM: tl.constexpr,
 ):  # fmt: skip
     """One token's queries over one split of a sequence's keys; program ids (kv head and part of its query heads,
     sequence, split).
@@ -177,22 +184,23 @@ def paged_attention_blocks_kernel(
     length = tl.load(lens_ptr + sequence * stride_l)
     start = tl.program_id(2) * keys_per_split
     end = tl.minimum(start + keys_per_split, length)
-    q = load_queries(q_ptr, stride_qs, stride_qh, stride_qd, group, BG, BD, DIM)
+    q = load_queries(q_ptr, stride_qs, stride_qh, stride_qd, GROUP, BG, BD, DIM)
     acc, l_i, m_i = attend_blocks(
-        q, k_ptr, v_ptr, table_ptr + sequence * stride_ts, stride_tp, load_slopes(slopes_ptr, group, BG),
-        group, start, end, 0, 1, length, sm_scale, soft_cap, k_rows, k_page_rows, k_head_rows,
-        v_rows, v_page_rows, v_head_rows, K_COLUMNS, K_STRIDE, V_COLUMNS, V_STRIDE, PAGE, BN, PIECES, BG, BD, DIM,
+        q, k_ptr, v_ptr, table_ptr + sequence * stride_ts, stride_tp, load_slopes(slopes_ptr, GROUP, BG),
+        start, end, 0, 1, length, sm_scale, soft_cap,
+        k_rows, k_page_rows, k_head_rows, v_rows, v_page_rows, v_head_rows,
+        K_COLUMNS, K_STRIDE, V_COLUMNS, V_STRIDE, PAGE, BN, PIECES, GROUP, BG, BD, DIM,
     )  # fmt: skip
-    store_result(acc, l_i, m_i, o_ptr, lse_ptr, stride_os, stride_oh, n_heads, group, BG, BD, DIM)
+    store_result(acc, l_i, m_i, o_ptr, lse_ptr, stride_os, stride_oh, n_heads, GROUP, BG, BD, DIM)
 
 
 @triton.jit(warp_level=True)
 def paged_attention_blocks_warps_kernel(
     q_ptr, k_ptr, v_ptr, table_ptr, lens_ptr, slopes_ptr, o_ptr, lse_ptr, sm_scale, soft_cap,
     stride_qs, stride_qh, stride_qd, k_rows, k_page_rows, k_head_rows, v_rows, v_page_rows, v_head_rows,
-    stride_ts, stride_tp, stride_l, stride_os, stride_oh, n_heads, group, keys_per_split, K_COLUMNS: tl.constexpr,
+    stride_ts, stride_tp, stride_l, stride_os, stride_oh, n_heads, keys_per_split, K_COLUMNS: tl.constexpr,
     K_STRIDE: tl.constexpr, V_COLUMNS: tl.constexpr, V_STRIDE: tl.constexpr, PAGE: tl.constexpr, BN: tl.constexpr,
-    PIECES: tl.constexpr, BG: tl.constexpr, BD: tl.constexpr, DIM: tl.constexpr,
+    PIECES: tl.constexpr, GROUP: tl.constexpr, BG: tl.constexpr, BD: tl.constexpr, DIM: tl.constexpr,
 ):  # fmt: skip
     """The same, by warps: warp w of W takes the steps w, w + W, ... of the keys."""
     sequence = tl.program_id(1).to(tl.int64)
@@ -201,20 +209,20 @@ def paged_attention_blocks_warps_kernel(
     end = tl.minimum(start + keys_per_split, length)
     q_shared = tl.alloc([BG, BD], q_ptr.dtype.element_ty)
     if tl.warp_id() == 0:  # brings the queries for all
-        tl.store(q_shared, load_queries(q_ptr, stride_qs, stride_qh, stride_qd, group, BG, BD, DIM))
+        tl.store(q_shared, load_queries(q_ptr, stride_qs, stride_qh, stride_qd, GROUP, BG, BD, DIM))
     tl.barrier()
     acc, l_i, m_i = attend_blocks(
         tl.load(q_shared), k_ptr, v_ptr, table_ptr + sequence * stride_ts, stride_tp,
-        load_slopes(slopes_ptr, group, BG), group, start, end, tl.warp_id(), tl.num_warps(), length, sm_scale, soft_cap,
+        load_slopes(slopes_ptr, GROUP, BG), start, end, tl.warp_id(), tl.num_warps(), length, sm_scale, soft_cap,
         k_rows, k_page_rows, k_head_rows, v_rows, v_page_rows, v_head_rows,
-        K_COLUMNS, K_STRIDE, V_COLUMNS, V_STRIDE, PAGE, BN, PIECES, BG, BD, DIM,
+        K_COLUMNS, K_STRIDE, V_COLUMNS, V_STRIDE, PAGE, BN, PIECES, GROUP, BG, BD, DIM,
     )  # fmt: skip
     m = tl.max(m_i, cross_warp=True)
     alpha = tl.exp2(m_i - tl.maximum(m, FINITE))  # 0 on a warp without keys
     l = tl.sum(l_i * alpha, cross_warp=True, dst_warps=0)  # noqa: E741
     o = tl.sum(acc * alpha[:, None], cross_warp=True, dst_warps=0)
     if tl.warp_id() == 0:
-        store_result(o, l, m, o_ptr, lse_ptr, stride_os, stride_oh, n_heads, group, BG, BD, DIM)
+        store_result(o, l, m, o_ptr, lse_ptr, stride_os, stride_oh, n_heads, GROUP, BG, BD, DIM)
 
 
 def mltriton_verify(

@@ -15,6 +15,9 @@ import pytest
 import mltriton as triton
 import mltriton.language as tl
 from mltriton.kernels.attention import Blocks, attention_launch
+from mltriton.kernels.attention_paged import Form, paged_attention_launches
+from mltriton.kernels.epilogues import make_epilogue
+from mltriton.kernels.fused_gemm import fused_matmul_launch
 from mltriton.kernels.gemm import matmul_launch
 from mltriton.kernels.gemm_tiles import Tile
 from mltriton.kernels.launch import Launch
@@ -123,6 +126,35 @@ def test_loops_of_attention() -> None:
         assert loop.operations["dpas"] == 64
         assert set(loop.messages) <= {"load_block2d", "prefetch"}
         assert loop.total <= 750
+
+
+@pytest.mark.parametrize(
+    ("warp_level", "page", "products", "loads", "most"),
+    [(True, 64, 64, 40, 660), (True, 16, 64, 48, 980), (False, 64, 40, 34, 550)],
+)
+def test_loops_of_paged_attention(warp_level: bool, page: int, products: int, loads: int, most: int) -> None:
+    """A page is read by block loads, its number by one load of a scalar; nothing else is loaded."""
+    q, o = (np.zeros((4, 32, 128), np.float16) for _ in range(2))
+    k, v = (np.zeros((64, page, 8, 128), np.float16) for _ in range(2))
+    table, lengths = np.zeros((4, 16), np.int32), np.zeros(4, np.int32)
+    form = Form(warp_level, heads=4, keys=64, block=page)
+    (launch,) = paged_attention_launches(q, k, v, table, lengths, o, form=form)
+    info, (fast, *_) = compiled(launch, "pvc", launch.constants.pop("num_warps"))
+    assert info.spilled == 0
+    assert fast.operations["dpas"] == products
+    assert fast.messages == {"load_block2d": loads, "load": 64 // page}
+    assert fast.total <= most
+
+
+@pytest.mark.parametrize("name", ["pvc", "bmg"])
+def test_an_epilogue_stays_in_registers(name: str) -> None:
+    """What is added to 128 registers of sums is loaded next to its sum."""
+    a, b, c, add = (np.zeros((1, 1024, 1024), np.float16) for _ in range(4))
+    epilogue = make_epilogue(a, (1, 1024, 1024), np.zeros(1024, np.float16), add, "silu")
+    info, loops = compiled(fused_matmul_launch(a, b, c, epilogue, tile=Tile(256, 256, 32, 4)), name, 32)
+    assert info.spilled == 0
+    assert loops[0].messages["load_block2d"] == 3
+    assert loops[0].total <= 79
 
 
 def _softmax() -> Launch:
