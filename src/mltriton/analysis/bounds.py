@@ -123,6 +123,7 @@ OPERATIONS: dict[str, tuple[Callable[[int, int], int] | None, Callable[[Known, K
 }
 
 
+_WRAPPING = ("add", "sub", "mul")
 NOTHING = Known()
 
 
@@ -153,7 +154,12 @@ def combined(operation: str, bits: int, x: Known, y: Known) -> Known:
         made = exactly(compute(a, b))
     else:
         made = rule(x, y)
+    return made if _fits(operation, made, bits) else Known(divisor=made.divisor)
+
+
+def _fits(operation: str, made: Known, bits: int) -> bool:
+    """Whether a result does not wrap, so that its bounds are true. Steps of loops never do."""
+    if made.least is None or made.most is None:
+        return operation not in _WRAPPING
     end = 1 << bits - 1
-    if (made.least is not None and made.least < -end) or (made.most is not None and made.most >= end):
-        return Known(divisor=made.divisor)
-    return made
+    return -end <= made.least and made.most < end

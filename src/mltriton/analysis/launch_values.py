@@ -43,7 +43,7 @@ class Traced(NamedTuple):
     """What a value is made of; `opaque` are the values of which nothing is known before the kernel runs."""
 
     expression: Expression
-    opaque: frozenset[Value] = frozenset()
+    opaque: tuple[Value, ...] = ()
     varies: bool = False
 
     @property
@@ -82,7 +82,7 @@ class LaunchValues:
 
     def combined(self, operation: str, bits: int, x: Traced, y: Traced) -> Traced:
         """An operation of `analysis.bounds`."""
-        opaque, varies = x.opaque | y.opaque, x.varies or y.varies
+        opaque, varies = tuple(dict.fromkeys((*x.opaque, *y.opaque))), x.varies or y.varies
         if not opaque and not _has_argument(x.expression) and not _has_argument(y.expression):
             known = combined(operation, bits, evaluate(x.expression, _nothing), evaluate(y.expression, _nothing))
             number = known.number
@@ -213,7 +213,7 @@ class LaunchValues:
 
 
 def _opaque(value: Value, divisor: int = 1) -> Traced:
-    return Traced(("opaque", divisor), frozenset({value}), varies=True)
+    return Traced(("opaque", divisor), (value,), varies=True)
 
 
 def _has_argument(expression: Expression) -> bool:

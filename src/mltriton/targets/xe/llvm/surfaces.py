@@ -104,7 +104,9 @@ class Surfaces:
     def _of_maker(self, op: BlockOperation, maker: Maker, transposed: bool) -> Verdict:
         size = _element_bytes(maker)
         fields = self._fields(op, maker, size, (-1, -2) if transposed else (-2, -1))
-        covered = fields["width"].expression == fields["pitch"].expression
+        width, pitch = fields["width"], fields["pitch"]
+        # Expressions tell apart arguments alone: what varies may be another number in the other one.
+        covered = width.expression == pitch.expression and not (width.varies or pitch.varies)
         numbers = {name: _number(self._known(field)) for name, field in fields.items()}
         report = check_surface(self._device, Block(Access.LOAD, size, 16, 1), Surface(**numbers, covered=covered))
         if report.broken:
@@ -147,7 +149,7 @@ class Surfaces:
         assert isinstance(on_column.bound, int)
         step = Known(divisor=on_column.bound)
         proved = evaluate(column.expression, self._argument, step).divisor % on_column.bound == 0
-        columns = tuple(column.opaque) if proved else ()
+        columns = column.opaque if proved else ()
         kept = tuple(guard for guard in limits if guard != on_column or not proved)
         return KernelGuard(maker, size, transposed, kept, columns)
 
@@ -195,10 +197,11 @@ def _number(known: Known) -> Number:
 
 
 def _is_for_launch(guard: Guard, fields: Mapping[str, Traced]) -> bool:
-    """Whether the launch can say: of a divisor where arguments alone may prove it, of bounds where nothing varies."""
+    """Whether the launch can say: where nothing varies, and of a divisor where arguments alone may prove it."""
     field = fields[guard.field]
     if guard.relation is Relation.MULTIPLE:
-        return evaluate(field.expression, _best).divisor % cast(int, guard.bound) == 0
+        best = evaluate(field.expression, _best).divisor
+        return not field.varies or best % cast(int, guard.bound) == 0
     bound = fields[guard.bound] if isinstance(guard.bound, str) else field
     return not (field.varies or bound.varies)
 
