@@ -20,6 +20,7 @@ ELEMENTS = 1 << 18
 # Ends that stick out, then whole blocks, for kernels that need them; then many blocks in one direction.
 EXTENTS = ((20, 24, 37), (40, 48, 50), (16, 16, 32), (64, 64, 64), (32, 32, 64), (128, 128, 64), (100, 40, 37))
 LONG = ((232, 24, 37), (24, 20, 150), (40, 232, 21))
+LONG_GRIDS = ((18, 1, 1), (1, 18, 1))
 GRIDS = ((2, 2, 2), (2, 2, 2), (2, 5, 2), (1, 4, 2), (5, 1, 2), (4, 2, 1))
 _BLOCKS = (16, 32)
 _CANDIDATES = 48
@@ -27,6 +28,7 @@ _IN_ORDER = 3  # plans that take the sizes in their order, as long as nothing op
 _LENGTHS = (37, 20, 50, 1, 33, 16)  # of sequences, over and over
 _SEQUENCES = 12
 _TYPES = (np.float32, np.float16)
+_ANYHOW = 3
 _T = TypeVar("_T")
 
 
@@ -52,6 +54,7 @@ class Search:
     attempts: int = 0
     tried: set[tuple[str, Any]] = field(default_factory=set[tuple[str, Any]])
     failed: Counter[tuple[str, Any]] = field(default_factory=Counter[tuple[str, Any]])
+    types: dict[str, Any] | None = None  # of arrays, that worked
 
     def next(self, open_calls: Callable[[Mapping[str, Any]], int]) -> Plan:
         """The next plan; `open_calls` says how many calls that were not reached some constants may let be reached."""
@@ -65,6 +68,7 @@ class Search:
 
     def passed(self, plan: Plan) -> None:
         """The old kernel ran with a plan."""
+        self.types = dict(plan.types)
         for item in self._items(plan):
             self.tried.add(item)
             self.failed[item] = 0
@@ -87,30 +91,40 @@ class Search:
         return [(name, value) for name, value in plan.constants.items() if name in chosen]
 
     def _worth(self, plan: Plan, open_calls: int) -> float:
-        items = self._items(plan)
-        new = sum(item not in self.tried for item in items)
-        failures = max((self.failed[item] for item in items if item not in self.tried), default=0)
-        return open_calls + 0.5 * new - 0.7 * failures
+        untried = [item for item in self._items(plan) if item not in self.tried]
+        failures = max((self.failed[item] for item in untried), default=0)
+        return open_calls + sum(3 / (1 + self.failed[item]) for item in untried) - 0.7 * failures
 
     def _random_flags(self) -> dict[str, bool]:
         return {name: bool(self.rng.integers(0, 2)) for name in sorted(self.roles.flags)}
 
     def _plan(self, number: int, flags: Mapping[str, bool], *, shuffled: bool = False) -> Plan:
         extents = self._any(EXTENTS + LONG) if shuffled else EXTENTS[number % len(EXTENTS)]
-        grid = self._any(GRIDS) if shuffled else GRIDS[number % len(GRIDS)]
+        grid = self._any(GRIDS + LONG_GRIDS) if shuffled else GRIDS[number % len(GRIDS)]
         block = _BLOCKS[number % 2] if number < len(EXTENTS) else _BLOCKS[0]
-        constants = {name: self._constant(name, number, extents, block, flags) for name in sorted(self.roles.constants)}
+        mixed = shuffled and bool(self.rng.integers(0, 2))
+        constants = {
+            name: self._constant(name, number, extents, self._any(_BLOCKS) if mixed else block, flags)
+            for name in sorted(self.roles.constants)
+        }
+        # Chunks of sequences are as long as the block that is named for time.
+        block = next((constants[name] for name in ("BT", "BC", "BS") if name in self.roles.blocks), block)
         return Plan(constants, extents, grid, self._types(number), block, bool(number % 2))
 
     def _any(self, choices: Sequence[_T]) -> _T:
         return choices[int(self.rng.integers(0, len(choices)))]
 
     def _types(self, number: int) -> dict[str, Any]:
-        """The type of each array of numbers: all alike at first, then mixed."""
+        """The type of each array of numbers: what worked before, all alike, results in the smaller one, or anyhow."""
         names = [name for name, held in self.roles.pointers.items() if held == "numbers"]
-        if number % 3 != 2:
-            return dict.fromkeys(names, _TYPES[(number + number // len(EXTENTS)) % 2])
-        return {name: _TYPES[int(self.rng.integers(0, 2))] for name in names}
+        if self.types is not None and number % 2:
+            return self.types
+        pattern = number // 2 % 4 if self.types is not None else min(number, _ANYHOW)
+        if pattern < len(_TYPES):
+            return dict.fromkeys(names, _TYPES[pattern])
+        if pattern == _ANYHOW:
+            return {name: self._any(_TYPES) for name in names}
+        return {name: _TYPES[name in self.roles.stored] for name in names}
 
     def _constant(
         self, name: str, number: int, extents: tuple[int, int, int], block: int, flags: Mapping[str, bool]
@@ -121,7 +135,7 @@ class Search:
         if "PRECISION" in name:
             return "ieee"
         if "LEVEL" in name:
-            return 1 + number % 4
+            return 1 + number % 4 if number < _IN_ORDER else 1 if "MIN" in name else self._any(range(1, 11))
         if name in roles.blocks:
             return block
         if name in roles.flags:

@@ -34,6 +34,7 @@ class Roles:
     floats: set[str] = field(default_factory=set[str])
     strides: set[str] = field(default_factory=set[str])
     units: set[str] = field(default_factory=set[str])  # strides along the contiguous dimension
+    stored: set[str] = field(default_factory=set[str])  # arrays that are written
     extents: set[str] = field(default_factory=set[str])  # sizes of the tensors that block pointers point into
 
 
@@ -59,6 +60,7 @@ def roles_of(function: ast.FunctionDef, functions: Functions | None = None) -> R
                 roles.numbers.append(name)
         if "stride" in name.lower():
             roles.strides.add(name)
+    roles.stored = _stored(function, functions) & set(roles.pointers)
     for node in ast.walk(function):
         _look(node, roles)
         for outer, inner in _passed(node, functions):
@@ -102,7 +104,7 @@ def _look(node: ast.AST, roles: Roles) -> None:
         places |= {"full": node.args[:1], "make_tensor_descriptor": node.args[3:4]}
         keywords = [each.value for each in node.keywords if each.arg in ("block_shape", "end")]
         for part in [*places.get(called, []), *keywords]:
-            roles.blocks |= {each.id for each in ast.walk(part) if isinstance(each, ast.Name)} & roles.constants
+            roles.blocks |= _sizes(part) & roles.constants
         if called == "make_block_ptr":
             roles.units |= _contiguous(node)
             roles.extents |= _extents(node)
@@ -117,6 +119,14 @@ def _look(node: ast.AST, roles: Roles) -> None:
             for each in ast.walk(other):
                 if isinstance(each, ast.Constant) and isinstance(each.value, str):
                     roles.texts.setdefault(node.left.id, []).append(each.value)
+
+
+def _sizes(node: ast.AST) -> set[str]:
+    """The names in the sizes of a block; what only chooses between sizes is none."""
+    if isinstance(node, ast.Name):
+        return {node.id}
+    parts = [node.body, node.orelse] if isinstance(node, ast.IfExp) else ast.iter_child_nodes(node)
+    return {name for part in parts for name in _sizes(part)}
 
 
 def _parts(call: ast.Call) -> dict[str, ast.expr]:
@@ -185,6 +195,35 @@ def _pointed(function: ast.FunctionDef, functions: Functions) -> set[str]:
         found |= more
 
 
+def _made(function: ast.FunctionDef) -> dict[str, str]:
+    """The arrays that block pointers point into, by the variable that holds the block pointer."""
+    found: dict[str, str] = {}
+    for node in ast.walk(function):
+        match node:
+            case ast.Assign(targets=[ast.Name(id=name)], value=ast.Call() as call) if ast.unparse(call.func).endswith(
+                "make_block_ptr"
+            ):
+                base = _parts(call).get("base")
+                found[name] = (_root(base) if base is not None else None) or ""
+            case _:
+                pass
+    return found
+
+
+def _stored(function: ast.FunctionDef, functions: Functions) -> set[str]:
+    """Names of arrays that are written."""
+    found: set[str] = set()
+    made = _made(function)
+    for node in ast.walk(function):
+        for outer, inner in _passed(node, functions):
+            if inner in _stored(functions[_called(node)], {**functions, function.name: _NOTHING}):
+                found.add(outer)
+        if isinstance(node, ast.Call) and node.args and ast.unparse(node.func).split(".")[-1] == "store":
+            root = _root(node.args[0]) or ""
+            found.add(made.get(root, root))
+    return found
+
+
 def _integer_pointers(function: ast.FunctionDef, pointed: set[str]) -> set[str]:
     """Arrays whose elements are cut to integers or index other arrays."""
     found: set[str] = {name for name in pointed if any(part in name for part in ("seqlens", "indices", "offsets"))}
@@ -223,12 +262,14 @@ def _side_by_side(function: ast.FunctionDef) -> dict[str, str]:
 def _indexing(function: ast.FunctionDef) -> set[str]:
     """Arrays from which what is loaded becomes a part of an address."""
     loaded: dict[str, str] = {}
+    made = _made(function)
     for node in ast.walk(function):
         match node:
             case ast.Assign(
                 targets=[ast.Name(id=name)], value=ast.Call(func=ast.Attribute(attr="load"), args=[first, *_])
             ):
-                loaded[name] = _root(first) or ""
+                root = _root(first) or ""
+                loaded[name] = made.get(root, root)
             case _:
                 pass
     used: set[str] = set()
