@@ -168,6 +168,36 @@ def test_options_reach_the_build_on_a_gpu(queue: Queue, monkeypatch: pytest.Monk
     assert given == ["-cl-intel-256-GRF-per-thread", ""]
 
 
+def test_which_device_runs_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An Intel GPU through Level Zero, else through OpenCL; a GPU of somebody else's is passed over."""
+    vendors: dict[str, str] = {}
+
+    class MissingError(Exception):
+        pass
+
+    def make(name: str, property: str) -> Any:
+        if name not in vendors:
+            raise MissingError
+        return SimpleNamespace(sycl_device=SimpleNamespace(name=name, vendor=vendors[name]), property=property)
+
+    dpctl = SimpleNamespace(SyclQueue=make, SyclQueueCreationError=MissingError, get_devices=lambda: [*vendors])
+    monkeypatch.setattr(driver, "is_installed", lambda: True)
+    monkeypatch.setattr(driver, "import_module", lambda name: dpctl)
+    choose = driver.queue.__wrapped__
+    with pytest.raises(DeviceError, match="there is no device for kernels for Xe") as caught:
+        choose()
+    assert caught.value.expected == "level_zero:gpu or opencl:gpu or opencl:cpu"
+    for name, vendor, chosen in (
+        ("opencl:cpu", "Intel(R) Corporation", "opencl:cpu"),
+        ("opencl:gpu", "Other", "opencl:cpu"),
+        ("opencl:gpu", "Intel(R) Corporation", "opencl:gpu"),
+        ("level_zero:gpu", "Intel(R) Corporation", "level_zero:gpu"),
+    ):
+        vendors[name] = vendor
+        found = choose()
+        assert (found.name, found.emulated, found.sycl.property) == (chosen, chosen == "opencl:cpu", "in_order")
+
+
 def test_a_device_with_other_warps() -> None:
     gpu = Queue(fake(sub_group_sizes=[8, 32]), emulated=False)
     with pytest.raises(DeviceError) as caught:

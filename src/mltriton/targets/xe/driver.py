@@ -1,10 +1,10 @@
 """Running SPIR-V through SYCL: the queue, programs, and memory that host and device share.
 
 Level: runtime. dpctl (`pip install 'mltriton[xe]'`) gives SYCL to Python. The device is an Intel GPU through Level Zero
-or, where there is none, this machine's CPU through Intel's OpenCL runtime, which lacks what only Xe has: kernels for it
-are emulated (`emulation/`), and the first one says so on standard error. Tensors that torch has on a GPU are used on
-torch's own queue. Guarantees: what is missing, does not build or does not fit raises a named error; importing this
-module imports neither dpctl nor LLVM.
+or OpenCL or, where there is none, this machine's CPU through Intel's OpenCL runtime, which lacks what only Xe has:
+kernels for it are emulated (`emulation/`), and the first one says so on standard error. Tensors that torch has on a GPU
+are used on torch's own queue. Guarantees: what is missing, does not build or does not fit raises a named error;
+importing this module imports neither dpctl nor LLVM.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ from mltriton.targets.xe import opencl
 
 _INSTALL = "pip install 'mltriton[xe]' installs what runs kernels for Xe."
 # In the order of preference: SYCL's name of a device, whether kernels must be emulated there.
-_DEVICES = (("level_zero:gpu", False), ("opencl:cpu", True))
+_DEVICES = (("level_zero:gpu", False), ("opencl:gpu", False), ("opencl:cpu", True))
+_VENDOR = "Intel"  # of GPUs
 _GPU_NODES = "d[rx][ig]*"  # /dev/dri of Linux, /dev/dxg of its subsystem for Windows
 ALIGNMENT = 64  # bytes, of what `Memory` allocates
 LANES = 16  # of a warp
@@ -58,9 +59,11 @@ def queue() -> Queue:
     dpctl = import_module("dpctl")
     for name, emulated in _DEVICES:
         try:
-            return Queue(dpctl.SyclQueue(name, property="in_order"), emulated)
+            sycl = dpctl.SyclQueue(name, property="in_order")
         except dpctl.SyclQueueCreationError:
             continue
+        if emulated or _VENDOR in sycl.sycl_device.vendor:
+            return Queue(sycl, emulated)
     expected, found = " or ".join(name for name, _ in _DEVICES), str(dpctl.get_devices())
     raise DeviceError("there is no device for kernels for Xe", expected=expected, found=found, hint=_INSTALL)
 
