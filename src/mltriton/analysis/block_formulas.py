@@ -81,11 +81,17 @@ class Mask(NamedTuple):
 
 
 class Formulas:
-    """The formulas of the values of one function."""
+    """The formulas of the values of one function. Scalars that are computed in the same way from the same formulas are
+    one value in them: the first one in the program.
+    """
 
-    def __init__(self) -> None:
+    def __init__(self, function: tt.Func) -> None:
         self._known: dict[Value, Formula | None] = {}
         self._iterations: dict[tuple[scf.For, bool], Iteration] = {}
+        self._computed: dict[tuple[type[Operation], Polynomial, Polynomial], list[Value]] = {}
+        for op in function.walk():
+            if isinstance(op, _COMPUTED) and not isinstance(op.result.type, TensorType):
+                self.of(op.result)
 
     def of(self, value: Value) -> Formula | None:
         """The formula of an integer, a pointer, or a block of either; None where it has none."""
@@ -112,8 +118,19 @@ class Formulas:
             found = self._carried(value)
         if found is None and not isinstance(value.type, TensorType):
             is_pointer = isinstance(value.type, PointerType)
-            return Formula(ZERO, base=value) if is_pointer else Formula(Polynomial({(value,): 1}))
+            return Formula(ZERO, base=value) if is_pointer else Formula(Polynomial({(self._first(value),): 1}))
         return found
+
+    def _first(self, value: Value) -> Value:
+        """The first value that is computed like this one and is there wherever it is."""
+        op = value.defining_op
+        if not isinstance(op, _COMPUTED):
+            return value
+        alike = self._computed.setdefault((type(op), self.scalar(op.lhs), self.scalar(op.rhs)), [])
+        first = next((other for other in alike if other.type is value.type and _precedes(other, value)), value)
+        if first is value:
+            alike.append(value)
+        return first
 
     # Loops.
 
@@ -194,20 +211,29 @@ class Formulas:
                 return None
 
 
+_COMPUTED = (arith.DivSI, arith.DivUI, arith.RemSI, arith.RemUI, arith.MinSI, arith.MaxSI)
 _SIDES = {"slt": (False, True), "sle": (False, False), "sgt": (True, True), "sge": (True, False)}
 
 
 def varies_in(value: Value, loop: scf.For) -> bool:
     """Whether a value may differ from one iteration of a loop to the next."""
-    block: Block | None = value.loop.body.block if isinstance(value, Iteration) else value.defining_block
-    if isinstance(value, Iteration) and value.is_over:
-        block = value.loop.block
-    while block is not None:
-        if block is loop.body.block:
-            return True
+    return _is_within(value.defining_block, loop.body.block)
+
+
+def _precedes(first: Value, second: Value) -> bool:
+    """Whether a result of an operation is there wherever another one is."""
+    op, block = second.defining_op, first.defining_block
+    while op is not None and op.block is not block:
+        op = op.parent_op
+    before = first.defining_op
+    return op is not None and before is not None and block.position(before) < block.position(op)
+
+
+def _is_within(block: Block | None, outer: Block) -> bool:
+    while block is not None and block is not outer:
         parent = block.parent_op
         block = parent.block if parent is not None else None
-    return False
+    return block is outer
 
 
 # Rules.

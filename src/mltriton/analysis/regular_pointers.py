@@ -74,7 +74,7 @@ class RegularPointers:
 
     def __init__(self, function: tt.Func, limits: BlockIO) -> None:
         self.limits = limits
-        self.formulas = Formulas()
+        self.formulas = Formulas(function)
         self.axes = AxisInfoAnalysis(function)
         self.observed = ObservedPlaces(function, self.formulas)
         self.multiplies = any(isinstance(op, tt.Dot) for op in function.walk())
