@@ -398,8 +398,10 @@ def test_a_device_that_is_lost(queue: Queue) -> None:
         def wait(self) -> None:
             raise RuntimeError("PI_ERROR_DEVICE_NOT_FOUND")
 
-    with pytest.raises(DeviceError, match="was lost while the kernel ran"):
+    with pytest.raises(DeviceError, match="was lost while the kernel ran") as caught:
         Queue(Lost(), emulated=True).wait()
+    assert caught.value.found == "PI_ERROR_DEVICE_NOT_FOUND"
+    assert caught.value.hint == "It may have gone outside of its arrays, which `mltriton verify` finds."
 
 
 def test_a_forked_process_is_refused(queue: Queue, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -143,7 +143,8 @@ class Queue:
         try:
             self.sycl.wait()
         except Exception as error:
-            raise DeviceError(f"{self.name} was lost while the kernel ran", found=str(error)) from error
+            hint = "It may have gone outside of its arrays, which `mltriton verify` finds."
+            raise DeviceError(f"{self.name} was lost while the kernel ran", found=str(error), hint=hint) from error
 
     def pointer(self, address: int) -> Any:
         """The argument for an address in memory of the device's."""
