@@ -16,8 +16,8 @@ from typing import NamedTuple, cast
 from mltriton.analysis.axis_info import AxisInfoAnalysis
 from mltriton.analysis.block_formulas import Bound, Formula, Formulas, Iteration, Mask
 from mltriton.analysis.inequalities import holds
-from mltriton.analysis.observed_places import EVERYWHERE, Observed, ObservedPlaces
-from mltriton.analysis.polynomials import ONE, ZERO, Monomial, Polynomial
+from mltriton.analysis.observed_places import EVERYWHERE, Observed, ObservedPlaces, within
+from mltriton.analysis.polynomials import ZERO, Monomial, Polynomial
 from mltriton.dialects import tt
 from mltriton.dialects.tt.memory import is_block_pointer
 from mltriton.ir.operation import Value
@@ -106,7 +106,7 @@ class RegularPointers:
         contiguous = self._contiguous(op, formula)
         seen = self._seen(op, mask)
         bounds = (*dict.fromkeys((*mask.bounds, *self._provisos(block, formula, seen))),)
-        judge = _Judge(self, block, formula, bounds, contiguous, [*seen.facts])
+        judge = _Judge(self, block, formula, bounds, contiguous, seen.facts, within(mask.bounds).facts)
         return Rectangle(block, formula.base, *judge.parts(), contiguous, mask.scalars)
 
     def _block(self, op: Access) -> TensorType:
@@ -121,8 +121,8 @@ class RegularPointers:
             raise NotRegular(f"elements of type {element} are not moved by block accesses")
         if not self.multiplies:
             raise NotRegular("the program multiplies no matrices, and lanes access neighbours together")
-        if isinstance(op, tt.Load) and op.volatile:
-            raise NotRegular("the load is volatile")
+        if op.volatile:
+            raise NotRegular("the access is volatile")
         return pointers.with_element(element)
 
     def _contiguous(self, op: Access, formula: Formula) -> int:
@@ -144,11 +144,10 @@ class RegularPointers:
 
     def _seen(self, op: Access, mask: Mask) -> Observed:
         """Where elements matter: within the mask, and where results are looked at."""
-        inside = frozenset(mask.bounds)
-        facts = frozenset(bound.limit - ONE for bound in inside if bound.is_upper)
+        inside = within(mask.bounds)
         used = self.observed.of(op.result) if isinstance(op, tt.Load) else None
         used = used or EVERYWHERE
-        return Observed(used.bounds | inside, used.facts | facts)
+        return Observed(used.bounds | inside.bounds, used.facts | inside.facts)
 
     def _provisos(self, block: TensorType, formula: Formula, seen: Observed) -> Iterable[Bound]:
         """What is promised of places that matter; what is not is no reason to load another element."""
@@ -190,7 +189,9 @@ class RegularPointers:
 
 
 class _Judge:
-    """Shares the terms of an access's first address out between base and offsets."""
+    """Shares the terms of an access's first address out between base and offsets. None of `facts` is negative where an
+    element matters, and none of `in_mask` where the mask holds.
+    """
 
     def __init__(
         self,
@@ -199,7 +200,8 @@ class _Judge:
         formula: Formula,
         bounds: Sequence[Bound],
         contiguous: int,
-        facts: list[Polynomial],
+        facts: frozenset[Polynomial],
+        in_mask: frozenset[Polynomial],
     ) -> None:
         self.pointers = pointers
         self.block = block
@@ -207,6 +209,7 @@ class _Judge:
         self.bounds = bounds
         self.contiguous = contiguous
         self.facts = facts
+        self.in_mask = in_mask
         self.rest = formula.first
         self.size = byte_width(block.element)
 
@@ -225,7 +228,7 @@ class _Judge:
     def _lower(self, dim: int) -> Polynomial | None:
         """The place from which on elements are inside, where it is not known to be 0 or less."""
         limits = [bound.limit for bound in self.bounds if bound.dim == dim and not bound.is_upper]
-        open_ones = [limit for limit in limits if not self.pointers.is_natural(ZERO - limit, self.facts)]
+        open_ones = [limit for limit in limits if not self.pointers.is_natural(ZERO - limit, self.in_mask)]
         if len(open_ones) > 1:
             raise NotRegular("the mask has several lower bounds of one dimension", "Compare with their maximum.")
         return open_ones[0] if open_ones else None
@@ -257,7 +260,9 @@ class _Judge:
             term = Polynomial({monomial: factor})
             moves = any(isinstance(value, Iteration) for value in monomial)
             stays = (has_ends or not moves) and self.pointers.is_aligned(term, self.size)
-            if amount is not None and not stays and self._take(dim, amount):
+            if amount is None or (not moves and any(len(each) > 1 for each in amount.terms)):
+                continue  # another dimension of the tensor, as a rule: one that chooses the matrix
+            if not stays and self._take(dim, amount):
                 taken += amount
         return taken
 
