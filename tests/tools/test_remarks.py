@@ -45,13 +45,34 @@ def test_each_access_has_a_line(file: Path) -> None:
     assert load.startswith(f"{file}:10: load 64x64xf16: ")
     assert "2D block message" in load
     assert "#ttig.subgroup_2d_block<{" in load
-    assert load.endswith("asked at run time: the tensor starts at a multiple of 64 bytes")
+    sizes = "at least 64 and at most 16777216"
+    assert load.endswith(
+        f"; asked at the launch: address a multiple of 64, bytes of a row {sizes}, rows at least 1 and at most "
+        f"16777216, bytes from row to row {sizes} and at least bytes of a row"
+    )
     assert store.startswith(f"{file}:10: store 64x64xf16: each lane accesses 16 bytes at a time in #ttg.linear<{{")
     assert store.endswith(
         "since each element has a pointer of its own: the program multiplies no matrices, and lanes access neighbours "
         "together"
     )
     assert re.search(r":10: registers: about 4\d of 128 that a warp gets: 32 in blocks 16x32xf16$", registers)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "said"),
+    [
+        ("n = tl.load(y).to(tl.int32)", "; asked in the kernel: bytes of a row at least 64 and at most 16777216 and a"),
+        (
+            "n = 24",
+            "; but element by element, since width of the surface (bytes of a row): expected at least 64",
+        ),
+    ],
+)
+def test_what_the_kernel_asks_and_what_never_holds(tmp_path: Path, sizes: str, said: str) -> None:
+    made = tmp_path / "kernels.py"
+    made.write_text(KERNEL.replace("    p = ", f"    {sizes}\n    p = "), encoding="utf-8")
+    _, text = run(made, "xe:pvc")
+    assert said in text
 
 
 def test_registers_that_are_too_few(tmp_path: Path) -> None:

@@ -1,9 +1,9 @@
-"""Which loads, stores and prefetches can be 2D block accesses of the hardware, with what is proved, or why not.
+"""Which loads, stores and prefetches can be 2D block accesses of the hardware, or why not.
 
 Level: tt to intrinsic. Takes a function; changes nothing. An access through a block pointer or a descriptor is one
-where the block is a matrix whose rows (or columns) lie next to each other in memory. What the hardware asks of
-addresses and is not proved here must be asked at run time (`unproved`); what is known not to hold is a reason. What
-blocks a device takes is no question here (`layouts/block_loads.py`).
+where the block is a matrix whose rows (or columns) lie next to each other in memory. A pitch that is known not to fit
+is a reason; what else the hardware asks of addresses and sizes, a target says (`BlockIO.asks`). What blocks a device
+takes is no question here (`layouts/block_loads.py`).
 """
 
 from __future__ import annotations
@@ -27,14 +27,13 @@ Maker = tt.MakeTensorPtr | tt.MakeTensorDesc
 @dataclass(frozen=True)
 class BlockAccess:
     """One access. `contiguous` is the dimension that lies next to each other in memory where it can be a 2D block
-    access; otherwise `reason` says why not and `hint` what to change. `unproved` are conditions to ask at run time.
+    access; otherwise `reason` says why not and `hint` what to change.
     """
 
     op: BlockOperation
     block: TensorType
     makers: tuple[Maker, ...] = ()
     contiguous: int | None = None
-    unproved: tuple[str, ...] = ()
     reason: str | None = None
     hint: str | None = None
 
@@ -101,24 +100,18 @@ class BlockIOAnalysis:
         return ones[-1] if ones else None
 
     def _of_surface(self, access: BlockAccess, contiguous: int) -> BlockAccess:
-        """Pitch and base: proved, known not to fit, or to be asked at run time."""
+        """Whether the pitch is known not to fit."""
         width = byte_width(access.block.element)
         if access.stores and contiguous == 0:
             hint = "Store the transposed block through a descriptor of the transposed tensor."
             return _refused(access, "a store cannot transpose the block", hint)
-        unproved: dict[str, None] = {}
         for maker in access.makers:
             pitch = self.axes.of(maker.strides[1 - contiguous])
             multiple = self.limits.pitch_multiple
             if pitch.number is not None and pitch.number * width % multiple:
                 found = f"rows are {pitch.number * width} bytes apart, no multiple of {multiple}"
                 return _refused(access, found, f"Pad the rows to a multiple of {multiple // width or 1} elements.")
-            if pitch.divisibility[0] * width % multiple:
-                unproved[f"rows are a multiple of {multiple} bytes apart"] = None
-            if self.axes.of(maker.base).divisibility[0] % self.limits.base_alignment:
-                unproved[f"the tensor starts at a multiple of {self.limits.base_alignment} bytes"] = None
-        known = (access.op, access.block, access.makers)
-        return BlockAccess(*known, contiguous=contiguous, unproved=tuple(unproved))
+        return BlockAccess(access.op, access.block, access.makers, contiguous=contiguous)
 
 
 def _refused(access: BlockAccess, reason: str, hint: str | None) -> BlockAccess:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum, auto
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from mltriton.ir.types import Type
 
@@ -88,11 +88,22 @@ class BlockSize(NamedTuple):
     blocks: int = 1
 
 
+class Questions(NamedTuple):
+    """What must be asked of the matrix of an access, in words: when the kernel is launched, and while it runs. `broken`
+    is what is wrong with it for certain.
+    """
+
+    launch: tuple[str, ...] = ()
+    kernel: tuple[str, ...] = ()
+    broken: str | None = None
+
+
 @dataclass(frozen=True)
 class BlockIO:
     """Limits of 2D block loads and stores: rows (in a store, `store_rows`), bytes per row of all blocks side by side
     and how many those may be, pitch (distance of rows) and base rules in bytes. `is_legal` knows what else an access
-    must keep to.
+    must keep to. `asks(function, warps)` gives a function that tells of an access, and whether it is transposed, what
+    must be asked.
     """
 
     max_rows: int
@@ -103,6 +114,7 @@ class BlockIO:
     base_alignment: int = 64
     store_rows: int = 8
     is_legal: Callable[[BlockSize], bool] | None = None
+    asks: Callable[[Any, int], Callable[[Any, bool], Questions]] | None = None
 
     def takes(self, size: BlockSize) -> bool:
         """Whether an access may have this size."""

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from itertools import chain
 from typing import NamedTuple, cast
 
-from mltriton.analysis.block_io import BlockAccess, BlockIOAnalysis
+from mltriton.analysis.block_io import BlockAccess, BlockIOAnalysis, BlockOperation
 from mltriton.analysis.registers import Peak, RegisterEstimate, choose_mode
 from mltriton.analysis.regular_pointers import Reason, RegularPointers
 from mltriton.dialects import tt, ttig
@@ -25,8 +26,10 @@ from mltriton.layouts.hardware import linear_layout
 from mltriton.layouts.linear import LinearLayout
 from mltriton.layouts.text import encoding_text
 from mltriton.layouts.xe import Subgroup2DBlockEncoding
-from mltriton.targets.base import TargetSpec
+from mltriton.targets.base import Questions, TargetSpec
 from mltriton.targets.registry import num_warps_of, spec_of
+
+Ask = Callable[[BlockOperation, bool], Questions]
 
 
 class Remark(NamedTuple):
@@ -57,11 +60,13 @@ def access_remarks(module: Module, *, layouts: bool = True) -> Iterator[tuple[Bl
     """Each access to a block with its remark, for a target with 2D block accesses; `layouts`: name the layout."""
     limits = spec_of(module).block_load
     assert limits is not None
+    warps = num_warps_of(module)
     for function in (op for op in module.body.block.ops if isinstance(op, tt.Func)):
         regular = RegularPointers(function, limits)
+        ask = limits.asks(function, warps) if limits.asks is not None else _nothing_asked
         for found in BlockIOAnalysis(function, limits).accesses.values():
             access = _with_reason(found, regular)
-            yield access, _remark(access, layouts)
+            yield access, _remark(access, layouts, ask)
 
 
 def is_block_access(access: BlockAccess) -> bool:
@@ -102,12 +107,17 @@ def _with_reason(access: BlockAccess, regular: RegularPointers) -> BlockAccess:
     return access
 
 
-def _remark(access: BlockAccess, layouts: bool) -> Remark:
+def _nothing_asked(_access: object, _transposed: bool) -> Questions:
+    return Questions()
+
+
+def _remark(access: BlockAccess, layouts: bool, ask: Ask) -> Remark:
     block = _moved(access)
     what = f"{_verb(access)} {'x'.join(map(str, block.shape))}x{block.element}"
     encoding = cast(Encoding, block.encoding)
     if isinstance(encoding, Subgroup2DBlockEncoding):
-        return Remark(access.op.loc.place, what, "; ".join(_as_blocks(access, block, encoding, layouts)))
+        parts = (_as_blocks(access, block, encoding, layouts), _asked(ask(access.op, access.contiguous == 0)))
+        return Remark(access.op.loc.place, what, "; ".join(chain.from_iterable(parts)))
     share = "x".join(map(str, encoding.share(block.shape)))
     reason = access.reason or f"no 2D block of the target fits a warp's {share}"
     layout = f" in {encoding_text(encoding)}" if layouts else ""
@@ -139,8 +149,16 @@ def _as_blocks(
     size = "x".join(map(str, encoding.block))
     layout = f", {encoding_text(encoding)}" if layouts else ""
     yield f"{messages} {kind} message{'s' if messages > 1 else ''} a warp, {several}{size}{layout}"
-    if access.unproved:
-        yield f"asked at run time: {' and '.join(access.unproved)}"
+
+
+def _asked(questions: Questions) -> Iterator[str]:
+    """What a launch and the kernel ask before they access a matrix by blocks."""
+    if questions.broken is not None:
+        yield f"but element by element, since {questions.broken}"
+        return
+    for when, asked in (("at the launch", questions.launch), ("in the kernel", questions.kernel)):
+        if asked:
+            yield f"asked {when}: {', '.join(asked)}"
 
 
 def _run(access: BlockAccess, block: TensorType, encoding: Encoding) -> str:

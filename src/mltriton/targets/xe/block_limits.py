@@ -8,7 +8,7 @@ outside the limits is no error to the hardware: it gives other data.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from enum import Enum
 from functools import cache
 from typing import NamedTuple
@@ -224,6 +224,15 @@ _MEANINGS = {
     "pitch": "bytes from row to row",
     "x": "column",
 }
+
+
+def in_words(limits: Sequence[Guard]) -> tuple[str, ...]:
+    """Limits in words, those on the same number together."""
+    found: dict[str, list[str]] = {}
+    for limit in limits:
+        bound = _MEANINGS[limit.bound] if isinstance(limit.bound, str) else limit.bound
+        found.setdefault(_MEANINGS[limit.field], []).append(f"{limit.relation.value} {bound}")
+    return tuple(f"{what} {' and '.join(asked)}" for what, asked in found.items())
 
 
 def check_surface(device: Device, block: Block, surface: Surface) -> SurfaceReport:

@@ -5,9 +5,17 @@ Level: data, made from `devices.py`.
 
 from __future__ import annotations
 
-from mltriton.targets.base import BlockIO, DotSize, RegisterMode, Storage, TargetSpec
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING
+
+from mltriton.targets.base import BlockIO, DotSize, Questions, RegisterMode, Storage, TargetSpec
 from mltriton.targets.xe.block_limits import MOST_ROW_BYTES, Access, Block, broken_limits, shapes
 from mltriton.targets.xe.devices import DPAS_SHAPES, DPAS_THROUGH, Device, device
+
+if TYPE_CHECKING:
+    from mltriton.analysis.block_io import BlockOperation
+    from mltriton.dialects.tt import Func
 
 PIPELINE = (
     "inline,canonicalize,cse,fold-batches,raise-block-pointers,combine,reorder-broadcast,fold-transposes,"
@@ -33,7 +41,17 @@ def block_io(of: Device) -> BlockIO:
         base_alignment=of.base_alignment,
         store_rows=max(shape.rows.most for shape in stores),
         is_legal=lambda size: not broken_limits(of, Block(Access(size.access), *size[1:])),
+        asks=partial(asks, of),
     )
+
+
+def asks(of: Device, function: Func, warps: int) -> Callable[[BlockOperation, bool], Questions]:
+    """What a device asks of the matrices that a function accesses."""
+    from mltriton.targets.xe.llvm.emit.kernel import divisibility
+    from mltriton.targets.xe.llvm.surfaces import Surfaces
+
+    divisors = [divisibility(function, number) for number in range(len(function.body.block.arguments))]
+    return Surfaces(function, of, warps, divisors).questions
 
 
 def spec(variant: str) -> TargetSpec:

@@ -18,6 +18,7 @@ from mltriton.analysis.launch_values import LaunchValues, Traced
 from mltriton.dialects import tt
 from mltriton.ir.operation import Value
 from mltriton.ir.types import TensorDescType, block_of, byte_width
+from mltriton.targets.base import Questions
 from mltriton.targets.xe.block_limits import (
     X_BYTES,
     Access,
@@ -27,6 +28,7 @@ from mltriton.targets.xe.block_limits import (
     Relation,
     Surface,
     check_surface,
+    in_words,
 )
 from mltriton.targets.xe.devices import Device
 from mltriton.targets.xe.launch_guards import Condition
@@ -59,6 +61,7 @@ class Verdict(NamedTuple):
     broken: str | None = None
     launch: tuple[Asked, ...] = ()
     kernel: tuple[KernelGuard, ...] = ()
+    at_launch: tuple[Guard, ...] = ()  # the limits behind `launch`
 
 
 _UNKNOWN_ORIGIN = Verdict("where the pointer comes from is not known")
@@ -86,6 +89,12 @@ class Surfaces:
         one = [all(self._known(self._values.of(m.strides[dim])).number == 1 for m in makers) for dim in (-1, -2)]
         return self.of(op, transposed=not one[0] and one[1])
 
+    def questions(self, op: BlockOperation, transposed: bool) -> Questions:
+        """What is known of an access, in words."""
+        verdict = self.of(op, transposed)
+        in_kernel = dict.fromkeys(limit for guard in verdict.kernel for limit in guard.all_limits)
+        return Questions(in_words(verdict.at_launch), in_words(list(in_kernel)), verdict.broken)
+
     def _makers(self, op: BlockOperation) -> Sequence[Maker]:
         if isinstance(op, tt.DescriptorLoad | tt.DescriptorStore):
             return origins(op.desc, tt.MakeTensorDesc)
@@ -99,7 +108,8 @@ class Surfaces:
         broken = next((part.broken for part in parts if part.broken), None)
         launch = dict.fromkeys(asked for part in parts for asked in part.launch)
         kernel = dict.fromkeys(guard for part in parts for guard in part.kernel)
-        return Verdict(broken, tuple(launch), tuple(kernel))
+        limits = dict.fromkeys(limit for part in parts for limit in part.at_launch)
+        return Verdict(broken, tuple(launch), tuple(kernel), tuple(limits))
 
     def _of_maker(self, op: BlockOperation, maker: Maker, transposed: bool) -> Verdict:
         size = _element_bytes(maker)
@@ -115,7 +125,7 @@ class Surfaces:
         in_kernel = [guard for guard in report.guards if guard not in at_launch]
         launch = (tuple(_condition(guard, fields) for guard in at_launch),) if at_launch else ()
         kernel = (self._guard(maker, size, transposed, in_kernel, fields["x"]),) if in_kernel else ()
-        return Verdict(None, launch, kernel)
+        return Verdict(None, launch, kernel, tuple(at_launch))
 
     def _fields(self, op: BlockOperation, maker: Maker, size: int, dims: tuple[int, int]) -> dict[str, Traced]:
         row, column = dims
