@@ -110,6 +110,17 @@ def test_fp8_is_multiplied_by_conversion() -> None:
     assert re.search(r"tt\.dot .*f16.* \* .*f16", levels["intrinsic"])
 
 
+def test_without_ocloc_there_are_no_instructions(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MLTRITON_OCLOC", "/nowhere/ocloc")
+    compiled = triton.compile(double, VECTOR, target="xe:pvc")
+    for ask in (lambda: compiled.asm["isa"], lambda: compiled.image("native"), lambda: compiled.n_regs):
+        with pytest.raises(TargetError, match="Intel's offline compiler ocloc is not installed") as caught:
+            ask()
+        assert caught.value.found == "MLTRITON_OCLOC names /nowhere/ocloc, no program"
+        assert "make setup-xe" in (caught.value.hint or "")
+    assert compiled.image("spirv")
+
+
 def test_a_mode_allows_so_many_warps() -> None:
     pvc = device("pvc")
     with pytest.raises(TargetError) as caught:
@@ -149,7 +160,18 @@ def test_the_mode_that_is_expected_is_the_first(monkeypatch: pytest.MonkeyPatch)
 
 def fake(**attributes: Any) -> Any:
     """A SYCL queue of a device with other attributes."""
-    return SimpleNamespace(sycl_device=SimpleNamespace(name="a GPU", max_work_group_size=1024, **attributes))
+    device_ = SimpleNamespace(name="a GPU", max_work_group_size=1024, **attributes)
+    return SimpleNamespace(sycl_device=Hashable(device_), sycl_context=object())
+
+
+class Hashable:
+    """An object with the attributes of another one."""
+
+    def __init__(self, of: Any) -> None:
+        self.of = of
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.of, name)
 
 
 def test_options_reach_the_build_on_a_gpu(queue: Queue, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -266,7 +288,6 @@ def torch_queue(queue: Queue, monkeypatch: pytest.MonkeyPatch) -> Any:
         return SimpleNamespace(sycl_queue=sycl.addressof_ref())
 
     monkeypatch.setattr(torch.xpu, "current_stream", current_stream)
-    monkeypatch.setattr(driver, "_queue_at", driver._queue_at.__wrapped__)
     return SimpleNamespace(sycl=sycl, asked=asked)
 
 
@@ -277,6 +298,7 @@ def test_tensors_on_the_gpu_are_used_where_they_lie(queue: Queue, torch_queue: A
         double[(2,)](tensor, 77, BLOCK=64, target="xe:pvc")
         torch_queue.sycl.wait()
         np.testing.assert_array_equal(tensor.numbers, np.where(np.arange(100) < 77, times * values, values))
+    assert driver.queue_of_torch("xpu:0") is driver.queue_of_torch("xpu:0") is not queue
     assert set(torch_queue.asked) == {"xpu:0"}
 
 

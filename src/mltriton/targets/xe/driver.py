@@ -79,9 +79,8 @@ def queue_of_torch(place: str) -> Queue:
     return _queue_at(address)
 
 
-@cache
 def _queue_at(address: int) -> Queue:
-    """The queue that another library made; it owns it, and keeps it."""
+    """The queue that another library made; what was built for it before is found again."""
     new: Callable[..., object] = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)(
         ("PyCapsule_New", ctypes.pythonapi)
     )
@@ -91,7 +90,12 @@ def _queue_at(address: int) -> Queue:
     except (dpctl.SyclQueueCreationError, TypeError, ValueError) as error:
         hint = "torch and dpctl must come with the same version of SYCL (intel-sycl-rt)."
         raise DeviceError("torch's queue is none that dpctl knows", found=str(error), hint=hint) from error
-    return Queue(sycl, emulated=not sycl.sycl_device.is_gpu)
+    return _FOREIGN.setdefault(sycl, Queue(sycl, emulated=not sycl.sycl_device.is_gpu))
+
+
+# Queues of other libraries, by SYCL's; programs by context and device: all queues of a device share them.
+_FOREIGN: dict[Any, Queue] = {}
+_PROGRAMS: dict[tuple[Any, Any], dict[tuple[str, str], Any]] = {}
 
 
 class Queue:
@@ -102,7 +106,6 @@ class Queue:
         self.emulated = emulated
         self.name: str = sycl.sycl_device.name
         self._process = os.getpid()
-        self._programs: dict[tuple[str, str], Any] = {}
         self._said = False
 
     def kernel(self, image: bytes, name: str, options: str = "") -> Any:
@@ -113,10 +116,11 @@ class Queue:
         if os.getpid() != self._process:
             message = "SYCL cannot be used in a process forked from one that used it"
             raise DeviceError(message, hint='Start processes by multiprocessing\'s "spawn" method.')
+        programs = _PROGRAMS.setdefault((self.sycl.sycl_context, self.sycl.sycl_device), {})
         key = (sha256(image).hexdigest(), options)
-        if key not in self._programs:
-            self._programs[key] = self._build(image, options)
-        program = self._programs[key]
+        if key not in programs:
+            programs[key] = self._build(image, options)
+        program = programs[key]
         if not program.has_sycl_kernel(name):
             raise BackendError(f"the module has no kernel {name}")
         return program.get_sycl_kernel(name)
