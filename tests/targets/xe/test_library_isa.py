@@ -7,6 +7,7 @@ what the compiler may know of the strides.
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import product
 from typing import NamedTuple
 
 import numpy as np
@@ -16,12 +17,14 @@ import mltriton as triton
 import mltriton.language as tl
 from mltriton.kernels.attention import Blocks, attention_launch
 from mltriton.kernels.attention_paged import Form, paged_attention_launches
-from mltriton.kernels.epilogues import make_epilogue
+from mltriton.kernels.epilogues import Epilogue, make_epilogue
 from mltriton.kernels.fused_gemm import fused_matmul_launch
 from mltriton.kernels.gemm import matmul_launch
+from mltriton.kernels.gemm_grouped import grouped_gemm_launch
 from mltriton.kernels.gemm_tiles import Tile
 from mltriton.kernels.launch import Launch
 from mltriton.kernels.normalization import layer_norm_launch, softmax_launch
+from mltriton.kernels.stream_k import stream_k_launches
 from mltriton.targets.xe import isa
 from mltriton.targets.xe.devices import device
 from mltriton.targets.xe.ocloc import compile_without_spills, disassemble
@@ -117,15 +120,54 @@ def test_loop_of_a_gemm_with_a_transposed_right_operand(name: str, most: int) ->
     assert loops[0].total <= most
 
 
-def test_loops_of_attention() -> None:
-    """Between the two products of a step nothing goes through memory, with a mask or without; no path spills."""
-    q, k, v, o = (np.zeros((1, 4, 1024, 128), np.float16) for _ in range(4))
-    info, loops = compiled(attention_launch(q, k, v, o, causal=True, blocks=Blocks(128, 64)), "bmg", 16)
-    assert info.spilled == 0
-    for loop in loops[:2]:
-        assert loop.operations["dpas"] == 64
+# Of every form of attention forward one; all of them are slow together.
+QUICK = {("bmg", 128, 16, True), ("pvc", 64, 8, True), ("pvc", 64, 16, False)}
+FORMS = [
+    pytest.param(*form, marks=[] if form in QUICK else pytest.mark.slow)
+    for form in product(("pvc", "bmg"), (64, 128), (8, 16), (False, True))
+    if form[1:3] != (128, 8)
+]
+
+
+@pytest.mark.parametrize(("name", "head", "warps", "causal"), FORMS)
+def test_loops_of_attention(name: str, head: int, warps: int, causal: bool) -> None:
+    """Between the two products of a step nothing goes through memory, with a mask or without, and nothing spills."""
+    q, k, v, o = (np.zeros((1, 4, 1024, head), np.float16) for _ in range(4))
+    launch = attention_launch(q, k, v, o, causal=causal, blocks=Blocks(128, 64))
+    info, loops = compiled(launch, name, warps)
+    assert (info.registers, info.spilled) == (256, 0)
+    assert len(loops) == 2
+    products = head * 64 * 128 * 2 // (16 * 8 * 16) // warps
+    for loop in loops:
+        assert loop.operations["dpas"] == products
         assert set(loop.messages) <= {"load_block2d", "prefetch"}
-        assert loop.total <= 750
+        # At least so many instructions of a hundred multiply, fewer where a mask is applied.
+        assert 100 * products >= 4 * loop.total
+    assert 100 * products >= 7 * min(loop.total for loop in loops)
+
+
+def stream_k() -> Launch:
+    a, b, c = (np.zeros((1, *shape), np.float16) for shape in ((1024, 4096), (4096, 1024), (1024, 1024)))
+    return stream_k_launches(a, b, c, Epilogue("float16"), 20, None, Tile(256, 256, 32, 4))[0]
+
+
+def grouped() -> Launch:
+    a, b, c = ([np.zeros(shape, np.float16)] * 4 for shape in ((512, 1024), (1024, 512), (512, 512)))
+    return grouped_gemm_launch(a, b, c, Epilogue("float16"), 20, Tile(256, 256, 32, 4))
+
+
+@pytest.mark.parametrize(("launch", "loops"), [(stream_k, 1), (grouped, 2)])
+def test_products_whose_matrices_the_program_finds_have_the_loop_of_a_gemm(
+    launch: Callable[[], Launch], loops: int
+) -> None:
+    """What a launch can ask is asked there; what a program loads is asked outside of the loop over K, which then stands
+    twice.
+    """
+    info, found = compiled(launch(), "pvc", 32)
+    assert info.spilled == 0
+    assert len(found) == loops
+    assert (found[0].messages["load_block2d"], found[0].messages["prefetch"]) == (3, 2)
+    assert found[0].total <= 79
 
 
 @pytest.mark.parametrize(
