@@ -120,3 +120,37 @@ def test_comments_and_formatting_survive() -> None:
     result = migrate_source(text)
     assert "    # where x lies\n    p  =  tl.make_tensor_descriptor(x_ptr, (M, N), (N, 1), (BM, BN))\n" in result.text
     assert "    x   = (p.load([flag, 0]))  # read it\n" in result.text
+
+
+def test_kernels_in_functions_and_classes_are_migrated() -> None:
+    lines = KERNEL.format(**PLAIN).splitlines()
+    kernel = "\n".join(f"        {line}" for line in lines[4:])
+    text = "import triton\n\n\ndef build():\n    import triton.language as tl\n    if True:\n"
+    text += f"{kernel}\n    return kernel\n"
+    text += f"\n\nclass Kernels:\n    class Inner:\n{kernel}\n"
+    result = migrate_source(text)
+    assert result.text.count("p = tl.make_tensor_descriptor(x_ptr, (M, N), (N, 1), (BM, BN))") == 2
+    assert result.text.count("x = p.load([flag, 0])") == 2
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("x = tl.load(p", "x = tl.load(q := p", "is used in a way that is not understood"),
+        ("x = tl.load(p", "x = tl.load(*[p]", "is used in a way that is not understood"),
+        ("    x = tl", "    q = r = tl.advance(p, (0, BN))\n    x = tl", "a chained assignment"),
+        ("    x = tl", "    p += 1\n    x = tl", "is used in a way that is not understood"),
+        ("    x = tl", "    unknown.p = p\n    x = tl", "is used in a way that is not understood"),
+        (
+            "    x = tl",
+            "    elsewhere(pointer=p)\n    x = tl",
+            "is passed to elsewhere, which is not among the functions",
+        ),
+        ("(M, N), (N, 1), (flag, 0), (BM, BN), (1, 0)", "**parts", "are not all written out"),
+    ],
+)
+def test_unusual_uses_stay_and_say_why(old: str, new: str, message: str) -> None:
+    text = KERNEL.format(**PLAIN).replace(old, new)
+    result = migrate_source(text)
+    assert result.text == text
+    assert message in " ".join(note.text for note in result.unresolved)

@@ -55,6 +55,43 @@ def test_line_ends_survive(kernel: Path) -> None:
     assert kernel.read_bytes() == case("rule_02_matmul")[1]["auto"].encode().replace(b"\n", b"\r\n")
 
 
+def test_a_byte_order_mark_survives(kernel: Path) -> None:
+    kernel.write_bytes(b"\xef\xbb\xbf" + kernel.read_bytes())
+    assert migrate("--write", kernel).exit_code == 0
+    assert kernel.read_bytes() == b"\xef\xbb\xbf" + case("rule_02_matmul")[1]["auto"].encode()
+
+
+def test_a_link_and_its_file_are_one(kernel: Path) -> None:
+    (kernel.parent / "link.py").symlink_to(kernel)
+    (kernel.parent / "broken.py").symlink_to("nowhere.py")
+    (kernel.parent / "directory.py").mkdir()
+    result = migrate("--write", kernel.parent)
+    assert result.exit_code == 1
+    assert "broken.py cannot be read" in result.stderr
+    assert "2 files" in result.stderr
+    assert (kernel.parent / "link.py").is_symlink()
+    assert kernel.read_text() == case("rule_02_matmul")[1]["auto"]
+
+
+def test_a_file_that_cannot_be_written_fails(kernel: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(self: Path, data: bytes) -> int:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "write_bytes", refuse)
+    result = migrate("--write", kernel)
+    assert result.exit_code == 1
+    assert f"{kernel} cannot be written" in result.stderr
+    assert "migrated" not in result.stdout
+
+
+def test_a_directory_without_python_files_is_said_to_be_one(tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("make_block_ptr")
+    for mode in ("--diff", "--check", "--write"):
+        result = migrate(mode, tmp_path)
+        assert result.exit_code == 0
+        assert f"no Python file in {tmp_path}" in result.stderr
+
+
 def test_check_fails_while_something_is_left(tmp_path: Path) -> None:
     path = tmp_path / "left.py"
     path.write_text(case("unresolved")[0], encoding="utf-8")
@@ -95,7 +132,7 @@ def test_a_file_that_does_not_parse_is_reported_with_its_line_and_the_others_are
     assert f"{broken}:2:" in result.stderr
     assert "MigrationError: the file does not parse" in result.stderr
     assert "def f(:" in result.stderr
-    assert f"{latin} is not UTF-8 text" in result.stderr
+    assert f"{latin}:1:3: MigrationError: {latin} is not UTF-8 text" in result.stderr
     assert "make_tensor_descriptor" in kernel.read_text()
 
 

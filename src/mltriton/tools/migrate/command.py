@@ -44,6 +44,8 @@ def run_migrate(
             analyse=report is not None,
             on_file=on_file,
         )
+    if not files:
+        print(f"no Python file in {', '.join(map(str, paths))}", file=sys.stderr)
     for one in files:
         _show(one, mode)
     if report is not None:

@@ -45,18 +45,18 @@ class Edits:
         """Put statements before one."""
         self.before.setdefault(statement, []).extend(lines)
 
-    def apply(self, module: cst.Module) -> str:
-        """The new text."""
+    def apply(self, module: cst.Module, *, everywhere: bool = False) -> str:
+        """The new text; edits `everywhere` may stand outside the functions that were named."""
         if not (self.replace or self.before or self.after or self.remove):
             return module.code
-        return module.visit(_Apply(self)).code
+        return module.visit(_Apply(self, int(everywhere))).code
 
 
 class _Apply(cst.CSTTransformer):
-    def __init__(self, edits: Edits) -> None:
+    def __init__(self, edits: Edits, depth: int) -> None:
         super().__init__()
         self.edits = edits
-        self._depth = 0
+        self._depth = depth
         self._statements: list[cst.CSTNode] = []  # the statements around the node that is visited
         self._changed: set[cst.CSTNode] = set()  # those in which something was replaced
         self._removed: list[cst.CSTNode] = []  # what stands for removed statements until their suite is left

@@ -13,6 +13,7 @@ from mltriton.tools.migrate.annotations import note_annotations
 from mltriton.tools.migrate.bounds import Bounds
 from mltriton.tools.migrate.choice import Choice, choose, leaving
 from mltriton.tools.migrate.edits import Edits
+from mltriton.tools.migrate.imports import without_unused_imports
 from mltriton.tools.migrate.masks import rewrite_masked_loads
 from mltriton.tools.migrate.naming import Namer
 from mltriton.tools.migrate.notes import note_group
@@ -24,6 +25,7 @@ from mltriton.tools.migrate.simplifying import simplified
 from mltriton.tools.migrate.steps import Notes, moved
 from mltriton.tools.migrate.syntax import cst
 
+_BYTE_ORDER_MARK = "\ufeff"
 MARKS = ("make_block_ptr", "advance", "boundary_check")
 
 
@@ -62,7 +64,8 @@ def _migrate_text(source: Source, options: Options, result: Result, notes: Seque
     contract = Edits()
     for function in functions_of(source.module):
         _migrate_function(source, function, options, edits, contract, result)
-    result.text = edits.apply(source.module)
+    mark = _BYTE_ORDER_MARK if result.source.startswith(_BYTE_ORDER_MARK) else ""
+    result.text = mark + without_unused_imports(edits.apply(source.module), source.direct).removeprefix(mark)
     result.contract = contract.apply(source.module) if contract.replace else None
     if source.text != result.source:
         lines = moved(source.text, result.source)

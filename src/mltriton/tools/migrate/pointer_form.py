@@ -46,7 +46,7 @@ class PointerForm(Form):
         name = owners[0].name if alone else None
         text = self.main(construct.call) if self.moves else None
         whole = text or self._address(operand(construct.base), construct, name)
-        return constantly(whole if alone else f"({whole})")
+        return constantly(whole if alone else factor(cst.parse_expression(whole)))
 
     def _address(self, base: str, construct: Construct, name: str | None) -> str:
         terms = [base]
@@ -71,7 +71,7 @@ class PointerForm(Form):
         if rank == 1:
             return text
         index = ", ".join(":" if each == dim else "None" for each in range(rank))
-        return f"{text if text.isidentifier() else f'({text})'}[{index}]"
+        return f"{factor(cst.parse_expression(text))}[{index}]"
 
     # Accesses.
 

@@ -200,7 +200,8 @@ class Pointers:
             assert definition.value is not None
             group = self._unite([definition.index, *self._value(definition.value, env, node)])
             group.definitions.append(definition)
-            if isinstance(node, cst.Assign) and len(node.targets) > 1:
+            several = isinstance(node, cst.Assign) and len(node.targets) > 1
+            if several and self.source.callee(definition.value) != "make_block_ptr":
                 group.problems.append((node, "a chained assignment gives the pointer several names at once"))
         handled = {definition.value for definition in own}
         targets = [target.target for target in node.targets] if isinstance(node, cst.Assign) else [node.target]
