@@ -7,9 +7,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mltriton.errors import OptionError
+import mltriton as triton
+import mltriton.language as tl
+from mltriton.errors import BackendError, OptionError
+from mltriton.kernels.attention import Blocks, attention_launch
+from mltriton.kernels.attention_paged import choose_block_form, paged_attention_launches
 from mltriton.kernels.gemm import matmul_launch
 from mltriton.kernels.gemm_tiles import Tile
+from mltriton.kernels.launch import Launch
+from mltriton.kernels.normalization import softmax_launch
+from mltriton.targets.registry import spec
 
 pytestmark = pytest.mark.usefixtures("queue")
 TARGET = "xe:pvc"
@@ -26,6 +33,15 @@ def aligned(array: Array) -> Array:
     return made
 
 
+def run(launch: Launch, **options: Any) -> None:
+    launch.kernel[launch.grid](*launch.arguments, **launch.constants, **options, target=TARGET, codegen="simd")
+
+
+def softmax(x: Array) -> Array:
+    powers = np.exp(x - x.max(-1, keepdims=True))
+    return powers / powers.sum(-1, keepdims=True)
+
+
 def operand(*shape: int, dtype: type) -> Array:
     if dtype is np.int8:
         return aligned(RNG.integers(-100, 100, shape).astype(dtype))
@@ -39,6 +55,7 @@ def operand(*shape: int, dtype: type) -> Array:
         ((50, 96, 64), np.float16, np.float16, 8, True),
         ((70, 100, 75), np.int8, np.int32, 4, False),
         ((64, 64, 48), np.float32, np.float32, 4, False),
+        ((64, 64, 64), np.int8, np.int32, 2, False),
     ],
 )
 def test_products(shape: tuple[int, int, int], dtype: type, result: type, warps: int, turned: bool) -> None:
@@ -49,7 +66,7 @@ def test_products(shape: tuple[int, int, int], dtype: type, result: type, warps:
         b = aligned(b.swapaxes(1, 2)).swapaxes(1, 2)
     c = np.zeros((1, m, n), result)
     launch = matmul_launch(a, b, c, tile=Tile(64, 64, 32, 1))
-    launch.kernel[launch.grid](*launch.arguments, **launch.constants, target=TARGET, codegen="simd", num_warps=warps)
+    run(launch, num_warps=warps)
     right = a.astype(np.float64) @ b.astype(np.float64)
     assert np.abs(c - right).max() <= (1e-3 if result is np.float16 else 1e-5) * np.abs(right).max()
 
@@ -61,3 +78,70 @@ def test_an_unknown_form_of_code_is_named(target: str, expected: str) -> None:
     with pytest.raises(OptionError, match="no codegen 'vector'") as caught:
         launch.kernel.warmup(*launch.arguments, **launch.constants, target=target, codegen="vector", num_warps=1)
     assert expected in str(caught.value)
+
+
+@triton.jit
+def scaled_sum(a, b, c, n, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    inside = at < n
+    first, second = tl.load(a + at, mask=inside, other=1), tl.load(b + at, mask=inside)
+    tl.store(c + at, tl.where(first > second, first + second, second - first), mask=inside)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float16, np.int8, np.int64])
+@pytest.mark.parametrize("warps", [1, 4])
+def test_masked_loads_and_stores(dtype: type, warps: int) -> None:
+    a, b = (RNG.integers(-50, 50, 1003).astype(dtype) for _ in range(2))
+    c = np.full(1010, 77, dtype)
+    scaled_sum[(4,)](a, b, c, 1003, 256, target=TARGET, codegen="simd", num_warps=warps)
+    assert (c[:1003] == np.where(a > b, a + b, b - a)).all()
+    assert (c[1003:] == 77).all()
+
+
+@pytest.mark.parametrize("warps", [1, 4])
+def test_rows_are_reduced_over_lanes_and_warps(warps: int) -> None:
+    x = RNG.standard_normal((5, 300)).astype(np.float32)
+    y = np.zeros_like(x)
+    run(softmax_launch(x, y), num_warps=warps)
+    np.testing.assert_allclose(y, softmax(x.astype(np.float64)), rtol=1e-5, atol=1e-7)
+
+
+@pytest.mark.parametrize(("dim", "causal"), [(32, True), (64, False)])
+def test_attention(dim: int, causal: bool) -> None:
+    q, k, v = (operand(1, 2, 48, dim, dtype=np.float16) for _ in range(3))
+    o = aligned(np.zeros_like(q))
+    run(attention_launch(q, k, v, o, causal=causal, blocks=Blocks(32, 32)), num_warps=4)
+    scores = q.astype(np.float64) @ k.astype(np.float64).swapaxes(-1, -2) / np.sqrt(dim)
+    if causal:
+        scores = np.where(np.tril(np.ones((48, 48), bool)), scores, -np.inf)
+    np.testing.assert_allclose(o, softmax(scores) @ v.astype(np.float64), atol=4e-3)
+
+
+def test_paged_attention_by_warps() -> None:
+    """Pages in any order, read by blocks; sequences that end inside a page."""
+    lengths, page, heads, groups, dim = [50, 19], 16, 4, 2, 32
+    keys, values = (operand(8, page, groups, dim, dtype=np.float16) for _ in range(2))
+    q = operand(2, heads, dim, dtype=np.float16)
+    o, table = aligned(np.zeros_like(q)), RNG.permutation(8).reshape(2, 4).astype(np.int32)
+    limits = spec(TARGET).block_load
+    assert limits is not None
+    form = choose_block_form(q, keys, values, True, limits)
+    for launch in paged_attention_launches(q, keys, values, table, np.array(lengths, np.int32), o, form=form):
+        run(launch)
+    for sequence, length in enumerate(lengths):
+        for head in range(heads):
+            group = head // (heads // groups)
+            k, v = (x[table[sequence]].reshape(-1, groups, dim)[:length, group].astype(float) for x in (keys, values))
+            right = softmax(k @ q[sequence, head].astype(float) / np.sqrt(dim)) @ v
+            np.testing.assert_allclose(o[sequence, head], right, atol=4e-3)
+
+
+@triton.jit
+def printed(x):
+    tl.device_print("x", tl.load(x))
+
+
+def test_what_has_no_lowering_is_named_at_its_line() -> None:
+    with pytest.raises(BackendError, match=r"tt\.print has no lowering") as caught:
+        printed.warmup(np.zeros(4, np.float32), target=TARGET, codegen="simd")
+    assert "test_simd.py" in str(caught.value)

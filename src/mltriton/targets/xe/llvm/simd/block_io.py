@@ -10,15 +10,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mltriton.ir.types import TensorType, byte_width
-from mltriton.targets.llvm.types import I32, Value, constant, vector
+from mltriton.targets.llvm.types import I32, Value, constant, poison, vector
 from mltriton.targets.xe.block_limits import Access
 from mltriton.targets.xe.llvm.block_io import Message
 from mltriton.targets.xe.llvm.emit.context import BlockPointer
 from mltriton.targets.xe.llvm.lanes import Form, Lanes, form_of, layout_of
 from mltriton.targets.xe.llvm.simd import by_registers, intrinsics
-from mltriton.targets.xe.llvm.simd.by_registers import loaded_type
+from mltriton.targets.xe.llvm.simd.by_registers import apart, loaded_type
 from mltriton.targets.xe.llvm.simd.context import WarpEmitter, value_type
-from mltriton.targets.xe.llvm.simd.intrinsics import joined, read
+from mltriton.targets.xe.llvm.simd.intrinsics import LANES, joined, read, write
 
 _MOST_DISTANCE = 511  # elements that an instruction adds to the place of a block
 _ALIGNMENT = 4  # bytes, of such a distance along a row
@@ -27,42 +27,67 @@ _FORMS = {Access.LOAD: "", Access.LOAD_VNNI: "vnni.", Access.LOAD_TRANSPOSE: "tr
 
 def load(e: WarpEmitter, type_: TensorType, pointer: BlockPointer, message: Message, *, fast: bool) -> Lanes:
     """The block; with `fast` by the instruction, or else register by register."""
-    f, form = e.function, form_of(type_)
-    if message.registers % form.width:
-        form = Form(1, form.element, form.element)
-    values: list[Value] = []
-    wanted = value_type(form)
-    per_value = wanted.bytes // message.block.element_bytes
+    form, values = _form_in(form_of(type_), type_, message), list[Value]()
     for number in range(message.number):
         if fast:
             described, distance = _place(e, type_, pointer, message, number)
             kind, shape = _FORMS[message.block.access], _shape(message)
-            loaded = intrinsics.load_rectangle(f, loaded_type(type_, message), kind, shape, described, distance)
+            held = loaded_type(type_, message)
+            loaded = intrinsics.load_rectangle(e.function, held, kind, shape, described, distance)
         else:
             loaded = by_registers.load(e, type_, pointer, message, number)
-        parts = [read(f, loaded, start, per_value) for start in range(0, loaded.type.lanes, per_value)]
-        values += [e.bits_as(part, wanted) for part in parts]
+        values += _values(e, loaded, form, apart(type_, message))
     made = Lanes(form, values)
     return made if form == form_of(type_) else e.packed(e.scalars(made), form_of(type_))
+
+
+def _form_in(form: Form, type_: TensorType, message: Message) -> Form:
+    """How the values of a block lie in a message's vector: as they are held, or register by register."""
+    fits = message.registers % form.width == 0 and form.width // form.type.lanes == apart(type_, message)
+    return form if fits else Form(1, form.element, form.element)
+
+
+def _values(e: WarpEmitter, loaded: Value, form: Form, between: int) -> list[Value]:
+    """The values of a block in a message's vector, `between` registers lying between each other."""
+    f, wanted = e.function, value_type(form)
+    if form.width > 1 or between == 1:
+        size = wanted.bytes // loaded.type.scalar.bytes
+        parts = [read(f, loaded, start, size) for start in range(0, loaded.type.lanes, size)]
+        return [e.bits_as(part, wanted) for part in parts]
+    whole = e.bits_as(loaded, wanted.with_lanes(loaded.type.bytes // wanted.scalar.bytes))
+    starts = (row + part for row in range(0, whole.type.lanes, LANES * between) for part in range(between))
+    return [read(f, whole, start, LANES, between) for start in starts]
 
 
 def store(
     e: WarpEmitter, type_: TensorType, pointer: BlockPointer, value: Lanes, message: Message, *, fast: bool
 ) -> None:
     """Write the block."""
-    f, form = e.function, value.form
-    if not form.is_plain or message.registers % form.width:
-        value = e.packed(e.scalars(value), Form(1, form.element, form.element))
-        form = value.form
+    form = _form_in(value.form, type_, message)
+    if form != value.form:
+        value = e.packed(e.scalars(value), form)
     per_message = message.registers // form.width
     for number in range(message.number):
-        held = joined(f, value.values[number * per_message : (number + 1) * per_message])
-        data = e.bits_as(held, held.type.with_element(f"i{held.type.bits}"))
+        held = value.values[number * per_message : (number + 1) * per_message]
+        data = _data(e, held, apart(type_, message) if form.width == 1 else 1)
         if fast:
             described, distance = _place(e, type_, pointer, message, number)
-            intrinsics.store_rectangle(f, data, _shape(message), described, distance)
+            intrinsics.store_rectangle(e.function, data, _shape(message), described, distance)
         else:
             by_registers.store(e, type_, pointer, message, number, data)
+
+
+def _data(e: WarpEmitter, values: Sequence[Value], between: int) -> Value:
+    """The opposite of `_values`, in integers."""
+    f = e.function
+    if between == 1:
+        held = joined(f, values)
+    else:
+        held = poison(values[0].type.with_lanes(LANES * len(values)))
+        for number, value in enumerate(values):
+            start = number // between * between * LANES + number % between
+            held = write(f, held, value, start, between)
+    return e.bits_as(held, held.type.with_element(f"i{held.type.bits}"))
 
 
 def prefetch(e: WarpEmitter, type_: TensorType, pointer: BlockPointer, message: Message) -> None:

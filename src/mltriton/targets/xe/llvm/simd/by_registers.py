@@ -25,6 +25,14 @@ def loaded_type(type_: TensorType, message: Message) -> Type:
     return vector(f"i{8 * size}", message.registers * LANES * byte_width(type_.element) // size)
 
 
+def apart(type_: TensorType, message: Message) -> int:
+    """How many registers lie between each other in a message's vector: those of neighbouring elements in 32 bits, or
+    of the columns that one lane has of a row.
+    """
+    turned = message.block.access in (Access.LOAD_VNNI, Access.LOAD_TRANSPOSE)
+    return max(1, _WORD // byte_width(type_.element) if turned else message.block.width // LANES)
+
+
 def load(e: WarpEmitter, type_: TensorType, pointer: BlockPointer, message: Message, number: int) -> Value:
     """The rectangle of message `number`."""
     f, size = e.function, byte_width(type_.element)
@@ -34,7 +42,7 @@ def load(e: WarpEmitter, type_: TensorType, pointer: BlockPointer, message: Mess
         address, inside = _place(e, type_, pointer, message, number, loop.index)
         found = f.cast("trunc", gather(f, address, inside, size, 1), element.with_lanes(LANES))
         found = f.select(inside, found, constant(found.type, 0))
-        byte, stride = _held(e, message, size, loop.index)
+        byte, stride = _held(e, type_, message, loop.index)
         loop.yield_(write_at(f, loop.carried[0], found, byte, stride))
     return f.bitcast(loop.results[0], loaded_type(type_, message))
 
@@ -45,7 +53,7 @@ def store(e: WarpEmitter, type_: TensorType, pointer: BlockPointer, message: Mes
     count, one = constant(I32, message.registers), constant(I32, 1)
     with f.loop(constant(I32, 0), count, one, name="register") as loop:
         address, inside = _place(e, type_, pointer, message, number, loop.index)
-        byte, stride = _held(e, message, size, loop.index)
+        byte, stride = _held(e, type_, message, loop.index)
         row = read_at(f, data, byte, LANES, stride)
         scatter(f, address, inside, f.cast("zext", row, row.type.with_element(f"i{max(32, 8 * size)}")), size, 1)
         loop.yield_()
@@ -80,10 +88,9 @@ def _place(
     return f.add(e.affine.spread(base_of(e, pointer, size), LANES), offset), inside
 
 
-def _held(e: WarpEmitter, message: Message, size: int, register: Value) -> tuple[Value, int]:
+def _held(e: WarpEmitter, type_: TensorType, message: Message, register: Value) -> tuple[Value, int]:
     """Where in a message's vector a register's elements are: the first byte, and how many elements they are apart."""
-    f, turned = e.function, message.block.access in (Access.LOAD_VNNI, Access.LOAD_TRANSPOSE)
-    apart = max(1, _WORD // size if turned else message.block.width // LANES)
-    row = f.mul(f.binary("udiv", register, constant(I32, apart)), LANES * apart * size)
-    part = f.mul(f.and_(register, apart - 1), size)
-    return f.cast("trunc", f.add(row, part), I16), apart
+    f, size, between = e.function, byte_width(type_.element), apart(type_, message)
+    row = f.mul(f.binary("udiv", register, constant(I32, between)), LANES * between * size)
+    part = f.mul(f.and_(register, between - 1), size)
+    return f.cast("trunc", f.add(row, part), I16), between

@@ -1,0 +1,56 @@
+"""What Intel's vector compiler makes of warps' programs: registers, spills, and the instructions of their loops.
+
+The block of the GEMM is that of ML-Triton's figures: 256 x 256 x 32 for 32 warps, as in `test_library_isa.py`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from mltriton.kernels.attention import Blocks, attention_launch
+from mltriton.kernels.gemm import matmul_launch
+from mltriton.kernels.gemm_tiles import Tile
+from mltriton.kernels.launch import Launch
+from mltriton.targets.xe import isa
+from mltriton.targets.xe.spirv.words import read
+
+pytestmark = pytest.mark.usefixtures("needs_ocloc")
+
+
+def loops(launch: Launch, name: str, warps: int) -> list[isa.Instructions]:
+    """The loops that multiply; nothing spills."""
+    kernel = launch.kernel.warmup(
+        *launch.arguments, **launch.constants, target=f"xe:{name}", codegen="simd", num_warps=warps
+    )
+    assert (kernel.n_regs, kernel.n_spills) == (256, 0)
+    found = [loop.instructions for loop in isa.innermost_loops(kernel.asm["isa"])]
+    return [loop for loop in found if loop.operations["dpas"]]
+
+
+@pytest.mark.parametrize(("name", "most"), [("pvc", 80), ("bmg", 62)])
+def test_loop_of_a_gemm(name: str, most: int) -> None:
+    """Fewer instructions than the published 100 and 85."""
+    a, b, c = (np.zeros((1, 1024, 1024), np.float16) for _ in range(3))
+    [loop] = loops(matmul_launch(a, b, c, tile=Tile(256, 256, 32, 4)), name, 32)
+    assert loop.operations["dpas"] == 32
+    assert loop.messages == {"load_block2d": 3, "prefetch": 2, "signal": 1}
+    assert loop.total <= most
+
+
+def test_loops_of_attention() -> None:
+    q, k, v, o = (np.zeros((1, 4, 1024, 128), np.float16) for _ in range(4))
+    fast, *_ = loops(attention_launch(q, k, v, o, causal=True, blocks=Blocks(128, 64)), "bmg", 16)
+    assert fast.operations["dpas"] == 64
+    assert set(fast.messages) <= {"load_block2d", "prefetch"}
+    assert fast.total <= 560
+
+
+def test_the_module_says_that_a_work_item_is_a_warp() -> None:
+    a = np.zeros((1, 64, 64), np.float16)
+    launch = matmul_launch(a, a, a, tile=Tile(64, 64, 32, 1))
+    kernel = launch.kernel.warmup(*launch.arguments, **launch.constants, target="xe:pvc", codegen="simd", num_warps=4)
+    module = read(kernel.image("spirv"))
+    assert module.kernels == ["matmul_descriptor_kernel"]
+    assert module.extensions == ["SPV_INTEL_vector_compute"]
+    assert all(name.startswith("llvm.genx.") for name in module.imports)
