@@ -1,4 +1,4 @@
-"""Which accesses can be 2D blocks, what is asked at run time, and why others cannot."""
+"""Which accesses can be 2D blocks, and why others cannot."""
 
 from __future__ import annotations
 

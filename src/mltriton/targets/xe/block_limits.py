@@ -1,7 +1,7 @@
 """What a 2D block access may be: blocks, surfaces and coordinates that the hardware takes.
 
 Level: from ttg to llvm. `broken_limits` says what is wrong with a block, which is known when compiling; `check_surface`
-says of the surface what is wrong, and what must be asked at run time because it is not known. Guarantees: an access
+says of the surface what is wrong, and what must be asked because it is not known. Guarantees: an access
 without broken limits whose guards all hold is one that Intel's compiler takes and the hardware executes. An access
 outside the limits is no error to the hardware: it gives other data.
 """
@@ -177,7 +177,7 @@ class Relation(Enum):
 
 
 class Guard(NamedTuple):
-    """A condition on a field of `Surface` that must be asked at run time; `bound` may be another field."""
+    """A condition on a field of `Surface` that must be asked; `bound` may be another field."""
 
     field: str
     relation: Relation
