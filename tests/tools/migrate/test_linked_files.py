@@ -76,3 +76,13 @@ def test_a_linked_file_that_does_not_parse_leaves_the_others_to_themselves(packa
     assert one is not None
     assert "Q_desc = tl.make_tensor_descriptor" in (package / "one.py").read_text()
     assert len(one.unresolved) == 2
+
+
+def test_helpers_are_proven_with_kernels_of_other_files(package: Path) -> None:
+    files = by_name(migrate_files([package], verify=True))
+    for name in ("one", "two", "three"):
+        (proof,) = files[name].proofs
+        assert proof.proven, str(proof)
+    (proof,) = files["loops"].proofs
+    assert str(proof).startswith(f"inner: partly proven through attn of {package}/")
+    assert proof.reason == "which of its calls ran is not followed into other files"

@@ -20,7 +20,7 @@ from mltriton.tools.migrate.descriptors import with_descriptors
 from mltriton.tools.migrate.linking import linked
 from mltriton.tools.migrate.migration import MARKS, migrate_sources
 from mltriton.tools.migrate.result import MigrationError, Options, Result
-from mltriton.tools.migrate.verdicts import Proof
+from mltriton.tools.migrate.verdicts import Proof, through_others
 from mltriton.tools.migrate.workers import Task, find_all
 
 SKIPPED = frozenset({".git", ".venv", "__pycache__", "node_modules", "build", "dist"})
@@ -147,6 +147,10 @@ def _examined(groups: Iterable[list[FileResult]], task: Callable[[Result], Task]
                 findings = next(found)
                 one.proofs = list(findings.proofs)
                 one.result.notes = with_descriptors(one.result, findings.descriptors)
+        proofs = {str(one.path): one.proofs for one in group}
+        for one in group:
+            if one.result is not None:
+                one.proofs = [through_others(one.result, proof, proofs) for proof in one.proofs]
         yield group
 
 

@@ -17,6 +17,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from copy import copy
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 _TRITON = ("triton", "mltriton")
@@ -45,7 +46,8 @@ class _Module:
         linecache.cache[name] = (len(text), None, text.splitlines(keepends=True), name)
         self.path, self.name, self.depth = path, name, depth
         self.names: dict[str, Any] = {"__name__": f"mltriton_migrated_{number}", "__file__": str(path)}
-        self.waiting = [(node, frozenset(_bound(node))) for node in ast.parse(text).body]
+        self._tree = ast.parse(text)
+        self.waiting = [(node, frozenset(_bound(node))) for node in self._tree.body]
 
     def take(self, wanted: set[str]) -> list[ast.stmt]:
         """The statements that some names need and that were not taken yet, in their order."""
@@ -58,6 +60,11 @@ class _Module:
         found = [node for node, bound in self.waiting if bound & needed]
         self.waiting = [(node, bound) for node, bound in self.waiting if not bound & needed]
         return found
+
+    def attributes_of(self, name: str) -> set[str]:
+        """What the file asks a name for: `b` in `name.b`."""
+        nodes = (node for node in ast.walk(self._tree) if isinstance(node, ast.Attribute))
+        return {node.attr for node in nodes if isinstance(node.value, ast.Name) and node.value.id == name}
 
 
 class Loader:
@@ -91,7 +98,7 @@ class Loader:
                 for alias in node.names:
                     first = alias.name.partition(".")[0]
                     bound = alias.asname or first
-                    names[bound] = _module(alias.name if alias.asname else first)
+                    names[bound] = self._imported(alias.name if alias.asname else first, bound, module)
                     self._note(bound, names[bound], alias.name)
             case ast.ImportFrom():
                 self._import_from(node, module)
@@ -115,6 +122,16 @@ class Loader:
             case _:
                 for bound in _bound(node):
                     names.setdefault(bound, Absent())
+
+    def _imported(self, origin: str, bound: str, module: _Module) -> Any:
+        """A module of Triton's or Python's own, or a file beside this one as far as `bound.name` asks for it."""
+        known = _module(origin)
+        file = _find(origin, 0, module.path) if isinstance(known, Absent) else None
+        if file is None or module.depth >= _MAX_DEPTH:
+            return known
+        found = ModuleType(origin)
+        found.__dict__.update(self._file(file, module.attributes_of(bound), module.depth + 1))
+        return found
 
     def _import_from(self, node: ast.ImportFrom, module: _Module) -> None:
         origin = node.module or ""

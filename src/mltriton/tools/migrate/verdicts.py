@@ -6,7 +6,7 @@ Level: source text. Plain data, and how the proofs of kernels become those of th
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from mltriton.tools.migrate.loading import is_jit
@@ -85,7 +85,8 @@ def launched(result: Result) -> list[str]:
     """The kernels to run: those that changed, and those that call helpers that changed."""
     functions = functions_under_jit(result.source)
     known = (name for name in dict.fromkeys(result.kernels) if name in functions)
-    return list(dict.fromkeys(caller for name in known for caller in _callers(name, functions, ())))
+    names = dict.fromkeys(caller for name in known for caller in _callers(name, functions, ()))
+    return [name for name in names if not _callers_beside(name, result)]
 
 
 def combined(result: Result, proofs: Mapping[str, Proof]) -> list[Proof]:
@@ -95,8 +96,44 @@ def combined(result: Result, proofs: Mapping[str, Proof]) -> list[Proof]:
     for name in dict.fromkeys(result.kernels):
         if name not in functions:
             found.append(Proof(name, "not runnable", reason="it is not under jit"))
-        else:
-            found.append(_of_function(name, [proofs[caller] for caller in _callers(name, functions, ())]))
+            continue
+        callers = _callers(name, functions, ())
+        here = [proofs[caller] for caller in callers if caller in proofs]
+        found.append(_of_function(name, here) if here else Proof(name, "not runnable", reason=_ELSEWHERE))
+    return found
+
+
+_ELSEWHERE = "it is called in other files"
+
+
+def through_others(result: Result, proof: Proof, others: Mapping[str, Sequence[Proof]]) -> Proof:
+    """The proof of a helper that is called in other files, from theirs (by path)."""
+    if proof.reason != _ELSEWHERE:
+        return proof
+    callers = _callers_beside(proof.kernel, result)
+    ran = [(path, other) for path, proofs in others.items() for other in proofs if (path, other.kernel) in callers]
+    worst = max(ran, key=lambda item: (VERDICTS.index(item[1].verdict), not item[1].inputs), default=None)
+    if worst is None:
+        return proof
+    path, other = worst
+    found = replace(other, kernel=proof.kernel, through=f"{other.kernel} of {path}", missed={})
+    if other.differs or not other.inputs:
+        return found
+    return replace(found, verdict="partly proven", reason="which of its calls ran is not followed into other files")
+
+
+def _callers_beside(name: str, result: Result) -> set[tuple[str, str]]:
+    """The functions that call a function of this file from another one: path and name."""
+    found: set[tuple[str, str]] = set()
+    for path, (source, _, _) in result.beside.items():
+        names = {name}
+        for node in ast.walk(ast.parse(source)):
+            if isinstance(node, ast.ImportFrom):
+                names |= {alias.asname for alias in node.names if alias.name == name and alias.asname}
+        for function in functions_under_jit(source).values():
+            called = {ast.unparse(node.func) for node in ast.walk(function) if isinstance(node, ast.Call)}
+            if any(text in names or text.endswith(f".{name}") for text in called):
+                found.add((path, function.name))
     return found
 
 
