@@ -94,11 +94,13 @@ def _plain(wanted: Wanted, share: Shape, limits: BlockIO, threads: int) -> Itera
 def _transposed(wanted: Wanted, share: Shape, limits: BlockIO, threads: int) -> Iterator[_Block]:
     """Lanes along memory's rows, words of its columns in registers. No store transposes."""
     each = wanted.element_bytes
-    if wanted.stores or each > WORD or share[1] < threads:
+    if wanted.stores or each > WORD:
         return
-    for height in _powers(WORD // each, min(share[0], TRANSPOSED_WORDS * WORD // each)):
-        if limits.takes(BlockSize("transposing load", WORD, height * each // WORD, threads)):
-            yield _Block(height, threads, 1)
+    for width in (threads // 2, threads):
+        for height in _powers(WORD // each, min(share[0], TRANSPOSED_WORDS * WORD // each)):
+            size = BlockSize("transposing load", WORD, height * each // WORD, width)
+            if share[1] >= width and height * width >= threads and limits.takes(size):
+                yield _Block(height, width, 1)
 
 
 def _is_right(encoding: Encoding) -> bool:

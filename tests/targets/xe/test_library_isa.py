@@ -51,10 +51,10 @@ def compiled(launch: Launch, name: str, warps: int, **options: bool) -> Compiled
     return Compiled(info, sorted(loops, key=lambda loop: -loop.messages["load_block2d"]))
 
 
-def gemm(dtype: type, result: type, right_turned: bool = False) -> Launch:
-    a, b = (np.zeros((1, 1024, 1024), dtype) for _ in range(2))
-    c = np.zeros((1, 1024, 1024), result)
-    return matmul_launch(a, b.swapaxes(1, 2) if right_turned else b, c, tile=Tile(256, 256, 32, 4))
+def gemm(dtype: type, result: type, *, left_turned: bool = False, right_turned: bool = False) -> Launch:
+    a, b, c = (np.zeros((1, 1024, 1024), kind) for kind in (dtype, dtype, result))
+    a, b = (x.swapaxes(1, 2) if turned else x for x, turned in ((a, left_turned), (b, right_turned)))
+    return matmul_launch(a, b, c, tile=Tile(256, 256, 32, 4))
 
 
 @pytest.mark.parametrize(
@@ -117,6 +117,16 @@ def test_loop_of_a_gemm_with_a_transposed_right_operand(name: str, most: int) ->
     assert info.spilled == 0
     assert loops[0].operations["dpas"] == 32
     assert (loops[0].messages["load_block2d"], loops[0].messages["prefetch"]) == (9, 2)
+    assert loops[0].total <= most
+
+
+@pytest.mark.parametrize(("name", "most"), [("pvc", 155), ("bmg", 136)])
+def test_loop_of_a_gemm_with_a_transposed_left_operand(name: str, most: int) -> None:
+    """Transposing loads bring words of two rows, which one move for each row and step of k takes apart."""
+    info, loops = compiled(gemm(np.float16, np.float16, left_turned=True), name, 32)
+    assert info.spilled == 0
+    assert loops[0].operations["dpas"] == 32
+    assert (loops[0].messages["load_block2d"], loops[0].messages["prefetch"]) == (6, 2)
     assert loops[0].total <= most
 
 

@@ -84,3 +84,13 @@ def test_what_has_no_address_payloads() -> None:
     text = kernel.asm["llvm"].replace("i32 16, i32 2, i1 false", "i32 16, i32 1, i1 false")
     with pytest.raises(BackendError, match="a payload is of another block"):
         emulate(text, device("pvc"))
+
+
+@pytest.mark.parametrize(
+    ("dtype", "out", "tf32"),
+    [(np.float16, np.float32, False), (np.float32, np.float32, True), (np.int8, np.int32, False)],
+)
+def test_a_transposed_left_operand(dtype: type, out: type, tf32: bool) -> None:
+    a, b = (RNG.integers(-9, 9, shape).astype(dtype) for shape in ((80, 144), (144, 96)))
+    c = product(aligned(a, turned=True), aligned(b), out, TF32=tf32)
+    assert (c == a.astype(np.int32) @ b.astype(np.int32)).all()

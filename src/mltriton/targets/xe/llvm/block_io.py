@@ -15,7 +15,7 @@ from typing import NamedTuple, cast
 from mltriton.ir.types import TensorType, byte_width
 from mltriton.layouts.linear import LinearLayout
 from mltriton.layouts.xe import Subgroup2DBlockEncoding
-from mltriton.targets.llvm.types import GLOBAL_PTR, I1, I32, I64, PTR, VOID, Type, Value, constant, poison, vector
+from mltriton.targets.llvm.types import GLOBAL_PTR, I1, I8, I32, I64, PTR, VOID, Type, Value, constant, poison, vector
 from mltriton.targets.llvm.writer import Function
 from mltriton.targets.xe.block_limits import Access, Block, Guard, Relation, broken_limits
 from mltriton.targets.xe.devices import Device
@@ -34,6 +34,7 @@ BUILTINS = {
 }
 
 
+LONGEST_VECTOR = 16  # elements, of LLVM's vectors for SPIR-V
 # Columns of a block that is prefetched, by bytes of an element; more are further blocks of it.
 PREFETCHED_COLUMNS = {1: 32, 2: 16, 4: 16}
 
@@ -83,13 +84,13 @@ def _block(type_: TensorType, access: Access) -> Block:
 
 
 def _transposed_block(type_: TensorType, access: Access) -> Block | None:
-    """A right operand whose columns are contiguous in memory: the words that a lane needs are loaded as they lie."""
+    """A block whose columns are contiguous in memory: a lane gets words of one, as they lie."""
     size, encoding = byte_width(type_.element), type_.encoding
     if access is Access.PREFETCH and isinstance(encoding, Subgroup2DBlockEncoding) and encoding.blocks == 1:
         height, width = encoding.block
         across = min(height, PREFETCHED_COLUMNS.get(size, height))
         return Block(access, size, across, width, height // across)
-    if not isinstance(encoding, Subgroup2DBlockEncoding) or encoding.order[0] != 0 or encoding.blocks != 1 or size > 4:
+    if not isinstance(encoding, Subgroup2DBlockEncoding) or encoding.blocks != 1 or size > 4:
         return None
     height, width = encoding.block
     return Block(Access.LOAD_TRANSPOSE, 4, height * size // 4, width)
@@ -159,11 +160,21 @@ def load(e: Emitter, type_: TensorType, pointer: BlockPointer, message: Message,
     for number in range(message.number):
         memory = _private(e, type_, message)
         _access(e, type_, pointer, message, number, memory, fast=fast)
-        step = form.width * form.element.bytes
-        for start in range(0, message.registers * form.element.bytes, step):
-            values.append(f.load(form.type, f.gep(memory, start, vector("i8", 1))))
+        values += _from_private(f, memory, form, message)
     made = Lanes(form, values)
     return made if form == form_of(type_) else e.packed(e.scalars(made), form_of(type_))
+
+
+def _from_private(f: Function, memory: Value, form: Form, message: Message) -> list[Value]:
+    """The registers that a message has left in the memory of a lane."""
+    whole, element = message.registers * form.element.bytes, form.type.scalar
+    count = whole // element.bytes
+    lanes = form.type.lanes
+    if message.transposed and element.bits == 16 and lanes < count <= LONGEST_VECTOR:
+        # Halves of words, which are taken apart: of one value, or else Intel's compiler copies the words first.
+        halves = f.load(element.with_lanes(count), memory)
+        return [f.shuffle(halves, poison(halves.type), range(at, at + lanes)) for at in range(0, count, lanes)]
+    return [f.load(form.type, f.gep(memory, at, I8)) for at in range(0, whole, form.width * form.element.bytes)]
 
 
 def store(e: Emitter, type_: TensorType, pointer: BlockPointer, value: Lanes, message: Message, *, fast: bool) -> None:
@@ -217,8 +228,9 @@ def _access(
     if e.address_payloads and pointer.staying is not None and payloads.word_of(block) is not None:
         _by_payload(e, pointer, message, size, (origin[column], origin[row]), memory)
         return
-    if message.transposed and pointer.staying is not None and pointer.staying[row] and not pointer.staying[column]:
-        y = _apart(e, pointer, row, origin[row])
+    kept = _kept_dim(type_, pointer, message)
+    if kept is not None:
+        x, y = (_apart(e, pointer, dim, origin[dim]) if dim == kept else at for dim, at in ((column, x), (row, y)))
     shape = [constant(I32, n) for n in (block.element_bytes, block.width, block.height, block.blocks)]
     x = _words(f, message, size, x)
     place = f.insert(f.insert(poison(I32.with_lanes(2)), x, 0), y, 1)
@@ -227,6 +239,15 @@ def _access(
         BUILTINS[block.access].call(f, *shape, *private, *surface)
     else:
         BUILTINS[block.access].call(f, *shape, *surface, *private)
+
+
+def _kept_dim(type_: TensorType, pointer: BlockPointer, message: Message) -> int | None:
+    """Of an operand that a loop walks through along k by transposing loads, the other dimension, which stays."""
+    encoding = type_.encoding
+    if not message.transposed or pointer.staying is None or not isinstance(encoding, Subgroup2DBlockEncoding):
+        return None
+    kept, along = (-1, -2) if encoding.order[0] == 0 else (-2, -1)
+    return kept if pointer.staying[kept] and not pointer.staying[along] else None
 
 
 def _apart(e: Emitter, pointer: BlockPointer, dim: int, distance: int) -> Value:
