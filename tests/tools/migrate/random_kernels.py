@@ -91,3 +91,67 @@ class Kernel:
         if self.random.random() < 0.5:
             self.line(indent, "else:")
             self.random.choice([lambda: self.use(indent + 4), lambda: self.change(indent + 4)])()
+
+
+ROWS = ("rows[:, None]", "rows.to(tl.int64)[:, None]", "(i * BM + tl.arange(0, BM))[:, None]", "(rows + s)[:, None]")
+COLS = ("cols[None, :]", "cols", "(3 + tl.arange(0, BN))[None, :]", "tl.multiple_of(cols, 4)[None, :]")
+BASES = ("x_ptr + 4096", "y_ptr + 4096 + i * N", "x_ptr + 4096 - s", "y_ptr + (4096 + j)")
+BOUNDS = (
+    "(rows[:, None] < M)",
+    "(cols[None, :] < N)",
+    "(cols <= N - 2)[None, :]",
+    "(M > rows)[:, None]",
+    "((rows + s)[:, None] < N)",
+    "(rows[:, None] >= cols[None, :])",
+    "(cols[None, :] >= 2)",
+    "(s > 2)",
+    "inside",
+)
+OTHERS = ("", "", ", other=0.0", ", other=0.0", ", other=0", ", other=float('nan')", ", other=1.0")
+
+
+class MaskedKernel(Kernel):
+    """Writes one kernel whose loads go through masked pointers; what it stores goes through a block pointer."""
+
+    def text(self) -> str:
+        """The whole file."""
+        self.line(4, "rows = i * BM + tl.arange(0, BM)")
+        self.line(4, "cols = tl.arange(0, BN)")
+        self.line(4, "inside = (rows < M)[:, None] & (cols < N)[None, :]")
+        self.line(4, "acc = tl.zeros((BM, BN), dtype=tl.float32)")
+        for _ in range(self.random.randint(1, 3)):
+            self.random.choice([self.masked, self.walk, self.within])(4)
+        self.line(4, "out = tl.make_block_ptr(z_ptr, (M, N), (N, 1), (i * BM, j * BN), (BM, BN), (1, 0))")
+        self.line(4, "tl.store(out, acc.to(out.dtype.element_ty), boundary_check=(0, 1))")
+        return HEADER + "".join(self.lines)
+
+    def pointers(self) -> str:
+        scaled = self.pick(
+            ("{r} * N + {c}", "{r} * N + {c}", "{c} + {r} * (N + 1)", "{r} + {c} * M", "{r} * 64 + {c} * 2")
+        )
+        return f"{self.pick(BASES)} + ({scaled.format(r=self.pick(ROWS), c=self.pick(COLS))})"
+
+    def mask(self) -> str:
+        if self.random.random() < 0.5:
+            return self.pick(("inside", "inside & (rows[:, None] >= cols)", "(M > rows)[:, None] & (cols < N)"))
+        return " & ".join(self.random.sample(BOUNDS, self.random.randint(1, 3)))
+
+    def masked(self, indent: int) -> None:
+        self.line(indent, f"acc += tl.load({self.pointers()}, mask={self.mask()}{self.pick(OTHERS)})")
+
+    def within(self, indent: int) -> None:
+        self.line(indent, self.pick(("for k in range(0, 3):", "if s > 2:", "for k in range(2):")))
+        if self.random.random() < 0.4:
+            self.line(indent + 4, self.pick(("s += 1", "cols += 1", "rows = rows + BM", "M -= 1")))
+        self.masked(indent + 4)
+
+    def walk(self, indent: int) -> None:
+        self.line(indent, f"ptrs = x_ptr + 4096 + {self.pick(ROWS)} * N + {self.pick(COLS)}")
+        self.line(
+            indent, self.pick(("for k in range(0, tl.cdiv(N, BN)):", "for k in range(0, N, BN):", "for k in range(3):"))
+        )
+        if self.random.random() < 0.3:
+            self.line(indent + 4, self.pick(("if s > 2:\n            ptrs += 1", "k += 1", "BLOCK = BN")))
+        bound = self.pick(("cols[None, :] < N - k * BN", "k + cols[None, :] < N", "cols[None, :] < N"))
+        self.line(indent + 4, f"acc += tl.load(ptrs, mask=(rows[:, None] < M) & ({bound}), other=0.0)")
+        self.line(indent + 4, self.pick(("ptrs += BN", "ptrs += BN", "ptrs += N", "ptrs += BN * 2")))

@@ -40,3 +40,26 @@ def test_a_random_kernel_is_proven(seed: int, form: str) -> None:
 @pytest.mark.parametrize("seed", range(100, 160))
 def test_more_random_kernels_are_proven(seed: int, form: str) -> None:
     check(seed, form)
+
+
+def check_masked(seed: int, form: str) -> int:
+    text = random_kernels.MaskedKernel(seed).text()
+    result = migrate_source(text, f"masked_{seed}.py", Options(to=form))
+    assert not result.unresolved
+    assert migrate_source(result.text, options=Options(to=form)).text == result.text
+    (proof,) = prove(result, limits=Limits(machine_code=0, inputs=4))
+    assert not proof.differs, f"{proof}\n{text}\n{result.text}"
+    assert proof.proven or proof.verdict == "partly proven", f"{proof}\n{text}\n{result.text}"
+    return result.counts["masked load -> descriptor"]
+
+
+@pytest.mark.parametrize("form", ["auto", "descriptor"])
+def test_random_masked_loads_are_proven(form: str) -> None:
+    assert sum(check_masked(seed, form) for seed in range(8)) > 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("form", ["auto", "descriptor"])
+@pytest.mark.parametrize("start", range(100, 500, 50))
+def test_more_random_masked_loads_are_proven(start: int, form: str) -> None:
+    assert sum(check_masked(seed, form) for seed in range(start, start + 50)) > 0
