@@ -137,6 +137,22 @@ def test_machine_code_that_cannot_be_made_is_told(monkeypatch: pytest.MonkeyPatc
     assert str(proof).endswith("(tt, not cpu: BackendError: no machine code today)")
 
 
+def test_machine_code_that_differs_is_wrong_unless_the_old_kernel_differs_from_itself(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def outcomes(*values: int) -> trial.Outcome:
+        return trial.Outcome({"y": np.array(values)}, wrote=True)
+
+    given = trial.Input({}, (1,))
+    runs = iter([outcomes(1), outcomes(2), outcomes(1), outcomes(1)])
+    monkeypatch.setattr(trial, "run_machine_code", lambda fn, given: next(runs))
+    assert trial.compare_machine_code(None, None, given) == ("y", "")
+    runs = iter([outcomes(1), outcomes(2), outcomes(3), outcomes(1)])
+    name, skipped = trial.compare_machine_code(None, None, given)
+    assert name is None
+    assert "the old kernel writes other bytes each time" in skipped
+
+
 def guarded(text: str, limits: Limits) -> Proof:
     (proof,) = find_guarded(Task(migrate_source(text, "kernel.py"), limits=limits)).proofs
     return proof

@@ -131,9 +131,9 @@ class _Trials:
 
     def run(self, progress: Progress) -> Proof:
         """Try arguments until nothing new can be reached."""
-        limits, started = self.prover.limits, time.monotonic()
+        limits, started = self.prover.limits, time.process_time()
         while self.search.attempts < limits.attempts and not self._enough():
-            if time.monotonic() - started > limits.seconds:
+            if time.process_time() - started > limits.seconds:
                 break
             wrong = self._attempt()
             if wrong is not None:

@@ -17,14 +17,16 @@ VERDICTS = ("proven", "partly proven", "not runnable", "differs")
 
 @dataclass(frozen=True)
 class Limits:
-    """How far a proof of one kernel goes. No new input is begun after `seconds`; one may take `margin` longer."""
+    """How far a proof of one kernel goes. No new input is begun after `seconds` of computing; a worker that says
+    nothing for `seconds` and `margin` by the clock is ended.
+    """
 
     least: int = 2  # inputs
     inputs: int = 10
     attempts: int = 40
     machine_code: int = 3  # inputs that also run as machine code; 0: none
     seconds: float = 60.0
-    margin: float = 120.0
+    margin: float = 240.0
 
 
 @dataclass(frozen=True)
