@@ -44,6 +44,7 @@ Codegen = Annotated[
     str | None,
     typer.Option("--codegen", help="Xe: simt (a program of each lane) or simd (one vector program of a warp)."),
 ]
+GrfMode = Annotated[str, typer.Option("--grf-mode", help="Xe: registers of a warp: 128, 256, or default (chosen).")]
 # How a kernel is compiled: options that several commands have, by the names that `mltriton.compile` gives them.
 COMPILING: dict[str, tuple[Any, object]] = {
     "target": (Target, "cpu"),
@@ -52,6 +53,7 @@ COMPILING: dict[str, tuple[Any, object]] = {
     "warp_level": (WarpLevel, False),
     "address_payloads": (Payloads, False),
     "codegen": (Codegen, None),
+    "grf_mode": (GrfMode, "default"),
 }
 Seed = Annotated[int, typer.Option("--seed", help="Seed of the random inputs.")]
 Quick = Annotated[bool, typer.Option("--quick", help="Small sizes: seconds instead of minutes.")]

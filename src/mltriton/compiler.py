@@ -35,6 +35,15 @@ if TYPE_CHECKING:
     from mltriton.targets.target import Binary, LoadedKernel, Target
 
 IR_LEVELS = ("tt", "ttg", "warp", "intrinsic")
+# Upstream's names of how many registers a warp gets; None: what it is expected to need, more where that spills.
+GRF_MODES: Mapping[str, int | None] = {
+    "default": None,
+    "auto": None,
+    "128": 128,
+    "small": 128,
+    "256": 256,
+    "large": 256,
+}
 ASSEMBLY = "asm"  # names a target's assembly, whatever the target calls it
 
 
@@ -44,7 +53,8 @@ class Options:
 
     `warp_level` (the kernel's own mark when None): every tensor belongs to one warp. `address_payloads` (targets that
     have them, `TargetSpec.address_payloads`): loops keep the address of each 2D block access. `codegen` (targets that
-    have several, `TargetSpec.codegens`; None for the first): what the machine code is one program of.
+    have several, `TargetSpec.codegens`; None for the first): what the machine code is one program of. `grf_mode`, a key
+    of `GRF_MODES` (of meaning where `TargetSpec.register_modes` has them): how many registers a warp gets.
     """
 
     num_warps: int = 4
@@ -54,6 +64,7 @@ class Options:
     warp_level: bool | None = None
     address_payloads: bool = False
     codegen: str | None = None
+    grf_mode: str = "default"
 
     def __post_init__(self) -> None:
         for name in ("num_warps", "num_stages", "num_ctas"):
@@ -68,6 +79,9 @@ class Options:
             raise OptionError("warp_level must be a bool", found=repr(self.warp_level))
         if type(self.address_payloads) is not bool:
             raise OptionError("address_payloads must be a bool", found=repr(self.address_payloads))
+        if str(self.grf_mode) not in GRF_MODES:
+            known = ", ".join(GRF_MODES)
+            raise OptionError("there is no such grf_mode", expected=f"one of {known}", found=repr(self.grf_mode))
         if self.num_ctas != 1:
             raise OptionError("num_ctas must be 1: no target has clusters of programs", found=str(self.num_ctas))
 
@@ -263,6 +277,9 @@ class Job:
             module.attributes["ttig.address_payloads"] = IntegerAttr(1, I1)
         if self.options.codegen is not None:
             module.attributes["ttig.codegen"] = StringAttr(self._codegen)
+        registers = GRF_MODES[str(self.options.grf_mode)]
+        if registers is not None and self.target.spec.register_modes:
+            module.attributes["ttig.grf_mode"] = IntegerAttr(registers, I32)
 
     @property
     def _codegen(self) -> str:
@@ -279,7 +296,7 @@ class Job:
         entries = [(name, entry_key(entry)) for name, entry in self.entries.items()]
         asked = self.options
         options = [asked.num_warps, asked.num_stages, asked.num_ctas, asked.debug, self.warp_level]
-        options += [asked.address_payloads, asked.codegen]
+        options += [asked.address_payloads, asked.codegen, str(asked.grf_mode)]
         return digest(
             compiler_fingerprint(), self.target.name, self.target.fingerprint, depends.parts, entries, options
         )

@@ -19,7 +19,10 @@ from mltriton.frontend.function import LanguageFunction, is_constexpr_annotation
 from mltriton.runtime.specialization import annotation_of
 
 # Keywords of a launch that are no parameters: how the kernel is compiled.
-OPTIONS = ("num_warps", "num_stages", "num_ctas", "warp_level", "address_payloads", "codegen", "target", "debug")
+OPTIONS = (
+    *("num_warps", "num_stages", "num_ctas", "warp_level", "debug", "target"),
+    *("address_payloads", "codegen", "grf_mode"),
+)
 # Upstream's options for particular GPUs: taken, and without meaning on the targets there are.
 IGNORED_OPTIONS = frozenset(
     [
@@ -43,7 +46,6 @@ IGNORED_OPTIONS = frozenset(
         "kpack",
         "matrix_instr_nonkdim",
         "schedule_hint",
-        "grf_mode",
         "threads_per_warp",
     ]
 )

@@ -64,6 +64,7 @@ def verify_kernel(
     warp_level: bool | None = None,
     address_payloads: bool = False,
     codegen: str | None = None,
+    grf_mode: str = "default",
     seed: int = 0,
     inputs: int = 1,
     each_pass: bool = False,
@@ -83,7 +84,7 @@ def verify_kernel(
     rng = np.random.default_rng(seed)
     launch = launch_of(fn, args, grid, has_signature=signature is not None, seed=seed)
     options = {"num_warps": num_warps, "num_stages": num_stages, "warp_level": warp_level}
-    options |= {"address_payloads": address_payloads, "codegen": codegen, **launch.options}
+    options |= {"address_payloads": address_payloads, "codegen": codegen, "grf_mode": grf_mode, **launch.options}
     job = Job(fn, entries_of(fn, signature, launch.values), find_target(target), options_of(**options))
     levels: list[LevelResult] = []
     texts: list[str] = []

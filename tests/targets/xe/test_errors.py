@@ -74,6 +74,14 @@ COMPILED = {
         *(double, VECTOR, {"target": "xe:bmg", "num_warps": 128}, TargetError),
         ("too many warps for 128 registers each on bmg", "at most 64 warps", "128", MODES),
     ),
+    "too many warps for the registers that are asked for": (
+        *(double, VECTOR, {"target": "xe:pvc", "num_warps": 64, "grf_mode": "256"}, TargetError),
+        ("too many warps for 256 registers each on pvc", "at most 32 warps", "64", MODES),
+    ),
+    "an unknown number of registers": (
+        *(double, VECTOR, {"target": "xe:pvc", "grf_mode": "512"}, OptionError),
+        ("there is no such grf_mode", "one of default, auto, 128, small, 256, large", "'512'", None),
+    ),
     "an odd number of warps": (
         *(double, VECTOR, {"target": "xe:pvc", "num_warps": 12}, OptionError),
         ("num_warps must be a power of two", "8 or 16", "12", None),
@@ -128,6 +136,7 @@ def test_a_mode_allows_so_many_warps() -> None:
     assert message_of(caught.value) == ("too many warps for 256 registers each on pvc", "at most 32 warps", "64", MODES)
     assert build_options(pvc, 64, 128) == "-cl-intel-128-GRF-per-thread"
     assert build_options(pvc, 32, 128) == "-cl-intel-enable-auto-large-GRF-mode"
+    assert build_options(pvc, 32, 128, fixed=True) == "-cl-intel-128-GRF-per-thread"
     assert build_options(pvc, 32, 256) == "-cl-intel-256-GRF-per-thread"
     assert build_options(pvc, 32, 128, Code.SIMD) == "-vc-codegen"
     assert build_options(pvc, 8, 256, Code.SIMD) == "-vc-codegen -doubleGRF"
@@ -149,6 +158,13 @@ def test_the_mode_that_is_expected_is_the_first(monkeypatch: pytest.MonkeyPatch)
     compiled = triton.compile(multiply, "*fp16:16, *fp16:16, *fp32:16, 64", target="xe:pvc", num_warps=1)
     assert (compiled.n_regs, compiled.n_spills >= 0) == (256, True)
     assert tried == [256]
+    tried.clear()
+    signature = "*fp16:16, *fp16:16, *fp32:16, 64"
+    fixed = triton.compile(multiply, signature, target="xe:pvc", num_warps=1, grf_mode="128")
+    assert fixed.n_regs == 128
+    assert fixed.n_spills > compiled.n_spills
+    assert triton.compile(double, VECTOR, target="xe:pvc", grf_mode="large").n_regs == 256
+    assert tried == [128, 256]
     tried.clear()
     small = triton.compile(double, VECTOR, target="xe:pvc")
     assert (small.n_regs, small.n_spills) == (128, 0)

@@ -2,8 +2,8 @@
 
 Level: intrinsic, targets whose blocks live in registers. Takes a program as it will be lowered; adds two attributes to
 the module: `ttig.registers`, what its functions are expected to need (`analysis/registers.py`), and
-`ttig.register_mode`, the number of registers that a warp gets: the smallest of the target's that is enough, or the
-largest that so many warps may have.
+`ttig.register_mode`, the number of registers that a warp gets: what the user asked for (`ttig.grf_mode`), or the
+smallest of the target's that is enough, or the largest that so many warps may have.
 """
 
 from __future__ import annotations
@@ -29,8 +29,11 @@ class ChooseRegisters(Pass):
         if spec.storage is not Storage.REGISTERS or not spec.register_modes or not functions:
             return module
         needed = max(RegisterEstimate(function, spec).peak.registers for function in functions)
+        asked = module.attributes.get("ttig.grf_mode")
         mode = choose_mode(spec, needed, num_warps_of(module))
         module.attributes["ttig.registers"] = IntegerAttr(needed, I32)
-        if mode is not None:
+        if asked is not None:
+            module.attributes["ttig.register_mode"] = asked
+        elif mode is not None:
             module.attributes["ttig.register_mode"] = IntegerAttr(mode.registers, I32)
         return module

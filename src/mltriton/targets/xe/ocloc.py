@@ -80,32 +80,40 @@ def compile_native(
     return Native(binary, device, kernels(binary), log)
 
 
-def build_options(device: Device, num_warps: int, registers: int, code: Code = Code.SIMT) -> str:
+def build_options(
+    device: Device, num_warps: int, registers: int, code: Code = Code.SIMT, *, fixed: bool = False
+) -> str:
     """What a driver is told that compiles for a GPU, where nobody can ask it for spills.
 
-    So many registers; with fewer than so many warps may have, the compiler takes the next mode itself where it would
-    spill. Raises `TargetError` for more warps than the mode allows.
+    So many registers; with fewer than so many warps may have, unless their number is `fixed`, the compiler takes the
+    next mode itself where it would spill. Raises `TargetError` for more warps than the mode allows.
     """
     device.check_warps(num_warps, registers)
     modes = _modes(device, num_warps, registers)
-    choose = len(modes) > 1 and (code, None) in _OPTIONS
+    choose = not fixed and len(modes) > 1 and (code, None) in _OPTIONS
     return _OPTIONS[code, None if choose else registers]
 
 
 def compile_without_spills(
-    image: bytes, device: Device, num_warps: int, *, code: Code = Code.SIMT, registers: int | None = None
+    image: bytes,
+    device: Device,
+    num_warps: int,
+    *,
+    code: Code = Code.SIMT,
+    registers: int | None = None,
+    fixed: bool = False,
 ) -> Native:
     """Compile with the fewest registers that are enough, or the most that so many warps may have.
 
-    `registers` is where to begin: what the program is expected to need. Raises `TargetError` for more warps than any
-    mode allows.
+    `registers` is where to begin: what the program is expected to need; where to stay, too, if that is `fixed`.
+    Raises `TargetError` for more warps than any mode allows.
     """
     first = device.grf_modes[0].registers if registers is None else registers
     device.check_warps(num_warps, first)
     native = None
     for mode in _modes(device, num_warps, first):
         native = compile_native(image, device, code=code, registers=mode.registers)
-        if not native.spills:
+        if fixed or not native.spills:
             break
     assert native is not None
     return native

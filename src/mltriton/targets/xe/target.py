@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from mltriton.targets.xe.ocloc import Native
 
 _REGISTERS = "; registers of a warp: "  # the first line of LLVM IR text
+_FIXED = ", no others"
 
 
 class XeTarget:
@@ -66,7 +67,8 @@ class XeTarget:
         from mltriton.targets.xe.forms import asked_for
 
         llvm = asked_for(module).lower(module, self.device, failing)
-        return f"{_REGISTERS}{registers_of(module, self.device)}\n{llvm}"
+        fixed = _FIXED if "ttig.grf_mode" in module.attributes else ""
+        return f"{_REGISTERS}{registers_of(module, self.device)}{fixed}\n{llvm}"
 
     @property
     def texts(self) -> Mapping[str, Callable[[str], str]]:
@@ -108,10 +110,12 @@ class XeTarget:
         from mltriton.targets.xe.ocloc import compile_without_spills
 
         form = form_of(llvm)
-        expected = re.match(rf"{_REGISTERS}(\d+)$", llvm, re.MULTILINE)
-        registers = int(expected[1]) if expected else None
+        expected = re.match(rf"{_REGISTERS}(\d+)({_FIXED})?$", llvm, re.MULTILINE)
+        registers, fixed = (int(expected[1]), expected[2] is not None) if expected else (None, False)
         warps = _num_warps(llvm, form.lanes)
-        return compile_without_spills(form.spirv(llvm), self.device, warps, code=form.code, registers=registers)
+        return compile_without_spills(
+            form.spirv(llvm), self.device, warps, code=form.code, registers=registers, fixed=fixed
+        )
 
     def assemble(self, llvm: str, module: Module) -> Binary:
         """A SPIR-V module, and the shared memory of a program.
@@ -136,6 +140,7 @@ class XeTarget:
             "num_warps": num_warps_of(module),
             "codegen": form.code.value,
             "registers": registers_of(module, self.device),
+            "fixed_registers": "ttig.grf_mode" in module.attributes,
             "assertions": describe(module),
             "prints": any(isinstance(op, tt.Print) for op in module.walk()),
         }
@@ -178,7 +183,7 @@ class XeTarget:
             modules.of,
             name,
             warps * form.lanes,
-            options=build_options(self.device, warps, known["registers"], form.code),
+            options=build_options(self.device, warps, known["registers"], form.code, fixed=known["fixed_registers"]),
             guards=modules.guards,
             assertions=known["assertions"],
             prints=known["prints"],
