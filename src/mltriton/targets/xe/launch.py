@@ -67,7 +67,8 @@ class XeKernel:
         self._assertions = assertions
         self._prints = prints
         queue.check()
-        self._build(queue, ())
+        if guards is None:  # Otherwise the first launch says which version it needs.
+            self._build(queue, ())
 
     def launcher(self, specs: Sequence[ParamSpec], /) -> Callable[..., Any]:
         """The function `launch(grid_x, grid_y, grid_z, *arguments)` for arguments that pass `specs`."""

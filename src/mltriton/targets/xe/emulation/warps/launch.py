@@ -66,7 +66,8 @@ class EmulatedWarps:
         self._shared = shared
         self._guards = guards
         self._codes: dict[tuple[Surface, ...], _Code] = {}
-        self._code_for(())
+        if guards is None:  # Otherwise the first launch says which version it needs.
+            self._code_for(())
 
     def _code_for(self, failing: tuple[Surface, ...]) -> _Code:
         if failing not in self._codes:
