@@ -24,7 +24,7 @@ from mltriton.targets.xe.devices import Device
 from mltriton.targets.xe.llvm import calls
 from mltriton.targets.xe.llvm.affine import Affine
 from mltriton.targets.xe.llvm.lanes import Form, Lanes, element_name, form_of, layout_of
-from mltriton.targets.xe.llvm.moves import linear, move, names
+from mltriton.targets.xe.llvm.moves import lane_bit, linear, move, names
 from mltriton.targets.xe.llvm.surfaces import Answers
 
 Rule = Callable[["Emitter", Any], Any]  # gives `Made`
@@ -261,6 +261,15 @@ class Emitter(context.Emitter):
     def by_lane(self, images: tuple[int, ...]) -> Value:
         """For each lane the images of the bits of its number, put together, i32."""
         return linear(self.function, calls.lane(self.function), images)
+
+    def lane_bit(self, bit: int) -> Value:
+        """Whether a bit of the lane's number is set."""
+        return lane_bit(self.function, bit)
+
+    def from_lane(self, value: Value, kept: int, set_: int) -> Value:
+        """What the lane has whose number has the bits `kept` of this one's, and the bits `set_`."""
+        f = self.function
+        return calls.shuffle(f, value, f.or_(f.and_(calls.lane(f), kept), set_))
 
     def everywhere(self, number: int) -> Value:
         """A number, i32, the same in all lanes."""

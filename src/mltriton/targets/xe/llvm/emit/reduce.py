@@ -20,7 +20,7 @@ from mltriton.targets.llvm.types import Value
 from mltriton.targets.xe.llvm import calls
 from mltriton.targets.xe.llvm.emit.context import Emitted, Emitter, Rules
 from mltriton.targets.xe.llvm.lanes import layout_of
-from mltriton.targets.xe.llvm.moves import lane_bit, move
+from mltriton.targets.xe.llvm.moves import move
 from mltriton.targets.xe.spirv.builtins import GroupOperation, Scope, group_function
 
 Row = list[Value]  # the values of all sources at one place
@@ -144,7 +144,7 @@ def _scan_step(e: Emitter, op: tt.Scan, rows: list[Row], registers: _Steps, lane
         before = _from_lanes(e, rows[other], in_lane, low_lanes, op.reverse)
         combined = combine(e, op.combine, before, row)
         if in_lane:
-            chosen = lane_bit(e.function, in_lane.bit_length() - 1)
+            chosen = e.lane_bit(in_lane.bit_length() - 1)
             if op.reverse:
                 chosen = e.function.xor(chosen, 1)
             combined = [e.function.select(chosen, new, old) for new, old in zip(combined, row, strict=True)]
@@ -156,10 +156,8 @@ def _from_lanes(e: Emitter, row: Row, bit: int, low: int, reverse: bool) -> Row:
     """The values of the lane next to the half of lanes that take them."""
     if not bit and not low:
         return row
-    f = e.function
-    lane = calls.lane(f)
-    source = f.and_(f.or_(lane, bit), ~low) if reverse else f.or_(f.and_(lane, ~bit), low)
-    return [calls.shuffle(f, value, source) for value in row]
+    kept, set_ = (~low, bit) if reverse else (~bit, low)
+    return [e.from_lane(value, kept, set_) for value in row]
 
 
 RULES: Rules = {

@@ -40,7 +40,7 @@ class VectorAffine(Affine):
         assert term.root is not None
         root = self._function.splat(term.root, lanes)
         self.promise(root, self.divisor(term.root))
-        return self._sum(root, term.constant, root.type)
+        return self._sum(root, term.constant, root.type) if term.constant else root
 
     def widen(self, value: Value, to: Type) -> Value:
         """The value with its sign extended, in as many lanes."""

@@ -74,6 +74,14 @@ class WarpEmitter(Emitter):
             numbers.append(number)
         return integers("i32", numbers)
 
+    def lane_bit(self, bit: int) -> Value:
+        """Whether a bit of the lane's number is set: a constant."""
+        return integers("i1", [lane >> bit & 1 for lane in range(LANES)])
+
+    def from_lane(self, value: Value, kept: int, set_: int) -> Value:
+        """What the lane has whose number has the bits `kept` of this one's, and the bits `set_`."""
+        return moves.pick(self.function, value, [lane & kept | set_ for lane in range(LANES)])
+
     def everywhere(self, number: int) -> Value:
         """A number, i32, in all lanes."""
         return constant(I32.with_lanes(LANES), number)

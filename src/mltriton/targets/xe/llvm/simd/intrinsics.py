@@ -236,8 +236,13 @@ def product(f: Function, c: Value, b: Value, a: Value, precisions: tuple[str, st
 
 def barrier(f: Function) -> None:
     """All warps of the program wait here; what they wrote to shared memory before is seen after it."""
-    f.declared_call(f"{PREFIX}fence", VOID, constant(I8, 0x21))
+    fence(f, of_shared=True)
     f.declared_call(f"{PREFIX}barrier", VOID)
+
+
+def fence(f: Function, *, of_shared: bool) -> None:
+    """What the warp wrote before is seen by others before what it writes afterwards."""
+    f.declared_call(f"{PREFIX}fence", VOID, constant(I8, 0x21 if of_shared else 1))
 
 
 def half_barrier(f: Function, *, arrives: bool) -> None:

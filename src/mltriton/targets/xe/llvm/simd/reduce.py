@@ -2,7 +2,7 @@
 
 Level: intrinsic -> llvm. Registers that differ along the axis are combined as whole vectors. What is left lies in the
 lanes: registers are put after each other, and halves of all rows are combined, then quarters, so that the vectors get
-shorter together. Guarantees: places that repeat an element count once.
+shorter together. Scans are those of a lane's program. Guarantees: places that repeat an element count once.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from mltriton.dialects import tt
 from mltriton.ir.operation import Region
 from mltriton.ir.types import TensorType
 from mltriton.targets.llvm.types import Value
+from mltriton.targets.xe.llvm.emit import reduce
 from mltriton.targets.xe.llvm.emit.context import Emitted, Rules
 from mltriton.targets.xe.llvm.emit.reduce import along, combine, over_registers, without
 from mltriton.targets.xe.llvm.lanes import layout_of
@@ -76,4 +77,4 @@ def _half(e: WarpEmitter, value: Value, width: int, step: int, start: int) -> Va
     return pick(f, value, lanes)
 
 
-RULES: Rules = {tt.Reduce: _reduce}  # type: ignore[dict-item]
+RULES: Rules = {**reduce.RULES, tt.Reduce: _reduce}  # type: ignore[dict-item]

@@ -3,9 +3,18 @@
 from __future__ import annotations
 
 from mltriton.targets.xe.llvm.emit.context import Rules
-from mltriton.targets.xe.llvm.simd import control, dot, elements, memory, reduce, shapes, shared
+from mltriton.targets.xe.llvm.simd import atomics, control, dot, elements, gather, memory, reduce, shapes, shared
 
 # Rules that see whole blocks.
-RULES: Rules = {**control.RULES, **shapes.RULES, **memory.RULES, **reduce.RULES, **dot.RULES, **shared.RULES}
+RULES: Rules = {
+    **control.RULES,
+    **shapes.RULES,
+    **memory.RULES,
+    **reduce.RULES,
+    **dot.RULES,
+    **shared.RULES,
+    **atomics.RULES,
+    **gather.RULES,
+}
 # Rules that see one LLVM value of each block at a time.
 ELEMENTS: Rules = elements.RULES
