@@ -1,0 +1,57 @@
+"""`tt.gather` in a warp's vector program: elements chosen by index, through shared memory that only this warp uses.
+
+Level: intrinsic -> llvm. The warp's accesses to one address keep their order, so that nobody waits.
+"""
+
+from __future__ import annotations
+
+from math import prod
+from typing import cast
+
+from mltriton.dialects import tt
+from mltriton.ir.types import TensorType, byte_width
+from mltriton.targets.llvm.emit.memory import from_memory, in_memory, to_memory
+from mltriton.targets.llvm.types import I32, Type, Value, constant, vector
+from mltriton.targets.xe.llvm.emit.context import Emitted, Rules, coordinates
+from mltriton.targets.xe.llvm.emit.shared import gathered_bytes
+from mltriton.targets.xe.llvm.lanes import layout_of
+from mltriton.targets.xe.llvm.simd import accesses, intrinsics
+from mltriton.targets.xe.llvm.simd.blocks import at_places
+from mltriton.targets.xe.llvm.simd.context import WarpEmitter, held_element
+from mltriton.targets.xe.llvm.simd.intrinsics import LANES
+
+
+def _gather(e: WarpEmitter, op: tt.Gather) -> Emitted:
+    f, source = e.function, cast(TensorType, op.source.type)
+    element = held_element(source.element).with_lanes(LANES)
+    unit = vector(f"i{8 * byte_width(source.element)}", 1)
+    strides = [constant(I32, prod(source.shape[dim + 1 :])) for dim in range(source.rank)]
+    start = e.shared_places[op]
+    if e.warps > 1:
+        start = e.affine.add(start, f.mul(intrinsics.warp(f), gathered_bytes(op)))
+    there = at_places(e, source, start, strides, unit)
+    accesses.store(e, there, None, [to_memory(e, register) for register in e.registers(op.source)])
+    asked = [_address(e, start, place, strides, unit) for place in _places(e, op)]
+    loaded = accesses.load(e, in_memory(element).scalar, asked, None, [])
+    return e.held([from_memory(e, register, element) for register in loaded], op.result.type)
+
+
+def _places(e: WarpEmitter, op: tt.Gather) -> list[list[Value]]:
+    """Where each register's elements come from."""
+    indices = cast(TensorType, op.indices.type)
+    along = [coordinates(e, layout_of(indices), dim) for dim in range(indices.rank)]
+    along[op.axis] = [
+        e.function.cast("trunc" if index.type.bits > I32.bits else "sext", index, I32.with_lanes(LANES))
+        for index in e.registers(op.indices)
+    ]
+    return [list(place) for place in zip(*along, strict=True)]
+
+
+def _address(e: WarpEmitter, start: Value, place: list[Value], strides: list[Value], unit: Type) -> Value:
+    address = e.affine.spread(start, LANES)
+    for index, stride in zip(place, strides, strict=True):
+        address = e.affine.add(address, e.affine.mul(index, constant(I32, int(stride.literal or 0) * unit.bytes)))
+    return address
+
+
+RULES: Rules = {tt.Gather: _gather}  # type: ignore[dict-item]
