@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 import mltriton as triton
@@ -9,7 +11,7 @@ import mltriton.language as tl
 from mltriton.errors import BackendError
 from mltriton.ir.parser import parse_module
 from mltriton.targets.xe import isa
-from mltriton.targets.xe.devices import device
+from mltriton.targets.xe.devices import Device, device
 from mltriton.targets.xe.llvm.emit.kernel import emit_kernel
 from mltriton.targets.xe.spirv.validation import validate
 
@@ -22,7 +24,10 @@ POINTERS = "tensor<64x!tt.ptr<f32>, #{0}>"
 
 
 def lowered(
-    body: str, parameters: str = "%a: !tt.ptr<f32> {tt.divisibility = 16 : i32}, %n: i32", warps: int = 1
+    body: str,
+    parameters: str = "%a: !tt.ptr<f32> {tt.divisibility = 16 : i32}, %n: i32",
+    warps: int = 1,
+    device: Device = PVC,
 ) -> str:
     module = f"""{LAYOUTS}
 module attributes {{"ttg.num-warps" = {warps} : i32, ttg.target = "xe:pvc", mltriton.level = "intrinsic"}} {{
@@ -32,7 +37,7 @@ module attributes {{"ttg.num-warps" = {warps} : i32, ttg.target = "xe:pvc", mltr
   }}
 }}
 """
-    return emit_kernel(parse_module(module), PVC)
+    return emit_kernel(parse_module(module), device)
 
 
 def copy(layout: str, mask: str = "") -> str:
@@ -75,6 +80,16 @@ def test_a_mask_within_vectors_is_asked_once() -> None:
     assert text.count("store <2 x float>") == 2
     assert text.count("__spirv_PredicatedStoreINTEL") == 5
     assert text.count("label") == 4  # of the choice between both
+
+
+def test_a_device_without_predicates_branches() -> None:
+    mask = """%bound = tt.splat %n : i32 -> tensor<64xi32, #apart>
+    %mask = arith.cmpi slt, %range, %bound : tensor<64xi32, #apart>"""
+    text = lowered(copy("apart", mask), device=replace(PVC, predicated=False))
+    assert "Predicated" not in text
+    assert text.count("store float") == 4
+    assert text.count("br i1") == 4
+    assert "br i1" not in lowered(copy("apart", mask))
 
 
 @triton.jit
