@@ -13,6 +13,7 @@ from accuracy import assert_accurate, dtype_of, random, wide
 from mltriton.errors import ArgumentError
 from mltriton.kernels import matmul
 from mltriton.kernels.gemm import Form, choose_tile
+from mltriton.kernels.gemm_tiles import WARP_SHARES, choose_warp_tiles
 
 FORMS: list[Form] = ["pointer", "block_pointer", "descriptor"]
 RNG = np.random.default_rng(1)
@@ -171,3 +172,29 @@ def test_numpy_and_torch_do_not_mix() -> None:
     torch = pytest.importorskip("torch")
     with pytest.raises(ArgumentError, match="the arrays differ in kind or dtype"):
         matmul(ONES, torch.ones(4, 4))
+
+
+@pytest.mark.parametrize("item_bytes", [1, 2, 4])
+@pytest.mark.parametrize("shape", [(4096, 4096), (1, 8000), (100, 200), (16, 16), (9000, 64)])
+def test_blocks_of_many_warps(item_bytes: int, shape: tuple[int, int]) -> None:
+    """Large matrices get the largest block, small ones enough programs; no warp gets more than registers hold."""
+    (rows, columns, group_k, _), warps = choose_warp_tiles(*shape, item_bytes)
+    share_rows, share_columns, depth = WARP_SHARES[item_bytes]
+    assert group_k == depth and 1 <= warps <= 32
+    assert max(1, rows // share_rows) * (columns // share_columns) == warps
+    assert rows <= max(8, 2 * shape[0])
+    if shape == (4096, 4096):
+        assert rows * columns == {1: 65536, 2: 65536, 4: 32768}[item_bytes]
+
+
+@pytest.mark.parametrize("dtype", [pytest.param("float16", marks=pytest.mark.slow), "float32"])
+def test_products_on_xe(dtype: str) -> None:
+    """Emulated where there is no GPU: ragged sizes, with everything around the product."""
+    pytest.importorskip("dpctl")
+    rng = np.random.default_rng(5)
+    a, b = (rng.standard_normal(shape).astype(dtype) for shape in ((40, 72), (72, 88)))
+    bias, add = rng.standard_normal(88).astype(dtype), rng.standard_normal((40, 88)).astype(dtype)
+    c = matmul(a, b, bias=bias, add=add, activation="relu", out_dtype="float32", target="xe:pvc")
+    wide = [x.astype(np.float64) for x in (a, b, bias, add)]
+    expected = np.maximum(wide[0] @ wide[1] + wide[2] + wide[3], 0)
+    np.testing.assert_allclose(c, expected, atol=3e-4)

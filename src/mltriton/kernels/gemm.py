@@ -20,8 +20,8 @@ from mltriton.errors import ArgumentError
 from mltriton.kernels.arrays import Array, dtype_name, item_size, require_count, strides_of
 from mltriton.kernels.epilogues import Function
 from mltriton.kernels.fused_gemm import fused_matmul_launch, transform_launch
-from mltriton.kernels.gemm_tiles import ACCUMULATORS, Tile, block_coordinates, choose_tile
-from mltriton.kernels.launch import Launch
+from mltriton.kernels.gemm_tiles import ACCUMULATORS, Tile, block_coordinates, choose_tile, choose_warp_tiles
+from mltriton.kernels.launch import Launch, block_limits
 from mltriton.kernels.products import Product, product_of
 from mltriton.kernels.split_k import split_k_launches
 from mltriton.kernels.stream_k import choose_shares, stream_k_launches
@@ -113,6 +113,7 @@ def matmul(
     prologue: Function | None = None,
     out_dtype: Any = None,
     split_k: int | None = None,
+    target: str | None = None,
 ) -> Array:
     """a [..., M, K] times b [..., K, N], with any strides; batch dimensions broadcast. f16, bf16, f32, f64 or int8;
     accumulates in f32, f64 or i32.
@@ -126,24 +127,45 @@ def matmul(
     rounded to the dtype of `a`.
 
     Where K is much larger than M and N, cores share the sum over K of a block of C (stream-K); `split_k` demands so
-    many parts instead, 1 none. The order of summation, and so the last bits, depend on it.
+    many parts instead, 1 none. The order of summation, and so the last bits, depend on it. `target` is what it runs on
+    ("xe:pvc", say), None where the arrays lie.
 
     Raises `ArgumentError` for arrays that do not fit, and for `form="descriptor"` where a last stride is not 1.
     """
     product = product_of(a, b, bias=bias, add=add, activation=activation, prologue=prologue, out_dtype=out_dtype)
     if not product.is_empty:
-        for launch in _launches(product, form, split_k):
+        for launch in _launches(product, form, split_k, target):
             launch.run()
     return product.c
 
 
-def _launches(product: Product, form: Form, split_k: int | None) -> Iterable[Launch]:
+def _launches(product: Product, form: Form, split_k: int | None, target: str | None = None) -> Iterable[Launch]:
     if form != "auto" and not (product.is_plain and split_k is None):
         raise ArgumentError("matmul: only a plain product has forms", expected="form='auto'", found=repr(form))
-    batch, m, k = product.a.shape
-    n, item = product.b.shape[2], item_size(product.a)
     if split_k is not None:
         require_count("matmul: split_k", split_k)
+    if block_limits(target) is not None:
+        return _launches_of_warps(product, form, split_k or 1, target)
+    return [launch.on(target) for launch in _launches_of_threads(product, form, split_k)]
+
+
+def _launches_of_warps(product: Product, form: Form, splits: int, target: str | None) -> list[Launch]:
+    """Where a program has many warps."""
+    batch, m, k = product.a.shape
+    tile, warps = choose_warp_tiles(m, product.b.shape[2], item_size(product.a), batch * splits)
+    if splits > 1:
+        made = split_k_launches(*product.operands, splits, product.prologue, tile)
+    elif k and product.is_plain:
+        made = [matmul_launch(product.a, product.b, product.out, form, tile)]
+    else:
+        made = [fused_matmul_launch(*product.operands, product.prologue, tile)]
+    return [launch.on(target, warps) for launch in made]
+
+
+def _launches_of_threads(product: Product, form: Form, split_k: int | None) -> Iterable[Launch]:
+    """Where a program is one thread."""
+    batch, m, k = product.a.shape
+    n, item = product.b.shape[2], item_size(product.a)
     if split_k is not None and split_k > 1:
         return split_k_launches(*product.operands, split_k, product.prologue)
     threads = num_threads()

@@ -2,8 +2,9 @@
 # The bodies of kernels are programs of the language: their parameters have no types in Python.
 """What all matrix products share: block sizes, the order of blocks, accumulators.
 
-Level: user. `choose_tile` gives the block of C that one program instance computes; instances are ordered in groups of
-rows of blocks so that neighbours share operands in cache.
+Level: user. `choose_tile` gives the block of C that one program instance computes on a CPU, `choose_warp_tiles` that
+of a program of many warps; instances are ordered in groups of rows of blocks so that neighbours share operands in
+cache.
 """
 
 from __future__ import annotations
@@ -100,3 +101,43 @@ def tile_of(block: tuple[int, int], k: int, item_bytes: int) -> Tile:
     depth = min(256 if item_bytes >= 4 else 512, triton.next_power_of_2(max(1, k)))
     smallest = max(1, 16 // item_bytes)
     return Tile(rows, max(columns, smallest), max(depth, smallest), 8)
+
+
+class WarpTiles(NamedTuple):
+    """A block of C and the warps that share it."""
+
+    tile: Tile
+    warps: int
+
+
+# By bytes of an operand's element: rows and columns of C that a warp computes, and the depth of a step, for which
+# Intel's compiler keeps sums and operands in 256 registers. Elements of f32 are multiplied in two parts each.
+WARP_SHARES = {1: (32, 64, 64), 2: (32, 64, 32), 4: (32, 32, 16)}
+BLOCK_SIDES = (256, 128, 64, 32, 16, 8)
+MOST_WARPS = 32  # with so many registers
+FULL = 64  # programs that occupy a GPU
+
+
+@lru_cache(maxsize=4096)
+def choose_warp_tiles(m: int, n: int, item_bytes: int, batch: int = 1) -> WarpTiles:
+    """The block that reads least for each product, where enough programs are left, with the warps' shares as data has
+    them.
+    """
+    rows, columns, depth = WARP_SHARES[min(item_bytes, 4)]
+    sides = [
+        (height, width)
+        for height in BLOCK_SIDES
+        for width in BLOCK_SIDES
+        if width >= columns and triton.cdiv(height, rows) * (width // columns) <= MOST_WARPS
+    ]
+    height, width = max(sides, key=lambda side: _reuse(m, n, side, batch))
+    warps = triton.cdiv(height, rows) * (width // columns)
+    return WarpTiles(Tile(height, width, depth, 4), warps)
+
+
+def _reuse(m: int, n: int, block: tuple[int, int], batch: int) -> float:
+    """Products for each element that a block reads, less what lies outside of C and what leaves a GPU idle."""
+    rows, columns = block
+    programs = batch * triton.cdiv(m, rows) * triton.cdiv(n, columns)
+    used = batch * m * n / (programs * rows * columns)
+    return rows * columns / (rows + columns) * used * min(1.0, programs / FULL)

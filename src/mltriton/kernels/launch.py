@@ -25,9 +25,11 @@ class Launch(NamedTuple):
         """Launch; compiles first if need be."""
         return self.kernel[self.grid](*self.arguments, **self.constants)
 
-    def on(self, target: str | None) -> Launch:
-        """The same launch on a target; None is where the arrays lie."""
-        return self if target is None else self._replace(constants={**self.constants, "target": target})
+    def on(self, target: str | None, num_warps: int | None = None) -> Launch:
+        """The same launch on a target, with so many warps; None is where the arrays lie, and the usual number."""
+        options = {"target": target, "num_warps": num_warps}
+        chosen = {name: value for name, value in options.items() if value is not None}
+        return self._replace(constants=self.constants | chosen) if chosen else self
 
     def compiled(self) -> CompiledKernel:
         """The kernel compiled for this launch, which is not made."""

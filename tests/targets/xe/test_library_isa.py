@@ -21,7 +21,7 @@ from mltriton.kernels.epilogues import Epilogue, make_epilogue
 from mltriton.kernels.fused_gemm import fused_matmul_launch
 from mltriton.kernels.gemm import matmul_launch
 from mltriton.kernels.gemm_grouped import grouped_gemm_launch
-from mltriton.kernels.gemm_tiles import Tile
+from mltriton.kernels.gemm_tiles import Tile, choose_warp_tiles
 from mltriton.kernels.launch import Launch
 from mltriton.kernels.normalization import layer_norm_launch, softmax_launch
 from mltriton.kernels.stream_k import stream_k_launches
@@ -178,6 +178,19 @@ def test_products_whose_matrices_the_program_finds_have_the_loop_of_a_gemm(
     assert len(found) == loops
     assert (found[0].messages["load_block2d"], found[0].messages["prefetch"]) == (3, 2)
     assert found[0].total <= 79
+
+
+@pytest.mark.parametrize(
+    ("dtype", "products", "most"), [(np.float32, 48, 300), (np.float16, 32, 79), (np.int8, 32, 79)]
+)
+def test_blocks_that_are_chosen_stay_in_registers(dtype: type, products: int, most: int) -> None:
+    a, b = (np.zeros((1, 4096, 4096), dtype) for _ in range(2))
+    (tile, warps) = choose_warp_tiles(4096, 4096, a.itemsize)
+    c = np.zeros((1, 4096, 4096), np.int32 if dtype is np.int8 else dtype)
+    info, loops = compiled(matmul_launch(a, b, c, tile=tile), "pvc", warps)
+    assert info.spilled == 0
+    assert loops[0].operations["dpas"] == products
+    assert loops[0].total <= most
 
 
 @pytest.mark.parametrize(
