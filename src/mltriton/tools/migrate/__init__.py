@@ -5,7 +5,7 @@ guarantees that no descriptor is written that breaks a rule of descriptors, and 
 is, with a note that says why.
 """
 
-from mltriton.tools.migrate.migration import migrate_source
+from mltriton.tools.migrate.migration import migrate_source, migrate_sources
 from mltriton.tools.migrate.result import Note, Options, Result
 
-__all__ = ["Note", "Options", "Result", "migrate_source"]
+__all__ = ["Note", "Options", "Result", "migrate_source", "migrate_sources"]

@@ -83,10 +83,12 @@ def without_returned_pointer(sources: Mapping[str, Source], callers: Callers, no
 
 def _only_return(helper: cst.FunctionDef) -> cst.Return | None:
     """The return at the end of a function that has no other."""
-    found = [node for node in walk(helper.body) if isinstance(node, cst.Return)]
     last = helper.body.body[-1]
     small = last.body[-1] if isinstance(last, cst.SimpleStatementLine) else last
-    return small if len(found) == 1 and isinstance(small, cst.Return) and small is found[0] else None
+    if not isinstance(small, cst.Return):
+        return None
+    others = (node for node in walk(helper.body) if isinstance(node, cst.Return) and node is not small)
+    return small if next(others, None) is None else None
 
 
 def _may_return_pointer(source: Source, helper: cst.FunctionDef) -> bool:
