@@ -103,6 +103,8 @@ def product(x, y, z, m, n, stride, wrap, BLOCK: tl.constexpr, WHICH: tl.constexp
     mask = (rows[:, None] < m) & (columns[None, :] < n)
     if WHICH == "data":
         mask = mask & (tl.load(y + at)[:, None] > 0)
+    elif WHICH == "other":
+        mask = rows[:, None] >= columns[None, :]
     elif WHICH == "irregular":
         rows = tl.load(wrap + at)
     elif WHICH == "wraps":
@@ -113,7 +115,8 @@ def product(x, y, z, m, n, stride, wrap, BLOCK: tl.constexpr, WHICH: tl.constexp
     tl.store(z + at[:, None] * BLOCK + at[None, :], tl.dot(a, a))
 """
 REASONS = {
-    "data": "the mask is more than bounds of rows and columns. Compare tl.arange + start with a scalar bound.",
+    "data": "the mask compares data. Load all within the bounds, and choose with tl.where.",
+    "other": "the mask is more than bounds of rows and columns. Compare tl.arange + start with a scalar bound.",
     "irregular": "rows and columns are not a fixed distance apart. Compute pointers as base + rows[:, None] * stride + "
     "columns[None, :].",
     "wraps": "pointers wrap around or are clamped, and places beyond the bound are used. Let the mask of the load or "

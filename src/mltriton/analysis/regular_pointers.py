@@ -99,6 +99,8 @@ class RegularPointers:
                 "rows and columns are not a fixed distance apart",
                 "Compute pointers as base + rows[:, None] * stride + columns[None, :].",
             )
+        if any(map(_is_loaded, mask.rest)):
+            raise NotRegular("the mask compares data", "Load all within the bounds, and choose with tl.where.")
         if mask.rest:
             raise NotRegular(
                 "the mask is more than bounds of rows and columns", "Compare tl.arange + start with a scalar bound."
@@ -186,6 +188,20 @@ class RegularPointers:
         for value in monomial:
             factor *= 1 if isinstance(value, Iteration) else self.axes.of(value).divisibility[0]
         return factor
+
+
+def _is_loaded(value: Value) -> bool:
+    """Whether blocks that are read from memory have a part in a value, as far as its own block of operations shows."""
+    pending, seen = [value], set[Value]()
+    while pending:
+        current = pending.pop()
+        op = current.defining_op
+        if isinstance(op, tt.Load | tt.DescriptorLoad) and isinstance(current.type, TensorType):
+            return True
+        if current not in seen and op is not None:
+            seen.add(current)
+            pending.extend(op.operands)
+    return False
 
 
 class _Judge:

@@ -42,7 +42,7 @@ class Text:
 
     def start(self) -> str:
         """Where a block starts along a dimension."""
-        blocks = self.binary("muli", self.pick("%px", "%py"), self.number(SIZE))
+        blocks = self.binary("muli", self.program(), self.number(SIZE))
         match self.pick("blocks", "blocks", "blocks", "shifted", "argument", "constant"):
             case "blocks":
                 return blocks
@@ -52,6 +52,18 @@ class Text:
                 return self.binary(self.pick("addi", "subi"), blocks, "%d")
             case _:
                 return self.number(int(self.random.integers(-3, 9)))
+
+    def program(self) -> str:
+        """A number made of the program's ids."""
+        one, other = self.pick("%px", "%py"), self.pick("%m", "%d", "%k", self.number(2))
+        match self.pick("itself", "itself", "itself", "divsi", "remsi", "grouped"):
+            case "itself":
+                return one
+            case "grouped":
+                room = self.binary("subi", other, "%py")
+                return self.binary(self.pick("divsi", "remsi"), one, self.binary("minsi", room, self.number(2)))
+            case op:
+                return self.binary(op, one, other)
 
     def line(self, start: str) -> str:
         """Places from `start` on."""
@@ -182,32 +194,51 @@ def program(seed: int) -> str:
     )
     t.lines += ["  %px = tt.get_program_id x : i32", "  %py = tt.get_program_id y : i32"]
     t.lines.append("  %always = arith.cmpi eq, %d, %d : i32")
-    middle = t.let(f"tt.addptr %x, {t.number(2000)} : !tt.ptr<f32>, i32")
-    base = t.let(f"arith.select %always, {middle}, %x : !tt.ptr<f32>")  # nobody sees that it is the middle of x
+    middle = t.let(f"tt.addptr %x, {t.number(int(t.random.choice([0, 50, 2000])))} : !tt.ptr<f32>, i32")
+    base = t.let(f"arith.select %always, {middle}, %x : !tt.ptr<f32>")  # nobody sees where in x it is
     zero, row, column = t.number(0), t.start(), t.start()
     a = _operand(t, base, 1, (row, t.pick(zero, zero, t.start())))
     b = _operand(t, base, 0, (t.pick(zero, zero, t.start()), column))
+    carried = (t.let(f"arith.constant dense<0.000000e+00> : {VALUES}"), a.pointers, b.pointers)
+    before = zero
+    for number in range(1 + t.chance(0.25)):
+        carried = _loop(t, number, (a, b), carried, before)
+        before = "%turns"
+    _store(t, row, column, carried[0])
+    return "\n".join([*t.lines, "  tt.return", "}", "}", ""])
+
+
+def _loop(
+    t: Text, number: int, operands: tuple[Operand, Operand], inits: tuple[str, str, str], before: str
+) -> tuple[str, str, str]:
+    """A loop over products; `before` iterations came before it. What it carries, afterwards."""
     step = t.pick("1", "1", str(SIZE), "3")
     lower, by = t.number(int(t.random.choice([0, 0, 2]))), t.number(int(step))
     upper = t.binary("addi", lower, t.binary("muli", by, "%turns"))
-    acc = t.let(f"arith.constant dense<0.000000e+00> : {VALUES}")
+    results, arguments = ((f"%{name}{number}{end}" for name in "sab") for end in ("_after", ""))
+    sum_after, a_after, b_after = results
+    acc, *pointers = arguments
+    counter = f"%i{number}"
+    carried = ", ".join(f"{name} = {init}" for name, init in zip((acc, *pointers), inits, strict=True))
+    types = f"({VALUES}, {POINTERS}, {POINTERS})"
     t.lines.append(
-        f"  %sum, %a_after, %b_after = scf.for %i = {lower} to {upper} step {by} iter_args(%acc = {acc}, "
-        f"%a = {a.pointers}, %b = {b.pointers}) -> ({VALUES}, {POINTERS}, {POINTERS}) : i32 {{"
+        f"  {sum_after}, {a_after}, {b_after} = scf.for {counter} = {lower} to {upper} step {by} iter_args({carried}) "
+        f"-> {types} : i32 {{"
     )
     t.indent = "    "
-    turns = t.binary("divsi", t.binary("subi", "%i", lower), by) if step != "1" else t.binary("subi", "%i", lower)
+    turns = t.binary("divsi", t.binary("subi", counter, lower), by)
     loaded: list[str] = []
-    for operand, k_dim, name in ((a, 1, "%a"), (b, 0, "%b")):
-        counter = t.binary("subi", "%i", lower) if step == str(SIZE) and operand.step == SIZE else None
-        moved = counter or t.binary("muli", turns, t.number(operand.step))
+    for operand, k_dim, name in zip(operands, (1, 0), pointers, strict=True):
+        in_loop = t.binary("muli", turns, t.number(operand.step))
+        if step == str(operand.step):
+            in_loop = t.binary("subi", counter, lower)
+        moved = t.binary("addi", in_loop, t.binary("muli", before, t.number(operand.step)))
         loaded.append(_load(t, name, _mask(t, operand, k_dim, moved)))
-    product = t.let(f"tt.dot {loaded[0]}, {loaded[1]}, %acc : {VALUES} * {VALUES} -> {VALUES}")
-    following = [_moved(t, operand, name) for operand, name in ((a, "%a"), (b, "%b"))]
+    product = t.let(f"tt.dot {loaded[0]}, {loaded[1]}, {acc} : {VALUES} * {VALUES} -> {VALUES}")
+    following = [_moved(t, operand, name) for operand, name in zip(operands, pointers, strict=True)]
     t.lines.append(f"    scf.yield {product}, {following[0]}, {following[1]} : {VALUES}, {POINTERS}, {POINTERS}\n  }}")
     t.indent = "  "
-    _store(t, row, column, "%sum")
-    return "\n".join([*t.lines, "  tt.return", "}", "}", ""])
+    return sum_after, a_after, b_after
 
 
 def _moved(t: Text, operand: Operand, name: str) -> str:
