@@ -6,15 +6,21 @@ Every kind of surface outside of the limits, for every kind of access, in each p
 from __future__ import annotations
 
 from functools import cache
-from typing import Any, NamedTuple
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import pytest
 
 import mltriton as triton
 import mltriton.language as tl
+from mltriton.errors import TargetError
 from mltriton.ir.parser import parse_module
+from mltriton.targets.target import Binary
 from mltriton.targets.xe.devices import device
+from mltriton.targets.xe.driver import Queue
+from mltriton.targets.xe.kernel_modules import KernelModules, packed
 from mltriton.targets.xe.launch_guards import LaunchGuards, Surface, asked_by
 from mltriton.targets.xe.llvm.emit.kernel import emit_kernel
 
@@ -201,15 +207,80 @@ def aligned_zeros(size: int) -> np.ndarray[Any, Any]:
     return memory[start : start + 2 * size].view(np.float16)
 
 
-@pytest.mark.usefixtures("queue")
-@pytest.mark.parametrize("loaded", [False, True])
-def test_what_is_outside_is_copied_all_the_same(loaded: bool) -> None:
+def numbers() -> np.ndarray[Any, Any]:
     x = aligned_zeros(4096)
     x[...] = np.random.default_rng(5).standard_normal(4096)
+    return x
+
+
+@pytest.mark.usefixtures("queue")
+@pytest.mark.parametrize("codegen", ["simt", "simd"])
+@pytest.mark.parametrize("loaded", [False, True])
+def test_what_is_outside_is_copied_all_the_same(loaded: bool, codegen: str) -> None:
+    x = numbers()
     for name, matrix in {"fine": FINE, **OUTSIDE}.items():
         y = aligned_zeros(4096)
         if loaded:
-            copy_loaded[(1,)](x, y, np.array(matrix, np.int64), target="xe:pvc", num_warps=1)
+            copy_loaded[(1,)](x, y, np.array(matrix, np.int64), target="xe:pvc", num_warps=1, codegen=codegen)
         else:
-            copy[(1,)](x, y, *matrix, target="xe:pvc", num_warps=1)
+            copy[(1,)](x, y, *matrix, target="xe:pvc", num_warps=1, codegen=codegen)
         assert (y == expected(x, matrix)).all(), name
+
+
+@triton.jit
+def add_up(x, y, table, rounds):
+    for number in range(rounds):
+        start, columns = tl.load(table + 2 * number), tl.load(table + 2 * number + 1)
+        block = tl.make_block_ptr(x + start, (16, columns), (columns, 1), (0, 0), (8, 16), (1, 0))
+        total = tl.zeros((8, 16), tl.float16)
+        for _ in range(0, columns, 16):
+            total += tl.load(block, boundary_check=(0, 1))
+            block = tl.advance(block, (0, 16))
+        here = tl.make_block_ptr(y + number * 128, (8, 16), (16, 1), (0, 0), (8, 16), (1, 0))
+        tl.store(here, total + tl.load(tl.advance(block, (8, -16)), boundary_check=(0, 1)))
+
+
+def test_what_is_loaded_is_asked_once_before_the_inner_loop() -> None:
+    """And what the two versions of the loop give is the same for what follows."""
+    kernel = add_up.warmup(np.float16, np.float16, np.int64, 3, target="xe:pvc", num_warps=1)
+    kernel_text = kernel.asm["llvm"].split("define spir_kernel")[1].split("define ")[0]
+    assert kernel_text.count("label %surfaces.then") == 1
+    fast = kernel_text.split("surfaces.then", 2)[2].split("br label %surfaces.end")[0]
+    assert "label %block.then" not in kernel_text
+    assert fast.count("call void @_Z32__spirv_Subgroup2DBlockLoadINTEL") == 2
+
+
+@pytest.mark.usefixtures("queue")
+def test_sums_of_matrices_that_the_program_finds() -> None:
+    x, y = numbers(), aligned_zeros(3 * 128)
+    table = np.array([(64, 64), (5, 48), (1024, 56)], np.int64)
+    add_up[(1,)](x, y, table, 3, target="xe:pvc", num_warps=1)
+    for (start, columns), found in zip(table, y.reshape(3, 8, 16), strict=True):
+        rows = np.zeros((16, 64), np.float64)
+        rows[:, :columns] = x[start : start + 16 * columns].reshape(16, columns)
+        last = (columns - 1) // 16 * 16
+        expected_sum = rows[:8].reshape(8, 4, 16).sum(1) + rows[8:, last : last + 16]
+        np.testing.assert_allclose(found, expected_sum, atol=2e-2)
+
+
+def test_a_version_is_made_once_and_kept_on_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MLTRITON_CACHE_DIR", str(tmp_path))
+    made: list[tuple[Surface, ...]] = []
+
+    def build(program: str, failing: tuple[Surface, ...], emulated: bool) -> bytes:
+        made.append(failing)
+        return f"{program} {len(failing)} {emulated}".encode()
+
+    asked = asked_by(lowered("load")) or ""
+    binary = Binary(b"first", {"asked": asked, "program": packed(b"a program"), "emulated": packed(b"emulated")})
+    some_queue = cast(Queue, SimpleNamespace(emulated=True))
+    for _ in range(2):
+        modules = KernelModules(binary, "kernel", build, ("a test",))
+        assert modules.guards is not None
+        failing = modules.guards.failing((4096 + 8, *FINE))
+        for _ in range(2):
+            assert modules.of(some_queue, failing) == b"a program 1 True"
+            assert modules.of(some_queue, ()) == b"emulated"
+    assert made == [failing]
+    with pytest.raises(TargetError, match="was compiled where kernels are not emulated"):
+        KernelModules(Binary(b"first", {}), "kernel", build, ()).of(some_queue, ())
