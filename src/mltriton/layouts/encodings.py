@@ -118,6 +118,6 @@ def same_cut(a: Encoding, b: Encoding, shape: Shape) -> bool:
 
 
 def _same_part(a: Cut, b: Cut, extent: int) -> bool:
-    if a.parts(extent) == b.parts(extent) == 1:
-        return True
-    return min(a.size, extent) == min(b.size, extent) and (a.warps, a.stride) == (b.warps, b.stride)
+    if min(a.size, extent) != min(b.size, extent):
+        return False
+    return a.parts(extent) == b.parts(extent) == 1 or (a.warps, a.stride) == (b.warps, b.stride)

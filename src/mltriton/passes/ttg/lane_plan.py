@@ -8,7 +8,7 @@ block in its place; values on the way are converted.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple, cast
 
 from mltriton.analysis.block_io import BlockAccess, BlockIOAnalysis
@@ -51,8 +51,10 @@ class LanePlan:
         self.dots: dict[tt.Dot, DpasEncoding] = {}
         self._known: dict[Encoding, Encoding] = {}
         self._reached: dict[Encoding, Reach] = {}
-        for dot in sorted((op for op in function.walk() if isinstance(op, tt.Dot)), key=lambda op: -_depth(op)):
-            self._add_dot(dot)
+        dots = sorted((op for op in function.walk() if isinstance(op, tt.Dot)), key=lambda op: -_depth(op))
+        self._choose_for_results(dots)
+        for dot in dots:
+            self._keep_around(dot)
         for access in self.io.accesses.values():
             self._add_reach(access)
         self._add_blocks(function)
@@ -77,15 +79,22 @@ class LanePlan:
 
     # Dots
 
-    def _add_dot(self, dot: tt.Dot) -> None:
-        """The deepest dot decides for an encoding that several have. Where the instruction is larger than a warp's part
-        the blocks around the dot keep theirs.
+    def _choose_for_results(self, dots: Sequence[tt.Dot]) -> None:
+        """The deepest dot decides for an encoding that several have, of those whose layout keeps the warps' parts of
+        the results of all.
         """
-        encoding, shape = _encoding(dot.result), _block(dot.result).shape
-        own = self.dots[dot] = self._matrix(dot, encoding)
-        if same_cut(own, encoding, shape):
-            self._known.setdefault(encoding, own)
-        if same_cut(self.of(encoding), own, shape):
+        shapes: dict[Encoding, set[Shape]] = {}
+        for dot in dots:
+            shapes.setdefault(_encoding(dot.result), set()).add(_block(dot.result).shape)
+        for dot in dots:
+            encoding = _encoding(dot.result)
+            own = self.dots[dot] = self._matrix(dot, encoding)
+            if all(same_cut(own, encoding, shape) for shape in shapes[encoding]):
+                self._known.setdefault(encoding, own)
+
+    def _keep_around(self, dot: tt.Dot) -> None:
+        """Where the instruction is larger than a warp's part the blocks around the dot keep theirs."""
+        if same_cut(self.of(_encoding(dot.result)), self.dots[dot], _block(dot.result).shape):
             return
         for operand in (dot.a, dot.b):
             kept = with_lanes(_encoding(operand), _block(operand).shape, self.spec.warp_size)
