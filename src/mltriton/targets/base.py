@@ -102,8 +102,8 @@ class Questions(NamedTuple):
 class BlockIO:
     """Limits of 2D block loads and stores: rows (in a store, `store_rows`), bytes per row of all blocks side by side
     and how many those may be, pitch (distance of rows) and base rules in bytes. `is_legal` knows what else an access
-    must keep to. `asks(function, warps)` gives a function that tells of an access, and whether it is transposed, what
-    must be asked.
+    must keep to, `caching(stores, modifier, eviction)` what the hints of an access ask of the caches. `asks(function,
+    warps)` gives a function that tells of an access, and whether it is transposed, what must be asked.
     """
 
     max_rows: int
@@ -114,6 +114,7 @@ class BlockIO:
     base_alignment: int = 64
     store_rows: int = 8
     is_legal: Callable[[BlockSize], bool] | None = None
+    caching: Callable[[bool, str, str], object | None] | None = None
     asks: Callable[[Any, int], Callable[[Any, bool], Questions]] | None = None
 
     def takes(self, size: BlockSize) -> bool:

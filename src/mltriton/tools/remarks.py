@@ -60,13 +60,14 @@ def access_remarks(module: Module, *, layouts: bool = True) -> Iterator[tuple[Bl
     """Each access to a block with its remark, for a target with 2D block accesses; `layouts`: name the layout."""
     limits = spec_of(module).block_load
     assert limits is not None
-    warps = num_warps_of(module)
+    warps, caching = num_warps_of(module), limits.caching or _nothing_cached
     for function in (op for op in module.body.block.ops if isinstance(op, tt.Func)):
         regular = RegularPointers(function, limits)
         ask = limits.asks(function, warps) if limits.asks is not None else _nothing_asked
         for found in BlockIOAnalysis(function, limits).accesses.values():
             access = _with_reason(found, regular)
-            yield access, _remark(access, layouts, ask)
+            remark = _remark(access, layouts, ask)
+            yield access, remark._replace(how=f"{remark.how}{_cached(access, caching)}")
 
 
 def is_block_access(access: BlockAccess) -> bool:
@@ -109,6 +110,22 @@ def _with_reason(access: BlockAccess, regular: RegularPointers) -> BlockAccess:
 
 def _nothing_asked(_access: object, _transposed: bool) -> Questions:
     return Questions()
+
+
+def _nothing_cached(_stores: bool, _modifier: str, _eviction: str) -> None:
+    return None
+
+
+def _cached(access: BlockAccess, caching: Callable[[bool, str, str], object | None]) -> str:
+    """What an access asks of the caches, where it asks for anything."""
+    op = access.op
+    if isinstance(op, ttig.Prefetch | tt.DescriptorStore) or (op.cache, op.evict) == ("none", "evict_normal"):
+        return ""
+    asked = caching(access.stores, op.cache, op.evict)
+    named = op.cache if op.cache != "none" else op.evict
+    return (
+        f"; {asked}" if asked is not None else f"; the caches as usual, since {named} is no hint of a {_verb(access)}"
+    )
 
 
 def _remark(access: BlockAccess, layouts: bool, ask: Ask) -> Remark:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from mltriton.targets.base import BlockIO, DotSize, Questions, RegisterMode, Storage, TargetSpec
 from mltriton.targets.xe.block_limits import MOST_ROW_BYTES, Access, Block, broken_limits, shapes
+from mltriton.targets.xe.cache_hints import controls
 from mltriton.targets.xe.devices import DPAS_SHAPES, DPAS_THROUGH, Device, device
 
 if TYPE_CHECKING:
@@ -40,6 +41,7 @@ def block_io(of: Device) -> BlockIO:
         pitch_multiple=of.pitch_multiple,
         base_alignment=of.base_alignment,
         store_rows=max(shape.rows.most for shape in stores),
+        caching=controls,
         is_legal=lambda size: not broken_limits(of, Block(Access(size.access), *size[1:])),
         asks=partial(asks, of),
     )

@@ -36,6 +36,7 @@ _WRITERS: dict[str, tuple[tuple[int, ...], Writer]] = {
 }
 
 _CALL = re.compile(r"call (?:spir_func )?(?:<[^>]*>|[\w.]+) @([\w.]+)\((.*)\)(?= |$|,)", re.MULTILINE)
+_HINT = re.compile(r", !spirv\.Decorations !\d+")  # of caches
 _CONSTANT = re.compile(r"i32 (-?\d+)$")
 
 
@@ -61,7 +62,7 @@ def emulate(text: str, device: Device) -> str:
         name = function(builtin, _constants(builtin, arguments, _WRITERS[builtin.name][0]))
         return call[0].replace(f"@{symbol}(", f"@{name}(", 1)
 
-    kernel = _CALL.sub(rename, payloads.rewrite(text, library, function))
+    kernel = _CALL.sub(rename, payloads.rewrite(_HINT.sub("", text), library, function))
     return _joined(kernel, library.text, known)
 
 

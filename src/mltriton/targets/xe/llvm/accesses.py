@@ -16,6 +16,7 @@ from typing import NamedTuple
 from mltriton.targets.llvm.types import I1, Type, Value, constant, poison
 from mltriton.targets.llvm.writer import Function
 from mltriton.targets.xe.llvm import calls
+from mltriton.targets.xe.llvm.caching import decorated
 from mltriton.targets.xe.llvm.calls import C_TYPES
 from mltriton.targets.xe.llvm.emit.context import Emitter
 from mltriton.targets.xe.spirv import builtins
@@ -65,7 +66,8 @@ def load(e: Emitter, element: Type, pointers: Sequence[Value], masks: Masks, oth
         assert masks is not None
         kept = [others[run.start + i] for i in range(run.width)]
         if (type_ := _predicated(e, element, run)) is not None:
-            loaded = builtins.PREDICATED_LOAD.of(type_).call(f, pointers[run.start], masks[run.start], _joined(f, kept))
+            address = decorated(f, pointers[run.start], e.caching)
+            loaded = builtins.PREDICATED_LOAD.of(type_).call(f, address, masks[run.start], _joined(f, kept))
             return [f.extract(loaded, number) for number in range(run.width)]
         return f.choose(masks[run.start], lambda: _load_run(e, element, pointers, run), lambda: kept, "load")
 
@@ -85,7 +87,8 @@ def store(e: Emitter, pointers: Sequence[Value], masks: Masks, values: Sequence[
         assert masks is not None
         if (type_ := _predicated(e, values[0].type, run)) is not None:
             stored = _joined(f, values[run.start : run.start + run.width])
-            builtins.PREDICATED_STORE.of(type_).call(f, pointers[run.start], stored, masks[run.start])
+            address = decorated(f, pointers[run.start], e.caching)
+            builtins.PREDICATED_STORE.of(type_).call(f, address, stored, masks[run.start])
             return
         with f.when(masks[run.start], "store"):
             _store_run(e, pointers, values, run)
@@ -140,10 +143,10 @@ def _joined(f: Function, values: Sequence[Value]) -> Value:
 
 def _load_run(e: Emitter, element: Type, pointers: Sequence[Value], run: Run) -> list[Value]:
     f = e.function
-    loaded = f.load(element.with_lanes(run.width), pointers[run.start], run.align)
+    loaded = f.load(element.with_lanes(run.width), decorated(f, pointers[run.start], e.caching), run.align)
     return [f.extract(loaded, number) for number in range(run.width)]
 
 
 def _store_run(e: Emitter, pointers: Sequence[Value], values: Sequence[Value], run: Run) -> None:
-    stored = _joined(e.function, values[run.start : run.start + run.width])
-    e.function.store(stored, pointers[run.start], run.align)
+    f, stored = e.function, _joined(e.function, values[run.start : run.start + run.width])
+    f.store(stored, decorated(f, pointers[run.start], e.caching), run.align)

@@ -20,6 +20,7 @@ from mltriton.targets.llvm.writer import Function
 from mltriton.targets.xe.block_limits import Access, Block, Guard, Relation, broken_limits
 from mltriton.targets.xe.devices import Device
 from mltriton.targets.xe.llvm import calls, payloads
+from mltriton.targets.xe.llvm.caching import decorated
 from mltriton.targets.xe.llvm.emit.context import BlockPointer, Emitter
 from mltriton.targets.xe.llvm.lanes import Form, Lanes, form_of, is_vnni, layout_of
 from mltriton.targets.xe.llvm.moves import linear
@@ -234,7 +235,8 @@ def _access(
     shape = [constant(I32, n) for n in (block.element_bytes, block.width, block.height, block.blocks)]
     x = _words(f, message, size, x)
     place = f.insert(f.insert(poison(I32.with_lanes(2)), x, 0), y, 1)
-    surface = (*_surface(e, pointer, message, size), place)
+    base, *sizes = _surface(e, pointer, message, size)
+    surface = (decorated(f, base, e.caching), *sizes, place)
     if block.access is Access.STORE:
         BUILTINS[block.access].call(f, *shape, *private, *surface)
     else:
@@ -279,7 +281,7 @@ def _by_payload(
     if memory is None:
         payloads.prefetch(f, payload, message.block)
     else:
-        payloads.load(f, payload, message.block, memory)
+        payloads.load(f, payload, message.block, memory, 0 if e.caching is None else e.caching.payload_code)
 
 
 def _surface(e: Emitter, pointer: BlockPointer, message: Message, size: int) -> payloads.Surface:

@@ -62,19 +62,19 @@ def move(f: Function, payload: Value, field: Field, value: Value) -> None:
     f.declared_call(SET, VOID, payload, constant(I32, field), value, constant(I1, 0))
 
 
-def load(f: Function, payload: Value, block: Block, memory: Value) -> None:
-    """Bring the block into the private memory of the lanes."""
+def load(f: Function, payload: Value, block: Block, memory: Value, cached: int) -> None:
+    """Bring the block into the private memory of the lanes; `cached` is what happens in the caches, 0 the usual."""
     word = word_of(block)
     assert word is not None
     count = block.bytes * block.blocks // (SUB_GROUP * word.bytes)
     type_ = word.with_lanes(count)
-    loaded = f.declared_call(f"{READ}.{type_.suffix}.p0i32", type_, payload, *_access(block, cached=0))
+    loaded = f.declared_call(f"{READ}.{type_.suffix}.p0i32", type_, payload, *_access(block, cached))
     f.store(loaded, memory)
 
 
 def prefetch(f: Function, payload: Value, block: Block) -> None:
     """Bring the block into the caches."""
-    f.declared_call(PREFETCH, VOID, payload, *_access(block, cached=PREFETCHED))
+    f.declared_call(PREFETCH, VOID, payload, *_access(block, PREFETCHED))
 
 
 def _access(block: Block, cached: int) -> list[Value]:

@@ -20,6 +20,7 @@ from mltriton.layouts.linear import LinearLayout
 from mltriton.targets.llvm.emit import context
 from mltriton.targets.llvm.types import I32, Type, Value, constant, poison, vector
 from mltriton.targets.llvm.writer import Function, Module
+from mltriton.targets.xe.cache_hints import Controls
 from mltriton.targets.xe.devices import Device
 from mltriton.targets.xe.llvm import calls
 from mltriton.targets.xe.llvm.affine import Affine
@@ -99,6 +100,7 @@ class Emitter(context.Emitter):
         self.element_rules = elements
         self.shared_places: dict[Operation, Value] = {}  # where each allocation of shared memory starts
         self.answers = answers
+        self.caching: Controls | None = None  # what the access at hand asks of the caches
         self.staying: frozenset[IRValue] = frozenset()  # scalars that the innermost loop does not change
         self._emitted: dict[IRValue, Emitted] = {}
         self._parts: dict[IRValue, Value] = {}

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import cast
+from typing import Any, cast
 
 from mltriton.analysis.block_io import BlockOperation
 from mltriton.dialects import tt, ttig
@@ -19,9 +19,10 @@ from mltriton.ir.types import Type as IRType
 from mltriton.targets.llvm.emit.memory import from_memory, in_memory, to_memory
 from mltriton.targets.llvm.types import Value, constant, vector
 from mltriton.targets.xe.block_limits import Access
+from mltriton.targets.xe.cache_hints import controls
 from mltriton.targets.xe.llvm import accesses, block_io
 from mltriton.targets.xe.llvm.emit.blocks import addresses, inside
-from mltriton.targets.xe.llvm.emit.context import BlockPointer, Emitted, Emitter, Rules
+from mltriton.targets.xe.llvm.emit.context import BlockPointer, Emitted, Emitter, Rule, Rules
 from mltriton.targets.xe.llvm.lanes import Lanes, element_name
 from mltriton.targets.xe.llvm.surfaces import KernelGuard
 
@@ -177,13 +178,25 @@ def _at(e: Emitter, descriptor: IRValue, indices: Sequence[IRValue]) -> BlockPoi
     return e.block_pointer(descriptor)._replace(offsets=[e.get(index) for index in indices], staying=stays)
 
 
+def _hinted(rule: Rule) -> Rule:
+    """The rule of a load or store that says what it asks of the caches."""
+
+    def emit(e: Emitter, op: tt.Load | tt.Store | tt.DescriptorLoad) -> Any:
+        e.caching = controls(isinstance(op, tt.Store), op.cache, op.evict)
+        made = rule(e, op)
+        e.caching = None
+        return made
+
+    return emit
+
+
 RULES: Rules = {
-    tt.Load: _load,
-    tt.Store: _store,
+    tt.Load: _hinted(_load),
+    tt.Store: _hinted(_store),
     tt.MakeTensorPtr: _make_block_pointer,
     tt.MakeTensorDesc: _make_descriptor,
     tt.Advance: _advance,
     ttig.Prefetch: _prefetch,
-    tt.DescriptorLoad: _descriptor_load,
+    tt.DescriptorLoad: _hinted(_descriptor_load),
     tt.DescriptorStore: _descriptor_store,
 }
