@@ -89,9 +89,9 @@ class Formulas:
         self._known: dict[Value, Formula | None] = {}
         self._iterations: dict[tuple[scf.For, bool], Iteration] = {}
         self._computed: dict[tuple[type[Operation], Polynomial, Polynomial], list[Value]] = {}
-        for op in function.walk():
-            if isinstance(op, _COMPUTED) and not isinstance(op.result.type, TensorType):
-                self.of(op.result)
+        for op in function.walk():  # in the order of the program: nothing is looked through from far behind
+            for result in op.results:
+                self.of(result)
 
     def of(self, value: Value) -> Formula | None:
         """The formula of an integer, a pointer, or a block of either; None where it has none."""

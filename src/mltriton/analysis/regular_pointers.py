@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple, cast
 
 from mltriton.analysis.axis_info import AxisInfoAnalysis
@@ -73,13 +74,22 @@ class RegularPointers:
     """The accesses of a function through blocks of pointers, each as a rectangle or with a reason."""
 
     def __init__(self, function: tt.Func, limits: BlockIO) -> None:
+        self.function = function
         self.limits = limits
-        self.formulas = Formulas(function)
         self.axes = AxisInfoAnalysis(function)
-        self.observed = ObservedPlaces(function, self.formulas)
         self.multiplies = any(isinstance(op, tt.Dot) for op in function.walk())
         self._judged: dict[Access, Rectangle | Reason] = {}
         self._natural: dict[tuple[Polynomial, frozenset[Polynomial]], bool] = {}
+
+    @cached_property
+    def formulas(self) -> Formulas:
+        """The formulas of the function's values."""
+        return Formulas(self.function)
+
+    @cached_property
+    def observed(self) -> ObservedPlaces:
+        """Where blocks of the function matter."""
+        return ObservedPlaces(self.function, self.formulas)
 
     def of(self, op: Access) -> Rectangle | Reason:
         """The judgement of one access through a block of pointers."""
@@ -250,7 +260,9 @@ class _Judge:
         return open_ones[0] if open_ones else None
 
     def _take(self, dim: int, amount: Polynomial) -> bool:
-        """Move `amount` steps along a dimension out of the rest, if that makes it shorter."""
+        """Move `amount` steps along a dimension out of the rest, if that makes it shorter, and offsets can hold it."""
+        if any(map(_is_wide, amount.values)):
+            return False
         rest = self.rest - amount * self.formula.steps[dim]
         if len(rest.terms) >= len(self.rest.terms):
             return False
@@ -298,6 +310,8 @@ class _Judge:
     def _line(self, dim: int, offset: Polynomial) -> Line:
         stride, lower = self.formula.steps[dim], self._lower(dim)
         if lower is not None:  # the matrix starts where the mask does
+            if any(map(_is_wide, lower.values)):
+                raise NotRegular("the mask starts at a number of 64 bits", "Make it one of 32 bits.")
             self.rest += (offset + lower) * stride
             offset = ZERO - lower
         ends = tuple(upper + offset for upper in self._uppers(dim))
@@ -308,6 +322,11 @@ class _Judge:
         if not self.pointers.is_natural(offset - start, self.facts):
             raise NotRegular("the pointers may move backwards", "Let loops move pointers forwards.")
         return Line(stride, offset, ends, start)
+
+
+def _is_wide(value: Value) -> bool:
+    """Whether a scalar may be too large for an offset, which has 32 bits."""
+    return not isinstance(value, Iteration) and not (isinstance(value.type, IntegerType) and value.type.width <= 32)
 
 
 def _divided(monomial: Monomial, factor: int, stride: Polynomial) -> Polynomial | None:

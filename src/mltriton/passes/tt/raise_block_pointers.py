@@ -47,10 +47,10 @@ class RaiseBlockPointers(Pass):
 def _raise_in(function: tt.Func, limits: BlockIO) -> None:
     pointers = RegularPointers(function, limits)
     accesses = [op for op in function.walk() if isinstance(op, Access) and isinstance(op.ptr.type, TensorType)]
-    found = [(op, pointers.of(op)) for op in accesses]
-    scalars = _Scalars(pointers.formulas)
-    for op, rectangle in found:
-        if isinstance(rectangle, Rectangle):
+    found = [(op, rectangle) for op in accesses if isinstance(rectangle := pointers.of(op), Rectangle)]
+    if found:
+        scalars = _Scalars(pointers.formulas)
+        for op, rectangle in found:
             _raise(op, rectangle, scalars, limits)
 
 
