@@ -49,11 +49,12 @@ class KernelModules:
         return unpacked(text)
 
     def _version(self, emulated: bool, failing: tuple[Surface, ...]) -> bytes:
+        from mltriton.runtime import config
         from mltriton.runtime.cache import default_cache, digest
 
         program = unpacked(self._binary.metadata["program"])
         cache, key = default_cache(), digest(list(self._key), program, failing, emulated)
-        found = cache.get(key)
+        found = None if config.ALWAYS_COMPILE.get() else cache.get(key)
         if found is not None:
             return found["object"]
         made = self._build(program.decode(), failing, emulated)
