@@ -19,11 +19,12 @@ from mltriton.targets.llvm.types import I32, Type, Value, constant, integers, ve
 from mltriton.targets.llvm.writer import Function, Module
 from mltriton.targets.xe.devices import Device
 from mltriton.targets.xe.llvm.emit.context import Emitted, Emitter, Rule, Rules
-from mltriton.targets.xe.llvm.lanes import Form, Lanes, element_name, form_of
+from mltriton.targets.xe.llvm.lanes import Form, Lanes, element_name, form_of, layout_of
 from mltriton.targets.xe.llvm.moves import names
 from mltriton.targets.xe.llvm.simd import moves
 from mltriton.targets.xe.llvm.simd.affine import VectorAffine
 from mltriton.targets.xe.llvm.simd.intrinsics import LANES, joined, read, same_bits, write
+from mltriton.targets.xe.llvm.simd.rows import Rows, form_of_rows, holds_rows, rows_of
 from mltriton.targets.xe.llvm.surfaces import Answers
 
 
@@ -57,7 +58,27 @@ class WarpEmitter(Emitter):
     ) -> None:
         super().__init__(module, function, device, warps, rules, elements, answers)
         self.affine = VectorAffine(function)
+        self.rows = Rows(function)
         self._bits_of: dict[str, Value] = {}
+        self._made_of: dict[str, Sequence[Value]] = {}
+
+    def put(self, value: IRValue, emitted: Emitted) -> None:
+        """Remember what stands for a value; a block that is the same in all lanes is held as its rows."""
+        if isinstance(emitted, Lanes) and rows_of(value.type) and not holds_rows(emitted.form):
+            emitted = self._as_rows(emitted)
+        super().put(value, emitted)
+
+    def _as_rows(self, lanes: Lanes) -> Lanes:
+        registers = self.scalars(lanes)
+        element = registers[0].type.scalar
+        return Lanes(form_of_rows(len(registers), element), [self.rows.whole(registers)])
+
+    def raised(self, like: IRValue, type_: IRType, values: Sequence[Value]) -> Emitted:
+        """What stands for a value that a region carries as `values`."""
+        rows = rows_of(type_)
+        if rows:
+            return Lanes(form_of_rows(rows, values[0].type.scalar), values)
+        return super().raised(like, type_, values)
 
     def type_of(self, type_: IRType) -> Type:
         """The LLVM type of scalars, or of the part at hand of blocks."""
@@ -125,6 +146,10 @@ class WarpEmitter(Emitter):
     def _taken_apart(self, value: Value, form: Form) -> list[Value]:
         if form.width == 1:
             return [value]
+        if holds_rows(form):
+            return [self.rows.everywhere(value, number) for number in range(form.width)]
+        if value.text in self._made_of:
+            return list(self._made_of[value.text])
         f, per_word = self.function, form.width // form.type.lanes
         made: list[Value] = []
         for number in range(form.type.lanes):
@@ -146,7 +171,10 @@ class WarpEmitter(Emitter):
             return whole
         f, per_word = self.function, form.width // form.type.lanes
         if per_word == 1:
-            return joined(f, registers)
+            made = self.rows.spread(registers) or joined(f, registers)
+            if made.literal is None:
+                self._made_of[made.text] = registers
+            return made
         words: list[Value] = []
         for start in range(0, form.width, per_word):
             parts = Value(form.element.with_lanes(per_word * LANES), "poison")
@@ -154,6 +182,25 @@ class WarpEmitter(Emitter):
                 parts = write(f, parts, registers[start + part], part, per_word)
             words.append(same_bits(f, parts, form.type.scalar.with_lanes(LANES)))
         return joined(f, words)
+
+    def _elementwise(self, op: Operation, rule: Rule) -> None:
+        """By rows, by whole values of one instruction, or register by register."""
+        blocks = [value for value in op.operands if isinstance(value.type, TensorType)]
+        types = [value.type for value in (*op.results, *blocks) if isinstance(value.type, TensorType)]
+        forms = [form_of(type_) for type_ in types]
+        if types and rows_of(types[0]):
+            parts = {value: self.lanes(value).values[0] for value in blocks}
+            made = super()._part(op, rule, rows_of(types[0]), parts)
+            [result] = op.results
+            self.put(result, Lanes(form_of_rows(rows_of(types[0]), made.type.scalar), [made]))
+        elif types and all(form.type.lanes == form.width == forms[0].width > 1 for form in forms):
+            operands = {value: self.lanes(value).values for value in blocks}
+            [result] = op.results
+            count = layout_of(types[0]).count("register") // forms[0].width
+            made = [self._part(op, rule, forms[0].width, {v: o[i] for v, o in operands.items()}) for i in range(count)]
+            self.put(result, Lanes(forms[0], made))
+        else:
+            super()._elementwise(op, rule)
 
     def _part(self, op: Operation, rule: Rule, width: int, parts: dict[IRValue, Value]) -> Value:
         return super()._part(op, rule, width * LANES, parts)

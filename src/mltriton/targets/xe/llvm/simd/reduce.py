@@ -62,7 +62,7 @@ def _spread(e: WarpEmitter, value: Value, number: int, back: Sequence[int]) -> V
     """Row `number` of what is left, with the element `back` in each lane."""
     width = max(back) + 1
     if width == 1:
-        return e.function.splat(e.function.extract(value, number), LANES)
+        return e.rows.everywhere(value, number) if value.type.is_vector else e.function.splat(value, LANES)
     return pick(e.function, read(e.function, value, number * width, width), back)
 
 
