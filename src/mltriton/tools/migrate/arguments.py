@@ -102,7 +102,7 @@ class Search:
         extents = self._any(EXTENTS + LONG) if shuffled else EXTENTS[number % len(EXTENTS)]
         grid = self._any(GRIDS + LONG_GRIDS) if shuffled else GRIDS[number % len(GRIDS)]
         block = _BLOCKS[number % 2] if number < len(EXTENTS) else _BLOCKS[0]
-        mixed = shuffled and bool(self.rng.integers(0, 2))
+        mixed = shuffled and bool(self.rng.integers(0, 4))
         constants = {
             name: self._constant(name, number, extents, self._any(_BLOCKS) if mixed else block, flags)
             for name in sorted(self.roles.constants)
@@ -122,9 +122,10 @@ class Search:
         pattern = number // 2 % 4 if self.types is not None else min(number, _ANYHOW)
         if pattern < len(_TYPES):
             return dict.fromkeys(names, _TYPES[pattern])
+        wide, stored = self.roles.wide if number % 4 else set[str](), self.roles.stored
         if pattern == _ANYHOW:
-            return {name: self._any(_TYPES) for name in names}
-        return {name: _TYPES[name in self.roles.stored] for name in names}
+            return {name: _TYPES[0] if name in wide else self._any(_TYPES) for name in names}
+        return {name: _TYPES[name in stored - wide] for name in names}
 
     def _constant(
         self, name: str, number: int, extents: tuple[int, int, int], block: int, flags: Mapping[str, bool]

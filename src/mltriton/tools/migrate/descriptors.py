@@ -41,7 +41,9 @@ def analyse(fn: Any, inputs: Sequence[Input], roles: Roles, text: str, file: str
     found: dict[int, str] = {}
     where = _Where(text, file)
     for given in inputs[:_COMPILES]:
-        choices = [given] if given.signature is not None else [_typical(given, roles), given]
+        choices = [given]
+        if given.signature is None:
+            choices = [_typical(given, roles, np.float16), _typical(given, roles, None), given]
         for chosen in choices:
             try:
                 found = {**_of_input(fn, chosen, where), **found}
@@ -52,13 +54,13 @@ def analyse(fn: Any, inputs: Sequence[Input], roles: Roles, text: str, file: str
     return [DescriptorNote(line, text) for line, text in sorted(found.items())]
 
 
-def _typical(given: Input, roles: Roles) -> Input:
-    """The same flags with larger blocks, fp16 arrays, and strides and rows that are multiples of 16 bytes."""
+def _typical(given: Input, roles: Roles, kind: Any) -> Input:
+    """The same flags with larger blocks, strides and rows that are multiples of 16 bytes, and arrays of that kind."""
     values = dict(given.values)
     chosen = roles.flags | set(roles.texts) | roles.floats
     for name, value in given.values.items():
         if roles.pointers.get(name) == "numbers":
-            values[name] = value.astype(np.float16)
+            values[name] = value if kind is None else value.astype(kind)
         elif name in roles.blocks:
             values[name] = _BLOCK
         elif type(value) is int and name not in chosen and (name in roles.strides - roles.units or value > _FEW):
@@ -109,7 +111,8 @@ class _Where:
 
 def _text(access: BlockAccess, remark: Remark) -> str:
     where = f" at line {remark.place.line}" if remark.place is not None else ""
-    return f"{remark.what}{where}: {remark.how}{f'. {remark.hint}' if remark.hint else ''}"
+    hint = f". {remark.hint.removesuffix('.')}" if remark.hint else ""
+    return f"{remark.what}{where}: {remark.how}{hint}"
 
 
 def _verdict(texts: Mapping[str, bool]) -> str:

@@ -35,6 +35,7 @@ class Roles:
     strides: set[str] = field(default_factory=set[str])
     units: set[str] = field(default_factory=set[str])  # strides along the contiguous dimension
     stored: set[str] = field(default_factory=set[str])  # arrays that are written
+    wide: set[str] = field(default_factory=set[str])  # arrays of which functions are taken that know no fp16
     extents: set[str] = field(default_factory=set[str])  # sizes of the tensors that block pointers point into
 
 
@@ -61,6 +62,7 @@ def roles_of(function: ast.FunctionDef, functions: Functions | None = None) -> R
         if "stride" in name.lower():
             roles.strides.add(name)
     roles.stored = _stored(function, functions) & set(roles.pointers)
+    roles.wide = _wide(function) & set(roles.pointers)
     for node in ast.walk(function):
         _look(node, roles)
         for outer, inner in _passed(node, functions):
@@ -259,9 +261,27 @@ def _side_by_side(function: ast.FunctionDef) -> dict[str, str]:
     return found
 
 
-def _indexing(function: ast.FunctionDef) -> set[str]:
-    """Arrays from which what is loaded becomes a part of an address."""
-    loaded: dict[str, str] = {}
+_WIDE = frozenset({"exp", "exp2", "log", "log2", "sqrt", "rsqrt", "sin", "cos", "erf", "sigmoid", "softmax"})
+
+
+def _wide(function: ast.FunctionDef) -> set[str]:
+    """Arrays whose elements go into exponentials and the like as they are."""
+    found: set[str] = set()
+    made, loaded = _made(function), _loaded(function)
+    for node in ast.walk(function):
+        if isinstance(node, ast.Call) and ast.unparse(node.func).split(".")[-1] in _WIDE:
+            for part in (part for arg in node.args for part in ast.walk(arg)):
+                if isinstance(part, ast.Name):
+                    found.add(loaded.get(part.id, ""))
+                elif isinstance(part, ast.Call) and part.args and ast.unparse(part.func).endswith("load"):
+                    root = _root(part.args[0]) or ""
+                    found.add(made.get(root, root))
+    return found
+
+
+def _loaded(function: ast.FunctionDef) -> dict[str, str]:
+    """The arrays that variables were loaded from."""
+    found: dict[str, str] = {}
     made = _made(function)
     for node in ast.walk(function):
         match node:
@@ -269,9 +289,15 @@ def _indexing(function: ast.FunctionDef) -> set[str]:
                 targets=[ast.Name(id=name)], value=ast.Call(func=ast.Attribute(attr="load"), args=[first, *_])
             ):
                 root = _root(first) or ""
-                loaded[name] = made.get(root, root)
+                found[name] = made.get(root, root)
             case _:
                 pass
+    return found
+
+
+def _indexing(function: ast.FunctionDef) -> set[str]:
+    """Arrays from which what is loaded becomes a part of an address."""
+    loaded = _loaded(function)
     used: set[str] = set()
     addresses = {
         node.args[0].id

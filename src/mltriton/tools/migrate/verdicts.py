@@ -22,8 +22,8 @@ class Limits:
     """
 
     least: int = 2  # inputs
-    inputs: int = 10
-    attempts: int = 40
+    inputs: int = 20
+    attempts: int = 48
     machine_code: int = 3  # inputs that also run as machine code; 0: none
     seconds: float = 60.0
     margin: float = 240.0
