@@ -11,7 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
+from typing import cast
 
 from mltriton.analysis.block_pointer_roots import is_inside
 from mltriton.dialects import arith, scf, tt, ttg, ttig
@@ -67,10 +68,7 @@ class RegisterEstimate:
 
     def storages_of(self, values: Iterable[Value]) -> Storages:
         """The values whose registers hold `values`."""
-        found: set[Value] = set()
-        for value in values:
-            found |= self._storage(value)
-        return frozenset(found)
+        return _NOTHING.union(*map(self._storage, values))
 
     # Walking backwards
 
@@ -173,8 +171,11 @@ def _captured(op: Operation) -> Iterable[Value]:
 
 def _moves_nothing(op: ttg.ConvertLayout) -> bool:
     """Whether registers only get other names."""
-    source, target = op.source.type, op.result.type
-    assert isinstance(source, TensorType) and isinstance(target, TensorType)
+    return _is_renaming(cast(TensorType, op.source.type), cast(TensorType, op.result.type))
+
+
+@cache
+def _is_renaming(source: TensorType, target: TensorType) -> bool:
     if not isinstance(source.encoding, Encoding) or not isinstance(target.encoding, Encoding):
         return True
     layouts = (warp_layout(encoding, source.shape) for encoding in (source.encoding, target.encoding))

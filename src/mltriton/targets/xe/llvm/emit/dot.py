@@ -38,7 +38,8 @@ def _dot(e: Emitter, op: tt.Dot) -> Emitted:
         total = product.call(e.function, rows, left[x], right[y], total)
     form = form_of(cast(TensorType, op.result.type))
     held = e.function.bitcast(total, form.element.with_lanes(rows))
-    return e.packed(e.scalars(Lanes(Form(rows, form.element, held.type), [held])), form)
+    made = Lanes(Form(rows, form.element, held.type), [held])
+    return made if made.form == form else e.packed(e.scalars(made), form)
 
 
 def _product(a: IRType, b: IRType, c: IRType) -> Dpas:
