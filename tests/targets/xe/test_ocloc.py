@@ -11,7 +11,7 @@ from mltriton.errors import BackendError, TargetError
 from mltriton.targets.xe import isa, zebin
 from mltriton.targets.xe.devices import DEVICES, device
 from mltriton.targets.xe.ocloc import compile_native, compile_without_spills, disassemble, find
-from mltriton.targets.xe.spirv.emission import Code, emit
+from mltriton.targets.xe.spirv.emission import emit
 from mltriton.targets.xe.zebin import kernels
 
 PVC, BMG = device("pvc"), device("bmg")
@@ -43,12 +43,6 @@ def test_grf_modes() -> None:
         compile_native(emit(EMPTY), PVC, registers=512)
     with pytest.raises(TargetError, match="too many warps for 128 registers"):
         compile_without_spills(emit(EMPTY), PVC, 128)
-
-
-@pytest.mark.usefixtures("needs_ocloc")
-def test_vector_compute_is_taken() -> None:
-    marked = emit(EMPTY, Code.SIMD)
-    assert compile_native(marked, BMG, code=Code.SIMD, registers=256).kernels["k"].registers == 256
 
 
 def program(folder: Path, text: str) -> str:

@@ -14,7 +14,7 @@ from mltriton.targets.llvm.writer import Module
 from mltriton.targets.xe.devices import device
 from mltriton.targets.xe.emulation import emulate
 from mltriton.targets.xe.spirv import builtins as xe
-from mltriton.targets.xe.spirv.emission import Code, emit
+from mltriton.targets.xe.spirv.emission import emit
 from mltriton.targets.xe.spirv.mangling import llvm_type, mangled, unmangled
 from mltriton.targets.xe.spirv.validation import validate
 from mltriton.targets.xe.spirv.words import Op, read, text_of, words_of
@@ -206,13 +206,3 @@ def test_other_bytes_are_no_module() -> None:
     for wrong in (b"", b"\x7fELF" + bytes(40), image[:24], image[:21], image[:20] + bytes(4)):
         with pytest.raises(BackendError, match="SPIR-V"):
             read(wrong)
-
-
-def test_vector_compute() -> None:
-    plain, marked = read(emit(EMPTY)), read(emit(EMPTY, Code.SIMD))
-    assert marked.capabilities - plain.capabilities == {5617, 5619}
-    assert "SPV_INTEL_vector_compute" in marked.extensions
-    (function,) = marked.of(Op.FUNCTION)
-    assert (function[1], 5626) in set(marked.of(Op.DECORATE))
-    order = [item.opcode for item in marked.instructions]
-    assert order.index(Op.EXTENSION) > len(order) - order[::-1].index(Op.CAPABILITY) - 1

@@ -8,7 +8,6 @@ its name, before any other compiler sees the module.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from difflib import get_close_matches
 from enum import Enum
 
@@ -17,7 +16,7 @@ from mltriton.runtime import config
 from mltriton.targets.llvm.toolchain import Machine, save
 from mltriton.targets.xe.spirv.builtins import every_builtin
 from mltriton.targets.xe.spirv.mangling import mangled, unmangled
-from mltriton.targets.xe.spirv.patches import mark_vector_compute, renumber_predicated_accesses
+from mltriton.targets.xe.spirv.patches import renumber_predicated_accesses
 from mltriton.targets.xe.spirv.words import SpirvModule, read
 
 # One name that LLVM does not know would make it ignore the whole list.
@@ -62,21 +61,14 @@ class Code(Enum):
     SIMD = "simd"
 
 
-PATCHES: dict[Code, tuple[Callable[[SpirvModule], SpirvModule], ...]] = {
-    Code.SIMT: (renumber_predicated_accesses,),
-    Code.SIMD: (renumber_predicated_accesses, mark_vector_compute),
-}
-
-
-def emit(text: str, code: Code = Code.SIMT) -> bytes:
+def emit(text: str) -> bytes:
     """A SPIR-V module of the IR in `text`."""
     from mltriton.targets.llvm.isolation import compile_isolated
 
     if PRINTF in text:
         text = _kernel_last(text)
     module = read(compile_isolated(text, MACHINE, config.COMPILE_TIMEOUT.get() or TIME_LIMIT))
-    for patch in PATCHES[code]:
-        module = patch(module)
+    module = renumber_predicated_accesses(module)
     _check_imports(module, text)
     return module.image
 
