@@ -18,8 +18,8 @@ from mltriton.tools.migrate.flow import is_assigned, parameters_of
 from mltriton.tools.migrate.naming import Namer
 from mltriton.tools.migrate.parse import Source
 from mltriton.tools.migrate.pointers import Construct, Pointers
-from mltriton.tools.migrate.steps import Analyses, Changed, Notes, caller_notes
-from mltriton.tools.migrate.syntax import code_of, constant_int, cst, keyword_of, names_in, one_line, walk
+from mltriton.tools.migrate.steps import Analyses, Changed, Notes, caller_notes, made_names, may_be_pointer
+from mltriton.tools.migrate.syntax import code_of, constant_int, cst, keyword_of, one_line, walk
 
 _PARTS = (("shape", "shape"), ("strides", "stride"), ("offsets", "off"), ("block_shape", "block"))
 
@@ -43,13 +43,13 @@ def without_pointer_argument(sources: Mapping[str, Source], callers: Callers, no
     calls: dict[Function, list[tuple[str, cst.Call]]] = {}
     wanted: set[Function] = set()
     for path, source in sources.items():
-        made = _made(source)
+        made = made_names(source)
         for call in walk(source.module):
             function = callers.called(path, call.func) if isinstance(call, cst.Call) else None
             if function is None or not isinstance(call, cst.Call):
                 continue
             calls.setdefault(function, []).append((path, call))
-            if any(_may_be_pointer(source, arg.value, made) for arg in call.args):
+            if any(may_be_pointer(source, arg.value, made) for arg in call.args):
                 wanted.add(function)
     analyses = Analyses(sources)
     for function in sorted(wanted, key=lambda each: (each.path, each.name)):
@@ -61,19 +61,6 @@ def without_pointer_argument(sources: Mapping[str, Source], callers: Callers, no
             if sites:
                 return _rewrite(sources, notes, function, helper, parameter, sites)
     return None
-
-
-def _may_be_pointer(source: Source, node: cst.BaseExpression, made: set[str]) -> bool:
-    return source.callee(node) == "make_block_ptr" or (isinstance(node, cst.Name) and node.value in made)
-
-
-def _made(source: Source) -> set[str]:
-    """Names that are assigned what make_block_ptr returns, anywhere in the file: a quick look before the analysis."""
-    found: set[str] = set()
-    for node in walk(source.module):
-        if isinstance(node, cst.Assign) and any(source.callee(part) == "make_block_ptr" for part in walk(node.value)):
-            found |= {name for target in node.targets for name in names_in(target.target)}
-    return found
 
 
 def _sites(

@@ -81,6 +81,17 @@ def without_returned_pointer(sources: Mapping[str, Source], callers: Callers, no
     return None
 
 
+def can_return_parts(
+    sources: Mapping[str, Source], callers: Callers, path: str, helper: cst.FunctionDef, statement: cst.Return
+) -> bool:
+    """Whether a statement is a helper's only return, and each of its calls assigns what it returns to names."""
+    function = Function(path, helper.name.value)
+    if callers.functions.get(function) is not helper or _only_return(helper) is not statement:
+        return False
+    count = len((elements(statement.value) if statement.value else None) or (statement,))
+    return bool(_calls(sources, callers, function, helper, count))
+
+
 def _only_return(helper: cst.FunctionDef) -> cst.Return | None:
     """The return at the end of a function that has no other."""
     last = helper.body.body[-1]

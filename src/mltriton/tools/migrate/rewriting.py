@@ -36,12 +36,12 @@ def rewrite_group(
         text = form.main(advance.pointer)
         edits.replace[advance.call] = constantly(text)
     for statement in dict.fromkeys(definition.statement for definition in group.definitions):
-        _carry(context, edits, statement)
+        carry(context, edits, statement)
     _rename(context, edits)
     return context
 
 
-def _carry(context: Context, edits: Edits, statement: cst.CSTNode) -> None:
+def carry(context: Context, edits: Edits, statement: cst.CSTNode) -> None:
     """Write what keeps the quantities before a statement that gives a pointer of the group its value."""
     own = [definition for definition in context.group.definitions if definition.statement is statement]
     copies = [each for each in own if not _moves_itself(context, each)]

@@ -14,10 +14,40 @@ from mltriton.tools.migrate.callers import Function
 from mltriton.tools.migrate.parse import Source, functions_of
 from mltriton.tools.migrate.pointers import Pointers
 from mltriton.tools.migrate.result import Note
-from mltriton.tools.migrate.syntax import cst
+from mltriton.tools.migrate.syntax import cst, names_in, walk
 
 # The notes of a step by file, and the new texts of the files that it changed.
 Changed = tuple[list[tuple[str, Note]], dict[str, str]]
+
+
+def may_be_pointer(source: Source, node: cst.BaseExpression, made: set[str]) -> bool:
+    """Whether an expression may be a block pointer: a quick look before the analysis."""
+    return source.callee(node) in ("make_block_ptr", "advance") or (isinstance(node, cst.Name) and node.value in made)
+
+
+def made_names(source: Source) -> set[str]:
+    """Names that are assigned what make_block_ptr returns, anywhere in the file."""
+    found: set[str] = set()
+    for node in walk(source.module):
+        if isinstance(node, cst.Assign) and any(source.callee(part) == "make_block_ptr" for part in walk(node.value)):
+            found |= {name for target in node.targets for name in names_in(target.target)}
+    return found
+
+
+def may_pass_on(source: Source) -> bool:
+    """Whether a file may pass block pointers to functions, return them or put them in tuples."""
+    made = made_names(source)
+    for node in walk(source.module):
+        values: list[cst.BaseExpression] = []
+        if isinstance(node, cst.Call) and source.callee(node) is None:
+            values = [arg.value for arg in node.args]
+        elif isinstance(node, cst.Return) and node.value is not None:
+            values = [node.value]
+        elif isinstance(node, cst.Tuple | cst.List):
+            values = [element.value for element in node.elements]
+        if any(may_be_pointer(source, value, made) for value in values):
+            return True
+    return False
 
 
 class Notes:
