@@ -9,7 +9,8 @@ import pytest
 import mltriton as triton
 import mltriton.language as tl
 from mltriton.analysis.polynomials import Polynomial
-from mltriton.analysis.regular_pointers import Reason, Rectangle, RegularPointers
+from mltriton.analysis.rectangles import Reason, Rectangle
+from mltriton.analysis.regular_pointers import RegularPointers
 from mltriton.dialects import tt
 from mltriton.frontend.code_generator import generate
 from mltriton.ir.passes import PassManager

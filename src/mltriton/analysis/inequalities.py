@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from math import gcd
 from typing import Any
 
-from mltriton.analysis.block_formulas import Iteration
+from mltriton.analysis.formula import Iteration
 from mltriton.analysis.polynomials import ONE, ZERO, Monomial, Polynomial
 from mltriton.dialects import arith, tt
 from mltriton.ir.operation import Value

@@ -12,7 +12,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from mltriton.analysis.block_formulas import Bound, Formulas, varies_in
+from mltriton.analysis.block_formulas import Formulas
+from mltriton.analysis.formula import Bound, varies_in
 from mltriton.analysis.polynomials import ONE, Polynomial
 from mltriton.dialects import scf, tt, ttg
 from mltriton.dialects.tt.memory import is_block_pointer

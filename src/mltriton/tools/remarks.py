@@ -15,8 +15,9 @@ from itertools import chain
 from typing import NamedTuple, cast
 
 from mltriton.analysis.block_io import BlockAccess, BlockIOAnalysis, BlockOperation
+from mltriton.analysis.rectangles import Reason
 from mltriton.analysis.registers import Peak, RegisterEstimate, choose_mode
-from mltriton.analysis.regular_pointers import Reason, RegularPointers
+from mltriton.analysis.regular_pointers import RegularPointers
 from mltriton.dialects import tt, ttig
 from mltriton.dialects.builtin import Module
 from mltriton.errors import OptionError, Place

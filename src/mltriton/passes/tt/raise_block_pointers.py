@@ -13,9 +13,11 @@ import math
 from functools import reduce
 from typing import Any
 
-from mltriton.analysis.block_formulas import Formulas, Iteration
+from mltriton.analysis.block_formulas import Formulas
+from mltriton.analysis.formula import Iteration
 from mltriton.analysis.polynomials import ONE, ZERO, Monomial, Polynomial
-from mltriton.analysis.regular_pointers import Access, Line, Rectangle, RegularPointers
+from mltriton.analysis.rectangles import Line, Rectangle
+from mltriton.analysis.regular_pointers import Access, RegularPointers
 from mltriton.dialects import arith, scf, tt
 from mltriton.dialects.builtin import Module
 from mltriton.dialects.scf_carried import carry_also, yield_also
