@@ -16,7 +16,7 @@ from mltriton.targets.llvm.types import Type, Value, constant, vector
 from mltriton.targets.xe.llvm.emit.context import Emitted, Rules
 from mltriton.targets.xe.llvm.emit.dot import NAMES
 from mltriton.targets.xe.llvm.lanes import Form, Lanes, form_of
-from mltriton.targets.xe.llvm.simd.context import WarpEmitter
+from mltriton.targets.xe.llvm.simd.context import WarpEmitter, value_type
 from mltriton.targets.xe.llvm.simd.intrinsics import LANES, product
 from mltriton.targets.xe.spirv.builtins import DPAS_TABLE
 
@@ -47,6 +47,8 @@ def _dot(e: WarpEmitter, op: tt.Dot) -> Emitted:
         total = product(e.function, total, rights[j], lefts[i], (right, left), rows, signed)
     form = form_of(cast(TensorType, op.result.type))
     whole = Form(rows, form.element, form.element.with_lanes(rows))
+    if form == whole:
+        return Lanes(form, [e.bits_as(total, value_type(form))])
     return e.packed(e.scalars(Lanes(whole, [e.bits_as(total, form.element.with_lanes(rows * LANES))])), form)
 
 
