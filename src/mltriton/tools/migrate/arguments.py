@@ -23,6 +23,7 @@ LONG = ((232, 24, 37), (24, 20, 150), (40, 232, 21))
 LONG_GRIDS = ((18, 1, 1), (1, 18, 1))
 GRIDS = ((2, 2, 2), (2, 2, 2), (2, 5, 2), (1, 4, 2), (5, 1, 2), (4, 2, 1))
 _BLOCKS = (16, 32)
+_MIXED_BLOCKS = (16, 16, 32, 32, 64)  # for kernels with blocks of several sizes; large ones take long
 _CANDIDATES = 48
 _IN_ORDER = 3  # plans that take the sizes in their order, as long as nothing open asks for others
 _LENGTHS = (37, 20, 50, 1, 33, 16)  # of sequences, over and over
@@ -104,7 +105,7 @@ class Search:
         block = _BLOCKS[number % 2] if number < len(EXTENTS) else _BLOCKS[0]
         mixed = shuffled and bool(self.rng.integers(0, 4))
         constants = {
-            name: self._constant(name, number, extents, self._any(_BLOCKS) if mixed else block, flags)
+            name: self._constant(name, number, extents, self._any(_MIXED_BLOCKS) if mixed else block, flags)
             for name in sorted(self.roles.constants)
         }
         # Chunks of sequences are as long as the block that is named for time.
