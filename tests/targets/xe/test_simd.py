@@ -136,6 +136,51 @@ def test_paged_attention_by_warps() -> None:
             np.testing.assert_allclose(o[sequence, head], right, atol=4e-3)
 
 
+def test_address_payloads_are_refused() -> None:
+    a = operand(1, 16, 16, dtype=np.float16)
+    launch = matmul_launch(a, a, np.zeros_like(a), tile=Tile(16, 16, 16, 1))
+    options = {"target": TARGET, "codegen": "simd", "address_payloads": True, "num_warps": 1}
+    with pytest.raises(BackendError, match="vector programs have no address payloads"):
+        launch.kernel.warmup(*launch.arguments, **launch.constants, **options)
+
+
+@triton.jit
+def counted(x, sums, chosen, bins, total, N: tl.constexpr):
+    at = tl.arange(0, N)
+    value = tl.load(x + at)
+    tl.store(sums + at, tl.cumsum(value, 0, reverse=True))
+    tl.store(chosen + at, tl.gather(value, (at * 5) % N, 0))
+    tl.atomic_add(bins + value, 1, mask=value < 20)
+    tl.atomic_max(total, tl.sum(value.to(tl.float32), 0))
+
+
+@pytest.mark.parametrize("warps", [1, 2])
+def test_scans_gathers_and_atomics(warps: int) -> None:
+    x = RNG.integers(0, 37, 128).astype(np.int32)
+    sums, chosen = np.zeros(128, np.int32), np.zeros(128, np.int32)
+    bins, total = np.zeros(37, np.int32), np.zeros(1, np.float32)
+    counted[(1,)](x, sums, chosen, bins, total, 128, target=TARGET, codegen="simd", num_warps=warps)
+    assert (sums == x[::-1].cumsum()[::-1]).all()
+    assert (chosen == x[np.arange(128) * 5 % 128]).all()
+    assert (bins == np.bincount(x[x < 20], minlength=37)).all()
+    assert total[0] == x.sum()
+
+
+@triton.jit
+def exponential(x, y, N: tl.constexpr):
+    at = tl.arange(0, N)
+    tl.store(y + at, tl.exp(tl.load(x + at)))
+
+
+def test_exponentials() -> None:
+    x = np.linspace(-80, 88, 1024, dtype=np.float32)
+    x[:4] = np.inf, -np.inf, np.nan, 95
+    y = np.zeros_like(x)
+    exponential[(1,)](x, y, 1024, target=TARGET, codegen="simd")
+    with np.errstate(over="ignore"):
+        np.testing.assert_allclose(y, np.exp(x.astype(np.float64)).astype(np.float32), rtol=3e-7)
+
+
 @triton.jit
 def printed(x):
     tl.device_print("x", tl.load(x))

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from mltriton.dialects.builtin import Module as IRModule
+from mltriton.errors import BackendError
 from mltriton.ir.types import PointerType
 from mltriton.targets.llvm.types import I64, VOID
 from mltriton.targets.llvm.writer import Module
@@ -30,6 +31,9 @@ def emit_kernel(module: IRModule, device: Device, failing: Collection[Surface] =
     """LLVM IR text of the public function, as that of a lane's program. Raises `BackendError` at the line of what has
     no lowering.
     """
+    if "ttig.address_payloads" in module.attributes:
+        message = "vector programs have no address payloads: what describes a matrix stays in registers anyway"
+        raise BackendError(message, hint="Leave the option address_payloads out.")
     function = public_function(module)
     parameters = function.body.block.arguments
     warps = num_warps_of(module)
