@@ -88,6 +88,12 @@ def test_a_load_that_no_descriptor_does_stays_and_says_why(changes: dict[str, st
     assert why in note.text
 
 
+def test_parameters_of_helpers_may_be_blocks() -> None:
+    outer = "\n\n@triton.jit\ndef outer(x, y, BM: tl.constexpr):\n    kernel(x, y, 1, 1, 1, 1, BM, BM)\n"
+    called = text({}) + outer
+    assert "x += tl.load(x_ptr + rows" in migrate_source(called).text
+
+
 def test_what_only_a_rewritten_load_used_goes() -> None:
     result = migrate_source(text({"before": "ptrs = x_ptr + rows[:, None] * N + cols[None, :]", "pointer": "ptrs"}))
     assert "ptrs" not in result.text

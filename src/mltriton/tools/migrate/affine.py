@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 from mltriton.tools.migrate.bounds import Bounds
 from mltriton.tools.migrate.flow import Definition
@@ -61,6 +62,13 @@ class AffineForms:
         self.flow = bounds.flow
         self._asked: set[int] = set()
 
+    @cached_property
+    def is_launched(self) -> bool:
+        """Whether nothing in the file calls the function, so that its parameters are no blocks."""
+        name = self.flow.function.name.value
+        calls = (node for node in walk(self.source.module) if isinstance(node, cst.Call))
+        return not any(isinstance(call.func, cst.Name) and call.func.value == name for call in calls)
+
     # Scalars.
 
     def is_scalar(self, node: cst.CSTNode, at: cst.CSTNode) -> bool:
@@ -92,8 +100,10 @@ class AffineForms:
 
     def _is_scalar_definition(self, definition: Definition) -> bool:
         at = definition.statement
-        if isinstance(at, cst.Param) or definition.index in self._asked:
-            return True  # asked about: by induction
+        if definition.index in self._asked:
+            return True  # by induction
+        if isinstance(at, cst.Param):
+            return self.is_launched or self.bounds.is_constexpr(definition.name)
         self._asked.add(definition.index)
         try:
             if isinstance(at, cst.For):
