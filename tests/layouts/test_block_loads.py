@@ -39,6 +39,8 @@ CASES: dict[str, tuple[Wanted, tuple[Shape, int, int]]] = {
     "int8, right": (Wanted(operand(1, 4), (32, 256), 1, 1, False), ((32, 16), 4, 1)),
     "tf32, left": (Wanted(operand(0, 1), (256, 16), 4, 1, False), ((32, 8), 2, 1)),
     "tf32, right": (Wanted(operand(1, 1), (16, 256), 4, 1, False), ((16, 16), 1, 4)),
+    "tf32, left, transposed": (Wanted(operand(0, 1), (256, 16), 4, 0, False), ((8, 8), 1, 8)),
+    "tf32, right, transposed": (Wanted(operand(1, 1), (16, 256), 4, 0, False), ((8, 16), 1, 8)),
     "f32, stored": (Wanted(result(), (256, 256), 4, 1, True), ((8, 16), 1, 16)),
     "f16, stored": (Wanted(result(), (256, 256), 2, 1, True), ((8, 16), 1, 16)),
     "f32, loaded for a result": (Wanted(result(), (256, 256), 4, 1, False), ((32, 16), 1, 4)),
