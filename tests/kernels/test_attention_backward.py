@@ -13,7 +13,7 @@ import pytest
 from accuracy import ROUNDING, assert_accurate, dtype_of, random, wide
 from mltriton.errors import ArgumentError
 from mltriton.kernels import attention_backward, flash_attention, flash_attention_backward, flash_attention_with_lse
-from mltriton.kernels.attention_backward import BackwardBlocks, backward_launches
+from mltriton.kernels.attention_backward import BackwardBlocks, backward_launches, choose_warp_blocks
 
 RNG = np.random.default_rng(7)
 
@@ -120,6 +120,24 @@ def test_splits(dtype: str, splits: int) -> None:
     for launch in backward_launches(do, q, k, v, o, lse, *found, causal=True, blocks=BackwardBlocks(16, 32, splits)):
         launch.run()
     assert_gradients(found, do, q, k, v, True, None)
+
+
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
+def test_keys_in_rows(dtype: str, causal: bool) -> None:
+    """The form in which warps share out keys, several heads on one, sizes that no block divides."""
+    do, q, k, v = arrays(2, 4, 70, 24, kv_heads=2, keys=90, dtype=dtype)
+    o, lse = flash_attention_with_lse(q, k, v, causal)
+    found = [x * 0 + 7 for x in (q, k, v)]
+    for launch in backward_launches(do, q, k, v, o, lse, *found, causal, blocks=BackwardBlocks(16, 32, 2, warps=4)):
+        launch.run()
+    assert_gradients(found, do, q, k, v, causal, None)
+
+
+def test_blocks_for_many_warps() -> None:
+    """As many shares as there are blocks, where they do not fill a GPU; a larger dimension has smaller blocks."""
+    assert choose_warp_blocks(100, 2, 64) == BackwardBlocks(32, 32, 4, 4)
+    assert choose_warp_blocks(1 << 20, 8, 80) == BackwardBlocks(16, 32, 8, 8)
 
 
 @pytest.mark.parametrize("threads, splits", [(1, 1), (2, 2), (8, 6)])

@@ -20,7 +20,8 @@ import mltriton.language as tl
 from mltriton.errors import ArgumentError
 from mltriton.kernels.arrays import Array, dtype_name, empty, is_torch, require_arrays, strides_of
 from mltriton.kernels.attention import LOG2_E, check_shapes, processors, scale_of
-from mltriton.kernels.launch import Launch
+from mltriton.kernels.gemm_tiles import FULL
+from mltriton.kernels.launch import Launch, block_limits
 from mltriton.runtime.config import NUM_THREADS
 
 
@@ -54,11 +55,13 @@ def prepare_backward_kernel(
 
 @triton.jit
 def differentiate(
-    dk, dv, k, k_t, v_t, q_block, do_block, dq_block, lse_ptr, delta_ptr, keys, start, end, n_queries, n_keys, sm_scale,
-    CAUSAL: tl.constexpr, MASKED: tl.constexpr, BM: tl.constexpr,
+    dk, dv, k, v, k_t, v_t, k_all, q_block, do_block, dq_block, q_turned, do_turned,
+    lse_ptr, delta_ptr, keys, start, end, n_queries, n_keys, sm_scale,
+    CAUSAL: tl.constexpr, MASKED: tl.constexpr, BM: tl.constexpr, BY_KEYS: tl.constexpr,
 ):  # fmt: skip
     """Queries [start, end) of one head in blocks of BM for one block of keys; q_block, do_block and dq_block stand at
-    `start`. Queries after the last have q = do = 0 and change nothing.
+    `start`. Queries after the last have q = do = 0 and change nothing. With BY_KEYS scores have keys in rows; then
+    q_turned and do_turned point to the transposed first blocks, and k_all to the keys for dq.
     """
     for first in range(start, end, BM):
         rows = first + tl.arange(0, BM)
@@ -66,19 +69,18 @@ def differentiate(
         delta = tl.load(delta_ptr + rows, mask=rows < n_queries, other=0.0)
         q = tl.load(q_block, boundary_check=(0, 1), padding_option="zero")
         do = tl.load(do_block, boundary_check=(0, 1), padding_option="zero")
-        s = tl.dot(q, k_t, input_precision="ieee")
-        dp = tl.dot(do, v_t, input_precision="ieee")
-        p = tl.exp2(s * (sm_scale * LOG2_E) - (lse * LOG2_E)[:, None])
-        if MASKED:
-            visible = keys[None, :] < n_keys
-            if CAUSAL:
-                visible = visible & (keys[None, :] <= rows[:, None])
-            p = tl.where(visible, p, 0.0)
-        ds = (p * (dp - delta[:, None]) * sm_scale).to(q.dtype)
-        dv = tl.dot(tl.trans(p.to(do.dtype)), do, dv, input_precision="ieee")
-        dk = tl.dot(tl.trans(ds), q, dk, input_precision="ieee")
+        if BY_KEYS:
+            q_t = tl.load(tl.advance(q_turned, (0, first)), boundary_check=(0, 1), padding_option="zero")
+            do_t = tl.load(tl.advance(do_turned, (0, first)), boundary_check=(0, 1), padding_option="zero")
+            dk, dv, ds = by_keys(
+                dk, dv, k, v, q, do, q_t, do_t, lse, delta, keys, rows, n_keys, sm_scale, CAUSAL, MASKED
+            )
+            for_dq = tl.load(k_all, boundary_check=(0, 1), padding_option="zero")
+        else:
+            dk, dv, ds = by_queries(dk, dv, k_t, v_t, q, do, lse, delta, keys, rows, n_keys, sm_scale, CAUSAL, MASKED)
+            for_dq = k
         dq = tl.load(dq_block, boundary_check=(0, 1), padding_option="zero")
-        dq = tl.dot(ds, k, dq, input_precision="ieee")
+        dq = tl.dot(ds, for_dq, dq, input_precision="ieee")
         tl.store(dq_block, dq, boundary_check=(0, 1))
         q_block = tl.advance(q_block, (BM, 0))
         do_block = tl.advance(do_block, (BM, 0))
@@ -87,12 +89,51 @@ def differentiate(
 
 
 @triton.jit
+def by_queries(
+    dk, dv, k_t, v_t, q, do, lse, delta, keys, rows, n_keys, sm_scale, CAUSAL: tl.constexpr, MASKED: tl.constexpr
+):
+    """dk and dv with what one block of queries adds, and ds [queries, keys]."""
+    s = tl.dot(q, k_t, input_precision="ieee")
+    dp = tl.dot(do, v_t, input_precision="ieee")
+    p = tl.exp2(s * (sm_scale * LOG2_E) - (lse * LOG2_E)[:, None])
+    if MASKED:
+        visible = keys[None, :] < n_keys
+        if CAUSAL:
+            visible = visible & (keys[None, :] <= rows[:, None])
+        p = tl.where(visible, p, 0.0)
+    ds = (p * (dp - delta[:, None]) * sm_scale).to(q.dtype)
+    dv = tl.dot(tl.trans(p.to(do.dtype)), do, dv, input_precision="ieee")
+    dk = tl.dot(tl.trans(ds), q, dk, input_precision="ieee")
+    return dk, dv, ds
+
+
+@triton.jit
+def by_keys(
+    dk, dv, k, v, q, do, q_t, do_t, lse, delta, keys, rows, n_keys, sm_scale,
+    CAUSAL: tl.constexpr, MASKED: tl.constexpr,
+):  # fmt: skip
+    """The same with transposed scores: where warps share out keys, only ds goes from one to another."""
+    s = tl.dot(k, q_t, input_precision="ieee")
+    dp = tl.dot(v, do_t, input_precision="ieee")
+    p = tl.exp2(s * (sm_scale * LOG2_E) - (lse * LOG2_E)[None, :])
+    if MASKED:
+        visible = keys[:, None] < n_keys
+        if CAUSAL:
+            visible = visible & (keys[:, None] <= rows[None, :])
+        p = tl.where(visible, p, 0.0)
+    ds = (p * (dp - delta[None, :]) * sm_scale).to(q.dtype)
+    dv = tl.dot(p.to(do.dtype), do, dv, input_precision="ieee")
+    dk = tl.dot(ds, q, dk, input_precision="ieee")
+    return dk, dv, tl.trans(ds)
+
+
+@triton.jit
 def attention_backward_kernel(
     do_ptr, q_ptr, k_ptr, v_ptr, lse_ptr, delta_ptr, dq_ptr, dk_ptr, dv_ptr, sm_scale,
     stride_gb, stride_gh, stride_gs, stride_gd, stride_qb, stride_qh, stride_qs, stride_qd,
     stride_kb, stride_kh, stride_ks, stride_kd, stride_vb, stride_vh, stride_vs, stride_vd,
     n_kv_heads, heads_per_kv, n_queries, n_keys, dim, dq_size,
-    CAUSAL: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BD: tl.constexpr,
+    CAUSAL: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BD: tl.constexpr, BY_KEYS: tl.constexpr,
 ):  # fmt: skip
     """dk and dv of every `num_programs(0)`-th block of BN keys of one key head, and what these keys add to dq; program
     ids (split, batch * kv_heads). dq is one f32 array a split; dq, dk and dv are contiguous.
@@ -133,13 +174,21 @@ def attention_backward_kernel(
                 do_base, (n_queries, dim), (stride_gs, stride_gd), (start, 0), (BM, BD), (1, 0)
             )
             dq_block = tl.make_block_ptr(dq_base, (n_queries, dim), (dim, 1), (start, 0), (BM, BD), (1, 0))
+            # A pointer of its own: other warps load other parts of the keys through it.
+            k_all = tl.make_block_ptr(k_base, (n_keys, dim), (stride_ks, stride_kd), (0, 0), (BN, BD), (1, 0))
+            k_all = tl.advance(k_all, (key, 0))
+            turned, at = (dim, n_queries), (0, 0)
+            q_turned = tl.make_block_ptr(q_base, turned, (stride_qd, stride_qs), at, (BD, BM), (0, 1))
+            do_turned = tl.make_block_ptr(do_base, turned, (stride_gd, stride_gs), at, (BD, BM), (0, 1))
             dk, dv, q_block, do_block, dq_block = differentiate(
-                dk, dv, k, k_t, v_t, q_block, do_block, dq_block, lse_ptr + row, delta_ptr + row, keys, start, masked,
-                n_queries, n_keys, sm_scale, CAUSAL, True, BM,
+                dk, dv, k, v, k_t, v_t, k_all, q_block, do_block, dq_block, q_turned, do_turned,
+                lse_ptr + row, delta_ptr + row, keys, start, masked, n_queries, n_keys, sm_scale,
+                CAUSAL, True, BM, BY_KEYS,
             )  # fmt: skip
             dk, dv, q_block, do_block, dq_block = differentiate(
-                dk, dv, k, k_t, v_t, q_block, do_block, dq_block, lse_ptr + row, delta_ptr + row, keys, masked,
-                n_queries, n_queries, n_keys, sm_scale, CAUSAL, False, BM,
+                dk, dv, k, v, k_t, v_t, k_all, q_block, do_block, dq_block, q_turned, do_turned,
+                lse_ptr + row, delta_ptr + row, keys, masked, n_queries, n_queries, n_keys, sm_scale,
+                CAUSAL, False, BM, BY_KEYS,
             )  # fmt: skip
         dk_block = tl.make_block_ptr(dk_base, (n_keys, dim), (dim, 1), (key, 0), (BN, BD), (1, 0))
         dv_block = tl.make_block_ptr(dv_base, (n_keys, dim), (dim, 1), (key, 0), (BN, BD), (1, 0))
@@ -168,30 +217,41 @@ def flash_attention_backward(
     lse: Array,
     causal: bool = False,
     sm_scale: float | None = None,
+    *,
+    target: str | None = None,
 ) -> tuple[Array, Array, Array]:
     """The gradients dq, dk, dv of sum(do * o), where o = flash_attention(q, k, v, causal, sm_scale).
 
     `do` and `o` have q's shape and dtype. `lse` is the natural logarithm of each query's sum of exponentials, float32
     [batch, heads, queries]; `flash_attention_with_lse` gives it with `o`. Any strides; float32 inside. The results are
-    contiguous, of the kind and dtype of the arrays. Raises `ArgumentError` for arrays that do not fit.
+    contiguous, of the kind and dtype of the arrays. `target` is what it runs on ("xe:pvc", say), None where the arrays
+    lie. Raises `ArgumentError` for arrays that do not fit.
     """
     require_arrays(do=do, q=q, k=k, v=v, o=o)
     check_shapes(q, k, v)
     _check_results(do, q, o, lse)
     dq, dk, dv = (empty(x.shape, x) for x in (q, k, v))
     lse = lse.contiguous() if is_torch(lse) else np.ascontiguousarray(lse)
-    for launch in backward_launches(do, q, k, v, o, lse, dq, dk, dv, causal, sm_scale):
+    batch, kv_heads, n_keys, dim = k.shape
+    blocks = None
+    if block_limits(target) is not None and batch * n_keys:
+        blocks = choose_warp_blocks(n_keys, batch * kv_heads, dim)
+    for launch in backward_launches(do, q, k, v, o, lse, dq, dk, dv, causal, sm_scale, blocks):
         if 0 not in launch.grid:
-            launch.run()
+            launch.on(target, blocks and blocks.warps).run()
     return dq, dk, dv
 
 
 class BackwardBlocks(NamedTuple):
-    """Queries of one step, keys that walk over them together, and shares into which the keys of one head are cut."""
+    """Queries of one step, keys that walk over them together, and shares into which the keys of one head are cut.
+
+    `warps` of a program, which share out the keys, so that scores have keys in rows; None where it is one thread.
+    """
 
     queries: int
     keys: int
     splits: int
+    warps: int | None = None
 
 
 def choose_backward_blocks(n_queries: int, n_keys: int, sequences: int, causal: bool) -> BackwardBlocks:
@@ -203,6 +263,17 @@ def choose_backward_blocks(n_queries: int, n_keys: int, sequences: int, causal: 
     keys = min(64 if causal else 128, max(16, triton.next_power_of_2(n_keys)))
     splits = triton.cdiv(2 * threads(), sequences) if sequences % threads() else 1
     return BackwardBlocks(queries, keys, min(splits, triton.cdiv(n_keys, keys)))
+
+
+# By the dimension: queries, keys and warps for which Intel's compiler keeps a warp's sums in 256 registers.
+WARP_BLOCKS = {64: (32, 32, 4), 128: (16, 32, 8), 256: (16, 32, 16)}
+
+
+def choose_warp_blocks(n_keys: int, sequences: int, dim: int) -> BackwardBlocks:
+    """Block sizes for programs of many warps, and no more shares than fill a GPU: each has a dq of its own."""
+    queries, keys, warps = next(sizes for most, sizes in WARP_BLOCKS.items() if dim <= most)
+    splits = min(triton.cdiv(FULL, sequences), triton.cdiv(n_keys, keys))
+    return BackwardBlocks(queries, keys, splits, warps)
 
 
 def threads() -> int:
@@ -237,7 +308,7 @@ def backward_launches(
             *strides_of(do), *strides_of(q), *strides_of(k), *strides_of(v),
             kv_heads, heads // kv_heads, n_queries, n_keys, dim, size,
         ),
-        {"CAUSAL": bool(causal), "BN": blocks.keys, **shape},
+        {"CAUSAL": bool(causal), "BN": blocks.keys, "BY_KEYS": blocks.warps is not None, **shape},
     )  # fmt: skip
     block = 4096
     finish = Launch(

@@ -16,6 +16,7 @@ import pytest
 import mltriton as triton
 import mltriton.language as tl
 from mltriton.kernels.attention import Blocks, attention_launch
+from mltriton.kernels.attention_backward import backward_launches, choose_warp_blocks
 from mltriton.kernels.attention_paged import Form, paged_attention_launches
 from mltriton.kernels.epilogues import Epilogue, make_epilogue
 from mltriton.kernels.fused_gemm import fused_matmul_launch
@@ -220,6 +221,22 @@ def test_an_epilogue_stays_in_registers(name: str) -> None:
     assert info.spilled == 0
     assert loops[0].messages["load_block2d"] == 3
     assert loops[0].total <= 79
+
+
+@pytest.mark.parametrize(("dim", "products", "loads", "most"), [(64, 40, 36, 1000), (128, 28, 34, 660)])
+def test_loops_of_the_gradient_of_attention(dim: int, products: int, loads: int, most: int) -> None:
+    """Scores with keys in rows: only the gradients of scores go through shared memory, to the warps that sum dq."""
+    do, q, k, v, o, dq, dk, dv = (np.zeros((1, 4, 1024, dim), np.float16) for _ in range(8))
+    blocks = choose_warp_blocks(1024, 4, dim)
+    lse = np.zeros((1, 4, 1024), np.float32)
+    launch = backward_launches(do, q, k, v, o, lse, dq, dk, dv, causal=True, blocks=blocks)[1]
+    assert blocks.warps is not None
+    info, (masked, unmasked) = compiled(launch, "pvc", blocks.warps)
+    assert info.spilled == 0
+    for loop in (masked, unmasked):
+        assert loop.operations["dpas"] == products
+        assert loop.messages["load"] == loads
+        assert loop.total <= most
 
 
 def _softmax() -> Launch:
