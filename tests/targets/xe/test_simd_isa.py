@@ -8,6 +8,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import mltriton as triton
+import mltriton.language as tl
 from mltriton.kernels.attention import Blocks, attention_launch
 from mltriton.kernels.gemm import matmul_launch
 from mltriton.kernels.gemm_tiles import Tile
@@ -44,6 +46,24 @@ def test_loops_of_attention() -> None:
     assert fast.operations["dpas"] == 64
     assert set(fast.messages) <= {"load_block2d", "prefetch"}
     assert fast.total <= 430
+
+
+@triton.jit
+def hinted(x, y, z, N):
+    source = tl.make_tensor_descriptor(x, [16, N], [N, 1], [16, 16])
+    block = tl.load_tensor_descriptor(source, [0, 16], cache_modifier=".cg")
+    tl.store(tl.make_block_ptr(y, (16, 16), (16, 1), (0, 0), (16, 16), (1, 0)), block, eviction_policy="evict_first")
+    lane = tl.arange(0, 16)
+    tl.store(z + lane, tl.load(x + lane, cache_modifier=".cs"), cache_modifier=".wt")
+
+
+def test_messages_say_how_they_are_cached() -> None:
+    arrays = (np.zeros((16, 64), np.float32), np.zeros((16, 16), np.float32), np.zeros(16, np.float32))
+    kernel = hinted.warmup(*arrays, 64, target="xe:bmg", codegen="simd", num_warps=1)
+    found = {line.rpartition("; ")[2].split()[0] for line in kernel.asm["isa"].splitlines() if ".ugm" in line}
+    assert "load_block2d.ugm.d32.a64.uc.ca" in found
+    assert "store_block2d.ugm.d32.a64.st.wb" in found
+    assert {"load.ugm.d32.a64.st.ca", "store.ugm.d32.a64.wt.uc"} <= found
 
 
 def test_the_module_says_that_a_work_item_is_a_warp() -> None:

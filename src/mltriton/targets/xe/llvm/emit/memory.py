@@ -178,7 +178,7 @@ def _at(e: Emitter, descriptor: IRValue, indices: Sequence[IRValue]) -> BlockPoi
     return e.block_pointer(descriptor)._replace(offsets=[e.get(index) for index in indices], staying=stays)
 
 
-def _hinted(rule: Rule) -> Rule:
+def hinted(rule: Callable[[Any, Any], Any]) -> Rule:
     """The rule of a load or store that says what it asks of the caches."""
 
     def emit(e: Emitter, op: tt.Load | tt.Store | tt.DescriptorLoad) -> Any:
@@ -191,12 +191,12 @@ def _hinted(rule: Rule) -> Rule:
 
 
 RULES: Rules = {
-    tt.Load: _hinted(_load),
-    tt.Store: _hinted(_store),
+    tt.Load: hinted(_load),
+    tt.Store: hinted(_store),
     tt.MakeTensorPtr: _make_block_pointer,
     tt.MakeTensorDesc: _make_descriptor,
     tt.Advance: _advance,
     ttig.Prefetch: _prefetch,
-    tt.DescriptorLoad: _hinted(_descriptor_load),
+    tt.DescriptorLoad: hinted(_descriptor_load),
     tt.DescriptorStore: _descriptor_store,
 }

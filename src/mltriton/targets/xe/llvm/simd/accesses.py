@@ -54,7 +54,8 @@ def load(
     made: list[Value] = []
     for message in messages(e, pointers, element, masks):
         mask = _mask(masks, message)
-        loaded = gather(e.function, pointers[message.start], mask, message.size, message.elements, message.displaced)
+        address, shape = pointers[message.start], (message.size, message.elements, message.displaced)
+        loaded = gather(e.function, address, mask, *shape, e.cached)
         made += _registers(e, loaded, element, message)
     if masks is None or all(mask.literal for mask in masks):
         return made
@@ -81,7 +82,8 @@ def store(e: WarpEmitter, pointers: Sequence[Value], masks: Sequence[Value] | No
     for message in messages(e, pointers, values[0].type.scalar, masks):
         data = _data(e, values[message.start : message.start + message.registers], message)
         mask = _mask(masks, message)
-        scatter(e.function, pointers[message.start], mask, data, message.size, message.elements, message.displaced)
+        address, shape = pointers[message.start], (message.size, message.elements, message.displaced)
+        scatter(e.function, address, mask, data, *shape, e.cached)
 
 
 def _data(e: WarpEmitter, values: Sequence[Value], message: Message) -> Value:

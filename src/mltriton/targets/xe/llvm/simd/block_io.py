@@ -33,7 +33,7 @@ def load(e: WarpEmitter, type_: TensorType, pointer: BlockPointer, message: Mess
             described, distance = _place(e, type_, pointer, message, number)
             kind, shape = _FORMS[message.block.access], _shape(message)
             held = loaded_type(type_, message)
-            loaded = intrinsics.load_rectangle(e.function, held, kind, shape, described, distance)
+            loaded = intrinsics.load_rectangle(e.function, held, kind, shape, described, distance, e.cached)
         else:
             loaded = by_registers.load(e, type_, pointer, message, number)
         values += _values(e, loaded, form, apart(type_, message))
@@ -72,7 +72,7 @@ def store(
         data = _data(e, held, apart(type_, message) if form.width == 1 else 1)
         if fast:
             described, distance = _place(e, type_, pointer, message, number)
-            intrinsics.store_rectangle(e.function, data, _shape(message), described, distance)
+            intrinsics.store_rectangle(e.function, data, _shape(message), described, distance, e.cached)
         else:
             by_registers.store(e, type_, pointer, message, number, data)
 

@@ -40,7 +40,7 @@ def load(e: WarpEmitter, type_: TensorType, pointer: BlockPointer, message: Mess
     count, one = constant(I32, message.registers), constant(I32, 1)
     with f.loop(constant(I32, 0), count, one, [constant(element, 0)], name="register") as loop:
         address, inside = _place(e, type_, pointer, message, number, loop.index)
-        found = f.cast("trunc", gather(f, address, inside, size, 1), element.with_lanes(LANES))
+        found = f.cast("trunc", gather(f, address, inside, size, 1, cached=e.cached), element.with_lanes(LANES))
         found = f.select(inside, found, constant(found.type, 0))
         byte, stride = _held(e, type_, message, loop.index)
         loop.yield_(write_at(f, loop.carried[0], found, byte, stride))
@@ -55,7 +55,15 @@ def store(e: WarpEmitter, type_: TensorType, pointer: BlockPointer, message: Mes
         address, inside = _place(e, type_, pointer, message, number, loop.index)
         byte, stride = _held(e, type_, message, loop.index)
         row = read_at(f, data, byte, LANES, stride)
-        scatter(f, address, inside, f.cast("zext", row, row.type.with_element(f"i{max(32, 8 * size)}")), size, 1)
+        scatter(
+            f,
+            address,
+            inside,
+            f.cast("zext", row, row.type.with_element(f"i{max(32, 8 * size)}")),
+            size,
+            1,
+            cached=e.cached,
+        )
         loop.yield_()
 
 

@@ -17,15 +17,20 @@ from mltriton.ir.types import Type as IRType
 from mltriton.layouts.linear import LinearLayout
 from mltriton.targets.llvm.types import I32, Type, Value, constant, integers, vector
 from mltriton.targets.llvm.writer import Function, Module
+from mltriton.targets.xe.cache_hints import Load, Store
 from mltriton.targets.xe.devices import Device
 from mltriton.targets.xe.llvm.emit.context import Emitted, Emitter, Rule, Rules
 from mltriton.targets.xe.llvm.lanes import Form, Lanes, element_name, form_of, layout_of
 from mltriton.targets.xe.llvm.moves import names
 from mltriton.targets.xe.llvm.simd import moves
 from mltriton.targets.xe.llvm.simd.affine import VectorAffine
-from mltriton.targets.xe.llvm.simd.intrinsics import LANES, joined, read, same_bits, write
+from mltriton.targets.xe.llvm.simd.intrinsics import AS_USUAL, LANES, Caching, joined, read, same_bits, write
 from mltriton.targets.xe.llvm.simd.rows import Rows, form_of_rows, holds_rows, rows_of
 from mltriton.targets.xe.llvm.surfaces import Answers
+
+# What a load or a store asks of a cache -> the code in a message.
+LOADED = {Load.UNCACHED: 1, Load.CACHED: 2, Load.STREAMING: 5}
+STORED = {Store.UNCACHED: 1, Store.WRITE_THROUGH: 4, Store.WRITE_BACK: 3, Store.STREAMING: 5}
 
 
 def held_element(type_: IRType) -> Type:
@@ -41,6 +46,10 @@ def value_type(form: Form) -> Type:
     """The vector that holds `form.width` registers of all lanes."""
     held = _as_integer(form.type)
     return held.with_lanes(held.lanes * LANES)
+
+
+def _cache_code(level: Load | Store) -> int:
+    return LOADED[level] if isinstance(level, Load) else STORED[level]
 
 
 class WarpEmitter(Emitter):
@@ -116,6 +125,12 @@ class WarpEmitter(Emitter):
         if made.literal is None:
             self._bits_of[made.text] = first
         return made
+
+    @property
+    def cached(self) -> Caching:
+        """What the access at hand asks of the caches, as messages name it."""
+        asked = self.caching
+        return AS_USUAL if asked is None else (_cache_code(asked.first), _cache_code(asked.third))
 
     def vector_of(self, value: IRValue) -> list[Value]:
         """The registers of a block, or a scalar in every lane."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from mltriton.targets.llvm.types import I1, I8, I16, I32, VOID, Type, Value, constant, poison, vector
+from mltriton.targets.llvm.types import I1, I8, I16, I32, VOID, Type, Value, constant, integers, poison, vector
 from mltriton.targets.llvm.writer import Function
 
 PREFIX = "llvm.genx."
@@ -18,6 +18,9 @@ LANES = 16
 DATA_SIZES = {1: 5, 2: 6, 4: 3, 8: 4}
 VECTOR_SIZES = {1: 1, 2: 2, 3: 3, 4: 4, 8: 5, 16: 6, 32: 7, 64: 8}
 _NOT_TRANSPOSED = 1
+Caching = tuple[int, int]  # codes of what the first and the third level of the cache do
+AS_USUAL: Caching = (0, 0)
+_PREFETCHED: Caching = (2, 2)
 _LOAD, _STORE = 0, 4  # operations of the memory pipeline
 
 # LLVM's names of atomic updates -> operations of the memory pipeline.
@@ -139,20 +142,32 @@ def all_of(f: Function, condition: Value) -> Value:
 # Memory, an address for each lane.
 
 
-def gather(f: Function, addresses: Value, mask: Value, size: int, count: int, displaced: int = 0) -> Value:
+def gather(
+    f: Function, addresses: Value, mask: Value, size: int, count: int, displaced: int = 0, cached: Caching = AS_USUAL
+) -> Value:
     """`count` elements of `size` bytes from each address on: all lanes' first elements, then their second ones."""
     result = vector(f"i{max(32, 8 * size)}", count * LANES)
     where = _memory(addresses)
     name = f"{PREFIX}lsc.load.{where}.{result.suffix}.{mask.type.suffix}.{addresses.type.suffix}"
-    codes = _codes(_LOAD, displaced, size, count)
+    codes = _codes(_LOAD, displaced, size, count, cached)
     return f.declared_call(name, result, mask, *codes, addresses, constant(I32, 0))
 
 
-def scatter(f: Function, addresses: Value, mask: Value, data: Value, size: int, count: int, displaced: int = 0) -> None:
+def scatter(
+    f: Function,
+    addresses: Value,
+    mask: Value,
+    data: Value,
+    size: int,
+    count: int,
+    displaced: int = 0,
+    cached: Caching = AS_USUAL,
+) -> None:
     """The opposite of `gather`."""
     where = _memory(addresses)
     name = f"{PREFIX}lsc.store.{where}.{mask.type.suffix}.{addresses.type.suffix}.{data.type.suffix}"
-    f.declared_call(name, VOID, mask, *_codes(_STORE, displaced, size, count), addresses, data, constant(I32, 0))
+    codes = _codes(_STORE, displaced, size, count, cached)
+    f.declared_call(name, VOID, mask, *codes, addresses, data, constant(I32, 0))
 
 
 def atomic(f: Function, addresses: Value, mask: Value, code: int, sources: Sequence[Value], size: int) -> Value:
@@ -170,9 +185,9 @@ def _memory(addresses: Value) -> str:
     return "stateless" if addresses.type.bits == 64 else "slm"
 
 
-def _codes(operation: int, displaced: int, size: int, count: int) -> list[Value]:
+def _codes(operation: int, displaced: int, size: int, count: int, cached: Caching = AS_USUAL) -> list[Value]:
     """Operation, caching of two levels, scale and distance of addresses, sizes, order, channels."""
-    head = [constant(I8, operation), constant(I8, 0), constant(I8, 0), constant(I16, 1), constant(I32, displaced)]
+    head = [*(constant(I8, code) for code in (operation, *cached)), constant(I16, 1), constant(I32, displaced)]
     return head + [constant(I8, code) for code in (DATA_SIZES[size], VECTOR_SIZES[count], _NOT_TRANSPOSED, 0)]
 
 
@@ -194,28 +209,36 @@ def rectangle(f: Function, of: Value, x: Value, y: Value) -> Value:
 
 
 def load_rectangle(
-    f: Function, result: Type, form: str, shape: Sequence[int], described: Value, at: tuple[int, int]
+    f: Function,
+    result: Type,
+    form: str,
+    shape: Sequence[int],
+    described: Value,
+    at: tuple[int, int],
+    cached: Caching = AS_USUAL,
 ) -> Value:
     """Blocks, rows and columns `shape` of elements of the result; `form`: "", "vnni." or "transpose."."""
     name = f"{PREFIX}lsc.load.2d.ugm.desc.{form}{result.suffix}.v2i8"
-    return f.declared_call(name, result, *_shape(shape), described, *_distance(at), poison(result))
+    return f.declared_call(name, result, *_shape(shape, cached), described, *_distance(at), poison(result))
 
 
-def store_rectangle(f: Function, data: Value, shape: Sequence[int], described: Value, at: tuple[int, int]) -> None:
+def store_rectangle(
+    f: Function, data: Value, shape: Sequence[int], described: Value, at: tuple[int, int], cached: Caching = AS_USUAL
+) -> None:
     """The opposite."""
     name = f"{PREFIX}lsc.store.2d.ugm.desc.v2i8.{data.type.suffix}"
-    f.declared_call(name, VOID, *_shape(shape), described, *_distance(at), data)
+    f.declared_call(name, VOID, *_shape(shape, cached), described, *_distance(at), data)
 
 
 def prefetch_rectangle(f: Function, element: Type, shape: Sequence[int], described: Value, at: tuple[int, int]) -> None:
     """Bring a rectangle nearer, into both levels of the cache."""
     name = f"{PREFIX}lsc.prefetch.2d.ugm.desc.v2i8.{element.suffix}"
-    f.declared_call(name, VOID, *_shape(shape, cached=2), described, *_distance(at), constant(element, 0))
+    f.declared_call(name, VOID, *_shape(shape, _PREFETCHED), described, *_distance(at), constant(element, 0))
 
 
-def _shape(shape: Sequence[int], cached: int = 0) -> list[Value]:
+def _shape(shape: Sequence[int], cached: Caching) -> list[Value]:
     blocks, rows, columns = shape
-    levels = constant(I8.with_lanes(2), cached)
+    levels = constant(I8.with_lanes(2), cached[0]) if cached[0] == cached[1] else integers("i8", list(cached))
     return [constant(I1, 1), levels, constant(I8, blocks), constant(I16, columns), constant(I16, rows)]
 
 

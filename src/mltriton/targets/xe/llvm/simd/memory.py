@@ -172,9 +172,9 @@ RULES: Rules = {  # type: ignore[dict-item]
     **memory.RULES,
     tt.MakeTensorPtr: _described(memory.RULES[tt.MakeTensorPtr]),
     tt.MakeTensorDesc: _described(memory.RULES[tt.MakeTensorDesc]),
-    tt.Load: _load,
-    tt.Store: _store,
+    tt.Load: memory.hinted(_load),
+    tt.Store: memory.hinted(_store),
     ttig.Prefetch: _prefetch,
-    tt.DescriptorLoad: _descriptor_load,
+    tt.DescriptorLoad: memory.hinted(_descriptor_load),
     tt.DescriptorStore: _descriptor_store,
 }
