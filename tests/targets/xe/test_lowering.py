@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 import mltriton as triton
 import mltriton.language as tl
 from mltriton.errors import BackendError
 from mltriton.ir.parser import parse_module
+from mltriton.kernels.attention_backward import BackwardBlocks, backward_launches
 from mltriton.targets.xe import isa
 from mltriton.targets.xe.devices import Device, device
 from mltriton.targets.xe.llvm.emit.kernel import emit_kernel
@@ -158,3 +160,13 @@ def test_the_loop_of_a_matrix_product(target: str, most: int) -> None:
     assert fast.operations["dpas"] == 32
     assert fast.messages["load_block2d"] == 3
     assert sum(fast.operations.values()) <= most
+
+
+def test_halves_of_a_transposed_block_that_no_product_takes_are_taken_one_by_one() -> None:
+    """Keys that are loaded transposed and go to other warps: their registers are no vectors."""
+    do, q, k, v, o, dq, dk, dv = (np.zeros((1, 1, 64, 64), np.float16) for _ in range(8))
+    lse = np.zeros((1, 1, 64), np.float32)
+    blocks = BackwardBlocks(queries=16, keys=64, splits=1)
+    launch = backward_launches(do, q, k, v, o, lse, dq, dk, dv, causal=True, blocks=blocks)[1]
+    kernel = launch.kernel.warmup(*launch.arguments, **launch.constants, target="xe:pvc", num_warps=8)
+    assert "Subgroup2DBlockLoadTranspose" in kernel.asm["llvm"]

@@ -174,6 +174,8 @@ def _from_private(f: Function, memory: Value, form: Form, message: Message) -> l
     if message.transposed and element.bits == 16 and lanes < count <= LONGEST_VECTOR:
         # Halves of words, which are taken apart: of one value, or else Intel's compiler copies the words first.
         halves = f.load(element.with_lanes(count), memory)
+        if lanes == 1:
+            return [f.extract(halves, at) for at in range(count)]
         return [f.shuffle(halves, poison(halves.type), range(at, at + lanes)) for at in range(0, count, lanes)]
     return [f.load(form.type, f.gep(memory, at, I8)) for at in range(0, whole, form.width * form.element.bytes)]
 
