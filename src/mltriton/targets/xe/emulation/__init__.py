@@ -2,6 +2,7 @@
 
 Level: `llvm` -> `llvm`. `emulate` takes the IR text of a kernel and gives one in which every call of a 2D block access,
 a matrix product, a split barrier, an address payload or a predicated access calls a function of the text itself.
+Values that the runtime would take for the same in all warps become calls, too (`negations.py`).
 Guarantees: blocks outside of the device's limits raise `BackendError`; surfaces outside of them give what no kernel
 wants (every bit set, stores dropped), so that a missing guard shows.
 """
@@ -14,7 +15,7 @@ from collections.abc import Callable
 from mltriton.errors import BackendError
 from mltriton.targets.llvm.writer import Module
 from mltriton.targets.xe.devices import Device
-from mltriton.targets.xe.emulation import blocks, lanes, payloads, products
+from mltriton.targets.xe.emulation import blocks, lanes, negations, payloads, products
 from mltriton.targets.xe.spirv import builtins as xe
 from mltriton.targets.xe.spirv.builtins import Builtin, every_builtin
 from mltriton.targets.xe.spirv.mangling import unmangled
@@ -62,7 +63,8 @@ def emulate(text: str, device: Device) -> str:
         name = function(builtin, _constants(builtin, arguments, _WRITERS[builtin.name][0]))
         return call[0].replace(f"@{symbol}(", f"@{name}(", 1)
 
-    kernel = _CALL.sub(rename, payloads.rewrite(_HINT.sub("", text), library, function))
+    text = negations.rewrite(payloads.rewrite(_HINT.sub("", text), library, function), library)
+    kernel = _CALL.sub(rename, text)
     return _joined(kernel, library.text, known)
 
 
