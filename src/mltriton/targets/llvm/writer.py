@@ -240,6 +240,11 @@ class Function(Instructions):
         self.lines[front] = "\n".join(earlier)
         self.open_block(exit_)
 
+    @property
+    def innermost_loop(self) -> object:
+        """Another object for each open loop; None outside of loops."""
+        return self._before_loops[-1] if self._before_loops else None
+
     @contextmanager
     def before_loop(self) -> Generator[None]:
         """Straight code that runs once, in front of the innermost open loop; here where there is none, or it runs only

@@ -7,7 +7,8 @@ in, and pieces of one block differ by a constant distance, which the instruction
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 from mltriton.ir.types import TensorType, byte_width
 from mltriton.targets.llvm.types import I32, Value, constant, poison, vector
@@ -118,11 +119,44 @@ def _place(
     """The description of message `number`, and the distances of columns and rows that its instruction adds."""
     size, (row, column) = byte_width(type_.element), message.dims
     origin = layout_of(type_).at(register=number * message.registers)
-    x, y = (e.affine.add(pointer.offsets[dim], constant(I32, origin[dim])) for dim in (column, row))
-    if message.transposed:
-        x = e.function.ashr(x, (message.block.element_bytes // size).bit_length() - 1)
-    (x, dx), (y, dy) = _apart(e, x, message.block.element_bytes), _apart(e, y, _ALIGNMENT)
-    return intrinsics.rectangle(e.function, describe(e, pointer, size, message.dims), x, y), (dx, dy)
+
+    def at(dim: int) -> Value:
+        place = e.affine.add(pointer.offsets[dim], constant(I32, origin[dim]))
+        if dim == column and message.transposed:
+            return e.function.ashr(place, (message.block.element_bytes // size).bit_length() - 1)
+        return place
+
+    described = partial(describe, e, pointer, size, message.dims)
+    units = {column: message.block.element_bytes, row: _ALIGNMENT}
+    if pointer.staying is not None and any(pointer.staying[dim] for dim in units):
+        return _place_in_loop(e, pointer.staying, described, at, units)
+    (x, dx), (y, dy) = (_apart(e, at(dim), unit) for dim, unit in units.items())
+    return intrinsics.rectangle(e.function, described(), x, y), (dx, dy)
+
+
+def _place_in_loop(
+    e: WarpEmitter,
+    staying: Sequence[bool],
+    described: Callable[[], Value],
+    at: Callable[[int], Value],
+    units: Mapping[int, int],
+) -> tuple[Value, tuple[int, int]]:
+    """The same where a loop moves a block along one dimension: the description is a variable, of which an iteration
+    changes that place alone.
+    """
+    f, distances = e.function, [0, 0]
+    with f.before_loop():
+        first = described()
+        for element, dim in enumerate(units, intrinsics.PLACE):
+            first = f.insert(first, at(dim), element) if staying[dim] else first
+        kept = e.variable(first)
+    for number, (dim, unit) in enumerate(units.items()):
+        if not staying[dim]:
+            value, distances[number] = _apart(e, at(dim), unit)
+            held = f.pure(f"load {first.type}, {kept}, align 64", first.type)
+            first = f.insert(held, value, intrinsics.PLACE + number)
+            f.store(first, kept, 64)
+    return first, (distances[0], distances[1])
 
 
 def _apart(e: WarpEmitter, value: Value, size: int) -> tuple[Value, int]:

@@ -70,6 +70,7 @@ class WarpEmitter(Emitter):
         self.rows = Rows(function)
         self._bits_of: dict[str, Value] = {}
         self._made_of: dict[str, Sequence[Value]] = {}
+        self._variables: tuple[object, dict[str, Value]] = (None, {})
 
     def put(self, value: IRValue, emitted: Emitted) -> None:
         """Remember what stands for a value; a block that is the same in all lanes is held as its rows."""
@@ -131,6 +132,18 @@ class WarpEmitter(Emitter):
         """What the access at hand asks of the caches, as messages name it."""
         asked = self.caching
         return AS_USUAL if asked is None else (_cache_code(asked.first), _cache_code(asked.third))
+
+    def variable(self, first: Value) -> Value:
+        """A variable of the innermost loop that starts with a value known in front of it; the same for the same one."""
+        loop = self.function.innermost_loop
+        if self._variables[0] is not loop or loop is None:
+            self._variables = loop, {}
+        known = self._variables[1]
+        if first.text not in known:
+            known[first.text] = made = self.function.alloca(first.type)
+            with self.function.before_loop():
+                self.function.store(first, made, 64)
+        return known[first.text]
 
     def vector_of(self, value: IRValue) -> list[Value]:
         """The registers of a block, or a scalar in every lane."""

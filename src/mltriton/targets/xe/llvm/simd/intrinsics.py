@@ -18,6 +18,7 @@ LANES = 16
 DATA_SIZES = {1: 5, 2: 6, 4: 3, 8: 4}
 VECTOR_SIZES = {1: 1, 2: 2, 3: 3, 4: 4, 8: 5, 16: 6, 32: 7, 64: 8}
 _NOT_TRANSPOSED = 1
+PLACE = 5  # the element of a matrix's description that is a block's column; its row follows
 Caching = tuple[int, int]  # codes of what the first and the third level of the cache do
 AS_USUAL: Caching = (0, 0)
 _PREFETCHED: Caching = (2, 2)
@@ -205,7 +206,7 @@ def surface(f: Function, base: Value, numbers: Sequence[Value]) -> Value:
 
 def rectangle(f: Function, of: Value, x: Value, y: Value) -> Value:
     """The description of a matrix with the place of a block in it."""
-    return f.insert(f.insert(of, x, 5), y, 6)
+    return f.insert(f.insert(of, x, PLACE), y, PLACE + 1)
 
 
 def load_rectangle(

@@ -149,7 +149,8 @@ def _descriptor_store(e: WarpEmitter, op: tt.DescriptorStore) -> None:
 
 
 def _at(e: WarpEmitter, descriptor: IRValue, indices: Sequence[IRValue]) -> BlockPointer:
-    return e.block_pointer(descriptor)._replace(offsets=[e.get(index) for index in indices])
+    staying = tuple(index in e.staying for index in indices) if descriptor in e.staying else None
+    return e.block_pointer(descriptor)._replace(offsets=[e.get(index) for index in indices], staying=staying)
 
 
 def _described(rule: Rule) -> Rule:

@@ -59,6 +59,10 @@ class Sections:
             return self._declared(20)
         return self._declared(22, type_.bits) if type_.is_float else self._declared(21, type_.bits, 0)
 
+    def pointer(self, type_: Type) -> int:
+        """The id of the type of a variable's address."""
+        return self._declared(32, _STORAGE["ptr"], self.type(type_))
+
     def function_type(self, result: Type, parameters: Sequence[Type]) -> int:
         """The id of a function's type."""
         return self._declared(33, self.type(result), *map(self.type, parameters))

@@ -18,6 +18,7 @@ from mltriton.targets.xe.spirv.words import Instruction
 
 _DEFINITION = re.compile(r"^define spir_kernel void @([\w.$]+)\((.*)\) .*!reqd_work_group_size (!\d+)", re.MULTILINE)
 _SHARED = re.compile(r'"VCSLMSize"="(\d+)"')
+_FUNCTION = 7  # where variables of a function are
 _FLAGS = frozenset({"fast", "nnan", "ninf", "nsz", "arcp", "contract", "afn", "reassoc", "nuw", "nsw", "exact"})
 
 
@@ -216,6 +217,25 @@ class _Kernel:
     def leave(self, reader: Reader, result: str) -> None:
         self._body.append(Instruction(253, ()))
 
+    def variable(self, reader: Reader, result: str) -> None:
+        """Append a variable of the kernel: Intel's compiler keeps it in registers."""
+        pointer = self.sections.pointer(reader.type())
+        self._body.append(Instruction(59, (pointer, self._id(result), _FUNCTION)))
+
+    def load(self, reader: Reader, result: str) -> None:
+        """Append reading a variable."""
+        type_ = reader.type()
+        reader.expect(",")
+        reader.expect("ptr")
+        self._add(61, type_, result, self._id(reader.take()))
+
+    def store(self, reader: Reader, result: str) -> None:
+        """Append writing a variable."""
+        _, value = self._typed(reader)
+        reader.expect(",")
+        reader.expect("ptr")
+        self._body.append(Instruction(62, (self._id(reader.take()), value)))
+
     def call(self, reader: Reader, result: str) -> None:
         type_, name = reader.type(), reader.take()[1:]
         reader.expect("(")
@@ -260,4 +280,7 @@ _RULES: dict[str, Callable[[_Kernel, Reader, str], None]] = {
     "br": _Kernel.branch,
     "ret": _Kernel.leave,
     "call": _Kernel.call,
+    "alloca": _Kernel.variable,
+    "load": _Kernel.load,
+    "store": _Kernel.store,
 }
