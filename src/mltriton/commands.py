@@ -114,11 +114,14 @@ def compile_kernel(
     signature: Signature,
     how: dict[str, Any],
     emit: Annotated[
-        str,
+        str | None,
         typer.Option(
-            "--emit", "-e", help="tt, ttg, warp, intrinsic, llvm, asm; of Xe spirv, isa, native; or all (needs -o DIR)."
+            "--emit",
+            "-e",
+            help="tt, ttg, warp, intrinsic, llvm, asm; of Xe spirv, isa, native; or all (needs -o DIR).",
+            show_default="asm; with --remarks nothing",
         ),
-    ] = "asm",
+    ] = None,
     output: Output = None,
     remarks: Annotated[
         bool, typer.Option("--remarks", help="Say on standard error how each access is done, and why not faster.")
@@ -134,8 +137,10 @@ def compile_kernel(
         job = compiled.job
         for remark in (*remarks_of(job.module("ttg")), *register_remarks(job.module("intrinsic"))):
             typer.echo(str(remark), err=True)
+        if emit is None and output is None:
+            return
     images = {name: partial(compiled.image, name) for name in compiled.job.target.images}
-    emit_levels(compiled.asm, emit, output, stem=kernel.rpartition(":")[2], images=images)
+    emit_levels(compiled.asm, emit or "asm", output, stem=kernel.rpartition(":")[2], images=images)
 
 
 @app.command()

@@ -38,6 +38,14 @@ def run(file: Path, target: str, stride: str = "i32:16") -> tuple[int, str]:
     return result.exit_code, result.stderr or str(result.exception)
 
 
+def test_remarks_stand_alone_where_no_level_is_asked_for(file: Path) -> None:
+    arguments = ["compile", f"{file}:copy", "-s", "*fp16:16, *fp16:16, i32:16, i32:16, 64", "-t", "xe:pvc", "--remarks"]
+    alone = CliRunner().invoke(app, arguments)
+    assert (alone.exit_code, alone.stdout) == (0, "")
+    assert len(alone.stderr.splitlines()) == 3
+    assert "tt.func" in CliRunner().invoke(app, [*arguments, "-e", "tt"]).stdout
+
+
 def test_each_access_has_a_line(file: Path) -> None:
     code, text = run(file, "xe:pvc")
     assert code == 0
