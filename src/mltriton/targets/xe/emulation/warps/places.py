@@ -1,4 +1,4 @@
-"""Where a warp is in the grid, what lanes have in common, and barriers.
+"""Where a warp is in the grid, and barriers.
 
 Level: `llvm`. `place` points to words: the warp, the program's coordinates, the grid's sizes; then the addresses of the
 memory that warps share and of the C library's barrier (0 where a warp runs alone).
@@ -43,10 +43,6 @@ def _local(f: Function, call: Call) -> Value:
     return f.insert(constant(call.result, 0), _word(f, WARP), 0)
 
 
-def _all(f: Function, call: Call) -> Value:
-    return f.intrinsic("llvm.vector.reduce.and", call.result, f.parameters[0])
-
-
 def _nothing(f: Function, call: Call) -> None:
     """What orders nothing on this machine, or what the barrier does itself."""
 
@@ -67,7 +63,6 @@ WRITERS: dict[str, Write] = {
     "llvm.genx.group.id.": _group,
     "llvm.genx.group.count.": _grid,
     "llvm.genx.local.id.": _local,
-    "llvm.genx.all.": _all,
     "llvm.genx.fence": _nothing,
     "llvm.genx.barrier": _barrier,
     "llvm.genx.sbarrier": _half,

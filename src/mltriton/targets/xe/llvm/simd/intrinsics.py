@@ -135,11 +135,6 @@ def warp(f: Function) -> Value:
     return f.extract(f.pure_call(f"{PREFIX}local.id.v3i32", I32.with_lanes(3)), 0)
 
 
-def all_of(f: Function, condition: Value) -> Value:
-    """Whether an i1 holds in every lane."""
-    return f.pure_call(f"{PREFIX}all.{condition.type.suffix}", I1, condition)
-
-
 # Memory, an address for each lane.
 
 
