@@ -10,7 +10,8 @@ import pytest
 
 from accuracy import assert_accurate, dtype_of, random, wide
 from mltriton.errors import ArgumentError
-from mltriton.kernels import flash_attention
+from mltriton.kernels import flash_attention, flash_attention_with_lse
+from mltriton.kernels.attention import Blocks, choose_blocks_of_warps
 
 RNG = np.random.default_rng(2)
 
@@ -135,3 +136,27 @@ QKV = np.ones((1, 4, 8, 16), np.float32)
 def test_mistakes(q: Any, k: Any, v: Any, message: str) -> None:
     with pytest.raises(ArgumentError, match=message):
         flash_attention(q, k, v)
+
+
+@pytest.mark.parametrize(
+    ("queries", "dim", "item_bytes", "blocks"),
+    [
+        (1000, 64, 2, Blocks(128, 64, 8)),
+        (1000, 100, 2, Blocks(128, 64, 16)),
+        (40, 64, 2, Blocks(64, 64, 4)),
+        (1, 16, 4, Blocks(8, 32, 1)),
+    ],
+)
+def test_blocks_for_many_warps(queries: int, dim: int, item_bytes: int, blocks: Blocks) -> None:
+    """Few queries have few warps, each with as many queries as otherwise."""
+    assert choose_blocks_of_warps(queries, dim, item_bytes) == blocks
+
+
+def test_attention_on_xe() -> None:
+    """Emulated where there is no GPU, through the library's function."""
+    pytest.importorskip("dpctl")
+    q, k, v = arrays(1, 2, 20, 40, keys=70, kv_heads=1, dtype="float16")
+    found, lse = flash_attention_with_lse(q, k, v, True, target="xe:pvc")
+    expected, logarithms = flash_attention_with_lse(q, k, v, True)
+    np.testing.assert_allclose(wide(found), wide(expected), atol=4e-3)
+    np.testing.assert_allclose(lse, logarithms, atol=1e-5)

@@ -10,7 +10,7 @@ import pytest
 from accuracy import FLOATS, assert_accurate, dtype_of, random, wide
 from mltriton.errors import ArgumentError
 from mltriton.kernels import layer_norm, softmax
-from mltriton.kernels.normalization import LONGEST_BLOCK, PIECE
+from mltriton.kernels.normalization import LONGEST_BLOCK, PIECE, Rows, choose_rows
 
 RNG = np.random.default_rng(3)
 LENGTHS = [1, 2, 3, 17, 100, 1000, 1024, LONGEST_BLOCK, LONGEST_BLOCK + 1, 4 * LONGEST_BLOCK + 12345]
@@ -162,3 +162,30 @@ def test_mistakes_of_softmax(x: Any, message: str) -> None:
 def test_mistakes_of_layer_norm(x: Any, weight: Any, bias: Any, message: str) -> None:
     with pytest.raises(ArgumentError, match=message):
         layer_norm(x, weight, bias)
+
+
+@pytest.mark.parametrize(("dtype", "columns"), [("float16", 300), ("float32", 8200)])
+def test_rows_on_xe(dtype: str, columns: int) -> None:
+    """Emulated where there is no GPU: rows in two warps, and rows that are longer than registers hold."""
+    pytest.importorskip("dpctl")
+    x, weight, bias = (RNG.standard_normal(shape).astype(dtype) for shape in ((3, columns), columns, columns))
+    exact = [array.astype(np.float64) for array in (x, weight, bias)]
+    tolerance = 2e-3 if dtype == "float16" else 1e-6
+    np.testing.assert_allclose(softmax(x, target="xe:pvc"), softmax(exact[0]), rtol=tolerance, atol=1e-6)
+    found = layer_norm(x, weight, bias, target="xe:pvc")
+    np.testing.assert_allclose(found, layer_norm(*exact), rtol=tolerance, atol=5 * tolerance)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "columns", "rows"),
+    [
+        ("float32", 1, Rows(8192, 8192, 1)),
+        ("float16", 1000, Rows(8192, 8192, 4)),
+        ("float32", 100_000, Rows(8192, 8192, 32)),
+        ("float64", 1000, Rows(4096, 4096, 8)),
+    ],
+)
+def test_warps_of_a_row(dtype: str, columns: int, rows: Rows) -> None:
+    x = np.zeros((1, columns), dtype)
+    assert choose_rows(x, "xe:bmg") == rows
+    assert choose_rows(x, None) == choose_rows(x, "cpu") == Rows(LONGEST_BLOCK, PIECE)

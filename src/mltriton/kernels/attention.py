@@ -20,8 +20,17 @@ import numpy as np
 import mltriton as triton
 import mltriton.language as tl
 from mltriton.errors import ArgumentError
-from mltriton.kernels.arrays import Array, dtype_name, empty, number, require_arrays, requires_gradient, strides_of
-from mltriton.kernels.launch import Launch
+from mltriton.kernels.arrays import (
+    Array,
+    dtype_name,
+    empty,
+    item_size,
+    number,
+    require_arrays,
+    requires_gradient,
+    strides_of,
+)
+from mltriton.kernels.launch import Launch, block_limits
 
 LOG2_E = tl.constexpr(1.4426950408889634)
 
@@ -107,46 +116,74 @@ def attention_kernel(
         tl.store(lse, (m_i + tl.log2(l_i)) / LOG2_E, mask=rows < n_queries)
 
 
-def flash_attention(q: Array, k: Array, v: Array, causal: bool = False, sm_scale: float | None = None) -> Array:
+def flash_attention(
+    q: Array, k: Array, v: Array, causal: bool = False, sm_scale: float | None = None, *, target: str | None = None
+) -> Array:
     """softmax(q k^T * sm_scale) v with q [batch, heads, queries, dim], k and v [batch, kv_heads, keys, dim]; any
     strides; f16, bf16 or f32.
 
     `kv_heads` divides `heads` (grouped queries). `causal` lets query i see keys 0 to i. `sm_scale` is 1 / sqrt(dim)
-    when None. float32 inside. Returns [batch, heads, queries, dim], contiguous, of the same kind and dtype; torch can
-    differentiate it. Raises `ArgumentError` for arrays that do not fit and for dim above 256.
+    when None. float32 inside. `target` is what it runs on ("xe:pvc", say), None where the arrays lie. Returns [batch,
+    heads, queries, dim], contiguous, of the same kind and dtype; torch can differentiate it. Raises `ArgumentError` for
+    arrays that do not fit and for dim above 256.
     """
     require_arrays(q=q, k=k, v=v)
     if requires_gradient(q, k, v):
         from mltriton.kernels.attention_autograd import FlashAttention
 
-        return FlashAttention.apply(q, k, v, causal, sm_scale)
-    return _forward(q, k, v, None, causal, sm_scale)
+        return FlashAttention.apply(q, k, v, causal, sm_scale, target)
+    return _forward(q, k, v, None, causal, sm_scale, target)
 
 
 def flash_attention_with_lse(
-    q: Array, k: Array, v: Array, causal: bool = False, sm_scale: float | None = None
+    q: Array, k: Array, v: Array, causal: bool = False, sm_scale: float | None = None, *, target: str | None = None
 ) -> tuple[Array, Array]:
     """`flash_attention` and the natural logarithm of each query's sum of exponentials, float32 [batch, heads, queries]:
     what `flash_attention_backward` takes. Nothing is recorded for torch.
     """
     require_arrays(q=q, k=k, v=v)
     lse = empty(q.shape[:3], q, "float32")
-    return _forward(q, k, v, lse, causal, sm_scale), lse
+    return _forward(q, k, v, lse, causal, sm_scale, target), lse
 
 
-def _forward(q: Array, k: Array, v: Array, lse: Array | None, causal: bool, sm_scale: float | None) -> Array:
+def _forward(
+    q: Array, k: Array, v: Array, lse: Array | None, causal: bool, sm_scale: float | None, target: str | None
+) -> Array:
     check_shapes(q, k, v)
     o = empty(q.shape, q)
     if 0 not in o.shape:
-        attention_launch(q, k, v, o, causal, sm_scale, lse=lse).run()
+        blocks = None
+        if block_limits(target) is not None:
+            blocks = choose_blocks_of_warps(q.shape[2], q.shape[3], item_size(q))
+        attention_launch(q, k, v, o, causal, sm_scale, blocks, lse).on(target, blocks and blocks.warps).run()
     return o
 
 
 class Blocks(NamedTuple):
-    """Queries of one program instance, and keys of one step."""
+    """Queries of one program instance, keys of one step, and warps that share out the queries; None where a program is
+    one thread.
+    """
 
     queries: int
     keys: int
+    warps: int | None = None
+
+
+# By bytes of an element and the dimension: queries, keys and warps for which Intel's compiler keeps a warp's scores and
+# sums in 256 registers (with f32 from dimension 128 on it keeps the most of them there).
+WARP_BLOCKS = {
+    2: {64: Blocks(128, 64, 8), 128: Blocks(128, 64, 16), 256: Blocks(128, 16, 16)},
+    4: {64: Blocks(128, 32, 16), 128: Blocks(128, 16, 16), 256: Blocks(128, 16, 16)},
+}
+
+
+def choose_blocks_of_warps(n_queries: int, dim: int, item_bytes: int) -> Blocks:
+    """Block sizes for programs of many warps: fewer of these where there are few queries, each with as many."""
+    queries, keys, warps = next(blocks for most, blocks in WARP_BLOCKS[item_bytes].items() if dim <= most)
+    assert warps is not None
+    share = queries // warps
+    used = min(warps, triton.next_power_of_2(triton.cdiv(n_queries, share)))
+    return Blocks(used * share, keys, used)
 
 
 def choose_blocks(n_queries: int, n_keys: int, sequences: int, causal: bool) -> Blocks:

@@ -18,20 +18,26 @@ from mltriton.kernels.attention_backward import flash_attention_backward
 
 
 class FlashAttention(torch.autograd.Function):
-    """`FlashAttention.apply(q, k, v, causal, sm_scale)` is `flash_attention`, recorded to be differentiated once."""
+    """`FlashAttention.apply(q, k, v, causal, sm_scale, target)` is `flash_attention`, to be differentiated once."""
 
     @staticmethod
     def forward(
-        ctx: Any, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, causal: bool, sm_scale: float | None
+        ctx: Any,
+        q: torch.Tensor,
+        k: torch.Tensor,
+        v: torch.Tensor,
+        causal: bool,
+        sm_scale: float | None,
+        target: str | None = None,
     ) -> torch.Tensor:
-        o, lse = flash_attention_with_lse(q, k, v, causal, sm_scale)
+        o, lse = flash_attention_with_lse(q, k, v, causal, sm_scale, target=target)
         ctx.save_for_backward(q, k, v, o, lse)
-        ctx.causal, ctx.sm_scale = causal, sm_scale
+        ctx.options = {"causal": causal, "sm_scale": sm_scale, "target": target}
         return o
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, *grad_outputs: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
         (do,) = grad_outputs
-        gradients = flash_attention_backward(do, *ctx.saved_tensors, causal=ctx.causal, sm_scale=ctx.sm_scale)
-        return *gradients, None, None
+        gradients = flash_attention_backward(do, *ctx.saved_tensors, **ctx.options)
+        return *gradients, *[None] * len(ctx.options)

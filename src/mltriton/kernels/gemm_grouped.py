@@ -4,7 +4,8 @@
 
 Level: user. A table in memory tells each program where the operands of each problem lie (elements from a base array,
 so that the arrays may lie anywhere), their sizes and strides. The blocks of all results are numbered through; program
-p of P takes blocks p, p + P, ... of whatever problems they belong to.
+p of P takes blocks p, p + P, ... of whatever problems they belong to. Where a launch copies arrays to a GPU, operands
+and results are parts of one array each.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 from functools import lru_cache
+from itertools import accumulate as accumulated
 from typing import Any
 
 import numpy as np
@@ -32,8 +34,9 @@ from mltriton.kernels.arrays import (
 )
 from mltriton.kernels.epilogues import Epilogue, Function, finish, make_epilogue, silu
 from mltriton.kernels.fused_gemm import accumulate
-from mltriton.kernels.gemm_tiles import ACCUMULATORS, Tile, blocks_of, speed, tile_of
-from mltriton.kernels.launch import Launch
+from mltriton.kernels.gemm_tiles import ACCUMULATORS, Tile, blocks_of, speed, tile_of, tile_on
+from mltriton.kernels.launch import Launch, block_limits
+from mltriton.runtime.specialization import ON_HOST, place_of
 
 # Columns of the table, int64: distances of A, B and C from their bases, M, N, K, strides of A (m, k), B (k, n), C (m).
 COLUMNS = tl.constexpr(11)
@@ -75,10 +78,16 @@ def grouped_gemm_kernel(
 
 
 def grouped_gemm(
-    a: Sequence[Array], b: Sequence[Array], *, activation: Function | None = None, out_dtype: Any = None
+    a: Sequence[Array],
+    b: Sequence[Array],
+    *,
+    activation: Function | None = None,
+    out_dtype: Any = None,
+    target: str | None = None,
 ) -> list[Array]:
     """[activation(a_i b_i)] of matrices a_i [M_i, K_i] and b_i [K_i, N_i] of any sizes (0 too) and strides, all of one
-    kind and dtype, in one launch; dtypes, accumulators and activations as in `matmul`.
+    kind and dtype, in one launch; dtypes, accumulators and activations as in `matmul`. `target` is what it runs on
+    ("xe:pvc", say), None where the arrays lie.
 
     Returns contiguous arrays of the same kind and dtype, or of `out_dtype`. Raises `ArgumentError` for arrays that do
     not fit.
@@ -88,9 +97,19 @@ def grouped_gemm(
         return []
     epilogue = make_epilogue(a[0], (0, 0), None, None, activation, out_dtype)
     out = None if epilogue.out_dtype == dtype_name(a[0]) else epilogue.out_dtype
-    c = [empty((x.shape[0], y.shape[1]), x, out) for x, y in zip(a, b, strict=True)]
+    shapes = [(x.shape[0], y.shape[1]) for x, y in zip(a, b, strict=True)]
+    limits = block_limits(target)
+    bases = None
+    if limits is not None and place_of(a[0]) == ON_HOST:
+        (a_all, a), (b_all, b) = (_copied(x, limits.base_alignment) for x in (a, b))
+        c_all, c = _side_by_side(shapes, limits.base_alignment, a[0], out)
+        bases = a_all, b_all, c_all
+    else:
+        c = [empty(shape, a[0], out) for shape in shapes]
     if any(math.prod(x.shape) for x in c):
-        grouped_gemm_launch(a, b, c, epilogue).run()
+        m, n = (max(extents) for extents in zip(*shapes, strict=True))
+        tile, warps = tile_on(target, m, n, item_size(a[0]), len(shapes))
+        grouped_gemm_launch(a, b, c, epilogue, None, tile, bases).on(target, warps).run()
     return c
 
 
@@ -124,7 +143,33 @@ def grouped_gemm_launch(
         "BM": tile.m, "BN": tile.n, "BK": tile.k,
     }  # fmt: skip
     grid = (min(programs or blocks, blocks),)
-    return Launch(grouped_gemm_kernel, grid, (*bases, table, len(sizes)), constants)
+    return Launch(grouped_gemm_kernel, grid, (*bases, _beside(table, a[0]), len(sizes)), constants)
+
+
+def _beside(table: Array, like: Array) -> Array:
+    """The table where a launch of arrays like this one can reach it."""
+    if place_of(like) == ON_HOST:
+        return table
+    return like.new_tensor(table.tolist(), dtype=empty((), like, "int64").dtype)
+
+
+def _copied(matrices: Sequence[Array], alignment: int) -> tuple[Array, list[Array]]:
+    """An array, and its parts: copies of matrices, row by row, each where blocks may start."""
+    memory, parts = _side_by_side([x.shape for x in matrices], alignment, matrices[0])
+    for part, matrix in zip(parts, matrices, strict=True):
+        part[...] = matrix
+    return memory, parts
+
+
+def _side_by_side(
+    shapes: Sequence[Sequence[int]], alignment: int, like: Array, dtype: str | None = None
+) -> tuple[Array, list[Array]]:
+    """An array of the kind of `like`, and matrices in it that start at multiples of `alignment` bytes."""
+    item = item_size(empty((), like, dtype))
+    line = alignment // item
+    memory = empty(((1 + len(shapes)) * line + sum(map(math.prod, shapes)),), like, dtype)
+    memory = memory[-addresses([memory])[0] % alignment // item :]
+    return memory, _packed(memory, shapes, line)
 
 
 @lru_cache(maxsize=256)
@@ -194,7 +239,7 @@ def mltriton_verify(
     return grouped_gemm_launch(a, b, c, epilogue, 3, Tile(16, 32, 32, 1), tuple(memory)).example()
 
 
-def _packed(memory: Array, shapes: Sequence[tuple[int, int]]) -> list[Array]:
-    """Matrices one after another in an array."""
-    ends = np.cumsum([rows * columns for rows, columns in shapes])
-    return [memory[end - m * n : end].reshape(m, n) for (m, n), end in zip(shapes, ends, strict=True)]
+def _packed(memory: Array, shapes: Sequence[Sequence[int]], line: int = 1) -> list[Array]:
+    """Matrices one after another in an array, each from a multiple of `line` elements on."""
+    starts = accumulated((triton.cdiv(m * n, line) * line for m, n in shapes), initial=0)
+    return [memory[start : start + m * n].reshape(m, n) for (m, n), start in zip(shapes, starts, strict=False)]

@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 import mltriton as triton
 import mltriton.language as tl
+from mltriton.kernels.launch import block_limits
 
 
 @triton.jit
@@ -133,6 +134,11 @@ def choose_warp_tiles(m: int, n: int, item_bytes: int, batch: int = 1) -> WarpTi
     height, width = max(sides, key=lambda side: _reuse(m, n, side, batch))
     warps = triton.cdiv(height, rows) * (width // columns)
     return WarpTiles(Tile(height, width, depth, 4), warps)
+
+
+def tile_on(target: str | None, m: int, n: int, item_bytes: int, batch: int) -> tuple[Tile | None, int | None]:
+    """`choose_warp_tiles` where a target has block loads; nothing where a program is one thread."""
+    return (None, None) if block_limits(target) is None else choose_warp_tiles(m, n, item_bytes, batch)
 
 
 def _reuse(m: int, n: int, block: tuple[int, int], batch: int) -> float:

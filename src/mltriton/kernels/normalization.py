@@ -8,18 +8,29 @@ read twice in blocks, once for the statistics, which are merged block by block, 
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 import mltriton as triton
 import mltriton.language as tl
 from mltriton.errors import ArgumentError
-from mltriton.kernels.arrays import Array, as_rows, dtype_name, empty, number, require_arrays, require_no_gradient
-from mltriton.kernels.launch import Launch
+from mltriton.kernels.arrays import (
+    Array,
+    as_rows,
+    dtype_name,
+    empty,
+    item_size,
+    number,
+    require_arrays,
+    require_no_gradient,
+)
+from mltriton.kernels.launch import Launch, block_limits
 
 LONGEST_BLOCK = 65536  # a row of f32 is then a quarter of a second-level cache of 1 MB; measured against pieces
 PIECE = 4096  # block of rows longer than that
+WARP_BYTES = 1024  # of a row that a warp computes on: a quarter of 64 registers, so that 128 are enough
+MOST_WARPS = 32
 
 # What is computed in, by dtype of the arrays.
 COMPUTED_IN = {"float16": tl.float32, "bfloat16": tl.float32, "float32": tl.float32, "float64": tl.float64}
@@ -64,8 +75,9 @@ def softmax_long_kernel(
         tl.store(y_row + columns, y.to(y_ptr.dtype.element_ty), mask=inside)
 
 
-def softmax(x: Array) -> Array:
-    """Softmax over the last axis of an array of any rank: f16, bf16 and f32 computed in f32, f64 in f64.
+def softmax(x: Array, *, target: str | None = None) -> Array:
+    """Softmax over the last axis of an array of any rank: f16, bf16 and f32 computed in f32, f64 in f64. `target` is
+    what it runs on ("xe:pvc", say), None where the array lies.
 
     Returns a contiguous array of the same kind, shape and dtype. Raises `ArgumentError` for other dtypes and for an
     array without dimensions.
@@ -76,8 +88,29 @@ def softmax(x: Array) -> Array:
     y = empty(x.shape, x)
     if 0 in x.shape:
         return y
-    softmax_launch(x, y).run()
+    blocks = choose_rows(x, target)
+    softmax_launch(x, y, blocks.longest, blocks.piece).on(target, blocks.warps).run()
     return y
+
+
+class Rows(NamedTuple):
+    """The longest row that is one block, the blocks of longer ones, and the warps that share a block; None where a
+    program is one thread.
+    """
+
+    longest: int
+    piece: int
+    warps: int | None = None
+
+
+def choose_rows(x: Array, target: str | None) -> Rows:
+    """Blocks for rows of `x`: where programs have many warps, what these keep in registers."""
+    if block_limits(target) is None:
+        return Rows(LONGEST_BLOCK, PIECE)
+    computed_bytes = max(4, item_size(x))
+    longest = MOST_WARPS * WARP_BYTES // computed_bytes
+    block = min(triton.next_power_of_2(x.shape[-1]), longest)
+    return Rows(longest, longest, max(1, min(MOST_WARPS, block * computed_bytes // WARP_BYTES)))
 
 
 def softmax_launch(x: Array, y: Array, longest_block: int = LONGEST_BLOCK, piece: int = PIECE) -> Launch:
@@ -145,9 +178,9 @@ def layer_norm_long_kernel(
         tl.store(y_row + columns, ((x - mean) * scale * w + b).to(y_ptr.dtype.element_ty), mask=inside)
 
 
-def layer_norm(x: Array, weight: Array, bias: Array, eps: float = 1e-5) -> Array:
+def layer_norm(x: Array, weight: Array, bias: Array, eps: float = 1e-5, *, target: str | None = None) -> Array:
     """Layer normalisation over the last axis of `x` [..., columns] with `weight` and `bias` [columns]: f16, bf16 and
-    f32 computed in f32, f64 in f64.
+    f32 computed in f32, f64 in f64. `target` is what it runs on ("xe:pvc", say), None where the arrays lie.
 
     Returns a contiguous array of the kind, shape and dtype of `x`. Raises `ArgumentError` for other dtypes, and for
     arrays that differ in kind or dtype or do not fit.
@@ -164,7 +197,8 @@ def layer_norm(x: Array, weight: Array, bias: Array, eps: float = 1e-5) -> Array
     y = empty(x.shape, x)
     if 0 in x.shape:
         return y
-    layer_norm_launch(x, weight, bias, y, eps).run()
+    blocks = choose_rows(x, target)
+    layer_norm_launch(x, weight, bias, y, eps, blocks.longest, blocks.piece).on(target, blocks.warps).run()
     return y
 
 

@@ -19,7 +19,7 @@ from mltriton.frontend.function import LanguageFunction
 from mltriton.kernels.arrays import Array, dtype_name, empty, item_size, require_count, strides_of
 from mltriton.kernels.epilogues import Epilogue, finish, silu
 from mltriton.kernels.fused_gemm import accumulate
-from mltriton.kernels.gemm_tiles import ACCUMULATORS, Tile, block_coordinates, choose_tile
+from mltriton.kernels.gemm_tiles import ACCUMULATORS, Tile, block_coordinates, choose_tile, tile_on
 from mltriton.kernels.launch import Launch
 from mltriton.kernels.products import product_of
 
@@ -109,13 +109,17 @@ def split_k_launches(
     return sums, reduction
 
 
-def split_k_matmul(a: Array, b: Array, splits: int = 4, **around: Any) -> Array:
-    """`matmul(a, b, **around)` with the sum over K in `splits` parts (fewer where K has fewer steps)."""
+def split_k_matmul(a: Array, b: Array, splits: int = 4, *, target: str | None = None, **around: Any) -> Array:
+    """`matmul(a, b, **around)` with the sum over K in `splits` parts (fewer where K has fewer steps). `target` is what
+    it runs on ("xe:pvc", say), None where the arrays lie.
+    """
     require_count("split_k_matmul: splits", splits)
     product = product_of(a, b, **around)
     if not product.is_empty:
-        for launch in split_k_launches(*product.operands, splits, product.prologue):
-            launch.run()
+        (batch, m, _), n = product.a.shape, product.b.shape[2]
+        tile, warps = tile_on(target, m, n, item_size(a), batch * splits)
+        for launch in split_k_launches(*product.operands, splits, product.prologue, tile):
+            launch.on(target, warps).run()
     return product.c
 
 

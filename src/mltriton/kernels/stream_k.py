@@ -21,7 +21,17 @@ from mltriton.frontend.function import LanguageFunction
 from mltriton.kernels.arrays import Array, dtype_name, empty, item_size, require_count, strides_of
 from mltriton.kernels.epilogues import Epilogue, finish, relu
 from mltriton.kernels.fused_gemm import accumulate
-from mltriton.kernels.gemm_tiles import ACCUMULATORS, Tile, balance, blocks_of, choose_tile, speed, tile_of
+from mltriton.kernels.gemm_tiles import (
+    ACCUMULATORS,
+    FULL,
+    Tile,
+    balance,
+    blocks_of,
+    choose_tile,
+    speed,
+    tile_of,
+    tile_on,
+)
 from mltriton.kernels.launch import Launch
 from mltriton.kernels.products import product_of
 from mltriton.runtime.native.launcher import num_threads
@@ -172,14 +182,21 @@ def choose_shares(batch: int, m: int, n: int, k: int, item_bytes: int, threads: 
     return tile_of(best, k, item_bytes) if speed(m, n, best) * even > CLEARLY * whole else None
 
 
-def stream_k_matmul(a: Array, b: Array, programs: int | None = None, **around: Any) -> Array:
-    """`matmul(a, b, **around)` by so many programs with equal shares of the work; one for each thread when None."""
+def stream_k_matmul(
+    a: Array, b: Array, programs: int | None = None, *, target: str | None = None, **around: Any
+) -> Array:
+    """`matmul(a, b, **around)` by so many programs with equal shares of the work; one for each thread when None, or as
+    many as fill a GPU. `target` is what it runs on ("xe:pvc", say), None where the arrays lie.
+    """
     if programs is not None:
         require_count("stream_k_matmul: programs", programs)
     product = product_of(a, b, **around)
     if not product.is_empty:
-        for launch in stream_k_launches(*product.operands, programs or num_threads(), product.prologue):
-            launch.run()
+        # All programs work on the same blocks: as large as if there were enough of them.
+        tile, warps = tile_on(target, product.a.shape[1], product.b.shape[2], item_size(a), FULL)
+        usual = num_threads() if tile is None else FULL
+        for launch in stream_k_launches(*product.operands, programs or usual, product.prologue, tile):
+            launch.on(target, warps).run()
     return product.c
 
 
