@@ -34,7 +34,7 @@ class Form(NamedTuple):
     @property
     def is_plain(self) -> bool:
         """Whether each element of the value is one register."""
-        return self.type.lanes == self.count
+        return self.type.lanes == self.width
 
 
 class Lanes(NamedTuple):
