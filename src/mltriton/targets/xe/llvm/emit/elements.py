@@ -13,6 +13,7 @@ from mltriton.targets.llvm.emit import casts, floats
 from mltriton.targets.llvm.types import Type, Value, constant
 from mltriton.targets.llvm.writer import Function
 from mltriton.targets.xe.llvm import calls
+from mltriton.targets.xe.llvm.emit import divisions
 from mltriton.targets.xe.llvm.emit.context import Emitter, Rule, Rules
 from mltriton.targets.xe.spirv.builtins import Builtin
 
@@ -114,6 +115,7 @@ def _splat(e: Emitter, op: tt.Splat) -> Value:
 
 SHARED: Rules = {**integer_rules.RULES, **floats.RULES, **casts.RULES}
 OWN: Rules = {
+    **divisions.RULES,
     arith.AddI: _kept("add"),
     arith.SubI: _kept("sub"),
     arith.MulI: _kept("mul"),
