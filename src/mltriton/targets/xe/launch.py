@@ -18,6 +18,7 @@ from typing import Any, cast
 import numpy as np
 
 from mltriton.errors import ArgumentError, DeviceError, calling_place
+from mltriton.runtime.grid import Grid
 from mltriton.runtime.native.params import ParamSpec
 from mltriton.runtime.native.portable import read_argument
 from mltriton.runtime.parts import is_wrapper
@@ -72,23 +73,9 @@ class XeKernel:
 
     def launcher(self, specs: Sequence[ParamSpec], /) -> Callable[..., Any]:
         """The function `launch(grid_x, grid_y, grid_z, *arguments)` for arguments that pass `specs`."""
+        return launcher_of(self.run, specs)
 
-        def launch(grid_x: int, grid_y: int, grid_z: int, /, *arguments: Any) -> Any:
-            if len(arguments) != len(specs):
-                return NotImplemented
-            slots: list[Slot] = []
-            for spec, argument in zip(specs, arguments, strict=True):
-                bits = read(spec, argument := plain(argument))
-                if bits is None:
-                    return NotImplemented
-                if spec.takes_slot:
-                    slots.append(Slot(spec.kind, bits, argument, spec.writes))
-            self.run((grid_x, grid_y, grid_z), slots)
-            return None
-
-        return launch
-
-    def run(self, grid: tuple[int, int, int], slots: Sequence[Slot], /) -> None:
+    def run(self, grid: Grid, slots: Sequence[Slot], /) -> None:
         """Launch and wait; on torch's queue only where there are assertions to look at.
 
         Raises `DeviceError` for arrays on several devices and `ArgumentError` for those of which nobody knows the size.
@@ -126,6 +113,25 @@ class XeKernel:
                 self._module(queue, failing), self._name, "" if queue.emulated else self._options
             )
         return self._builds[key]
+
+
+def launcher_of(run: Callable[[Grid, Sequence[Slot]], None], specs: Sequence[ParamSpec]) -> Callable[..., Any]:
+    """The function `launch(grid_x, grid_y, grid_z, *arguments)`, which runs arguments that pass `specs`."""
+
+    def launch(grid_x: int, grid_y: int, grid_z: int, /, *arguments: Any) -> Any:
+        if len(arguments) != len(specs):
+            return NotImplemented
+        slots: list[Slot] = []
+        for spec, argument in zip(specs, arguments, strict=True):
+            bits = read(spec, argument := plain(argument))
+            if bits is None:
+                return NotImplemented
+            if spec.takes_slot:
+                slots.append(Slot(spec.kind, bits, argument, spec.writes))
+        run((grid_x, grid_y, grid_z), slots)
+        return None
+
+    return launch
 
 
 def plain(argument: Any) -> Any:

@@ -15,10 +15,11 @@ from itertools import product
 from typing import Any, Protocol
 
 from mltriton.errors import DeviceError
+from mltriton.runtime.grid import Grid
 from mltriton.runtime.native.params import ParamSpec
 from mltriton.runtime.slots import Slot
 from mltriton.runtime.specialization import ON_HOST, place_of
-from mltriton.targets.xe.launch import plain, read
+from mltriton.targets.xe.launch import launcher_of
 from mltriton.targets.xe.launch_guards import LaunchGuards, Surface
 
 _PTR = ctypes.c_void_p
@@ -76,23 +77,9 @@ class EmulatedWarps:
 
     def launcher(self, specs: Sequence[ParamSpec], /) -> Callable[..., Any]:
         """The function `launch(grid_x, grid_y, grid_z, *arguments)` for arguments that pass `specs`."""
+        return launcher_of(self.run, specs)
 
-        def launch(grid_x: int, grid_y: int, grid_z: int, /, *arguments: Any) -> Any:
-            if len(arguments) != len(specs):
-                return NotImplemented
-            slots: list[Slot] = []
-            for spec, argument in zip(specs, arguments, strict=True):
-                bits = read(spec, argument := plain(argument))
-                if bits is None:
-                    return NotImplemented
-                if spec.takes_slot:
-                    slots.append(Slot(spec.kind, bits, argument, spec.writes))
-            self.run((grid_x, grid_y, grid_z), slots)
-            return None
-
-        return launch
-
-    def run(self, grid: tuple[int, int, int], slots: Sequence[Slot], /) -> None:
+    def run(self, grid: Grid, slots: Sequence[Slot], /) -> None:
         """Launch and wait. Raises `DeviceError` for arrays that are not in main memory."""
         places = {place_of(slot.array) for slot in slots if slot.kind == "tensor"}
         if places - {ON_HOST}:
