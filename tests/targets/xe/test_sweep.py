@@ -138,6 +138,23 @@ def test_blocks_of_matrices_with_any_pitch(dtype: Any) -> None:
 
 
 @triton.jit
+def scaled(x, factors, y, n, m, ROWS: tl.constexpr, COLUMNS: tl.constexpr):
+    rows = tl.make_block_ptr(factors, (n,), (1,), (0,), (ROWS,), (0,))
+    columns = tl.make_tensor_descriptor(factors, [m], [1], [COLUMNS])
+    here = tl.make_block_ptr(x, (n, m), (m, 1), (0, 0), (ROWS, COLUMNS), (1, 0))
+    factor = tl.load(rows, boundary_check=(0,))[:, None] * columns.load([0])[None, :]
+    there = tl.make_block_ptr(y, (n, m), (m, 1), (0, 0), (ROWS, COLUMNS), (1, 0))
+    tl.store(there, tl.load(here, boundary_check=(0, 1)) * factor, boundary_check=(0, 1))
+
+
+@pytest.mark.parametrize("codegen", ["simt", "simd"])
+def test_block_pointers_to_vectors(codegen: str) -> None:
+    x, factors, y = placed(whole_numbers(13, 40)), whole_numbers(40), placed(np.zeros((13, 40), np.float32))
+    scaled[(1,)](x, factors, y, 13, 40, 16, 64, target=TARGET, num_warps=2, codegen=codegen)
+    np.testing.assert_array_equal(y, x * factors[:13, None] * factors)
+
+
+@triton.jit
 def composed(a, b, c, d):
     return a * c, b * c + d
 

@@ -65,6 +65,7 @@ class Verdict(NamedTuple):
 
 
 _UNKNOWN_ORIGIN = Verdict("where the pointer comes from is not known")
+_NO_MATRIX = Verdict("it is an access to a vector, and block accesses move matrices")
 
 
 class Surfaces:
@@ -86,6 +87,8 @@ class Surfaces:
     def expected(self, op: BlockOperation) -> Verdict:
         """The same, the way that the strides say the block lies in memory."""
         makers = self._makers(op)
+        if any(len(maker.shape) < 2 for maker in makers):
+            return _NO_MATRIX
         one = [all(self._known(self._values.of(m.strides[dim])).number == 1 for m in makers) for dim in (-1, -2)]
         return self.of(op, transposed=not one[0] and one[1])
 
@@ -102,8 +105,10 @@ class Surfaces:
 
     def _of(self, op: BlockOperation, transposed: bool) -> Verdict:
         makers = self._makers(op)
-        if not makers or any(len(maker.shape) < 2 for maker in makers):
+        if not makers:
             return _UNKNOWN_ORIGIN
+        if any(len(maker.shape) < 2 for maker in makers):
+            return _NO_MATRIX
         parts = [self._of_maker(op, maker, transposed) for maker in makers]
         broken = next((part.broken for part in parts if part.broken), None)
         launch = dict.fromkeys(asked for part in parts for asked in part.launch)
