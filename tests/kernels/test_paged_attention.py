@@ -267,6 +267,18 @@ def test_blocks_on_xe(problem: Problem, warp_level: bool) -> None:
     assert_accurate(o, expected, SLACK[problem.dtype] * size)
 
 
+def test_addresses_on_xe() -> None:
+    """Emulated: pages that no block load takes, with everything around the scores. Few keys at a time, or the build
+    takes minutes.
+    """
+    pytest.importorskip("dpctl")
+    arrays = Problem((0, 70), 4, 2, 40, page=12, dtype="float16").arrays()
+    options = {"alibi_slopes": RNG.uniform(0.0, 0.1, 4).astype(np.float32), "soft_cap": 4.0}
+    expected, size = reference(**arrays, **options)
+    o = paged_attention(**arrays, **options, warp_level=False, target="xe:pvc")
+    assert_accurate(o, expected, SLACK["float16"] * size)
+
+
 def aligned(array: np.ndarray) -> np.ndarray:
     """A copy that starts where block loads may."""
     memory = np.zeros(array.nbytes + 64, np.uint8)

@@ -55,6 +55,7 @@ WARPS = {True: 8, False: 4}  # of a program that reads blocks, by form
 # Bytes of a program's block of queries [heads, dim], and of one block of keys, that leave registers for all else.
 QUERY_BYTES = 2048
 KEY_BYTES = {2: 16384, 4: 8192}
+ADDRESSES = 16  # keys of one step with an address each, where programs have many warps
 
 
 class Form(NamedTuple):
@@ -139,8 +140,10 @@ def paged_attention(
         return o
     check_pages(k_cache, block_table, seq_lens)
     limits = block_limits(target)
-    form = None if limits is None else choose_block_form(q, k_cache, v_cache, warp_level, limits)
-    form = form or choose_form(k_cache, warp_level)
+    if limits is None:
+        form = choose_form(k_cache, warp_level)
+    else:
+        form = choose_block_form(q, k_cache, v_cache, warp_level, limits) or Form(warp_level, 1, ADDRESSES)
     cut = choose_splits(q, k_cache, block_table, form) if splits is None else splits
     for launch in paged_attention_launches(
         q, k_cache, v_cache, block_table, seq_lens, o, sm_scale, alibi_slopes, soft_cap, form, cut
