@@ -56,6 +56,19 @@ def test_both_values_of_a_flag_are_tried() -> None:
     assert str(proof) == f"scale: proven on {proof.inputs} inputs (tt, not cpu)"
 
 
+def test_a_constant_that_is_a_dtype_gets_one() -> None:
+    proof = proof_of(
+        HEAD
+        + """def widen(x, y, M, N: tl.constexpr, BM: tl.constexpr, OUTPUT_DTYPE: tl.constexpr, acc_dtype: tl.constexpr):
+    p = tl.make_block_ptr(x, (M, N), (N, 1), (0, 0), (BM, BM), (1, 0))
+    o = tl.make_block_ptr(y, (M, N), (N, 1), (0, 0), (BM, BM), (1, 0))
+    wide = tl.load(p, boundary_check=(0, 1)).to(acc_dtype) * 3
+    tl.store(o, wide.to(OUTPUT_DTYPE), boundary_check=(0, 1))
+"""
+    )
+    assert proof.proven
+
+
 def test_a_mistake_for_sequences_of_different_lengths_is_found() -> None:
     proof = proof_of(VARLEN, replaced=("x + bos * N, (T, N)", "x + eos * N, (T, N)"))
     assert proof.differs

@@ -14,7 +14,8 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from mltriton.tools.migrate.roles import FLOATS, Roles
+from mltriton import language
+from mltriton.tools.migrate.roles import FLOATS, Roles, is_dtype
 
 ELEMENTS = 1 << 18
 # Ends that stick out, then whole blocks, for kernels that need them; then many blocks in one direction.
@@ -146,6 +147,8 @@ class Search:
             return 0.5
         if name in self.defaults and not isinstance(self.defaults[name], int):
             return self.defaults[name]
+        if is_dtype(name):
+            return language.float32
         return _number_constant(name, extents, block)
 
 

@@ -16,7 +16,7 @@ from mltriton.tools.migrate.result import Options
 from mltriton.tools.migrate.syntax import code_of, constant_int, cst, names_in
 
 MAX_RANK = 5  # of a descriptor
-_STRIDE = re.compile(r"stride|^s_|_s$", re.IGNORECASE)
+_STRIDE = re.compile(r"stride|^str?_|_str?$", re.IGNORECASE)
 SMALL = {1: "2 to 8", 2: "4 to 16", 4: "4 to 32", 8: "8 to 64"}  # bytes of a row of so many elements of 1 to 8 bytes
 
 
@@ -78,7 +78,8 @@ def _layout(group: Group, bounds: Bounds) -> tuple[tuple[int, ...], tuple[int, .
         fast = _fastest(construct, bounds)
         if fast is None:
             strides = ", ".join(map(code_of, construct.strides))
-            return f"no stride of ({strides}) is known to be 1, as a descriptor's last one must be"
+            hint = "" if construct.order else " (`order` is not a tuple written out here, and so does not say which is)"
+            return f"no stride of ({strides}) is known to be 1, as a descriptor's last one must be{hint}"
         dim, condition = fast
         conditions += [condition] if condition else []
         folded = _folded(construct, dim)

@@ -164,4 +164,9 @@ _EQUAL = cst.AssignEqual(cst.SimpleWhitespace(""), cst.SimpleWhitespace(""))
 def running(carried: Sequence[Quantity], context: Context) -> list[str]:
     """The names of the running integers that were introduced."""
     names = dict.fromkeys(definition.name for definition in context.group.definitions)
-    return [context.variable(quantity, name) for name in names for quantity in carried]
+    return [
+        context.variable(quantity, name)
+        for name in names
+        for quantity in carried
+        if context.fixed(quantity, name) is None
+    ]

@@ -18,7 +18,7 @@ from mltriton.tools.migrate.flow import is_assigned, parameters_of
 from mltriton.tools.migrate.naming import Namer
 from mltriton.tools.migrate.parse import Source
 from mltriton.tools.migrate.pointers import Construct, Pointers
-from mltriton.tools.migrate.steps import Analyses, Changed, Notes, caller_notes, made_names, may_be_pointer
+from mltriton.tools.migrate.steps import Analyses, Changed, Notes, caller_notes, may_be_pointer
 from mltriton.tools.migrate.syntax import code_of, constant_int, cst, keyword_of, one_line, walk
 
 _PARTS = (("shape", "shape"), ("strides", "stride"), ("offsets", "off"), ("block_shape", "block"))
@@ -43,13 +43,12 @@ def without_pointer_argument(sources: Mapping[str, Source], callers: Callers, no
     calls: dict[Function, list[tuple[str, cst.Call]]] = {}
     wanted: set[Function] = set()
     for path, source in sources.items():
-        made = made_names(source)
         for call in walk(source.module):
             function = callers.called(path, call.func) if isinstance(call, cst.Call) else None
             if function is None or not isinstance(call, cst.Call):
                 continue
             calls.setdefault(function, []).append((path, call))
-            if any(may_be_pointer(source, arg.value, made) for arg in call.args):
+            if any(may_be_pointer(source, arg.value, source.made) for arg in call.args):
                 wanted.add(function)
     analyses = Analyses(sources)
     for function in sorted(wanted, key=lambda each: (each.path, each.name)):

@@ -6,14 +6,15 @@ Level: source text. A file that does not parse is a `MigrationError` with its li
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass
+from functools import cached_property
 
 from libcst.metadata import CodeRange, MetadataWrapper, PositionProvider
 
 from mltriton.errors import Place
 from mltriton.tools.migrate.result import MigrationError
-from mltriton.tools.migrate.syntax import cst, dotted, keyword_of, walk
+from mltriton.tools.migrate.syntax import cst, dotted, keyword_of, names_in, walk
 
 # The parameters of the functions that take or make block pointers, in the order of their positions.
 PARAMETERS: Mapping[str, tuple[str, ...]] = {
@@ -31,6 +32,7 @@ PARAMETERS: Mapping[str, tuple[str, ...]] = {
     ),
     "store": ("pointer", "value", "mask", "boundary_check", "cache_modifier", "eviction_policy"),
 }
+MAKERS = ("make_block_ptr", "advance")
 LANGUAGES = ("triton.language", "mltriton.language")
 
 
@@ -68,7 +70,10 @@ class Source:
         return Place(self.path, start.line, start.column)
 
     def callee(self, node: cst.CSTNode) -> str | None:
-        """The name of the function of Triton's language that a call calls."""
+        """The name of the function of Triton's language that a call calls, `advance` as a method of a pointer too."""
+        return self._function(node) or ("advance" if self._is_method(node, self.made) else None)
+
+    def _function(self, node: cst.CSTNode) -> str | None:
         if not isinstance(node, cst.Call):
             return None
         if isinstance(node.func, cst.Attribute):
@@ -76,9 +81,41 @@ class Source:
             return node.func.attr.value if base in self.aliases else None
         return self.direct.get(node.func.value) if isinstance(node.func, cst.Name) else None
 
+    def _is_method(self, node: cst.CSTNode, made: Set[str]) -> bool:
+        """Whether a call is `p.advance(...)` of a name among `made`, or of a pointer that is made in place."""
+        match node:
+            case cst.Call(func=cst.Attribute(value=value, attr=cst.Name(value="advance"))):
+                if isinstance(value, cst.Name):
+                    return value.value in made
+                return self._function(value) in MAKERS or self._is_method(value, made)
+            case _:
+                return False
+
+    @cached_property
+    def made(self) -> frozenset[str]:
+        """Names that are assigned what make_block_ptr or advance returns, anywhere in the file."""
+        found: set[str] = set()
+        if "make_block_ptr" not in self.text:
+            return frozenset()
+        assigned = [node for node in walk(self.module) if isinstance(node, cst.Assign)]
+        while True:
+            more = {
+                name
+                for node in assigned
+                if any(self._function(part) in MAKERS or self._is_method(part, found) for part in walk(node.value))
+                for target in node.targets
+                for name in names_in(target.target)
+            }
+            if more <= found:
+                return frozenset(found)
+            found |= more
+
     def arguments(self, call: cst.Call) -> dict[str, cst.Arg] | None:
-        """The arguments of one of the calls in `PARAMETERS` by name."""
-        return keyword_of(call, PARAMETERS[self.callee(call) or ""])
+        """The arguments of one of the calls in `PARAMETERS` by name; of a method, what it is called on as well."""
+        callee = self.callee(call) or ""
+        if self._function(call) is None and isinstance(call.func, cst.Attribute):
+            call = call.with_changes(args=[cst.Arg(call.func.value), *call.args])
+        return keyword_of(call, PARAMETERS[callee])
 
     def language(self) -> str | None:
         """How this file writes Triton's language: `tl`."""

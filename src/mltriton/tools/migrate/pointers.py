@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from mltriton.tools.migrate.flow import Definition, Env, Flow
-from mltriton.tools.migrate.parse import Source
+from mltriton.tools.migrate.parse import MAKERS, Source
 from mltriton.tools.migrate.syntax import children, code_of, constant_int, cst, dotted, elements, walk
 
 ATTRIBUTES = ("dtype.element_ty", "type.element_ty.element_ty")
@@ -122,7 +122,7 @@ class Pointers:
     def is_pointer(self, node: cst.CSTNode, env: Env) -> bool:
         """Whether an expression may be a block pointer."""
         callee = self.source.callee(node)
-        if callee in ("make_block_ptr", "advance"):
+        if callee in MAKERS:
             return True
         if isinstance(node, cst.IfExp):
             return self.is_pointer(node.body, env) or self.is_pointer(node.orelse, env)
@@ -246,7 +246,9 @@ class Pointers:
         arguments = self.source.arguments(call)
         known = arguments or {}
         parts = {name: elements(known[name].value) for name in INGREDIENTS if name in known}
-        lengths = {len(part) for part in parts.values() if part is not None}
+        if "order" in parts and parts["order"] is None and not isinstance(known["order"].value, cst.Integer):
+            parts["order"] = self._order(known["order"].value, at)
+        lengths = {len(part) for part in parts.values() if part}
         bare = [isinstance(known[name].value, _NUMBERS) for name, part in parts.items() if part is None]
         if lengths == {1} or (not lengths and any(bare)):
             # Triton takes a number for a sequence of one; a name may be either, where no number is written out.
@@ -262,12 +264,18 @@ class Pointers:
         else:
             tuples = {name: tuple(part or ()) for name, part in parts.items()}
             construct = Construct(call, at, arguments["base"].value, **tuples)
-            if len({len(part) for part in tuples.values()}) > 1:
+            if len({len(part) for name, part in tuples.items() if name != "order" or part}) > 1:
                 group.problems.append((call, "the arguments of make_block_ptr have different lengths"))
         group.constructs.append(construct)
         self._construct[call] = construct
         for arg in call.args:
             self._visit(arg.value, env, at)
+
+    def _order(self, node: cst.BaseExpression, at: cst.CSTNode) -> list[cst.BaseExpression]:
+        """The order that a name stands for; empty where it is chosen, as it says nothing then: it is a hint only."""
+        reaching = self.flow.reaching(node.value, at) if isinstance(node, cst.Name) else []
+        value = reaching[0].value if len(reaching) == 1 else None
+        return (elements(value) if value is not None else None) or []
 
     def _record_advance(self, call: cst.Call, env: Env, at: cst.CSTNode) -> list[object]:
         arguments = self.source.arguments(call)

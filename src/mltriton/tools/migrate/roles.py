@@ -63,8 +63,9 @@ def roles_of(function: ast.FunctionDef, functions: Functions | None = None) -> R
             roles.strides.add(name)
     roles.stored = _stored(function, functions) & set(roles.pointers)
     roles.wide = _wide(function) & set(roles.pointers)
+    tuples = _tuples(function)
     for node in ast.walk(function):
-        _look(node, roles)
+        _look(node, roles, tuples)
         for outer, inner in _passed(node, functions):
             called = roles_of(functions[_called(node)], {**functions, function.name: _NOTHING})
             for own, theirs in (
@@ -77,9 +78,14 @@ def roles_of(function: ast.FunctionDef, functions: Functions | None = None) -> R
                 roles.texts.setdefault(outer, []).extend(called.texts[inner])
     roles.flags -= roles.blocks
     for name in constant:
-        if name.startswith(_LEADING_FLAGS) and name not in roles.blocks:
+        if name.startswith(_LEADING_FLAGS) and name not in roles.blocks and not is_dtype(name):
             roles.flags.add(name)
     return roles
+
+
+def is_dtype(name: str) -> bool:
+    """Whether a constant is a dtype, by its name."""
+    return "dtype" in name.lower()
 
 
 _NOTHING = cast(ast.FunctionDef, ast.parse("def nothing(): pass").body[0])
@@ -99,7 +105,7 @@ def _passed(node: ast.AST, functions: Functions) -> list[tuple[str, str]]:
     return [(root, name) for value, name in pairs if (root := _root(value)) is not None]
 
 
-def _look(node: ast.AST, roles: Roles) -> None:
+def _look(node: ast.AST, roles: Roles, tuples: Mapping[str, ast.expr]) -> None:
     if isinstance(node, ast.Call):
         called = ast.unparse(node.func).split(".")[-1]
         places = {"make_block_ptr": node.args[4:5], "arange": node.args[:2], "zeros": node.args[:1]}
@@ -108,7 +114,7 @@ def _look(node: ast.AST, roles: Roles) -> None:
         for part in [*places.get(called, []), *keywords]:
             roles.blocks |= _sizes(part) & roles.constants
         if called == "make_block_ptr":
-            roles.units |= _contiguous(node)
+            roles.units |= _contiguous(node, tuples)
             roles.extents |= _extents(node)
     elif isinstance(node, ast.If | ast.IfExp | ast.BoolOp):
         tests = node.values if isinstance(node, ast.BoolOp) else [node.test]
@@ -141,10 +147,25 @@ def _extents(call: ast.Call) -> set[str]:
     return {each.id for each in shape.elts if isinstance(each, ast.Name)} if isinstance(shape, ast.Tuple) else set()
 
 
-def _contiguous(call: ast.Call) -> set[str]:
+def _tuples(function: ast.FunctionDef) -> dict[str, ast.expr]:
+    """Variables that are assigned a tuple, as the `order` of block pointers may be."""
+    found: dict[str, ast.expr] = {}
+    for node in ast.walk(function):
+        match node:
+            case ast.Assign(targets=[ast.Name(id=name)], value=ast.Tuple() as value):
+                found[name] = value
+            case ast.AnnAssign(target=ast.Name(id=name), value=ast.Tuple() as value):
+                found[name] = value
+            case _:
+                pass
+    return found
+
+
+def _contiguous(call: ast.Call, tuples: Mapping[str, ast.expr]) -> set[str]:
     """The name of the stride that the order of a block pointer puts first."""
     parts = _parts(call)
     order, strides = parts.get("order"), parts.get("strides")
+    order = tuples.get(order.id) if isinstance(order, ast.Name) else order
     if isinstance(order, ast.Tuple | ast.List) and isinstance(strides, ast.Tuple | ast.List) and order.elts:
         first = order.elts[0]
         if isinstance(first, ast.Constant) and isinstance(first.value, int) and len(strides.elts) > 1:

@@ -7,36 +7,27 @@ more. Its notes stand at the lines of the user's texts.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Set
 
 from mltriton.tools.migrate.bounds import Bounds
 from mltriton.tools.migrate.callers import Function
-from mltriton.tools.migrate.parse import Source, functions_of
+from mltriton.tools.migrate.parse import MAKERS, Source, functions_of
 from mltriton.tools.migrate.pointers import Pointers
 from mltriton.tools.migrate.result import Note
-from mltriton.tools.migrate.syntax import cst, names_in, walk
+from mltriton.tools.migrate.syntax import cst, walk
 
 # The notes of a step by file, and the new texts of the files that it changed.
 Changed = tuple[list[tuple[str, Note]], dict[str, str]]
 
 
-def may_be_pointer(source: Source, node: cst.BaseExpression, made: set[str]) -> bool:
+def may_be_pointer(source: Source, node: cst.BaseExpression, made: Set[str]) -> bool:
     """Whether an expression may be a block pointer: a quick look before the analysis."""
-    return source.callee(node) in ("make_block_ptr", "advance") or (isinstance(node, cst.Name) and node.value in made)
-
-
-def made_names(source: Source) -> set[str]:
-    """Names that are assigned what make_block_ptr returns, anywhere in the file."""
-    found: set[str] = set()
-    for node in walk(source.module):
-        if isinstance(node, cst.Assign) and any(source.callee(part) == "make_block_ptr" for part in walk(node.value)):
-            found |= {name for target in node.targets for name in names_in(target.target)}
-    return found
+    return source.callee(node) in MAKERS or (isinstance(node, cst.Name) and node.value in made)
 
 
 def may_pass_on(source: Source) -> bool:
     """Whether a file may pass block pointers to functions, return them or put them in tuples."""
-    made = made_names(source)
+    made = source.made
     for node in walk(source.module):
         values: list[cst.BaseExpression] = []
         if isinstance(node, cst.Call) and source.callee(node) is None:

@@ -14,11 +14,9 @@ from mltriton.tools.migrate.callers import Callers, Function
 from mltriton.tools.migrate.edits import Edits, constantly
 from mltriton.tools.migrate.flow import parameters_of
 from mltriton.tools.migrate.naming import Namer
-from mltriton.tools.migrate.parse import Source, functions_of
+from mltriton.tools.migrate.parse import MAKERS, Source, functions_of
 from mltriton.tools.migrate.steps import Changed, Notes, caller_notes
 from mltriton.tools.migrate.syntax import children, code_of, constant_int, cst, elements, keyword_of, walk
-
-_MAKERS = ("make_block_ptr", "advance")
 
 
 @dataclass
@@ -59,12 +57,12 @@ def without_tuple(sources: Mapping[str, Source], callers: Callers, notes: Notes)
 def _pointer_tuples(source: Source, function: cst.FunctionDef) -> set[str]:
     """Names that are assigned a tuple in which a block pointer is made, or a name that was given one."""
     assigned = [node for node in walk(function.body) if isinstance(node, cst.Assign)]
-    single = {code_of(node.targets[0].target) for node in assigned if source.callee(node.value) in _MAKERS}
+    single = {code_of(node.targets[0].target) for node in assigned if source.callee(node.value) in MAKERS}
     found: set[str] = set()
     for node in assigned:
         target, parts = node.targets[0].target, elements(node.value)
         if isinstance(target, cst.Name) and parts:
-            makes = any(source.callee(part) in _MAKERS for part in parts)
+            makes = any(source.callee(part) in MAKERS for part in parts)
             if makes or any(isinstance(part, cst.Name) and part.value in single for part in parts):
                 found.add(target.value)
     return found

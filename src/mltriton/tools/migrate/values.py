@@ -99,11 +99,21 @@ class Context:
         suffix = "" if alone else f"_{quantity.dim}"
         return self.namer.name(self.group, name, PREFIX[quantity.kind], suffix)
 
+    def fixed(self, quantity: Quantity, name: str) -> str | None:
+        """The number that a quantity of a variable always is, though other pointers of the group move."""
+        every = [each for each in self.pointers.flow.definitions if each.name == name]
+        construct = self.pointers.construct_of(every[0].value) if len(every) == 1 and every[0].value else None
+        if construct is None or quantity.kind == "range":
+            return None
+        node = self.source_of(quantity, construct)
+        return code_of(node) if constant_int(node) is not None else None
+
     def value(self, quantity: Quantity, node: cst.BaseExpression, *, inline: bool = False) -> str:
         """A quantity of the pointer that an expression gives."""
         if isinstance(node, cst.Name):
             if quantity in self.carried:
-                return self.variable(quantity, node.value)
+                fixed = self.fixed(quantity, node.value)
+                return self.variable(quantity, node.value) if fixed is None else fixed
             return self.text_at(quantity, self.group.constructs[0])
         if isinstance(node, cst.IfExp):
             then, other = self.value(quantity, node.body), self.value(quantity, node.orelse)
@@ -137,6 +147,8 @@ class Context:
         advance = next((each for each in self.group.advances if each.call is node), None)
         moves_itself = advance is not None and isinstance(advance.pointer, cst.Name) and advance.pointer.value == name
         for quantity in self.carried:
+            if self.fixed(quantity, name) is not None:
+                continue
             own = self.variable(quantity, name)
             if moves_itself:
                 assert advance is not None
@@ -164,4 +176,5 @@ class Context:
         return [
             (self.variable(quantity, definition.name), self.value(quantity, definition.value))
             for quantity in self.carried
+            if self.fixed(quantity, definition.name) is None
         ]
