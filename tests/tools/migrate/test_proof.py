@@ -69,6 +69,18 @@ def test_a_constant_that_is_a_dtype_gets_one() -> None:
     assert proof.proven
 
 
+def test_a_contiguous_stride_that_is_a_constant_is_one() -> None:
+    proof = proof_of(
+        HEAD
+        + """def copy(x, y, M, N, str_m: tl.constexpr, str_n: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr):
+    p = tl.make_block_ptr(x, (M, N), (str_m, str_n), (0, 0), (BM, BN), order=(1, 0))
+    o = tl.make_block_ptr(y, (M, N), (str_m, str_n), (0, 0), (BM, BN), order=(1, 0))
+    tl.store(o, tl.load(p, boundary_check=(0, 1)), boundary_check=(0, 1))
+"""
+    )
+    assert proof.proven
+
+
 def test_a_mistake_for_sequences_of_different_lengths_is_found() -> None:
     proof = proof_of(VARLEN, replaced=("x + bos * N, (T, N)", "x + eos * N, (T, N)"))
     assert proof.differs

@@ -143,6 +143,10 @@ class Search:
             return block
         if name in roles.flags:
             return flags[name]
+        if name in roles.units:
+            return 1
+        if name in roles.strides:
+            return extents[2] + 3
         if name in roles.floats or any(part in name.lower() for part in FLOATS):
             return 0.5
         if name in self.defaults and not isinstance(self.defaults[name], int):

@@ -19,7 +19,7 @@ from mltriton.tools.migrate.pointers import Group, Pointers
 from mltriton.tools.migrate.syntax import code_of, cst, elements
 from mltriton.tools.migrate.values import Context
 
-_POINTER_NAME = re.compile(r"_(block_ptr|blk_ptr|block_pointer|blockptr|bptr)$")
+_POINTER_NAME = re.compile(r"_(block_ptr|blk_ptr|block_pointer|blockptr|bptr|ptrs?)$")
 
 
 def rewrite_group(

@@ -59,7 +59,7 @@ def roles_of(function: ast.FunctionDef, functions: Functions | None = None) -> R
                 roles.floats.add(name)
             else:
                 roles.numbers.append(name)
-        if "stride" in name.lower():
+        if "stride" in name.lower() or name.startswith("str_"):
             roles.strides.add(name)
     roles.stored = _stored(function, functions) & set(roles.pointers)
     roles.wide = _wide(function) & set(roles.pointers)
