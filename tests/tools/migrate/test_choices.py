@@ -9,7 +9,7 @@ import triton.language as tl
 
 
 @triton.jit
-def kernel(x_ptr, y_ptr, M, N, stride, str_d, flag, BM: tl.constexpr, BN: tl.constexpr):
+def kernel(x_ptr, y_ptr, M, N, stride, str_d, s_d, flag, BM: tl.constexpr, BN: tl.constexpr):
     p = tl.make_block_ptr(x_ptr, {shape}, {strides}, {offsets}, {block}, {order})
     x = tl.load(p{load})
     tl.store(y_ptr, tl.sum(x))
@@ -40,6 +40,7 @@ def form(result: Result) -> str:
         ({"strides": "(1, M)", "order": "(0, 1)"}, "descriptor"),
         ({"strides": "(N, stride)"}, "descriptor"),
         ({"strides": "(N, str_d)"}, "descriptor"),
+        ({"strides": "(N, s_d)"}, "descriptor"),
         ({"strides": "(N, stride)", "order": "(0, 1) if flag else (1, 0)"}, "pointer"),
         ({"strides": "(N, M)"}, "pointer"),
         ({"strides": "(N, 2)"}, "pointer"),

@@ -16,7 +16,7 @@ from mltriton.tools.migrate.result import Options
 from mltriton.tools.migrate.syntax import code_of, constant_int, cst, names_in
 
 MAX_RANK = 5  # of a descriptor
-_STRIDE = re.compile(r"stride|^str?_|_str?$", re.IGNORECASE)
+_STRIDE = re.compile(r"stride|^s(tr)?_|_s(tr)?$", re.IGNORECASE)
 SMALL = {1: "2 to 8", 2: "4 to 16", 4: "4 to 32", 8: "8 to 64"}  # bytes of a row of so many elements of 1 to 8 bytes
 
 
