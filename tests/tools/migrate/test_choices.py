@@ -109,6 +109,24 @@ def test_something_that_is_no_block_pointer_on_another_path_stays() -> None:
     assert "block pointer here only on some paths" in result.unresolved[0].text
 
 
+HELPER = """@triton.jit
+def of(p, other, n):
+    if n > 3:
+        p = other
+    return tl.load(p)
+
+
+@triton.jit
+def kernel"""
+
+
+def test_a_helper_that_is_not_understood_keeps_its_signature() -> None:
+    text = KERNEL.replace("@triton.jit\ndef kernel", HELPER).replace("tl.load(p{load})", "of(p, y_ptr, M)")
+    result = migrate_source(text.format(**PLAIN))
+    assert result.unresolved
+    assert not result.changed
+
+
 def test_text_without_block_pointers_is_not_even_parsed() -> None:
     assert migrate_source("def f(:\n").text == "def f(:\n"
 

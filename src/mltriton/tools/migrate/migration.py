@@ -37,16 +37,34 @@ def migrate_source(text: str, path: str = "<source>", options: Options | None = 
 def migrate_sources(texts: Mapping[str, str], options: Options | None = None) -> dict[str, Result]:
     """Migrate files that call each other's helpers; MigrationError where one does not parse."""
     options = options or Options()
-    results = {path: Result(text, text, path) for path, text in texts.items()}
     if not any(mark in text for text in texts.values() for mark in MARKS):
-        return results
+        return {path: Result(text, text, path) for path, text in texts.items()}
+    parsed = {path: parse(text, path) for path, text in texts.items()}
     notes = Notes(texts)
-    sources = simplified({path: parse(text, path) for path, text in texts.items()}, notes)
+    sources = simplified(parsed, notes)
+    results = _migrated(sources, texts, notes, options)
+    if any(result.unresolved and sources[path].text != texts[path] for path, result in results.items()):
+        # That helpers take other things is no gain where what they do with them is not understood.
+        as_they_are = _migrated(parsed, texts, Notes(texts), options)
+        if _done(as_they_are) >= _done(results):
+            return as_they_are
+    return results
+
+
+def _migrated(
+    sources: Mapping[str, Source], texts: Mapping[str, str], notes: Notes, options: Options
+) -> dict[str, Result]:
+    results = {path: Result(text, text, path) for path, text in texts.items()}
     for path, source in sources.items():
         _migrate_text(source, options, results[path], notes.of[path])
     if len(results) > 1:
         _set_beside(results, sources)
     return results
+
+
+def _done(results: Mapping[str, Result]) -> int:
+    """How many calls are migrated."""
+    return sum(result.counts["descriptor"] + result.counts["pointer"] for result in results.values())
 
 
 def _set_beside(results: Mapping[str, Result], sources: Mapping[str, Source]) -> None:
