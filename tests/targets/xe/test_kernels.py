@@ -11,6 +11,8 @@ import pytest
 import mltriton as triton
 import mltriton.language as tl
 
+from .block_pointer_kernels import multiply
+
 pytestmark = pytest.mark.usefixtures("queue")
 TARGET = "xe:pvc"
 RNG = np.random.default_rng(3)
@@ -171,19 +173,6 @@ def test_atomics(warps: int) -> None:
     assert (bins == np.bincount(x, minlength=37)).all()
     assert total[0] == x.sum()
     assert (largest == [x[lane::8].max() for lane in range(8)]).all()
-
-
-@triton.jit
-def multiply(a, b, c, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
-    row, column = tl.program_id(0) * BM, tl.program_id(1) * BN
-    left = tl.make_block_ptr(a, (M, K), (K, 1), (row, 0), (BM, BK), (1, 0))
-    right = tl.make_block_ptr(b, (K, N), (N, 1), (0, column), (BK, BN), (1, 0))
-    total = tl.zeros((BM, BN), tl.float32)
-    for _ in range(0, K, BK):
-        total = tl.dot(tl.load(left, boundary_check=(0, 1)), tl.load(right, boundary_check=(0, 1)), total)
-        left, right = tl.advance(left, (0, BK)), tl.advance(right, (BK, 0))
-    there = tl.make_block_ptr(c, (M, N), (N, 1), (row, column), (BM, BN), (1, 0))
-    tl.store(there, total, boundary_check=(0, 1))
 
 
 @pytest.mark.parametrize("place", [aligned, lambda array: aligned(np.append(array, array[:1]))[1:]])

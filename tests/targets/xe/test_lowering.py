@@ -17,6 +17,8 @@ from mltriton.targets.xe.devices import Device, device
 from mltriton.targets.xe.llvm.emit.kernel import emit_kernel
 from mltriton.targets.xe.spirv.validation import validate
 
+from .block_pointer_kernels import multiply
+
 PVC = device("pvc")
 LAYOUTS = """
 #pairs = #ttg.linear<{register = [[1], [32]], lane = [[2], [4], [8], [16]], warp = [], block = []}>
@@ -131,19 +133,6 @@ def test_an_operation_without_a_lowering_is_refused_at_its_line() -> None:
 def test_a_block_without_an_encoding_is_refused() -> None:
     with pytest.raises(BackendError, match="no encoding"):
         lowered("    %r = tt.make_range {end = 16 : i32, start = 0 : i32} : tensor<16xi32>")
-
-
-@triton.jit
-def multiply(a, b, c, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
-    row, column = tl.program_id(0) * BM, tl.program_id(1) * BN
-    left = tl.make_block_ptr(a, (M, K), (K, 1), (row, 0), (BM, BK), (1, 0))
-    right = tl.make_block_ptr(b, (K, N), (N, 1), (0, column), (BK, BN), (1, 0))
-    total = tl.zeros((BM, BN), tl.float32)
-    for _ in range(0, K, BK):
-        total = tl.dot(tl.load(left, boundary_check=(0, 1)), tl.load(right, boundary_check=(0, 1)), total)
-        left, right = tl.advance(left, (0, BK)), tl.advance(right, (BK, 0))
-    there = tl.make_block_ptr(c, (M, N), (N, 1), (row, column), (BM, BN), (1, 0))
-    tl.store(there, total, boundary_check=(0, 1))
 
 
 @pytest.mark.usefixtures("needs_ocloc")

@@ -165,15 +165,16 @@ def _advance(e: Emitter, op: tt.Advance) -> BlockPointer:
 
 
 def _descriptor_load(e: Emitter, op: tt.DescriptorLoad) -> Emitted:
-    pointer = _at(e, op.desc, op.indices)
+    pointer = described(e, op.desc, op.indices)
     return load_block(e, op, pointer, range(len(op.indices)), pointer.padding)
 
 
 def _descriptor_store(e: Emitter, op: tt.DescriptorStore) -> None:
-    store_block(e, op, _at(e, op.desc, op.indices), range(len(op.indices)))
+    store_block(e, op, described(e, op.desc, op.indices), range(len(op.indices)))
 
 
-def _at(e: Emitter, descriptor: IRValue, indices: Sequence[IRValue]) -> BlockPointer:
+def described(e: Emitter, descriptor: IRValue, indices: Sequence[IRValue]) -> BlockPointer:
+    """The block of a descriptor's tensor that starts at `indices`."""
     stays = _staying(e, indices) if descriptor in e.staying else None
     return e.block_pointer(descriptor)._replace(offsets=[e.get(index) for index in indices], staying=stays)
 

@@ -7,6 +7,7 @@ out what that costs. Where both encodings agree, as the passes arrange, it is a 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import cast
 
 from mltriton.dialects import arith, tt, ttg, ttig
@@ -18,7 +19,7 @@ from mltriton.targets.llvm.emit.arith import emit_constant, number_of
 from mltriton.targets.llvm.types import I32, Type, Value, constant
 from mltriton.targets.xe.llvm import calls
 from mltriton.targets.xe.llvm.emit.context import Emitted, Emitter, Rules, coordinates
-from mltriton.targets.xe.llvm.lanes import Lanes, form_of, layout_of
+from mltriton.targets.xe.llvm.lanes import Form, Lanes, form_of, layout_of
 
 Vector = tuple[int, ...]
 
@@ -141,7 +142,19 @@ def _unsplat(e: Emitter, op: tt.Unsplat) -> Value:
 
 
 def _constant(e: Emitter, op: arith.Constant) -> Emitted:
-    """A scalar, the same number everywhere, or a table with the numbers of each lane."""
+    def same(number: int | float, form: Form, registers: int) -> Lanes:
+        return e.packed([constant(form.element, number)] * registers, form)
+
+    return constant_of(e, op, same, partial(_by_lane, e))
+
+
+def constant_of(
+    e: Emitter,
+    op: arith.Constant,
+    same: Callable[[int | float, Form, int], Lanes],
+    by_lane: Callable[[list[int | float], Type], Value],
+) -> Emitted:
+    """A scalar, the `same` number in so many registers, or registers with the numbers of each lane (`by_lane`)."""
     type_, value = op.result.type, op.value
     if not isinstance(type_, TensorType):
         return emit_constant(e, op)
@@ -149,13 +162,12 @@ def _constant(e: Emitter, op: arith.Constant) -> Emitted:
     form, layout = form_of(type_), layout_of(type_)
     numbers = [number_of(number, value) for number in value.values]
     if value.is_splat:
-        whole = constant(form.element, numbers[0])
-        return e.packed([whole] * layout.count("register"), form)
-    places = row_major(layout, type_)
-    return e.packed([_by_lane(e, [numbers[place] for place in row], form.element) for row in places], form)
+        return same(numbers[0], form, layout.count("register"))
+    rows = _row_major(layout, type_)
+    return e.packed([by_lane([numbers[place] for place in row], form.element) for row in rows], form)
 
 
-def row_major(layout: LinearLayout, type_: TensorType) -> list[list[int]]:
+def _row_major(layout: LinearLayout, type_: TensorType) -> list[list[int]]:
     """For each register the row-major number of its element in each lane."""
     table = layout.only(["register", "lane"]).table()
     flat = table[..., 0]

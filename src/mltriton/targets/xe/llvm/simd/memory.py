@@ -140,17 +140,12 @@ def _prefetch(e: WarpEmitter, op: ttig.Prefetch) -> None:
 
 
 def _descriptor_load(e: WarpEmitter, op: tt.DescriptorLoad) -> Emitted:
-    pointer = _at(e, op.desc, op.indices)
+    pointer = memory.described(e, op.desc, op.indices)
     return load_block(e, op, pointer, range(len(op.indices)), pointer.padding)
 
 
 def _descriptor_store(e: WarpEmitter, op: tt.DescriptorStore) -> None:
-    store_block(e, op, _at(e, op.desc, op.indices), range(len(op.indices)))
-
-
-def _at(e: WarpEmitter, descriptor: IRValue, indices: Sequence[IRValue]) -> BlockPointer:
-    staying = tuple(index in e.staying for index in indices) if descriptor in e.staying else None
-    return e.block_pointer(descriptor)._replace(offsets=[e.get(index) for index in indices], staying=staying)
+    store_block(e, op, memory.described(e, op.desc, op.indices), range(len(op.indices)))
 
 
 def _described(rule: Rule) -> Rule:
