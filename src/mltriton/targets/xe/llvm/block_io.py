@@ -118,7 +118,7 @@ def asked(e: Emitter, pointer: BlockPointer, size: int, limits: Sequence[Guard],
     """Whether limits hold for the matrix that a block pointer points into, an i1; its elements have `size` bytes."""
     row, column = (-1, -2) if transposed else (-2, -1)
     fields = {
-        "base": _base(e, pointer, size),
+        "base": pointer.base,
         "width": _bytes(e, pointer.shape[column], size),
         "height": pointer.shape[row],
         "pitch": _bytes(e, pointer.strides[row], size),
@@ -226,7 +226,7 @@ def _access(
     if not fast:
         slow = _by_elements(e, type_, message)
         sizes = (e.affine.widen(pointer.shape[dim], I64) for dim in (row, column))
-        f.call(slow, VOID, _base(e, pointer, size), *sizes, e.affine.widen(pointer.strides[row], I64), y, x, *private)
+        f.call(slow, VOID, pointer.base, *sizes, e.affine.widen(pointer.strides[row], I64), y, x, *private)
         return
     if e.address_payloads and pointer.staying is not None and payloads.word_of(block) is not None:
         _by_payload(e, pointer, message, size, (origin[column], origin[row]), memory)
@@ -289,20 +289,12 @@ def _by_payload(
 def _surface(e: Emitter, pointer: BlockPointer, message: Message, size: int) -> payloads.Surface:
     f, (row, column) = e.function, message.dims
     width, pitch = (f.cast("trunc", _bytes(e, n, size), I32) for n in (pointer.shape[column], pointer.strides[row]))
-    return payloads.Surface(_base(e, pointer, size), width, f.cast("trunc", pointer.shape[row], I32), pitch)
+    return payloads.Surface(pointer.base, width, f.cast("trunc", pointer.shape[row], I32), pitch)
 
 
 def _words(f: Function, message: Message, size: int, x: Value) -> Value:
     """A column as the instruction counts it."""
     return f.ashr(x, (message.block.element_bytes // size).bit_length() - 1) if message.transposed else x
-
-
-def _base(e: Emitter, pointer: BlockPointer, size: int) -> Value:
-    """The matrix of a block of rank 2 and more: the dimensions before the last two move the base."""
-    base, element = pointer.base, vector(f"i{8 * size}", 1)
-    for offset, stride in list(zip(pointer.offsets, pointer.strides, strict=False))[:-2]:
-        base = e.affine.address(base, e.affine.mul(e.affine.widen(offset, I64), stride), element)
-    return base
 
 
 # The same, element by element.

@@ -14,7 +14,7 @@ from mltriton.analysis.block_io import BlockOperation
 from mltriton.dialects import tt, ttig
 from mltriton.ir.floats import float_to_bits
 from mltriton.ir.operation import Value as IRValue
-from mltriton.ir.types import FloatType, TensorType, block_of, element_type
+from mltriton.ir.types import FloatType, TensorType, block_of, byte_width, element_type
 from mltriton.ir.types import Type as IRType
 from mltriton.targets.llvm.emit.memory import from_memory, in_memory, to_memory
 from mltriton.targets.llvm.types import Value, constant, vector
@@ -24,6 +24,7 @@ from mltriton.targets.xe.llvm import accesses, block_io
 from mltriton.targets.xe.llvm.emit.blocks import addresses, inside
 from mltriton.targets.xe.llvm.emit.context import BlockPointer, Emitted, Emitter, Rule, Rules
 from mltriton.targets.xe.llvm.lanes import Lanes, element_name
+from mltriton.targets.xe.llvm.matrices import matrix_of
 from mltriton.targets.xe.llvm.surfaces import KernelGuard
 
 
@@ -67,7 +68,8 @@ def load_block(
     block = cast(TensorType, op.result.type)
     message = None if checked and padding == "pad_nan" else block_io.message_of(e.device, block, pointer, Access.LOAD)
     if message is not None:
-        loaded = _either(e, op, pointer, message, lambda fast: block_io.load(e, block, pointer, message, fast=fast))
+        matrix = matrix_of(e, pointer, byte_width(block.element), checked)
+        loaded = _either(e, op, matrix, message, lambda fast: block_io.load(e, block, matrix, message, fast=fast))
         assert loaded is not None
         return loaded
     pointers = addresses(e, block, pointer)
@@ -80,8 +82,9 @@ def store_block(e: Emitter, op: tt.Store | tt.DescriptorStore, pointer: BlockPoi
     block = cast(TensorType, op.value.type)
     message = block_io.message_of(e.device, block, pointer, Access.STORE)
     if message is not None:
-        store = partial(block_io.store, e, block, pointer, e.lanes(op.value), message)
-        _either(e, op, pointer, message, lambda fast: store(fast=fast))
+        matrix = matrix_of(e, pointer, byte_width(block.element), checked)
+        store = partial(block_io.store, e, block, matrix, e.lanes(op.value), message)
+        _either(e, op, matrix, message, lambda fast: store(fast=fast))
         return
     masks = inside(e, block, pointer, checked)
     accesses.store(e, addresses(e, block, pointer), masks, [to_memory(e, part) for part in e.registers(op.value)])
@@ -150,7 +153,8 @@ def _prefetch(e: Emitter, op: ttig.Prefetch) -> None:
         return
     message = block_io.message_of(e.device, block, pointer, Access.PREFETCH)
     if message is not None and e.answers.of(op, message.transposed) is True:
-        block_io.prefetch(e, block, pointer, message)
+        matrix = matrix_of(e, pointer, byte_width(block.element), range(block.rank))
+        block_io.prefetch(e, block, matrix, message)
 
 
 def _advance(e: Emitter, op: tt.Advance) -> BlockPointer:

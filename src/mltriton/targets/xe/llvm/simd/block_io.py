@@ -109,8 +109,7 @@ def describe(e: WarpEmitter, pointer: BlockPointer, size: int, dims: tuple[int, 
     row, column = dims
     words = [e.affine.narrow(n, I32) for n in (pointer.shape[column], pointer.shape[row], pointer.strides[row])]
     sized = [word if number == 1 else e.function.mul(word, size) for number, word in enumerate(words)]
-    base = by_registers.base_of(e, pointer, size)
-    return intrinsics.surface(e.function, base, [e.function.sub(word, 1) for word in sized])
+    return intrinsics.surface(e.function, pointer.base, [e.function.sub(word, 1) for word in sized])
 
 
 def _place(

@@ -67,14 +67,6 @@ def store(e: WarpEmitter, type_: TensorType, pointer: BlockPointer, message: Mes
         loop.yield_()
 
 
-def base_of(e: WarpEmitter, pointer: BlockPointer, size: int) -> Value:
-    """The matrix of a block of rank 2 and more: the dimensions before the last two move the base."""
-    base, element = pointer.base, vector(f"i{8 * size}", 1)
-    for offset, stride in list(zip(pointer.offsets, pointer.strides, strict=False))[:-2]:
-        base = e.affine.address(base, e.affine.mul(e.affine.widen(offset, I64), stride), element)
-    return base
-
-
 def _place(
     e: WarpEmitter, type_: TensorType, pointer: BlockPointer, message: Message, number: int, register: Value
 ) -> tuple[Value, Value]:
@@ -93,7 +85,7 @@ def _place(
     inside = f.and_(*(f.icmp("ult", place, end) for place, end in zip(index, sizes, strict=True)))
     stride = e.affine.spread(e.affine.widen(pointer.strides[message.dims[0]], I64), LANES)
     offset = f.mul(f.add(f.mul(index[0], stride), index[1]), size)
-    return f.add(e.affine.spread(base_of(e, pointer, size), LANES), offset), inside
+    return f.add(e.affine.spread(pointer.base, LANES), offset), inside
 
 
 def _held(e: WarpEmitter, type_: TensorType, message: Message, register: Value) -> tuple[Value, int]:

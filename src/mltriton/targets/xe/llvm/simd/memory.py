@@ -21,6 +21,7 @@ from mltriton.targets.xe.llvm.block_io import Message, message_of
 from mltriton.targets.xe.llvm.emit import memory
 from mltriton.targets.xe.llvm.emit.context import BlockPointer, Emitted, Rule, Rules
 from mltriton.targets.xe.llvm.lanes import Lanes
+from mltriton.targets.xe.llvm.matrices import matrix_of
 from mltriton.targets.xe.llvm.simd import accesses, block_io
 from mltriton.targets.xe.llvm.simd.blocks import addresses, inside
 from mltriton.targets.xe.llvm.simd.context import WarpEmitter, held_element
@@ -80,16 +81,17 @@ def load_block(
         pointers = addresses(e, block, pointer)
         outside = _padding(block.element, padding)
         return _loaded(e, block, pointers, inside(e, block, pointer, checked), [outside] * len(pointers))
+    matrix = matrix_of(e, pointer, byte_width(block.element), checked)
     made: list[Lanes] = []
 
     def arm(fast: bool) -> Callable[[], Sequence[Value]]:
         def build() -> Sequence[Value]:
-            made.append(block_io.load(e, block, pointer, message, fast=fast))
+            made.append(block_io.load(e, block, matrix, message, fast=fast))
             return made[-1].values
 
         return build
 
-    values = e.function.choose(_holds(e, op, pointer, message), arm(fast=True), arm(fast=False), "block")
+    values = e.function.choose(_holds(e, op, matrix, message), arm(fast=True), arm(fast=False), "block")
     return made[0]._replace(values=values)
 
 
@@ -104,15 +106,16 @@ def store_block(
         masks = inside(e, block, pointer, checked)
         accesses.store(e, addresses(e, block, pointer), masks, [to_memory(e, part) for part in e.scalars(lanes)])
         return
+    matrix = matrix_of(e, pointer, byte_width(block.element), checked)
 
     def arm(fast: bool) -> Callable[[], Sequence[Value]]:
         def build() -> Sequence[Value]:
-            block_io.store(e, block, pointer, lanes, message, fast=fast)
+            block_io.store(e, block, matrix, lanes, message, fast=fast)
             return []
 
         return build
 
-    e.function.choose(_holds(e, op, pointer, message), arm(fast=True), arm(fast=False), "block")
+    e.function.choose(_holds(e, op, matrix, message), arm(fast=True), arm(fast=False), "block")
 
 
 def _holds(e: WarpEmitter, op: BlockOperation, pointer: BlockPointer, message: Message) -> Value:
@@ -136,7 +139,8 @@ def _prefetch(e: WarpEmitter, op: ttig.Prefetch) -> None:
         return
     message = message_of(e.device, block, pointer, Access.PREFETCH)
     if message is not None and _holds(e, op, pointer, message).literal:
-        block_io.prefetch(e, block, pointer, message)
+        matrix = matrix_of(e, pointer, byte_width(block.element), range(block.rank))
+        block_io.prefetch(e, block, matrix, message)
 
 
 def _descriptor_load(e: WarpEmitter, op: tt.DescriptorLoad) -> Emitted:
