@@ -1,4 +1,4 @@
-"""tl.device_print and tl.device_assert on Xe: the same lines and errors as on the CPU."""
+"""tl.device_print and tl.device_assert on Xe, in both forms of code: the same lines and errors as on the CPU."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from mltriton.errors import DeviceAssertionError
 from mltriton.targets.xe.devices import device
 from mltriton.targets.xe.driver import Queue
 from mltriton.targets.xe.ocloc import compile_native
+from mltriton.targets.xe.spirv.emission import Code
 from mltriton.targets.xe.spirv.validation import validate
 
 TARGET = "xe:pvc"
@@ -31,14 +32,23 @@ def show(x, n, half, ROWS: tl.constexpr, COLUMNS: tl.constexpr, HEX: tl.constexp
 
 
 @pytest.mark.parametrize(
-    ("dtype", "hex_", "warps"),
-    [("f2", False, 4), ("f8", False, 2), ("i4", True, 2), ("u1", False, 1)],
+    ("dtype", "hex_", "warps", "form"),
+    [
+        ("f2", False, 4, "simt"),
+        ("f8", False, 2, "simt"),
+        ("i4", True, 2, "simt"),
+        ("u1", False, 1, "simt"),
+        ("f2", False, 4, "simd"),
+        ("f8", False, 1, "simd"),
+        ("i4", True, 2, "simd"),
+        ("u1", False, 1, "simd"),
+    ],
 )
-def test_prints_as_on_the_cpu(queue: Queue, dtype: str, hex_: bool, warps: int, capfd: Any) -> None:
+def test_prints_as_on_the_cpu(queue: Queue, dtype: str, hex_: bool, warps: int, form: str, capfd: Any) -> None:
     x = RNG.integers(-5 if dtype[0] != "u" else 0, 9, (4, 16)).astype(dtype)
     lines: list[list[str]] = []
-    for target in ("cpu", TARGET):
-        show[(2, 1, 2)](x, 13, 0.5, ROWS=4, COLUMNS=16, HEX=hex_, num_warps=warps, target=target)
+    for target, codegen in (("cpu", {}), (TARGET, {"codegen": form})):
+        show[(2, 1, 2)](x, 13, 0.5, ROWS=4, COLUMNS=16, HEX=hex_, num_warps=warps, target=target, **codegen)
         shown = capfd.readouterr().out.splitlines()
         address = f"0x{x.ctypes.data:016x}"
         lines.append([line for line in shown if "operand 1) 0x" not in line])
@@ -62,12 +72,13 @@ def checked(x, y, n, BLOCK: tl.constexpr, SUM: tl.constexpr):
 
 @pytest.mark.parametrize("sums", [False, True])
 @pytest.mark.parametrize("warps", [1, 4])
-def test_a_failed_assertion_is_an_error_once(queue: Queue, sums: bool, warps: int) -> None:
+@pytest.mark.parametrize("form", ["simt", "simd"])
+def test_a_failed_assertion_is_an_error_once(queue: Queue, sums: bool, warps: int, form: str) -> None:
     """Without a barrier the warp ends: what comes after would write anywhere."""
     x, y = np.ones(192, np.int32), np.zeros(192, np.int32)
 
     def launch(programs: int) -> None:
-        checked[(programs,)](x, y, x.size, BLOCK=64, SUM=sums, num_warps=warps, target=TARGET)
+        checked[(programs,)](x, y, x.size, BLOCK=64, SUM=sums, num_warps=warps, target=TARGET, codegen=form)
 
     launch(3)
     np.testing.assert_array_equal(y, 65 if sums else 1)
@@ -89,21 +100,35 @@ def first(x, BLOCK: tl.constexpr):
     tl.device_assert(tl.load(x + tl.arange(0, BLOCK)) != 7, "seven")
 
 
-def test_the_element_is_that_of_the_block(queue: Queue) -> None:
+@pytest.mark.parametrize("form", ["simt", "simd"])
+def test_the_element_is_that_of_the_block(queue: Queue, form: str) -> None:
     for place in (0, 5, 31, 63):
         x = np.zeros(64, np.int32)
         x[place] = 7
+        if form == "simd":  # A warp's program tells the first of all.
+            x[place:] = 7
         with pytest.raises(DeviceAssertionError, match=rf"seven \(program \(\d, \d, \d\), element {place}\)"):
-            first[(5, 2, 2)](x, BLOCK=64, num_warps=1, target=TARGET)
+            first[(5, 2, 2)](x, BLOCK=64, num_warps=1, target=TARGET, codegen=form)
+
+
+KERNELS = ((show, "*fp32:16, i32, fp32, 4, 16, False"), (checked, "*i32:16, *i32:16, i32, 64, True"))
 
 
 @pytest.mark.usefixtures("needs_ocloc", "needs_validator")
-def test_intels_compiler_takes_both() -> None:
-    for kernel, signature in (
-        (show, "*fp32:16, i32, fp32, 4, 16, False"),
-        (checked, "*i32:16, *i32:16, i32, 64, True"),
-    ):
-        compiled = triton.compile(kernel, signature, target=TARGET, num_warps=4)
-        image = compiled.image("spirv")
-        assert validate(image)
-        assert compile_native(image, device("pvc")).kernels[kernel.__name__].registers == 128
+@pytest.mark.parametrize(("kernel", "signature"), KERNELS)
+def test_intels_compiler_takes_both(kernel: Any, signature: str) -> None:
+    image = triton.compile(kernel, signature, target=TARGET, num_warps=4).image("spirv")
+    assert validate(image)
+    assert compile_native(image, device("pvc")).kernels[kernel.__name__].registers == 128
+
+
+@pytest.mark.usefixtures("needs_ocloc")
+@pytest.mark.parametrize(("kernel", "signature"), KERNELS)
+@pytest.mark.parametrize("name", ["pvc", "bmg"])
+def test_intels_vector_compiler_takes_both(kernel: Any, signature: str, name: str) -> None:
+    """Each line's text is in the binary, for a driver that finds it by what the kernel writes into printf's buffer."""
+    compiled = triton.compile(kernel, signature, target=f"xe:{name}", num_warps=4, codegen="simd")
+    native = compile_native(compiled.image("spirv"), device(name), code=Code.SIMD)
+    assert native.kernels[kernel.__name__].spilled == 0
+    prints = kernel is show
+    assert (b"printf_buffer" in native.binary, b"100%% of the block: %f\n\0" in native.binary) == (prints, prints)

@@ -179,14 +179,3 @@ def test_exponentials() -> None:
     exponential[(1,)](x, y, 1024, target=TARGET, codegen="simd")
     with np.errstate(over="ignore"):
         np.testing.assert_allclose(y, np.exp(x.astype(np.float64)).astype(np.float32), rtol=3e-7)
-
-
-@triton.jit
-def printed(x):
-    tl.device_print("x", tl.load(x))
-
-
-def test_what_has_no_lowering_is_named_at_its_line() -> None:
-    with pytest.raises(BackendError, match=r"tt\.print has no lowering") as caught:
-        printed.warmup(np.zeros(4, np.float32), target=TARGET, codegen="simd")
-    assert "test_simd.py" in str(caught.value)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 from mltriton.errors import TargetError
@@ -174,10 +174,12 @@ class XeTarget:
 
         queue, known = driver.queue(), binary.metadata
         form, warps = FORMS[known["codegen"]], known["num_warps"]
+        debugging = {"assertions": known["assertions"], "prints": known["prints"]}
         queue.announce(self.name)
         modules = KernelModules(binary, name, self._version, (self.name, compiler_fingerprint()))
         if queue.emulated and form.code is Code.SIMD:
-            return EmulatedWarps(lambda failing: modules.of(queue, failing), warps, known["shared"], modules.guards)
+            image = partial(modules.of, queue)
+            return EmulatedWarps(image, warps, known["shared"], modules.guards, **debugging)
         return XeKernel(
             queue,
             modules.of,
@@ -185,8 +187,7 @@ class XeTarget:
             warps * form.lanes,
             options=build_options(self.device, warps, known["registers"], form.code, fixed=known["fixed_registers"]),
             guards=modules.guards,
-            assertions=known["assertions"],
-            prints=known["prints"],
+            **debugging,
         )
 
     def _version(self, program: str, failing: tuple[Surface, ...], emulated: bool) -> bytes:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from zlib import crc32
 
 from mltriton.dialects import tt
-from mltriton.ir.types import FloatType, IntegerType
+from mltriton.ir.types import FloatType, IntegerType, PointerType
 from mltriton.targets.llvm.emit.context import Emitter
 from mltriton.targets.llvm.types import I1, I32, I64, Type, Value, constant
 
@@ -29,7 +29,7 @@ def printable(e: Emitter, value: Value, type_: object, as_hex: bool) -> Printed:
     if isinstance(type_, FloatType):
         wide = e.widen(value, type_)
         return Printed("%f", f.cast("fpext", wide, wide.type.with_element("double")))
-    if value.type.element.startswith("ptr"):
+    if isinstance(type_, PointerType):
         return Printed("0x%016lx", f.cast("ptrtoint", value, value.type.with_element("i64")))
     is_boolean = isinstance(type_, IntegerType) and type_.width == 1
     wide = f.cast("zext" if as_hex or is_boolean else "sext", value, value.type.with_element("i64"))

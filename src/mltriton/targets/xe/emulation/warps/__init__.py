@@ -14,11 +14,12 @@ from collections.abc import Sequence
 from mltriton.errors import BackendError
 from mltriton.targets.cpu.features import host
 from mltriton.targets.cpu.llvm.emit.kernel import function_attributes
-from mltriton.targets.llvm.types import PTR, VOID, Type, Value, vector
+from mltriton.targets.llvm.types import CONSTANT_PTR, PTR, VOID, Type, Value, vector
 from mltriton.targets.llvm.writer import Function, Module
 from mltriton.targets.xe.devices import Device
 from mltriton.targets.xe.emulation.warps import functions, memory, places, products, rectangles, regions
 from mltriton.targets.xe.emulation.warps.call import Call, Write
+from mltriton.targets.xe.spirv.emission import PRINTF
 from mltriton.targets.xe.spirv.vectors.syntax import Number, Reader
 
 ENTRY = "run"
@@ -26,6 +27,9 @@ _SLOT_BYTES = 8
 _CALL = re.compile(r"call (<[^>]*>|[\w.]+) @([\w.]+)\((.*)\)$", re.MULTILINE)
 _HEADER = re.compile(r"^define spir_kernel void @([\w.$]+)\((.*)\) .*\{$", re.MULTILINE)
 _ATTRIBUTES = re.compile(r"^attributes #0 = .*$", re.MULTILINE)
+_PRINTF = f"call spir_func i32 ({CONSTANT_PTR}, ...) @{PRINTF}("
+_PRINTED = f"call i32 ({CONSTANT_PTR}, ...) @printf("
+_DECLARED = f"declare i32 @printf({CONSTANT_PTR}, ...)"
 
 # How the name of a function begins -> what writes one with the same parameters, and the place after them.
 _WRITERS: dict[str, Write] = {
@@ -61,11 +65,12 @@ def emulate_warps(text: str, device: Device) -> str:
 
     header = _HEADER.search(text)
     assert header is not None, "the text of a kernel"
-    kernel = _CALL.sub(rename, text)
+    kernel = _CALL.sub(rename, text).replace(_PRINTF, _PRINTED)
     _entry(library, header[1], header[2])
     kernel = _HEADER.sub(rf"define internal void @{header[1]}.warp(\2, ptr %place) #0 {{", kernel)
     kept = [line for line in kernel.splitlines() if not line.startswith(("declare", "attributes #0", "!"))]
     declared = [line for line in text.splitlines() if line.startswith("declare") and _is_kept(line)]
+    declared += [_DECLARED] if _PRINTED in kernel else []
     return "\n".join((*_without_doubles(declared, library.text), *kept, library.text))
 
 

@@ -19,6 +19,7 @@ from mltriton.runtime.grid import Grid
 from mltriton.runtime.native.params import ParamSpec
 from mltriton.runtime.slots import Slot
 from mltriton.runtime.specialization import ON_HOST, place_of
+from mltriton.targets.assertions import Description, Record, check
 from mltriton.targets.xe.launch import launcher_of
 from mltriton.targets.xe.launch_guards import LaunchGuards, Surface
 
@@ -52,7 +53,7 @@ class _Engine(Protocol):
 
 class EmulatedWarps:
     """The kernel in object files, one for each answer to what `guards` ask; a program has `warps` warps, which share so
-    many bytes.
+    many bytes. Where there are assertions, the address of their record is the last argument.
     """
 
     def __init__(
@@ -61,11 +62,15 @@ class EmulatedWarps:
         warps: int,
         shared: int,
         guards: LaunchGuards | None = None,
+        assertions: Sequence[Description] = (),
+        prints: bool = False,
     ) -> None:
         self._image = image
         self._warps = warps
         self._shared = shared
         self._guards = guards
+        self._assertions = assertions
+        self._prints = prints
         self._codes: dict[tuple[Surface, ...], _Code] = {}
         if guards is None:  # Otherwise the first launch says which version it needs.
             self._code_for(())
@@ -80,24 +85,31 @@ class EmulatedWarps:
         return launcher_of(self.run, specs)
 
     def run(self, grid: Grid, slots: Sequence[Slot], /) -> None:
-        """Launch and wait. Raises `DeviceError` for arrays that are not in main memory."""
+        """Launch and wait. Raises `DeviceError` for arrays that are not in main memory, `DeviceAssertionError` for an
+        assertion that failed.
+        """
         places = {place_of(slot.array) for slot in slots if slot.kind == "tensor"}
         if places - {ON_HOST}:
             found = ", ".join(sorted(places))
             raise DeviceError("emulated kernels take arrays in main memory", expected=ON_HOST, found=found)
         if math.prod(grid) == 0:
             return
-        held = (ctypes.c_uint64 * max(1, len(slots)))(*(slot.bits & (1 << 64) - 1 for slot in slots))
+        record = Record()
+        bits = [slot.bits for slot in slots]
+        values = [*bits, ctypes.addressof(record)]
+        held = (ctypes.c_uint64 * len(values))(*(value & (1 << 64) - 1 for value in values))
         programs = product(*(range(size) for size in reversed(grid)))
         each = (_Program(grid, (x, y, z), self._shared) for z, y, x in programs)
-        failing = self._guards.failing([slot.bits for slot in slots]) if self._guards is not None else ()
-        code = self._code_for(failing)
+        code = self._code_for(self._guards.failing(bits) if self._guards is not None else ())
         if code.waits and self._warps > 1:
             self._together(code, held, each)
-            return
-        for program in each:
-            for warp in range(self._warps):
-                code.run(held, ctypes.byref(program.place(warp, 0)))
+        else:
+            for program in each:
+                for warp in range(self._warps):
+                    code.run(held, ctypes.byref(program.place(warp, 0)))
+        if self._prints:
+            ctypes.CDLL(None).fflush(None)
+        check(self._assertions, record, grid)
 
     def _together(self, code: _Code, held: Any, programs: Iterator[_Program]) -> None:
         """One thread for each warp, program after program."""

@@ -46,4 +46,8 @@ def _write(f: Function, call: Call) -> Value:
     return f.load(whole.type, memory, 64)
 
 
-WRITERS: dict[str, Write] = {"llvm.genx.rdregion": _read, "llvm.genx.wrregion": _write}
+def _all(f: Function, call: Call) -> Value:
+    return f.intrinsic("llvm.vector.reduce.and", call.result, f.parameters[0])
+
+
+WRITERS: dict[str, Write] = {"llvm.genx.rdregion": _read, "llvm.genx.wrregion": _write, "llvm.genx.all.": _all}

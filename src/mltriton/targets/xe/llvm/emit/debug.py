@@ -14,7 +14,7 @@ from mltriton.dialects import tt
 from mltriton.ir.operation import Value as IRValue
 from mltriton.ir.types import TensorType, element_type
 from mltriton.layouts.linear import LinearLayout
-from mltriton.targets.llvm.emit.debug import line_form, prefixes, printable, record_failure
+from mltriton.targets.llvm.emit.debug import Printed, line_form, prefixes, printable, record_failure
 from mltriton.targets.llvm.types import CONSTANT_PTR, I1, I32, I64, Value, constant
 from mltriton.targets.xe.llvm import calls
 from mltriton.targets.xe.llvm.emit.atomics import SCOPE
@@ -24,34 +24,35 @@ from mltriton.targets.xe.spirv.emission import PRINTF
 
 
 def _print(e: Emitter, op: tt.Print) -> None:
+    program = [calls.program(e.function, axis) for axis in range(3)]
     if not op.arguments:
         with e.function.when(_is_first_lane(e), "print"):
-            _print_line(e, str(op.prefix), None, op, [])
+            print_line(e, str(op.prefix), program, [], None)
     for prefix, argument in zip(prefixes(op), op.arguments, strict=True):
         if not isinstance(argument.type, TensorType):
             with e.function.when(_is_first_lane(e), "print"):
-                _print_line(e, prefix, (e.get(argument), argument), op, [])
+                print_line(e, prefix, program, [], _printable(e, op, argument, e.get(argument)))
             continue
         layout = layout_of(argument.type)
         places = [coordinates(e, layout, dim) for dim in range(argument.type.rank)]
         with e.function.when(_holds_first(e, layout), "print"):
-            for number in _first_registers(layout):
-                value = e.registers(argument)[number]
-                _print_line(e, prefix, (value, argument), op, [place[number] for place in places])
+            for number in first_registers(layout):
+                shown = _printable(e, op, argument, e.registers(argument)[number])
+                print_line(e, prefix, program, [place[number] for place in places], shown)
 
 
-def _print_line(
-    e: Emitter, prefix: str, shown: tuple[Value, IRValue] | None, op: tt.Print, places: Sequence[Value]
+def _printable(e: Emitter, op: tt.Print, argument: IRValue, value: Value) -> Printed:
+    return printable(e, value, element_type(argument.type), bool(op.hex))
+
+
+def print_line(
+    e: Emitter, prefix: str, program: Sequence[Value], places: Sequence[Value], shown: Printed | None
 ) -> None:
-    f, text, values = e.function, "", list[Value]()
-    if shown is not None:
-        text, value = printable(e, shown[0], element_type(shown[1].type), bool(op.hex))
-        values = [value]
-    form = line_form(e, prefix, text, ["%d"] * len(places), CONSTANT_PTR)
-    program = [calls.program(f, axis) for axis in range(3)]
+    """Print a line: the program's coordinates, an element's place, the text, the element."""
+    form = line_form(e, prefix, shown.conversion if shown else "", ["%d"] * len(places), CONSTANT_PTR)
     e.module.declare_variadic(PRINTF, I32, [CONSTANT_PTR])
-    arguments = ", ".join(map(str, [form, *program, *places, *values]))
-    f.line(f"call spir_func i32 ({CONSTANT_PTR}, ...) @{PRINTF}({arguments})")
+    values = [form, *program, *places, *([shown.value] if shown else [])]
+    e.function.line(f"call spir_func i32 ({CONSTANT_PTR}, ...) @{PRINTF}({', '.join(map(str, values))})")
 
 
 def _is_first_lane(e: Emitter) -> Value:
@@ -65,7 +66,7 @@ def _holds_first(e: Emitter, layout: LinearLayout) -> Value:
     return f.icmp("eq", f.and_(calls.lane(f), copies), 0) if copies else constant(I1, 1)
 
 
-def _first_registers(layout: LinearLayout) -> list[int]:
+def first_registers(layout: LinearLayout) -> list[int]:
     """The registers of a lane that hold what no other one before them holds."""
     copies = sum(1 << bit for bit, vector in enumerate(layout.vectors("register")) if not any(vector))
     return [number for number in range(layout.count("register")) if not number & copies]
@@ -79,33 +80,35 @@ def _assert(e: Emitter, op: tt.Assert) -> None:
         return
     with f.when(f.xor(calls.everywhere(f, holds), constant(I1, 1)), "assert"):
         with f.when(f.xor(holds, constant(I1, 1)), "fails"):
-            record_failure(e, op, _program(e), f.cast("sext", _element(e, op, conditions), I64), SCOPE)
+            place, grid = ([of(f, axis) for axis in range(3)] for of in (calls.program, calls.programs))
+            element = f.cast("sext", first_element(e, op, conditions), I64)
+            record_failure(e, op, program_number(e, place, grid), element, SCOPE)
         if not e.waits:
             f.ret()
             f.open_block(f.label("unreachable"))
 
 
-def _element(e: Emitter, op: tt.Assert, conditions: Sequence[Value]) -> Value:
+def first_element(e: Emitter, op: tt.Assert, conditions: Sequence[Value]) -> Value:
     """The number, in the warp's block, of the first element of this lane whose condition does not hold; i32."""
     f, type_ = e.function, op.condition.type
     if not isinstance(type_, TensorType):
-        return constant(I32, 0)
+        return e.everywhere(0)
     layout = layout_of(type_)
     places = [coordinates(e, layout, dim) for dim in range(type_.rank)]
-    found = constant(I32, 0)
+    found = e.everywhere(0)
     for number in reversed(range(len(conditions))):
-        element = constant(I32, 0)
+        element = e.everywhere(0)
         for size, place in zip(type_.shape, places, strict=True):
             element = f.add(f.mul(element, size), place[number])
         found = f.select(conditions[number], found, element)
     return found
 
 
-def _program(e: Emitter) -> Value:
-    """The number of this program in its grid, x fastest; i64."""
+def program_number(e: Emitter, place: Sequence[Value], grid: Sequence[Value]) -> Value:
+    """The number of a program in its grid, x fastest; i64."""
     f = e.function
-    x, y, z = (f.cast("zext", calls.program(f, axis), I64) for axis in range(3))
-    columns, rows = (f.cast("zext", calls.programs(f, axis), I64) for axis in range(2))
+    x, y, z = (f.cast("zext", coordinate, I64) for coordinate in place)
+    columns, rows = (f.cast("zext", size, I64) for size in grid[:2])
     return f.add(x, f.mul(columns, f.add(y, f.mul(rows, z))))
 
 

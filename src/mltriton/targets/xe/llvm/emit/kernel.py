@@ -28,7 +28,7 @@ from mltriton.targets.xe.llvm.emit.shared import place_allocations
 from mltriton.targets.xe.llvm.lanes import element_name
 from mltriton.targets.xe.llvm.surfaces import Answers, Surfaces
 
-_BARRIERS = (gpu.Barrier, ttig.BarrierArrive, ttig.BarrierWait)
+BARRIERS = (gpu.Barrier, ttig.BarrierArrive, ttig.BarrierWait)
 
 
 def emit_kernel(module: IRModule, device: Device, failing: Collection[Surface] = ()) -> str:
@@ -57,7 +57,7 @@ def emit_kernel(module: IRModule, device: Device, failing: Collection[Surface] =
     emitter.address_payloads = "ttig.address_payloads" in module.attributes
     emitter.assertions = {op: number for number, op in enumerate(checked, 1)}
     emitter.failure = body.parameters[-1] if checked else emitter.failure
-    emitter.waits = any(isinstance(op, _BARRIERS) for op in module.walk())
+    emitter.waits = any(isinstance(op, BARRIERS) for op in module.walk())
     for parameter, value, divisor in zip(parameters, body.parameters[: len(parameters)], divisors, strict=True):
         emitter.put(parameter, argument(emitter, value, parameter.type))
         emitter.affine.promise(value, divisor)

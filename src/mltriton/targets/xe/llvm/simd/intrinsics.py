@@ -117,6 +117,11 @@ def _is_negative(value: Value) -> bool:
     return value.text != "zeroinitializer"
 
 
+def every(f: Function, mask: Value) -> Value:
+    """Whether all elements of a vector of i1 hold, an i1."""
+    return f.pure_call(f"{PREFIX}all.{mask.type.suffix}", I1, mask)
+
+
 # Where the warp is.
 
 

@@ -12,14 +12,15 @@ from collections.abc import Collection
 from mltriton.dialects.builtin import Module as IRModule
 from mltriton.errors import BackendError
 from mltriton.ir.types import PointerType
-from mltriton.targets.llvm.types import I64, VOID
+from mltriton.targets.assertions import assertions
+from mltriton.targets.llvm.types import GLOBAL_PTR, I64, VOID
 from mltriton.targets.llvm.writer import Module
 from mltriton.targets.registry import num_warps_of
 from mltriton.targets.xe.devices import Device
 from mltriton.targets.xe.forms import MARK
 from mltriton.targets.xe.launch_guards import Surface, marked
 from mltriton.targets.xe.llvm.emit import versions
-from mltriton.targets.xe.llvm.emit.kernel import argument, divisibility, parameter_type, public_function
+from mltriton.targets.xe.llvm.emit.kernel import BARRIERS, argument, divisibility, parameter_type, public_function
 from mltriton.targets.xe.llvm.emit.shared import allocations
 from mltriton.targets.xe.llvm.simd.context import WarpEmitter
 from mltriton.targets.xe.llvm.simd.rules import ELEMENTS, RULES
@@ -40,17 +41,23 @@ def emit_kernel(module: IRModule, device: Device, failing: Collection[Surface] =
     _, shared = allocations(module)
     target = Module(f'{MARK} "VCSLMSize"="{shared}"')
     size = target.node(f"i32 {warps}, i32 1, i32 1")
+    checked = assertions(module)
+    types = [parameter_type(parameter.type) for parameter in parameters] + [GLOBAL_PTR] * bool(checked)
     body = target.function(
         function.sym_name,
         VOID,
-        [(f"arg{number}", parameter_type(parameter.type)) for number, parameter in enumerate(parameters)],
+        [(f"arg{number}", type_) for number, type_ in enumerate(types)],
         linkage="spir_kernel",
         attachments=f"!reqd_work_group_size {size} ",
     )
     divisors = [divisibility(function, number) for number in range(len(parameters))]
     answers = Answers(Surfaces(function, device, warps, divisors), failing)
     emitter = WarpEmitter(target, body, device, warps, RULES, ELEMENTS, answers)
-    for parameter, value, divisor in zip(parameters, body.parameters, divisors, strict=True):
+    if checked:
+        emitter.assertions = {op: number for number, op in enumerate(checked, 1)}
+        emitter.failure = body.cast("ptrtoint", body.parameters[-1], I64)
+    emitter.waits = any(isinstance(op, BARRIERS) for op in module.walk())
+    for parameter, value, divisor in zip(parameters, body.parameters[: len(parameters)], divisors, strict=True):
         held = argument(emitter, value, parameter.type)
         if isinstance(parameter.type, PointerType):
             held = body.cast("ptrtoint", held, I64)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mltriton.targets.xe.llvm.emit.context import Rules
-from mltriton.targets.xe.llvm.simd import atomics, control, dot, elements, gather, memory, reduce, shapes, shared
+from mltriton.targets.xe.llvm.simd import atomics, control, debug, dot, elements, gather, memory, reduce, shapes, shared
 
 # Rules that see whole blocks.
 RULES: Rules = {
@@ -15,6 +15,7 @@ RULES: Rules = {
     **shared.RULES,
     **atomics.RULES,
     **gather.RULES,
+    **debug.RULES,
 }
 # Rules that see one LLVM value of each block at a time.
 ELEMENTS: Rules = elements.RULES

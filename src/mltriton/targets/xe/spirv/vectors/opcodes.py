@@ -101,6 +101,7 @@ EXTENDED: dict[str, int] = {
     "s_min": 158,
     "u_min": 159,
     "u_mul_hi": 203,
+    "printf": 184,
 }
 # LLVM's intrinsics that are such functions.
 INTRINSICS: dict[str, str] = {

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from mltriton.targets.llvm.types import VOID, Type
+from mltriton.targets.llvm.types import CONSTANT_PTR, I8, I32, VOID, Type
 from mltriton.targets.xe.spirv.vectors.syntax import Name, Number, Numbers, Operand, Undefined
 from mltriton.targets.xe.spirv.words import MAGIC, Instruction, SpirvModule, words_of
 
@@ -19,8 +19,9 @@ _CAPABILITIES = (4, 5, 6, 7, 9, 10, 11, 22, 39, 5617, 5619)
 _EXTENSION = "SPV_INTEL_vector_compute"
 _VECTOR_FUNCTION = 5626  # decoration of each function
 _LINKAGE, _IMPORT = 41, 1
+_CONSTANT = 22  # decoration of variables
 _LOCAL_SIZE, _SHARED_SIZE = 17, 5618  # execution modes
-_STORAGE = {"ptr": 7, "ptr addrspace(1)": 5, "ptr addrspace(3)": 4}  # by LLVM's address space
+_STORAGE = {"ptr": 7, "ptr addrspace(1)": 5, "ptr addrspace(2)": 0, "ptr addrspace(3)": 4}  # by LLVM's address space
 _KERNEL_MODEL, _PHYSICAL64, _OPENCL = 6, 2, 2
 
 
@@ -41,6 +42,7 @@ class Sections:
         self._known: dict[object, int] = {}
         self._types: list[Instruction] = []
         self._imports: dict[Import, int] = {}
+        self._decorations: list[Instruction] = []
 
     def fresh(self) -> int:
         """A new id."""
@@ -83,6 +85,16 @@ class Sections:
         words = [operand.bits & 0xFFFFFFFF, operand.bits >> 32][: max(1, type_.bits // 32)]
         return self._made(43, self.type(type_), *words)
 
+    def text(self, data: bytes) -> int:
+        """The id of a variable that holds a text for printf; its type is a pointer to an array."""
+        length = self.constant(I32, Number(len(data)))
+        array = self._declared(28, self.type(I8), length)
+        held = self._made(44, array, *(self.constant(I8, Number(byte)) for byte in data))
+        storage = _STORAGE[CONSTANT_PTR.element]
+        made = self._made(59, self._declared(32, storage, array), storage, held)
+        self._decorations.append(Instruction(71, (made, _CONSTANT)))
+        return made
+
     def function(self, function: Import) -> int:
         """The id of an imported function."""
         if function not in self._imports:
@@ -108,6 +120,7 @@ class Sections:
             *modes,
             *(Instruction(5, (self._imports[each], *words_of(each.name))) for each in imported),
             *decorations,
+            *self._decorations,
             *self._types,
             *declared,
             *body,

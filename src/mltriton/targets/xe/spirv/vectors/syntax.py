@@ -98,7 +98,7 @@ class Reader:
     def operand(self, type_: Type) -> Operand:
         """A value of a type."""
         token = self.take()
-        if token.startswith("%"):
+        if token.startswith(("%", "@")):
             return Name(token)
         if token in _NULLS:
             return Number(0)

@@ -8,9 +8,9 @@ counterpart raises `BackendError` with its line.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
-from mltriton.targets.llvm.types import I1, VOID, Type
+from mltriton.targets.llvm.types import CONSTANT_PTR, I1, I32, VOID, Type
 from mltriton.targets.xe.spirv.vectors import opcodes
 from mltriton.targets.xe.spirv.vectors.sections import Import, Sections
 from mltriton.targets.xe.spirv.vectors.syntax import Name, Number, Numbers, Operand, Reader
@@ -18,6 +18,9 @@ from mltriton.targets.xe.spirv.words import Instruction
 
 _DEFINITION = re.compile(r"^define spir_kernel void @([\w.$]+)\((.*)\) .*!reqd_work_group_size (!\d+)", re.MULTILINE)
 _SHARED = re.compile(r'"VCSLMSize"="(\d+)"')
+_TEXT = re.compile(
+    r'^(@[\w.]+) = private unnamed_addr addrspace\(2\) constant \[\d+ x i8\] c"(.*)", align', re.MULTILINE
+)
 _FUNCTION = 7  # where variables of a function are
 _FLAGS = frozenset({"fast", "nnan", "ninf", "nsz", "arcp", "contract", "afn", "reassoc", "nuw", "nsw", "exact"})
 
@@ -29,7 +32,7 @@ def emit(text: str) -> bytes:
     size = re.search(rf"^{found[3]} = !{{i32 (\d+)", text, re.MULTILINE)
     shared = _SHARED.search(text)
     body = text[found.end() : text.index("\n}", found.end())].partition("{\n")[2]
-    kernel = _Kernel(found[2])
+    kernel = _Kernel(found[2], {name: _bytes(escaped) for name, escaped in _TEXT.findall(text)})
     for line in body.splitlines():
         kernel.line(line)
     instructions = kernel.finished()
@@ -37,12 +40,17 @@ def emit(text: str) -> bytes:
     return kernel.sections.finished(found[1], kernel.id, instructions, warps, int(shared[1]) if shared else 0).image
 
 
-class _Kernel:
-    """The kernel's body, line by line."""
+def _bytes(escaped: str) -> bytes:
+    """What LLVM writes as a text."""
+    return re.sub(r"\\([0-9A-F]{2})", lambda found: chr(int(found[1], 16)), escaped).encode("latin-1")
 
-    def __init__(self, parameters: str) -> None:
+
+class _Kernel:
+    """The kernel's body, line by line; `texts` are what printf is given, by name."""
+
+    def __init__(self, parameters: str, texts: Mapping[str, bytes]) -> None:
         self.sections = Sections()
-        self._ids: dict[str, int] = {}
+        self._ids = {name: self.sections.text(data) for name, data in texts.items()}
         self._body: list[Instruction] = []
         self._parameters: list[tuple[Type, int]] = []
         reader = Reader(parameters)
@@ -237,13 +245,20 @@ class _Kernel:
         self._body.append(Instruction(62, (self._id(reader.take()), value)))
 
     def call(self, reader: Reader, result: str) -> None:
-        type_, name = reader.type(), reader.take()[1:]
+        reader.skip("spir_func")
+        type_ = reader.type()
+        if reader.skip("("):  # the parameters of a function that takes any number of arguments
+            while not reader.skip(")"):
+                reader.type()
+                reader.skip(",")
+        name = reader.take()[1:]
         reader.expect("(")
         arguments: list[tuple[Type, int]] = []
         while not reader.skip(")"):
-            arguments.append(self._typed(reader))
+            arguments.append(self._argument(reader))
             reader.skip(",")
         number = _extended(name)
+        result = result or f"%{len(self._body)}.nothing"
         if number is not None:
             values = [value for _, value in arguments]
             # LLVM's abs says besides whether the least number may be given.
@@ -252,7 +267,17 @@ class _Kernel:
         if not name.startswith("llvm.genx."):
             raise reader.error("a function of OpenCL's or of the vector compiler's")
         function = self.sections.function(Import(name, type_, tuple(kind for kind, _ in arguments)))
-        self._add(57, type_, result or f"%{len(self._body)}.nothing", function, *(value for _, value in arguments))
+        self._add(57, type_, result, function, *(value for _, value in arguments))
+
+    def _argument(self, reader: Reader) -> tuple[Type, int]:
+        """An argument of a call; a text's address as that of its first byte."""
+        type_, value = self._typed(reader)
+        if type_ == CONSTANT_PTR:
+            first = f"%{len(self._body)}.text"
+            zero = self.sections.constant(I32, Number(0))
+            self._add(70, type_, first, value, zero, zero)
+            value = self._id(first)
+        return type_, value
 
 
 def _extended(name: str) -> int | None:
