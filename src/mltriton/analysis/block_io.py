@@ -23,6 +23,8 @@ from mltriton.targets.base import BlockIO
 BlockOperation = tt.Load | tt.Store | ttig.Prefetch | tt.DescriptorLoad | tt.DescriptorStore
 Maker = tt.MakeTensorPtr | tt.MakeTensorDesc
 
+OUTSIDE = -(1 << 20)  # a row or column so far before the first one that no block reaches it
+
 
 @dataclass(frozen=True)
 class BlockAccess:

@@ -2,15 +2,20 @@
 
 Level: tt, inlined. A block of 1xMxN becomes MxN everywhere in a function, loops included: 2D block accesses take
 matrices, and a dot of matrices needs no batch. A block pointer or descriptor of such blocks points to the matrix that
-its leading offsets choose, of which nothing is inside where they are outside. Guarantees: all blocks of a function are
+its leading offsets choose; where they are outside, the place in it is before its first row (or column), so that nothing
+is inside, and the matrix needs no size of its own. Guarantees: all blocks of a function are
 folded, or it stays as it is: where an operation moves a leading dimension, or a block pointer along one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial, reduce
 from typing import cast
 
+from mltriton.analysis.block_io import OUTSIDE
+from mltriton.analysis.block_pointer_roots import is_inside, origins
+from mltriton.analysis.effects import is_pure
 from mltriton.dialects import arith, scf, tt
 from mltriton.dialects.builtin import Module
 from mltriton.dialects.tt.memory import is_block_pointer
@@ -32,7 +37,7 @@ class FoldBatches(Pass):
         made = Module.empty(module.attributes, module.loc)
         for op in list(module.body.block.ops):
             if isinstance(op, tt.Func) and _has_batches(op) and _is_foldable(op):
-                folder = _Folder(any(True in _checked(inner) for inner in op.walk()))
+                folder = _Folder(any(True in _checked(inner) for inner in op.walk()), _unmoved(op))
                 regions = [folder.rebuild_region(region) for region in op.regions]
                 op = tt.Func((), (), op.attributes, regions, op.loc)
             made.body.block.append(op)
@@ -40,11 +45,14 @@ class FoldBatches(Pass):
 
 
 class _Folder(Rewriter):
-    """Rebuilds one function. `checked`: accesses through block pointers give nothing outside leading dimensions."""
+    """Rebuilds one function. `checked`: accesses through block pointers give nothing outside leading dimensions;
+    `unmoved`: the dimensions of each block pointer's matrix, the last one is -1, that say so.
+    """
 
-    def __init__(self, checked: bool) -> None:
+    def __init__(self, checked: bool, unmoved: Mapping[tt.MakeTensorPtr, Sequence[int]]) -> None:
         super().__init__(RULES, fold_type)
         self.checked = checked
+        self.unmoved = unmoved
 
 
 def fold_type(type: Type) -> Type:
@@ -95,6 +103,23 @@ def _checked(op: Operation) -> set[bool]:
     return found | {count in op.boundary_check} if True in found else found
 
 
+def _unmoved(function: Operation) -> dict[tt.MakeTensorPtr, list[int]]:
+    """Of each block pointer the last two dimensions, those along which nothing advances it and every access checks."""
+    found: dict[tt.MakeTensorPtr, list[int]] = {}
+    for op in function.walk():
+        if isinstance(op, tt.MakeTensorPtr):
+            found[op] = [-2, -1]
+        elif isinstance(op, tt.Load | tt.Store | tt.Advance) and is_block_pointer(op.ptr.type):
+            rank = _block(op.ptr).rank
+            for maker in origins(op.ptr, tt.MakeTensorPtr):
+                found[maker] = [dim for dim in found[maker] if _keeps(op, rank + dim)]
+    return found
+
+
+def _keeps(op: tt.Load | tt.Store | tt.Advance, dim: int) -> bool:
+    return splat_of(op.offsets[dim]) == 0 if isinstance(op, tt.Advance) else dim in op.boundary_check
+
+
 def _takes_matrices(op: Operation) -> bool:
     """Whether the operation can do without its leading dimensions."""
     if isinstance(op, tt.DescriptorLoad | tt.DescriptorStore):
@@ -126,7 +151,12 @@ def _make_pointer(f: _Folder, op: tt.MakeTensorPtr, operands: list[Value]) -> Se
     if count:
         base = _moved(f.builder, base, offsets[:count], strides[:count])
         if f.checked:
-            shape[count] = _if_inside(f.builder, offsets[:count], shape[:count], shape[count])
+            inside = _inside(f.builder, offsets[:count], shape[:count])
+            if f.unmoved[op]:
+                dim = f.unmoved[op][0]
+                offsets[dim] = _chosen(f.builder, inside, offsets[dim], OUTSIDE)
+            else:
+                shape[count] = _chosen(f.builder, inside, shape[count], 0)
     order = [dim - count for dim in op.order if dim >= count]
     parts = (shape[count:], strides[count:], offsets[count:])
     return [f.builder.emit(tt.MakeTensorPtr, base, *parts, result_types=[fold_type(op.result.type)], order=order)]
@@ -152,13 +182,16 @@ def _descriptor(f: _Folder, op: tt.DescriptorLoad | tt.DescriptorStore, operands
         return f.copy(op, operands)
     maker = cast(tt.MakeTensorDesc, op.desc.defining_op)
     shape, strides = (list(map(f.map, values)) for values in (maker.shape, maker.strides))
-    leading = operands[first:][:count]
-    size = _if_inside(f.builder, leading, shape[:count], shape[count])
+    leading, place = operands[first:][:count], operands[first + count :]
+    # The place that stays in the loop around, so that the choice leaves it.
+    dim = -1 if _changes(op.indices[-2], op) and not _changes(op.indices[-1], op) else -2
+    place[dim] = _chosen(f.builder, _inside(f.builder, leading, shape[:count]), place[dim], OUTSIDE)
     base = _moved(f.builder, f.map(maker.base), leading, strides[:count])
     type = TensorDescType(cast(TensorType, fold_type(block)))
-    parts = ([size, *shape[count + 1 :]], strides[count:])
-    made = f.builder.emit(tt.MakeTensorDesc, base, *parts, result_types=[type], padding=maker.padding)
-    kept = [made, *operands[1:first], *operands[first + count :]]
+    made = f.builder.emit(
+        tt.MakeTensorDesc, base, shape[count:], strides[count:], result_types=[type], padding=maker.padding
+    )
+    kept = [made, *operands[1:first], *place]
     types = [fold_type(result.type) for result in op.results]
     segments = None if op.segments is None else (*op.segments[:-1], len(op.indices) - count)
     return f.builder.insert(cast(Operation, op).__class__(kept, types, op.attributes, (), op.loc, segments)).results
@@ -172,15 +205,35 @@ def _moved(builder: Builder, base: Value, offsets: Sequence[Value], strides: Seq
     return base
 
 
-def _if_inside(builder: Builder, offsets: Sequence[Value], shape: Sequence[Value], size: Value) -> Value:
-    """The size of the next dimension, 0 where a leading offset is outside."""
-    none = builder.emit(arith.Constant, value=IntegerAttr(0, size.type))
+def _changes(value: Value, access: Operation) -> bool:
+    """Whether a scalar may differ from one iteration of the innermost loop around an access to the next."""
+    loop = access.parent_op
+    while loop is not None and not isinstance(loop, scf.For | scf.While):
+        loop = loop.parent_op
+    return loop is not None and _changes_in(value, loop)
+
+
+def _changes_in(value: Value, loop: Operation) -> bool:
+    op = value.defining_op
+    if not is_inside(value, loop):
+        return False
+    return op is None or not is_pure(op) or any(_changes_in(operand, loop) for operand in op.operands)
+
+
+def _inside(builder: Builder, offsets: Sequence[Value], shape: Sequence[Value]) -> Value:
+    """Whether all leading offsets are inside."""
+    found: list[Value] = []
     for offset, extent in zip(offsets, shape, strict=True):
         at = offset if extent.type is offset.type else builder.emit(arith.ExtSI, offset, result_types=[extent.type])
         # A negative offset is a large one.
-        inside = builder.emit(arith.CmpI, at, extent, predicate="ult")
-        size = builder.emit(arith.Select, inside, size, none)
-    return size
+        found.append(builder.emit(arith.CmpI, at, extent, predicate="ult"))
+    return reduce(partial(builder.emit, arith.AndI), found)
+
+
+def _chosen(builder: Builder, inside: Value, value: Value, otherwise: int) -> Value:
+    return builder.emit(
+        arith.Select, inside, value, builder.emit(arith.Constant, value=IntegerAttr(otherwise, value.type))
+    )
 
 
 def _expand(f: _Folder, op: tt.ExpandDims, operands: list[Value]) -> Sequence[Value]:

@@ -12,10 +12,9 @@ from collections.abc import Collection
 from contextlib import AbstractContextManager, nullcontext
 from math import gcd
 
+from mltriton.analysis.block_io import OUTSIDE
 from mltriton.targets.llvm.types import I32, I64, Value, constant, vector
 from mltriton.targets.xe.llvm.emit.context import BlockPointer, Emitter
-
-OUTSIDE = -(1 << 20)  # a row or column so far before the first one that no block reaches it
 
 
 def matrix_of(e: Emitter, pointer: BlockPointer, size: int, checked: Collection[int]) -> BlockPointer:
