@@ -10,6 +10,7 @@ import pytest
 import mltriton as triton
 import mltriton.language as tl
 from mltriton.errors import BackendError, OptionError
+from mltriton.ir.parser import parse_module
 from mltriton.kernels.attention import Blocks, attention_launch
 from mltriton.kernels.attention_paged import choose_block_form, paged_attention_launches
 from mltriton.kernels.gemm import matmul_launch
@@ -17,6 +18,8 @@ from mltriton.kernels.gemm_tiles import Tile
 from mltriton.kernels.launch import Launch
 from mltriton.kernels.normalization import softmax_launch
 from mltriton.targets.registry import spec
+from mltriton.targets.xe.devices import device
+from mltriton.targets.xe.forms import FORMS
 
 pytestmark = pytest.mark.usefixtures("queue")
 TARGET = "xe:pvc"
@@ -167,6 +170,37 @@ def test_scans_gathers_and_atomics(warps: int) -> None:
 
 
 @triton.jit
+def narrow_updates(bins, x, before, marks, n, N: tl.constexpr, BINS: tl.constexpr):
+    at = tl.program_id(0) * N + tl.arange(0, N)
+    value = tl.load(x + at, mask=at < n, other=0)
+    tl.store(before + at, tl.atomic_add(bins + at % BINS, value, mask=at < n), mask=at < n)
+    tl.store(x + at, tl.atomic_cas(marks + at, value, value + 1), mask=at < n)
+
+
+@pytest.mark.parametrize("codegen", ["simt", "simd"])
+@pytest.mark.parametrize(("dtype", "warps"), [("float16", 2), ("bfloat16", 1), ("float64", 1)])
+def test_atomics_that_take_loops(codegen: str, dtype: str, warps: int) -> None:
+    """Lanes of one message meet in a bin; of two neighbours in a word one is replaced."""
+    torch = pytest.importorskip("torch")
+    kind = getattr(torch, dtype)
+    x = torch.from_numpy(RNG.integers(1, 6, 100)).to(kind)
+    marks = torch.zeros(128, dtype=kind)
+    marks[:100:2] = x[::2]
+    expected, swapped, bins = x.clone(), torch.where(marks[:100] == x, x + 1, marks[:100]), torch.zeros(3, dtype=kind)
+    before = torch.zeros(100, dtype=kind)
+    options = {"target": TARGET, "codegen": codegen, "num_warps": warps}
+    narrow_updates[(2,)](bins, x, before, marks, 100, N=64, BINS=3, **options)
+    for number in range(3):
+        values, sums = expected[number::3], before[number::3]
+        assert bins[number] == values.sum()
+        assert sorted(sums) == sorted({float(total) for total in sums})  # Each update saw another sum.
+        assert {float(bins[number])} == {float(a + b) for a, b in zip(sums, values, strict=True)} - {*map(float, sums)}
+    assert (marks[:100] == swapped).all()
+    assert (x[::2] == expected[::2]).all()
+    assert (x[1::2] == 0).all()
+
+
+@triton.jit
 def exponential(x, y, N: tl.constexpr):
     at = tl.arange(0, N)
     tl.store(y + at, tl.exp(tl.load(x + at)))
@@ -179,3 +213,12 @@ def test_exponentials() -> None:
     exponential[(1,)](x, y, 1024, target=TARGET, codegen="simd")
     with np.errstate(over="ignore"):
         np.testing.assert_allclose(y, np.exp(x.astype(np.float64)).astype(np.float32), rtol=3e-7)
+
+
+def test_what_has_no_lowering_is_named_at_its_line() -> None:
+    """The memory pipeline updates no bytes, and the language has none; programs as text may ask."""
+    update = "%old = tt.atomic_rmw add, acq_rel, gpu, %p, %x : (!tt.ptr<i8>, i8) -> i8"
+    text = f"module {{ tt.func public @bytes(%p: !tt.ptr<i8>, %x: i8) {{\n {update}\n tt.return }} }}"
+    with pytest.raises(BackendError, match=r"an atomic add of i8 has no lowering") as caught:
+        FORMS["simd"].lower(parse_module(text, "bytes.mlir"), device("pvc"))
+    assert (caught.value.file, caught.value.line) == ("bytes.mlir", 2)

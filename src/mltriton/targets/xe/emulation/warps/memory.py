@@ -68,24 +68,26 @@ def _update(f: Function, call: Call) -> Value:
     shape, made = _shape(call), poison(call.result)
     for lane in range(shape.lanes):
         operands = [f.extract(source, lane) for source in f.parameters[_ADDRESSES + 1 : _ADDRESSES + 3]]
-        update = _updated(f, call, operation, lane, operands, made)
+        update = _updated(f, call, operation, (lane, shape.element), operands, made)
         [made] = f.choose(f.extract(f.parameters[0], lane), update, lambda before=made: [before], "atomic")
     return made
 
 
 def _updated(
-    f: Function, call: Call, operation: str, lane: int, operands: Sequence[Value], before: Value
+    f: Function, call: Call, operation: str, place: tuple[int, Type], operands: Sequence[Value], before: Value
 ) -> Callable[[], Sequence[Value]]:
     def build() -> Sequence[Value]:
-        pointer, value = _address(f, call, lane), operands[0]
-        order = f"seq_cst, align {value.type.bytes}"
+        lane, element = place
+        pointer, held = _address(f, call, lane), operands[0].type
+        value, new = (f.cast("trunc", each, element) if each.type.bits > element.bits else each for each in operands)
+        order = f"seq_cst, align {element.bytes}"
         if operation == "cmpxchg":
             pair = f.fresh()
-            f.line(f"{pair} = cmpxchg {pointer}, {value}, {operands[1]} seq_cst {order}")
+            f.line(f"{pair} = cmpxchg {pointer}, {value}, {new} seq_cst {order}")
             old = f.emit(f"extractvalue {{ {value.type}, i1 }} {pair}, 0", value.type)
         else:
             old = f.emit(f"atomicrmw {operation} {pointer}, {value} {order}", value.type)
-        return [f.insert(before, old, lane)]
+        return [f.insert(before, f.cast("zext", old, held), lane)]
 
     return build
 

@@ -2,7 +2,7 @@
 
 Level: intrinsic -> llvm. Guarantees: of lanes and registers that hold the same element one alone updates memory, and
 all are given what it got; masked-off elements touch nothing and give 0. Floats for which SPIR-V has no atomic
-instruction go through compare-and-swap loops, narrow ones on the aligned word around them.
+instruction go through compare-and-swap loops; narrow elements on the aligned word around them.
 """
 
 from __future__ import annotations
@@ -57,8 +57,8 @@ def _swap(e: Emitter, op: tt.AtomicCAS) -> Emitted:
 
     def one(pointer: Value, expected: Value, new: Value) -> Value:
         f, bits = e.function, expected.type.with_element(f"i{expected.type.bits}")
-        old = _compare_and_swap(e, pointer, f.bitcast(expected, bits), f.bitcast(new, bits), order)
-        return f.bitcast(old, expected.type)
+        swap = _compare_and_swap if bits.bits >= I32.bits else _swap_in_word
+        return f.bitcast(swap(e, pointer, f.bitcast(expected, bits), f.bitcast(new, bits), order), expected.type)
 
     return _each(e, one, op.ptr, None, (op.ptr, op.cmp, op.value), op.result.type)
 
@@ -72,22 +72,44 @@ def _compare_and_swap(e: Emitter, pointer: Value, expected: Value, new: Value, o
     return f.emit(f"extractvalue {{ {type_}, i1 }} {both}, 0", type_)
 
 
+def _swap_in_word(e: Emitter, pointer: Value, expected: Value, new: Value, order: str) -> Value:
+    """The same of a narrow element, on the aligned word around it."""
+    f = e.function
+
+    def swapped(old: Value) -> Value:
+        return f.select(f.icmp("eq", old, expected), new, old)
+
+    return _replaced(e, pointer, expected.type, I32, order, swapped)
+
+
 def _by_swapping(e: Emitter, pointer: Value, value: Value, element: IRType, name: str, order: str) -> Value:
-    """Combine a float in memory with `value`: compute, try to swap, begin again where another lane was first."""
-    f, word = e.function, I64 if element is F64 else I32
-    address, shift = _word(e, pointer, word, value.type)
+    """Combine a float in memory with `value`; what was there before."""
+    f, held = e.function, value.type.with_element(f"i{value.type.bits}")
     operand = value if name == "xchg" else e.widen(value, element)
-    held = value.type.with_element(f"i{value.type.bits}")
-    with f.repeat([f.load(word, address), constant(word, 0), constant(I1, 0)], "swap") as loop:
-        seen, before, done = loop.carried
+
+    def updated(old: Value) -> Value:
+        return f.bitcast(combined(e, name, f.bitcast(old, value.type), operand, element), held)
+
+    return f.bitcast(_replaced(e, pointer, held, I64 if element is F64 else I32, order, updated), value.type)
+
+
+def _replaced(
+    e: Emitter, pointer: Value, held: Type, word: Type, order: str, update: Callable[[Value], Value]
+) -> Value:
+    """Replace an element in memory by what `update` makes of it: try to swap the aligned word around it, and begin again
+    where another lane was first. What was there before.
+    """
+    f = e.function
+    address, shift = _word(e, pointer, word, held)
+    with f.repeat([f.load(word, address), constant(I1, 0)], "swap") as loop:
+        seen, done = loop.carried
         loop.leave_unless(f.icmp("eq", done, 0))
-        old = f.bitcast(f.cast("trunc", f.lshr(seen, shift), held), value.type)
-        new = f.bitcast(_combined(e, name, old, operand, element), held)
+        new = update(f.cast("trunc", f.lshr(seen, shift), held))
         kept = f.and_(seen, f.xor(f.shl(constant(word, (1 << held.bits) - 1), shift), -1))
         wanted = f.or_(kept, f.shl(f.cast("zext", new, word), shift)) if held.bits < word.bits else new
         found = _compare_and_swap(e, address, seen, wanted, order)
-        loop.yield_(found, seen, f.icmp("eq", found, seen))
-    return f.bitcast(f.cast("trunc", f.lshr(before, shift), held), value.type)
+        loop.yield_(found, f.icmp("eq", found, seen))
+    return f.cast("trunc", f.lshr(seen, shift), held)
 
 
 def _word(e: Emitter, pointer: Value, word: Type, type_: Type) -> tuple[Value, Value]:
@@ -102,7 +124,8 @@ def _word(e: Emitter, pointer: Value, word: Type, type_: Type) -> tuple[Value, V
     )
 
 
-def _combined(e: Emitter, name: str, old: Value, operand: Value, element: IRType) -> Value:
+def combined(e: Emitter, name: str, old: Value, operand: Value, element: IRType) -> Value:
+    """What an update of a float leaves in memory; of narrow ones, operands are wide."""
     if name == "xchg":
         return operand
     current = e.widen(old, element)
