@@ -96,7 +96,7 @@ def _by_swapping(e: Emitter, pointer: Value, value: Value, element: IRType, name
 def _replaced(
     e: Emitter, pointer: Value, held: Type, word: Type, order: str, update: Callable[[Value], Value]
 ) -> Value:
-    """Replace an element in memory by what `update` makes of it: try to swap the aligned word around it, and begin again
+    """Replace an element in memory by what `update` makes of it: swap the aligned word around it, and begin again
     where another lane was first. What was there before.
     """
     f = e.function
