@@ -132,24 +132,36 @@ class RegisterMode(NamedTuple):
     max_warps: int
 
 
+class WideWarps(NamedTuple):
+    """Warps of more lanes, for programs without matrix products and 2D block accesses: at most `max_warps` of them, in
+    these forms of machine code.
+    """
+
+    lanes: int
+    max_warps: int
+    codegens: tuple[str, ...]
+
+
 @dataclass(frozen=True)
 class TargetSpec:
     """Everything passes ask about a target.
 
-    `warp_size`: lanes a warp; `max_warps`: most warps a program may have; `workgroup_warps`: the number of warps a
-    workgroup-level kernel really gets (None: what the user asked for; 1 where one thread runs a program); `dot` by
-    operand element type, `dot_through` what other operands become; `lanes`: elements in a chunk at the intrinsic level
-    of a MEMORY target; `micro_kernels`: its dots by operand element type, best first; `indirect_dots` by the right
-    operand's element type and layout ("row" or "column"); `merged_k` by operand element type: how long a step along K
-    should be for a dot's loop (shorter ones are merged). `has_lanes`: encodings say from level ttg on which
-    lane holds an element, and pieces at the intrinsic level keep theirs. `register_modes`: the numbers of registers
-    that a warp may have, fewest first, and `register_bytes` the size of one, all lanes together. `address_payloads`:
-    whether there is the compile option of that name. `codegens`: the forms of machine code that there are, by name.
+    `warp_size`: lanes a warp, `wide_warps`: where there are more; `max_warps`: most warps a program may have;
+    `workgroup_warps`: the number of warps a workgroup-level kernel really gets (None: what the user asked for; 1
+    where one thread runs a program); `dot` by operand element type, `dot_through` what other operands become;
+    `lanes`: elements in a chunk at the intrinsic level of a MEMORY target; `micro_kernels`: its dots by operand
+    element type, best first; `indirect_dots` by the right operand's element type and layout ("row" or "column");
+    `merged_k` by operand element type: how long a step along K should be for a dot's loop (shorter ones are merged).
+    `has_lanes`: encodings say from level ttg on which lane holds an element, and pieces at the intrinsic level keep
+    theirs. `register_modes`: the numbers of registers that a warp may have, fewest first, and `register_bytes` the
+    size of one, all lanes together. `address_payloads`: whether there is the compile option of that name. `codegens`:
+    the forms of machine code that there are, by name.
     """
 
     name: str
     storage: Storage
     warp_size: int
+    wide_warps: WideWarps | None = None
     max_warps: int = 64
     workgroup_warps: int | None = None
     dot: dict[Type, DotSize] = field(default_factory=dict[Type, DotSize])

@@ -6,6 +6,7 @@ family's `spec.py` has `spec(variant) -> TargetSpec`; it is imported when it is 
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 from importlib import import_module
 
@@ -24,9 +25,19 @@ def spec(name: str) -> TargetSpec:
 
 
 def spec_of(module: Module) -> TargetSpec:
-    """The target that the module is compiled for: its attribute `ttg.target`."""
-    target = module.attributes.get("ttg.target")
-    return spec(target.value if isinstance(target, StringAttr) else "generic")
+    """The target that the module is compiled for, its attribute `ttg.target`; where it has wide warps and the module's
+    attribute `ttg.threads-per-warp` asks for them, with these.
+    """
+    target, lanes = (module.attributes.get(name) for name in ("ttg.target", "ttg.threads-per-warp"))
+    usual = spec(target.value if isinstance(target, StringAttr) else "generic")
+    wide = usual.wide_warps is not None and isinstance(lanes, IntegerAttr) and lanes.value == usual.wide_warps.lanes
+    return _with_wide_warps(usual.name) if wide else usual
+
+
+@cache
+def _with_wide_warps(name: str) -> TargetSpec:
+    usual = spec(name)
+    return usual if usual.wide_warps is None else replace(usual, warp_size=usual.wide_warps.lanes)
 
 
 def num_warps_of(module: Module) -> int:

@@ -264,7 +264,7 @@ def test_more_lanes_than_a_device_has() -> None:
     gpu = Queue(fake(sub_group_sizes=[16]), emulated=False)
     with pytest.raises(OutOfResources) as caught:
         gpu.submit(None, [], (1, 1, 1), 2048)
-    hint = "A program has num_warps times 16 lanes: choose a smaller num_warps."
+    hint = "A program has num_warps times the lanes of a warp: choose a smaller num_warps."
     expected = ("a program has more lanes than the device", "at most 1024 lanes", "2048", hint)
     assert message_of(caught.value) == expected
 

@@ -11,6 +11,7 @@ index arithmetic) is emitted once for each encoding that is asked of it.
 
 from __future__ import annotations
 
+from mltriton.analysis.warp_size import warp_size_for
 from mltriton.dialects import ttg
 from mltriton.dialects.builtin import Module
 from mltriton.ir.attributes import IntegerAttr, StringAttr
@@ -36,7 +37,7 @@ class AssignLayouts(Pass):
         attributes = module.attributes | {
             "mltriton.level": StringAttr("ttg"),
             "ttg.num-warps": IntegerAttr(num_warps_of(module), I32),
-            "ttg.threads-per-warp": IntegerAttr(spec.warp_size, I32),
+            "ttg.threads-per-warp": IntegerAttr(warp_size_for(module), I32),
         }
         writer = _Writer(plan)
         return Module((), [], attributes, [writer.region(region) for region in module.regions], module.loc)

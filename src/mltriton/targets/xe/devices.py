@@ -44,6 +44,7 @@ class Device:
     ocloc: str
     simd: int = 16
     sub_group_sizes: tuple[int, ...] = (16, 32)
+    workgroup_lanes: int = 1024
     register_bytes: int = 64
     grf_modes: tuple[GrfMode, ...] = (GrfMode(128, 64), GrfMode(256, 32))
     shared_bytes: int = 128 * 1024

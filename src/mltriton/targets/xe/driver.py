@@ -29,7 +29,7 @@ _DEVICES = (("level_zero:gpu", False), ("opencl:gpu", False), ("opencl:cpu", Tru
 _VENDOR = "Intel"  # of GPUs
 _GPU_NODES = "d[rx][ig]*"  # /dev/dri of Linux, /dev/dxg of its subsystem for Windows
 ALIGNMENT = 64  # bytes, of what `Memory` allocates
-LANES = 16  # of a warp
+LANES = 16  # of a warp that multiplies matrices
 _CAPSULE = b"SyclQueueRef"  # what a Python object that holds a queue is called; must live as long as such objects
 
 
@@ -131,7 +131,7 @@ class Queue:
         most = device.max_work_group_size
         if lanes > most:
             expected = f"at most {most} lanes"
-            hint = f"A program has num_warps times {LANES} lanes: choose a smaller num_warps."
+            hint = "A program has num_warps times the lanes of a warp: choose a smaller num_warps."
             raise OutOfResources(
                 "a program has more lanes than the device", expected=expected, found=str(lanes), hint=hint
             )

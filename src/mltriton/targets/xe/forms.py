@@ -21,10 +21,9 @@ MARK = '"VCFunction"'  # the attribute of the functions of a vector program
 
 
 class Form(NamedTuple):
-    """One form: `lanes` work items for a warp, and modules with the functions that do the work."""
+    """One form: modules with the functions that do the work."""
 
     code: Code
-    lanes: int
     lowering: str
     emission: str
     emulation: str
@@ -47,9 +46,9 @@ class Form(NamedTuple):
 
 _HERE = "mltriton.targets.xe"
 FORMS: dict[str, Form] = {
-    "simt": Form(Code.SIMT, 16, f"{_HERE}.llvm.emit.kernel", f"{_HERE}.spirv.emission", f"{_HERE}.emulation"),
+    "simt": Form(Code.SIMT, f"{_HERE}.llvm.emit.kernel", f"{_HERE}.spirv.emission", f"{_HERE}.emulation"),
     "simd": Form(
-        Code.SIMD, 1, f"{_HERE}.llvm.simd.kernel", f"{_HERE}.spirv.vectors.translate", f"{_HERE}.emulation.warps.object"
+        Code.SIMD, f"{_HERE}.llvm.simd.kernel", f"{_HERE}.spirv.vectors.translate", f"{_HERE}.emulation.warps.object"
     ),
 }
 

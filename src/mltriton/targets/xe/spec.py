@@ -9,7 +9,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
-from mltriton.targets.base import BlockIO, DotSize, Questions, RegisterMode, Storage, TargetSpec
+from mltriton.targets.base import BlockIO, DotSize, Questions, RegisterMode, Storage, TargetSpec, WideWarps
 from mltriton.targets.xe.block_limits import MOST_ROW_BYTES, Access, Block, broken_limits, shapes
 from mltriton.targets.xe.cache_hints import controls
 from mltriton.targets.xe.devices import DPAS_SHAPES, DPAS_THROUGH, Device, device
@@ -26,6 +26,7 @@ PIPELINE = (
     "match-target-size,canonicalize,cse,dce,schedule-loads,choose-registers",
 )
 CODEGENS = ("simt", "simd")  # a program of each lane, or one of each warp
+WIDE_CODEGENS = ("simt",)
 # Rows of a smaller matrix product, by steps of k: a row of few steps fills only a part of the lanes.
 FEWER_ROWS = {8: (2, 4)}
 FEWER = (1, 2, 4)
@@ -59,10 +60,12 @@ def asks(of: Device, function: Func, warps: int) -> Callable[[BlockOperation, bo
 def spec(variant: str) -> TargetSpec:
     """The description of a device."""
     of = device(variant)
+    widest = max(of.sub_group_sizes)
     return TargetSpec(
         name=f"xe:{of.name}",
         storage=Storage.REGISTERS,
         warp_size=of.simd,
+        wide_warps=WideWarps(widest, of.workgroup_lanes // widest, WIDE_CODEGENS),
         max_warps=of.max_warps,
         dot={
             element: DotSize(*size, fewer_rows=FEWER_ROWS.get(size.k, FEWER)) for element, size in DPAS_SHAPES.items()

@@ -112,7 +112,7 @@ class XeTarget:
         form = form_of(llvm)
         expected = re.match(rf"{_REGISTERS}(\d+)({_FIXED})?$", llvm, re.MULTILINE)
         registers, fixed = (int(expected[1]), expected[2] is not None) if expected else (None, False)
-        warps = _num_warps(llvm, form.lanes)
+        _, warps = _work_items(llvm)
         return compile_without_spills(
             form.spirv(llvm), self.device, warps, code=form.code, registers=registers, fixed=fixed
         )
@@ -138,6 +138,7 @@ class XeTarget:
         metadata: dict[str, Any] = {
             "shared": shared,
             "num_warps": num_warps_of(module),
+            "work_items": _work_items(llvm)[0],
             "codegen": form.code.value,
             "registers": registers_of(module, self.device),
             "fixed_registers": "ttig.grf_mode" in module.attributes,
@@ -184,7 +185,7 @@ class XeTarget:
             queue,
             modules.of,
             name,
-            warps * form.lanes,
+            known["work_items"],
             options=build_options(self.device, warps, known["registers"], form.code, fixed=known["fixed_registers"]),
             guards=modules.guards,
             **debugging,
@@ -217,11 +218,16 @@ def registers_of(module: Module, device: Device) -> int:
     return registers
 
 
-def _num_warps(llvm: str, lanes: int) -> int:
-    """Warps of a program, from the size of its workgroup."""
-    node = re.search(r"!reqd_work_group_size (!\d+)", llvm)
-    size = node and re.search(rf"^{node[1]} = !{{i32 (\d+)", llvm, re.MULTILINE)
-    return int(size[1]) // lanes if size else 1
+def _work_items(llvm: str) -> tuple[int, int]:
+    """Work items of a program, and how many warps they are; one is a lane, or else a warp."""
+
+    def attached(name: str) -> int:
+        node = re.search(rf"!{name} (!\d+)", llvm)
+        number = node and re.search(rf"^{node[1]} = !{{i32 (\d+)", llvm, re.MULTILINE)
+        return int(number[1]) if number else 1
+
+    everyone = attached("reqd_work_group_size")
+    return everyone, everyone // attached("intel_reqd_sub_group_size")
 
 
 def create(variant: str) -> Target:

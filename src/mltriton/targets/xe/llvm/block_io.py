@@ -22,7 +22,7 @@ from mltriton.targets.xe.devices import Device
 from mltriton.targets.xe.llvm import calls, payloads
 from mltriton.targets.xe.llvm.caching import decorated
 from mltriton.targets.xe.llvm.emit.context import BlockPointer, Emitter
-from mltriton.targets.xe.llvm.lanes import Form, Lanes, form_of, is_vnni, layout_of
+from mltriton.targets.xe.llvm.lanes import LONGEST_VECTOR, Form, Lanes, form_of, is_vnni, layout_of
 from mltriton.targets.xe.llvm.moves import linear
 from mltriton.targets.xe.spirv import builtins
 
@@ -35,7 +35,6 @@ BUILTINS = {
 }
 
 
-LONGEST_VECTOR = 16  # elements, of LLVM's vectors for SPIR-V
 # Columns of a block that is prefetched, by bytes of an element; more are further blocks of it.
 PREFETCHED_COLUMNS = {1: 32, 2: 16, 4: 16}
 

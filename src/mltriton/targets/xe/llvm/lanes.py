@@ -21,6 +21,7 @@ from mltriton.layouts.linear import LinearLayout
 from mltriton.layouts.xe import DpasEncoding, Subgroup2DBlockEncoding
 from mltriton.targets.llvm.types import Type, Value, vector
 
+LONGEST_VECTOR = 16  # elements, of LLVM's vectors for SPIR-V
 _FLOATS = {F32: "float", F64: "double"}
 
 
@@ -79,7 +80,7 @@ def form_of(type_: TensorType) -> Form:
     element = vector(element_name(type_.element), 1)
     registers = layout_of(type_).count("register")
     count, held = _matrix_value(type_.encoding, element) or (1, element)
-    if count > registers or held.lanes > 16:
+    if count > registers or held.lanes > LONGEST_VECTOR:
         return Form(1, element, element)
     return Form(count, element, held)
 

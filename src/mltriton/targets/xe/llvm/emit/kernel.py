@@ -2,7 +2,7 @@
 
 Level: intrinsic -> llvm. `spir_kernel` with the name and the parameters of the `tt.func`: pointers to global memory,
 integers, floats (narrow ones as f32, i1 as a byte); where there are assertions, a pointer to their record besides. A
-workgroup is a program: 16 lanes a warp, warps along the first dimension; its coordinates are the group's.
+workgroup is a program: 16 or 32 lanes a warp, warps along the first dimension; its coordinates are the group's.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from mltriton.ir.types import Type as IRType
 from mltriton.targets.assertions import assertions
 from mltriton.targets.llvm.types import F32, GLOBAL_PTR, I8, VOID, Type, Value, vector
 from mltriton.targets.llvm.writer import Module
-from mltriton.targets.registry import num_warps_of
+from mltriton.targets.registry import num_warps_of, spec_of
 from mltriton.targets.xe.devices import Device
 from mltriton.targets.xe.launch_guards import Surface, marked
 from mltriton.targets.xe.llvm.emit import versions
@@ -40,8 +40,9 @@ def emit_kernel(module: IRModule, device: Device, failing: Collection[Surface] =
     warps = num_warps_of(module)
     target = Module()
     target.name_nodes("opencl.enable.FP_CONTRACT")
-    lanes = target.node(f"i32 {device.simd}")
-    size = target.node(f"i32 {device.simd * warps}, i32 1, i32 1")
+    lanes = spec_of(module).warp_size
+    width = target.node(f"i32 {lanes}")
+    size = target.node(f"i32 {lanes * warps}, i32 1, i32 1")
     checked = assertions(module)
     types = [parameter_type(parameter.type) for parameter in parameters] + [GLOBAL_PTR] * bool(checked)
     body = target.function(
@@ -49,7 +50,7 @@ def emit_kernel(module: IRModule, device: Device, failing: Collection[Surface] =
         VOID,
         [(f"arg{number}", type_) for number, type_ in enumerate(types)],
         linkage="spir_kernel",
-        attachments=f"!intel_reqd_sub_group_size {lanes} !reqd_work_group_size {size} ",
+        attachments=f"!intel_reqd_sub_group_size {width} !reqd_work_group_size {size} ",
     )
     divisors = [divisibility(function, number) for number in range(len(parameters))]
     answers = Answers(Surfaces(function, device, warps, divisors), failing)

@@ -19,7 +19,7 @@ from mltriton.targets.llvm.emit.arith import emit_constant, number_of
 from mltriton.targets.llvm.types import I32, Type, Value, constant
 from mltriton.targets.xe.llvm import calls
 from mltriton.targets.xe.llvm.emit.context import Emitted, Emitter, Rules, coordinates
-from mltriton.targets.xe.llvm.lanes import Form, Lanes, form_of, layout_of
+from mltriton.targets.xe.llvm.lanes import LONGEST_VECTOR, Form, Lanes, form_of, layout_of
 
 Vector = tuple[int, ...]
 
@@ -181,8 +181,18 @@ def _by_lane(e: Emitter, numbers: list[int | float], element: Type) -> Value:
     values = [constant(element, number) for number in numbers]
     if len(set(values)) == 1:
         return values[0]
-    table = Value(element.with_lanes(len(values)), f"<{', '.join(map(str, values))}>")
-    return e.function.extract(table, calls.lane(e.function))
+    f, lane = e.function, calls.lane(e.function)
+    tables = [values[at : at + LONGEST_VECTOR] for at in range(0, len(values), LONGEST_VECTOR)]
+    own = [
+        f.extract(
+            Value(element.with_lanes(len(table)), f"<{', '.join(map(str, table))}>"), f.and_(lane, len(table) - 1)
+        )
+        for table in tables
+    ]
+    first, *others = own
+    for number, other in enumerate(others, 1):
+        first = f.select(f.icmp("uge", lane, number * LONGEST_VECTOR), other, first)
+    return first
 
 
 RULES: Rules = {
