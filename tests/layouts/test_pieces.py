@@ -33,6 +33,7 @@ SHARES: dict[str, tuple[Encoding, Shape]] = {
     "batches": (dpas(2, (2, 2, 1), (2, 2, 2)), (4, 32, 32)),
     "right of batches": (DotOperandEncoding(1, dpas(2, (2, 2, 1), (2, 2, 2))), (4, 32, 32)),
     "blocks": (Subgroup2DBlockEncoding((8, 4), (32, 16), 2, (0, 1), 2, 16, (32, 64)), (32, 256)),
+    "blocks of batches": (Subgroup2DBlockEncoding((2, 2, 1), (8, 16), 2, (1, 2, 0), 2, 16, (2, 16, 32)), (4, 32, 32)),
     "rows": (ROWS, (32, 256)),
     "columns": (COLUMNS, (128, 32)),
     "slice of a result": (SliceEncoding(1, GEMM), (256,)),

@@ -1,9 +1,9 @@
 """Which loads, stores and prefetches can be 2D block accesses of the hardware, or why not.
 
 Level: tt to intrinsic. Takes a function; changes nothing. An access through a block pointer or a descriptor is one
-where the block is a matrix whose rows (or columns) lie next to each other in memory. A pitch that is known not to fit
-is a reason; what else the hardware asks of addresses and sizes, a target says (`BlockIO.asks`). What blocks a device
-takes is no question here (`layouts/block_loads.py`).
+where the block is a matrix, or several, whose rows (or columns) lie next to each other in memory. A pitch that is known
+not to fit is a reason; what else the hardware asks of addresses and sizes, a target says (`BlockIO.asks`). What blocks
+a device takes is no question here (`layouts/block_loads.py`).
 """
 
 from __future__ import annotations
@@ -38,6 +38,11 @@ class BlockAccess:
     contiguous: int | None = None
     reason: str | None = None
     hint: str | None = None
+
+    @property
+    def transposes(self) -> bool:
+        """Whether columns of the block are rows in memory."""
+        return self.contiguous == self.block.rank - 2
 
     @property
     def stores(self) -> bool:
@@ -80,8 +85,8 @@ class BlockIOAnalysis:
 
     def _of_makers(self, op: BlockOperation, block: TensorType, makers: Sequence[Maker], rank: int) -> BlockAccess:
         known = BlockAccess(op, block, tuple(makers))
-        if rank != 2:
-            return _refused(known, f"the block has {rank} dimensions", "Load and store blocks of two dimensions.")
+        if rank < 2:
+            return _refused(known, "the block has one dimension", "Load and store blocks of two dimensions.")
         if not makers:
             return _refused(known, "where the pointer comes from is not known", None)
         if byte_width(block.element) not in (1, 2, 4, 8):
@@ -92,7 +97,11 @@ class BlockIOAnalysis:
         if len(dims) != 1 or None in dims:
             hint = "Give the stride of the last dimension as 1 or as a tl.constexpr."
             return _refused(known, "no stride is known to be 1", hint)
-        return self._of_surface(known, cast(int, dims.pop()))
+        contiguous = cast(int, dims.pop())
+        if contiguous < rank - 2:
+            hint = "Permute the tensor's dimensions, and the block's by tl.permute."
+            return _refused(known, "what lies next to each other in memory is a dimension before the last two", hint)
+        return self._of_surface(known, contiguous)
 
     def _contiguous(self, maker: Maker) -> int | None:
         """The dimension with stride 1; the fastest in a block pointer's order where both have it."""
@@ -103,12 +112,12 @@ class BlockIOAnalysis:
 
     def _of_surface(self, access: BlockAccess, contiguous: int) -> BlockAccess:
         """Whether the pitch is known not to fit."""
-        width = byte_width(access.block.element)
-        if access.stores and contiguous == 0:
+        width, rank = byte_width(access.block.element), access.block.rank
+        if access.stores and contiguous == rank - 2:
             hint = "Store the transposed block through a descriptor of the transposed tensor."
             return _refused(access, "a store cannot transpose the block", hint)
         for maker in access.makers:
-            pitch = self.axes.of(maker.strides[1 - contiguous])
+            pitch = self.axes.of(maker.strides[2 * rank - 3 - contiguous])
             multiple = self.limits.pitch_multiple
             if pitch.number is not None and pitch.number * width % multiple:
                 found = f"rows are {pitch.number * width} bytes apart, no multiple of {multiple}"

@@ -8,6 +8,7 @@ warps, or None where there is no such block. The cost counts messages and what t
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from functools import cache
 from typing import NamedTuple
@@ -49,7 +50,7 @@ def cheapest_block(wanted: Wanted, limits: BlockIO, threads: int) -> Choice | No
     best: Choice | None = None
     blocks = sorted(_legal(wanted, share, limits, threads), key=lambda block: (-block.size, block))
     for block in blocks:
-        messages = share[0] * share[1] // block.size
+        messages = math.prod(share) // block.size
         if best is not None and messages * MESSAGE > best.cost:
             break
         made = _encoding(wanted, share, block, threads)
@@ -76,7 +77,8 @@ class _Block(NamedTuple):
 
 def _legal(wanted: Wanted, share: Shape, limits: BlockIO, threads: int) -> Iterator[_Block]:
     """The blocks that the target has and of which the share is a multiple."""
-    return (_transposed if wanted.contiguous == 0 else _plain)(wanted, share, limits, threads)
+    columns = wanted.contiguous == len(wanted.shape) - 2
+    return (_transposed if columns else _plain)(wanted, share[-2:], limits, threads)
 
 
 def _plain(wanted: Wanted, share: Shape, limits: BlockIO, threads: int) -> Iterator[_Block]:
@@ -109,12 +111,15 @@ def _is_right(encoding: Encoding) -> bool:
 
 def _encoding(wanted: Wanted, share: Shape, block: _Block, threads: int) -> Subgroup2DBlockEncoding | None:
     """The encoding of such blocks with the cut of the wanted one; None where warps are numbered in another way."""
-    cuts = wanted.encoding.cut(wanted.shape)
-    fields = ((cuts[0].warps, cuts[1].warps), (block.height, block.width), block.blocks)
-    rest = ((0, 1) if _is_right(wanted.encoding) else (1, 0), wanted.element_bytes, threads)
+    cuts, rank = wanted.encoding.cut(wanted.shape), len(wanted.shape)
+    fields = (tuple(cut.warps for cut in cuts), (block.height, block.width), block.blocks)
+    matrix = (rank - 2, rank - 1) if _is_right(wanted.encoding) else (rank - 1, rank - 2)
+    rest = ((*matrix, *reversed(range(rank - 2))), wanted.element_bytes, threads)
     explicit = Subgroup2DBlockEncoding(*fields, *rest, share)
     if not same_cut(explicit, wanted.encoding, wanted.shape):
         return None
+    if rank > 2:
+        return explicit
     short = Subgroup2DBlockEncoding(*fields, *rest)
     places = linear_layout(explicit, wanted.shape)
     is_same = short.share(wanted.shape) == share and same_cut(short, explicit, wanted.shape)

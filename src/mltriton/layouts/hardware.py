@@ -142,7 +142,7 @@ def _dpas(encoding: DpasEncoding, shape: Shape) -> LinearLayout:
     rows, size = encoding.threads_per_warp // encoding.execution_size, encoding.execution_size
     registers: Vectors = [(row, 0) for row in _steps(rows, encoding.repeat_count)]
     lanes: Vectors = [(0, column) for column in _steps(1, size)] + [(row, 0) for row in _steps(1, rows)]
-    layout = _matrix(encoding, registers, lanes, (encoding.repeat_count, size))
+    layout = _matrix(len(shape), registers, lanes, (encoding.repeat_count, size))
     layout.repeat("register", -1, encoding.rep_cluster[-1])
     layout.repeat("register", -2, encoding.rep_cluster[-2])
     layout.repeat("warp", -1, encoding.warps_per_cta[-1])
@@ -150,9 +150,9 @@ def _dpas(encoding: DpasEncoding, shape: Shape) -> LinearLayout:
     return _with_batches(layout, encoding, shape).fill(shape, (-1, -2, *range(len(shape) - 2)))
 
 
-def _matrix(encoding: DpasEncoding, registers: Vectors, lanes: Vectors, tile: Shape) -> _Growing:
+def _matrix(rank: int, registers: Vectors, lanes: Vectors, tile: Shape) -> _Growing:
     """One instruction's tile of the first batch."""
-    none = (0,) * (len(encoding.rep_cluster) - 2)
+    none = (0,) * (rank - 2)
     registers, lanes = ([(*none, *vector) for vector in vectors] for vectors in (registers, lanes))
     return _Growing(registers, lanes, (*(1 for _ in none), *tile))
 
@@ -180,7 +180,7 @@ def _left(dpas: DpasEncoding, shape: Shape) -> LinearLayout:
     registers: Vectors = [(0, k) for k in _steps(1, packed)] + [(row, 0) for row in _steps(rows, dpas.repeat_count)]
     lanes: Vectors = [(0, packed * k) for k in _steps(1, min(columns, dpas.threads_per_warp))]
     lanes += [(row, 0) for row in _steps(1, rows)]
-    layout = _matrix(dpas, registers, lanes, (dpas.repeat_count, dpas.depth))
+    layout = _matrix(len(shape), registers, lanes, (dpas.repeat_count, dpas.depth))
     layout.repeat("register", -2, dpas.rep_cluster[-2])
     layout.share("warp", dpas.warps_per_cta[-1])
     layout.repeat("warp", -2, dpas.warps_per_cta[-2])
@@ -194,7 +194,7 @@ def _right(dpas: DpasEncoding, shape: Shape) -> LinearLayout:
     registers: Vectors = [(k, 0) for k in _steps(1, ops)]
     registers += [(row * ops, 0) for row in _steps(rows, dpas.systolic_depth)]
     lanes: Vectors = [(0, column) for column in _steps(1, size)] + [(row * ops, 0) for row in _steps(1, rows)]
-    layout = _matrix(dpas, registers, lanes, (dpas.depth, size))
+    layout = _matrix(len(shape), registers, lanes, (dpas.depth, size))
     layout.repeat("register", -1, dpas.rep_cluster[-1])
     layout.repeat("warp", -1, dpas.warps_per_cta[-1])
     layout.share("warp", dpas.warps_per_cta[-2])
@@ -209,17 +209,18 @@ def _block(encoding: Subgroup2DBlockEncoding, shape: Shape) -> LinearLayout:
     rows = threads >> len(lanes)
     lanes += [(row, 0) for row in _steps(1, rows)]
     registers: Vectors = [(0, column) for column in _steps(1, packed)] + [(row, 0) for row in _steps(rows, height)]
-    layout = _Growing(registers, lanes, (height, width))
-    layout.repeat("register", 1, encoding.blocks)
-    size = encoding.size_per_warp
-    for dim, extent in enumerate(size or ()):
-        layout.repeat("register", dim, max(1, extent // layout.tile[dim]))
-    for dim in (1, 0):
+    layout = _matrix(len(shape), registers, lanes, (height, width))
+    layout.repeat("register", -1, encoding.blocks)
+    size, batches = encoding.size_per_warp, tuple(range(len(shape) - 2))
+    if size is not None:
+        for dim in (-2, -1, *reversed(batches)):
+            layout.repeat("register", dim, max(1, size[dim] // layout.tile[dim]))
+    for dim in reversed(range(len(shape))):
         if size is None and dim == encoding.order[0]:
             layout.share("warp", encoding.warps_per_cta[dim])
         else:
             layout.repeat("warp", dim, encoding.warps_per_cta[dim])
-    return layout.fill(shape, (0, 1))
+    return layout.fill(shape, (-2, -1, *batches))
 
 
 def _linear(encoding: LinearEncoding, shape: Shape) -> LinearLayout:

@@ -103,13 +103,13 @@ def _dot_operand(encoding: DotOperandEncoding, box: Shape) -> Encoding:
 
 
 def _block(encoding: Subgroup2DBlockEncoding, box: Shape) -> Encoding:
-    (height, width), (rows, columns) = encoding.block, box
+    (height, width), (*batch, rows, columns) = encoding.block, box
     block = (min(height, rows), min(width, columns))
     blocks = max(1, min(encoding.blocks, columns // block[1]))
-    whole = (block[0], block[1] * blocks)
+    whole = (*[1] * len(batch), block[0], block[1] * blocks)
     size = None if box == whole else box
-    made = ((1, 1), block, blocks, encoding.order, encoding.element_bytes, encoding.threads_per_warp, size)
-    return Subgroup2DBlockEncoding(*made)
+    rest = (encoding.order, encoding.element_bytes, encoding.threads_per_warp)
+    return Subgroup2DBlockEncoding((1,) * len(box), block, blocks, *rest, size)
 
 
 def _slice(encoding: SliceEncoding, box: Shape) -> Encoding:

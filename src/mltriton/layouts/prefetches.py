@@ -15,25 +15,19 @@ from mltriton.targets.base import BlockIO
 def prefetch_encoding(
     block: TensorType, contiguous: int, num_warps: int, limits: BlockIO, threads: int
 ) -> Subgroup2DBlockEncoding:
-    """Warps are laid along memory first, a line of `max_row_bytes` each, then across; a block has two dimensions."""
-    width, across = byte_width(block.element), 1 - contiguous
+    """Warps are laid along memory first, a line of `max_row_bytes` each, then to batches, then across."""
+    width, across = byte_width(block.element), 2 * block.rank - 3 - contiguous
     line = min(block.shape[contiguous], limits.max_row_bytes // width)
-    along = _share(num_warps, block.shape[contiguous] // line)
-    warps, share = [1, 1], list(block.shape)
-    warps[contiguous] = along
-    warps[across] = _share(num_warps // along, block.shape[across])
-    share = [extent // count for extent, count in zip(block.shape, warps, strict=True)]
-    rows, columns = min(share[0], limits.max_rows), min(share[1], limits.max_row_bytes // width)
+    warps, left = [1] * block.rank, num_warps
+    for dim in (contiguous, *reversed(range(block.rank - 2)), across):
+        warps[dim] = _share(left, block.shape[dim] // (line if dim == contiguous else 1))
+        left //= warps[dim]
+    share = tuple(extent // count for extent, count in zip(block.shape, warps, strict=True))
+    rows, columns = min(share[-2], limits.max_rows), min(share[-1], limits.max_row_bytes // width)
     column = min(columns, max(threads, columns // limits.max_blocks))
-    return Subgroup2DBlockEncoding(
-        (warps[0], warps[1]),
-        (rows, column),
-        columns // column,
-        (contiguous, across),
-        width,
-        threads,
-        (share[0], share[1]),
-    )
+    order = (contiguous, across, *reversed(range(block.rank - 2)))
+    fields = (tuple(warps), (rows, column), columns // column, order, width, threads)
+    return Subgroup2DBlockEncoding(*fields, share)
 
 
 def _share(num_warps: int, parts: int) -> int:

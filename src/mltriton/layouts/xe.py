@@ -37,12 +37,7 @@ class DpasEncoding(Encoding):
         return self.systolic_depth * self.ops_per_channel
 
     def cut(self, shape: Shape) -> tuple[Cut, ...]:
-        cuts: list[Cut] = []
-        stride = 1
-        for size, warps in zip(reversed(self.tile), reversed(self.warps_per_cta), strict=True):
-            cuts.insert(0, Cut(size, warps, stride))
-            stride *= warps
-        return tuple(cuts)
+        return tuple(_cuts(self.tile, self.warps_per_cta))
 
 
 class Subgroup2DBlockEncoding(Encoding):
@@ -52,7 +47,8 @@ class Subgroup2DBlockEncoding(Encoding):
     along its width. `element_bytes` is the field that upstream calls kWidth. Where a warp has more, `size_per_warp`
     says how much lies next to each other: loads are repeated down, then across, before the next warp's part. Without
     it a warp has one load's block, and warps along the fastest dimension of `order` hold the same part: the left
-    operand of a dot has order [1, 0], the right one [0, 1].
+    operand of a dot has order [1, 0], the right one [0, 1]. A tensor of rank 3 and more has `size_per_warp`, and as
+    many matrices of a warp, one after the other, as its leading sizes say.
     """
 
     warps_per_cta: Shape
@@ -65,15 +61,28 @@ class Subgroup2DBlockEncoding(Encoding):
 
     @property
     def tile(self) -> Shape:
-        """Rows and columns of one load."""
-        return self.block[0], self.block[1] * self.blocks
+        """Rows and columns (after batches) of one load."""
+        return (*[1] * (len(self.warps_per_cta) - 2), self.block[0], self.block[1] * self.blocks)
+
+    @property
+    def columns_first(self) -> bool:
+        """Whether it is meant for the right operand of a dot, of which a lane takes columns."""
+        return self.order[0] == len(self.order) - 2
 
     def cut(self, shape: Shape) -> tuple[Cut, ...]:
-        rows, columns = self.warps_per_cta
         if self.size_per_warp is not None:
-            height, width = self.size_per_warp
-            return Cut(height, rows, columns), Cut(width, columns, 1)
-        cuts = [Cut(self.block[0], rows, columns), Cut(self.block[1] * self.blocks, columns, 1)]
+            return tuple(_cuts(self.size_per_warp, self.warps_per_cta))
+        cuts = _cuts(self.tile, self.warps_per_cta)
         whole = self.order[0]
         cuts[whole] = Cut(shape[whole], cuts[whole].warps, cuts[whole].stride)
         return tuple(cuts)
+
+
+def _cuts(sizes: Shape, warps_per_cta: Shape) -> list[Cut]:
+    """Parts of these sizes, warps along the last dimension first."""
+    cuts: list[Cut] = []
+    stride = 1
+    for size, warps in zip(reversed(sizes), reversed(warps_per_cta), strict=True):
+        cuts.insert(0, Cut(size, warps, stride))
+        stride *= warps
+    return cuts

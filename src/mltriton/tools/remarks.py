@@ -134,7 +134,7 @@ def _remark(access: BlockAccess, layouts: bool, ask: Ask) -> Remark:
     what = f"{_verb(access)} {'x'.join(map(str, block.shape))}x{block.element}"
     encoding = cast(Encoding, block.encoding)
     if isinstance(encoding, Subgroup2DBlockEncoding):
-        parts = (_as_blocks(access, block, encoding, layouts), _asked(ask(access.op, access.contiguous == 0)))
+        parts = (_as_blocks(access, block, encoding, layouts), _asked(ask(access.op, access.transposes)))
         return Remark(access.op.loc.place, what, "; ".join(chain.from_iterable(parts)))
     share = "x".join(map(str, encoding.share(block.shape)))
     reason = access.reason or f"no 2D block of the target fits a warp's {share}"
@@ -162,7 +162,7 @@ def _as_blocks(
 ) -> Iterator[str]:
     share = encoding.share(block.shape)
     messages = math.prod(share) // math.prod(encoding.tile)
-    kind = "transposing 2D block" if access.contiguous == 0 else "2D block"
+    kind = "transposing 2D block" if access.transposes else "2D block"
     several = f"{encoding.blocks} blocks of " if encoding.blocks > 1 else "one block of "
     size = "x".join(map(str, encoding.block))
     layout = f", {encoding_text(encoding)}" if layouts else ""

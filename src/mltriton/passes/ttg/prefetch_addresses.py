@@ -19,7 +19,7 @@ from mltriton.dialects.scf_carried import carry_also, yield_also
 from mltriton.ir.builder import Builder
 from mltriton.ir.constants import splat_of
 from mltriton.ir.operation import BlockArgument, Operation, OpResult, Value
-from mltriton.ir.types import I32, I64, PointerType, TensorType
+from mltriton.ir.types import I32, I64, PointerType, TensorType, block_of
 from mltriton.layouts.encodings import Encoding
 
 Load = tt.Load | tt.DescriptorLoad
@@ -46,15 +46,17 @@ def address_of(load: Load, affine: LoopAffine, companions: Companions) -> Addres
     """How the place of a load moves; None where it stays, or is not known."""
     if isinstance(load, tt.DescriptorLoad):
         maker = load.desc.defining_op
-        if not isinstance(maker, tt.MakeTensorDesc) or load.desc in affine.inside or len(load.indices) != 2:
+        if not isinstance(maker, tt.MakeTensorDesc) or load.desc in affine.inside or len(load.indices) < 2:
             return None
-        surface = _Surface(maker, load.indices, 1, cast(TensorType, load.result.type))
+        surface = _Surface(maker, load.indices, len(load.indices) - 1, cast(TensorType, load.result.type))
         return _computed(surface, affine, companions.encode)
     block = load.ptr.type.pointee if isinstance(load.ptr.type, PointerType) else None
-    if not isinstance(block, TensorType) or block.rank != 2:
+    if not isinstance(block, TensorType):
         return None
     made = load.ptr.defining_op
     if isinstance(made, tt.MakeTensorPtr) and load.ptr in affine.inside:
+        if not _is_of_matrices(made):
+            return None
         return _computed(_Surface(made, made.offsets, _contiguous(made), block), affine, companions.encode)
     return _carried(load.ptr, affine, companions)
 
@@ -122,6 +124,12 @@ def _contiguous(op: tt.MakeTensorPtr) -> int:
     return ones[0] if len(ones) == 1 else op.order[0]
 
 
+def _is_of_matrices(op: tt.MakeTensorPtr) -> bool:
+    """Whether rows or columns of the last two dimensions lie next to each other."""
+    rank = len(op.shape)
+    return rank > 1 and _contiguous(op) >= rank - 2
+
+
 def _class_of(op: tt.MakeTensorPtr | tt.Advance) -> type[Operation]:
     return type(op)
 
@@ -138,7 +146,7 @@ def _before(value: Value) -> list[Value] | None:
     """Where a block pointer comes from, one step back; None where it is not known."""
     op = value.defining_op
     if isinstance(op, tt.MakeTensorPtr):
-        return [] if cast(TensorType, cast(PointerType, value.type).pointee).rank == 2 else None
+        return [] if _is_of_matrices(op) else None
     if isinstance(op, tt.Advance):
         return [op.ptr]
     if (isinstance(value, BlockArgument) and isinstance(value.block.parent_op, scf.For)) or isinstance(op, scf.For):
@@ -191,12 +199,12 @@ def _carried(pointer: Value, affine: LoopAffine, companions: Companions) -> Addr
 
 def _way_from_argument(pointer: Value, affine: LoopAffine) -> tuple[BlockArgument, tuple[Polynomial, ...]] | None:
     """The carried block pointer from which advances lead to this one, and how far, if that never changes."""
-    shift = (ZERO, ZERO)
+    shift = (ZERO,) * cast(TensorType, block_of(pointer.type)).rank
     while isinstance(op := pointer.defining_op, tt.Advance) and pointer in affine.inside:
         steps = [Polynomial.of(offset) for offset in op.offsets]
         if any(value in affine.inside for step in steps for value in step.values):
             return None
-        shift = (shift[0] + steps[0], shift[1] + steps[1])
+        shift = tuple(before + step for before, step in zip(shift, steps, strict=True))
         pointer = op.ptr
     is_ours = isinstance(pointer, BlockArgument) and pointer.block is affine.loop.body.block
     return (cast(BlockArgument, pointer), shift) if is_ours else None
@@ -236,7 +244,8 @@ class _Computed:
         strides = [again.value(stride) for stride in maker.strides]
         offsets = [again.value(offset) for offset in surface.offsets]
         type = PointerType(surface.block.with_encoding(self.encode(surface.block, surface.contiguous)))
-        order = (surface.contiguous, 1 - surface.contiguous)
+        dims = reversed(range(surface.block.rank))
+        order = (surface.contiguous, *(dim for dim in dims if dim != surface.contiguous))
         base = again.value(maker.base)
         made = builder.emit(tt.MakeTensorPtr, base, shape, strides, offsets, result_types=[type], order=order)
         made.hint = "ahead"

@@ -249,7 +249,7 @@ def _kept_dim(type_: TensorType, pointer: BlockPointer, message: Message) -> int
     encoding = type_.encoding
     if not message.transposed or pointer.staying is None or not isinstance(encoding, Subgroup2DBlockEncoding):
         return None
-    kept, along = (-1, -2) if encoding.order[0] == 0 else (-2, -1)
+    kept, along = (-1, -2) if encoding.columns_first else (-2, -1)
     return kept if pointer.staying[kept] and not pointer.staying[along] else None
 
 

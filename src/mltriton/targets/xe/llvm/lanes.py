@@ -119,4 +119,4 @@ def _block_value(encoding: Subgroup2DBlockEncoding, element: Type) -> tuple[int,
 
 def is_vnni(encoding: Subgroup2DBlockEncoding, bits: int) -> bool:
     """Whether a block is loaded with the elements of 32 bits below each other in one register: a right operand."""
-    return encoding.order[0] == 0 and bits < 32 and encoding.block[1] == encoding.threads_per_warp
+    return encoding.columns_first and bits < 32 and encoding.block[1] == encoding.threads_per_warp
