@@ -40,7 +40,7 @@ def load(module: Module, features: CpuFeatures) -> Callable[..., Any]:
 def dot(features: CpuFeatures, dtype: str, tile: RegisterTile) -> tuple[Callable[..., Any], int]:
     """A function that multiplies packed panels, and its operations a repeat."""
     features = replace(features, tiles=((dtype, tile),))
-    instruction = INSTRUCTIONS[dtype](features)
+    instruction = INSTRUCTIONS[dtype](features, "")
     panel = tile.vectors * features.lanes(instruction.accumulator.bits)
     columns = max(1, WIDTH_BYTES // instruction.accumulator.bytes // panel) * panel
     group = instruction.group
@@ -60,7 +60,7 @@ def dot(features: CpuFeatures, dtype: str, tile: RegisterTile) -> tuple[Callable
 
 def peak(features: CpuFeatures, dtype: str) -> tuple[Callable[..., Any], int]:
     """A loop of independent steps of the dtype's instruction, and its operations a repeat."""
-    instruction, count = INSTRUCTIONS[dtype](features), 12
+    instruction, count = INSTRUCTIONS[dtype](features, ""), 12
     lanes = features.lanes(instruction.accumulator.bits)
     module = Module(function_attributes(features))
     run = module.function("run", VOID, [("repeats", I64), ("memory", PTR)], linkage="")

@@ -218,6 +218,8 @@
 // expected: rank 2 or 3
 "tt.dot"(%t2, %half, %t2) : (tensor<4x4xf32>, tensor<4x4xf16>, tensor<4x4xf32>) -> tensor<4x4xf32>
 // expected: one width
+"tt.dot"(%t2, %t2, %t2) <{a_unsigned = true}> : (tensor<4x4xf32>, tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+// expected: a_unsigned is for integers of 8 bits
 "tt.dot"(%t2, %t2, %t2) : (tensor<4x4xf32>, tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf16>
 // expected: the result has
 "tt.reduce"(%tf) <{axis = 1 : i32}> ({ ^b(%a: f32, %c: f32): "tt.reduce.return"(%a) : (f32) -> () }) : (tensor<4xf32>) -> f32
@@ -316,6 +318,8 @@
 // expected: attribute n is not given
 "tile.dot"(%p, %j, %p, %j, %s, %j, %j, %b) <{m = 4 : i32, n = 4 : i32, group = 2 : i32, a_layout = 1 : i32}> : (!tt.ptr<f32>, i64, !tt.ptr<f32>, i64, !tt.ptr<f32, 5>, i64, i64, i1) -> ()
 // expected: a column layout has no groups
+"tile.dot"(%p, %j, %p, %j, %s, %j, %j, %b) <{m = 4 : i32, n = 4 : i32, b_unsigned}> : (!tt.ptr<f32>, i64, !tt.ptr<f32>, i64, !tt.ptr<f32, 5>, i64, i64, i1) -> ()
+// expected: b_unsigned is for integers of 8 bits
 "tile.indirect_dot"(%p, %j, %j, %p, %s, %j, %j, %b) <{m = 4 : i32, n = 4 : i32, k = 4 : i32}> : (!tt.ptr<f32>, i64, i64, !tt.ptr<f32>, !tt.ptr<f32, 5>, i64, i64, i1) -> ()
 // expected: lines are pointers
 "tile.dot"(%p, %i, %p, %j, %s, %j, %j, %b) <{m = 4 : i32, n = 4 : i32}> : (!tt.ptr<f32>, i32, !tt.ptr<f32>, i64, !tt.ptr<f32, 5>, i64, i64, i1) -> ()

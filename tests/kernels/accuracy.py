@@ -19,10 +19,11 @@ FLOATS = ["float32", "float64", "float16", "bfloat16"]
 
 
 def random(rng: np.random.Generator, shape: tuple[int, ...], dtype: str = "float32", kind: str = "numpy") -> Any:
-    """Normally distributed numbers (whole ones for int8); bfloat16 is always torch's. Skips the test without torch."""
+    """Normally distributed numbers, or any int8 or uint8; bfloat16 is always torch's. Skips the test without torch."""
     values = rng.standard_normal(shape)
-    if dtype == "int8":
-        values = rng.integers(-128, 128, shape)
+    if dtype in ("int8", "uint8"):
+        lowest, highest = np.iinfo(dtype).min, np.iinfo(dtype).max
+        values = rng.integers(lowest, highest + 1, shape)
     if kind == "numpy" and dtype != "bfloat16":
         return values.astype(dtype)
     torch = pytest.importorskip("torch")

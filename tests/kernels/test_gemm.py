@@ -41,7 +41,18 @@ def test_int8_is_exact_and_wraps_around(form: Form) -> None:
     np.testing.assert_array_equal(matmul(a, b, form=form), exact.astype(np.int8))
 
 
-@pytest.mark.parametrize("dtype", ["int8", "float32", "float16", "bfloat16"])
+@pytest.mark.parametrize(("of_a", "of_b"), [("uint8", "uint8"), ("uint8", "int8"), ("int8", "uint8")])
+def test_unsigned_bytes(of_a: str, of_b: str) -> None:
+    """Exact as int32, wrapped around as the dtype of a; with a bias of their own, and stored as floats."""
+    a, b = random(RNG, (33, 300), of_a), random(RNG, (300, 70), of_b)
+    exact = a.astype(np.int64) @ b.astype(np.int64)
+    np.testing.assert_array_equal(matmul(a, b, out_dtype="int32"), exact)
+    np.testing.assert_array_equal(matmul(a, b), exact.astype(of_a))
+    bias = random(RNG, (70,), "uint8")
+    np.testing.assert_array_equal(matmul(a, b, bias=bias, out_dtype="float32"), exact + bias)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "float32", "float16", "bfloat16"])
 def test_torch_agrees_on_kind_and_dtype(dtype: str) -> None:
     torch = pytest.importorskip("torch")
     a, b = random(RNG, (20, 30), dtype, "torch"), random(RNG, (30, 40), dtype, "torch")
@@ -49,7 +60,7 @@ def test_torch_agrees_on_kind_and_dtype(dtype: str) -> None:
     assert c.dtype == (a @ b).dtype
     assert isinstance(c, torch.Tensor)
     assert c.is_contiguous()
-    if dtype == "int8":
+    if dtype in ("int8", "uint8"):
         assert torch.equal(c, a @ b)
 
 

@@ -72,11 +72,17 @@ def test_other_instruction_sets(kernel: str, target: str) -> None:
     check_levels(f"mltriton.kernels.{kernel}", target=target)
 
 
-def gemm(dtype: str, out: str, transposed: bool = False) -> Launch:
-    a, b = random(RNG, (1, 40, 70), dtype), random(RNG, (1, 70, 50), dtype)
+def gemm(dtype: str, out: str, transposed: bool = False, of_b: str | None = None) -> Launch:
+    a, b = random(RNG, (1, 40, 70), dtype), random(RNG, (1, 70, 50), of_b or dtype)
     b = b.swapaxes(1, 2) * 1 if transposed else b
     b = b.swapaxes(1, 2) if transposed else b
     return matmul_launch(a, b, random(RNG, (1, 40, 50), out), tile=Tile(32, 32, 64, 4))
+
+
+def short_steps() -> Launch:
+    """Of two bytes along K, which no micro-kernel takes."""
+    a, b = random(RNG, (1, 20, 7), "int8"), random(RNG, (1, 7, 18), "uint8")
+    return matmul_launch(a, b, np.zeros((1, 20, 18), np.int32), "pointer", Tile(16, 16, 2, 4))
 
 
 def attention(dtype: str, causal: bool) -> Launch:
@@ -121,6 +127,9 @@ LAUNCHES: dict[str, Callable[[], Launch]] = {
     "gemm, bf16": lambda: gemm("bfloat16", "bfloat16"),
     "gemm, f64": lambda: gemm("float64", "float64"),
     "gemm, int8": lambda: gemm("int8", "int8"),
+    "gemm, uint8": lambda: gemm("uint8", "int32"),
+    "gemm, uint8 by int8, b transposed": lambda: gemm("uint8", "int32", transposed=True, of_b="int8"),
+    "gemm, int8 by uint8, short steps": short_steps,
     "gemm, f16, b transposed": lambda: gemm("float16", "float16", transposed=True),
     "fused gemm, bf16": lambda: fused("bfloat16", "bfloat16", "gelu"),
     "fused gemm, int8 to f16": lambda: fused("int8", "float16", "gelu_tanh"),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import numpy as np
 import pytest
 
@@ -19,6 +21,7 @@ def block(kind: tl.dtype, *shape: int) -> tl.tensor:
     ("kind", "default", "others"),
     [
         (tl.int8, tl.int32, []),
+        (tl.uint8, tl.int32, []),
         (tl.float16, tl.float32, [tl.float16]),
         (tl.bfloat16, tl.float32, []),
         (tl.float32, tl.float32, []),
@@ -94,8 +97,10 @@ def test_wrong_operands(kernel: Trace):
         tl.dot(a, a.to(tl.float16))
     with pytest.raises(DotTypeError, match="does not multiply int32"):
         tl.dot(a.to(tl.int32), a.to(tl.int32))
-    with pytest.raises(DotTypeError, match="does not multiply uint8"):
-        tl.dot(a.to(tl.uint8), a.to(tl.uint8))
+    with pytest.raises(DotTypeError, match="does not multiply uint16"):
+        tl.dot(a.to(tl.uint16), a.to(tl.uint8))
+    with pytest.raises(DotTypeError, match="different dtypes"):
+        tl.dot(a.to(tl.uint8), a.to(tl.float8e5))
     with pytest.raises(DotShapeError, match=r"the second operand of tl.dot must be a block"):
         tl.dot(a, 3)
     with pytest.raises(DotShapeError, match="the accumulator"):
@@ -113,7 +118,14 @@ def test_values():
     a, b, c = (random.standard_normal(shape, np.float32) for shape in ((8, 16), (16, 4), (8, 4)))
     found = compute(lambda a, b, c: tl.dot(a, b, c), a, b, c)
     np.testing.assert_allclose(found, c + a.astype(np.float64) @ b, rtol=1e-5, atol=1e-5)
-    i, j = random.integers(-128, 128, (4, 32), np.int8), random.integers(-128, 128, (32, 4), np.int8)
-    np.testing.assert_array_equal(compute(lambda a, b: tl.dot(a, b), i, j), i.astype(np.int32) @ j)
     x, y = random.standard_normal((2, 8, 4)), random.standard_normal((2, 4, 8))
     np.testing.assert_allclose(compute(lambda a, b: tl.dot(a, b), x, y), x @ y, rtol=1e-12)
+
+
+@pytest.mark.parametrize(("a", "b"), list(product((np.int8, np.uint8), repeat=2)))
+def test_bytes_of_any_sign(a: type, b: type):
+    random = np.random.default_rng(1)
+    x, y = (np.frombuffer(random.bytes(128), kind).reshape(shape) for kind, shape in ((a, (4, 32)), (b, (32, 4))))
+    found = compute(lambda x, y: tl.dot(x, y), x, y)
+    assert found.dtype == np.int32
+    np.testing.assert_array_equal(found, x.astype(np.int32) @ y.astype(np.int32))

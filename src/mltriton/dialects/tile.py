@@ -13,7 +13,16 @@ from collections.abc import Sequence
 from typing import cast
 
 from mltriton.ir.attributes import Attribute
-from mltriton.ir.checks import pointer, require, require_attributes, require_type, require_types, tensor, types_of
+from mltriton.ir.checks import (
+    pointer,
+    require,
+    require_attributes,
+    require_bytes,
+    require_type,
+    require_types,
+    tensor,
+    types_of,
+)
 from mltriton.ir.definition import boolean, enum, integer, operand, optional, string, variadic
 from mltriton.ir.operation import Operation, Value
 from mltriton.ir.types import I1, I32, I64, PointerType, TensorType, Type
@@ -147,7 +156,7 @@ class Dot(Operation):
     `group` (1; 2 for 16-bit pairs; 4 for 8-bit quads) and `k` counting groups: a (`a_layout` "row") at i * a_stride +
     k * g + r, or ("column", g = 1 only) at k * a_stride + i; b at k * b_stride + j * g + r, for r < g. With `panel`,
     b comes in panels of that many columns, `panel_stride` apart: at (j // panel) * panel_stride + k * b_stride +
-    (j % panel) * g + r.
+    (j % panel) * g + r. Bytes of a or b may be read as unsigned (`a_unsigned`, `b_unsigned`).
     """
 
     name = "tile.dot"
@@ -171,14 +180,16 @@ class Dot(Operation):
     panel = integer()
     panel_stride = integer(0)
     a_layout = enum("tile_layout", "row")
+    a_unsigned = boolean()
+    b_unsigned = boolean()
 
     @classmethod
     def infer(cls, operands: Sequence[Value], attributes: dict[str, Attribute]) -> Sequence[Type]:
         return []
 
     def verify(self) -> None:
-        for what, value in (("a", self.a), ("b", self.b), ("c", self.c)):
-            pointer(self, what, value)
+        a, b, _ = (pointer(self, *each).pointee for each in (("a", self.a), ("b", self.b), ("c", self.c)))
+        require_bytes(self, a_unsigned=(self.a_unsigned, a), b_unsigned=(self.b_unsigned, b))
         for what, value in (
             ("a's stride", self.a_stride),
             ("b's stride", self.b_stride),

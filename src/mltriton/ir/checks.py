@@ -13,6 +13,7 @@ from mltriton.ir.operation import Operation, Value
 from mltriton.ir.rejection import reject
 from mltriton.ir.types import (
     I1,
+    I8,
     FloatType,
     IndexType,
     IntegerType,
@@ -34,6 +35,12 @@ def require(op: Operation, holds: bool, message: str, expected: object = None, f
 
 def _text(value: object) -> str | None:
     return None if value is None else str(value)
+
+
+def require_bytes(op: Operation, **flags: tuple[bool, Type]) -> None:
+    """Each flag that is set is of an operand whose elements, given with it, are integers of 8 bits."""
+    for name, (is_set, element) in flags.items():
+        require(op, not is_set or element is I8, f"{name} is for integers of 8 bits", "i8", element)
 
 
 def require_attributes(op: Operation, *names: str) -> None:

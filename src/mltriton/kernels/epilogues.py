@@ -129,7 +129,7 @@ OUT_DTYPES = (*ACCUMULATORS, "int32")
 
 def is_integer(dtype: str) -> bool:
     """Whether a dtype's name is that of integers."""
-    return dtype.startswith("int")
+    return dtype.startswith(("int", "uint"))
 
 
 def function_of(function: Function | None, what: str) -> LanguageFunction | None:

@@ -115,11 +115,11 @@ def matmul(
     split_k: int | None = None,
     target: str | None = None,
 ) -> Array:
-    """a [..., M, K] times b [..., K, N], with any strides; batch dimensions broadcast. f16, bf16, f32, f64 or int8;
-    accumulates in f32, f64 or i32.
+    """a [..., M, K] times b [..., K, N], with any strides; batch dimensions broadcast. f16, bf16, f32, f64, int8
+    or uint8 (one of each, too); accumulates in f32, f64 or i32.
 
-    Returns a contiguous array [..., M, N] of the same kind; of the same dtype (int8 wraps around), or of `out_dtype`,
-    a name or a dtype of numpy or torch. `form` chooses the kernel of a product with nothing around it.
+    Returns a contiguous array [..., M, N] of the same kind; of the dtype of `a` (integers wrap around), or of
+    `out_dtype`, a name or a dtype of numpy or torch. `form` chooses the kernel of a product with nothing around it.
 
     With the other arguments it is activation(prologue(a) b + bias + add), computed in f32 (f64 for f64, i32 where all
     is integers): `bias` is [N], `add` broadcasts to the result; `activation` and `prologue` are "relu", "silu",

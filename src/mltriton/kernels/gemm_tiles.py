@@ -37,6 +37,7 @@ ACCUMULATORS = {
     "float32": tl.float32,
     "float64": tl.float64,
     "int8": tl.int32,
+    "uint8": tl.int32,
 }
 
 

@@ -12,9 +12,19 @@ import numpy as np
 
 from mltriton.errors import ArgumentError
 from mltriton.frontend.function import LanguageFunction
-from mltriton.kernels.arrays import Array, dtype_name, empty, expand, require_arrays, require_no_gradient
+from mltriton.kernels.arrays import (
+    Array,
+    dtype_name,
+    empty,
+    expand,
+    require_arrays,
+    require_no_gradient,
+    require_one_kind,
+)
 from mltriton.kernels.epilogues import Epilogue, Function, function_of, is_integer, make_epilogue
 from mltriton.kernels.gemm_tiles import ACCUMULATORS
+
+BYTES = {"int8", "uint8"}  # dtypes of which an operand may have one and the other another
 
 
 class Product(NamedTuple):
@@ -60,7 +70,7 @@ def product_of(
     """The product of a [..., M, K] and b [..., K, N]; batch dimensions broadcast. Raises `ArgumentError` for arrays
     that do not fit.
     """
-    require_arrays(a=a, b=b)
+    _require_factors(a, b)
     if dtype_name(a) not in ACCUMULATORS:
         raise ArgumentError("matmul: unsupported dtype", expected=", ".join(ACCUMULATORS), found=dtype_name(a))
     if a.ndim < 2 or b.ndim < 2 or a.shape[-1] != b.shape[-2]:
@@ -77,6 +87,12 @@ def product_of(
     epilogue = make_epilogue(a, shape, bias, add, activation, out_dtype)
     require_no_gradient("matmul", a, b, bias, add)
     return Product(_as_batches(a, batch), _as_batches(b, batch), empty(shape, a, epilogue.out_dtype), epilogue, before)
+
+
+def _require_factors(a: Array, b: Array) -> None:
+    """Arrays of one kind and dtype, or bytes of either sign."""
+    mixed = {dtype_name(x) for x in (a, b) if hasattr(x, "dtype")} == BYTES
+    (require_one_kind if mixed else require_arrays)(a=a, b=b)
 
 
 def _broadcast(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...]:

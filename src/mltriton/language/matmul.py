@@ -1,8 +1,8 @@
 """`tl.dot`: products of blocks.
 
-Takes blocks [M, K] and [K, N] (or [B, M, K] and [B, K, N]) of one dtype, any powers of two; guarantees an
-accumulator of the dtype that `OUTPUTS` allows for the operands. Source: upstream's dot; the `tiling` hint is
-section 3.1 of the ML-Triton paper.
+Takes blocks [M, K] and [K, N] (or [B, M, K] and [B, K, N]) of one dtype (two of fp8, or of int8 and uint8, may be
+mixed), any powers of two; guarantees an accumulator of the dtype that `OUTPUTS` allows for the operands. Source:
+upstream's dot; the `tiling` hint is section 3.1 of the ML-Triton paper; uint8 is an extension of upstream's int8.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ __all__ = ["dot"]
 # Operand dtype -> dtypes that can be accumulated in, the default first.
 OUTPUTS: dict[dtype, tuple[dtype, ...]] = {
     types.int8: (types.int32,),
+    types.uint8: (types.int32,),
     types.float8e4nv: (types.float32, types.float16),
     types.float8e5: (types.float32, types.float16),
     types.float16: (types.float32, types.float16),
@@ -30,6 +31,8 @@ OUTPUTS: dict[dtype, tuple[dtype, ...]] = {
     types.float32: (types.float32,),
     types.float64: (types.float64,),
 }
+# Dtypes of which an operand may have one and the other another.
+MIXED = ((types.int8, types.uint8), (types.float8e4nv, types.float8e5))
 
 
 @builtin
@@ -43,8 +46,8 @@ def dot(
     out_dtype: dtype | None = None,
     tiling: str | None = None,
 ) -> tensor:
-    """`acc + input @ other`, accumulated in `out_dtype` (default: `acc`'s dtype, else fp32, int32 for int8, fp64
-    for fp64).
+    """`acc + input @ other`, accumulated in `out_dtype` (default: `acc`'s dtype, else fp32, int32 for int8 and
+    uint8, fp64 for fp64).
 
     `input_precision` ("ieee", "tf32", "tf32x3") is how fp32 operands are multiplied on hardware with such units.
     `tiling` ("square", "horizontal", "vertical") says how the warps share the result; a `TilingError` says where that
@@ -58,6 +61,8 @@ def dot(
         "precision": _precision(input_precision, allow_tf32),
         "max_num_imprecise_acc": _imprecise(max_num_imprecise_acc, a),
         "tiling": _keyword("tiling", tiling),
+        "a_unsigned": a.dtype.is_int_unsigned() or None,
+        "b_unsigned": b.dtype.is_int_unsigned() or None,
     }
     accumulator = _accumulator(acc, made)
     return tensor(current().emit(tt.Dot, a.handle, b.handle, accumulator.handle, **attributes), made)
@@ -79,7 +84,7 @@ def _check_types(a: tensor, b: tensor) -> None:
             raise DotTypeError(
                 f"tl.dot does not multiply {value.dtype}", expected=f"one of {listed}", found=value.type.name
             )
-    if a.dtype != b.dtype and not (a.dtype.is_fp8() and b.dtype.is_fp8()):
+    if a.dtype != b.dtype and not any(a.dtype in kinds and b.dtype in kinds for kinds in MIXED):
         raise DotTypeError(
             "the operands of tl.dot have different dtypes",
             expected=f"two blocks of {a.dtype}, or of {b.dtype}",

@@ -180,3 +180,12 @@ class TargetSpec:
     shared_bytes: int = 0
     vector_bytes: int = 2048  # most bytes of one access of a warp that is no 2D block
     pipeline: tuple[str, ...] = ()  # passes at and to tt, ttg, warp, intrinsic: one text in `-p` syntax for each level
+
+    def micro_kernel(self, element: Type, n: int, k: int) -> MicroKernel | None:
+        """The best kernel for operands of such elements and sizes; None where there is none."""
+        fitting = (
+            kernel
+            for kernel in self.micro_kernels.get(element, ())
+            if k % kernel.group == 0 and n % kernel.column_multiple == 0
+        )
+        return next(fitting, None)

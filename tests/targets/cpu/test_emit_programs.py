@@ -444,6 +444,19 @@ def test_dots_of_panels(every_isa, dtype, m, k):
         emit_kernel(parse_module(text.replace(f"panel = {panel}", "panel = 3"), "kernel.mlir"), every_isa)
 
 
+@pytest.mark.parametrize("unsigned", ["a", "b", "ab"])
+def test_dots_of_unsigned_bytes(every_isa, unsigned):
+    """Of the largest and smallest bytes, too, whose sums saturate in 16 bits."""
+    m, n, k = 7, 36, 5
+    flags = "".join(f"{operand}_unsigned, " for operand in unsigned)
+    text = dot_text("i8", m, n, k, 4, "row", constant_stride=True).replace("{m =", f"{{{flags}m =")
+    a, b, c = filled("i8", m * k * 4), filled("i8", k * (n * 4 + 8), 1), np.zeros(m * n, np.int32)
+    a[: 4 * k], b[: 4 * n] = -1, -1
+    a[4 * k : 8 * k], b[4 * n + 8 : 8 * n + 8] = -128, 127
+    arguments = [a, np.int64(k * 4), b, np.int64(n * 4 + 8), c, np.int64(n), np.False_]
+    same(run_both(text, every_isa, arguments))
+
+
 def test_a_dot_the_instruction_set_lacks_is_an_error():
     text = dot_text("bf16", 8, 64, 8, 2, "row", constant_stride=True)
     with pytest.raises(BackendError, match="no bf16 dot"):

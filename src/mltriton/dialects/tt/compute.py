@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import cast
 
 from mltriton.ir.attributes import Attribute, IntegerAttr
-from mltriton.ir.checks import axis, require, require_type, require_types, tensor, types_of
+from mltriton.ir.checks import axis, require, require_bytes, require_type, require_types, tensor, types_of
 from mltriton.ir.definition import boolean, enum, integer, operand, region, variadic
 from mltriton.ir.operation import Block, Operation, Value
 from mltriton.ir.rejection import reject
@@ -15,7 +15,7 @@ from mltriton.ir.types import FloatType, TensorType, Type, bit_width
 
 class Dot(Operation):
     """`tt.dot %a, %b, %c`: c + a b, [.., M, K] x [.., K, N] (rank 2 or 3); accumulates in c's type. `tiling` is the
-    user's hint.
+    user's hint. Integers are signed; bytes of a or b may be read as unsigned (`a_unsigned`, `b_unsigned`).
     """
 
     name = "tt.dot"
@@ -30,6 +30,8 @@ class Dot(Operation):
     precision = enum("precision", "ieee", text="inputPrecision")
     max_num_imprecise_acc = integer(0, text="maxNumImpreciseAcc")
     tiling = enum("tiling")
+    a_unsigned = boolean()
+    b_unsigned = boolean()
 
     @classmethod
     def infer(cls, operands: Sequence[Value], attributes: dict[str, Attribute]) -> Sequence[Type]:
@@ -41,6 +43,7 @@ class Dot(Operation):
         problem = dot_problem(a, b, c)
         if problem is not None:
             reject(self, problem, expected="[M, K] x [K, N] -> [M, N]", found=f"{a} x {b} -> {c}")
+        require_bytes(self, a_unsigned=(self.a_unsigned, a.element), b_unsigned=(self.b_unsigned, b.element))
 
 
 class Reduce(Operation):

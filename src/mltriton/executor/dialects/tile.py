@@ -13,7 +13,7 @@ import numpy as np
 from mltriton.dialects import tile
 from mltriton.executor.code import Handler, Table
 from mltriton.executor.dialects.tt_blocks import printed
-from mltriton.executor.dialects.tt_dot import multiply_add
+from mltriton.executor.dialects.tt_dot import factor, multiply_add
 from mltriton.executor.dialects.ttig import prefetch
 from mltriton.executor.faults import InvalidOperation, Misaligned
 from mltriton.executor.machine import Warp
@@ -106,7 +106,7 @@ def dot(op: tile.Dot) -> Handler:
     width = op.panel or n
     panels, distance = n // width, op.panel_stride
     a_type, b_type, c_type = (_pointee(value.type) for value in (op.a, op.b, op.c))
-    is_column = op.a_layout == "column"
+    is_column, a_unsigned, b_unsigned = op.a_layout == "column", op.a_unsigned, op.b_unsigned
     if n % width:
         raise InvalidOperation(f"{n} columns are not whole panels of {width}")
     if is_column and g != 1:
@@ -127,7 +127,8 @@ def dot(op: tile.Dot) -> Handler:
         left = read(warp, int(a), (m, int(k), g), steps, a_type)
         right = read(warp, int(b), (int(k), panels, width, g), (int(b_stride), distance, g, 1), b_type)
         old = read(warp, int(c), (m, n), (int(c_stride), 1), c_type) if more else None
-        rows, columns = left.reshape(m, -1), right.transpose(0, 3, 1, 2).reshape(-1, n)
+        rows = factor(left.reshape(m, -1), a_unsigned)
+        columns = factor(right.transpose(0, 3, 1, 2).reshape(-1, n), b_unsigned)
         product = encode(multiply_add(rows, columns, old, c_type), c_type)
         warp.memory.window(int(c), (m, n), (int(c_stride), 1), memory_dtype(c_type), write=True)[...] = product
 

@@ -41,14 +41,19 @@ def _integer_product(a: Array, b: Array) -> Array:
     return a.astype(np.int64) @ b.astype(np.int64)
 
 
+def factor(values: Array, unsigned: bool) -> Array:
+    """An operand of a product: bytes that are read as unsigned, or values as they are."""
+    return values.view(np.uint8) if unsigned else values
+
+
 def dot(op: tt.Dot) -> Handler:
     """c + a b."""
-    type = element_type(op.result.type)
+    type, a_unsigned, b_unsigned = element_type(op.result.type), op.a_unsigned, op.b_unsigned
 
     def call(warp: Warp, a: Array, b: Array, c: Array) -> Array:
         if a.shape[-1] != b.shape[-2]:
             raise InvalidOperation(f"the inner sizes of a dot differ: {a.shape} and {b.shape}")
-        return multiply_add(a, b, c, type)
+        return multiply_add(factor(a, a_unsigned), factor(b, b_unsigned), c, type)
 
     return call
 

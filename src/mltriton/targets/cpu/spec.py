@@ -13,7 +13,7 @@ PIPELINE = (
     "inline,canonicalize,cse,combine,reorder-broadcast,"
     "normalize-block-pointers,split-uniform-increments,canonicalize,cse,licm,dce,check-warp-level",
     "assign-layouts,cse",
-    "distribute-to-warps,lower-cross-warp,merge-k-steps,serialize-warps,canonicalize,cse,licm,dce",
+    "distribute-to-warps,lower-cross-warp,merge-k-steps,convert-dot-operands,serialize-warps,canonicalize,cse,licm,dce",
     "match-target-size,dce",
 )
 

@@ -42,6 +42,7 @@ from mltriton.passes.intrinsic.tile_loops.tiles import Tile
 from mltriton.targets.base import MicroKernel, TargetSpec
 
 NEAR_ROWS = 1024  # bytes from row to row up to which a right operand is read in place, whatever the number of rows of C
+_SIGNS = ("a_unsigned", "b_unsigned")
 FEW_ROWS = 32  # rows of C up to which packing the right operand does not pay
 
 
@@ -84,10 +85,10 @@ def plan_of(low: Lowering, op: tt.Dot) -> Plan:
     *batch, m, k = shape_of(op.a.type)
     n = shape_of(op.b.type)[-1]
     element = cast(TensorType, op.a.type).element
-    for kernel in low.spec.micro_kernels.get(element, ()):
-        if k % kernel.group == 0 and n % kernel.column_multiple == 0:
-            return Plan(op, kernel, tuple(batch), m, n, k)
-    raise refuse(op, f"the target {low.spec.name} has no dot of {element} elements")
+    kernel = low.spec.micro_kernel(element, n, k)
+    if kernel is None:
+        raise refuse(op, f"the target {low.spec.name} has no dot of {element} elements")
+    return Plan(op, kernel, tuple(batch), m, n, k)
 
 
 def is_packed(op: tt.Dot, spec: TargetSpec) -> bool:
@@ -505,6 +506,7 @@ def _multiply(
             numbers |= {"panel": panel[0], "panel_stride": panel[1]}
         attributes: dict[str, Attribute] = {name: IntegerAttr(number, I32) for name, number in numbers.items()}
         attributes["a_layout"] = EnumAttr("tile_layout", a[2])
+        attributes |= {name: plan.op.attributes[name] for name in _SIGNS if name in plan.op.attributes}
         steps = e.emitter.integer(plan.k // plan.kernel.group, I64)
         c_stride = e.emitter.integer(target.strides[-2], I64)
         again = accumulate if isinstance(accumulate, Value) else e.emitter.integer(int(accumulate), I1)

@@ -44,7 +44,8 @@ class DotShape(NamedTuple):
     """What one dot function computes: `rows` x `columns` of c from elements of `dtype`.
 
     `dtype` is "f32", "f64", "i32", "bf16" or "i8", `a_layout` "row" or "column". With `panel`, b comes in panels of
-    that many columns, `panel_stride` elements apart. `has_rest` says whether k may be no multiple of `UNROLL`.
+    that many columns, `panel_stride` elements apart. `has_rest` says whether k may be no multiple of `UNROLL`;
+    `unsigned` names the operands of "i8" that are read so: "", "a", "b" or "ab".
     """
 
     dtype: str
@@ -54,12 +55,14 @@ class DotShape(NamedTuple):
     panel: int | None = None
     panel_stride: int = 0
     has_rest: bool = True
+    unsigned: str = ""
 
     def name(self, prefix: str) -> str:
         """A name that says all of it."""
         panels = "" if self.panel is None else f"_panels{self.panel}_{self.panel_stride}"
         rest = "_any_k" if self.has_rest else ""
-        return f"{prefix}_{self.dtype}_{self.a_layout}_{self.rows}x{self.columns}{panels}{rest}"
+        signs = f"_unsigned_{self.unsigned}" if self.unsigned else ""
+        return f"{prefix}_{self.dtype}{signs}_{self.a_layout}_{self.rows}x{self.columns}{panels}{rest}"
 
 
 def dot_function(module: Module, features: CpuFeatures, shape: DotShape) -> str:
@@ -70,7 +73,7 @@ def dot_function(module: Module, features: CpuFeatures, shape: DotShape) -> str:
     name = shape.name("dot")
     if module.defines(name):
         return name
-    generator = _Generator(module, features, INSTRUCTIONS[shape.dtype](features))
+    generator = _Generator(module, features, INSTRUCTIONS[shape.dtype](features, shape.unsigned))
     generator.check(shape)
     generator.dot(name, shape)
     return name

@@ -58,20 +58,32 @@ def _dpbf16ps(function: Function, accumulator: Value, a: Value, b: Value) -> Val
     )
 
 
-def _vpdpbusd(function: Function, accumulator: Value, a: Value, b: Value) -> Value:
-    """Four u8 x s8 products per lane. `a` is made unsigned by adding 128 to each byte, before the broadcast.
+_HALF = -0x7F7F7F80  # four bytes, each 128 or, read as signed, -128
+
+
+def _vpdpbusd(unsigned: str) -> DotInstruction:
+    """Four products per lane, each of an unsigned byte and a signed one: `b` is the one that it is. Where `a` is of the
+    same kind, 128 is added to it or taken from it before the broadcast, so that the sum is off by `b` times that.
 
     (Flipping the sign bits after the broadcast sends LLVM 22.1's x86 instruction selection into an endless loop.)
     """
-    left = function.splat(function.xor(a, -0x7F7F7F80), accumulator.type.lanes)
-    return _busd(function, accumulator, left, b)
+    is_moved = unsigned in ("", "ab")
 
+    def ordered(function: Function, accumulator: Value, a: Value, b: Value) -> Value:
+        return _busd(function, accumulator, b, a) if "b" in unsigned else _busd(function, accumulator, a, b)
 
-def _vpdpbusd_bias(function: Function, total: Value, b: Value) -> Value:
-    return _busd(function, total, constant(b.type, -0x7F7F7F80), b)
+    def step(function: Function, accumulator: Value, a: Value, b: Value) -> Value:
+        left = function.splat(function.xor(a, _HALF) if is_moved else a, accumulator.type.lanes)
+        return ordered(function, accumulator, left, b)
+
+    def bias_step(function: Function, total: Value, b: Value) -> Value:
+        return ordered(function, total, constant(b.type, _HALF), b)
+
+    return _bytes(step, bias_step if is_moved else None)
 
 
 def _busd(function: Function, accumulator: Value, left: Value, right: Value) -> Value:
+    """Adds products of unsigned bytes of `left` and signed ones of `right`; no sum saturates."""
     lanes = accumulator.type.lanes
     quads = vector("i8", 4 * lanes)
     return function.pure_call(
@@ -86,43 +98,47 @@ def _busd(function: Function, accumulator: Value, left: Value, right: Value) -> 
 _MADD = {16: "llvm.x86.avx512.pmaddw.d.512", 8: "llvm.x86.avx2.pmadd.wd", 4: "llvm.x86.sse2.pmadd.wd"}
 
 
-def _pmaddwd(function: Function, accumulator: Value, a: Value, b: Value) -> Value:
+def _extended_products(features: CpuFeatures, unsigned: str) -> DotInstruction:
+    """Bytes are extended and multiplied: in pairs where there is an instruction for that, or one by one."""
+
+    def step(function: Function, accumulator: Value, a: Value, b: Value) -> Value:
+        lanes = accumulator.type.lanes
+        operands = (function.splat(a, lanes), "a" in unsigned), (b, "b" in unsigned)
+        has_pairs = features.is_x86 and lanes in _MADD and lanes <= features.f32_lanes
+        return (_pmaddwd if has_pairs else _byte_products)(function, accumulator, operands)
+
+    return _bytes(step)
+
+
+_Operands = tuple[tuple[Value, bool], tuple[Value, bool]]  # groups, and whether their bytes are unsigned
+
+
+def _pmaddwd(function: Function, accumulator: Value, operands: _Operands) -> Value:
     """Bytes 0, 2 and bytes 1, 3 of each group as pairs of i16, each pair multiplied and added by one instruction."""
     lanes = accumulator.type.lanes
-    words = vector("i16", 2 * lanes)
-    left, right = function.bitcast(function.splat(a, lanes), words), function.bitcast(b, words)
-    for halves in (_even_bytes, _odd_bytes):
-        products = function.pure_call(_MADD[lanes], accumulator.type, halves(function, left), halves(function, right))
-        accumulator = function.add(accumulator, products)
+    words = [(function.bitcast(value, vector("i16", 2 * lanes)), unsigned) for value, unsigned in operands]
+    for shift in (8, 0):
+        factors = [_byte(function, value, shift, unsigned) for value, unsigned in words]
+        accumulator = function.add(accumulator, function.pure_call(_MADD[lanes], accumulator.type, *factors))
     return accumulator
 
 
-def _even_bytes(function: Function, words: Value) -> Value:
-    return function.ashr(function.shl(words, 8), 8)
-
-
-def _odd_bytes(function: Function, words: Value) -> Value:
-    return function.ashr(words, 8)
-
-
-def _byte_products(function: Function, accumulator: Value, a: Value, b: Value) -> Value:
-    """Four sign-extended products a lane with plain multiplies: for any instruction set and lane count."""
-    left = function.splat(a, accumulator.type.lanes)
+def _byte_products(function: Function, accumulator: Value, operands: _Operands) -> Value:
+    """Four products a lane with plain multiplies: for any instruction set and lane count."""
     for byte in range(4):
-        shift = 24 - 8 * byte
-        x, y = (function.ashr(function.shl(operand, shift), 24) for operand in (left, b))
-        accumulator = function.add(accumulator, function.mul(x, y))
+        factors = [_byte(function, value, 24 - 8 * byte, unsigned) for value, unsigned in operands]
+        accumulator = function.add(accumulator, function.mul(*factors))
     return accumulator
 
 
-def _bytes(features: CpuFeatures) -> DotInstruction:
-    def exact(function: Function, accumulator: Value, a: Value, b: Value) -> Value:
-        legal = features.is_x86 and accumulator.type.lanes in _MADD and accumulator.type.lanes <= features.f32_lanes
-        return (_pmaddwd if legal else _byte_products)(function, accumulator, a, b)
+def _byte(function: Function, value: Value, above: int, unsigned: bool) -> Value:
+    """The byte of each element that has so many bits above it, extended."""
+    shift = function.lshr if unsigned else function.ashr
+    return shift(function.shl(value, above), value.type.bits - 8)
 
-    if features.vnni:
-        return DotInstruction(I32, I8, I8, I32, I32, 4, _vpdpbusd, _vpdpbusd_bias)
-    return DotInstruction(I32, I8, I8, I32, I32, 4, exact)
+
+def _bytes(step: Step, bias_step: Callable[[Function, Value, Value], Value] | None = None) -> DotInstruction:
+    return DotInstruction(I32, I8, I8, I32, I32, 4, step, bias_step)
 
 
 def _bf16(features: CpuFeatures) -> DotInstruction:
@@ -131,11 +147,13 @@ def _bf16(features: CpuFeatures) -> DotInstruction:
     return DotInstruction(F32, BF16, BF16, I32, I32, 2, _dpbf16ps)
 
 
-INSTRUCTIONS: dict[str, Callable[[CpuFeatures], DotInstruction]] = {
-    "f32": lambda _: _plain(F32, _multiply_add),
-    "f64": lambda _: _plain(F64, _multiply_add),
-    "i32": lambda _: _plain(I32, _multiply_add_integers),
-    "bf16": _bf16,
-    "i8": _bytes,
+INSTRUCTIONS: dict[str, Callable[[CpuFeatures, str], DotInstruction]] = {
+    "f32": lambda _, __: _plain(F32, _multiply_add),
+    "f64": lambda _, __: _plain(F64, _multiply_add),
+    "i32": lambda _, __: _plain(I32, _multiply_add_integers),
+    "bf16": lambda features, _: _bf16(features),
+    "i8": lambda features, unsigned: _vpdpbusd(unsigned) if features.vnni else _extended_products(features, unsigned),
 }
-"""How to multiply elements of a type on an instruction set; KeyError where it has no such dot."""
+"""How to multiply elements of a type on an instruction set, where operands of "i8" ("a", "b", "ab") may be unsigned;
+KeyError where it has no such dot.
+"""

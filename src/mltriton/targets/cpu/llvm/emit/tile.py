@@ -79,7 +79,8 @@ def _dot(e: Emitter, op: tile.Dot) -> None:
         f.cast("sext", e.get(number), I64) for number in (op.a_stride, op.b_stride, op.c_stride, op.k)
     )
     has_rest = k.literal is None or int(k.literal) % UNROLL != 0
-    shape = DotShape(dtype, op.m, op.n, op.a_layout, op.panel, op.panel_stride, has_rest)
+    unsigned = "a" * op.a_unsigned + "b" * op.b_unsigned
+    shape = DotShape(dtype, op.m, op.n, op.a_layout, op.panel, op.panel_stride, has_rest, unsigned)
     try:
         name = dot_function(e.module, e.features, shape)
     except (KeyError, ValueError) as error:

@@ -12,7 +12,7 @@ from typing import cast
 
 from mltriton.dialects import tt
 from mltriton.errors import BackendError
-from mltriton.ir.types import F32, I8, TensorType
+from mltriton.ir.types import F32, I8, TensorType, element_type
 from mltriton.ir.types import Type as IRType
 from mltriton.layouts.xe import DpasEncoding
 from mltriton.targets.llvm.types import Type, Value
@@ -20,14 +20,14 @@ from mltriton.targets.xe.llvm.emit.context import Emitted, Emitter, Rules
 from mltriton.targets.xe.llvm.lanes import Form, Lanes, form_of
 from mltriton.targets.xe.spirv.builtins import DPAS_TABLE, ROUND_TO_TF32, Dpas
 
-NAMES = {F32: "tf32", I8: "s8"}
+_NAMES = {F32: "tf32", I8: "s8"}
 
 
 def _dot(e: Emitter, op: tt.Dot) -> Emitted:
-    a, b, c = (cast(TensorType, value.type) for value in (op.a, op.b, op.c))
+    a, c = (cast(TensorType, value.type) for value in (op.a, op.c))
     if not isinstance(c.encoding, DpasEncoding):
         raise BackendError("a dot whose result is not in the matrix engine's layout", found=str(c))
-    product = _product(a.element, b.element, c.element)
+    product = product_of(op)
     rows = c.shape[-2]
     types = product.builtin(rows).parameter_types
     left, right = ([_one(e, op, value, type_)] for value, type_ in ((op.a, types[1]), (op.b, types[2])))
@@ -42,9 +42,21 @@ def _dot(e: Emitter, op: tt.Dot) -> Emitted:
     return made if made.form == form else e.packed(e.scalars(made), form)
 
 
-def _product(a: IRType, b: IRType, c: IRType) -> Dpas:
-    key = NAMES.get(a, str(a)), NAMES.get(b, str(b)), str(c)
-    found = DPAS_TABLE.get(key)
+def factors_of(op: tt.Dot) -> tuple[str, str]:
+    """What the matrix engine calls the elements of both operands."""
+    a, b = (element_type(value.type) for value in (op.a, op.b))
+    return _name(a, op.a_unsigned), _name(b, op.b_unsigned)
+
+
+def _name(element: IRType, unsigned: bool) -> str:
+    return "u8" if unsigned else _NAMES.get(element, str(element))
+
+
+def product_of(op: tt.Dot) -> Dpas:
+    """The matrix engine's product of such elements. Raises `BackendError` where there is none."""
+    a, b = factors_of(op)
+    c = str(element_type(op.result.type))
+    found = DPAS_TABLE.get((a, b, c))
     if found is None:
         expected = ", ".join(" x ".join(known[:2]) + f" -> {known[2]}" for known in DPAS_TABLE)
         raise BackendError("no matrix product of these elements", expected=expected, found=f"{a} x {b} -> {c}")

@@ -14,27 +14,22 @@ from mltriton.ir.types import F32, TensorType
 from mltriton.layouts.xe import DpasEncoding
 from mltriton.targets.llvm.types import Type, Value, constant, vector
 from mltriton.targets.xe.llvm.emit.context import Emitted, Rules
-from mltriton.targets.xe.llvm.emit.dot import NAMES
+from mltriton.targets.xe.llvm.emit.dot import factors_of, product_of
 from mltriton.targets.xe.llvm.lanes import Form, Lanes, form_of
 from mltriton.targets.xe.llvm.simd.context import WarpEmitter, value_type
 from mltriton.targets.xe.llvm.simd.intrinsics import LANES, product
-from mltriton.targets.xe.spirv.builtins import DPAS_TABLE
 
 WORDS_OF_B = 128  # 8 words of each lane
 _SUMS = {"f32": "float", "f16": "half", "bf16": "i16", "i32": "i32"}
 
 
 def _dot(e: WarpEmitter, op: tt.Dot) -> Emitted:
-    a, b, c = (cast(TensorType, value.type) for value in (op.a, op.b, op.c))
+    a, c = (cast(TensorType, value.type) for value in (op.a, op.c))
     if not isinstance(c.encoding, DpasEncoding):
         raise BackendError("a dot whose result is not in the matrix engine's layout", found=str(c))
-    left, right = (NAMES.get(type_.element, str(type_.element)) for type_ in (a, b))
-    found = DPAS_TABLE.get((left, right, str(c.element)))
-    if found is None:
-        expected = ", ".join(" x ".join(known[:2]) + f" -> {known[2]}" for known in DPAS_TABLE)
-        raise BackendError("no matrix product of these elements", expected=expected, found=f"{left} x {right}")
+    left, right = factors_of(op)
     rows = c.shape[-2]
-    _, of_a, of_b, of_c, _ = found.builtin(rows).parameter_types
+    _, of_a, of_b, of_c, _ = product_of(op).builtin(rows).parameter_types
     total = _one(e, op.c, of_c, vector(_SUMS[str(c.element)], rows * LANES))
     lefts = [_one(e, op.a, of_a, vector("i32", rows * 8))]
     rights = [_one(e, op.b, of_b, vector("i32", WORDS_OF_B))]
