@@ -9,6 +9,7 @@ import pytest
 
 import mltriton as triton
 import mltriton.language as tl
+from mltriton.compiler import CompiledKernel
 
 from .test_products import aligned
 
@@ -31,9 +32,37 @@ def batched(a, b, c, B, M, N, K, BB: tl.constexpr, BM: tl.constexpr, BN: tl.cons
     out.store([z, row, column], total.to(c.dtype.element_ty))
 
 
-def operands(batch: int, *sizes: int) -> tuple[Array, Array, Array]:
+@triton.jit
+def turned(a, b, c, B, M, N, K, BB: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+    """The same through block pointers, where columns of the right operand lie next to each other."""
+    row, column, z = tl.program_id(0) * BM, tl.program_id(1) * BN, tl.program_id(2) * BB
+    left = tl.make_block_ptr(a, [B, M, K], [M * K, K, 1], [z, row, 0], [BB, BM, BK], [2, 1, 0])
+    right = tl.make_block_ptr(b, [B, K, N], [K * N, 1, K], [z, 0, column], [BB, BK, BN], [1, 2, 0])
+    out = tl.make_block_ptr(c, [B, M, N], [M * N, N, 1], [z, row, column], [BB, BM, BN], [2, 1, 0])
+    total = tl.zeros((BB, BM, BN), tl.float32)
+    for _ in range(0, K, BK):
+        x, y = tl.load(left, boundary_check=(0, 1, 2)), tl.load(right, boundary_check=(0, 1, 2))
+        total = tl.dot(x, y, total)
+        left, right = tl.advance(left, (0, 0, BK)), tl.advance(right, (0, BK, 0))
+    tl.store(out, total.to(c.dtype.element_ty), boundary_check=(0, 1, 2))
+
+
+@triton.jit
+def heads(a, b, c, B, M, N, K, BB: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+    """One matrix of five dimensions at a time, whose batch lies one further than its program says."""
+    row, column, z = tl.program_id(0) * BM, tl.program_id(1) * BN, tl.program_id(2) - 1
+    left = tl.make_tensor_descriptor(a, [1, B, 1, M, K], [1, M * K, 1, K, 1], [1, 1, 1, BM, BK])
+    right = tl.make_tensor_descriptor(b, [1, B, 1, K, N], [1, K * N, 1, N, 1], [1, 1, 1, BK, BN])
+    out = tl.make_tensor_descriptor(c, [1, B, 1, M, N], [1, M * N, 1, N, 1], [1, 1, 1, BM, BN])
+    total = tl.zeros((BM, BN), tl.float32)
+    for k in range(0, K, BK):
+        x, y = left.load([0, z, 0, row, k]), right.load([0, z, 0, k, column])
+        total = tl.dot(x.reshape(BM, BK), y.reshape(BK, BN), total)
+    out.store([0, z, 0, row, column], total.to(c.dtype.element_ty).reshape(1, 1, 1, BM, BN))
+
+
+def operands(batch: int, m: int, n: int, k: int) -> tuple[Array, Array, Array]:
     """Operands and a result with more batches than a kernel is told of."""
-    m, n, k = sizes
     a, b = (RNG.standard_normal((batch + 3, *shape)).astype(np.float16) for shape in ((m, k), (k, n)))
     return aligned(a), aligned(b), aligned(np.full((batch + 3, m, n), 7, np.float16))
 
@@ -50,3 +79,64 @@ def test_batches_that_end_within_a_block(form: str) -> None:
     a, b, c = operands(3, 40, 40, 32)
     batched[(2, 2, 2)](a, b, c, 3, 40, 40, 32, 2, 32, 32, 32, num_warps=4, **FORMS[form])
     check(a, b, c, 3)
+
+
+@pytest.mark.parametrize("form", ["cpu", "simd"])
+@pytest.mark.parametrize("warps", [1, 8])
+def test_transposed_operands_of_batches(warps: int, form: str) -> None:
+    """A warp has all batches of a block, or a batch two warps."""
+    a, b, c = operands(5, 40, 40, 96)
+    y = aligned(np.ascontiguousarray(b.swapaxes(1, 2)))
+    turned[(2, 2, 2)](a, y, c, 5, 40, 40, 96, 4, 32, 32, 32, num_warps=warps, **FORMS[form])
+    check(a, b, c, 5)
+
+
+@pytest.mark.parametrize("form", ["cpu", "simd"])
+def test_batches_of_odd_sizes(form: str) -> None:
+    """Matrices that no message takes go element by element."""
+    a, b, c = operands(3, 37, 39, 35)
+    batched[(2, 2, 2)](a, b, c, 3, 37, 39, 35, 2, 32, 32, 32, num_warps=4, **FORMS[form])
+    check(a, b, c, 3)
+
+
+@triton.jit
+def from_batch_to_batch(a, c, B, M, N, BB: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr):
+    """Blocks of the last batches first; the first block begins before the first batch."""
+    there = ((0, 1, 2),)
+    x = tl.make_block_ptr(a, (B, M, N), (M * N, N, 1), (-1, 0, 0), (BB, BM, BN), (2, 1, 0))
+    y = tl.make_block_ptr(c, (B, M, N), (M * N, N, 1), (-1, 0, 0), (BB, BM, BN), (2, 1, 0))
+    for _ in range(-1, B, BB):
+        tl.store(y, tl.load(x, boundary_check=there[0]) * 2, boundary_check=there[0])
+        x, y = tl.advance(x, (BB, 0, 0)), tl.advance(y, (BB, 0, 0))
+
+
+@pytest.mark.parametrize("batch", [1, 2])
+@pytest.mark.parametrize("form", ["cpu", "simd"])
+def test_block_pointers_that_go_from_batch_to_batch(batch: int, form: str) -> None:
+    a, _, c = operands(4, 24, 40, 40)
+    from_batch_to_batch[(1,)](a[1:], c[1:], 4, 24, 40, batch, 32, 64, num_warps=4, **FORMS[form])
+    np.testing.assert_array_equal(c[1:5], 2 * a[1:5])
+    assert (c[0] == 7).all()
+    assert (c[5:] == 7).all()
+
+
+@pytest.mark.parametrize("form", ["cpu", "simd"])
+def test_dimensions_of_one_matrix(form: str) -> None:
+    a, b, c = operands(2, 40, 40, 48)
+    heads[(2, 2, 4)](a, b, c, 2, 40, 40, 48, 1, 32, 32, 32, num_warps=2, **FORMS[form])
+    check(a, b, c, 2)
+
+
+def built(function: Any, batch: int, warps: int) -> CompiledKernel:
+    x = aligned(np.zeros((8, 64, 64), np.float16))
+    return function.warmup(x, x, x, 8, 64, 64, 64, batch, 64, 64, 32, target="xe:pvc", num_warps=warps)
+
+
+@pytest.mark.parametrize(("function", "batch", "warps"), [(batched, 4, 16), (turned, 2, 4), (heads, 1, 4)])
+def test_all_accesses_are_messages_that_a_launch_judges(function: Any, batch: int, warps: int) -> None:
+    """No lane accesses elements of its own, and the kernel asks nothing."""
+    llvm = built(function, batch, warps).asm["llvm"]
+    assert llvm.startswith(";")
+    assert "define" in llvm
+    assert llvm.count("define ") == 1
+    assert "Subgroup2DBlockPrefetch" in llvm
