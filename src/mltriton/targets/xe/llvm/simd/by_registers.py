@@ -7,7 +7,7 @@ elements outside the matrix load as 0 and are not stored.
 from __future__ import annotations
 
 from mltriton.ir.types import TensorType, byte_width
-from mltriton.targets.llvm.types import I16, I32, I64, Type, Value, constant, vector
+from mltriton.targets.llvm.types import I16, I32, I64, Type, Value, constant, poison, vector
 from mltriton.targets.xe.block_limits import Access
 from mltriton.targets.xe.llvm.block_io import Message
 from mltriton.targets.xe.llvm.emit.context import BlockPointer
@@ -38,7 +38,8 @@ def load(e: WarpEmitter, type_: TensorType, pointer: BlockPointer, message: Mess
     f, size = e.function, byte_width(type_.element)
     element = vector(f"i{8 * size}", message.registers * LANES)
     count, one = constant(I32, message.registers), constant(I32, 1)
-    with f.loop(constant(I32, 0), count, one, [constant(element, 0)], name="register") as loop:
+    # A first value would stay in registers beside what is loaded; each element is written once.
+    with f.loop(constant(I32, 0), count, one, [poison(element)], at_least_once=True, name="register") as loop:
         address, inside = _place(e, type_, pointer, message, number, loop.index)
         found = f.cast("trunc", gather(f, address, inside, size, 1, cached=e.cached), element.with_lanes(LANES))
         found = f.select(inside, found, constant(found.type, 0))
@@ -51,7 +52,7 @@ def store(e: WarpEmitter, type_: TensorType, pointer: BlockPointer, message: Mes
     """The opposite of `load`."""
     f, size = e.function, byte_width(type_.element)
     count, one = constant(I32, message.registers), constant(I32, 1)
-    with f.loop(constant(I32, 0), count, one, name="register") as loop:
+    with f.loop(constant(I32, 0), count, one, at_least_once=True, name="register") as loop:
         address, inside = _place(e, type_, pointer, message, number, loop.index)
         byte, stride = _held(e, type_, message, loop.index)
         row = read_at(f, data, byte, LANES, stride)
