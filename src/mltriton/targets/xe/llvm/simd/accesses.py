@@ -7,6 +7,7 @@ masked-off element is never touched.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -19,11 +20,12 @@ WORD = 4  # bytes that elements take in registers at least
 
 
 class Message(NamedTuple):
-    """`elements` of `size` bytes for each lane, `displaced` bytes behind the address of register `start`; in them
-    are so many `registers`.
+    """`elements` of `size` bytes for each lane, `displaced` bytes behind `address`; in them are so many `registers`,
+    from number `start` on.
     """
 
     start: int
+    address: Value
     displaced: int
     size: int
     elements: int
@@ -35,16 +37,27 @@ def messages(e: WarpEmitter, pointers: Sequence[Value], element: Type, masks: Se
     found = runs(e, pointers, element)
     if masks is not None and not all(len(set(masks[run.start : run.start + run.width])) == 1 for run in found):
         found = [Run(number, 1, element.bytes) for number in range(len(pointers))]
-    return [message for run in found for message in _of_run(run, element.bytes)]
+    places = _places(e, pointers)
+    return [message for run in found for message in _of_run(run, places, element.bytes)]
 
 
-def _of_run(run: Run, size: int) -> list[Message]:
+def _places(e: WarpEmitter, pointers: Sequence[Value]) -> list[tuple[Value, int]]:
+    """Each register's address as one that several of them share, which takes no registers for each, and a distance."""
+    terms = [e.affine.term(pointer) for pointer in pointers]
+    uses = Counter(root for root, _ in terms)
+    return [
+        (pointer, 0) if root is None or uses[root] == 1 else (root, distance)
+        for pointer, (root, distance) in zip(pointers, terms, strict=True)
+    ]
+
+
+def _of_run(run: Run, places: Sequence[tuple[Value, int]], size: int) -> list[Message]:
     """Words where addresses are aligned to them, else one element after the other."""
     whole = run.width * size
     if size >= WORD or (run.align >= WORD and whole >= WORD):
         unit = max(size, WORD)
-        return [Message(run.start, 0, unit, whole // unit, run.width)]
-    return [Message(run.start + number, 0, size, 1, 1) for number in range(run.width)]
+        return [Message(run.start, *places[run.start], unit, whole // unit, run.width)]
+    return [Message(number, *places[number], size, 1, 1) for number in range(run.start, run.start + run.width)]
 
 
 def load(
@@ -54,8 +67,8 @@ def load(
     made: list[Value] = []
     for message in messages(e, pointers, element, masks):
         mask = _mask(masks, message)
-        address, shape = pointers[message.start], (message.size, message.elements, message.displaced)
-        loaded = gather(e.function, address, mask, *shape, e.cached)
+        shape = message.size, message.elements, message.displaced
+        loaded = gather(e.function, message.address, mask, *shape, e.cached)
         made += _registers(e, loaded, element, message)
     if masks is None or all(mask.literal for mask in masks):
         return made
@@ -82,8 +95,8 @@ def store(e: WarpEmitter, pointers: Sequence[Value], masks: Sequence[Value] | No
     for message in messages(e, pointers, values[0].type.scalar, masks):
         data = _data(e, values[message.start : message.start + message.registers], message)
         mask = _mask(masks, message)
-        address, shape = pointers[message.start], (message.size, message.elements, message.displaced)
-        scatter(e.function, address, mask, data, *shape, e.cached)
+        shape = message.size, message.elements, message.displaced
+        scatter(e.function, message.address, mask, data, *shape, e.cached)
 
 
 def _data(e: WarpEmitter, values: Sequence[Value], message: Message) -> Value:
