@@ -82,6 +82,15 @@ class Affine:
         self.promise(product, self.divisor(a) * self.divisor(b))
         return product
 
+    def floor(self, value: Value, divisor: int) -> Value:
+        """A value to compare with a multiple of `divisor`, a power of two: the largest multiple that is not above it,
+        as far as its constant part says. Values between the same multiples become one.
+        """
+        term = self.term(value)
+        power = divisor if term.root is None else gcd(divisor, self._divisors.get(term.root.text, 1))
+        left = term.constant % power
+        return self._sum(term.root, term.constant - left, value.type) if left else value
+
     def widen(self, value: Value, to: Type) -> Value:
         """The value with its sign extended."""
         wide = self._function.cast("sext", value, to)

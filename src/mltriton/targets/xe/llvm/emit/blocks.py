@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mltriton.ir.types import TensorType, bit_width
-from mltriton.targets.llvm.types import I64, Type, Value, vector
+from mltriton.targets.llvm.types import I64, Type, Value, constant, vector
 from mltriton.targets.xe.llvm.emit.context import BlockPointer, Emitter, coordinates
 from mltriton.targets.xe.llvm.lanes import layout_of
 
@@ -32,13 +32,13 @@ def addresses(e: Emitter, block: TensorType, pointer: BlockPointer) -> list[Valu
 
 def _address(e: Emitter, pointer: BlockPointer, element: Type, place: Sequence[Value]) -> Value:
     """The variable parts of all dimensions first, then what is the same in all lanes."""
-    f, address = e.function, pointer.base
+    address = pointer.base
     terms = [e.affine.term(index) for index in place]
     for term, stride in zip(terms, pointer.strides, strict=True):
         if term.root is not None:
             address = e.affine.address(address, e.affine.mul(e.affine.widen(term.root, I64), stride), element)
     for term, stride in sorted(zip(terms, pointer.strides, strict=True), key=lambda pair: pair[1].literal is not None):
-        address = e.affine.address(address, f.mul(stride, term.constant), element)
+        address = e.affine.address(address, e.affine.mul(stride, constant(I64, term.constant)), element)
     return address
 
 
@@ -46,7 +46,11 @@ def inside(e: Emitter, block: TensorType, pointer: BlockPointer, checked: Sequen
     """Whether each register's element is inside the tensor along the dimensions `checked`; None without any."""
     if not checked:
         return None
-    f, along = e.function, places(e, block, pointer)
+    f, ends = e.function, [e.affine.divisor(size) for size in pointer.shape]
+    along = [
+        [e.affine.floor(place, end) for place in found]
+        for found, end in zip(places(e, block, pointer), ends, strict=True)
+    ]
     masks: list[Value] = []
     for place in zip(*along, strict=True):
         mask = f.true()

@@ -40,6 +40,19 @@ def _add_pointer(e: Emitter, op: tt.AddPtr) -> Value:
     return e.affine.address(e.get(op.ptr), e.get(op.offset), element)
 
 
+_BELOW = frozenset(("slt", "ult", "sge", "uge"))  # comparisons of which the bound may be on the right
+
+
+def _compare(e: Emitter, op: arith.CmpI) -> Value:
+    """Neighbours that a bound cannot tell apart are compared once: their accesses have one mask."""
+    lhs, rhs = e.get(op.lhs), e.get(op.rhs)
+    if op.predicate in _BELOW:
+        lhs = e.affine.floor(lhs, e.affine.divisor(rhs))
+    elif op.predicate not in ("eq", "ne"):
+        rhs = e.affine.floor(rhs, e.affine.divisor(lhs))
+    return e.function.icmp(op.predicate, lhs, rhs)
+
+
 def opencl(name: str) -> Rule:
     """A function of floats that OpenCL has."""
 
@@ -120,6 +133,7 @@ OWN: Rules = {
     arith.SubI: _kept("sub"),
     arith.MulI: _kept("mul"),
     arith.ExtSI: _sign_extension,
+    arith.CmpI: _compare,
     arith.Bitcast: _bitcast,
     arith.MaximumF: _extremum("fmax", propagate=True),
     arith.MinimumF: _extremum("fmin", propagate=True),

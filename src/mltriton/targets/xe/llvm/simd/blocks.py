@@ -43,6 +43,7 @@ def inside(e: WarpEmitter, block: TensorType, pointer: BlockPointer, checked: Se
     for dim in checked:
         size = e.affine.spread(f.cast("sext", pointer.shape[dim], I64), LANES)
         for number, place in enumerate(coordinates(e, layout, dim)):
-            index = e.affine.widen(e.affine.add(pointer.offsets[dim], place), I64)
+            first = e.affine.floor(e.affine.add(pointer.offsets[dim], place), e.affine.divisor(pointer.shape[dim]))
+            index = e.affine.widen(first, I64)
             masks[number] = f.and_(f.icmp("ult", index, size), masks[number])
     return masks
