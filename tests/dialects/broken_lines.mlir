@@ -217,7 +217,7 @@
 "tt.dot"(%t2, %tf, %t2) : (tensor<4x4xf32>, tensor<4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
 // expected: rank 2 or 3
 "tt.dot"(%t2, %half, %t2) : (tensor<4x4xf32>, tensor<4x4xf16>, tensor<4x4xf32>) -> tensor<4x4xf32>
-// expected: one width
+// expected: the operands have one type, or 8 bits
 "tt.dot"(%t2, %t2, %t2) <{a_unsigned = true}> : (tensor<4x4xf32>, tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
 // expected: a_unsigned is for integers of 8 bits
 "tt.dot"(%t2, %t2, %t2) : (tensor<4x4xf32>, tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf16>

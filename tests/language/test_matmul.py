@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import mltriton.language as tl
-from mltriton.errors import DotShapeError, DotTypeError, OptionError
+from mltriton.errors import ConstexprError, DotShapeError, DotTypeError, OptionError
 
 from .tracing import Trace, compute
 
@@ -105,6 +105,47 @@ def test_wrong_operands(kernel: Trace):
         tl.dot(a, 3)
     with pytest.raises(DotShapeError, match="the accumulator"):
         tl.dot(a, a, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "hint"),
+    [
+        (tl.int1, tl.int1, r"with .to\(tl.uint8\)"),
+        (tl.int16, tl.int16, r"tl.sum\(a.to\(tl.int32\)"),
+        (tl.int64, tl.int8, r"tl.sum\(a.to\(tl.int64\)"),
+        (tl.pointer_type(tl.float16), tl.float16, r"tl.load\(...\)"),
+        (tl.float16, tl.int8, r"\.to\(tl.float16\)"),
+        (tl.float16, tl.float32, r"\.to\(tl.float32\)"),
+        (tl.float8e5, tl.bfloat16, r"\.to\(tl.bfloat16\)"),
+    ],
+)
+def test_hints(kernel: Trace, a: tl.dtype, b: tl.dtype, hint: str):
+    operands = [kernel.parameter(tl.block_type(kind, (16, 16))) for kind in (a, b)]
+    with pytest.raises(DotTypeError, match=hint):
+        tl.dot(*operands)
+
+
+@pytest.mark.parametrize(
+    ("keywords", "error", "text"),
+    [
+        (
+            {"out_dtype": "fp32"},
+            DotTypeError,
+            "expected fp32 or fp16, found 'fp32'\npass out_dtype=tl.float32",
+        ),
+        ({"acc": 1.0}, DotShapeError, "must be a block\nexpected <16x16xfp32>, found 1.0"),
+        ({"allow_tf32": "yes"}, OptionError, "expected True or False, found 'yes'"),
+        ({"max_num_imprecise_acc": "8"}, OptionError, "expected 0 to 16, the inner size, found '8'"),
+        ({"allow_tf32": tl.int32}, ConstexprError, "the allow_tf32 of tl.dot must be known"),
+        ({"max_num_imprecise_acc": tl.int32}, ConstexprError, "the max_num_imprecise_acc of tl.dot must be known"),
+        ({"input_precision": tl.int32}, ConstexprError, "the input_precision of tl.dot must be known"),
+    ],
+)
+def test_wrong_options(kernel: Trace, keywords: dict[str, object], error: type[Exception], text: str):
+    a = block(tl.float8e5, 16, 16)
+    given = {name: kernel.parameter(value) if value is tl.int32 else value for name, value in keywords.items()}
+    with pytest.raises(error, match=text):
+        tl.dot(a, a, **given)
 
 
 def test_accumulator_of_another_dtype_than_asked(kernel: Trace):

@@ -82,15 +82,35 @@ def _check_types(a: tensor, b: tensor) -> None:
         if value.dtype not in OUTPUTS:
             listed = ", ".join(map(str, OUTPUTS))
             raise DotTypeError(
-                f"tl.dot does not multiply {value.dtype}", expected=f"one of {listed}", found=value.type.name
+                f"tl.dot does not multiply {value.dtype}",
+                expected=f"one of {listed}",
+                found=value.type.name,
+                hint=_other_product(value.dtype),
             )
     if a.dtype != b.dtype and not any(a.dtype in kinds and b.dtype in kinds for kinds in MIXED):
         raise DotTypeError(
             "the operands of tl.dot have different dtypes",
             expected=f"two blocks of {a.dtype}, or of {b.dtype}",
             found=f"{a.dtype} and {b.dtype}",
-            hint=f"convert one of them, for instance with .to(tl.{b.dtype.codegen_name()})",
+            hint=f"convert one of them, for instance with .to(tl.{_wider(a.dtype, b.dtype).codegen_name()})",
         )
+
+
+def _other_product(kind: dtype) -> str | None:
+    """What multiplies blocks of a dtype that `tl.dot` does not take."""
+    if kind.is_ptr():
+        return "load the block that it points to: tl.load(...)"
+    if not kind.is_int():
+        return "convert the operands, for instance with .to(tl.float16)"
+    if kind.is_bool():
+        return "convert the operands with .to(tl.uint8)"
+    wide = f"to(tl.{types.int64 if kind.bits == 64 else types.int32})"
+    return f"add up products: tl.sum(a.{wide}[:, :, None] * b.{wide}[None, :, :], axis=1)"
+
+
+def _wider(a: dtype, b: dtype) -> dtype:
+    """The one of two dtypes that keeps more of the other: floats before integers, then more bits."""
+    return max(b, a, key=lambda kind: (kind.is_floating(), kind.bits))
 
 
 def _result_shape(a_shape: tuple[int, ...], b_shape: tuple[int, ...], a: tensor, b: tensor) -> tuple[int, ...]:
@@ -102,7 +122,8 @@ def _result_shape(a_shape: tuple[int, ...], b_shape: tuple[int, ...], a: tensor,
             found=found,
         )
     if a_shape[:-2] != b_shape[:-2]:
-        raise DotShapeError(f"the batch sizes of tl.dot differ: {a_shape[0]} and {b_shape[0]}", found=found)
+        message = f"the batch sizes of tl.dot differ: {a_shape[0]} and {b_shape[0]}"
+        raise DotShapeError(message, expected="[B, M, K] and [B, K, N]", found=found)
     if a_shape[-1] != b_shape[-2]:
         raise DotShapeError(
             f"the inner sizes of tl.dot differ: {a_shape[-1]} and {b_shape[-2]}",
@@ -122,26 +143,27 @@ def _transpose_hint(a_shape: tuple[int, ...], b_shape: tuple[int, ...]) -> str |
 def _output(kind: dtype, acc: object, out_dtype: object) -> dtype:
     allowed = OUTPUTS[kind]
     chosen = out_dtype if out_dtype is not None else acc.dtype if isinstance(acc, tensor) else allowed[0]
+    expected = " or ".join(map(str, allowed))
+    if not isinstance(chosen, dtype):
+        hint = f"pass out_dtype=tl.{allowed[0].codegen_name()}, without quotes"
+        raise DotTypeError("out_dtype of tl.dot is no dtype", expected=expected, found=repr(chosen), hint=hint)
     if chosen not in allowed:
-        hint = "accumulate in fp32 and convert the result with .to(...)" if types.float32 in allowed else None
-        raise DotTypeError(
-            f"tl.dot of {kind} cannot accumulate in {chosen}",
-            expected=" or ".join(map(str, allowed)),
-            found=str(chosen),
-            hint=hint,
-        )
-    assert isinstance(chosen, dtype)
+        hint = f"accumulate in {allowed[0]} and convert the result with .to(...)"
+        message = f"tl.dot of {kind} cannot accumulate in {chosen}"
+        raise DotTypeError(message, expected=expected, found=str(chosen), hint=hint)
     return chosen
 
 
 def _accumulator(acc: object, made: block_type) -> tensor:
     if acc is None:
         return literal(0, made.scalar, made.shape)
-    if not isinstance(acc, tensor) or acc.type.shape != made.shape:
-        found = acc.type.name if isinstance(acc, tensor) else repr(acc)
-        raise DotShapeError(
-            "the accumulator of tl.dot has another shape than the product", expected=made.name, found=found
-        )
+    if not isinstance(acc, tensor):
+        hint = f"add to the result, or pass tl.full({list(made.shape)}, ..., tl.{made.scalar.codegen_name()})"
+        message = "the accumulator of tl.dot must be a block"
+        raise DotShapeError(message, expected=made.name, found=repr(acc), hint=hint)
+    if acc.type.shape != made.shape:
+        message = "the accumulator of tl.dot has another shape than the product"
+        raise DotShapeError(message, expected=made.name, found=acc.type.name)
     if acc.dtype != made.scalar:
         raise DotTypeError(
             "the accumulator of tl.dot has another dtype than out_dtype",
@@ -158,6 +180,9 @@ def _precision(input_precision: str | None, allow_tf32: bool | None) -> str | No
             "input_precision and allow_tf32 say the same", hint="leave out allow_tf32: it is the old name"
         )
     if allow_tf32 is not None:
+        _require_constant("allow_tf32", allow_tf32, "True or False")
+        if allow_tf32 not in (False, True):
+            raise OptionError("unknown allow_tf32 of tl.dot", expected="True or False", found=repr(allow_tf32))
         return "tf32" if allow_tf32 else "ieee"
     return _keyword(
         "precision", input_precision.lower() if isinstance(input_precision, str) else input_precision, "input_precision"
@@ -170,21 +195,27 @@ def _keyword(kind: str, value: object, name: str = "") -> str | None:
     if value is None or (isinstance(value, str) and value in cases):
         return value
     expected = "one of " + ", ".join(map(repr, cases))
-    if isinstance(value, tensor):
-        raise ConstexprError(
-            f"the {name or kind} of tl.dot must be known when compiling", expected=expected, found=value.type.name
-        )
+    _require_constant(name or kind, value, expected)
     raise OptionError(f"unknown {name or kind} of tl.dot", expected=expected, found=repr(value))
 
 
-def _imprecise(count: int | None, a: tensor) -> int | None:
+def _require_constant(name: str, value: object, expected: str) -> None:
+    """Raise `ConstexprError` for what only the running kernel knows."""
+    if isinstance(value, tensor):
+        message = f"the {name} of tl.dot must be known when compiling"
+        raise ConstexprError(message, expected=expected, found=value.type.name)
+
+
+def _imprecise(count: object, a: tensor) -> int | None:
     """How many products of fp8 may be added in the tensor core's own precision.
 
     Only hardware with such units reads it.
     """
     if count is None or not a.dtype.is_fp8():
         return None
-    inner = a.type.shape[-1]
-    if not 0 <= count <= inner:
-        raise OptionError("max_num_imprecise_acc of tl.dot", expected=f"0 to {inner}, the inner size", found=str(count))
+    name, inner = "max_num_imprecise_acc", a.type.shape[-1]
+    expected = f"0 to {inner}, the inner size"
+    _require_constant(name, count, expected)
+    if not isinstance(count, int) or not 0 <= count <= inner:
+        raise OptionError(f"unknown {name} of tl.dot", expected=expected, found=repr(count))
     return count

@@ -11,10 +11,14 @@ import pytest
 from mltriton.compiler import compile
 from mltriton.dialects import arith, math, scf, tile, tt
 from mltriton.dialects.builtin import Module
+from mltriton.errors import TargetError
 from mltriton.executor import to_bfloat16
 from mltriton.frontend.function import LanguageFunction
 from mltriton.ir.attributes import IntegerAttr
 from mltriton.ir.operation import Operation, Value
+from mltriton.ir.parser import parse_module
+from mltriton.ir.passes import PassManager
+from mltriton.ir.pipeline import parse_pipeline
 from mltriton.ir.types import TensorType
 from mltriton.kernels import attention, normalization
 from mltriton.targets.cpu.features import FEATURES, host
@@ -237,6 +241,30 @@ def _count(op: Operation, cls: type[Operation]) -> int:
 
 def _chunks(op: Operation, cls: type[Operation]) -> int:
     return sum(isinstance(inner, cls) and isinstance(inner.results[0].type, TensorType) for inner in op.walk())
+
+
+@pytest.mark.parametrize(
+    ("element", "result", "message"),
+    [
+        ("f32", "f64", "sums products of f32 in fewer bits\nexpected f32, found f64"),
+        ("i8", "i64", "sums products of i8 in fewer bits\nexpected i32, found i64"),
+        ("i64", "i64", "has no dot of i64 elements\nexpected f32, f64, f16, .*, i8, i16, i32, found i64"),
+    ],
+)
+def test_dots_that_no_micro_kernel_computes(element: str, result: str, message: str) -> None:
+    """Only a program that is loaded has them."""
+    zeros = {"i": "dense<0>", "f": "dense<0.0>"}
+    text = f"""
+        module attributes {{ttg.target = "cpu:avx512"}} {{
+          tt.func @f(%p: !tt.ptr<{result}>) {{
+            %x = arith.constant {zeros[element[0]]} : tensor<8x8x{element}>
+            %c = arith.constant {zeros[result[0]]} : tensor<8x8x{result}>
+            %d = tt.dot %x, %x, %c : tensor<8x8x{element}> * tensor<8x8x{element}> -> tensor<8x8x{result}>
+            tt.return
+          }}
+        }}"""
+    with pytest.raises(TargetError, match=message):
+        PassManager(parse_pipeline("match-target-size")).run(parse_module(text))
 
 
 def test_softmax_is_three_loops_and_computes_exp_once() -> None:

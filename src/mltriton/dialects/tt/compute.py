@@ -146,4 +146,5 @@ def dot_problem(a: TensorType, b: TensorType, c: TensorType) -> str | None:
         return "the shapes do not multiply"
     if len({isinstance(type.element, FloatType) for type in (a, b, c)}) > 1:
         return "elements are all floats or all integers"
-    return None if bit_width(a.element) == bit_width(b.element) else "the elements of the operands have one width"
+    mixed = bit_width(a.element) == bit_width(b.element) == 8
+    return None if mixed or a.element is b.element else "the elements of the operands have one type, or 8 bits"

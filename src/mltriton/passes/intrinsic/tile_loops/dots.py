@@ -14,14 +14,25 @@ from typing import cast
 
 from mltriton.analysis.aliasing import is_same_window
 from mltriton.dialects import arith, scf, tile, tt, ttg
+from mltriton.errors import TargetError
 from mltriton.ir.attributes import Attribute, EnumAttr, IntegerAttr
 from mltriton.ir.operation import Block, Region, Value
-from mltriton.ir.types import I1, I32, I64, PointerType, TensorType, Type, byte_width, shape_of
+from mltriton.ir.types import (
+    I1,
+    I32,
+    I64,
+    PointerType,
+    TensorType,
+    Type,
+    bit_width,
+    byte_width,
+    element_type,
+    shape_of,
+)
 from mltriton.passes.intrinsic.tile_loops import addressing, packing
 from mltriton.passes.intrinsic.tile_loops.accesses import compare
 from mltriton.passes.intrinsic.tile_loops.addressing import InMemory, NotProvable, Stride
 from mltriton.passes.intrinsic.tile_loops.emitter import Scope
-from mltriton.passes.intrinsic.tile_loops.evaluation import refuse
 from mltriton.passes.intrinsic.tile_loops.fast_paths import with_and_without_masks
 from mltriton.passes.intrinsic.tile_loops.first_sums import continued, is_zero
 from mltriton.passes.intrinsic.tile_loops.footprints import LOADS
@@ -81,13 +92,17 @@ class Plan:
 
 
 def plan_of(low: Lowering, op: tt.Dot) -> Plan:
-    """The micro-kernel for a dot. Raises `TargetError` where the target has none."""
+    """The micro-kernel for a dot. Raises `TargetError` where the target has none, or none whose sums are as wide."""
     *batch, m, k = shape_of(op.a.type)
     n = shape_of(op.b.type)[-1]
-    element = cast(TensorType, op.a.type).element
-    kernel = low.spec.micro_kernel(element, n, k)
+    spec, element, result = low.spec, element_type(op.a.type), element_type(op.result.type)
+    kernel = spec.micro_kernel(element, n, k)
     if kernel is None:
-        raise refuse(op, f"the target {low.spec.name} has no dot of {element} elements")
+        message, expected = f"the target {spec.name} has no dot of {element} elements", map(str, spec.micro_kernels)
+        raise TargetError(message, place=op.loc.place, expected=", ".join(expected), found=str(element))
+    if bit_width(result) > bit_width(kernel.accumulator):
+        message, expected = f"the target {spec.name} sums products of {element} in fewer bits", str(kernel.accumulator)
+        raise TargetError(message, place=op.loc.place, expected=expected, found=str(result))
     return Plan(op, kernel, tuple(batch), m, n, k)
 
 
