@@ -16,7 +16,7 @@ from mltriton.analysis.axis_info import AxisInfoAnalysis
 from mltriton.analysis.block_pointer_roots import origins
 from mltriton.dialects import tt, ttig
 from mltriton.dialects.tt.memory import is_block_pointer
-from mltriton.ir.operation import Operation, Value
+from mltriton.ir.operation import Value
 from mltriton.ir.types import PointerType, TensorDescType, TensorType, block_of, byte_width
 from mltriton.targets.base import BlockIO
 
@@ -48,6 +48,13 @@ class BlockAccess:
     def stores(self) -> bool:
         """Whether it writes."""
         return isinstance(self.op, tt.Store | tt.DescriptorStore)
+
+    @property
+    def pads_with_nan(self) -> bool:
+        """Whether elements outside of the tensor are NaN; what moves blocks makes them 0."""
+        if isinstance(self.op, tt.DescriptorLoad):
+            return any(isinstance(maker, tt.MakeTensorDesc) and maker.padding == "pad_nan" for maker in self.makers)
+        return isinstance(self.op, tt.Load) and self.op.padding == "pad_nan"
 
     @property
     def pointer(self) -> Value:
@@ -91,8 +98,6 @@ class BlockIOAnalysis:
             return _refused(known, "where the pointer comes from is not known", None)
         if byte_width(block.element) not in (1, 2, 4, 8):
             return _refused(known, f"elements of type {block.element} are no whole bytes", None)
-        if _pads_with_nan(op, makers):
-            return _refused(known, "elements outside the tensor are NaN; the hardware fills with 0", "Pad with zeros.")
         dims = {self._contiguous(maker) for maker in makers}
         if len(dims) != 1 or None in dims:
             hint = "Give the stride of the last dimension as 1 or as a tl.constexpr."
@@ -127,11 +132,3 @@ class BlockIOAnalysis:
 
 def _refused(access: BlockAccess, reason: str, hint: str | None) -> BlockAccess:
     return BlockAccess(access.op, access.block, access.makers, reason=reason, hint=hint)
-
-
-def _pads_with_nan(op: Operation, makers: Sequence[Maker]) -> bool:
-    if isinstance(op, tt.Load) and op.padding == "pad_nan":
-        return True
-    return isinstance(op, tt.DescriptorLoad) and any(
-        isinstance(maker, tt.MakeTensorDesc) and maker.padding == "pad_nan" for maker in makers
-    )

@@ -134,7 +134,8 @@ def _remark(access: BlockAccess, layouts: bool, ask: Ask) -> Remark:
     what = f"{_verb(access)} {'x'.join(map(str, block.shape))}x{block.element}"
     encoding = cast(Encoding, block.encoding)
     if isinstance(encoding, Subgroup2DBlockEncoding):
-        parts = (_as_blocks(access, block, encoding, layouts), _asked(ask(access.op, access.transposes)))
+        filled = ["lanes put NaN in outside of the tensor"] if access.pads_with_nan else []
+        parts = (_as_blocks(access, block, encoding, layouts), filled, _asked(ask(access.op, access.transposes)))
         return Remark(access.op.loc.place, what, "; ".join(chain.from_iterable(parts)))
     share = "x".join(map(str, encoding.share(block.shape)))
     reason = access.reason or f"no 2D block of the target fits a warp's {share}"

@@ -66,15 +66,23 @@ def load_block(
 ) -> Emitted:
     """A block by block accesses, or lane by lane."""
     block = cast(TensorType, op.result.type)
-    message = None if checked and padding == "pad_nan" else block_io.message_of(e.device, block, pointer, Access.LOAD)
+    message = block_io.message_of(e.device, block, pointer, Access.LOAD)
+    outside = _padding(block.element, padding)
     if message is not None:
         matrix = matrix_of(e, pointer, byte_width(block.element), checked)
         loaded = _either(e, op, matrix, message, lambda fast: block_io.load(e, block, matrix, message, fast=fast))
         assert loaded is not None
-        return loaded
+        return loaded if outside.literal == 0 else filled(e, loaded, inside(e, block, pointer, checked), outside)
     pointers = addresses(e, block, pointer)
-    outside = _padding(block.element, padding)
     return _loaded(e, block, pointers, inside(e, block, pointer, checked), [outside] * len(pointers))
+
+
+def filled(e: Emitter, loaded: Lanes, masks: Sequence[Value] | None, outside: Value) -> Lanes:
+    """A block with `outside` where masks do not hold: the hardware gives 0 there."""
+    if masks is None or all(mask.literal for mask in masks):
+        return loaded
+    kept = [e.function.select(mask, value, outside) for mask, value in zip(masks, e.scalars(loaded), strict=True)]
+    return e.packed(kept, loaded.form)
 
 
 def store_block(e: Emitter, op: tt.Store | tt.DescriptorStore, pointer: BlockPointer, checked: Sequence[int]) -> None:

@@ -235,5 +235,9 @@ class WarpEmitter(Emitter):
 
     def splat(self, literal: int | float, form: Form, registers: int) -> Lanes:
         """A block of one number."""
-        whole = constant(value_type(form), literal)
-        return Lanes(form, [whole] * (registers // form.width))
+        whole = value_type(form)
+        if (per_word := form.width // form.type.lanes) > 1:
+            bits, size = int(literal), form.element.bits
+            raw = (bits & (1 << size) - 1).to_bytes(size // 8, "little") * per_word
+            literal = int.from_bytes(raw, "little", signed=True)
+        return Lanes(form, [constant(whole, literal)] * (registers // form.width))

@@ -75,11 +75,11 @@ def load_block(
 ) -> Emitted:
     """A block by block accesses, or lane by lane."""
     block = cast(TensorType, op.result.type)
-    message = None if checked and padding == "pad_nan" else message_of(e.device, block, pointer, Access.LOAD)
+    message = message_of(e.device, block, pointer, Access.LOAD)
+    outside = _padding(block.element, padding)
 
     if message is None:
         pointers = addresses(e, block, pointer)
-        outside = _padding(block.element, padding)
         return _loaded(e, block, pointers, inside(e, block, pointer, checked), [outside] * len(pointers))
     matrix = matrix_of(e, pointer, byte_width(block.element), checked)
     made: list[Lanes] = []
@@ -92,7 +92,8 @@ def load_block(
         return build
 
     values = e.function.choose(_holds(e, op, matrix, message), arm(fast=True), arm(fast=False), "block")
-    return made[0]._replace(values=values)
+    loaded = made[0]._replace(values=values)
+    return loaded if outside.literal == 0 else memory.filled(e, loaded, inside(e, block, pointer, checked), outside)
 
 
 def store_block(
