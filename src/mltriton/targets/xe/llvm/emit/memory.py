@@ -17,7 +17,7 @@ from mltriton.ir.operation import Value as IRValue
 from mltriton.ir.types import FloatType, TensorType, block_of, byte_width, element_type
 from mltriton.ir.types import Type as IRType
 from mltriton.targets.llvm.emit.memory import from_memory, in_memory, to_memory
-from mltriton.targets.llvm.types import Value, constant, vector
+from mltriton.targets.llvm.types import I1, Value, constant, vector
 from mltriton.targets.xe.block_limits import Access
 from mltriton.targets.xe.cache_hints import controls
 from mltriton.targets.xe.llvm import accesses, block_io
@@ -81,7 +81,13 @@ def filled(e: Emitter, loaded: Lanes, masks: Sequence[Value] | None, outside: Va
     """A block with `outside` where masks do not hold: the hardware gives 0 there."""
     if masks is None or all(mask.literal for mask in masks):
         return loaded
-    kept = [e.function.select(mask, value, outside) for mask, value in zip(masks, e.scalars(loaded), strict=True)]
+    form, f = loaded.form, e.function
+    groups = [masks[start : start + form.width] for start in range(0, len(masks), form.width)]
+    if masks[0].type == I1 and all(len(set(group)) == 1 for group in groups):
+        whole = e.packed([outside] * form.width, form).values[0]
+        chosen = [f.select(group[0], value, whole) for group, value in zip(groups, loaded.values, strict=True)]
+        return Lanes(form, chosen)
+    kept = [f.select(mask, value, outside) for mask, value in zip(masks, e.scalars(loaded), strict=True)]
     return e.packed(kept, loaded.form)
 
 
