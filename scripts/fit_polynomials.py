@@ -1,4 +1,4 @@
-"""Compute the polynomial coefficients of `mltriton/targets/cpu/llvm/polynomials.py`.
+"""Compute the polynomial coefficients of `mltriton/targets/llvm/polynomials.py`.
 
 Each polynomial interpolates its function at Chebyshev points of the interval, in 60-digit decimal arithmetic, which
 comes within a small factor of the best polynomial of that degree; the coefficients are then rounded to the target type.
@@ -17,7 +17,7 @@ from pathlib import Path
 
 getcontext().prec = 60
 Function = Callable[[Decimal], Decimal]
-TABLE = Path(__file__).parent.parent / "src/mltriton/targets/cpu/llvm/polynomials.py"
+TABLE = Path(__file__).parent.parent / "src/mltriton/targets/llvm/polynomials.py"
 PI = Decimal("3.14159265358979323846264338327950288419716939937510582097494")
 
 

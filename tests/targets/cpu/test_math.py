@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mltriton.targets.cpu.llvm.math import FUNCTIONS
+from mltriton.targets.llvm.math import FUNCTIONS
 from mltriton.targets.llvm.types import I64, vector
 
 from .conftest import compile_kernel, run_kernel

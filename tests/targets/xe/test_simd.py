@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -201,18 +202,32 @@ def test_atomics_that_take_loops(codegen: str, dtype: str, warps: int) -> None:
 
 
 @triton.jit
-def exponential(x, y, N: tl.constexpr):
+def functions(x, y, STRIDE: tl.constexpr, N: tl.constexpr):
     at = tl.arange(0, N)
-    tl.store(y + at, tl.exp(tl.load(x + at)))
+    value = tl.load(x + at)
+    tl.store(y + at, tl.exp(value))
+    tl.store(y + STRIDE + at, tl.exp2(value))
+    tl.store(y + 2 * STRIDE + at, tl.log(value))
+    tl.store(y + 3 * STRIDE + at, tl.log2(value))
+    tl.store(y + 4 * STRIDE + at, tl.erf(value))
+    tl.store(y + 5 * STRIDE + at, tl.floor(value))
+    tl.store(y + 6 * STRIDE + at, tl.ceil(value))
+    tl.store(y + 7 * STRIDE + at, tl.sqrt(value))
 
 
-def test_exponentials() -> None:
-    x = np.linspace(-80, 88, 1024, dtype=np.float32)
-    x[:4] = np.inf, -np.inf, np.nan, 95
-    y = np.zeros_like(x)
-    exponential[(1,)](x, y, 1024, target=TARGET, codegen="simd")
-    with np.errstate(over="ignore"):
-        np.testing.assert_allclose(y, np.exp(x.astype(np.float64)).astype(np.float32), rtol=3e-7)
+@pytest.mark.parametrize(("dtype", "tolerance"), [(np.float32, 3e-7), (np.float64, 1e-15)])
+def test_functions(dtype: type, tolerance: float) -> None:
+    x = np.linspace(-80, 88, 1024, dtype=dtype)
+    x[:8] = np.inf, -np.inf, np.nan, 95, 0, -0.0, 1e-20, 0.5
+    y = np.zeros((8, 1024), dtype)
+    functions[(1,)](x, y, 1024, 1024, target=TARGET, codegen="simd")
+    wide = x.astype(np.float64)
+    erf = np.vectorize(math.erf)
+    with np.errstate(all="ignore"):
+        right = (np.exp, np.exp2, np.log, np.log2, erf, np.floor, np.ceil, np.sqrt)
+        for found, function in zip(y, right, strict=True):
+            np.testing.assert_allclose(found, function(wide).astype(dtype), rtol=tolerance, err_msg=str(function))
+    assert np.signbit(y[5:, 5]).all()  # of -0
 
 
 def test_what_has_no_lowering_is_named_at_its_line() -> None:

@@ -49,6 +49,21 @@ def test_loops_of_attention() -> None:
 
 
 @triton.jit
+def functions(x, y, z, N: tl.constexpr):
+    at = tl.arange(0, N)
+    tl.store(y + at, tl.log(tl.load(x + at)))
+    tl.store(z + at, tl.erf(tl.load(x + at)))
+
+
+def test_functions_are_short() -> None:
+    """Of OpenCL's own logarithm the vector compiler makes 24000 instructions for these elements, of its erf 18000."""
+    x = np.zeros(512, np.float32)
+    kernel = functions.warmup(x, x, x, 512, target="xe:pvc", codegen="simd", num_warps=1)
+    assert kernel.n_spills == 0
+    assert kernel.asm["isa"].count("\n") <= 3000
+
+
+@triton.jit
 def hinted(x, y, z, N):
     source = tl.make_tensor_descriptor(x, [16, N], [N, 1], [16, 16])
     block = tl.load_tensor_descriptor(source, [0, 16], cache_modifier=".cg")

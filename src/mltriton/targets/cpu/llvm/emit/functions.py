@@ -1,4 +1,4 @@
-"""Functions of floats as the CPU computes them: `llvm/math.py`, and rounding where there is no instruction for it.
+"""Functions of floats as the CPU computes them (`targets/llvm/math.py`), and rounding without an instruction.
 
 Level: intrinsic -> llvm. Guarantees: floats narrower than 32 bits are widened to f32 and the result is rounded once.
 """
@@ -8,14 +8,14 @@ from __future__ import annotations
 from mltriton.dialects import arith, math
 from mltriton.targets.cpu.features import CpuFeatures
 from mltriton.targets.cpu.llvm.emit.context import Emitter, Rule, Rules
-from mltriton.targets.cpu.llvm.math import FUNCTIONS
 from mltriton.targets.llvm.emit.floats import wide
+from mltriton.targets.llvm.math import FUNCTIONS, rounded
 from mltriton.targets.llvm.types import Value, constant
 from mltriton.targets.llvm.writer import Function
 
 
 def transcendental(name: str) -> Rule:
-    """A function of `llvm/math.py`."""
+    """A function of `targets/llvm/math.py`."""
 
     def rule(e: Emitter, op: arith.Unary) -> Value:
         x = e.widen(e.get(op.source), op.source.type)
@@ -33,7 +33,7 @@ def rounding(stem: str) -> Rule:
 
     def rule(e: Emitter, op: arith.Unary) -> Value:
         x = e.widen(e.get(op.source), op.source.type)
-        emit = _rounded_by_truncation if _lacks_rounding(e.features) else _rounded
+        emit = rounded if _lacks_rounding(e.features) else _rounded
         return e.narrow(emit(e.function, stem, x), op.results[0].type)
 
     return rule
@@ -45,19 +45,6 @@ def _lacks_rounding(features: CpuFeatures) -> bool:
 
 def _rounded(f: Function, stem: str, x: Value) -> Value:
     return f.intrinsic(f"llvm.{stem}", x.type, x)
-
-
-def _rounded_by_truncation(f: Function, stem: str, x: Value) -> Value:
-    """Adding and taking away 2**mantissa rounds to nearest; one more step where that went the wrong way."""
-    magnitude = f.intrinsic("llvm.fabs", x.type, x)
-    limit = constant(x.type, 2.0**23 if x.type.bits == 32 else 2.0**52)
-    nearest = f.intrinsic("llvm.copysign", x.type, f.fsub(f.fadd(magnitude, limit), limit), x)
-    one, zero = constant(x.type, 1.0), constant(x.type, 0.0)
-    too_far = f.fcmp("ogt" if stem == "floor" else "olt", nearest, x)
-    step = f.select(too_far, one, zero)
-    moved = f.fsub(nearest, step) if stem == "floor" else f.fadd(nearest, step)
-    whole = f.intrinsic("llvm.copysign", x.type, moved, x)
-    return f.select(f.fcmp("olt", magnitude, limit), whole, x)
 
 
 RULES: Rules = {

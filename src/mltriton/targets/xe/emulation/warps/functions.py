@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from mltriton.errors import BackendError
 from mltriton.targets.cpu.features import host
-from mltriton.targets.cpu.llvm.math import FUNCTIONS
+from mltriton.targets.llvm.math import FUNCTIONS
 from mltriton.targets.llvm.types import Value, constant
 from mltriton.targets.llvm.writer import Function
 from mltriton.targets.xe.emulation.warps.call import Call, Write

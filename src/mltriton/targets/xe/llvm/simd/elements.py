@@ -1,15 +1,20 @@
 """Element-wise operations of a warp's vector program: rules that see one vector of each block.
 
 Level: intrinsic -> llvm. Almost all are those of a lane's program. What differs: sums and products of 16 elements keep
-what is known of addresses, and pointers are integers.
+what is known of addresses, pointers are integers, and functions of which the vector compiler makes much code are
+polynomials (`targets/llvm/math.py`).
 """
 
 from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
 
 from mltriton.dialects import arith, math, tt
 from mltriton.ir.types import element_type
 from mltriton.targets.llvm.emit import floats
 from mltriton.targets.llvm.emit.arith import memory_type
+from mltriton.targets.llvm.math import FUNCTIONS, rounded
 from mltriton.targets.llvm.types import Value, constant
 from mltriton.targets.llvm.writer import Function
 from mltriton.targets.xe.llvm.emit import elements
@@ -54,7 +59,7 @@ _LOG2_E, _LOG2_E_REST, _LN_2, _LARGEST = 1.4426950216293335, 1.9259629911266175e
 def _exponential(f: Function, x: Value) -> Value:
     """exp2 of the product with log2(e), and what the product was rounded by: OpenCL's own is 800 instructions here."""
     if x.type.element != "float":
-        return function(f, "exp", x)
+        return _inline("exp")(f, x)
     factor, rest = constant(x.type, _LOG2_E), constant(x.type, _LOG2_E_REST)
     product = f.fmul(x, factor)
     lost = function(f, "fma", x, rest, function(f, "fma", x, factor, f.fneg(product)))
@@ -64,9 +69,47 @@ def _exponential(f: Function, x: Value) -> Value:
     return f.select(inside, exact, power)
 
 
+class _Features(NamedTuple):
+    has_fma: bool = True
+    avx512: bool = False
+
+
+def _inline(name: str) -> Callable[[Function, Value], Value]:
+    """A function as polynomials: of OpenCL's own the vector compiler makes up to 800 instructions for 16 elements."""
+
+    def compute(f: Function, x: Value) -> Value:
+        return FUNCTIONS[name](f, _Features(), x)
+
+    return compute
+
+
+def _power_of_two(f: Function, x: Value) -> Value:
+    return function(f, "native_exp2", x) if x.type.element == "float" else _inline("exp2")(f, x)
+
+
+def _root(f: Function, x: Value) -> Value:
+    """By the instruction, as in a lane's program; `tt.precise_sqrt` is rounded."""
+    return function(f, "native_sqrt" if x.type.element == "float" else "sqrt", x)
+
+
+def _rounding(stem: str) -> Callable[[Function, Value], Value]:
+    """There is an instruction for f32 alone."""
+
+    def compute(f: Function, x: Value) -> Value:
+        return function(f, stem, x) if x.type.element == "float" else rounded(f, stem, x)
+
+    return compute
+
+
+_INLINE = {math.Log: "log", math.Log2: "log2", math.Erf: "erf"}
 RULES: Rules = {
     **elements.RULES,
     math.Exp: floats.wide(_exponential),
+    math.Exp2: floats.wide(_power_of_two),
+    **{kind: floats.wide(_inline(name)) for kind, name in _INLINE.items()},
+    math.Sqrt: floats.wide(_root),
+    math.Floor: floats.wide(_rounding("floor")),
+    math.Ceil: floats.wide(_rounding("ceil")),
     arith.AddI: _kept("add"),
     arith.SubI: _kept("sub"),
     arith.MulI: _kept("mul"),

@@ -113,6 +113,7 @@ INTRINSICS: dict[str, str] = {
     "fabs": "fabs",
     "sqrt": "sqrt",
     "fma": "fma",
+    "fmuladd": "fma",
     "floor": "floor",
     "ceil": "ceil",
     "copysign": "copysign",

@@ -12,12 +12,22 @@ multiply-add: constants are split so that products in range reductions are exact
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
-from mltriton.targets.cpu.features import CpuFeatures
-from mltriton.targets.cpu.llvm.polynomials import POLYNOMIALS, SPLITS
+from mltriton.targets.llvm.polynomials import POLYNOMIALS, SPLITS
 from mltriton.targets.llvm.types import I32, Type, Value, constant, vector
 from mltriton.targets.llvm.writer import Function, Module
+
+
+class Features(Protocol):
+    """What a machine has: fused multiply-add, instructions of AVX-512."""
+
+    @property
+    def has_fma(self) -> bool: ...
+
+    @property
+    def avx512(self) -> bool: ...
+
 
 Emitter = Callable[["Vectors", Value], Value]
 
@@ -46,7 +56,7 @@ class Vectors(NamedTuple):
     """Arithmetic on values of one float type inside a function."""
 
     function: Function
-    features: CpuFeatures
+    features: Features
     type: Type
 
     @property
@@ -309,10 +319,25 @@ _EMITTERS: dict[str, Emitter] = {
 }
 
 
-def _emitter(emit: Emitter) -> Callable[[Function, CpuFeatures, Value], Value]:
+def _emitter(emit: Emitter) -> Callable[[Function, Features, Value], Value]:
     return lambda function, features, x: emit(Vectors(function, features, x.type), x)
 
 
-FUNCTIONS: dict[str, Callable[[Function, CpuFeatures, Value], Value]] = {
+FUNCTIONS: dict[str, Callable[[Function, Features, Value], Value]] = {
     name: _emitter(emit) for name, emit in _EMITTERS.items()
 }
+
+
+def rounded(f: Function, stem: str, x: Value) -> Value:
+    """Floor or ceil without an instruction for it: adding and taking away 2**mantissa rounds to nearest; one more step
+    where that went the wrong way.
+    """
+    magnitude = f.intrinsic("llvm.fabs", x.type, x)
+    limit = constant(x.type, 2.0 ** _FORMATS[x.type.element].mantissa)
+    nearest = f.intrinsic("llvm.copysign", x.type, f.fsub(f.fadd(magnitude, limit), limit), x)
+    one, zero = constant(x.type, 1.0), constant(x.type, 0.0)
+    too_far = f.fcmp("ogt" if stem == "floor" else "olt", nearest, x)
+    step = f.select(too_far, one, zero)
+    moved = f.fsub(nearest, step) if stem == "floor" else f.fadd(nearest, step)
+    whole = f.intrinsic("llvm.copysign", x.type, moved, x)
+    return f.select(f.fcmp("olt", magnitude, limit), whole, x)
