@@ -232,19 +232,22 @@ class Writer:
         self.args["b"] = f"{self.columns}x{depth}:{dtype}" if transposed else f"{depth}x{self.columns}:{dtype}"
         zero = "0" if dtype == "i8" else "0.0"
         acc = "tl.int32" if dtype == "i8" else "tl.float32"
+        signs = random.Random(f"signs {self.seed}")  # leaves what else a seed stands for as it is
+        cast_a, cast_b = (".to(tl.uint8)" if dtype == "i8" and signs.random() < 0.5 else "" for _ in range(2))
         b_at = "col[None, :] * k + at[:, None]" if transposed else "at[:, None] * n + col[None, :]"
         body = (
             f"acc = tl.zeros((R, C), {acc})\n"
             "for start in range(0, k, K):\n"
             "    at = start + tl.arange(0, K)\n"
             "    a_mask = (row[:, None] < m) & (at[None, :] < k)\n"
-            f"    left = tl.load(a + row[:, None] * k + at[None, :], mask=a_mask, other={zero})\n"
-            f"    right = tl.load(b + {b_at}, mask=(at[:, None] < k) & (col[None, :] < n), other={zero})\n"
+            f"    left = tl.load(a + row[:, None] * k + at[None, :], mask=a_mask, other={zero}){cast_a}\n"
+            f"    right = tl.load(b + {b_at}, mask=(at[:, None] < k) & (col[None, :] < n), other={zero}){cast_b}\n"
             f"    acc = tl.dot(left, right, acc, out_dtype={acc}, input_precision='ieee')"
         )
         self.statements.append(Statement("acc", body))
         kind = "i32" if dtype == "i8" else "fp32"
-        bound = 64.0 * depth if dtype == "i8" else 4.0 * depth
+        largest = (256.0 if cast_a else 8.0) * (256.0 if cast_b else 8.0)
+        bound = largest * depth if dtype == "i8" else 4.0 * depth
         self.vars.append(Var("acc", ("R", "C"), kind, bound, frozenset("ab"), exact=dtype == "i8", depth=1))
 
     # Stores.

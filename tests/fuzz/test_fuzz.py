@@ -38,6 +38,7 @@ def test_kernels_use_every_step_and_every_frame() -> None:
     text = "\n".join(generate(seed).source for seed in range(200))
     for part in (
         "tl.dot",
+        "tl.uint8",
         "tl.sum",
         "tl.argmax",
         "tl.cumsum",
