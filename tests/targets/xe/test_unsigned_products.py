@@ -47,6 +47,16 @@ def test_values(of_a: type, of_b: type, codegen: str) -> None:
 
 @pytest.mark.usefixtures("needs_ocloc")
 @pytest.mark.parametrize("codegen", ["simt", "simd"])
+def test_each_operand_has_its_own_sign(codegen: str) -> None:
+    """As Intel's compiler writes it: `dpas` result, sum, b, a."""
+    launch = gemm(np.zeros((64, 64), np.uint8), np.zeros((64, 64), np.int8), Tile(32, 32, 32, 1))
+    kernel = launch.kernel.warmup(*launch.arguments, **launch.constants, target="xe:pvc", codegen=codegen, num_warps=1)
+    products = [line.split("{")[0].split()[-2:] for line in kernel.asm["isa"].splitlines() if " dpas." in line]
+    assert {tuple(operand.partition(":")[2] for operand in pair) for pair in products} == {("b", "ub")}
+
+
+@pytest.mark.usefixtures("needs_ocloc")
+@pytest.mark.parametrize("codegen", ["simt", "simd"])
 def test_loops_have_one_length(codegen: str) -> None:
     found: list[isa.Instructions] = []
     for kinds in (SIGNS[0], SIGNS[3]):
