@@ -47,6 +47,38 @@ def test_upstreams_per_thread_form_gives_the_size_per_warp() -> None:
     assert encoding_text(encoding) == text
 
 
+DPAS = {
+    "repeatCount": 8,
+    "systolicDepth": 8,
+    "executionSize": 16,
+    "opsPerChan": 2,
+    "threadsPerWarp": 16,
+    "warpsPerCTA": (1, 1),
+    "repCluster": (4, 4),
+}
+BLOCK = {
+    "warpsPerCTA": (1, 1),
+    "instrShape": (16, 16),
+    "numBlocks": 1,
+    "order": (1, 0),
+    "kWidth": 2,
+    "threadsPerWarp": 16,
+}
+
+
+@pytest.mark.parametrize(("name", "fields"), [("ttig.dpas", DPAS), ("ttig.subgroup_2d_block", BLOCK)])
+def test_fields_are_printed_where_they_are_set(name: str, fields: dict[str, object]) -> None:
+    extra = {"ttig.dpas": {"rowBases": (2, 4, 1)}, "ttig.subgroup_2d_block": {"packedRows": 2}}[name]
+    usual = {"ttig.dpas": {"rowBases": (1, 2, 4)}, "ttig.subgroup_2d_block": {"packedRows": 1}}[name]
+    plain = build_encoding(name, fields)  # type: ignore[arg-type]
+    assert build_encoding(name, {**fields, **usual}) is plain  # type: ignore[arg-type]
+    other = build_encoding(name, {**fields, **extra})  # type: ignore[arg-type]
+    [field] = extra
+    assert field not in encoding_text(plain)
+    assert field in encoding_text(other)
+    assert AttributeParser(encoding_text(other)).encoding() is other
+
+
 @pytest.mark.parametrize(
     ("name", "fields", "message"),
     [
@@ -55,6 +87,10 @@ def test_upstreams_per_thread_form_gives_the_size_per_warp() -> None:
         ("ttg.slice", {"dim": (1,)}, "dim must be an integer"),
         ("ttg.dot_op", {"opIdx": 0, "parent": 3}, "parent must be an encoding"),
         ("ttg.blocked", {"CTAsPerCGA": (2, 1)}, "clusters of blocks are not supported"),
+        ("ttig.dpas", {**DPAS, "rowBases": (1, 2, 2)}, r"rowBases must have each of \[1, 2, 4\] once"),
+        ("ttig.dpas", {**DPAS, "rowBases": (2, 1)}, r"rowBases must have each of \[1, 2, 4\] once"),
+        ("ttig.subgroup_2d_block", {**BLOCK, "packedRows": 3}, "packedRows must be a power of two that divides"),
+        ("ttig.subgroup_2d_block", {**BLOCK, "packedRows": 32}, "packedRows must be a power of two that divides"),
     ],
 )
 def test_wrong_fields_are_named(name: str, fields: dict[str, object], message: str) -> None:

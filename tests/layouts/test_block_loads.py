@@ -33,7 +33,6 @@ CASES: dict[str, tuple[Wanted, tuple[Shape, int, int]]] = {
     "f16, right": (Wanted(operand(1, 2), (32, 256), 2, 1, False), ((32, 16), 2, 2)),
     "f16, left, 8 rows": (Wanted(operand(0, 2, cluster=(1, 4)), (64, 32), 2, 1, False), ((8, 16), 2, 1)),
     "f16, right, transposed": (Wanted(operand(1, 2), (32, 256), 2, 0, False), ((16, 16), 1, 8)),
-    "f16, left, transposed": (Wanted(operand(0, 2), (256, 32), 2, 0, False), ((16, 16), 1, 4)),
     "int8, left": (Wanted(operand(0, 4), (256, 32), 1, 1, False), ((32, 32), 1, 1)),
     "int8, left, long": (Wanted(operand(0, 4), (256, 64), 1, 1, False), ((32, 32), 2, 1)),
     "int8, right": (Wanted(operand(1, 4), (32, 256), 1, 1, False), ((32, 16), 4, 1)),
@@ -54,6 +53,25 @@ def test_the_choice_costs_no_conversion(wanted: Wanted, expected: tuple[Shape, i
     assert (made.encoding.block, made.encoding.blocks, made.messages) == expected
     assert made.change == 0
     assert same_cut(made.encoding, wanted.encoding, wanted.shape)
+
+
+TRANSPOSED: dict[str, tuple[int, tuple[int, ...] | None, tuple[Shape, int], int]] = {
+    "f16": (2, None, ((16, 32), 2), 64),
+    "f16, rows 2 apart": (2, (2, 1, 4), ((16, 16), 4), 32),
+    "int8": (4, None, ((32, 32), 1), 32),
+}
+
+
+@pytest.mark.parametrize(("ops", "rows", "expected", "change"), TRANSPOSED.values(), ids=TRANSPOSED)
+def test_words_of_several_rows_are_taken_apart(
+    ops: int, rows: tuple[int, ...] | None, expected: tuple[Shape, int], change: int
+) -> None:
+    """A left operand by transposing loads: a move for each run of neighbours, of a row or of two."""
+    wanted = DotOperandEncoding(0, result(ops).replaced(row_bases=rows))
+    made = choice(wanted, (256, 32), 4 // ops, contiguous=0)
+    assert made is not None
+    assert (made.encoding.block, made.messages) == expected
+    assert (made.encoding.packed_rows, made.change) == (ops, change)
 
 
 def test_what_no_block_fits() -> None:

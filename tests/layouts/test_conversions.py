@@ -88,7 +88,7 @@ def test_registers_that_depend_on_the_lane() -> None:
 
 def test_costs_grow_with_the_distance() -> None:
     fetch = LinearLayout.identity(8, "register", "register")
-    costs = [Conversion(means, fetch, 8).cost(2) for means in Means]
+    costs = [Conversion(fetch, fetch, means, fetch, 8).cost(2) for means in Means]
     assert costs[:2] == [0, 0]
     assert costs == sorted(costs)
     assert len(set(costs[1:])) == 4

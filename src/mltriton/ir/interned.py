@@ -14,7 +14,7 @@ is the object's address and a type comparison costs one pointer comparison. No c
 
 from __future__ import annotations
 
-from typing import Any, NoReturn, dataclass_transform
+from typing import Any, NoReturn, Self, dataclass_transform
 
 _pool: dict[tuple[Any, ...], Any] = {}
 _calls: dict[tuple[Any, tuple[Any, ...]], Any] = {}
@@ -68,6 +68,14 @@ class InternedBase(metaclass=Interned):
     def intern_key(self) -> tuple[Any, ...]:
         """The values that identify an instance."""
         return tuple([getattr(self, name) for name in type(self).field_names])
+
+    def replaced(self, **fields: Any) -> Self:
+        """The instance with other values of some fields."""
+        cls = type(self)
+        unknown = fields.keys() - set(cls.field_names)
+        if unknown:
+            raise TypeError(f"{cls.__name__} has no {', '.join(sorted(unknown))}")
+        return cls(*[fields.get(name, getattr(self, name)) for name in cls.field_names])
 
     def __repr__(self) -> str:
         fields = ", ".join(f"{name}={getattr(self, name)!r}" for name in type(self).field_names)

@@ -13,9 +13,9 @@ from collections.abc import Iterator
 from functools import cache
 from typing import NamedTuple
 
-from mltriton.layouts.conversions import conversion
+from mltriton.layouts.conversions import change_cost
 from mltriton.layouts.encodings import DotOperandEncoding, Encoding, Shape, same_cut
-from mltriton.layouts.hardware import linear_layout, warp_layout
+from mltriton.layouts.hardware import linear_layout
 from mltriton.layouts.xe import Subgroup2DBlockEncoding
 from mltriton.targets.base import BlockIO, BlockSize
 
@@ -56,9 +56,8 @@ def cheapest_block(wanted: Wanted, limits: BlockIO, threads: int) -> Choice | No
         made = _encoding(wanted, share, block, threads)
         if made is None:
             continue
-        ends = warp_layout(made, share), warp_layout(wanted.encoding, share)
-        source, target = reversed(ends) if wanted.stores else ends
-        change = conversion(source, target).cost(wanted.element_bytes)
+        ends = (wanted.encoding, made) if wanted.stores else (made, wanted.encoding)
+        change = change_cost(*ends, share, wanted.element_bytes)
         choice = Choice(made, messages, change, messages * MESSAGE + change)
         if best is None or (choice.cost, change) < (best.cost, best.change):
             best = choice
@@ -98,7 +97,9 @@ def _transposed(wanted: Wanted, share: Shape, limits: BlockIO, threads: int) -> 
     each = wanted.element_bytes
     if wanted.stores or each > WORD:
         return
-    for width in (threads // 2, threads):
+    # A right operand is to have its words below each other: no wider than the warp.
+    wider = () if each == WORD or _is_right(wanted.encoding) else (2 * threads,)
+    for width in (threads // 2, threads, *wider):
         for height in _powers(WORD // each, min(share[0], TRANSPOSED_WORDS * WORD // each)):
             size = BlockSize("transposing load", WORD, height * each // WORD, width)
             if share[1] >= width and height * width >= threads and limits.takes(size):
@@ -113,14 +114,17 @@ def _encoding(wanted: Wanted, share: Shape, block: _Block, threads: int) -> Subg
     """The encoding of such blocks with the cut of the wanted one; None where warps are numbered in another way."""
     cuts, rank = wanted.encoding.cut(wanted.shape), len(wanted.shape)
     fields = (tuple(cut.warps for cut in cuts), (block.height, block.width), block.blocks)
-    matrix = (rank - 2, rank - 1) if _is_right(wanted.encoding) else (rank - 1, rank - 2)
+    right = _is_right(wanted.encoding)
+    matrix = (rank - 2, rank - 1) if right else (rank - 1, rank - 2)
     rest = ((*matrix, *reversed(range(rank - 2))), wanted.element_bytes, threads)
-    explicit = Subgroup2DBlockEncoding(*fields, *rest, share)
+    transposed = wanted.contiguous == rank - 2 and wanted.element_bytes < WORD
+    packed = WORD // wanted.element_bytes if transposed and not (right and block.width == threads) else 1
+    explicit = Subgroup2DBlockEncoding(*fields, *rest, share, packed)
     if not same_cut(explicit, wanted.encoding, wanted.shape):
         return None
     if rank > 2:
         return explicit
-    short = Subgroup2DBlockEncoding(*fields, *rest)
+    short = explicit.replaced(size_per_warp=None)
     places = linear_layout(explicit, wanted.shape)
     is_same = short.share(wanted.shape) == share and same_cut(short, explicit, wanted.shape)
     is_same = is_same and linear_layout(short, wanted.shape) == places

@@ -1,18 +1,26 @@
-"""What a change of layout costs: renamed registers, shuffles between lanes, or a way through shared memory.
+"""What a change of layout costs: renamed registers, moves of regions, shuffles between lanes, or shared memory.
 
 Level: ttg to llvm. `conversion(source, target)` compares two linear layouts of one tensor, place by place: where does
-the element come from that a lane of the target needs? Guarantees: `fetch` gives for every place of the target a place
-of the source with the same element, its own lane and warp where they have it.
+the element come from that a lane of the target needs? `change_cost` has the instructions that this takes, by the
+cheapest way. Guarantees: `fetch` gives for every place of the target a place of the source with the same element, its
+own lane and warp where they have it.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import IntEnum
+from functools import cache
+from typing import NamedTuple
 
+from mltriton.layouts.encodings import Encoding, Shape
+from mltriton.layouts.hardware import warp_layout
 from mltriton.layouts.linear import LinearLayout
+from mltriton.layouts.regions import UNITS, WORD, RegionMoves, region_moves, register_file, word_bytes
 
 PLACES = ("register", "lane", "warp")
+BARRIER = 32  # instructions that could run while the warps of a program wait for each other
 
 
 class Means(IntEnum):
@@ -25,37 +33,69 @@ class Means(IntEnum):
     SHARED = 4  # from another warp, through shared memory
 
 
+class Words(NamedTuple):
+    """Bytes that lie side by side in a lane, before and after: of one element, or of several in one word."""
+
+    source: int
+    target: int
+
+
+# Instructions of a warp, about, for so many elements and words of 32 bits in a lane. What stays in the warp is done by
+# moves of regions instead, where there are such and they are fewer.
+COSTS: dict[Means, Callable[[int, int], int]] = {
+    Means.NOTHING: lambda elements, words: 0,
+    Means.RENAMING: lambda elements, words: 0,
+    Means.SELECTION: lambda elements, words: elements,
+    Means.SHUFFLE: lambda elements, words: 2 * elements,
+    Means.SHARED: lambda elements, words: 4 * words + BARRIER,  # a store, a load and a wait
+}
+
+
 @dataclass(frozen=True)
 class Conversion:
-    """How to get from one layout to another: `fetch` maps places of the target to places of the source; a lane ends up
+    """How to get from `source` to `target`: `fetch` maps places of the target to places of the source; a lane ends up
     with `registers` elements.
     """
 
+    source: LinearLayout
+    target: LinearLayout
     means: Means
     fetch: LinearLayout
     registers: int
 
-    def cost(self, element_bytes: int) -> int:
-        """Instructions of a warp, about: none for names, one for each 32 bits of a lane for what stays in the warp, and
-        for shared memory a store, a load and a wait.
-        """
-        words = -(-self.registers * element_bytes // 4)
-        return {
-            Means.NOTHING: 0,
-            Means.RENAMING: 0,
-            Means.SELECTION: words,
-            Means.SHUFFLE: 2 * words,
-            Means.SHARED: 4 * words + BARRIER,
-        }[self.means]
+    def cost(self, element_bytes: int, words: Words | None = None) -> int:
+        """Instructions of a warp, about, by the cheapest way; without `words` each element lies by itself."""
+        moves = None if words is None else self.cheaper_moves(element_bytes, words)
+        return self._cost(element_bytes, words) if moves is None else moves.moves
+
+    def cheaper_moves(self, element_bytes: int, words: Words, origin: tuple[int, ...] = ()) -> RegionMoves | None:
+        """The moves of regions, where they are cheaper than anything else. Elements lie `origin` further."""
+        cost = self._cost(element_bytes, words)
+        if cost == 0 or self.means is Means.SHARED or element_bytes not in UNITS:
+            return None
+        layouts = zip((self.source, self.target), words, strict=True)
+        files = (register_file(layout, element_bytes, word) for layout, word in layouts)
+        moves = region_moves(*files, origin)
+        return moves if moves is not None and moves.moves < cost else None
+
+    def _cost(self, element_bytes: int, words: Words | None) -> int:
+        """Without moves of regions; where words change each element is taken out of its own."""
+        if self.means <= Means.RENAMING and words is not None and words.source != words.target:
+            return self.registers
+        return COSTS[self.means](self.registers, -(-self.registers * element_bytes // WORD))
 
 
-BARRIER = 32  # instructions that could run while the warps of a program wait for each other
-
-
+@cache
 def conversion(source: LinearLayout, target: LinearLayout) -> Conversion:
     """How to get from `source` to `target`, two layouts of one tensor. ValueError where an element has no source."""
     fetch = _fetch(source, target)
-    return Conversion(_means(fetch), fetch, target.count("register"))
+    return Conversion(source, target, _means(fetch), fetch, target.count("register"))
+
+
+def change_cost(source: Encoding, target: Encoding, share: Shape, element_bytes: int) -> int:
+    """Instructions of a warp that brings the whole of a tensor of `share` from one encoding to another, about."""
+    words = Words(word_bytes(source, element_bytes), word_bytes(target, element_bytes))
+    return conversion(warp_layout(source, share), warp_layout(target, share)).cost(element_bytes, words)
 
 
 def _fetch(source: LinearLayout, target: LinearLayout) -> LinearLayout:

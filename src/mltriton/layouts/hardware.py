@@ -140,14 +140,21 @@ def _extent(encoding: Encoding, dim: int) -> int:
 def _dpas(encoding: DpasEncoding, shape: Shape) -> LinearLayout:
     """A row of the instruction's tile in the lanes; a warp of 32 has two rows."""
     rows, size = encoding.threads_per_warp // encoding.execution_size, encoding.execution_size
-    registers: Vectors = [(row, 0) for row in _steps(rows, encoding.repeat_count)]
-    lanes: Vectors = [(0, column) for column in _steps(1, size)] + [(row, 0) for row in _steps(1, rows)]
+    in_lanes, in_registers = _rows(encoding, rows)
+    registers: Vectors = [(row, 0) for row in in_registers]
+    lanes: Vectors = [(0, column) for column in _steps(1, size)] + [(row, 0) for row in in_lanes]
     layout = _matrix(len(shape), registers, lanes, (encoding.repeat_count, size))
     layout.repeat("register", -1, encoding.rep_cluster[-1])
     layout.repeat("register", -2, encoding.rep_cluster[-2])
     layout.repeat("warp", -1, encoding.warps_per_cta[-1])
     layout.repeat("warp", -2, encoding.warps_per_cta[-2])
     return _with_batches(layout, encoding, shape).fill(shape, (-1, -2, *range(len(shape) - 2)))
+
+
+def _rows(dpas: DpasEncoding, at_once: int) -> tuple[Shape, Shape]:
+    """The bases of the rows of one instruction, of which one register has `at_once`: those in lanes, in registers."""
+    bits = at_once.bit_length() - 1
+    return dpas.rows[:bits], dpas.rows[bits:]
 
 
 def _matrix(rank: int, registers: Vectors, lanes: Vectors, tile: Shape) -> _Growing:
@@ -176,10 +183,10 @@ def _left(dpas: DpasEncoding, shape: Shape) -> LinearLayout:
     """A row of the left operand lies in the lanes, two bytes next to each other in one."""
     packed = 2 if dpas.ops_per_channel == 4 else 1
     columns = dpas.depth // packed
-    rows = -(-dpas.threads_per_warp // columns)
-    registers: Vectors = [(0, k) for k in _steps(1, packed)] + [(row, 0) for row in _steps(rows, dpas.repeat_count)]
+    in_lanes, in_registers = _rows(dpas, -(-dpas.threads_per_warp // columns))
+    registers: Vectors = [(0, k) for k in _steps(1, packed)] + [(row, 0) for row in in_registers]
     lanes: Vectors = [(0, packed * k) for k in _steps(1, min(columns, dpas.threads_per_warp))]
-    lanes += [(row, 0) for row in _steps(1, rows)]
+    lanes += [(row, 0) for row in in_lanes]
     layout = _matrix(len(shape), registers, lanes, (dpas.repeat_count, dpas.depth))
     layout.repeat("register", -2, dpas.rep_cluster[-2])
     layout.share("warp", dpas.warps_per_cta[-1])
@@ -204,11 +211,15 @@ def _right(dpas: DpasEncoding, shape: Shape) -> LinearLayout:
 def _block(encoding: Subgroup2DBlockEncoding, shape: Shape) -> LinearLayout:
     """Neighbouring columns in one lane as far as a row is longer than the warp; lanes along columns, then rows."""
     (height, width), threads = encoding.block, encoding.threads_per_warp
-    packed = -(-width // threads)
-    lanes: Vectors = [(0, column) for column in _steps(packed, width)]
-    rows = threads >> len(lanes)
-    lanes += [(row, 0) for row in _steps(1, rows)]
-    registers: Vectors = [(0, column) for column in _steps(1, packed)] + [(row, 0) for row in _steps(rows, height)]
+    if encoding.packed_rows > 1:
+        registers, lanes = _packed_rows(encoding)
+    else:
+        packed = -(-width // threads)
+        lanes: Vectors = [(0, column) for column in _steps(packed, width)]
+        rows = threads >> len(lanes)
+        lanes += [(row, 0) for row in _steps(1, rows)]
+        registers: Vectors = [(0, column) for column in _steps(1, packed)]
+        registers += [(row, 0) for row in _steps(rows, height)]
     layout = _matrix(len(shape), registers, lanes, (height, width))
     layout.repeat("register", -1, encoding.blocks)
     size, batches = encoding.size_per_warp, tuple(range(len(shape) - 2))
@@ -221,6 +232,14 @@ def _block(encoding: Subgroup2DBlockEncoding, shape: Shape) -> LinearLayout:
         else:
             layout.repeat("warp", dim, encoding.warps_per_cta[dim])
     return layout.fill(shape, (-2, -1, *batches))
+
+
+def _packed_rows(encoding: Subgroup2DBlockEncoding) -> tuple[Vectors, Vectors]:
+    """Registers and lanes of a block whose words hold rows side by side; words follow each other along columns."""
+    (height, width), packed = encoding.block, encoding.packed_rows
+    words: Vectors = [(0, column) for column in _steps(1, width)] + [(row, 0) for row in _steps(packed, height)]
+    lanes = encoding.threads_per_warp.bit_length() - 1
+    return [(row, 0) for row in _steps(1, packed)] + words[lanes:], words[:lanes]
 
 
 def _linear(encoding: LinearEncoding, shape: Shape) -> LinearLayout:

@@ -78,19 +78,7 @@ def _linear(encoding: LinearEncoding, box: Shape) -> Encoding:
 def _dpas(encoding: DpasEncoding, box: Shape) -> Encoding:
     *batch, rows, columns = box
     cluster = (max(1, rows // encoding.repeat_count), max(1, columns // encoding.execution_size))
-    return _replaced(encoding, (*batch, *cluster))
-
-
-def _replaced(encoding: DpasEncoding, cluster: Shape) -> DpasEncoding:
-    return DpasEncoding(
-        encoding.repeat_count,
-        encoding.systolic_depth,
-        encoding.execution_size,
-        encoding.ops_per_channel,
-        encoding.threads_per_warp,
-        (1,) * len(cluster),
-        cluster,
-    )
+    return encoding.replaced(warps_per_cta=(1,) * len(box), rep_cluster=(*batch, *cluster))
 
 
 def _dot_operand(encoding: DotOperandEncoding, box: Shape) -> Encoding:
@@ -108,8 +96,7 @@ def _block(encoding: Subgroup2DBlockEncoding, box: Shape) -> Encoding:
     blocks = max(1, min(encoding.blocks, columns // block[1]))
     whole = (*[1] * len(batch), block[0], block[1] * blocks)
     size = None if box == whole else box
-    rest = (encoding.order, encoding.element_bytes, encoding.threads_per_warp)
-    return Subgroup2DBlockEncoding((1,) * len(box), block, blocks, *rest, size)
+    return encoding.replaced(warps_per_cta=(1,) * len(box), block=block, blocks=blocks, size_per_warp=size)
 
 
 def _slice(encoding: SliceEncoding, box: Shape) -> Encoding:

@@ -79,6 +79,7 @@ def _dpas_fields(encoding: DpasEncoding) -> Fields:
         "threadsPerWarp": encoding.threads_per_warp,
         "warpsPerCTA": encoding.warps_per_cta,
         "repCluster": encoding.rep_cluster,
+        **({} if encoding.row_bases is None else {"rowBases": encoding.row_bases}),
     }
 
 
@@ -86,11 +87,18 @@ def _build_dpas(fields: Fields) -> Encoding:
     """Upstream also writes the shapes of the operands (A, B, C), which follow from the rest."""
     numbers = ("repeatCount", "systolicDepth", "executionSize", "opsPerChan", "threadsPerWarp")
     shapes = ("warpsPerCTA", "repCluster")
-    return DpasEncoding(*(_integer(fields, name) for name in numbers), *(_shape(fields, name) for name in shapes))
+    made = DpasEncoding(*(_integer(fields, name) for name in numbers), *(_shape(fields, name) for name in shapes))
+    if "rowBases" not in fields:
+        return made
+    bases = _shape(fields, "rowBases")
+    if sorted(bases) != list(made.rows):
+        raise EncodingTextError(f"rowBases must have each of {list(made.rows)} once")
+    return made if bases == made.rows else made.replaced(row_bases=bases)
 
 
 def _2d_block_fields(encoding: Subgroup2DBlockEncoding) -> Fields:
     size: Fields = {} if encoding.size_per_warp is None else {"sizePerWarp": encoding.size_per_warp}
+    packed: Fields = {} if encoding.packed_rows == 1 else {"packedRows": encoding.packed_rows}
     return {
         "warpsPerCTA": encoding.warps_per_cta,
         "instrShape": encoding.block,
@@ -99,10 +107,14 @@ def _2d_block_fields(encoding: Subgroup2DBlockEncoding) -> Fields:
         "kWidth": encoding.element_bytes,
         "threadsPerWarp": encoding.threads_per_warp,
         **size,
+        **packed,
     }
 
 
 def _build_2d_block(fields: Fields) -> Encoding:
+    packed = _integer({"packedRows": 1, **fields}, "packedRows")
+    if packed < 1 or packed & (packed - 1) or _shape(fields, "instrShape")[0] % packed:
+        raise EncodingTextError("packedRows must be a power of two that divides the rows of instrShape")
     return Subgroup2DBlockEncoding(
         _shape(fields, "warpsPerCTA"),
         _shape(fields, "instrShape"),
@@ -111,6 +123,7 @@ def _build_2d_block(fields: Fields) -> Encoding:
         _integer(fields, "kWidth"),
         _integer(fields, "threadsPerWarp"),
         _shape(fields, "sizePerWarp") if "sizePerWarp" in fields else None,
+        packed,
     )
 
 

@@ -15,6 +15,10 @@ class DpasEncoding(Encoding):
     One instruction multiplies [repeat_count, systolic_depth * ops_per_channel] by [that, execution_size];
     `rep_cluster` instructions down and across lie next to each other, then the warps, then both are repeated over the
     tensor. `ops_per_channel` is 1 for 32-bit, 2 for 16-bit and 4 for 8-bit operands.
+
+    The engine multiplies row by row and does not know which rows they are: `row_bases` says for the bits 1, 2, 4, ...
+    of a row's number in the instruction which row of the tile it is, of the left operand and of the result alike. None
+    stands for the natural order, (1, 2, 4).
     """
 
     repeat_count: int
@@ -24,6 +28,12 @@ class DpasEncoding(Encoding):
     threads_per_warp: int
     warps_per_cta: Shape
     rep_cluster: Shape
+    row_bases: Shape | None = None
+
+    @property
+    def rows(self) -> Shape:
+        """The bases of the rows of one instruction."""
+        return self.row_bases or tuple(1 << bit for bit in range(self.repeat_count.bit_length() - 1))
 
     @property
     def tile(self) -> Shape:
@@ -49,6 +59,9 @@ class Subgroup2DBlockEncoding(Encoding):
     it a warp has one load's block, and warps along the fastest dimension of `order` hold the same part: the left
     operand of a dot has order [1, 0], the right one [0, 1]. A tensor of rank 3 and more has `size_per_warp`, and as
     many matrices of a warp, one after the other, as its leading sizes say.
+
+    `packed_rows`, where it is not 1: so many rows lie side by side in a word of each lane, as a transposing load brings
+    them. Columns beyond the last lane are then in the next word.
     """
 
     warps_per_cta: Shape
@@ -58,6 +71,11 @@ class Subgroup2DBlockEncoding(Encoding):
     element_bytes: int
     threads_per_warp: int = 16
     size_per_warp: Shape | None = None
+    packed_rows: int = 1
+
+    def is_vnni(self, element_bytes: int) -> bool:
+        """Whether it is loaded with the elements of 32 bits below each other in one register: a right operand."""
+        return self.columns_first and element_bytes < 4 and self.block[1] == self.threads_per_warp
 
     @property
     def tile(self) -> Shape:

@@ -121,13 +121,23 @@ def test_loop_of_a_gemm_with_a_transposed_right_operand(name: str, most: int) ->
     assert loops[0].total <= most
 
 
-@pytest.mark.parametrize(("name", "most"), [("pvc", 155), ("bmg", 136)])
-def test_loop_of_a_gemm_with_a_transposed_left_operand(name: str, most: int) -> None:
-    """Transposing loads bring words of two rows, which one move for each row and step of k takes apart."""
-    info, loops = compiled(gemm(np.float16, np.float16, left_turned=True), name, 32)
+@pytest.mark.parametrize(
+    ("dtype", "result", "name", "products", "loads", "most"),
+    [
+        (np.float16, np.float16, "pvc", 32, 6, 118),
+        (np.float16, np.float16, "bmg", 32, 6, 105),
+        (np.int8, np.int32, "pvc", 16, 2, 98),
+        (np.int8, np.int32, "bmg", 16, 2, 92),
+    ],
+)
+def test_loop_of_a_gemm_with_a_transposed_left_operand(
+    dtype: type, result: type, name: str, products: int, loads: int, most: int
+) -> None:
+    """Transposing loads bring words of several rows; 32 moves of regions make rows of them."""
+    info, loops = compiled(gemm(dtype, result, left_turned=True), name, 32)
     assert info.spilled == 0
-    assert loops[0].operations["dpas"] == 32
-    assert (loops[0].messages["load_block2d"], loops[0].messages["prefetch"]) == (6, 2)
+    assert loops[0].operations["dpas"] == products
+    assert loops[0].messages["load_block2d"] == loads
     assert loops[0].total <= most
 
 

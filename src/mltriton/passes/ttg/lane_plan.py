@@ -22,6 +22,7 @@ from mltriton.layouts.encodings import BlockedEncoding, DotOperandEncoding, Enco
 from mltriton.layouts.lanes import with_lanes
 from mltriton.layouts.tiling import row_major
 from mltriton.layouts.xe import DpasEncoding
+from mltriton.passes.ttg.row_order import best_rows
 from mltriton.targets.base import BlockIO, TargetSpec
 
 RUN_BYTES = 16  # that a lane accesses at a time
@@ -83,14 +84,26 @@ class LanePlan:
         """The deepest dot decides for an encoding that several have, of those whose layout keeps the warps' parts of
         the results of all.
         """
-        shapes: dict[Encoding, set[Shape]] = {}
+        together: dict[Encoding, list[tt.Dot]] = {}
         for dot in dots:
-            shapes.setdefault(_encoding(dot.result), set()).add(_block(dot.result).shape)
-        for dot in dots:
-            encoding = _encoding(dot.result)
-            own = self.dots[dot] = self._matrix(dot, encoding)
-            if all(same_cut(own, encoding, shape) for shape in shapes[encoding]):
-                self._known.setdefault(encoding, own)
+            together.setdefault(_encoding(dot.result), []).append(dot)
+        for encoding, group in together.items():
+            self.dots.update((dot, self._matrix(dot, encoding)) for dot in group)
+            for dot in group:
+                own = self.dots[dot]
+                if all(same_cut(own, encoding, _block(other.result).shape) for other in group):
+                    self._known.setdefault(encoding, own)
+            self._choose_rows(encoding, group)
+
+    def _choose_rows(self, encoding: Encoding, dots: Sequence[tt.Dot]) -> None:
+        """Another order of rows, where all dots with an encoding have one layout and gain by it."""
+        own = self._known.get(encoding)
+        if not isinstance(own, DpasEncoding) or own is encoding or self.spec.block_load is None:
+            return
+        if all(self.dots[dot] is own for dot in dots):
+            best = best_rows(dots, own, self.io.accesses.values(), self.spec.block_load, self.spec.warp_size)
+            self._known[encoding] = best
+            self.dots.update(dict.fromkeys(dots, best))
 
     def _keep_around(self, dot: tt.Dot) -> None:
         """Where the instruction is larger than a warp's part the blocks around the dot keep theirs."""

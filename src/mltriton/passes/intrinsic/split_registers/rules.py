@@ -7,19 +7,23 @@ block) or a value (a scalar). It asks the splitter for its operands' pieces. Sou
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from mltriton.dialects import arith, scf, tt, ttg, ttig
 from mltriton.ir.attributes import DenseAttr, IntegerAttr
+from mltriton.ir.builder import Builder
 from mltriton.ir.operation import Operation, Value
-from mltriton.ir.types import I32, MemDescType, TensorType, Type, block_of
-from mltriton.layouts.encodings import Shape
+from mltriton.ir.types import I32, MemDescType, TensorType, Type, block_of, byte_width
+from mltriton.layouts.conversions import change_cost
+from mltriton.layouts.encodings import Encoding, Shape
+from mltriton.layouts.hardware import warp_layout
 from mltriton.passes.intrinsic.split_registers.pieces import Grid, Pieces, enlarge, extract
 
 if TYPE_CHECKING:
     from mltriton.passes.intrinsic.split_registers.driver import Splitter
 
 Split = Value | Pieces
+Load = tt.Load | tt.DescriptorLoad
 Access = tt.Load | tt.Store | tt.AtomicRMW | tt.AtomicCAS | ttig.Prefetch
 
 
@@ -134,17 +138,45 @@ def _moved(
 
 def convert_layout(s: Splitter, op: ttg.ConvertLayout) -> Sequence[Split]:
     """Every warp has the same part before and after. Where lanes do not matter only the cut may change; where they do,
-    one conversion for each window that is made of whole pieces of both sides.
+    one conversion for each window that is made of whole pieces of both sides. What takes instructions and was loaded
+    is converted as it comes, message by message.
     """
     source = s.pieces(op.source)
     if not s.sizes.has_lanes:
         return [source]
     piece = s.sizes.piece_of(op.result.type)
     window = tuple(map(max, source.grid.piece, piece))
+    arrives = s.piece_type(op.result.type, source.grid.piece)
+    loaded = all(isinstance(value.defining_op, Load) for value in source.values)
+    as_it_comes = loaded and _moves_lanes(_block(source.values[0]), cast(TensorType, arrives))
+    if as_it_comes:
+        window = source.grid.piece
     grid, type = Grid(source.grid.shape, window), s.piece_type(op.result.type, window)
     parts = [source.at(s.builder, origin, window) for origin in grid.origins()]
-    made = [x if x.type is type else s.builder.emit(ttg.ConvertLayout, x, result_types=[type]) for x in parts]
+    places = [_behind(s.builder, part) if as_it_comes else s.builder for part in parts]
+    made = [
+        part if part.type is type else place.emit(ttg.ConvertLayout, part, result_types=[type])
+        for part, place in zip(parts, places, strict=True)
+    ]
     return [s.pieces_of(op.result.type, grid, made).cut(s.builder, piece)]
+
+
+def _moves_lanes(source: TensorType, target: TensorType) -> bool:
+    """Whether a conversion is more than other names, between pieces of which each lane has elements of its own."""
+    ends = cast(Encoding, source.encoding), cast(Encoding, target.encoding)
+    if not all(all(map(any, warp_layout(end, source.shape).vectors("lane"))) for end in ends):
+        return False
+    return change_cost(ends[0], ends[1], source.shape, byte_width(source.element)) > 0
+
+
+def _behind(builder: Builder, value: Value) -> Builder:
+    """Inserts right behind a load of the block that is being filled, elsewhere where the builder is."""
+    load, block = value.defining_op, builder.block
+    if load is None or load.block is not block or block.ops[-1] is load:
+        return builder
+    behind = Builder().before(block.ops[block.position(load) + 1])
+    behind.loc = builder.loc
+    return behind
 
 
 def dot(s: Splitter, op: tt.Dot) -> Sequence[Split]:

@@ -1,8 +1,8 @@
 """Running kernels for Xe on Intel's OpenCL runtime for CPUs: what that runtime lacks, written as plain LLVM IR.
 
 Level: `llvm` -> `llvm`. `emulate` takes the IR text of a kernel and gives one in which every call of a 2D block access,
-a matrix product, a split barrier, an address payload or a predicated access calls a function of the text itself.
-Values that the runtime would take for the same in all warps become calls, too (`negations.py`).
+a matrix product, a split barrier, an address payload, a predicated access or moves of regions calls a function of the
+text itself. Values that the runtime would take for the same in all warps become calls, too (`negations.py`).
 Guarantees: blocks outside of the device's limits raise `BackendError`; surfaces outside of them give what no kernel
 wants (every bit set, stores dropped), so that a missing guard shows.
 """
@@ -13,9 +13,12 @@ import re
 from collections.abc import Callable
 
 from mltriton.errors import BackendError
+from mltriton.layouts.regions import RegionMoves
+from mltriton.targets.llvm.types import Type, vector
 from mltriton.targets.llvm.writer import Module
 from mltriton.targets.xe.devices import Device
-from mltriton.targets.xe.emulation import blocks, lanes, negations, payloads, products
+from mltriton.targets.xe.emulation import blocks, lanes, negations, payloads, products, regions
+from mltriton.targets.xe.llvm.regions import named
 from mltriton.targets.xe.spirv import builtins as xe
 from mltriton.targets.xe.spirv.builtins import Builtin, every_builtin
 from mltriton.targets.xe.spirv.mangling import unmangled
@@ -53,10 +56,18 @@ def emulate(text: str, device: Device) -> str:
             written[key] = _WRITERS[builtin.name][1](library, builtin, constants, device)
         return written[key]
 
+    def region(symbol: str, moves: RegionMoves, call: re.Match[str]) -> str:
+        if (symbol, ()) not in written:
+            source, result = (_type(text) for text in (call[2], call[0].removeprefix("call ")))
+            written[symbol, ()] = regions.write(library, symbol, moves, source, result)
+        return written[symbol, ()]
+
     def rename(call: re.Match[str]) -> str:
         symbol, arguments = call[1], call[2]
         if symbol.startswith("llvm.genx."):
             raise BackendError(f"{symbol} cannot be emulated")
+        if (moves := named(symbol)) is not None:
+            return call[0].replace(f"@{symbol}(", f"@{region(symbol, moves, call)}(", 1)
         builtin = known.get(symbol)
         if builtin is None:
             return call[0]
@@ -84,6 +95,13 @@ def _constants(builtin: Builtin, arguments: str, places: tuple[int, ...]) -> tup
     return tuple(int(match[1]) for match in found if match)
 
 
+def _type(text: str) -> Type:
+    """The type at the start of a text."""
+    match = re.match(r"(?:<(\d+) x )?(\w+)", text)
+    assert match is not None
+    return vector(match[2], int(match[1] or 1))
+
+
 def _joined(kernel: str, library: str, emulated: dict[str, Builtin]) -> str:
     """The kernel's text and the library's functions, each declaration once."""
     declared: set[str] = set()
@@ -92,7 +110,7 @@ def _joined(kernel: str, library: str, emulated: dict[str, Builtin]) -> str:
         symbol = _declared(line)
         if symbol is not None:
             declared.add(symbol)
-        if symbol not in emulated:
+        if symbol not in emulated and (symbol is None or named(symbol) is None):
             lines.append(line)
     functions, _, _ = library.partition("attributes #0")
     for line in functions.splitlines():

@@ -22,7 +22,7 @@ from mltriton.targets.xe.devices import Device
 from mltriton.targets.xe.llvm import calls, payloads
 from mltriton.targets.xe.llvm.caching import decorated
 from mltriton.targets.xe.llvm.emit.context import BlockPointer, Emitter
-from mltriton.targets.xe.llvm.lanes import LONGEST_VECTOR, Form, Lanes, form_of, is_vnni, layout_of
+from mltriton.targets.xe.llvm.lanes import LONGEST_VECTOR, Form, Lanes, form_of, layout_of
 from mltriton.targets.xe.llvm.moves import linear
 from mltriton.targets.xe.spirv import builtins
 
@@ -76,7 +76,7 @@ def _block(type_: TensorType, access: Access) -> Block:
     size, encoding = byte_width(type_.element), type_.encoding
     if isinstance(encoding, Subgroup2DBlockEncoding):
         (height, width), blocks = encoding.block, encoding.blocks
-        if access is Access.LOAD and is_vnni(encoding, 8 * size):
+        if access is Access.LOAD and encoding.is_vnni(size):
             access = Access.LOAD_VNNI
     else:
         (height, width), blocks = _rows_of_lanes(layout_of(type_)), 1

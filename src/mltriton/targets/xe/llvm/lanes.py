@@ -18,6 +18,7 @@ from mltriton.ir.types import Type as IRType
 from mltriton.layouts.encodings import DotOperandEncoding, Encoding
 from mltriton.layouts.hardware import warp_layout
 from mltriton.layouts.linear import LinearLayout
+from mltriton.layouts.regions import word_bytes
 from mltriton.layouts.xe import DpasEncoding, Subgroup2DBlockEncoding
 from mltriton.targets.llvm.types import Type, Value, vector
 
@@ -103,7 +104,7 @@ def _matrix_value(encoding: object, element: Type) -> tuple[int, Type] | None:
     count = dpas.depth * across // dpas.threads_per_warp
     if bits == 32:
         return count, element.with_lanes(count)
-    word = 16 if encoding.op_idx == 0 else 32
+    word = 8 * word_bytes(encoding, element.bytes)
     return count, vector(f"i{word}", count * bits // word)
 
 
@@ -111,12 +112,9 @@ def _block_value(encoding: Subgroup2DBlockEncoding, element: Type) -> tuple[int,
     """What an instruction of the matrix engine takes of a block that was loaded for it."""
     if element.bits == 32:
         return 8, element.with_lanes(8)
-    word = 32 if is_vnni(encoding, element.bits) else 16
-    if element.bits > 16 or (word == 16 and encoding.block[1] * element.bits != 256):
+    if element.bits not in (8, 16):
+        return None
+    word = 8 * word_bytes(encoding, element.bytes)
+    if word != 32 and encoding.block[1] * element.bits != 256:
         return None
     return 8 * word // element.bits, vector(f"i{word}", 8)
-
-
-def is_vnni(encoding: Subgroup2DBlockEncoding, bits: int) -> bool:
-    """Whether a block is loaded with the elements of 32 bits below each other in one register: a right operand."""
-    return encoding.columns_first and bits < 32 and encoding.block[1] == encoding.threads_per_warp

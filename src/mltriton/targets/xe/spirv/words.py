@@ -27,7 +27,12 @@ class Op(IntEnum):
     CAPABILITY = 17
     TYPE_VOID = 19
     FUNCTION = 54
+    FUNCTION_END = 56
+    FUNCTION_CALL = 57
     DECORATE = 71
+    ASM_TARGET = 5609
+    ASM = 5610
+    ASM_CALL = 5611
 
 
 IMPORT = 1  # linkage type of what another module defines

@@ -16,16 +16,20 @@ from mltriton.ir.operation import Operation
 from mltriton.ir.operation import Value as IRValue
 from mltriton.ir.types import TensorDescType, TensorType, block_of
 from mltriton.ir.types import Type as IRType
+from mltriton.layouts.conversions import Words, conversion
 from mltriton.layouts.linear import LinearLayout
+from mltriton.layouts.regions import RegionMoves
 from mltriton.targets.llvm.emit import context
 from mltriton.targets.llvm.types import I32, Type, Value, constant, poison, vector
 from mltriton.targets.llvm.writer import Function, Module
+from mltriton.targets.xe.block_limits import SUB_GROUP
 from mltriton.targets.xe.cache_hints import Controls
 from mltriton.targets.xe.devices import Device
 from mltriton.targets.xe.llvm import calls
 from mltriton.targets.xe.llvm.affine import Affine
 from mltriton.targets.xe.llvm.lanes import Form, Lanes, element_name, form_of, layout_of
 from mltriton.targets.xe.llvm.moves import lane_bit, linear, move, names
+from mltriton.targets.xe.llvm.regions import calls_of, moved, sizes
 from mltriton.targets.xe.llvm.surfaces import Answers
 
 Rule = Callable[["Emitter", Any], Any]  # gives `Made`
@@ -242,13 +246,33 @@ class Emitter(context.Emitter):
         origin: tuple[int, ...] | None = None,
     ) -> Lanes:
         """The registers at the places of `wanted`, moved by `origin`, of a block with layout `source`."""
-        numbers = names(source, wanted, origin or (0,) * len(source.outputs))
+        origin = origin or (0,) * len(source.outputs)
+        numbers = names(source, wanted, origin)
         if numbers is not None and form == lanes.form:
             width = form.width
             groups = [numbers[start : start + width] for start in range(0, len(numbers), width)]
             if all(group[0] % width == 0 and group == tuple(range(group[0], group[0] + width)) for group in groups):
                 return Lanes(form, [lanes.values[group[0] // width] for group in groups])
-        return self.packed(self.rearranged(self.scalars(lanes), source, wanted, origin), form)
+        made = self._by_regions(lanes, source, wanted, form, origin)
+        return made or self.packed(self.rearranged(self.scalars(lanes), source, wanted, origin), form)
+
+    def _by_regions(
+        self, lanes: Lanes, source: LinearLayout, wanted: LinearLayout, form: Form, origin: tuple[int, ...]
+    ) -> Lanes | None:
+        """The same by moves of regions, where they are fewer than other instructions would be."""
+        words = Words(*(of.type.bits // 8 for of in (lanes.form, form)))
+        moves = conversion(source, wanted).cheaper_moves(form.element.bits // 8, words, origin)
+        if moves is None or form.element != lanes.form.element or source.count("lane") != SUB_GROUP:
+            return None
+        made: dict[int, Value] = {}
+        for call in calls_of(moves, *map(sizes, (lanes.form, form))) or ():
+            inputs = [lanes.values[number] for number in call.inputs]
+            made.update(zip(call.outputs, self.by_regions(inputs, call.moves, form, len(call.outputs)), strict=True))
+        return Lanes(form, [made[number] for number in range(len(made))]) if made else None
+
+    def by_regions(self, inputs: Sequence[Value], moves: RegionMoves, form: Form, count: int) -> list[Value]:
+        """`count` values of a form, by moves from the inputs, which lie one after the other."""
+        return moved(self.function, inputs, moves, form.type, count)
 
     def rearranged(
         self,

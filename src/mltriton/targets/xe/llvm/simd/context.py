@@ -15,6 +15,7 @@ from mltriton.ir.operation import Value as IRValue
 from mltriton.ir.types import TensorType
 from mltriton.ir.types import Type as IRType
 from mltriton.layouts.linear import LinearLayout
+from mltriton.layouts.regions import RegionMoves
 from mltriton.targets.llvm.types import I32, Type, Value, constant, integers, vector
 from mltriton.targets.llvm.writer import Function, Module
 from mltriton.targets.xe.cache_hints import Load, Store
@@ -164,6 +165,20 @@ class WarpEmitter(Emitter):
         if renamed is not None:
             return [registers[number] for number in renamed]
         return moves.move(self.function, registers, source, wanted, origin)
+
+    def by_regions(self, inputs: Sequence[Value], moves: RegionMoves, form: Form, count: int) -> list[Value]:
+        """`count` values of a form, by moves from the inputs, which lie one after the other."""
+        f, type_ = self.function, value_type(form)
+        whole = joined(f, inputs)
+        unit = vector(f"i{8 * moves.unit}", whole.type.bytes // moves.unit)
+        units = same_bits(f, whole, unit)
+        starts = [moves.source(number) // moves.unit for number in range(moves.moves)]
+        parts = [read(f, units, start, moves.length, moves.stride) for start in starts]
+        together = max(1, type_.bytes // moves.run)  # parts of one value
+        values = [joined(f, parts[at : at + together]) for at in range(0, len(parts), together)]
+        size = type_.bytes // moves.unit
+        split = [read(f, value, at, size) for value in values for at in range(0, value.type.lanes, size)]
+        return [self.bits_as(part, type_) for part in split]
 
     def held(self, registers: Sequence[Value], type_: IRType) -> Emitted:
         """Registers as what a value of `type_` is: a block, or a scalar from the first lane."""

@@ -1,0 +1,144 @@
+"""Region moves between the LLVM values of a block: which values take part in one call, and the call.
+
+Level: intrinsic -> llvm. A block is several values, each a run of bytes of the warp's registers. `calls_of` splits the
+moves of a whole block (`layouts/regions.py`) so that each call takes and gives few values. In a lane's program a call
+is that of a function whose name says everything (`symbol`, `named`); the module has inline assembly in its place
+(`spirv/assembly.py`), and emulation a function in plain LLVM IR (`emulation/regions.py`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from functools import cache
+from typing import NamedTuple
+
+from mltriton.layouts.regions import RegionMoves
+from mltriton.targets.llvm.types import Type, Value, poison, vector
+from mltriton.targets.llvm.writer import Function
+from mltriton.targets.xe.block_limits import SUB_GROUP
+from mltriton.targets.xe.llvm.lanes import LONGEST_VECTOR, Form
+
+PREFIX = "region_moves"
+_NAME = re.compile(rf"{PREFIX}\.(\d+)x(\d+)s(\d+)\.(\d+)((?:_\d+)*)\.\w+\.\w+")
+
+
+class Call(NamedTuple):
+    """Moves from the values number `inputs` of the source, one after the other, to those number `outputs`."""
+
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
+    moves: RegionMoves
+
+
+class Sizes(NamedTuple):
+    """Bytes of a value in all lanes together, and how many of them one call may have."""
+
+    bytes: int
+    most: int
+
+
+def sizes(form: Form) -> Sizes:
+    """Those of a block held in that form."""
+    return Sizes(form.type.bytes * SUB_GROUP, max(1, LONGEST_VECTOR // form.type.lanes))
+
+
+@cache
+def calls_of(moves: RegionMoves, source: Sizes, target: Sizes) -> tuple[Call, ...] | None:
+    """The calls for all moves of a block; None where one needs more values than it may have."""
+    images = [moves.source_of(1 << bit) ^ moves.start for bit in range(_bits(moves.result_bytes))]
+    inside, source_bits = _bits(max(target.bytes, moves.run)), _bits(source.bytes)
+    joined = {bit for image in images[:inside] for bit in _set(image) if bit >= source_bits}
+    free = 1 << source_bits
+    together = list(range(_bits(target.bytes), inside))
+    if 1 << len(joined) > source.most or 1 << len(together) > target.most:
+        return None
+    for bit in range(inside, len(images)):
+        there = images[bit] < free or set(_set(images[bit])) <= joined | set(range(source_bits))
+        if there and 2 << len(together) <= target.most:
+            together.append(bit)
+    apart = [bit for bit in range(inside, len(images)) if bit not in together]
+    order = sorted(joined)
+
+    def inner(place: int) -> int:
+        """A byte of the source as one of the inputs."""
+        high = sum(1 << source_bits + number for number, bit in enumerate(order) if place >> bit & 1)
+        return place & free - 1 | high
+
+    bases = tuple(
+        inner(images[bit]) for bit in (*range(_bits(moves.run), inside), *(b for b in together if b >= inside))
+    )
+    made: list[Call] = []
+    for number in range(1 << len(apart)):
+        place = _spread(number, apart)
+        start = moves.source_of(place)
+        first = start & ~(free - 1)
+        for bit in order:
+            first &= ~(1 << bit)
+        inputs = tuple((first | _spread(i, order)) >> source_bits for i in range(1 << len(order)))
+        outputs = tuple((place | _spread(i, together)) >> _bits(target.bytes) for i in range(1 << len(together)))
+        made.append(Call(inputs, outputs, moves._replace(start=inner(start), bases=bases)))
+    return tuple(made)
+
+
+def symbol(moves: RegionMoves, source: Type, result: Type) -> str:
+    """The name of the function that does these moves."""
+    bases = "".join(f"_{base}" for base in moves.bases)
+    return f"{PREFIX}.{moves.unit}x{moves.length}s{moves.stride}.{moves.start}{bases}.{source.suffix}.{result.suffix}"
+
+
+def named(symbol: str) -> RegionMoves | None:
+    """The moves of a function of that name; None where it is none of these."""
+    match = _NAME.fullmatch(symbol)
+    if match is None:
+        return None
+    unit, length, stride, start = (int(match[part]) for part in range(1, 5))
+    return RegionMoves(unit, length, stride, start, tuple(int(base) for base in match[5].split("_")[1:]))
+
+
+def moved(f: Function, inputs: Sequence[Value], moves: RegionMoves, type_: Type, count: int) -> list[Value]:
+    """`count` values of `type_` in a lane's program."""
+    whole = _joined(f, [f.bitcast(value, _integers(value.type)) for value in inputs])
+    held = _integers(type_)
+    result = held.with_lanes(held.lanes * count)
+    made = f.pure_call(symbol(moves, whole.type, result), result, whole)
+    if count == 1:
+        return [f.bitcast(made, type_)]
+    starts = range(0, result.lanes, held.lanes)
+    parts = [
+        f.shuffle(made, poison(result), range(at, at + held.lanes)) if held.lanes > 1 else f.extract(made, at)
+        for at in starts
+    ]
+    return [f.bitcast(part, type_) for part in parts]
+
+
+def _joined(f: Function, values: Sequence[Value]) -> Value:
+    """Values after each other as one vector."""
+    first = values[0].type
+    if len(values) == 1:
+        return values[0]
+    if not first.is_vector:
+        made = poison(first.with_lanes(len(values)))
+        for number, value in enumerate(values):
+            made = f.insert(made, value, number)
+        return made
+    half = len(values) // 2
+    low, high = _joined(f, values[:half]), _joined(f, values[half:])
+    return f.shuffle(low, high, range(2 * low.type.lanes))
+
+
+def _integers(type_: Type) -> Type:
+    return vector(f"i{type_.bits}", type_.lanes)
+
+
+def _spread(number: int, bits: Sequence[int]) -> int:
+    """The bits of a number in these places."""
+    return sum(1 << place for bit, place in enumerate(bits) if number >> bit & 1)
+
+
+def _set(number: int) -> list[int]:
+    return [bit for bit in range(number.bit_length()) if number >> bit & 1]
+
+
+def _bits(size: int) -> int:
+    return size.bit_length() - 1

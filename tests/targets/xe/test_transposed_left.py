@@ -1,0 +1,135 @@
+"""Products whose left operand lies in memory with its columns next to each other, emulated, against numpy.
+
+A transposing load brings words of several rows; moves of regions make rows of them (`layouts/regions.py`), and the
+matrix engine takes f16 and bf16 in another order of rows where that takes half as many.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import mltriton as triton
+import mltriton.language as tl
+
+pytestmark = pytest.mark.usefixtures("queue")
+TARGET = "xe:pvc"
+RNG = np.random.default_rng(11)
+Array = np.ndarray[Any, Any]
+
+
+@triton.jit
+def product(a, b, c, bias, add, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+    """c = silu-like epilogue of a.T b: what follows the loop sees rows in the order of the products."""
+    row, column = tl.program_id(0) * BM, tl.program_id(1) * BN
+    left = tl.make_tensor_descriptor(a, [K, M], [M, 1], [BK, BM])
+    right = tl.make_tensor_descriptor(b, [K, N], [N, 1], [BK, BN])
+    added = tl.make_tensor_descriptor(add, [M, N], [N, 1], [BM, BN])
+    out = tl.make_tensor_descriptor(c, [M, N], [N, 1], [BM, BN])
+    total = added.load([row, column]).to(tl.float32)
+    for k in range(0, K, BK):
+        total = tl.dot(left.load([k, row]).T, right.load([k, column]), total)
+    rows = row + tl.arange(0, BM)
+    total += tl.load(bias + rows, mask=rows < M)[:, None] + tl.max(total, 1)[:, None]
+    out.store([row, column], total.to(c.dtype.element_ty))
+
+
+@triton.jit
+def chained(a, b, d, c, M, K, BK: tl.constexpr):
+    """c = (a.T b) d: the first result is an operand, so that its rows keep the natural order."""
+    row = tl.program_id(0) * 32
+    left = tl.make_tensor_descriptor(a, [K, M], [M, 1], [BK, 32])
+    right = tl.make_tensor_descriptor(b, [K, 32], [32, 1], [BK, 32])
+    last = tl.make_tensor_descriptor(d, [32, 32], [32, 1], [32, 32])
+    out = tl.make_tensor_descriptor(c, [M, 32], [32, 1], [32, 32])
+    total = tl.zeros((32, 32), tl.float32)
+    for k in range(0, K, BK):
+        total = tl.dot(left.load([k, row]).T, right.load([k, 0]), total)
+    out.store([row, 0], tl.dot(total.to(tl.float16), last.load([0, 0])))
+
+
+@triton.jit
+def bytes_product(a, b, c, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+    row, column = tl.program_id(0) * BM, tl.program_id(1) * BN
+    left = tl.make_tensor_descriptor(a, [K, M], [M, 1], [BK, BM])
+    right = tl.make_tensor_descriptor(b, [K, N], [N, 1], [BK, BN])
+    out = tl.make_tensor_descriptor(c, [M, N], [N, 1], [BM, BN])
+    total = tl.zeros((BM, BN), tl.int32)
+    for k in range(0, K, BK):
+        total = tl.dot(left.load([k, row]).T, right.load([k, column]), total, out_dtype=tl.int32)
+    out.store([row, column], total)
+
+
+def aligned(array: Array) -> Array:
+    """A copy that starts where block accesses may."""
+    memory = np.zeros(array.nbytes + 64, np.uint8)
+    start = -memory.ctypes.data % 64
+    made = memory[start : start + array.nbytes].view(array.dtype).reshape(array.shape)
+    made[...] = array
+    return made
+
+
+def normal(shape: tuple[int, ...], dtype: Any) -> Array:
+    return aligned(RNG.standard_normal(shape).astype(dtype))
+
+
+FORMS = ["simt", "simd"]
+
+
+def expected_product(a: Array, b: Array, add: Array, bias: Array) -> Array:
+    """Columns outside of the matrix are zeros in the block of which rows have their maximum."""
+    total = a.astype(np.float64).T @ b.astype(np.float64) + add
+    return total + bias[:, None] + np.maximum(total.max(1), 0)[:, None]
+
+
+@pytest.mark.parametrize("codegen", FORMS)
+def test_rows_come_back_in_order(codegen: str) -> None:
+    """Through an addend, a number for each row, a maximum of each row, and a store; sizes that fill no block."""
+    m, n, k = 72, 40, 56
+    a, b, bias = normal((k, m), np.float16), normal((k, n), np.float16), normal((m,), np.float32)
+    add, c = normal((m, n), np.float16), aligned(np.zeros((m, n), np.float32))
+    blocks = {"BM": 32, "BN": 64, "BK": 32}
+    kernel = product[(3, 1)](a, b, c, bias, add, m, n, k, **blocks, num_warps=2, target=TARGET, codegen=codegen)
+    assert "rowBases = [2, 1, 4]" in kernel.asm["ttg"]
+    np.testing.assert_allclose(c, expected_product(a, b, add, bias), rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("codegen", FORMS)
+def test_rows_of_bf16(codegen: str) -> None:
+    torch = pytest.importorskip("torch")
+    m, n, k = 40, 64, 48
+    a, b = (torch.from_numpy(normal((k, size), np.float32)).bfloat16() for size in (m, n))
+    bias, add, c = torch.randn(m), torch.randn(m, n).bfloat16(), torch.zeros(m, n).bfloat16()
+    blocks = {"BM": 32, "BN": 64, "BK": 16}
+    kernel = product[(2, 1)](a, b, c, bias, add, m, n, k, **blocks, num_warps=4, target=TARGET, codegen=codegen)
+    assert "rowBases = [2, 1, 4]" in kernel.asm["ttg"]
+    expected = expected_product(*(x.double().numpy() for x in (a, b, add, bias)))
+    np.testing.assert_allclose(c.double().numpy(), expected, rtol=1e-2, atol=0.1)
+
+
+@pytest.mark.parametrize("codegen", FORMS)
+def test_a_result_that_is_an_operand_keeps_its_order(codegen: str) -> None:
+    m, k = 56, 40
+    a, b, d = normal((k, m), np.float16), normal((k, 32), np.float16), normal((32, 32), np.float16)
+    c = aligned(np.zeros((m, 32), np.float32))
+    kernel = chained[(2,)](a, b, d, c, m, k, 16, num_warps=2, target=TARGET, codegen=codegen)
+    assert "packedRows = 2" in kernel.asm["ttg"]
+    assert "rowBases" not in kernel.asm["ttg"]
+    expected = (a.astype(np.float64).T @ b.astype(np.float64)).astype(np.float16).astype(np.float64) @ d
+    np.testing.assert_allclose(c, expected, rtol=1e-2, atol=0.1)
+
+
+@pytest.mark.parametrize("codegen", FORMS)
+@pytest.mark.parametrize("dtype", [np.int8, np.uint8])
+def test_bytes(dtype: Any, codegen: str) -> None:
+    """Rows of 32 bytes out of words of four rows."""
+    m, n, k = 80, 48, 72
+    low, high = (-128, 128) if dtype is np.int8 else (0, 256)
+    a, b = (aligned(RNG.integers(low, high, shape).astype(dtype)) for shape in ((k, m), (k, n)))
+    c = aligned(np.zeros((m, n), np.int32))
+    blocks = {"BM": 32, "BN": 32, "BK": 32}
+    kernel = bytes_product[(3, 2)](a, b, c, m, n, k, **blocks, num_warps=1, target=TARGET, codegen=codegen)
+    assert "packedRows = 4" in kernel.asm["ttg"]
+    np.testing.assert_array_equal(c, a.astype(np.int64).T @ b.astype(np.int64))
