@@ -64,8 +64,7 @@ def test_a_loop_hands_the_pointer_on() -> None:
     [
         (block_pointer("%n, %n") + LOAD, "no stride is known to be 1"),
         (f"%odd = arith.constant 50 : i64\n{block_pointer('%odd, %one')}{LOAD}", "rows are 100 bytes apart"),
-        (VECTOR, "the block has 1 dimensions"),
-        (f"{block_pointer()}{LOAD.replace(' :', ' {padding = 2 : i32} :')}", "elements outside the tensor are NaN"),
+        (VECTOR, "the block has one dimension"),
     ],
 )
 def test_why_not(body: str, reason: str) -> None:
@@ -78,7 +77,30 @@ def test_why_not(body: str, reason: str) -> None:
 def test_a_store_does_not_transpose() -> None:
     load, store = accesses(block_pointer("%one, %n", "0, 1") + STORE)
     assert load.contiguous == 0
-    assert store.reason == "a store cannot transpose the block"
+    assert store.contiguous is None
+    assert store.fastest == 0
+    assert store.reason == "block messages store rows, and columns lie in memory"
+
+
+def test_padding_is_no_reason() -> None:
+    (access,) = accesses(f"{block_pointer()}{LOAD.replace(' :', ' {padding = 2 : i32} :')}")
+    assert access.contiguous == 1
+    assert access.pads_with_nan
+
+
+@pytest.mark.parametrize(
+    ("strides", "contiguous", "reason"),
+    [("%n, %n, %one", 2, None), ("%n, %one, %n", 1, None), ("%one, %n, %n", None, "what lies next to each other")],
+)
+def test_batches(strides: str, contiguous: int | None, reason: str | None) -> None:
+    block = "tensor<4x32x32xf16>"
+    body = f"""%one = {ONE}
+    %p = tt.make_tensor_ptr %x, [%n, %n, %n], [{strides}], [%i, %i, %i] {{order = array<i32: 2, 1, 0>}} : <{block}>
+    %v = tt.load %p : !tt.ptr<{block}>"""
+    (access,) = accesses(body)
+    assert access.contiguous == contiguous
+    assert access.transposes == (contiguous == 1)
+    assert (access.reason or "").startswith(reason or "")
 
 
 def test_pointers_of_their_own() -> None:

@@ -131,5 +131,5 @@ def test_what_is_no_rectangle(which: str) -> None:
 
 def test_a_store_that_transposes() -> None:
     _, store = judged("turned")
-    assert isinstance(store, Reason)
-    assert "a store cannot transpose" in store.why
+    assert isinstance(store, Rectangle)
+    assert store.contiguous == 0

@@ -38,3 +38,30 @@ tt.func @both(%d: !tt.tensordesc<tensor<32x32xf16>>, %i: i32) -> tensor<32x32xf1
   %r = arith.addf %v, %t : tensor<32x32xf16>
   tt.return %r : tensor<32x32xf16>
 }
+
+// What is made of a dot is stored through a block pointer with dimensions exchanged, not transposed before.
+// CHECK-LABEL: @product
+// CHECK: %[[D:.*]] = tt.dot
+// CHECK: %[[P:.*]] = tt.make_tensor_ptr %x, [%{{.*}}, %{{.*}}], [%one, %s], [%j, %i] {order = array<i32: 0, 1>} : <tensor<32x64xf16>>
+// CHECK-NOT: tt.trans
+// CHECK: %[[V:.*]] = arith.truncf %[[D]] : tensor<32x64xf32> to tensor<32x64xf16>
+// CHECK: tt.store %[[P]], %[[V]] {boundaryCheck = array<i32: 0, 1>} : !tt.ptr<tensor<32x64xf16>>
+tt.func @product(%x: !tt.ptr<f16>, %a: tensor<32x16xf16>, %b: tensor<16x64xf16>, %c: tensor<32x64xf32>, %m: i32, %s: i64, %i: i32, %j: i32) {
+  %one = arith.constant 1 : i64
+  %out = tt.make_tensor_descriptor %x, [%m, %m], [%s, %one] : <f16>, <tensor<64x32xf16>>
+  %d = tt.dot %a, %b, %c : tensor<32x16xf16> * tensor<16x64xf16> -> tensor<32x64xf32>
+  %t = tt.trans %d {order = array<i32: 1, 0>} : tensor<32x64xf32> -> tensor<64x32xf32>
+  %v = arith.truncf %t : tensor<64x32xf32> to tensor<64x32xf16>
+  tt.descriptor_store %out[%i, %j], %v : !tt.tensordesc<tensor<64x32xf16>>, tensor<64x32xf16>
+  tt.return
+}
+
+// What is no product is transposed in the registers.
+// CHECK-LABEL: @no_product
+// CHECK: tt.trans
+// CHECK: tt.descriptor_store
+tt.func @no_product(%out: !tt.tensordesc<tensor<64x32xf16>>, %v: tensor<32x64xf16>, %i: i32) {
+  %t = tt.trans %v {order = array<i32: 1, 0>} : tensor<32x64xf16> -> tensor<64x32xf16>
+  tt.descriptor_store %out[%i, %i], %t : !tt.tensordesc<tensor<64x32xf16>>, tensor<64x32xf16>
+  tt.return
+}

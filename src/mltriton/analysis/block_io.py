@@ -29,7 +29,8 @@ OUTSIDE = -(1 << 20)  # a row or column so far before the first one that no bloc
 @dataclass(frozen=True)
 class BlockAccess:
     """One access. `contiguous` is the dimension that lies next to each other in memory where it can be a 2D block
-    access; otherwise `reason` says why not and `hint` what to change.
+    access; otherwise `reason` says why not and `hint` what to change; `fastest` is that dimension in all cases where it
+    is known.
     """
 
     op: BlockOperation
@@ -38,6 +39,7 @@ class BlockAccess:
     contiguous: int | None = None
     reason: str | None = None
     hint: str | None = None
+    fastest: int | None = None
 
     @property
     def transposes(self) -> bool:
@@ -105,7 +107,8 @@ class BlockIOAnalysis:
         contiguous = cast(int, dims.pop())
         if contiguous < rank - 2:
             hint = "Permute the tensor's dimensions, and the block's by tl.permute."
-            return _refused(known, "what lies next to each other in memory is a dimension before the last two", hint)
+            reason = "what lies next to each other in memory is a dimension before the last two"
+            return _refused(known, reason, hint, contiguous)
         return self._of_surface(known, contiguous)
 
     def _contiguous(self, maker: Maker) -> int | None:
@@ -119,16 +122,16 @@ class BlockIOAnalysis:
         """Whether the pitch is known not to fit."""
         width, rank = byte_width(access.block.element), access.block.rank
         if access.stores and contiguous == rank - 2:
-            hint = "Store the transposed block through a descriptor of the transposed tensor."
-            return _refused(access, "a store cannot transpose the block", hint)
+            return _refused(access, "block messages store rows, and columns lie in memory", None, contiguous)
         for maker in access.makers:
             pitch = self.axes.of(maker.strides[2 * rank - 3 - contiguous])
             multiple = self.limits.pitch_multiple
             if pitch.number is not None and pitch.number * width % multiple:
                 found = f"rows are {pitch.number * width} bytes apart, no multiple of {multiple}"
-                return _refused(access, found, f"Pad the rows to a multiple of {multiple // width or 1} elements.")
-        return BlockAccess(access.op, access.block, access.makers, contiguous=contiguous)
+                hint = f"Pad the rows to a multiple of {multiple // width or 1} elements."
+                return _refused(access, found, hint, contiguous)
+        return BlockAccess(access.op, access.block, access.makers, contiguous=contiguous, fastest=contiguous)
 
 
-def _refused(access: BlockAccess, reason: str, hint: str | None) -> BlockAccess:
-    return BlockAccess(access.op, access.block, access.makers, reason=reason, hint=hint)
+def _refused(access: BlockAccess, reason: str, hint: str | None, fastest: int | None = None) -> BlockAccess:
+    return BlockAccess(access.op, access.block, access.makers, reason=reason, hint=hint, fastest=fastest)

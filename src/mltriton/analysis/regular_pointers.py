@@ -100,10 +100,6 @@ class RegularPointers:
         ones = [dim for dim in (1, 0) if formula.steps[dim].number == 1]
         if not ones:
             raise NotRegular("no stride is known to be 1", "Pass a stride of 1 as it is, or as a tl.constexpr.")
-        if isinstance(op, tt.Store) and ones[0] == 0:
-            raise NotRegular(
-                "a store cannot transpose the block", "Store the transposed block to the transposed tensor."
-            )
         pitch = formula.steps[1 - ones[0]].number
         if pitch is not None:
             element = cast(PointerType, cast(TensorType, op.ptr.type).element).pointee

@@ -183,7 +183,7 @@ def _asked(questions: Questions) -> Iterator[str]:
 def _run(access: BlockAccess, block: TensorType, encoding: Encoding) -> str:
     """How many bytes a lane accesses at a time, at best."""
     layout = linear_layout(encoding, block.shape)
-    dim = access.contiguous if access.contiguous is not None else block.rank - 1
+    dim = access.fastest if access.fastest is not None else block.rank - 1
     count = min(_neighbours(layout, dim), 16 // byte_width(block.element))
     return f"each lane accesses {count * byte_width(block.element)} bytes at a time"
 

@@ -29,6 +29,10 @@ def product(a, b, c, M, N, K, first, HOW: tl.constexpr, BM: tl.constexpr, BN: tl
     if HOW == "block pointer":
         out = tl.make_block_ptr(c, [M, N], [1, M], [row, column], [BM, BN], [0, 1])
         tl.store(out, total.to(c.dtype.element_ty), boundary_check=(0, 1))
+    elif HOW == "pointers":
+        rows, columns = row + tl.arange(0, BM)[:, None], column + tl.arange(0, BN)[None, :]
+        there = (rows >= 0) & (rows < M) & (columns < N)
+        tl.store(c + rows + columns * M, total.to(c.dtype.element_ty), mask=there)
     else:
         out = tl.make_tensor_descriptor(c, [N, M], [M, 1], [BN, BM])
         out.store([column, row], total.to(c.dtype.element_ty).T)
@@ -45,7 +49,10 @@ def multiplied(form: str, how: str, m: int, n: int, first: int, out: type = np.f
     return c, (a.astype(np.float64) @ b.astype(np.float64)).T
 
 
-@pytest.mark.parametrize("how", ["block pointer", "descriptor"])
+WAYS = ["block pointer", "descriptor", "pointers"]
+
+
+@pytest.mark.parametrize("how", WAYS)
 @pytest.mark.parametrize("form", ["cpu", "simd"])
 def test_edges(form: str, how: str) -> None:
     """Sizes that are multiples of 16 and others; blocks that begin before the first row."""
@@ -59,11 +66,12 @@ def test_edges_in_a_program_of_lanes() -> None:
     np.testing.assert_allclose(found, expected, rtol=2e-3, atol=2e-2)
 
 
-def test_rows_that_no_bound_tells_apart_are_stored_together() -> None:
+@pytest.mark.parametrize("how", WAYS)
+def test_rows_that_no_bound_tells_apart_are_stored_together(how: str) -> None:
     """Where rows are a multiple of 16 every store takes 16 bytes, without a branch."""
     x = aligned(np.zeros((64, 64), np.float16))
     options = {"target": "xe:pvc", "num_warps": 2}
-    llvm = product.warmup(x, x, x, 64, 64, 64, 0, "block pointer", 32, 32, grid=(2, 2), **options).asm["llvm"]
+    llvm = product.warmup(x, x, x, 64, 64, 64, 0, how, 32, 32, grid=(2, 2), **options).asm["llvm"]
     stored = re.findall(r"call void @\w*PredicatedStore\w*\(ptr addrspace\(1\) %\w+, (<8 x i16>|\w+)", llvm)
     assert stored == ["<8 x i16>"] * 4
     assert "br i1" not in llvm

@@ -65,6 +65,7 @@ class Verdict(NamedTuple):
 
 
 _UNKNOWN_ORIGIN = Verdict("where the pointer comes from is not known")
+_STORES_COLUMNS = Verdict("a block store takes rows, and columns lie next to each other in memory")
 _NO_MATRIX = Verdict("it is an access to a vector, and block accesses move matrices")
 
 
@@ -90,7 +91,10 @@ class Surfaces:
         if any(len(maker.shape) < 2 for maker in makers):
             return _NO_MATRIX
         one = [all(self._known(self._values.of(m.strides[dim])).number == 1 for m in makers) for dim in (-1, -2)]
-        return self.of(op, transposed=not one[0] and one[1])
+        transposed = not one[0] and one[1]
+        if transposed and isinstance(op, tt.Store | tt.DescriptorStore):
+            return _STORES_COLUMNS
+        return self.of(op, transposed)
 
     def questions(self, op: BlockOperation, transposed: bool) -> Questions:
         """What is known of an access, in words."""
