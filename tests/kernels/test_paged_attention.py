@@ -217,6 +217,10 @@ def test_numbers_of_warps(warps: int) -> None:
         (Problem((0, 1, 17, 130, 200), page=32, dtype="float16"), (2, 32, 32)),
         (Problem((65, 200), 5, 1, 40, page=48), (2, 32, 16)),
         (Problem((33, 90), 4, 4, 80, page=16, dtype="float16"), (1, 64, 16)),
+        (Problem((0, 33, 90), 6, 2, 80, page=8, dtype="float16"), (4, 64, 8)),
+        (Problem((1, 66), 4, 1, 40, page=12), (4, 32, 4)),
+        (Problem((0, 1, 17, 100), 3, 3, 33, page=1, dtype="float16"), (1, 64, 1)),
+        (Problem((19, 90), 4, 2, 96, page=7), (2, 16, 1)),
     ],
 )
 def test_pages_as_blocks_of_a_matrix(problem: Problem, sizes: tuple[int, int, int], warp_level: bool) -> None:
@@ -246,14 +250,18 @@ def test_pages_by_head_as_blocks(warp_level: bool) -> None:
 
 
 @pytest.mark.parametrize(
-    ("problem", "warp_level"),
+    ("problem", "warp_level", "block"),
     [
-        (Problem((0, 70, 300), 6, 1, 40, page=32, dtype="float16"), True),
-        (Problem((17, 100), 2, 2, page=16, dtype="float16"), False),
+        (Problem((0, 70, 300), 6, 1, 40, page=32, dtype="float16"), True, 32),
+        (Problem((17, 100), 2, 2, page=16, dtype="float16"), False, 16),
+        (Problem((0, 1, 75), 2, 2, 32, page=24, dtype="float16"), True, 8),
+        (Problem((0, 9, 75), 2, 1, 24, page=5, dtype="float16"), True, 1),
     ],
 )
-def test_blocks_on_xe(problem: Problem, warp_level: bool) -> None:
-    """Emulated where there is no GPU, through the library's function."""
+def test_blocks_on_xe(problem: Problem, warp_level: bool, block: int) -> None:
+    """Emulated where there is no GPU, through the library's function: pages that are rectangles, pages of several, and
+    keys with an address each.
+    """
     pytest.importorskip("dpctl")
     arrays = problem.arrays()
     for name in ("k_cache", "v_cache"):
@@ -261,19 +269,19 @@ def test_blocks_on_xe(problem: Problem, warp_level: bool) -> None:
     limits = block_limits("xe:pvc")
     assert limits is not None
     form = choose_block_form(arrays["q"], arrays["k_cache"], arrays["v_cache"], warp_level, limits)
-    assert form is not None and form.block == problem.page
+    assert form.block == block
     expected, size = reference(**arrays)
     o = paged_attention(**arrays, warp_level=warp_level, target="xe:pvc")
     assert_accurate(o, expected, SLACK[problem.dtype] * size)
 
 
 def test_addresses_on_xe() -> None:
-    """Emulated: pages that no block load takes, with everything around the scores. Few keys at a time, or the build
-    takes minutes.
-    """
+    """Emulated: a cache whose dimensions are not contiguous, with everything around the scores."""
     pytest.importorskip("dpctl")
-    arrays = Problem((0, 70), 4, 2, 40, page=12, dtype="float16").arrays()
-    options = {"alibi_slopes": RNG.uniform(0.0, 0.1, 4).astype(np.float32), "soft_cap": 4.0}
+    arrays = Problem((0, 30), 2, 1, 16, page=12, dtype="float16").arrays()
+    for name in ("k_cache", "v_cache"):
+        arrays[name] = np.repeat(arrays[name], 2, 3)[..., ::2]
+    options = {"alibi_slopes": RNG.uniform(0.0, 0.1, 2).astype(np.float32), "soft_cap": 4.0}
     expected, size = reference(**arrays, **options)
     o = paged_attention(**arrays, **options, warp_level=False, target="xe:pvc")
     assert_accurate(o, expected, SLACK["float16"] * size)
@@ -288,22 +296,36 @@ def aligned(array: np.ndarray) -> np.ndarray:
     return made
 
 
-def test_what_is_no_matrix_of_blocks() -> None:
-    """Strides that make none, rows that are no multiple of what the hardware takes, pages of few keys."""
+def test_the_largest_blocks() -> None:
+    """Strides that make no matrix, rows that are no multiple of what the hardware takes, pages of any size."""
     limits = block_limits("xe:pvc")
     assert limits is not None
 
-    def form(problem: Problem, change: Callable[[np.ndarray], np.ndarray] = lambda cache: cache) -> Form | None:
+    def form(problem: Problem, change: Callable[[np.ndarray], np.ndarray] = lambda cache: cache) -> Form:
         arrays = problem.arrays()
         k_cache, v_cache = (change(aligned(arrays[name])) for name in ("k_cache", "v_cache"))
         return choose_block_form(arrays["q"], k_cache, v_cache, True, limits)
 
     assert form(Problem((64,))) == Form(True, 2, 32, 16)
     assert form(Problem((64,), 8, 1, dim=256, dtype="float16")) == Form(True, 4, 32, 16)
-    assert form(Problem((64,), dim=33)) is None
-    assert form(Problem((64,), page=8)) is None
-    assert form(Problem((64,)), lambda cache: cache[..., ::2][..., :32]) is None
+    assert [form(Problem((64,), page=page)).block for page in (24, 12, 6, 7)] == [8, 4, 1, 1]
+    assert form(Problem((64,), dim=33)).block == 1
+    assert form(Problem((64,)), lambda cache: cache[..., ::2][..., :32]).block == 1
     assert block_limits("cpu") is None and block_limits(None) is None
+
+
+def test_values_alone_as_blocks() -> None:
+    """Keys that are no matrix have an address each."""
+    arrays = Problem((64,)).arrays()
+    v_cache, limits = aligned(arrays["v_cache"]), block_limits("xe:pvc")
+    assert limits is not None
+    arrays["k_cache"] = np.repeat(arrays["k_cache"], 2, 3)[..., ::2]
+    assert choose_block_form(arrays["q"], arrays["k_cache"], v_cache, True, limits).block == 8
+    o = np.full_like(arrays["q"], np.nan)
+    expected, size = reference(**arrays)
+    (launch,) = paged_attention_launches(**arrays, o=o, form=Form(True, 2, 32, 8))
+    launch.run()
+    assert_accurate(o, expected, SLACK["float32"] * size)
 
 
 def test_choices() -> None:

@@ -48,6 +48,7 @@ if TYPE_CHECKING:
 Table = np.ndarray[Any, np.dtype[np.int32]]
 
 SHORTEST_SPLIT = 512  # keys for which a program of their own pays
+LEAST_BLOCK = 4  # keys of a block that pays: two are read faster with an address for each
 WORD = 4  # bytes; a block of a matrix starts at a multiple of them
 PROGRAMS = 256  # as many fill a GPU
 STEP = 64  # keys of one step, read by blocks
@@ -55,14 +56,15 @@ WARPS = {True: 8, False: 4}  # of a program that reads blocks, by form
 # Bytes of a program's block of queries [heads, dim], and of one block of keys, that leave registers for all else.
 QUERY_BYTES = 2048
 KEY_BYTES = {2: 16384, 4: 8192}
-ADDRESSES = 16  # keys of one step with an address each, where programs have many warps
+PIECE = 4  # rectangles of values that are put together at most
 
 
 class Form(NamedTuple):
     """Which kernel, the heads of keys that a program does together, and the keys of one step.
 
-    `block`: keys that are read at a time as a rectangle of the cache, where hardware does that; then `heads` counts the
-    heads of queries that a program does for one head of keys. None where every key has an address of its own.
+    `block`: keys that lie in one page, as rows of a rectangle, where hardware reads such; 1 where keys have an address
+    each (of 4 or 8, values alone are rectangles). Then `heads` counts the heads of queries that a program does for one
+    head of keys. None for the kernels of a CPU.
     """
 
     warp_level: bool
@@ -73,7 +75,7 @@ class Form(NamedTuple):
 
 class Matrix(NamedTuple):
     """A cache as one matrix: rows in all; from page to page and from head to head; columns from head to head; and
-    elements from row to row.
+    elements from row to row and inside a row. Of a cache that is none, with elements in place of rows.
     """
 
     rows: int
@@ -81,6 +83,7 @@ class Matrix(NamedTuple):
     head_rows: int
     head_columns: int
     stride: int
+    element: int = 1
 
 
 def matrix_of(cache: Array) -> Matrix | None:
@@ -143,7 +146,7 @@ def paged_attention(
     if limits is None:
         form = choose_form(k_cache, warp_level)
     else:
-        form = choose_block_form(q, k_cache, v_cache, warp_level, limits) or Form(warp_level, 1, ADDRESSES)
+        form = choose_block_form(q, k_cache, v_cache, warp_level, limits)
     cut = choose_splits(q, k_cache, block_table, form) if splits is None else splits
     for launch in paged_attention_launches(
         q, k_cache, v_cache, block_table, seq_lens, o, sm_scale, alibi_slopes, soft_cap, form, cut
@@ -159,15 +162,17 @@ def choose_form(k_cache: Array, warp_level: bool) -> Form:
     return Form(warp_level, heads=math.gcd(k_cache.shape[2], 8), keys=256)
 
 
-def choose_block_form(q: Array, k_cache: Array, v_cache: Array, warp_level: bool, limits: BlockIO) -> Form | None:
-    """Sizes for a target with block loads: as many heads and keys as registers hold. None where pages cannot be read by
-    blocks.
+def choose_block_form(q: Array, k_cache: Array, v_cache: Array, warp_level: bool, limits: BlockIO) -> Form:
+    """Sizes for a target with block loads: as many heads and keys as registers hold, and the largest blocks into which
+    pages can be cut.
     """
     group, dim = q.shape[1] // k_cache.shape[2], block_dim(q)
     keys = max(REST.value, min(STEP, KEY_BYTES[item_size(q)] // (dim * item_size(q))))
     block = math.gcd(k_cache.shape[1], keys)
-    if block < REST.value or not (has_blocks(k_cache, limits) and has_blocks(v_cache, limits)):
-        return None
+    if not has_blocks(k_cache, limits):
+        block = min(block, REST.value // 2)
+    if block < LEAST_BLOCK or not has_blocks(v_cache, limits):
+        block = 1
     heads = min(8, triton.next_power_of_2(group), QUERY_BYTES // (dim * item_size(q)))
     return Form(warp_level, heads, keys, block)
 
@@ -246,14 +251,37 @@ def _by_addresses(q: Array, k_cache: Array, v_cache: Array, form: Form) -> Parts
 
 def _by_blocks(q: Array, k_cache: Array, v_cache: Array, form: Form) -> Parts:
     kernel = paged_attention_blocks_warps_kernel if form.warp_level else paged_attention_blocks_kernel
-    keys, values = (matrix_of(cache) for cache in (k_cache, v_cache))
-    assert keys is not None and values is not None and form.block is not None
+    assert form.block is not None
+    piece = piece_of(form, form.block)
+    keys, values = _places(k_cache, form.block >= REST.value), _places(v_cache, form.block > 1)
     constants = {
-        "GROUP": q.shape[1] // k_cache.shape[2], "BG": form.heads, "BN": form.block, "PIECES": form.keys // form.block,
-        "K_COLUMNS": keys.head_columns, "K_STRIDE": keys.stride,
-        "V_COLUMNS": values.head_columns, "V_STRIDE": values.stride, "num_warps": WARPS[form.warp_level],
+        "GROUP": q.shape[1] // k_cache.shape[2], "BG": form.heads, "BLOCK": form.block,
+        "BN": piece, "PIECES": form.keys // piece,
+        "K_COLUMNS": keys.head_columns, "K_STRIDE": keys.stride, "K_ELEMENT": keys.element,
+        "V_COLUMNS": values.head_columns, "V_STRIDE": values.stride, "V_ELEMENT": values.element,
+        "num_warps": WARPS[form.warp_level],
     }  # fmt: skip
     return kernel, (*keys[:3], *values[:3]), (), constants
+
+
+def piece_of(form: Form, block: int) -> int:
+    """Keys of a step that are multiplied at a time: a block, or several that are put together; of keys with an address
+    each what one product takes, or all that the warps of a workgroup share.
+    """
+    if block >= REST.value:
+        return block
+    if not form.warp_level:
+        return form.keys
+    return max(REST.value, min(form.keys, block * PIECE)) if block > 1 else REST.value
+
+
+def _places(cache: Array, by_blocks: bool) -> Matrix:
+    """Where keys or values lie, for the kernel: in rows of a matrix, or in elements."""
+    found = matrix_of(cache) if by_blocks else None
+    if found is not None:
+        return found
+    per_page, stride, per_head, per_element = strides_of(cache)
+    return Matrix(cache.shape[0], per_page, per_head, 0, stride, per_element)
 
 
 def check_shapes(q: Array, k_cache: Array, v_cache: Array, block_table: Array, seq_lens: Array) -> None:

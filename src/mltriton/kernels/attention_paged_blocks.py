@@ -1,12 +1,14 @@
 # pyright: basic
 # The bodies of kernels are programs of the language: their parameters have no types in Python.
-"""Paged attention where hardware loads rectangles: a page of keys or values is read as blocks of a matrix.
+"""Paged attention where hardware loads rectangles: pages of keys and values are read as blocks of a matrix.
 
 Level: user. A cache is one tall matrix: row `page * page_rows + head * head_rows + slot` holds a key, from column
 `head * head_columns` on. One program instance takes one head of keys with up to BG query heads that use it, one
 sequence and one split of its keys; the two forms are those of `attention_paged_kernels.py`, with the same results. A
-step takes PIECES times BN keys: BN lie in one page, so that their page is a scalar and their rows follow each other.
-`attention_paged.py` launches these kernels where a target has block loads and the strides allow it.
+step takes PIECES times BN keys, of which each BLOCK lie in one page, so that their page is a scalar and their rows
+follow each other. What is read with an address for each key (`attention_paged_loads.py`: keys where BLOCK is less than
+REST, values where it is 1) counts `page_rows` and `head_rows` in elements, has elements ELEMENT apart, and need not be
+a matrix. `attention_paged.py` launches these kernels where a target has block loads.
 """
 
 from __future__ import annotations
@@ -18,6 +20,14 @@ import numpy as np
 import mltriton as triton
 import mltriton.language as tl
 from mltriton.kernels.attention_paged_kernels import FINITE, LOG2_E
+from mltriton.kernels.attention_paged_loads import (
+    columns_of,
+    join_values,
+    load_keys,
+    load_values,
+    place_of,
+    places_of,
+)
 
 REST = tl.constexpr(16)  # keys of a step at the end of a sequence, whose last keys may be others'
 
@@ -65,23 +75,29 @@ def load_slopes(slopes_ptr, GROUP: tl.constexpr, BG: tl.constexpr):
 
 @triton.jit
 def attend_step(
-    acc, l_i, m_i, q, k_cache, v_cache, table_ptr, stride_tp, slopes, first, end, last_key, sm_scale, soft_cap,
-    k_page_rows, k_row, k_column, v_page_rows, v_row, v_column,
-    PAGE: tl.constexpr, BN: tl.constexpr, PIECES: tl.constexpr, BD: tl.constexpr, DIM: tl.constexpr,
-    MASKED: tl.constexpr,
+    acc, l_i, m_i, q, k_cache, v_cache, k_ptr, v_ptr, table_ptr, stride_tp, slopes, first, end, last_key, sm_scale,
+    soft_cap, k_page_rows, k_row, k_column, v_page_rows, v_row, v_column, K_STRIDE: tl.constexpr,
+    K_ELEMENT: tl.constexpr, V_STRIDE: tl.constexpr, V_ELEMENT: tl.constexpr, PAGE: tl.constexpr, BLOCK: tl.constexpr,
+    BN: tl.constexpr, PIECES: tl.constexpr, BD: tl.constexpr, DIM: tl.constexpr, MASKED: tl.constexpr,
 ):  # fmt: skip
     """Queries q [BG, BD] over PIECES blocks of BN keys from `first` on. All keys are below `end`; where MASKED, at
     least the first one of each block.
     """
-    scores, pages, slots = (), (), ()
+    scores, pages, slots, rows = (), (), (), ()
     m_new = m_i
     for piece in tl.static_range(PIECES):
         key = first + piece * BN
         keys = key + tl.arange(0, BN)
-        page, slot = place_of(key, table_ptr, stride_tp, PAGE)
-        k_t = tl.trans(k_cache.load([page * k_page_rows + k_row + slot, k_column]))
-        if DIM < BD:
-            k_t = tl.where((tl.arange(0, BD) < DIM)[:, None], k_t, 0.0)  # what lies behind a head may be no number
+        if BLOCK >= REST:
+            page, slot = place_of(key, table_ptr, stride_tp, PAGE)
+            k_t = tl.trans(k_cache.load([page * k_page_rows + k_row + slot, k_column]))
+            if DIM < BD:
+                k_t = tl.where((tl.arange(0, BD) < DIM)[:, None], k_t, 0.0)  # what lies behind a head may be no number
+            pages, slots = pages + (page,), slots + (slot,)  # noqa: RUF005
+        else:
+            page, slot = places_of(keys, end, table_ptr, stride_tp, PAGE, MASKED)
+            k_t = load_keys(k_ptr, page * k_page_rows + slot * K_STRIDE, keys, end, K_ELEMENT, BD, DIM, MASKED)
+            rows = rows + (tl.reshape(page * v_page_rows + slot * V_STRIDE, [BN, 1]),)  # noqa: RUF005
         s = tl.dot(q, k_t, input_precision="ieee") * sm_scale
         if soft_cap is not None:
             s = soft_cap * tl.math.tanh(s / soft_cap)
@@ -91,60 +107,71 @@ def attend_step(
         if MASKED:
             s = tl.where((keys < end)[None, :], s, -float("inf"))
         m_new = tl.maximum(m_new, tl.max(s, 1))
-        scores, pages, slots = scores + (s,), pages + (page,), slots + (slot,)  # noqa: RUF005
+        scores = scores + (s,)  # noqa: RUF005
     alpha = tl.exp2(m_i - m_new)
     l_i = l_i * alpha
     acc = acc * alpha[:, None]
     for piece in tl.static_range(PIECES):
         p = tl.exp2(scores[piece] - m_new[:, None])
         l_i += tl.sum(p, 1)
-        v = v_cache.load([pages[piece] * v_page_rows + v_row + slots[piece], v_column])
-        if MASKED:
-            v = tl.where((first + piece * BN + tl.arange(0, BN) < end)[:, None], v, 0.0)
+        key = first + piece * BN
+        keys = key + tl.arange(0, BN)
+        if BLOCK >= REST:
+            v = v_cache.load([pages[piece] * v_page_rows + v_row + slots[piece], v_column])
+        elif BLOCK > 1:
+            last = (end - 1) // BLOCK * BLOCK if MASKED else key + (BN - BLOCK)
+            v = join_values(
+                v_cache, table_ptr, stride_tp, key, last, v_page_rows, v_row, v_column, PAGE, BN, BLOCK
+            )  # fmt: skip
+        else:
+            v = load_values(v_ptr, rows[piece], keys, end, V_ELEMENT, BD, DIM, MASKED)
+        if MASKED and BLOCK > 1:
+            v = tl.where((keys < end)[:, None], v, 0.0)
         acc = tl.dot(p.to(v.dtype), v, acc, input_precision="ieee")
     return acc, l_i, m_new
-
-
-@triton.jit
-def place_of(key, table_ptr, stride_tp, PAGE: tl.constexpr):
-    """The page of a key and its place there; the division of unsigned numbers has no branch."""
-    key = key.to(tl.uint32)
-    return tl.load(table_ptr + (key // PAGE).to(tl.int32) * stride_tp), (key % PAGE).to(tl.int32)
 
 
 @triton.jit
 def attend_blocks(
     q, k_ptr, v_ptr, table_ptr, stride_tp, slopes, start, end, warp, warps, length, sm_scale, soft_cap,
     k_rows, k_page_rows, k_head_rows, v_rows, v_page_rows, v_head_rows, K_COLUMNS: tl.constexpr, K_STRIDE: tl.constexpr,
-    V_COLUMNS: tl.constexpr, V_STRIDE: tl.constexpr, PAGE: tl.constexpr, BN: tl.constexpr, PIECES: tl.constexpr,
+    K_ELEMENT: tl.constexpr, V_COLUMNS: tl.constexpr, V_STRIDE: tl.constexpr, V_ELEMENT: tl.constexpr,
+    PAGE: tl.constexpr, BLOCK: tl.constexpr, BN: tl.constexpr, PIECES: tl.constexpr,
     GROUP: tl.constexpr, BG: tl.constexpr, BD: tl.constexpr, DIM: tl.constexpr,
 ):  # fmt: skip
     """Queries q [BG, BD] over every `warps`-th step from number `warp` on of the keys [start, end): the sum of the
     values by weights, the sum of the weights, and the largest score, in units of log2, that both are relative to.
     """
     head = tl.program_id(0) // ((GROUP + BG - 1) // BG)
-    k_cache = tl.make_tensor_descriptor(k_ptr, [k_rows, K_STRIDE], [K_STRIDE, 1], [BN, BD])
-    v_cache = tl.make_tensor_descriptor(v_ptr, [v_rows, V_STRIDE], [V_STRIDE, 1], [BN, BD])
-    k_rest = tl.make_tensor_descriptor(k_ptr, [k_rows, K_STRIDE], [K_STRIDE, 1], [REST, BD])
-    v_rest = tl.make_tensor_descriptor(v_ptr, [v_rows, V_STRIDE], [V_STRIDE, 1], [REST, BD])
+    rectangle: tl.constexpr = BN if BLOCK >= REST else BLOCK
+    last: tl.constexpr = REST if BLOCK >= REST else BLOCK
+    k_cache = tl.make_tensor_descriptor(k_ptr, [k_rows, K_STRIDE], [K_STRIDE, 1], [rectangle, BD])
+    v_cache = tl.make_tensor_descriptor(v_ptr, [v_rows, V_STRIDE], [V_STRIDE, 1], [rectangle, BD])
+    k_rest = tl.make_tensor_descriptor(k_ptr, [k_rows, K_STRIDE], [K_STRIDE, 1], [last, BD])
+    v_rest = tl.make_tensor_descriptor(v_ptr, [v_rows, V_STRIDE], [V_STRIDE, 1], [last, BD])
     k_row, k_column = head * k_head_rows, head * K_COLUMNS
     v_row, v_column = head * v_head_rows, head * V_COLUMNS
+    if BLOCK < REST:
+        k_ptr += head.to(tl.int64) * k_head_rows
+    if BLOCK == 1:
+        v_ptr += head.to(tl.int64) * v_head_rows
     m_i = tl.full([BG], -float("inf"), tl.float32)
     l_i = tl.zeros([BG], tl.float32)
     acc = tl.zeros([BG, BD], tl.float32)
     steps = tl.maximum(end - start, 0) // (PIECES * BN)
     for step in range(warp, steps, warps):
         acc, l_i, m_i = attend_step(
-            acc, l_i, m_i, q, k_cache, v_cache, table_ptr, stride_tp, slopes, start + step * (PIECES * BN), end,
-            length - 1, sm_scale, soft_cap, k_page_rows, k_row, k_column, v_page_rows, v_row, v_column,
-            PAGE, BN, PIECES, BD, DIM, False,
+            acc, l_i, m_i, q, k_cache, v_cache, k_ptr, v_ptr, table_ptr, stride_tp, slopes,
+            start + step * (PIECES * BN), end, length - 1, sm_scale, soft_cap,
+            k_page_rows, k_row, k_column, v_page_rows, v_row, v_column,
+            K_STRIDE, K_ELEMENT, V_STRIDE, V_ELEMENT, PAGE, BLOCK, BN, PIECES, BD, DIM, False,
         )  # fmt: skip
     if steps % warps == warp:
         for first in range(start + steps * (PIECES * BN), end, REST):
             acc, l_i, m_i = attend_step(
-                acc, l_i, m_i, q, k_rest, v_rest, table_ptr, stride_tp, slopes, first, end,
+                acc, l_i, m_i, q, k_rest, v_rest, k_ptr, v_ptr, table_ptr, stride_tp, slopes, first, end,
                 length - 1, sm_scale, soft_cap, k_page_rows, k_row, k_column, v_page_rows, v_row, v_column,
-                PAGE, REST, 1, BD, DIM, True,
+                K_STRIDE, K_ELEMENT, V_STRIDE, V_ELEMENT, PAGE, BLOCK, REST, 1, BD, DIM, True,
             )  # fmt: skip
     return acc, l_i, m_i
 
@@ -152,7 +179,7 @@ def attend_blocks(
 @triton.jit
 def store_result(
     acc, l_i, m_i, o_ptr, lse_ptr, stride_os, stride_oh, n_heads,
-    GROUP: tl.constexpr, BG: tl.constexpr, BD: tl.constexpr, DIM: tl.constexpr,
+    BLOCK: tl.constexpr, GROUP: tl.constexpr, BG: tl.constexpr, BD: tl.constexpr, DIM: tl.constexpr,
 ):  # fmt: skip
     """Store acc / l_i, zeros where there is no key; with several splits into that split's part of o_ptr, and the
     logarithm (base 2) of the sum of weights to lse_ptr [splits, sequences, heads].
@@ -164,7 +191,7 @@ def store_result(
         heads = (split + tl.program_id(1)) * n_heads + query_heads(GROUP, BG)
         tl.store(lse_ptr + heads, m_i + tl.log2(l_i), present)
     o = acc / tl.where(l_i > 0.0, l_i, 1.0)[:, None]
-    dims = tl.arange(0, BD)[None, :]
+    dims = columns_of(BD, BLOCK)[None, :]
     rows = query_rows(stride_os, stride_oh, GROUP, BG)
     tl.store(o_ptr + rows + dims, o.to(o_ptr.dtype.element_ty), present[:, None] & (dims < DIM))
 
@@ -174,8 +201,9 @@ def paged_attention_blocks_kernel(
     q_ptr, k_ptr, v_ptr, table_ptr, lens_ptr, slopes_ptr, o_ptr, lse_ptr, sm_scale, soft_cap,
     stride_qs, stride_qh, stride_qd, k_rows, k_page_rows, k_head_rows, v_rows, v_page_rows, v_head_rows,
     stride_ts, stride_tp, stride_l, stride_os, stride_oh, n_heads, keys_per_split, K_COLUMNS: tl.constexpr,
-    K_STRIDE: tl.constexpr, V_COLUMNS: tl.constexpr, V_STRIDE: tl.constexpr, PAGE: tl.constexpr, BN: tl.constexpr,
-    PIECES: tl.constexpr, GROUP: tl.constexpr, BG: tl.constexpr, BD: tl.constexpr, DIM: tl.constexpr,
+    K_STRIDE: tl.constexpr, K_ELEMENT: tl.constexpr, V_COLUMNS: tl.constexpr, V_STRIDE: tl.constexpr,
+    V_ELEMENT: tl.constexpr, PAGE: tl.constexpr, BLOCK: tl.constexpr, BN: tl.constexpr, PIECES: tl.constexpr,
+    GROUP: tl.constexpr, BG: tl.constexpr, BD: tl.constexpr, DIM: tl.constexpr,
 ):  # fmt: skip
     """One token's queries over one split of a sequence's keys; program ids (kv head and part of its query heads,
     sequence, split).
@@ -189,9 +217,9 @@ def paged_attention_blocks_kernel(
         q, k_ptr, v_ptr, table_ptr + sequence * stride_ts, stride_tp, load_slopes(slopes_ptr, GROUP, BG),
         start, end, 0, 1, length, sm_scale, soft_cap,
         k_rows, k_page_rows, k_head_rows, v_rows, v_page_rows, v_head_rows,
-        K_COLUMNS, K_STRIDE, V_COLUMNS, V_STRIDE, PAGE, BN, PIECES, GROUP, BG, BD, DIM,
+        K_COLUMNS, K_STRIDE, K_ELEMENT, V_COLUMNS, V_STRIDE, V_ELEMENT, PAGE, BLOCK, BN, PIECES, GROUP, BG, BD, DIM,
     )  # fmt: skip
-    store_result(acc, l_i, m_i, o_ptr, lse_ptr, stride_os, stride_oh, n_heads, GROUP, BG, BD, DIM)
+    store_result(acc, l_i, m_i, o_ptr, lse_ptr, stride_os, stride_oh, n_heads, BLOCK, GROUP, BG, BD, DIM)
 
 
 @triton.jit(warp_level=True)
@@ -199,8 +227,9 @@ def paged_attention_blocks_warps_kernel(
     q_ptr, k_ptr, v_ptr, table_ptr, lens_ptr, slopes_ptr, o_ptr, lse_ptr, sm_scale, soft_cap,
     stride_qs, stride_qh, stride_qd, k_rows, k_page_rows, k_head_rows, v_rows, v_page_rows, v_head_rows,
     stride_ts, stride_tp, stride_l, stride_os, stride_oh, n_heads, keys_per_split, K_COLUMNS: tl.constexpr,
-    K_STRIDE: tl.constexpr, V_COLUMNS: tl.constexpr, V_STRIDE: tl.constexpr, PAGE: tl.constexpr, BN: tl.constexpr,
-    PIECES: tl.constexpr, GROUP: tl.constexpr, BG: tl.constexpr, BD: tl.constexpr, DIM: tl.constexpr,
+    K_STRIDE: tl.constexpr, K_ELEMENT: tl.constexpr, V_COLUMNS: tl.constexpr, V_STRIDE: tl.constexpr,
+    V_ELEMENT: tl.constexpr, PAGE: tl.constexpr, BLOCK: tl.constexpr, BN: tl.constexpr, PIECES: tl.constexpr,
+    GROUP: tl.constexpr, BG: tl.constexpr, BD: tl.constexpr, DIM: tl.constexpr,
 ):  # fmt: skip
     """The same, by warps: warp w of W takes the steps w, w + W, ... of the keys."""
     sequence = tl.program_id(1).to(tl.int64)
@@ -215,14 +244,14 @@ def paged_attention_blocks_warps_kernel(
         tl.load(q_shared), k_ptr, v_ptr, table_ptr + sequence * stride_ts, stride_tp,
         load_slopes(slopes_ptr, GROUP, BG), start, end, tl.warp_id(), tl.num_warps(), length, sm_scale, soft_cap,
         k_rows, k_page_rows, k_head_rows, v_rows, v_page_rows, v_head_rows,
-        K_COLUMNS, K_STRIDE, V_COLUMNS, V_STRIDE, PAGE, BN, PIECES, GROUP, BG, BD, DIM,
+        K_COLUMNS, K_STRIDE, K_ELEMENT, V_COLUMNS, V_STRIDE, V_ELEMENT, PAGE, BLOCK, BN, PIECES, GROUP, BG, BD, DIM,
     )  # fmt: skip
     m = tl.max(m_i, cross_warp=True)
     alpha = tl.exp2(m_i - tl.maximum(m, FINITE))  # 0 on a warp without keys
     l = tl.sum(l_i * alpha, cross_warp=True, dst_warps=0)  # noqa: E741
     o = tl.sum(acc * alpha[:, None], cross_warp=True, dst_warps=0)
     if tl.warp_id() == 0:
-        store_result(o, l, m, o_ptr, lse_ptr, stride_os, stride_oh, n_heads, GROUP, BG, BD, DIM)
+        store_result(o, l, m, o_ptr, lse_ptr, stride_os, stride_oh, n_heads, BLOCK, GROUP, BG, BD, DIM)
 
 
 def mltriton_verify(

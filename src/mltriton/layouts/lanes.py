@@ -12,6 +12,7 @@ from collections.abc import Sequence
 
 from mltriton.layouts.encodings import Cut, Encoding, Shape
 from mltriton.layouts.explicit import Bases, LinearEncoding
+from mltriton.layouts.hardware import linear_layout
 
 
 def with_lanes(
@@ -40,6 +41,13 @@ def with_lanes(
     lanes += [(0,) * rank] * (_bits(threads) - len(lanes))
     registers += bits(_bits(math.prod(size)))
     return LinearEncoding(rank, tuple(registers), tuple(lanes), _warps(cuts))
+
+
+def by_rows(encoding: Encoding, shape: Shape) -> LinearEncoding:
+    """The same elements in the same lanes, with a lane's registers in row-major order."""
+    layout = linear_layout(encoding, shape)
+    registers = tuple(sorted(layout.vectors("register")))
+    return LinearEncoding(len(shape), registers, layout.vectors("lane"), layout.vectors("warp"))
 
 
 def _warps(cuts: Sequence[Cut]) -> Bases:

@@ -76,6 +76,14 @@ def test_arithmetic_on_constants_and_neutral_elements_is_folded():
     assert len(f.lines) == 1
 
 
+def test_comparisons_of_constants_are_folded():
+    _, f = function()
+    low, high = constant(I32, -3), constant(vector("i32", 4), 5)
+    assert f.icmp("slt", low, 5) == constant(I1, 1) == f.icmp("ugt", low, 5)
+    assert f.icmp("sge", low, 5) == constant(I1, 0) == f.icmp("ule", low, 5)
+    assert f.icmp("ne", high, 5) == constant(vector("i1", 4), 0)
+
+
 def test_a_value_is_computed_once_where_the_first_dominates():
     module, f = function(I64, I1)
     x, condition = f.parameters

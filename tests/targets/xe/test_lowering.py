@@ -22,6 +22,7 @@ from .block_pointer_kernels import multiply
 PVC = device("pvc")
 LAYOUTS = """
 #pairs = #ttg.linear<{register = [[1], [32]], lane = [[2], [4], [8], [16]], warp = [], block = []}>
+#turned = #ttg.linear<{register = [[32], [1]], lane = [[2], [4], [8], [16]], warp = [], block = []}>
 #apart = #ttg.linear<{register = [[16], [32]], lane = [[1], [2], [4], [8]], warp = [], block = []}>
 """
 POINTERS = "tensor<64x!tt.ptr<f32>, #{0}>"
@@ -68,6 +69,12 @@ def test_neighbours_in_memory_are_accessed_together() -> None:
     text = lowered(copy("pairs"))
     assert text.count("store <2 x float>") == 2
     assert ", align 8" in text
+
+
+def test_neighbours_in_any_order_of_registers_are_accessed_together() -> None:
+    text = lowered(copy("turned"))
+    assert text.count("store <2 x float>") == 2
+    assert "store float" not in text
 
 
 def test_what_lies_apart_is_accessed_alone() -> None:

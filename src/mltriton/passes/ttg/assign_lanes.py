@@ -81,10 +81,12 @@ class _Writer(Rewriter):
 
 
 def load(w: _Writer, op: tt.Load | tt.DescriptorLoad, operands: list[Value]) -> Sequence[Value]:
-    """A 2D block load has its own encoding; users get theirs by a conversion."""
+    """A load with an encoding of its own; users get theirs by a conversion."""
     block = w.plan.accesses.get(op)
     if block is None:
         return w.copy(op, operands)
+    if isinstance(op.operands[0].type, TensorType):
+        operands = [w.converted(operand, block) for operand in operands]
     types = [with_encoding(op.result.type, block)]
     loaded = w.builder.insert(type(op)(operands, types, op.attributes, (), op.loc, op.segments)).results[0]
     loaded.hint = op.result.hint

@@ -19,7 +19,7 @@ from mltriton.ir.operation import Operation, Value
 from mltriton.ir.types import TensorType, block_of, byte_width
 from mltriton.layouts.block_loads import Wanted, cheapest_block
 from mltriton.layouts.encodings import BlockedEncoding, DotOperandEncoding, Encoding, Shape, SliceEncoding, same_cut
-from mltriton.layouts.lanes import with_lanes
+from mltriton.layouts.lanes import by_rows, with_lanes
 from mltriton.layouts.tiling import row_major
 from mltriton.layouts.xe import DpasEncoding
 from mltriton.passes.ttg.row_order import best_rows
@@ -163,6 +163,8 @@ class LanePlan:
                 together.setdefault(groups.root(access.pointer), []).append(access)
             elif isinstance(access.op, tt.DescriptorLoad | tt.DescriptorStore):
                 self._add_descriptor(access)
+            elif isinstance(access.op, tt.Load):
+                self._add_rows(access)
         for pointer, accesses in together.items():
             block = self._block_of(accesses)
             if block is not None:
@@ -173,6 +175,16 @@ class LanePlan:
         block = self._block_of([access])
         if block is not None:
             self.accesses[access.op] = block
+
+    def _add_rows(self, access: BlockAccess) -> None:
+        """A right operand of a dot whose pointers are neighbours in no dimension is loaded by whole rows: columns that
+        were dealt to lanes in another order are neighbours of some kind, and they are only seen within one piece.
+        """
+        encoding = self.of(_encoding_of_access(access))
+        width = byte_width(access.block.element)
+        runs = [self.io.axes.contiguous_bytes(access.pointer, dim) for dim in range(access.block.rank)]
+        if isinstance(encoding, DotOperandEncoding) and encoding.op_idx == 1 and max(runs) <= width:
+            self.accesses[access.op] = by_rows(encoding, access.block.shape)
 
     def _block_of(self, accesses: list[BlockAccess]) -> Encoding | None:
         """The block that all accesses through one pointer have; one for stores, too, where there is a store."""

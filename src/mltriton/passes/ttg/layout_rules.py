@@ -99,6 +99,22 @@ def whole_everywhere(plan: LayoutPlan, op: Operation) -> None:
             plan.anchor(result, tiling.replicated(_shape(result), plan.num_warps), by=op)
 
 
+def cat(plan: LayoutPlan, op: tt.Cat) -> None:
+    """Halves of a block of which a warp has all rows are cut as the whole; of others every warp has all."""
+    if op in plan.decided:
+        return
+    encoding = plan.known([op.result, op.lhs, op.rhs])
+    if encoding is None:
+        return
+    if all(encoding.share(_shape(value))[0] == _shape(value)[0] for value in (op.result, op.lhs)):
+        plan.agree(op, encoding)
+        return
+    plan.decided.add(op)
+    for index, half in enumerate((op.lhs, op.rhs)):
+        plan.want(op, index, tiling.replicated(_shape(half), plan.num_warps))
+    plan.encodings[op.result] = tiling.replicated(_shape(op.result), plan.num_warps)
+
+
 def loop(plan: LayoutPlan, op: scf.For) -> None:
     """Initial value, argument, yielded value and result of a carried block agree."""
     for index, argument in enumerate(op.carried):
@@ -167,7 +183,7 @@ RULES: dict[type[Operation], Callable[..., None]] = {
     tt.Reshape: whole_everywhere,
     tt.Join: whole_everywhere,
     tt.Split: whole_everywhere,
-    tt.Cat: whole_everywhere,
+    tt.Cat: cat,
     tt.Gather: whole_everywhere,
     tt.Unsplat: whole_everywhere,
     scf.For: loop,

@@ -7,6 +7,7 @@ Guarantees: see `writer`; instructions with an effect are never merged or droppe
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Sequence
 
 from mltriton.targets.llvm.types import I1, I64, PTR, VOID, Type, Value, constant, integers, poison, vector
@@ -20,6 +21,15 @@ _FOLDS: dict[str, Callable[[int, int], int]] = {
     "and": lambda a, b: a & b,
     "or": lambda a, b: a | b,
     "xor": lambda a, b: a ^ b,
+}
+# The end of a predicate; what is before it says whether numbers have signs.
+_COMPARISONS: dict[str, Callable[[int, int], bool]] = {
+    "eq": operator.eq,
+    "ne": operator.ne,
+    "lt": operator.lt,
+    "le": operator.le,
+    "gt": operator.gt,
+    "ge": operator.ge,
 }
 # What an operation gives when its right operand is this number: the left operand itself.
 _NEUTRAL = {"add": 0, "sub": 0, "or": 0, "xor": 0, "mul": 1, "shl": 0, "ashr": 0, "lshr": 0, "sdiv": 1, "udiv": 1}
@@ -164,6 +174,9 @@ class Instructions:
     def icmp(self, predicate: str, a: Value, b: Value | int) -> Value:
         """Integer comparison: one i1 per lane."""
         b = constant(a.type, b) if isinstance(b, int) else b
+        if a.literal is not None and b.literal is not None and a.type.bits > 1:
+            numbers = (int(x) % (1 << a.type.bits) if predicate[0] == "u" else int(x) for x in (a.literal, b.literal))
+            return constant(a.type.with_element("i1"), _COMPARISONS[predicate[-2:]](*numbers))
         return self.pure(f"icmp {predicate} {a}, {b.text}", a.type.with_element("i1"))
 
     def fcmp(self, predicate: str, a: Value, b: Value) -> Value:

@@ -33,8 +33,15 @@ class Run(NamedTuple):
     align: int
 
 
+def in_memory_order(e: Emitter, pointers: Sequence[Value]) -> list[int]:
+    """The numbers of a block's registers in the order of their addresses, as far as these are seen to be related."""
+    terms = [e.affine.term(pointer) for pointer in pointers]
+    first = {root: number for number, (root, _) in reversed(list(enumerate(terms)))}
+    return sorted(range(len(terms)), key=lambda number: (first[terms[number].root], terms[number].constant))
+
+
 def runs(e: Emitter, pointers: Sequence[Value], element: Type) -> list[Run]:
-    """The registers of a block as vectors."""
+    """The registers of a block, in the order of memory, as vectors."""
     found: list[Run] = []
     size, start = element.bytes, 0
     most = 1 if element.element.startswith("ptr") else max(1, MOST_BYTES // size)
@@ -57,6 +64,23 @@ def _follow(e: Emitter, pointers: Sequence[Value], size: int, count: int) -> boo
 
 def load(e: Emitter, element: Type, pointers: Sequence[Value], masks: Masks, others: Sequence[Value]) -> list[Value]:
     """Load each register; where its mask does not hold it is that of `others`."""
+    order = in_memory_order(e, pointers)
+    pointers, others = reordered(pointers, order), reordered(others, order)
+    masks = None if masks is None else reordered(masks, order)
+    return reordered(_load(e, element, pointers, masks, others), _places(order))
+
+
+def reordered(values: Sequence[Value], order: Sequence[int]) -> list[Value]:
+    """The values with the numbers of `order`; none where there are none."""
+    return [values[number] for number in order] if values else []
+
+
+def _places(order: Sequence[int]) -> list[int]:
+    """The place of each number in `order`."""
+    return sorted(range(len(order)), key=order.__getitem__)
+
+
+def _load(e: Emitter, element: Type, pointers: Sequence[Value], masks: Masks, others: Sequence[Value]) -> list[Value]:
     f, vectors = e.function, runs(e, pointers, element)
 
     def whole() -> list[Value]:
@@ -81,6 +105,9 @@ def load(e: Emitter, element: Type, pointers: Sequence[Value], masks: Masks, oth
 
 def store(e: Emitter, pointers: Sequence[Value], masks: Masks, values: Sequence[Value]) -> None:
     """Store each register whose mask holds."""
+    order = in_memory_order(e, pointers)
+    pointers, values = reordered(pointers, order), reordered(values, order)
+    masks = None if masks is None else reordered(masks, order)
     f, vectors = e.function, runs(e, pointers, values[0].type)
 
     def part(run: Run) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
+from math import gcd
 from typing import Any, NamedTuple
 
 from mltriton.errors import BackendError
@@ -282,7 +283,12 @@ class Emitter(context.Emitter):
         origin: tuple[int, ...] | None = None,
     ) -> list[Value]:
         """The registers at the places of `wanted`, moved by `origin`, of those of a block with layout `source`."""
-        return move(self.function, registers, source, wanted, origin)
+        moved = move(self.function, registers, source, wanted, origin)
+        if registers[0].type.element.startswith(("i", "ptr")):
+            divisor = gcd(*map(self.affine.divisor, registers))
+            for value in moved:
+                self.affine.promise(value, divisor)
+        return moved
 
     def by_lane(self, images: tuple[int, ...]) -> Value:
         """For each lane the images of the bits of its number, put together, i32."""
