@@ -20,6 +20,7 @@ PASSES: dict[str, str] = {
     "combine": "mltriton.passes.tt.combine:Combine",
     "reorder-broadcast": "mltriton.passes.tt.reorder_broadcast:ReorderBroadcast",
     "convert-dot-operands": "mltriton.passes.tt.convert_dot_operands:ConvertDotOperands",
+    "hoist-transposes": "mltriton.passes.tt.hoist_transposes:HoistTransposes",
     "fold-transposes": "mltriton.passes.tt.fold_transposes:FoldTransposes",
     "split-uniform-increments": "mltriton.passes.tt.split_uniform_increments:SplitUniformIncrements",
     "raise-block-pointers": "mltriton.passes.tt.raise_block_pointers:RaiseBlockPointers",

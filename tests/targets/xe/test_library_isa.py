@@ -26,6 +26,7 @@ from mltriton.kernels.gemm_tiles import Tile, choose_warp_tiles
 from mltriton.kernels.launch import Launch
 from mltriton.kernels.normalization import layer_norm_launch, softmax_launch
 from mltriton.kernels.stream_k import stream_k_launches
+from mltriton.runtime.jit import JITFunction
 from mltriton.targets.xe import isa
 from mltriton.targets.xe.devices import device
 from mltriton.targets.xe.ocloc import compile_without_spills, disassemble
@@ -205,21 +206,70 @@ def test_blocks_that_are_chosen_stay_in_registers(dtype: type, products: int, mo
 
 
 @pytest.mark.parametrize(
-    ("warp_level", "page", "products", "loads", "most"),
-    [(True, 64, 64, 40, 660), (True, 16, 64, 48, 980), (False, 64, 40, 34, 550)],
+    ("warp_level", "block", "products", "loads", "others", "most"),
+    [
+        (True, 64, 64, 40, 1, 660),
+        (True, 16, 64, 48, 4, 980),
+        (True, 8, 64, 32, 64 + 4 + 8, 1250),
+        (True, 1, 64, 0, 64 + 4 + 64, 2080),
+        (False, 64, 40, 34, 1, 550),
+        (False, 8, 40, 8, 64 + 4 + 8, 920),
+    ],
 )
-def test_loops_of_paged_attention(warp_level: bool, page: int, products: int, loads: int, most: int) -> None:
-    """A page is read by block loads, its number by one load of a scalar; nothing else is loaded."""
+def test_loops_of_paged_attention(
+    warp_level: bool, block: int, products: int, loads: int, others: int, most: int
+) -> None:
+    """A page is read by block loads, its number by one load of a scalar. Keys in small pages are loaded 16 bytes in
+    each lane, a lane for each key, values that are not in pairs a row by all lanes; nothing else is loaded.
+    """
     q, o = (np.zeros((4, 32, 128), np.float16) for _ in range(2))
-    k, v = (np.zeros((64, page, 8, 128), np.float16) for _ in range(2))
+    k, v = (np.zeros((64, block, 8, 128), np.float16) for _ in range(2))
     table, lengths = np.zeros((4, 16), np.int32), np.zeros(4, np.int32)
-    form = Form(warp_level, heads=4, keys=64, block=page)
+    form = Form(warp_level, heads=4, keys=64, block=block)
     (launch,) = paged_attention_launches(q, k, v, table, lengths, o, form=form)
-    info, (fast, *_) = compiled(launch, "pvc", launch.constants.pop("num_warps"))
+    info, found = compiled(launch, "pvc", launch.constants.pop("num_warps"))
+    fast = max(found, key=lambda loop: loop.operations["dpas"])
     assert info.spilled == 0
     assert fast.operations["dpas"] == products
-    assert fast.messages == {"load_block2d": loads, "load": 64 // page}
+    assert fast.messages == {name: count for name, count in (("load_block2d", loads), ("load", others)) if count}
     assert fast.total <= most
+
+
+@triton.jit
+def masked_product(a, b, c, n, B: tl.constexpr):
+    left = tl.make_tensor_descriptor(a, [B, B], [B, 1], [B, B])
+    right = tl.make_tensor_descriptor(b, [n, B], [B, 1], [B, B])
+    x, total = left.load([0, 0]), tl.zeros((B, B), tl.float32)
+    for row in range(0, n, B):
+        y = tl.where((row + tl.arange(0, B) < n - 3)[:, None], right.load([row, 0]), 0.0) * 2.0
+        total = tl.dot(x, y.to(tl.float16).T, total)
+    tl.make_tensor_descriptor(c, [B, B], [B, 1], [B, B]).store([0, 0], total)
+
+
+@triton.jit
+def gathered_product(a, b, table, c, n, B: tl.constexpr):
+    left = tl.make_tensor_descriptor(a, [B, B], [B, 1], [B, B])
+    x, total = left.load([0, 0]), tl.zeros((B, B), tl.float32)
+    for row in range(0, n, B):
+        places = row + tl.arange(0, B)
+        rows = tl.load(table + places, places < n, 0)
+        y = tl.load(b + rows[:, None] * B + tl.arange(0, B)[None, :], (places < n)[:, None], 0.0)
+        total = tl.dot(x, y.T, total)
+    tl.make_tensor_descriptor(c, [B, B], [B, 1], [B, B]).store([0, 0], total)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "messages", "most"),
+    [(masked_product, {"load_block2d": 8}, 700), (gathered_product, {"load": 18}, 180)],
+)
+def test_loops_with_rows_that_are_transposed(kernel: JITFunction, messages: dict[str, int], most: int) -> None:
+    """A mask between load and transpose, and rows with an address each: nothing moves between lanes."""
+    a, b, c = (np.zeros((1024, 64), dtype) for dtype in (np.float16, np.float16, np.float32))
+    tables = () if kernel is masked_product else (np.zeros(1024, np.int32),)
+    info, (loop,) = compiled(Launch(kernel, (1,), (a, b, *tables, c, 1024), {"B": 64}), "pvc", 4)
+    assert info.spilled == 0
+    assert loop.messages == messages
+    assert loop.total <= most
 
 
 @pytest.mark.parametrize("name", ["pvc", "bmg"])

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from mltriton.dialects.tt import Func
 
 PIPELINE = (
-    "inline,canonicalize,cse,fold-batches,raise-block-pointers,combine,reorder-broadcast,fold-transposes,"
-    "convert-dot-operands,canonicalize,cse,licm,dce,check-warp-level",
+    "inline,canonicalize,cse,fold-batches,raise-block-pointers,combine,reorder-broadcast,"
+    "hoist-transposes,dce,fold-transposes,convert-dot-operands,canonicalize,cse,licm,dce,check-warp-level",
     "assign-layouts,cse,assign-lanes,prefetch,cse",
     "distribute-to-warps,lower-cross-warp,assign-lanes,canonicalize,cse,licm,dce,split-barriers",
     "match-target-size,canonicalize,cse,dce,schedule-loads,choose-registers",
