@@ -195,7 +195,8 @@ def test_cuts(shape: tuple[int, int], warps: int, element: str) -> None:
             covered[tuple(slice(s, s + size) for s, size in zip(start, share, strict=True))] += 1
         assert covered.min() >= 1
         rows, columns = encoding.tile
-        assert rows <= 32 and columns * byte_width(block.element) <= 64
+        across, along = (rows, columns) if contiguous == 1 else (columns, rows)
+        assert across <= 32 and along * byte_width(block.element) <= 64
         assert share[0] % rows == 0 and share[1] % columns == 0
 
 
