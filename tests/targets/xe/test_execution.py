@@ -19,7 +19,7 @@ from mltriton.targets.llvm.types import F32, F64, GLOBAL_PTR, I8, I16, I32, I64,
 from mltriton.targets.xe import driver, isa, opencl
 from mltriton.targets.xe.devices import device
 from mltriton.targets.xe.driver import Memory, Queue, Span, merged
-from mltriton.targets.xe.emulation import emulate
+from mltriton.targets.xe.emulation import emulate, image_of
 from mltriton.targets.xe.launch import XeKernel, span_of
 from mltriton.targets.xe.ocloc import compile_native, compile_without_spills, disassemble
 from mltriton.targets.xe.spirv import builtins as xe
@@ -31,7 +31,7 @@ RNG = np.random.default_rng(7)
 
 
 def load(queue: Queue, text: str, name: str, warps: int = 1) -> XeKernel:
-    image = emit(emulate(text, PVC) if queue.emulated else text)
+    image = image_of(text, PVC) if queue.emulated else emit(text)
     return XeKernel(queue, lambda *_: image, name, 16 * warps)
 
 

@@ -15,7 +15,7 @@ from mltriton.runtime.native.params import ParamSpec
 from mltriton.targets.llvm.types import GLOBAL_PTR, I8, I16, I32, I64, Type, poison
 from mltriton.targets.xe.devices import device
 from mltriton.targets.xe.driver import Queue
-from mltriton.targets.xe.emulation import emulate
+from mltriton.targets.xe.emulation import image_of
 from mltriton.targets.xe.launch import XeKernel
 from mltriton.targets.xe.llvm import calls
 from mltriton.targets.xe.llvm.regions import Sizes, calls_of, moved, named, symbol
@@ -57,7 +57,7 @@ HELD: dict[str, tuple[RegionMoves, Type, Type]] = {
 @pytest.mark.parametrize(("moves", "source", "result"), HELD.values(), ids=HELD)
 def test_emulated_moves_bring_each_byte(queue: Queue, moves: RegionMoves, source: Type, result: Type) -> None:
     text = kernel_of(moves, source, result)
-    image = emit(emulate(text, device("pvc")) if queue.emulated else text)
+    image = image_of(text, device("pvc")) if queue.emulated else emit(text)
     there = np.random.default_rng(5).integers(0, 256, 16 * source.bytes).astype(np.uint8)
     made = np.zeros(16 * result.bytes, np.uint8)
     specs: list[Any] = [ParamSpec.tensor(array.dtype) for array in (there, made)]

@@ -12,10 +12,11 @@ from mltriton.errors import BackendError
 from mltriton.targets.llvm.types import F32, GLOBAL_PTR, I16, I32, VOID
 from mltriton.targets.llvm.writer import Module
 from mltriton.targets.xe.devices import device
-from mltriton.targets.xe.emulation import emulate
+from mltriton.targets.xe.emulation import image_of
 from mltriton.targets.xe.spirv import builtins as xe
 from mltriton.targets.xe.spirv.emission import emit
 from mltriton.targets.xe.spirv.mangling import llvm_type, mangled, unmangled
+from mltriton.targets.xe.spirv.patches import OPTNONE, OPTNONE_CAPABILITY, leave_kernels_alone
 from mltriton.targets.xe.spirv.validation import validate
 from mltriton.targets.xe.spirv.words import Op, read, text_of, words_of
 
@@ -92,7 +93,7 @@ def test_the_validator_takes_every_builtin() -> None:
 @pytest.mark.parametrize("text", [modules.vadd(), modules.gemm(), modules.lanes()], ids=["vadd", "gemm", "lanes"])
 def test_the_validator_takes_kernels(text: str) -> None:
     assert validate(emit(text))
-    assert validate(emit(emulate(text, device("pvc"))))
+    assert validate(image_of(text, device("pvc")))
 
 
 @pytest.mark.usefixtures("needs_validator")
@@ -199,6 +200,18 @@ def test_words_come_back_as_they_were() -> None:
     assert read(image).image == image
     assert read(image).kernels == ["k"]
     assert text_of(words_of("abcd")) == "abcd"
+
+
+def test_kernels_are_left_alone_and_nothing_else_changes() -> None:
+    module = read(emit(modules.gemm()))
+    asked = leave_kernels_alone(module)
+    assert sorted(asked.capabilities - module.capabilities) == [OPTNONE_CAPABILITY]
+    assert set(asked.extensions) - set(module.extensions) == {OPTNONE}
+    kernels = {operands[1] for operands in module.of(Op.ENTRY_POINT)}
+    for before, after in zip(module.of(Op.FUNCTION), asked.of(Op.FUNCTION), strict=True):
+        assert after == (*before[:2], 0x10002 if before[1] in kernels else before[2], before[3])
+    same = [item for item in module.instructions if item.opcode not in (Op.FUNCTION, Op.CAPABILITY, Op.EXTENSION)]
+    assert [item for item in asked.instructions if item in same] == same
 
 
 def test_other_bytes_are_no_module() -> None:

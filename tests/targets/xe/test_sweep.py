@@ -296,18 +296,19 @@ def shaped(x, y, n, BLOCK: tl.constexpr):
     tl.store(y + n + at, tl.interleave(odd, even - odd))
     tl.store(y + 2 * n + at, tl.ravel(tl.join(odd, even)))
     tl.store(y + 3 * n + at, tl.flip(value))
+    tl.store(y + 4 * n + at, tl.sort(value, descending=True))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("codegen", ["simt", "simd"])
 @pytest.mark.parametrize(("size", "dtype", "warps"), [(64, np.float32, 1), (256, np.int32, 4), (128, np.int64, 2)])
 def test_shapes(size: int, dtype: Any, warps: int, codegen: str) -> None:
-    x, y = whole_numbers(size, dtype=dtype), np.zeros(4 * size, dtype)
+    x, y = whole_numbers(size, dtype=dtype), np.zeros(5 * size, dtype)
     shaped[(1,)](x, y, size, BLOCK=size, target=TARGET, num_warps=warps, codegen=codegen)
     pairs = x.reshape(-1, 2)
     even, odd = pairs[:, 0], pairs[:, 1]
     expected = [x.reshape(-1, 4, 4).transpose(2, 0, 1), np.stack([odd, even - odd], 1), pairs[:, ::-1], x[::-1]]
-    np.testing.assert_array_equal(y, np.concatenate([e.ravel() for e in expected]))
+    np.testing.assert_array_equal(y, np.concatenate([*(e.ravel() for e in expected), np.sort(x)[::-1]]))
 
 
 @triton.jit

@@ -14,7 +14,7 @@ from mltriton.ir.parser import parse_module
 from mltriton.runtime.native.params import ParamSpec
 from mltriton.targets.xe.devices import device
 from mltriton.targets.xe.driver import Queue
-from mltriton.targets.xe.emulation import emulate
+from mltriton.targets.xe.emulation import image_of
 from mltriton.targets.xe.launch import XeKernel
 from mltriton.targets.xe.llvm.emit.kernel import emit_kernel
 from mltriton.targets.xe.spirv.emission import emit
@@ -127,7 +127,7 @@ module attributes {{"ttg.num-warps" = 1 : i32, "ttg.threads-per-warp" = 32 : i32
 """
     pvc = device("pvc")
     llvm = emit_kernel(parse_module(text), pvc)
-    image = emit(emulate(llvm, pvc) if queue.emulated else llvm)
+    image = image_of(llvm, pvc) if queue.emulated else emit(llvm)
     made = np.zeros(64, np.int32)
     XeKernel(queue, lambda *_: image, "kernel", 32).launcher([ParamSpec.tensor(made.dtype)])(1, 1, 1, made)
     assert (made == numbers).all()

@@ -2,7 +2,7 @@
 
 Level: `llvm` -> `llvm`. `emulate` takes the IR text of a kernel and gives one in which every call of a 2D block access,
 a matrix product, a split barrier, an address payload, a predicated access or moves of regions calls a function of the
-text itself. Values that the runtime would take for the same in all warps become calls, too (`negations.py`).
+text itself. Lanes stay in step where they access memory (`lockstep.py`).
 Guarantees: blocks outside of the device's limits raise `BackendError`; surfaces outside of them give what no kernel
 wants (every bit set, stores dropped), so that a missing guard shows.
 """
@@ -17,7 +17,7 @@ from mltriton.layouts.regions import RegionMoves
 from mltriton.targets.llvm.types import Type, vector
 from mltriton.targets.llvm.writer import Module
 from mltriton.targets.xe.devices import Device
-from mltriton.targets.xe.emulation import blocks, lanes, negations, payloads, products, regions
+from mltriton.targets.xe.emulation import blocks, lanes, lockstep, payloads, products, regions
 from mltriton.targets.xe.llvm.regions import named
 from mltriton.targets.xe.spirv import builtins as xe
 from mltriton.targets.xe.spirv.builtins import Builtin, every_builtin
@@ -74,16 +74,22 @@ def emulate(text: str, device: Device) -> str:
         name = function(builtin, _constants(builtin, arguments, _WRITERS[builtin.name][0]))
         return call[0].replace(f"@{symbol}(", f"@{name}(", 1)
 
-    text = negations.rewrite(payloads.rewrite(_HINT.sub("", text), library, function), library)
-    kernel = _CALL.sub(rename, text)
+    text = payloads.rewrite(_HINT.sub("", text), library, function)
+    kernel = _CALL.sub(rename, lockstep.rewrite(text))
     return _joined(kernel, library.text, known)
 
 
 def image_of(text: str, device: Device) -> bytes:
-    """The SPIR-V module of the kernel in `text` without anything that only Xe has."""
-    from mltriton.targets.xe.spirv.emission import emit
+    """The SPIR-V module of the kernel in `text` without anything that only Xe has.
 
-    return emit(emulate(text, device))
+    The runtime is not to optimise the kernel: it would make vectors of all lanes, and LLVM would think for minutes of how
+    they get into functions. Unoptimised, lanes run one after the other.
+    """
+    from mltriton.targets.xe.spirv.emission import emit
+    from mltriton.targets.xe.spirv.patches import leave_kernels_alone
+    from mltriton.targets.xe.spirv.words import read
+
+    return leave_kernels_alone(read(emit(emulate(text, device)))).image
 
 
 def _constants(builtin: Builtin, arguments: str, places: tuple[int, ...]) -> tuple[int, ...]:
