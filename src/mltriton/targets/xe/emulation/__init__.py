@@ -82,8 +82,8 @@ def emulate(text: str, device: Device) -> str:
 def image_of(text: str, device: Device) -> bytes:
     """The SPIR-V module of the kernel in `text` without anything that only Xe has.
 
-    The runtime is not to optimise the kernel: it would make vectors of all lanes, and LLVM would think for minutes of how
-    they get into functions. Unoptimised, lanes run one after the other.
+    The runtime is not to optimise the kernel: it would make vectors of all lanes, and LLVM would take minutes for what
+    passes them to functions. Unoptimised, lanes run one after the other.
     """
     from mltriton.targets.xe.spirv.emission import emit
     from mltriton.targets.xe.spirv.patches import leave_kernels_alone
