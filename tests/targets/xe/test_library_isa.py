@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import product
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -32,6 +32,10 @@ from mltriton.targets.xe.devices import device
 from mltriton.targets.xe.ocloc import compile_without_spills, disassemble
 from mltriton.targets.xe.spirv.emission import emit
 from mltriton.targets.xe.zebin import KernelInfo
+
+from .test_batches import batched, heads
+from .test_transposed_stores import WAYS
+from .test_transposed_stores import product as stored_product
 
 pytestmark = pytest.mark.usefixtures("needs_ocloc")
 
@@ -86,6 +90,32 @@ def test_loop_of_a_gemm_with_address_payloads(name: str, most: int) -> None:
     assert loops[0].operations["dpas"] == 32
     assert (loops[0].messages["load_block2d"], loops[0].messages["prefetch"]) == (3, 2)
     assert loops[0].total <= most
+
+
+@pytest.mark.parametrize(("name", "most"), [("pvc", 79), ("bmg", 70)])
+@pytest.mark.parametrize(("function", "batch", "tile", "warps"), [(heads, 1, 256, 32), (batched, 2, 128, 16)])
+def test_loop_of_batches(function: Any, batch: int, tile: int, warps: int, name: str, most: int) -> None:
+    """Blocks of rank 3 and 5 cost no more than matrices, and the kernel asks nothing of a batch."""
+    x = np.zeros((8, 1024, 1024), np.float16)
+    sizes = {"BB": batch, "BM": tile, "BN": tile, "BK": 32}
+    info, loops = compiled(Launch(function, (4, 4, 8), (x, x, x, 8, 1024, 1024, 1024), sizes), name, warps)
+    assert info.spilled == 0
+    assert len(loops) == 1
+    assert loops[0].operations["dpas"] == 32
+    assert (loops[0].messages["load_block2d"], loops[0].messages["prefetch"]) == (3, 2)
+    assert loops[0].total <= most
+
+
+@pytest.mark.parametrize("how", WAYS)
+def test_results_stored_by_columns(how: str) -> None:
+    """A store takes 8 rows of 16 columns, as one of rows does."""
+    x = np.zeros((1024, 1024), np.float16)
+    arguments = (x, x, x, 1024, 1024, 32, 0, how, 256, 256)
+    text = stored_product.warmup(*arguments, target="xe:pvc", num_warps=32).asm["isa"]
+    counted = isa.count(text)
+    assert "// 256 registers, 0 bytes spilled" in text
+    assert counted.messages["store"] == 16
+    assert counted.total < 700
 
 
 @triton.jit
