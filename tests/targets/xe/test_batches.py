@@ -140,3 +140,35 @@ def test_all_accesses_are_messages_that_a_launch_judges(function: Any, batch: in
     assert "define" in llvm
     assert llvm.count("define ") == 1
     assert "Subgroup2DBlockPrefetch" in llvm
+
+
+@triton.jit
+def of_loaded_sizes(a, b, c, sizes, BB: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+    """Products of batches whose sizes only the kernel sees."""
+    B, M, N, K = tl.load(sizes), tl.load(sizes + 1), tl.load(sizes + 2), tl.load(sizes + 3)
+    row, column, z = tl.program_id(0) * BM, tl.program_id(1) * BN, tl.program_id(2) * BB
+    left = tl.make_tensor_descriptor(a, [B, M, K], [M * K, K, 1], [BB, BM, BK])
+    right = tl.make_tensor_descriptor(b, [B, K, N], [K * N, N, 1], [BB, BK, BN])
+    out = tl.make_tensor_descriptor(c, [B, M, N], [M * N, N, 1], [BB, BM, BN])
+    total = tl.zeros((BB, BM, BN), tl.float32)
+    for k in range(0, K, BK):
+        total = tl.dot(left.load([z, row, k]), right.load([z, k, column]), total)
+    out.store([z, row, column], total.to(c.dtype.element_ty))
+
+
+@pytest.mark.parametrize("form", ["cpu", "simd"])
+@pytest.mark.parametrize(("m", "n", "k"), [(40, 40, 32), (5, 40, 32)])
+def test_sizes_that_are_loaded(m: int, n: int, k: int, form: str) -> None:
+    """The kernel asks before its loops; where matrices are 400 bytes apart, it takes the other version."""
+    a, b, c = operands(3, m, n, k)
+    sizes = np.array([3, m, n, k], np.int32)
+    of_loaded_sizes[(2, 2, 2)](a, b, c, sizes, 2, 32, 32, 32, num_warps=4, **FORMS[form])
+    check(a, b, c, 3)
+
+
+def test_loaded_sizes_are_judged_before_loops() -> None:
+    x = aligned(np.zeros((3, 64, 64), np.float16))
+    options = {"target": "xe:pvc", "num_warps": 4}
+    llvm = of_loaded_sizes.warmup(x, x, x, np.zeros(4, np.int32), 2, 32, 32, 32, **options).asm["llvm"]
+    assert "surfaces.then" in llvm
+    assert "block.then" not in llvm

@@ -16,7 +16,7 @@ from mltriton.ir.operation import Block, Operation
 from mltriton.ir.operation import Value as IRValue
 from mltriton.ir.types import MemDescType, TensorDescType
 from mltriton.targets.llvm.types import I1, Value, constant
-from mltriton.targets.xe.block_limits import X_BYTES
+from mltriton.targets.xe.block_limits import X_BYTES, Guard
 from mltriton.targets.xe.llvm import block_io
 from mltriton.targets.xe.llvm.emit.context import BlockPointer, Carried, Emitter, parts_of, with_parts
 from mltriton.targets.xe.llvm.surfaces import KernelGuard
@@ -55,7 +55,7 @@ def _is_block_access(op: BlockOperation) -> bool:
 
 def _can_ask(e: Emitter, guard: KernelGuard) -> bool:
     """Whether a guard is open, and all that it asks about is there."""
-    if guard in e.answers.decided or any(limit.field == "x" for limit in guard.limits) or len(guard.maker.shape) > 2:
+    if guard in e.answers.decided or any(limit.field == "x" for limit in guard.limits):
         return False
     maker = guard.maker
     return all(e.ensure(value) for value in (maker.base, *maker.shape, *maker.strides, *guard.columns))
@@ -93,9 +93,21 @@ def _asked(e: Emitter, guard: KernelGuard) -> Value:
     rank = len(maker.shape)
     pointer = BlockPointer(base, rest[:rank], rest[rank:], ())
     holds = block_io.asked(e, pointer, guard.size, guard.limits, transposed=guard.transposed)
+    for limit in guard.limits:
+        if limit.field == "base":  # The matrices of a tensor start so many bytes apart.
+            holds = e.function.and_(_all_multiples(e, pointer.strides[:-2], guard.size, limit), holds)
     for column in guard.columns:
         step = max(1, X_BYTES // guard.size)
         holds = e.function.and_(e.function.icmp("eq", e.function.and_(e.get(column), step - 1), 0), holds)
+    return holds
+
+
+def _all_multiples(e: Emitter, numbers: Sequence[Value], size: int, limit: Guard) -> Value:
+    """Whether a limit that asks for a multiple holds for so many elements of `size` bytes."""
+    f, holds = e.function, constant(I1, 1)
+    for number in numbers:
+        of_bytes = f.and_(e.affine.mul(number, constant(number.type, size)), cast(int, limit.bound) - 1)
+        holds = f.and_(f.icmp("eq", of_bytes, 0), holds)
     return holds
 
 
