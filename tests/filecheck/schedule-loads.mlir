@@ -1,9 +1,10 @@
 // RUN: mltriton opt %s -p "schedule-loads{ahead=0}" | filecheck %s
 // RUN: mltriton opt %s -p "schedule-loads{ahead=1}" | filecheck %s --check-prefix AHEAD
 // RUN: mltriton opt %s -p "schedule-loads" | filecheck %s --check-prefix FITS
+// RUN: mltriton opt %s -p "schedule-loads{ahead=0,reload=true}" | filecheck %s --check-prefix RELOAD
 // Each load of B stands before the dots that use it, neighbouring dots on different accumulators; one load may stay
 // ahead; nothing moves where registers suffice. What is added to a result is loaded block by block, before the first store,
-// and a dot's operand is made of what was loaded where the dot stands.
+// and a dot's operand is made of what was loaded where the dot stands. A loop loads again what it never changes.
 
 // CHECK: %[[A:.*]] = tt.load %pa
 // CHECK: %[[B:.*]] = tt.load %pb :
@@ -34,6 +35,11 @@
 // FITS-NEXT: ttig.extract
 // FITS: tt.dot {{.*}}, {{.*}}, %c0
 // FITS-NEXT: ttig.extract
+// RELOAD: @loop
+// RELOAD-NOT: tt.load
+// RELOAD: scf.for
+// RELOAD: tt.load
+// RELOAD-NEXT: tt.dot
 module attributes {mltriton.level = "intrinsic", "ttg.num-warps" = 16 : i32, ttg.target = "generic"} {
 tt.func public @product(%pa: !tt.ptr<tensor<8x32xf16>>, %pb: !tt.ptr<tensor<32x32xf16>>, %pb1: !tt.ptr<tensor<32x32xf16>>, %c0: tensor<8x16xf32>, %c1: tensor<8x16xf32>, %c2: tensor<8x16xf32>, %out: !tt.ptr<tensor<8x16xf32>>) {
   %a = tt.load %pa : !tt.ptr<tensor<8x32xf16>>
@@ -75,6 +81,17 @@ tt.func public @prologue(%a: tensor<8x16xf16>, %pb: !tt.ptr<tensor<16x16xf16>>, 
   %d0 = tt.dot %a, %n, %c0 : tensor<8x16xf16> * tensor<16x16xf16> -> tensor<8x16xf32>
   %d1 = tt.dot %a, %n1, %d0 : tensor<8x16xf16> * tensor<16x16xf16> -> tensor<8x16xf32>
   tt.store %out, %d1 : !tt.ptr<tensor<8x16xf32>>
+  tt.return
+}
+tt.func public @loop(%pa: !tt.ptr<tensor<8x16xf16>>, %b: tensor<16x16xf16>, %c: tensor<8x16xf32>, %out: !tt.ptr<tensor<8x16xf32>>, %n: i32) {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %a = tt.load %pa : !tt.ptr<tensor<8x16xf16>>
+  %sum = scf.for %i = %c0 to %n step %c1 iter_args(%d = %c) -> (tensor<8x16xf32>) : i32 {
+    %e = tt.dot %a, %b, %d : tensor<8x16xf16> * tensor<16x16xf16> -> tensor<8x16xf32>
+    scf.yield %e : tensor<8x16xf32>
+  }
+  tt.store %out, %sum : !tt.ptr<tensor<8x16xf32>>
   tt.return
 }
 }

@@ -2,9 +2,10 @@
 
 Level: intrinsic, targets whose blocks live in registers. Takes a function and the target; changes nothing. A block
 takes the registers of its layout (its elements where lanes do not matter), scalars share registers, and what only names
-parts of another value, or lets lanes read it again, takes none. A result takes over the registers of an operand that
-dies with it: an accumulator, or any operand of element-wise operations. It is an estimate: the compiler behind this one
-orders operations again, and keeps some registers for itself (`RESERVED`).
+parts of another value, or lets lanes read it again, takes none. What a loop multiplies in two parts and never changes
+takes twice as many: it is parted before the loop. A result takes over the registers of an operand that dies with it: an
+accumulator, or any operand of element-wise operations. It is an estimate: the compiler behind this one orders
+operations again, and keeps some registers for itself (`RESERVED`).
 """
 
 from __future__ import annotations
@@ -17,7 +18,17 @@ from typing import cast
 from mltriton.analysis.block_pointer_roots import is_inside
 from mltriton.dialects import arith, scf, tt, ttg, ttig
 from mltriton.ir.operation import Block, Operation, OpResult, Value
-from mltriton.ir.types import I1, MemDescType, PointerType, TensorDescType, TensorType, TokenType, Type, byte_width
+from mltriton.ir.types import (
+    I1,
+    MemDescType,
+    PointerType,
+    TensorDescType,
+    TensorType,
+    TokenType,
+    Type,
+    byte_width,
+    element_type,
+)
 from mltriton.layouts.conversions import Means, conversion
 from mltriton.layouts.encodings import Encoding
 from mltriton.layouts.hardware import warp_layout
@@ -132,12 +143,18 @@ class RegisterEstimate:
             parts = self.storages_of(op.operands)
             if not any(isinstance(part.type, TensorType) for part in parts):
                 return parts
-        return frozenset((value,)) if self._size(value) else _NOTHING
+        return frozenset((value,)) if self._bytes(value.type) else _NOTHING
 
     def _size(self, value: Value) -> int:
         if value not in self._sizes:
-            self._sizes[value] = self._bytes(value.type)
+            self._sizes[value] = self._bytes(value.type) * (2 if value in self._parted else 1)
         return self._sizes[value]
+
+    @cached_property
+    def _parted(self) -> Storages:
+        """Blocks of f32 from outside of the loops that multiply them, where the target does that in two parts."""
+        dots = [op for op in self.function.walk() if isinstance(op, tt.Dot) and _is_in_parts(op, self.spec)]
+        return self.storages_of(value for dot in dots for value in (dot.a, dot.b))
 
     def _bytes(self, type: Type) -> int:
         if isinstance(type, PointerType) and isinstance(type.pointee, TensorType):
@@ -167,6 +184,12 @@ def _captured(op: Operation) -> Iterable[Value]:
             continue
         yield from (value for value in inner.operands if value not in inside and not is_inside(value, op))
         inside.update(inner.results)
+
+
+def _is_in_parts(dot: tt.Dot, spec: TargetSpec) -> bool:
+    """Whether the target multiplies the operands of a dot in several parts."""
+    size = spec.dot.get(element_type(dot.a.type))
+    return size is not None and size.parts > 1 and dot.precision != "tf32"
 
 
 def _moves_nothing(op: ttg.ConvertLayout) -> bool:

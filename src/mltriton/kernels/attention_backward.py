@@ -114,13 +114,13 @@ def by_keys(
 ):  # fmt: skip
     """The same with transposed scores: where warps share out keys, only ds goes from one to another."""
     s = tl.dot(k, q_t, input_precision="ieee")
-    dp = tl.dot(v, do_t, input_precision="ieee")
     p = tl.exp2(s * (sm_scale * LOG2_E) - (lse * LOG2_E)[None, :])
     if MASKED:
         visible = keys[:, None] < n_keys
         if CAUSAL:
             visible = visible & (keys[:, None] <= rows[None, :])
         p = tl.where(visible, p, 0.0)
+    dp = tl.dot(v, do_t, input_precision="ieee")
     ds = (p * (dp - delta[None, :]) * sm_scale).to(q.dtype)
     dv = tl.dot(p.to(do.dtype), do, dv, input_precision="ieee")
     dk = tl.dot(ds, q, dk, input_precision="ieee")

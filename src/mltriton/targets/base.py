@@ -31,7 +31,8 @@ class Home(Enum):
 
 class DotSize(NamedTuple):
     """One dot instruction (or micro-kernel): m x n x k elements, executed by `warps` warps together, operands at home
-    in `a` and `b`. It may have `fewer_rows` as well: smaller numbers of rows in place of m (a repeat count).
+    in `a` and `b`. It may have `fewer_rows` as well: smaller numbers of rows in place of m (a repeat count). Operands
+    that may not be rounded to what the instruction takes are multiplied in so many `parts`.
     """
 
     m: int
@@ -42,6 +43,7 @@ class DotSize(NamedTuple):
     b: Home = Home.REGISTERS
     asynchronous: bool = False
     fewer_rows: tuple[int, ...] = ()
+    parts: int = 1
 
 
 class MicroKernel(NamedTuple):

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from mltriton.analysis.registers import RegisterEstimate
-from mltriton.dialects import gpu, tt, ttg
+from mltriton.dialects import gpu, scf, tt, ttg
 from mltriton.dialects.builtin import Module
 from mltriton.executor import run
 from mltriton.ir.parser import parse_module
@@ -62,6 +62,51 @@ def test_what_does_not_fit_changes() -> None:
     before = needed(module)
     after = needed(transform(module, "schedule-loads"))
     assert after <= 256 < before
+
+
+def test_blocks_that_a_loop_never_changes_are_loaded_in_it() -> None:
+    """Queries of 32x64 wait in memory, not in registers."""
+    program = flash_attention(True, queries=32, keys=64, dim=64, dtype="fp16", BM=32, BN=64).with_warps(2)
+    module = program.check(f"{INTRINSIC},schedule-loads{{ahead=0,reload=true}}")
+    assert needed(module) + 15 <= registers(program)[1]
+
+
+LOOP = """
+module attributes {mltriton.level = "intrinsic", "ttg.num-warps" = 1 : i32, ttg.target = "generic"} {
+tt.func public @f(%p: !tt.ptr<f32>, %q: !tt.ptr<f32>, %b: tensor<8x16xf32>, %n: i32, %one: i64, %long: i64) {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %zero = arith.constant dense<0.0> : tensor<8x16xf32>
+  %at = tt.make_tensor_ptr %p, [%long, %long], [%long, %one], [%c0, %c0] {order = array<i32: 1, 0>} : <tensor<8x8xf32>>
+  %to = tt.make_tensor_ptr %TO, [%long, %long], [%long, %one], [%n, %c0] {order = array<i32: 1, 0>} : <tensor<8x16xf32>>
+  %a = tt.load %at ATTRIBUTES : !tt.ptr<tensor<8x8xf32>>
+  BEFORE
+  scf.for %i = %c0 to %n step %c1 : i32 {
+    %d = tt.dot %a, %b, %zero : tensor<8x8xf32> * tensor<8x16xf32> -> tensor<8x16xf32>
+    tt.store %to, %d : !tt.ptr<tensor<8x16xf32>>
+  }
+  tt.return
+}
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("written", "attributes", "before", "repeated"),
+    [
+        ("q", "", "", True),
+        ("p", "", "", False),
+        ("q", "", "tt.store %at, %a : !tt.ptr<tensor<8x8xf32>>", False),
+        ("q", "{isVolatile = true}", "", False),
+    ],
+)
+def test_a_loop_loads_again_only_what_is_never_written(
+    written: str, attributes: str, before: str, repeated: bool
+) -> None:
+    text = LOOP.replace("TO", written).replace("ATTRIBUTES", attributes).replace("BEFORE", before)
+    module = transform(parse_module(text, "loop.mlir"), "schedule-loads{ahead=0,reload=true}")
+    (load,) = (op for op in module.walk() if isinstance(op, tt.Load))
+    assert isinstance(load.parent_op, scf.For) == repeated
 
 
 FENCES = """

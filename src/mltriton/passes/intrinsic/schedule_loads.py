@@ -5,8 +5,9 @@ else. Where everything that is alive at once fits into the registers that a warp
 loads stay early, as the source has them. Otherwise loads, and what is made of them element by element or by taking
 pieces, move down to the dots that use them, and the dots of one multiplication are taken load by load: those that need
 nothing new first, neighbours on different accumulators. One set of loads stays ahead where that fits. What is added to
-results is loaded block by block. Guarantees: a load crosses no operation that may
-write memory or wait, but for prefetches; the sums of a dot keep their order.
+results is loaded block by block. Where all this is not enough, loops load again what they multiply and never change
+(`reloads.py`). Guarantees: a load crosses no operation that may write memory or wait, but for prefetches; the sums of a
+dot keep their order.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from mltriton.dialects.builtin import Module
 from mltriton.ir.operation import Block, Operation, Value
 from mltriton.ir.passes import Pass
 from mltriton.ir.types import TensorType, byte_width
+from mltriton.passes.intrinsic.reloads import Reloads
 from mltriton.targets.base import Storage, TargetSpec
 from mltriton.targets.registry import num_warps_of, spec_of
 
@@ -32,27 +34,45 @@ MOVABLE = (*LOADS, ttig.Extract, ttig.Glue, ttg.ConvertLayout, tt.MakeTensorPtr,
 @dataclass(frozen=True)
 class ScheduleLoads(Pass):
     """Put loads near the dots that use them where registers are short. `ahead`: always, so many sets of loads before
-    their dots.
+    their dots; with `reload` loops load again what they never change.
     """
 
     name = "schedule-loads"
     ahead: int | None = None
+    reload: bool = False
 
     def run(self, module: Module) -> Module:
         spec = spec_of(module)
         mode = choose_mode(spec, 1 << 30, num_warps_of(module))
         if spec.storage is Storage.REGISTERS and mode is not None:
             for op in module.body.block.ops:
-                if self.ahead is not None:
-                    _rearrange(op, self.ahead)
-                else:
+                if self.ahead is None:
                     _fit(op, spec, mode.registers)
+                    continue
+                if self.reload:
+                    reloads = Reloads(op)
+                    reloads.repeat()
+                    reloads.finish()
+                _rearrange(op, self.ahead)
         return module
 
 
 def _fit(function: Operation, spec: TargetSpec, registers: int) -> None:
-    """The first order that fits, else the one that needs fewest registers."""
-    best = RegisterEstimate(function, spec).peak.registers
+    """The first order that fits, else the one that needs fewest registers; loads are repeated where no order fits."""
+    best = _settle(function, spec, registers, RegisterEstimate(function, spec).peak.registers)
+    reloads = Reloads(function)
+    if best <= registers or not reloads.repeat():
+        return
+    if _settle(function, spec, registers, best) < best:
+        reloads.finish()
+    else:
+        reloads.undo()
+
+
+def _settle(function: Operation, spec: TargetSpec, registers: int, best: int) -> int:
+    """Put operations in the first order that fits, else in that which needs fewest registers; gives their number, which
+    is `best` in the order of now.
+    """
     kept = _orders(function)
     for ahead in (1, 0):
         if best <= registers:
@@ -63,6 +83,7 @@ def _fit(function: Operation, spec: TargetSpec, registers: int) -> None:
             best, kept = needed, _orders(function)
     for block, ops in kept.items():
         block.ops[:] = ops
+    return best
 
 
 def _blocks(function: Operation) -> Iterator[Block]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from mltriton.targets.base import BlockIO, DotSize, Questions, RegisterMode, Storage, TargetSpec, WideWarps
 from mltriton.targets.xe.block_limits import MOST_ROW_BYTES, Access, Block, broken_limits, shapes
 from mltriton.targets.xe.cache_hints import controls
-from mltriton.targets.xe.devices import DPAS_SHAPES, DPAS_THROUGH, Device, device
+from mltriton.targets.xe.devices import DPAS_PARTS, DPAS_SHAPES, DPAS_THROUGH, Device, device
 
 if TYPE_CHECKING:
     from mltriton.analysis.block_io import BlockOperation
@@ -68,7 +68,8 @@ def spec(variant: str) -> TargetSpec:
         wide_warps=WideWarps(widest, of.workgroup_lanes // widest, WIDE_CODEGENS),
         max_warps=of.max_warps,
         dot={
-            element: DotSize(*size, fewer_rows=FEWER_ROWS.get(size.k, FEWER)) for element, size in DPAS_SHAPES.items()
+            element: DotSize(*size, fewer_rows=FEWER_ROWS.get(size.k, FEWER), parts=DPAS_PARTS.get(element, 1))
+            for element, size in DPAS_SHAPES.items()
         },
         dot_through=DPAS_THROUGH,
         block_load=block_io(of),
