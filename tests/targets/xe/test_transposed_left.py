@@ -1,6 +1,6 @@
-"""Products whose left operand lies in memory with its columns next to each other, emulated, against numpy.
+"""Products whose left operand has to be put in order by moves of regions, emulated, against numpy.
 
-A transposing load brings words of several rows; moves of regions make rows of them (`layouts/regions.py`), and the
+A transposing load brings words of several rows; moves of regions (`layouts/regions.py`) make rows of them, and the
 matrix engine takes f16 and bf16 in another order of rows where that takes half as many.
 """
 
@@ -133,3 +133,34 @@ def test_bytes(dtype: Any, codegen: str) -> None:
     kernel = bytes_product[(3, 2)](a, b, c, m, n, k, **blocks, num_warps=1, target=TARGET, codegen=codegen)
     assert "packedRows = 4" in kernel.asm["ttg"]
     np.testing.assert_array_equal(c, a.astype(np.int64).T @ b.astype(np.int64))
+
+
+@triton.jit
+def bytes_of_results(a, b, d, c, M, K, BM: tl.constexpr, BK: tl.constexpr):
+    """c = the sum over steps of K of ((a b) >> 7) d: what a product gives is an operand of the next, as bytes."""
+    row = tl.program_id(0) * BM
+    left = tl.make_tensor_descriptor(a, [M, K], [K, 1], [BM, BK])
+    right = tl.make_tensor_descriptor(b, [K, 64], [64, 1], [BK, 64])
+    last = tl.make_tensor_descriptor(d, [64, 64], [64, 1], [64, 64])
+    out = tl.make_tensor_descriptor(c, [M, 64], [64, 1], [BM, 64])
+    factor = last.load([0, 0])
+    total = tl.zeros((BM, 64), tl.int32)
+    for k in range(0, K, BK):
+        step = tl.dot(left.load([row, k]), right.load([k, 0]), out_dtype=tl.int32)
+        total = tl.dot((step >> 7).to(tl.int8), factor, total, out_dtype=tl.int32)
+    out.store([row, 0], total)
+
+
+@pytest.mark.parametrize("codegen", FORMS)
+def test_bytes_of_results(codegen: str) -> None:
+    """Columns of results, one in each lane, become rows of bytes, two in each lane."""
+    m, k = 48, 96
+    a, b, d = (aligned(RNG.integers(-128, 128, shape).astype(np.int8)) for shape in ((m, k), (k, 64), (64, 64)))
+    c = aligned(np.zeros((m, 64), np.int32))
+    kernel = bytes_of_results[(2,)](a, b, d, c, m, k, 32, 32, num_warps=2, target=TARGET, codegen=codegen)
+    assert ("region_moves." in kernel.asm["llvm"]) == (codegen == "simt")
+    expected = np.zeros((m, 64), np.int64)
+    for start in range(0, k, 32):
+        step = a[:, start : start + 32].astype(np.int64) @ b[start : start + 32]
+        expected += (step >> 7).astype(np.int8).astype(np.int64) @ d
+    np.testing.assert_array_equal(c, expected)
