@@ -30,9 +30,11 @@ def reference(q: Any, k: Any, v: Any, causal: bool, scale: float) -> np.ndarray:
     return weights / weights.sum(-1, keepdims=True) @ v
 
 
-def check(q: Any, k: Any, v: Any, causal: bool = False, sm_scale: float | None = None) -> None:
+def check(
+    q: Any, k: Any, v: Any, causal: bool = False, sm_scale: float | None = None, target: str | None = None
+) -> None:
     """Attend; errors of scores and sums are measured by the largest |v| and the largest score."""
-    o = flash_attention(q, k, v, causal, sm_scale)
+    o = flash_attention(q, k, v, causal, sm_scale, target=target)
     assert type(o) is type(q)
     assert dtype_of(o) == dtype_of(q)
     scale = 1 / math.sqrt(q.shape[-1]) if sm_scale is None else sm_scale
@@ -160,3 +162,39 @@ def test_attention_on_xe() -> None:
     expected, logarithms = flash_attention_with_lse(q, k, v, True)
     np.testing.assert_allclose(wide(found), wide(expected), atol=4e-3)
     np.testing.assert_allclose(lse, logarithms, atol=1e-5)
+
+
+XE_CASES = [
+    (dim, dtype, causal)
+    for dim in (16, 32, 64, 96, 256)
+    for dtype in ("float32", "float16", "bfloat16")
+    for causal in (False, True)
+]
+QUICK = {(16, "float32", False), (96, "bfloat16", True)}
+
+
+@pytest.mark.parametrize(
+    ("dim", "dtype", "causal"),
+    [pytest.param(*case, marks=[] if case in QUICK else [pytest.mark.slow]) for case in XE_CASES],
+)
+def test_dimensions_and_dtypes_on_xe(dim: int, dtype: str, causal: bool) -> None:
+    """Emulated: grouped heads inside of the sequence, few and many queries, lengths that no block divides."""
+    pytest.importorskip("dpctl")
+    case = XE_CASES.index((dim, dtype, causal))
+    heads, kv_heads = [(4, 2), (3, 1), (2, 2)][case // 6 % 3]
+    q = random(RNG, (2, [1, 17, 40, 133][case % 4], heads, dim), dtype)
+    k, v = (random(RNG, (2, 70, kv_heads, dim), dtype) for _ in range(2))
+    target = ["xe:pvc", "xe:bmg", "xe:lnl", "xe:ptl"][case // 2 % 4]
+    check(*(x.swapaxes(1, 2) for x in (q, k, v)), causal, target=target)
+
+
+@pytest.mark.slow
+def test_lengths_strides_and_large_scores_on_xe() -> None:
+    pytest.importorskip("dpctl")
+    for queries, keys, causal in [(1, 1, True), (5, 1, False), (130, 3, True), (3, 130, True), (64, 64, True)]:
+        check(*arrays(1, 1, queries, 32, keys=keys, dtype="float16"), causal, target="xe:pvc")
+    q, k = random(RNG, (1, 2, 32, 70)).swapaxes(2, 3), random(RNG, (1, 2, 70, 64))[..., ::2]
+    q, k, v = (x.astype(np.float16) for x in (q, k, arrays(1, 2, 70, 32)[2]))
+    check(q, np.repeat(k, 2, 3)[..., ::2], v[:, :, ::-1], target="xe:bmg")
+    q, k, v = arrays(1, 1, 50, 32)
+    check(30 * q, 30 * k, v, target="xe:pvc")

@@ -16,6 +16,7 @@ from mltriton.kernels import attention_backward, flash_attention, flash_attentio
 from mltriton.kernels.attention_backward import BackwardBlocks, backward_launches, choose_warp_blocks
 
 RNG = np.random.default_rng(7)
+FLOATS = ("float32", "float16", "bfloat16")
 
 
 def probabilities(q: Any, k: Any, causal: bool, scale: float) -> tuple[np.ndarray, np.ndarray]:
@@ -63,10 +64,12 @@ def assert_gradients(found: Any, do: Any, q: Any, k: Any, v: Any, causal: bool, 
         assert_accurate(array, gradient, size * (1 + extra))
 
 
-def check(do: Any, q: Any, k: Any, v: Any, causal: bool = False, sm_scale: float | None = None) -> None:
+def check(
+    do: Any, q: Any, k: Any, v: Any, causal: bool = False, sm_scale: float | None = None, target: str | None = None
+) -> None:
     """Differentiate what the forward pass gives."""
     o, lse = flash_attention_with_lse(q, k, v, causal, sm_scale)
-    found = flash_attention_backward(do, q, k, v, o, lse, causal, sm_scale)
+    found = flash_attention_backward(do, q, k, v, o, lse, causal, sm_scale, target=target)
     assert_gradients(found, do, q, k, v, causal, sm_scale)
 
 
@@ -212,6 +215,20 @@ def test_no_queries() -> None:
     assert dq.shape == q.shape
     assert not dk.any()
     assert not dv.any()
+
+
+XE_CASES = [(dim, dtype, causal) for dim in (16, 40, 64) for dtype in FLOATS for causal in (False, True)]
+
+
+@pytest.mark.parametrize(
+    ("dim", "dtype", "causal"),
+    [pytest.param(*case, marks=[] if case == (16, "bfloat16", True) else [pytest.mark.slow]) for case in XE_CASES],
+)
+def test_gradients_on_xe(dim: int, dtype: str, causal: bool) -> None:
+    """Emulated: two heads on one, lengths that no block divides."""
+    pytest.importorskip("dpctl")
+    target = ["xe:pvc", "xe:bmg", "xe:lnl", "xe:ptl"][XE_CASES.index((dim, dtype, causal)) % 4]
+    check(*arrays(1, 4, 45, dim, keys=37, kv_heads=2, dtype=dtype), causal, target=target)
 
 
 QKV, LSE = np.ones((1, 4, 8, 16), np.float32), np.ones((1, 4, 8), np.float32)
