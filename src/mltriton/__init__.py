@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from . import testing as testing
     from . import tools as tools
     from .errors import CompilationError as CompilationError
+    from .errors import PerformanceWarning as PerformanceWarning
     from .errors import TritonError as TritonError
 
 __version__ = "0.1.0"
@@ -35,6 +36,7 @@ _HOME: dict[str, str] = {
     "knobs": "",
     "errors": "",
     "CompilationError": "errors",
+    "PerformanceWarning": "errors",
     "TritonError": "errors",
     "JITFunction": "runtime.jit",
     "jit": "runtime.jit",

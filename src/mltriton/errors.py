@@ -40,6 +40,14 @@ def calling_place() -> Place | None:
     return Place(frame.f_code.co_filename, line or frame.f_lineno, column or 0)
 
 
+def calling_level() -> int:
+    """The same call as the `stacklevel` of a warning that the caller gives."""
+    frame, level = sys._getframe(1), 1  # pyright: ignore[reportPrivateUsage]
+    while frame.f_back and frame.f_code.co_filename.startswith(_PACKAGE):
+        frame, level = frame.f_back, level + 1
+    return level
+
+
 class TritonError(Exception):
     """Base of all errors of this package.
 
@@ -207,6 +215,10 @@ class SharedMemoryError(CompilationError):
 
 class AssertionFailed(CompilationError):  # noqa: N818 - named after the event, as users know it from static_assert
     """A `tl.static_assert` is false."""
+
+
+class PerformanceWarning(UserWarning):
+    """A kernel runs and is right, but slower than it could: the text says why, and what to change."""
 
 
 # What is wrong with how the compiler was asked.

@@ -56,7 +56,10 @@ def test_each_access_has_a_line(file: Path) -> None:
     sizes = "at least 64 and at most 16777216"
     assert load.endswith(
         f"; asked at the launch: address a multiple of 64, bytes of a row {sizes}, rows at least 1 and at most "
-        f"16777216, bytes from row to row {sizes} and at least bytes of a row"
+        f"16777216, bytes from row to row {sizes} and at least bytes of a row. Where that does not hold, the launch "
+        "warns: let the array start at a multiple of 64 bytes; give rows at least 32 elements; cut the matrix into "
+        "smaller ones; give the matrix at least 1 rows; let rows lie at least 32 elements apart; let no row reach into "
+        "the next one"
     )
     assert store.startswith(f"{file}:10: store 64x64xf16: each lane accesses 16 bytes at a time in #ttg.linear<{{")
     assert store.endswith(

@@ -92,12 +92,13 @@ class BlockSize(NamedTuple):
 
 class Questions(NamedTuple):
     """What must be asked of the matrix of an access, in words: when the kernel is launched, and while it runs. `broken`
-    is what is wrong with it for certain.
+    is what is wrong with it for certain; `advice` is how arguments meet what the launch asks.
     """
 
     launch: tuple[str, ...] = ()
     kernel: tuple[str, ...] = ()
     broken: str | None = None
+    advice: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

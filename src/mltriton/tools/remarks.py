@@ -135,8 +135,12 @@ def _remark(access: BlockAccess, layouts: bool, ask: Ask) -> Remark:
     encoding = cast(Encoding, block.encoding)
     if isinstance(encoding, Subgroup2DBlockEncoding):
         filled = ["lanes put NaN in outside of the tensor"] if access.pads_with_nan else []
-        parts = (_as_blocks(access, block, encoding, layouts), filled, _asked(ask(access.op, access.transposes)))
-        return Remark(access.op.loc.place, what, "; ".join(chain.from_iterable(parts)))
+        questions = ask(access.op, access.transposes)
+        parts = (_as_blocks(access, block, encoding, layouts), filled, _asked(questions))
+        advice = (
+            f"Where that does not hold, the launch warns: {'; '.join(questions.advice)}" if questions.advice else None
+        )
+        return Remark(access.op.loc.place, what, "; ".join(chain.from_iterable(parts)), advice)
     share = "x".join(map(str, encoding.share(block.shape)))
     reason = access.reason or f"no 2D block of the target fits a warp's {share}"
     layout = f" in {encoding_text(encoding)}" if layouts else ""

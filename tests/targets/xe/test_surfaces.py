@@ -5,7 +5,9 @@ Every kind of surface outside of the limits, for every kind of access, in each p
 
 from __future__ import annotations
 
-from functools import cache
+import re
+import warnings
+from functools import cache, partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, NamedTuple, cast
@@ -15,13 +17,14 @@ import pytest
 
 import mltriton as triton
 import mltriton.language as tl
-from mltriton.errors import TargetError
+from mltriton.errors import PerformanceWarning, TargetError
 from mltriton.ir.parser import parse_module
 from mltriton.targets.target import Binary
+from mltriton.targets.xe import block_limits
 from mltriton.targets.xe.devices import device
 from mltriton.targets.xe.driver import Queue
 from mltriton.targets.xe.kernel_modules import KernelModules, packed
-from mltriton.targets.xe.launch_guards import LaunchGuards, Surface, asked_by
+from mltriton.targets.xe.launch_guards import LaunchGuards, Surface, asked_by, uses_in
 from mltriton.targets.xe.llvm.emit.kernel import emit_kernel
 
 PVC = device("pvc")
@@ -170,6 +173,56 @@ def test_equally_aligned_arrays_are_judged_once() -> None:
     assert guards.failing((4096, *FINE)) is guards.failing((64 * 12345, *FINE))
     assert guards.failing((4096 + 32, *FINE)) == guards.surfaces
     assert guards.failing((4096, 0, -1 & (1 << 64) - 1, 64, 64, 16)) == guards.surfaces  # -1 in 64 bits
+
+
+def warned(access: str, *slots: int) -> list[str]:
+    """The lines of the warnings for a launch with these arguments."""
+    text = lowered(access)
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        guards = LaunchGuards(asked_by(text) or "", uses_in(text), "copy")
+        for _ in range(2):
+            assert guards.failing(slots)
+    assert all(item.category is PerformanceWarning and item.filename == __file__ for item in found)
+    return [line for item in found for line in str(item.message).splitlines()]
+
+
+def test_a_launch_says_once_why_it_is_slower() -> None:
+    head, *lines = warned("load", 4096 + 32, *FINE)
+    assert head.startswith("kernel copy accesses its argument ") and head.endswith(": it is slower (load at <text>:10)")
+    assert lines == [
+        "expected address a multiple of 64, found a multiple of 32",
+        "Let the array start at a multiple of 64 bytes.",
+    ]
+    assert warned("store", 4096, *FINE._replace(pitch=FINE.pitch + 2, width=20))[1:] == [
+        "expected bytes of a row at least 64, found 40",
+        f"expected bytes from row to row a multiple of 16, found {2 * FINE.pitch + 4}",
+        "Give rows at least 32 elements; let rows lie a multiple of 8 elements apart.",
+    ]
+    assert warned("load", 4096, *FINE._replace(height=0)) == []
+
+
+def test_every_limit_has_advice() -> None:
+    limits = block_limits.surface_limits(PVC, block_limits.Block(block_limits.Access.LOAD, 2, 16, 8))
+    assert all(block_limits.advice([limit], 2) for limit in limits)
+    assert block_limits.advice(limits[-1:], 2) == ("let blocks start at a column that is a multiple of 2",)
+
+
+@pytest.mark.usefixtures("queue")
+def test_the_warning_belongs_to_the_line_of_the_launch() -> None:
+    x, y = numbers(), aligned_zeros(4096)
+    launch = partial(copy[(1,)], target="xe:pvc", num_warps=1, codegen="simd")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", PerformanceWarning)
+        launch(x, y, *FINE)
+        with pytest.raises(PerformanceWarning, match=rf"kernel copy accesses.*\(load at {re.escape(__file__)}:\d+\)"):
+            launch(x[4:], y, *FINE)
+    with pytest.warns(PerformanceWarning, match="argument x") as found:
+        launch(x[4:], y, *FINE)
+    assert found[0].filename == __file__
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", PerformanceWarning)
+        launch(x[12:], y, *FINE)  # said before
 
 
 # Emulated, where an access outside of the limits gives other data.

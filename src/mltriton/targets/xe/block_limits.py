@@ -235,6 +235,30 @@ def in_words(limits: Sequence[Guard]) -> tuple[str, ...]:
     return tuple(f"{what} {' and '.join(asked)}" for what, asked in found.items())
 
 
+def advice(limits: Sequence[Guard], element_bytes: int) -> tuple[str, ...]:
+    """What to change for limits to hold."""
+    return tuple(dict.fromkeys(_advice(limit, element_bytes) for limit in limits))
+
+
+def _advice(limit: Guard, element_bytes: int) -> str:
+    if isinstance(limit.bound, str):
+        return "let no row reach into the next one"
+    if limit.relation is Relation.AT_MOST:
+        return "cut the matrix into smaller ones"
+    if limit.field == "base":
+        return f"let the array start at a multiple of {limit.bound} bytes"
+    count = limit.bound if limit.field in ("height", "x") else -(-limit.bound // element_bytes)
+    return _ADVICE[limit.field].format(f"{limit.relation.value} {count}")
+
+
+_ADVICE = {
+    "width": "give rows {} elements",
+    "height": "give the matrix {} rows",
+    "pitch": "let rows lie {} elements apart",
+    "x": "let blocks start at a column that is {}",
+}
+
+
 def check_surface(device: Device, block: Block, surface: Surface) -> SurfaceReport:
     """Sort what a block access asks of its surface into what holds, what does not, and what must be asked."""
     report = SurfaceReport([], [])

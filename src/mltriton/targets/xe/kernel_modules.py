@@ -29,7 +29,8 @@ class KernelModules:
         self._build = build
         self._key = key
         asked = binary.metadata.get("asked")
-        self.guards = LaunchGuards(asked) if asked else None  # what launches ask of the arguments
+        uses = binary.metadata.get("uses")
+        self.guards = LaunchGuards(asked, uses, name) if asked else None  # what launches ask of the arguments
         self._made: dict[tuple[bool, tuple[Surface, ...]], bytes] = {}
 
     def of(self, queue: Queue, failing: tuple[Surface, ...]) -> bytes:

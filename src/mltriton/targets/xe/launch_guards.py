@@ -12,7 +12,7 @@ import json
 from collections.abc import Mapping, Sequence
 from io import StringIO
 from itertools import takewhile
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 from mltriton.analysis.bounds import Expression, Known, evaluate, exactly
 
@@ -21,6 +21,7 @@ Surface = tuple[Condition, ...]
 
 MULTIPLE, AT_LEAST, AT_MOST = "a multiple of", "at least", "at most"
 _MARK = "; asked at the launch: "
+_USES = "; for accesses: "
 _MOST_REMEMBERED = 256  # launches with different arguments of which the answer is kept
 
 
@@ -37,25 +38,53 @@ def holds(relation: str, number: Known, bound: Known) -> bool:
             raise ValueError(f"no relation {relation!r}")
 
 
-def marked(llvm: str, surfaces: Sequence[Surface]) -> str:
+class Use(NamedTuple):
+    """What a surface is, for the reader of a warning: a matrix of elements of so many bytes in the array that is
+    argument `matrix`, the field of a surface that each condition is about, and where the program accesses it.
+    """
+
+    matrix: str
+    element_bytes: int
+    fields: tuple[str, ...]
+    places: tuple[str, ...]
+
+
+def marked(llvm: str, surfaces: Sequence[Surface], uses: Sequence[Use] = ()) -> str:
     """LLVM IR text that says what it takes for granted."""
-    return f"{_MARK}{json.dumps(surfaces, separators=(',', ':'))}\n{llvm}" if surfaces else llvm
+    comments = [
+        f"{mark}{json.dumps(x, separators=(',', ':'))}\n" for mark, x in ((_MARK, surfaces), (_USES, uses)) if x
+    ]
+    return "".join((*comments, llvm))
 
 
 def asked_by(llvm: str) -> str | None:
     """What LLVM IR text takes for granted, as JSON; None for nothing."""
+    return _comment(llvm, _MARK)
+
+
+def uses_in(llvm: str) -> str | None:
+    """What the surfaces are that LLVM IR text takes for granted, as JSON."""
+    return _comment(llvm, _USES)
+
+
+def _comment(llvm: str, mark: str) -> str | None:
     comments = takewhile(lambda line: line.startswith(";"), StringIO(llvm))
-    return next((line.removeprefix(_MARK).rstrip() for line in comments if line.startswith(_MARK)), None)
+    return next((line.removeprefix(mark).rstrip() for line in comments if line.startswith(mark)), None)
 
 
 class LaunchGuards:
-    """The surfaces of one kernel, from JSON."""
+    """The surfaces of the kernel `name`, from JSON. Where `uses` says what they are, there is one warning of each that
+    fails.
+    """
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, uses: str | None = None, name: str = "") -> None:
+        self._uses = uses
+        self._name = name
+        self._told: set[Surface] = set()
         self.surfaces: tuple[Surface, ...] = _tuples(json.loads(text))
         conditions = [condition for surface in self.surfaces for condition in surface]
-        used = {number for condition in conditions for number in _arguments(condition)}
-        exact = {number for condition in conditions for number in _arguments(condition, exact=True)}
+        used = {number for condition in conditions for number in arguments_of(condition)}
+        exact = {number for condition in conditions for number in arguments_of(condition, exact=True)}
         low = max((cast(int, bound) for relation, _, bound in conditions if relation == MULTIPLE), default=1)
         self._masks = tuple((number, -1 if number in exact else low - 1) for number in sorted(used))
         self._remembered: dict[tuple[int, ...], tuple[Surface, ...]] = {}
@@ -69,8 +98,18 @@ class LaunchGuards:
                 self._remembered.clear()
             arguments = {number: _signed(bits) for (number, _), bits in zip(self._masks, key, strict=True)}
             found = tuple(surface for surface in self.surfaces if not accepts(surface, arguments))
+            if found and self._uses is not None:
+                self._warn(found, arguments)
             self._remembered[key] = found
         return found
+
+    def _warn(self, failing: Sequence[Surface], arguments: Mapping[int, int]) -> None:
+        from mltriton.targets.xe.launch_warnings import warn
+
+        uses = [Use(*use) for use in _tuples(json.loads(self._uses or ""))]
+        told = [(surface, use) for surface, use in zip(self.surfaces, uses, strict=True) if surface in failing]
+        warn(self._name, [pair for pair in told if pair[0] not in self._told], arguments)
+        self._told.update(failing)
 
 
 def accepts(surface: Surface, arguments: Mapping[int, int]) -> bool:
@@ -90,7 +129,7 @@ def _signed(bits: int) -> int:
 _KEEP_DIVISORS = (MULTIPLE, "add", "sub", "mul", "either", "stepped")
 
 
-def _arguments(expression: Any, *, exact: bool = False) -> set[int]:
+def arguments_of(expression: Any, *, exact: bool = False) -> set[int]:
     """The arguments in an expression or a condition; with `exact`, those of which more matters than what divides them:
     an address as good as any other at a multiple of 64 is not remembered as another one.
     """
@@ -101,7 +140,7 @@ def _arguments(expression: Any, *, exact: bool = False) -> set[int]:
         return set() if exact else {rest[0]}
     exact = exact and kind in _KEEP_DIVISORS
     found: set[int] = set()
-    return found.union(*(_arguments(part, exact=exact) for part in rest))
+    return found.union(*(arguments_of(part, exact=exact) for part in rest))
 
 
 def _tuples(value: Any) -> Any:

@@ -130,7 +130,7 @@ class XeTarget:
         from mltriton.targets.xe.driver import emulates
         from mltriton.targets.xe.forms import form_of
         from mltriton.targets.xe.kernel_modules import packed
-        from mltriton.targets.xe.launch_guards import asked_by
+        from mltriton.targets.xe.launch_guards import asked_by, uses_in
         from mltriton.targets.xe.llvm.emit.shared import allocations
 
         form = form_of(llvm)
@@ -147,7 +147,11 @@ class XeTarget:
         }
         asked = asked_by(llvm)
         if asked is not None:
-            metadata |= {"asked": asked, "program": packed(print_op(module, locations=True).encode())}
+            metadata |= {
+                "asked": asked,
+                "uses": uses_in(llvm),
+                "program": packed(print_op(module, locations=True).encode()),
+            }
         if emulates():
             metadata["emulated"] = packed(form.emulated(llvm, self.device))
         return Binary(form.spirv(llvm), metadata)

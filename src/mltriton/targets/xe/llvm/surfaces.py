@@ -13,11 +13,11 @@ from typing import NamedTuple, cast
 
 from mltriton.analysis.block_io import BlockOperation, Maker
 from mltriton.analysis.block_pointer_roots import origins
-from mltriton.analysis.bounds import HIGHEST, Known, evaluate
+from mltriton.analysis.bounds import HIGHEST, Expression, Known, evaluate
 from mltriton.analysis.launch_values import LaunchValues, Traced
 from mltriton.dialects import tt
 from mltriton.ir.operation import Value
-from mltriton.ir.types import TensorDescType, block_of, byte_width
+from mltriton.ir.types import PointerType, TensorDescType, block_of, byte_width
 from mltriton.targets.base import Questions
 from mltriton.targets.xe.block_limits import (
     X_BYTES,
@@ -27,11 +27,12 @@ from mltriton.targets.xe.block_limits import (
     Number,
     Relation,
     Surface,
+    advice,
     check_surface,
     in_words,
 )
 from mltriton.targets.xe.devices import Device
-from mltriton.targets.xe.launch_guards import Condition
+from mltriton.targets.xe.launch_guards import Condition, Use, arguments_of
 from mltriton.targets.xe.launch_guards import Surface as Asked
 
 
@@ -53,15 +54,25 @@ class KernelGuard(NamedTuple):
         return (*self.limits, on_column) if self.columns else self.limits
 
 
+class LaunchGuard(NamedTuple):
+    """A surface for the launch to ask about, with the limits behind its conditions: a matrix of elements of `size`
+    bytes in the array that is argument `matrix`.
+    """
+
+    asked: Asked
+    limits: tuple[Guard, ...]
+    matrix: str
+    size: int
+
+
 class Verdict(NamedTuple):
     """What is known of an access: `broken` says what is wrong for certain; otherwise it is one of the hardware if all
     surfaces of `launch` are accepted and all of `kernel` hold.
     """
 
     broken: str | None = None
-    launch: tuple[Asked, ...] = ()
+    launch: tuple[LaunchGuard, ...] = ()
     kernel: tuple[KernelGuard, ...] = ()
-    at_launch: tuple[Guard, ...] = ()  # the limits behind `launch`
 
 
 _UNKNOWN_ORIGIN = Verdict("where the pointer comes from is not known")
@@ -74,6 +85,7 @@ class Surfaces:
 
     def __init__(self, function: tt.Func, device: Device, warps: int, divisibility: Sequence[int]) -> None:
         self._device = device
+        self._parameters = function.body.block.arguments
         self._values = LaunchValues(function, warps)
         self._divisibility = divisibility
         self._verdicts: dict[tuple[BlockOperation, bool], Verdict] = {}
@@ -100,7 +112,11 @@ class Surfaces:
         """What is known of an access, in words."""
         verdict = self.of(op, transposed)
         in_kernel = dict.fromkeys(limit for guard in verdict.kernel for limit in guard.all_limits)
-        return Questions(in_words(verdict.at_launch), in_words(list(in_kernel)), verdict.broken)
+        at_launch = list(dict.fromkeys(limit for guard in verdict.launch for limit in guard.limits))
+        sizes = [guard.size for guard in verdict.launch]
+        return Questions(
+            in_words(at_launch), in_words(list(in_kernel)), verdict.broken, advice(at_launch, max(sizes, default=1))
+        )
 
     def _makers(self, op: BlockOperation) -> Sequence[Maker]:
         if isinstance(op, tt.DescriptorLoad | tt.DescriptorStore):
@@ -115,10 +131,9 @@ class Surfaces:
             return _NO_MATRIX
         parts = [self._of_maker(op, maker, transposed) for maker in makers]
         broken = next((part.broken for part in parts if part.broken), None)
-        launch = dict.fromkeys(asked for part in parts for asked in part.launch)
+        launch = dict.fromkeys(guard for part in parts for guard in part.launch)
         kernel = dict.fromkeys(guard for part in parts for guard in part.kernel)
-        limits = dict.fromkeys(limit for part in parts for limit in part.at_launch)
-        return Verdict(broken, tuple(launch), tuple(kernel), tuple(limits))
+        return Verdict(broken, tuple(launch), tuple(kernel))
 
     def _of_maker(self, op: BlockOperation, maker: Maker, transposed: bool) -> Verdict:
         size = _element_bytes(maker)
@@ -132,9 +147,15 @@ class Surfaces:
             return Verdict(str(report.broken[0]))
         at_launch = [guard for guard in report.guards if _is_for_launch(guard, fields)]
         in_kernel = [guard for guard in report.guards if guard not in at_launch]
-        launch = (tuple(_condition(guard, fields) for guard in at_launch),) if at_launch else ()
+        asked = tuple(_condition(guard, fields) for guard in at_launch)
+        launch = LaunchGuard(asked, tuple(at_launch), self._array(fields["base"].expression), size)
         kernel = (self._guard(maker, size, transposed, in_kernel, fields["x"]),) if in_kernel else ()
-        return Verdict(None, launch, kernel, tuple(at_launch))
+        return Verdict(None, (launch,) if asked else (), kernel)
+
+    def _array(self, base: Expression) -> str:
+        """The argument that an address is made of."""
+        pointers = [n for n in arguments_of(base) if isinstance(self._parameters[n].type, PointerType)]
+        return self._parameters[pointers[0]].hint or f"argument {pointers[0]}" if pointers else "memory"
 
     def _fields(self, op: BlockOperation, maker: Maker, size: int, dims: tuple[int, int]) -> dict[str, Traced]:
         row, column = dims
@@ -186,22 +207,39 @@ class Answers:
         self.surfaces = surfaces
         self.decided: dict[KernelGuard, bool] = {}
         self._failing = frozenset(failing)
-        self._relied: dict[Asked, None] = {}
+        self._relied: dict[Asked, tuple[LaunchGuard, dict[str, None]]] = {}
 
     @property
     def relied(self) -> list[Asked]:
         """The surfaces of the accesses so far, for the launch to ask about."""
         return list(self._relied)
 
+    @property
+    def uses(self) -> list[Use]:
+        """What the surfaces are, and where they are accessed."""
+        return [
+            Use(guard.matrix, guard.size, tuple(limit.field for limit in guard.limits), tuple(places))
+            for guard, places in self._relied.values()
+        ]
+
     def of(self, op: BlockOperation, transposed: bool) -> bool | tuple[KernelGuard, ...]:
         """Whether the hardware does an access; or what the kernel must ask first."""
         verdict = self.surfaces.of(op, transposed)
         if verdict.broken is not None:
             return False
-        self._relied |= dict.fromkeys(verdict.launch)
-        if not self._failing.isdisjoint(verdict.launch) or any(self.decided.get(g) is False for g in verdict.kernel):
+        for guard in verdict.launch:
+            self._relied.setdefault(guard.asked, (guard, {}))[1][_place(op)] = None
+        asked = [guard.asked for guard in verdict.launch]
+        if not self._failing.isdisjoint(asked) or any(self.decided.get(g) is False for g in verdict.kernel):
             return False
         return tuple(guard for guard in verdict.kernel if guard not in self.decided) or True
+
+
+def _place(op: BlockOperation) -> str:
+    """An access as a line of the program, and what it does."""
+    place = op.loc.place
+    what = "store" if isinstance(op, tt.Store | tt.DescriptorStore) else "load"
+    return f"{what} at {place.file}:{place.line}" if place is not None else what
 
 
 def _element_bytes(maker: Maker) -> int:

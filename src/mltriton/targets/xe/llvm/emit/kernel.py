@@ -65,7 +65,7 @@ def emit_kernel(module: IRModule, device: Device, failing: Collection[Surface] =
     place_allocations(emitter, target, module)
     versions.emit(emitter, function.body.block.ops[:-1])
     body.ret()
-    return marked(target.text, answers.relied)
+    return marked(target.text, answers.relied, answers.uses)
 
 
 def public_function(module: IRModule) -> tt.Func:
