@@ -180,3 +180,17 @@ def test_attention_has_nothing_between_its_dots_but_names(width: int, warps: int
     module = intrinsic(attention, signature, warps)
     assert max(conversions(module)) <= Means.RENAMING
     assert not any(isinstance(op, ttg.LocalLoad | ttg.LocalStore) for op in module.walk())
+
+
+@triton.jit
+def doubled(a, c, M, N, BM: tl.constexpr, BN: tl.constexpr):
+    row, column = tl.program_id(0) * BM, tl.program_id(1) * BN
+    source = tl.make_tensor_descriptor(a, [M, N], [N, 1], [BM, BN])
+    target = tl.make_tensor_descriptor(c, [M, N], [N, 1], [BM, BN])
+    target.store([row, column], source.load([row, column]) * 2)
+
+
+@pytest.mark.parametrize("dtype", ["i8", "fp16", "fp32"])
+def test_what_comes_and_goes_by_blocks_stays_in_its_lane(dtype: str) -> None:
+    module = intrinsic(doubled, f"*{dtype}:16, *{dtype}:16, i32:16, i32:16, 64, 64", 4)
+    assert max(conversions(module), default=Means.NOTHING) <= Means.RENAMING

@@ -111,7 +111,7 @@ def from_batch_to_batch(a, c, B, M, N, BB: tl.constexpr, BM: tl.constexpr, BN: t
 
 
 @pytest.mark.parametrize("batch", [1, 2])
-@pytest.mark.parametrize("form", ["cpu", "simd"])
+@pytest.mark.parametrize("form", FORMS)
 def test_block_pointers_that_go_from_batch_to_batch(batch: int, form: str) -> None:
     a, _, c = operands(4, 24, 40, 40)
     from_batch_to_batch[(1,)](a[1:], c[1:], 4, 24, 40, batch, 32, 64, num_warps=4, **FORMS[form])

@@ -17,7 +17,7 @@ from mltriton.dialects.tt.memory import is_block_pointer
 from mltriton.errors import TargetError
 from mltriton.ir.operation import Operation, Value
 from mltriton.ir.types import TensorType, block_of, byte_width
-from mltriton.layouts.block_loads import Wanted, cheapest_block
+from mltriton.layouts.block_loads import WORD, Wanted, cheapest_block
 from mltriton.layouts.encodings import BlockedEncoding, DotOperandEncoding, Encoding, Shape, SliceEncoding, same_cut
 from mltriton.layouts.lanes import by_rows, with_lanes
 from mltriton.layouts.tiling import row_major
@@ -56,7 +56,9 @@ class LanePlan:
         self._choose_for_results(dots)
         for dot in dots:
             self._keep_around(dot)
-        for access in self.io.accesses.values():
+        found = self.io.accesses.values()
+        self._of_pointers = {_encoding_of_access(a) for a in found if isinstance(a.pointer.type, TensorType)}
+        for access in found:
             self._add_reach(access)
         self._add_blocks(function)
 
@@ -138,8 +140,10 @@ class LanePlan:
         if not isinstance(encoding, BlockedEncoding):
             return
         rank = access.block.rank
-        fastest, run = access.contiguous, 1 << 30
-        if fastest is None and isinstance(access.pointer.type, TensorType):
+        fastest, run = access.fastest, 1 << 30
+        if access.contiguous == rank - 1 and encoding not in self._of_pointers:
+            run = max(1, WORD // byte_width(element))  # as block messages leave it, so that nothing moves between lanes
+        elif fastest is None and isinstance(access.pointer.type, TensorType):
             runs = [self.io.axes.contiguous_bytes(access.pointer, dim) for dim in range(rank)]
             fastest = max(range(rank), key=lambda dim: (runs[dim], dim))
             run = min(runs[fastest], self.io.axes.alignment(access.pointer)) // byte_width(element)

@@ -17,7 +17,7 @@ from mltriton.layouts.linear import LinearLayout
 from mltriton.layouts.xe import Subgroup2DBlockEncoding
 from mltriton.targets.llvm.types import GLOBAL_PTR, I1, I8, I32, I64, PTR, VOID, Type, Value, constant, poison, vector
 from mltriton.targets.llvm.writer import Function
-from mltriton.targets.xe.block_limits import Access, Block, Guard, Relation, broken_limits
+from mltriton.targets.xe.block_limits import SUB_GROUP, Access, Block, Guard, Relation, broken_limits
 from mltriton.targets.xe.devices import Device
 from mltriton.targets.xe.llvm import calls, payloads
 from mltriton.targets.xe.llvm.caching import decorated
@@ -176,7 +176,17 @@ def _from_private(f: Function, memory: Value, form: Form, message: Message) -> l
         if lanes == 1:
             return [f.extract(halves, at) for at in range(count)]
         return [f.shuffle(halves, poison(halves.type), range(at, at + lanes)) for at in range(0, count, lanes)]
+    if _in_words(form, message):
+        per_word = element.with_lanes(I32.bytes // element.bytes)
+        words = [f.bitcast(f.load(I32, f.gep(memory, at, I8)), per_word) for at in range(0, whole, I32.bytes)]
+        return [f.extract(word, part) for word in words for part in range(per_word.lanes)]
     return [f.load(form.type, f.gep(memory, at, I8)) for at in range(0, whole, form.width * form.element.bytes)]
+
+
+def _in_words(form: Form, message: Message) -> bool:
+    """Whether a lane has the neighbours of 32 bits: Intel's compiler keeps them in registers as words alone."""
+    lanes_columns = message.block.width // SUB_GROUP
+    return form.width == 1 and lanes_columns > 1 and lanes_columns * form.element.bytes == I32.bytes
 
 
 def store(e: Emitter, type_: TensorType, pointer: BlockPointer, value: Lanes, message: Message, *, fast: bool) -> None:
@@ -185,13 +195,24 @@ def store(e: Emitter, type_: TensorType, pointer: BlockPointer, value: Lanes, me
     if not form.is_plain or message.registers % form.width:
         value = e.packed(e.scalars(value), Form(1, form.element, form.element))
         form = value.form
-    per_message = message.registers // form.width
+    values, size = value.values, form.width * form.element.bytes
+    if _in_words(form, message):
+        per_word, size = I32.bytes // size, I32.bytes
+        values = [_word(f, values[start : start + per_word]) for start in range(0, len(values), per_word)]
+    per_message = len(values) // message.number
     for number in range(message.number):
         memory = _private(e, type_, message)
         for part in range(per_message):
-            held = value.values[number * per_message + part]
-            f.store(held, f.gep(memory, part * form.width * form.element.bytes, vector("i8", 1)))
+            f.store(values[number * per_message + part], f.gep(memory, part * size, vector("i8", 1)))
         _access(e, type_, pointer, message, number, memory, fast=fast)
+
+
+def _word(f: Function, parts: Sequence[Value]) -> Value:
+    """Neighbours as one word."""
+    joined = poison(parts[0].type.with_lanes(len(parts)))
+    for number, part in enumerate(parts):
+        joined = f.insert(joined, part, number)
+    return f.bitcast(joined, I32)
 
 
 def prefetch(e: Emitter, type_: TensorType, pointer: BlockPointer, message: Message) -> None:
