@@ -16,9 +16,9 @@ RNG = np.random.default_rng(3)
 LENGTHS = [1, 2, 3, 17, 100, 1000, 1024, LONGEST_BLOCK, LONGEST_BLOCK + 1, 4 * LONGEST_BLOCK + 12345]
 
 
-def check_softmax(x: Any) -> Any:
+def check_softmax(x: Any, target: str | None = None) -> Any:
     """Softmax; its errors are relative, and those of the exponents: the size of x. Returns the result."""
-    y = softmax(x)
+    y = softmax(x, target=target)
     assert type(y) is type(x)
     assert dtype_of(y) == dtype_of(x)
     values = wide(x)
@@ -30,9 +30,9 @@ def check_softmax(x: Any) -> Any:
     return y
 
 
-def check_layer_norm(x: Any, weight: Any, bias: Any, eps: float = 1e-5) -> Any:
+def check_layer_norm(x: Any, weight: Any, bias: Any, eps: float = 1e-5, target: str | None = None) -> Any:
     """Normalise; errors are those of the mean, scaled as the row is. Returns the result."""
-    y = layer_norm(x, weight, bias, eps)
+    y = layer_norm(x, weight, bias, eps, target=target)
     assert type(y) is type(x)
     assert dtype_of(y) == dtype_of(x)
     values, w, b = wide(x), wide(weight), wide(bias)
@@ -174,6 +174,18 @@ def test_rows_on_xe(dtype: str, columns: int) -> None:
     np.testing.assert_allclose(softmax(x, target="xe:pvc"), softmax(exact[0]), rtol=tolerance, atol=1e-6)
     found = layer_norm(x, weight, bias, target="xe:pvc")
     np.testing.assert_allclose(found, layer_norm(*exact), rtol=tolerance, atol=5 * tolerance)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("columns", [1, 2, 31, 513, 3000, 9000])
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_lengths_on_xe(dtype: str, columns: int) -> None:
+    """Emulated: every dtype, from one column to rows in pieces, inside of longer rows at odd addresses."""
+    pytest.importorskip("dpctl")
+    target = ["xe:pvc", "xe:bmg", "xe:lnl", "xe:ptl"][FLOATS.index(dtype)]
+    x = random(RNG, (3, columns + 3), dtype)[:, 1 : columns + 1]
+    check_softmax(x, target)
+    check_layer_norm(x, *parameters(columns, dtype), target=target)
 
 
 @pytest.mark.parametrize(
