@@ -41,6 +41,8 @@ RESERVED = 12
 # Results that are operands under another name, or are read from them by every lane that needs them.
 _NAMES = (ttig.Extract, ttig.Glue, tt.Splat, tt.Broadcast, tt.ExpandDims, tt.Unsplat)
 
+_LOADS = (tt.Load, tt.DescriptorLoad)
+
 # Blocks of indices and addresses made of scalars are not kept: an access adds the scalars and the lane's place.
 _INDICES = (tt.MakeRange, tt.AddPtr, arith.AddI, arith.SubI, arith.MulI, arith.ExtSI)
 
@@ -59,13 +61,17 @@ class Peak:
 
 @dataclass
 class RegisterEstimate:
-    """The registers of one function of a program for a target."""
+    """The registers of one function of a program for a target. What loads bring counts only if it is `loaded`: a
+    compiler may bring it late and piece by piece.
+    """
 
     function: Operation
     spec: TargetSpec
+    loaded: bool = True
     _storages: dict[Value, Storages] = field(default_factory=dict[Value, Storages])
     _sizes: dict[Value, int] = field(default_factory=dict[Value, int])
     _full: tuple[int, Operation | None, Storages] = (0, None, _NOTHING)
+    _blocks: dict[Block, int] = field(default_factory=dict[Block, int])
 
     @cached_property
     def peak(self) -> Peak:
@@ -76,6 +82,13 @@ class RegisterEstimate:
         bytes, op, alive = self._full
         values = sorted(((value, self._registers(self._size(value))) for value in alive), key=lambda pair: -pair[1])
         return Peak(self._registers(bytes) + RESERVED, op, tuple(values))
+
+    def within(self, loop: Operation) -> int:
+        """What a loop of the function needs at its fullest place."""
+        if self.peak.op is None:
+            return RESERVED
+        blocks = (block for op in loop.walk() for region in op.regions for block in region.blocks)
+        return self._registers(max(self._blocks.get(block, 0) for block in blocks)) + RESERVED
 
     def storages_of(self, values: Iterable[Value]) -> Storages:
         """The values whose registers hold `values`."""
@@ -115,6 +128,8 @@ class RegisterEstimate:
         return captured
 
     def _note(self, bytes: int, op: Operation, alive: Iterable[Value]) -> None:
+        assert op.block is not None
+        self._blocks[op.block] = max(self._blocks.get(op.block, 0), bytes)
         if bytes > self._full[0]:
             self._full = (bytes, op, frozenset(alive))
 
@@ -135,7 +150,7 @@ class RegisterEstimate:
 
     def _find_storage(self, value: Value) -> Storages:
         op = value.op if isinstance(value, OpResult) else None
-        if isinstance(op, arith.Constant):
+        if isinstance(op, arith.Constant) or (isinstance(op, _LOADS) and not self.loaded):
             return _NOTHING
         if isinstance(op, _NAMES) or (isinstance(op, ttg.ConvertLayout) and _moves_nothing(op)):
             return self.storages_of(op.operands)

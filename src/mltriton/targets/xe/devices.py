@@ -35,7 +35,8 @@ class DpasShape(NamedTuple):
 class Device:
     """One generation of devices. `ocloc` is its name for Intel's offline compiler; `simd` the lanes of an instruction
     and of a matrix product's columns; `wide_vnni`: whether loads with VNNI take blocks of more than `simd` columns;
-    `predicated`: whether one instruction accesses memory under a condition of each lane.
+    `predicated`: whether one instruction accesses memory under a condition of each lane; `distances`: whether a 2D
+    block access adds a constant distance to the place that its address says.
     """
 
     name: str
@@ -52,6 +53,7 @@ class Device:
     pitch_multiple: int = 16
     wide_vnni: bool = True
     predicated: bool = True
+    distances: bool = True
 
     @property
     def max_warps(self) -> int:
@@ -92,7 +94,14 @@ DPAS_DEPTH = 8  # 32-bit steps of k in one instruction
 DEVICES: dict[str, Device] = {
     device.name: device
     for device in (
-        Device("pvc", "Xe-HPC", ("Data Center GPU Max 1100", "Data Center GPU Max 1550"), "pvc", wide_vnni=False),
+        Device(
+            "pvc",
+            "Xe-HPC",
+            ("Data Center GPU Max 1100", "Data Center GPU Max 1550"),
+            "pvc",
+            wide_vnni=False,
+            distances=False,
+        ),
         Device("bmg", "Xe2-HPG", ("Arc B570", "Arc B580"), "bmg-g21"),
         Device("lnl", "Xe2-LPG", ("Core Ultra 200V",), "lnl-m"),
         Device("ptl", "Xe3-LPG", ("Core Ultra 300",), "ptl-h"),

@@ -251,9 +251,8 @@ def _access(
     if e.address_payloads and pointer.staying is not None and payloads.word_of(block) is not None:
         _by_payload(e, pointer, message, size, (origin[column], origin[row]), memory)
         return
-    kept = _kept_dim(type_, pointer, message)
-    if kept is not None:
-        x, y = (_apart(e, pointer, dim, origin[dim]) if dim == kept else at for dim, at in ((column, x), (row, y)))
+    if memory is not None and not e.device.distances:
+        x, y = _apart(e, pointer, message, origin, (x, y))
     shape = [constant(I32, n) for n in (block.element_bytes, block.width, block.height, block.blocks)]
     x = _words(f, message, size, x)
     place = f.insert(f.insert(poison(I32.with_lanes(2)), x, 0), y, 1)
@@ -265,22 +264,18 @@ def _access(
         BUILTINS[block.access].call(f, *shape, *surface, *private)
 
 
-def _kept_dim(type_: TensorType, pointer: BlockPointer, message: Message) -> int | None:
-    """Of an operand that a loop walks through along k by transposing loads, the other dimension, which stays."""
-    encoding = type_.encoding
-    if not message.transposed or pointer.staying is None or not isinstance(encoding, Subgroup2DBlockEncoding):
-        return None
-    kept, along = (-1, -2) if encoding.columns_first else (-2, -1)
-    return kept if pointer.staying[kept] and not pointer.staying[along] else None
-
-
-def _apart(e: Emitter, pointer: BlockPointer, dim: int, distance: int) -> Value:
-    """An offset that stays in a loop, as a value of its own. Intel's compiler would keep one address for all messages
-    and copy it for each; where it cannot see that their rows lie at a constant distance, it keeps one for each.
-    """
+def _apart(
+    e: Emitter, pointer: BlockPointer, message: Message, origin: Sequence[int], place: tuple[Value, Value]
+) -> tuple[Value, Value]:
+    """A place, column and row; where a loop moves it along one of them, with an address of its own (`addresses.py`)."""
+    (row, column), staying, (x, y) = message.dims, pointer.staying, place
+    if staying is None or staying[row] == staying[column]:
+        return place
+    dim = row if staying[row] else column
     with e.function.before_loop():
-        value = e.affine.add(pointer.offsets[dim], constant(I32, distance))
-        return calls.of_warp(e.function, value) if e.affine.term(value).constant else value
+        kept = e.affine.add(pointer.offsets[dim], constant(I32, origin[dim]))
+        kept = e.addresses.own(e.function, (pointer.base, message.block), place, kept)
+    return (x, kept) if staying[row] else (kept, y)
 
 
 def _by_payload(

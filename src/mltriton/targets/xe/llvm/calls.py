@@ -40,12 +40,6 @@ def programs(f: Function, axis: int) -> Value:
     return f.cast("trunc", builtins.GET_NUM_GROUPS.call(f, axis), I32)
 
 
-def of_warp(f: Function, value: Value) -> Value:
-    """An i32 that is the same in all lanes, as the first lane has it: nothing is known of it but that."""
-    builtin = builtins.BROADCAST.of("uint")
-    return f.pure_call(builtin.symbol, builtin.result_type, value, constant(I32, 0))
-
-
 def everywhere(f: Function, condition: Value) -> Value:
     """Whether an i1 holds in all lanes of the warp."""
     return f.icmp("ne", ALL.call(f, f.cast("zext", condition, I32)), 0)

@@ -27,6 +27,7 @@ from mltriton.targets.xe.block_limits import SUB_GROUP
 from mltriton.targets.xe.cache_hints import Controls
 from mltriton.targets.xe.devices import Device
 from mltriton.targets.xe.llvm import calls
+from mltriton.targets.xe.llvm.addresses import Addresses
 from mltriton.targets.xe.llvm.affine import Affine
 from mltriton.targets.xe.llvm.lanes import Form, Lanes, element_name, form_of, layout_of
 from mltriton.targets.xe.llvm.moves import lane_bit, linear, move, names
@@ -107,6 +108,8 @@ class Emitter(context.Emitter):
         self.answers = answers
         self.caching: Controls | None = None  # what the access at hand asks of the caches
         self.staying: frozenset[IRValue] = frozenset()  # scalars that the innermost loop does not change
+        self.addresses = Addresses()  # of the innermost loop's block accesses
+        self.addresses_of_loops: Mapping[Operation, int] = {}
         self._emitted: dict[IRValue, Emitted] = {}
         self._parts: dict[IRValue, Value] = {}
         self._taken_from: dict[str, tuple[Value, int]] = {}

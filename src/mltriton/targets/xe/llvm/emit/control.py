@@ -15,6 +15,7 @@ from mltriton.ir.operation import Block, Region
 from mltriton.ir.operation import Value as IRValue
 from mltriton.targets.llvm.types import I32, I64, Value, constant
 from mltriton.targets.xe.llvm import calls
+from mltriton.targets.xe.llvm.addresses import Addresses
 from mltriton.targets.xe.llvm.emit import versions
 from mltriton.targets.xe.llvm.emit.context import Emitted, Emitter, Rules
 from mltriton.targets.xe.llvm.emit.moving import Moving
@@ -48,7 +49,8 @@ def _for(e: Emitter, op: scf.For) -> list[Emitted]:
     moving = Moving(e, parts)
     carried = [_Carried(argument, init, e.flat(init)) for argument, init, _ in parts if argument not in moving.pointers]
     range_ = _range(e, op)
-    outside, e.staying = e.staying, bring_forward(e, block)
+    outside, e.staying = (e.staying, e.addresses), bring_forward(e, block)
+    e.addresses = Addresses(e.addresses_of_loops.get(op, 0))
     start = [*moving.start, *(value for part in carried for value in part.start)]
     with f.loop(range_.first, range_.last, range_.step, start, unsigned=range_.unsigned) as loop:
         e.put(counter, _counter(e, op, loop.index, range_))
@@ -56,7 +58,7 @@ def _for(e: Emitter, op: scf.For) -> list[Emitted]:
         yielded: dict[IRValue, IRValue] = dict(zip(arguments, _body(e, block), strict=True))
         following = [part for held in carried for part in e.flat(yielded[held.argument])]
         loop.yield_(*moving.following(yielded), *following)
-    e.staying = outside
+    e.staying, e.addresses = outside
     _put(e, moving, carried, loop.results, inside=False)
     return [e.any(argument) for argument in arguments]
 

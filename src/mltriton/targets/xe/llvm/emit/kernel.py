@@ -21,6 +21,7 @@ from mltriton.targets.llvm.writer import Module
 from mltriton.targets.registry import num_warps_of, spec_of
 from mltriton.targets.xe.devices import Device
 from mltriton.targets.xe.launch_guards import Surface, marked
+from mltriton.targets.xe.llvm.addresses import addresses_of_loops
 from mltriton.targets.xe.llvm.emit import versions
 from mltriton.targets.xe.llvm.emit.context import Emitter
 from mltriton.targets.xe.llvm.emit.rules import ELEMENTS, RULES
@@ -55,6 +56,9 @@ def emit_kernel(module: IRModule, device: Device, failing: Collection[Surface] =
     divisors = [divisibility(function, number) for number in range(len(parameters))]
     answers = Answers(Surfaces(function, device, warps, divisors), failing)
     emitter = Emitter(target, body, device, warps, RULES, ELEMENTS, answers)
+    registers = module.attributes.get("ttig.register_mode")
+    if isinstance(registers, IntegerAttr) and not device.distances:
+        emitter.addresses_of_loops = addresses_of_loops(function, spec_of(module), registers.value)
     emitter.address_payloads = "ttig.address_payloads" in module.attributes
     emitter.assertions = {op: number for number, op in enumerate(checked, 1)}
     emitter.failure = body.parameters[-1] if checked else emitter.failure
