@@ -64,6 +64,20 @@ def test_tanh() -> None:
 
 
 @triton.jit
+def powers(x, y, N: tl.constexpr):
+    at = tl.arange(0, N)
+    tl.store(y + at, tl.exp2(tl.load(x + at)))
+
+
+@pytest.mark.parametrize(("dtype", "tolerance"), [(np.float64, 1e-15), (np.float32, 2e-6)])
+def test_powers_of_two(dtype: Any, tolerance: float) -> None:
+    """Those of f32 are the instruction's."""
+    x, y = RNG.uniform(-14, 14, 256).astype(dtype), np.zeros(256, dtype)
+    powers[(1,)](x, y, 256, target=TARGET)
+    np.testing.assert_allclose(y, np.exp2(x.astype(np.float64)), rtol=tolerance)
+
+
+@triton.jit
 def layer_norm(x, y, scale, shift, n, eps, BLOCK: tl.constexpr):
     row, at = tl.program_id(0), tl.arange(0, BLOCK)
     inside = at < n
