@@ -13,6 +13,7 @@ import pytest
 
 import mltriton as triton
 import mltriton.language as tl
+from mltriton.targets.xe import isa
 
 pytestmark = pytest.mark.usefixtures("queue")
 TARGET = "xe:pvc"
@@ -164,3 +165,15 @@ def test_bytes_of_results(codegen: str) -> None:
         step = a[:, start : start + 32].astype(np.int64) @ b[start : start + 32]
         expected += (step >> 7).astype(np.int8).astype(np.int64) @ d
     np.testing.assert_array_equal(c, expected)
+
+
+@pytest.mark.usefixtures("needs_ocloc")
+def test_bytes_of_results_take_few_instructions() -> None:
+    """A move for 16 bytes; lanes that exchange them would take four times as many instructions."""
+    a, b, d = (np.zeros(shape, np.int8) for shape in ((1024, 1024), (1024, 64), (64, 64)))
+    c = np.zeros((1024, 64), np.int32)
+    kernel = bytes_of_results.warmup(a, b, d, c, 1024, 1024, 128, 32, grid=(8,), num_warps=8, target=TARGET)
+    assert kernel.n_spills == 0
+    [loop] = [found.instructions for found in isa.innermost_loops(kernel.asm["isa"])]
+    assert loop.operations["dpas"] == 24
+    assert loop.total <= 265

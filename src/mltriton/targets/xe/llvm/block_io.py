@@ -22,7 +22,7 @@ from mltriton.targets.xe.devices import Device
 from mltriton.targets.xe.llvm import calls, payloads
 from mltriton.targets.xe.llvm.caching import decorated
 from mltriton.targets.xe.llvm.emit.context import BlockPointer, Emitter
-from mltriton.targets.xe.llvm.lanes import LONGEST_VECTOR, Form, Lanes, form_of, layout_of
+from mltriton.targets.xe.llvm.lanes import Form, Lanes, form_of, layout_of
 from mltriton.targets.xe.llvm.moves import linear
 from mltriton.targets.xe.spirv import builtins
 
@@ -168,14 +168,6 @@ def load(e: Emitter, type_: TensorType, pointer: BlockPointer, message: Message,
 def _from_private(f: Function, memory: Value, form: Form, message: Message) -> list[Value]:
     """The registers that a message has left in the memory of a lane."""
     whole, element = message.registers * form.element.bytes, form.type.scalar
-    count = whole // element.bytes
-    lanes = form.type.lanes
-    if message.transposed and element.bits == 16 and lanes < count <= LONGEST_VECTOR:
-        # Halves of words, which are taken apart: of one value, or else Intel's compiler copies the words first.
-        halves = f.load(element.with_lanes(count), memory)
-        if lanes == 1:
-            return [f.extract(halves, at) for at in range(count)]
-        return [f.shuffle(halves, poison(halves.type), range(at, at + lanes)) for at in range(0, count, lanes)]
     if _in_words(form, message):
         per_word = element.with_lanes(I32.bytes // element.bytes)
         words = [f.bitcast(f.load(I32, f.gep(memory, at, I8)), per_word) for at in range(0, whole, I32.bytes)]

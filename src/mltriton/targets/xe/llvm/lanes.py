@@ -81,6 +81,8 @@ def form_of(type_: TensorType) -> Form:
     element = vector(element_name(type_.element), 1)
     registers = layout_of(type_).count("register")
     count, held = _matrix_value(type_.encoding, element) or (1, element)
+    if isinstance(type_.encoding, Subgroup2DBlockEncoding) and type_.encoding.packed_rows > 1 and count > registers:
+        count, held = registers, held.with_lanes(held.lanes * registers // count)
     if count > registers or held.lanes > LONGEST_VECTOR:
         return Form(1, element, element)
     return Form(count, element, held)
