@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ import mltriton.language as tl
 from mltriton.errors import BackendError, OptionError
 from mltriton.ir.parser import parse_module
 from mltriton.kernels.attention import Blocks, attention_launch
+from mltriton.kernels.attention_backward import backward_launches, choose_warp_blocks
 from mltriton.kernels.attention_paged import choose_block_form, paged_attention_launches
 from mltriton.kernels.gemm import matmul_launch
 from mltriton.kernels.gemm_tiles import Tile
@@ -119,6 +121,27 @@ def test_attention(dim: int, causal: bool) -> None:
     if causal:
         scores = np.where(np.tril(np.ones((48, 48), bool)), scores, -np.inf)
     np.testing.assert_allclose(o, softmax(scores) @ v.astype(np.float64), atol=4e-3)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("causal", [False, True])
+def test_gradients_of_attention(causal: bool) -> None:
+    """Warps exchange the gradients of scores by rows of 64 words."""
+    do, q, k, v = (operand(1, 2, 50, 64, dtype=np.float16) for _ in range(4))
+    dq, dk, dv = (aligned(np.zeros_like(x)) for x in (q, k, v))
+    scores = q.astype(np.float64) @ k.astype(np.float64).swapaxes(-1, -2) / 8
+    if causal:
+        scores = np.where(np.tril(np.ones((50, 50), bool)), scores, -np.inf)
+    lse, shares = np.log(np.exp(scores).sum(-1)), softmax(scores)
+    o = aligned((shares @ v.astype(np.float64)).astype(np.float16))
+    blocks = choose_warp_blocks(50, 2, 64)
+    for launch in backward_launches(do, q, k, v, o, lse.astype(np.float32), dq, dk, dv, causal, blocks=blocks):
+        run(launch, num_warps=blocks.warps)
+    wide = do.astype(np.float64)
+    by_scores = shares * (wide @ v.astype(np.float64).swapaxes(-1, -2) - (wide * o).sum(-1, keepdims=True)) / 8
+    turned = by_scores.swapaxes(-1, -2)
+    for found, right in ((dq, by_scores @ k), (dk, turned @ q), (dv, shares.swapaxes(-1, -2) @ wide)):
+        assert np.abs(found - right).max() <= 3e-3 * np.abs(right).max()
 
 
 def test_paged_attention_by_warps() -> None:
@@ -228,6 +251,27 @@ def test_functions(dtype: type, tolerance: float) -> None:
         for found, function in zip(y, right, strict=True):
             np.testing.assert_allclose(found, function(wide).astype(dtype), rtol=tolerance, err_msg=str(function))
     assert np.signbit(y[5:, 5]).all()  # of -0
+
+
+@triton.jit
+def chained(a, b, c, out, N: tl.constexpr):
+    at = tl.arange(0, N)[:, None] * N + tl.arange(0, N)[None, :]
+    product = tl.dot(tl.load(a + at), tl.load(b + at)).to(a.dtype.element_ty)
+    tl.store(out + at, tl.dot(product.T, tl.load(c + at)))
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32])
+def test_operands_that_warps_exchange(dtype: type) -> None:
+    """Through shared memory: by rows of words where lanes lie side by side there, or else an address for each lane."""
+    a, b, c = (operand(32, 32, dtype=dtype) for _ in range(3))
+    out = np.zeros((32, 32), np.float32)
+    chained[(1,)](a, b, c, out, N=32, target=TARGET, codegen="simd", num_warps=4)
+    product = (a.astype(np.float64) @ b.astype(np.float64)).astype(dtype)
+    right = product.T.astype(np.float64) @ c.astype(np.float64)
+    np.testing.assert_allclose(out, right, atol=2e-3 * np.abs(right).max() if dtype is np.float16 else 1e-4)
+    llvm = chained.warmup(a, b, c, out, N=32, target=TARGET, codegen="simd", num_warps=4).asm["llvm"]
+    for message in (r"load\.slm\.v\d+i32\.i1\.", r"store\.slm\.i1\.", r"load\.slm\.v\d+i32\.v16i1\."):
+        assert re.search(rf"call .*@llvm\.genx\.lsc\.{message}", llvm)
 
 
 def test_what_has_no_lowering_is_named_at_its_line() -> None:

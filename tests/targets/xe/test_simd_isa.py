@@ -11,11 +11,14 @@ import pytest
 import mltriton as triton
 import mltriton.language as tl
 from mltriton.kernels.attention import Blocks, attention_launch
+from mltriton.kernels.attention_backward import backward_launches, choose_warp_blocks
 from mltriton.kernels.gemm import matmul_launch
 from mltriton.kernels.gemm_tiles import Tile
 from mltriton.kernels.launch import Launch
 from mltriton.targets.xe import isa
 from mltriton.targets.xe.spirv.words import read
+
+from .test_library_isa import grouped
 
 pytestmark = pytest.mark.usefixtures("needs_ocloc")
 
@@ -46,6 +49,28 @@ def test_loops_of_attention() -> None:
     assert fast.operations["dpas"] == 64
     assert set(fast.messages) <= {"load_block2d", "prefetch"}
     assert fast.total <= 430
+
+
+def test_a_slow_path_beside_the_loop_keeps_to_the_registers() -> None:
+    """Operands that are loaded register by register stay in registers beside 128 of sums."""
+    [loop] = loops(grouped(), "pvc", 32)
+    assert loop.messages == {"load_block2d": 3, "prefetch": 2, "signal": 1}
+    assert loop.total <= 75
+
+
+@pytest.mark.parametrize(("dim", "products", "most"), [(64, 40, 860), (128, 28, 580)])
+def test_loops_of_the_gradient_of_attention(dim: int, products: int, most: int) -> None:
+    """What warps exchange is read by rows of 64 words; other messages share their addresses."""
+    do, q, k, v, o, dq, dk, dv = (np.zeros((1, 4, 1024, dim), np.float16) for _ in range(8))
+    blocks = choose_warp_blocks(1024, 4, dim)
+    assert blocks.warps is not None
+    lse = np.zeros((1, 4, 1024), np.float32)
+    launch = backward_launches(do, q, k, v, o, lse, dq, dk, dv, causal=True, blocks=blocks)[1]
+    masked, unmasked = loops(launch, "pvc", blocks.warps)
+    for loop in (masked, unmasked):
+        assert loop.operations["dpas"] == products
+        assert loop.messages["load"] <= 8
+        assert loop.total <= most
 
 
 @triton.jit

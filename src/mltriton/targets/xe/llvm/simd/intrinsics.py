@@ -17,7 +17,7 @@ LANES = 16
 # Bytes of an element in memory -> its code in a message; those below 4 bytes fill words of 4 bytes in registers.
 DATA_SIZES = {1: 5, 2: 6, 4: 3, 8: 4}
 VECTOR_SIZES = {1: 1, 2: 2, 3: 3, 4: 4, 8: 5, 16: 6, 32: 7, 64: 8}
-_NOT_TRANSPOSED = 1
+_BY_LANE, _IN_A_ROW = 1, 2  # orders of a message's data
 PLACE = 5  # the element of a matrix's description that is a block's column; its row follows
 Caching = tuple[int, int]  # codes of what the first and the third level of the cache do
 AS_USUAL: Caching = (0, 0)
@@ -171,6 +171,21 @@ def scatter(
     f.declared_call(name, VOID, mask, *codes, addresses, data, constant(I32, 0))
 
 
+def load_row(f: Function, address: Value, displaced: int, count: int) -> Value:
+    """`count` words of 32 bits from one address on (i32: of shared memory)."""
+    result = I32.with_lanes(count)
+    name = f"{PREFIX}lsc.load.{_memory(address)}.{result.suffix}.i1.{address.type.suffix}"
+    codes = _codes(_LOAD, displaced, I32.bytes, count, order=_IN_A_ROW)
+    return f.declared_call(name, result, constant(I1, 1), *codes, address, constant(I32, 0))
+
+
+def store_row(f: Function, address: Value, displaced: int, words: Value) -> None:
+    """The opposite of `load_row`."""
+    name = f"{PREFIX}lsc.store.{_memory(address)}.i1.{address.type.suffix}.{words.type.suffix}"
+    codes = _codes(_STORE, displaced, I32.bytes, words.type.lanes, order=_IN_A_ROW)
+    f.declared_call(name, VOID, constant(I1, 1), *codes, address, words, constant(I32, 0))
+
+
 def atomic(f: Function, addresses: Value, mask: Value, code: int, sources: Sequence[Value], size: int) -> Value:
     """Update memory at each address by an operation of the memory pipeline; what was there before."""
     result = sources[0].type
@@ -186,10 +201,12 @@ def _memory(addresses: Value) -> str:
     return "stateless" if addresses.type.bits == 64 else "slm"
 
 
-def _codes(operation: int, displaced: int, size: int, count: int, cached: Caching = AS_USUAL) -> list[Value]:
+def _codes(
+    operation: int, displaced: int, size: int, count: int, cached: Caching = AS_USUAL, order: int = _BY_LANE
+) -> list[Value]:
     """Operation, caching of two levels, scale and distance of addresses, sizes, order, channels."""
     head = [*(constant(I8, code) for code in (operation, *cached)), constant(I16, 1), constant(I32, displaced)]
-    return head + [constant(I8, code) for code in (DATA_SIZES[size], VECTOR_SIZES[count], _NOT_TRANSPOSED, 0)]
+    return head + [constant(I8, code) for code in (DATA_SIZES[size], VECTOR_SIZES[count], order, 0)]
 
 
 # Rectangles of a matrix.

@@ -1,26 +1,31 @@
 """Blocks in shared memory (SLM) and barriers, in a warp's vector program.
 
-Level: intrinsic -> llvm. Addresses in shared memory are numbers of bytes from its start, of 32 bits.
+Level: intrinsic -> llvm. Addresses in shared memory are numbers of bytes from its start, of 32 bits. Registers whose
+lanes lie side by side there are moved in rows of up to 64 words, which take one address and no vector of them.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import prod
-from typing import cast
+from typing import NamedTuple, cast
 
 from mltriton.dialects import gpu, ttg, ttig
 from mltriton.dialects.builtin import Module as IRModule
 from mltriton.ir.operation import Value as IRValue
 from mltriton.ir.types import MemDescType, TensorType, byte_width
 from mltriton.targets.llvm.emit.memory import from_memory, in_memory, to_memory
-from mltriton.targets.llvm.types import I32, Value, constant, vector
+from mltriton.targets.llvm.types import I32, Type, Value, constant, vector
 from mltriton.targets.xe.llvm.emit import shared
 from mltriton.targets.xe.llvm.emit.context import Emitted, Rules, SharedBlock
 from mltriton.targets.xe.llvm.emit.shared import allocations
+from mltriton.targets.xe.llvm.lanes import layout_of
 from mltriton.targets.xe.llvm.simd import accesses, intrinsics
 from mltriton.targets.xe.llvm.simd.blocks import at_places
 from mltriton.targets.xe.llvm.simd.context import WarpEmitter, held_element
-from mltriton.targets.xe.llvm.simd.intrinsics import LANES
+from mltriton.targets.xe.llvm.simd.intrinsics import LANES, joined, load_row, read, store_row
+
+_MOST_WORDS = 64  # of a row that one message moves
 
 
 def place_allocations(e: WarpEmitter, module: IRModule) -> None:
@@ -38,9 +43,14 @@ def _allocate(e: WarpEmitter, op: ttg.LocalAlloc) -> Emitted:
 
 
 def _load(e: WarpEmitter, op: ttg.LocalLoad) -> Emitted:
-    type_ = cast(TensorType, op.result.type)
+    type_, block = cast(TensorType, op.result.type), e.shared(op.memory)
     element = held_element(type_.element).with_lanes(LANES)
-    loaded = accesses.load(e, in_memory(element).scalar, _addresses(e, type_, e.shared(op.memory)), None, [])
+    rows = _rows(e, type_, block)
+    loaded = (
+        accesses.load(e, in_memory(element).scalar, _addresses(e, type_, block), None, [])
+        if rows is None
+        else _load_rows(e, in_memory(element), rows)
+    )
     return e.held([from_memory(e, register, element) for register in loaded], type_)
 
 
@@ -49,8 +59,64 @@ def _store(e: WarpEmitter, op: ttg.LocalStore) -> None:
 
 
 def _write(e: WarpEmitter, value: IRValue, block: SharedBlock) -> None:
-    pointers = _addresses(e, cast(TensorType, value.type), block)
-    accesses.store(e, pointers, None, [to_memory(e, register) for register in e.registers(value)])
+    type_ = cast(TensorType, value.type)
+    values, rows = [to_memory(e, register) for register in e.registers(value)], _rows(e, type_, block)
+    if rows is None:
+        accesses.store(e, _addresses(e, type_, block), None, values)
+        return
+    for row in rows:
+        data = joined(e.function, [values[number] for number in row.registers])
+        words = I32.with_lanes(data.type.bytes // I32.bytes)
+        store_row(e.function, row.address, row.displaced, e.bits_as(data, words))
+
+
+class _Row(NamedTuple):
+    """Registers that follow each other in memory, `displaced` bytes behind an address."""
+
+    registers: Sequence[int]
+    address: Value
+    displaced: int
+
+
+def _rows(e: WarpEmitter, type_: TensorType, block: SharedBlock) -> list[_Row] | None:
+    """The registers of a block as rows; None where lanes do not lie side by side, or not at multiples of words."""
+    layout, size = layout_of(type_), byte_width(type_.element)
+
+    def distance(place: Sequence[int]) -> int:
+        return size * sum(index * stride for index, stride in zip(place, block.strides, strict=True))
+
+    if [distance(vector) for vector in layout.vectors("lane")] != [
+        size << bit for bit in range(LANES.bit_length() - 1)
+    ]:
+        return None
+    numbers = range(layout.count("register"))
+    distances = {distance(layout.at(register=number)): number for number in numbers}
+    root, start = e.affine.term(block.pointer)
+    address = constant(I32, start) if root is None else root
+    aligned = e.affine.divisor(block.pointer) % I32.bytes == 0 and all(place % I32.bytes == 0 for place in distances)
+    if not aligned or len(distances) < len(numbers):
+        return None
+    found: list[_Row] = []
+    left, step = sorted(distances), LANES * size
+    while left:
+        count = max(1, _MOST_WORDS * I32.bytes // step)
+        while left[:count] != [left[0] + step * number for number in range(count)]:
+            count //= 2
+        found.append(
+            _Row([distances[place] for place in left[:count]], address, left[0] + (0 if root is None else start))
+        )
+        left = left[count:]
+    return found
+
+
+def _load_rows(e: WarpEmitter, element: Type, rows: Sequence[_Row]) -> list[Value]:
+    f, loaded = e.function, dict[int, Value]()
+    for row in rows:
+        count = len(row.registers)
+        words = load_row(f, row.address, row.displaced, element.bytes * count // I32.bytes)
+        whole = e.bits_as(words, element.with_lanes(LANES * count))
+        loaded |= {number: read(f, whole, LANES * place, LANES) for place, number in enumerate(row.registers)}
+    return [loaded[number] for number in range(len(loaded))]
 
 
 def _addresses(e: WarpEmitter, type_: TensorType, block: SharedBlock) -> list[Value]:
