@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from mltriton.layouts.conversions import change_cost
 from mltriton.layouts.encodings import DotOperandEncoding, Encoding, Shape, same_cut
-from mltriton.layouts.hardware import linear_layout
+from mltriton.layouts.hardware import linear_layout, warp_layout
 from mltriton.layouts.xe import Subgroup2DBlockEncoding
 from mltriton.targets.base import BlockIO, BlockSize
 
@@ -62,6 +62,20 @@ def cheapest_block(wanted: Wanted, limits: BlockIO, threads: int) -> Choice | No
         if best is None or (choice.cost, change) < (best.cost, best.change):
             best = choice
     return best
+
+
+def lane_cost(wanted: Wanted, lane_bytes: int) -> int | None:
+    """What it costs if each lane accesses what it has of memory in a row, `lane_bytes` at a time; None where it has
+    fewer neighbours.
+    """
+    layout = warp_layout(wanted.encoding, wanted.encoding.share(wanted.shape))
+    count = lane_bytes // wanted.element_bytes
+    along = [
+        tuple(step * (dim == wanted.contiguous) for dim in range(len(wanted.shape))) for step in _powers(1, count - 1)
+    ]
+    if list(layout.vectors("register")[: len(along)]) != along:
+        return None
+    return layout.count("register") // count * MESSAGE
 
 
 class _Block(NamedTuple):

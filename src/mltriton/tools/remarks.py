@@ -30,6 +30,7 @@ from mltriton.layouts.xe import Subgroup2DBlockEncoding
 from mltriton.targets.base import Questions, TargetSpec
 from mltriton.targets.registry import num_warps_of, spec_of
 
+LANE_BYTES = 16  # that a lane accesses at a time, at most
 Ask = Callable[[BlockOperation, bool], Questions]
 
 
@@ -141,10 +142,8 @@ def _remark(access: BlockAccess, layouts: bool, ask: Ask) -> Remark:
             f"Where that does not hold, the launch warns: {'; '.join(questions.advice)}" if questions.advice else None
         )
         return Remark(access.op.loc.place, what, "; ".join(chain.from_iterable(parts)), advice)
-    share = "x".join(map(str, encoding.share(block.shape)))
-    reason = access.reason or f"no 2D block of the target fits a warp's {share}"
-    layout = f" in {encoding_text(encoding)}" if layouts else ""
-    how = f"{_run(access, block, encoding)}{layout}, since {reason}"
+    layout, run = f" in {encoding_text(encoding)}" if layouts else "", _run(access, block, encoding)
+    how = f"each lane accesses {run} bytes at a time{layout}, since {_reason(access, block, encoding, run)}"
     return Remark(access.op.loc.place, what, how, access.hint)
 
 
@@ -184,12 +183,18 @@ def _asked(questions: Questions) -> Iterator[str]:
             yield f"asked {when}: {', '.join(asked)}"
 
 
-def _run(access: BlockAccess, block: TensorType, encoding: Encoding) -> str:
+def _reason(access: BlockAccess, block: TensorType, encoding: Encoding, run: int) -> str:
+    """Why an access is not one by blocks."""
+    if access.reason is None and run == LANE_BYTES:
+        return "that costs less than 2D blocks and moving their elements between lanes"
+    return access.reason or f"no 2D block of the target fits a warp's {'x'.join(map(str, encoding.share(block.shape)))}"
+
+
+def _run(access: BlockAccess, block: TensorType, encoding: Encoding) -> int:
     """How many bytes a lane accesses at a time, at best."""
     layout = linear_layout(encoding, block.shape)
     dim = access.fastest if access.fastest is not None else block.rank - 1
-    count = min(_neighbours(layout, dim), 16 // byte_width(block.element))
-    return f"each lane accesses {count * byte_width(block.element)} bytes at a time"
+    return min(_neighbours(layout, dim) * byte_width(block.element), LANE_BYTES)
 
 
 def _neighbours(layout: LinearLayout, dim: int) -> int:

@@ -190,7 +190,16 @@ def doubled(a, c, M, N, BM: tl.constexpr, BN: tl.constexpr):
     target.store([row, column], source.load([row, column]) * 2)
 
 
+@triton.jit
+def doubled_columns(a, c, M, N, BM: tl.constexpr, BN: tl.constexpr):
+    row, column = tl.program_id(0) * BM, tl.program_id(1) * BN
+    source = tl.make_block_ptr(a, [M, N], [1, M], [row, column], [BM, BN], [0, 1])
+    target = tl.make_block_ptr(c, [M, N], [1, M], [row, column], [BM, BN], [0, 1])
+    tl.store(target, tl.load(source, boundary_check=(0, 1)) * 2, boundary_check=(0, 1))
+
+
 @pytest.mark.parametrize("dtype", ["i8", "fp16", "fp32"])
 def test_what_comes_and_goes_by_blocks_stays_in_its_lane(dtype: str) -> None:
-    module = intrinsic(doubled, f"*{dtype}:16, *{dtype}:16, i32:16, i32:16, 64, 64", 4)
-    assert max(conversions(module), default=Means.NOTHING) <= Means.RENAMING
+    for kernel_ in (doubled, doubled_columns):
+        module = intrinsic(kernel_, f"*{dtype}:16, *{dtype}:16, i32:16, i32:16, 64, 64", 4)
+        assert max(conversions(module), default=Means.NOTHING) <= Means.RENAMING

@@ -17,8 +17,9 @@ from mltriton.dialects.tt.memory import is_block_pointer
 from mltriton.errors import TargetError
 from mltriton.ir.operation import Operation, Value
 from mltriton.ir.types import TensorType, block_of, byte_width
-from mltriton.layouts.block_loads import WORD, Wanted, cheapest_block
+from mltriton.layouts.block_loads import WORD, Wanted, cheapest_block, lane_cost
 from mltriton.layouts.encodings import BlockedEncoding, DotOperandEncoding, Encoding, Shape, SliceEncoding, same_cut
+from mltriton.layouts.explicit import LinearEncoding
 from mltriton.layouts.lanes import by_rows, with_lanes
 from mltriton.layouts.tiling import row_major
 from mltriton.layouts.xe import DpasEncoding
@@ -204,7 +205,12 @@ class LanePlan:
             return None  # It was given before.
         wanted = Wanted(encoding, first.block.shape, width, contiguous, stores)
         choice = cheapest_block(wanted, self.spec.block_load, self.spec.warp_size)
-        return None if choice is None else choice.encoding
+        if choice is None:
+            return None
+        # Columns whose words a transposing load would bring to other lanes than those that want them.
+        moves = choice.change and first.transposes and isinstance(encoding, LinearEncoding)
+        direct = lane_cost(wanted, RUN_BYTES) if moves else None
+        return choice.encoding if direct is None or direct > choice.cost else None
 
 
 class _Groups:
