@@ -29,7 +29,7 @@ from typer.testing import CliRunner
 from mltriton.commands import app
 from mltriton.errors import TritonError
 
-pytest_plugins = ["pytester"]
+pytest_plugins = ["pytester", "on_target"]
 
 settings.register_profile("random", settings.get_profile("default"), derandomize=False)
 settings.register_profile("ci", settings.get_profile("default"), derandomize=True, database=None, print_blob=True)
