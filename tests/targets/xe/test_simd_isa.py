@@ -18,7 +18,7 @@ from mltriton.kernels.launch import Launch
 from mltriton.targets.xe import isa
 from mltriton.targets.xe.spirv.words import read
 
-from .test_library_isa import grouped
+from .test_library_isa import grouped, tf32_product
 
 pytestmark = pytest.mark.usefixtures("needs_ocloc")
 
@@ -40,6 +40,17 @@ def test_loop_of_a_gemm(name: str, most: int) -> None:
     [loop] = loops(matmul_launch(a, b, c, tile=Tile(256, 256, 32, 4)), name, 32)
     assert loop.operations["dpas"] == 32
     assert loop.messages == {"load_block2d": 3, "prefetch": 2, "signal": 1}
+    assert loop.total <= most
+
+
+@pytest.mark.parametrize(("name", "most"), [("pvc", 112), ("bmg", 101)])
+def test_loop_of_a_gemm_in_tf32(name: str, most: int) -> None:
+    """Operands are read as parts of what was loaded: nothing is copied."""
+    a, b, c = (np.zeros((1024, 1024), np.float32) for _ in range(3))
+    blocks = {"BM": 256, "BN": 256, "BK": 32}
+    [loop] = loops(Launch(tf32_product, (4, 4), (a, b, c, 1024, 1024, 1024), blocks), name, 32)
+    assert loop.operations["dpas"] == 64
+    assert loop.messages == {"load_block2d": 6, "prefetch": 2, "signal": 1}
     assert loop.total <= most
 
 

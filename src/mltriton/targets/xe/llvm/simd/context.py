@@ -226,6 +226,16 @@ class WarpEmitter(Emitter):
             words.append(same_bits(f, parts, form.type.scalar.with_lanes(LANES)))
         return joined(f, words)
 
+    def _whole(self, registers: Sequence[Value], type_: Type) -> Value | None:
+        """The part of a longer value from which these registers were taken, all and in order."""
+        value, first = self._taken_from.get(registers[0].text, (None, 0))
+        per_word = len(registers) * LANES // type_.lanes
+        if value is None or value.type.scalar != type_.scalar or first % per_word:
+            return None
+        if any(self._taken_from.get(r.text) != (value, first + number) for number, r in enumerate(registers)):
+            return None
+        return read(self.function, value, first // per_word * LANES, type_.lanes)
+
     def _elementwise(self, op: Operation, rule: Rule) -> None:
         """By rows, by whole values of one instruction, or register by register."""
         blocks = [value for value in op.operands if isinstance(value.type, TensorType)]
