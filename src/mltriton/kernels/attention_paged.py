@@ -48,6 +48,7 @@ if TYPE_CHECKING:
 Table = np.ndarray[Any, np.dtype[np.int32]]
 
 SHORTEST_SPLIT = 512  # keys for which a program of their own pays
+LONG_ROW = 512  # bytes of a key, of which a step then has few that do not come in rectangles
 LEAST_BLOCK = 4  # keys of a block that pays: two are read faster with an address for each
 WORD = 4  # bytes; a block of a matrix starts at a multiple of them
 PROGRAMS = 256  # as many fill a GPU
@@ -173,7 +174,11 @@ def choose_block_form(q: Array, k_cache: Array, v_cache: Array, warp_level: bool
         block = min(block, REST.value // 2)
     if block < LEAST_BLOCK or not has_blocks(v_cache, limits):
         block = 1
-    heads = min(8, triton.next_power_of_2(group), QUERY_BYTES // (dim * item_size(q)))
+    room = QUERY_BYTES
+    if block < REST.value:  # Addresses take registers, and so do values that are put together.
+        room //= 2
+        keys = REST.value if dim * item_size(q) >= LONG_ROW else keys
+    heads = min(8, triton.next_power_of_2(group), room // (dim * item_size(q)))
     return Form(warp_level, heads, keys, block)
 
 

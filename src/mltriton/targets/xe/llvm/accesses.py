@@ -65,19 +65,24 @@ def _follow(e: Emitter, pointers: Sequence[Value], size: int, count: int) -> boo
 def load(e: Emitter, element: Type, pointers: Sequence[Value], masks: Masks, others: Sequence[Value]) -> list[Value]:
     """Load each register; where its mask does not hold it is that of `others`."""
     order = in_memory_order(e, pointers)
-    pointers, others = reordered(pointers, order), reordered(others, order)
-    masks = None if masks is None else reordered(masks, order)
-    return reordered(_load(e, element, pointers, masks, others), _places(order))
+    pointers, masks, others = reordered(order, pointers, masks, others)
+    return as_before(order, _load(e, element, pointers, masks, others))
 
 
-def reordered(values: Sequence[Value], order: Sequence[int]) -> list[Value]:
-    """The values with the numbers of `order`; none where there are none."""
-    return [values[number] for number in order] if values else []
+def reordered(
+    order: Sequence[int], pointers: Sequence[Value], masks: Masks, values: Sequence[Value]
+) -> tuple[list[Value], Masks, list[Value]]:
+    """Addresses, masks and values (none: none) with the numbers of `order`."""
+    return (
+        [pointers[number] for number in order],
+        None if masks is None else [masks[number] for number in order],
+        [values[number] for number in order] if values else [],
+    )
 
 
-def _places(order: Sequence[int]) -> list[int]:
-    """The place of each number in `order`."""
-    return sorted(range(len(order)), key=order.__getitem__)
+def as_before(order: Sequence[int], values: Sequence[Value]) -> list[Value]:
+    """Values that stand in that order by their numbers."""
+    return [values[place] for place in sorted(range(len(order)), key=order.__getitem__)]
 
 
 def _load(e: Emitter, element: Type, pointers: Sequence[Value], masks: Masks, others: Sequence[Value]) -> list[Value]:
@@ -105,9 +110,7 @@ def _load(e: Emitter, element: Type, pointers: Sequence[Value], masks: Masks, ot
 
 def store(e: Emitter, pointers: Sequence[Value], masks: Masks, values: Sequence[Value]) -> None:
     """Store each register whose mask holds."""
-    order = in_memory_order(e, pointers)
-    pointers, values = reordered(pointers, order), reordered(values, order)
-    masks = None if masks is None else reordered(masks, order)
+    pointers, masks, values = reordered(in_memory_order(e, pointers), pointers, masks, values)
     f, vectors = e.function, runs(e, pointers, values[0].type)
 
     def part(run: Run) -> None:

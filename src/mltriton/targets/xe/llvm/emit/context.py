@@ -286,7 +286,10 @@ class Emitter(context.Emitter):
         origin: tuple[int, ...] | None = None,
     ) -> list[Value]:
         """The registers at the places of `wanted`, moved by `origin`, of those of a block with layout `source`."""
-        moved = move(self.function, registers, source, wanted, origin)
+        return self.divided(registers, move(self.function, registers, source, wanted, origin))
+
+    def divided(self, registers: Sequence[Value], moved: list[Value]) -> list[Value]:
+        """What was made of registers by moving their elements: what divides all of these divides them."""
         if registers[0].type.element.startswith(("i", "ptr")):
             divisor = gcd(*map(self.affine.divisor, registers))
             for value in moved:

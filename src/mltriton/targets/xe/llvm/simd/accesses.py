@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from mltriton.targets.llvm.types import I1, I32, Type, Value, constant
-from mltriton.targets.xe.llvm.accesses import Run, runs
+from mltriton.targets.xe.llvm.accesses import Run, as_before, in_memory_order, reordered, runs
 from mltriton.targets.xe.llvm.simd.context import WarpEmitter
 from mltriton.targets.xe.llvm.simd.intrinsics import LANES, gather, joined, read, scatter
 
@@ -64,6 +64,14 @@ def load(
     e: WarpEmitter, element: Type, pointers: Sequence[Value], masks: Sequence[Value] | None, others: Sequence[Value]
 ) -> list[Value]:
     """Load each register; where its mask does not hold it is that of `others`."""
+    order = in_memory_order(e, pointers)
+    pointers, masks, others = reordered(order, pointers, masks, others)
+    return as_before(order, _load(e, element, pointers, masks, others))
+
+
+def _load(
+    e: WarpEmitter, element: Type, pointers: Sequence[Value], masks: Sequence[Value] | None, others: Sequence[Value]
+) -> list[Value]:
     made: list[Value] = []
     for message in messages(e, pointers, element, masks):
         mask = _mask(masks, message)
@@ -92,6 +100,7 @@ def _registers(e: WarpEmitter, loaded: Value, element: Type, message: Message) -
 
 def store(e: WarpEmitter, pointers: Sequence[Value], masks: Sequence[Value] | None, values: Sequence[Value]) -> None:
     """Store each register where its mask holds."""
+    pointers, masks, values = reordered(in_memory_order(e, pointers), pointers, masks, values)
     for message in messages(e, pointers, values[0].type.scalar, masks):
         data = _data(e, values[message.start : message.start + message.registers], message)
         mask = _mask(masks, message)

@@ -164,7 +164,7 @@ class WarpEmitter(Emitter):
         renamed = names(source, wanted, origin)
         if renamed is not None:
             return [registers[number] for number in renamed]
-        return moves.move(self.function, registers, source, wanted, origin)
+        return self.divided(registers, moves.move(self.function, registers, source, wanted, origin))
 
     def by_regions(self, inputs: Sequence[Value], moves: RegionMoves, form: Form, count: int) -> list[Value]:
         """`count` values of a form, by moves from the inputs, which lie one after the other."""
