@@ -161,10 +161,11 @@ def chosen(x, which, y, z, N: tl.constexpr):
     tl.store(z + at, tl.sort(value))
 
 
-def test_gathers_and_sorts() -> None:
+@pytest.mark.parametrize("warps", [1, 4])
+def test_gathers_and_sorts(warps: int) -> None:
     x, which = numbers(128), RNG.integers(0, 128, 128).astype(np.int32)
     y, z = np.zeros(128, np.float32), np.zeros(128, np.float32)
-    chosen[(1,)](x, which, y, z, 128, target=TARGET, num_warps=1)
+    chosen[(1,)](x, which, y, z, 128, target=TARGET, num_warps=warps)
     assert (y == x[which]).all()
     assert (z == np.sort(x)).all()
 
@@ -280,7 +281,6 @@ def attend(q, k, v, o, n, scale, D: tl.constexpr, BM: tl.constexpr, BN: tl.const
     tl.store(there, (total / weight[:, None]).to(query.dtype), boundary_check=(0,))
 
 
-@pytest.mark.slow  # half a minute to translate for the CPU
 @pytest.mark.parametrize(("n", "causal"), [(128, False), (100, False), (128, True)])
 def test_attention(n: int, causal: bool) -> None:
     q, k, v = (aligned(numbers(n, 64, dtype=np.float16)) for _ in range(3))
