@@ -6,7 +6,7 @@ lanes lie side by side there are moved in rows of up to 64 words, which take one
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from math import prod
 from typing import NamedTuple, cast
 
@@ -85,28 +85,27 @@ def _rows(e: WarpEmitter, type_: TensorType, block: SharedBlock) -> list[_Row] |
     def distance(place: Sequence[int]) -> int:
         return size * sum(index * stride for index, stride in zip(place, block.strides, strict=True))
 
-    if [distance(vector) for vector in layout.vectors("lane")] != [
-        size << bit for bit in range(LANES.bit_length() - 1)
-    ]:
+    side_by_side = [size << bit for bit in range(LANES.bit_length() - 1)]
+    registers = {distance(layout.at(register=n)): n for n in range(layout.count("register"))}
+    starts = (e.affine.divisor(block.pointer), *registers)
+    if [distance(vector) for vector in layout.vectors("lane")] != side_by_side or any(n % I32.bytes for n in starts):
         return None
-    numbers = range(layout.count("register"))
-    distances = {distance(layout.at(register=number)): number for number in numbers}
+    if len(registers) < layout.count("register"):  # Some hold what others do.
+        return None
     root, start = e.affine.term(block.pointer)
-    address = constant(I32, start) if root is None else root
-    aligned = e.affine.divisor(block.pointer) % I32.bytes == 0 and all(place % I32.bytes == 0 for place in distances)
-    if not aligned or len(distances) < len(numbers):
-        return None
-    found: list[_Row] = []
-    left, step = sorted(distances), LANES * size
-    while left:
+    address, before = (constant(I32, start), 0) if root is None else (root, start)
+    found = _runs(sorted(registers), LANES * size)
+    return [_Row([registers[place] for place in places], address, before + places[0]) for places in found]
+
+
+def _runs(places: list[int], step: int) -> Iterator[list[int]]:
+    """Cut where bytes do not follow each other, into as many as a message takes: powers of two."""
+    while places:
         count = max(1, _MOST_WORDS * I32.bytes // step)
-        while left[:count] != [left[0] + step * number for number in range(count)]:
+        while places[:count] != [places[0] + step * number for number in range(count)]:
             count //= 2
-        found.append(
-            _Row([distances[place] for place in left[:count]], address, left[0] + (0 if root is None else start))
-        )
-        left = left[count:]
-    return found
+        yield places[:count]
+        places = places[count:]
 
 
 def _load_rows(e: WarpEmitter, element: Type, rows: Sequence[_Row]) -> list[Value]:
