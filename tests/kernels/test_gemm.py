@@ -52,6 +52,19 @@ def test_unsigned_bytes(of_a: str, of_b: str) -> None:
     np.testing.assert_array_equal(matmul(a, b, bias=bias, out_dtype="float32"), exact + bias)
 
 
+@pytest.mark.parametrize("kinds", [("float8_e4m3fn",) * 2, ("float8_e5m2", "float8_e4m3fn")])
+def test_floats_of_8_bits(kinds: tuple[str, str]) -> None:
+    """Of torch alone; both kinds in one product, sums in f32, results rounded to the dtype of a."""
+    torch = pytest.importorskip("torch")
+    torch.manual_seed(3)
+    a, b = (torch.randn(size).to(getattr(torch, kind)) for size, kind in zip(((37, 70), (70, 50)), kinds, strict=True))
+    c, rounded = matmul(a, b, activation="relu", out_dtype="float32"), matmul(a, b)
+    exact = a.double() @ b.double()
+    torch.testing.assert_close(c.double(), exact.relu(), rtol=1e-5, atol=1e-5)
+    assert rounded.dtype == a.dtype
+    assert (rounded.float() == matmul(a, b, out_dtype="float32").to(a.dtype).float()).all()
+
+
 @pytest.mark.parametrize("dtype", ["int8", "uint8", "float32", "float16", "bfloat16"])
 def test_torch_agrees_on_kind_and_dtype(dtype: str) -> None:
     torch = pytest.importorskip("torch")

@@ -20,7 +20,14 @@ from mltriton.errors import ArgumentError
 from mltriton.kernels.arrays import Array, dtype_name, item_size, require_count, strides_of
 from mltriton.kernels.epilogues import Function
 from mltriton.kernels.fused_gemm import fused_matmul_launch, transform_launch
-from mltriton.kernels.gemm_tiles import ACCUMULATORS, Tile, block_coordinates, choose_tile, choose_warp_tiles
+from mltriton.kernels.gemm_tiles import (
+    ACCUMULATORS,
+    Tile,
+    block_coordinates,
+    choose_tile,
+    choose_warp_tiles,
+    multiplied_bytes,
+)
 from mltriton.kernels.launch import Launch, block_limits
 from mltriton.kernels.products import Product, product_of
 from mltriton.kernels.split_k import split_k_launches
@@ -116,7 +123,7 @@ def matmul(
     target: str | None = None,
 ) -> Array:
     """a [..., M, K] times b [..., K, N], with any strides; batch dimensions broadcast. f16, bf16, f32, f64, int8
-    or uint8 (one of each, too); accumulates in f32, f64 or i32.
+    or uint8, or torch's float8_e4m3fn or float8_e5m2 (one of each, too); accumulates in f32, f64 or i32.
 
     Returns a contiguous array [..., M, N] of the same kind; of the dtype of `a` (integers wrap around), or of
     `out_dtype`, a name or a dtype of numpy or torch. `form` chooses the kernel of a product with nothing around it.
@@ -152,7 +159,7 @@ def _launches(product: Product, form: Form, split_k: int | None, target: str | N
 def _launches_of_warps(product: Product, form: Form, splits: int, target: str | None) -> list[Launch]:
     """Where a program has many warps."""
     batch, m, k = product.a.shape
-    tile, warps = choose_warp_tiles(m, product.b.shape[2], item_size(product.a), batch * splits)
+    tile, warps = choose_warp_tiles(m, product.b.shape[2], multiplied_bytes(product.a), batch * splits)
     if splits > 1:
         made = split_k_launches(*product.operands, splits, product.prologue, tile)
     elif k and product.is_plain:

@@ -108,7 +108,7 @@ def grouped_gemm(
         c = [empty(shape, a[0], out) for shape in shapes]
     if any(math.prod(x.shape) for x in c):
         m, n = (max(extents) for extents in zip(*shapes, strict=True))
-        tile, warps = tile_on(target, m, n, item_size(a[0]), len(shapes))
+        tile, warps = tile_on(target, m, n, a[0], len(shapes))
         grouped_gemm_launch(a, b, c, epilogue, None, tile, bases).on(target, warps).run()
     return c
 

@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 import mltriton as triton
 import mltriton.language as tl
+from mltriton.kernels.arrays import Array, dtype_name, item_size
 from mltriton.kernels.launch import block_limits
 
 
@@ -36,9 +37,13 @@ ACCUMULATORS = {
     "bfloat16": tl.float32,
     "float32": tl.float32,
     "float64": tl.float64,
+    "float8_e4m3fn": tl.float32,
+    "float8_e5m2": tl.float32,
     "int8": tl.int32,
     "uint8": tl.int32,
 }
+# Dtypes that matrix engines widen -> bytes of what is multiplied instead.
+MULTIPLIED_BYTES = {"float8_e4m3fn": 2, "float8_e5m2": 2}
 
 
 class Tile(NamedTuple):
@@ -112,8 +117,8 @@ class WarpTiles(NamedTuple):
     warps: int
 
 
-# By bytes of an operand's element: rows and columns of C that a warp computes, and the depth of a step, for which
-# Intel's compiler keeps sums and operands in 256 registers. Elements of f32 are multiplied in two parts each.
+# By bytes of an element as it is multiplied: rows and columns of C that a warp computes, and the depth of a step, for
+# which Intel's compiler keeps sums and operands in 256 registers. Elements of f32 are multiplied in two parts each.
 WARP_SHARES = {1: (32, 64, 64), 2: (32, 64, 32), 4: (32, 32, 16)}
 BLOCK_SIDES = (256, 128, 64, 32, 16, 8)
 MOST_WARPS = 32  # with so many registers
@@ -137,9 +142,16 @@ def choose_warp_tiles(m: int, n: int, item_bytes: int, batch: int = 1) -> WarpTi
     return WarpTiles(Tile(height, width, depth, 4), warps)
 
 
-def tile_on(target: str | None, m: int, n: int, item_bytes: int, batch: int) -> tuple[Tile | None, int | None]:
-    """`choose_warp_tiles` where a target has block loads; nothing where a program is one thread."""
-    return (None, None) if block_limits(target) is None else choose_warp_tiles(m, n, item_bytes, batch)
+def multiplied_bytes(x: Array) -> int:
+    """Bytes of an element of an operand as a matrix engine multiplies it."""
+    return MULTIPLIED_BYTES.get(dtype_name(x)) or item_size(x)
+
+
+def tile_on(target: str | None, m: int, n: int, operand: Array, batch: int) -> tuple[Tile | None, int | None]:
+    """`choose_warp_tiles` for operands of a dtype where a target has block loads; nothing where a program is one
+    thread.
+    """
+    return (None, None) if block_limits(target) is None else choose_warp_tiles(m, n, multiplied_bytes(operand), batch)
 
 
 def _reuse(m: int, n: int, block: tuple[int, int], batch: int) -> float:

@@ -24,7 +24,8 @@ from mltriton.kernels.arrays import (
 from mltriton.kernels.epilogues import Epilogue, Function, function_of, is_integer, make_epilogue
 from mltriton.kernels.gemm_tiles import ACCUMULATORS
 
-BYTES = {"int8", "uint8"}  # dtypes of which an operand may have one and the other another
+# Dtypes of which an operand may have one and the other another.
+MIXED = ({"int8", "uint8"}, {"float8_e4m3fn", "float8_e5m2"})
 
 
 class Product(NamedTuple):
@@ -90,8 +91,8 @@ def product_of(
 
 
 def _require_factors(a: Array, b: Array) -> None:
-    """Arrays of one kind and dtype, or bytes of either sign."""
-    mixed = {dtype_name(x) for x in (a, b) if hasattr(x, "dtype")} == BYTES
+    """Arrays of one kind and dtype, or bytes of either sign, or floats of 8 bits of either kind."""
+    mixed = {dtype_name(x) for x in (a, b) if hasattr(x, "dtype")} in MIXED
     (require_one_kind if mixed else require_arrays)(a=a, b=b)
 
 

@@ -117,7 +117,7 @@ def split_k_matmul(a: Array, b: Array, splits: int = 4, *, target: str | None = 
     product = product_of(a, b, **around)
     if not product.is_empty:
         (batch, m, _), n = product.a.shape, product.b.shape[2]
-        tile, warps = tile_on(target, m, n, item_size(a), batch * splits)
+        tile, warps = tile_on(target, m, n, a, batch * splits)
         for launch in split_k_launches(*product.operands, splits, product.prologue, tile):
             launch.on(target, warps).run()
     return product.c

@@ -193,7 +193,7 @@ def stream_k_matmul(
     product = product_of(a, b, **around)
     if not product.is_empty:
         # All programs work on the same blocks: as large as if there were enough of them.
-        tile, warps = tile_on(target, product.a.shape[1], product.b.shape[2], item_size(a), FULL)
+        tile, warps = tile_on(target, product.a.shape[1], product.b.shape[2], a, FULL)
         usual = num_threads() if tile is None else FULL
         for launch in stream_k_launches(*product.operands, programs or usual, product.prologue, tile):
             launch.on(target, warps).run()

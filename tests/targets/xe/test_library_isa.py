@@ -22,7 +22,7 @@ from mltriton.kernels.epilogues import Epilogue, make_epilogue
 from mltriton.kernels.fused_gemm import fused_matmul_launch
 from mltriton.kernels.gemm import matmul_launch
 from mltriton.kernels.gemm_grouped import grouped_gemm_launch
-from mltriton.kernels.gemm_tiles import Tile, choose_warp_tiles
+from mltriton.kernels.gemm_tiles import Tile, choose_warp_tiles, multiplied_bytes
 from mltriton.kernels.launch import Launch
 from mltriton.kernels.normalization import layer_norm_launch, softmax_launch
 from mltriton.kernels.stream_k import stream_k_launches
@@ -116,6 +116,22 @@ def test_results_stored_by_columns(how: str) -> None:
     assert "// 256 registers, 0 bytes spilled" in text
     assert counted.messages["store"] == 16
     assert counted.total < 700
+
+
+@pytest.mark.parametrize(
+    ("dtype", "name", "most"),
+    [("float8_e5m2", "pvc", 180), ("float8_e4m3fn", "pvc", 470), ("float8_e4m3fn", "bmg", 460)],
+)
+def test_loop_of_a_gemm_of_small_floats(dtype: str, name: str, most: int) -> None:
+    """A step's operands become f16 where they are, one instruction for 32 elements or half a dozen."""
+    torch = pytest.importorskip("torch")
+    a, b = (torch.zeros((1, 4096, 4096), dtype=getattr(torch, dtype)) for _ in range(2))
+    tile, warps = choose_warp_tiles(4096, 4096, multiplied_bytes(a))
+    c = torch.zeros((1, 4096, 4096))
+    info, loops = compiled(matmul_launch(a, b, c, tile=tile), name, warps)
+    assert (info.spilled, loops[0].operations["dpas"]) == (0, 32)
+    assert (loops[0].messages["load_block2d"], loops[0].messages["prefetch"]) == (2, 2)
+    assert loops[0].total <= most
 
 
 @triton.jit

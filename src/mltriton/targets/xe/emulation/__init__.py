@@ -1,8 +1,8 @@
 """Running kernels for Xe on Intel's OpenCL runtime for CPUs: what that runtime lacks, written as plain LLVM IR.
 
 Level: `llvm` -> `llvm`. `emulate` takes the IR text of a kernel and gives one in which every call of a 2D block access,
-a matrix product, a split barrier, an address payload, a predicated access or moves of regions calls a function of the
-text itself. Lanes stay in step where they access memory (`lockstep.py`).
+a matrix product, a split barrier, an address payload, a predicated access, moves of regions or conversions of small
+floats calls a function of the text itself. Lanes stay in step where they access memory (`lockstep.py`).
 Guarantees: blocks outside of the device's limits raise `BackendError`; surfaces outside of them give what no kernel
 wants (every bit set, stores dropped), so that a missing guard shows.
 """
@@ -13,12 +13,12 @@ import re
 from collections.abc import Callable
 
 from mltriton.errors import BackendError
-from mltriton.layouts.regions import RegionMoves
 from mltriton.targets.llvm.types import Type, vector
 from mltriton.targets.llvm.writer import Module
 from mltriton.targets.xe.devices import Device
-from mltriton.targets.xe.emulation import blocks, lanes, lockstep, payloads, products, regions
+from mltriton.targets.xe.emulation import blocks, lanes, lockstep, payloads, products, regions, small_floats
 from mltriton.targets.xe.llvm.regions import named
+from mltriton.targets.xe.llvm.small_floats import named as widening_named
 from mltriton.targets.xe.spirv import builtins as xe
 from mltriton.targets.xe.spirv.builtins import Builtin, every_builtin
 from mltriton.targets.xe.spirv.mangling import unmangled
@@ -56,18 +56,21 @@ def emulate(text: str, device: Device) -> str:
             written[key] = _WRITERS[builtin.name][1](library, builtin, constants, device)
         return written[key]
 
-    def region(symbol: str, moves: RegionMoves, call: re.Match[str]) -> str:
+    def assembled(symbol: str, call: re.Match[str]) -> str:
         if (symbol, ()) not in written:
             source, result = (_type(text) for text in (call[2], call[0].removeprefix("call ")))
-            written[symbol, ()] = regions.write(library, symbol, moves, source, result)
+            if (moves := named(symbol)) is not None:
+                written[symbol, ()] = regions.write(library, symbol, moves, source, result)
+            elif (widening := widening_named(symbol)) is not None:
+                written[symbol, ()] = small_floats.write(library, symbol, widening[0], source, result)
         return written[symbol, ()]
 
     def rename(call: re.Match[str]) -> str:
         symbol, arguments = call[1], call[2]
         if symbol.startswith("llvm.genx."):
             raise BackendError(f"{symbol} cannot be emulated")
-        if (moves := named(symbol)) is not None:
-            return call[0].replace(f"@{symbol}(", f"@{region(symbol, moves, call)}(", 1)
+        if _is_assembled(symbol):
+            return call[0].replace(f"@{symbol}(", f"@{assembled(symbol, call)}(", 1)
         builtin = known.get(symbol)
         if builtin is None:
             return call[0]
@@ -116,13 +119,18 @@ def _joined(kernel: str, library: str, emulated: dict[str, Builtin]) -> str:
         symbol = _declared(line)
         if symbol is not None:
             declared.add(symbol)
-        if symbol not in emulated and (symbol is None or named(symbol) is None):
+        if symbol not in emulated and (symbol is None or not _is_assembled(symbol)):
             lines.append(line)
     functions, _, _ = library.partition("attributes #0")
     for line in functions.splitlines():
         if _declared(line) not in declared:
             lines.append(line.replace(" #0 {", " nounwind {"))
     return "\n".join((*lines, ""))
+
+
+def _is_assembled(symbol: str) -> bool:
+    """Whether a function of that name is assembly on Xe."""
+    return named(symbol) is not None or widening_named(symbol) is not None
 
 
 def _declared(line: str) -> str | None:

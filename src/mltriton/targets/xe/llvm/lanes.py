@@ -100,6 +100,8 @@ def _matrix_value(encoding: object, element: Type) -> tuple[int, Type] | None:
     if not (isinstance(encoding, DotOperandEncoding) and isinstance(encoding.parent, DpasEncoding)):
         return None
     dpas, bits = encoding.parent, element.bits
+    if bits * dpas.ops_per_channel == 16 and encoding.op_idx == 0:
+        return dpas.repeat_count, element.with_lanes(dpas.repeat_count)  # What becomes an operand of 16 bits.
     if bits * dpas.ops_per_channel != 32:
         return None
     across = dpas.repeat_count if encoding.op_idx == 0 else dpas.execution_size
@@ -117,6 +119,8 @@ def _block_value(encoding: Subgroup2DBlockEncoding, element: Type) -> tuple[int,
     if element.bits not in (8, 16):
         return None
     word = 8 * word_bytes(encoding, element.bytes)
+    if word == element.bits == 8 and encoding.block[1] == encoding.threads_per_warp:
+        return 8, element.with_lanes(8)
     if word != 32 and encoding.block[1] * element.bits != 256:
         return None
     return 8 * word // element.bits, vector(f"i{word}", 8)

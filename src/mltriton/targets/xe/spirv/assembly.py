@@ -1,16 +1,22 @@
-"""Region moves as inline assembly of Intel's compiler (SPV_INTEL_inline_assembly).
+"""Region moves, and conversions of small floats, as inline assembly of Intel's compiler (SPV_INTEL_inline_assembly).
 
 Level: binary -> binary. LLVM's back end takes no assembly with vectors, so a kernel calls functions whose names say
-what they move (`llvm/regions.py`), and here each import becomes an `OpAsmINTEL` with the instructions of vISA, Intel's
-virtual instruction set. Guarantees: a module without such calls comes back equal.
+what they do (`llvm/regions.py`, `llvm/small_floats.py`), and here each import becomes an `OpAsmINTEL` with the
+instructions of vISA, Intel's virtual instruction set. Guarantees: a module without such calls comes back equal.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
+from mltriton.ir.floats import float_to_bits
+from mltriton.ir.types import F8E5M2, F16
+from mltriton.ir.types import Type as IRType
 from mltriton.layouts.regions import RegionMoves
-from mltriton.targets.xe.llvm.regions import named
+from mltriton.targets.llvm.types import Type
+from mltriton.targets.xe.block_limits import SUB_GROUP
+from mltriton.targets.xe.llvm import regions, small_floats
+from mltriton.targets.xe.llvm.small_floats import CARRIED, MAGNITUDE, ONE, SCALE, SIGN
 from mltriton.targets.xe.spirv.words import IMPORT, LINKAGE_ATTRIBUTES, Instruction, Op, SpirvModule, text_of, words_of
 
 EXTENSION = "SPV_INTEL_inline_assembly"
@@ -40,14 +46,63 @@ def text_of_moves(moves: RegionMoves) -> str:
     return "\n".join(("{", *lines, "}"))
 
 
-def assemble_region_moves(module: SpirvModule) -> SpirvModule:
+def text_of_widening(kind: IRType, source: Type) -> str:
+    """The instructions of `small_floats.halves` (of i8), or of `small_floats.pairs_of_halves` (of an i32)."""
+    count = source.bytes * SUB_GROUP  # floats
+    is_half = kind is F8E5M2
+    views = {
+        "BYTES": ("UB" if is_half else "B", count, " alias=<$1,0>"),
+        "WORDS": ("UW" if is_half else "W", count, " alias=<$0,0>"),
+        "PAIRS": ("UD", count // 2, " alias=<$0,0>"),
+        "HALVES": ("HF", count, " alias=<$0,0>"),
+        "CARRY": ("UD", count // 2, ""),
+    }
+    lines = [f".decl {name} v_type=G type={type_} num_elts={size}{of}" for name, (type_, size, of) in views.items()]
+    # Of four bytes in a word the first two of all lanes, then the others; or all as they come.
+    places = [(0, "<4;2,1>"), (2, "<4;2,1>")] if source.bits == 32 else [(at, "<1;1,0>") for at in range(0, count, 32)]
+    for register, (byte, region) in enumerate(places):
+        read = "{},{}".format(*divmod(byte, REGISTER))
+        lines.append(f"shl (M1_NM, 32) WORDS({register},0)<1> BYTES({read}){region} {8 if is_half else 7}:w")
+    if not is_half:
+        lines += _fields_and_scale(count // 32)
+    return "\n".join(("{", *lines, "}"))
+
+
+def _fields_and_scale(registers: int) -> list[str]:
+    """Of f8E4M3FN, moved with its sign into the upper nine bits of 16: the sign above, NaN, and the exponent's bias."""
+    lines: list[str] = []
+    size = 16 * min(registers, 2)
+    kept, one, carried = (f"0x{each * 0x10001:08X}:ud" for each in (SIGN | MAGNITUDE, ONE, CARRIED))
+    for first in range(0, registers, size // 16):
+        at = f"({first},0)"
+        lines += [
+            f"and (M1_NM, {size}) PAIRS{at}<1> PAIRS{at}<1;1,0> {kept}",
+            f"add (M1_NM, {size}) CARRY{at}<1> PAIRS{at}<1;1,0> {one}",
+            f"and (M1_NM, {size}) CARRY{at}<1> CARRY{at}<1;1,0> {carried}",
+            f"or (M1_NM, {size}) PAIRS{at}<1> PAIRS{at}<1;1,0> CARRY{at}<1;1,0>",
+        ]
+    scale = f"0x{float_to_bits(SCALE, F16):04X}:hf"
+    lines += [f"mul (M1_NM, 32) HALVES({r},0)<1> HALVES({r},0)<1;1,0> {scale}" for r in range(registers)]
+    return lines
+
+
+def text_named(symbol: str) -> str | None:
+    """The instructions of a function of that name; None where the name says nothing."""
+    if (moves := regions.named(symbol)) is not None:
+        return text_of_moves(moves)
+    if (widening := small_floats.named(symbol)) is not None:
+        return text_of_widening(*widening)
+    return None
+
+
+def put_assembly(module: SpirvModule) -> SpirvModule:
     """Put assembly in the place of the functions that only have a name."""
     functions = {
-        operands[0]: moves
+        operands[0]: text
         for operands in module.of(Op.DECORATE)
         if operands[1] == LINKAGE_ATTRIBUTES
         and operands[-1] == IMPORT
-        and (moves := named(text_of(operands[2:]))) is not None
+        and (text := text_named(text_of(operands[2:]))) is not None
     }
     if not functions:
         return module
@@ -55,7 +110,7 @@ def assemble_region_moves(module: SpirvModule) -> SpirvModule:
     return SpirvModule(version, tuple(_assembled(module, functions)))
 
 
-def _assembled(module: SpirvModule, functions: dict[int, RegionMoves]) -> Iterator[Instruction]:
+def _assembled(module: SpirvModule, functions: dict[int, str]) -> Iterator[Instruction]:
     """The instructions with one more id, which names the assembly's target."""
     target = module.header[3]
     declared = {o[1]: (o[0], o[3]) for o in module.of(Op.FUNCTION)}
@@ -80,11 +135,8 @@ def _assembled(module: SpirvModule, functions: dict[int, RegionMoves]) -> Iterat
         skipping = skipping and opcode != Op.FUNCTION_END
 
 
-def _definitions(
-    target: int, declared: dict[int, tuple[int, int]], functions: dict[int, RegionMoves]
-) -> Iterator[Instruction]:
+def _definitions(target: int, declared: dict[int, tuple[int, int]], functions: dict[int, str]) -> Iterator[Instruction]:
     yield Instruction(Op.ASM_TARGET, (target, *words_of(TARGET)))
-    for function, moves in functions.items():
+    for function, text in functions.items():
         result, type_ = declared[function]
-        text = (*words_of(text_of_moves(moves)), *words_of(CONSTRAINTS))
-        yield Instruction(Op.ASM, (result, function, type_, target, *text))
+        yield Instruction(Op.ASM, (result, function, type_, target, *words_of(text), *words_of(CONSTRAINTS)))

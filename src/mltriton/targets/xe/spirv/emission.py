@@ -14,7 +14,7 @@ from enum import Enum
 from mltriton.errors import BackendError
 from mltriton.runtime import config
 from mltriton.targets.llvm.toolchain import Machine, save
-from mltriton.targets.xe.spirv.assembly import assemble_region_moves
+from mltriton.targets.xe.spirv.assembly import put_assembly
 from mltriton.targets.xe.spirv.builtins import every_builtin
 from mltriton.targets.xe.spirv.mangling import mangled, unmangled
 from mltriton.targets.xe.spirv.patches import renumber_predicated_accesses
@@ -69,7 +69,7 @@ def emit(text: str) -> bytes:
     if PRINTF in text:
         text = _kernel_last(text)
     module = read(compile_isolated(text, MACHINE, config.COMPILE_TIMEOUT.get() or TIME_LIMIT))
-    module = assemble_region_moves(renumber_predicated_accesses(module))
+    module = put_assembly(renumber_predicated_accesses(module))
     _check_imports(module, text)
     return module.image
 

@@ -241,6 +241,25 @@ class Emitter(context.Emitter):
         same = all(self._taken_from.get(r.text) == (value, number) for number, r in enumerate(registers))
         return value if same else None
 
+    def word(self, value: Value, number: int) -> Value:
+        """One of the words of which a value of a block is made."""
+        return self.function.extract(value, number)
+
+    def of_words(self, words: Sequence[Value], form: Form) -> Value:
+        """A value of a block of its words."""
+        made = poison(form.type)
+        for number, word in enumerate(words):
+            made = self.function.insert(made, word, number)
+        return made
+
+    def shared_word(self, registers: Sequence[Value]) -> Value | None:
+        """The word from which just these registers were taken, in order; None where there is none."""
+        value, index = self._taken_from.get(registers[0].text, (None, 0))
+        if value is None or value.type.bits != len(registers) * registers[0].type.bits or index % len(registers):
+            return None
+        together = all(self._taken_from.get(r.text) == (value, index + i) for i, r in enumerate(registers))
+        return self.word(value, index // len(registers)) if together else None
+
     def moved(
         self,
         lanes: Lanes,
@@ -346,7 +365,7 @@ class Emitter(context.Emitter):
             if (rule := self.block_rules.get(kind)) is not None:
                 self._remember(op, rule(self, op))
             elif (rule := self.element_rules.get(kind)) is not None:
-                self._elementwise(op, rule)
+                self._remember(op, self.elementwise(op, rule))
             else:
                 found = ", ".join(str(operand.type) for operand in op.operands)
                 raise BackendError(f"{op.name} has no lowering for Xe", found=found)
@@ -358,22 +377,19 @@ class Emitter(context.Emitter):
         for result, value in zip(op.results, made, strict=True):
             self.put(result, value)
 
-    def _elementwise(self, op: Operation, rule: Rule) -> None:
+    def elementwise(self, op: Operation, rule: Rule) -> Made:
+        """What a rule that sees one LLVM value of each block makes of all of them."""
         blocks = [value for value in op.operands if isinstance(value.type, TensorType)]
         types = [value.type for value in (*op.results, *blocks) if isinstance(value.type, TensorType)]
         if not types:
-            self._remember(op, rule(self, op))
-            return
+            return rule(self, op)
         forms = [form_of(type_) for type_ in types]
         whole = all(form.is_plain and form.width == forms[0].width for form in forms)
         width = forms[0].width if whole else 1
         operands = {value: self.lanes(value).values if whole else self.registers(value) for value in blocks}
         parts = layout_of(types[0]).count("register") // width
         made = [self._part(op, rule, width, {v: values[i] for v, values in operands.items()}) for i in range(parts)]
-        for result in op.results:
-            assert isinstance(result.type, TensorType)
-            form = form_of(result.type)
-            self.put(result, Lanes(form, made) if whole else self.packed(made, form))
+        return Lanes(forms[0], made) if whole else self.packed(made, forms[0])
 
     def _part(self, op: Operation, rule: Rule, width: int, parts: dict[IRValue, Value]) -> Value:
         saved, self._parts = self._parts, parts

@@ -2,7 +2,19 @@
 
 from __future__ import annotations
 
-from mltriton.targets.xe.llvm.emit import atomics, control, debug, dot, elements, gather, memory, reduce, shapes, shared
+from mltriton.targets.xe.llvm.emit import (
+    atomics,
+    control,
+    debug,
+    dot,
+    elements,
+    gather,
+    memory,
+    reduce,
+    shapes,
+    shared,
+    small_floats,
+)
 from mltriton.targets.xe.llvm.emit.context import Rules
 
 # Rules that see whole blocks.
@@ -16,6 +28,7 @@ RULES: Rules = {
     **atomics.RULES,
     **gather.RULES,
     **debug.RULES,
+    **small_floats.RULES,
 }
 # Rules that see one LLVM value of each block at a time.
 ELEMENTS: Rules = elements.RULES

@@ -20,7 +20,7 @@ from mltriton.targets.llvm.types import I32, Type, Value, constant, integers, ve
 from mltriton.targets.llvm.writer import Function, Module
 from mltriton.targets.xe.cache_hints import Load, Store
 from mltriton.targets.xe.devices import Device
-from mltriton.targets.xe.llvm.emit.context import Emitted, Emitter, Rule, Rules
+from mltriton.targets.xe.llvm.emit.context import Emitted, Emitter, Made, Rule, Rules
 from mltriton.targets.xe.llvm.lanes import Form, Lanes, element_name, form_of, layout_of
 from mltriton.targets.xe.llvm.moves import names
 from mltriton.targets.xe.llvm.simd import moves
@@ -186,6 +186,14 @@ class WarpEmitter(Emitter):
             return self.packed(registers, form_of(type_))
         return self.function.extract(registers[0], 0)
 
+    def word(self, value: Value, number: int) -> Value:
+        """One of the words of which a value of a block is made, of all lanes."""
+        return read(self.function, value, number * LANES, LANES)
+
+    def of_words(self, words: Sequence[Value], form: Form) -> Value:
+        """A value of a block of its words."""
+        return joined(self.function, words)
+
     def _taken_apart(self, value: Value, form: Form) -> list[Value]:
         if form.width == 1:
             return [value]
@@ -236,7 +244,7 @@ class WarpEmitter(Emitter):
             return None
         return read(self.function, value, first // per_word * LANES, type_.lanes)
 
-    def _elementwise(self, op: Operation, rule: Rule) -> None:
+    def elementwise(self, op: Operation, rule: Rule) -> Made:
         """By rows, by whole values of one instruction, or register by register."""
         blocks = [value for value in op.operands if isinstance(value.type, TensorType)]
         types = [value.type for value in (*op.results, *blocks) if isinstance(value.type, TensorType)]
@@ -244,16 +252,13 @@ class WarpEmitter(Emitter):
         if types and rows_of(types[0]):
             parts = {value: self.lanes(value).values[0] for value in blocks}
             made = super()._part(op, rule, rows_of(types[0]), parts)
-            [result] = op.results
-            self.put(result, Lanes(form_of_rows(rows_of(types[0]), made.type.scalar), [made]))
-        elif types and all(form.type.lanes == form.width == forms[0].width > 1 for form in forms):
+            return Lanes(form_of_rows(rows_of(types[0]), made.type.scalar), [made])
+        if types and all(form.type.lanes == form.width == forms[0].width > 1 for form in forms):
             operands = {value: self.lanes(value).values for value in blocks}
-            [result] = op.results
             count = layout_of(types[0]).count("register") // forms[0].width
             made = [self._part(op, rule, forms[0].width, {v: o[i] for v, o in operands.items()}) for i in range(count)]
-            self.put(result, Lanes(forms[0], made))
-        else:
-            super()._elementwise(op, rule)
+            return Lanes(forms[0], made)
+        return super().elementwise(op, rule)
 
     def _part(self, op: Operation, rule: Rule, width: int, parts: dict[IRValue, Value]) -> Value:
         return super()._part(op, rule, width * LANES, parts)

@@ -1,0 +1,26 @@
+"""Conversions of small floats by their formula: the function that stands for the assembly of that name.
+
+Level: `llvm`. Each lane has its own elements, and gives its own results.
+"""
+
+from __future__ import annotations
+
+from mltriton.ir.types import Type as IRType
+from mltriton.targets.llvm.types import Type, poison
+from mltriton.targets.llvm.writer import Module
+from mltriton.targets.xe.llvm.small_floats import halves, pairs_of_halves
+
+
+def write(module: Module, symbol: str, kind: IRType, source: Type, result: Type) -> str:
+    """A function with the parameter and the result of the one that has this name."""
+    name = "emulated_" + symbol.replace(".", "_")
+    f = module.function(name, result, [("held", source)], extra="noinline ")
+    [held] = f.parameters
+    if source.bits == 8:
+        f.ret(halves(f, kind, held))
+        return name
+    made = poison(result)
+    for number, word in enumerate(pairs_of_halves(f, kind, held)):
+        made = f.insert(made, word, number)
+    f.ret(made)
+    return name
