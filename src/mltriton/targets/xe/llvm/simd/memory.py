@@ -24,8 +24,8 @@ from mltriton.targets.xe.llvm.lanes import Lanes
 from mltriton.targets.xe.llvm.matrices import matrix_of
 from mltriton.targets.xe.llvm.simd import accesses, block_io
 from mltriton.targets.xe.llvm.simd.blocks import addresses, inside
-from mltriton.targets.xe.llvm.simd.context import WarpEmitter, held_element
-from mltriton.targets.xe.llvm.simd.intrinsics import LANES
+from mltriton.targets.xe.llvm.simd.context import WarpEmitter, held_element, value_type
+from mltriton.targets.xe.llvm.simd.intrinsics import LANES, read
 
 FIRST = integers("i1", [1] + [0] * (LANES - 1))  # the lane that accesses what all lanes share
 
@@ -93,7 +93,27 @@ def load_block(
 
     values = e.function.choose(_holds(e, op, matrix, message), arm(fast=True), arm(fast=False), "block")
     loaded = made[0]._replace(values=values)
-    return loaded if outside.literal == 0 else memory.filled(e, loaded, inside(e, block, pointer, checked), outside)
+    return loaded if outside.literal == 0 else _filled(e, loaded, inside(e, block, pointer, checked), outside)
+
+
+def _filled(e: WarpEmitter, loaded: Lanes, masks: Sequence[Value] | None, outside: Value) -> Lanes:
+    """A block with `outside` where masks do not hold. Its bits are 0 there: one mask of a whole value adds them."""
+    if masks is None:
+        return loaded
+    form, f = loaded.form, e.function
+    groups = [masks[start : start + form.width] for start in range(0, len(masks), form.width)]
+    if outside.literal is None or any(len(set(group)) > 1 for group in groups):
+        return memory.filled(e, loaded, masks, outside)
+    held = value_type(form)
+    bits = held.with_element(f"i{held.bits}")
+    whole = e.splat(outside.literal, form, form.width).values[0].literal
+    word = e.bits_as(constant(held.with_lanes(LANES), whole or 0), bits.with_lanes(LANES))
+    made: list[Value] = []
+    for group, value in zip(groups, loaded.values, strict=True):
+        added = f.select(group[0], constant(word.type, 0), word)
+        rows = read(f, added, 0, LANES, rows=form.type.lanes)
+        made.append(e.bits_as(f.or_(e.bits_as(value, bits), rows), held))
+    return Lanes(form, made)
 
 
 def store_block(
