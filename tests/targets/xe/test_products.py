@@ -87,10 +87,15 @@ def test_what_has_no_address_payloads() -> None:
 
 
 @pytest.mark.parametrize(
-    ("dtype", "out", "tf32"),
-    [(np.float16, np.float32, False), (np.float32, np.float32, True), (np.int8, np.int32, False)],
+    ("dtype", "out", "tf32", "codegen"),
+    [
+        (np.float16, np.float32, False, "simt"),
+        (np.float32, np.float32, True, "simt"),
+        (np.float32, np.float32, True, "simd"),
+        (np.int8, np.int32, False, "simt"),
+    ],
 )
-def test_a_transposed_left_operand(dtype: type, out: type, tf32: bool) -> None:
+def test_a_transposed_left_operand(dtype: type, out: type, tf32: bool, codegen: str) -> None:
     a, b = (RNG.integers(-9, 9, shape).astype(dtype) for shape in ((80, 144), (144, 96)))
-    c = product(aligned(a, turned=True), aligned(b), out, TF32=tf32)
+    c = product(aligned(a, turned=True), aligned(b), out, TF32=tf32, codegen=codegen)
     assert (c == a.astype(np.int32) @ b.astype(np.int32)).all()

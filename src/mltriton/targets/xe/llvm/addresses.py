@@ -3,9 +3,9 @@
 Level: intrinsic -> llvm. The address of an access is a register: a matrix, and a place in it. For accesses at a
 constant distance from each other Intel's compiler keeps one. Where the hardware adds no distance
 (`Device.distances`), each access then takes a copy, an addition and, as the copy's register is in use, up to four
-instructions that wait. Of places whose distance it does not know it keeps one address each, of which an iteration
-writes one coordinate. Guarantees: places stay the same numbers; there are no more such addresses than a loop has
-registers for.
+instructions that wait. Of places whose distance it does not know (in a warp's program: of other variables) it keeps
+one address each, of which an iteration writes one coordinate. Guarantees: places stay the same numbers; there are no
+more such addresses than a loop has registers for.
 """
 
 from __future__ import annotations
@@ -15,10 +15,8 @@ from dataclasses import dataclass, field
 
 from mltriton.analysis.registers import RegisterEstimate
 from mltriton.dialects import scf, tt, ttg
-from mltriton.ir.operation import Operation, Value
+from mltriton.ir.operation import Operation
 from mltriton.ir.types import TensorType
-from mltriton.layouts.encodings import Encoding
-from mltriton.layouts.hardware import warp_layout
 from mltriton.targets.base import TargetSpec
 from mltriton.targets.llvm.types import Value as LLVMValue
 from mltriton.targets.llvm.writer import Function
@@ -37,18 +35,22 @@ class Addresses:
     left: int = 0
     _places: dict[Hashable, list[Hashable]] = field(default_factory=dict[Hashable, list[Hashable]])
 
-    def own(self, f: Function, kind: Hashable, place: Hashable, kept: LLVMValue) -> LLVMValue:
-        """The coordinate of a place that a loop does not change, at no known distance from that of other places. The
-        first place of a kind has an address anyway.
+    def number(self, kind: Hashable, place: Hashable) -> int:
+        """Which address of its kind a place has. The first, 0, is there anyway; places that there is no other for have
+        it too.
         """
         places = self._places.setdefault(kind, [])
         if place not in places:
             if places and not self.left:
-                return kept
+                return 0
             self.left -= bool(places)
             places.append(place)
-        number = places.index(place)
-        return f.add(kept, f.mul(_nothing(f), number)) if number else kept
+        return places.index(place)
+
+
+def told_apart(f: Function, kept: LLVMValue, number: int) -> LLVMValue:
+    """The coordinate of a place that a loop does not change, at no known distance from that of another number."""
+    return f.add(kept, f.mul(_nothing(f), number)) if number else kept
 
 
 def _nothing(f: Function) -> LLVMValue:
@@ -59,10 +61,12 @@ def _nothing(f: Function) -> LLVMValue:
 
 
 def addresses_of_loops(function: Operation, spec: TargetSpec, registers: int) -> dict[Operation, int]:
-    """For how many addresses there are registers in each innermost loop of a function, whose warps have so many."""
+    """For how many addresses there are registers in each innermost loop of a function, whose warps have so many. None
+    in loops whose lanes access elements by themselves: the addresses of these take the registers.
+    """
     estimate = RegisterEstimate(function, spec, loaded=False)
     free = registers - FOR_LOADS
-    return {loop: max(0, free - estimate.within(loop) - _of_lanes(loop)) for loop in _innermost(function)}
+    return {loop: max(0, free - estimate.within(loop)) for loop in _innermost(function) if not _lanes_access(loop)}
 
 
 def _innermost(function: Operation) -> Iterator[Operation]:
@@ -71,26 +75,11 @@ def _innermost(function: Operation) -> Iterator[Operation]:
             yield op
 
 
-def _of_lanes(loop: Operation) -> int:
-    """Registers for the addresses of elements that lanes access by themselves: one for each register of a block."""
-    return sum(_registers(value) for op in loop.walk() for value in _accessed(op))
-
-
-def _accessed(op: Operation) -> list[Value]:
-    match op:
-        case ttg.LocalLoad():
-            return [op.result]
-        case ttg.LocalStore():
-            return [op.value]
-        case tt.Load() | tt.Store():
-            return [op.ptr]
-        case _:
-            return []
-
-
-def _registers(value: Value) -> int:
-    """How many registers have elements of a block; those of a block that a pointer points to have none."""
-    type_ = value.type
-    if not isinstance(type_, TensorType) or not isinstance(type_.encoding, Encoding):
-        return 0
-    return warp_layout(type_.encoding, type_.shape).count("register")
+def _lanes_access(loop: Operation) -> bool:
+    """Whether lanes access shared memory, or blocks of pointers."""
+    for op in loop.walk():
+        if isinstance(op, ttg.LocalLoad | ttg.LocalStore):
+            return True
+        if isinstance(op, tt.Load | tt.Store) and isinstance(op.ptr.type, TensorType):
+            return True
+    return False

@@ -20,6 +20,7 @@ from mltriton.targets.llvm.writer import Function
 from mltriton.targets.xe.block_limits import SUB_GROUP, Access, Block, Guard, Relation, broken_limits
 from mltriton.targets.xe.devices import Device
 from mltriton.targets.xe.llvm import calls, payloads
+from mltriton.targets.xe.llvm.addresses import told_apart
 from mltriton.targets.xe.llvm.caching import decorated
 from mltriton.targets.xe.llvm.emit.context import BlockPointer, Emitter
 from mltriton.targets.xe.llvm.lanes import Form, Lanes, form_of, layout_of
@@ -266,7 +267,7 @@ def _apart(
     dim = row if staying[row] else column
     with e.function.before_loop():
         kept = e.affine.add(pointer.offsets[dim], constant(I32, origin[dim]))
-        kept = e.addresses.own(e.function, (pointer.base, message.block), place, kept)
+        kept = told_apart(e.function, kept, e.addresses.number((pointer.base, message.block), place))
     return (x, kept) if staying[row] else (kept, y)
 
 

@@ -13,6 +13,7 @@ from mltriton.dialects import gpu, tt, ttig
 from mltriton.dialects.builtin import Module as IRModule
 from mltriton.errors import BackendError
 from mltriton.ir.attributes import ArrayAttr, DictAttr, IntegerAttr
+from mltriton.ir.operation import Operation
 from mltriton.ir.types import FloatType, IntegerType
 from mltriton.ir.types import Type as IRType
 from mltriton.targets.assertions import assertions
@@ -56,9 +57,7 @@ def emit_kernel(module: IRModule, device: Device, failing: Collection[Surface] =
     divisors = [divisibility(function, number) for number in range(len(parameters))]
     answers = Answers(Surfaces(function, device, warps, divisors), failing)
     emitter = Emitter(target, body, device, warps, RULES, ELEMENTS, answers)
-    registers = module.attributes.get("ttig.register_mode")
-    if isinstance(registers, IntegerAttr) and not device.distances:
-        emitter.addresses_of_loops = addresses_of_loops(function, spec_of(module), registers.value)
+    emitter.addresses_of_loops = addresses_of(module, function, device)
     emitter.address_payloads = "ttig.address_payloads" in module.attributes
     emitter.assertions = {op: number for number, op in enumerate(checked, 1)}
     emitter.failure = body.parameters[-1] if checked else emitter.failure
@@ -70,6 +69,14 @@ def emit_kernel(module: IRModule, device: Device, failing: Collection[Surface] =
     versions.emit(emitter, function.body.block.ops[:-1])
     body.ret()
     return marked(target.text, answers.relied, answers.uses)
+
+
+def addresses_of(module: IRModule, function: tt.Func, device: Device) -> dict[Operation, int]:
+    """How many addresses of their own block accesses have in loops, where the device makes them worth it."""
+    registers = module.attributes.get("ttig.register_mode")
+    if device.distances or not isinstance(registers, IntegerAttr):
+        return {}
+    return addresses_of_loops(function, spec_of(module), registers.value)
 
 
 def public_function(module: IRModule) -> tt.Func:

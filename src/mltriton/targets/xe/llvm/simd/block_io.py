@@ -128,7 +128,8 @@ def _place(
     described = partial(describe, e, pointer, size, message.dims)
     units = {column: message.block.element_bytes, row: _ALIGNMENT}
     if pointer.staying is not None and any(pointer.staying[dim] for dim in units):
-        return _place_in_loop(e, pointer.staying, described, at, units)
+        number = 0 if e.device.distances else e.addresses.number((pointer.base, message.block), (at(row), at(column)))
+        return _place_in_loop(e, pointer.staying, described, at, units, number)
     (x, dx), (y, dy) = (_apart(e, at(dim), unit) for dim, unit in units.items())
     return intrinsics.rectangle(e.function, described(), x, y), (dx, dy)
 
@@ -139,21 +140,22 @@ def _place_in_loop(
     described: Callable[[], Value],
     at: Callable[[int], Value],
     units: Mapping[int, int],
+    number: int,
 ) -> tuple[Value, tuple[int, int]]:
     """The same where a loop moves a block along one dimension: the description is a variable, of which an iteration
-    changes that place alone.
+    changes that place alone. Messages with a `number` have a variable of their own, the others share those of number 0.
     """
     f, distances = e.function, [0, 0]
     with f.before_loop():
         first = described()
         for element, dim in enumerate(units, intrinsics.PLACE):
             first = f.insert(first, at(dim), element) if staying[dim] else first
-        kept = e.variable(first)
-    for number, (dim, unit) in enumerate(units.items()):
+        kept = e.variable(first, number)
+    for element, (dim, unit) in enumerate(units.items()):
         if not staying[dim]:
-            value, distances[number] = _apart(e, at(dim), unit)
+            value, distances[element] = (at(dim), 0) if number else _apart(e, at(dim), unit)
             held = f.pure(f"load {first.type}, {kept}, align 64", first.type)
-            first = f.insert(held, value, intrinsics.PLACE + number)
+            first = f.insert(held, value, intrinsics.PLACE + element)
             f.store(first, kept, 64)
     return first, (distances[0], distances[1])
 

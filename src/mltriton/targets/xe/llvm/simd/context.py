@@ -71,7 +71,7 @@ class WarpEmitter(Emitter):
         self.rows = Rows(function)
         self._bits_of: dict[str, Value] = {}
         self._made_of: dict[str, Sequence[Value]] = {}
-        self._variables: tuple[object, dict[str, Value]] = (None, {})
+        self._variables: tuple[object, dict[tuple[str, int], Value]] = (None, {})
 
     def put(self, value: IRValue, emitted: Emitted) -> None:
         """Remember what stands for a value; a block that is the same in all lanes is held as its rows."""
@@ -134,17 +134,19 @@ class WarpEmitter(Emitter):
         asked = self.caching
         return AS_USUAL if asked is None else (_cache_code(asked.first), _cache_code(asked.third))
 
-    def variable(self, first: Value) -> Value:
-        """A variable of the innermost loop that starts with a value known in front of it; the same for the same one."""
+    def variable(self, first: Value, number: int = 0) -> Value:
+        """A variable of the innermost loop that starts with a value known in front of it; the same for the same one
+        with the same number.
+        """
         loop = self.function.innermost_loop
         if self._variables[0] is not loop or loop is None:
             self._variables = loop, {}
         known = self._variables[1]
-        if first.text not in known:
-            known[first.text] = made = self.function.alloca(first.type)
+        if (first.text, number) not in known:
+            known[first.text, number] = made = self.function.alloca(first.type)
             with self.function.before_loop():
                 self.function.store(first, made, 64)
-        return known[first.text]
+        return known[first.text, number]
 
     def vector_of(self, value: IRValue) -> list[Value]:
         """The registers of a block, or a scalar in every lane."""

@@ -20,7 +20,14 @@ from mltriton.targets.xe.devices import Device
 from mltriton.targets.xe.forms import MARK
 from mltriton.targets.xe.launch_guards import Surface, marked
 from mltriton.targets.xe.llvm.emit import versions
-from mltriton.targets.xe.llvm.emit.kernel import BARRIERS, argument, divisibility, parameter_type, public_function
+from mltriton.targets.xe.llvm.emit.kernel import (
+    BARRIERS,
+    addresses_of,
+    argument,
+    divisibility,
+    parameter_type,
+    public_function,
+)
 from mltriton.targets.xe.llvm.emit.shared import allocations
 from mltriton.targets.xe.llvm.simd.context import WarpEmitter
 from mltriton.targets.xe.llvm.simd.rules import ELEMENTS, RULES
@@ -53,6 +60,7 @@ def emit_kernel(module: IRModule, device: Device, failing: Collection[Surface] =
     divisors = [divisibility(function, number) for number in range(len(parameters))]
     answers = Answers(Surfaces(function, device, warps, divisors), failing)
     emitter = WarpEmitter(target, body, device, warps, RULES, ELEMENTS, answers)
+    emitter.addresses_of_loops = addresses_of(module, function, device)
     if checked:
         emitter.assertions = {op: number for number, op in enumerate(checked, 1)}
         emitter.failure = body.cast("ptrtoint", body.parameters[-1], I64)
