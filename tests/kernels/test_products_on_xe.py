@@ -17,6 +17,7 @@ from mltriton.kernels import grouped_gemm, matmul, split_k_matmul, stream_k_matm
 
 pytest.importorskip("dpctl")
 RNG = np.random.default_rng(41)
+STORED = {"bfloat16": np.uint16, "float8_e4m3fn": np.uint8, "float8_e5m2": np.uint8}  # what numpy has not
 TARGETS = ("xe:pvc", "xe:bmg", "xe:lnl", "xe:ptl")
 
 
@@ -24,12 +25,11 @@ def placed(x: Any, start: int, turned: bool) -> Any:
     """A copy that begins `start` elements behind an address for block accesses; `turned`: its columns lie together."""
     source = x.swapaxes(-1, -2) if turned else x
     size = math.prod(x.shape)
-    memory = np.zeros(size + start + 64, np.uint16 if dtype_of(x) == "bfloat16" else dtype_of(x))
+    memory = np.zeros(size + start + 64, STORED.get(dtype_of(x), dtype_of(x)))
     first = -memory.ctypes.data % 64 // memory.itemsize + start
     made: Any = memory[first : first + size].reshape(source.shape)
-    if dtype_of(x) == "bfloat16":
-        torch = pytest.importorskip("torch")
-        made = torch.from_numpy(made).view(torch.bfloat16)
+    if dtype_of(x) in STORED:
+        made = pytest.importorskip("torch").from_numpy(made).view(x.dtype)
     made[...] = source
     return made.swapaxes(-1, -2) if turned else made
 
@@ -46,7 +46,7 @@ def check(a: Any, b: Any, product: Callable[..., Any] = matmul, **options: Any) 
 
 CASES = [
     (dtype, (left, right))
-    for dtype in ("float16", "bfloat16", "float32", "int8", "uint8")
+    for dtype in ("float16", "bfloat16", "float32", "int8", "uint8", "float8_e4m3fn", "float8_e5m2")
     for left in (False, True)
     for right in (False, True)
 ]
@@ -57,12 +57,10 @@ QUICK = {("bfloat16", (False, True)), ("float32", (True, True)), ("uint8", (Fals
     ("dtype", "turned"), [pytest.param(*case, marks=[] if case in QUICK else [pytest.mark.slow]) for case in CASES]
 )
 def test_dtypes_turned_operands_and_odd_addresses(dtype: str, turned: tuple[bool, bool]) -> None:
-    case = CASES.index((dtype, turned))
+    case, kind = CASES.index((dtype, turned)), "torch" if dtype in STORED else "numpy"
     for (m, n, k), start in (((1, 70, 40), 0), ((7, 33, 100), 0), ((16, 64, 64), 0), ((37, 130, 48), 1 + case % 3)):
-        a, b = (
-            placed(random(RNG, (m, k), dtype), start, turned[0]),
-            placed(random(RNG, (k, n), dtype), start, turned[1]),
-        )
+        a, b = (random(RNG, shape, dtype, kind) for shape in ((m, k), (k, n)))
+        a, b = placed(a, start, turned[0]), placed(b, start, turned[1])
         check(a, b, target=TARGETS[case % 4])
 
 
