@@ -10,6 +10,9 @@ import pytest
 
 import mltriton as triton
 import mltriton.language as tl
+from mltriton.ir.parser import parse_module
+from mltriton.targets.target import find_target
+from on_target import run_on
 
 from .block_pointer_kernels import multiply
 
@@ -292,3 +295,29 @@ def test_attention(n: int, causal: bool) -> None:
     power = np.exp(score - score.max(1, keepdims=True))
     expected = power / power.sum(1, keepdims=True) @ v.astype(np.float64)
     np.testing.assert_allclose(o, expected, atol=3e-3)
+
+
+PROGRAM = """module {
+  tt.func public @scaled(%x: !tt.ptr<f32>, %y: !tt.ptr<f32>, %by: f32, %n: i32) {
+    %at = tt.make_range {end = 64 : i32, start = 0 : i32} : tensor<64xi32>
+    %end = tt.splat %n : i32 -> tensor<64xi32>
+    %inside = arith.cmpi slt, %at, %end : tensor<64xi32>
+    %xs = tt.splat %x : !tt.ptr<f32> -> tensor<64x!tt.ptr<f32>>
+    %ys = tt.splat %y : !tt.ptr<f32> -> tensor<64x!tt.ptr<f32>>
+    %from = tt.addptr %xs, %at : tensor<64x!tt.ptr<f32>>, tensor<64xi32>
+    %to = tt.addptr %ys, %at : tensor<64x!tt.ptr<f32>>, tensor<64xi32>
+    %value = tt.load %from, %inside : tensor<64x!tt.ptr<f32>>
+    %factor = tt.splat %by : f32 -> tensor<64xf32>
+    %made = arith.mulf %value, %factor : tensor<64xf32>
+    tt.store %to, %made, %inside : tensor<64x!tt.ptr<f32>>
+    tt.return
+  }
+}"""
+
+
+@pytest.mark.parametrize("codegen", [None, "simd"])
+def test_programs_of_the_executor_run_here_too(codegen: str | None) -> None:
+    """What `pytest --target` does with the tests of the language."""
+    x, y = numbers(64), np.zeros(64, np.float32)
+    run_on(find_target(TARGET), parse_module(PROGRAM), [x, y, 1.5, 50], (1,), 2, codegen)
+    np.testing.assert_array_equal(y, np.where(np.arange(64) < 50, x * np.float32(1.5), 0))
