@@ -11,7 +11,7 @@ import pytest
 from accuracy import assert_accurate, dtype_of, random, wide
 from mltriton.errors import ArgumentError
 from mltriton.kernels import flash_attention, flash_attention_with_lse
-from mltriton.kernels.attention import Blocks, choose_blocks_of_warps
+from mltriton.kernels.attention import Blocks, attention_launch, choose_blocks_of_warps
 
 RNG = np.random.default_rng(2)
 
@@ -140,6 +140,13 @@ def test_mistakes(q: Any, k: Any, v: Any, message: str) -> None:
         flash_attention(q, k, v)
 
 
+def test_scores_are_summed_over_parts_of_the_dimension() -> None:
+    q, k, v = arrays(1, 4, 70, 40, keys=50, kv_heads=2)
+    o = q * 0
+    attention_launch(q, k, v, o, causal=True, blocks=Blocks(32, 16, part=16)).run()
+    assert_accurate(o, reference(q, k, v, True, 40**-0.5), 100.0)
+
+
 @pytest.mark.parametrize(
     ("queries", "dim", "item_bytes", "blocks"),
     [
@@ -147,6 +154,7 @@ def test_mistakes(q: Any, k: Any, v: Any, message: str) -> None:
         (1000, 100, 2, Blocks(128, 64, 16)),
         (40, 64, 2, Blocks(64, 64, 4)),
         (1, 16, 4, Blocks(8, 32, 1)),
+        (100, 256, 4, Blocks(128, 16, 16, 64)),
     ],
 )
 def test_blocks_for_many_warps(queries: int, dim: int, item_bytes: int, blocks: Blocks) -> None:

@@ -37,15 +37,24 @@ LOG2_E = tl.constexpr(1.4426950408889634)
 
 @triton.jit
 def attend(
-    acc, l_i, m_i, q, k_block, v_block, rows, start, end, n_keys, scale,
-    CAUSAL: tl.constexpr, MASKED: tl.constexpr, BN: tl.constexpr,
+    acc, l_i, m_i, q, q_block, k_block, v_block, rows, start, end, n_keys, dim, scale,
+    CAUSAL: tl.constexpr, MASKED: tl.constexpr, BN: tl.constexpr, PART: tl.constexpr,
 ):  # fmt: skip
     """Keys [start, end) in blocks of BN for one block of queries; k_block and v_block stand at `start`. Scores are in
-    units of log2.
+    units of log2. If PART is not 0, they are summed over PART of the dimension at a time, and q_block and k_block are
+    of such parts.
     """
     for first in range(start, end, BN):
-        k = tl.load(k_block, boundary_check=(0, 1), padding_option="zero")
-        s = tl.dot(q, k, input_precision="ieee") * scale
+        if PART == 0:
+            k = tl.load(k_block, boundary_check=(0, 1), padding_option="zero")
+            s = tl.dot(q, k, input_precision="ieee") * scale
+        else:
+            s = tl.zeros([rows.shape[0], BN], tl.float32)
+            for part in tl.range(0, dim, PART, num_stages=1):
+                q_part = tl.load(tl.advance(q_block, (0, part)), boundary_check=(0, 1), padding_option="zero")
+                k_part = tl.load(tl.advance(k_block, (part, 0)), boundary_check=(0, 1), padding_option="zero")
+                s = tl.dot(q_part, k_part, s, input_precision="ieee", tiling="horizontal")
+            s = s * scale
         if MASKED:
             keys = first + tl.arange(0, BN)
             visible = keys[None, :] < n_keys
@@ -71,7 +80,7 @@ def attention_kernel(
     stride_qb, stride_qh, stride_qs, stride_qd, stride_kb, stride_kh, stride_ks, stride_kd,
     stride_vb, stride_vh, stride_vs, stride_vd, stride_ob, stride_oh, stride_os, stride_od,
     n_heads, heads_per_kv, n_queries, n_keys, dim,
-    CAUSAL: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BD: tl.constexpr,
+    CAUSAL: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BD: tl.constexpr, PART: tl.constexpr,
 ):  # fmt: skip
     """o = softmax(q k^T * sm_scale) v for BM queries of one head; program ids (block of queries, batch * heads).
 
@@ -87,8 +96,9 @@ def attention_kernel(
     k_base = k_ptr + batch * stride_kb + kv_head * stride_kh
     v_base = v_ptr + batch * stride_vb + kv_head * stride_vh
     o_base = o_ptr + batch * stride_ob + head * stride_oh
-    q_block = tl.make_block_ptr(q_base, (n_queries, dim), (stride_qs, stride_qd), (block * BM, 0), (BM, BD), (1, 0))
-    k_block = tl.make_block_ptr(k_base, (dim, n_keys), (stride_kd, stride_ks), (0, 0), (BD, BN), (0, 1))
+    depth: tl.constexpr = PART if PART > 0 else BD
+    q_block = tl.make_block_ptr(q_base, (n_queries, dim), (stride_qs, stride_qd), (block * BM, 0), (BM, depth), (1, 0))
+    k_block = tl.make_block_ptr(k_base, (dim, n_keys), (stride_kd, stride_ks), (0, 0), (depth, BN), (0, 1))
     v_block = tl.make_block_ptr(v_base, (n_keys, dim), (stride_vs, stride_vd), (0, 0), (BN, BD), (1, 0))
     o_block = tl.make_block_ptr(o_base, (n_queries, dim), (stride_os, stride_od), (block * BM, 0), (BM, BD), (1, 0))
 
@@ -97,7 +107,7 @@ def attention_kernel(
     m_i = tl.full([BM], -float("inf"), tl.float32)
     l_i = tl.zeros([BM], tl.float32)
     acc = tl.zeros([BM, BD], tl.float32)
-    q = tl.load(q_block, boundary_check=(0, 1), padding_option="zero")
+    q = tl.load(q_block, boundary_check=(0, 1), padding_option="zero") if PART == 0 else None
 
     end = n_keys
     unmasked = n_keys // BN * BN
@@ -105,10 +115,10 @@ def attention_kernel(
         end = tl.minimum(n_keys, (block + 1) * BM)
         unmasked = tl.minimum(unmasked, block * BM // BN * BN)
     acc, l_i, m_i, k_block, v_block = attend(
-        acc, l_i, m_i, q, k_block, v_block, rows, 0, unmasked, n_keys, scale, CAUSAL, False, BN
+        acc, l_i, m_i, q, q_block, k_block, v_block, rows, 0, unmasked, n_keys, dim, scale, CAUSAL, False, BN, PART
     )
     acc, l_i, m_i, k_block, v_block = attend(
-        acc, l_i, m_i, q, k_block, v_block, rows, unmasked, end, n_keys, scale, CAUSAL, True, BN
+        acc, l_i, m_i, q, q_block, k_block, v_block, rows, unmasked, end, n_keys, dim, scale, CAUSAL, True, BN, PART
     )
     tl.store(o_block, (acc / l_i[:, None]).to(o_ptr.dtype.element_ty), boundary_check=(0, 1))
     if lse_ptr is not None:
@@ -161,29 +171,30 @@ def _forward(
 
 class Blocks(NamedTuple):
     """Queries of one program instance, keys of one step, and warps that share out the queries; None where a program is
-    one thread.
+    one thread. `part` of the dimension over which scores are summed at a time; 0 is all of it.
     """
 
     queries: int
     keys: int
     warps: int | None = None
+    part: int = 0
 
 
-# By bytes of an element and the dimension: queries, keys and warps for which Intel's compiler keeps a warp's scores and
-# sums in 256 registers (with f32 from dimension 128 on it keeps the most of them there).
+# By bytes of an element and the dimension: queries, keys, warps, and the part of the dimension summed at a time, for
+# which Intel's compiler keeps a warp's scores and sums in 256 registers.
 WARP_BLOCKS = {
     2: {64: Blocks(128, 64, 8), 128: Blocks(128, 64, 16), 256: Blocks(128, 16, 16)},
-    4: {64: Blocks(128, 32, 16), 128: Blocks(128, 16, 16), 256: Blocks(128, 16, 16)},
+    4: {64: Blocks(128, 32, 16), 128: Blocks(128, 16, 16), 256: Blocks(128, 16, 16, 64)},
 }
 
 
 def choose_blocks_of_warps(n_queries: int, dim: int, item_bytes: int) -> Blocks:
     """Block sizes for programs of many warps: fewer of these where there are few queries, each with as many."""
-    queries, keys, warps = next(blocks for most, blocks in WARP_BLOCKS[item_bytes].items() if dim <= most)
+    queries, keys, warps, part = next(blocks for most, blocks in WARP_BLOCKS[item_bytes].items() if dim <= most)
     assert warps is not None
     share = queries // warps
     used = min(warps, triton.next_power_of_2(triton.cdiv(n_queries, share)))
-    return Blocks(used * share, keys, used)
+    return Blocks(used * share, keys, used, part)
 
 
 def choose_blocks(n_queries: int, n_keys: int, sequences: int, causal: bool) -> Blocks:
@@ -231,6 +242,7 @@ def attention_launch(
         "BM": blocks.queries,
         "BN": blocks.keys,
         "BD": max(16, triton.next_power_of_2(dim)),
+        "PART": blocks.part,
     }
     return Launch(attention_kernel, (triton.cdiv(n_queries, blocks.queries), batch * heads), arguments, constants)
 

@@ -18,7 +18,7 @@ import numpy as np
 import mltriton as triton
 import mltriton.language as tl
 from mltriton.errors import ArgumentError
-from mltriton.kernels.arrays import Array, dtype_name, empty, is_torch, require_arrays, strides_of
+from mltriton.kernels.arrays import Array, dtype_name, empty, is_torch, item_size, require_arrays, strides_of
 from mltriton.kernels.attention import LOG2_E, check_shapes, processors, scale_of
 from mltriton.kernels.gemm_tiles import FULL
 from mltriton.kernels.launch import Launch, block_limits
@@ -55,13 +55,14 @@ def prepare_backward_kernel(
 
 @triton.jit
 def differentiate(
-    dk, dv, k, v, k_t, v_t, k_all, q_block, do_block, dq_block, q_turned, do_turned,
-    lse_ptr, delta_ptr, keys, start, end, n_queries, n_keys, sm_scale,
-    CAUSAL: tl.constexpr, MASKED: tl.constexpr, BM: tl.constexpr, BY_KEYS: tl.constexpr,
+    dk, dv, k, v, k_t, v_t, k_rows, v_rows, k_all, q_block, do_block, dq_block, q_turned, do_turned,
+    lse_ptr, delta_ptr, keys, start, end, n_queries, n_keys, dim, sm_scale,
+    CAUSAL: tl.constexpr, MASKED: tl.constexpr, BM: tl.constexpr, BY_KEYS: tl.constexpr, PART: tl.constexpr,
 ):  # fmt: skip
     """Queries [start, end) of one head in blocks of BM for one block of keys; q_block, do_block and dq_block stand at
     `start`. Queries after the last have q = do = 0 and change nothing. With BY_KEYS scores have keys in rows; then
-    q_turned and do_turned point to the transposed first blocks, and k_all to the keys for dq.
+    q_turned and do_turned point to the transposed first blocks, and k_all to the keys for dq. If PART is not 0, scores
+    are summed over PART of the dimension at a time, and k_rows and v_rows point to the first parts of keys and values.
     """
     for first in range(start, end, BM):
         rows = first + tl.arange(0, BM)
@@ -70,11 +71,11 @@ def differentiate(
         q = tl.load(q_block, boundary_check=(0, 1), padding_option="zero")
         do = tl.load(do_block, boundary_check=(0, 1), padding_option="zero")
         if BY_KEYS:
-            q_t = tl.load(tl.advance(q_turned, (0, first)), boundary_check=(0, 1), padding_option="zero")
-            do_t = tl.load(tl.advance(do_turned, (0, first)), boundary_check=(0, 1), padding_option="zero")
+            q_t, do_t = tl.advance(q_turned, (0, first)), tl.advance(do_turned, (0, first))
             dk, dv, ds = by_keys(
-                dk, dv, k, v, q, do, q_t, do_t, lse, delta, keys, rows, n_keys, sm_scale, CAUSAL, MASKED
-            )
+                dk, dv, k, v, k_rows, v_rows, q, do, q_t, do_t, lse, delta, keys, rows, n_keys, dim, sm_scale,
+                CAUSAL, MASKED, PART,
+            )  # fmt: skip
             for_dq = tl.load(k_all, boundary_check=(0, 1), padding_option="zero")
         else:
             dk, dv, ds = by_queries(dk, dv, k_t, v_t, q, do, lse, delta, keys, rows, n_keys, sm_scale, CAUSAL, MASKED)
@@ -108,19 +109,35 @@ def by_queries(
 
 
 @triton.jit
+def scores(block, rows, turned, dim, PART: tl.constexpr):
+    """The product of `block` and the block at `turned`; where PART is not 0, summed over so much of their common
+    dimension at a time, with the parts of `block` at `rows`.
+    """
+    if PART == 0:
+        loaded = tl.load(turned, boundary_check=(0, 1), padding_option="zero")
+        return tl.dot(block, loaded, input_precision="ieee")
+    total = tl.zeros([rows.type.element_ty.shape[0], turned.type.element_ty.shape[1]], tl.float32)
+    for first in tl.range(0, dim, PART, num_stages=1):
+        left = tl.load(tl.advance(rows, (0, first)), boundary_check=(0, 1), padding_option="zero")
+        right = tl.load(tl.advance(turned, (first, 0)), boundary_check=(0, 1), padding_option="zero")
+        total = tl.dot(left, right, total, input_precision="ieee", tiling="horizontal")
+    return total
+
+
+@triton.jit
 def by_keys(
-    dk, dv, k, v, q, do, q_t, do_t, lse, delta, keys, rows, n_keys, sm_scale,
-    CAUSAL: tl.constexpr, MASKED: tl.constexpr,
+    dk, dv, k, v, k_rows, v_rows, q, do, q_turned, do_turned, lse, delta, keys, rows, n_keys, dim, sm_scale,
+    CAUSAL: tl.constexpr, MASKED: tl.constexpr, PART: tl.constexpr,
 ):  # fmt: skip
     """The same with transposed scores: where warps share out keys, only ds goes from one to another."""
-    s = tl.dot(k, q_t, input_precision="ieee")
+    s = scores(k, k_rows, q_turned, dim, PART)
     p = tl.exp2(s * (sm_scale * LOG2_E) - (lse * LOG2_E)[None, :])
     if MASKED:
         visible = keys[:, None] < n_keys
         if CAUSAL:
             visible = visible & (keys[:, None] <= rows[None, :])
         p = tl.where(visible, p, 0.0)
-    dp = tl.dot(v, do_t, input_precision="ieee")
+    dp = scores(v, v_rows, do_turned, dim, PART)
     ds = (p * (dp - delta[None, :]) * sm_scale).to(q.dtype)
     dv = tl.dot(p.to(do.dtype), do, dv, input_precision="ieee")
     dk = tl.dot(ds, q, dk, input_precision="ieee")
@@ -134,6 +151,7 @@ def attention_backward_kernel(
     stride_kb, stride_kh, stride_ks, stride_kd, stride_vb, stride_vh, stride_vs, stride_vd,
     n_kv_heads, heads_per_kv, n_queries, n_keys, dim, dq_size,
     CAUSAL: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BD: tl.constexpr, BY_KEYS: tl.constexpr,
+    PART: tl.constexpr,
 ):  # fmt: skip
     """dk and dv of every `num_programs(0)`-th block of BN keys of one key head, and what these keys add to dq; program
     ids (split, batch * kv_heads). dq is one f32 array a split; dq, dk and dv are contiguous.
@@ -178,17 +196,20 @@ def attention_backward_kernel(
             k_all = tl.make_block_ptr(k_base, (n_keys, dim), (stride_ks, stride_kd), (0, 0), (BN, BD), (1, 0))
             k_all = tl.advance(k_all, (key, 0))
             turned, at = (dim, n_queries), (0, 0)
-            q_turned = tl.make_block_ptr(q_base, turned, (stride_qd, stride_qs), at, (BD, BM), (0, 1))
-            do_turned = tl.make_block_ptr(do_base, turned, (stride_gd, stride_gs), at, (BD, BM), (0, 1))
+            depth: tl.constexpr = PART if PART > 0 else BD
+            q_turned = tl.make_block_ptr(q_base, turned, (stride_qd, stride_qs), at, (depth, BM), (0, 1))
+            do_turned = tl.make_block_ptr(do_base, turned, (stride_gd, stride_gs), at, (depth, BM), (0, 1))
+            k_rows = tl.make_block_ptr(k_base, (n_keys, dim), (stride_ks, stride_kd), (key, 0), (BN, depth), (1, 0))
+            v_rows = tl.make_block_ptr(v_base, (n_keys, dim), (stride_vs, stride_vd), (key, 0), (BN, depth), (1, 0))
             dk, dv, q_block, do_block, dq_block = differentiate(
-                dk, dv, k, v, k_t, v_t, k_all, q_block, do_block, dq_block, q_turned, do_turned,
-                lse_ptr + row, delta_ptr + row, keys, start, masked, n_queries, n_keys, sm_scale,
-                CAUSAL, True, BM, BY_KEYS,
+                dk, dv, k, v, k_t, v_t, k_rows, v_rows, k_all, q_block, do_block, dq_block, q_turned, do_turned,
+                lse_ptr + row, delta_ptr + row, keys, start, masked, n_queries, n_keys, dim, sm_scale,
+                CAUSAL, True, BM, BY_KEYS, PART,
             )  # fmt: skip
             dk, dv, q_block, do_block, dq_block = differentiate(
-                dk, dv, k, v, k_t, v_t, k_all, q_block, do_block, dq_block, q_turned, do_turned,
-                lse_ptr + row, delta_ptr + row, keys, masked, n_queries, n_queries, n_keys, sm_scale,
-                CAUSAL, False, BM, BY_KEYS,
+                dk, dv, k, v, k_t, v_t, k_rows, v_rows, k_all, q_block, do_block, dq_block, q_turned, do_turned,
+                lse_ptr + row, delta_ptr + row, keys, masked, n_queries, n_queries, n_keys, dim, sm_scale,
+                CAUSAL, False, BM, BY_KEYS, PART,
             )  # fmt: skip
         dk_block = tl.make_block_ptr(dk_base, (n_keys, dim), (dim, 1), (key, 0), (BN, BD), (1, 0))
         dv_block = tl.make_block_ptr(dv_base, (n_keys, dim), (dim, 1), (key, 0), (BN, BD), (1, 0))
@@ -235,7 +256,7 @@ def flash_attention_backward(
     batch, kv_heads, n_keys, dim = k.shape
     blocks = None
     if block_limits(target) is not None and batch * n_keys:
-        blocks = choose_warp_blocks(n_keys, batch * kv_heads, dim)
+        blocks = choose_warp_blocks(n_keys, batch * kv_heads, dim, item_size(k))
     for launch in backward_launches(do, q, k, v, o, lse, dq, dk, dv, causal, sm_scale, blocks):
         if 0 not in launch.grid:
             launch.on(target, blocks and blocks.warps).run()
@@ -246,12 +267,14 @@ class BackwardBlocks(NamedTuple):
     """Queries of one step, keys that walk over them together, and shares into which the keys of one head are cut.
 
     `warps` of a program, which share out the keys, so that scores have keys in rows; None where it is one thread.
+    `part` of the dimension over which these sum scores at a time; 0 is all of it.
     """
 
     queries: int
     keys: int
     splits: int
     warps: int | None = None
+    part: int = 0
 
 
 def choose_backward_blocks(n_queries: int, n_keys: int, sequences: int, causal: bool) -> BackwardBlocks:
@@ -265,15 +288,19 @@ def choose_backward_blocks(n_queries: int, n_keys: int, sequences: int, causal: 
     return BackwardBlocks(queries, keys, min(splits, triton.cdiv(n_keys, keys)))
 
 
-# By the dimension: queries, keys and warps for which Intel's compiler keeps a warp's sums in 256 registers.
-WARP_BLOCKS = {64: (32, 32, 4), 128: (16, 32, 8), 256: (16, 32, 16)}
+# By bytes of an element and the dimension: queries, keys, warps, and the part of the dimension summed at a time, for
+# which Intel's compiler keeps a warp's sums in 256 registers (with f32 from dimension 128 on, the most of them).
+WARP_BLOCKS = {
+    2: {64: (32, 32, 4, 0), 128: (16, 32, 8, 0), 256: (16, 32, 16, 0)},
+    4: {64: (16, 32, 4, 32), 128: (16, 32, 8, 0), 256: (16, 32, 16, 0)},
+}
 
 
-def choose_warp_blocks(n_keys: int, sequences: int, dim: int) -> BackwardBlocks:
+def choose_warp_blocks(n_keys: int, sequences: int, dim: int, item_bytes: int) -> BackwardBlocks:
     """Block sizes for programs of many warps, and no more shares than fill a GPU: each has a dq of its own."""
-    queries, keys, warps = next(sizes for most, sizes in WARP_BLOCKS.items() if dim <= most)
+    queries, keys, warps, part = next(sizes for most, sizes in WARP_BLOCKS[item_bytes].items() if dim <= most)
     splits = min(triton.cdiv(FULL, sequences), triton.cdiv(n_keys, keys))
-    return BackwardBlocks(queries, keys, splits, warps)
+    return BackwardBlocks(queries, keys, splits, warps, part)
 
 
 def threads() -> int:
@@ -293,7 +320,9 @@ def backward_launches(
     in_place = blocks.splits == 1 and dtype_name(dq) == "float32"
     parts = dq if in_place else empty((blocks.splits, *q.shape), q, "float32")
     delta = empty(q.shape[:3], q, "float32")
-    shape = {"BM": blocks.queries, "BD": max(16, triton.next_power_of_2(dim))}
+    block_dim = max(16, triton.next_power_of_2(dim))
+    shape = {"BM": blocks.queries, "BD": block_dim}
+    part = min(blocks.part, block_dim)
     prepare = Launch(
         prepare_backward_kernel,
         (triton.cdiv(n_queries, blocks.queries), batch * heads),
@@ -308,7 +337,7 @@ def backward_launches(
             *strides_of(do), *strides_of(q), *strides_of(k), *strides_of(v),
             kv_heads, heads // kv_heads, n_queries, n_keys, dim, size,
         ),
-        {"CAUSAL": bool(causal), "BN": blocks.keys, "BY_KEYS": blocks.warps is not None, **shape},
+        {"CAUSAL": bool(causal), "BN": blocks.keys, "BY_KEYS": blocks.warps is not None, "PART": part, **shape},
     )  # fmt: skip
     block = 4096
     finish = Launch(

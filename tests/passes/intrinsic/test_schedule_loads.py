@@ -132,6 +132,28 @@ def test_loads_stay_before_what_may_write(fence: str) -> None:
     assert kinds[:2] == [tt.Load, tt.Load] and kinds[3] is tt.Load
 
 
+BARRIER = """
+module attributes {mltriton.level = "intrinsic", "ttg.num-warps" = 1 : i32, ttg.target = "generic"} {
+tt.func public @f(%at: !tt.ptr<tensor<8x8xf32>>, %to: !tt.ptr<tensor<8x16xf32>>, %b: tensor<8x16xf32>) {
+  %a = tt.load %at : !tt.ptr<tensor<8x8xf32>>
+  gpu.barrier
+  %d = tt.dot %a, %b, %b : tensor<8x8xf32> * tensor<8x16xf32> -> tensor<8x16xf32>
+  STORE
+  tt.return
+}
+}
+"""
+
+
+@pytest.mark.parametrize(("stored", "crosses"), [(False, True), (True, False)])
+def test_only_loads_of_what_is_never_written_cross_barriers(stored: bool, crosses: bool) -> None:
+    """Behind a barrier, another warp may write what the program writes at the same places."""
+    text = BARRIER.replace("STORE", "tt.store %to, %d : !tt.ptr<tensor<8x16xf32>>" if stored else "")
+    module = transform(parse_module(text, "barrier.mlir"), "schedule-loads{ahead=0}")
+    kinds = [type(op) for op in module.walk() if isinstance(op, tt.Load | gpu.Barrier)]
+    assert (kinds == [gpu.Barrier, tt.Load]) == crosses
+
+
 def test_the_value_before_a_store_is_loaded() -> None:
     module = parse_module(FENCES.replace("FENCE", "tt.store %p, %c2 : !tt.ptr<f32>"), "fences.mlir")
     p, q = np.array([40], np.float32), np.zeros(1, np.float32)

@@ -15,7 +15,7 @@ import pytest
 
 import mltriton as triton
 import mltriton.language as tl
-from mltriton.kernels.attention import Blocks, attention_launch
+from mltriton.kernels.attention import Blocks, attention_launch, choose_blocks_of_warps
 from mltriton.kernels.attention_backward import backward_launches, choose_warp_blocks
 from mltriton.kernels.attention_paged import Form, paged_attention_launches
 from mltriton.kernels.epilogues import Epilogue, make_epilogue
@@ -356,20 +356,55 @@ def test_an_epilogue_stays_in_registers(name: str) -> None:
     assert loops[0].total <= 79
 
 
-@pytest.mark.parametrize(("dim", "products", "loads", "most"), [(64, 40, 36, 1000), (128, 28, 34, 660)])
-def test_loops_of_the_gradient_of_attention(dim: int, products: int, loads: int, most: int) -> None:
-    """Scores with keys in rows: only the gradients of scores go through shared memory, to the warps that sum dq."""
-    do, q, k, v, o, dq, dk, dv = (np.zeros((1, 4, 1024, dim), np.float16) for _ in range(8))
-    blocks = choose_warp_blocks(1024, 4, dim)
-    lse = np.zeros((1, 4, 1024), np.float32)
-    launch = backward_launches(do, q, k, v, o, lse, dq, dk, dv, causal=True, blocks=blocks)[1]
+@pytest.mark.parametrize(
+    ("name", "dim"),
+    [
+        ("pvc", 128),
+        pytest.param("bmg", 128, marks=pytest.mark.slow),
+        pytest.param("pvc", 256, marks=pytest.mark.slow),
+        pytest.param("bmg", 256, marks=pytest.mark.slow),
+    ],
+)
+def test_attention_in_f32_stays_in_registers(name: str, dim: int) -> None:
+    """Queries would take 256 registers with dimension 256, in the two parts of TF32: each step loads them again."""
+    q, k, v, o = (np.zeros((1, 4, 1024, dim), np.float32) for _ in range(4))
+    blocks = choose_blocks_of_warps(1024, dim, 4)
     assert blocks.warps is not None
-    info, (masked, unmasked) = compiled(launch, "pvc", blocks.warps)
+    info, _ = compiled(attention_launch(q, k, v, o, causal=True, blocks=blocks), name, blocks.warps)
+    assert (info.registers, info.spilled) == (256, 0)
+
+
+def gradient(dim: int, dtype: type[np.float16] | type[np.float32]) -> tuple[Launch, int]:
+    """The launch that sums gradients, and its warps."""
+    do, q, k, v, o, dq, dk, dv = (np.zeros((1, 4, 1024, dim), dtype) for _ in range(8))
+    blocks = choose_warp_blocks(1024, 4, dim, q.itemsize)
+    assert blocks.warps is not None
+    lse = np.zeros((1, 4, 1024), np.float32)
+    return backward_launches(do, q, k, v, o, lse, dq, dk, dv, causal=True, blocks=blocks)[1], blocks.warps
+
+
+@pytest.mark.parametrize(
+    ("name", "dim", "products", "loads", "most"),
+    [("pvc", 64, 40, 36, 1000), ("bmg", 64, 40, 36, 700), ("pvc", 128, 28, 34, 660), ("pvc", 256, 44, 34, 760)],
+)
+def test_loops_of_the_gradient_of_attention(name: str, dim: int, products: int, loads: int, most: int) -> None:
+    """Scores with keys in rows: only the gradients of scores go through shared memory, to the warps that sum dq."""
+    launch, warps = gradient(dim, np.float16)
+    info, (masked, unmasked) = compiled(launch, name, warps)
     assert info.spilled == 0
     for loop in (masked, unmasked):
         assert loop.operations["dpas"] == products
         assert loop.messages["load"] == loads
         assert loop.total <= most
+
+
+@pytest.mark.parametrize("name", ["pvc", pytest.param("bmg", marks=pytest.mark.slow)])
+def test_the_gradient_in_f32_stays_in_registers(name: str) -> None:
+    """Loops over parts of the dimension multiply; addresses of all these loads at once would take registers, too."""
+    launch, warps = gradient(64, np.float32)
+    info, loops = compiled(launch, name, warps)
+    assert info.spilled == 0
+    assert all(loop.operations["dpas"] == 12 for loop in loops)
 
 
 def _softmax() -> Launch:

@@ -70,6 +70,13 @@ class Reloads:
         _erase_unused(unused)
 
 
+def is_block_load(op: Operation) -> bool:
+    """Whether an operation loads a block from few addresses, whenever that is."""
+    if isinstance(op, tt.Load):
+        return is_block_pointer(op.ptr.type) and not op.volatile
+    return isinstance(op, tt.DescriptorLoad)
+
+
 def _is_loop(op: Operation) -> bool:
     return any(isinstance(inner, scf.For | scf.While) for inner in op.walk())
 
@@ -91,7 +98,7 @@ def _chain(value: Value, loop: scf.For) -> Iterator[Operation]:
 
 def _may_repeat(load: tt.Load | tt.DescriptorLoad, loop: scf.For) -> bool:
     """Whether a load brings the same in each iteration, from few addresses."""
-    if isinstance(load, tt.Load) and (load.volatile or not is_block_pointer(load.ptr.type)):
+    if not is_block_load(load):
         return False
     between = _operations_since(load, loop)
     return not any(waits_for_programs(op) or any(may_alias(load, write) for write in writes_in(op)) for op in between)

@@ -6,8 +6,9 @@ loads stay early, as the source has them. Otherwise loads, and what is made of t
 pieces, move down to the dots that use them, and the dots of one multiplication are taken load by load: those that need
 nothing new first, neighbours on different accumulators. One set of loads stays ahead where that fits. What is added to
 results is loaded block by block. Where all this is not enough, loops load again what they multiply and never change
-(`reloads.py`). Guarantees: a load crosses no operation that may write memory or wait, but for prefetches; the sums of a
-dot keep their order.
+(`reloads.py`). Guarantees: a load crosses no operation that may write memory or wait, but for prefetches, and for
+barriers and writes of shared memory if it is a block's that the function never writes; the sums of a dot keep their
+order.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from mltriton.analysis.aliasing import GLOBAL_WRITES, may_alias, waits_for_programs, writes_in
 from mltriton.analysis.effects import writes_memory
 from mltriton.analysis.registers import RegisterEstimate, choose_mode
 from mltriton.dialects import tt, ttg, ttig
@@ -22,7 +24,7 @@ from mltriton.dialects.builtin import Module
 from mltriton.ir.operation import Block, Operation, Value
 from mltriton.ir.passes import Pass
 from mltriton.ir.types import TensorType, byte_width
-from mltriton.passes.intrinsic.reloads import Reloads
+from mltriton.passes.intrinsic.reloads import Reloads, is_block_load
 from mltriton.targets.base import Storage, TargetSpec
 from mltriton.targets.registry import num_warps_of, spec_of
 
@@ -97,15 +99,29 @@ def _orders(function: Operation) -> dict[Block, list[Operation]]:
 
 
 def _rearrange(function: Operation, ahead: int) -> None:
+    unwritten = _unwritten(function)
     for block in list(_blocks(function)):
-        block.ops[:] = _Order(block, ahead).ops
+        block.ops[:] = _Order(block, ahead, unwritten).ops
+
+
+def _writes_global(op: Operation) -> bool:
+    return any(isinstance(write, GLOBAL_WRITES) for write in writes_in(op))
+
+
+def _unwritten(function: Operation) -> set[Operation]:
+    """The loads of blocks that no operation of the function may write: they may cross barriers."""
+    if waits_for_programs(function):
+        return set()
+    writes = writes_in(function)
+    return {op for op in function.walk() if is_block_load(op) and not any(may_alias(op, write) for write in writes)}
 
 
 class _Order:
     """The operations of a block in their new order: `ops`."""
 
-    def __init__(self, block: Block, ahead: int) -> None:
+    def __init__(self, block: Block, ahead: int, unwritten: set[Operation]) -> None:
         self.ahead = ahead
+        self.unwritten = unwritten
         self.ops: list[Operation] = []
         self._waiting: dict[Operation, None] = {}  # movable operations that stand nowhere yet, in their old order
         dots: list[tt.Dot] = []
@@ -128,7 +144,8 @@ class _Order:
     def _other(self, op: Operation) -> None:
         """Any other operation keeps its place among its kind, after what it uses."""
         if not isinstance(op, ttig.Prefetch) and (op.terminator or writes_memory(op)):
-            for load in [load for load in self._waiting if isinstance(load, LOADS)]:
+            crossing = set[Operation]() if op.terminator or _writes_global(op) else self.unwritten
+            for load in [load for load in self._waiting if isinstance(load, LOADS) and load not in crossing]:
                 self._place_with_users(load)
         if op.terminator:
             for left in list(self._waiting):
