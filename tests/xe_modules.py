@@ -88,7 +88,7 @@ def vadd() -> str:
     group = f.cast("trunc", xe.GET_GROUP_ID.call(f, 0), I32)
     lane = f.cast("trunc", xe.GET_LOCAL_ID.call(f, 0), I32)
     i = f.add(f.mul(group, 64), lane)
-    with f.when(f.icmp("slt", i, n)):
+    with f.when(f.icmp("slt", i, n), "inside"):
         at = f.cast("zext", i, I64)
         total = f.fadd(f.load(F32, f.gep(x, at, F32)), f.load(F32, f.gep(y, at, F32)))
         f.store(total, f.gep(z, at, F32))
