@@ -42,11 +42,17 @@ def messages(e: WarpEmitter, pointers: Sequence[Value], element: Type, masks: Se
 
 
 def _places(e: WarpEmitter, pointers: Sequence[Value]) -> list[tuple[Value, int]]:
-    """Each register's address as one that several of them share, which takes no registers for each, and a distance."""
+    """Each register's address as one that several of them share, which takes no registers for each, and a distance
+    from it, which is not negative.
+    """
     terms = [e.affine.term(pointer) for pointer in pointers]
     uses = Counter(root for root, _ in terms)
+    first = {root: (root, 0) for root in uses}
+    for pointer, (root, distance) in zip(pointers, terms, strict=True):
+        if distance < first[root][1]:
+            first[root] = pointer, distance
     return [
-        (pointer, 0) if root is None or uses[root] == 1 else (root, distance)
+        (pointer, 0) if root is None or uses[root] == 1 else (first[root][0] or root, distance - first[root][1])
         for pointer, (root, distance) in zip(pointers, terms, strict=True)
     ]
 
