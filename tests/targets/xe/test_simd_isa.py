@@ -100,14 +100,15 @@ def functions(x, y, z, N: tl.constexpr):
     at = tl.arange(0, N)
     tl.store(y + at, tl.log(tl.load(x + at)))
     tl.store(z + at, tl.erf(tl.load(x + at)))
+    tl.store(y + N + at, tl.sin(tl.load(x + at)))
 
 
 def test_functions_are_short() -> None:
-    """Of OpenCL's own logarithm the vector compiler makes 24000 instructions for these elements, of its erf 18000."""
+    """Of OpenCL's own it makes 24000 instructions for so many logarithms, 18000 for erf, 10800 for sines."""
     x = np.zeros(512, np.float32)
     kernel = functions.warmup(x, x, x, 512, target="xe:pvc", codegen="simd", num_warps=1)
     assert kernel.n_spills == 0
-    assert kernel.asm["isa"].count("\n") <= 3000
+    assert kernel.asm["isa"].count("\n") <= 6800
 
 
 @triton.jit

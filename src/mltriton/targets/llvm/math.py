@@ -258,20 +258,29 @@ def _circular(v: Vectors, x: Value, name: str, quarter: int) -> Value:
         limit, constants = (1e5, "HALF_PI") if v.features.has_fma else (6e3, "HALF_PI_SHORT")
 
     def small() -> list[Value]:
-        n, integer = v.round(f.fmul(x, v.number(0.63661977236758134)))
-        r = v.less_multiples(x, n, constants)
-        z = f.fmul(r, r)
-        sine = f.fmuladd(f.fmul(z, r), v.polynomial("SIN", z), r)
-        cosine = f.fmuladd(z, v.number(-0.5), v.number(1.0))
-        cosine = f.fmuladd(f.fmul(z, z), v.polynomial("COS", z), cosine)
-        quadrant = f.add(integer, quarter)
-        is_odd = f.icmp("ne", f.and_(quadrant, 1), 0)
-        sign = f.shl(f.and_(quadrant, 2), v.type.bits - 2)
-        bits = f.bitcast(f.select(is_odd, cosine, sine), v.integer)
-        return [f.bitcast(f.xor(bits, sign), v.type)]
+        return [circular(v, *reduced(v, x, constants), quarter)]
 
     is_large = f.any_lane(f.fcmp("ogt", v.absolute(x), v.number(limit)))
     return f.choose(is_large, lambda: [f.call(_library_function(f.module, name, v.type), v.type, x)], small, name)[0]
+
+
+def reduced(v: Vectors, x: Value, constants: str) -> tuple[Value, Value]:
+    """(r, n) with x = r + n pi/2 and r as small as it can be; n is an integer. For x that is not too large."""
+    n, integer = v.round(v.function.fmul(x, v.number(0.63661977236758134)))
+    return v.less_multiples(x, n, constants), integer
+
+
+def circular(v: Vectors, r: Value, n: Value, quarter: int) -> Value:
+    """sin(r + (n + quarter) pi/2) for a small r."""
+    f, z = v.function, v.function.fmul(r, r)
+    sine = f.fmuladd(f.fmul(z, r), v.polynomial("SIN", z), r)
+    cosine = f.fmuladd(z, v.number(-0.5), v.number(1.0))
+    cosine = f.fmuladd(f.fmul(z, z), v.polynomial("COS", z), cosine)
+    quadrant = f.add(n, quarter)
+    is_odd = f.icmp("ne", f.and_(quadrant, 1), 0)
+    sign = f.shl(f.and_(quadrant, 2), v.type.bits - 2)
+    bits = f.bitcast(f.select(is_odd, cosine, sine), v.integer)
+    return f.bitcast(f.xor(bits, sign), v.type)
 
 
 def _library_function(module: Module, name: str, type_: Type) -> str:

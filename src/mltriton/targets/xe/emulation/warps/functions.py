@@ -64,4 +64,8 @@ def _function(f: Function, call: Call) -> Value:
     return found(f, host(), *operands)
 
 
-WRITERS: dict[str, Write] = {"_Z": _function}
+def _umulh(f: Function, call: Call) -> Value:
+    return _high_product(f, *f.parameters[:2])
+
+
+WRITERS: dict[str, Write] = {"_Z": _function, "llvm.genx.umulh.": _umulh}

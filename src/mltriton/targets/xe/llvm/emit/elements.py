@@ -112,7 +112,8 @@ def _tanh(f: Function, x: Value) -> Value:
     return f.select(f.fcmp("olt", size, constant(x.type, _SMALL)), small, function(f, "copysign", large, x))
 
 
-def _high_product(e: Emitter, op: tt.MulhiUI) -> Value:
+def high_product(e: Emitter, op: tt.MulhiUI) -> Value:
+    """The high half of a product."""
     return function(e.function, "u_mul_hi", e.get(op.lhs), e.get(op.rhs))
 
 
@@ -158,7 +159,7 @@ OWN: Rules = {
     math.Ceil: opencl("ceil"),
     math.Fma: opencl("fma"),
     tt.PreciseSqrt: opencl("sqrt"),
-    tt.MulhiUI: _high_product,
+    tt.MulhiUI: high_product,
     tt.AddPtr: _add_pointer,
     tt.Bitcast: _bitcast,
     tt.Splat: _splat,

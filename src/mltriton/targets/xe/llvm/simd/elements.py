@@ -8,19 +8,20 @@ polynomials (`targets/llvm/math.py`).
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
 
 from mltriton.dialects import arith, math, tt
 from mltriton.ir.types import element_type
 from mltriton.targets.llvm.emit import floats
 from mltriton.targets.llvm.emit.arith import memory_type
 from mltriton.targets.llvm.math import FUNCTIONS, rounded
-from mltriton.targets.llvm.types import Value, constant
+from mltriton.targets.llvm.types import I32, Value, constant
 from mltriton.targets.llvm.writer import Function
 from mltriton.targets.xe.llvm.emit import elements
 from mltriton.targets.xe.llvm.emit.context import Emitter, Rule, Rules
 from mltriton.targets.xe.llvm.emit.elements import function
-from mltriton.targets.xe.llvm.simd.intrinsics import LANES
+from mltriton.targets.xe.llvm.simd.circular import sine_of
+from mltriton.targets.xe.llvm.simd.features import Features
+from mltriton.targets.xe.llvm.simd.intrinsics import LANES, high_product
 
 
 def _kept(name: str) -> Rule:
@@ -52,6 +53,12 @@ def _integer(e: Emitter, op: arith.Cast) -> Value:
     return e.function.cast("trunc" if to.bits < value.type.bits else "zext", value, to)
 
 
+def _high_product(e: Emitter, op: tt.MulhiUI) -> Value:
+    """OpenCL's function takes one element after the other."""
+    lhs, rhs = e.get(op.lhs), e.get(op.rhs)
+    return high_product(e.function, lhs, rhs) if lhs.type.bits == I32.bits else elements.high_product(e, op)
+
+
 # log2(e) in two parts, ln(2), and up to where the exponential is a finite f32.
 _LOG2_E, _LOG2_E_REST, _LN_2, _LARGEST = 1.4426950216293335, 1.9259629911266175e-08, 0.6931471805599453, 88.7
 
@@ -69,16 +76,11 @@ def _exponential(f: Function, x: Value) -> Value:
     return f.select(inside, exact, power)
 
 
-class _Features(NamedTuple):
-    has_fma: bool = True
-    avx512: bool = False
-
-
 def _inline(name: str) -> Callable[[Function, Value], Value]:
     """A function as polynomials: of OpenCL's own the vector compiler makes up to 800 instructions for 16 elements."""
 
     def compute(f: Function, x: Value) -> Value:
-        return FUNCTIONS[name](f, _Features(), x)
+        return FUNCTIONS[name](f, Features(), x)
 
     return compute
 
@@ -108,12 +110,15 @@ RULES: Rules = {
     math.Exp2: floats.wide(_power_of_two),
     **{kind: floats.wide(_inline(name)) for kind, name in _INLINE.items()},
     math.Sqrt: floats.wide(_root),
+    math.Sin: floats.wide(sine_of(0)),
+    math.Cos: floats.wide(sine_of(1)),
     math.Floor: floats.wide(_rounding("floor")),
     math.Ceil: floats.wide(_rounding("ceil")),
     arith.AddI: _kept("add"),
     arith.SubI: _kept("sub"),
     arith.MulI: _kept("mul"),
     arith.ExtSI: _sign_extension,
+    tt.MulhiUI: _high_product,
     tt.AddPtr: _add_pointer,
     tt.IntToPtr: _integer,
     tt.PtrToInt: _integer,

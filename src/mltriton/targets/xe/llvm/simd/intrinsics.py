@@ -122,6 +122,11 @@ def every(f: Function, mask: Value) -> Value:
     return f.pure_call(f"{PREFIX}all.{mask.type.suffix}", I1, mask)
 
 
+def high_product(f: Function, a: Value, b: Value) -> Value:
+    """The high half of the product of integers of 32 bits without a sign."""
+    return f.pure_call(f"{PREFIX}umulh.{a.type.suffix}.{a.type.suffix}", a.type, a, b)
+
+
 # Where the warp is.
 
 
