@@ -277,7 +277,9 @@ def test_accesses_under_a_condition(queue: Queue) -> None:
     np.testing.assert_array_equal(out, [*source, *[7] * 11, *[0] * 5, *range(5, 16)])
 
 
-@pytest.mark.parametrize("builtin", [xe.ROUND_TO_TF32.of("float"), xe.FLOAT_TO_BF16], ids=lambda builtin: builtin.name)
+@pytest.mark.parametrize(
+    "builtin", [xe.ROUND_TO_TF32.of("float"), xe.FLOATS_TO_BF16[1]], ids=lambda builtin: builtin.name
+)
 def test_rounding(queue: Queue, builtin: xe.Builtin) -> None:
     """To the nearest, ties to even; infinities and NaN stay what they are."""
     module, f = modules.kernel("rounding", [("x", GLOBAL_PTR), ("y", GLOBAL_PTR)])
@@ -285,7 +287,7 @@ def test_rounding(queue: Queue, builtin: xe.Builtin) -> None:
     result = builtin.call(f, f.load(F32, f.gep(f.parameters[0], lane, F32)))
     f.store(result, f.gep(f.parameters[1], lane, result.type))
     f.ret()
-    kept = 16 if builtin is xe.FLOAT_TO_BF16 else 13
+    kept = 16 if builtin is xe.FLOATS_TO_BF16[1] else 13
     # Ties, just above and below them, an overflow of the mantissa, the smallest and the largest numbers.
     half = 1 << kept - 1
     bits = [0x3F800000 + n for n in (0, half, half + 1, half - 1, 3 * half, 3 * half - 1, (1 << 23) - 1)]

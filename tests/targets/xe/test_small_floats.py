@@ -1,4 +1,4 @@
-"""Floats of 8 bits on Xe: every value as f16, by the formula and by the assembly, and products of them."""
+"""Floats of 8 bits on Xe: every value as f16, by the formula and by the assembly, and products of them; bf16."""
 
 from __future__ import annotations
 
@@ -13,9 +13,12 @@ import mltriton.language as tl
 from mltriton.ir.types import F8E4M3, F8E5M2
 from mltriton.ir.types import Type as IRType
 from mltriton.kernels import matmul
+from mltriton.kernels.attention import Blocks, attention_launch
 from mltriton.targets.llvm.types import I32, Type, vector
 from mltriton.targets.xe.llvm.small_floats import named, symbol
 from mltriton.targets.xe.spirv.assembly import text_of_widening
+
+from .test_library_isa import compiled
 
 DTYPES = {F8E4M3: torch.float8_e4m3fn, F8E5M2: torch.float8_e5m2}
 VIEWS = {"B": np.int8, "UB": np.uint8, "W": np.int16, "UW": np.uint16, "UD": np.uint32, "HF": np.float16}
@@ -116,3 +119,21 @@ def test_products(left: torch.dtype, right: torch.dtype, turned: str, sizes: tup
     found = matmul(a, b, out_dtype=torch.float32, target="xe:pvc")
     wanted, size = a.double() @ b.double(), a.double().abs() @ b.double().abs()
     assert ((found - wanted).abs() <= 1e-6 * size).all()
+
+
+def test_results_are_rounded_to_bf16() -> None:
+    """As the CPU rounds them: to the nearest, ties to even."""
+    torch.manual_seed(2)
+    a, b = torch.randn(64, 32).bfloat16(), torch.randn(32, 64).bfloat16()
+    wide, found = (matmul(a, b, out_dtype=kind, target="xe:pvc") for kind in ("float32", None))
+    assert (found == wide.bfloat16()).all()
+
+
+@pytest.mark.usefixtures("needs_ocloc")
+def test_loops_of_attention_in_bf16() -> None:
+    """Weights are rounded by one instruction for each 16, as those of f16 are."""
+    q, k, v, o = (torch.zeros((1, 4, 1024, 128), dtype=torch.bfloat16) for _ in range(4))
+    info, loops = compiled(attention_launch(q, k, v, o, causal=False, blocks=Blocks(128, 64)), "pvc", 16)
+    assert (info.registers, info.spilled) == (256, 0)
+    assert [loop.operations["dpas"] for loop in loops] == [64, 64]
+    assert max(loop.total for loop in loops) <= 650

@@ -164,7 +164,7 @@ def test_a_call_checks_its_arguments() -> None:
     assert (caught.value.expected, caught.value.found) == ("float", "i32")
     with pytest.raises(BackendError, match="__spirv_ControlBarrier is called wrongly"):
         xe.BARRIER.call(function, 2, 2)
-    assert xe.FLOAT_TO_BF16.call(function, x).type == I16
+    assert xe.FLOATS_TO_BF16[1].call(function, x).type == I16
 
 
 def test_pure_functions_are_called_once() -> None:

@@ -33,7 +33,7 @@ _WRITERS: dict[str, tuple[tuple[int, ...], Writer]] = {
     xe.BARRIER_ARRIVE.name: ((), lanes.write_arrive),
     xe.BARRIER_WAIT.name: ((), lanes.write_wait),
     xe.ROUND_TO_TF32.name: ((), lanes.write_tf32),
-    xe.FLOAT_TO_BF16.name: ((), lanes.write_to_bf16),
+    xe.FLOATS_TO_BF16[1].name: ((), lanes.write_to_bf16),
     xe.BF16_TO_FLOAT.name: ((), lanes.write_from_bf16),
     xe.PREDICATED_LOAD.name: ((), lanes.write_load),
     xe.PREDICATED_STORE.name: ((), lanes.write_store),

@@ -60,8 +60,8 @@ def write_tf32(module: Module, builtin: Builtin, constants: tuple[int, ...], dev
 
 
 def write_to_bf16(module: Module, builtin: Builtin, constants: tuple[int, ...], device: Device) -> str:
-    """The nearest number of bf16, as its bits."""
-    f = _function(module, builtin, "to_bf16")
+    """The nearest numbers of bf16, as their bits."""
+    f = _function(module, builtin, f"to_bf16_{builtin.result}")
     f.ret(to_bf16(f, f.parameters[0]))
     return f.name
 
@@ -85,7 +85,8 @@ def nearest(f: Function, value: Value, dropped: int) -> Value:
 
 def to_bf16(f: Function, value: Value) -> Value:
     """The bits of the nearest bf16."""
-    return f.cast("trunc", f.lshr(nearest(f, value, _DROPPED_BY_BF16), _DROPPED_BY_BF16), I16)
+    bits = f.lshr(nearest(f, value, _DROPPED_BY_BF16), _DROPPED_BY_BF16)
+    return f.cast("trunc", bits, I16.with_lanes(value.type.lanes))
 
 
 def from_bf16(f: Function, bits: Value) -> Value:

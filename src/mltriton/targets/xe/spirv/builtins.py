@@ -256,7 +256,10 @@ FENCE = Builtin("__spirv_MemoryBarrier", "void", ("int", "int"))
 
 # Conversions; bf16 travels as its bits. Vectors are rounded at once: of elements Intel's compiler copies each one.
 
-FLOAT_TO_BF16 = Builtin("__spirv_ConvertFToBF16INTEL", "short", ("float",), pure=True)
+FLOATS_TO_BF16 = {
+    n: Builtin("__spirv_ConvertFToBF16INTEL", _vector("short", n), (_vector("float", n),), pure=True)
+    for n in (1, 2, 4, 8)
+}
 BF16_TO_FLOAT = Builtin("__spirv_ConvertBF16ToFINTEL", "float", ("short",), pure=True)
 ROUND_TO_TF32 = Family(
     "__spirv_RoundFToTF32INTEL", "T", ("T",), tuple(_vector("float", n) for n in (1, 2, 4, 8)), pure=True
@@ -314,7 +317,7 @@ FIXED: tuple[Builtin, ...] = (
     *(GET_GROUP_ID, GET_NUM_GROUPS, GET_LOCAL_ID, GET_SUB_GROUP_ID, GET_SUB_GROUP_LOCAL_ID),
     *BLOCK_ACCESSES,
     *(BARRIER, BARRIER_ARRIVE, BARRIER_WAIT, FENCE),
-    *(FLOAT_TO_BF16, BF16_TO_FLOAT),
+    *(*FLOATS_TO_BF16.values(), BF16_TO_FLOAT),
 )
 FAMILIES: tuple[Family, ...] = (
     *(SHUFFLE, SHUFFLE_XOR, BROADCAST),

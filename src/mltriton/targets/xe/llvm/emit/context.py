@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from mltriton.errors import BackendError
 from mltriton.ir.operation import Operation
 from mltriton.ir.operation import Value as IRValue
-from mltriton.ir.types import TensorDescType, TensorType, block_of
+from mltriton.ir.types import BF16, TensorDescType, TensorType, block_of, element_type
 from mltriton.ir.types import Type as IRType
 from mltriton.layouts.conversions import Words, conversion
 from mltriton.layouts.linear import LinearLayout
@@ -33,6 +33,7 @@ from mltriton.targets.xe.llvm.lanes import Form, Lanes, element_name, form_of, l
 from mltriton.targets.xe.llvm.moves import lane_bit, linear, move, names
 from mltriton.targets.xe.llvm.regions import calls_of, moved, sizes
 from mltriton.targets.xe.llvm.surfaces import Answers
+from mltriton.targets.xe.spirv.builtins import FLOATS_TO_BF16, Builtin
 
 Rule = Callable[["Emitter", Any], Any]  # gives `Made`
 Rules = Mapping[type[Operation], Rule]
@@ -100,6 +101,7 @@ class Emitter(context.Emitter):
         super().__init__(module, function, f16_conversion=True, rules={})
         self.device = device
         self.warps = warps
+        self.to_bf16: Mapping[int, Builtin] = FLOATS_TO_BF16  # functions by the number of elements
         self.address_payloads = False  # whether loops keep those of block accesses
         self.affine = Affine(function)
         self.block_rules = rules
@@ -179,6 +181,13 @@ class Emitter(context.Emitter):
         """The LLVM type of scalars, or of the part at hand of blocks."""
         element = type_.element if isinstance(type_, TensorType) else type_
         return vector(element_name(element), self._lanes)
+
+    def narrow(self, value: Value, type_: IRType, toward_zero: bool = False) -> Value:
+        """An f32 or f64 value rounded to the (element) type `type_`: f32 to bf16 by one instruction."""
+        convert = self.to_bf16.get(value.type.lanes)
+        if element_type(type_) is BF16 and value.type.element == "float" and not toward_zero and convert is not None:
+            return convert.call(self.function, value)
+        return super().narrow(value, type_, toward_zero)
 
     # Blocks as registers
 

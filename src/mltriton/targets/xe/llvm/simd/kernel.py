@@ -60,6 +60,7 @@ def emit_kernel(module: IRModule, device: Device, failing: Collection[Surface] =
     divisors = [divisibility(function, number) for number in range(len(parameters))]
     answers = Answers(Surfaces(function, device, warps, divisors), failing)
     emitter = WarpEmitter(target, body, device, warps, RULES, ELEMENTS, answers)
+    emitter.to_bf16 = {}  # They are functions of one lane.
     emitter.addresses_of_loops = addresses_of(module, function, device)
     if checked:
         emitter.assertions = {op: number for number, op in enumerate(checked, 1)}
