@@ -61,8 +61,10 @@ def load_keys(
     """Keys as columns [BD, BN]; `offsets` [1, BN] is where each starts. Zeros where there is nothing."""
     dims = tl.arange(0, BD)[:, None]
     there = k_ptr + offsets + dims * K_ELEMENT
-    if MASKED:
+    if MASKED and DIM < BD:
         return tl.load(there, (keys < end)[None, :] & (dims < DIM), 0.0)
+    if MASKED:
+        return tl.load(there, tl.broadcast_to((keys < end)[None, :], there.shape), 0.0)
     if DIM < BD:
         return tl.load(there, tl.broadcast_to(dims < DIM, there.shape), 0.0)
     return tl.load(there)
@@ -76,8 +78,10 @@ def load_values(
     """Values as rows [BN, BD], columns in the order of `columns_of`; `offsets` [BN, 1] is where each row starts."""
     there = v_ptr + offsets + (columns_of(BD, 1) * V_ELEMENT)[None, :]
     wanted = are_columns(BD, DIM, 1)[None, :]
-    if MASKED:
+    if MASKED and DIM < BD:
         return tl.load(there, (keys < end)[:, None] & wanted, 0.0)
+    if MASKED:
+        return tl.load(there, tl.broadcast_to((keys < end)[:, None], there.shape), 0.0)
     if DIM < BD:
         return tl.load(there, tl.broadcast_to(wanted, there.shape), 0.0)
     return tl.load(there)

@@ -144,9 +144,10 @@ def test_gradients_of_attention(causal: bool) -> None:
         assert np.abs(found - right).max() <= 3e-3 * np.abs(right).max()
 
 
-def test_paged_attention_by_warps() -> None:
-    """Pages in any order, read by blocks; sequences that end inside a page."""
-    lengths, page, heads, groups, dim = [50, 19], 16, 4, 2, 32
+@pytest.mark.parametrize("page", [16, 13])
+def test_paged_attention_by_warps(page: int) -> None:
+    """Pages in any order, read by blocks, or key by key; sequences that end inside a page."""
+    lengths, heads, groups, dim = [50, 19], 4, 2, 32
     keys, values = (operand(8, page, groups, dim, dtype=np.float16) for _ in range(2))
     q = operand(2, heads, dim, dtype=np.float16)
     o, table = aligned(np.zeros_like(q)), RNG.permutation(8).reshape(2, 4).astype(np.int32)

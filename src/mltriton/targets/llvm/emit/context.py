@@ -62,7 +62,11 @@ class Emitter:
     def get(self, value: IRValue) -> Value:
         """What was emitted for a value."""
         found = self._values[value]
-        return self.function.splat(found, self._lanes) if self._lanes > found.type.lanes else found
+        return self.repeated(found, self._lanes) if self._lanes > found.type.lanes else found
+
+    def repeated(self, value: Value, lanes: int) -> Value:
+        """A scalar in so many lanes."""
+        return self.function.splat(value, lanes)
 
     def optional(self, value: IRValue | None) -> Value | None:
         """What was emitted for an optional operand."""

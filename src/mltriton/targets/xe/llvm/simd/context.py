@@ -82,7 +82,8 @@ class WarpEmitter(Emitter):
     def _as_rows(self, lanes: Lanes) -> Lanes:
         registers = self.scalars(lanes)
         element = registers[0].type.scalar
-        return Lanes(form_of_rows(len(registers), element), [self.rows.whole(registers)])
+        whole = self.divided(registers, [self.rows.whole(registers)])
+        return Lanes(form_of_rows(len(registers), element), whole)
 
     def raised(self, like: IRValue, type_: IRType, values: Sequence[Value]) -> Emitted:
         """What stands for a value that a region carries as `values`."""
@@ -148,6 +149,10 @@ class WarpEmitter(Emitter):
                 self.function.store(first, made, 64)
         return known[first.text, number]
 
+    def repeated(self, value: Value, lanes: int) -> Value:
+        """What is known of the scalar is known of its copies."""
+        return self.affine.spread(value, lanes)
+
     def vector_of(self, value: IRValue) -> list[Value]:
         """The registers of a block, or a scalar in every lane."""
         if isinstance(value.type, TensorType):
@@ -200,7 +205,7 @@ class WarpEmitter(Emitter):
         if form.width == 1:
             return [value]
         if holds_rows(form):
-            return [self.rows.everywhere(value, number) for number in range(form.width)]
+            return self.divided([value], [self.rows.everywhere(value, number) for number in range(form.width)])
         if value.text in self._made_of:
             return list(self._made_of[value.text])
         f, per_word = self.function, form.width // form.type.lanes

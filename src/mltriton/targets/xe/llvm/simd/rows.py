@@ -44,12 +44,15 @@ class Rows:
     def __init__(self, function: Function) -> None:
         self._function = function
         self._from: dict[str, tuple[Value, int]] = {}
+        self._numbers: dict[Value, list[int | float]] = {}  # of vectors of constants
 
     def everywhere(self, rows: Value, number: int) -> Value:
         """Element `number` in every lane."""
         f = self._function
         if rows.literal is not None:
             return constant(rows.type.with_lanes(LANES), rows.literal)
+        if rows in self._numbers:
+            return constant(rows.type.with_lanes(LANES), self._numbers[rows][number])
         made = f.splat(f.extract(rows, number), LANES)
         self._from[made.text] = (rows, number)
         return made
@@ -62,7 +65,10 @@ class Rows:
             return found
         literals = [register.literal for register in registers]
         if all(literal is not None for literal in literals):
-            return _constants(scalar, [literal or 0 for literal in literals])
+            numbers = [literal or 0 for literal in literals]
+            made = _constants(scalar, numbers)
+            self._numbers[made] = numbers
+            return made
         made = poison(scalar.with_lanes(len(registers)))
         for number, register in enumerate(registers):
             rows, index = self._from.get(register.text, (register, 0))
