@@ -255,6 +255,29 @@ def test_functions(dtype: type, tolerance: float) -> None:
 
 
 @triton.jit
+def circular(x, y, n, high, N: tl.constexpr):
+    at = tl.arange(0, N)
+    tl.store(y + at, tl.sin(tl.load(x + at)))
+    tl.store(y + N + at, tl.cos(tl.load(x + at)))
+    tl.store(high + at, tl.umulhi(tl.load(n + at), tl.load(n + N - 1 - at)))  # backwards
+
+
+def test_circular_functions_of_any_size_and_high_products() -> None:
+    x = (RNG.standard_normal(512) * np.exp2(RNG.uniform(-10, 126, 512))).astype(np.float32)
+    x[:128] = RNG.uniform(-300, 300, 128)
+    x[:6] = 0, -0.0, np.inf, -np.inf, np.nan, 3.4e38
+    n = RNG.integers(0, 1 << 32, 512, dtype=np.uint32)
+    y, high = np.zeros((2, 512), np.float32), np.zeros(512, np.uint32)
+    circular[(1,)](x, y, n, high, 512, target=TARGET, codegen="simd")
+    wide = x.astype(np.float64)
+    with np.errstate(invalid="ignore"):
+        for found, right in zip(y, (np.sin(wide), np.cos(wide)), strict=True):
+            np.testing.assert_allclose(found, right, rtol=3e-7, atol=1e-12)
+    assert np.signbit(y[0, :2]).tolist() == [False, True]
+    assert (high == (n.astype(np.uint64) * n[::-1] >> np.uint64(32))).all()
+
+
+@triton.jit
 def chained(a, b, c, out, N: tl.constexpr):
     at = tl.arange(0, N)[:, None] * N + tl.arange(0, N)[None, :]
     product = tl.dot(tl.load(a + at), tl.load(b + at)).to(a.dtype.element_ty)
