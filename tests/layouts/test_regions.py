@@ -11,7 +11,7 @@ from mltriton.layouts.conversions import Words, conversion
 from mltriton.layouts.encodings import DotOperandEncoding, Encoding
 from mltriton.layouts.hardware import linear_layout, warp_layout
 from mltriton.layouts.linear import LinearLayout
-from mltriton.layouts.regions import RegionMoves, region_moves, register_file, word_bytes
+from mltriton.layouts.regions import RegionMoves, fewest_moves, region_moves, register_file, word_bytes
 from mltriton.layouts.xe import DpasEncoding, Subgroup2DBlockEncoding
 
 Shape = tuple[int, ...]
@@ -48,7 +48,8 @@ CASES: dict[str, tuple[Encoding, Encoding, int, tuple[int, int, int, int]]] = {
 def test_moves(source: Encoding, target: Encoding, element_bytes: int, expected: tuple[int, int, int, int]) -> None:
     found = moves_between(source, target, element_bytes)
     assert found is not None
-    assert (found.moves, found.unit, found.length, found.stride) == expected
+    [stage] = found.stages
+    assert (stage.moves, stage.unit, stage.length, stage.stride) == expected
     assert found.result_bytes == 32 * 32 * element_bytes
     held, wanted = (
         np.array(register_file(warp_layout(e, (32, 32)), element_bytes, word_bytes(e, element_bytes)).table())
@@ -77,9 +78,50 @@ def test_moves_of_any_order(order: list[int], element_bytes: int, origin: int) -
     read = held[[found.source_of(byte) for byte in range(found.result_bytes)]]
     assert (read[:, 0] == wanted[:, 0] ^ origin).all()
     assert (read[:, 1] == wanted[:, 1]).all()
-    for move in range(found.moves):
-        first = found.source(move)
-        assert first // 64 + 1 >= (first + ((found.length - 1) * found.stride + 1) * found.unit - 1) // 64
+    assert_within_two_registers(found)
+
+
+def assert_within_two_registers(moves: RegionMoves) -> None:
+    for stage in moves.stages:
+        for number in range(stage.moves):
+            first = stage.source(number)
+            last = first + ((stage.length - 1) * stage.stride + 1) * stage.unit - 1
+            assert last // 64 - first // 64 <= 1
+            assert stage.run <= 128
+
+
+# bytes of an element; stages and moves of a transposition of 16 registers
+TRANSPOSED: dict[int, tuple[int, int]] = {1: (2, 16), 2: (4, 32), 4: (4, 64)}
+
+
+@pytest.mark.parametrize(("element_bytes", "expected"), TRANSPOSED.items())
+def test_lanes_and_registers_change_places_in_stages(element_bytes: int, expected: tuple[int, int]) -> None:
+    """Each stage drops the lowest bits of the lane and takes in the next ones of the register."""
+    inside = element_bytes.bit_length() - 1
+    bits = [1 << bit for bit in range(inside + 8)]
+    images = (*bits[:inside], *bits[inside + 4 :], *bits[inside : inside + 4])
+    found = fewest_moves(images, 0)
+    assert found is not None
+    assert (len(found.stages), found.moves) == expected
+    assert [found.source_of(byte) for byte in bits] == list(images)
+    assert_within_two_registers(found)
+
+
+@given(st.permutations(range(9)), st.sampled_from([0, 1, 2]), st.integers(7, 9), st.integers(0, 511))
+def test_stages_bring_every_byte(order: list[int], inside: int, used: int, start: int) -> None:
+    """Any order of the bits of an address, or of some of them: what is not in a result is the same in all of it."""
+    images = (*(1 << bit for bit in range(inside)), *(1 << inside + bit for bit in order[:used]))
+    start = sum(1 << inside + bit for bit in order[used:] if start >> bit & 1)
+    found = fewest_moves(images, start)
+    if found is None:
+        return
+    assert found.result_bytes == 1 << len(images)
+    for byte in range(found.result_bytes):
+        expected = start
+        for bit, image in enumerate(images):
+            expected ^= image if byte >> bit & 1 else 0
+        assert found.source_of(byte) == expected
+    assert_within_two_registers(found)
 
 
 def test_moves_replace_what_costs_more() -> None:

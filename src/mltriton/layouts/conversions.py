@@ -46,7 +46,7 @@ COSTS: dict[Means, Callable[[int, int], int]] = {
     Means.NOTHING: lambda elements, words: 0,
     Means.RENAMING: lambda elements, words: 0,
     Means.SELECTION: lambda elements, words: elements,
-    Means.SHUFFLE: lambda elements, words: 2 * elements,
+    Means.SHUFFLE: lambda elements, words: 4 * elements,
     Means.SHARED: lambda elements, words: 4 * words + BARRIER,  # a store, a load and a wait
 }
 

@@ -3,12 +3,14 @@
 Level: ttg to llvm. A warp's registers are one array of bytes: words (of `word_bytes`) of all lanes next to each other,
 then the next word. An instruction of a vector machine reads up to 32 elements of it that lie 1, 2 or 4 elements apart,
 whichever lanes hold them, and writes them side by side. `region_moves` gives the moves that take one file of registers
-to another, where there are such; both are linear in the bits of an address. Guarantees: the moves fill the whole
-target, move i the i-th run of `run` bytes; a move reads and writes no more than two registers.
+to another, where there are such; both are linear in the bits of an address. Where lanes and registers change places, as
+in a transposition, they take several stages. Guarantees: the moves of a stage fill its result, move i the i-th run of
+`run` bytes; a move reads and writes no more than two registers.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cache
 from typing import NamedTuple
 
@@ -18,15 +20,15 @@ from mltriton.layouts.xe import DpasEncoding, Subgroup2DBlockEncoding
 
 WORD = 4  # bytes
 HALF = 2
-MOST_ELEMENTS, LEAST_ELEMENTS = 32, 16  # of a move
+LENGTHS = (32, 16)  # elements of a move
 MOST_BYTES = 128  # from the first to the last that a move reads or writes: two registers
 STRIDES = (1, 2, 4)
 UNITS = (4, 2, 1)  # bytes of an element that is moved
 
 
-class RegionMoves(NamedTuple):
-    """`length` elements of `unit` bytes, `stride` elements apart, become neighbours; move number i reads from byte
-    `start` ^ the bases of the bits of i on.
+class Stage(NamedTuple):
+    """Moves by which `length` elements of `unit` bytes, `stride` elements apart, become neighbours; move number i
+    reads from byte `start` ^ the bases of the bits of i on.
     """
 
     unit: int
@@ -71,6 +73,38 @@ class RegionMoves(NamedTuple):
         return found
 
 
+class RegionMoves(NamedTuple):
+    """Stages, one after the other."""
+
+    stages: tuple[Stage, ...]
+
+    @property
+    def moves(self) -> int:
+        """How many moves there are."""
+        return sum(stage.moves for stage in self.stages)
+
+    @property
+    def unit(self) -> int:
+        """Bytes of the elements that are moved."""
+        return self.stages[0].unit
+
+    @property
+    def source_bytes(self) -> int:
+        """Bytes up to the last one that is read, a power of two."""
+        return self.stages[0].source_bytes
+
+    @property
+    def result_bytes(self) -> int:
+        """Bytes that are written in the end."""
+        return self.stages[-1].result_bytes
+
+    def source_of(self, byte: int) -> int:
+        """Where a byte of the result comes from."""
+        for stage in reversed(self.stages):
+            byte = stage.source_of(byte)
+        return byte
+
+
 def word_bytes(encoding: Encoding, element_bytes: int) -> int:
     """The bytes of a block that lie side by side in one lane: those of its words, at least of one element."""
     if element_bytes >= WORD:
@@ -101,34 +135,88 @@ def register_file(layout: LinearLayout, element_bytes: int, word_bytes: int) -> 
 
 @cache
 def region_moves(source: LinearLayout, target: LinearLayout, origin: tuple[int, ...] = ()) -> RegionMoves | None:
-    """The fewest moves that make the file `target` of `source` (whose elements lie `origin` further); None where lanes
-    are not neighbours in it.
+    """The fewest moves that make the file `target` of `source` (whose elements lie `origin` further); None where there
+    are none.
     """
-    images = [vector[0] for vector in source.into(target).vectors("address")]
-    back = source.inverse()
+    images = tuple(vector[0] for vector in source.into(target).vectors("address"))
     start = 0
     if any(origin):
-        [start] = back.at(**dict(zip(source.outputs, (*origin, 0), strict=True)))
-    found = [moves for unit in UNITS for stride in STRIDES if (moves := _moves(images, start, unit, stride))]
+        [start] = source.inverse().at(**dict(zip(source.outputs, (*origin, 0), strict=True)))
+    return fewest_moves(images, start)
+
+
+@cache
+def fewest_moves(images: tuple[int, ...], start: int) -> RegionMoves | None:
+    """The same for bytes: `images` are the addresses from which the bytes at 1, 2, 4, ... come, without `start`."""
+    found = [
+        RegionMoves((stage,)) for unit in UNITS for stride in STRIDES if (stage := _stage(images, start, unit, stride))
+    ]
+    if not found:
+        shapes = [(unit, length, stride) for unit in UNITS for length in LENGTHS for stride in STRIDES[1:]]
+        found = [moves for shape in shapes if (moves := _turned(images, start, *shape)) is not None]
     return min(found, key=lambda moves: moves.moves, default=None)
 
 
-def _moves(images: list[int], start: int, unit: int, stride: int) -> RegionMoves | None:
-    """The moves of elements of that size and distance; `images`: where the bits of a target's address come from."""
+def _stage(images: Sequence[int], start: int, unit: int, stride: int) -> Stage | None:
+    """One stage of elements of that size and distance."""
     inside = _bits(unit)
-    if images[:inside] != [1 << bit for bit in range(inside)]:
+    if list(images[:inside]) != [1 << bit for bit in range(inside)]:
         return None
-    count = 1
-    while count < MOST_ELEMENTS and inside + _bits(count) < len(images):
-        spans = 2 * count * stride * unit
-        if images[inside + _bits(count)] != count * stride * unit or spans > MOST_BYTES:
+    length = 1
+    while length < LENGTHS[0] and inside + _bits(length) < len(images):
+        spans = 2 * length * stride * unit
+        if images[inside + _bits(length)] != length * stride * unit or spans > MOST_BYTES:
             break
-        count *= 2
-    rest = tuple(images[inside + _bits(count) :])
+        length *= 2
+    rest = tuple(images[inside + _bits(length) :])
     # Each move reads from a place that has none of the bits that the region itself has.
-    within = (count - 1) * stride * unit | unit - 1
+    within = (length - 1) * stride * unit | unit - 1
     overlaps = any(image & within for image in (start, *rest))
-    return None if count < LEAST_ELEMENTS or overlaps else RegionMoves(unit, count, stride, start, rest)
+    return None if length < LENGTHS[-1] or overlaps else Stage(unit, length, stride, start, rest)
+
+
+def _turned(images: Sequence[int], start: int, unit: int, length: int, stride: int) -> RegionMoves | None:
+    """Several stages, of which each drops low bits of the addresses in a run and takes in the next higher ones.
+
+    Bits of addresses have the names of the source's, which stand in `held` in the order of the bits at hand.
+    """
+    inside, window = _bits(unit), _bits(length)
+    wanted = [image.bit_length() - 1 for image in images]
+    single = all(image and image & image - 1 == 0 for image in images) and len(set(wanted)) == len(wanted)
+    apart = single and not any(start & image for image in images)
+    if not apart or wanted[:inside] != list(range(inside)) or stride * length * unit > MOST_BYTES:
+        return None
+    wanted = wanted[inside:]
+    held = list(range(inside, max(wanted, default=inside) + 1))
+    low, goal = held[:window], wanted[:window]
+    if len(goal) < window or not set(low) <= set(wanted):
+        return None
+    dropped = next(count for count in range(window + 1) if low[count:] == goal[: window - count])
+    entering = goal[window - dropped :]
+    first = min(_bits(stride), dropped)
+    stages: list[Stage] = []
+
+    def add(drop: int, after: list[int]) -> None:
+        """A stage that leaves the bits in the order `after`."""
+        bases = tuple(1 << inside + held.index(bit) for bit in after[window:])
+        stages.append(Stage(unit, length, 1 << drop, 0 if stages else start, bases))
+        held[:] = after
+
+    if held[window : window + first] != entering[:first]:
+        add(0, _with_next(low, entering, wanted))
+    while entering:
+        drop = min(_bits(stride), len(entering))
+        if held[window : window + drop] != entering[:drop]:
+            return None  # what is to enter is still inside
+        kept, entering = held[drop : window + drop], entering[drop:]
+        add(drop, _with_next(kept, entering, wanted) if entering else wanted)
+    return RegionMoves(tuple(stages)) if stages else None
+
+
+def _with_next(low: list[int], entering: list[int], all_bits: list[int]) -> list[int]:
+    """Bits in an order that starts with `low` and goes on with those that enter next."""
+    following = [bit for bit in entering if bit not in low]
+    return [*low, *following, *(bit for bit in all_bits if bit not in low and bit not in following)]
 
 
 def _bits(size: int) -> int:

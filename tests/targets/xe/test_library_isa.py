@@ -333,7 +333,7 @@ def gathered_product(a, b, table, c, n, B: tl.constexpr):
 
 @pytest.mark.parametrize(
     ("kernel", "messages", "most"),
-    [(masked_product, {"load_block2d": 8}, 700), (gathered_product, {"load": 18}, 180)],
+    [(masked_product, {"load_block2d": 8, "prefetch": 1}, 700), (gathered_product, {"load": 18}, 180)],
 )
 def test_loops_with_rows_that_are_transposed(kernel: JITFunction, messages: dict[str, int], most: int) -> None:
     """A mask between load and transpose, and rows with an address each: nothing moves between lanes."""

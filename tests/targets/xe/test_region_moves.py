@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import xe_modules as modules
-from mltriton.layouts.regions import RegionMoves
+from mltriton.layouts.regions import RegionMoves, Stage, fewest_moves
 from mltriton.runtime.native.params import ParamSpec
 from mltriton.targets.llvm.types import GLOBAL_PTR, I8, I16, I32, I64, Type, poison
 from mltriton.targets.xe.devices import device
@@ -24,10 +24,13 @@ from mltriton.targets.xe.spirv.emission import emit
 from mltriton.targets.xe.spirv.validation import validate
 from mltriton.targets.xe.spirv.words import Op, read, text_of
 
-ROWS_OF_HALVES = RegionMoves(2, 32, 2, 0, (128, 2, 256))
-ROWS_OF_BYTES = RegionMoves(1, 32, 4, 0, (1, 2, 128, 256))
-LANES_OF_HALVES = RegionMoves(2, 16, 1, 32, (64, 128))  # every second register
-ACROSS_LANES = RegionMoves(1, 16, 2, 1, (32, 64))  # odd bytes of halves next to each other
+ROWS_OF_HALVES = RegionMoves((Stage(2, 32, 2, 0, (128, 2, 256)),))
+ROWS_OF_BYTES = RegionMoves((Stage(1, 32, 4, 0, (1, 2, 128, 256)),))
+LANES_OF_HALVES = RegionMoves((Stage(2, 16, 1, 32, (64, 128)),))  # every second register
+ACROSS_LANES = RegionMoves((Stage(1, 16, 2, 1, (32, 64)),))  # odd bytes of halves next to each other
+
+TRANSPOSED_HALVES = fewest_moves((1, 32, 64, 128, 256, 2, 4, 8, 16), 0)  # lanes and registers change places
+assert TRANSPOSED_HALVES is not None and len(TRANSPOSED_HALVES.stages) == 4
 
 
 def kernel_of(moves: RegionMoves, source: Type, result: Type) -> str:
@@ -50,6 +53,7 @@ HELD: dict[str, tuple[RegionMoves, Type, Type]] = {
     "rows of halves": (ROWS_OF_HALVES, I32.with_lanes(8), I16.with_lanes(16)),
     "rows of bytes": (ROWS_OF_BYTES, I32.with_lanes(8), I16.with_lanes(16)),
     "lanes of halves": (LANES_OF_HALVES, I16.with_lanes(8), I16.with_lanes(4)),
+    "transposed halves": (TRANSPOSED_HALVES, I16.with_lanes(16), I16.with_lanes(16)),
     "across lanes": (ACROSS_LANES, I16.with_lanes(4), I8.with_lanes(4)),
 }
 
@@ -89,6 +93,14 @@ def test_assembly() -> None:
     assert "mov (M1_NM, 32) TO(0,32)<1> FROM(0,1)<4;1,0>" in text_of_moves(ROWS_OF_BYTES)
 
 
+def test_assembly_of_stages() -> None:
+    """Each stage reads what the one before has written."""
+    lines = text_of_moves(TRANSPOSED_HALVES).splitlines()
+    assert ".decl STAGE3 v_type=G type=UW num_elts=256" in lines
+    targets = [line.split()[3].partition("(")[0] for line in lines if line.startswith("mov")]
+    assert targets == [name for name in ("STAGE1", "STAGE2", "STAGE3", "TO") for _ in range(8)]
+
+
 def test_a_module_with_assembly() -> None:
     """In the place of the import; the extension is named, so that a driver without it can be told of."""
     image = emit(kernel_of(*HELD["rows of halves"]))
@@ -117,7 +129,7 @@ def test_the_validator_takes_assembly() -> None:
 @given(st.permutations(range(10)), st.sampled_from([32, 64, 256, 512]), st.sampled_from([32, 64, 256, 512]))
 def test_calls_do_all_moves(order: list[int], source: int, target: int) -> None:
     """Whichever values have the bytes: together the calls bring the right ones, within what a call may have."""
-    moves = RegionMoves(1, 16, 1, 0, tuple(1 << 4 + bit for bit in order if bit < 9))
+    moves = RegionMoves((Stage(1, 16, 1, 0, tuple(1 << 4 + bit for bit in order if bit < 9)),))
     most = max(1, 512 // source), max(1, 512 // target)
     found = calls_of(moves, Sizes(source, most[0]), Sizes(target, most[1]))
     if found is None:

@@ -22,12 +22,13 @@ def write(module: Module, symbol: str, moves: RegionMoves, source: Type, result:
     f = module.function(name, result, [("held", source)], extra="convergent noinline ")
     [held] = f.parameters
     from_, to = _units(source, moves.unit), _units(result, moves.unit)
+    start = moves.source_of(0)
     bases = {
-        dim: [(moves.source_of(place * moves.unit) // moves.unit ^ moves.start // moves.unit,) for (place,) in places]
+        dim: [((moves.source_of(place * moves.unit) ^ start) // moves.unit,) for (place,) in places]
         for dim, places in zip(to.inputs, to.bases, strict=True)
     }
     wanted = LinearLayout.of(bases, {"unit": from_.size("unit")})
-    parts = move(f, _taken_apart(f, held, moves.unit), from_, wanted, (moves.start // moves.unit,))
+    parts = move(f, _taken_apart(f, held, moves.unit), from_, wanted, (start // moves.unit,))
     f.ret(_put_together(f, parts, result))
     return name
 

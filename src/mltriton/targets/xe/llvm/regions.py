@@ -13,14 +13,14 @@ from collections.abc import Sequence
 from functools import cache
 from typing import NamedTuple
 
-from mltriton.layouts.regions import RegionMoves
+from mltriton.layouts.regions import RegionMoves, Stage, fewest_moves
 from mltriton.targets.llvm.types import Type, Value, poison, vector
 from mltriton.targets.llvm.writer import Function
 from mltriton.targets.xe.block_limits import SUB_GROUP
 from mltriton.targets.xe.llvm.lanes import LONGEST_VECTOR, Form
 
 PREFIX = "region_moves"
-_NAME = re.compile(rf"{PREFIX}\.(\d+)x(\d+)s(\d+)\.(\d+)((?:_\d+)*)\.\w+\.\w+")
+_STAGE = re.compile(r"(\d+)x(\d+)s(\d+)from(\d+)((?:_\d+)*)")
 
 
 class Call(NamedTuple):
@@ -46,8 +46,9 @@ def sizes(form: Form) -> Sizes:
 @cache
 def calls_of(moves: RegionMoves, source: Sizes, target: Sizes) -> tuple[Call, ...] | None:
     """The calls for all moves of a block; None where one needs more values than it may have."""
-    images = [moves.source_of(1 << bit) ^ moves.start for bit in range(_bits(moves.result_bytes))]
-    inside, source_bits = _bits(max(target.bytes, moves.run)), _bits(source.bytes)
+    origin, run = moves.source_of(0), max(stage.run for stage in moves.stages)
+    images = [moves.source_of(1 << bit) ^ origin for bit in range(_bits(moves.result_bytes))]
+    inside, source_bits = _bits(max(target.bytes, run)), _bits(source.bytes)
     joined = {bit for image in images[:inside] for bit in _set(image) if bit >= source_bits}
     free = 1 << source_bits
     together = list(range(_bits(target.bytes), inside))
@@ -65,9 +66,7 @@ def calls_of(moves: RegionMoves, source: Sizes, target: Sizes) -> tuple[Call, ..
         high = sum(1 << source_bits + number for number, bit in enumerate(order) if place >> bit & 1)
         return place & free - 1 | high
 
-    bases = tuple(
-        inner(images[bit]) for bit in (*range(_bits(moves.run), inside), *(b for b in together if b >= inside))
-    )
+    inner_images = tuple(inner(images[bit]) for bit in (*range(inside), *(b for b in together if b >= inside)))
     made: list[Call] = []
     for number in range(1 << len(apart)):
         place = _spread(number, apart)
@@ -77,23 +76,35 @@ def calls_of(moves: RegionMoves, source: Sizes, target: Sizes) -> tuple[Call, ..
             first &= ~(1 << bit)
         inputs = tuple((first | _spread(i, order)) >> source_bits for i in range(1 << len(order)))
         outputs = tuple((place | _spread(i, together)) >> _bits(target.bytes) for i in range(1 << len(together)))
-        made.append(Call(inputs, outputs, moves._replace(start=inner(start), bases=bases)))
+        inside_call = fewest_moves(inner_images, inner(start))
+        if inside_call is None:
+            return None
+        made.append(Call(inputs, outputs, inside_call))
     return tuple(made)
 
 
 def symbol(moves: RegionMoves, source: Type, result: Type) -> str:
     """The name of the function that does these moves."""
-    bases = "".join(f"_{base}" for base in moves.bases)
-    return f"{PREFIX}.{moves.unit}x{moves.length}s{moves.stride}.{moves.start}{bases}.{source.suffix}.{result.suffix}"
+    return ".".join((PREFIX, *map(_stage_name, moves.stages), source.suffix, result.suffix))
+
+
+def _stage_name(stage: Stage) -> str:
+    bases = "".join(f"_{base}" for base in stage.bases)
+    return f"{stage.unit}x{stage.length}s{stage.stride}from{stage.start}{bases}"
 
 
 def named(symbol: str) -> RegionMoves | None:
     """The moves of a function of that name; None where it is none of these."""
-    match = _NAME.fullmatch(symbol)
-    if match is None:
+    prefix, *names = symbol.split(".")
+    if prefix != PREFIX:
         return None
+    matches = [match for name in names[:-2] if (match := _STAGE.fullmatch(name)) is not None]
+    return RegionMoves(tuple(_named_stage(match) for match in matches))
+
+
+def _named_stage(match: re.Match[str]) -> Stage:
     unit, length, stride, start = (int(match[part]) for part in range(1, 5))
-    return RegionMoves(unit, length, stride, start, tuple(int(base) for base in match[5].split("_")[1:]))
+    return Stage(unit, length, stride, start, tuple(int(base) for base in match[5].split("_")[1:]))
 
 
 def moved(f: Function, inputs: Sequence[Value], moves: RegionMoves, type_: Type, count: int) -> list[Value]:

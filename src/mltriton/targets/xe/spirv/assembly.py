@@ -30,19 +30,26 @@ TYPES = {1: "UB", 2: "UW", 4: "UD"}
 def text_of_moves(moves: RegionMoves) -> str:
     """The instructions, in which $0 is the result and $1 the source."""
     type_, per_register = TYPES[moves.unit], REGISTER // moves.unit
+    last = len(moves.stages) - 1
+    names = ["FROM", *(f"STAGE{number}" for number in range(1, last + 1)), "TO"]
 
-    def variable(name: str, operand: str, size: int) -> str:
-        return f".decl {name} v_type=G type={type_} num_elts={size // moves.unit} alias=<{operand},0>"
+    def variable(name: str, size: int, alias: str = "") -> str:
+        return f".decl {name} v_type=G type={type_} num_elts={size // moves.unit}{alias}"
 
     def place(byte: int) -> str:
         return "{},{}".format(*divmod(byte // moves.unit, per_register))
 
-    lines = [variable("TO", "$0", moves.result_bytes), variable("FROM", "$1", moves.source_bytes)]
-    lines += [
-        f"mov (M1_NM, {moves.length}) TO({place(number * moves.run)})<1> "
-        f"FROM({place(moves.source(number))})<{moves.stride};1,0>"
-        for number in range(moves.moves)
+    lines = [
+        variable("TO", moves.result_bytes, " alias=<$0,0>"),
+        variable("FROM", moves.source_bytes, " alias=<$1,0>"),
+        *(variable(name, stage.result_bytes) for name, stage in zip(names[1:-1], moves.stages, strict=False)),
     ]
+    for stage, source, target in zip(moves.stages, names, names[1:], strict=False):
+        lines += [
+            f"mov (M1_NM, {stage.length}) {target}({place(number * stage.run)})<1> "
+            f"{source}({place(stage.source(number))})<{stage.stride};1,0>"
+            for number in range(stage.moves)
+        ]
     return "\n".join(("{", *lines, "}"))
 
 

@@ -176,12 +176,13 @@ class WarpEmitter(Emitter):
     def by_regions(self, inputs: Sequence[Value], moves: RegionMoves, form: Form, count: int) -> list[Value]:
         """`count` values of a form, by moves from the inputs, which lie one after the other."""
         f, type_ = self.function, value_type(form)
-        whole = joined(f, inputs)
-        unit = vector(f"i{8 * moves.unit}", whole.type.bytes // moves.unit)
-        units = same_bits(f, whole, unit)
-        starts = [moves.source(number) // moves.unit for number in range(moves.moves)]
-        parts = [read(f, units, start, moves.length, moves.stride) for start in starts]
-        together = max(1, type_.bytes // moves.run)  # parts of one value
+        parts = inputs
+        for stage in moves.stages:
+            whole = joined(f, parts)
+            units = same_bits(f, whole, vector(f"i{8 * stage.unit}", whole.type.bytes // stage.unit))
+            starts = [stage.source(number) // stage.unit for number in range(stage.moves)]
+            parts = [read(f, units, start, stage.length, stage.stride) for start in starts]
+        together = max(1, type_.bytes // moves.stages[-1].run)  # parts of one value
         values = [joined(f, parts[at : at + together]) for at in range(0, len(parts), together)]
         size = type_.bytes // moves.unit
         split = [read(f, value, at, size) for value in values for at in range(0, value.type.lanes, size)]
