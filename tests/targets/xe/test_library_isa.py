@@ -345,11 +345,14 @@ def test_loops_with_rows_that_are_transposed(kernel: JITFunction, messages: dict
     assert loop.total <= most
 
 
-@pytest.mark.parametrize("name", ["pvc", "bmg"])
-def test_an_epilogue_stays_in_registers(name: str) -> None:
-    """What is added to 128 registers of sums is loaded next to its sum."""
+@pytest.mark.parametrize(
+    ("name", "activation", "added"), [("pvc", "silu", True), ("bmg", "silu", True), ("pvc", "gelu", False)]
+)
+def test_an_epilogue_stays_in_registers(name: str, activation: str, added: bool) -> None:
+    """What is added to 128 registers of sums is loaded next to its sum; functions of them have no branches."""
     a, b, c, add = (np.zeros((1, 1024, 1024), np.float16) for _ in range(4))
-    epilogue = make_epilogue(a, (1, 1024, 1024), np.zeros(1024, np.float16), add, "silu")
+    addends = (np.zeros(1024, np.float16), add) if added else (None, None)
+    epilogue = make_epilogue(a, (1, 1024, 1024), *addends, activation)
     info, loops = compiled(fused_matmul_launch(a, b, c, epilogue, tile=Tile(256, 256, 32, 4)), name, 32)
     assert info.spilled == 0
     assert loops[0].messages["load_block2d"] == 3

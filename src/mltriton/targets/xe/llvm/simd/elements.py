@@ -13,14 +13,13 @@ from mltriton.dialects import arith, math, tt
 from mltriton.ir.types import element_type
 from mltriton.targets.llvm.emit import floats
 from mltriton.targets.llvm.emit.arith import memory_type
-from mltriton.targets.llvm.math import FUNCTIONS, rounded
+from mltriton.targets.llvm.math import rounded
 from mltriton.targets.llvm.types import I32, Value, constant
 from mltriton.targets.llvm.writer import Function
 from mltriton.targets.xe.llvm.emit import elements
 from mltriton.targets.xe.llvm.emit.context import Emitter, Rule, Rules
-from mltriton.targets.xe.llvm.emit.elements import function
+from mltriton.targets.xe.llvm.emit.elements import function, inline
 from mltriton.targets.xe.llvm.simd.circular import sine_of
-from mltriton.targets.xe.llvm.simd.features import Features
 from mltriton.targets.xe.llvm.simd.intrinsics import LANES, high_product
 
 
@@ -66,7 +65,7 @@ _LOG2_E, _LOG2_E_REST, _LN_2, _LARGEST = 1.4426950216293335, 1.9259629911266175e
 def _exponential(f: Function, x: Value) -> Value:
     """exp2 of the product with log2(e), and what the product was rounded by: OpenCL's own is 800 instructions here."""
     if x.type.element != "float":
-        return _inline("exp")(f, x)
+        return inline("exp")(f, x)
     factor, rest = constant(x.type, _LOG2_E), constant(x.type, _LOG2_E_REST)
     product = f.fmul(x, factor)
     lost = function(f, "fma", x, rest, function(f, "fma", x, factor, f.fneg(product)))
@@ -76,17 +75,8 @@ def _exponential(f: Function, x: Value) -> Value:
     return f.select(inside, exact, power)
 
 
-def _inline(name: str) -> Callable[[Function, Value], Value]:
-    """A function as polynomials: of OpenCL's own the vector compiler makes up to 800 instructions for 16 elements."""
-
-    def compute(f: Function, x: Value) -> Value:
-        return FUNCTIONS[name](f, Features(), x)
-
-    return compute
-
-
 def _power_of_two(f: Function, x: Value) -> Value:
-    return function(f, "native_exp2", x) if x.type.element == "float" else _inline("exp2")(f, x)
+    return function(f, "native_exp2", x) if x.type.element == "float" else inline("exp2")(f, x)
 
 
 def _root(f: Function, x: Value) -> Value:
@@ -103,12 +93,12 @@ def _rounding(stem: str) -> Callable[[Function, Value], Value]:
     return compute
 
 
-_INLINE = {math.Log: "log", math.Log2: "log2", math.Erf: "erf"}
+_INLINE = {math.Log: "log", math.Log2: "log2"}
 RULES: Rules = {
     **elements.RULES,
     math.Exp: floats.wide(_exponential),
     math.Exp2: floats.wide(_power_of_two),
-    **{kind: floats.wide(_inline(name)) for kind, name in _INLINE.items()},
+    **{kind: floats.wide(inline(name)) for kind, name in _INLINE.items()},
     math.Sqrt: floats.wide(_root),
     math.Sin: floats.wide(sine_of(0)),
     math.Cos: floats.wide(sine_of(1)),
