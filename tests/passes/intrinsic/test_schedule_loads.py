@@ -11,6 +11,7 @@ from mltriton.dialects import gpu, scf, tt, ttg
 from mltriton.dialects.builtin import Module
 from mltriton.executor import run
 from mltriton.ir.parser import parse_module
+from mltriton.passes.intrinsic.reloads import Reloads
 from mltriton.targets.registry import spec_of
 
 from .. import kernels
@@ -69,6 +70,16 @@ def test_blocks_that_a_loop_never_changes_are_loaded_in_it() -> None:
     program = flash_attention(True, queries=32, keys=64, dim=64, dtype="fp16", BM=32, BN=64).with_warps(2)
     module = program.check(f"{INTRINSIC},schedule-loads{{ahead=0,reload=true}}")
     assert needed(module) + 15 <= registers(program)[1]
+
+
+def test_repeated_loads_can_be_taken_back() -> None:
+    program = flash_attention(True, queries=32, keys=64, dim=64, dtype="fp16", BM=32, BN=64).with_warps(2)
+    module = program.transformed(INTRINSIC)
+    before = str(module)
+    reloads = Reloads(module.body.block.ops[0])
+    assert reloads.repeat() and str(module) != before
+    reloads.undo()
+    assert str(module) == before
 
 
 LOOP = """

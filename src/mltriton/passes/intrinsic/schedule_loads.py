@@ -60,15 +60,16 @@ class ScheduleLoads(Pass):
 
 
 def _fit(function: Operation, spec: TargetSpec, registers: int) -> None:
-    """The first order that fits, else the one that needs fewest registers; loads are repeated where no order fits."""
+    """The first order that fits, else the one that needs fewest registers; loads are repeated where only that fits."""
     best = _settle(function, spec, registers, RegisterEstimate(function, spec).peak.registers)
-    reloads = Reloads(function)
+    reloads, kept = Reloads(function), _orders(function)
     if best <= registers or not reloads.repeat():
         return
-    if _settle(function, spec, registers, best) < best:
+    if _settle(function, spec, registers, best) <= registers:
         reloads.finish()
     else:
         reloads.undo()
+        _put(kept)
 
 
 def _settle(function: Operation, spec: TargetSpec, registers: int, best: int) -> int:
@@ -83,8 +84,7 @@ def _settle(function: Operation, spec: TargetSpec, registers: int, best: int) ->
         needed = RegisterEstimate(function, spec).peak.registers
         if needed < best:
             best, kept = needed, _orders(function)
-    for block, ops in kept.items():
-        block.ops[:] = ops
+    _put(kept)
     return best
 
 
@@ -96,6 +96,11 @@ def _blocks(function: Operation) -> Iterator[Block]:
 
 def _orders(function: Operation) -> dict[Block, list[Operation]]:
     return {block: list(block.ops) for block in _blocks(function)}
+
+
+def _put(orders: dict[Block, list[Operation]]) -> None:
+    for block, ops in orders.items():
+        block.ops[:] = ops
 
 
 def _rearrange(function: Operation, ahead: int) -> None:
