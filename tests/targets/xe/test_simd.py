@@ -134,7 +134,7 @@ def test_gradients_of_attention(causal: bool) -> None:
         scores = np.where(np.tril(np.ones((50, 50), bool)), scores, -np.inf)
     lse, shares = np.log(np.exp(scores).sum(-1)), softmax(scores)
     o = aligned((shares @ v.astype(np.float64)).astype(np.float16))
-    blocks = choose_warp_blocks(50, 2, 64)
+    blocks = choose_warp_blocks(50, 2, 64, q.itemsize)
     for launch in backward_launches(do, q, k, v, o, lse.astype(np.float32), dq, dk, dv, causal, blocks=blocks):
         run(launch, num_warps=blocks.warps)
     wide = do.astype(np.float64)

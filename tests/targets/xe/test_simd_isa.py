@@ -84,7 +84,7 @@ def test_a_slow_path_beside_the_loop_keeps_to_the_registers() -> None:
 def test_loops_of_the_gradient_of_attention(dim: int, products: int, most: int) -> None:
     """What warps exchange is read by rows of 64 words; other messages share their addresses."""
     do, q, k, v, o, dq, dk, dv = (np.zeros((1, 4, 1024, dim), np.float16) for _ in range(8))
-    blocks = choose_warp_blocks(1024, 4, dim)
+    blocks = choose_warp_blocks(1024, 4, dim, q.itemsize)
     assert blocks.warps is not None
     lse = np.zeros((1, 4, 1024), np.float32)
     launch = backward_launches(do, q, k, v, o, lse, dq, dk, dv, causal=True, blocks=blocks)[1]
