@@ -195,7 +195,7 @@ def test_transposing_loads_give_a_lane_a_row(queue: Queue, block: tuple[int, int
 
 @pytest.mark.parametrize(
     ("width", "pitch", "x", "offset"),
-    [(60, 320, 4, 0), (320, 312, 4, 0), (320, 324, 4, 0), (322, 336, 4, 0), (320, 320, 3, 0), (320, 320, 4, 16)],
+    [(60, 320, 4, 0), (320, 312, 4, 0), (320, 324, 4, 0), (322, 336, 4, 0), (320, 320, 3, 0), (320, 320, 4, 8)],
 )
 def test_surfaces_outside_of_the_limits_give_nothing_of_use(
     queue: Queue, width: int, pitch: int, x: int, offset: int
@@ -437,6 +437,16 @@ def test_emulation_says_so_once(queue: Queue, capsys: pytest.CaptureFixture[str]
     queue.announce("xe:pvc")
     queue.announce("xe:bmg")
     assert capsys.readouterr().err.count("kernels for xe:pvc run emulated") == int(queue.emulated)
+
+
+def test_arrays_alone_start_where_block_accesses_may(queue: Queue) -> None:
+    """What numpy aligns to 16 bytes; others, and arrays that share a copy, lie as they do in main memory."""
+    memory = np.zeros(512, np.uint8)
+    start = memory.ctypes.data + -memory.ctypes.data % 64
+    for offsets, expected in (([16], [0]), ([8], [8]), ([16, 48], [16, 48]), ([0, 144], [0, 0])):
+        spans = [Span(start + offset, start + offset + 64, False) for offset in offsets]
+        copies = Memory(queue, spans)
+        assert [copies.place(span.start) % 64 for span in spans] == expected
 
 
 def test_arrays_that_overlap_do_so_on_the_device(queue: Queue) -> None:

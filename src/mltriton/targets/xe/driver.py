@@ -29,6 +29,7 @@ _DEVICES = (("level_zero:gpu", False), ("opencl:gpu", False), ("opencl:cpu", Tru
 _VENDOR = "Intel"  # of GPUs
 _GPU_NODES = "d[rx][ig]*"  # /dev/dri of Linux, /dev/dxg of its subsystem for Windows
 ALIGNMENT = 64  # bytes, of what `Memory` allocates
+USUAL_ALIGNMENT = 16  # bytes, of what numpy and malloc allocate
 LANES = 16  # of a warp that multiplies matrices
 _CAPSULE = b"SyclQueueRef"  # what a Python object that holds a queue is called; must live as long as such objects
 
@@ -201,35 +202,56 @@ class Span(NamedTuple):
     writable: bool
 
 
+class Copy(NamedTuple):
+    """What the device has of a span: memory, of which so many bytes come `before` it."""
+
+    span: Span
+    memory: Any
+    before: int
+
+    def place(self, address: int) -> int:
+        """Where the device has a byte of main memory."""
+        return self.memory._pointer + self.before + address - self.span.start
+
+
 class Memory:
     """Copies of spans of main memory that the device can reach. Spans that touch each other share one copy, and each
-    byte keeps its address up to a multiple of `ALIGNMENT`.
+    byte keeps its address up to a multiple of `ALIGNMENT`; but a span of its own that starts at a multiple of
+    `USUAL_ALIGNMENT` starts at one of `ALIGNMENT`, which block accesses ask for and numpy does not care for.
     """
 
     def __init__(self, queue: Queue, spans: Sequence[Span]) -> None:
         self._queue = queue
-        self._copies = [(span, self._copy_in(span)) for span in merged(spans)]
+        self._copies = [self._copy_in(span, alone=span in spans) for span in merged(spans)]
+
+    def place(self, address: int) -> int:
+        """Where the device has what is at an address inside one of the spans."""
+        return self._copy_of(address).place(address)
 
     def pointer(self, address: int) -> Any:
         """The argument for an address inside one of the spans."""
-        for span, copy in self._copies:
-            if span.start <= address <= span.stop:
-                place = copy._pointer + span.start % ALIGNMENT + address - span.start
-                return import_module("dpctl.memory").as_usm_memory(_View(copy, place, self._queue.sycl))
-        raise LaunchError("an address lies in no array of the launch", found=hex(address))
+        copy = self._copy_of(address)
+        view = _View(copy.memory, copy.place(address), self._queue.sycl)
+        return import_module("dpctl.memory").as_usm_memory(view)
 
     def copy_back(self) -> None:
         """Bring what the kernel may have written into main memory."""
-        for span, copy in self._copies:
-            if span.writable:
-                source = copy._pointer + span.start % ALIGNMENT
-                ctypes.memmove(span.start, source, span.stop - span.start)
+        for copy in self._copies:
+            start, stop, writable = copy.span
+            if writable:
+                ctypes.memmove(start, copy.place(start), stop - start)
 
-    def _copy_in(self, span: Span) -> Any:
+    def _copy_of(self, address: int) -> Copy:
+        for copy in self._copies:
+            if copy.span.start <= address <= copy.span.stop:
+                return copy
+        raise LaunchError("an address lies in no array of the launch", found=hex(address))
+
+    def _copy_in(self, span: Span, *, alone: bool) -> Copy:
         size = span.stop - span.start
-        before = span.start % ALIGNMENT
-        copy = self._queue.shared(before + size + ALIGNMENT)
-        ctypes.memmove(copy._pointer + before, span.start, size)
+        before = 0 if alone and span.start % USUAL_ALIGNMENT == 0 else span.start % ALIGNMENT
+        copy = Copy(span, self._queue.shared(before + size + ALIGNMENT), before)
+        ctypes.memmove(copy.place(span.start), span.start, size)
         return copy
 
 

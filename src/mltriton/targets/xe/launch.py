@@ -2,8 +2,8 @@
 
 Level: runtime. Takes SPIR-V whose kernel has a parameter for each argument that is no constant: pointers, integers,
 floats (f32 for narrower ones), a byte for a boolean; with assertions, a pointer to what they record besides.
-Guarantees: arrays that overlap do so on the device as well, and keep their alignment; torch's tensors on the GPU are
-used where they lie, on torch's own queue; arrays on several devices are refused.
+Guarantees: arrays that overlap do so on the device as well, and none is aligned to less than here, up to 16 bytes;
+torch's tensors on the GPU are used where they lie, on torch's own queue; arrays on several devices are refused.
 """
 
 from __future__ import annotations
@@ -96,7 +96,10 @@ class XeKernel:
         if failure is not None:
             ctypes.memset(failure._pointer, 0, ctypes.sizeof(Record))
             values.append(failure)
-        failing = self._guards.failing([slot.bits for slot in slots]) if self._guards is not None else ()
+        failing: tuple[Surface, ...] = ()
+        if self._guards is not None:
+            place = memory.place if on_host else int
+            failing = self._guards.failing([place(slot.bits) if slot.kind == "tensor" else slot.bits for slot in slots])
         queue.submit(self._build(queue, failing), values, grid, self._lanes)
         if on_host or failure is not None or self._prints:
             queue.wait()
