@@ -176,6 +176,22 @@ def expand(x: Array, shape: Sequence[int]) -> Array:
     return x.expand(tuple(shape)) if is_torch(x) else np.broadcast_to(x, tuple(shape))
 
 
+APART = 64  # elements: what rows may lie apart in 2D block messages is a multiple of bytes, and at least a row
+
+
+def with_apart_rows(x: Array) -> Array:
+    """[batch, rows, columns] with a distance from row to row that 2D block messages take where there is only one row,
+    so that nothing depends on it.
+    """
+    distances = strides_of(x)
+    if x.shape[1] != 1 or distances[2] != 1:
+        return x
+    apart = (distances[0], -(-x.shape[2] // APART) * APART, 1)
+    if is_torch(x):
+        return x.as_strided(x.shape, apart)
+    return np.lib.stride_tricks.as_strided(x, x.shape, [stride * x.itemsize for stride in apart])
+
+
 def as_rows(x: Array) -> tuple[Array, int]:
     """`x` as rows of its last dimension: (view or contiguous copy of shape [rows, columns], elements between rows)."""
     columns = x.shape[-1]

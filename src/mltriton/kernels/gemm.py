@@ -17,7 +17,7 @@ import numpy as np
 import mltriton as triton
 import mltriton.language as tl
 from mltriton.errors import ArgumentError
-from mltriton.kernels.arrays import Array, dtype_name, item_size, require_count, strides_of
+from mltriton.kernels.arrays import Array, dtype_name, item_size, require_count, strides_of, with_apart_rows
 from mltriton.kernels.epilogues import Function
 from mltriton.kernels.fused_gemm import fused_matmul_launch, transform_launch
 from mltriton.kernels.gemm_tiles import (
@@ -158,14 +158,20 @@ def _launches(product: Product, form: Form, split_k: int | None, target: str | N
 
 def _launches_of_warps(product: Product, form: Form, splits: int, target: str | None) -> list[Launch]:
     """Where a program has many warps."""
-    batch, m, k = product.a.shape
-    tile, warps = choose_warp_tiles(m, product.b.shape[2], multiplied_bytes(product.a), batch * splits)
+    a, b, out = product.a, product.b, product.out
+    if b.shape[2] == 1 and a.shape[2] and product.is_plain and form == "auto" and splits == 1:
+        # One column is the row of the transposed product, and lies in memory as that does.
+        a, b, out = (x.swapaxes(1, 2) for x in (b, a, out))
+    a, b, out = (with_apart_rows(x) for x in (a, b, out))
+    batch, m, k = a.shape
+    tile, warps = choose_warp_tiles(m, b.shape[2], multiplied_bytes(a), batch * splits)
+    operands = (a, b, out, product.epilogue)
     if splits > 1:
-        made = split_k_launches(*product.operands, splits, product.prologue, tile)
+        made = split_k_launches(*operands, splits, product.prologue, tile)
     elif k and product.is_plain:
-        made = [matmul_launch(product.a, product.b, product.out, form, tile)]
+        made = [matmul_launch(a, b, out, form, tile)]
     else:
-        made = [fused_matmul_launch(*product.operands, product.prologue, tile)]
+        made = [fused_matmul_launch(*operands, product.prologue, tile)]
     return [launch.on(target, warps) for launch in made]
 
 
