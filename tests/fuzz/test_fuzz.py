@@ -93,3 +93,19 @@ def test_instruction_sets(name: str, tmp_path: Path) -> None:
 def test_many_kernels(target: str, first: int, tmp_path: Path) -> None:
     found = [text for seed in range(first, first + BATCH) if (text := complaint(seed, target, tmp_path))]
     assert not found, "\n".join(found)
+
+
+@pytest.mark.usefixtures("own_cache")
+def test_prefetches_along_columns(tmp_path: Path) -> None:
+    """Of 64 bytes, which the table of limits took for 64 rows."""
+    pytest.importorskip("dpctl")
+    assert complaint(58, "xe:pvc", tmp_path) is None
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("own_cache")
+@pytest.mark.parametrize("first", range(0, 200, BATCH))
+def test_kernels_on_xe(first: int, tmp_path: Path) -> None:
+    pytest.importorskip("dpctl")
+    found = [text for seed in range(first, first + BATCH) if (text := complaint(seed, "xe:pvc", tmp_path))]
+    assert not found, "\n".join(found)

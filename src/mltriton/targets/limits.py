@@ -138,6 +138,9 @@ def _block(target: TargetSpec, op: Operation, block: TensorType, *, stores: bool
     if limits is None:
         reject(op, f"the target {target.name} has no 2D block accesses", found=str(block))
     *outer, rows, columns = block.shape
+    if isinstance(op, ttig.Prefetch) and isinstance(block.encoding, Subgroup2DBlockEncoding):
+        next_to_each_other = block.encoding.order[0]  # other orders say how a load packs rows in registers
+        rows, columns = (rows, columns) if next_to_each_other == block.rank - 1 else (columns, rows)
     width = columns * byte_width(block.element)
     most_rows = limits.store_rows if stores else limits.max_rows
     if prod(outer) != 1 or rows > most_rows or width > limits.max_row_bytes:
