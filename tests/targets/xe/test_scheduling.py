@@ -59,12 +59,14 @@ def test_a_product_is_as_short_as_written_by_hand(target: str, most: int) -> Non
     assert loop.total <= most
 
 
-@pytest.mark.parametrize("rows", [1, 2, 4])
-def test_few_rows(rows: int) -> None:
+@pytest.mark.parametrize(("rows", "loads"), [(1, 3), (2, 2), (4, 2)])
+def test_few_rows(rows: int, loads: int) -> None:
+    """A single row comes in two messages: elements of one would be in lanes where the matrix engine has others."""
     spilled, loop = fast_loop(product, "xe:pvc", 4, BM=rows, BN=64, BK=32)
     assert spilled == 0
     assert loop.operations["dpas"] == 2
-    assert loop.messages == {"load_block2d": 2, "prefetch": 2}
+    assert loop.messages == {"load_block2d": loads, "prefetch": 2}
+    assert loop.total <= 45
 
 
 def test_a_batch_costs_nothing_in_the_loop() -> None:
