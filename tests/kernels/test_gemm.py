@@ -224,6 +224,16 @@ def test_products_on_xe(dtype: str) -> None:
     np.testing.assert_allclose(c, expected, atol=3e-4)
 
 
+@pytest.mark.parametrize(("n", "splits"), [(40, None), (1, None), (40, 2)])
+def test_prologues_on_xe(n: int, splits: int | None) -> None:
+    """Emulated where there is no GPU: rounded to the dtype of a, as on the CPU."""
+    pytest.importorskip("dpctl")
+    a, b = random(RNG, (2, 70, 96), "float16"), random(RNG, (96, n), "float16")
+    arguments = {"prologue": "gelu_tanh", "split_k": splits, "out_dtype": "float32"}
+    found, expected = (matmul(a, b, target=target, **arguments) for target in ("xe:pvc", None))
+    np.testing.assert_allclose(found, expected, atol=1e-3)
+
+
 def test_other_products_on_xe() -> None:
     """Emulated where there is no GPU. Of grouped products some are empty; a launch sees none of the operands."""
     pytest.importorskip("dpctl")

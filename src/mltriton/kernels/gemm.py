@@ -156,23 +156,31 @@ def _launches(product: Product, form: Form, split_k: int | None, target: str | N
     return [launch.on(target) for launch in _launches_of_threads(product, form, split_k)]
 
 
+WARPS_OF_A_FUNCTION = 16  # that share 16 x 1024 elements: with 4, Intel's compiler spills what gelu needs of f32
+
+
 def _launches_of_warps(product: Product, form: Form, splits: int, target: str | None) -> list[Launch]:
     """Where a program has many warps."""
     a, b, out = product.a, product.b, product.out
-    if b.shape[2] == 1 and a.shape[2] and product.is_plain and form == "auto" and splits == 1:
+    first: list[Launch] = []
+    prologue = product.prologue if a.shape[2] else None
+    if prologue is not None:
+        # Once for each element: within the product every warp would compute it again for its own columns.
+        first = [transform_launch(a, prologue).on(target, WARPS_OF_A_FUNCTION)]
+        a = first[0].arguments[1]
+    is_plain = bool(a.shape[2]) and product.epilogue.is_trivial
+    if b.shape[2] == 1 and is_plain and form == "auto" and splits == 1:
         # One column is the row of the transposed product, and lies in memory as that does.
         a, b, out = (x.swapaxes(1, 2) for x in (b, a, out))
     a, b, out = (with_apart_rows(x) for x in (a, b, out))
-    batch, m, k = a.shape
-    tile, warps = choose_warp_tiles(m, b.shape[2], multiplied_bytes(a), batch * splits)
-    operands = (a, b, out, product.epilogue)
+    tile, warps = choose_warp_tiles(a.shape[1], b.shape[2], multiplied_bytes(a), a.shape[0] * splits)
     if splits > 1:
-        made = split_k_launches(*operands, splits, product.prologue, tile)
-    elif k and product.is_plain:
+        made = split_k_launches(a, b, out, product.epilogue, splits, None, tile)
+    elif is_plain:
         made = [matmul_launch(a, b, out, form, tile)]
     else:
-        made = [fused_matmul_launch(*operands, product.prologue, tile)]
-    return [launch.on(target, warps) for launch in made]
+        made = [fused_matmul_launch(a, b, out, product.epilogue, None, tile)]
+    return [*first, *(launch.on(target, warps) for launch in made)]
 
 
 def _launches_of_threads(product: Product, form: Form, split_k: int | None) -> Iterable[Launch]:

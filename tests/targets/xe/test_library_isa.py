@@ -20,11 +20,12 @@ from mltriton.kernels.attention_backward import backward_launches, choose_warp_b
 from mltriton.kernels.attention_paged import Form, paged_attention_launches
 from mltriton.kernels.epilogues import Epilogue, make_epilogue
 from mltriton.kernels.fused_gemm import fused_matmul_launch
-from mltriton.kernels.gemm import matmul_launch
+from mltriton.kernels.gemm import _launches, matmul_descriptor_kernel, matmul_launch
 from mltriton.kernels.gemm_grouped import grouped_gemm_launch
 from mltriton.kernels.gemm_tiles import Tile, choose_warp_tiles, multiplied_bytes
 from mltriton.kernels.launch import Launch
 from mltriton.kernels.normalization import layer_norm_launch, softmax_launch
+from mltriton.kernels.products import product_of
 from mltriton.kernels.stream_k import stream_k_launches
 from mltriton.runtime.jit import JITFunction
 from mltriton.targets.xe import isa
@@ -408,6 +409,18 @@ def test_the_gradient_in_f32_stays_in_registers(name: str) -> None:
     info, loops = compiled(launch, name, warps)
     assert info.spilled == 0
     assert all(loop.operations["dpas"] == 12 for loop in loops)
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32])
+def test_a_prologue_is_computed_once(dtype: type) -> None:
+    """By a launch of its own, in registers: the product's loop is that of one without."""
+    a, b = (np.zeros((1024, 1024), dtype) for _ in range(2))
+    first, second = _launches(product_of(a, b, prologue="gelu_tanh"), "auto", None, "xe:pvc")
+    own = {name: value for name, value in first.constants.items() if name not in ("target", "num_warps")}
+    info, loops = compiled(first._replace(constants=own), "pvc", first.constants["num_warps"])
+    assert (info.registers, info.spilled, loops) == (128, 0, [])
+    assert second.kernel is matmul_descriptor_kernel
+    assert second.arguments[0].ctypes.data == first.arguments[1].ctypes.data
 
 
 def _softmax() -> Launch:
