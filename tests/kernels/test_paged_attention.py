@@ -17,6 +17,7 @@ from mltriton.kernels.attention_paged import (
     choose_block_form,
     choose_form,
     choose_splits,
+    has_blocks,
     paged_attention_launches,
 )
 from mltriton.kernels.launch import block_limits
@@ -265,7 +266,7 @@ def test_blocks_on_xe(problem: Problem, warp_level: bool, block: int) -> None:
     pytest.importorskip("dpctl")
     arrays = problem.arrays()
     for name in ("k_cache", "v_cache"):
-        arrays[name] = aligned(arrays[name])
+        arrays[name] = aligned(arrays[name], 16)  # as numpy does
     limits = block_limits("xe:pvc")
     assert limits is not None
     form = choose_block_form(arrays["q"], arrays["k_cache"], arrays["v_cache"], warp_level, limits)
@@ -287,10 +288,10 @@ def test_addresses_on_xe() -> None:
     assert_accurate(o, expected, SLACK["float16"] * size)
 
 
-def aligned(array: np.ndarray) -> np.ndarray:
-    """A copy that starts where block loads may."""
-    memory = np.zeros(array.nbytes + 64, np.uint8)
-    start = -memory.ctypes.data % 64
+def aligned(array: np.ndarray, beyond: int = 0) -> np.ndarray:
+    """A copy that starts where block loads may, or so many bytes beyond."""
+    memory = np.zeros(array.nbytes + 128, np.uint8)
+    start = -memory.ctypes.data % 64 + beyond
     made = memory[start : start + array.nbytes].view(array.dtype).reshape(array.shape)
     made[...] = array
     return made
@@ -312,6 +313,18 @@ def test_the_largest_blocks() -> None:
     assert form(Problem((64,), dim=33)).block == 1
     assert form(Problem((64,)), lambda cache: cache[..., ::2][..., :32]).block == 1
     assert block_limits("cpu") is None and block_limits(None) is None
+
+
+def test_blocks_start_where_launches_copy_them() -> None:
+    """Arrays in main memory at multiples of 16 bytes, those on a GPU at multiples of 64."""
+    limits, cache = block_limits("xe:pvc"), Problem((64,)).arrays()["k_cache"]
+    assert limits is not None
+    assert [has_blocks(aligned(cache, beyond), limits) for beyond in (0, 16, 8)] == [True, True, False]
+
+    class OnGpu(np.ndarray):
+        device = "xpu:0"
+
+    assert [has_blocks(aligned(cache, beyond).view(OnGpu), limits) for beyond in (0, 16)] == [True, False]
 
 
 def test_values_alone_as_blocks() -> None:

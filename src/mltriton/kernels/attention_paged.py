@@ -40,6 +40,7 @@ from mltriton.kernels.attention_paged_kernels import (
     paged_attention_warps_kernel,
 )
 from mltriton.kernels.launch import Launch, block_limits
+from mltriton.runtime.specialization import ON_HOST, place_of
 
 if TYPE_CHECKING:
     from mltriton.runtime.jit import JITFunction
@@ -107,7 +108,8 @@ def has_blocks(cache: Array, limits: BlockIO) -> bool:
     matrix, size = matrix_of(cache), item_size(cache)
     if matrix is None or matrix.stride * size < limits.max_row_bytes or matrix.head_columns * size % WORD:
         return False
-    return matrix.stride * size % limits.pitch_multiple == 0 and addresses([cache])[0] % limits.base_alignment == 0
+    alignment = limits.host_alignment if place_of(cache) == ON_HOST else limits.base_alignment
+    return matrix.stride * size % limits.pitch_multiple == 0 and addresses([cache])[0] % alignment == 0
 
 
 def paged_attention(

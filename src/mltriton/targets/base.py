@@ -104,9 +104,10 @@ class Questions(NamedTuple):
 @dataclass(frozen=True)
 class BlockIO:
     """Limits of 2D block loads and stores: rows (in a store, `store_rows`), bytes per row of all blocks side by side
-    and how many those may be, pitch (distance of rows) and base rules in bytes. `is_legal` knows what else an access
-    must keep to, `caching(stores, modifier, eviction)` what the hints of an access ask of the caches. `asks(function,
-    warps)` gives a function that tells of an access, and whether it is transposed, what must be asked.
+    and how many those may be, pitch (distance of rows) and base rules in bytes. Arrays in main memory that start at a
+    multiple of `host_alignment` are copied to where the base is allowed. `is_legal` knows what else an access must keep
+    to, `caching(stores, modifier, eviction)` what the hints of an access ask of the caches. `asks(function, warps)`
+    gives a function that tells of an access, and whether it is transposed, what must be asked.
     """
 
     max_rows: int
@@ -115,6 +116,7 @@ class BlockIO:
     pitch_multiple: int = 16
     least_pitch: int = 64
     base_alignment: int = 64
+    host_alignment: int = 64
     store_rows: int = 8
     is_legal: Callable[[BlockSize], bool] | None = None
     caching: Callable[[bool, str, str], object | None] | None = None

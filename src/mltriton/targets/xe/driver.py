@@ -216,13 +216,13 @@ class Copy(NamedTuple):
 
 class Memory:
     """Copies of spans of main memory that the device can reach. Spans that touch each other share one copy, and each
-    byte keeps its address up to a multiple of `ALIGNMENT`; but a span of its own that starts at a multiple of
-    `USUAL_ALIGNMENT` starts at one of `ALIGNMENT`, which block accesses ask for and numpy does not care for.
+    byte keeps its address up to a multiple of `USUAL_ALIGNMENT`. As far as that allows, spans start at a multiple of
+    `ALIGNMENT`, which block accesses ask for and numpy does not care for.
     """
 
     def __init__(self, queue: Queue, spans: Sequence[Span]) -> None:
         self._queue = queue
-        self._copies = [self._copy_in(span, alone=span in spans) for span in merged(spans)]
+        self._copies = [self._copy_in(span, spans) for span in merged(spans)]
 
     def place(self, address: int) -> int:
         """Where the device has what is at an address inside one of the spans."""
@@ -247,12 +247,24 @@ class Memory:
                 return copy
         raise LaunchError("an address lies in no array of the launch", found=hex(address))
 
-    def _copy_in(self, span: Span, *, alone: bool) -> Copy:
+    def _copy_in(self, span: Span, spans: Sequence[Span]) -> Copy:
         size = span.stop - span.start
-        before = 0 if alone and span.start % USUAL_ALIGNMENT == 0 else span.start % ALIGNMENT
+        before = _before(span.start, [part.start for part in spans if span.start <= part.start <= span.stop])
         copy = Copy(span, self._queue.shared(before + size + ALIGNMENT), before)
         ctypes.memmove(copy.place(span.start), span.start, size)
         return copy
+
+
+def _before(first: int, starts: Sequence[int]) -> int:
+    """How many bytes come before a copy from `first` on, for most of the arrays in it to start at a multiple of
+    `ALIGNMENT`: as many as in main memory, if that is as good.
+    """
+
+    def aligned(before: int) -> int:
+        return sum((before + start - first) % ALIGNMENT == 0 for start in starts)
+
+    usual = first % ALIGNMENT
+    return max(range(usual, usual + ALIGNMENT, USUAL_ALIGNMENT), key=aligned) % ALIGNMENT
 
 
 class _View:
