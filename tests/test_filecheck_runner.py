@@ -27,7 +27,9 @@ FILES = {
 @pytest.fixture
 def outcomes(pytester: pytest.Pytester) -> dict[str, str]:
     """What became of each file, in one run in a process of its own."""
-    pytester.makeconftest((Path(__file__).parent / "conftest.py").read_text(encoding="utf-8"))
+    here = Path(__file__).parent
+    pytester.makeconftest((here / "conftest.py").read_text(encoding="utf-8"))
+    pytester.makepyfile(on_target=(here / "on_target.py").read_text(encoding="utf-8"))
     folder = pytester.mkdir("filecheck")
     for name, (text, _) in FILES.items():
         (folder / f"{name}.mlir").write_text(text)
