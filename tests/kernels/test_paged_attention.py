@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from accuracy import assert_accurate, random, wide
+from aligned_arrays import aligned
 from mltriton.errors import ArgumentError
 from mltriton.kernels import paged_attention
 from mltriton.kernels.attention_paged import (
@@ -286,15 +287,6 @@ def test_addresses_on_xe() -> None:
     expected, size = reference(**arrays, **options)
     o = paged_attention(**arrays, **options, warp_level=False, target="xe:pvc")
     assert_accurate(o, expected, SLACK["float16"] * size)
-
-
-def aligned(array: np.ndarray, beyond: int = 0) -> np.ndarray:
-    """A copy that starts where block loads may, or so many bytes beyond."""
-    memory = np.zeros(array.nbytes + 128, np.uint8)
-    start = -memory.ctypes.data % 64 + beyond
-    made = memory[start : start + array.nbytes].view(array.dtype).reshape(array.shape)
-    made[...] = array
-    return made
 
 
 def test_the_largest_blocks() -> None:

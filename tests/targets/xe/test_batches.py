@@ -9,9 +9,8 @@ import pytest
 
 import mltriton as triton
 import mltriton.language as tl
+from aligned_arrays import aligned
 from mltriton.compiler import CompiledKernel
-
-from .test_products import aligned
 
 pytestmark = pytest.mark.usefixtures("queue")
 RNG = np.random.default_rng(17)

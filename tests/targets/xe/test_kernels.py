@@ -10,6 +10,7 @@ import pytest
 
 import mltriton as triton
 import mltriton.language as tl
+from aligned_arrays import aligned
 from mltriton.ir.parser import parse_module
 from mltriton.targets.target import find_target
 from on_target import run_on
@@ -24,15 +25,6 @@ Array = np.ndarray[Any, Any]
 
 def numbers(*shape: int, dtype: Any = np.float32) -> Array:
     return RNG.standard_normal(shape).astype(dtype)
-
-
-def aligned(array: Array) -> Array:
-    """A copy that starts where block accesses may."""
-    memory = np.zeros(array.nbytes + 64, np.uint8)
-    start = -memory.ctypes.data % 64
-    made = memory[start : start + array.nbytes].view(array.dtype).reshape(array.shape)
-    made[...] = array
-    return made
 
 
 @triton.jit

@@ -9,6 +9,7 @@ import pytest
 
 import mltriton as triton
 import mltriton.language as tl
+from aligned_arrays import aligned
 from mltriton.errors import BackendError, OptionError
 from mltriton.targets.xe.devices import device
 from mltriton.targets.xe.emulation import emulate
@@ -19,16 +20,6 @@ RNG = np.random.default_rng(11)
 Array = np.ndarray[Any, Any]
 SIGNATURE = "*fp16:16, *fp16:16, *fp32:16, i32, i32, i32, i32:16, 1, 1, i32:16"
 BLOCKS = {"BM": 32, "BN": 32, "BK": 32, "TF32": False}
-
-
-def aligned(array: Array, turned: bool = False) -> Array:
-    """A copy that starts where block accesses may; `turned`: with its columns next to each other in memory."""
-    source = array.T if turned else array
-    memory = np.zeros(array.nbytes + 64, np.uint8)
-    start = -memory.ctypes.data % 64
-    made = memory[start : start + array.nbytes].view(array.dtype).reshape(source.shape)
-    made[...] = source
-    return made.T if turned else made
 
 
 @triton.jit
@@ -72,7 +63,7 @@ def test_tf32_takes_the_upper_bits_of_operands() -> None:
 def test_address_payloads(dtype: type, out: type, turned: bool) -> None:
     """What a loop writes into the addresses that it keeps is where its blocks are."""
     a, b = (RNG.integers(-9, 9, shape).astype(dtype) for shape in ((80, 144), (144, 96)))
-    c = product(aligned(a), aligned(b, turned=turned), out, address_payloads=True)
+    c = product(aligned(a), aligned(b.T).T if turned else aligned(b), out, address_payloads=True)
     assert (c == a.astype(np.int32) @ b.astype(np.int32)).all()
 
 
@@ -97,5 +88,5 @@ def test_what_has_no_address_payloads() -> None:
 )
 def test_a_transposed_left_operand(dtype: type, out: type, tf32: bool, codegen: str) -> None:
     a, b = (RNG.integers(-9, 9, shape).astype(dtype) for shape in ((80, 144), (144, 96)))
-    c = product(aligned(a, turned=True), aligned(b), out, TF32=tf32, codegen=codegen)
+    c = product(aligned(a.T).T, aligned(b), out, TF32=tf32, codegen=codegen)
     assert (c == a.astype(np.int32) @ b.astype(np.int32)).all()

@@ -11,6 +11,7 @@ import pytest
 
 import mltriton as triton
 import mltriton.language as tl
+from aligned_arrays import aligned
 from mltriton.errors import BackendError, OptionError
 from mltriton.ir.parser import parse_module
 from mltriton.kernels.attention import Blocks, attention_launch
@@ -28,15 +29,6 @@ pytestmark = pytest.mark.usefixtures("queue")
 TARGET = "xe:pvc"
 RNG = np.random.default_rng(3)
 Array = np.ndarray[Any, Any]
-
-
-def aligned(array: Array) -> Array:
-    """A copy that starts where block accesses may."""
-    memory = np.zeros(array.nbytes + 64, np.uint8)
-    start = -memory.ctypes.data % 64
-    made = memory[start : start + array.nbytes].view(array.dtype).reshape(array.shape)
-    made[...] = array
-    return made
 
 
 def run(launch: Launch, **options: Any) -> None:

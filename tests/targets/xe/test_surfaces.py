@@ -17,6 +17,7 @@ import pytest
 
 import mltriton as triton
 import mltriton.language as tl
+from aligned_arrays import aligned
 from mltriton.errors import PerformanceWarning, TargetError
 from mltriton.ir.parser import parse_module
 from mltriton.targets.target import Binary
@@ -255,9 +256,7 @@ def expected(x: np.ndarray[Any, Any], matrix: Matrix) -> np.ndarray[Any, Any]:
 
 
 def aligned_zeros(size: int) -> np.ndarray[Any, Any]:
-    memory = np.zeros(2 * size + 64, np.uint8)
-    start = -memory.ctypes.data % 64
-    return memory[start : start + 2 * size].view(np.float16)
+    return aligned(np.zeros(size, np.float16))
 
 
 def numbers() -> np.ndarray[Any, Any]:

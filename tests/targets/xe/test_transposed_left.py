@@ -13,6 +13,7 @@ import pytest
 
 import mltriton as triton
 import mltriton.language as tl
+from aligned_arrays import aligned
 from mltriton.targets.xe import isa
 
 pytestmark = pytest.mark.usefixtures("queue")
@@ -61,15 +62,6 @@ def bytes_product(a, b, c, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.c
     for k in range(0, K, BK):
         total = tl.dot(left.load([k, row]).T, right.load([k, column]), total, out_dtype=tl.int32)
     out.store([row, column], total)
-
-
-def aligned(array: Array) -> Array:
-    """A copy that starts where block accesses may."""
-    memory = np.zeros(array.nbytes + 64, np.uint8)
-    start = -memory.ctypes.data % 64
-    made = memory[start : start + array.nbytes].view(array.dtype).reshape(array.shape)
-    made[...] = array
-    return made
 
 
 def normal(shape: tuple[int, ...], dtype: Any) -> Array:

@@ -10,9 +10,9 @@ import pytest
 
 import mltriton as triton
 import mltriton.language as tl
+from aligned_arrays import aligned
 
 from .test_batches import FORMS
-from .test_products import aligned
 
 pytestmark = pytest.mark.usefixtures("queue")
 RNG = np.random.default_rng(23)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from aligned_arrays import aligned
 from mltriton.kernels.gemm import matmul_launch
 from mltriton.kernels.gemm_tiles import Tile
 from mltriton.kernels.launch import Launch
@@ -16,15 +17,6 @@ from mltriton.targets.xe import isa
 Array = np.ndarray[Any, Any]
 RNG = np.random.default_rng(5)
 SIGNS = list(product((np.int8, np.uint8), repeat=2))
-
-
-def aligned(array: Array) -> Array:
-    """A copy that starts where block accesses may."""
-    memory = np.zeros(array.nbytes + 64, np.uint8)
-    start = -memory.ctypes.data % 64
-    made = memory[start : start + array.nbytes].view(array.dtype).reshape(array.shape)
-    made[...] = array
-    return made
 
 
 def gemm(a: Array, b: Array, tile: Tile) -> Launch:
