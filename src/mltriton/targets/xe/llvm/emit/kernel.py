@@ -7,7 +7,8 @@ workgroup is a program: 16 or 32 lanes a warp, warps along the first dimension; 
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
+from typing import NamedTuple
 
 from mltriton.dialects import gpu, tt, ttig
 from mltriton.dialects.builtin import Module as IRModule
@@ -18,7 +19,7 @@ from mltriton.ir.types import FloatType, IntegerType
 from mltriton.ir.types import Type as IRType
 from mltriton.targets.assertions import assertions
 from mltriton.targets.llvm.types import F32, GLOBAL_PTR, I8, VOID, Type, Value, vector
-from mltriton.targets.llvm.writer import Module
+from mltriton.targets.llvm.writer import Function, Module
 from mltriton.targets.registry import num_warps_of, spec_of
 from mltriton.targets.xe.devices import Device
 from mltriton.targets.xe.launch_guards import Surface, marked
@@ -30,45 +31,86 @@ from mltriton.targets.xe.llvm.emit.shared import place_allocations
 from mltriton.targets.xe.llvm.lanes import element_name
 from mltriton.targets.xe.llvm.surfaces import Answers, Surfaces
 
-BARRIERS = (gpu.Barrier, ttig.BarrierArrive, ttig.BarrierWait)
+_BARRIERS = (gpu.Barrier, ttig.BarrierArrive, ttig.BarrierWait)
+
+
+class Kernel(NamedTuple):
+    """The function of a kernel, still without instructions, and what it is made of; `record` is the parameter for what
+    assertions record, where there are any.
+    """
+
+    module: IRModule
+    program: tt.Func
+    device: Device
+    body: Function
+    warps: int
+    divisors: tuple[int, ...]
+    answers: Answers
+    record: Value | None
 
 
 def emit_kernel(module: IRModule, device: Device, failing: Collection[Surface] = ()) -> str:
     """LLVM IR text of the public function for launches where no surfaces fail but those of `failing`; a comment at the
     top tells which surfaces matter. Raises `BackendError` at the line of what has no lowering.
     """
-    function = public_function(module)
-    parameters = function.body.block.arguments
-    warps = num_warps_of(module)
     target = Module()
     target.name_nodes("opencl.enable.FP_CONTRACT")
     lanes = spec_of(module).warp_size
     width = target.node(f"i32 {lanes}")
-    size = target.node(f"i32 {lanes * warps}, i32 1, i32 1")
-    checked = assertions(module)
-    types = [parameter_type(parameter.type) for parameter in parameters] + [GLOBAL_PTR] * bool(checked)
+    kernel = begin(target, module, device, failing, lanes, f"!intel_reqd_sub_group_size {width} ")
+    emitter = Emitter(target, kernel.body, device, kernel.warps, RULES, ELEMENTS, kernel.answers)
+    emitter.address_payloads = "ttig.address_payloads" in module.attributes
+    emitter.failure = kernel.record or emitter.failure
+    take_parameters(emitter, kernel, argument)
+    place_allocations(emitter, target, module)
+    return finished(emitter, kernel)
+
+
+def begin(
+    target: Module,
+    module: IRModule,
+    device: Device,
+    failing: Collection[Surface],
+    items: int,
+    attachments: str = "",
+) -> Kernel:
+    """The kernel of a program whose warps are so many work items each."""
+    function = public_function(module)
+    parameters = function.body.block.arguments
+    warps = num_warps_of(module)
+    size = target.node(f"i32 {items * warps}, i32 1, i32 1")
+    has_record = bool(assertions(module))
+    types = [parameter_type(parameter.type) for parameter in parameters] + [GLOBAL_PTR] * has_record
     body = target.function(
         function.sym_name,
         VOID,
         [(f"arg{number}", type_) for number, type_ in enumerate(types)],
         linkage="spir_kernel",
-        attachments=f"!intel_reqd_sub_group_size {width} !reqd_work_group_size {size} ",
+        attachments=f"{attachments}!reqd_work_group_size {size} ",
     )
-    divisors = [divisibility(function, number) for number in range(len(parameters))]
+    divisors = tuple(divisibility(function, number) for number in range(len(parameters)))
     answers = Answers(Surfaces(function, device, warps, divisors), failing)
-    emitter = Emitter(target, body, device, warps, RULES, ELEMENTS, answers)
-    emitter.addresses_of_loops = addresses_of(module, function, device)
-    emitter.address_payloads = "ttig.address_payloads" in module.attributes
-    emitter.assertions = {op: number for number, op in enumerate(checked, 1)}
-    emitter.failure = body.parameters[-1] if checked else emitter.failure
-    emitter.waits = any(isinstance(op, BARRIERS) for op in module.walk())
-    for parameter, value, divisor in zip(parameters, body.parameters[: len(parameters)], divisors, strict=True):
-        emitter.put(parameter, argument(emitter, value, parameter.type))
-        emitter.affine.promise(value, divisor)
-    place_allocations(emitter, target, module)
-    versions.emit(emitter, function.body.block.ops[:-1])
-    body.ret()
-    return marked(target.text, answers.relied, answers.uses)
+    record = body.parameters[-1] if has_record else None
+    return Kernel(module, function, device, body, warps, divisors, answers, record)
+
+
+def take_parameters(e: Emitter, kernel: Kernel, held: Callable[[Emitter, Value, IRType], Value]) -> None:
+    """Tell an emitter what is known before the first operation: `held` gives a parameter's value as it is held."""
+    module, parameters = kernel.module, kernel.program.body.block.arguments
+    e.addresses_of_loops = addresses_of(module, kernel.program, kernel.device)
+    e.assertions = {op: number for number, op in enumerate(assertions(module), 1)}
+    e.waits = any(isinstance(op, _BARRIERS) for op in module.walk())
+    for parameter, value, divisor in zip(parameters, kernel.body.parameters, kernel.divisors, strict=False):
+        made = held(e, value, parameter.type)
+        e.put(parameter, made)
+        e.affine.promise(made, divisor)
+
+
+def finished(e: Emitter, kernel: Kernel) -> str:
+    """The text of the module with the kernel's operations."""
+    versions.emit(e, kernel.program.body.block.ops[:-1])
+    kernel.body.ret()
+    return marked(e.module.text, kernel.answers.relied, kernel.answers.uses)
 
 
 def addresses_of(module: IRModule, function: tt.Func, device: Device) -> dict[Operation, int]:

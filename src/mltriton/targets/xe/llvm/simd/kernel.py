@@ -12,27 +12,18 @@ from collections.abc import Collection
 from mltriton.dialects.builtin import Module as IRModule
 from mltriton.errors import BackendError
 from mltriton.ir.types import PointerType
-from mltriton.targets.assertions import assertions
-from mltriton.targets.llvm.types import GLOBAL_PTR, I64, VOID
+from mltriton.ir.types import Type as IRType
+from mltriton.targets.llvm.types import I64, Value
 from mltriton.targets.llvm.writer import Module
-from mltriton.targets.registry import num_warps_of
 from mltriton.targets.xe.devices import Device
 from mltriton.targets.xe.forms import MARK
-from mltriton.targets.xe.launch_guards import Surface, marked
-from mltriton.targets.xe.llvm.emit import versions
-from mltriton.targets.xe.llvm.emit.kernel import (
-    BARRIERS,
-    addresses_of,
-    argument,
-    divisibility,
-    parameter_type,
-    public_function,
-)
+from mltriton.targets.xe.launch_guards import Surface
+from mltriton.targets.xe.llvm.emit.context import Emitter
+from mltriton.targets.xe.llvm.emit.kernel import argument, begin, finished, take_parameters
 from mltriton.targets.xe.llvm.emit.shared import allocations
 from mltriton.targets.xe.llvm.simd.context import WarpEmitter
 from mltriton.targets.xe.llvm.simd.rules import ELEMENTS, RULES
 from mltriton.targets.xe.llvm.simd.shared import place_allocations
-from mltriton.targets.xe.llvm.surfaces import Answers, Surfaces
 
 
 def emit_kernel(module: IRModule, device: Device, failing: Collection[Surface] = ()) -> str:
@@ -42,37 +33,19 @@ def emit_kernel(module: IRModule, device: Device, failing: Collection[Surface] =
     if "ttig.address_payloads" in module.attributes:
         message = "vector programs have no address payloads: what describes a matrix stays in registers anyway"
         raise BackendError(message, hint="Leave the option address_payloads out.")
-    function = public_function(module)
-    parameters = function.body.block.arguments
-    warps = num_warps_of(module)
     _, shared = allocations(module)
     target = Module(f'{MARK} "VCSLMSize"="{shared}"')
-    size = target.node(f"i32 {warps}, i32 1, i32 1")
-    checked = assertions(module)
-    types = [parameter_type(parameter.type) for parameter in parameters] + [GLOBAL_PTR] * bool(checked)
-    body = target.function(
-        function.sym_name,
-        VOID,
-        [(f"arg{number}", type_) for number, type_ in enumerate(types)],
-        linkage="spir_kernel",
-        attachments=f"!reqd_work_group_size {size} ",
-    )
-    divisors = [divisibility(function, number) for number in range(len(parameters))]
-    answers = Answers(Surfaces(function, device, warps, divisors), failing)
-    emitter = WarpEmitter(target, body, device, warps, RULES, ELEMENTS, answers)
+    kernel = begin(target, module, device, failing, items=1)
+    emitter = WarpEmitter(target, kernel.body, device, kernel.warps, RULES, ELEMENTS, kernel.answers)
     emitter.to_bf16 = {}  # They are functions of one lane.
-    emitter.addresses_of_loops = addresses_of(module, function, device)
-    if checked:
-        emitter.assertions = {op: number for number, op in enumerate(checked, 1)}
-        emitter.failure = body.cast("ptrtoint", body.parameters[-1], I64)
-    emitter.waits = any(isinstance(op, BARRIERS) for op in module.walk())
-    for parameter, value, divisor in zip(parameters, body.parameters[: len(parameters)], divisors, strict=True):
-        held = argument(emitter, value, parameter.type)
-        if isinstance(parameter.type, PointerType):
-            held = body.cast("ptrtoint", held, I64)
-        emitter.put(parameter, held)
-        emitter.affine.promise(held, divisor)
+    if kernel.record is not None:
+        emitter.failure = kernel.body.cast("ptrtoint", kernel.record, I64)
+    take_parameters(emitter, kernel, _argument)
     place_allocations(emitter, module)
-    versions.emit(emitter, function.body.block.ops[:-1])
-    body.ret()
-    return marked(target.text, answers.relied, answers.uses)
+    return finished(emitter, kernel)
+
+
+def _argument(e: Emitter, value: Value, type_: IRType) -> Value:
+    """As in a lane's program; pointers are integers."""
+    held = argument(e, value, type_)
+    return e.function.cast("ptrtoint", held, I64) if isinstance(type_, PointerType) else held
