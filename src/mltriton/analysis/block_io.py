@@ -16,7 +16,7 @@ from mltriton.analysis.axis_info import AxisInfoAnalysis
 from mltriton.analysis.block_pointer_roots import origins
 from mltriton.dialects import tt, ttig
 from mltriton.dialects.tt.memory import is_block_pointer
-from mltriton.ir.operation import Value
+from mltriton.ir.operation import Operation, Value
 from mltriton.ir.types import PointerType, TensorDescType, TensorType, block_of, byte_width
 from mltriton.targets.base import BlockIO
 
@@ -24,6 +24,13 @@ BlockOperation = tt.Load | tt.Store | ttig.Prefetch | tt.DescriptorLoad | tt.Des
 Maker = tt.MakeTensorPtr | tt.MakeTensorDesc
 
 OUTSIDE = -(1 << 20)  # a row or column so far before the first one that no block reaches it
+
+
+def is_block_load(op: Operation | None) -> bool:
+    """Whether an operation loads a block through a block pointer or a descriptor, whenever that is."""
+    if isinstance(op, tt.Load):
+        return is_block_pointer(op.ptr.type) and not op.volatile
+    return isinstance(op, tt.DescriptorLoad)
 
 
 @dataclass(frozen=True)

@@ -169,6 +169,13 @@ class Operation:
         """The operation in whose region this one stands."""
         return self.block.region.parent if self.block is not None and self.block.region is not None else None
 
+    def ancestor(self, *kinds: type[Operation]) -> Operation | None:
+        """The nearest operation of these classes around this one."""
+        found = self.parent_op
+        while found is not None and not isinstance(found, kinds):
+            found = found.parent_op
+        return found
+
     def walk(self) -> Iterator[Operation]:
         """This operation, then everything in its regions, in order. The current operation may be erased while
         walking.

@@ -16,11 +16,10 @@ from typing import NamedTuple
 from mltriton.layouts.conversions import change_cost
 from mltriton.layouts.encodings import DotOperandEncoding, Encoding, Shape, same_cut
 from mltriton.layouts.hardware import linear_layout, warp_layout
-from mltriton.layouts.xe import Subgroup2DBlockEncoding
+from mltriton.layouts.xe import WORD, Subgroup2DBlockEncoding
 from mltriton.targets.base import BlockIO, BlockSize
 
 MESSAGE = 8  # instructions that one more message costs: its address and its place in the queue
-WORD = 4  # bytes; the unit in which blocks are transposed
 TRANSPOSED_WORDS = 8  # along the contiguous dimension of a block that is transposed on its way
 
 

@@ -17,7 +17,8 @@ from typing import NamedTuple
 from mltriton.layouts.encodings import Encoding, Shape
 from mltriton.layouts.hardware import warp_layout
 from mltriton.layouts.linear import LinearLayout
-from mltriton.layouts.regions import UNITS, WORD, RegionMoves, region_moves, register_file, word_bytes
+from mltriton.layouts.regions import UNITS, RegionMoves, region_moves, register_file, word_bytes
+from mltriton.layouts.xe import WORD
 
 PLACES = ("register", "lane", "warp")
 BARRIER = 32  # instructions that could run while the warps of a program wait for each other

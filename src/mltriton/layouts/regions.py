@@ -16,10 +16,9 @@ from typing import NamedTuple
 
 from mltriton.layouts.encodings import DotOperandEncoding, Encoding
 from mltriton.layouts.linear import LinearLayout
-from mltriton.layouts.xe import DpasEncoding, Subgroup2DBlockEncoding
+from mltriton.layouts.xe import WORD, DpasEncoding, Subgroup2DBlockEncoding
 
-WORD = 4  # bytes
-HALF = 2
+HALF = WORD // 2
 LENGTHS = (32, 16)  # elements of a move
 MOST_BYTES = 128  # from the first to the last that a move reads or writes: two registers
 STRIDES = (1, 2, 4)

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from mltriton.layouts.encodings import Cut, Encoding, Shape
 
+WORD = 4  # bytes that a register has for each lane
+
 
 class DpasEncoding(Encoding):
     """`#ttig.dpas<{...}>`: the result of dots on the systolic array.
@@ -75,7 +77,7 @@ class Subgroup2DBlockEncoding(Encoding):
 
     def is_vnni(self, element_bytes: int) -> bool:
         """Whether it is loaded with the elements of 32 bits below each other in one register: a right operand."""
-        return self.columns_first and element_bytes < 4 and self.block[1] == self.threads_per_warp
+        return self.columns_first and element_bytes < WORD and self.block[1] == self.threads_per_warp
 
     @property
     def tile(self) -> Shape:

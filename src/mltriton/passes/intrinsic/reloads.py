@@ -13,9 +13,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from mltriton.analysis.aliasing import may_alias, waits_for_programs, writes_in
+from mltriton.analysis.block_io import is_block_load
 from mltriton.analysis.block_pointer_roots import is_inside
 from mltriton.dialects import scf, tt, ttg, ttig
-from mltriton.dialects.tt.memory import is_block_pointer
 from mltriton.ir.operation import Block, Operation, OpResult, Value
 
 # What chooses registers of a block.
@@ -68,13 +68,6 @@ class Reloads:
         """Remove the loads that only these loops needed."""
         unused = {value.op for _, _, value in self._replaced if isinstance(value, OpResult)}
         _erase_unused(unused)
-
-
-def is_block_load(op: Operation) -> bool:
-    """Whether an operation loads a block from few addresses, whenever that is."""
-    if isinstance(op, tt.Load):
-        return is_block_pointer(op.ptr.type) and not op.volatile
-    return isinstance(op, tt.DescriptorLoad)
 
 
 def _is_loop(op: Operation) -> bool:

@@ -17,6 +17,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from mltriton.analysis.aliasing import GLOBAL_WRITES, may_alias, waits_for_programs, writes_in
+from mltriton.analysis.block_io import is_block_load
 from mltriton.analysis.effects import writes_memory
 from mltriton.analysis.registers import RegisterEstimate, choose_mode
 from mltriton.dialects import tt, ttg, ttig
@@ -24,7 +25,7 @@ from mltriton.dialects.builtin import Module
 from mltriton.ir.operation import Block, Operation, Value
 from mltriton.ir.passes import Pass
 from mltriton.ir.types import TensorType, byte_width
-from mltriton.passes.intrinsic.reloads import Reloads, is_block_load
+from mltriton.passes.intrinsic.reloads import Reloads
 from mltriton.targets.base import Storage, TargetSpec
 from mltriton.targets.registry import num_warps_of, spec_of
 

@@ -207,9 +207,7 @@ def _moved(builder: Builder, base: Value, offsets: Sequence[Value], strides: Seq
 
 def _changes(value: Value, access: Operation) -> bool:
     """Whether a scalar may differ from one iteration of the innermost loop around an access to the next."""
-    loop = access.parent_op
-    while loop is not None and not isinstance(loop, scf.For | scf.While):
-        loop = loop.parent_op
+    loop = access.ancestor(scf.For, scf.While)
     return loop is not None and _changes_in(value, loop)
 
 

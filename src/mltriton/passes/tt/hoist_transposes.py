@@ -14,12 +14,12 @@ from collections.abc import Sequence
 from typing import cast
 
 from mltriton.analysis.axis_info import AxisInfoAnalysis
+from mltriton.analysis.block_io import is_block_load
 from mltriton.dialects import arith, tt
 from mltriton.dialects.builtin import Module
-from mltriton.dialects.tt.memory import is_block_pointer
 from mltriton.ir.builder import Builder
 from mltriton.ir.constants import make_constant, splat_of
-from mltriton.ir.operation import Operation, Value
+from mltriton.ir.operation import Value
 from mltriton.ir.passes import Pass
 from mltriton.ir.types import PointerType, TensorType, byte_width
 
@@ -36,14 +36,9 @@ class HoistTransposes(Pass):
         for function in module.body.block.ops:
             for op in [op for op in function.walk() if isinstance(op, tt.Trans) and tuple(op.order) == EXCHANGED]:
                 loads = _loads(op.source)
-                if loads and not _is_block_load(op.source.defining_op) and _pays(op, loads):
+                if loads and not is_block_load(op.source.defining_op) and _pays(op, loads):
                     op.replace_by([_exchanged(Builder().before(op), op.source)])
         return module
-
-
-def _is_block_load(op: Operation | None) -> bool:
-    """Whether an operation loads a rectangle: `fold-transposes` takes it from here."""
-    return isinstance(op, tt.DescriptorLoad) or (isinstance(op, tt.Load) and is_block_pointer(op.ptr.type))
 
 
 def _loads(value: Value) -> list[BlockLoad] | None:
@@ -55,7 +50,7 @@ def _loads(value: Value) -> list[BlockLoad] | None:
         return []
     if isinstance(op, tt.Broadcast):
         return _loads(op.source)
-    if isinstance(op, BlockLoad) and _is_block_load(op):
+    if isinstance(op, BlockLoad) and is_block_load(op):
         return [op] if value.uses == 1 else None
     if not (op.elementwise and op.pure) and not isinstance(op, tt.Load):
         return None
@@ -74,10 +69,12 @@ def _shape(value: Value) -> tuple[int, ...]:
 
 def _pays(op: tt.Trans, loads: Sequence[BlockLoad]) -> bool:
     """Whether loads by pointers leave their lanes neighbours along the rows, as a dot takes them."""
-    by_pointers = [load for load in loads if not _is_block_load(load)]
+    by_pointers = [load for load in loads if not is_block_load(load)]
     if not by_pointers:
         return True
-    axes = AxisInfoAnalysis(_function(op))
+    function = op.ancestor(tt.Func)
+    assert isinstance(function, tt.Func)
+    axes = AxisInfoAnalysis(function)
     return _feeds_dot(op.result) and all(_runs_along_rows(axes, cast(tt.Load, load)) for load in by_pointers)
 
 
@@ -93,13 +90,6 @@ def _feeds_dot(value: Value) -> bool:
     )
 
 
-def _function(op: Operation) -> tt.Func:
-    while not isinstance(op, tt.Func):
-        assert op.parent_op is not None
-        op = op.parent_op
-    return op
-
-
 def _exchanged(builder: Builder, value: Value) -> Value:
     """The transposed block."""
     op, type = value.defining_op, cast(TensorType, value.type)
@@ -113,7 +103,7 @@ def _exchanged(builder: Builder, value: Value) -> Value:
         return builder.emit(tt.ExpandDims, op.source, axis=1 - op.axis)
     if isinstance(op, tt.Broadcast):
         return builder.emit(tt.Broadcast, _exchanged(builder, op.source), result_types=[made])
-    if op is None or _is_block_load(op) or (1 in type.shape and not (op.elementwise and op.pure)):
+    if op is None or is_block_load(op) or (1 in type.shape and not (op.elementwise and op.pure)):
         return builder.emit(tt.Trans, value, order=EXCHANGED, result_types=[made])
     if isinstance(op, tt.Load):
         builder = Builder().before(op)

@@ -17,12 +17,12 @@ from mltriton.dialects.tt.memory import is_block_pointer
 from mltriton.errors import TargetError
 from mltriton.ir.operation import Operation, Value
 from mltriton.ir.types import TensorType, block_of, byte_width
-from mltriton.layouts.block_loads import WORD, Wanted, cheapest_block, lane_cost
+from mltriton.layouts.block_loads import Wanted, cheapest_block, lane_cost
 from mltriton.layouts.encodings import BlockedEncoding, DotOperandEncoding, Encoding, Shape, SliceEncoding, same_cut
 from mltriton.layouts.explicit import LinearEncoding
 from mltriton.layouts.lanes import by_rows, with_lanes
 from mltriton.layouts.tiling import row_major
-from mltriton.layouts.xe import DpasEncoding
+from mltriton.layouts.xe import WORD, DpasEncoding
 from mltriton.passes.ttg.row_order import best_rows
 from mltriton.targets.base import BlockIO, TargetSpec
 

@@ -33,7 +33,8 @@ def best_rows(
     """The encoding `own` of the results of `dots` with the order of rows that suits their left operands."""
     known: dict[Operation, BlockAccess] = {access.op: access for access in accesses}
     loads = [_load(dot, known) for dot in dots]
-    if any(load is None or load.contiguous != load.block.rank - 2 for load in loads) or not all(map(_in_loop, dots)):
+    in_loops = all(dot.ancestor(scf.For, scf.While) is not None for dot in dots)
+    if not in_loops or any(load is None or not load.transposes for load in loads):
         return own
     orders = [own, *(own.replaced(row_bases=rows) for rows in permutations(own.rows) if rows != own.rows)]
 
@@ -59,13 +60,6 @@ def _cost(load: BlockAccess, order: DpasEncoding, limits: BlockIO, threads: int)
     wanted = Wanted(DotOperandEncoding(0, order), block.shape, byte_width(block.element), load.contiguous, False)
     choice = cheapest_block(wanted, limits, threads)
     return 0 if choice is None else choice.cost
-
-
-def _in_loop(op: Operation) -> bool:
-    parent = op.parent_op
-    while parent is not None and not isinstance(parent, scf.For | scf.While):
-        parent = parent.parent_op
-    return parent is not None
 
 
 def _feeds_a_dot(result: Value) -> bool:

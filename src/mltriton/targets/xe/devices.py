@@ -34,9 +34,10 @@ class DpasShape(NamedTuple):
 @dataclass(frozen=True)
 class Device:
     """One generation of devices. `ocloc` is its name for Intel's offline compiler; `simd` the lanes of an instruction
-    and of a matrix product's columns; `wide_vnni`: whether loads with VNNI take blocks of more than `simd` columns;
-    `predicated`: whether one instruction accesses memory under a condition of each lane; `distances`: whether a 2D
-    block access adds a constant distance to the place that its address says.
+    and of a matrix product's columns, `workgroup_lanes` those of a program at most; `wide_vnni`: whether loads with
+    VNNI take blocks of more than `simd` columns; `predicated`: whether one instruction accesses memory under a
+    condition of each lane; `distances`: whether a 2D block access adds a constant distance to the place that its
+    address says.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""What functions written as polynomials may use in a warp's vector program. Level: data."""
+"""What functions written as polynomials (`targets/llvm/math.py`) may use on Xe. Level: data."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 
 class Features(NamedTuple):
-    """As `targets/llvm/math.py` asks."""
+    """Fused multiply-add there is, and nothing of x86."""
 
     has_fma: bool = True
     avx512: bool = False
