@@ -87,7 +87,9 @@ class Affine:
         as far as its constant part says. Values between the same multiples become one.
         """
         term = self.term(value)
-        power = divisor if term.root is None else gcd(divisor, self._divisors.get(term.root.text, 1))
+        known = divisor if term.root is None else self._divisors.get(term.root.text, 1)
+        # The least number of a type is a multiple of all smaller powers: what is below stays in the type's range.
+        power = gcd(divisor, known, 1 << value.type.bits - 1)
         left = term.constant % power
         return self._sum(term.root, term.constant - left, value.type) if left else value
 
