@@ -197,9 +197,3 @@ def _width(op: Operation, type: Type) -> int:
     if not isinstance(element, PointerType | IndexType):
         reject(op, "does not convert this type", found=str(type))
     return 64
-
-
-def same_elements(op: Operation) -> None:
-    """The result's element type is the source's, and the encoding does not matter here."""
-    source, result = op.operands[0].type, op.results[0].type
-    require_type(op, "an element of the result", element_type(result), element_type(source))

@@ -79,7 +79,6 @@ class Broken(NamedTuple):
 
 
 MOST_ROW_BYTES = 64
-LEAST_ROW_BYTES = 4  # of one block
 SUB_GROUP = 16  # lanes
 
 _ROWS, _STORED_ROWS, _ONE = Powers(1, 32), Powers(1, 8), Powers(1, 1)

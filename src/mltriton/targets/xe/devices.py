@@ -90,7 +90,6 @@ DPAS_SHAPES: dict[Type, DpasShape] = {
 DPAS_THROUGH: dict[Type, Type] = {F8E4M3: F16, F8E5M2: F16}
 # Operands that are the sums of so many numbers of the matrix engine's: f32 of two of TF32.
 DPAS_PARTS: dict[Type, int] = {F32: 2}
-DPAS_DEPTH = 8  # 32-bit steps of k in one instruction
 
 DEVICES: dict[str, Device] = {
     device.name: device

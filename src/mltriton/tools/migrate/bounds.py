@@ -8,7 +8,7 @@ from __future__ import annotations
 from mltriton.tools.migrate.flow import Definition, Env, Flow, parameters_of
 from mltriton.tools.migrate.parse import Source
 from mltriton.tools.migrate.pointers import Access, Construct, Pointers
-from mltriton.tools.migrate.syntax import code_of, constant_int, cst, elements, names_in, walk
+from mltriton.tools.migrate.syntax import code_of, constant_int, cst, names_in, walk
 
 # Functions without effects whose results depend on their arguments alone.
 PURE = frozenset({"program_id", "num_programs", "cdiv", "minimum", "maximum", "cast", "min", "max", "multiple_of"})
@@ -198,8 +198,3 @@ def unchecked(construct: Construct, access: Access) -> list[int]:
 def is_zero(delta: cst.BaseExpression) -> bool:
     """Whether a step of advance is the literal 0."""
     return constant_int(delta) == 0
-
-
-def block_elements(node: cst.BaseExpression) -> list[cst.BaseExpression]:
-    """The elements of a tuple, none where it is not one."""
-    return elements(node) or []

@@ -18,7 +18,7 @@ from pathlib import Path
 from mltriton.errors import OptionError, Place, TritonError
 from mltriton.tools.migrate.descriptors import with_descriptors
 from mltriton.tools.migrate.linking import linked
-from mltriton.tools.migrate.migration import MARKS, migrate_sources
+from mltriton.tools.migrate.migration import migrate_sources
 from mltriton.tools.migrate.result import MigrationError, Options, Result
 from mltriton.tools.migrate.verdicts import Proof, through_others
 from mltriton.tools.migrate.workers import Task, find_all
@@ -168,8 +168,3 @@ def _migrate(job: Job) -> list[FileResult]:
         # One of several does not parse: the others are migrated without it.
         return [one for item in texts.items() for one in _migrate((dict([item]), options))]
     return [FileResult(path, results[str(path)]) for path in texts]
-
-
-def has_marks(text: str) -> bool:
-    """Whether a text mentions block pointers at all."""
-    return any(mark in text for mark in MARKS)

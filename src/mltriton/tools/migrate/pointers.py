@@ -164,10 +164,6 @@ class Pointers:
                     _merge(self._members.setdefault(first, Group()), absorbed)
         return self._members.setdefault(first, Group())
 
-    def group_of(self, node: cst.BaseExpression, env: Env) -> Group:
-        """The group of an expression that is a block pointer."""
-        return self._group(self._keys(node, env)[0])
-
     def _keys(self, node: cst.BaseExpression, env: Env) -> list[object]:
         """What an expression's value may be: definitions, or calls that stand inside the expression."""
         if isinstance(node, cst.Name):

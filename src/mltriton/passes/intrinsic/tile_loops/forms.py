@@ -46,11 +46,6 @@ def constant_index(number: int) -> Affine:
     return Affine(I32, None, number, 0)
 
 
-def lanes_from(start: int, base: Value | None = None) -> Affine:
-    """The lanes of a chunk from base + start on."""
-    return Affine(I32, base, start, 1)
-
-
 def is_uniform(form: Form) -> bool:
     """Whether all lanes are the same."""
     if form.__class__ is Affine:
