@@ -14,6 +14,8 @@ from mltriton.layouts.encodings import Cut, Encoding, Shape
 from mltriton.layouts.explicit import Bases, LinearEncoding
 from mltriton.layouts.hardware import linear_layout
 
+LANE_BYTES = 16  # that a lane accesses at a time, at most
+
 
 def with_lanes(
     encoding: Encoding, shape: Shape, threads: int, run: int = 1, order: Shape | None = None

@@ -24,13 +24,13 @@ from mltriton.errors import OptionError, Place
 from mltriton.ir.types import TensorType, block_of, byte_width
 from mltriton.layouts.encodings import Encoding
 from mltriton.layouts.hardware import linear_layout
+from mltriton.layouts.lanes import LANE_BYTES
 from mltriton.layouts.linear import LinearLayout
 from mltriton.layouts.text import encoding_text
 from mltriton.layouts.xe import Subgroup2DBlockEncoding
 from mltriton.targets.base import Questions, TargetSpec
 from mltriton.targets.registry import num_warps_of, spec_of
 
-LANE_BYTES = 16  # that a lane accesses at a time, at most
 Ask = Callable[[BlockOperation, bool], Questions]
 
 

@@ -20,13 +20,12 @@ from mltriton.ir.types import TensorType, block_of, byte_width
 from mltriton.layouts.block_loads import Wanted, cheapest_block, lane_cost
 from mltriton.layouts.encodings import BlockedEncoding, DotOperandEncoding, Encoding, Shape, SliceEncoding, same_cut
 from mltriton.layouts.explicit import LinearEncoding
-from mltriton.layouts.lanes import by_rows, with_lanes
+from mltriton.layouts.lanes import LANE_BYTES, by_rows, with_lanes
 from mltriton.layouts.tiling import row_major
 from mltriton.layouts.xe import WORD, DpasEncoding
 from mltriton.passes.ttg.row_order import best_rows
 from mltriton.targets.base import BlockIO, TargetSpec
 
-RUN_BYTES = 16  # that a lane accesses at a time
 SYSTOLIC_DEPTH = 8  # steps of 32 bits in which a dot instruction adds up
 
 
@@ -150,7 +149,7 @@ class LanePlan:
             run = min(runs[fastest], self.io.axes.alignment(access.pointer)) // byte_width(element)
         first = rank - 1 if fastest is None else fastest
         order = (first, *(dim for dim in reversed(range(rank)) if dim != first))
-        most = max(1, min(run, RUN_BYTES // byte_width(element)))
+        most = max(1, min(run, LANE_BYTES // byte_width(element)))
         weight = access.block.size * 8 ** _depth(access.op)
         old = self._reached.get(encoding)
         if old is None or weight > old.weight:
@@ -209,7 +208,7 @@ class LanePlan:
             return None
         # Columns whose words a transposing load would bring to other lanes than those that want them.
         moves = choice.change and first.transposes and isinstance(encoding, LinearEncoding)
-        direct = lane_cost(wanted, RUN_BYTES) if moves else None
+        direct = lane_cost(wanted, LANE_BYTES) if moves else None
         return choice.encoding if direct is None or direct > choice.cost else None
 
 

@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from functools import reduce
 from typing import NamedTuple
 
+from mltriton.layouts.lanes import LANE_BYTES
 from mltriton.targets.llvm.types import I1, Type, Value, constant, poison
 from mltriton.targets.llvm.writer import Function
 from mltriton.targets.xe.llvm import calls
@@ -21,7 +22,6 @@ from mltriton.targets.xe.llvm.calls import C_TYPES
 from mltriton.targets.xe.llvm.emit.context import Emitter
 from mltriton.targets.xe.spirv import builtins
 
-MOST_BYTES = 16  # that one lane accesses at a time
 Masks = Sequence[Value] | None
 
 
@@ -44,12 +44,12 @@ def runs(e: Emitter, pointers: Sequence[Value], element: Type) -> list[Run]:
     """The registers of a block, in the order of memory, as vectors."""
     found: list[Run] = []
     size, start = element.bytes, 0
-    most = 1 if element.element.startswith("ptr") else max(1, MOST_BYTES // size)
+    most = 1 if element.element.startswith("ptr") else max(1, LANE_BYTES // size)
     while start < len(pointers):
         count = 1
         while 2 * count <= most and _follow(e, pointers[start : start + 2 * count], size, 2 * count):
             count *= 2
-        align = min(MOST_BYTES, e.affine.divisor(pointers[start]))
+        align = min(LANE_BYTES, e.affine.divisor(pointers[start]))
         found.append(Run(start, count, max(size, align)))
         start += count
     return found
