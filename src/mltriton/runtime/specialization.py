@@ -16,10 +16,10 @@ import numpy as np
 from mltriton.errors import ArgumentError, DeviceError
 from mltriton.language.constants import constexpr, unwrap
 from mltriton.language.types import dtype
+from mltriton.runtime.alignment import ALIGNMENT
 from mltriton.runtime.native.params import INTEGER_RANGES, ParamSpec
 from mltriton.tools.signature import SCALARS, Argument, Constant, Entry
 
-ALIGNMENT = 16
 ON_HOST = "cpu"  # the device of arrays in main memory
 
 # Names of dtypes in numpy (with ml_dtypes) and torch, as signatures call them.

@@ -13,7 +13,8 @@ from typing import Any
 
 from mltriton.errors import DescriptorError, calling_place
 from mltriton.kernels.arrays import item_size, strides_of
-from mltriton.runtime.specialization import ALIGNMENT, address, dtype_name, is_array
+from mltriton.runtime.alignment import ALIGNMENT
+from mltriton.runtime.specialization import address, dtype_name, is_array
 
 MAX_RANK = 5
 PADDINGS = ("zero", "nan")

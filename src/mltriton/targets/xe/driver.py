@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from mltriton.errors import BackendError, DeviceError, LaunchError, OutOfResources
+from mltriton.runtime.alignment import ALIGNMENT as KNOWN_ALIGNMENT
 from mltriton.targets.xe import opencl
 
 _INSTALL = "pip install 'mltriton[xe]' installs what runs kernels for Xe."
@@ -29,7 +30,6 @@ _DEVICES = (("level_zero:gpu", False), ("opencl:gpu", False), ("opencl:cpu", Tru
 _VENDOR = "Intel"  # of GPUs
 _GPU_NODES = "d[rx][ig]*"  # /dev/dri of Linux, /dev/dxg of its subsystem for Windows
 ALIGNMENT = 64  # bytes, of what `Memory` allocates
-USUAL_ALIGNMENT = 16  # bytes, of what numpy and malloc allocate
 LANES = 16  # of a warp that multiplies matrices
 _CAPSULE = b"SyclQueueRef"  # what a Python object that holds a queue is called; must live as long as such objects
 
@@ -216,7 +216,7 @@ class Copy(NamedTuple):
 
 class Memory:
     """Copies of spans of main memory that the device can reach. Spans that touch each other share one copy, and each
-    byte keeps its address up to a multiple of `USUAL_ALIGNMENT`. As far as that allows, spans start at a multiple of
+    byte keeps its address up to what kernels are specialised for. As far as that allows, spans start at a multiple of
     `ALIGNMENT`, which block accesses ask for and numpy does not care for.
     """
 
@@ -264,7 +264,7 @@ def _before(first: int, starts: Sequence[int]) -> int:
         return sum((before + start - first) % ALIGNMENT == 0 for start in starts)
 
     usual = first % ALIGNMENT
-    return max(range(usual, usual + ALIGNMENT, USUAL_ALIGNMENT), key=aligned) % ALIGNMENT
+    return max(range(usual, usual + ALIGNMENT, KNOWN_ALIGNMENT), key=aligned) % ALIGNMENT
 
 
 class _View:

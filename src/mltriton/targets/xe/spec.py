@@ -9,11 +9,11 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
+from mltriton.runtime.alignment import ALIGNMENT
 from mltriton.targets.base import BlockIO, DotSize, Questions, RegisterMode, Storage, TargetSpec, WideWarps
 from mltriton.targets.xe.block_limits import MOST_ROW_BYTES, Access, Block, broken_limits, shapes
 from mltriton.targets.xe.cache_hints import controls
 from mltriton.targets.xe.devices import DPAS_PARTS, DPAS_SHAPES, DPAS_THROUGH, Device, device
-from mltriton.targets.xe.driver import USUAL_ALIGNMENT
 
 if TYPE_CHECKING:
     from mltriton.analysis.block_io import BlockOperation
@@ -42,7 +42,7 @@ def block_io(of: Device) -> BlockIO:
         max_blocks=max(shape.blocks.most for shape in loads),
         pitch_multiple=of.pitch_multiple,
         base_alignment=of.base_alignment,
-        host_alignment=USUAL_ALIGNMENT,
+        host_alignment=ALIGNMENT,
         store_rows=max(shape.rows.most for shape in stores),
         caching=controls,
         is_legal=lambda size: not broken_limits(of, Block(Access(size.access), *size[1:])),
