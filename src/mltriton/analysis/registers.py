@@ -2,10 +2,10 @@
 
 Level: intrinsic, targets whose blocks live in registers. Takes a function and the target; changes nothing. A block
 takes the registers of its layout (its elements where lanes do not matter), scalars share registers, and what only names
-parts of another value, or lets lanes read it again, takes none. What a loop multiplies in two parts and never changes
-takes twice as many: it is parted before the loop. A result takes over the registers of an operand that dies with it: an
-accumulator, or any operand of element-wise operations. It is an estimate: the compiler behind this one orders
-operations again, and keeps some registers for itself (`RESERVED`).
+parts of another value, or lets lanes read it again, takes none. What the target multiplies in several parts takes the
+registers of each: the parts of what a loop never changes are made before it. A result takes over the registers of an
+operand that dies with it: an accumulator, or any operand of element-wise operations. It is an estimate: the compiler
+behind this one orders operations again, and keeps some registers for itself (`RESERVED`).
 """
 
 from __future__ import annotations
@@ -42,6 +42,9 @@ RESERVED = 12
 _NAMES = (ttig.Extract, ttig.Glue, tt.Splat, tt.Broadcast, tt.ExpandDims, tt.Unsplat)
 
 _LOADS = (tt.Load, tt.DescriptorLoad)
+
+# What takes no registers: a descriptor's parts are values of their own, a buffer's address is known.
+_ELSEWHERE = (TensorDescType, MemDescType, TokenType)
 
 # Blocks of indices and addresses made of scalars are not kept: an access adds the scalars and the lane's place.
 _INDICES = (tt.MakeRange, tt.AddPtr, arith.AddI, arith.SubI, arith.MulI, arith.ExtSI)
@@ -158,24 +161,29 @@ class RegisterEstimate:
             parts = self.storages_of(op.operands)
             if not any(isinstance(part.type, TensorType) for part in parts):
                 return parts
-        return frozenset((value,)) if self._bytes(value.type) else _NOTHING
+        return _NOTHING if isinstance(value.type, _ELSEWHERE) else frozenset((value,))
 
     def _size(self, value: Value) -> int:
         if value not in self._sizes:
-            self._sizes[value] = self._bytes(value.type) * (2 if value in self._parted else 1)
+            self._sizes[value] = self._bytes(value.type) * self._parts.get(value, 1)
         return self._sizes[value]
 
     @cached_property
-    def _parted(self) -> Storages:
-        """Blocks of f32 from outside of the loops that multiply them, where the target does that in two parts."""
-        dots = [op for op in self.function.walk() if isinstance(op, tt.Dot) and _is_in_parts(op, self.spec)]
-        return self.storages_of(value for dot in dots for value in (dot.a, dot.b))
+    def _parts(self) -> dict[Value, int]:
+        """What is multiplied in several parts, and in how many."""
+        found: dict[Value, int] = {}
+        for op in self.function.walk():
+            if isinstance(op, tt.Dot) and (parts := self._parts_of(op)) > 1:
+                found |= dict.fromkeys(self.storages_of((op.a, op.b)), parts)
+        return found
+
+    def _parts_of(self, dot: tt.Dot) -> int:
+        size = self.spec.dot.get(element_type(dot.a.type))
+        return 1 if size is None or dot.precision == "tf32" else size.parts
 
     def _bytes(self, type: Type) -> int:
         if isinstance(type, PointerType) and isinstance(type.pointee, TensorType):
             return 4 * type.pointee.rank  # Where it stands; the rest is known at its origin.
-        if isinstance(type, TensorDescType | MemDescType | TokenType):
-            return 0  # A descriptor's parts are values of their own; a buffer's address is known.
         if not isinstance(type, TensorType):
             return 1 if type is I1 else byte_width(type)
         elements = type.size
@@ -199,12 +207,6 @@ def _captured(op: Operation) -> Iterable[Value]:
             continue
         yield from (value for value in inner.operands if value not in inside and not is_inside(value, op))
         inside.update(inner.results)
-
-
-def _is_in_parts(dot: tt.Dot, spec: TargetSpec) -> bool:
-    """Whether the target multiplies the operands of a dot in several parts."""
-    size = spec.dot.get(element_type(dot.a.type))
-    return size is not None and size.parts > 1 and dot.precision != "tf32"
 
 
 def _moves_nothing(op: ttg.ConvertLayout) -> bool:

@@ -63,8 +63,10 @@ class ScheduleLoads(Pass):
 def _fit(function: Operation, spec: TargetSpec, registers: int) -> None:
     """The first order that fits, else the one that needs fewest registers; loads are repeated where only that fits."""
     best = _settle(function, spec, registers, RegisterEstimate(function, spec).peak.registers)
+    if best <= registers:
+        return
     reloads, kept = Reloads(function), _orders(function)
-    if best <= registers or not reloads.repeat():
+    if not reloads.repeat():
         return
     if _settle(function, spec, registers, best) <= registers:
         reloads.finish()
