@@ -6,6 +6,8 @@ steps positive.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from mltriton.ir.checks import require, require_type, require_types, types_of
 from mltriton.ir.definition import integer, operand, region, variadic
 from mltriton.ir.operation import BlockArgument, Operation
@@ -122,3 +124,10 @@ class Condition(Operation):
         parent = self.parent_op
         require(self, isinstance(parent, While), "ends the first region of scf.while", found=parent and parent.name)
         require_type(self, "the condition", self.condition.type, I1)
+
+
+def innermost_loops(function: Operation) -> Iterator[For]:
+    """The `for` loops of a function in which there is no other loop."""
+    for op in function.walk():
+        if isinstance(op, For) and not any(isinstance(inner, For | While) for inner in op.walk() if inner is not op):
+            yield op

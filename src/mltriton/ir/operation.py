@@ -176,6 +176,13 @@ class Operation:
             found = found.parent_op
         return found
 
+    def ancestor_in(self, block: Block) -> Operation | None:
+        """The operation of `block` that is this one or holds it; None where this one is elsewhere."""
+        found: Operation | None = self
+        while found is not None and found.block is not block:
+            found = found.parent_op
+        return found
+
     def walk(self) -> Iterator[Operation]:
         """This operation, then everything in its regions, in order. The current operation may be erased while
         walking.

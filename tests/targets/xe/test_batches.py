@@ -145,14 +145,7 @@ def test_all_accesses_are_messages_that_a_launch_judges(function: Any, batch: in
 def of_loaded_sizes(a, b, c, sizes, BB: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
     """Products of batches whose sizes only the kernel sees."""
     B, M, N, K = tl.load(sizes), tl.load(sizes + 1), tl.load(sizes + 2), tl.load(sizes + 3)
-    row, column, z = tl.program_id(0) * BM, tl.program_id(1) * BN, tl.program_id(2) * BB
-    left = tl.make_tensor_descriptor(a, [B, M, K], [M * K, K, 1], [BB, BM, BK])
-    right = tl.make_tensor_descriptor(b, [B, K, N], [K * N, N, 1], [BB, BK, BN])
-    out = tl.make_tensor_descriptor(c, [B, M, N], [M * N, N, 1], [BB, BM, BN])
-    total = tl.zeros((BB, BM, BN), tl.float32)
-    for k in range(0, K, BK):
-        total = tl.dot(left.load([z, row, k]), right.load([z, k, column]), total)
-    out.store([z, row, column], total.to(c.dtype.element_ty))
+    batched(a, b, c, B, M, N, K, BB, BM, BN, BK)
 
 
 @pytest.mark.parametrize("form", ["cpu", "simd"])

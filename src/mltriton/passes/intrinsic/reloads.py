@@ -16,7 +16,7 @@ from mltriton.analysis.aliasing import may_alias, waits_for_programs, writes_in
 from mltriton.analysis.block_io import is_block_load
 from mltriton.analysis.block_pointer_roots import is_inside
 from mltriton.dialects import scf, tt, ttg, ttig
-from mltriton.ir.operation import Block, Operation, OpResult, Value
+from mltriton.ir.operation import Operation, OpResult, Value
 
 # What chooses registers of a block.
 CHOICES = (ttig.Extract, ttig.Glue, ttg.ConvertLayout)
@@ -32,9 +32,8 @@ class Reloads:
 
     def repeat(self) -> bool:
         """Repeat all loads that may be; says whether there are any."""
-        for loop in list(self.function.walk()):
-            if isinstance(loop, scf.For) and not any(_is_loop(op) for op in loop.body.block.ops):
-                self._repeat_in(loop)
+        for loop in list(scf.innermost_loops(self.function)):
+            self._repeat_in(loop)
         return bool(self._made)
 
     def _repeat_in(self, loop: scf.For) -> None:
@@ -70,10 +69,6 @@ class Reloads:
         _erase_unused(unused)
 
 
-def _is_loop(op: Operation) -> bool:
-    return any(isinstance(inner, scf.For | scf.While) for inner in op.walk())
-
-
 def _chain(value: Value, loop: scf.For) -> Iterator[Operation]:
     """The operations that make a block from loads which the loop may repeat, loads first; none where it may not."""
     if not isinstance(value, OpResult) or is_inside(value, loop):
@@ -99,11 +94,10 @@ def _may_repeat(load: tt.Load | tt.DescriptorLoad, loop: scf.For) -> bool:
 
 def _operations_since(load: Operation, loop: scf.For) -> Sequence[Operation]:
     """What stands behind a load in its block, up to the operation that holds the loop."""
-    block: Block | None = load.block
-    holder: Operation | None = loop
-    while holder is not None and holder.block is not block:
-        holder = holder.parent_op
-    assert block is not None and holder is not None, "a value is used where its block is"
+    block = load.block
+    assert block is not None
+    holder = loop.ancestor_in(block)
+    assert holder is not None, "a value is used where its block is"
     return block.ops[block.position(load) + 1 : block.position(holder) + 1]
 
 

@@ -18,7 +18,6 @@ from mltriton.passes.intrinsic.tile_loops import dots
 from mltriton.passes.intrinsic.tile_loops.first_sums import cleared_if_idle, condition, is_first_sum
 from mltriton.passes.intrinsic.tile_loops.footprints import (
     EXPENSIVE,
-    ancestor_in,
     consumers,
     is_outside,
     is_virtual,
@@ -135,7 +134,7 @@ def initial_tile(low: Lowering, init: Value, op: Operation) -> Tile:
 
 def _before(user: Operation, op: Operation) -> bool:
     assert op.block is not None
-    holder = ancestor_in(op.block, user)
+    holder = user.ancestor_in(op.block)
     return holder is not None and holder is not op and holder.is_before(op)
 
 
@@ -176,11 +175,11 @@ def _comes_after(user: Operation, writer: Operation) -> bool:
     while current is not None:
         block = current.block
         assert block is not None
-        other = ancestor_in(block, user)
+        other = user.ancestor_in(block)
         if other is not None:
             return other is not current and current.is_before(other)
         current = block.parent_op
-        if current is not None and ancestor_in(cast(Block, current.block), user) is current:
+        if current is not None and user.ancestor_in(cast(Block, current.block)) is current:
             return not isinstance(current, scf.If)
     return True
 

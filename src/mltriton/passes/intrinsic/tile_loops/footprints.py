@@ -128,14 +128,6 @@ def consumers(value: Value, stop: Container[Value] = ()) -> Iterator[tuple[Opera
                 yield user, current
 
 
-def ancestor_in(block: Block, op: Operation) -> Operation | None:
-    """The operation of `block` that is `op` or holds it; None where `op` is elsewhere."""
-    current: Operation | None = op
-    while current is not None and current.block is not block:
-        current = current.parent_op
-    return current
-
-
 def is_outside(op: Operation, value: Value) -> bool:
     """Whether a value is defined outside of `op`'s regions."""
     parent = value.defining_block.parent_op
@@ -187,7 +179,7 @@ def killed_loads(block: Block) -> set[Operation]:
     for op in block.ops if writers else ():
         if not (isinstance(op, LOADS) and is_virtual(op)) or writers[-1][0] < numbers[op]:
             continue
-        uses = [ancestor_in(block, user) for user, _ in consumers(op.results[0])]
+        uses = [user.ancestor_in(block) for user, _ in consumers(op.results[0])]
         last = max((numbers[use] for use in uses if use is not None), default=-1)
         if any(
             numbers[op] < number <= last and any(_kills(op, write, number == last, holder) for write in found)

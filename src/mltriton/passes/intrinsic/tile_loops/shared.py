@@ -16,7 +16,7 @@ from mltriton.ir.operation import Operation, Value
 from mltriton.ir.types import MemDescType
 from mltriton.passes.intrinsic.tile_loops import accesses
 from mltriton.passes.intrinsic.tile_loops.evaluation import Evaluator, refuse
-from mltriton.passes.intrinsic.tile_loops.footprints import Places, ancestor_in, consumers
+from mltriton.passes.intrinsic.tile_loops.footprints import Places, consumers
 from mltriton.passes.intrinsic.tile_loops.forms import Form, Index
 from mltriton.passes.intrinsic.tile_loops.lowering import Lowering
 from mltriton.passes.intrinsic.tile_loops.members import Accumulators, Member
@@ -81,7 +81,7 @@ def destination(low: Lowering, op: tt.Dot) -> ttg.LocalStore | None:
     here, there = numbers[op], numbers[store]
 
     def last_use(value: Value) -> int:
-        holders = [ancestor_in(block, user) for user, _ in consumers(value) if user is not store]
+        holders = [user.ancestor_in(block) for user, _ in consumers(value) if user is not store]
         return max((numbers[holder] for holder in holders if holder is not None), default=-1)
 
     until = max(there, last_use(op.result))

@@ -10,7 +10,7 @@ more such addresses than a loop has registers for.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable
 from dataclasses import dataclass, field
 
 from mltriton.analysis.registers import RegisterEstimate
@@ -25,7 +25,6 @@ from mltriton.targets.xe.llvm import calls
 # Registers for what a loop loads, of which Intel's compiler keeps a part at a time: with 67 paged attention spills
 # where it has 128 registers; no other kernel of the library needs as many.
 FOR_LOADS = 70
-LOOPS = (scf.For, scf.While)
 
 
 @dataclass
@@ -66,13 +65,9 @@ def addresses_of_loops(function: Operation, spec: TargetSpec, registers: int) ->
     """
     estimate = RegisterEstimate(function, spec, loaded=False)
     free = registers - FOR_LOADS
-    return {loop: max(0, free - estimate.within(loop)) for loop in _innermost(function) if not _lanes_access(loop)}
-
-
-def _innermost(function: Operation) -> Iterator[Operation]:
-    for op in function.walk():
-        if isinstance(op, scf.For) and not any(isinstance(inner, LOOPS) for inner in op.walk() if inner is not op):
-            yield op
+    return {
+        loop: max(0, free - estimate.within(loop)) for loop in scf.innermost_loops(function) if not _lanes_access(loop)
+    }
 
 
 def _lanes_access(loop: Operation) -> bool:
