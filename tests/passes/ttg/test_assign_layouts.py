@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from mltriton.dialects import gpu, tt, ttg
+from mltriton.dialects import gpu, scf, tt, ttg
 from mltriton.dialects.builtin import Module
 from mltriton.ir.operation import Operation
 from mltriton.ir.parser import parse_module
@@ -116,3 +116,32 @@ def test_a_reduction_keeps_its_axis_in_one_warp_where_others_go_round(axis: int)
     first = next(op for op in all_of(module, tt.Reduce) if op.sources[0].type.rank == 3)
     cut = first.sources[0].type.encoding.cut((8, 8, 8))[axis]
     assert cut.parts(8) == 1
+
+
+CARRIED_OPERAND = """
+module attributes {"ttg.num-warps" = 4 : i32, ttg.target = "generic"} {
+tt.func @f(%p: !tt.ptr<f32>, %n: i32) {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %pp = tt.splat %p : !tt.ptr<f32> -> tensor<32x32x!tt.ptr<f32>>
+  %v = tt.load %pp : tensor<32x32x!tt.ptr<f32>>
+  %w = tt.load %pp : tensor<32x32x!tt.ptr<f32>>
+  %x = tt.load %pp : tensor<32x32x!tt.ptr<f32>>
+  %r = scf.for %i = %c0 to %n step %c1 iter_args(%a = %x) -> (tensor<32x32xf32>) : i32 {
+    %d = tt.dot %a, %w, %v : tensor<32x32xf32> * tensor<32x32xf32> -> tensor<32x32xf32>
+    tt.store %pp, %d : tensor<32x32x!tt.ptr<f32>>
+    %b = arith.addf %a, %a : tensor<32x32xf32>
+    scf.yield %b : tensor<32x32xf32>
+  }
+  %s = arith.addf %v, %r : tensor<32x32xf32>
+  tt.store %pp, %s : tensor<32x32x!tt.ptr<f32>>
+  tt.return
+}
+}
+"""
+
+
+def test_what_a_loop_carries_has_one_encoding_wherever_it_is_reached_from() -> None:
+    module = transform(parse_module(CARRIED_OPERAND), "assign-layouts")
+    (loop,) = all_of(module, scf.For)
+    assert loop.carried[0].type is loop.results[0].type is loop.inits[0].type

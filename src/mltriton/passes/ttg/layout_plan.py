@@ -23,7 +23,7 @@ from mltriton.ir.operation import Operation, Value
 from mltriton.ir.types import PointerType, TensorType, Type, block_of
 from mltriton.layouts import tiling
 from mltriton.layouts.encodings import Encoding, SliceEncoding
-from mltriton.passes.ttg.layout_rules import OWNERS, rule_of, same_everywhere
+from mltriton.passes.ttg.layout_rules import OWNERS, rule_of, same_everywhere, tied
 from mltriton.passes.ttg.tiling_hints import hinted_roots, smallest_part
 from mltriton.targets.base import TargetSpec
 
@@ -94,15 +94,15 @@ class LayoutPlan:
         return alone.encodings
 
     def _seed(self, op: tt.Reduce | tt.Scan) -> None:
-        """Give a reduction's or scan's sources a layout in which the axis is whole in each warp, as far as the other
-        dimensions go round.
+        """Visit a reduction or scan. Where nothing decides for the sources of a reduction, the axis is whole in each
+        warp as far as the other dimensions go round.
         """
-        for index, source in enumerate(op.sources):
-            if source not in self.encodings:
-                shape = _shape(source)
-                others = tuple(dim for dim in range(len(shape)) if dim != op.axis)
-                dims = (*others, op.axis) if isinstance(op, tt.Reduce) else others
-                self.want(op, index, tiling.along(shape, self.num_warps, dims))
+        for source in op.sources:
+            self._settle_owner(source)
+        if isinstance(op, tt.Reduce) and self.known(list(op.sources)) is None:
+            shape = _shape(op.sources[0])
+            others = tuple(dim for dim in range(len(shape)) if dim != op.axis)
+            self.want(op, 0, tiling.along(shape, self.num_warps, (*others, op.axis)))
         self._visit(op)
 
     def _give_default(self, op: Operation) -> None:
@@ -139,13 +139,19 @@ class LayoutPlan:
         """
         if value in self.encodings or not block_of(value.type) or self.is_flexible(value):
             return
-        owner = value.defining_op
-        if type(owner) in OWNERS and by is not owner:
-            assert owner is not None
-            self._visit(owner)
+        if by is not value.defining_op and self._settle_owner(value):
             return
-        self.encodings[value] = encoding
-        self._pending.append(value)
+        for same in tied(value):
+            self.encodings[same] = encoding
+            self._pending.append(same)
+
+    def _settle_owner(self, value: Value) -> bool:
+        """Let the operation that defines a value decide, if it is one that decides for itself; whether it is."""
+        owner = value.defining_op
+        if owner is None or type(owner) not in OWNERS:
+            return False
+        self._visit(owner)
+        return True
 
     def _spread(self) -> None:
         while self._pending or self._postponed:

@@ -45,8 +45,8 @@ def dot(plan: LayoutPlan, op: tt.Dot) -> None:
 
 
 def reduce(plan: LayoutPlan, op: tt.Reduce) -> None:
-    """All sources agree; a result is their `#ttg.slice`. Flexible sources have the encoding that they are wanted in."""
-    encoding = plan.known(list(op.sources)) or plan.wanted.get((op, 0))
+    """All sources agree; a result is the `#ttg.slice` of the encoding that they are wanted in, whatever they have."""
+    encoding = plan.wanted.get((op, 0)) or plan.known(list(op.sources))
     if encoding is not None:
         for index in range(len(op.sources)):
             plan.want(op, index, encoding)
@@ -144,6 +144,19 @@ def end_of_region(plan: LayoutPlan, op: Operation) -> None:
     parent = op.parent_op
     if isinstance(parent, scf.For | scf.If | scf.While):
         RULES[type(parent)](plan, parent)
+
+
+def tied(value: Value) -> Sequence[Value]:
+    """The values that are one with a value, which so have one encoding: what a loop carries and its result."""
+    owner = value.owner
+    loop = owner if isinstance(owner, Operation) else owner.parent_op
+    if isinstance(loop, scf.For):
+        carried = loop.carried
+    elif isinstance(loop, scf.While):
+        carried = loop.after.block.arguments
+    else:
+        return (value,)
+    return next((pair for pair in zip(carried, loop.results, strict=True) if value in pair), (value,))
 
 
 def _link(plan: LayoutPlan, values: Sequence[Value], uses: Sequence[tuple[Operation, int]]) -> None:
