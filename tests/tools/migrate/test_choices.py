@@ -55,6 +55,17 @@ def form(result: Result) -> str:
         ({"block": "(4, BN)"}, "descriptor"),
         ({"load": ", boundary_check=(0, 1), volatile=True"}, "pointer"),
         ({"load": ", boundary_check=(0, 1), padding_option='nan'"}, "descriptor"),
+        (
+            {
+                "shape": "(M,)",
+                "strides": "(1,)",
+                "offsets": "(0,)",
+                "block": "(BM,)",
+                "order": "(BN,)",
+                "load": ", boundary_check=(BN,)",
+            },
+            "descriptor",
+        ),
     ],
 )
 def test_auto_takes_a_descriptor_where_one_is_legal_and_the_same(changes: dict[str, str], expected: str) -> None:
@@ -91,6 +102,7 @@ def test_an_unchecked_load_that_may_leave_its_shape_is_a_condition() -> None:
         ({"shape": "shape"}, "`shape` is not written as a tuple here"),
         ({"load": ", boundary_check=checks"}, "boundary_check is not written as a tuple of numbers here"),
         ({"load": ", boundary_check=(0, 1), padding_option=flag"}, "padding_option is not a plain text here"),
+        ({"load": ", boundary_check=(BM, BN)"}, "boundary_check is not written as a tuple of numbers here"),
         ({"load": ", mask=flag"}, "a block pointer takes no mask"),
         ({"order": "(1,)"}, "the arguments of make_block_ptr have different lengths"),
         ({"order": "*rest"}, "the arguments of make_block_ptr are not all written out"),
@@ -175,3 +187,12 @@ def test_unusual_uses_stay_and_say_why(old: str, new: str, message: str) -> None
     result = migrate_source(text)
     assert result.text == text
     assert message in " ".join(note.text for note in result.unresolved)
+
+
+@pytest.mark.parametrize("what", ["dtype.element_ty", "type.element_ty", "type.element_ty.element_ty"])
+@pytest.mark.parametrize(("to", "expected"), [("auto", "p.dtype)"), ("pointer", "p.dtype.element_ty)")])
+def test_every_spelling_of_the_element_type(what: str, to: str, expected: str) -> None:
+    text = KERNEL.format(**PLAIN).replace("tl.sum(x)", f"tl.sum(x).to(p.{what})")
+    result = migrate_source(text, options=Options(to))
+    assert expected in result.text
+    assert not result.unresolved

@@ -9,12 +9,12 @@ import pytest
 
 from migrate_cases import case
 from mltriton.errors import BackendError
-from mltriton.tools.migrate import migrate_source, trial
+from mltriton.tools.inference.roles import roles_of
+from mltriton.tools.migrate import migrate_source, migrate_sources, trial
 from mltriton.tools.migrate.coverage import truth
 from mltriton.tools.migrate.loading import Loader
 from mltriton.tools.migrate.proof import Prover, prove
 from mltriton.tools.migrate.result import Result
-from mltriton.tools.migrate.roles import roles_of
 from mltriton.tools.migrate.verdicts import Limits, Proof
 from mltriton.tools.migrate.workers import Task, find_guarded
 
@@ -220,3 +220,63 @@ def test_a_helper_is_proven_through_its_callers() -> None:
     result: Result = migrate_source(case("rule_12_attention")[0])
     found = {proof.kernel: str(proof) for proof in prove(result, limits=TT)}
     assert found["inner"] == found["attn"].replace("attn: proven", "inner: proven through attn")
+
+
+HELPER = """import triton
+import triton.language as tl
+
+
+@triton.jit
+def part(x, y, s_t, s_d, T, D, i_t, BT: tl.constexpr, BD: tl.constexpr):
+    p_x = tl.make_block_ptr(x, (T, D), (s_t, s_d), (i_t * BT, 0), (BT, BD), (1, 0))
+    p_y = tl.make_block_ptr(y, (T, D), (s_t, s_d), (i_t * BT, 0), (BT, BD), (1, 0))
+    tl.store(p_y, tl.load(p_x, boundary_check=(0, 1)), boundary_check=(0, 1))
+
+
+@triton.jit
+def between(x, y, s_t, s_d, T, D, i_t, BT: tl.constexpr, BD: tl.constexpr):
+    {call}
+
+
+@triton.jit
+def outer(x, y, s_t, s, T, D, BT: tl.constexpr, BD: tl.constexpr):
+    between(x, y, s_t, s, T, D, tl.program_id(0), BT, BD)
+"""
+
+
+@pytest.mark.parametrize(
+    "call", ["part(x, y, s_t, s_d, T, D, i_t, BT, BD)", "part(x, y, s_t, i_t=i_t, BD=BD, BT=BT, D=D, T=T, s_d=s_d)"]
+)
+def test_a_contiguous_stride_is_one_through_every_call(call: str) -> None:
+    for proof in prove(migrate_source(HELPER.format(call=call)), limits=TT):
+        assert proof.proven, str(proof)
+
+
+def test_a_contiguous_stride_is_one_through_calls_into_other_files(tmp_path: Path) -> None:
+    text = HELPER.format(call="ops.part(x, y, s_t, s_d, T, D, i_t, BT, BD)")
+    helper, caller = text.split("@triton.jit\ndef between")
+    (tmp_path / "ops.py").write_text(helper)
+    path = tmp_path / "kernels.py"
+    head = "import ops\nimport triton\nimport triton.language as tl\n\n\n@triton.jit\ndef between"
+    made = "    q = tl.make_block_ptr(y, (T,), (1,), (0,), (BT,), (0,))\n"
+    made += "    tl.store(q, tl.zeros((BT,), tl.float32), boundary_check=(0,))\n    ops.part"
+    texts = {str(path): head + caller.replace("    ops.part", made), str(tmp_path / "ops.py"): helper}
+    results = migrate_sources(texts)
+    for proof in prove(results[str(path)], limits=TT):
+        assert proof.proven, str(proof)
+
+
+@pytest.mark.parametrize(
+    "imports",
+    [
+        "from vllm.triton_utils import tl, triton",
+        "from package.compat import triton\nfrom package.compat import triton_language as tl",
+        "from package import triton\ntl = triton.language",
+    ],
+)
+def test_packages_that_pass_triton_on_are_seen_through(imports: str) -> None:
+    text = HELPER.format(call="part(x, y, s_t, s_d, T, D, i_t, BT, BD)")
+    text = text.replace("import triton\nimport triton.language as tl", imports)
+    result = migrate_source(text)
+    assert "make_block_ptr" not in result.text
+    assert all(proof.proven for proof in prove(result, limits=TT))

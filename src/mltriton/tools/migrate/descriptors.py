@@ -17,9 +17,9 @@ import numpy as np
 from mltriton.analysis.block_io import BlockAccess
 from mltriton.dialects import ttig
 from mltriton.errors import Place, TritonError
+from mltriton.tools.inference.roles import Roles
 from mltriton.tools.migrate.lines import Lines
 from mltriton.tools.migrate.result import Note, Result
-from mltriton.tools.migrate.roles import Roles
 from mltriton.tools.migrate.trial import Input, job_of, short
 from mltriton.tools.remarks import Remark, access_remarks, is_block_access
 

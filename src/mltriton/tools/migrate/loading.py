@@ -21,6 +21,8 @@ from types import ModuleType
 from typing import Any
 
 _TRITON = ("triton", "mltriton")
+# Packages pass Triton on: `from vllm.triton_utils import tl, triton`.
+REEXPORTED = {"triton": "mltriton", "tl": "mltriton.language", "triton_language": "mltriton.language"}
 _MAX_DEPTH = 6
 
 
@@ -146,7 +148,8 @@ class Loader:
         known = self._file(file, wanted, module.depth + 1) if file is not None and module.depth < _MAX_DEPTH else {}
         for alias in node.names:
             bound = alias.asname or alias.name
-            module.names[bound] = known.get(alias.name, Absent())
+            found = known.get(alias.name)
+            module.names[bound] = _reexported(alias.name) if found is None or isinstance(found, Absent) else found
             self._note(bound, module.names[bound], "." * node.level + origin)
 
     def _note(self, name: str, value: object, origin: str) -> None:
@@ -178,6 +181,11 @@ def _module(name: str) -> Any:
     if root in _TRITON:
         return importlib.import_module(f"mltriton.{rest}" if rest else "mltriton")
     return importlib.import_module(name) if root in sys.stdlib_module_names else Absent()
+
+
+def _reexported(name: str) -> Any:
+    """What a package passes on under the name that Triton or its language goes by."""
+    return importlib.import_module(REEXPORTED[name]) if name in REEXPORTED else Absent()
 
 
 def _find(module: str, level: int, path: Path) -> Path | None:

@@ -172,6 +172,10 @@ def _imports(module: cst.Module) -> tuple[set[str], dict[str, str]]:
                     direct[bound] = dotted(alias.name) or ""
                 elif origin in ("triton", "mltriton") and dotted(alias.name) == "language":
                     aliases.add(bound)
+                elif dotted(alias.name) in ("tl", "triton_language"):
+                    aliases.add(bound)  # a package passes it on
+                elif dotted(alias.name) == "triton":
+                    aliases.add(f"{bound}.language")
     return aliases, direct
 
 

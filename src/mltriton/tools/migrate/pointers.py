@@ -7,13 +7,13 @@ Level: source text. Block pointers that meet in a variable (branches, loops, `tl
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from mltriton.tools.migrate.flow import Definition, Env, Flow
 from mltriton.tools.migrate.parse import MAKERS, Source
 from mltriton.tools.migrate.syntax import children, code_of, constant_int, cst, dotted, elements, walk
 
-ATTRIBUTES = ("dtype.element_ty", "type.element_ty.element_ty")
+ATTRIBUTES = ("dtype.element_ty", "type.element_ty.element_ty", "type.element_ty")
 _NUMBERS = (cst.BinaryOperation, cst.UnaryOperation, cst.Integer)
 INGREDIENTS = ("shape", "strides", "offsets", "block_shape", "order")
 
@@ -112,6 +112,7 @@ class Pointers:
         self._parent: dict[object, object] = {}
         self._members: dict[object, Group] = {}
         self._construct: dict[cst.CSTNode, Construct | None] = {}
+        self._unread: set[cst.CSTNode] = set()  # accesses whose boundary check is not written in numbers
         self._find_definitions()
         for node in self.flow.before:
             self._visit_statement(node)
@@ -329,13 +330,13 @@ class Pointers:
             if name != "pointer":
                 self._visit(arg.value, env, at)
         checked = _checked(arguments)
-        if checked is None:
-            group.problems.append((call, "boundary_check is not written as a tuple of numbers here"))
         padding = _text(arguments, "padding_option")
         if padding not in ("", "zero", "nan"):
             group.problems.append((call, "padding_option is not a plain text here"))
         access = Access(call, at, kind, pointer, arguments, checked or frozenset(), padding)
         group.accesses.append(access)
+        if checked is None:
+            self._unread.add(call)
         if access.has("mask") or access.has("other"):
             group.problems.append((call, "a block pointer takes no mask"))
 
@@ -357,7 +358,30 @@ class Pointers:
             group.problems.append((node, f"`.{path}` of a block pointer is not understood"))
 
     def _collect(self) -> list[Group]:
-        return [group for group in self._members.values() if group.sites]
+        found = [group for group in self._members.values() if group.sites]
+        for group in found:
+            group.accesses = [self._with_check(access, group) for access in group.accesses]
+        return found
+
+    def _with_check(self, access: Access, group: Group) -> Access:
+        """An access whose check was not written in numbers: in one dimension it can only mean that one."""
+        if access.call not in self._unread:
+            return access
+        node = access.arguments["boundary_check"].value
+        values = (elements(node) or []) if isinstance(node, cst.Tuple | cst.List) else [node]
+        flat = {construct.rank for construct in group.constructs} == {1}
+        if flat and len(values) == 1 and isinstance(values[0], cst.Name) and self._is_number(values[0], access):
+            return replace(access, checked=frozenset({0}))
+        group.problems.append((access.call, "boundary_check is not written as a tuple of numbers here"))
+        return access
+
+    def _is_number(self, name: cst.Name, access: Access) -> bool:
+        """Whether a name is a constexpr parameter, and so no tuple that somebody wrote elsewhere."""
+        for definition in self.flow.reaching(name.value, access.statement):
+            annotation = definition.statement.annotation if isinstance(definition.statement, cst.Param) else None
+            if annotation is None or not code_of(annotation.annotation).endswith("constexpr"):
+                return False
+        return name is not access.arguments["boundary_check"].value
 
     def construct_of(self, call: cst.CSTNode) -> Construct | None:
         """The construct of a call of make_block_ptr."""

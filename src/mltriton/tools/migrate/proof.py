@@ -19,12 +19,12 @@ import numpy as np
 
 from mltriton.errors import TritonError
 from mltriton.executor import Visits
-from mltriton.tools.migrate.arguments import ELEMENTS, Plan, Search, arguments_for
+from mltriton.tools.inference.arguments import ELEMENTS, Plan, Search, arguments_for
+from mltriton.tools.inference.roles import Roles, functions_in, roles_of
 from mltriton.tools.migrate.coverage import Coverage, calls_of
 from mltriton.tools.migrate.descriptors import DescriptorNote, analyse
 from mltriton.tools.migrate.loading import Loader
 from mltriton.tools.migrate.result import Result
-from mltriton.tools.migrate.roles import Roles, roles_of
 from mltriton.tools.migrate.trial import Input, Outcome, compare_machine_code, run, short
 from mltriton.tools.migrate.verdicts import Limits, Proof, calls, combined, functions_under_jit, launched, never_ran
 
@@ -110,7 +110,7 @@ class Prover:
 
     def roles(self, name: str) -> Roles:
         """What the parameters of a kernel are."""
-        return roles_of(self._functions[name], self._functions)
+        return roles_of(self._functions[name], {**functions_in(self._old), **self._functions})
 
 
 class _Trials:

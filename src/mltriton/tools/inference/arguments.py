@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from mltriton import language
-from mltriton.tools.migrate.roles import FLOATS, Roles, is_dtype
+from mltriton.tools.inference.roles import FLOATS, Roles, is_dtype
 
 ELEMENTS = 1 << 18
 # Ends that stick out, then whole blocks, for kernels that need them; then many blocks in one direction.
@@ -135,6 +135,8 @@ class Search:
         roles = self.roles
         if name in roles.texts:
             return self._any(roles.texts[name]) if number else roles.texts[name][0]
+        if name in roles.axes:
+            return roles.axes[name]
         if "PRECISION" in name:
             return "ieee"
         if "LEVEL" in name:

@@ -8,9 +8,13 @@ sizes. Arrays of integers may have a meaning: where sequences start and end, and
 from __future__ import annotations
 
 import ast
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import cast
+from types import ModuleType
+from typing import Any, cast
+
+from mltriton.frontend.function import LanguageFunction
 
 FLOATS = ("scale", "eps", "alpha", "beta", "gamma", "rate", "prob", "theta", "lower_bound", "temperature", "norm_")
 _LEADING_FLAGS = ("IS_", "USE_", "HAS_", "STORE_", "OUTPUT_", "SAVE_", "DO_", "REVERSE", "CAUSAL", "NORM")
@@ -37,6 +41,7 @@ class Roles:
     stored: set[str] = field(default_factory=set[str])  # arrays that are written
     wide: set[str] = field(default_factory=set[str])  # arrays of which functions are taken that know no fp16
     extents: set[str] = field(default_factory=set[str])  # sizes of the tensors that block pointers point into
+    axes: dict[str, int] = field(default_factory=dict[str, int])  # constants that number dimensions, fastest first
 
 
 Functions = Mapping[str, ast.FunctionDef]
@@ -63,19 +68,17 @@ def roles_of(function: ast.FunctionDef, functions: Functions | None = None) -> R
             roles.strides.add(name)
     roles.stored = _stored(function, functions) & set(roles.pointers)
     roles.wide = _wide(function) & set(roles.pointers)
-    tuples = _tuples(function)
     for node in ast.walk(function):
-        _look(node, roles, tuples)
+        _look(node, roles)
         for outer, inner in _passed(node, functions):
             called = roles_of(functions[_called(node)], {**functions, function.name: _NOTHING})
-            for own, theirs in (
-                (roles.blocks, called.blocks),
-                (roles.flags, called.flags),
-                (roles.units, called.units),
-            ):
+            for own, theirs in ((roles.blocks, called.blocks), (roles.flags, called.flags)):
                 own |= {outer} & roles.constants if inner in theirs else set()
+            for own, theirs in ((roles.strides, called.strides), (roles.extents, called.extents)):
+                own |= {outer} & set(names) if inner in theirs else set()
             if inner in called.texts and outer in roles.constants:
                 roles.texts.setdefault(outer, []).extend(called.texts[inner])
+    roles.units |= _units(function, functions) & set(names)
     roles.flags -= roles.blocks
     for name in constant:
         if name.startswith(_LEADING_FLAGS) and name not in roles.blocks and not is_dtype(name):
@@ -91,8 +94,24 @@ def is_dtype(name: str) -> bool:
 _NOTHING = cast(ast.FunctionDef, ast.parse("def nothing(): pass").body[0])
 
 
+def functions_in(names: Mapping[str, Any]) -> dict[str, ast.FunctionDef]:
+    """The functions of Triton's language in a file's names, those of modules as `module.function`."""
+    found: dict[str, ast.FunctionDef] = {}
+    for name, value in names.items():
+        inner = vars(value) if isinstance(value, ModuleType) and not _is_language(value) else {}
+        every = {name: value, **{f"{name}.{attribute}": each for attribute, each in inner.items()}}
+        found |= {key: each.source.tree for key, each in every.items() if isinstance(each, LanguageFunction)}
+    return found
+
+
+def _is_language(module: ModuleType) -> bool:
+    return module.__name__.partition(".")[0] == "mltriton" or module.__name__ in sys.stdlib_module_names
+
+
 def _called(node: ast.AST) -> str:
-    return node.func.id if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) else ""
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name | ast.Attribute):
+        return ""
+    return ast.unparse(node.func)
 
 
 def _passed(node: ast.AST, functions: Functions) -> list[tuple[str, str]]:
@@ -105,7 +124,7 @@ def _passed(node: ast.AST, functions: Functions) -> list[tuple[str, str]]:
     return [(root, name) for value, name in pairs if (root := _root(value)) is not None]
 
 
-def _look(node: ast.AST, roles: Roles, tuples: Mapping[str, ast.expr]) -> None:
+def _look(node: ast.AST, roles: Roles) -> None:
     if isinstance(node, ast.Call):
         called = ast.unparse(node.func).split(".")[-1]
         places = {"make_block_ptr": node.args[4:5], "arange": node.args[:2], "zeros": node.args[:1]}
@@ -114,8 +133,11 @@ def _look(node: ast.AST, roles: Roles, tuples: Mapping[str, ast.expr]) -> None:
         for part in [*places.get(called, []), *keywords]:
             roles.blocks |= _sizes(part) & roles.constants
         if called == "make_block_ptr":
-            roles.units |= _contiguous(node, tuples)
             roles.extents |= _extents(node)
+            order = _parts(node).get("order")
+            for place, part in enumerate(order.elts if isinstance(order, ast.Tuple | ast.List) else ()):
+                if isinstance(part, ast.Name) and isinstance(order, ast.Tuple | ast.List):
+                    roles.axes[part.id] = len(order.elts) - 1 - place
     elif isinstance(node, ast.If | ast.IfExp | ast.BoolOp):
         tests = node.values if isinstance(node, ast.BoolOp) else [node.test]
         for test in tests:
@@ -158,6 +180,19 @@ def _tuples(function: ast.FunctionDef) -> dict[str, ast.expr]:
                 found[name] = value
             case _:
                 pass
+    return found
+
+
+def _units(function: ast.FunctionDef, functions: Functions) -> set[str]:
+    """Strides along the contiguous dimension, here and in the functions that a function calls."""
+    tuples, found = _tuples(function), set[str]()
+    for node in ast.walk(function):
+        if isinstance(node, ast.Call) and ast.unparse(node.func).split(".")[-1] == "make_block_ptr":
+            found |= _contiguous(node, tuples)
+        passed = _passed(node, functions)
+        if passed:
+            inner = _units(functions[_called(node)], {**functions, function.name: _NOTHING})
+            found |= {outer for outer, name in passed if name in inner}
     return found
 
 
