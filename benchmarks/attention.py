@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mltriton.tools import jobs
-from mltriton.tools.side_by_side import Measurement, measure
+from mltriton.tools.side_by_side import Measurement, compared
 
 
 def measurements(quick: bool) -> Iterator[Measurement]:
@@ -14,4 +14,4 @@ def measurements(quick: bool) -> Iterator[Measurement]:
             for dim in (64, 128):
                 for causal in (False, True):
                     job = jobs.attention(1, max(2, 4096 // sequence), sequence, dim, causal, dtype)
-                    yield Measurement(job.name, job.problem, measure(job.contenders), job.work, job.unit)
+                    yield compared(job.name, job.problem, job.contenders, job.work, job.unit)

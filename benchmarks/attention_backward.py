@@ -10,7 +10,7 @@ from typing import Any
 from mltriton.errors import OptionError
 from mltriton.kernels import flash_attention
 from mltriton.tools import jobs
-from mltriton.tools.side_by_side import OURS, Measurement, measure
+from mltriton.tools.side_by_side import OURS, Measurement, compared
 
 
 def measurements(quick: bool) -> Iterator[Measurement]:
@@ -41,4 +41,4 @@ def _both_passes(shape: tuple[int, int, int, int], causal: bool, dtype: str) -> 
     batch, heads, sequence, dim = shape
     work = (4.0 + 10.0) * batch * heads * sequence * sequence * dim * (0.5 if causal else 1.0)
     name = f"{'causal ' if causal else ''}attention and gradients {dtype}"
-    return Measurement(name, "x".join(map(str, shape)), measure(contenders), work)
+    return compared(name, "x".join(map(str, shape)), contenders, work)

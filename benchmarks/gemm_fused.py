@@ -13,7 +13,7 @@ from typing import Any
 from mltriton.errors import OptionError
 from mltriton.kernels import grouped_gemm, matmul, split_k_matmul
 from mltriton.tools import jobs
-from mltriton.tools.side_by_side import OURS, Measurement, measure
+from mltriton.tools.side_by_side import OURS, Measurement, compared
 
 Array = Any
 Contenders = dict[str, Callable[[], Array]]
@@ -54,7 +54,7 @@ def _product(name: str, make: Make, shape: tuple[int, int, int, int], dtype: str
     leading = (batch,) if batch > 1 else ()
     a, b = jobs.random((*leading, m, k), dtype, 0), jobs.random((*leading, k, n), dtype, 1) / math.sqrt(k)
     sizes = "x".join(map(str, shape[batch == 1 :]))
-    return Measurement(f"{name} {dtype}", sizes, measure(make(a, b)), 2.0 * batch * m * n * k)
+    return compared(f"{name} {dtype}", sizes, make(a, b), 2.0 * batch * m * n * k)
 
 
 def _with_numpy(a: Array, b: Array, behind: Callable[[Array], Array]) -> Contenders:
@@ -120,4 +120,4 @@ def _group(sizes: tuple[tuple[int, ...], ...], title: str, dtype: str) -> Measur
     if dtype == "float32":
         numpy = [(x.numpy(), y.numpy()) for x, y in zip(a, b, strict=True)]
         contenders["numpy"] = lambda: [x @ y for x, y in numpy]
-    return Measurement(f"grouped {dtype}", title, measure(contenders), sum(2.0 * m * n * k for m, n, k in sizes))
+    return compared(f"grouped {dtype}", title, contenders, sum(2.0 * m * n * k for m, n, k in sizes))

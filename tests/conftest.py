@@ -4,6 +4,9 @@ A RUN line is `[not] mltriton ARGUMENTS [2>&1] | filecheck FILE [--check-prefix 
 its folder, and a line that ends in `\\` goes on in the next one. Without `not` the command must exit with 0, with it
 with another status.
 
+A test module that imports a library which is not installed (torch; where pytest stands alone, a tool of the test extra)
+is skipped, and the summary says what it needs.
+
 Property tests draw the same examples in every run where the environment says `CI`, so that a change is what makes one
 fail; elsewhere, and with `--hypothesis-profile=random` (`make test-all`), they draw new ones.
 """
@@ -16,26 +19,44 @@ import os
 import re
 import shlex
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
-from filecheck.finput import FInput
-from filecheck.matcher import Matcher
-from filecheck.options import parse_argv_options
-from filecheck.parser import Parser
-from hypothesis import settings
-from typer.testing import CliRunner
 
-from mltriton.commands import app
 from mltriton.errors import TritonError
 
 pytest_plugins = ["pytester", "on_target"]
 
-settings.register_profile("random", settings.get_profile("default"), derandomize=False)
-settings.register_profile("ci", settings.get_profile("default"), derandomize=True, database=None, print_blob=True)
-settings.load_profile("ci" if os.environ.get("CI") else "random")
-
+_LIBRARIES = ("torch", "hypothesis", "xdsl", "filecheck", "typer", "libcst", "jinja2")
+ABSENT = frozenset(name for name in _LIBRARIES if find_spec(name) is None)
+_IMPORT = re.compile(r"^(?:import|from) (\w+)", re.MULTILINE)
 _RUN = re.compile(r"^\s*// RUN: (.*)$", re.MULTILINE)
+
+if "hypothesis" not in ABSENT:
+    from hypothesis import settings
+
+    settings.register_profile("random", settings.get_profile("default"), derandomize=False)
+    settings.register_profile("ci", settings.get_profile("default"), derandomize=True, database=None, print_blob=True)
+    settings.load_profile("ci" if os.environ.get("CI") else "random")
+
+
+def pytest_pycollect_makemodule(module_path: Path, parent: pytest.Collector) -> pytest.Module | None:
+    """Skip a module that imports what is not installed."""
+    lacks = ABSENT and ABSENT.intersection(_IMPORT.findall(module_path.read_text(encoding="utf-8")))
+    return LackingModule.from_parent(parent, path=module_path, lacks=sorted(lacks)) if lacks else None
+
+
+class LackingModule(pytest.Module):
+    """A test module that needs libraries which are not installed."""
+
+    def __init__(self, *, lacks: list[str], **kwargs: object) -> None:
+        super().__init__(**kwargs)
+        self.lacks = lacks
+
+    def collect(self) -> list[pytest.Item]:
+        """Say what is missing."""
+        pytest.skip(f"needs {', '.join(self.lacks)}", allow_module_level=True)
 
 
 class FileCheckError(Exception):
@@ -70,6 +91,8 @@ class FileCheckItem(pytest.Item):
 
     def runtest(self) -> None:
         """Run the command and match its output."""
+        for tool in ("filecheck", "typer"):
+            pytest.importorskip(tool)
         paths = {"%s": self.path, "%S": self.path.parent}
         line = re.sub("%[sS]", lambda name: shlex.quote(str(paths[name.group()])), self.line)
         command, separator, check = line.partition("|")
@@ -92,6 +115,10 @@ class FileCheckItem(pytest.Item):
 
 def run_command(command: str) -> tuple[int, str]:
     """Run `[not] mltriton ...` in this process; return 1 or 0 for failed or not, and the output."""
+    from typer.testing import CliRunner
+
+    from mltriton.commands import app
+
     words = shlex.split(command)
     words = words[1:] if words[0] == "not" else words
     if words[0] != "mltriton":
@@ -108,6 +135,11 @@ def run_command(command: str) -> tuple[int, str]:
 
 def match(output: str, command: list[str]) -> None:
     """Match the output with the CHECK lines that `filecheck FILE ...` names; FileCheckError where they differ."""
+    from filecheck.finput import FInput
+    from filecheck.matcher import Matcher
+    from filecheck.options import parse_argv_options
+    from filecheck.parser import Parser
+
     if not command or command[0] != "filecheck":
         raise FileCheckError(f"the output of a RUN line goes to filecheck, not {command}")
     options = parse_argv_options(command)

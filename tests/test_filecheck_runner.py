@@ -1,4 +1,4 @@
-"""The runner of .mlir files fails when it should."""
+"""The runner of .mlir files fails when it should; modules that import what is not installed are skipped."""
 
 import re
 from pathlib import Path
@@ -41,3 +41,15 @@ def outcomes(pytester: pytest.Pytester) -> dict[str, str]:
 
 def test_each_file_ends_as_it_should(outcomes: dict[str, str]) -> None:
     assert outcomes == {name: outcome for name, (_, outcome) in FILES.items()}
+
+
+def test_a_module_that_needs_what_is_not_installed_is_skipped(pytester: pytest.Pytester) -> None:
+    here = Path(__file__).parent
+    text = (here / "conftest.py").read_text(encoding="utf-8")
+    assert '_LIBRARIES = ("torch", ' in text
+    pytester.makeconftest(text.replace('_LIBRARIES = ("torch", ', '_LIBRARIES = ("not_there", "torch", '))
+    pytester.makepyfile(on_target=(here / "on_target.py").read_text(encoding="utf-8"))
+    pytester.makepyfile(test_lacking="import os\nimport not_there\n", test_plain="def test_it():\n    pass\n")
+    result = pytester.runpytest_subprocess("-rs", "-p", "no:cacheprovider")
+    result.assert_outcomes(passed=1, skipped=1)
+    result.stdout.fnmatch_lines(["*SKIPPED*test_lacking.py: needs not_there"])

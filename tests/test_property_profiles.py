@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+pytest.importorskip("hypothesis")
+
 TEST = """
 from hypothesis import given, settings, strategies as st
 
@@ -28,7 +30,7 @@ def test_examples(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, ci
             [
                 "import os",
                 "from hypothesis import settings",
-                *[line for line in profiles if line.startswith("settings.")],
+                *[line.strip() for line in profiles if line.strip().startswith("settings.")],
             ]
         )
     )

@@ -14,7 +14,7 @@ from mltriton.errors import OptionError
 from mltriton.tools import side_by_side
 from mltriton.tools.bench import run_benchmarks
 from mltriton.tools.costs import Cost, sample_in_processes
-from mltriton.tools.side_by_side import Measurement, Times, geometric_mean, measure, set_threads
+from mltriton.tools.side_by_side import Measurement, Times, compared, geometric_mean, measure, set_threads
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 SOURCE = '''
@@ -40,6 +40,29 @@ def test_contenders_are_timed_in_turns() -> None:
     turns = [name for i, name in enumerate(calls) if i == 0 or calls[i - 1] != name]
     assert turns == ["mltriton", "numpy"] * 4  # once to warm up
     assert all(2e-3 <= taken.minimum <= taken.median for taken in times.values())
+
+
+def test_in_phases_the_machine_rests_before_each_burst(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(side_by_side, "SETTLING", 1e-3)
+    events: list[str] = []
+    monkeypatch.setattr(side_by_side.time, "sleep", lambda seconds: events.append(f"rest {seconds}"))
+    contenders = {name: lambda name=name: events.append(name) for name in ("mltriton", "numpy")}
+    measure(contenders, rounds=2, rest=0.5)
+    changes = [event for i, event in enumerate(events) if i == 0 or events[i - 1] != event]
+    assert changes == ["mltriton", "numpy", *["rest 0.5", "mltriton", "rest 0.5", "numpy"] * 2]
+
+
+@pytest.mark.parametrize("threads, in_turn", [("1", set()), ("2", {"mltriton", "numpy"})])
+def test_both_ways_are_measured_where_there_are_several_threads(
+    monkeypatch: pytest.MonkeyPatch, threads: str, in_turn: set[str]
+) -> None:
+    monkeypatch.setenv("MLTRITON_NUM_THREADS", threads)
+    for name in ("REST", "SETTLING"):
+        monkeypatch.setattr(side_by_side, name, 0.0)
+    row = compared("job", "1", {"mltriton": sleeper(1e-3), "numpy": sleeper(1e-3)})
+    assert set(row.times) == {"mltriton", "numpy"}
+    assert set(row.in_turn) == in_turn
+    assert math.isnan(row.ratio_in_turn()) == (not in_turn)
 
 
 def test_who_is_far_behind_is_not_timed_again() -> None:
@@ -145,8 +168,8 @@ def test_tables_and_json(directory: Path, capsys: pytest.CaptureFixture[str]) ->
     taken = run_benchmarks(["two"], directory=directory, quick=False, json=file)
     out = capsys.readouterr().out
     lines = [line.replace("│", " ").split() for line in out.splitlines()]
-    assert ["job", "2x2", "500.000", "1000.000", "9000.000", "2.0", "GFLOP/s", "2.00", "4.00"] in lines
-    assert ["job", "geometric", "mean", "2.00", "4.00"] in lines
+    assert ["job", "2x2", "500.000", "1000.000", "9000.000", "2.0", "GFLOP/s", "2.00", "4.00", "-"] in lines
+    assert ["job", "geometric", "mean", "2.00", "4.00", "-"] in lines
     assert ["start", "2.00", "us", "250.0", "ms", "200.0", "ms", "above"] in lines
     assert len(taken) == 2
     saved = json.loads(file.read_text())

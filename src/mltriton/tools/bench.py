@@ -7,6 +7,7 @@ A benchmark is a Python file with `def measurements(quick: bool) -> Iterator[Mea
 from __future__ import annotations
 
 import json as json_module
+import math
 import os
 import platform
 from collections.abc import Iterator, Sequence
@@ -62,7 +63,8 @@ def _threads(count: int | None) -> str:
 def _line(row: Row) -> str:
     if isinstance(row, Cost):
         return f"{row.name}: {_time(row.median)}"
-    return f"{row.job} {row.problem}: {row.ratio('minimum'):.2f} (min), {row.ratio():.2f} (median)"
+    in_turn = f", {row.ratio_in_turn():.2f} in turn" if row.in_turn else ""
+    return f"{row.job} {row.problem}: {row.ratio('minimum'):.2f} (min), {row.ratio():.2f} (median){in_turn}"
 
 
 def _choose(names: Sequence[str], directory: Path) -> Iterator[Path]:
@@ -87,19 +89,26 @@ def ratio_table(title: str, rows: Sequence[Measurement]) -> Table:
     """Times side by side, our rate, and the ratio to the best of the others; its geometric mean for each job."""
     libraries = list(dict.fromkeys(name for row in rows for name in row.times))
     table = Table("job", "problem", title=f"{title}: best library's time / ours (above 1: ours is faster)")
-    for library in libraries:
-        table.add_column(f"{library} ms", justify="right")
-    for heading in ("rate", "min", "median"):
+    for heading in (*(f"{library} ms" for library in libraries), "rate", "min", "median", "in turn"):
         table.add_column(heading, justify="right")
     for row in rows:
         times = [f"{1e3 * row.times[name].minimum:.3f}" if name in row.times else "-" for name in libraries]
         rate = f"{row.rate(OURS):.1f} {row.unit}" if row.work else ""
-        table.add_row(row.job, row.problem, *times, rate, f"{row.ratio('minimum'):.2f}", f"{row.ratio():.2f}")
+        table.add_row(row.job, row.problem, *times, rate, *map(_ratio_text, _ratios(row)))
     for job in dict.fromkeys(row.job for row in rows):
-        ratios = [[row.ratio(kind) for row in rows if row.job == job] for kind in ("minimum", "median")]
-        means = [f"{geometric_mean(values):.2f}" for values in ratios]
+        each = zip(*(_ratios(row) for row in rows if row.job == job), strict=True)
+        means = [_ratio_text(geometric_mean(values)) for values in each]
         table.add_row(job, "geometric mean", *[""] * len(libraries), "", *means, style="bold")
     return table
+
+
+def _ratios(row: Measurement) -> tuple[float, float, float]:
+    """Of the shortest calls, of the medians, and of the medians right after one another."""
+    return row.ratio("minimum"), row.ratio(), row.ratio_in_turn()
+
+
+def _ratio_text(ratio: float) -> str:
+    return "-" if math.isnan(ratio) else f"{ratio:.2f}"
 
 
 def cost_table(title: str, rows: Sequence[Cost]) -> Table:

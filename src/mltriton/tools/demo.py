@@ -2,7 +2,7 @@
 
 Each kernel is compiled and its operations counted level by level; a small problem is run at every level, in the
 reference executor and as machine code, and the real one natively; every result is compared with numpy in float64. Then
-the real problem is timed beside numpy and, where it is installed, torch.
+the real problem is timed, and so are numpy and, where it is installed, torch: in phases, each with all cores.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from mltriton.kernels.launch import Launch
 from mltriton.tools import jobs
 from mltriton.tools.demo_display import JobReport, OnStep
 from mltriton.tools.jobs import Job
-from mltriton.tools.side_by_side import OURS, measure
+from mltriton.tools.side_by_side import OURS, REST, measure
 from mltriton.tools.signature import Argument
 
 STEPS = ("compile", "run every level", "check", "time")
@@ -74,7 +74,7 @@ def _report(case: Case, seconds: float, on_step: Callable[[str, int], None]) -> 
     on_step(f"{job.name}: {STEPS[2]}", 2)
     error = job.error(job.contenders[OURS]())
     on_step(f"{job.name}: {STEPS[3]}", 3)
-    times = measure(job.contenders, budget=seconds)
+    times = measure(job.contenders, budget=seconds, rest=REST)
     medians = {name: taken.median for name, taken in times.items()}
     return JobReport(job.name, job.problem, operations, error, job.tolerance, medians, levels)
 

@@ -72,7 +72,7 @@ def wide_console() -> Console:
 def result_table(reports: Sequence[JobReport]) -> Table:
     """Return times side by side and the error of every job."""
     libraries = _columns(reports, lambda report: report.seconds)
-    table = Table("kernel", "problem", title="Checked against numpy in float64, timed side by side")
+    table = Table("kernel", "problem", title="Checked against numpy in float64; timed in phases, each library alone")
     for library in libraries:
         table.add_column(f"{library} ms", justify="right")
     for heading in ("best / ours", "error", "allowed"):

@@ -15,6 +15,7 @@ from .test_library_isa import compiled
 RNG = np.random.default_rng(8)
 
 
+@pytest.mark.usefixtures("queue")
 @pytest.mark.parametrize("turned", [False, True])
 @pytest.mark.parametrize(
     ("shape", "batch"), [((1, 72, 100), ()), ((70, 1, 100), (2,)), ((1, 1, 64), ()), ((64, 1, 1), ())]
