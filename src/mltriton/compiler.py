@@ -256,7 +256,8 @@ class Job:
         from mltriton.frontend.code_generator import generate
 
         warps = self.options.num_warps if self.warp_level else None
-        module = generate(self.fn, self.entries, family=self.target.name.partition(":")[0], warps=warps)
+        family, debug = self.target.name.partition(":")[0], self.options.debug
+        module = generate(self.fn, self.entries, family=family, warps=warps, debug=debug)
         self._annotate(module)
         return module
 

@@ -290,8 +290,8 @@ class DeviceError(LaunchError):
     """An array lies on another device than the kernel runs on, or the device is missing or lost."""
 
 
-class DeviceAssertionError(LaunchError):
-    """A `tl.device_assert` was false in some program."""
+class DeviceAssertionError(LaunchError, RuntimeError):
+    """A `tl.device_assert` was false in some program (upstream raises a `RuntimeError`)."""
 
 
 class OutOfResources(LaunchError):  # noqa: N818 - upstream's name

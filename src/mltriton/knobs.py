@@ -3,7 +3,7 @@
 Level: user. There are the launch hooks, `knobs.runtime.launch_enter_hook` and `launch_exit_hook`: `add(hook)` and
 `remove(hook)`, or assign a function (None: no hook). A hook gets an object whose `get()` gives a dict with the kernel's
 `name` and what its `launch_metadata` adds. Everything else is set by environment variables (`runtime/config.py`); a
-knob that there is not is an `OptionError`.
+knob that there is not is an `OptionError` and an `AttributeError`.
 """
 
 from __future__ import annotations
@@ -19,6 +19,10 @@ __all__ = ["runtime"]
 _CHAINS: Mapping[str, hooks.HookChain] = {"launch_enter_hook": hooks.enter, "launch_exit_hook": hooks.leave}
 
 
+class UnknownKnobError(OptionError, AttributeError):
+    """A knob that there is not: `getattr(knobs.runtime, name, default)` gives the default."""
+
+
 class Runtime:
     """The knobs of launches."""
 
@@ -32,7 +36,7 @@ class Runtime:
 
 
 def _unknown(name: str) -> hooks.HookChain:
-    raise OptionError(
+    raise UnknownKnobError(
         f"there is no knob runtime.{name}", expected=f"one of {', '.join(_CHAINS)}", place=calling_place()
     )
 

@@ -18,11 +18,11 @@ from mltriton.runtime.jit import JITFunction, jit
 from mltriton.tools.signature import Argument, Constant, Entry, parse_entry
 
 
-def module_of(kernel: Callable[..., Any] | JITFunction, **parameters: Any) -> Module:
+def module_of(kernel: Callable[..., Any] | JITFunction, *, debug: bool = False, **parameters: Any) -> Module:
     """The verified tt module; a parameter is a signature entry (`x="*fp32"`) or, for other values, a constant."""
     fn = kernel if isinstance(kernel, LanguageFunction) else jit(kernel)
     entries = {name: _entry(parameters.get(name, fn.signature.parameters[name].default)) for name in fn.arg_names}
-    module = generate(fn, entries)
+    module = generate(fn, entries, debug=debug)
     verify(module)
     verify_level(module)
     return module

@@ -36,9 +36,16 @@ def test_dtypes(kernel: Trace, kind: tl.dtype, default: tl.dtype, others: list[t
     for out in (default, *others):
         assert tl.dot(a, b, out_dtype=out).dtype == tl.dot(a, b, acc=block(out, 16, 8)).dtype == out
     for out in {tl.float16, tl.float32, tl.float64, tl.int32, tl.bfloat16} - {default, *others}:
-        with pytest.raises(DotTypeError, match="cannot accumulate in"):
-            tl.dot(a, b, out_dtype=out)
-        with pytest.raises(DotTypeError, match="cannot accumulate in"):
+        if kind.is_floating() and out is tl.bfloat16:
+            refusal = "out_dtype=bfloat16 is unsupported. Please use out_dtype=float32/float16"
+        else:
+            refusal = "cannot accumulate in" if others else "has another dtype than the result"
+        if others or "bfloat16" in refusal:
+            with pytest.raises(DotTypeError, match=refusal):
+                tl.dot(a, b, out_dtype=out)
+        else:  # The only dtype of a result is that of every result.
+            assert tl.dot(a, b, out_dtype=out).dtype == default
+        with pytest.raises(DotTypeError, match=refusal):
             tl.dot(a, b, block(out, 16, 8))
 
 
@@ -46,6 +53,12 @@ def test_shapes(kernel: Trace):
     assert tl.dot(block(tl.float32, 1, 2), block(tl.float32, 2, 1)).type.shape == (1, 1)
     assert tl.dot(block(tl.float32, 4, 8, 16), block(tl.float32, 4, 16, 2)).type.shape == (4, 8, 2)
     assert tl.dot(block(tl.float8e5, 16, 16), block(tl.float8e4nv, 16, 16)).dtype == tl.float32
+    many = block(tl.float16, 2, 4, 8, 16), block(tl.float16, 2, 4, 16, 2), block(tl.float16, 2, 4, 8, 2)
+    assert tl.dot(*many).type == tl.block_type(tl.float16, (2, 4, 8, 2))
+    with pytest.raises(DotShapeError, match="has another shape than the product"):
+        tl.dot(many[0], many[1], block(tl.float32, 8, 8, 2))
+    with pytest.raises(DotShapeError, match=r"the batch sizes of tl.dot differ: 2, 4 and 4, 2"):
+        tl.dot(many[0], block(tl.float16, 4, 2, 16, 2))
 
 
 def test_options(kernel: Trace):
@@ -55,6 +68,8 @@ def test_options(kernel: Trace):
         ({"allow_tf32": True}, "tf32"),
         ({"allow_tf32": False}, "ieee"),
         ({"input_precision": "TF32x3"}, "tf32x3"),
+        ({"input_precision": "bf16x3"}, "bf16x3"),
+        ({"input_precision": "BF16x6"}, "bf16x6"),
     ]:
         tl.dot(a, b, **keywords)
         assert kernel.ops[-1].precision == precision
@@ -80,8 +95,8 @@ def test_options(kernel: Trace):
         ((16, 64), (32, 16), None, DotShapeError, "the inner sizes of tl.dot differ: 64 and 32"),
         ((16, 64), (32, 64), None, DotShapeError, r"tl.dot\(a, b.T\)"),
         ((64, 16), (64, 32), None, DotShapeError, r"tl.dot\(a.T, b\)"),
-        ((16,), (16,), None, DotShapeError, "two or of three dimensions"),
-        ((2, 16, 16), (16, 16), None, DotShapeError, "two or of three dimensions"),
+        ((16,), (16,), None, DotShapeError, "the same number of dimensions"),
+        ((2, 16, 16), (16, 16), None, DotShapeError, "the same number of dimensions"),
         ((2, 16, 16), (4, 16, 16), None, DotShapeError, "batch sizes of tl.dot differ: 2 and 4"),
         ((16, 16), (16, 16), (16, 32), DotShapeError, "expected <16x16xfp32>"),
     ],
@@ -152,6 +167,13 @@ def test_accumulator_of_another_dtype_than_asked(kernel: Trace):
     a = block(tl.float16, 16, 16)
     with pytest.raises(DotTypeError, match=r"pass out_dtype=tl.float16"):
         tl.dot(a, a, block(tl.float16, 16, 16), out_dtype=tl.float32)
+
+
+def test_values_of_four_dimensions():
+    random = np.random.default_rng(0)
+    a, b, c = (random.standard_normal(shape, np.float32) for shape in ((2, 4, 8, 16), (2, 4, 16, 4), (2, 4, 8, 4)))
+    found = compute(lambda a, b, c: tl.dot(a, b, c), a, b, c)
+    np.testing.assert_allclose(found, a.astype(np.float64) @ b + c, rtol=1e-5, atol=1e-5)
 
 
 def test_values():

@@ -67,7 +67,7 @@ def one_buffer_for_two_steps(out):
         tl.store(out + 16 * tl.warp_id() + tl.arange(0, 16), x)
 
 
-@triton.jit(warp_level=True)
+@triton.jit(warp_level=True, debug=True)
 def through_global_memory(out):
     i = tl.arange(0, 16)
     tl.store(out + 16 * tl.warp_id() + i, 1.0)  # ONE
@@ -87,7 +87,7 @@ def atomic_and_not(out):
         tl.store(out, 0.0)  # OTHER
 
 
-@triton.jit(warp_level=True)
+@triton.jit(warp_level=True, debug=True)
 def wide_and_narrow(out):
     """The same bytes as elements of another size."""
     narrow = out.to(tl.pointer_type(tl.int16))

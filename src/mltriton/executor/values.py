@@ -157,7 +157,7 @@ def _decode_bf16(bits: Array) -> Array:
 class SmallFloat:
     """An 8-bit float, by tables. Rounding saturates at the largest finite number, as the conversions of GPUs do.
 
-    Infinity (where there is one) and NaN stay.
+    NaN stays, and in memory infinity (where there is one).
     """
 
     def __init__(self, exponent_bits: int, mantissa_bits: int, largest: int, infinity: int | None, nan: int) -> None:
@@ -189,8 +189,8 @@ class SmallFloat:
         return self.values[bits]
 
     def round(self, values: Array) -> Array:
-        """The nearest numbers of the format."""
-        return self.decode(self.encode(values))
+        """The nearest finite numbers of the format."""
+        return self.decode(self.encode(np.clip(values, -self.magnitudes[-1], self.magnitudes[-1])))
 
 
 _SMALL: dict[Type, SmallFloat] = {

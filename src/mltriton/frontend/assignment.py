@@ -9,11 +9,10 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from mltriton.errors import Place, SyntaxNotSupportedError, TypeMismatchError
 from mltriton.frontend.values import describe, is_number, is_tuple, rebuilt, wrap
-from mltriton.language.constants import unwrap
 from mltriton.language.tensor import tensor
 
 if TYPE_CHECKING:
@@ -41,14 +40,18 @@ def _assign(frame: Frame, target: ast.expr, value: Any, convert: Callable[[Any],
             set_hinted(frame, target.id, kept, frame.source.place(target))
         case ast.Tuple() | ast.List():
             _unpack(frame, target, value, convert)
-        case ast.Subscript(value=ast.Name()):
-            _replace_element(frame, target, value, convert)
+        case ast.Subscript():
+            raise frame.error(
+                SyntaxNotSupportedError,
+                target,
+                f"a kernel cannot assign to {ast.unparse(target)}: __setitem__ is not supported in triton",
+                hint="tl.store writes to memory, tl.where chooses between elements; a tuple is made anew.",
+            )
         case _:
             raise frame.error(
                 SyntaxNotSupportedError,
                 target,
                 f"a kernel cannot assign to {ast.unparse(target)}",
-                hint="tl.store writes to memory." if isinstance(target, ast.Subscript) else None,
             )
 
 
@@ -58,37 +61,19 @@ def _unpack(frame: Frame, target: ast.Tuple | ast.List, value: Any, convert: Cal
     items = list(value)
     stars = [i for i, element in enumerate(target.elts) if isinstance(element, ast.Starred)]
     count = len(target.elts)
-    if len(items) != count if not stars else len(items) < count - 1:
+    if len(items) < count - len(stars):
         raise frame.error(
             TypeMismatchError,
             target,
             "the number of values does not fit",
-            expected=f"{'at least ' * bool(stars)}{count - len(stars)}",
+            expected=f"at least {count - len(stars)}",
             found=str(len(items)),
         )
     if stars:
         start, stop = stars[0], len(items) - (count - stars[0] - 1)
         items[start:stop] = [tuple(items[start:stop])]
-    for element, item in zip(target.elts, items, strict=True):
+    for element, item in zip(target.elts, items, strict=False):  # More values are left out, as upstream does.
         _assign(frame, element.value if isinstance(element, ast.Starred) else element, item, convert)
-
-
-def _replace_element(frame: Frame, target: ast.Subscript, value: Any, convert: Callable[[Any], Any]) -> None:
-    """`t[0] = value` gives the variable t a new tuple."""
-    name = cast(ast.Name, target.value)
-    owner, index = frame.evaluate(name), unwrap(frame.evaluate(target.slice))
-    if not is_tuple(owner):
-        raise frame.error(
-            SyntaxNotSupportedError,
-            target,
-            f"elements of {describe(owner)} cannot be assigned",
-            hint="tl.where chooses between elements; tl.store writes to memory.",
-        )
-    items = list(owner)
-    if not isinstance(index, int) or not -len(items) <= index < len(items):
-        raise frame.error(TypeMismatchError, target, f"a tuple with {len(items)} elements has no element {index!r}")
-    items[index] = convert(value)
-    frame.scope.set(name.id, tuple(items), frame.source.place(target))
 
 
 def stored(value: Any) -> Any:

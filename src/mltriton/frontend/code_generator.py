@@ -31,13 +31,18 @@ from mltriton.tools.signature import Argument, Constant, Entry
 
 
 def generate(
-    fn: LanguageFunction, entries: Mapping[str, Entry], *, family: str = "cpu", warps: int | None = None
+    fn: LanguageFunction,
+    entries: Mapping[str, Entry],
+    *,
+    family: str = "cpu",
+    warps: int | None = None,
+    debug: bool = False,
 ) -> Module:
     """The module of a kernel; `warps` is the number of warps of a program where it is written for warps.
 
     `entries` says for each parameter what it is (the parts of tuples and descriptors are entries of their own);
-    `family` is the kind of machine that `tl.target_info` reports. Raises the `CompilationError` that fits the mistake,
-    with its place in the user's file.
+    `family` is the kind of machine that `tl.target_info` reports; with `debug` assertions are checked at run time.
+    Raises the `CompilationError` that fits the mistake, with its place in the user's file.
     """
     arguments = {name: entry for name, entry in entries.items() if isinstance(entry, Argument)}
     dtypes = {name: _dtype(entry) for name, entry in arguments.items()}
@@ -50,7 +55,7 @@ def generate(
     for argument, (name, dtype) in zip(block.arguments, dtypes.items(), strict=True):
         argument.hint = name
         values[name] = tensor(argument, dtype)
-    with building(unit.builder, _inliner(unit), family, warps):
+    with building(unit.builder, _inliner(unit), family, warps, debug):
         frame.mark(frame.source.tree)
         for name in fn.signature.parameters:
             frame.scope.set(name, _assembled(name, values))

@@ -7,6 +7,7 @@ language's function of the same meaning, or a `ConstexprError` that names it. `P
 from __future__ import annotations
 
 import builtins
+import math
 from collections.abc import Callable, Mapping
 from functools import reduce
 from typing import Any
@@ -48,10 +49,25 @@ def _extremum(name: str, python: Callable[..., Any]) -> Callable[..., Any]:
         items = first if is_tuple(first) else arguments
         if is_runtime(items):
             return reduce(_language(name), items)
-        return compute(python, [unwrap(item) for item in items])
+        numbers = [unwrap(item) for item in items]
+        for number in numbers:
+            _check_ordered(python.__name__, number)
+        return compute(python, numbers)
 
     call_either.__name__ = python.__name__
     return call_either
+
+
+def _check_ordered(name: str, number: Any) -> None:
+    """What Python would choose then depends on the order of the arguments, so upstream refuses it as well."""
+    is_negative_zero = isinstance(number, float) and str(number) == "-0.0"
+    if is_negative_zero or (isinstance(number, float) and math.isnan(number)):
+        what = "NaN values" if math.isnan(number) else "negative zero"
+        raise ConstexprError(
+            f"constexpr {name} does not support {what}",
+            found=repr(number),
+            hint=f"tl.{name}imum takes values that the kernel computes.",
+        )
 
 
 def _length(value: Any) -> int:

@@ -44,7 +44,7 @@ def unsupported(stmt: ast.stmt) -> SyntaxNotSupportedError:
 
 
 def assign(frame: Frame, stmt: ast.Assign) -> None:
-    """`a = b = value`, `a, b = value`, `t[0] = value`."""
+    """`a = b = value`, `a, b = value`."""
     value = frame.evaluate(stmt.value)
     for target in stmt.targets:
         assignment.bind(frame, target, value)

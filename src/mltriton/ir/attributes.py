@@ -181,7 +181,7 @@ ENUMS: dict[str, Enum] = {
     "rmw": _numbered(32, 1, "and", "or", "xor", "add", "fadd", "max", "min", "umax", "umin", "exch"),
     "sem": _numbered(32, 1, "relaxed", "acquire", "release", "acq_rel"),
     "scope": _numbered(32, 1, "gpu", "cta", "sys"),
-    "precision": _numbered(32, 0, "tf32", "tf32x3", "ieee"),
+    "precision": _numbered(32, 0, "tf32", "tf32x3", "ieee", "bf16x3", "bf16x6"),
     "rounding": _numbered(32, 0, "rtz", "rtne"),
     "tile_layout": _numbered(32, 0, "row", "column"),
     "tiling": _numbered(32, 0, "square", "horizontal", "vertical"),

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from mltriton.ir.attributes import Attribute, DenseAttr, FloatAttr, IntegerAttr
-from mltriton.ir.floats import round_float
+from mltriton.ir.floats import convert_float, round_float
 from mltriton.ir.operation import Value
 from mltriton.ir.types import FloatType, IndexType, IntegerType, TensorType, Type, element_type
 
@@ -101,5 +101,10 @@ def compute(function: Callable[..., Number | None], values: list[Value], type: T
         results = tuple(function(*row) for row in rows)
     except (ArithmeticError, ValueError):
         return None
-    numbers = tuple(result for result in results if result is not None)
+    element = element_type(type)
+    numbers = tuple(
+        convert_float(float(result), element) if isinstance(element, FloatType) else result
+        for result in results
+        if result is not None
+    )
     return make_constant(type, numbers) if len(numbers) == count else None

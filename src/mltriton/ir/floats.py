@@ -1,9 +1,9 @@
 """The bits of float types: rounding a Python float to a type, and between values and bit patterns.
 
 Level: all. Takes and returns Python floats, which hold every value of every supported type exactly. Rounding is to
-nearest even. Rounding to fp8 saturates, as conversions of GPUs do: what is too large becomes the largest finite number,
-and so does infinity in f8E4M3FN, which has none. The payload of a NaN is not kept.
-Source: IEEE 754 and "FP8 Formats for Deep Learning" (f8E4M3FN, f8E5M2).
+nearest even. Rounding to fp8 saturates, as conversions of GPUs do: what is too large becomes the largest finite number.
+A conversion (`convert_float`) does so with infinity too; the infinity of f8E5M2 itself keeps its bits. The payload of a
+NaN is not kept. Source: IEEE 754 and "FP8 Formats for Deep Learning" (f8E4M3FN, f8E5M2).
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class FloatFormat(NamedTuple):
 
     @property
     def infinity(self) -> int:
-        """What infinity becomes."""
+        """The bits of infinity, or of what stands for it in a type that has none."""
         return self.overflow if self.finite else self.special
 
 
@@ -107,6 +107,14 @@ def bits_to_float(bits: int, type: FloatType) -> float:
 def round_float(value: float, type: FloatType) -> float:
     """`value` rounded to `type`, as a Python float."""
     return value if type.name == "f64" else bits_to_float(float_to_bits(value, type), type)
+
+
+def convert_float(value: float, type: FloatType) -> float:
+    """`value` converted to `type` as an operation of a kernel: in fp8 infinity becomes the largest number too."""
+    layout = FORMATS[type.name]
+    if layout.saturates and math.isinf(value):
+        return math.copysign(bits_to_float(layout.overflow, type), value)
+    return round_float(value, type)
 
 
 def decimal_text(value: float, type: FloatType) -> str:

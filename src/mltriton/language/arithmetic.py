@@ -240,23 +240,31 @@ def _nan_rule(propagate_nan: object) -> PropagateNan:
     return propagate_nan
 
 
+def without_bfloat16(value: object) -> object:
+    """A bf16 tensor as fp32, anything else as it is: in bf16 upstream neither orders nor sums along an axis.
+
+    So do Triton 3.0 to 3.8; 3.9 stays in bf16.
+    """
+    return cast(value, types.float32) if isinstance(value, tensor) and value.dtype == types.bfloat16 else value
+
+
 @builtin
 def minimum(x: object, y: object, propagate_nan: PropagateNan = PropagateNan.NONE) -> tensor:
-    """The smaller of x and y, element by element."""
-    return _arithmetic(MINIMUM[_nan_rule(propagate_nan)], x, y, "minimum")
+    """The smaller of x and y, element by element; of bf16 as fp32."""
+    return _arithmetic(MINIMUM[_nan_rule(propagate_nan)], without_bfloat16(x), without_bfloat16(y), "minimum")
 
 
 @builtin
 def maximum(x: object, y: object, propagate_nan: PropagateNan = PropagateNan.NONE) -> tensor:
-    """The larger of x and y, element by element."""
-    return _arithmetic(MAXIMUM[_nan_rule(propagate_nan)], x, y, "maximum")
+    """The larger of x and y, element by element; of bf16 as fp32."""
+    return _arithmetic(MAXIMUM[_nan_rule(propagate_nan)], without_bfloat16(x), without_bfloat16(y), "maximum")
 
 
 @builtin
 def clamp(x: object, min: object, max: object, propagate_nan: PropagateNan = PropagateNan.NONE) -> tensor:
-    """x held between min and max; a NaN x gives min, or NaN with `PropagateNan.ALL`."""
+    """x held between min and max, of bf16 as fp32; a NaN x gives min, or NaN with `PropagateNan.ALL`."""
     rule = _nan_rule(propagate_nan)
-    value, low, high = promoted_three(x, min, max)
+    value, low, high = promoted_three(*map(without_bfloat16, (x, min, max)))
     if not value.dtype.is_floating():
         return minimum(maximum(value, low), high)
     handle = current().emit(tt.ClampF, value.handle, low.handle, high.handle, propagate_nan=rule is PropagateNan.ALL)

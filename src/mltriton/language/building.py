@@ -36,6 +36,7 @@ class _Kernel(NamedTuple):
     promises: dict[Value, dict[str, int]]
     entry: Block
     warps: int | None
+    debug: bool
 
 
 _kernel: ContextVar[_Kernel | None] = ContextVar("mltriton_kernel", default=None)
@@ -43,15 +44,20 @@ _kernel: ContextVar[_Kernel | None] = ContextVar("mltriton_kernel", default=None
 
 @contextmanager
 def building(
-    builder: Builder, inliner: Inliner | None = None, target: str = "cpu", warps: int | None = None
+    builder: Builder,
+    inliner: Inliner | None = None,
+    target: str = "cpu",
+    warps: int | None = None,
+    debug: bool = False,
 ) -> Generator[Builder]:
     """Let builtins create operations with `builder`, which stands in the kernel's outermost block, and inline functions
     with `inliner` within the `with` statement.
 
     `target` is the kind of machine ("cpu", "xe", "cuda"): only `tl.target_info` reads it. `warps` is the number of
-    warps of a program where the kernel is written for warps.
+    warps of a program where the kernel is written for warps. With `debug` the kernel checks what `tl.device_assert`
+    says.
     """
-    token = _kernel.set(_Kernel(builder, inliner, target, {}, builder.block, warps))
+    token = _kernel.set(_Kernel(builder, inliner, target, {}, builder.block, warps, debug))
     try:
         yield builder
     finally:
@@ -71,6 +77,11 @@ def current_target() -> str:
 def current_warps() -> int | None:
     """The number of warps of a program in a warp-level kernel; None in any other kernel."""
     return _require().warps
+
+
+def is_debugging() -> bool:
+    """Whether the kernel is compiled with `debug`: its assertions are checked when it runs."""
+    return _require().debug
 
 
 def entry_block() -> Block:

@@ -8,7 +8,7 @@ from mltriton.dialects import tt
 from mltriton.errors import AssertionFailed, ConstexprError, TypeMismatchError
 from mltriton.language import types
 from mltriton.language.arithmetic import bitwise_or, invert
-from mltriton.language.building import builtin, current
+from mltriton.language.building import builtin, current, is_debugging
 from mltriton.language.casting import cast
 from mltriton.language.semantic import broadcast, to_tensor
 from mltriton.language.tensor import tensor
@@ -64,7 +64,10 @@ def _printable(value: tensor) -> tensor:
 
 @builtin
 def device_assert(cond: object, msg: object = "", mask: object = None) -> None:
-    """Stop the launch with `msg` if `cond` is false for an element (where `mask` is true)."""
+    """Stop the launch with `msg` if `cond` is false for an element (where `mask` is true).
+
+    Checked in kernels compiled with `debug=True` or under `TRITON_DEBUG=1`; anywhere else it does nothing.
+    """
     condition = to_tensor(cond)
     if not condition.dtype.is_bool():
         raise TypeMismatchError(
@@ -73,6 +76,8 @@ def device_assert(cond: object, msg: object = "", mask: object = None) -> None:
             found=condition.type.name,
             hint="compare first: x < n",
         )
+    if not is_debugging():
+        return
     if mask is not None:
         condition, off = broadcast(condition, invert(cast(to_tensor(mask), types.int1)))
         condition = bitwise_or(condition, off)

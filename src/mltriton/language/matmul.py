@@ -1,12 +1,14 @@
 """`tl.dot`: products of blocks.
 
-Takes blocks [M, K] and [K, N] (or [B, M, K] and [B, K, N]) of one dtype (two of fp8, or of int8 and uint8, may be
-mixed), any powers of two; guarantees an accumulator of the dtype that `OUTPUTS` allows for the operands. Source:
+Takes blocks [M, K] and [K, N], or batches of them ([B, ..., M, K] and [B, ..., K, N]), of one dtype (two of fp8, or of
+int8 and uint8, may be mixed), any powers of two; guarantees a result of the dtype that `OUTPUTS` has for the operands.
+Source:
 upstream's dot; the `tiling` hint is section 3.1 of the ML-Triton paper; uint8 is an extension of upstream's int8.
 """
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from mltriton.dialects import tt
@@ -15,12 +17,13 @@ from mltriton.ir.attributes import ENUMS
 from mltriton.language import types
 from mltriton.language.building import builtin, current
 from mltriton.language.semantic import literal
+from mltriton.language.shapes import reshape
 from mltriton.language.tensor import tensor
 from mltriton.language.types import block_type, dtype
 
 __all__ = ["dot"]
 
-# Operand dtype -> dtypes that can be accumulated in, the default first.
+# Operand dtype -> dtypes of results. Of a single one, `out_dtype` decides nothing, as in upstream.
 OUTPUTS: dict[dtype, tuple[dtype, ...]] = {
     types.int8: (types.int32,),
     types.uint8: (types.int32,),
@@ -46,14 +49,17 @@ def dot(
     out_dtype: dtype | None = None,
     tiling: str | None = None,
 ) -> tensor:
-    """`acc + input @ other`, accumulated in `out_dtype` (default: `acc`'s dtype, else fp32, int32 for int8 and
-    uint8, fp64 for fp64).
+    """`acc + input @ other`: int32 of int8 and uint8, fp64 of fp64, fp32 of fp32 and bf16; of fp16 and fp8 `out_dtype`,
+    fp32 or fp16 (default: `acc`'s dtype, else fp32).
 
-    `input_precision` ("ieee", "tf32", "tf32x3") is how fp32 operands are multiplied on hardware with such units.
-    `tiling` ("square", "horizontal", "vertical") says how the warps share the result; a `TilingError` says where that
-    cannot be. Raises `DotShapeError`, `DotTypeError`, `OptionError`, `ConstexprError`.
+    `input_precision` ("ieee", "tf32", "tf32x3", "bf16x3", "bf16x6") is how fp32 operands are multiplied on hardware
+    with such units; other hardware is at least as precise. Dimensions before the last two are batches. `tiling`
+    ("square", "horizontal", "vertical") says how the warps share the result; a `TilingError` says where that cannot be.
+    Raises `DotShapeError`, `DotTypeError`, `OptionError`, `ConstexprError`.
     """
     a, b = _operand(input, "first"), _operand(other, "second")
+    if len(a.type.shape) == len(b.type.shape) > 3:
+        return _in_batches(a, b, acc, input_precision, allow_tf32, max_num_imprecise_acc, out_dtype, tiling)
     _check_types(a, b)
     shape = _result_shape(a.type.shape, b.type.shape, a, b)
     made = block_type(_output(a.dtype, acc, out_dtype), shape)
@@ -64,8 +70,20 @@ def dot(
         "a_unsigned": a.dtype.is_int_unsigned() or None,
         "b_unsigned": b.dtype.is_int_unsigned() or None,
     }
-    accumulator = _accumulator(acc, made)
+    accumulator = _accumulator(acc, made, OUTPUTS[a.dtype])
     return tensor(current().emit(tt.Dot, a.handle, b.handle, accumulator.handle, **attributes), made)
+
+
+def _in_batches(a: tensor, b: tensor, acc: object, *options: Any) -> tensor:
+    """The product of blocks of more than three dimensions, with all but the last two as one."""
+    shape = _result_shape(a.type.shape, b.type.shape, a, b)
+
+    def flat(value: tensor) -> tensor:
+        return reshape(value, (math.prod(value.type.shape[:-2]), *value.type.shape[-2:]))
+
+    if isinstance(acc, tensor) and acc.type.shape != shape:
+        raise _other_shape(acc, block_type(acc.dtype, shape))
+    return reshape(dot(flat(a), flat(b), flat(acc) if isinstance(acc, tensor) else acc, *options), shape)
 
 
 def _operand(value: object, place: str) -> tensor:
@@ -115,14 +133,15 @@ def _wider(a: dtype, b: dtype) -> dtype:
 
 def _result_shape(a_shape: tuple[int, ...], b_shape: tuple[int, ...], a: tensor, b: tensor) -> tuple[int, ...]:
     found = f"{a.type.name} and {b.type.name}"
-    if len(a_shape) != len(b_shape) or len(a_shape) not in (2, 3):
+    if len(a_shape) != len(b_shape) or len(a_shape) < 2:
         raise DotShapeError(
-            "tl.dot needs two blocks of two or of three dimensions",
+            "tl.dot needs two blocks of the same number of dimensions, two or more",
             expected="[M, K] and [K, N], or [B, M, K] and [B, K, N]",
             found=found,
         )
     if a_shape[:-2] != b_shape[:-2]:
-        message = f"the batch sizes of tl.dot differ: {a_shape[0]} and {b_shape[0]}"
+        sides = [", ".join(map(str, shape[:-2])) for shape in (a_shape, b_shape)]
+        message = f"the batch sizes of tl.dot differ: {sides[0]} and {sides[1]}"
         raise DotShapeError(message, expected="[B, M, K] and [B, K, N]", found=found)
     if a_shape[-1] != b_shape[-2]:
         raise DotShapeError(
@@ -147,6 +166,14 @@ def _output(kind: dtype, acc: object, out_dtype: object) -> dtype:
     if not isinstance(chosen, dtype):
         hint = f"pass out_dtype=tl.{allowed[0].codegen_name()}, without quotes"
         raise DotTypeError("out_dtype of tl.dot is no dtype", expected=expected, found=repr(chosen), hint=hint)
+    if chosen == types.bfloat16 and kind.is_floating():
+        raise DotTypeError(
+            "out_dtype=bfloat16 is unsupported. Please use out_dtype=float32/float16 and cast with `.to(tl.bfloat16)`",
+            expected=expected,
+            found=str(chosen),
+        )
+    if len(allowed) == 1:
+        return allowed[0]
     if chosen not in allowed:
         hint = f"accumulate in {allowed[0]} and convert the result with .to(...)"
         message = f"tl.dot of {kind} cannot accumulate in {chosen}"
@@ -154,7 +181,7 @@ def _output(kind: dtype, acc: object, out_dtype: object) -> dtype:
     return chosen
 
 
-def _accumulator(acc: object, made: block_type) -> tensor:
+def _accumulator(acc: object, made: block_type, allowed: tuple[dtype, ...]) -> tensor:
     if acc is None:
         return literal(0, made.scalar, made.shape)
     if not isinstance(acc, tensor):
@@ -162,16 +189,22 @@ def _accumulator(acc: object, made: block_type) -> tensor:
         message = "the accumulator of tl.dot must be a block"
         raise DotShapeError(message, expected=made.name, found=repr(acc), hint=hint)
     if acc.type.shape != made.shape:
-        message = "the accumulator of tl.dot has another shape than the product"
-        raise DotShapeError(message, expected=made.name, found=acc.type.name)
+        raise _other_shape(acc, made)
     if acc.dtype != made.scalar:
         raise DotTypeError(
-            "the accumulator of tl.dot has another dtype than out_dtype",
+            "the accumulator of tl.dot has another dtype than the result",
             expected=made.name,
             found=acc.type.name,
-            hint=f"pass out_dtype=tl.{acc.dtype.codegen_name()}",
+            hint=f"pass out_dtype=tl.{acc.dtype.codegen_name()}"
+            if acc.dtype in allowed
+            else f"convert it: acc.to(tl.{made.scalar.codegen_name()})",
         )
     return acc
+
+
+def _other_shape(acc: tensor, made: block_type) -> DotShapeError:
+    message = "the accumulator of tl.dot has another shape than the product"
+    return DotShapeError(message, expected=made.name, found=acc.type.name)
 
 
 def _precision(input_precision: str | None, allow_tf32: bool | None) -> str | None:

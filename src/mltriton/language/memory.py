@@ -214,7 +214,7 @@ def check_writable(pointer: tensor, what: str) -> None:
     """`PointerError` for a pointer to constant memory."""
     if pointer.dtype.is_const():
         raise PointerError(
-            f"{what} through a pointer that is const",
+            f"{what} through a pointer that is const: Cannot store to a constant pointer",
             found=pointer.type.name,
             hint="the parameter is annotated tl.const",
         )

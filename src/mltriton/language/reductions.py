@@ -15,7 +15,16 @@ from typing import Any, cast
 from mltriton.dialects import tt
 from mltriton.errors import TypeMismatchError
 from mltriton.language import semantic, types
-from mltriton.language.arithmetic import add, bitwise_and, bitwise_or, bitwise_xor, maximum, minimum, mul
+from mltriton.language.arithmetic import (
+    add,
+    bitwise_and,
+    bitwise_or,
+    bitwise_xor,
+    maximum,
+    minimum,
+    mul,
+    without_bfloat16,
+)
 from mltriton.language.building import builtin, current
 from mltriton.language.combining import Combine, Values, combining_region, sources_of, sum_dtype, wrapped
 from mltriton.language.comparison import equal, greater_than, less_than, where
@@ -98,7 +107,7 @@ def _builtin_of(combine: Combine) -> Any:
     return builtin(combine)
 
 
-def _ordered_dtype(kind: dtype) -> dtype:
+def ordered_dtype(kind: dtype) -> dtype:
     """Maxima and minima of dtypes below 32 bits run in fp32 or int32."""
     if kind.bits >= 32:
         return kind
@@ -180,9 +189,9 @@ def _with_indices(
 
     Across warps without an axis: on which warp; with one: in the blocks of all warps laid one after the other along it.
     """
+    value = to_tensor(without_bfloat16(input))
     if across is None:
-        return _place_within(input, axis, wins, ties_to_left, keep_dims)
-    value = to_tensor(input)
+        return _place_within(value, axis, wins, ties_to_left, keep_dims)
     if axis is None:
         found = value, semantic.broadcast_to(warp_id(), value.type.shape) if value.type.is_block() else warp_id()
     else:
@@ -210,7 +219,7 @@ def _place_within(
 
 def _extreme(input: object, axis: int | None, combine: Combine, keep_dims: bool, across: AcrossWarps | None) -> tensor:
     value = to_tensor(input)
-    return _reduced(value.to(_ordered_dtype(value.dtype)), axis, combine, keep_dims, across)
+    return _reduced(value.to(ordered_dtype(value.dtype)), axis, combine, keep_dims, across)
 
 
 @builtin

@@ -1,7 +1,8 @@
 """Scans: `tl.associative_scan`, `tl.cumsum`, `tl.cumprod`.
 
 Takes blocks; guarantees that the combining function becomes a region on scalars, and upstream's dtypes (sums of narrow
-integers run in 32 bits). With `cross_warp=True` (warp-level kernels) a scan goes over the warps of the program.
+integers run in 32 bits, those of bf16 in fp32). With `cross_warp=True` (warp-level kernels) a scan goes over the warps
+of the program.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from typing import Any, cast
 
 from mltriton.dialects import tt
 from mltriton.errors import AxisError
-from mltriton.language.arithmetic import add, mul
+from mltriton.language.arithmetic import add, mul, without_bfloat16
 from mltriton.language.building import builtin, current
 from mltriton.language.combining import Combine, Values, combining_region, sources_of, sum_dtype, wrapped
 from mltriton.language.semantic import to_tensor
@@ -74,7 +75,8 @@ def cumsum(
     *,
     cross_warp: bool = False,
 ) -> tensor:
-    """Running sum along `axis` (None: the first), in `dtype` (default as `tl.sum`); across warps as
+    """Running sum along `axis` (None: the first), in `dtype` (default as `tl.sum`, and
+    fp32 for bf16); across warps as
     `tl.associative_scan`.
     """
     return _scanned(input, axis, add, reverse, dtype, cross_warp)
@@ -89,7 +91,8 @@ def cumprod(
     *,
     cross_warp: bool = False,
 ) -> tensor:
-    """Running product along `axis` (None: the first), in `dtype` (default as `tl.sum`); across warps as
+    """Running product along `axis` (None: the first), in `dtype` (default as `tl.sum`, and
+    fp32 for bf16); across warps as
     `tl.associative_scan`.
     """
     return _scanned(input, axis, mul, reverse, dtype, cross_warp)
@@ -98,7 +101,7 @@ def cumprod(
 def _scanned(
     input: object, axis: int | None, combine: Combine, reverse: bool, dtype: dtype | None, cross_warp: bool
 ) -> tensor:
-    value = to_tensor(input)
+    value = to_tensor(without_bfloat16(input))
     place = 0 if axis is None and not cross_warp else axis
     converted = value.to(dtype or sum_dtype(value.dtype))
     return cast(tensor, associative_scan(converted, place, combine, reverse, cross_warp=cross_warp))

@@ -14,7 +14,7 @@ from typing import cast
 from mltriton.dialects import arith, tt
 from mltriton.errors import ShapeMismatchError, TypeMismatchError
 from mltriton.ir.attributes import DenseAttr, FloatAttr, IntegerAttr
-from mltriton.ir.floats import round_float
+from mltriton.ir.floats import convert_float
 from mltriton.ir.types import FloatType, IntegerType, TensorType
 from mltriton.language import types
 from mltriton.language.building import builtin, current
@@ -102,7 +102,7 @@ def _coded(value: Scalar, type: dtype) -> int | float:
     """The attribute's value: rounded to the float type; an unsigned integer as the signed one with its bits."""
     ir_type = type.to_ir()
     if isinstance(ir_type, FloatType):
-        return round_float(float(value), ir_type)
+        return convert_float(float(value), ir_type)
     assert isinstance(ir_type, IntegerType)
     if isinstance(value, float) and not value.is_integer():
         raise TypeMismatchError(

@@ -232,9 +232,10 @@ def transposed(value: object) -> tensor:
 
 @builtin
 def join(a: object, b: object) -> tensor:
-    """Two blocks along a new last dimension of size 2; scalars give a block of 2."""
+    """Two blocks along a new last dimension of size 2; scalars give a block of 2. Of integers the first has the say."""
     left, right = semantic.broadcast(to_tensor(a), to_tensor(b))
-    if left.dtype != right.dtype:
+    same_bits = left.dtype.is_int() and right.dtype.is_int() and left.dtype.bits == right.dtype.bits
+    if left.dtype != right.dtype and not same_bits:
         raise TypeMismatchError(
             "tl.join needs one dtype",
             expected=left.type.name,

@@ -12,6 +12,7 @@ from mltriton.language.building import builtin
 from mltriton.language.comparison import equal, greater_than, not_equal, where
 from mltriton.language.creation import arange
 from mltriton.language.indexing import along, gather
+from mltriton.language.reductions import ordered_dtype
 from mltriton.language.semantic import to_tensor
 from mltriton.language.shapes import constexpr_int, wrapped_axis
 from mltriton.language.tensor import tensor
@@ -34,13 +35,16 @@ def sort(x: object, dim: int | None = None, descending: bool = False) -> tensor:
 def topk(x: object, k: object, dim: int | None = None, descending: bool = True) -> tensor:
     """The `k` (a power of two) largest elements along the last dimension, the largest first.
 
-    The smallest ones with `descending=False`.
+    The smallest ones with `descending=False`. Where some are left out the result is fp32 or int32 for narrower dtypes,
+    as that of `tl.max`.
     """
     value = _last_dimension(x, dim, "tl.topk")
     shape = value.type.shape
     count = constexpr_int(k, "the k of tl.topk")
     if not 0 < count <= shape[-1] or count & (count - 1):
         raise PowerOfTwoError("the k of tl.topk", expected=f"a power of two up to {shape[-1]}", found=str(count))
+    if count < shape[-1]:
+        value = value.to(ordered_dtype(value.dtype))
     ordered = sort(value, descending=descending)
     return gather(ordered, along(arange(0, count), len(shape) - 1, shape), -1)
 

@@ -28,16 +28,20 @@ class ConfigError(TritonError, ValueError):
 
 @dataclass(frozen=True)
 class Setting(Generic[T]):
-    """One environment variable: `parse` turns its text into a value or raises `ValueError` saying what it wants."""
+    """One environment variable: `parse` turns its text into a value or raises `ValueError` saying what it wants.
+
+    `upstream` is Triton's own variable of the same meaning, which counts where ours is not set.
+    """
 
     name: str
     default: T
     parse: Callable[[str], T]
     doc: str
+    upstream: str = ""
 
     def get(self) -> T:
         """Return the current value; an unset or empty variable means the default. Raises `ConfigError`."""
-        text = os.environ.get(self.name, "").strip()
+        text = (os.environ.get(self.name) or os.environ.get(self.upstream, "")).strip()
         if not text:
             return self.default
         try:
@@ -139,7 +143,13 @@ DUMP_DIR: Setting[Path | None] = Setting(
 ALWAYS_COMPILE = Setting(
     "MLTRITON_ALWAYS_COMPILE", False, parse_flag, "Ignore what the on-disk cache holds and compile every kernel again."
 )
-
+DEBUG = Setting(
+    "MLTRITON_DEBUG",
+    False,
+    parse_flag,
+    "Compile every kernel with debug=True: tl.device_assert and integer overflow are checked; also TRITON_DEBUG.",
+    "TRITON_DEBUG",
+)
 PRINT_AUTOTUNING = Setting(
     "MLTRITON_PRINT_AUTOTUNING", False, parse_flag, "Print which configuration autotuning chose, and its time."
 )
@@ -169,6 +179,7 @@ SETTINGS: tuple[Setting[object], ...] = (
     DUMP,
     DUMP_DIR,
     ALWAYS_COMPILE,
+    DEBUG,
     PRINT_AUTOTUNING,
     OCLOC,
     SPIRV_VAL,

@@ -20,6 +20,7 @@ from mltriton.frontend.dependencies import Dependencies, Watched, dependencies
 from mltriton.frontend.function import LanguageFunction
 from mltriton.frontend.function import constexpr_function as constexpr_function
 from mltriton.language.constants import unwrap
+from mltriton.runtime.config import DEBUG
 from mltriton.runtime.grid import Grid, normalize
 from mltriton.runtime.native.params import ParamSpec
 from mltriton.runtime.parameters import CallShape, Parameter, parameters_of
@@ -182,7 +183,7 @@ class JITFunction(LanguageFunction):
     def compiled_for(self, arguments: Sequence[Any], options: Mapping[str, Any]) -> CompiledKernel:
         """The kernel compiled for arguments, one for each parameter."""
         self.drop_if_stale()
-        chosen = {"debug": self.debug} | dict(options)
+        chosen = {"debug": self.debug or DEBUG.get()} | dict(options)
         parts = parts_of(self.parameters, arguments)
         target = find_target(unwrap(chosen.pop("target", None)) or _target_of(parts))
         check_devices({part.name: part.value for part in parts}, target.takes, target.name)

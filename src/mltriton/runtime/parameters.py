@@ -16,7 +16,7 @@ from typing import Any, NoReturn
 
 from mltriton.errors import ArgumentError
 from mltriton.frontend.function import LanguageFunction, is_constexpr_annotation
-from mltriton.runtime.specialization import annotation_of
+from mltriton.runtime.specialization import annotation_of, is_const_annotation
 
 # Keywords of a launch that are no parameters: how the kernel is compiled.
 OPTIONS = (
@@ -60,7 +60,10 @@ Pick = Callable[[tuple[Any, ...]], tuple[Any, ...]]
 
 @dataclass(frozen=True)
 class Parameter:
-    """One parameter of a kernel: its name, whether it is a `tl.constexpr`, and how its arguments are specialised."""
+    """One parameter of a kernel: its name, whether it is a `tl.constexpr`, and how its arguments are specialised.
+
+    `is_const`: annotated `tl.const`, so that the kernel must not write through it.
+    """
 
     name: str
     index: int
@@ -69,6 +72,7 @@ class Parameter:
     annotation: str | None
     by_value: bool
     by_alignment: bool
+    is_const: bool = False
 
     @property
     def has_default(self) -> bool:
@@ -93,6 +97,7 @@ def parameters_of(
             by_alignment=not any(
                 index in names or name in names for names in (do_not_specialize, do_not_specialize_on_alignment)
             ),
+            is_const=is_const_annotation(found.annotation),
         )
         for index, (name, found) in enumerate(fn.signature.parameters.items())
     )

@@ -16,7 +16,7 @@ from typing import Any, cast
 from mltriton.language.constants import unwrap
 from mltriton.runtime.parameters import Parameter
 from mltriton.runtime.specialization import constant_of, specialize
-from mltriton.tools.signature import Entry
+from mltriton.tools.signature import Argument, Entry
 
 Launch = Callable[..., Any]
 Taker = Callable[[Any, list[Any]], bool]
@@ -36,13 +36,15 @@ def entry_of(part: Part) -> Entry:
     parameter = part.parameter
     if parameter.is_constexpr:
         return constant_of(part.name, part.value)
-    return specialize(
+    entry = specialize(
         part.name,
         part.value,
         annotation=parameter.annotation,
         by_value=parameter.by_value,
         by_alignment=parameter.by_alignment,
     )
+    is_const = parameter.is_const and isinstance(entry, Argument) and entry.is_pointer
+    return replace(entry, is_const=True) if is_const else entry
 
 
 def is_descriptor(value: Any) -> bool:

@@ -15,7 +15,7 @@ import numpy as np
 
 from mltriton.errors import ArgumentError, DeviceError
 from mltriton.language.constants import constexpr, unwrap
-from mltriton.language.types import dtype
+from mltriton.language.types import const, dtype
 from mltriton.runtime.alignment import ALIGNMENT
 from mltriton.runtime.native.params import INTEGER_RANGES, ParamSpec
 from mltriton.tools.signature import SCALARS, Argument, Constant, Entry
@@ -209,6 +209,11 @@ def annotation_of(annotation: Any) -> str | None:
     # An annotation that is text, and postponed besides, has quotes of its own.
     text = annotation.strip("'\"").removeprefix("tl.") if isinstance(annotation, str) else ""
     return SIGNATURE_NAMES.get(text) or SCALARS.get(text)
+
+
+def is_const_annotation(annotation: Any) -> bool:
+    """Whether a parameter's annotation, evaluated or as text, is `tl.const`."""
+    return annotation is const or (isinstance(annotation, str) and annotation.strip("'\"").split(".")[-1] == "const")
 
 
 def constant_of(name: str, value: Any) -> Constant:

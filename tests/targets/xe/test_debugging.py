@@ -59,7 +59,7 @@ def test_prints_as_on_the_cpu(queue: Queue, dtype: str, hex_: bool, warps: int, 
     assert sorted(lines[1]) == sorted(lines[0])
 
 
-@triton.jit
+@triton.jit(debug=True)
 def checked(x, y, n, BLOCK: tl.constexpr, SUM: tl.constexpr):
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     value = tl.load(x + i, mask=i < n, other=0)
@@ -95,7 +95,7 @@ def test_a_failed_assertion_is_an_error_once(queue: Queue, sums: bool, warps: in
     launch(3)
 
 
-@triton.jit
+@triton.jit(debug=True)
 def first(x, BLOCK: tl.constexpr):
     tl.device_assert(tl.load(x + tl.arange(0, BLOCK)) != 7, "seven")
 

@@ -72,8 +72,6 @@ def _nearest(function: Function, f16_conversion: bool, value: Value, name: str) 
     )
     limit = constant(i32, layout.overflow)
     result = function.select(function.icmp("ult", result, limit), result, limit)
-    if not layout.finite:
-        result = function.select(function.icmp("eq", magnitude, _INFINITY), constant(i32, layout.infinity), result)
     result = function.select(function.fcmp("uno", value, value), constant(i32, layout.nan), result)
     sign = function.and_(function.lshr(bits, 31 - width), 1 << width)
     return function.cast("trunc", function.or_(result, sign), narrow_type)
