@@ -21,14 +21,16 @@ def write(module: Module, symbol: str, moves: RegionMoves, source: Type, result:
     name = "emulated_" + symbol.replace(".", "_")
     f = module.function(name, result, [("held", source)], extra="convergent noinline ")
     [held] = f.parameters
-    from_, to = _units(source, moves.unit), _units(result, moves.unit)
+    # What is moved may be longer than the words of a lane: then several lanes have it.
+    unit = min(moves.unit, source.scalar.bytes, result.scalar.bytes)
+    from_, to = _units(source, unit), _units(result, unit)
     start = moves.source_of(0)
     bases = {
-        dim: [((moves.source_of(place * moves.unit) ^ start) // moves.unit,) for (place,) in places]
+        dim: [((moves.source_of(place * unit) ^ start) // unit,) for (place,) in places]
         for dim, places in zip(to.inputs, to.bases, strict=True)
     }
     wanted = LinearLayout.of(bases, {"unit": from_.size("unit")})
-    parts = move(f, _taken_apart(f, held, moves.unit), from_, wanted, (start // moves.unit,))
+    parts = move(f, _taken_apart(f, held, unit), from_, wanted, (start // unit,))
     f.ret(_put_together(f, parts, result))
     return name
 

@@ -70,7 +70,7 @@ def store(
     per_message = message.registers // form.width
     for number in range(message.number):
         held = value.values[number * per_message : (number + 1) * per_message]
-        data = _data(e, held, apart(type_, message) if form.width == 1 else 1)
+        data = e.bits_as(_data(e, held, apart(type_, message) if form.width == 1 else 1), loaded_type(type_, message))
         if fast:
             described, distance = _place(e, type_, pointer, message, number)
             intrinsics.store_rectangle(e.function, data, _shape(message), described, distance, e.cached)
@@ -79,16 +79,15 @@ def store(
 
 
 def _data(e: WarpEmitter, values: Sequence[Value], between: int) -> Value:
-    """The opposite of `_values`, in integers."""
+    """The opposite of `_values`."""
     f = e.function
     if between == 1:
-        held = joined(f, values)
-    else:
-        held = poison(values[0].type.with_lanes(LANES * len(values)))
-        for number, value in enumerate(values):
-            start = number // between * between * LANES + number % between
-            held = write(f, held, value, start, between)
-    return e.bits_as(held, held.type.with_element(f"i{held.type.bits}"))
+        return joined(f, values)
+    held = poison(values[0].type.with_lanes(LANES * len(values)))
+    for number, value in enumerate(values):
+        start = number // between * between * LANES + number % between
+        held = write(f, held, value, start, between)
+    return held
 
 
 def prefetch(e: WarpEmitter, type_: TensorType, pointer: BlockPointer, message: Message) -> None:

@@ -7,7 +7,9 @@ the messages of the memory pipeline code them. Guarantees: what has no effect is
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 
+from mltriton.errors import BackendError
 from mltriton.targets.llvm.types import I1, I8, I16, I32, VOID, Type, Value, constant, integers, poison, vector
 from mltriton.targets.llvm.writer import Function
 
@@ -241,6 +243,7 @@ def load_rectangle(
     cached: Caching = AS_USUAL,
 ) -> Value:
     """Blocks, rows and columns `shape` of elements of the result; `form`: "", "vnni." or "transpose."."""
+    _check(result, shape)
     name = f"{PREFIX}lsc.load.2d.ugm.desc.{form}{result.suffix}.v2i8"
     return f.declared_call(name, result, *_shape(shape, cached), described, *_distance(at), poison(result))
 
@@ -249,6 +252,7 @@ def store_rectangle(
     f: Function, data: Value, shape: Sequence[int], described: Value, at: tuple[int, int], cached: Caching = AS_USUAL
 ) -> None:
     """The opposite."""
+    _check(data.type, shape)
     name = f"{PREFIX}lsc.store.2d.ugm.desc.v2i8.{data.type.suffix}"
     f.declared_call(name, VOID, *_shape(shape, cached), described, *_distance(at), data)
 
@@ -257,6 +261,13 @@ def prefetch_rectangle(f: Function, element: Type, shape: Sequence[int], describ
     """Bring a rectangle nearer, into both levels of the cache."""
     name = f"{PREFIX}lsc.prefetch.2d.ugm.desc.v2i8.{element.suffix}"
     f.declared_call(name, VOID, *_shape(shape, _PREFETCHED), described, *_distance(at), constant(element, 0))
+
+
+def _check(data: Type, shape: Sequence[int]) -> None:
+    """A message moves as many elements as its shape says, whatever it is given."""
+    if data.lanes != prod(shape):
+        expected = f"{' x '.join(map(str, shape))} elements"
+        raise BackendError("a vector is not what its message moves", expected=expected, found=str(data))
 
 
 def _shape(shape: Sequence[int], cached: Caching) -> list[Value]:
