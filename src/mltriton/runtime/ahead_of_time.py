@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from mltriton.errors import ArgumentError, TritonError, calling_place
 from mltriton.language.constants import unwrap
+from mltriton.runtime.arrays import check_arrays
 from mltriton.runtime.grid import normalize
 from mltriton.runtime.native.params import INTEGER_RANGES
 from mltriton.runtime.parameters import parameters_of
@@ -29,6 +30,7 @@ def launch_compiled(kernel: CompiledKernel, grid: Any, arguments: Sequence[Any])
     try:
         named = _named(kernel, [unwrap(argument) for argument in arguments])
         check_devices(named, kernel.job.target.takes, kernel.metadata.target)
+        check_arrays(named)
         for name, value in named.items():
             _check(name, entries[name], value)
         slots = slots_of(entries, list(named.values()), kernel.metadata.written)

@@ -20,6 +20,7 @@ from mltriton.frontend.dependencies import Dependencies, Watched, dependencies
 from mltriton.frontend.function import LanguageFunction
 from mltriton.frontend.function import constexpr_function as constexpr_function
 from mltriton.language.constants import unwrap
+from mltriton.runtime.arrays import check_arrays
 from mltriton.runtime.config import DEBUG
 from mltriton.runtime.grid import Grid, normalize
 from mltriton.runtime.native.params import ParamSpec
@@ -33,6 +34,7 @@ from mltriton.runtime.specialization import (
     device_of,
     guard,
     is_array,
+    plain,
 )
 from mltriton.targets.target import DEVICES, find_target
 
@@ -167,7 +169,8 @@ class JITFunction(LanguageFunction):
         """Launch where no variant fitted: specialise, compile or load, and remember the variant."""
         with _launching:
             arguments = tuple(unwrap(value) for value in shape.pick(everything))
-            kernel = self.compiled_for(arguments, {name: kwargs[name] for name in shape.option_names})
+            options = {name: kwargs[name] for name in shape.option_names}
+            kernel = self.compiled_for(arguments, options, to_launch=True)
             parts = parts_of(self.parameters, arguments, constants=True)
             launch = kernel.loaded.launcher([self._guard(kernel, part) for part in parts])
             if any(map(has_parts, arguments)):
@@ -180,13 +183,18 @@ class JITFunction(LanguageFunction):
                 shape.variants[key] = ((launch, kernel), *known[:_MAX_LAUNCHERS])
             return kernel
 
-    def compiled_for(self, arguments: Sequence[Any], options: Mapping[str, Any]) -> CompiledKernel:
-        """The kernel compiled for arguments, one for each parameter."""
+    def compiled_for(
+        self, arguments: Sequence[Any], options: Mapping[str, Any], *, to_launch: bool = False
+    ) -> CompiledKernel:
+        """The kernel compiled for arguments, one for each parameter; `to_launch` if they must have memory."""
         self.drop_if_stale()
         chosen = {"debug": self.debug or DEBUG.get()} | dict(options)
         parts = parts_of(self.parameters, arguments)
         target = find_target(unwrap(chosen.pop("target", None)) or _target_of(parts))
-        check_devices({part.name: part.value for part in parts}, target.takes, target.name)
+        named = {part.name: part.value for part in parts}
+        check_devices(named, target.takes, target.name)
+        if to_launch:
+            check_arrays(named)
         entries = {part.name: entry_of(part) for part in parts}
         job = Job(self, entries, target, options_of(**chosen))
         # The text tells apart constants that compare equal: 1, True and 1.0.
@@ -199,7 +207,7 @@ class JITFunction(LanguageFunction):
     def _guard(self, kernel: CompiledKernel, part: Part) -> ParamSpec:
         parameter = part.parameter
         if parameter.is_constexpr:
-            return ParamSpec.constant(part.value)
+            return ParamSpec.constant(plain(part.value))
         return guard(
             kernel.job.entries[part.name],
             array=part.value.base if is_wrapper(part.value) else None,

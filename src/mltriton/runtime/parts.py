@@ -1,4 +1,4 @@
-"""Arguments that consist of several: tuples and tensor descriptors, and arrays that stand for others.
+"""Arguments that consist of several: tuples and tensor descriptors, and what stands for another: arrays, numbers.
 
 Level: runtime. Each part is a parameter of its own to the compiler and the launcher. Those of the tuple `t` are called
 `t.0`, `t.1`, `t.0.1`, ...; a tuple given to a `tl.constexpr` parameter stays one constant. Those of the descriptor `d`
@@ -12,6 +12,8 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, cast
+
+import numpy as np
 
 from mltriton.language.constants import unwrap
 from mltriton.runtime.parameters import Parameter
@@ -60,7 +62,7 @@ def is_wrapper(value: Any) -> bool:
 
 def has_parts(value: Any) -> bool:
     """Whether a launcher takes something else than the argument itself."""
-    return isinstance(value, tuple) or is_descriptor(value) or is_wrapper(value)
+    return isinstance(value, tuple | np.generic) or is_descriptor(value) or is_wrapper(value)
 
 
 def parts_of(parameters: Sequence[Parameter], arguments: Sequence[Any], *, constants: bool = False) -> list[Part]:
@@ -121,6 +123,8 @@ def _taker(example: Any) -> Taker | None:
         return _tuple_taker(cast("tuple[Any, ...]", example))
     if is_descriptor(example):
         return _descriptor_taker(example.__class__, len(example.shape))
+    if isinstance(example, np.generic):
+        return _number_taker(type(example))
     return _wrapper_taker(example.__class__, example.dtype) if is_wrapper(example) else None
 
 
@@ -158,6 +162,18 @@ def _wrapper_taker(kind: type, dtype: Any) -> Taker:
         if type(value) is not kind or value.dtype is not dtype:
             return False
         flat.append(value.base)
+        return True
+
+    return take
+
+
+def _number_taker(kind: type) -> Taker:
+    """What takes one of numpy's scalars as Python's number."""
+
+    def take(value: Any, flat: list[Any]) -> bool:
+        if type(value) is not kind:
+            return False
+        flat.append(value.item())
         return True
 
     return take

@@ -7,13 +7,13 @@ ahead of time.
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from mltriton.errors import ArgumentError
+from mltriton.runtime.native.params import float_bits
 from mltriton.runtime.specialization import address
 from mltriton.tools.signature import Argument, Entry
 
@@ -48,15 +48,8 @@ def slots_of(entries: Mapping[str, Entry], arguments: Sequence[Any], written: Se
 def _slot(entry: Argument, value: Any, writes: bool) -> Slot:
     if entry.is_pointer:
         return Slot("tensor", address(value), value, writes)
-    return Slot(_KINDS.get(entry.scalar, entry.scalar), _bits(entry.scalar, value))
-
-
-def _bits(scalar: str, value: Any) -> int:
-    if scalar == "fp32":
-        return int.from_bytes(struct.pack("<f", value), "little")
-    if scalar == "fp64":
-        return int.from_bytes(struct.pack("<d", value), "little")
-    return int(value) & (2**64 - 1)
+    kind = _KINDS.get(entry.scalar, entry.scalar)
+    return Slot(kind, float_bits(kind, value) if kind in ("f32", "f64") else int(value) & (2**64 - 1))
 
 
 def _check_writable(name: str, value: Any) -> None:

@@ -54,7 +54,7 @@ def specialize(name: str, value: Any, *, annotation: str | None, by_value: bool,
     `annotation` is the scalar type the parameter's annotation demands; `by_value` lets the integer 1 be a constant and
     `by_alignment` marks divisibility by 16. Raises `ArgumentError` for values that no kernel takes.
     """
-    value = _plain(value)
+    value = plain(value)
     if isinstance(value, bool):
         return Argument("i1")
     if isinstance(value, int):
@@ -73,7 +73,7 @@ def specialize(name: str, value: Any, *, annotation: str | None, by_value: bool,
     )
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
     """A constant's value; a scalar of numpy as Python's number."""
     value = unwrap(value)
     return cast(Any, value).item() if isinstance(value, np.generic) else value
@@ -100,8 +100,13 @@ def is_array(value: Any) -> bool:
 
 
 def address(value: Any) -> int:
-    """The address of an array's first element."""
-    return value.__array_interface__["data"][0] if isinstance(value, np.ndarray) else value.data_ptr()
+    """The address of an array's first element, which may be 0 (`arrays.has_memory` says more)."""
+    if isinstance(value, np.ndarray):
+        return value.__array_interface__["data"][0]
+    try:
+        return value.data_ptr()
+    except RuntimeError as error:
+        raise ArgumentError("a tensor has no memory", found=type(value).__name__, hint=str(error)) from None
 
 
 def dtype_name(name: str, value: Any) -> str:
@@ -218,17 +223,16 @@ def is_const_annotation(annotation: Any) -> bool:
 
 def constant_of(name: str, value: Any) -> Constant:
     """The entry of a `tl.constexpr` parameter; `ArgumentError` for an array or anything else that can change."""
-    plain = unwrap(value)
+    constant = plain(value)
     try:
-        hash(plain)
+        hash(constant)
     except TypeError:
-        plain = None
         is_constant = False
     else:
-        is_constant = not is_array(plain)
+        is_constant = not is_array(constant)
     if not is_constant:
         raise ArgumentError(
             f"the parameter {name} is a tl.constexpr and needs a constant",
             found=type(unwrap(value) if not isinstance(value, constexpr) else value.value).__name__,
         )
-    return Constant(plain)
+    return Constant(constant)

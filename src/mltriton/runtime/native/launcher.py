@@ -63,11 +63,13 @@ class NativeKernel:
     def run(self, grid: tuple[int, int, int], slots: Sequence[Slot]) -> None:
         """Launch with the parameters' slots already filled: for arguments that no spec covers.
 
-        Raises `ScratchMemoryError`.
+        Launchers take arrays of the same types from then on. Raises `ScratchMemoryError`.
         """
         programs = grid[0] * grid[1] * grid[2]
         if programs == 0:
             return
+        if is_native():
+            pool().take_types({type(slot.array) for slot in slots})
         current_pool().run(self.address, (*(slot.bits for slot in slots), *grid), programs, self.scratch_bytes)
 
 

@@ -16,10 +16,16 @@ import numpy as np
 
 _TYPE_OFFSET = 8  # PyObject.ob_type
 _DATA_OFFSET, _DESCR_OFFSET, _FLAGS_OFFSET = 16, 56, 64  # PyArrayObject
-_WRITEABLE, _ALIGNED = 0x400, 0x100
+_WRITEABLE = 0x400
 
 _DLPACK_MAJOR_VERSION = 1
 _DESCRIBE_INDEX = 5  # DLPackExchangeAPI: version, previous, allocator, from, to, dltensor_from_py_object_no_sync
+_HANDLE_OFFSETS = (16, 24)  # Where torch's Python objects may have their at::Tensor, itself a pointer to a TensorImpl.
+_IMPL_BYTES = 208  # Of a TensorImpl; the sizes of tensors of few dimensions are in it.
+_CODES = {
+    **{"int": 0, "uint": 1, "float": 2, "bfloat": 4, "bool": 6},
+    **{"float8_e4m3fn": 10, "float8_e5m2": 12},
+}
 _DLTENSOR = struct.Struct("<QiiiIQQQ")  # data, device type, device, dimensions, dtype, shape, strides, byte offset
 
 
@@ -50,7 +56,6 @@ def _is_known(array: np.ndarray[Any, Any]) -> bool:
         _read(array, _DATA_OFFSET) == array.ctypes.data
         and _read(array, _DESCR_OFFSET) == id(array.dtype)
         and bool(flags & _WRITEABLE) == array.flags.writeable
-        and bool(flags & _ALIGNED) == array.flags.aligned
     )
 
 
@@ -76,12 +81,20 @@ def find_describe(tensor_type: type) -> int | None:
     return ctypes.c_void_p.from_address(api + 8 * _DESCRIBE_INDEX).value
 
 
-def dlpack_dtype(describe: int, tensor: object) -> int:
-    """Return the dtype of a torch tensor as DLPack's 32-bit word (code, bits, lanes).
+def dlpack_dtype(name: str, itemsize: int) -> int:
+    """Return the dtype that torch calls `name` as DLPack's 32-bit word (code, bits, lanes).
 
-    Raises whatever torch raises for a dtype that DLPack does not have.
+    Raises `KeyError` for a dtype that kernels do not have.
+    """
+    return _CODES[name.rstrip("0123456789") if name not in _CODES else name] | 8 * itemsize << 8 | 1 << 16
+
+
+def find_handle(describe: int, tensor: object) -> int | None:
+    """Return where in the Python object of a torch tensor its at::Tensor is, in bytes; None if that cannot be told.
+
+    `describe` is what `find_describe` found. It gives the address of the sizes, which are in the tensor itself.
     """
     view = ctypes.create_string_buffer(_DLTENSOR.size)
-    function = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.c_void_p)(describe)
-    function(tensor, ctypes.addressof(view))
-    return _DLTENSOR.unpack(view.raw)[4]
+    ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.c_void_p)(describe)(tensor, ctypes.addressof(view))
+    sizes = _DLTENSOR.unpack(view.raw)[5]
+    return next((offset for offset in _HANDLE_OFFSETS if 0 <= sizes - _read(tensor, offset) < _IMPL_BYTES), None)

@@ -29,17 +29,21 @@ POINTERS = (
     "torch_tensor_type",
     "torch_parameter_type",
     "torch_describe",
+    "torch_is_neg",
     "torch_get_num_threads",
     "prepare",
+    "has_memory",
     "modules",
     "name_torch",
     "name_dtype",
     "name_is_cpu",
     "name_data_ptr",
+    "name_is_neg",
     "scratch_error",
 )
-NUMBERS = ("spin_limit", "workers", "threads")
+NUMBERS = ("spin_limit", "workers", "threads", "torch_handle")
 FLAGS = ("torch_is_bound",)
+TABLES = ("array_types", "tensor_types")
 
 
 def machine() -> str | None:
@@ -70,7 +74,7 @@ class Library:
 @cache
 def load() -> Library:
     """Return the library, compiled at most once per cache. Raises `TargetError` on an unsupported machine."""
-    return Library(load_object(_object(machine() or refuse()), (*FUNCTIONS, *POINTERS, *NUMBERS, *FLAGS)))
+    return Library(load_object(_object(machine() or refuse()), (*FUNCTIONS, *POINTERS, *NUMBERS, *FLAGS, *TABLES)))
 
 
 def refuse() -> NoReturn:

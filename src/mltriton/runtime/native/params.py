@@ -34,6 +34,14 @@ _PARAM = struct.Struct("<II6Q")
 _MASK_64 = (1 << 64) - 1
 
 
+def float_bits(kind: str, value: float) -> int:
+    """Return the bits of a float, rounded to `f32` if that is the kind; too large values become infinite."""
+    if kind == "f64":
+        return struct.unpack("<Q", struct.pack("<d", value))[0]
+    with np.errstate(over="ignore"):
+        return int(np.float32(value).view(np.uint32))
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class ParamSpec:
     """One parameter of a kernel as it was specialised. Use the constructors `tensor`, `integer`, ...
@@ -46,7 +54,6 @@ class ParamSpec:
     kind: str
     numpy_dtype: np.dtype[Any] | None = None  # A tensor's dtype as a numpy array; None: no numpy arrays.
     torch_dtype: Any = None  # A tensor's dtype as a torch tensor (a torch.dtype); None: no torch tensors.
-    itemsize: int = 1  # Bytes of a tensor's element: addresses are multiples of it.
     writes: bool = False  # Whether the kernel writes to the tensor: read-only numpy arrays are refused.
     divisible_by_16: bool | None = None
     range: tuple[int, int] = _EMPTY  # An integer's least and greatest value.
@@ -61,13 +68,16 @@ class ParamSpec:
         writes: bool = True,
         divisible_by_16: bool | None = None,
     ) -> ParamSpec:
-        """Take numpy arrays of `numpy_dtype` and torch CPU tensors of `torch_dtype` (either may be None)."""
+        """Take numpy arrays of `numpy_dtype` and torch CPU tensors of `torch_dtype` (either may be None).
+
+        Elements may lie at any address: what a kernel accesses is aligned to 16 bytes or taken not to be aligned.
+        """
         if numpy_dtype is None and torch_dtype is None:
             raise ValueError("a tensor parameter takes numpy arrays, torch tensors or both")
         itemsize = numpy_dtype.itemsize if numpy_dtype is not None else torch_dtype.itemsize
         if itemsize.bit_count() != 1:
             raise ValueError(f"elements of {itemsize} bytes are not a number a kernel knows")
-        return ParamSpec("tensor", numpy_dtype, torch_dtype, itemsize, writes, divisible_by_16)
+        return ParamSpec("tensor", numpy_dtype, torch_dtype, writes, divisible_by_16)
 
     @staticmethod
     def integer(
@@ -122,8 +132,7 @@ class ParamSpec:
     @property
     def masks(self) -> tuple[int, int]:
         """Bits of the address or value that must all be 0, and bits of which one must be 1 (0: no such demand)."""
-        zero = max(15 if self.divisible_by_16 else 0, self.itemsize - 1)
-        return zero, 15 if self.divisible_by_16 is False else 0
+        return 15 if self.divisible_by_16 else 0, 15 if self.divisible_by_16 is False else 0
 
 
 def encode_table(

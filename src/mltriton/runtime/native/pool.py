@@ -22,10 +22,13 @@ import numpy as np
 
 from ...errors import OutOfResources
 from .. import config
+from ..arrays import has_memory
 from . import layout, library
 
 _SPIN_SECONDS = 150e-6  # How long a thread that waits spins before it sleeps: longer than Python between two launches.
 _MAX_THREADS = 1024  # Scratch buffers in ir/pool.ll.
+_DERIVED_TYPES = 16  # Of each kind in ir/launcher.ll, besides the null at the end.
+_IS_NEG = "_ZN2at6native6is_negERKNS_6TensorE"  # bool at::native::is_neg(const at::Tensor &)
 _FAULTS = {signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGABRT, signal.SIGTRAP}
 
 
@@ -71,7 +74,8 @@ class Pool:
             "modules": sys.modules,
             "prepare": self.prepare,
             "scratch_error": ScratchMemoryError,
-            **{f"name_{name}": sys.intern(name) for name in ("torch", "dtype", "is_cpu", "data_ptr")},
+            "has_memory": has_memory,
+            **{f"name_{name}": sys.intern(name) for name in ("torch", "dtype", "is_cpu", "data_ptr", "is_neg")},
         }
         for name, item in objects.items():
             self.library.pointer(name).value = _immortal(item)
@@ -142,6 +146,7 @@ class Pool:
         self.library.pointer("torch_tensor_type").value = _immortal(torch.Tensor)
         self.library.pointer("torch_parameter_type").value = _immortal(parameter)
         self.library.pointer("torch_describe").value = layout.find_describe(torch.Tensor)
+        self._bind_sign(torch)
         functions = _openmp_of_torch()
         for name, address in functions.items():
             if name == "torch_get_num_threads" or not self._forked:
@@ -149,13 +154,43 @@ class Pool:
         self.set_num_threads(self._chosen)
         self.library.flag("torch_is_bound").value = 1
 
+    def _bind_sign(self, torch: Any) -> None:
+        """Let the code ask torch's own function whether a view's elements are negated, if that works as expected."""
+        describe, address = self.library.pointer("torch_describe").value, _address_in_torch(_IS_NEG)
+        if not describe or not address:
+            return
+        # The launch may be inside a transform, or a mode in which new tensors have no memory.
+        with torch._C._DisableFuncTorch(), torch.utils._python_dispatch._disable_current_modes():
+            plain = torch.zeros(2, device="cpu")
+            negated = torch._neg_view(plain)
+        offset = layout.find_handle(describe, plain)
+        is_neg = ctypes.PYFUNCTYPE(ctypes.c_bool, ctypes.c_void_p)(address)
+        if offset is not None and is_neg(id(negated) + offset) and not is_neg(id(plain) + offset):
+            self.library.number("torch_handle").value = offset
+            self.library.pointer("torch_is_neg").value = address
+
+    def take_types(self, kinds: Iterable[type]) -> None:
+        """Let launches take arrays of types derived from numpy's and torch's like theirs: of 16 each at most."""
+        torch_type = getattr(sys.modules.get("torch"), "Tensor", None)
+        with self._lock:
+            for kind in kinds:
+                if issubclass(kind, np.ndarray) and kind is not np.ndarray:
+                    self._list_type("array_types", kind)
+                elif torch_type is not None and issubclass(kind, torch_type) and kind is not torch_type:
+                    self._list_type("tensor_types", kind)
+
+    def _list_type(self, table: str, kind: type) -> None:
+        listed = (ctypes.c_void_p * _DERIVED_TYPES).from_address(self.library.addresses[table])
+        free = next((place for place, item in enumerate(listed) if item in (None, id(kind))), None)
+        if free is not None and listed[free] is None:
+            listed[free] = _immortal(kind)
+
     def torch_key(self, dtype: Any) -> int:
         """Return what the launcher's code compares for a torch dtype. torch must be loaded."""
         self.num_threads()
-        describe = self.library.pointer("torch_describe").value
-        if describe is None:
+        if self.library.pointer("torch_describe").value is None:
             return id(dtype)
-        return layout.dlpack_dtype(describe, sys.modules["torch"].empty(0, dtype=dtype))
+        return layout.dlpack_dtype(str(dtype).removeprefix("torch."), dtype.itemsize)
 
     def _start_workers(self, count: int) -> None:
         """Start workers until there are `count`."""
@@ -212,12 +247,16 @@ def _openmp_of_torch() -> dict[str, int]:
         "omp_get_thread_num": "omp_get_thread_num",
         "torch_get_num_threads": "_ZN2at15get_num_threadsEv",
     }
+    found = {name: _address_in_torch(symbol) for name, symbol in symbols.items()}
+    return {name: address for name, address in found.items() if address} if all(found.values()) else {}
+
+
+def _address_in_torch(symbol: str) -> int | None:
+    """Return the address of a function of torch's library, or of one that it was linked with; None if it is absent."""
     try:
-        # A look-up through torch's library finds the symbols of the libraries it was linked with, whatever their names.
-        torch_cpu = ctypes.CDLL("libtorch_cpu.so", mode=os.RTLD_NOLOAD)
-        return {name: _address(torch_cpu[symbol]) for name, symbol in symbols.items()}
+        return _address(ctypes.CDLL("libtorch_cpu.so", mode=os.RTLD_NOLOAD)[symbol])
     except (OSError, AttributeError):
-        return {}
+        return None
 
 
 def _address(function: Any) -> int:

@@ -15,12 +15,13 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from .. import config
-from .params import ParamSpec
+from ..arrays import has_memory, is_masked
+from .params import ParamSpec, float_bits
 from .pool import ScratchMemoryError, available_cpus
 
 _MAX_DIMENSION = 2**31 - 1
@@ -72,7 +73,7 @@ def read_argument(spec: ParamSpec, argument: Any) -> int | None:
         case "i1":
             return int(argument) if type(argument) is bool else None
         case "f32" | "f64":
-            return _float_bits(spec.kind, argument) if type(argument) is float else None
+            return float_bits(spec.kind, argument) if type(argument) is float else None
         case _:
             slot = _read_integer(spec, argument)
     zero_mask, some_mask = spec.masks
@@ -86,14 +87,6 @@ def _read_integer(spec: ParamSpec, argument: Any) -> int | None:
     return None if spec.hole[0] <= argument <= spec.hole[1] else argument
 
 
-def _float_bits(kind: str, value: float) -> int:
-    """Return the bits of a float, rounded to `f32` if that is the kind; too large values become infinite."""
-    if kind == "f64":
-        return struct.unpack("<Q", struct.pack("<d", value))[0]
-    with np.errstate(over="ignore"):
-        return int(np.float32(value).view(np.uint32))
-
-
 def _is_constant(constant: Any, argument: Any) -> bool:
     if argument is constant:
         return True
@@ -105,22 +98,21 @@ def _is_constant(constant: Any, argument: Any) -> bool:
 
 
 def _read_tensor(spec: ParamSpec, argument: Any) -> int | None:
-    if type(argument) is np.ndarray:
-        return _read_array(spec, argument)
+    if isinstance(argument, np.ndarray):
+        return None if is_masked(argument) else _read_array(spec, cast("np.ndarray[Any, Any]", argument))
     torch: Any = sys.modules.get("torch")
-    if torch is None or type(argument) not in (torch.Tensor, torch.nn.Parameter):
+    if torch is None or not isinstance(argument, torch.Tensor):
         return None
     if spec.torch_dtype is None or argument.dtype is not spec.torch_dtype or not argument.is_cpu:
         return None
     try:
-        return argument.data_ptr()
+        return argument.data_ptr() if has_memory(argument) and not argument.is_neg() else None
     except RuntimeError:  # It has no storage.
         return None
 
 
 def _read_array(spec: ParamSpec, array: np.ndarray[Any, Any]) -> int | None:
-    flags = array.flags
-    if array.dtype is not spec.numpy_dtype or not flags.aligned or (spec.writes and not flags.writeable):
+    if array.dtype is not spec.numpy_dtype or (spec.writes and not array.flags.writeable) or not has_memory(array):
         return None
     return array.ctypes.data
 

@@ -18,12 +18,13 @@ from typing import Any, cast
 import numpy as np
 
 from mltriton.errors import ArgumentError, DeviceError, calling_place
+from mltriton.runtime.arrays import has_memory
 from mltriton.runtime.grid import Grid
 from mltriton.runtime.native.params import ParamSpec
 from mltriton.runtime.native.portable import read_argument
 from mltriton.runtime.parts import is_wrapper
 from mltriton.runtime.slots import Slot
-from mltriton.runtime.specialization import ON_HOST, place_of
+from mltriton.runtime.specialization import ON_HOST, place_of, plain
 from mltriton.targets.assertions import Description, Record, check
 from mltriton.targets.xe import driver
 from mltriton.targets.xe.driver import Memory, Queue, Span
@@ -137,20 +138,13 @@ def launcher_of(run: Callable[[Grid, Sequence[Slot]], None], specs: Sequence[Par
     return launch
 
 
-def plain(argument: Any) -> Any:
-    """A number of numpy's as Python's, an array of a derived class as numpy's own: what specs know."""
-    if isinstance(argument, np.generic):
-        return cast(Any, argument).item()
-    if isinstance(argument, np.ndarray):
-        return cast("np.ndarray[Any, Any]", argument).view(np.ndarray)
-    return argument
-
-
 def read(spec: ParamSpec, argument: Any) -> int | None:
     """The slot for an argument, or None if it does not pass its spec. Tensors may lie on the GPU."""
     if spec.kind != "tensor" or place_of(argument) == ON_HOST:
         return read_argument(spec, argument)
     if spec.torch_dtype is None or argument.dtype is not spec.torch_dtype:
+        return None
+    if argument.is_neg() or not has_memory(argument):
         return None
     address, (zero, some) = argument.data_ptr(), spec.masks
     return address if not address & zero and (not some or address & some) else None

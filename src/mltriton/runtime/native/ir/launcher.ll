@@ -30,16 +30,22 @@
 @ndarray_type = global ptr null
 @torch_tensor_type = global ptr null
 @torch_parameter_type = global ptr null
+@array_types = global [17 x ptr] zeroinitializer  ; types derived from numpy's, whose arrays are taken like its own
+@tensor_types = global [17 x ptr] zeroinitializer ; and from torch's; both end with a null
 @torch_describe = global ptr null       ; int (*)(PyObject *, DLTensor *) of DLPack's exchange interface, or null
+@torch_is_neg = global ptr null         ; bool (*)(const at::Tensor &), or null: tensors are asked by their method
+@torch_handle = global i64 0            ; where a torch tensor has its at::Tensor, in bytes; known where @torch_is_neg is
 @torch_get_num_threads = global ptr null
 @torch_is_bound = global i8 0           ; 1 once torch's types, functions and threads are known
 @threads = global i64 0                 ; threads of a launch; 0: as many as torch uses
 @prepare = global ptr null              ; Python callable () -> None: binds torch if it is loaded, starts missing workers
+@has_memory = global ptr null           ; Python callable (array) -> bool, asked of arrays whose address looks like none
 @modules = global ptr null              ; sys.modules
 @name_torch = global ptr null           ; interned strings
 @name_dtype = global ptr null
 @name_is_cpu = global ptr null
 @name_data_ptr = global ptr null
+@name_is_neg = global ptr null
 @scratch_error = global ptr null        ; the exception for a launch that got no scratch memory
 
 @scratch_message = internal constant [52 x i8] c"there is no memory for the kernel's scratch buffers\00"
@@ -61,6 +67,7 @@ declare i32 @PyObject_RichCompareBool(ptr, ptr, i32)
 declare ptr @PyObject_GetAttr(ptr, ptr)
 declare ptr @PyObject_VectorcallMethod(ptr, ptr, i64, ptr)
 declare ptr @PyObject_CallNoArgs(ptr)
+declare ptr @PyObject_CallOneArg(ptr, ptr)
 declare ptr @PyErr_Occurred()
 declare void @PyErr_Clear()
 declare void @PyErr_SetString(ptr, ptr)
@@ -245,6 +252,56 @@ done:
 
 ; Tensors.
 
+; Whether a type is in a list that ends with a null.
+define internal i1 @is_listed(ptr %type, ptr %list) #1 {
+entry:
+  br label %look
+look:
+  %i = phi i64 [ 0, %entry ], [ %next, %other ]
+  %known.at = getelementptr ptr, ptr %list, i64 %i
+  %known = load ptr, ptr %known.at
+  %end = icmp eq ptr %known, null
+  br i1 %end, label %no, label %compare
+compare:
+  %same = icmp eq ptr %known, %type
+  br i1 %same, label %yes, label %other
+other:
+  %next = add i64 %i, 1
+  br label %look
+yes:
+  ret i1 true
+no:
+  ret i1 false
+}
+
+; Whether a tensor is a view whose elements are those in memory negated. Of one that cannot say it is true.
+define internal i1 @is_negated(ptr %tensor) #0 {
+entry:
+  %function = load ptr, ptr @torch_is_neg
+  %unknown = icmp eq ptr %function, null
+  br i1 %unknown, label %by.method, label %by.function
+by.function:
+  %offset = load i64, ptr @torch_handle
+  %handle = getelementptr i8, ptr %tensor, i64 %offset
+  %negated = call zeroext i1 %function(ptr %handle)
+  ret i1 %negated
+by.method:
+  %name = load ptr, ptr @name_is_neg
+  %arguments = alloca ptr
+  store ptr %tensor, ptr %arguments
+  %answer = call ptr @PyObject_VectorcallMethod(ptr %name, ptr %arguments, i64 1, ptr null)
+  %no.answer = icmp eq ptr %answer, null
+  br i1 %no.answer, label %refused, label %answered
+answered:
+  call void @Py_DecRef(ptr %answer)
+  %plain = icmp eq ptr %answer, @_Py_FalseStruct
+  %other = xor i1 %plain, true
+  ret i1 %other
+refused:
+  call void @PyErr_Clear()
+  ret i1 true
+}
+
 ; Reads the address of a torch tensor's first element if it has the record's dtype and lies in CPU memory. A tensor that
 ; cannot say (no storage, a dtype DLPack does not know) does not fit.
 define internal i32 @read_torch(ptr %param, ptr %tensor, ptr %out) #0 {
@@ -329,11 +386,10 @@ numpy:
   %descr.at = getelementptr i8, ptr %object, i64 56
   %descr = load i64, ptr %descr.at
   %same.descr = icmp eq i64 %descr, %wanted
-  ; NPY_ARRAY_ALIGNED is 0x100, NPY_ARRAY_WRITEABLE 0x400.
+  ; NPY_ARRAY_WRITEABLE is 0x400.
   %param.flags.at = getelementptr %Param, ptr %param, i32 0, i32 1
   %param.flags = load i32, ptr %param.flags.at
-  %writeable = shl i32 %param.flags, 10
-  %needed = or i32 %writeable, 256
+  %needed = shl i32 %param.flags, 10
   %array.flags.at = getelementptr i8, ptr %object, i64 64
   %array.flags = load i32, ptr %array.flags.at
   %present = and i32 %array.flags, %needed
@@ -342,7 +398,10 @@ numpy:
   %data = load i64, ptr %data.at
   store i64 %data, ptr %slot
   %numpy.fits = and i1 %same.descr, %usable
-  br i1 %numpy.fits, label %check, label %differs
+  br i1 %numpy.fits, label %array.address, label %differs
+array.address:
+  %no.data = icmp eq i64 %data, 0
+  br i1 %no.data, label %suspect, label %check
 
 maybe.tensor:
   %tensor.type = load ptr, ptr @torch_tensor_type
@@ -351,13 +410,37 @@ maybe.tensor:
 maybe.parameter:
   %parameter.type = load ptr, ptr @torch_parameter_type
   %is.parameter = icmp eq ptr %type, %parameter.type
-  br i1 %is.parameter, label %torch, label %differs
+  br i1 %is.parameter, label %torch, label %maybe.derived
+maybe.derived:
+  %derived.array = call i1 @is_listed(ptr %type, ptr @array_types)
+  br i1 %derived.array, label %numpy, label %maybe.derived.tensor
+maybe.derived.tensor:
+  %derived.tensor = call i1 @is_listed(ptr %type, ptr @tensor_types)
+  br i1 %derived.tensor, label %torch, label %differs
 torch:
   %status = call i32 @read_torch(ptr %param, ptr %object, ptr %slot)
   %is.read = icmp eq i32 %status, 0
-  br i1 %is.read, label %check, label %not.read
+  br i1 %is.read, label %tensor.sign, label %not.read
 not.read:
   ret i32 %status
+tensor.sign:
+  %negated = call i1 @is_negated(ptr %object)
+  br i1 %negated, label %differs, label %tensor.address
+tensor.address:
+  ; A tensor without memory has an offset for an address. No program has memory below 64 GiB, except for small arrays
+  ; where it does not lie at a random place.
+  %tensor.data = load i64, ptr %slot
+  %low = icmp ult i64 %tensor.data, 68719476736
+  br i1 %low, label %suspect, label %check
+suspect:
+  %callable = load ptr, ptr @has_memory
+  %answer = call ptr @PyObject_CallOneArg(ptr %callable, ptr %object)
+  %failed = icmp eq ptr %answer, null
+  br i1 %failed, label %raise, label %answered
+answered:
+  call void @Py_DecRef(ptr %answer)
+  %has.memory = icmp eq ptr %answer, @_Py_TrueStruct
+  br i1 %has.memory, label %check, label %differs
 
 check:
   %address = load i64, ptr %slot
@@ -366,6 +449,8 @@ check:
   ret i32 %verdict
 differs:
   ret i32 1
+raise:
+  ret i32 -1
 }
 
 ; Constants.
