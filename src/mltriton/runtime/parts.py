@@ -124,7 +124,7 @@ def _taker(example: Any) -> Taker | None:
     if is_descriptor(example):
         return _descriptor_taker(example.__class__, len(example.shape))
     if isinstance(example, np.generic):
-        return _number_taker(type(example))
+        return _number_taker(cast(Any, example).__class__)
     return _wrapper_taker(example.__class__, example.dtype) if is_wrapper(example) else None
 
 

@@ -69,7 +69,7 @@ class NativeKernel:
         if programs == 0:
             return
         if is_native():
-            pool().take_types({type(slot.array) for slot in slots})
+            pool().take_types(slot.array for slot in slots)
         current_pool().run(self.address, (*(slot.bits for slot in slots), *grid), programs, self.scratch_bytes)
 
 

@@ -23,8 +23,13 @@ _DESCRIBE_INDEX = 5  # DLPackExchangeAPI: version, previous, allocator, from, to
 _HANDLE_OFFSETS = (16, 24)  # Where torch's Python objects may have their at::Tensor, itself a pointer to a TensorImpl.
 _IMPL_BYTES = 208  # Of a TensorImpl; the sizes of tensors of few dimensions are in it.
 _CODES = {
-    **{"int": 0, "uint": 1, "float": 2, "bfloat": 4, "bool": 6},
-    **{"float8_e4m3fn": 10, "float8_e5m2": 12},
+    "int": 0,
+    "uint": 1,
+    "float": 2,
+    "bfloat": 4,
+    "bool": 6,
+    "float8_e4m3fn": 10,
+    "float8_e5m2": 12,
 }
 _DLTENSOR = struct.Struct("<QiiiIQQQ")  # data, device type, device, dimensions, dtype, shape, strides, byte offset
 

@@ -16,7 +16,7 @@ import threading
 import time
 import warnings
 from collections.abc import Iterable
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import numpy as np
 
@@ -169,15 +169,15 @@ class Pool:
             self.library.number("torch_handle").value = offset
             self.library.pointer("torch_is_neg").value = address
 
-    def take_types(self, kinds: Iterable[type]) -> None:
-        """Let launches take arrays of types derived from numpy's and torch's like theirs: of 16 each at most."""
-        torch_type = getattr(sys.modules.get("torch"), "Tensor", None)
+    def take_types(self, arrays: Iterable[Any]) -> None:
+        """Let launches take arrays of these ones' types, derived from numpy's or torch's: of 16 each at most."""
+        torch_type = getattr(sys.modules.get("torch"), "Tensor", ())
         with self._lock:
-            for kind in kinds:
-                if issubclass(kind, np.ndarray) and kind is not np.ndarray:
-                    self._list_type("array_types", kind)
-                elif torch_type is not None and issubclass(kind, torch_type) and kind is not torch_type:
-                    self._list_type("tensor_types", kind)
+            for array in arrays:
+                if isinstance(array, np.ndarray):
+                    self._list_type("array_types", cast(Any, array).__class__)
+                elif isinstance(array, torch_type):
+                    self._list_type("tensor_types", array.__class__)
 
     def _list_type(self, table: str, kind: type) -> None:
         listed = (ctypes.c_void_p * _DERIVED_TYPES).from_address(self.library.addresses[table])
