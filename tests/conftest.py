@@ -7,6 +7,8 @@ with another status.
 A test module that imports a library which is not installed (torch; where pytest stands alone, a tool of the test extra)
 is skipped, and the summary says what it needs.
 
+Whatever tests compile is verified after every pass.
+
 Property tests draw the same examples in every run where the environment says `CI`, so that a change is what makes one
 fail; elsewhere, and with `--hypothesis-profile=random` (`make test-all`), they draw new ones.
 """
@@ -27,6 +29,8 @@ import pytest
 from mltriton.errors import TritonError
 
 pytest_plugins = ["pytester", "on_target"]
+
+os.environ.setdefault("MLTRITON_VERIFY_PASSES", "1")  # also of kernels that tests launch, here and in other processes
 
 _LIBRARIES = ("torch", "hypothesis", "xdsl", "filecheck", "typer", "libcst", "jinja2")
 ABSENT = frozenset(name for name in _LIBRARIES if find_spec(name) is None)

@@ -244,10 +244,10 @@ class Job:
         timings = {} if timings is None else timings
         with _timed(timings, "front end"):
             module = self.source_module()
-        restart = self.source_module
+        restart, verify_each = self.source_module, config.VERIFY_PASSES.get()
         for level, pipeline in zip(IR_LEVELS, self.target.spec.pipeline, strict=True):
             with _timed(timings, level):
-                module = PassManager(parse_pipeline(pipeline), verify_each=False, restart=restart).run(module)
+                module = PassManager(parse_pipeline(pipeline), verify_each, restart=restart).run(module)
             yield level, module
             restart = partial(self.module, level)
 

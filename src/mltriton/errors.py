@@ -267,6 +267,10 @@ class PassError(InternalError):
     """A pass failed or left invalid IR."""
 
 
+class LayoutError(InternalError):
+    """The compiler gave the operands and results of an operation layouts that do not fit each other."""
+
+
 class BackendError(InternalError):
     """LLVM, an assembler or another tool rejected what the compiler gave it, crashed or took too long."""
 

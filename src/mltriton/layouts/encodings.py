@@ -113,11 +113,12 @@ def same_cut(a: Encoding, b: Encoding, shape: Shape) -> bool:
     between them moves nothing.
     """
     return a is b or all(
-        _same_part(x, y, extent) for x, y, extent in zip(a.cut(shape), b.cut(shape), shape, strict=True)
+        same_part(x, y, extent) for x, y, extent in zip(a.cut(shape), b.cut(shape), shape, strict=True)
     )
 
 
-def _same_part(a: Cut, b: Cut, extent: int) -> bool:
+def same_part(a: Cut, b: Cut, extent: int) -> bool:
+    """Whether every warp has the same part of a dimension of `extent` elements under both cuts."""
     if min(a.size, extent) != min(b.size, extent):
         return False
     return a.parts(extent) == b.parts(extent) == 1 or (a.warps, a.stride) == (b.warps, b.stride)

@@ -31,6 +31,7 @@ PASSES: dict[str, str] = {
     "check-warp-level": "mltriton.passes.tt.check_warp_level:CheckWarpLevel",
     "assign-layouts": "mltriton.passes.ttg.assign_layouts:AssignLayouts",
     "assign-lanes": "mltriton.passes.ttg.assign_lanes:AssignLanes",
+    "verify-encodings": "mltriton.passes.ttg.verify_encodings:VerifyEncodings",
     "prefetch": "mltriton.passes.ttg.prefetch:Prefetch",
     "split-barriers": "mltriton.passes.warp.split_barriers:SplitBarriers",
     "match-target-size": "mltriton.passes.intrinsic.match_target_size:MatchTargetSize",

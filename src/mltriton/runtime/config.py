@@ -150,6 +150,10 @@ DEBUG = Setting(
     "Compile every kernel with debug=True: tl.device_assert and integer overflow are checked; also TRITON_DEBUG.",
     "TRITON_DEBUG",
 )
+VERIFY_PASSES = Setting(
+    "MLTRITON_VERIFY_PASSES", False, parse_flag, "Check the whole program after every pass of every kernel compiled."
+)
+
 PRINT_AUTOTUNING = Setting(
     "MLTRITON_PRINT_AUTOTUNING", False, parse_flag, "Print which configuration autotuning chose, and its time."
 )
@@ -180,6 +184,7 @@ SETTINGS: tuple[Setting[object], ...] = (
     DUMP_DIR,
     ALWAYS_COMPILE,
     DEBUG,
+    VERIFY_PASSES,
     PRINT_AUTOTUNING,
     OCLOC,
     SPIRV_VAL,

@@ -24,8 +24,8 @@ GENERIC = TargetSpec(
     shared_bytes=128 * 1024,
     pipeline=(
         "inline,canonicalize,cse,combine,reorder-broadcast,canonicalize,cse,licm,dce,check-warp-level",
-        "assign-layouts,cse",
-        "distribute-to-warps,lower-cross-warp,canonicalize,cse,licm,dce",
+        "assign-layouts,cse,verify-encodings",
+        "distribute-to-warps,lower-cross-warp,canonicalize,cse,licm,dce,verify-encodings",
         "match-target-size,canonicalize,cse,dce",
     ),
 )

@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 PIPELINE = (
     "inline,canonicalize,cse,fold-batches,raise-block-pointers,combine,reorder-broadcast,"
     "hoist-transposes,dce,fold-transposes,convert-dot-operands,canonicalize,cse,licm,dce,check-warp-level",
-    "assign-layouts,cse,assign-lanes,prefetch,cse",
-    "distribute-to-warps,lower-cross-warp,assign-lanes,canonicalize,cse,licm,dce,split-barriers",
-    "match-target-size,canonicalize,cse,dce,schedule-loads,choose-registers",
+    "assign-layouts,cse,assign-lanes,prefetch,cse,verify-encodings",
+    "distribute-to-warps,lower-cross-warp,assign-lanes,canonicalize,cse,licm,dce,split-barriers,verify-encodings",
+    "match-target-size,canonicalize,cse,dce,schedule-loads,choose-registers,verify-encodings",
 )
 CODEGENS = ("simt", "simd")  # a program of each lane, or one of each warp
 WIDE_CODEGENS = ("simt",)

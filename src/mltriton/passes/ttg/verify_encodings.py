@@ -1,0 +1,27 @@
+"""verify-encodings: ttg to intrinsic, changes nothing.
+
+Takes a program whose passes say that its encodings fit; raises `LayoutError` where those of one operation do not: such
+a program would run and give wrong results. It is the part of the verifier that every launch can afford (a walk with
+one rule for each class of operation, `ir/agreement.py`), so it ends the passes of each level that has encodings.
+"""
+
+from __future__ import annotations
+
+from mltriton.dialects.builtin import Module
+from mltriton.errors import LayoutError, VerificationError
+from mltriton.ir.levels import verify_encodings
+from mltriton.ir.passes import Pass
+
+
+class VerifyEncodings(Pass):
+    """Stop where the encodings of an operation do not fit each other."""
+
+    name = "verify-encodings"
+
+    def run(self, module: Module) -> Module:
+        try:
+            verify_encodings(module)
+        except VerificationError as error:
+            found = LayoutError(error.message, expected=error.expected, found=error.found, hint=error.hint)
+            raise found.at(error.place) from error
+        return module
