@@ -9,7 +9,7 @@ import pytest
 
 import xe_modules as modules
 from mltriton.errors import BackendError
-from mltriton.targets.llvm.types import F32, GLOBAL_PTR, I16, I32, VOID
+from mltriton.targets.llvm.types import F32, GLOBAL_PTR, I16, I32, VOID, vector
 from mltriton.targets.llvm.writer import Module
 from mltriton.targets.xe.devices import device
 from mltriton.targets.xe.emulation import image_of
@@ -94,6 +94,20 @@ def test_the_validator_takes_every_builtin() -> None:
 def test_the_validator_takes_kernels(text: str) -> None:
     assert validate(emit(text))
     assert validate(image_of(text, device("pvc")))
+
+
+@pytest.mark.usefixtures("needs_validator")
+@pytest.mark.parametrize("lanes", [1, 8])
+def test_low_bits_are_extended_in_any_width(lanes: int) -> None:
+    """LLVM's back end masks what was cut off without cutting it off; each width needs its own instructions."""
+    module, f = modules.kernel("kernel", [("x", GLOBAL_PTR), ("y", GLOBAL_PTR)])
+    x, y = f.parameters
+    for number, (wide, kept, made) in enumerate(((32, 8, 16), (64, 16, 32), (64, 8, 16), (16, 8, 32), (32, 16, 32))):
+        source, cut, result = (vector(f"i{bits}", lanes) for bits in (wide, kept, made))
+        low = f.cast("trunc", f.load(source, f.gep(x, number, source)), cut)
+        f.store(f.cast("zext", low, result), f.gep(y, number, result))
+    f.ret()
+    assert validate(emit(module.text))
 
 
 @pytest.mark.usefixtures("needs_validator")

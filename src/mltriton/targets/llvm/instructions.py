@@ -45,6 +45,7 @@ class Instructions:
         self._declare = declare
         self._counter = 0
         self._scopes: list[dict[str, Value]] = [{}]
+        self._truncated: dict[str, Value] = {}  # the name of a number -> the wider one whose low bits it has
 
     def fresh(self, stem: str = "v") -> str:
         """A new SSA name."""
@@ -196,7 +197,14 @@ class Instructions:
         if a.literal is not None and op in ("sext", "trunc", "zext") and not to.is_vector and a.type.bits > 1:
             number = int(a.literal)
             return constant(to, number % (1 << a.type.bits) if op == "zext" else number)
-        return self.pure(f"{op} {a} to {to}", to)
+        if op == "zext" and (wide := self._truncated.get(a.text)) is not None:
+            # LLVM's SPIR-V back end masks the wide number itself, whose type may be another one.
+            resized = self.cast("trunc" if wide.type.bits > to.bits else "zext", wide, to)
+            return self.and_(resized, (1 << a.type.bits) - 1)
+        made = self.pure(f"{op} {a} to {to}", to)
+        if op == "trunc":
+            self._truncated[made.text] = a
+        return made
 
     def bitcast(self, a: Value, to: Type) -> Value:
         """The same bits as another type."""
