@@ -21,8 +21,9 @@ def strided_product(
     a, b, c, ra, ka, kb, nb, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr, A: tl.constexpr, B: tl.constexpr
 ):
     m, n, k = tl.arange(0, M), tl.arange(0, N), tl.arange(0, K)
-    x = tl.trans(tl.load(a + k[:, None] * ka + m[None, :] * ra)) if A else tl.load(a + m[:, None] * ra + k[None, :] * ka)
-    y = tl.trans(tl.load(b + n[:, None] * nb + k[None, :] * kb)) if B else tl.load(b + k[:, None] * kb + n[None, :] * nb)
+    a, b = a + m[:, None] * ra, b + n[None, :] * nb
+    x = tl.trans(tl.load(tl.trans(a + k[None, :] * ka))) if A else tl.load(a + k[None, :] * ka)
+    y = tl.trans(tl.load(tl.trans(b + k[:, None] * kb))) if B else tl.load(b + k[:, None] * kb)
     tl.store(c + m[:, None] * N + n[None, :], tl.dot(x, y))
 
 
