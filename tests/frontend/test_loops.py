@@ -215,6 +215,31 @@ def test_break_leaves_only_the_inner_loop():
     assert scalar(inner, 5) == 15
 
 
+@pytest.mark.parametrize("n", [0, 1, 4, 9])
+def test_a_break_behind_a_loop_with_a_break(n):
+    def nested(out, n):
+        acc = 0
+        for i in range(n):
+            for j in range(n):
+                if j > 1:
+                    break
+                k = 0
+                while k < n:
+                    k += 1
+                    if k > 2:
+                        break
+                    acc += 1
+                if acc > 100:
+                    break
+            acc += 10
+            if i > 2:
+                break
+        tl.store(out, acc)
+
+    expected = sum(10 + min(n, 2) * min(n, 2) for _ in range(min(n, 4)))
+    assert scalar(nested, n) == expected
+
+
 def test_after_a_break_the_condition_is_not_evaluated():
     def guarded(out, n):
         i = 0

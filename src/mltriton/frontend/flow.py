@@ -5,6 +5,7 @@ Level: Python syntax tree -> `tt`.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import Enum, auto
 
 
@@ -25,5 +26,9 @@ class Body(Enum):
     UNROLLED = "a loop that is unrolled when compiling"
 
 
-# A variable of loops that contain `break`: whether the loop goes on. No Python name, so no user variable meets it.
-RUNNING = "<running>"
+def running(bodies: Sequence[Body]) -> str:
+    """The variable of a loop that contains `break`, which stands in `bodies`: whether it goes on.
+
+    No Python name, so no user variable meets it; another one for each depth, so that no loop meets one inside it.
+    """
+    return f"<running {bodies.count(Body.LOOP)}>"

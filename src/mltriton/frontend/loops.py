@@ -16,7 +16,7 @@ from mltriton.dialects import scf
 from mltriton.errors import ConstexprError, SyntaxNotSupportedError, TypeMismatchError
 from mltriton.frontend import assignment, control_flow, names
 from mltriton.frontend.carried import Carried, ConstantChangedError
-from mltriton.frontend.flow import RUNNING, Body, Flow
+from mltriton.frontend.flow import Body, Flow, running
 from mltriton.frontend.values import describe, is_runtime
 from mltriton.ir.operation import Block, Region
 from mltriton.language.constants import constexpr, unwrap
@@ -181,9 +181,9 @@ def _while(
     body: Callable[[], None],
 ) -> None:
     """An `scf.while`: `condition` gives the condition and may assign, `body` compiles one iteration."""
-    has_break = ast.Break in names.exits(stmt.body)
+    has_break, goes_on_name = ast.Break in names.exits(stmt.body), running(frame.bodies)
     if has_break:
-        frame.scope.set(RUNNING, constexpr(True), frame.source.place(stmt))
+        frame.scope.set(goes_on_name, constexpr(True), frame.source.place(stmt))
 
     def attempt(carried: Carried) -> None:
         before, after = Block(), Block()
@@ -208,17 +208,17 @@ def _while(
         )
         carried.finish(loop.results)
 
-    _carry(frame, stmt, [*carried_names, RUNNING] if has_break else carried_names, attempt)
+    _carry(frame, stmt, [*carried_names, goes_on_name] if has_break else carried_names, attempt)
     if has_break:
-        frame.scope.lose(RUNNING, "")
+        frame.scope.lose(goes_on_name, "")
 
 
 def _unless_broken(frame: Frame, stmt: ast.For | ast.While, condition: Callable[[], Any]) -> Any:
     """The condition, not evaluated after a break."""
-    running = frame.scope[RUNNING]
-    if not is_runtime(running):
+    goes_on = frame.scope[running(frame.bodies)]
+    if not is_runtime(goes_on):
         return condition()
-    branches = control_flow.Branches(frame, stmt, running)
+    branches = control_flow.Branches(frame, stmt, goes_on)
     saved = frame.scope
     values = [branches.run(condition), branches.run(lambda: constexpr(False))]
     frame.scope = saved

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from mltriton.errors import AssertionFailed, ConstexprError, SyntaxNotSupportedError
 from mltriton.frontend import assignment, calls, control_flow, loops, names
 from mltriton.frontend.expressions import apply
-from mltriton.frontend.flow import RUNNING, Body, Flow
+from mltriton.frontend.flow import Body, Flow, running
 from mltriton.frontend.values import describe, is_runtime
 from mltriton.language.constants import constexpr, unwrap
 
@@ -119,7 +119,7 @@ def leave_loop(frame: Frame, stmt: ast.Break | ast.Continue) -> Flow:
     if isinstance(stmt, ast.Continue):
         return Flow.CONTINUE
     if frame.bodies[-1] is Body.LOOP:
-        frame.scope.set(RUNNING, constexpr(False), frame.source.place(stmt))
+        frame.scope.set(running(frame.bodies[:-1]), constexpr(False), frame.source.place(stmt))
     return Flow.BREAK
 
 

@@ -244,3 +244,27 @@ def normalized(x, y, n, N: tl.constexpr):
     mean = tl.sum(v, 0) / n
     scale = 1.0 / tl.sqrt(tl.sum((v - mean) * (v - mean), 0) + 1.0)
     tl.store(y + i, (v - mean) * scale, mask=i < n)
+
+
+@triton.jit
+def places_from_sums(x, y, z, table, M: tl.constexpr, N: tl.constexpr):
+    """Masks and addresses of two dimensions that reductions just before give."""
+    i, j = tl.arange(0, M), tl.arange(0, N)
+    v = tl.load(x + i[:, None] * N + j[None, :])
+    positive = tl.max(v, 0, keep_dims=True)
+    where = tl.argmax(v, 1)
+    tl.store(y + i[:, None] * N + j[None, :], v * 2, mask=(positive > 1.0) & (i[:, None] < M))
+    tl.store(z + (j[None, :] * M + i[:, None]) * 2 + where[:, None] % 2, v)
+    picked = tl.load(table + where[:, None] * N + j[None, :], mask=positive > 0.5, other=1.0)
+    tl.store(y + M * N + j[:, None] * M + i[None, :], tl.trans(picked))
+
+
+@triton.jit
+def dot_of_places_from_sums(x, y, N: tl.constexpr):
+    """A dot whose operand is loaded through the result of a reduction, under a mask of another."""
+    i = tl.arange(0, N)
+    v = tl.load(x + i[:, None] * N + i[None, :])
+    where, largest = tl.argmax(v, 1), tl.max(v, 1)
+    right = tl.load(x + where[:, None] * N + i[None, :], mask=largest[:, None] > 0.5, other=0.0)
+    left = tl.load(x + i[:, None] * N + i[None, :], mask=i[:, None] < tl.sum(where, 0), other=0.0)
+    tl.store(y + i[:, None] * N + i[None, :], tl.dot(left, right))

@@ -103,6 +103,18 @@ def test_loads_that_a_store_would_spoil(n: int, rng: np.random.Generator) -> Non
     agree(block_kernels.rotate, {"x": floats(rng, 2 * n), "N": n})
 
 
+@pytest.mark.parametrize("shape", SHAPES)
+def test_places_that_reductions_give(shape: tuple[int, int], rng: np.random.Generator) -> None:
+    m, n = shape
+    out = {"y": np.zeros((2, m, n), "f"), "z": np.zeros((n, m, 2), "f")}
+    agree(block_kernels.places_from_sums, {"x": floats(rng, m, n), **out, "table": floats(rng, n, n), "M": m, "N": n})
+
+
+@pytest.mark.parametrize("n", [16, 64])
+def test_dots_of_places_that_reductions_give(n: int, rng: np.random.Generator) -> None:
+    agree(block_kernels.dot_of_places_from_sums, {"x": floats(rng, n, n), "y": np.zeros((n, n), "f"), "N": n})
+
+
 @pytest.mark.parametrize("n", [16, 64])
 def test_a_store_that_would_spoil_its_own_loads(n: int, rng: np.random.Generator) -> None:
     agree(block_kernels.transpose_in_place, {"x": floats(rng, n, n), "N": n})

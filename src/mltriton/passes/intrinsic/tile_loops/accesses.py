@@ -85,6 +85,13 @@ def access_at(e: Evaluator, op: Operation, index: Index, lanes: int) -> Access:
     return Access(e.at(op.ptr, index, lanes), None if is_true(e, mask) else mask)
 
 
+def address_at(e: Evaluator, op: Operation, index: Index, lanes: int) -> Form:
+    """The same without its mask."""
+    if isinstance(op, tt.Load | tt.Store) and isinstance(op.ptr.type, TensorType):
+        return e.at(op.ptr, index, lanes)
+    return access_at(e, op, index, lanes).address
+
+
 def is_true(e: Evaluator, mask: Form | None) -> bool:
     """Whether a mask is known to hold everywhere."""
     return isinstance(mask, Uniform) and e.emitter.integers.get(mask.value) == 1

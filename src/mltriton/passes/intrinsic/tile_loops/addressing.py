@@ -52,6 +52,7 @@ def in_memory(low: Lowering, value: Value) -> InMemory | None:
             tile = low.e.window(op.memory)
             return InMemory(tile, order, tile.element)
         if isinstance(op, LOADS):
+            low.finish(op.operands)
             return InMemory(op, order, cast(TensorType, value.type).element)
         if isinstance(op, tt.Trans):
             order = tuple(op.order[dim] for dim in order)
@@ -62,7 +63,7 @@ def in_memory(low: Lowering, value: Value) -> InMemory | None:
 
 def address(e: Evaluator, source: Tile | Operation, index: Index, lanes: int) -> Form:
     """The address of an element of a tile or load."""
-    return e.place(source, index) if isinstance(source, Tile) else accesses.access_at(e, source, index, lanes).address
+    return e.place(source, index) if isinstance(source, Tile) else accesses.address_at(e, source, index, lanes)
 
 
 def stride_along(e: Evaluator, source: Tile | Operation, places: Places, dim: int, extent: int) -> Stride | None:
@@ -99,6 +100,7 @@ def contiguous_dim(low: Lowering, value: Value) -> int:
     sources: list[tuple[Tile | Operation, Places]] = [
         (low.e.tiles[leaf], places) for leaf, places in found.leaves if leaf in low.e.tiles
     ]
+    low.finish([load.operands[0] for load, _ in found.loads])
     for place, places in [*found.loads, *sources]:
         source = low.e.window(place.memory) if isinstance(place, ttg.LocalLoad) else place
         if min(places, default=0) < -1 or len(set(places) - {-1}) < 2:

@@ -7,7 +7,7 @@ needs after its nest has a tile.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, cast
 
 from mltriton.analysis.aliasing import may_alias
@@ -185,6 +185,15 @@ class Lowering:
         """Costs as things stand."""
         return Costs(self.e.tiles)
 
+    def finish(self, values: Iterable[Value]) -> None:
+        """Write the open nest if one of the values needs what it computes."""
+        if self.nest.members and any(self.awaits(self.reads(value)) for value in values):
+            self.flush()
+
+    def awaits(self, found: Footprint) -> bool:
+        """Whether what is read is still to be computed by the open nest."""
+        return any(leaf in self.nest.produced for leaf, _ in found.leaves)
+
     def needs_flush(self, op: Operation) -> bool:
         """Whether a scalar operation must wait for the open nest."""
         if not self.nest.members:
@@ -192,7 +201,7 @@ class Lowering:
         if any(member.store is not None and may_alias(op, member.store) for member in self.nest.members):
             return True
         found = [self.reads(operand) for operand in op.operands]
-        if any(value in self.nest.produced for print in found for value, _ in print.leaves):
+        if any(map(self.awaits, found)):
             return True
         stores = [member.store for member in self.nest.members if member.store is not None]
         return any(may_alias(load, store) for print in found for load, _ in print.loads for store in stores)

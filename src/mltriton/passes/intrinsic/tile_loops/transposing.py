@@ -43,6 +43,7 @@ def store_member(low: Lowering, op: tt.Store | tt.DescriptorStore) -> Member:
 def _store_dim(low: Lowering, op: tt.Store | tt.DescriptorStore, shape: tuple[int, ...]) -> int:
     """The dimension along which the stored memory runs; the last where it is not known."""
     places = tuple(range(len(shape)))
+    low.finish([op.desc if isinstance(op, tt.DescriptorStore) else op.ptr])
     for dim in reversed(places):
         if shape[dim] > 1 and addressing.stride_along(low.e, op, places, dim, shape[dim]) == 1:
             return dim
