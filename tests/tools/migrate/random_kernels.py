@@ -10,6 +10,7 @@ import triton.language as tl
 
 @triton.jit
 def kernel(x_ptr, y_ptr, z_ptr, M, N, s, FIRST: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr):
+    tl.static_assert(BM >= 16 and BN >= 16)
     i, j = tl.program_id(0), tl.program_id(1)
 """
 LAYOUTS = (("(N, 1)", "(1, 0)"), ("(1, M)", "(0, 1)"), ("(2 * N, 2)", "(1, 0)"), ("(N, 1)", "(0, 1)"))

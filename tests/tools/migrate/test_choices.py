@@ -10,6 +10,7 @@ import triton.language as tl
 
 @triton.jit
 def kernel(x_ptr, y_ptr, M, N, stride, str_d, s_d, flag, BM: tl.constexpr, BN: tl.constexpr):
+    tl.static_assert(BM >= 16 and BN >= 16)
     p = tl.make_block_ptr(x_ptr, {shape}, {strides}, {offsets}, {block}, {order})
     x = tl.load(p{load})
     tl.store(y_ptr, tl.sum(x))

@@ -12,6 +12,8 @@ import triton.language as tl
 
 @triton.jit
 def kernel(x_ptr, y_ptr, M, N, stride, flag, BM: tl.constexpr, BN: tl.constexpr):
+    tl.static_assert(BM >= 16)
+    tl.static_assert(BN >= 16)
     i = tl.program_id(0) * BM
     rows = i + tl.arange(0, BM)
     cols = tl.arange(0, BN)

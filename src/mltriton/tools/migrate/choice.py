@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from mltriton.tools.migrate.bounds import Bounds, is_zero, unchecked
 from mltriton.tools.migrate.pointers import Access, Construct, Group
 from mltriton.tools.migrate.result import Options
-from mltriton.tools.migrate.syntax import code_of, constant_int, cst, names_in
+from mltriton.tools.migrate.rows import Rows
+from mltriton.tools.migrate.syntax import code_of, constant_int, cst, factor, names_in
 
 MAX_RANK = 5  # of a descriptor
 _STRIDE = re.compile(r"stride|^s(tr)?_|_s(tr)?$", re.IGNORECASE)
@@ -30,6 +31,7 @@ class Choice:
     permutation: tuple[int, ...] = ()
     folded: tuple[int, ...] = ()
     padding: str = ""
+    asserted: tuple[str, ...] = ()  # conditions on constants, for tl.static_assert
 
     @property
     def is_transposed(self) -> bool:
@@ -37,7 +39,7 @@ class Choice:
         return list(self.permutation) != sorted(self.permutation)
 
 
-def choose(group: Group, bounds: Bounds, options: Options) -> Choice:
+def choose(group: Group, bounds: Bounds, rows: Rows, options: Options) -> Choice:
     """The form for a group under the options."""
     if group.problems:
         return Choice("unresolved", tuple(dict.fromkeys(text for _, text in group.problems)))
@@ -58,13 +60,18 @@ def choose(group: Group, bounds: Bounds, options: Options) -> Choice:
         return Choice("pointer", (layout,))
     folded, permutation, conditions = layout
     hard = [*_illegal(group, bounds, folded, permutation)]
+    narrow = _narrow(group, rows, permutation)
     soft = [*_slow(group, bounds, options, permutation)] if options.to == "auto" else []
     if options.to == "auto":
         soft += _partly_checked(group, bounds, folded)
+        small = narrow if rows.is_launched else ()
+        soft += [f"rows of {code_of(size)} elements may have fewer than 16 bytes" for size in small]
     if hard or soft:
         return Choice("pointer", tuple(dict.fromkeys((*hard, *soft))))
     conditions = (*conditions, *_conditions(group, bounds, folded))
-    return Choice("descriptor", (), tuple(dict.fromkeys(conditions)), permutation, folded, _padding(group))
+    conditions += tuple(f"rows of {code_of(size)} elements must have 16 bytes: asserted" for size in narrow)
+    asserted = tuple(narrow.values())
+    return Choice("descriptor", (), tuple(dict.fromkeys(conditions)), permutation, folded, _padding(group), asserted)
 
 
 # The layout: which dimension is contiguous.
@@ -135,13 +142,23 @@ def _illegal(group: Group, bounds: Bounds, folded: tuple[int, ...], permutation:
                 yield f"dimension {dim} has one element a block, but is checked against its bound"
     if any(not is_zero(advance.deltas[dim]) for advance in group.advances for dim in folded):
         yield "the block moves along a dimension that would be folded into the base"
-    if any(
-        construct.rank - len(folded) > 2 and construct.rank > 2 and permutation != tuple(range(construct.rank))
-        for construct in group.constructs
-    ):
-        yield "the contiguous dimension of a block of rank 3 or more is not its last"
     if len(_paddings(group)) > 1:
         yield "loads through it are padded with zero and with nan, a descriptor pads in one way"
+
+
+def _narrow(group: Group, rows: Rows, permutation: tuple[int, ...]) -> dict[cst.BaseExpression, str]:
+    """The sizes of rows that may have fewer than 16 bytes, each with the condition on it."""
+    found: dict[cst.BaseExpression, str] = {}
+    for construct in group.constructs:
+        size = construct.block_shape[permutation[-1]]
+        if rows.is_wide(size) or constant_int(size) in SMALL:
+            continue
+        node = construct.base
+        while isinstance(node, cst.BinaryOperation):
+            node = node.left
+        bits = f"{node.value}.dtype.element_ty.primitive_bitwidth" if isinstance(node, cst.Name) else "8"
+        found[size] = f"{factor(size)} * {bits} >= 128"
+    return found
 
 
 def leaving(group: Group, bounds: Bounds, access: Access, folded: tuple[int, ...]) -> list[int]:
@@ -175,8 +192,6 @@ def _slow(group: Group, bounds: Bounds, options: Options, permutation: tuple[int
         yield "which of two block pointers it is is decided when the kernel runs"
     elif _merges(group, bounds):
         yield "several block pointers meet here under a condition that is known only when the kernel runs"
-    if len(permutation) > 2:
-        yield "its rank is above 2 and no dimension can be folded into the base"
     if options.target != "xe":
         strides = [construct.strides[dim] for construct in group.constructs for dim in permutation[:-1]]
         yield from unaligned(strides, options.target)

@@ -94,8 +94,7 @@ class DescriptorForm(Form):
 
     def _load(self, access: Access) -> Replacement:
         text = f"{self.main(access.pointer)}.load([{self._offsets(access)}])"
-        if self.choice.is_transposed:
-            text += ".T"
+        text = self._permuted(text, [self.choice.permutation.index(dim) for dim in sorted(self.choice.permutation)])
         if self.choice.folded:
             shape = self.context.group.constructs[0].block_shape
             text = f"{self.context.language}.reshape({text}, ({', '.join(map(one_line, shape))}))"
@@ -125,8 +124,16 @@ class DescriptorForm(Form):
             dims = [dim for dim in range(context.rank) if dim not in self.choice.folded]
             sizes = ", ".join(one_line(shape[dim]) for dim in dims)
             text = f"{context.language}.reshape({text}, ({sizes}))"
-            return f"{text}.T" if self.choice.is_transposed else text
-        return f"{factor(value)}.T" if self.choice.is_transposed else text
+        elif self.choice.is_transposed and len(self.choice.permutation) == 2:
+            text = factor(value)
+        kept = sorted(self.choice.permutation)
+        return self._permuted(text, [kept.index(dim) for dim in self.choice.permutation])
+
+    def _permuted(self, text: str, order: list[int]) -> str:
+        """A block with its dimensions in another order."""
+        if order == sorted(order):
+            return text
+        return f"{text}.T" if len(order) == 2 else f"{self.context.language}.permute({text}, {tuple(order)})"
 
     def _hints(self, access: Access) -> None:
         given = [name for name in ("cache_modifier", "eviction_policy") if access.has(name)]

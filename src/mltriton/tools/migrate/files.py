@@ -17,7 +17,7 @@ from pathlib import Path
 
 from mltriton.errors import OptionError, Place, TritonError
 from mltriton.tools.migrate.descriptors import with_descriptors
-from mltriton.tools.migrate.linking import linked
+from mltriton.tools.migrate.linking import launchers, linked
 from mltriton.tools.migrate.migration import migrate_sources
 from mltriton.tools.migrate.result import MigrationError, Options, Result
 from mltriton.tools.migrate.verdicts import Proof, through_others
@@ -85,7 +85,10 @@ def migrate_files(
             texts[path] = read(path)
         except MigrationError as error:
             errors[path] = FileResult(path, error=error)
-    jobs = [({path: texts[path] for path in group}, options or Options()) for group in linked(texts)]
+    jobs = [
+        ({path: texts[path] for path in group}, options or Options(), launchers(group, texts))
+        for group in linked(texts)
+    ]
     task = partial(Task, signature=signature, proves=verify, analyses=analyse)
     compiles = verify or (analyse and signature is not None)
     found = dict(errors)
@@ -124,7 +127,7 @@ def _write(files: Sequence[FileResult]) -> None:
             one.error = MigrationError(f"{one.path} cannot be written", found=error.strerror)
 
 
-Job = tuple[dict[Path, str], Options]
+Job = tuple[dict[Path, str], Options, dict[str, str]]
 
 
 def _results(jobs: Sequence[Job]) -> Iterator[list[FileResult]]:
@@ -159,12 +162,12 @@ def _processors() -> int:
 
 
 def _migrate(job: Job) -> list[FileResult]:
-    texts, options = job
+    texts, options, others = job
     try:
-        results = migrate_sources({str(path): text for path, text in texts.items()}, options)
+        results = migrate_sources({str(path): text for path, text in texts.items()}, options, others)
     except TritonError as error:
         if len(texts) == 1:
             return [FileResult(path, error=error) for path in texts]
         # One of several does not parse: the others are migrated without it.
-        return [one for item in texts.items() for one in _migrate((dict([item]), options))]
+        return [one for item in texts.items() for one in _migrate((dict([item]), options, others))]
     return [FileResult(path, results[str(path)]) for path in texts]

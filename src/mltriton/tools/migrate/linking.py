@@ -15,6 +15,7 @@ from mltriton.tools.migrate.callers import module_files
 from mltriton.tools.migrate.parse import Imported
 
 _MADE = "make_block_ptr"
+_FUNCTION = re.compile(r"\bjit\b[^\n]*\n(?:[ \t]*@[^\n]*\n)*[ \t]*def (\w+)")
 
 
 def linked(texts: Mapping[Path, str]) -> list[list[Path]]:
@@ -33,6 +34,15 @@ def linked(texts: Mapping[Path, str]) -> list[list[Path]]:
                     group |= dict.fromkeys(merged, merged)
     order = list(texts)
     return [sorted(each, key=order.index) for each in {id(each): each for each in group.values()}.values()]
+
+
+def launchers(group: Sequence[Path], texts: Mapping[Path, str]) -> dict[str, str]:
+    """The other files that speak of functions with block pointers: they may launch them."""
+    names = {name for path in group if _MADE in texts[path] for name in _FUNCTION.findall(texts[path])}
+    if not names:
+        return {}
+    word = re.compile(rf"\b({'|'.join(map(re.escape, sorted(names)))})\b")
+    return {str(path): text for path, text in texts.items() if path not in group and word.search(text)}
 
 
 def _helpers(text: str) -> Iterator[tuple[str, Imported | None]]:

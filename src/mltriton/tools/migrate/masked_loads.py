@@ -16,6 +16,7 @@ from mltriton.tools.migrate.choice import SMALL, unaligned
 from mltriton.tools.migrate.parse import Source
 from mltriton.tools.migrate.pointers import Pointers
 from mltriton.tools.migrate.result import Options
+from mltriton.tools.migrate.rows import Rows
 from mltriton.tools.migrate.syntax import code_of, constant_int, cst, factor, names_in, one_line, walk
 
 
@@ -70,11 +71,12 @@ _Rest = tuple[str, "cst.BaseExpression", "cst.CSTNode"]
 class MaskedLoads:
     """Plans for one function."""
 
-    def __init__(self, source: Source, pointers: Pointers, bounds: Bounds, options: Options) -> None:
+    def __init__(self, source: Source, pointers: Pointers, bounds: Bounds, rows: Rows, options: Options) -> None:
         self.source = source
         self.flow = pointers.flow
         self.bounds = bounds
         self.options = options
+        self.rows = rows
         self.forms = AffineForms(source, bounds)
 
     def plan(self, call: cst.Call, at: cst.CSTNode) -> Plan:
@@ -216,9 +218,12 @@ class MaskedLoads:
         return Dimension(extent, stride, offset, places.size)
 
     def _check_gain(self, dims: list[Dimension], permutation: tuple[int, ...], padding: str) -> None:
-        size = constant_int(cst.parse_expression(dims[permutation[-1]].size))
+        row = cst.parse_expression(dims[permutation[-1]].size)
+        size = constant_int(row)
         if size in SMALL:
             raise NotExpressibleError(f"a row of {size} elements has {SMALL[size]} bytes: a descriptor needs 16")
+        if not self.rows.is_wide(row):
+            raise NotExpressibleError(f"a row of {code_of(row)} elements may have fewer than 16 bytes")
         if self.options.target != "xe":
             strides = [cst.parse_expression(dims[dim].stride) for dim in permutation[:-1]]
             for reason in unaligned(strides, self.options.target):

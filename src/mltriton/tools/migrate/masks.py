@@ -18,6 +18,7 @@ from mltriton.tools.migrate.notes import performance
 from mltriton.tools.migrate.parse import Source
 from mltriton.tools.migrate.pointers import Access, Construct, Group, Pointers
 from mltriton.tools.migrate.result import Note, Options, Result, Site
+from mltriton.tools.migrate.rows import Rows
 from mltriton.tools.migrate.syntax import cst, names_in, walk
 
 _BOUND = (cst.LessThan, cst.LessThanEqual, cst.GreaterThan, cst.GreaterThanEqual)
@@ -28,6 +29,7 @@ def rewrite_masked_loads(
     source: Source,
     pointers: Pointers,
     bounds: Bounds,
+    rows: Rows,
     options: Options,
     namer: Namer,
     edits: Edits,
@@ -37,7 +39,7 @@ def rewrite_masked_loads(
 ) -> None:
     """Rewrite or note the masked loads of one function; `settled`: none of its block pointers is left."""
     plans: list[Plan] = []
-    planner = MaskedLoads(source, pointers, bounds, options)
+    planner = MaskedLoads(source, pointers, bounds, rows, options)
     for node, at in masked_loads(source, pointers):
         kind = classify(source, pointers, node, at)
         result.counts[f"mask: {kind}"] += 1

@@ -21,7 +21,9 @@ from mltriton.tools.migrate.parse import Source, functions_of, parse
 from mltriton.tools.migrate.pointers import Group, Pointers
 from mltriton.tools.migrate.result import Note, Options, Result, Site
 from mltriton.tools.migrate.rewriting import rewrite_group
+from mltriton.tools.migrate.rows import Rows
 from mltriton.tools.migrate.simplifying import simplified
+from mltriton.tools.migrate.sizes import Sizes
 from mltriton.tools.migrate.steps import Notes, moved
 from mltriton.tools.migrate.syntax import cst
 
@@ -34,29 +36,40 @@ def migrate_source(text: str, path: str = "<source>", options: Options | None = 
     return migrate_sources({path: text}, options)[path]
 
 
-def migrate_sources(texts: Mapping[str, str], options: Options | None = None) -> dict[str, Result]:
-    """Migrate files that call each other's helpers; MigrationError where one does not parse."""
+def migrate_sources(
+    texts: Mapping[str, str], options: Options | None = None, launchers: Mapping[str, str] | None = None
+) -> dict[str, Result]:
+    """Migrate files that call each other's helpers; MigrationError where one does not parse.
+
+    `launchers` are other files, which show how large the blocks of kernels are.
+    """
     options = options or Options()
+    launchers = launchers or {}
     if not any(mark in text for text in texts.values() for mark in MARKS):
         return {path: Result(text, text, path) for path, text in texts.items()}
     parsed = {path: parse(text, path) for path, text in texts.items()}
     notes = Notes(texts)
     sources = simplified(parsed, notes)
-    results = _migrated(sources, texts, notes, options)
+    results = _migrated(sources, texts, notes, options, launchers)
     if any(result.unresolved and sources[path].text != texts[path] for path, result in results.items()):
         # That helpers take other things is no gain where what they do with them is not understood.
-        as_they_are = _migrated(parsed, texts, Notes(texts), options)
+        as_they_are = _migrated(parsed, texts, Notes(texts), options, launchers)
         if _done(as_they_are) >= _done(results):
             return as_they_are
     return results
 
 
 def _migrated(
-    sources: Mapping[str, Source], texts: Mapping[str, str], notes: Notes, options: Options
+    sources: Mapping[str, Source],
+    texts: Mapping[str, str],
+    notes: Notes,
+    options: Options,
+    launchers: Mapping[str, str],
 ) -> dict[str, Result]:
     results = {path: Result(text, text, path) for path, text in texts.items()}
+    sizes = Sizes({**launchers, **{path: source.text for path, source in sources.items()}})
     for path, source in sources.items():
-        _migrate_text(source, options, results[path], notes.of[path])
+        _migrate_text(source, options, sizes, results[path], notes.of[path])
     if len(results) > 1:
         _set_beside(results, sources)
     return results
@@ -77,11 +90,11 @@ def _set_beside(results: Mapping[str, Result], sources: Mapping[str, Source]) ->
         result.contract = contracts[path] if others else result.contract
 
 
-def _migrate_text(source: Source, options: Options, result: Result, notes: Sequence[Note]) -> None:
+def _migrate_text(source: Source, options: Options, sizes: Sizes, result: Result, notes: Sequence[Note]) -> None:
     edits = Edits()
     contract = Edits()
     for function in functions_of(source.module):
-        _migrate_function(source, function, options, edits, contract, result)
+        _migrate_function(source, function, options, sizes, edits, contract, result)
     mark = _BYTE_ORDER_MARK if result.source.startswith(_BYTE_ORDER_MARK) else ""
     result.text = mark + without_unused_imports(edits.apply(source.module), source.direct).removeprefix(mark)
     result.contract = contract.apply(source.module) if contract.replace else None
@@ -94,13 +107,20 @@ def _migrate_text(source: Source, options: Options, result: Result, notes: Seque
 
 
 def _migrate_function(
-    source: Source, function: cst.FunctionDef, options: Options, edits: Edits, contract: Edits, result: Result
+    source: Source,
+    function: cst.FunctionDef,
+    options: Options,
+    sizes: Sizes,
+    edits: Edits,
+    contract: Edits,
+    result: Result,
 ) -> None:
     pointers = Pointers(source, function)
     if not pointers.groups:
         return
     bounds = Bounds(source, pointers)
-    choices: dict[Group, Choice] = {group: choose(group, bounds, options) for group in pointers.groups}
+    rows = Rows(source, pointers, bounds, sizes)
+    choices: dict[Group, Choice] = {group: choose(group, bounds, rows, options) for group in pointers.groups}
     result.kernels.append(function.name.value)
     if source.language() is None:
         choices = {
@@ -116,7 +136,7 @@ def _migrate_function(
             contract.functions.add(function)
     note_annotations(source, pointers, bounds, result)
     settled = all(choice.form != "unresolved" for choice in choices.values())
-    rewrite_masked_loads(source, pointers, bounds, options, namer, edits, result, settled=settled)
+    rewrite_masked_loads(source, pointers, bounds, rows, options, namer, edits, result, settled=settled)
 
 
 def _check_everything(group: Group, choice: Choice, bounds: Bounds, contract: Edits) -> None:

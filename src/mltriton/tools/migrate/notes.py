@@ -70,6 +70,7 @@ _CLASSES = {
     "no stride of": "no stride is known to be 1",
     "is not checked": "a dimension is not checked",
     "bytes: a descriptor": "rows below 16 bytes",
+    "may have fewer than 16 bytes": "rows that may be below 16 bytes",
     "not known to be a multiple": "alignment unknown",
 }
 

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from mltriton.errors import TritonError
+from mltriton.errors import AssertionFailed, TritonError
 from mltriton.executor import Visits
 from mltriton.tools.inference.arguments import ELEMENTS, Plan, Search, arguments_for
 from mltriton.tools.inference.roles import Roles, functions_in, roles_of
@@ -25,7 +25,7 @@ from mltriton.tools.migrate.coverage import Coverage, calls_of
 from mltriton.tools.migrate.descriptors import DescriptorNote, analyse
 from mltriton.tools.migrate.loading import Loader
 from mltriton.tools.migrate.result import Result
-from mltriton.tools.migrate.trial import Input, Outcome, compare_machine_code, run, short
+from mltriton.tools.migrate.trial import Input, Outcome, compare_machine_code, job_of, run, short
 from mltriton.tools.migrate.verdicts import Limits, Proof, calls, combined, functions_under_jit, launched, never_ran
 
 _SEED = 20260707
@@ -178,7 +178,7 @@ class _Trials:
             given = self.input_of(plan)
             plan = replace(plan, constants={name: given.values[name] for name in self.roles.constants})
             before = run(self.versions.old, given, visits)
-            refused = self._unusable(given, before)
+            refused = self._unusable(given, before) or self._unasserted(given)
         except TritonError as error:
             refused = f"the old kernel: {short(error)}"
         except RecursionError:
@@ -205,6 +205,18 @@ class _Trials:
             return "the old kernel writes nothing with the arguments tried"
         if self.versions.checked is not self.versions.old and self._leaves(given, before):
             return "the old kernel leaves a shape that it does not check with the arguments tried"
+        return ""
+
+    def _unasserted(self, given: Input) -> str:
+        """The condition on constants that the new kernel states with tl.static_assert, where it does not hold."""
+        if self.versions.new is self.versions.old or "static_assert" not in self.prover.result.text:
+            return ""
+        try:
+            job_of(self.versions.new, given).source_module()
+        except AssertionFailed as error:
+            return f"the new kernel's condition does not hold: {short(error)}"
+        except TritonError:
+            return ""  # whatever else is wrong, running it shows
         return ""
 
     def _leaves(self, given: Input, before: Outcome) -> bool:

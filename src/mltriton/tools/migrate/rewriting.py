@@ -32,6 +32,11 @@ def rewrite_group(
     context.renamed = _renamed(context, choices)
     form = DescriptorForm(context) if choice.form == "descriptor" else PointerForm(context)
     form.edit(edits)
+    for construct in group.constructs:
+        for condition in choice.asserted:
+            text = f"{language}.static_assert({condition})"
+            if text not in edits.before.get(construct.statement, ()):
+                edits.insert(construct.statement, [text])
     for advance in group.advances:
         text = form.main(advance.pointer)
         edits.replace[advance.call] = constantly(text)
