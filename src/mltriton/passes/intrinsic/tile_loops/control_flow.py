@@ -15,6 +15,7 @@ from mltriton.dialects import scf, tt
 from mltriton.ir.operation import Block, Operation, Region, Value
 from mltriton.ir.types import TensorType, shape_of
 from mltriton.passes.intrinsic.tile_loops import dots
+from mltriton.passes.intrinsic.tile_loops.alternatives import Alternatives, optional_region
 from mltriton.passes.intrinsic.tile_loops.first_sums import cleared_if_idle, condition, is_first_sum
 from mltriton.passes.intrinsic.tile_loops.footprints import (
     EXPENSIVE,
@@ -54,7 +55,7 @@ def lower_for(low: Lowering, op: scf.For) -> None:
     low.flush()
     inits = [value for slot, init in zip(slots, op.inits, strict=True) for value in slot.inits(init)]
     e.scratch.begin_loop()
-    with e.emitter.loop(*bounds, inits=inits) as loop:
+    with e.emitter.loop(*bounds, inits=inits) as loop, optional_region(e):
         e.scalars[op.counter] = loop.counter
         loop.counter.hint = op.counter.hint
         bind_all(slots, op.carried, loop.carried)
@@ -63,8 +64,7 @@ def lower_for(low: Lowering, op: scf.For) -> None:
             later = condition(low, "ne", loop.counter, bounds[0])
             low.first_sums.update({argument: (later, init) for argument, init in first_sums.items()})
         low.block(body)
-        write_yields(low, slots, ends)
-        loop.yields = [v for slot, end in zip(slots, ends, strict=True) for v in slot.yields(end)]
+        loop.yields = write_yields(low, slots, ends)
     e.scratch.end_loop()
     bind_all(slots, op.results, loop.results)
 
@@ -122,7 +122,7 @@ def initial_tile(low: Lowering, init: Value, op: Operation) -> Tile:
         and tile.element is type.element
         and init.defining_block is op.block
         and op.operands.count(init) == 1
-        and all(user is op or _before(user, op) for user, _ in consumers(init))
+        and all((user is op and value is init) or _before(user, op) for user, value in consumers(init))
         and not any(_is_inside(op, user) for user in init.users)
     ):
         tile.owner = None
@@ -192,11 +192,12 @@ def _reads_own_element(low: Lowering, value: Value, owner: Value) -> bool:
 # The end of an iteration or branch
 
 
-def write_yields(low: Lowering, slots: Sequence[Slot], ends: Sequence[Value]) -> None:
+def write_yields(low: Lowering, slots: Sequence[Slot], ends: Sequence[Value]) -> list[Value]:
     """Bring every yielded block to its tile, readers of a tile before its writer; what is needed by those that it needs
-    itself goes through a copy.
+    itself goes through a copy. Gives the yielded scalars, which may be read from tiles that are overwritten here.
     """
     low.flush()
+    scalars = [value for slot, end in zip(slots, ends, strict=True) for value in slot.yields(end)]
     left = [
         (slot.tile, end)
         for slot, end in zip(slots, ends, strict=True)
@@ -215,6 +216,7 @@ def write_yields(low: Lowering, slots: Sequence[Slot], ends: Sequence[Value]) ->
     for source, tile, end in copies:
         low.add(CopyTile(source, tile, shape_of(end.type), low.e.emitter.loc))
     low.flush()
+    return scalars
 
 
 def _is_needed(low: Lowering, left: list[tuple[Tile, Value]], number: int) -> bool:
@@ -238,19 +240,17 @@ def lower_if(low: Lowering, op: scf.If) -> None:
     low.flush()
     e = low.e
     slots = [_branch_slot(low, op, number) for number in range(len(op.results))]
-    owners = [slot.tile.owner if isinstance(slot, TileSlot) else None for slot in slots]
     condition = e.scalar(op.condition)
     e.scratch.tick()
     sides: list[Block] = []
+    alternatives = Alternatives(e)
     for region in op.regions:
-        for slot, owner in zip(slots, owners, strict=True):
-            if isinstance(slot, TileSlot) and owner is not None:
-                slot.bind(owner, [])
         side = Block()
-        with e.emitter.inside(side):
+        with e.emitter.inside(side), alternatives.side():
             values = _side(low, slots, region.block) if region.blocks and region.block.ops else []
             e.emitter.insert(scf.Yield(values))
         sides.append(side)
+    alternatives.join()
     types = [value.type for value in sides[0].terminator.operands]
     made = e.emitter.effect(scf.If, [condition], types, {}, [Region([side]) for side in sides])
     bind_all(slots, op.results, made.results)
@@ -261,8 +261,7 @@ def _side(low: Lowering, slots: Sequence[Slot], side: Block) -> list[Value]:
     ends = side.terminator.operands
     _set_homes(low, slots, ends)
     low.block(side)
-    write_yields(low, slots, ends)
-    return [value for slot, end in zip(slots, ends, strict=True) for value in slot.yields(end)]
+    return write_yields(low, slots, ends)
 
 
 def _branch_slot(low: Lowering, op: Operation, number: int) -> Slot:
@@ -288,23 +287,22 @@ def lower_while(low: Lowering, op: scf.While) -> None:
     e.scratch.begin_loop()
     new_before = Block([value.type for value in inits])
     condition, *passed = before.terminator.operands
-    with e.emitter.inside(new_before):
+    with e.emitter.inside(new_before), optional_region(e):
         bind_all(slots, before.arguments, new_before.arguments)
         low.block(before)
         low.flush()
         next_slots = [_passed_slot(low, op, number, value, slots) for number, value in enumerate(passed)]
-        write_yields(low, next_slots, passed)
-        values = [value for slot, end in zip(next_slots, passed, strict=True) for value in slot.yields(end)]
-        e.emitter.insert(scf.Condition([e.scalar(condition), *values]))
+        decision = e.scalar(condition)
+        values = write_yields(low, next_slots, passed)
+        e.emitter.insert(scf.Condition([decision, *values]))
     types = [value.type for value in values]
     new_after = Block(types)
-    with e.emitter.inside(new_after):
+    with e.emitter.inside(new_after), optional_region(e):
         bind_all(next_slots, after.arguments, new_after.arguments)
         ends = after.terminator.operands
         _set_homes(low, slots, ends)
         low.block(after)
-        write_yields(low, slots, ends)
-        e.emitter.insert(scf.Yield([v for slot, end in zip(slots, ends, strict=True) for v in slot.yields(end)]))
+        e.emitter.insert(scf.Yield(write_yields(low, slots, ends)))
     made = e.emitter.effect(scf.While, [], types, {}, [Region([new_before]), Region([new_after])])
     made.set_operands(inits)
     made.segments = (len(inits),)

@@ -162,7 +162,7 @@ class Evaluator:
 
     def _compute(self, value: Value, index: Index, lanes: int) -> Form:
         found = self.tiles.get(value)
-        if found is not None:
+        if found is not None and found.depth <= self.emitter.level:
             return self.from_tile(found, value, index, lanes)
         if value in self.shifted:
             return self._shifted(value, index, lanes)

@@ -14,6 +14,7 @@ from mltriton.ir.operation import Block, Operation, Region, Value
 from mltriton.ir.types import TensorType
 from mltriton.passes.intrinsic.tile_loops import addressing
 from mltriton.passes.intrinsic.tile_loops.addressing import InMemory, NotProvable
+from mltriton.passes.intrinsic.tile_loops.alternatives import Alternatives
 from mltriton.passes.intrinsic.tile_loops.lowering import Lowering
 
 
@@ -38,14 +39,13 @@ def with_and_without_masks(
         with e.inside_masks(frozenset(known)):
             return write()
     sides: list[Block] = []
-    tiles, scalars, pointers = dict(e.tiles), dict(e.scalars), dict(e.pointers)
+    alternatives = Alternatives(e)
     for unmasked in (frozenset(known), frozenset[Operation]()):
         side = Block()
-        e.tiles = dict(tiles)
-        with e.emitter.inside(side), e.inside_masks(unmasked):
+        with e.emitter.inside(side), e.inside_masks(unmasked), alternatives.side():
             e.emitter.insert(scf.Yield(list(write())))
-        e.scalars, e.pointers = dict(scalars), dict(pointers)  # what was computed in one version is not there after it
         sides.append(side)
+    alternatives.join()
     types = [value.type for value in sides[0].terminator.operands]
     return e.emitter.effect(scf.If, [condition], types, {}, [Region([side]) for side in sides]).results
 

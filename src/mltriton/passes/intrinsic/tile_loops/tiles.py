@@ -40,7 +40,8 @@ class Region:
 class Tile:
     """Elements of `element` type at pointer + sum of index * strides, in a region of scratch memory.
 
-    `owner` is the block value that it holds now (None where the contents have another form than a value's).
+    `owner` is the block value that it holds now (None where the contents have another form than a value's). It was
+    filled in the scope of `depth`: code that is written further out runs before that.
     """
 
     pointer: Value
@@ -48,6 +49,7 @@ class Tile:
     strides: tuple[int, ...]
     region: Region
     owner: Value | None = None
+    depth: int = 0
 
 
 @dataclass
@@ -89,13 +91,14 @@ class ScratchMemory:
     def raw(self, elements: int, element: Type, strides: tuple[int, ...], owner: Value | None = None) -> Tile:
         """`elements` elements with any strides."""
         size = -(-elements * byte_width(element) // LINE) * LINE
+        depth = self.emitter.level
         with self.emitter.at(0):
             attributes = {"offset": IntegerAttr(0, I32), "bytes": IntegerAttr(size, I32)}
             made = self.emitter.insert(tile.Scratch((), (PointerType(element, SCRATCH_SPACE),), attributes))
         assert isinstance(made, tile.Scratch)
         region = Region(made, size, self.clock, self.clock)
         self.regions.append(region)
-        return Tile(made.result, element, strides, region, owner)
+        return Tile(made.result, element, strides, region, owner, depth)
 
     # Time
 
