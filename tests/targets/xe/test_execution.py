@@ -18,9 +18,9 @@ from mltriton.runtime.native.params import ParamSpec
 from mltriton.targets.llvm.types import F32, F64, GLOBAL_PTR, I8, I16, I32, I64, Type
 from mltriton.targets.xe import driver, isa, opencl
 from mltriton.targets.xe.devices import device
-from mltriton.targets.xe.driver import Memory, Queue, Span, merged
+from mltriton.targets.xe.driver import Queue
 from mltriton.targets.xe.emulation import emulate, image_of
-from mltriton.targets.xe.launch import XeKernel, span_of
+from mltriton.targets.xe.launch import XeKernel
 from mltriton.targets.xe.ocloc import compile_native, compile_without_spills, disassemble
 from mltriton.targets.xe.spirv import builtins as xe
 from mltriton.targets.xe.spirv.emission import emit
@@ -374,11 +374,6 @@ def test_a_build_that_fails_shows_its_log(queue: Queue) -> None:
         queue.kernel(emit(modules.vadd()), "sub")
 
 
-def test_too_much_memory(queue: Queue) -> None:
-    with pytest.raises(OutOfResources, match="has no memory for the arrays of the launch"):
-        Memory(queue, [Span(0, 1 << 50, False)])
-
-
 def test_too_many_lanes(queue: Queue) -> None:
     kernel = queue.kernel(emit(modules.vadd()), "vadd")
     with pytest.raises(OutOfResources, match="a program has more lanes than the device"):
@@ -439,16 +434,6 @@ def test_emulation_says_so_once(queue: Queue, capsys: pytest.CaptureFixture[str]
     assert capsys.readouterr().err.count("kernels for xe:pvc run emulated") == int(queue.emulated)
 
 
-def test_arrays_start_where_block_accesses_may(queue: Queue) -> None:
-    """What numpy aligns to 16 bytes; of arrays that share a copy as many as can; others lie as in main memory."""
-    memory = np.zeros(512, np.uint8)
-    start = memory.ctypes.data + -memory.ctypes.data % 64
-    for offsets, expected in (([16], [0]), ([8], [8]), ([0, 144], [0, 0]), ([16, 80], [0, 0]), ([48, 64], [48, 0])):
-        spans = [Span(start + offset, start + offset + 64, False) for offset in offsets]
-        copies = Memory(queue, spans)
-        assert [copies.place(span.start) % 64 for span in spans] == expected
-
-
 def test_arrays_that_overlap_do_so_on_the_device(queue: Queue) -> None:
     kernel = load(queue, modules.vadd(), "vadd", warps=4)
     whole = np.arange(300, dtype=np.float32)
@@ -456,14 +441,6 @@ def test_arrays_that_overlap_do_so_on_the_device(queue: Queue) -> None:
     launch(kernel, (2, 1, 1), whole[:100], whole[3:103], whole[200:], 100)
     np.testing.assert_array_equal(whole[200:], first[:100] + first[3:103])
     np.testing.assert_array_equal(whole[:200], first[:200])
-
-
-def test_spans() -> None:
-    array = np.zeros((4, 6), np.int32)
-    start = array.ctypes.data
-    assert span_of(array[1:3, ::-1], 0, True) == Span(start + 24, start + 72, True)
-    spans = [Span(10, 20, False), Span(20, 30, True), Span(40, 50, False), Span(12, 15, False)]
-    assert merged(spans) == [Span(10, 30, True), Span(40, 50, False)]
 
 
 def test_an_argument_that_does_not_pass_is_left_to_others(queue: Queue) -> None:

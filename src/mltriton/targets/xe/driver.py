@@ -18,10 +18,9 @@ from hashlib import sha256
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from mltriton.errors import BackendError, DeviceError, LaunchError, OutOfResources
-from mltriton.runtime.alignment import ALIGNMENT as KNOWN_ALIGNMENT
 from mltriton.targets.xe import opencl
 
 _INSTALL = "pip install 'mltriton[xe]' installs what runs kernels for Xe."
@@ -29,7 +28,7 @@ _INSTALL = "pip install 'mltriton[xe]' installs what runs kernels for Xe."
 _DEVICES = (("level_zero:gpu", False), ("opencl:gpu", False), ("opencl:cpu", True))
 _VENDOR = "Intel"  # of GPUs
 _GPU_NODES = "d[rx][ig]*"  # /dev/dri of Linux, /dev/dxg of its subsystem for Windows
-ALIGNMENT = 64  # bytes, of what `Memory` allocates
+ALIGNMENT = 64  # bytes, of memory that host and device share
 LANES = 16  # of a warp that multiplies matrices
 _CAPSULE = b"SyclQueueRef"  # what a Python object that holds a queue is called; must live as long as such objects
 
@@ -151,9 +150,9 @@ class Queue:
             hint = "It may have gone outside of its arrays, which `mltriton verify` finds."
             raise DeviceError(f"{self.name} was lost while the kernel ran", found=str(error), hint=hint) from error
 
-    def pointer(self, address: int) -> Any:
-        """The argument for an address in memory of the device's."""
-        return import_module("dpctl.memory").as_usm_memory(_View(None, address, self.sycl))
+    def pointer(self, address: int, owner: Any = None) -> Any:
+        """The argument for an address in memory of the device's, which lives as long as its `owner`."""
+        return import_module("dpctl.memory").as_usm_memory(_View(owner, address, self.sycl))
 
     def shared(self, size: int) -> Any:
         """Memory that host and device share. Raises `OutOfResources`."""
@@ -194,84 +193,11 @@ class Queue:
             raise BackendError(f"{self.name} rejects the module", found=log or None, hint=hint) from error
 
 
-class Span(NamedTuple):
-    """Bytes of main memory: [start, stop), and whether the kernel may write there."""
-
-    start: int
-    stop: int
-    writable: bool
-
-
-class Copy(NamedTuple):
-    """What the device has of a span: memory, of which so many bytes come `before` it."""
-
-    span: Span
-    memory: Any
-    before: int
-
-    def place(self, address: int) -> int:
-        """Where the device has a byte of main memory."""
-        return self.memory._pointer + self.before + address - self.span.start
-
-
-class Memory:
-    """Copies of spans of main memory that the device can reach. Spans that touch each other share one copy, and each
-    byte keeps its address up to what kernels are specialised for. As far as that allows, spans start at a multiple of
-    `ALIGNMENT`, which block accesses ask for and numpy does not care for.
-    """
-
-    def __init__(self, queue: Queue, spans: Sequence[Span]) -> None:
-        self._queue = queue
-        self._copies = [self._copy_in(span, spans) for span in merged(spans)]
-
-    def place(self, address: int) -> int:
-        """Where the device has what is at an address inside one of the spans."""
-        return self._copy_of(address).place(address)
-
-    def pointer(self, address: int) -> Any:
-        """The argument for an address inside one of the spans."""
-        copy = self._copy_of(address)
-        view = _View(copy.memory, copy.place(address), self._queue.sycl)
-        return import_module("dpctl.memory").as_usm_memory(view)
-
-    def copy_back(self) -> None:
-        """Bring what the kernel may have written into main memory."""
-        for copy in self._copies:
-            start, stop, writable = copy.span
-            if writable:
-                ctypes.memmove(start, copy.place(start), stop - start)
-
-    def _copy_of(self, address: int) -> Copy:
-        for copy in self._copies:
-            if copy.span.start <= address <= copy.span.stop:
-                return copy
-        raise LaunchError("an address lies in no array of the launch", found=hex(address))
-
-    def _copy_in(self, span: Span, spans: Sequence[Span]) -> Copy:
-        size = span.stop - span.start
-        before = _before(span.start, [part.start for part in spans if span.start <= part.start <= span.stop])
-        copy = Copy(span, self._queue.shared(before + size + ALIGNMENT), before)
-        ctypes.memmove(copy.place(span.start), span.start, size)
-        return copy
-
-
-def _before(first: int, starts: Sequence[int]) -> int:
-    """How many bytes come before a copy from `first` on, for most of the arrays in it to start at a multiple of
-    `ALIGNMENT`: as many as in main memory, if that is as good.
-    """
-
-    def aligned(before: int) -> int:
-        return sum((before + start - first) % ALIGNMENT == 0 for start in starts)
-
-    usual = first % ALIGNMENT
-    return max(range(usual, usual + ALIGNMENT, KNOWN_ALIGNMENT), key=aligned) % ALIGNMENT
-
-
 class _View:
     """A place in shared memory, by SYCL's protocol for arrays."""
 
-    def __init__(self, copy: Any, address: int, sycl: Any) -> None:
-        self.copy = copy
+    def __init__(self, owner: Any, address: int, sycl: Any) -> None:
+        self.owner = owner
         self.__sycl_usm_array_interface__ = {
             "data": (address, False),
             "shape": (1,),
@@ -280,14 +206,3 @@ class _View:
             "version": 1,
             "syclobj": sycl,
         }
-
-
-def merged(spans: Sequence[Span]) -> list[Span]:
-    """Spans without overlaps that cover the same bytes; one of several that overlap is writable if any of them is."""
-    found: list[Span] = []
-    for span in sorted(spans):
-        if found and span.start <= found[-1].stop:
-            last = found.pop()
-            span = Span(last.start, max(last.stop, span.stop), last.writable or span.writable)
-        found.append(span)
-    return found

@@ -13,21 +13,19 @@ import math
 import os
 import struct
 from collections.abc import Callable, Sequence
-from typing import Any, cast
+from typing import Any
 
-import numpy as np
-
-from mltriton.errors import ArgumentError, DeviceError, calling_place
+from mltriton.errors import DeviceError
 from mltriton.runtime.arrays import has_memory
 from mltriton.runtime.grid import Grid
 from mltriton.runtime.native.params import ParamSpec
 from mltriton.runtime.native.portable import read_argument
-from mltriton.runtime.parts import is_wrapper
 from mltriton.runtime.slots import Slot
 from mltriton.runtime.specialization import ON_HOST, place_of, plain
 from mltriton.targets.assertions import Description, Record, check
 from mltriton.targets.xe import driver
-from mltriton.targets.xe.driver import Memory, Queue, Span
+from mltriton.targets.xe.driver import Queue
+from mltriton.targets.xe.host_memory import Memory, held
 from mltriton.targets.xe.launch_guards import LaunchGuards, Surface
 
 # dpctl takes bytes without a sign only; ctypes wraps negative numbers.
@@ -89,8 +87,8 @@ class XeKernel:
             raise DeviceError("the arrays of a launch lie on several devices", expected=expected, found=found)
         on_host = not places or ON_HOST in places
         queue = self._queue if on_host else driver.queue_of_torch(next(iter(places)))
-        spans = [span_of(slot.array, slot.bits, slot.writes) for slot in slots if on_host and slot.kind == "tensor"]
-        memory = Memory(queue, spans)
+        arrays = [held(slot.array, slot.bits, slot.writes) for slot in slots if on_host and slot.kind == "tensor"]
+        memory = Memory(queue, arrays)
         locate = memory.pointer if on_host else queue.pointer
         values = [locate(slot.bits) if slot.kind == "tensor" else _SCALARS[slot.kind](slot.bits) for slot in slots]
         failure = queue.shared(ctypes.sizeof(Record)) if self._assertions else None
@@ -148,20 +146,3 @@ def read(spec: ParamSpec, argument: Any) -> int | None:
         return None
     address, (zero, some) = argument.data_ptr(), spec.masks
     return address if not address & zero and (not some or address & some) else None
-
-
-def span_of(array: Any, address: int, writable: bool) -> Span:
-    """The bytes that an array covers; `address` is that of its first element. Raises `ArgumentError` for what does not
-    say how large it is.
-    """
-    array = array.base if is_wrapper(array) else array
-    if isinstance(array, np.ndarray):
-        start, stop = np.lib.array_utils.byte_bounds(cast("np.ndarray[Any, Any]", array))
-        return Span(start, stop, writable)
-    if not all(hasattr(array, name) for name in ("element_size", "shape", "stride")):
-        message = "an argument is of a kind that cannot be copied to the device"
-        found = type(array).__name__
-        raise ArgumentError(message, expected="numpy arrays or torch tensors", found=found, place=calling_place())
-    size = array.element_size()
-    last = sum((count - 1) * stride for count, stride in zip(array.shape, array.stride(), strict=True))
-    return Span(address, address + (last + 1) * size if math.prod(array.shape) else address, writable)
