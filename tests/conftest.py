@@ -60,7 +60,7 @@ class LackingModule(pytest.Module):
 
     def collect(self) -> list[pytest.Item]:
         """Say what is missing."""
-        pytest.skip(f"needs {', '.join(self.lacks)}", allow_module_level=True)
+        pytest.skip(f"{self.path.name} needs {', '.join(self.lacks)}", allow_module_level=True)
 
 
 class FileCheckError(Exception):

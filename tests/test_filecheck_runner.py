@@ -52,4 +52,4 @@ def test_a_module_that_needs_what_is_not_installed_is_skipped(pytester: pytest.P
     pytester.makepyfile(test_lacking="import os\nimport not_there\n", test_plain="def test_it():\n    pass\n")
     result = pytester.runpytest_subprocess("-rs", "-p", "no:cacheprovider")
     result.assert_outcomes(passed=1, skipped=1)
-    result.stdout.fnmatch_lines(["*SKIPPED*test_lacking.py: needs not_there"])
+    result.stdout.fnmatch_lines(["*SKIPPED*test_lacking.py needs not_there"])
