@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 TORCH_VERSION := 2.13.0
-TEST := $(BIN)/python -m pytest
+TEST := $(BIN)/python -m pytest -n auto --dist worksteal
 
 # Pyright's launcher looks for a newer release of itself on every run unless it is told not to.
 export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
@@ -39,7 +39,7 @@ demo: setup ## run the kernels through every level on this machine's CPU, checke
 	$(BIN)/mltriton demo
 
 test: setup ## run the tests
-	$(TEST) -q
+	$(TEST) -q -rs
 
 test-all: setup ## run the tests and the long fuzzing runs, property tests on new examples
 	$(TEST) -q -m "slow or not slow" --hypothesis-profile=random

@@ -144,7 +144,6 @@ def function() -> None: ...
         (function, [function], [None, print, 0]),
         ((1, 2), [], [[1, 2], 1, None]),
     ],
-    ids=repr,
 )
 def test_constants_take_no_slot(mode, constant, equal, different):
     out = np.zeros(3, np.int64)
