@@ -308,3 +308,17 @@ def migrate(
         raise typer.BadParameter(f"--{modes[0]} and --{modes[1]} exclude each other")
     ok = run_migrate(paths, Options(to, target), mode=modes[0], report=report, verify=verify, signature=signature)
     raise typer.Exit(not ok)
+
+
+@app.command(context_settings={"allow_interspersed_args": False, "ignore_unknown_options": True})
+def run(
+    program: Annotated[
+        list[str], typer.Argument(metavar="SCRIPT|-m MODULE [ARGUMENT]...", help="A program that imports triton.")
+    ],
+    as_cuda: Annotated[bool, typer.Option("--as-cuda", help="Let the CPU stand for a CUDA device.")] = False,
+    explain: Annotated[bool, typer.Option("--explain", help="Say first what is put in whose place.")] = False,
+) -> None:
+    """Run a program with mltriton in triton's place."""
+    from mltriton.as_triton.program import run_program
+
+    run_program(program, as_cuda=as_cuda, explain=explain)

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from mltriton.targets.target import Binary, LoadedKernel, Target
 
 IR_LEVELS = ("tt", "ttg", "warp", "intrinsic")
+UPSTREAM_LEVELS: Mapping[str, str] = {"ttir": "tt", "ttgir": "ttg", "llir": "llvm"}  # what upstream calls them
 # Upstream's names of how many registers a warp gets; None: what it is expected to need, more where that spills.
 GRF_MODES: Mapping[str, int | None] = {
     "default": None,
@@ -121,26 +122,58 @@ class CompiledKernel:
         self.binary = binary
         self.asm = Levels(job, texts)
 
+        # What of the kernel belongs to this process, by upstream's names: other programs set it to None to pickle it.
+        self.module: LoadedKernel | None = None
+        self.function: object = None
+        self.run: Callable[..., None] | None = None
+
     @property
     def name(self) -> str:
         """The kernel's name."""
         return self.metadata.name
 
-    @cached_property
+    @property
     def loaded(self) -> LoadedKernel:
         """The kernel in this process; its `launcher(specs)` gives functions that launch it.
 
         Raises `TargetError` where the target has no machine code.
         """
-        if self.binary is None:
-            raise TargetError(
-                f"the target {self.metadata.target} has no machine code, so {self.name} cannot be launched"
-            )
-        return self.job.target.load(self.binary, self.metadata.name)
+        if self.module is None:
+            if self.binary is None:
+                raise TargetError(
+                    f"the target {self.metadata.target} has no machine code, so {self.name} cannot be launched"
+                )
+            self.module = self.job.target.load(self.binary, self.metadata.name)
+        return self.module
 
     def _init_handles(self) -> None:
-        """Load the kernel, as upstream's scripts ask before they read `n_regs`."""
-        _ = self.loaded
+        """Load the kernel, and make `run`, upstream's way to launch it."""
+        from mltriton.runtime.ahead_of_time import runner
+
+        if self.run is None:
+            self.function = self.loaded
+            self.run = runner(self)
+
+    @property
+    def hash(self) -> str:
+        """The key in the cache."""
+        return self.metadata.hash
+
+    @property
+    def src(self) -> Job:
+        """What was compiled: `fn`, `signature`, `constants`."""
+        return self.job
+
+    @property
+    def packed_metadata(self) -> tuple[int, ...]:
+        """What upstream's launchers take: warps, programs that work together, bytes of shared memory."""
+        return (self.metadata.num_warps, self.metadata.num_ctas, self.metadata.shared)
+
+    def launch_metadata(self, grid: Any, stream: int, *arguments: Any) -> Any:
+        """What launch hooks get of a launch; None where there are none."""
+        from mltriton.runtime.hooks import metadata_of
+
+        return metadata_of(self, grid, arguments)
 
     @cached_property
     def n_regs(self) -> int:
@@ -186,6 +219,7 @@ class Levels(Mapping[str, str]):
         self._texts = dict(texts)
 
     def __getitem__(self, level: str) -> str:
+        level = UPSTREAM_LEVELS.get(level, level)
         if level not in self:
             raise KeyError(level)
         if level not in self._texts:
@@ -199,6 +233,7 @@ class Levels(Mapping[str, str]):
         return sum(1 for _ in self)
 
     def __contains__(self, level: object) -> bool:
+        level = UPSTREAM_LEVELS.get(level, level) if isinstance(level, str) else level
         return level in tuple(self) or (level == ASSEMBLY and self._job.target.can_run)
 
     @property
@@ -223,6 +258,32 @@ class Job:
     entries: Mapping[str, Entry]
     target: Target
     options: Options
+
+    @property
+    def name(self) -> str:
+        """The kernel's name."""
+        return self.fn.__name__
+
+    @property
+    def signature(self) -> dict[str, str]:
+        """The type of every parameter by its name, as upstream writes it: `constexpr` for a constant."""
+        from mltriton.tools.signature import of_parameters
+
+        types = of_parameters({name: entry for name, entry in self.entries.items() if isinstance(entry, Argument)})
+        return {name: types.get(name, "constexpr").partition(":")[0] for name in self.fn.signature.parameters}
+
+    @property
+    def constants(self) -> dict[str, Any]:
+        """The values of the constants by their names."""
+        return {name: entry.value for name, entry in self.entries.items() if isinstance(entry, Constant)}
+
+    def __getstate__(self) -> dict[str, Any]:
+        """The target is known by its name."""
+        return self.__dict__ | {"target": self.target.name}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Find the target again."""
+        self.__dict__.update(state | {"target": find_target(state["target"])})
 
     @property
     def warp_level(self) -> bool:
@@ -527,7 +588,8 @@ def _timed(timings: dict[str, float], stage: str) -> Generator[None]:
 def _dump(job: Job, level: str, text: Callable[[], str]) -> None:
     """Print a level, or write it to a file, where `MLTRITON_DUMP` asks for it."""
     wanted = config.DUMP.get()
-    if level not in wanted and "all" not in wanted:
+    names = {word[1:] for word in wanted if word[0] == "@"}
+    if (level not in wanted and "all" not in wanted) or (names and job.fn.__name__ not in names):
         return
     directory = config.DUMP_DIR.get()
     if directory is None:

@@ -290,6 +290,14 @@ class ArgumentError(LaunchError):
     """A kernel got too many, too few, unknown or unusable arguments."""
 
 
+class ImportOrderError(TritonError, ImportError):
+    """mltriton shall stand in for triton, and the program has imported the real one already."""
+
+
+class InterpreterError(TritonError):
+    """A kernel that runs in the executor, as `MLTRITON_INTERPRET` asks, cannot go on."""
+
+
 class DeviceError(LaunchError):
     """An array lies on another device than the kernel runs on, or the device is missing or lost."""
 

@@ -1,44 +1,162 @@
 """`mltriton.knobs`: what upstream lets programs set of the runtime, by upstream's names.
 
-Level: user. There are the launch hooks, `knobs.runtime.launch_enter_hook` and `launch_exit_hook`: `add(hook)` and
-`remove(hook)`, or assign a function (None: no hook). A hook gets an object whose `get()` gives a dict with the kernel's
-`name` and what its `launch_metadata` adds. Everything else is set by environment variables (`runtime/config.py`); a
-knob that there is not is an `OptionError` and an `AttributeError`.
+Level: user. A knob is a view of an environment variable (`runtime/config.py`, or upstream's own where only programs
+look at it), so that setting it holds for processes started later too; `del` takes what was set away. The hooks are
+objects: launch hooks take `add(hook)` and `remove(hook)`, or a function (None: no hook), and get an object whose
+`get()` gives a dict with the kernel's `name` and what its `launch_metadata` adds; `jit_cache_hook` and `jit_post_compile_hook`
+are called before and after a kernel is compiled, or loaded from the cache, for new arguments
+(`hooks.compile_with_hooks`). `with knobs.runtime.scope():` puts everything back. A knob that there is not is a
+`KnobError`, which is an `AttributeError` too.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import os
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 from mltriton.errors import OptionError, calling_place
-from mltriton.runtime import hooks
+from mltriton.runtime import config, hooks, jit
+from mltriton.runtime.config import Setting
 
-__all__ = ["runtime"]
-
-_CHAINS: Mapping[str, hooks.HookChain] = {"launch_enter_hook": hooks.enter, "launch_exit_hook": hooks.leave}
-
-
-class UnknownKnobError(OptionError, AttributeError):
-    """A knob that there is not: `getattr(knobs.runtime, name, default)` gives the default."""
+__all__ = ["KnobError", "autotuning", "cache", "compilation", "nvidia", "runtime"]
 
 
-class Runtime:
-    """The knobs of launches."""
+class KnobError(OptionError, AttributeError):
+    """A knob that there is not."""
 
-    def __getattr__(self, name: str) -> hooks.HookChain:
+
+@dataclass(frozen=True)
+class Variable:
+    """A knob that reads and writes an environment variable."""
+
+    setting: Setting[Any]
+
+    def get(self) -> Any:
+        """What is set, or the default."""
+        return self.setting.get()
+
+    def set(self, value: Any) -> None:
+        """Set the variable; None takes it away."""
+        if value is None:
+            os.environ.pop(self.setting.name, None)
+        else:
+            os.environ[self.setting.name] = str(int(value)) if isinstance(value, bool) else str(value)
+
+
+@dataclass(frozen=True)
+class CompileHook:
+    """A function that is called around each compilation; `when` is a key of `jit.COMPILE_HOOKS`."""
+
+    when: str
+
+    def get(self) -> Any:
+        """The function, or None."""
+        return jit.COMPILE_HOOKS.get(self.when)
+
+    def set(self, value: Any) -> None:
+        """Call another one, or none."""
+        jit.COMPILE_HOOKS.pop(self.when, None)
+        if value is not None:
+            jit.COMPILE_HOOKS[self.when] = value
+
+
+@dataclass(frozen=True)
+class Chain:
+    """Hooks of launches."""
+
+    chain: hooks.HookChain
+
+    def get(self) -> hooks.HookChain:
+        """The chain itself."""
+        return self.chain
+
+    def set(self, value: Any) -> None:
+        """Run only `value`, or nothing."""
+        if isinstance(value, hooks.HookChain):
+            hook = value.calls[-1] if value.calls else None
+        else:
+            hook = value
+        self.chain.set(hook)
+
+
+Knob = Variable | CompileHook | Chain
+
+
+def _text(name: str) -> Variable:
+    """A variable that only programs look at."""
+    return Variable(Setting(name, None, str, "upstream's"))
+
+
+class Group:
+    """Knobs by name, as attributes."""
+
+    def __init__(self, name: str, knobs: Mapping[str, Knob]) -> None:
+        self.__dict__["_name"] = name
+        self.__dict__["knobs"] = knobs
+
+    def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
-        return _CHAINS.get(name) or _unknown(name)
+        return self._find(name).get()
 
     def __setattr__(self, name: str, value: Any) -> None:
-        (_CHAINS.get(name) or _unknown(name)).set(value)
+        self._find(name).set(value)
+
+    def __delattr__(self, name: str) -> None:
+        self._find(name).set(None)
+
+    def _find(self, name: str) -> Knob:
+        found = self.__dict__["knobs"].get(name)
+        if found is None:
+            message = f"there is no knob {self.__dict__['_name']}.{name}"
+            raise KnobError(message, expected=f"one of {', '.join(self.__dict__['knobs'])}", place=calling_place())
+        return found
+
+    def __dir__(self) -> list[str]:
+        return [*self.__dict__["knobs"], "scope", "reset"]
+
+    @contextmanager
+    def scope(self) -> Generator[None]:
+        """Put the knobs back to what they were at the end of the `with` statement."""
+        knobs: Mapping[str, Knob] = self.__dict__["knobs"]
+        variables = {k.setting.name: os.environ.get(k.setting.name) for k in knobs.values() if isinstance(k, Variable)}
+        held = [(knob, knob.get()) for knob in knobs.values() if isinstance(knob, CompileHook)]
+        try:
+            yield
+        finally:
+            for knob, value in held:
+                knob.set(value)
+            for name, text in variables.items():
+                if text is None:
+                    os.environ.pop(name, None)
+                else:
+                    os.environ[name] = text
+
+    def reset(self) -> Group:
+        """Take away whatever was set."""
+        for knob in self.__dict__["knobs"].values():
+            knob.set(None)
+        return self
 
 
-def _unknown(name: str) -> hooks.HookChain:
-    raise UnknownKnobError(
-        f"there is no knob runtime.{name}", expected=f"one of {', '.join(_CHAINS)}", place=calling_place()
-    )
-
-
-runtime = Runtime()
+runtime = Group(
+    "runtime",
+    {
+        "interpret": Variable(config.INTERPRET),
+        "debug": Variable(config.DEBUG),
+        "launch_enter_hook": Chain(hooks.enter),
+        "launch_exit_hook": Chain(hooks.leave),
+        "jit_cache_hook": CompileHook("before"),
+        "jit_post_compile_hook": CompileHook("after"),
+    },
+)
+compilation = Group("compilation", {"always_compile": Variable(config.ALWAYS_COMPILE)})
+autotuning = Group(
+    "autotuning", {"print": Variable(config.PRINT_AUTOTUNING), "cache": Variable(config.CACHE_AUTOTUNING)}
+)
+cache = Group("cache", {"dir": Variable(config.CACHE_DIR), "dump_dir": Variable(config.DUMP_DIR)})
+# Of another machine: programs set these before they know that there is none.
+nvidia = Group("nvidia", {"libdevice_path": _text("TRITON_LIBDEVICE_PATH"), "ptxas": _text("TRITON_PTXAS_PATH")})

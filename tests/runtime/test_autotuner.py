@@ -171,8 +171,10 @@ def test_the_real_stopwatch_measures():
 
 
 def test_mistakes():
-    with pytest.raises(OptionError, match="key of autotune names 'm'"):
-        triton.autotune(CONFIGS, key=["m"])(make(Stopwatch(1)).fn)
+    with pytest.raises(OptionError, match="reset_to_zero of autotune names 'm'"):
+        triton.autotune(CONFIGS, key=["m"], reset_to_zero=["m"])(make(Stopwatch(1)).fn)
+    with pytest.raises(OptionError, match="takes no ir_override"):
+        triton.Config({}, ir_override="program.ttir")
     with pytest.raises(OptionError, match="no rule 'top'"):
         make(Stopwatch(1), prune_configs_by={"top": 1})
     with pytest.raises(OptionError, match="left no configuration"):
@@ -180,6 +182,13 @@ def test_mistakes():
     with pytest.raises(ArgumentError, match="both give a value for BLOCK") as raised:
         make(Stopwatch(1))[grid](np.zeros(4), 4, BLOCK=8)
     assert raised.value.file == __file__
+
+
+def test_a_key_that_is_no_parameter_has_no_say():
+    kernel = triton.autotune(CONFIGS, key=["n", "m"], do_bench=Stopwatch(1, 2, 3))(make(Stopwatch(1)).fn)
+    kernel[grid](np.zeros(50, np.float32), 50, target="executor")
+    assert kernel.keys == ["n", "m"]
+    assert len(kernel.cache) == 1
 
 
 def test_warmup_compiles_every_configuration():

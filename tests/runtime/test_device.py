@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import numpy as np
 import pytest
 
@@ -139,15 +141,45 @@ def test_pre_run_hooks():
     assert len(seen) == 2
 
 
-@pytest.mark.parametrize("name", ["launch_entry_hook", "jit_cache_hook"])
+@pytest.mark.parametrize("name", ["launch_entry_hook", "override_arch"])
 def test_knobs_that_there_are_not(name):
     with pytest.raises(OptionError, match=f"no knob runtime.{name}") as raised:
         getattr(triton.knobs.runtime, name)
     assert raised.value.file == __file__
     with pytest.raises(OptionError, match="no knob"):
         setattr(triton.knobs.runtime, name, None)
+    assert not hasattr(triton.knobs.runtime, name)
     with pytest.raises(ArgumentError, match="a hook is a function"):
         triton.knobs.runtime.launch_enter_hook = 5
+
+
+def test_knobs_are_environment_variables(monkeypatch):
+    monkeypatch.delenv("MLTRITON_PRINT_AUTOTUNING", raising=False)
+    with triton.knobs.autotuning.scope():
+        assert triton.knobs.autotuning.print is False
+        triton.knobs.autotuning.print = True
+        assert os.environ["MLTRITON_PRINT_AUTOTUNING"] == "1"
+        assert triton.knobs.autotuning.print is True
+        del triton.knobs.autotuning.print
+        assert triton.knobs.autotuning.print is False
+        triton.knobs.autotuning.print = True
+    assert "MLTRITON_PRINT_AUTOTUNING" not in os.environ
+
+
+def test_compile_hooks():
+    seen = []
+    with triton.knobs.runtime.scope():
+        triton.knobs.runtime.jit_cache_hook = lambda **told: seen.append(("before", told["fn"].name, told["compile"]))
+        triton.knobs.runtime.jit_post_compile_hook = lambda **told: seen.append(("after", told["key"]))
+        launch(kernel := make_softmax(), num_warps=2)
+        launch(kernel, num_warps=2)
+    (before, name, compiled), after = seen
+    assert (before, name) == ("before", kernel.__qualname__)
+    assert compiled["constants"]["BLOCK"] == 8
+    assert compiled["signature"]["x"] == "*fp32"
+    assert compiled["num_warps"] == 2
+    assert after == ("after", compiled["key"])
+    assert not jit.COMPILE_HOOKS
 
 
 @triton.jit

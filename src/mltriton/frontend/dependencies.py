@@ -16,7 +16,7 @@ from typing import Any
 from mltriton.frontend.function import ConstexprFunction, LanguageFunction
 from mltriton.language.constants import constexpr, unwrap
 
-_COMPILER = "mltriton"
+_COMPILER = ("mltriton", "triton")  # Modules named triton are names of ours where mltriton stands in for it.
 
 
 Watched = tuple[Callable[[str], Any], str, Any]
@@ -78,7 +78,7 @@ def _objects(fn: LanguageFunction) -> Iterator[Watched]:
 
 
 def _is_users_module(value: Any) -> bool:
-    return isinstance(value, ModuleType) and value.__name__.split(".")[0] != _COMPILER
+    return isinstance(value, ModuleType) and value.__name__.split(".")[0] not in _COMPILER
 
 
 def _names_in(code: CodeType) -> Iterator[str]:
@@ -96,7 +96,7 @@ def _add(value: Any, name: str, found: Dependencies, seen: set[int]) -> bool:
         return True
     if isinstance(value, ConstexprFunction):
         found.parts.append(_text_of(value.fn))
-        return not value.fn.__module__.startswith(_COMPILER)
+        return value.fn.__module__.split(".")[0] not in _COMPILER
     if isinstance(value, constexpr | tuple | int | float | str) or value is None:
         found.parts.append(f"{name} = {unwrap(value)!r}")
         return True

@@ -70,6 +70,11 @@ class ConstexprFunction:
         self.__doc__ = fn.__doc__
         self.__wrapped__ = fn
 
+    @property
+    def src(self) -> str:
+        """The text, without its decorators."""
+        return FunctionSource(self.fn).undecorated
+
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """The plain function's value."""
         return self.fn(*[unwrap(arg) for arg in args], **{name: unwrap(value) for name, value in kwargs.items()})

@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 import inspect
 import linecache
+import textwrap
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from types import CodeType
@@ -48,6 +49,18 @@ class FunctionSource:
             )
         end = _last_line(self._code)
         return "".join(_block(lines, 0 if end is None else end - self.first_line + 1))
+
+    @property
+    def undecorated(self) -> str:
+        """The text from `def` on, not indented: what another program may compile anew."""
+        lines = textwrap.dedent(self.text).splitlines(keepends=True)
+        return "".join(lines[self.tree.lineno - self.first_line :])
+
+    def replace(self, text: str) -> None:
+        """Take `text` for the function's, at the same place."""
+        self._lines = [*[""] * (self.first_line - 1), *text.splitlines(keepends=True)]
+        self.__dict__["text"] = text
+        self.__dict__.pop("tree", None)
 
     @cached_property
     def tree(self) -> ast.FunctionDef:

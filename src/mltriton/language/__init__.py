@@ -9,7 +9,6 @@ lives. A name of upstream Triton that is not offered raises `NameNotFoundError` 
 from __future__ import annotations
 
 import builtins
-import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +16,7 @@ from mltriton.errors import NameNotFoundError
 from mltriton.language.building import builtin as builtin
 from mltriton.language.building import is_builtin as is_builtin
 from mltriton.language.constants import constexpr as constexpr
+from mltriton.language.constants import constexpr_type as constexpr_type
 from mltriton.language.iterators import condition as condition
 from mltriton.language.iterators import range as range
 from mltriton.language.iterators import static_range as static_range
@@ -53,6 +53,7 @@ from mltriton.language.types import uint64 as uint64
 from mltriton.language.types import void as void
 
 if TYPE_CHECKING:
+    from mltriton.language import core as core
     from mltriton.language import extra as extra
     from mltriton.language import math as math
     from mltriton.language import random as random
@@ -84,10 +85,11 @@ if TYPE_CHECKING:
 
 TRITON_MAX_TENSOR_NUMEL = MAX_BLOCK_ELEMENTS
 tuple = builtins.tuple
+slice = builtins.slice
 get_int_dtype = builtin(_get_int_dtype)
 
 # Modules that a kernel names itself: tl.math.exp.
-_NAMESPACES = ("extra", "math", "random", "standard", "target_info")
+_NAMESPACES = ("core", "extra", "math", "random", "standard", "target_info")
 
 # Where each function lives.
 _HOMES: dict[str, str] = {
@@ -137,8 +139,6 @@ def __getattr__(name: str) -> Any:
         value = getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
     elif name in _NAMESPACES:
         value = import_module(f"{__name__}.{name}")
-    elif name == "core":
-        value = sys.modules[__name__]  # Upstream's module of types and builtins: here they are all in one.
     elif name in _MISSING:
         value = _missing(name)
     else:

@@ -137,6 +137,6 @@ def builtin(fn: Callable[P, R]) -> Callable[P, R]:
 
 def is_builtin(fn: object) -> bool:
     """Whether `fn` runs on values while the kernel is compiled (the front end calls it) instead of being compiled
-    itself.
+    itself; other packages mark theirs by `__triton_builtin__`.
     """
-    return getattr(fn, "is_builtin", False) is True
+    return getattr(fn, "is_builtin", False) is True or getattr(fn, "__triton_builtin__", False) is True

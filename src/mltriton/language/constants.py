@@ -65,6 +65,11 @@ class constexpr(Base):  # noqa: N801 - upstream's name
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self.value(*args, **kwargs)
 
+    @property
+    def type(self) -> constexpr_type:
+        """What kind of constant it is."""
+        return constexpr_type(self.value)
+
     def logical_and(self, other: object) -> Any:
         """`self and other`."""
         return constant(self.value and unwrap(other))
@@ -105,6 +110,28 @@ class constexpr(Base):  # noqa: N801 - upstream's name
     __eq__ = _binary("eq")  # pyright: ignore[reportAssignmentType]
     __ne__ = _binary("ne")  # pyright: ignore[reportAssignmentType]
     __neg__, __pos__, __invert__ = _unary("neg"), _unary("pos"), _unary("invert")
+
+
+class constexpr_type:  # noqa: N801 - upstream's name
+    """The type of a constant: the constant itself."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any) -> None:
+        self.value: Any = unwrap(value)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, constexpr_type) and self.value == other.value
+
+    def __hash__(self) -> int:
+        return hash(self.value)
+
+    def __repr__(self) -> str:
+        return f"constexpr_type[{self.value}]"
+
+    def mangle(self) -> str:
+        """The name in symbol names."""
+        return f"c{self.value}"
 
 
 def unwrap(value: Any) -> Any:

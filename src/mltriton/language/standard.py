@@ -6,6 +6,8 @@ at the user's line; nothing here creates an operation itself.
 
 from __future__ import annotations
 
+from typing import Any
+
 from mltriton.errors import TypeMismatchError
 from mltriton.language import types
 from mltriton.language.arithmetic import add, bitwise_and, floordiv, minimum, mod, mul, negative, sub, truediv
@@ -70,3 +72,12 @@ def histogram(input: object, num_bins: int, mask: object = None) -> tensor:
     if mask is not None:
         hits = bitwise_and(hits, expand_dims(broadcast_to(mask, value.type.shape), 1))
     return sum(hits.to(types.int32), 0)
+
+
+def __getattr__(name: str) -> Any:
+    """Upstream's module has reductions, scans and sorting besides: the names of `mltriton.language`."""
+    from mltriton import language
+
+    if name.startswith("_"):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(language, name)

@@ -45,11 +45,14 @@ class dtype:  # noqa: N801 - upstream's name
 
     __slots__ = ("bits", "mantissa", "name", "short")
 
-    def __init__(self, name: str, short: str, bits: int, mantissa: int | None = None) -> None:
-        self.name = name
-        self.short = short
-        self.bits = bits
-        self.mantissa = mantissa
+    def __init__(self, name: str, short: str | None = None, bits: int = 0, mantissa: int | None = None) -> None:
+        self.name: str = name
+        if short is None:  # As programs say it: tl.dtype("fp32").
+            known = _known(name)
+            short, bits, mantissa = known.short, known.bits, known.mantissa
+        self.short: str = short
+        self.bits: int = bits
+        self.mantissa: int | None = mantissa
 
     def __eq__(self, other: object) -> bool:
         return self is other or (isinstance(other := unwrap(other), dtype) and self.name == other.name)
@@ -156,6 +159,11 @@ class dtype:  # noqa: N801 - upstream's name
         if name.startswith("is_") and name[3:] in _BY_NAME:
             return partial(self._is_named, name[3:])
         raise AttributeError(f"a dtype has no attribute {name!r}")
+
+    @staticmethod
+    def is_dtype(name: str) -> bool:
+        """Whether an element type has that name."""
+        return name in _BY_NAME
 
     def _is_named(self, name: str) -> bool:
         return self.name == name
@@ -356,8 +364,8 @@ SIGNED = (int8, int16, int32, int64)
 UNSIGNED = (uint8, uint16, uint32, uint64)
 FLOATS = (float8e4nv, float8e5, float16, bfloat16, float32, float64)
 DTYPES = (int1, *SIGNED, *UNSIGNED, *FLOATS, float8e4b8, float8e4b15, float8e5b16, void)
-_BY_NAME = {item.name: item for item in DTYPES}
-_BY_SHORT = {item.short: item for item in DTYPES}
+_BY_NAME: dict[str, dtype] = {item.name: item for item in DTYPES}
+_BY_SHORT: dict[str, dtype] = {item.short: item for item in DTYPES}
 _IR_FLOATS = {"fp8e4nv": "f8E4M3FN", "fp8e5": "f8E5M2", "fp16": "f16", "bf16": "bf16", "fp32": "f32", "fp64": "f64"}
 
 
@@ -373,6 +381,13 @@ def by_name(name: str) -> dtype:
     if found is None:
         raise NameNotFoundError(f"there is no dtype {name!r}", expected=_listed(_BY_SHORT), found=name)
     return found
+
+
+def _known(name: str) -> dtype:
+    """The element type with upstream's name; `NameNotFoundError` for another."""
+    if name not in _BY_NAME:
+        raise NameNotFoundError(f"there is no dtype {name!r}", expected=_listed(_BY_NAME), found=name)
+    return _BY_NAME[name]
 
 
 def get_int_dtype(bitwidth: int, signed: bool) -> dtype:

@@ -6,18 +6,18 @@ that names it. Takes some ten microseconds; a `JITFunction` is the fast way to l
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 from mltriton.errors import ArgumentError, TritonError, calling_place
 from mltriton.language.constants import unwrap
 from mltriton.runtime.arrays import check_arrays
 from mltriton.runtime.grid import normalize
-from mltriton.runtime.native.params import INTEGER_RANGES
+from mltriton.runtime.native.params import INTEGER_RANGES, ParamSpec
 from mltriton.runtime.parameters import parameters_of
 from mltriton.runtime.parts import parts_of
 from mltriton.runtime.slots import slots_of
-from mltriton.runtime.specialization import check_devices, specialize
+from mltriton.runtime.specialization import check_devices, guard, specialize
 from mltriton.tools.signature import Argument, Constant, Entry, of_parameters
 
 if TYPE_CHECKING:
@@ -38,6 +38,44 @@ def launch_compiled(kernel: CompiledKernel, grid: Any, arguments: Sequence[Any])
     except TritonError as error:
         error.at(calling_place())
         raise
+
+
+def runner(kernel: CompiledKernel) -> Callable[..., None]:
+    """Upstream's `run(x, y, z, stream, function, metadata, launch_metadata, enter_hook, exit_hook, *arguments)`.
+
+    The arguments are those of all parameters, constants included. Machine code checks them; one that does not pass is
+    looked at again in Python, which launches all the same or says what is wrong.
+    """
+    launch = kernel.loaded.launcher([_spec(name, entry, kernel) for name, entry in kernel.job.entries.items()])
+    is_plain = all("." not in name for name in kernel.job.entries)  # Nothing has parts.
+
+    def run(
+        x: int,
+        y: int,
+        z: int,
+        stream: int,
+        function: object,
+        metadata: object,
+        launch_metadata: object,
+        enter_hook: Callable[[object], object] | None,
+        exit_hook: Callable[[object], object] | None,
+        *arguments: Any,
+    ) -> None:
+        if enter_hook:
+            enter_hook(launch_metadata)
+        if not is_plain or launch(x, y, z, *arguments) is NotImplemented:
+            launch_compiled(kernel, (x, y, z), arguments)
+        if exit_hook:
+            exit_hook(launch_metadata)
+
+    return run
+
+
+def _spec(name: str, entry: Entry, kernel: CompiledKernel) -> ParamSpec:
+    """What machine code checks of an argument: its type, and what the kernel was promised."""
+    promised = isinstance(entry, Argument) and entry.divisibility > 1
+    writes = name in kernel.metadata.written
+    return guard(entry, writes=writes, is_annotated=True, by_value=False, by_alignment=promised)
 
 
 def _named(kernel: CompiledKernel, arguments: Sequence[Any]) -> Mapping[str, Any]:

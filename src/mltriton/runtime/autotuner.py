@@ -20,6 +20,7 @@ from mltriton.runtime import config as settings
 from mltriton.runtime.cache import default_cache, digest
 from mltriton.runtime.configs import ArgumentState, Hook, Pruning
 from mltriton.runtime.configs import Config as Config
+from mltriton.runtime.interface import KernelInterface
 from mltriton.runtime.jit import JITFunction
 
 # What makes a configuration unusable for some arguments, without anything being wrong with the kernel.
@@ -42,7 +43,7 @@ class Launchable(Protocol):
         ...
 
 
-class Autotuner:
+class Autotuner(KernelInterface[Any]):
     """A kernel with configurations to choose from.
 
     `best_config` is the configuration of the last launch, `cache` the chosen ones by key, `configs_timings` the times
@@ -52,27 +53,32 @@ class Autotuner:
     def __init__(
         self,
         fn: Launchable,
+        arg_names: Sequence[str],
         configs: Sequence[Config],
         key: Sequence[str],
-        *,
-        prune_configs_by: Mapping[str, Any] | None = None,
-        reset_to_zero: Sequence[str] = (),
-        restore_value: Sequence[str] = (),
+        reset_to_zero: Sequence[str] | None = None,
+        restore_value: Sequence[str] | None = None,
         pre_hook: Hook | None = None,
         post_hook: Hook | None = None,
+        prune_configs_by: Mapping[str, Any] | None = None,
+        warmup: float | None = None,
+        rep: float | None = None,
+        use_cuda_graph: bool = False,
         do_bench: Callable[..., Any] | None = None,
         cache_results: bool = False,
     ) -> None:
         self.fn = fn
         self.configs = list(configs) or [Config({})]
+        self.arg_names = list(arg_names)
         self.keys = list(key)
-        self.arg_names = fn.arg_names
-        self._check_names("key", self.keys)
-        self._check_names("reset_to_zero", reset_to_zero)
-        self._check_names("restore_value", restore_value)
+        self.reset_to_zero = list(reset_to_zero or ())
+        self.restore_value = list(restore_value or ())
+        self.num_warmups, self.num_reps, self.use_cuda_graph = warmup, rep, use_cuda_graph
+        self._check_names("reset_to_zero", self.reset_to_zero)
+        self._check_names("restore_value", self.restore_value)
         self._prune = Pruning(prune_configs_by or {})
-        self._arguments = ArgumentState(reset_to_zero, restore_value, pre_hook, post_hook)
-        self._do_bench = do_bench
+        self._arguments = ArgumentState(self.reset_to_zero, self.restore_value, pre_hook, post_hook)
+        self._do_bench = do_bench or _bench_with(warmup, rep)
         self._cache_results = cache_results
         self.cache: dict[tuple[Any, ...], Config] = {}
         self.configs_timings: dict[Config, Timings] = {}
@@ -82,6 +88,21 @@ class Autotuner:
     def base_fn(self) -> JITFunction:
         """The kernel itself."""
         return kernel_of(self.fn)
+
+    @property
+    def early_config_prune(self) -> Any:
+        """What `prune_configs_by` gives by that name; so `perf_model` and `configs_top_k`."""
+        return self._prune.early
+
+    @property
+    def perf_model(self) -> Any:
+        """What estimates times, or None."""
+        return self._prune.model
+
+    @property
+    def configs_top_k(self) -> float:
+        """How many of the configurations are timed: a number, or a share up to 1."""
+        return self._prune.top_k
 
     def _check_names(self, what: str, names: Sequence[str]) -> None:
         for name in names:
@@ -218,22 +239,26 @@ class Autotuner:
     def _result_key(self, key: tuple[Any, ...], configs: Sequence[Config]) -> str:
         return digest("autotune", kernel_of(self.fn).cache_key, [str(part) for part in key], [str(c) for c in configs])
 
+    @property
+    def _keeps_results(self) -> bool:
+        return self._cache_results or settings.CACHE_AUTOTUNING.get()
+
     def _stored(self, key: tuple[Any, ...], configs: Sequence[Config]) -> Config | None:
         """The choice of an earlier process, where `cache_results` asks for it."""
-        if not self._cache_results:
+        if not self._keeps_results:
             return None
         files = default_cache().get(self._result_key(key, configs))
         chosen = json.loads(files["autotune.json"])["best"] if files else None
         return next((config for config in configs if str(config) == chosen), None)
 
     def _store(self, key: tuple[Any, ...], configs: Sequence[Config], best: Config) -> None:
-        if self._cache_results:
+        if self._keeps_results:
             times = {str(config): list(found) for config, found in self.configs_timings.items()}
             text = json.dumps({"best": str(best), "milliseconds": times})
             default_cache().put(self._result_key(key, configs), {"autotune.json": text.encode()})
 
 
-class Heuristics:
+class Heuristics(KernelInterface[Any]):
     """A kernel some of whose parameters are computed from the others at every launch."""
 
     def __init__(self, fn: Launchable, values: Mapping[str, Callable[[dict[str, Any]], Any]]) -> None:
@@ -278,28 +303,33 @@ def autotune(
     post_hook: Hook | None = None,
     warmup: float | None = None,
     rep: float | None = None,
+    use_cuda_graph: bool = False,
     do_bench: Callable[..., Any] | None = None,
     cache_results: bool = False,
 ) -> Callable[[Launchable], Autotuner]:
     """Choose among `configs` by measurement, anew for each combination of values of the arguments named in `key`.
 
     `warmup` and `rep` are the milliseconds to warm up and to measure; `do_bench(run, quantiles=...)` replaces the
-    measurement; `cache_results` keeps the choice on disk for later processes. Raises `OptionError` for names that are
-    no parameters.
+    measurement; `cache_results` keeps the choice on disk for later processes; `use_cuda_graph` changes nothing. A name
+    in `key` that is no parameter has no say (as upstream); elsewhere it is an `OptionError`.
     """
 
     def decorate(fn: Launchable) -> Autotuner:
         return Autotuner(
             fn,
+            fn.arg_names,
             configs,
             key,
-            prune_configs_by=prune_configs_by,
-            reset_to_zero=reset_to_zero or (),
-            restore_value=restore_value or (),
-            pre_hook=pre_hook,
-            post_hook=post_hook,
-            do_bench=do_bench or _bench_with(warmup, rep),
-            cache_results=cache_results,
+            reset_to_zero,
+            restore_value,
+            pre_hook,
+            post_hook,
+            prune_configs_by,
+            warmup,
+            rep,
+            use_cuda_graph,
+            do_bench,
+            cache_results,
         )
 
     return decorate

@@ -26,6 +26,10 @@ class ConfigError(TritonError, ValueError):
     """An environment variable holds a text that is not a value of its type."""
 
 
+# Where mltriton stands in for triton (`as_triton/environment.py`): another variable for a setting, and what it says.
+OTHER_NAMES: dict[str, Callable[[], tuple[str, str]]] = {}
+
+
 @dataclass(frozen=True)
 class Setting(Generic[T]):
     """One environment variable: `parse` turns its text into a value or raises `ValueError` saying what it wants.
@@ -41,13 +45,18 @@ class Setting(Generic[T]):
 
     def get(self) -> T:
         """Return the current value; an unset or empty variable means the default. Raises `ConfigError`."""
-        text = (os.environ.get(self.name) or os.environ.get(self.upstream, "")).strip()
+        name, text = self.name, os.environ.get(self.name, "")
+        if not text.strip() and self.upstream in os.environ:
+            name, text = self.upstream, os.environ[self.upstream]
+        if not text.strip() and self.name in OTHER_NAMES:
+            name, text = OTHER_NAMES[self.name]()
+        text = text.strip()
         if not text:
             return self.default
         try:
             return self.parse(text)
         except ValueError as error:
-            raise ConfigError(f"{self.name}={text!r} is not {error}", hint=self.doc) from None
+            raise ConfigError(f"{name}={text!r} is not {error}", hint=self.doc) from None
 
 
 def parse_count(text: str) -> int:
@@ -132,7 +141,10 @@ LAUNCHER = Setting(
     "How CPU kernels are launched: machine code (native), Python threads (portable), native if it works (auto).",
 )
 DUMP: Setting[frozenset[str]] = Setting(
-    "MLTRITON_DUMP", frozenset(), parse_words, "Levels to print while compiling: tt,ttg,warp,intrinsic,llvm,asm or all."
+    "MLTRITON_DUMP",
+    frozenset(),
+    parse_words,
+    "Levels to print while compiling: tt,ttg,warp,intrinsic,llvm,asm or all; with @NAME only of that kernel.",
 )
 DUMP_DIR: Setting[Path | None] = Setting(
     "MLTRITON_DUMP_DIR",
@@ -156,6 +168,12 @@ VERIFY_PASSES = Setting(
 
 PRINT_AUTOTUNING = Setting(
     "MLTRITON_PRINT_AUTOTUNING", False, parse_flag, "Print which configuration autotuning chose, and its time."
+)
+CACHE_AUTOTUNING = Setting(
+    "MLTRITON_CACHE_AUTOTUNING", False, parse_flag, "Keep on disk what autotuning chose, for later processes."
+)
+INTERPRET = Setting(
+    "MLTRITON_INTERPRET", False, parse_flag, "Run kernels that are decorated from now on in the reference executor."
 )
 OCLOC: Setting[Path | None] = Setting(
     "MLTRITON_OCLOC",
@@ -186,6 +204,8 @@ SETTINGS: tuple[Setting[object], ...] = (
     DEBUG,
     VERIFY_PASSES,
     PRINT_AUTOTUNING,
+    CACHE_AUTOTUNING,
+    INTERPRET,
     OCLOC,
     SPIRV_VAL,
     XE_PREFIX,

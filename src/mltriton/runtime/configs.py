@@ -21,7 +21,8 @@ Hook = Callable[..., None]
 class Config:
     """One way to compile a kernel: values for its `tl.constexpr` parameters, and options.
 
-    `pre_hook` is called with the named arguments before each run.
+    `pre_hook` is called with the named arguments before each run. `ir_override` is upstream's path of a program to take
+    instead of the compiler's; it must be None here.
     """
 
     kwargs: dict[str, Any]
@@ -30,6 +31,13 @@ class Config:
     num_ctas: int = 1
     maxnreg: int | None = None
     pre_hook: Hook | None = field(default=None, compare=False)
+    ir_override: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.ir_override is not None:
+            raise OptionError(
+                "a Config takes no ir_override", hint="Compile the text with triton.compile and launch what it gives."
+            )
 
     @cached_property
     def keywords(self) -> dict[str, Any]:
@@ -60,21 +68,21 @@ class Pruning:
         for name in rules:
             if name not in known:
                 raise OptionError(f"prune_configs_by has no rule {name!r}", expected=f"one of {', '.join(known)}")
-        self._early = rules.get("early_config_prune")
-        self._model = rules.get("perf_model")
-        self._top_k = rules.get("top_k", 1.0)
+        self.early = rules.get("early_config_prune")
+        self.model = rules.get("perf_model")
+        self.top_k = rules.get("top_k", 1.0)
 
     def configs(self, configs: Sequence[Config], named: Mapping[str, Any], kwargs: Mapping[str, Any]) -> list[Config]:
         """The configurations to time. Raises `OptionError` when none is left."""
         left = list(configs)
-        if self._early is not None:
-            left = list(self._early(left, named, **kwargs))
+        if self.early is not None:
+            left = list(self.early(left, named, **kwargs))
             if not left:
                 raise OptionError("early_config_prune left no configuration")
-        if self._model is None or len(left) <= 1:
+        if self.model is None or len(left) <= 1:
             return left
-        count = int(len(configs) * self._top_k) if self._top_k <= 1.0 else int(self._top_k)
-        estimates = {config: self._model(**{**named, **kwargs, **config.all_kwargs()}) for config in left}
+        count = int(len(configs) * self.top_k) if self.top_k <= 1.0 else int(self.top_k)
+        estimates = {config: self.model(**{**named, **kwargs, **config.all_kwargs()}) for config in left}
         return sorted(left, key=estimates.__getitem__)[: max(count, 1)]
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mltriton.errors import DeviceError, calling_place
 
@@ -47,7 +47,30 @@ class DeviceUtils:
         }
 
 
-class Driver:
+class DriverBase:
+    """What a driver of another machine derives from: whether it is there, what its target is, who measures."""
+
+    @classmethod
+    def is_active(cls) -> bool:
+        """Whether kernels run there."""
+        raise NotImplementedError(f"{cls.__name__} has no is_active")
+
+    def get_current_target(self) -> GPUTarget:
+        """What kernels are compiled for."""
+        raise NotImplementedError(f"{type(self).__name__} has no get_current_target")
+
+    def get_active_torch_device(self) -> Any:
+        """The torch device whose tensors kernels take."""
+        raise NotImplementedError(f"{type(self).__name__} has no get_active_torch_device")
+
+    def get_benchmarker(self) -> Any:
+        """What measures launches."""
+        from mltriton.testing import do_bench
+
+        return do_bench
+
+
+class Driver(DriverBase):
     """The CPU as a device."""
 
     def __init__(self) -> None:
@@ -79,12 +102,6 @@ class Driver:
         """torch's module for the device (`synchronize`, `current_stream`, ...)."""
         return _torch().cpu
 
-    def get_benchmarker(self) -> Any:
-        """What measures launches."""
-        from mltriton.testing import do_bench
-
-        return do_bench
-
     def get_empty_cache_for_benchmark(self) -> Any:
         """Memory that is larger than the caches: whoever writes it takes everything else out of them."""
         import numpy as np
@@ -95,8 +112,9 @@ class Driver:
         """Take everything out of the processor's caches."""
         cache.fill(0)
 
-    def is_active(self) -> bool:
-        """Whether kernels run here."""
+    @classmethod
+    def is_active(cls) -> bool:
+        """Whether kernels run here: they do."""
         return True
 
 
@@ -113,4 +131,32 @@ def _torch() -> Any:
     return sys.modules["torch"]
 
 
-active = default = Driver()
+class DriverConfig:
+    """Which driver programs ask: `default` is the CPU's, `active` that which was set last."""
+
+    def __init__(self) -> None:
+        self.default: Any = Driver()
+        self.active: Any = self.default
+
+    def set_active(self, driver: Any) -> None:
+        """Let programs ask another driver; launches stay where their arrays are."""
+        self.active = driver
+
+    def reset_active(self) -> None:
+        """Let programs ask the CPU's again."""
+        self.active = self.default
+
+
+driver = DriverConfig()
+set_active, reset_active = driver.set_active, driver.reset_active
+
+if TYPE_CHECKING:
+    active: Any
+    default: Any
+
+
+def __getattr__(name: str) -> Any:
+    """`active` and `default` as they are now."""
+    if name in ("active", "default"):
+        return getattr(driver, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -8,12 +8,12 @@ returned, in the reverse order.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
-from mltriton.compiler import CompiledKernel
+from mltriton.compiler import CompiledKernel, Job, compile_job
 from mltriton.errors import ArgumentError, calling_place
 from mltriton.runtime import jit
-from mltriton.runtime.grid import Grid
+from mltriton.runtime.grid import Grid, normalize
 
 Hook = Callable[..., Any]
 
@@ -62,6 +62,10 @@ class HookChain:
         if hook is not None:
             self.add(hook)
 
+    def __bool__(self) -> bool:
+        """Whether there is a hook."""
+        return bool(self.calls)
+
     def __call__(self, *args: Any, **kwargs: Any) -> None:
         """Run the hooks."""
         for call in reversed(self.calls) if self._is_reversed else self.calls:
@@ -69,6 +73,44 @@ class HookChain:
 
 
 enter, leave = HookChain(), HookChain(is_reversed=True)
+
+
+class KernelInfo(NamedTuple):
+    """The kernel that a compile hook is told of."""
+
+    module: str
+    name: str
+    jit_function: jit.JITFunction
+
+
+def compile_with_hooks(kernel: jit.JITFunction, job: Job) -> CompiledKernel:
+    """Compile, or load, between `jit_cache_hook` and `jit_post_compile_hook`, by upstream's keywords."""
+    key = job.key(kernel.dependencies)
+    asked = {name: getattr(job.options, name) for name in ("num_warps", "num_ctas", "num_stages", "debug")}
+    told = {
+        "key": key,
+        "repr": f"{kernel.__qualname__}[{', '.join(f'{name}={value}' for name, value in asked.items())}]",
+        "fn": KernelInfo(kernel.__module__, kernel.__qualname__, kernel),
+        "compile": {"key": key, "signature": job.signature, "constants": job.constants, **asked},
+        "is_manual_warmup": False,
+        "already_compiled": False,
+    }
+    if "before" in jit.COMPILE_HOOKS:
+        jit.COMPILE_HOOKS["before"](**told)
+    compiled = compile_job(job, kernel.dependencies)
+    if "after" in jit.COMPILE_HOOKS:
+        jit.COMPILE_HOOKS["after"](**told)
+    return compiled
+
+
+def metadata_of(compiled: CompiledKernel, grid: Any, arguments: tuple[Any, ...]) -> LaunchMetadata | None:
+    """What hooks get of a launch of a compiled kernel with all its arguments; None where there are no hooks."""
+    if not enter and not leave:
+        return None
+    kernel = compiled.job.fn
+    assert isinstance(kernel, jit.JITFunction)
+    named = dict(zip(kernel.arg_names, arguments, strict=False))
+    return LaunchMetadata(kernel, compiled, normalize(grid), named)
 
 
 def launch_with_hooks(

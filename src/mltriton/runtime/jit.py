@@ -8,9 +8,10 @@ is noticed; every mistake in a launch is a named error.
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, overload
 
@@ -20,9 +21,11 @@ from mltriton.frontend.dependencies import Dependencies, Watched, dependencies
 from mltriton.frontend.function import LanguageFunction
 from mltriton.frontend.function import constexpr_function as constexpr_function
 from mltriton.language.constants import unwrap
+from mltriton.runtime import config
 from mltriton.runtime.arrays import check_arrays
-from mltriton.runtime.config import DEBUG
 from mltriton.runtime.grid import Grid, normalize
+from mltriton.runtime.interface import Described
+from mltriton.runtime.interface import KernelInterface as KernelInterface
 from mltriton.runtime.native.params import ParamSpec
 from mltriton.runtime.parameters import CallShape, Parameter, parameters_of
 from mltriton.runtime.parts import Part, entry_of, has_parts, is_wrapper, parts_of, taking_parts
@@ -39,6 +42,7 @@ from mltriton.runtime.specialization import (
 from mltriton.targets.target import DEVICES, find_target
 
 if TYPE_CHECKING:
+    from mltriton.runtime.asynchronous import AsyncCompileMode
     from mltriton.runtime.hooks import HookChain
 
 _MAX_GRIDS = 1024
@@ -46,11 +50,14 @@ _MAX_LAUNCHERS = 15  # Launchers tried for arguments of one shape and the same c
 
 Launcher = Callable[..., CompiledKernel]
 HOOKS: list[Any] = []  # Everything that launches must call; `runtime/hooks.py` fills it.
+COMPILE_HOOKS: dict[str, Any] = {}  # Functions called "before" and "after" compiling for new arguments.
 _SIZES: dict[Any, Grid] = {}  # Grids that functions gave, normalized.
 
 
-class JITFunction(LanguageFunction):
+class JITFunction(Described, LanguageFunction, KernelInterface[Any]):
     """A kernel: `kernel[grid](*arguments, **options)` compiles it for these arguments if need be, and launches it."""
+
+    default_target: str | None = None  # where a launch runs that names no target; None: where its arrays are
 
     def __init__(
         self,
@@ -61,6 +68,7 @@ class JITFunction(LanguageFunction):
         noinline: bool = False,
         debug: bool = False,
         launch_metadata: Callable[..., Any] | None = None,
+        repr: Callable[..., str] | None = None,
         warp_level: bool = False,
     ) -> None:
         super().__init__(fn)
@@ -73,6 +81,7 @@ class JITFunction(LanguageFunction):
         self.shapes: dict[tuple[Any, ...], CallShape] = {}
         self._compiled: dict[Any, CompiledKernel] = {}
         self._lock = threading.RLock()
+        self._describe(fn, self._lock, repr)
 
     @cached_property
     def parameters(self) -> tuple[Parameter, ...]:
@@ -130,8 +139,11 @@ class JITFunction(LanguageFunction):
         """Launch over `grid`, or with `warmup` only compile."""
         return self.warmup(*args, grid=grid, **kwargs) if warmup else self[grid](*args, **kwargs)
 
-    def warmup(self, *args: Any, grid: Any = None, **kwargs: Any) -> CompiledKernel:
-        """Compile for these arguments without launching; a dtype stands for an aligned array of it."""
+    def warmup(self, *args: Any, grid: Any = None, **kwargs: Any) -> Any:
+        """Compile for these arguments without launching; a dtype stands for an aligned array of it.
+
+        Gives the compiled kernel, within `AsyncCompileMode` a `FutureKernel`.
+        """
         with _launching:
             values = [
                 _array_if_dtype(value, parameter) for value, parameter in zip(args, self.parameters, strict=False)
@@ -140,7 +152,10 @@ class JITFunction(LanguageFunction):
             named = {name: _array_if_dtype(value, by_name.get(name)) for name, value in kwargs.items()}
             shape = self.shape((*values, *args[len(values) :]), named)
             arguments = shape.pick((*values, *named.values(), *shape.defaults))
-            return self.compiled_for(arguments, {name: named[name] for name in shape.option_names})
+            options = {name: named[name] for name in shape.option_names}
+            if "mltriton.runtime.asynchronous" in sys.modules and (mode := _async_mode()) is not None:
+                return mode.submit(partial(self.compiled_for, arguments, options))
+            return self.compiled_for(arguments, options)
 
     def shape(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> CallShape:
         """How a call with such arguments gives the parameters their values."""
@@ -188,9 +203,9 @@ class JITFunction(LanguageFunction):
     ) -> CompiledKernel:
         """The kernel compiled for arguments, one for each parameter; `to_launch` if they must have memory."""
         self.drop_if_stale()
-        chosen = {"debug": self.debug or DEBUG.get()} | dict(options)
+        chosen = {"debug": self.debug or config.DEBUG.get()} | dict(options)
         parts = parts_of(self.parameters, arguments)
-        target = find_target(unwrap(chosen.pop("target", None)) or _target_of(parts))
+        target = find_target(unwrap(chosen.pop("target", None)) or self.default_target or _target_of(parts))
         named = {part.name: part.value for part in parts}
         check_devices(named, target.takes, target.name)
         if to_launch:
@@ -201,7 +216,12 @@ class JITFunction(LanguageFunction):
         key = (tuple((name, entry, str(entry)) for name, entry in entries.items()), target.name, job.options)
         with self._lock:
             if key not in self._compiled:
-                self._compiled[key] = compile_job(job, self.dependencies)
+                if COMPILE_HOOKS:
+                    from mltriton.runtime.hooks import compile_with_hooks
+
+                    self._compiled[key] = compile_with_hooks(self, job)
+                else:
+                    self._compiled[key] = compile_job(job, self.dependencies)
             return self._compiled[key]
 
     def _guard(self, kernel: CompiledKernel, part: Part) -> ParamSpec:
@@ -244,6 +264,14 @@ class JITFunction(LanguageFunction):
                 self.shapes.clear()
                 self.watched[:] = self.dependencies.watched
 
+    def _unsafe_update_src(self, text: str) -> None:
+        """Take `text`, from `def` on, for the kernel's; functions that call it must be told by the caller."""
+        with self._lock:
+            self.source.replace(text)
+            self.__dict__.pop("dependencies", None)
+            self._compiled.clear()
+            self.shapes.clear()
+
     def __repr__(self) -> str:
         return f"<kernel {self.__module__}.{self.__qualname__}>"
 
@@ -284,6 +312,12 @@ def _launcher(
         return kernel.launch((x, y, z), shape, everything, kwargs)
 
     return launch
+
+
+def _async_mode() -> AsyncCompileMode | None:
+    from mltriton.runtime.asynchronous import active_mode
+
+    return active_mode.get()
 
 
 class _Launching:
@@ -352,14 +386,24 @@ def jit(
     """
 
     def decorate(fn: Callable[..., Any]) -> JITFunction:
-        return JITFunction(
+        return _kind()(
             fn,
             do_not_specialize=do_not_specialize or (),
             do_not_specialize_on_alignment=do_not_specialize_on_alignment or (),
             noinline=bool(noinline),
             debug=bool(debug),
             launch_metadata=launch_metadata,
+            repr=repr,
             warp_level=warp_level,
         )
 
     return decorate if fn is None else decorate(fn)
+
+
+def _kind() -> type[JITFunction]:
+    """What a function becomes that is decorated now."""
+    if not config.INTERPRET.get():
+        return JITFunction
+    from mltriton.runtime.interpreter import InterpretedFunction
+
+    return InterpretedFunction

@@ -79,6 +79,23 @@ class Parameter:
         """Whether a call may leave it out."""
         return self.default is not inspect.Parameter.empty
 
+    # The same by upstream's names.
+
+    @property
+    def num(self) -> int:
+        """The position."""
+        return self.index
+
+    @property
+    def do_not_specialize(self) -> bool:
+        """Whether neither the value 1 nor divisibility is compiled in."""
+        return not self.by_value
+
+    @property
+    def do_not_specialize_on_alignment(self) -> bool:
+        """Whether divisibility is not compiled in."""
+        return not self.by_alignment
+
 
 def parameters_of(
     fn: LanguageFunction, do_not_specialize: Sequence[int | str], do_not_specialize_on_alignment: Sequence[int | str]

@@ -52,6 +52,18 @@ def _slot(entry: Argument, value: Any, writes: bool) -> Slot:
     return Slot(kind, float_bits(kind, value) if kind in ("f32", "f64") else int(value) & (2**64 - 1))
 
 
+def value_of(slot: Slot) -> int | float | bool:
+    """The number that a slot holds."""
+    if slot.kind in ("f32", "f64"):
+        form, size = ("<f", 4) if slot.kind == "f32" else ("<d", 8)
+        return struct.unpack(form, slot.bits.to_bytes(size, "little"))[0]
+    if slot.kind == "i1":
+        return bool(slot.bits)
+    width = int(slot.kind[1:])
+    low = slot.bits & ((1 << width) - 1)
+    return low - (1 << width) if slot.kind[0] == "i" and low >> (width - 1) else low
+
+
 def _check_writable(name: str, value: Any) -> None:
     if not isinstance(value, np.ndarray):  # What a `TensorWrapper` wraps may be one.
         value = getattr(value, "base", None)

@@ -7,8 +7,9 @@ equal entries can run the same code.
 
 from __future__ import annotations
 
+import math
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 import numpy as np
@@ -45,6 +46,27 @@ class Placeholder:
 
     def data_ptr(self) -> int:
         """An aligned address."""
+        return 0
+
+
+class MockTensor(Placeholder):
+    """Stands for a torch tensor of a dtype and shape in `warmup`."""
+
+    def __init__(self, dtype: Any, shape: Sequence[int] | None = None) -> None:
+        self.dtype = dtype
+        self.shape = [1] if shape is None else list(shape)
+
+    @staticmethod
+    def wrap_dtype(value: Any) -> Any:
+        """A placeholder for a torch dtype, anything else as it is."""
+        return MockTensor(value) if type(value).__name__ == "dtype" else value
+
+    def stride(self) -> tuple[int, ...]:
+        """Those of contiguous memory."""
+        return tuple(math.prod(self.shape[dim + 1 :]) for dim in range(len(self.shape)))
+
+    def ptr_range(self) -> int:
+        """Bytes: none are known."""
         return 0
 
 

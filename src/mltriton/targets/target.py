@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 FAMILIES: dict[str, tuple[str, ...]] = {
     "cpu": ("avx512", "avx512-vnni", "avx512-bf16", "avx2", "sse", "neon"),
     "generic": (),
+    "interpreter": (),
     "xe": ("pvc", "bmg", "lnl", "ptl"),
 }
 # Families whose name alone is no target: there is no machine of which all variants are parts.

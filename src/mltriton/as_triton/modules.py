@@ -1,0 +1,115 @@
+"""Modules named triton: found here first, and made when they are imported.
+
+Level: user. `install()` puts a finder in front of Python's and makes the module `triton`. Guarantees: `import triton.x`
+gives the module of ours that `names.SAME` names, one made of `names.MADE`, or a `ModuleNotFoundError` that says that
+mltriton stands in for triton; a name that a module lacks is such an `AttributeError`.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from difflib import get_close_matches
+from importlib import import_module
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec
+from importlib.util import find_spec
+from types import ModuleType
+from typing import Any
+
+from mltriton.as_triton.names import ABSENT, MADE, SAME, VERSION
+
+_WHO = "mltriton stands in for triton"
+
+
+class Names(ModuleType):
+    """A module made of names that live elsewhere."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name, f"{name}, by mltriton.")
+        self.__path__ = []
+        self.__version__ = VERSION
+
+    def __getattr__(self, name: str) -> Any:
+        value = _find(self.__name__, name)
+        setattr(self, name, value)
+        return value
+
+    def __dir__(self) -> list[str]:
+        table = MADE[self.__name__]
+        return sorted({*super().__dir__(), *(name for name in table if name), *dir(import_module(table[""]))})
+
+
+def _find(module: str, name: str) -> Any:
+    """A name of a module that is made here."""
+    table, full = MADE[module], f"{module}.{name}"
+    if name.startswith("__"):
+        raise AttributeError(name)
+    if name in table:
+        return getattr(import_module(table[name]), name)
+    if full in SAME or full in MADE:
+        return import_module(full)
+    try:
+        return getattr(import_module(table[""]), name)
+    except AttributeError:
+        raise AttributeError(_missing(full, dir(sys.modules[module]))) from None
+
+
+def _missing(name: str, known: Sequence[str] = ()) -> str:
+    reason = next((text for absent, text in ABSENT.items() if f"{name}.".startswith(f"{absent}.")), None)
+    close = get_close_matches(name.rpartition(".")[2], known, n=1)
+    hint = f"did you mean {close[0]}?" if close else "leave it out, or use the real triton where there is a GPU"
+    return f"there is no {name}: {_WHO} ({reason or hint})"
+
+
+def _home(name: str) -> str | None:
+    """The module of ours that a module of upstream's is; `name` itself where one is made, None where there is none."""
+    if name in MADE:
+        return name
+    if name in SAME:
+        return SAME[name]
+    parent, _, last = name.rpartition(".")
+    home = None if parent in ("", "triton") or _is_absent(name) else _home(parent)
+    if home is None:
+        return None
+    found = f"{MADE[home][''] if home in MADE else home}.{last}"
+    return found if find_spec(found) is not None else None
+
+
+def _is_absent(name: str) -> bool:
+    return any(f"{name}.".startswith(f"{absent}.") for absent in ABSENT)
+
+
+class _Finder(MetaPathFinder, Loader):
+    """Finds modules named triton, and puts ours in their place."""
+
+    def find_spec(self, fullname: str, path: Any, target: Any = None) -> ModuleSpec | None:
+        if fullname.partition(".")[0] != "triton":
+            return None
+        home = _home(fullname)
+        if home is None:
+            raise ModuleNotFoundError(_missing(fullname), name=fullname)
+        spec = ModuleSpec(fullname, self, is_package=True)
+        spec.loader_state = home
+        return spec
+
+    def exec_module(self, module: ModuleType) -> None:
+        spec = module.__spec__
+        assert spec is not None
+        home = spec.loader_state
+        sys.modules[spec.name] = _made(spec) if home == spec.name else import_module(home)
+
+
+def _made(spec: ModuleSpec) -> Names:
+    made = Names(spec.name)
+    made.__spec__ = spec
+    made.__loader__ = spec.loader
+    return made
+
+
+def install() -> None:
+    """Find modules named triton here from now on, and make `triton`; nothing where that is so already."""
+    if not any(isinstance(finder, _Finder) for finder in sys.meta_path):
+        sys.meta_path.insert(0, _Finder())
+        sys.modules.pop("triton", None)
+        import_module("triton")

@@ -1,0 +1,87 @@
+"""The table of upstream's names: which of mltriton's modules stands for each of upstream's, and what is added to it.
+
+Level: user. A name that is not here is asked of the module of ours; what neither has is an `AttributeError` that says
+so (`modules.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+VERSION = "3.9.0"  # of upstream, whose names these are: programs compare `triton.__version__` with what they need
+
+# Modules of ours as they stand. Whatever is below one of these is below ours, too.
+SAME: Mapping[str, str] = {
+    "triton.language": "mltriton.language",
+    "triton.testing": "mltriton.testing",
+    "triton.knobs": "mltriton.knobs",
+    "triton.errors": "mltriton.errors",
+    "triton.compiler.errors": "mltriton.errors",
+    "triton.runtime.errors": "mltriton.errors",
+    "triton.tools": "mltriton.tools",
+    "triton._utils": "mltriton.as_triton.utilities",
+    "triton.backends": "mltriton.as_triton.backends",
+    "triton.backends.compiler": "mltriton.as_triton.backends",
+    "triton.backends.driver": "mltriton.runtime.driver",
+    "triton.compiler": "mltriton.as_triton.compiler",
+    "triton.compiler.compiler": "mltriton.as_triton.compiler",
+    "triton.compiler.code_generator": "mltriton.as_triton.compiler",
+}
+
+# Modules made here: names from modules of ours, then those of the module under "" (where there is one).
+MADE: Mapping[str, Mapping[str, str]] = {
+    "triton": {
+        "": "mltriton",
+        "compile": "mltriton.as_triton.compiler",
+        "KernelInterface": "mltriton.runtime.interface",
+        "MockTensor": "mltriton.runtime.specialization",
+        "OutOfResources": "mltriton.errors",
+        "InterpreterError": "mltriton.errors",
+        "AsyncCompileMode": "mltriton.runtime.asynchronous",
+        "FutureKernel": "mltriton.runtime.asynchronous",
+        "must_use_result": "mltriton.as_triton.utilities",
+    },
+    "triton.runtime": {
+        "": "mltriton.runtime",
+        "Heuristics": "mltriton.runtime.autotuner",
+        "InterpreterError": "mltriton.errors",
+        "KernelInterface": "mltriton.runtime.interface",
+        "MockTensor": "mltriton.runtime.specialization",
+        "OutOfResources": "mltriton.errors",
+    },
+    "triton.runtime.jit": {
+        "": "mltriton.runtime.jit",
+        "ConstexprFunction": "mltriton.frontend.function",
+        "JITCallable": "mltriton.frontend.function",
+        "KernelInterface": "mltriton.runtime.interface",
+        "KernelParam": "mltriton.runtime.parameters",
+        "MockTensor": "mltriton.runtime.specialization",
+        "TensorWrapper": "mltriton.runtime.tensor_wrapper",
+        "reinterpret": "mltriton.runtime.tensor_wrapper",
+        "knobs": "mltriton",
+        "mangle_type": "mltriton.as_triton.compiler",
+        "native_specialize_impl": "mltriton.as_triton.compiler",
+    },
+    "triton.runtime.autotuner": {
+        "": "mltriton.runtime.autotuner",
+        "OutOfResources": "mltriton.errors",
+        "knobs": "mltriton",
+    },
+    "triton.runtime.cache": {
+        "": "mltriton.runtime.cache",
+        "triton_key": "mltriton.as_triton.compiler",
+        "_base32": "mltriton.as_triton.utilities",
+        "knobs": "mltriton",
+    },
+    "triton.runtime._allocation": {
+        "": "mltriton.runtime.allocation",
+    },
+}
+
+# Modules that upstream has and nobody needs to look for here.
+ABSENT: Mapping[str, str] = {
+    "triton._C": "upstream's compiled part; mltriton has no such part",
+    "triton.profiler": "Proton profiles GPUs; on the CPU use launch hooks (triton.knobs.runtime) or perf",
+    "triton.experimental": "Gluon names the layouts of particular GPUs; write the kernel in triton.language",
+    "triton.language.extra.tlx": "TLX is for particular GPUs; write the kernel in triton.language",
+}

@@ -1,0 +1,132 @@
+"""Compiling a program that is given as text at level `tt`: of ours, or what upstream's front end writes.
+
+Level: tt to binary. Takes the text of a module with one public function; gives a `CompiledKernel` whose parameters are
+that function's. Guarantees: the same passes and the same cache as for a kernel in Python; text that cannot be read is
+an `IRSyntaxError` at its place in the text.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, cast
+
+from mltriton.compiler import CompiledKernel, Job, compile_job, options_of
+from mltriton.dialects import tt
+from mltriton.dialects.builtin import Module
+from mltriton.errors import Place, SignatureError
+from mltriton.frontend.dependencies import Dependencies
+from mltriton.frontend.function import LanguageFunction
+from mltriton.ir.attributes import ArrayAttr, DictAttr, IntegerAttr, StringAttr
+from mltriton.ir.parser import parse_module
+from mltriton.ir.types import FloatType, IntegerType, PointerType, Type
+from mltriton.runtime.alignment import ALIGNMENT
+from mltriton.runtime.cache import digest
+from mltriton.runtime.fingerprint import compiler_fingerprint
+from mltriton.runtime.parameters import IGNORED_OPTIONS
+from mltriton.targets.target import find_target
+from mltriton.tools.signature import Argument
+
+if TYPE_CHECKING:
+    from mltriton.frontend.source import FunctionSource
+
+_FLOATS = {"f16": "fp16", "bf16": "bf16", "f32": "fp32", "f64": "fp64", "f8E4M3FN": "fp8e4nv", "f8E5M2": "fp8e5"}
+
+
+class _Text:
+    """Where a function is that has no Python text."""
+
+    tree = None
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def place(self, _node: object) -> Place:
+        """The text's beginning."""
+        return Place(f"<{self.name}>", 1, 0)
+
+
+class TextFunction(LanguageFunction):
+    """A kernel known by its text alone."""
+
+    def __init__(self, name: str, parameters: list[str]) -> None:
+        self.__name__ = self.__qualname__ = name
+        self.__module__ = "__text__"
+        self.source = cast("FunctionSource", _Text(name))
+        kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+        self.signature = inspect.Signature([inspect.Parameter(parameter, kind) for parameter in parameters])
+        self.constexpr_names = ()
+
+
+@dataclass(frozen=True)
+class TextJob(Job):
+    """The compilation of a text."""
+
+    text: str = ""
+
+    def source_module(self) -> Module:
+        """The program, read anew."""
+        module = parse_module(self.text, f"<{self.fn.__name__}>")
+        module.attributes["mltriton.level"] = StringAttr("tt")
+        self._annotate(module)
+        return module
+
+    def key(self, depends: Dependencies) -> str:
+        """The text, and how it is compiled."""
+        target, options = self.target, self.options
+        return digest(
+            *("text", compiler_fingerprint(), target.name, target.fingerprint, self.text),
+            [options.num_warps, options.num_stages, options.debug],
+        )
+
+
+def compile_text(text: str, options: Mapping[str, Any] | None = None, target: str = "cpu") -> CompiledKernel:
+    """Compile the text's public function.
+
+    Raises `IRSyntaxError` for text that cannot be read, `SignatureError` where it has no public function or a parameter
+    that no launch can give.
+    """
+    function = _entry(parse_module(text))
+    names = [value.hint or f"arg{position}" for position, value in enumerate(function.body.block.arguments)]
+    fn = TextFunction(str(function.sym_name), names)
+    entries = dict(zip(names, _entries(function), strict=True))
+    known = {name: value for name, value in (options or {}).items() if name not in IGNORED_OPTIONS}
+    return compile_job(TextJob(fn, entries, find_target(target), options_of(**known), text), Dependencies())
+
+
+def _entry(module: Module) -> tt.Func:
+    functions = [op for op in module.body.block.ops if isinstance(op, tt.Func) and op.sym_visibility == "public"]
+    if len(functions) != 1:
+        found = ", ".join(f"@{op.sym_name}" for op in functions) or "none"
+        raise SignatureError("a program has one public function", found=found)
+    return functions[0]
+
+
+def _entries(function: tt.Func) -> Iterator[Argument]:
+    """What is known of each parameter: its type, and whether it is divisible by 16."""
+    promised = function.attributes.get("arg_attrs")
+    promises = promised.elements if isinstance(promised, ArrayAttr) else ()
+    for position, value in enumerate(function.body.block.arguments):
+        known = promises[position] if position < len(promises) else None
+        pointee = value.type.pointee if isinstance(value.type, PointerType) else None
+        yield Argument(
+            _scalar(pointee or value.type, value.hint),
+            is_pointer=pointee is not None,
+            divisibility=ALIGNMENT if isinstance(known, DictAttr) and _is_aligned(known) else 1,
+        )
+
+
+def _is_aligned(known: DictAttr) -> bool:
+    found = known.get("tt.divisibility")
+    return isinstance(found, IntegerAttr) and found.value % ALIGNMENT == 0
+
+
+def _scalar(kind: Type, name: str | None) -> str:
+    if isinstance(kind, IntegerType):
+        return f"i{kind.width}"
+    if isinstance(kind, FloatType) and kind.name in _FLOATS:
+        return _FLOATS[kind.name]
+    raise SignatureError(
+        f"no launch gives the parameter {name} a value", expected="a pointer or a number", found=str(kind)
+    )

@@ -1,0 +1,119 @@
+"""What programs written for upstream ask of a kernel: `KernelInterface`, and the attributes of `JITFunction`.
+
+Level: runtime. `KernelInterface` is the base of whatever can be launched over a grid: kernels, what `autotune` and
+`heuristics` make of them, and classes of other packages (Inductor's). `Described` gives a kernel upstream's attributes.
+Guarantees: a kernel can be pickled once another program has taken its function away (`fn = None`), as Inductor's
+worker processes do; what is left then describes it and cannot be compiled.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+if TYPE_CHECKING:
+    from mltriton.frontend.source import FunctionSource
+    from mltriton.runtime.parameters import Parameter
+
+T = TypeVar("T")
+
+# What of a kernel belongs to this process.
+_OF_THE_PROCESS = frozenset(
+    (
+        *("__wrapped__", "source", "environment", "signature", "dependencies", "watched", "pre_run_hooks"),
+        *("launch_metadata", "_compiled", "_lock", "_hash_lock", "grids", "shapes"),
+    )
+)
+
+
+class KernelInterface(Generic[T]):
+    """Something that is launched by `kernel[grid](*arguments)`; subclasses say what `run` does."""
+
+    def run(self, *args: Any, grid: Any, warmup: bool, **kwargs: Any) -> Any:
+        """Launch over `grid`, or with `warmup` only compile."""
+        raise NotImplementedError(f"{type(self).__name__} has no run")
+
+    def warmup(self, *args: Any, grid: Any = None, **kwargs: Any) -> Any:
+        """Compile for these arguments without launching."""
+        return self.run(*args, grid=grid, warmup=True, **kwargs)
+
+    def __getitem__(self, grid: Any) -> Any:
+        """The launcher for a grid."""
+        return partial(self.run, grid=grid, warmup=False)
+
+
+class Described:
+    """Upstream's attributes of a kernel, over `fn`, `source` and `parameters`."""
+
+    if TYPE_CHECKING:
+        fn: Callable[..., Any]
+        source: FunctionSource
+        _compiled: dict[Any, Any]
+        parameters: cached_property[tuple[Parameter, ...]]
+
+    def _describe(self, fn: Callable[..., Any], lock: Any, repr: Callable[..., str] | None) -> None:
+        """Set what other programs read and replace."""
+        self.__globals__ = fn.__globals__
+        self.used_global_vals: dict[Any, Any] = {}
+        self.repr: Callable[[Any], str] = repr or _name_of
+        self._hash_lock = lock
+        self.hash: str | None = None
+
+    @property
+    def params(self) -> list[Parameter]:
+        """The parameters: `num`, `name`, `is_constexpr`, `is_const`, `do_not_specialize`, ..."""
+        return list(self.parameters)
+
+    @property
+    def src(self) -> str:
+        """The text from `def` on, not indented."""
+        return self.__dict__.get("_src") or self.source.undecorated
+
+    @property
+    def raw_src(self) -> list[str]:
+        """The lines as they stand in the file, decorators included."""
+        return self.source.text.splitlines(keepends=True)
+
+    @property
+    def file_name(self) -> str:
+        """The file."""
+        return self.source.file
+
+    @property
+    def starting_line_number(self) -> int:
+        """The line of the first decorator, from 1."""
+        return self.source.first_line
+
+    @property
+    def device_caches(self) -> dict[int, tuple[dict[Any, Any], dict[Any, Any], Any, Any, None]]:
+        """What was compiled, by device: kernels by key first, then an empty dictionary, the target and its backend."""
+        from mltriton.as_triton.backends import make_backend
+        from mltriton.runtime.driver import driver
+
+        target = driver.active.get_current_target()
+        return {0: (dict(self._compiled), {}, target, make_backend(target), None)}
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What a kernel is without its function: for processes that only describe or launch it."""
+        described = {"parameters": self.parameters, "_src": self.src, "arg_names": [p.name for p in self.parameters]}
+        return {name: value for name, value in self.__dict__.items() if name not in _OF_THE_PROCESS} | described
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Give the kernel the things of this process anew."""
+        self.__dict__.update(state)
+        lock = threading.RLock()
+        fresh: dict[str, Any] = {
+            "grids": {},
+            "shapes": {},
+            "_compiled": {},
+            "_lock": lock,
+            "_hash_lock": lock,
+            "launch_metadata": None,
+        }
+        self.__dict__.update(fresh)
+
+
+def _name_of(kernel: Any) -> str:
+    return kernel.__name__

@@ -1,0 +1,106 @@
+"""The executor as a target: a kernel is its program as text, and launching it runs the text in numpy.
+
+Level: tt. What `MLTRITON_INTERPRET` asks for. Guarantees: an access out of bounds, a misaligned one, a write to a
+read-only array are named errors with the kernel's line; values are those of the reference executor, programs run one
+after the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from mltriton.targets.target import Binary, Target
+
+if TYPE_CHECKING:
+    from mltriton.dialects.builtin import Module
+    from mltriton.runtime.native.params import ParamSpec
+    from mltriton.runtime.slots import Slot
+    from mltriton.targets.base import TargetSpec
+
+
+class InterpreterTarget:
+    """Arrays in main memory, numpy for a machine."""
+
+    name = "interpreter"
+    can_run = True
+    fingerprint = "interpreter"
+
+    @property
+    def spec(self) -> TargetSpec:
+        """Nothing is lowered."""
+        from mltriton.targets.registry import spec
+
+        return spec(self.name)
+
+    def lower(self, module: Module) -> str:
+        """The program's own text, with places."""
+        from mltriton.ir.printer import print_op
+
+        return print_op(module, locations=True)
+
+    @property
+    def texts(self) -> Mapping[str, Callable[[str], str]]:
+        """The same text: there is nothing below."""
+        return {"asm": str}
+
+    @property
+    def images(self) -> Mapping[str, Callable[[str], bytes]]:
+        """None."""
+        return {}
+
+    def assemble(self, llvm: str, module: Module) -> Binary:
+        """The text."""
+        return Binary(llvm.encode(), {})
+
+    def registers(self, assembly: str) -> tuple[int, int]:
+        """One, and no memory in its place."""
+        return 1, 0
+
+    def load(self, binary: Binary, name: str) -> LoadedProgram:
+        """Read the text."""
+        from mltriton.ir.parser import parse_module
+
+        return LoadedProgram(parse_module(binary.object.decode()))
+
+    def takes(self, device: str) -> bool:
+        """Whether it is main memory."""
+        return device == "cpu"
+
+
+class LoadedProgram:
+    """A program that the executor runs."""
+
+    def __init__(self, module: Module) -> None:
+        self.module = module
+
+    def launcher(self, specs: Sequence[ParamSpec], /) -> Callable[..., Any]:
+        """As every target's; arguments are checked in Python."""
+        from mltriton.runtime.native.portable import read_argument
+
+        def launch(x: int, y: int, z: int, *arguments: Any) -> Any:
+            pairs = list(zip(specs, arguments, strict=True))
+            if any(read_argument(spec, argument) is None for spec, argument in pairs):
+                return NotImplemented
+            self._run((x, y, z), [argument for spec, argument in pairs if spec.takes_slot])
+            return None
+
+        return launch
+
+    def run(self, grid: tuple[int, int, int], slots: Sequence[Slot], /) -> None:
+        """Launch on slots: arrays where there are some, numbers by their bits."""
+        from mltriton.runtime.slots import value_of
+
+        self._run(grid, [slot.array if slot.array is not None else value_of(slot) for slot in slots])
+
+    def _run(self, grid: tuple[int, int, int], arguments: Sequence[Any]) -> None:
+        from mltriton.executor import run
+
+        run(self.module, arguments, grid)
+
+
+@cache
+def create(variant: str) -> Target:
+    """The only one."""
+    return InterpreterTarget()

@@ -1,0 +1,51 @@
+"""The CPU in place of a CUDA device. In a fresh process: nothing takes it away again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from .test_import import python
+
+PROGRAM = """
+import warnings
+import torch
+import triton
+import triton.language as tl
+
+@triton.jit
+def add(x, y, out, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out + i, tl.load(x + i, i < n) + tl.load(y + i, i < n), i < n)
+
+assert torch.cuda.is_available() and torch.cuda.device_count() == 1
+assert torch.cuda.get_device_properties(torch.cuda.current_device()).multi_processor_count >= 1
+x, y = torch.rand(1000, device="cuda"), torch.rand(1000).cuda()
+out = torch.empty_like(x, device=torch.device("cuda", 0))
+assert x.is_cuda and out.device.type == "cpu"
+with torch.cuda.device(0), torch.cuda.stream(torch.cuda.Stream()):
+    add[(8,)](x, y, out, 1000, BLOCK=128)
+torch.cuda.synchronize()
+torch.testing.assert_close(out, x + y)
+linear = torch.nn.Linear(3, 4, device="cuda").to("cuda")
+start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+start.record()
+linear(torch.rand(2, 3, device="cuda")).sum().backward()
+end.record()
+assert start.elapsed_time(end) > 0
+with torch.autocast("cuda", dtype=torch.bfloat16):
+    assert linear(torch.rand(2, 3, device="cuda")).dtype is torch.bfloat16
+with torch.cpu.device(0):
+    assert torch.arange(3, device="cuda:0").to(device="cuda", dtype=torch.float32).tolist() == [0, 1, 2]
+assert torch.rand(3, pin_memory=True).pin_memory().device.type == "cpu"
+print("as on a GPU")
+"""
+
+
+def test_a_program_for_cuda_runs(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    (tmp_path / "program.py").write_text(PROGRAM)
+    printed = python("-W", "error", "-m", "mltriton.as_triton", "--as-cuda", "--explain", str(tmp_path / "program.py"))
+    assert printed.startswith("as on a GPU\n")
+    assert "as CUDA: torch.cuda.is_available() is True" in printed

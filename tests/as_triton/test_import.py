@@ -1,0 +1,168 @@
+"""`import triton` with mltriton in its place: names, errors, what child processes see. Each test in a fresh process."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SOURCES = str(Path(__file__).parents[2] / "src")
+
+
+def python(*arguments: str, ok: bool = True, **environment: str) -> str:
+    """What a fresh Python prints, on standard output and after it on standard error."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("TRITON_", "MLIR_"))}
+    done = subprocess.run(
+        [sys.executable, *arguments],
+        env=kept | {"PYTHONPATH": SOURCES} | environment,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert (done.returncode == 0) is ok, done.stdout + done.stderr
+    return done.stdout + done.stderr
+
+
+ADD = """
+import numpy as np
+import triton
+import triton.language as tl
+
+@triton.jit
+def add(x, y, out, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out + i, tl.load(x + i, i < n) + tl.load(y + i, i < n), i < n)
+
+x, y = np.random.default_rng(0).random((2, 1000), np.float32)
+out = np.zeros_like(x)
+add[(triton.cdiv(1000, 256),)](x, y, out, 1000, BLOCK=256)
+assert (out == x + y).all()
+print("added")
+"""
+
+
+@pytest.fixture
+def script(tmp_path: Path) -> Path:
+    path = tmp_path / "program.py"
+    path.write_text(f"{ADD}\nimport sys\nprint(__name__, sys.argv[1:], sys.path[0])\n")
+    return path
+
+
+# Names of upstream, as libraries import them.
+IMPORTS = """
+from triton import AsyncCompileMode, CompilationError, Config, FutureKernel, InterpreterError, KernelInterface
+from triton import MockTensor, OutOfResources, TensorWrapper, TritonError, autotune, cdiv, compile, heuristics, jit
+from triton import constexpr_function, knobs, must_use_result, next_power_of_2, reinterpret, set_allocator
+from triton._utils import find_paths_if, get_iterable_path, set_iterable_path, validate_block_shape
+from triton.backends import BaseBackend, backends
+from triton.backends.compiler import BaseBackend, GPUTarget
+from triton.backends.driver import DriverBase
+from triton.compiler import ASTSource, CompiledKernel, IRSource, make_backend
+from triton.compiler.code_generator import CompileTimeAssertionFailure, UnsupportedLanguageConstruct
+from triton.compiler.compiler import ASTSource, make_backend, triton_key
+from triton.compiler.errors import CompilationError
+from triton.language.core import CONSTEXPR_0, _unwrap_if_constexpr, base_value, builtin, constexpr_type, dtype, view
+from triton.language.extra import libdevice
+from triton.language.extra.cuda import libdevice
+from triton.language.extra.libdevice import rsqrt
+from triton.language.math import exp2
+from triton.language.standard import _log2, max, sum
+from triton.runtime import Autotuner, Heuristics, JITFunction, TensorWrapper, driver, reinterpret
+from triton.runtime._allocation import set_allocator
+from triton.runtime.autotuner import Autotuner, Config, Heuristics, OutOfResources, autotune
+from triton.runtime.cache import _base32, knobs, triton_key
+from triton.runtime.driver import driver
+from triton.runtime.errors import OutOfResources
+from triton.runtime.interpreter import InterpretedFunction
+from triton.runtime.jit import ConstexprFunction, JITFunction, KernelInterface, mangle_type, native_specialize_impl
+from triton.testing import Benchmark, assert_close, do_bench, perf_report
+from triton.tools.tensor_descriptor import TensorDescriptor
+import triton.language.extra.libdevice, triton.runtime.jit, triton.compiler.compiler, mltriton.runtime.jit
+assert triton.language is mltriton.language
+assert isinstance(mltriton.runtime.jit.HOOKS, list) and type(mltriton.runtime.jit).__name__ == "module"
+assert triton.runtime.driver.active.get_current_target().backend == "cpu"
+assert tuple(map(int, triton.__version__.split("."))) >= (3, 6)
+"""
+
+
+def test_names_of_upstream_are_there() -> None:
+    python("-W", "error", "-c", f"import mltriton.as_triton\n{IMPORTS}")
+
+
+def test_importing_loads_little() -> None:
+    program = "import sys; import mltriton.as_triton, triton; print(*sys.modules)"
+    loaded = set(python("-c", program).split())
+    assert not loaded & {"numpy", "llvmlite", "torch", "mltriton.compiler", "mltriton.language", "mltriton.runtime.jit"}
+
+
+@pytest.mark.parametrize(
+    ("statement", "says"),
+    [
+        ("import triton._C", "there is no triton._C: mltriton stands in for triton .*compiled part"),
+        ("import triton.profiler", "there is no triton.profiler: .*launch hooks"),
+        ("import triton.language.extra.tlx", "there is no triton.language.extra.tlx: .*particular GPUs"),
+        ("import triton.nothing", "there is no triton.nothing: mltriton stands in for triton"),
+        ("import triton; triton.autotunee", r"there is no triton.autotunee: .*did you mean autotune\?"),
+        ("from triton.runtime.jit import JITFunktion", "JITFunktion"),
+    ],
+)
+def test_a_missing_name_says_who_stands_in(statement: str, says: str) -> None:
+    printed = python("-c", f"import mltriton.as_triton; {statement}", ok=False)
+    assert re.search(says, printed), printed
+
+
+def test_the_real_one_is_not_replaced(tmp_path: Path) -> None:
+    (tmp_path / "triton.py").write_text("__version__ = '3.9.0'\n")
+    printed = python("-c", "import triton, mltriton.as_triton", ok=False, PYTHONPATH=f"{SOURCES}{os.pathsep}{tmp_path}")
+    assert "ImportOrderError: the real triton is imported already" in printed
+    assert "found triton 3.9.0 from" in printed
+
+
+def test_processes_started_later_see_it(script: Path) -> None:
+    program = (
+        f"import mltriton.as_triton, subprocess, sys; subprocess.run([sys.executable, {str(script)!r}], check=True)"
+    )
+    assert python("-c", program).startswith("added\n")
+
+
+def test_a_script_runs(script: Path) -> None:
+    printed = python("-m", "mltriton.as_triton", str(script), "-x", "--explain")
+    assert printed == f"added\n__main__ ['-x', '--explain'] {script.parent}\n"
+
+
+def test_a_module_runs(script: Path) -> None:
+    paths = f"{SOURCES}{os.pathsep}{script.parent}"
+    printed = python("-m", "mltriton.as_triton", "--explain", "-m", "program", "a", PYTHONPATH=paths)
+    assert printed.startswith("added\n__main__ ['a']")
+    assert "mltriton stands in for triton 3" in printed
+
+
+def test_the_command_runs_a_script(script: Path) -> None:
+    pytest.importorskip("typer")
+    printed = python("-m", "mltriton", "run", "--explain", str(script), "--flag", TRITON_DEBUG="1")
+    assert printed.startswith("added\n__main__ ['--flag']")
+    assert "TRITON_DEBUG=1" in printed
+
+
+@pytest.mark.parametrize("arguments", [[], ["nothing.py"], ["-m"]])
+def test_no_program(arguments: list[str]) -> None:
+    printed = python("-m", "mltriton.as_triton", *arguments, ok=False)
+    assert "usage: python -m mltriton.as_triton" in printed
+    assert "Traceback" not in printed
+
+
+def test_variables_of_upstream(tmp_path: Path) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(f"{ADD}\nprint(type(add).__name__)\n")
+    run = ("-m", "mltriton.as_triton", str(program))
+    variables = {"TRITON_CACHE_DIR": str(tmp_path / "here"), "MLIR_ENABLE_DUMP": "add", "TRITON_INTERPRET": "1"}
+    printed = python(*run, **variables)
+    assert printed.startswith("added\nInterpretedFunction\n")
+    assert "// add: tt\n" in printed
+    assert list((tmp_path / "here").iterdir())
+    assert python(*run, MLIR_ENABLE_DUMP="other") == "added\nJITFunction\n"
+    assert "TRITON_DEBUG='perhaps' is not a truth value" in python(*run, TRITON_DEBUG="perhaps", ok=False)
