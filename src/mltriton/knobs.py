@@ -3,8 +3,8 @@
 Level: user. A knob is a view of an environment variable (`runtime/config.py`, or upstream's own where only programs
 look at it), so that setting it holds for processes started later too; `del` takes what was set away. The hooks are
 objects: launch hooks take `add(hook)` and `remove(hook)`, or a function (None: no hook), and get an object whose
-`get()` gives a dict with the kernel's `name` and what its `launch_metadata` adds; `jit_cache_hook` and `jit_post_compile_hook`
-are called before and after a kernel is compiled, or loaded from the cache, for new arguments
+`get()` gives a dict with the kernel's `name` and what its `launch_metadata` adds; `jit_cache_hook` and
+`jit_post_compile_hook` are called before and after a kernel is compiled, or loaded from the cache, for new arguments
 (`hooks.compile_with_hooks`). `with knobs.runtime.scope():` puts everything back. A knob that there is not is a
 `KnobError`, which is an `AttributeError` too.
 """

@@ -7,6 +7,7 @@ ahead of time.
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
