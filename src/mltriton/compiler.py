@@ -223,7 +223,9 @@ class Levels(Mapping[str, str]):
         if level not in self:
             raise KeyError(level)
         if level not in self._texts:
-            self._texts[level] = self._make(level)
+            from mltriton.runtime.compile_thread import unlimited
+
+            self._texts[level] = unlimited(partial(self._make, level))
         return self._texts[level]
 
     def __iter__(self) -> Iterator[str]:
@@ -404,7 +406,7 @@ class Job:
         """LLVM IR text. A failure of the target's is a `BackendError` with the program saved."""
         try:
             return self.target.lower(module)
-        except TritonError:
+        except (TritonError, RecursionError):
             raise
         except Exception as failure:
             from mltriton.ir.printer import print_op
@@ -512,16 +514,31 @@ def compile_job(job: Job, depends: Dependencies | None = None) -> CompiledKernel
     """The compiled kernel: from the on-disk cache if it is there, compiled and stored otherwise."""
     key = job.key(depends or dependencies(job.fn))
     if not job.target.can_run:
-        return job.build(key)
+        return _built(job, key)
     cache = default_cache()
     if not config.ALWAYS_COMPILE.get() and not config.DUMP.get():
         files = cache.get(key)
         if files is not None:
             return _from_files(job, files)
     with _collector_paused():
-        kernel = job.build(key)
+        kernel = _built(job, key)
     cache.put(key, _to_files(kernel))
     return kernel
+
+
+def _built(job: Job, key: str) -> CompiledKernel:
+    """The kernel compiled, whatever its depth, within the time limit."""
+    from mltriton.runtime.compile_thread import TimeIsUp, limited, unlimited
+
+    limit = config.COMPILE_TIMEOUT.get()
+    build = partial(unlimited, partial(job.build, key))
+    if limit is None:
+        return build()
+    try:
+        return limited(build, limit)
+    except TimeIsUp:
+        message, hint = f"compiling {job.fn.__name__} took longer than {limit:g} seconds", config.COMPILE_TIMEOUT.name
+        raise BackendError(message, hint=f"{hint} is the limit.") from None
 
 
 def _to_files(kernel: CompiledKernel) -> dict[str, bytes]:

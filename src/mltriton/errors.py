@@ -10,11 +10,13 @@ from __future__ import annotations
 import linecache
 import os
 import sys
+import threading
 from itertools import islice
 from pathlib import Path
 from typing import NamedTuple, Self
 
-_PACKAGE = str(Path(__file__).parent) + os.sep
+# Where no call of a user's stands: this package, and the module that starts the threads it compiles on.
+_PACKAGE = (str(Path(__file__).parent) + os.sep, str(threading.__file__))
 
 
 class Place(NamedTuple):
@@ -147,6 +149,10 @@ class CompilationError(TritonError):
 
 class SyntaxNotSupportedError(CompilationError):
     """Python that has no meaning in a kernel (try, lambda, classes, ...)."""
+
+
+class NestingError(CompilationError):
+    """A program is nested deeper than the compiler, or Python's own parser, can follow."""
 
 
 class NameNotFoundError(CompilationError):

@@ -103,7 +103,7 @@ def test_a_function_without_text():
 
 def test_a_lambda_is_no_kernel():
     kernel = lambda out: tl.store(out, 1)  # noqa: E731
-    assert "no function that is written with def" in str(error_of(kernel, out="*i32"))
+    assert "a lambda cannot be a kernel" in str(error_of(kernel, out="*i32"))
 
 
 def test_an_async_function_is_no_kernel():
@@ -197,3 +197,31 @@ def test_a_function_ends_where_it_does(tmp_path, kind, after):
     source = FunctionSource(kernel)
     assert source.text == ENDS[kind]
     assert source.tree.name == "kernel"
+
+
+OTHER_CONSTANT = "import mltriton as triton\\n\\n\\n\\n@triton.jit\\ndef kernel(out):\\n    out.to(2.0)\\n"
+
+
+@pytest.mark.parametrize("edit", ["# no kernel\\n" * 20, OTHER_CONSTANT, "\\n"], ids=["comments", "constant", "empty"])
+def test_a_file_that_was_edited_while_it_was_imported_is_noticed(tmp_path, edit):
+    text = f"""
+        import mltriton as triton
+        from pathlib import Path
+        Path(__file__).write_text("{edit}")
+        @triton.jit
+        def kernel(out):
+            out.to(1.0)
+        """
+    kernel = load(tmp_path, text)
+    with pytest.raises(SyntaxNotSupportedError, match=r"not what Python runs|cannot be read"):
+        _ = kernel.source.tree
+
+
+def test_a_lambda_over_several_lines_is_a_named_error():
+    source = FunctionSource(
+        (
+            lambda out: None,
+        )[0]
+    )  # fmt: skip
+    with pytest.raises(SyntaxNotSupportedError, match="a lambda cannot be a kernel"):
+        _ = source.tree

@@ -30,6 +30,7 @@ from mltriton.ir.location import Location
 from mltriton.language.building import is_builtin
 from mltriton.language.constants import constexpr, unwrap
 from mltriton.language.types import dtype
+from mltriton.runtime.compile_thread import is_deep
 
 if TYPE_CHECKING:
     from mltriton.frontend.frame import Frame, Unit
@@ -94,7 +95,7 @@ def call_builtin(
     """
     try:
         return wrap(function(*arguments, **keywords))
-    except TritonError:
+    except (TritonError, RecursionError):
         raise
     except Exception as error:
         if message := _binding_mistake(function, arguments, keywords):
@@ -152,6 +153,8 @@ def _call_python(
     except TritonError:
         raise
     except Exception as error:
+        if isinstance(error, RecursionError) and not is_deep():  # The stack may be too small because of the caller.
+            raise
         raise frame.error(
             ConstexprError, node, f"{name} fails when compiling: {type(error).__name__}: {error}"
         ) from error

@@ -61,7 +61,7 @@ def generate(
             frame.scope.set(name, _assembled(name, values))
         try:
             _compile_body(frame)
-        except TritonError:
+        except (TritonError, RecursionError):
             raise
         except Exception as failure:
             message = f"the front end failed: {type(failure).__name__}: {failure}"

@@ -40,20 +40,28 @@ class Dependencies:
 def dependencies(fn: LanguageFunction) -> Dependencies:
     """What `fn` and the functions it calls depend on."""
     found = Dependencies()
-    _collect(fn, found, set())
+    pending, seen = [fn], {id(fn)}
+    while pending:
+        for called in _collect(pending.pop(), found):
+            if id(called) not in seen:
+                seen.add(id(called))
+                pending.append(called)
     return found
 
 
-def _collect(fn: LanguageFunction, found: Dependencies, seen: set[int]) -> None:
-    if id(fn) in seen:
-        return
-    seen.add(id(fn))
+def _collect(fn: LanguageFunction, found: Dependencies) -> list[LanguageFunction]:
+    """Add what a function depends on itself; gives the functions that it names."""
     # The first line is part of the meaning: messages of the kernel name lines.
     found.parts.append(f"{fn.__name__} {fn.source.first_line} {fn.source.text}")
     found.parts.append(repr([(p.name, repr(unwrap(p.default))) for p in fn.signature.parameters.values()]))
+    called: list[LanguageFunction] = []
     for find, name, value in _objects(fn):
-        if _add(value, name, found, seen):
-            found.watched.append((find, name, value))
+        if isinstance(value, LanguageFunction):
+            called.append(value)
+        elif not _add(value, name, found):
+            continue
+        found.watched.append((find, name, value))
+    return called
 
 
 def _objects(fn: LanguageFunction) -> Iterator[Watched]:
@@ -89,11 +97,8 @@ def _names_in(code: CodeType) -> Iterator[str]:
             yield from _names_in(constant)
 
 
-def _add(value: Any, name: str, found: Dependencies, seen: set[int]) -> bool:
+def _add(value: Any, name: str, found: Dependencies) -> bool:
     """Add what a value contributes; whether it is worth watching."""
-    if isinstance(value, LanguageFunction):
-        _collect(value, found, seen)
-        return True
     if isinstance(value, ConstexprFunction):
         found.parts.append(_text_of(value.fn))
         return value.fn.__module__.split(".")[0] not in _COMPILER

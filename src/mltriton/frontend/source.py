@@ -2,7 +2,7 @@
 
 Level: above `tt`. Takes a Python function; guarantees that every node has the line and column it has in the file, so
 that errors and locations need no translation. The lines are remembered when the function is decorated (a reference, no
-copy), so that a file edited later does not matter.
+copy), so that a file edited later does not matter, and one edited before is noticed.
 """
 
 from __future__ import annotations
@@ -13,10 +13,11 @@ import linecache
 import textwrap
 from collections.abc import Callable, Sequence
 from functools import cached_property
+from tokenize import TokenError
 from types import CodeType
-from typing import Any
+from typing import Any, cast
 
-from mltriton.errors import Place, SyntaxNotSupportedError
+from mltriton.errors import NestingError, Place, SyntaxNotSupportedError
 from mltriton.ir.location import FileLoc
 
 
@@ -38,8 +39,12 @@ class FunctionSource:
     def text(self) -> str:
         """The function's lines, decorators included, indented as in the file.
 
-        SyntaxNotSupportedError where the file cannot be read.
+        SyntaxNotSupportedError where the file cannot be read or was edited since Python read it, and for a lambda.
         """
+        if self.name == "<lambda>":
+            raise SyntaxNotSupportedError(
+                "a lambda cannot be a kernel", place=self._start, hint="Write a function with def, and decorate it."
+            )
         lines = self._lines[self.first_line - 1 :]
         if not lines:
             raise SyntaxNotSupportedError(
@@ -48,7 +53,13 @@ class FunctionSource:
                 hint="A kernel is compiled from its text: write it to a file or a notebook cell, not through exec.",
             )
         end = _last_line(self._code)
-        return "".join(_block(lines, 0 if end is None else end - self.first_line + 1))
+        known = 0 if end is None else end - self.first_line + 1
+        if known > len(lines) or not lines[0].lstrip().startswith(("@", "def", "async")):
+            raise self._edited()
+        try:
+            return "".join(_block(lines, known))
+        except (SyntaxError, TokenError):
+            raise self._edited() from None
 
     @property
     def undecorated(self) -> str:
@@ -68,7 +79,7 @@ class FunctionSource:
         indented = self.text[:1].isspace()
         # A function in an indented place becomes the body of an `if`, which keeps its columns and its strings
         # as they are.
-        module = ast.parse(f"if True:\n{self.text}" if indented else self.text, self.file)
+        module = self._parse(f"if True:\n{self.text}" if indented else self.text)
         ast.increment_lineno(module, self.first_line - (2 if indented else 1))
         top = module.body[0]
         node = top.body[0] if isinstance(top, ast.If) else top
@@ -79,7 +90,29 @@ class FunctionSource:
                 else "no function that is written with def"
             )
             raise SyntaxNotSupportedError(f"{self.name} is {kind}", place=self.place(node))
+        if not _may_be_of(module, self._code):
+            raise self._edited()
         return node
+
+    def _parse(self, text: str) -> ast.Module:
+        try:
+            return ast.parse(text, self.file)
+        except SyntaxError:
+            raise self._edited() from None
+        except MemoryError:
+            message = f"Python's parser cannot follow the text of {self.name}: it is nested too deep"
+            raise NestingError(message, place=self._start) from None
+
+    @property
+    def _start(self) -> Place:
+        return Place(self.file, self.first_line, 0)
+
+    def _edited(self) -> SyntaxNotSupportedError:
+        return SyntaxNotSupportedError(
+            f"the text of {self.name} in its file is not what Python runs",
+            place=self._start,
+            hint="The file was edited while it was being imported: import it again.",
+        )
 
     def place(self, node: ast.AST) -> Place:
         """Where a node is; the column counts characters."""
@@ -121,6 +154,38 @@ def _block(lines: Sequence[str], known: int) -> Sequence[str]:
 
 def _indentation(line: str) -> int:
     return len(line) - len(line.lstrip())
+
+
+def _may_be_of(module: ast.Module, code: CodeType) -> bool:
+    """Whether byte code may come from a text: whether it has all of the text's names and constants, and the arguments.
+
+    It may have more, where what imported the file rewrites it (as pytest does assertions).
+    """
+    compiled = compile(module, code.co_filename, "exec", dont_inherit=True)
+    inner = [constant for constant in compiled.co_consts if isinstance(constant, CodeType)]
+    own = next((constant for constant in inner if constant.co_name == code.co_name), None)
+    if own is None:  # Python wraps it in a scope of type parameters.
+        return True
+    arguments = slice(own.co_argcount + own.co_kwonlyargcount)
+    same_arguments = own.co_varnames[arguments] == code.co_varnames[arguments]
+    return same_arguments and _vocabulary(own) <= _vocabulary(code)
+
+
+def _vocabulary(code: CodeType) -> set[str]:
+    """The names and constants in byte code. (A private name is another one inside a class.)"""
+    names = {*code.co_names, *code.co_varnames, *code.co_freevars, *code.co_cellvars}
+    found = {name for name in names if "__" not in name}
+    for constant in code.co_consts:
+        found |= _vocabulary(constant) if isinstance(constant, CodeType) else _text_of(constant)
+    return found
+
+
+def _text_of(constant: object) -> set[str]:
+    return (
+        {repr(item) for item in cast("frozenset[object]", constant)}
+        if isinstance(constant, frozenset)
+        else {repr(constant)}
+    )
 
 
 def _last_line(code: CodeType) -> int | None:

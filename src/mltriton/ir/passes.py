@@ -4,7 +4,7 @@ Level: all. A pass is a small frozen dataclass with a `name`; its fields are its
 "pass-name{option=value},other"`, read by `ir/pipeline.py`). `run` changes the module in place or returns a new one.
 The manager times passes, verifies after each when asked, shows the program after each when asked, and turns a failure
 inside a pass into a `PassError` with a saved reproducer. A named error about the user's kernel goes through
-unchanged.
+unchanged, and so does Python's of a stack that is too small (`runtime/compile_thread.py` gives a larger one).
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class PassManager:
                 module = self._step(step, module)
             except InternalError as error:
                 raise self._saved(error, start, index) from error
-            except TritonError:
+            except (TritonError, RecursionError):
                 raise
             except Exception as failure:
                 error = PassError(f"pass {step.name} failed: {type(failure).__name__}: {failure}")

@@ -120,7 +120,7 @@ COMPILE_TIMEOUT: Setting[int | None] = Setting(
     "MLTRITON_COMPILE_TIMEOUT",
     None,
     parse_count,
-    "Seconds LLVM may take for a kernel, in a process of its own; if unset it runs here, without a limit.",
+    "Seconds compiling a kernel may take, with LLVM in a process of its own; no limit if unset, and LLVM runs here.",
 )
 NUM_THREADS: Setting[int | None] = Setting(
     "MLTRITON_NUM_THREADS",

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import signal
+import threading
+
 import pytest
 
 from mltriton.errors import BackendError
@@ -55,3 +58,19 @@ def test_a_worker_serves_many_requests():
     (worker,) = isolation._idle
     compile_isolated(FINE, X86, 60)
     assert isolation._idle == [worker]
+
+
+def test_an_interrupt_ends_the_process(monkeypatch):
+    compile_isolated(FINE, X86, 60)
+    (worker,) = isolation._idle
+    before = signal.signal(signal.SIGALRM, signal.default_int_handler)
+    signal.setitimer(signal.ITIMER_REAL, 0.3)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            compile_isolated("".join(FINE.replace("@f", f"@f{number}") for number in range(60000)), X86, 60)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    assert worker._process.poll() is not None
+    assert not isolation._idle
+    assert threading.active_count() == 1

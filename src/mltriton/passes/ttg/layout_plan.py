@@ -20,6 +20,7 @@ from mltriton.dialects import arith, tt
 from mltriton.dialects.builtin import Module
 from mltriton.ir.attributes import Attribute, DenseAttr
 from mltriton.ir.operation import Operation, Value
+from mltriton.ir.order import operands_first
 from mltriton.ir.types import PointerType, TensorType, Type, block_of
 from mltriton.layouts import tiling
 from mltriton.layouts.encodings import Encoding, SliceEncoding
@@ -187,17 +188,20 @@ class LayoutPlan:
 
     def _demand(self, value: Value, encoding: Encoding) -> None:
         """A flexible value is wanted in `encoding`; anchored values behind it get theirs when nothing else decides."""
-        demanded = self.demanded.setdefault(value, [])
-        if encoding in demanded:
-            return
-        demanded.append(encoding)
-        op = value.defining_op
-        assert op is not None
-        for operand, wanted in zip(op.operands, self.flexible_operands(op, encoding), strict=True):
-            if wanted is not None and self.is_flexible(operand):
-                self._demand(operand, wanted)
-            elif wanted is not None:
-                self._postponed.append((operand, wanted))
+        pending = [(value, encoding)]
+        while pending:
+            value, encoding = pending.pop()
+            if not self.is_flexible(value):
+                self._postponed.append((value, encoding))
+                continue
+            demanded = self.demanded.setdefault(value, [])
+            if encoding in demanded:
+                continue
+            demanded.append(encoding)
+            op = value.defining_op
+            assert op is not None
+            operands = zip(op.operands, self.flexible_operands(op, encoding), strict=True)
+            pending += reversed([(operand, wanted) for operand, wanted in operands if wanted is not None])
 
     def known(self, values: list[Value]) -> Encoding | None:
         """The encoding of the first of `values` that has one."""
@@ -216,13 +220,24 @@ class LayoutPlan:
 
     def is_flexible(self, value: Value) -> bool:
         """Whether a block is computed again for each encoding it is wanted in."""
-        if value not in self._flexible:
-            op = value.defining_op
-            self._flexible[value] = op is not None and (
-                isinstance(op, FLEXIBLE)
-                or (op.elementwise and op.pure and all(self.is_flexible(v) for v in op.operands if block_of(v.type)))
-            )
-        return self._flexible[value]
+        found = self._flexible.get(value)
+        if found is None:
+            for each in operands_first(value, self._undecided_operands):
+                found = self._flexible[each] = self._is_flexible(each.defining_op)
+        return bool(found)
+
+    def _is_flexible(self, op: Operation | None) -> bool:
+        """The same of a value by the operation that defines it; it is known of blocks among the operands."""
+        if op is None or isinstance(op, FLEXIBLE):
+            return op is not None
+        return op.elementwise and op.pure and all(self._flexible[v] for v in op.operands if block_of(v.type))
+
+    def _undecided_operands(self, value: Value) -> list[Value]:
+        """The operands on which it depends whether a block is flexible, of which that is not known yet."""
+        op = value.defining_op
+        if op is None or isinstance(op, FLEXIBLE) or not (op.elementwise and op.pure):
+            return []
+        return [operand for operand in op.operands if operand not in self._flexible and block_of(operand.type)]
 
     def is_flexible_op(self, op: Operation) -> bool:
         """Whether the operation defines a flexible block."""

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import atexit
 import os
+import select
 import signal
 import subprocess
 import sys
+import time
 from json import dumps, loads
 from tempfile import TemporaryFile
-from threading import Timer
 
 from mltriton.errors import BackendError
 from mltriton.runtime import config
@@ -30,7 +31,7 @@ def compile_isolated(text: str, machine: Machine, seconds: float) -> bytes:
     try:
         accepted, answer = worker.request(text, machine, seconds)
     except TimeoutError:
-        message = f"LLVM took longer than {seconds:g} seconds"
+        message = f"LLVM took longer than {seconds:.3g} seconds"
         hint = f"{config.COMPILE_TIMEOUT.name} is the limit."
         raise BackendError(message, hint=hint).saved_to(save(text)) from None
     _idle.append(worker)
@@ -52,20 +53,18 @@ class Worker:
     def request(self, text: str, machine: Machine, seconds: float) -> tuple[bool | None, bytes]:
         """Whether LLVM accepts the text (None: it crashed); object code or its message.
 
-        Raises `TimeoutError`, and `BackendError` where the worker itself ended; it is of no use after either.
+        Raises `TimeoutError`, and `BackendError` where the worker itself ended. After any exception, also one that
+        interrupts the wait, the worker has been ended.
         """
-        timer = Timer(seconds, os.killpg, (self._process.pid, signal.SIGKILL))
-        timer.start()
         try:
-            accepted, answer = self._exchange(text.encode(), machine)
+            accepted, answer = self._exchange(text.encode(), machine, time.monotonic() + seconds)
         except (EOFError, BrokenPipeError):
-            accepted, answer = None, None
-        in_time = timer.is_alive()
-        timer.cancel()
-        if answer is None or not in_time:
             complaint = self._complaint().decode(errors="replace")
             self.close()
-            raise BackendError("the process that runs LLVM ended", found=complaint) if in_time else TimeoutError
+            raise BackendError("the process that runs LLVM ended", found=complaint) from None
+        except BaseException:
+            self._kill()
+            raise
         return accepted, answer if accepted is not None else self._complaint()
 
     def close(self) -> None:
@@ -79,19 +78,42 @@ class Worker:
         self._process.wait()
         self._errors.close()
 
-    def _exchange(self, text: bytes, machine: Machine) -> tuple[bool | None, bytes]:
-        to, from_ = self._process.stdin, self._process.stdout
-        assert to is not None and from_ is not None
+    def _kill(self) -> None:
+        """End the process and its forks at once. It is not waited for before, so its number is no other group's."""
+        if self._process.poll() is None:
+            os.killpg(self._process.pid, signal.SIGKILL)
+        self.close()
+
+    def _exchange(self, text: bytes, machine: Machine, deadline: float) -> tuple[bool | None, bytes]:
+        to = self._process.stdin
+        assert to is not None
         to.write(f"{dumps([len(text), *machine])}\n".encode() + text)
         to.flush()
-        header = from_.readline()
-        if not header.endswith(b"\n"):
-            raise EOFError
+        received = bytearray()
+        while b"\n" not in received:
+            received += self._read(deadline)
+        header, _, answer = received.partition(b"\n")
         accepted, size = loads(header)
-        answer = from_.read(size)
-        if len(answer) != size:
+        while len(answer) < size:
+            answer += self._read(deadline)
+        return accepted, bytes(answer)
+
+    def _read(self, deadline: float) -> bytes:
+        """What has been answered. Raises `TimeoutError` and `EOFError`.
+
+        The wait is in slices: outside the main thread an exception from another thread arrives only between two.
+        """
+        from_ = self._process.stdout
+        assert from_ is not None
+        ready = select.poll()
+        ready.register(from_, select.POLLIN)
+        while not ready.poll(SLICE):
+            if time.monotonic() > deadline:
+                raise TimeoutError
+        found = os.read(from_.fileno(), 2**16)
+        if not found:
             raise EOFError
-        return accepted, answer
+        return found
 
     def _complaint(self) -> bytes:
         """The end of what was written to standard error since the last time."""
@@ -101,6 +123,8 @@ class Worker:
         self._errors.truncate()
         return text[-2000:]
 
+
+SLICE = 50  # milliseconds
 
 _idle: list[Worker] = []
 

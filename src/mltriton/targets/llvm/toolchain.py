@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from mltriton.errors import BackendError
-from mltriton.runtime import config
+from mltriton.runtime.compile_thread import time_limit
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -43,7 +43,7 @@ def host_machine() -> tuple[str, str, dict[str, bool]]:
 
 def compile_object(text: str, machine: Machine) -> bytes:
     """A relocatable object file of the IR in `text`, made in a process of its own where a time limit is set."""
-    limit = config.COMPILE_TIMEOUT.get()
+    limit = time_limit()
     if limit is None:
         return compile_here(text, machine)
     from mltriton.targets.llvm.isolation import compile_isolated

@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 from mltriton.errors import BackendError, TargetError
 from mltriton.runtime import config
+from mltriton.runtime.compile_thread import time_limit
 from mltriton.targets.xe.devices import Device, GrfMode
 from mltriton.targets.xe.prefix import find_tool, prefixes
 from mltriton.targets.xe.spirv.emission import Code
@@ -137,12 +138,12 @@ def disassemble(native: Native) -> dict[str, str]:
 
 def _run(arguments: Sequence[str]) -> str:
     """Run the compiler and give its log."""
-    limit = config.COMPILE_TIMEOUT.get() or TIME_LIMIT
+    limit = time_limit() or TIME_LIMIT
     try:
         done = subprocess.run([str(find()), *arguments], capture_output=True, timeout=limit, check=False)
     except subprocess.TimeoutExpired:
         hint = f"{config.COMPILE_TIMEOUT.name} is the limit."
-        raise BackendError(f"Intel's compiler took longer than {limit:g} seconds", hint=hint) from None
+        raise BackendError(f"Intel's compiler took longer than {limit:.3g} seconds", hint=hint) from None
     lines = (done.stdout + done.stderr).decode(errors="replace").splitlines()
     log = "\n".join(line for line in lines if line.strip() and line not in _NOISE)
     if done.returncode == 0:

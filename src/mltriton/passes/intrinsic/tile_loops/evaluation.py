@@ -19,6 +19,7 @@ from mltriton.errors import CompilationError, TargetError
 from mltriton.ir.attributes import DenseAttr, IntegerAttr
 from mltriton.ir.location import Location
 from mltriton.ir.operation import Block, Operation, OpResult, Value
+from mltriton.ir.order import operands_first
 from mltriton.ir.types import F32, I32, MemDescType, PointerType, TensorType, Type
 from mltriton.passes.intrinsic.tile_loops.emitter import Emitter
 from mltriton.passes.intrinsic.tile_loops.forms import (
@@ -36,6 +37,9 @@ from mltriton.passes.intrinsic.tile_loops.tiles import ScratchMemory, Tile
 
 if TYPE_CHECKING:
     from mltriton.passes.intrinsic.tile_loops.accesses import BlockPointer
+
+# So many values are evaluated inside each other before what is left of a chain is evaluated from its far end.
+MOST_NESTED = 32
 
 Rule = Callable[["Evaluator", Any, Index, int], Form]
 
@@ -69,6 +73,7 @@ class Evaluator:
         self.block_depth: dict[Block, int] = {}
         self.unmasked: frozenset[Operation] = frozenset()  # accesses and selections whose masks are known to hold here
         self.floor = 0  # the outermost scope in which that is known
+        self.nesting = 0  # how many values are being evaluated, each for the one before it
 
     @contextmanager
     def located(self, loc: Location) -> Generator[None]:
@@ -102,9 +107,21 @@ class Evaluator:
         if found is None:
             op = value.defining_op
             assert op is not None and op.pure, f"{value.type} is not known yet"
+            self.nesting += 1
+            if self.nesting % MOST_NESTED == 0:
+                for operand in operands_first(value, self._missing_scalars)[:-1]:
+                    self.scalar(operand)
             found = self._scalar_of(op, value)
+            self.nesting -= 1
             self.scalars[value] = found
         return found
+
+    def _missing_scalars(self, value: Value) -> list[Value]:
+        """The operands from which a scalar is computed and that are not known yet."""
+        op = value.defining_op
+        if op is None or not op.pure or isinstance(op, tt.Unsplat) or op.regions:
+            return []
+        return [operand for operand in op.operands if operand not in self.scalars]
 
     def _scalar_of(self, op: Operation, value: Value) -> Value:
         if isinstance(op, tt.Unsplat):
@@ -133,13 +150,34 @@ class Evaluator:
         key = (value, index, lanes)
         found = memo.get(key)
         if found is None:
+            self.nesting += 1
+            if self.nesting % MOST_NESTED == 0:
+                for operand in operands_first(value, lambda value: self._missing_operands(value, index, lanes))[:-1]:
+                    self.at(operand, index, lanes)
             if depth == emitter.level:
                 found = self._compute(value, index, lanes)
             else:
                 with emitter.at(depth):
                     found = self._compute(value, index, lanes)
+            self.nesting -= 1
             memo[key] = found
         return found
+
+    def _missing_operands(self, value: Value, index: Index, lanes: int) -> list[Value]:
+        """The blocks from which a block is computed element by element and that are not known yet at `index`."""
+        value = self.aliases.get(value, value)
+        op = value.defining_op
+        if op is None or not op.elementwise or value in self.tiles or value in self.shifted:
+            return []
+        operands = [op.true_value] if op in self.unmasked and isinstance(op, arith.Select) else op.operands
+        return [operand for operand in operands if not self._is_known(operand, index, lanes)]
+
+    def _is_known(self, value: Value, index: Index, lanes: int) -> bool:
+        """Whether a block was computed at `index`; scalars count as known."""
+        if not isinstance(value.type, TensorType):
+            return True
+        value = self.aliases.get(value, value)
+        return (value, index, lanes) in self.emitter.scopes[self.depth_of(value, index)].memo
 
     def depth_of(self, value: Value, index: Index) -> int:
         """The outermost scope in which the value and the index exist."""

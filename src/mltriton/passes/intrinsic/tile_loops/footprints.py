@@ -9,10 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import cast
 
 from mltriton.analysis.aliasing import may_alias, same_places, writes_in
 from mltriton.dialects import arith, gpu, math, tt, ttg
 from mltriton.ir.operation import Block, Operation, Value
+from mltriton.ir.order import operands_first
 from mltriton.ir.types import TensorType, shape_of
 from mltriton.passes.intrinsic.tile_loops.indexing import operand_index, unit_reshape
 
@@ -59,22 +61,27 @@ class Footprint:
 
     def follow(self, value: Value, places: Places, known: Container[Value]) -> None:
         """Add what `value` at `places` reads; `known` values are leaves."""
-        value = self.aliases.get(value, value)
-        key = (value, places)
-        if key in self.visited:
-            return
-        self.visited.add(key)
-        if value in known:
-            self.leaves.append(key)
-            return
-        op = value.defining_op
-        if op is None or not is_virtual(op):
-            self.leaves.append(key)
-            return
-        if isinstance(op, LOADS):
-            self.loads.append((op, places))
-        for operand, where in operand_places(op, value, places):
-            self.follow(operand, where, known)
+        pending = [(value, places)]
+        while pending:
+            value, places = pending.pop()
+            if not self.is_followed(value, places, known):
+                continue
+            value = self.aliases.get(value, value)
+            key = (value, places)
+            if key in self.visited:
+                continue
+            self.visited.add(key)
+            op = value.defining_op
+            if value in known or op is None or not is_virtual(op):
+                self.leaves.append(key)
+                continue
+            if isinstance(op, LOADS):
+                self.loads.append((op, places))
+            pending += reversed(list(operand_places(op, value, places)))
+
+    def is_followed(self, value: Value, places: Places, known: Container[Value]) -> bool:
+        """Whether `value` at `places` belongs to the walk."""
+        return True
 
 
 def operand_places(op: Operation, result: Value, places: Places) -> Iterator[tuple[Value, Places]]:
@@ -152,20 +159,23 @@ class Costs:
         """The cost of a block value."""
         if not isinstance(value.type, TensorType) or value in self.free:
             return 1 if isinstance(value.type, TensorType) else 0
-        found = self.known.get(value)
-        if found is None:
-            self.known[value] = 0
-            op = value.defining_op
-            found = 1 if op is None or not is_virtual(op) else self._of_op(op, value.type)
-            self.known[value] = found
-        return found
+        if value not in self.known:
+            for each in operands_first(value, self._unknown_operands):
+                op = each.defining_op
+                own = 1 if op is None or not is_virtual(op) else COSTS.get(op.__class__, 1)
+                self.known[each] = own + sum(map(self.of, self._operands(each)))
+        return self.known[value]
 
-    def _of_op(self, op: Operation, type: TensorType) -> int:
-        total = COSTS.get(op.__class__, 1)
-        for operand in op.operands:
-            if isinstance(operand.type, TensorType) and operand.type.size * SMALL_PART > type.size:
-                total += self.of(operand)
-        return total
+    def _operands(self, value: Value) -> list[Value]:
+        """The operands whose cost is part of a block's."""
+        op = value.defining_op
+        if op is None or not is_virtual(op):
+            return []
+        least = cast(TensorType, value.type).size // SMALL_PART
+        return [v for v in op.operands if isinstance(v.type, TensorType) and v.type.size > least]
+
+    def _unknown_operands(self, value: Value) -> list[Value]:
+        return [operand for operand in self._operands(value) if not (operand in self.known or operand in self.free)]
 
 
 # Memory

@@ -366,15 +366,14 @@ class _Expensive(Footprint):
         super().__init__()
         self.costs, self.lane, self.first, self.mine = costs, lane, first, mine
 
-    def follow(self, value: Value, places: Places, known: Container[Value]) -> None:
+    def is_followed(self, value: Value, places: Places, known: Container[Value]) -> bool:
         if self.lane not in places or self.costs.of(value) < EXPENSIVE:
-            return
+            return False
         op = value.defining_op
         if op is not None and not isinstance(op, tt.Reshape | tt.Join) and min(places) >= -1 and value not in known:
             self.mine[value] = places
-            if value in self.first:
-                return
-        super().follow(value, places, known)
+            return value not in self.first
+        return True
 
 
 class KeptForRow(Fill):

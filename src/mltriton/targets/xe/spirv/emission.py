@@ -12,7 +12,7 @@ from difflib import get_close_matches
 from enum import Enum
 
 from mltriton.errors import BackendError
-from mltriton.runtime import config
+from mltriton.runtime.compile_thread import time_limit
 from mltriton.targets.llvm.toolchain import Machine, save
 from mltriton.targets.xe.spirv.assembly import put_assembly
 from mltriton.targets.xe.spirv.builtins import every_builtin
@@ -68,7 +68,7 @@ def emit(text: str) -> bytes:
 
     if PRINTF in text:
         text = _kernel_last(text)
-    module = read(compile_isolated(text, MACHINE, config.COMPILE_TIMEOUT.get() or TIME_LIMIT))
+    module = read(compile_isolated(text, MACHINE, time_limit() or TIME_LIMIT))
     module = put_assembly(renumber_predicated_accesses(module))
     _check_imports(module, text)
     return module.image
