@@ -201,6 +201,7 @@ _AGREEMENTS: dict[type[Operation], Callable[..., None]] = {
     tt.Assert: _all_equal,
     ttg.CrossWarpReduce: _all_equal,
     ttg.CrossWarpScan: _all_equal,
+    ttg.ConvertLayout: ttg.ConvertLayout.verify,
     tt.Scan: _scan,
     tt.Dot: _dot,
     tt.Reduce: _reduce,

@@ -8,11 +8,12 @@ block in its place; values on the way are converted.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple, cast
 
 from mltriton.analysis.block_io import BlockAccess, BlockIOAnalysis
-from mltriton.dialects import arith, scf, tt
+from mltriton.analysis.ties import tied_block_pointers
+from mltriton.dialects import scf, tt
 from mltriton.dialects.tt.memory import is_block_pointer
 from mltriton.errors import TargetError
 from mltriton.ir.operation import Operation, Value
@@ -160,11 +161,11 @@ class LanePlan:
     # 2D block accesses
 
     def _add_blocks(self, function: tt.Func) -> None:
-        groups = _pointer_groups(function)
+        ties = tied_block_pointers(function)
         together: dict[Value, list[BlockAccess]] = {}
         for access in self.io.accesses.values():
             if is_block_pointer(access.pointer.type):
-                together.setdefault(groups.root(access.pointer), []).append(access)
+                together.setdefault(ties.of(access.pointer)[0], []).append(access)
             elif isinstance(access.op, tt.DescriptorLoad | tt.DescriptorStore):
                 self._add_descriptor(access)
             elif isinstance(access.op, tt.Load):
@@ -172,7 +173,7 @@ class LanePlan:
         for pointer, accesses in together.items():
             block = self._block_of(accesses)
             if block is not None:
-                self.blocks.update((value, block) for value in groups.members(pointer))
+                self.blocks.update((value, block) for value in ties.of(pointer))
                 self.accesses.update((access.op, block) for access in accesses)
 
     def _add_descriptor(self, access: BlockAccess) -> None:
@@ -210,55 +211,6 @@ class LanePlan:
         moves = choice.change and first.transposes and isinstance(encoding, LinearEncoding)
         direct = lane_cost(wanted, LANE_BYTES) if moves else None
         return choice.encoding if direct is None or direct > choice.cost else None
-
-
-class _Groups:
-    """Values that stand for each other: sets that are joined."""
-
-    def __init__(self) -> None:
-        self._parents: dict[Value, Value] = {}
-
-    def root(self, value: Value) -> Value:
-        while (parent := self._parents.setdefault(value, value)) is not value:
-            value = parent
-        return value
-
-    def join(self, a: Value, b: Value) -> None:
-        self._parents[self.root(a)] = self.root(b)
-
-    def members(self, root: Value) -> list[Value]:
-        return [value for value in list(self._parents) if self.root(value) is root]
-
-
-def _pointer_groups(function: tt.Func) -> _Groups:
-    """Block pointers that advances, loops, branches and selects make of each other have one type."""
-    groups = _Groups()
-    for op in function.walk():
-        for one, other in _handed_on(op):
-            if is_block_pointer(one.type):
-                groups.join(one, other)
-    return groups
-
-
-def _handed_on(op: Operation) -> Iterator[tuple[Value, Value]]:
-    """Values of an operation that have one type."""
-    if isinstance(op, tt.Advance):
-        yield op.ptr, op.result
-    elif isinstance(op, arith.Select):
-        yield op.true_value, op.result
-        yield op.false_value, op.result
-    elif isinstance(op, scf.For):
-        for result, *values in zip(op.results, op.inits, op.carried, op.body.block.terminator.operands, strict=True):
-            yield from ((value, result) for value in values)
-    elif isinstance(op, scf.If):
-        for region in op.regions:
-            yield from zip(region.block.terminator.operands if region.blocks else (), op.results, strict=False)
-    elif isinstance(op, scf.While):
-        before, after = op.before.block, op.after.block
-        yield from zip(op.inits, before.arguments, strict=True)
-        yield from zip(after.terminator.operands, before.arguments, strict=True)
-        yield from zip(before.terminator.operands[1:], after.arguments, strict=True)
-        yield from zip(before.terminator.operands[1:], op.results, strict=True)
 
 
 def _encoding_of_access(access: BlockAccess) -> Encoding:

@@ -15,16 +15,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import cast
 
+from mltriton.analysis.ties import Ties, tied_block_pointers
 from mltriton.analysis.workload import Workload, analyse
-from mltriton.dialects import arith, tt
+from mltriton.dialects import arith, scf, tt
 from mltriton.dialects.builtin import Module
+from mltriton.dialects.tt.memory import is_block_pointer
 from mltriton.ir.attributes import Attribute, DenseAttr
 from mltriton.ir.operation import Operation, Value
 from mltriton.ir.order import operands_first
 from mltriton.ir.types import PointerType, TensorType, Type, block_of
 from mltriton.layouts import tiling
 from mltriton.layouts.encodings import Encoding, SliceEncoding
-from mltriton.passes.ttg.layout_rules import OWNERS, rule_of, same_everywhere, tied
+from mltriton.passes.ttg.layout_rules import OWNERS, rule_of, same_everywhere
 from mltriton.passes.ttg.tiling_hints import hinted_roots, smallest_part
 from mltriton.targets.base import TargetSpec
 
@@ -48,8 +50,9 @@ class LayoutPlan:
     holds.
     """
 
-    def __init__(self, spec: TargetSpec, num_warps: int) -> None:
+    def __init__(self, spec: TargetSpec, num_warps: int, ties: Ties | None = None) -> None:
         self.spec = spec
+        self._ties = ties or Ties()
         self.num_warps = num_warps
         self.encodings: dict[Value, Encoding] = {}
         self.demanded: dict[Value, list[Encoding]] = {}
@@ -61,6 +64,7 @@ class LayoutPlan:
 
     def add(self, function: tt.Func) -> None:
         """Decide for all blocks of a function."""
+        self._ties = _with_one_encoding(function)
         workload = analyse(function)
         for dot, encoding in hinted_roots(workload.dots, self.spec, self.num_warps, self._reached):
             self._root(dot, encoding)
@@ -90,7 +94,7 @@ class LayoutPlan:
 
     def _reached(self, dot: tt.Dot, encoding: Encoding) -> Mapping[Value, Encoding]:
         """The encodings that follow where `dot` is the only root."""
-        alone = LayoutPlan(self.spec, self.num_warps)
+        alone = LayoutPlan(self.spec, self.num_warps, self._ties)
         alone._root(dot, encoding)
         return alone.encodings
 
@@ -142,7 +146,7 @@ class LayoutPlan:
             return
         if by is not value.defining_op and self._settle_owner(value):
             return
-        for same in tied(value):
+        for same in self._ties.of(value):
             self.encodings[same] = encoding
             self._pending.append(same)
 
@@ -263,6 +267,19 @@ class LayoutPlan:
 
 
 FLEXIBLE = (arith.Constant, tt.Splat, tt.MakeRange, tt.ExpandDims, tt.Broadcast)
+
+
+def _with_one_encoding(function: tt.Func) -> Ties:
+    """What a loop carries and its result; block pointers made of one another and what is loaded through them."""
+    ties = tied_block_pointers(function)
+    for op in function.walk():
+        if isinstance(op, tt.Load) and is_block_pointer(op.ptr.type):
+            ties.join(op.ptr, op.result)
+        elif isinstance(op, scf.For | scf.While):
+            carried = op.carried if isinstance(op, scf.For) else op.after.block.arguments
+            for argument, result in zip(carried, op.results, strict=True):
+                ties.join(argument, result)
+    return ties
 
 
 def _by_importance(workload: Workload) -> list[tt.Dot]:

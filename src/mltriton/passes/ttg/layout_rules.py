@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, cast
 
 from mltriton.dialects import scf, tt, ttg
+from mltriton.dialects.tt.memory import is_block_pointer
 from mltriton.ir.operation import Operation, Value
 from mltriton.ir.types import TensorType
 from mltriton.layouts import tiling
@@ -23,13 +24,14 @@ Rule = Callable[["LayoutPlan", Operation], None]
 
 
 def same_everywhere(plan: LayoutPlan, op: Operation) -> None:
-    """Arithmetic, loads, stores, atomics: one encoding for all blocks; a result's decides, else the stored value's,
-    else any operand's.
+    """Arithmetic, loads, stores, atomics: one encoding for all blocks; a result decides, else a block pointer,
+    which cannot be converted, else the stored value's, else any operand's.
     """
     if op in plan.decided:
         return
+    pointers = [value for value in op.operands if is_block_pointer(value.type)]
     stored = [op.value] if isinstance(op, tt.Store | tt.DescriptorStore | tt.AtomicRMW) else []
-    encoding = plan.known([*op.results, *stored, *op.operands])
+    encoding = plan.known([*op.results, *pointers, *stored, *op.operands])
     if encoding is not None:
         plan.agree(op, encoding)
 
@@ -144,19 +146,6 @@ def end_of_region(plan: LayoutPlan, op: Operation) -> None:
     parent = op.parent_op
     if isinstance(parent, scf.For | scf.If | scf.While):
         RULES[type(parent)](plan, parent)
-
-
-def tied(value: Value) -> Sequence[Value]:
-    """The values that are one with a value, which so have one encoding: what a loop carries and its result."""
-    owner = value.owner
-    loop = owner if isinstance(owner, Operation) else owner.parent_op
-    if isinstance(loop, scf.For):
-        carried = loop.carried
-    elif isinstance(loop, scf.While):
-        carried = loop.after.block.arguments
-    else:
-        return (value,)
-    return next((pair for pair in zip(carried, loop.results, strict=True) if value in pair), (value,))
 
 
 def _link(plan: LayoutPlan, values: Sequence[Value], uses: Sequence[tuple[Operation, int]]) -> None:

@@ -10,14 +10,16 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from mltriton.dialects import gpu, scf, tt
+from mltriton.dialects import arith, gpu, scf, tt
+from mltriton.dialects.tt.memory import is_block_pointer
 from mltriton.ir.operation import Block, Region
 from mltriton.ir.operation import Value as IRValue
+from mltriton.ir.types import TensorDescType
 from mltriton.targets.llvm.types import I32, I64, Value, constant
 from mltriton.targets.xe.llvm import calls
 from mltriton.targets.xe.llvm.addresses import Addresses
 from mltriton.targets.xe.llvm.emit import versions
-from mltriton.targets.xe.llvm.emit.context import Emitted, Emitter, Rules
+from mltriton.targets.xe.llvm.emit.context import Emitted, Emitter, Made, Rules
 from mltriton.targets.xe.llvm.emit.moving import Moving
 from mltriton.targets.xe.llvm.emit.staying import bring_forward
 
@@ -180,7 +182,18 @@ def _assume(e: Emitter, op: tt.Assume) -> None:
     """A hint, of which Intel's compiler makes nothing."""
 
 
+def _select(e: Emitter, op: arith.Select) -> Made:
+    """One of two block pointers or descriptors, part by part; anything else is chosen element by element."""
+    type_ = op.result.type
+    if not isinstance(type_, TensorDescType) and not is_block_pointer(type_):
+        return e.elementwise(op, e.element_rules[arith.Select])
+    condition, sides = e.get(op.condition), zip(e.flat(op.true_value), e.flat(op.false_value), strict=True)
+    chosen = [e.function.select(condition, yes, no) for yes, no in sides]
+    return e.raised(op.true_value, type_, chosen)
+
+
 RULES: Rules = {
+    arith.Select: _select,
     tt.Assume: _assume,
     scf.For: _for,
     scf.If: _if,
