@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 import pytest
 
 import mltriton as triton
 import mltriton.language as tl
-from mltriton.errors import ConstexprError, DeviceAssertionError, OptionError, PointerError
+from mltriton.errors import (
+    ConstexprError,
+    DeviceAssertionError,
+    NameNotFoundError,
+    OptionError,
+    PointerError,
+    TritonError,
+)
+from mltriton.executor import run
 
 
 @pytest.fixture(autouse=True)
@@ -142,3 +152,256 @@ def test_unknown_knobs():
     assert not hasattr(triton.knobs.runtime, "nothing")
     with pytest.raises(OptionError, match="there is no knob"):
         _ = triton.knobs.runtime.nothing
+
+
+class Pair(NamedTuple):
+    """Two arguments in one."""
+
+    ptr: object
+    n: object
+
+
+@triton.jit
+def of_fields(pair, other):
+    tl.store(pair.ptr, pair.n + other[1].n)
+    tl.store(other[0], other[1].ptr)
+
+
+def test_named_tuples_keep_their_fields():
+    for n in (7, 1, 40):  # 1 is compiled in.
+        out, second = np.zeros(1, np.int32), np.zeros(1, np.int32)
+        of_fields[(1,)](Pair(out, n), (second, Pair(5, n)))
+        assert (out[0], second[0]) == (2 * n, 5)
+    with pytest.raises(TritonError, match="has no attribute ptr"):
+        of_fields[(1,)]((out, 1), (second, Pair(5, 2)))
+
+
+@triton.jit
+def constant_parts(out, v, whole):
+    tl.static_assert(v[1] == 3 and v[2][0] == "text")
+    block = tl.full((whole,), v[0], tl.int32)
+    tl.store(out + tl.arange(0, whole), block + v[1])
+
+
+def test_constants_inside_tuples_stay_constants():
+    out = np.zeros(8, np.int32)
+    for whole, first in ((4, 10), (8, 20), (4, 30)):
+        out[:] = 0
+        constant_parts[(1,)](out, (first, tl.constexpr(3), (tl.constexpr("text"),)), tl.constexpr(whole))
+        assert out.tolist() == [first + 3] * whole + [0] * (8 - whole)
+
+
+@triton.jit
+def narrow_scalars(out, a: tl.float16, b: tl.bfloat16, c: tl.float64):
+    tl.static_assert(a.dtype == tl.float16 and b.dtype == tl.bfloat16 and c.dtype == tl.float64)
+    tl.store(out, a)
+    tl.store(out + 1, b)
+    tl.store(out + 2, c)
+
+
+@pytest.mark.parametrize("launcher", ["auto", "portable"])
+def test_scalars_of_16_bits(launcher: str, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("MLTRITON_LAUNCHER", launcher)
+    out = np.zeros(3)
+    for value in (42.0, 0.1, -1e-3):
+        narrow_scalars[(1,)](out, value, value, value)
+        expected = [np.float16(value), widened(bfloat16(np.array([value])))[0], value]
+        assert out.tolist() == [float(number) for number in expected]
+    compiled = triton.compile(narrow_scalars, signature="*fp64, fp16, bf16, fp64")
+    compiled[(1,)](out, 0.3, 0.3, 0.3)
+    assert out[0] == float(np.float16(0.3))
+
+
+@triton.jit
+def answer():
+    return tl.constexpr(42)
+
+
+@triton.jit
+def sign_of(x):
+    if x < 0:
+        return -1
+    else:
+        return 1
+
+
+@triton.jit
+def parts_of(shape):
+    return shape[0] * 2, shape[1]
+
+
+@triton.jit
+def constant_calls(out, n, SHAPE: tl.constexpr):
+    a: tl.constexpr = answer()
+    b: tl.constexpr = sign_of(-3)
+    rows: tl.constexpr
+    columns: tl.constexpr
+    rows, columns = parts_of(SHAPE)
+    block = tl.full((rows, columns), a * b, tl.int32)
+    tl.store(out, tl.sum(block) + sign_of(n))
+
+
+def test_functions_that_return_constants():
+    out = np.zeros(1, np.int32)
+    for n in (5, -5):
+        constant_calls[(1,)](out, n, (2, 4))
+        assert out[0] == -42 * 16 + (1 if n > 0 else -1)
+
+
+@triton.jit
+def constant_from_value(out, n):
+    first: tl.constexpr
+    first, second = n, 2
+    tl.store(out, first + second)
+
+
+def test_a_declared_constant_must_be_one():
+    with pytest.raises(ConstexprError, match=r"a tl\.constexpr must be known"):
+        constant_from_value[(1,)](np.zeros(1, np.int32), 7)
+
+
+@triton.jit
+def sometimes(x, p):
+    if x > 5:
+        return x, p
+    if x > 3:
+        return x + 100, p
+
+
+@triton.jit
+def without_else(out, n):
+    value, pointer = sometimes(n, out)
+    if n > 3:
+        tl.store(pointer, value)
+
+
+def test_a_function_whose_end_is_reached():
+    out = np.zeros(1, np.int32)
+    for n, expected in ((7, 7), (4, 104), (2, 104)):
+        without_else[(1,)](out, n)
+        assert out[0] == expected
+
+
+@triton.jit
+def one_element(x, out):
+    condition = tl.load(x + tl.arange(0, 1)) > 42
+    if condition:
+        tl.store(out, 1)
+    count = 0
+    while tl.load(x + tl.full((1, 1), 0, tl.int32)) > count:
+        count += 10
+    tl.store(out + 1, 5 if condition else 6)
+    tl.store(out + 2, count)
+
+
+def test_a_block_of_one_element_is_a_condition():
+    for value, expected in ((43, [1, 5, 50]), (7, [0, 6, 10])):
+        out = np.zeros(3, np.int32)
+        one_element[(1,)](np.array([value], np.int32), out)
+        assert out.tolist() == expected
+
+
+@triton.jit
+def several_elements(x, out):
+    if tl.load(x + tl.arange(0, 2)) > 42:
+        tl.store(out, 1)
+
+
+def test_a_block_of_several_elements_is_no_condition():
+    with pytest.raises(ConstexprError, match="Boolean value of Tensor with more than one value is ambiguous"):
+        several_elements[(1,)](np.zeros(2, np.int32), np.zeros(1, np.int32))
+
+
+@triton.jit
+def add(a, b):
+    return a + b
+
+
+@triton.jit
+def tuples_of_one(x, out, N: tl.constexpr):
+    v = tl.load(x + tl.arange(0, N))
+    (s,) = tl.reduce((v,), 0, add)
+    (c,) = tl.associative_scan((v,), 0, add)
+    tl.store(out, s)
+    tl.store(out + 1 + tl.arange(0, N), c)
+
+
+def test_a_tuple_of_one_block_gives_a_tuple():
+    x, out = np.arange(1, 9, dtype=np.float32), np.zeros(9, np.float32)
+    tuples_of_one[(1,)](x, out, N=8)
+    assert out.tolist() == [36, *np.cumsum(x)]
+
+
+@triton.jit
+def indexed_scalars(out, n):
+    tl.store(out[None, None], tl.full((1, 1), 3, tl.int32))
+    tl.store((out + 1)[None, None, :], n)
+    tl.store(out + 2, tl.sum(n[:, None]))
+
+
+def test_scalars_are_indexed():
+    out = np.zeros(3, np.int32)
+    indexed_scalars[(1,)](out, 5)
+    assert out.tolist() == [3, 5, 5]
+
+
+@triton.jit
+def missing_name(x, NAME: tl.constexpr):
+    tl.store(x, getattr(tl.extra.libdevice, NAME)(tl.load(x)))
+
+
+def test_getattr_of_a_module():
+    x = np.full(1, 4, np.float32)
+    missing_name[(1,)](x, "sqrt")
+    assert x[0] == 2
+    with pytest.raises(NameNotFoundError, match="has no attribute squareroot"):
+        missing_name[(1,)](x, "squareroot")
+
+
+def test_autotuning_without_an_array():
+    for keyword in ("restore_value", "reset_to_zero"):
+
+        @triton.autotune([triton.Config({"B": 32}), triton.Config({"B": 64})], key=["N"], **{keyword: ["src"]})
+        @triton.jit
+        def fill(src, dst, N, B: tl.constexpr):
+            tl.store(dst + tl.arange(0, B), 1.0)
+
+        out = np.zeros(64, np.float32)
+        fill[(1,)](None, out, 64)
+        assert out[:32].tolist() == [1.0] * 32
+
+
+@triton.jit
+def moving_descriptor(a, b, M, N, K, MB: tl.constexpr, NB: tl.constexpr):
+    d = tl.make_tensor_descriptor(a, shape=[M, N], strides=[N, 1], block_shape=[MB, NB])
+    for i in range(0, N, NB):
+        if i % (3 * NB) == 0:
+            d = tl.make_tensor_descriptor(b, shape=[M, K], strides=[N, 1], block_shape=[MB, NB])
+        elif i == NB:
+            d = tl.make_tensor_descriptor(a, shape=[M, N], strides=[N, 1], block_shape=[MB, NB])
+        d.store([0, i], d.load([0, i]) + 10)
+    d.store([0, 0], d.load([0, 0]) + 100)
+
+
+@pytest.mark.parametrize("level", ["tt", "ttg", "warp", "intrinsic", ""])
+@pytest.mark.parametrize("target", ["cpu", "generic", "xe:pvc"])
+def test_a_descriptor_that_control_flow_chooses(target: str, level: str):
+    a, b = np.zeros((8, 256), np.float32), np.zeros((8, 256), np.float32)
+    if level:
+        signature = "*fp32, *fp32, i32, i32, i32, 8, 32"
+        module = triton.compile(moving_descriptor, signature=signature, target=target).job.module(level)
+        run(module, [a, b, 8, 256, 200], (1,))
+    elif target == "cpu":
+        moving_descriptor[(1,)](a, b, 8, 256, 200, MB=8, NB=32)
+    else:
+        pytest.skip("runs in the executor only")
+    expected = np.zeros((2, 8, 256), np.float32)
+    chosen, width = 0, 256
+    for i in range(0, 256, 32):
+        if i % 96 == 0:
+            chosen, width = 1, 200
+        elif i == 32:
+            chosen, width = 0, 256
+        expected[chosen, :, i : min(i + 32, width)] += 10
+    expected[chosen, :, :32] += 100
+    np.testing.assert_array_equal([a, b], expected)

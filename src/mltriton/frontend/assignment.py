@@ -11,8 +11,8 @@ import ast
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from mltriton.errors import Place, SyntaxNotSupportedError, TypeMismatchError
-from mltriton.frontend.values import describe, is_number, is_tuple, rebuilt, wrap
+from mltriton.errors import ConstexprError, Place, SyntaxNotSupportedError, TypeMismatchError
+from mltriton.frontend.values import describe, is_number, is_runtime, is_tuple, rebuilt, wrap
 from mltriton.language.tensor import tensor
 
 if TYPE_CHECKING:
@@ -33,9 +33,25 @@ def bind_constant(frame: Frame, target: ast.expr, value: Any) -> None:
     _assign(frame, target, value, wrap)
 
 
+def check_constant(frame: Frame, node: ast.expr, value: Any) -> None:
+    """Raise `ConstexprError` for a value that what is annotated `tl.constexpr` cannot have."""
+    if is_runtime(value):
+        raise frame.error(
+            ConstexprError,
+            node,
+            "a tl.constexpr must be known when compiling",
+            found=describe(value),
+            hint="Leave out the annotation to keep a value that is computed when the kernel runs.",
+        )
+
+
 def _assign(frame: Frame, target: ast.expr, value: Any, convert: Callable[[Any], Any]) -> None:
     match target:
         case ast.Name():
+            if target.id in frame.declared:
+                frame.declared.discard(target.id)
+                check_constant(frame, target, value)
+                convert = wrap
             kept = value if is_tuple(value) else convert(value)
             set_hinted(frame, target.id, kept, frame.source.place(target))
         case ast.Tuple() | ast.List():

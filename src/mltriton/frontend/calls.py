@@ -178,6 +178,7 @@ def inline(
     unit: Unit, callee: LanguageFunction, arguments: Sequence[Any], keywords: Mapping[str, Any], location: Location
 ) -> Any:
     """Compile the body of a function written in the language at the insertion point; gives what it returns."""
+    from mltriton.frontend import control_flow
     from mltriton.frontend.frame import Frame
 
     if sum(frame.source is callee.source for frame in unit.frames) >= MAX_RECURSION:
@@ -195,7 +196,8 @@ def inline(
     finally:
         unit.frames.pop()
         unit.builder.loc = saved
-    return frame.returned if frame.returned is not None else wrap(None)
+    is_nothing = frame.returned is None or frame.returned is control_flow.NOTHING
+    return wrap(None) if is_nothing else frame.returned
 
 
 def _bound(callee: LanguageFunction, arguments: Sequence[Any], keywords: Mapping[str, Any]) -> dict[str, Any]:

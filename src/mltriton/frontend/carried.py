@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from mltriton.errors import LoopCarriedTypeError, NameNotFoundError
 from mltriton.frontend.assignment import set_hinted, stored
-from mltriton.frontend.values import describe, is_number, is_runtime, is_same_constant, is_same_type, is_tuple
+from mltriton.frontend.values import describe, is_number, is_runtime, is_same_constant, is_same_type, is_tuple, rebuilt
 from mltriton.ir.operation import Block, BlockArgument, Value
 from mltriton.language.tensor import flatten, unflatten
 
@@ -60,7 +60,9 @@ class Carried:
         arguments = [block.add_argument(handle.type) for handle in self.handles]
         self._entered.append((block, arguments))
         self.frame.scope = scope
-        for name, value in self._apart(arguments).items():
+        with self.frame.builder.inside(block):
+            values = self._apart(arguments)
+        for name, value in values.items():
             set_hinted(self.frame, name, value)
 
     def _apart(self, handles: Sequence[Value]) -> dict[str, Any]:
@@ -85,7 +87,7 @@ class Carried:
         if is_same_constant(init, value):
             return value
         if is_tuple(init) and is_tuple(value) and len(init) == len(value):
-            return tuple(self._checked(name, a, b) for a, b in zip(init, value, strict=True))
+            return rebuilt(value, [self._checked(name, a, b) for a, b in zip(init, value, strict=True)])
         if is_number(init) and (is_number(value) or is_runtime(value)):
             raise ConstantChangedError(name)
         if is_runtime(init) and is_number(value):

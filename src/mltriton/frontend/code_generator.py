@@ -7,7 +7,9 @@ operation has the user's line, the module verifies.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import namedtuple
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from typing import Any
 
 from mltriton.dialects import tt
@@ -46,7 +48,7 @@ def generate(
     """
     arguments = {name: entry for name, entry in entries.items() if isinstance(entry, Argument)}
     dtypes = {name: _dtype(entry) for name, entry in arguments.items()}
-    ir_types = [dtype.to_ir() for dtype in dtypes.values()]
+    ir_types = [_passed_as(dtype).to_ir() for dtype in dtypes.values()]
     block = Block(ir_types)
     unit = Unit(Builder(block))
     frame = Frame(unit, fn.source, fn.environment, None)
@@ -54,9 +56,10 @@ def generate(
     values = {name: wrap(entry.value) for name, entry in entries.items() if isinstance(entry, Constant)}
     for argument, (name, dtype) in zip(block.arguments, dtypes.items(), strict=True):
         argument.hint = name
-        values[name] = tensor(argument, dtype)
+        values[name] = tensor(argument, _passed_as(dtype))
     with building(unit.builder, _inliner(unit), family, warps, debug):
         frame.mark(frame.source.tree)
+        values |= {name: values[name].to(dtype) for name, dtype in dtypes.items() if _passed_as(dtype) != dtype}
         for name in fn.signature.parameters:
             frame.scope.set(name, _assembled(name, values))
         try:
@@ -84,12 +87,25 @@ def _assembled(name: str, values: Mapping[str, Any]) -> Any:
     if "base" in parts:
         fields = ("base", "shape", "strides", "block_shape", "padding")
         return make_tensor_descriptor(*[_assembled(f"{name}.{field}", values) for field in fields])
-    return tuple(_assembled(f"{name}.{part}", values) for part in sorted(parts, key=int))
+    items = [_assembled(f"{name}.{part}", values) for part in sorted(parts - {"fields"}, key=int)]
+    return _named_tuple(values[f"{name}.fields"].value)(*items) if "fields" in parts else tuple(items)
+
+
+@cache
+def _named_tuple(text: str) -> Callable[..., tuple[Any, ...]]:
+    """The named tuple that `runtime/parts.py` describes so."""
+    name, *fields = text.split()
+    return namedtuple(name, fields)  # pyright: ignore[reportUntypedNamedTuple]
 
 
 def _dtype(entry: Argument) -> types.dtype:
     element = types.by_name(entry.scalar)
     return types.pointer_type(element, const=entry.is_const) if entry.is_pointer else element
+
+
+def _passed_as(dtype: types.dtype) -> types.dtype:
+    """The type in which a launch passes a parameter: floats of less than 32 bits as fp32."""
+    return types.float32 if dtype.is_floating() and not dtype.is_ptr() and dtype.bits < 32 else dtype
 
 
 def _inliner(unit: Unit) -> Inliner:

@@ -18,7 +18,16 @@ from mltriton.frontend import assignment, names
 from mltriton.frontend.flow import Body, Flow
 from mltriton.frontend.python_functions import constant_range
 from mltriton.frontend.scope import Scope
-from mltriton.frontend.values import describe, is_number, is_runtime, is_same_constant, is_same_type, is_tuple, wrap
+from mltriton.frontend.values import (
+    describe,
+    is_number,
+    is_runtime,
+    is_same_constant,
+    is_same_type,
+    is_tuple,
+    rebuilt,
+    wrap,
+)
 from mltriton.ir.operation import Block, Region, Value
 from mltriton.language.constants import unwrap
 from mltriton.language.tensor import flatten, tensor, unflatten
@@ -68,12 +77,16 @@ def leave_early(frame: Frame, stmt: ast.If, rest: Sequence[ast.stmt]) -> Flow:
         return Flow.CONTINUE
     values = [branches.run(lambda body=body: _value_after(frame, body)) for body in bodies]
     frame.scope = before
+    values = [
+        branches.any_like(values[1 - side], side) if value is NOTHING else value for side, value in enumerate(values)
+    ]
     joined = branches.join({"": values})
     if "" not in joined:
         raise frame.error(
             TypeMismatchError,
             stmt,
-            f"{frame.source.name} returns different types when this condition is true and when it is false",
+            f"Return type mismatch: {frame.source.name} returns different types when this condition is true and "
+            "when it is false",
             found=" and ".join(describe(value) for value in values),
         )
     frame.returned = joined[""]
@@ -81,10 +94,17 @@ def leave_early(frame: Frame, stmt: ast.If, rest: Sequence[ast.stmt]) -> Flow:
 
 
 def _value_after(frame: Frame, stmts: Sequence[ast.stmt]) -> Any:
-    """What a function returns that ends with these statements; running off the end is returning None."""
-    frame.returned = wrap(None)
+    """What a function returns that ends with these statements; `NOTHING` where control may run off the end."""
+    frame.returned = NOTHING
     frame.execute(stmts)
     return frame.returned
+
+
+class _Nothing:
+    """What a function returns whose end is reached: as upstream any value of the type that it returns elsewhere."""
+
+
+NOTHING = _Nothing()
 
 
 def ternary(frame: Frame, node: ast.IfExp) -> Any:
@@ -109,22 +129,24 @@ def ternary(frame: Frame, node: ast.IfExp) -> Any:
 
 
 def truth(frame: Frame, node: ast.expr, condition: Any) -> tensor:
-    """A condition as an i1; a number is true if it is not 0. Raises `ConstexprError` for a block."""
+    """A condition of one element as an i1; a number is true if it is not 0. Raises `ConstexprError` for more."""
     if not isinstance(condition, tensor):
         raise frame.error(TypeMismatchError, node, "a condition must be a scalar", found=describe(condition))
-    if condition.type.is_block():
+    if condition.numel.value > 1:
         raise frame.error(
             ConstexprError,
             node,
-            "a condition must be a scalar, and this is a block",
+            "a condition must be a scalar, and this is a block: "
+            "Boolean value of Tensor with more than one value is ambiguous",
             found=describe(condition),
             hint="tl.where(condition, a, b) chooses for each element; a mask leaves elements out of loads and stores.",
         )
     from mltriton.language.casting import cast as cast_to
+    from mltriton.language.shapes import item
     from mltriton.language.types import int1
 
     frame.mark(node)
-    return cast_to(condition, int1)
+    return cast_to(item(condition), int1)
 
 
 def static_truth(frame: Frame, node: ast.expr) -> bool:
@@ -171,6 +193,12 @@ class Branches:
         self._blocks.append(block)
         with self.frame.builder.inside(block):
             return compile_branch()
+
+    def any_like(self, value: Any, side: int) -> Any:
+        """Some value of the type of `value` in one of the branches: 0."""
+        self.frame.mark(self.node)
+        with self.frame.builder.inside(self._blocks[side]):
+            return _zero_like(value)
 
     def join(self, values: dict[str, list[Any]]) -> dict[str, Any]:
         """Create the operation.
@@ -220,7 +248,7 @@ class Branches:
         if None in pairs:
             return None
         left, right = zip(*cast("list[tuple[Any, Any]]", pairs), strict=True)
-        return left, right
+        return rebuilt(a, left), rebuilt(b, right)
 
     def _as_tensor(self, value: Any, block: Block) -> Any:
         if not is_number(value):
@@ -228,6 +256,22 @@ class Branches:
         self.frame.mark(self.node)
         with self.frame.builder.inside(block):
             return assignment.stored(value)
+
+
+def _zero_like(value: Any) -> Any:
+    if value is NOTHING:
+        return value
+    if is_tuple(value):
+        return rebuilt(value, [_zero_like(item) for item in value])
+    if not isinstance(value, tensor) or value.is_block_pointer:
+        return value if not is_runtime(value) else wrap(None)
+    from mltriton.language.casting import cast as cast_to
+    from mltriton.language.creation import full
+    from mltriton.language.types import int64
+
+    is_pointer = value.dtype.is_ptr()
+    zero = full(value.type.shape, 0, int64 if is_pointer else value.dtype)
+    return cast_to(zero, value.dtype) if is_pointer else zero
 
 
 def _join_scopes(frame: Frame, branches: Branches, scopes: Sequence[Scope]) -> None:

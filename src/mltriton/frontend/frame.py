@@ -49,6 +49,7 @@ class Frame:
         self.environment = environment
         self.call = call
         self.scope = Scope()
+        self.declared: set[str] = set()  # Annotated `tl.constexpr` without a value so far.
         self.bodies: list[Body] = [Body.FUNCTION]
         self.returned: Any = None
 

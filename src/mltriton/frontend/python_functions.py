@@ -10,9 +10,11 @@ import builtins
 import math
 from collections.abc import Callable, Mapping
 from functools import reduce
+from types import ModuleType
 from typing import Any
 
 from mltriton.errors import ConstexprError, TypeMismatchError
+from mltriton.frontend.environment import attribute_of_module
 from mltriton.frontend.values import describe, is_runtime, is_tuple
 from mltriton.language.constants import compute, constexpr, unwrap
 from mltriton.runtime import arithmetic
@@ -100,6 +102,8 @@ def _is_instance(value: Any, kinds: Any) -> bool:
 
 
 def _get_attribute(value: Any, name: Any, *default: Any) -> Any:
+    if isinstance(value, ModuleType) and not default:
+        return attribute_of_module(value, unwrap(name))
     return getattr(value if is_runtime(value) else unwrap(value), unwrap(name), *default)
 
 

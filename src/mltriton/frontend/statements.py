@@ -10,11 +10,11 @@ import ast
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from mltriton.errors import AssertionFailed, ConstexprError, SyntaxNotSupportedError
+from mltriton.errors import AssertionFailed, SyntaxNotSupportedError
 from mltriton.frontend import assignment, calls, control_flow, loops, names
 from mltriton.frontend.expressions import apply
 from mltriton.frontend.flow import Body, Flow, running
-from mltriton.frontend.values import describe, is_runtime
+from mltriton.frontend.values import is_runtime
 from mltriton.language.constants import constexpr, unwrap
 
 if TYPE_CHECKING:
@@ -51,21 +51,18 @@ def assign(frame: Frame, stmt: ast.Assign) -> None:
 
 
 def assign_annotated(frame: Frame, stmt: ast.AnnAssign) -> None:
-    """`N: tl.constexpr = value` makes a constant; other annotations say nothing."""
+    """`N: tl.constexpr = value` makes a constant, and `N: tl.constexpr` the next value that N gets; other annotations
+    say nothing.
+    """
     if stmt.value is None:
+        if isinstance(stmt.target, ast.Name) and is_constexpr_annotation(frame, stmt.annotation):
+            frame.declared.add(stmt.target.id)
         return
     value = frame.evaluate(stmt.value)
     if not is_constexpr_annotation(frame, stmt.annotation):
         assignment.bind(frame, stmt.target, value)
         return
-    if is_runtime(value):
-        raise frame.error(
-            ConstexprError,
-            stmt.value,
-            "a tl.constexpr must be known when compiling",
-            found=describe(value),
-            hint="Leave out the annotation to keep a value that is computed when the kernel runs.",
-        )
+    assignment.check_constant(frame, stmt.value, value)
     assignment.bind_constant(frame, stmt.target, value)
 
 
@@ -100,7 +97,7 @@ def expression(frame: Frame, stmt: ast.Expr) -> None:
 
 
 def return_(frame: Frame, stmt: ast.Return) -> Flow:
-    """`return value`: numbers become tensors, as those that are assigned do."""
+    """`return value`: a constant stays one (where branches return different ones they become tensors)."""
     if Body.LOOP in frame.bodies:
         raise frame.error(
             SyntaxNotSupportedError,
@@ -109,8 +106,7 @@ def return_(frame: Frame, stmt: ast.Return) -> Flow:
             hint="Let the loop end (break, or a condition of while) and return after it.",
         )
     value = constexpr(None) if stmt.value is None else frame.evaluate(stmt.value)
-    frame.mark(stmt)
-    frame.returned = assignment.stored(value)
+    frame.returned = value
     return Flow.RETURN
 
 

@@ -76,10 +76,10 @@ def _as_tensor(value: object) -> object:
     return value if isinstance(value, tensor) or value is None else to_tensor(value)
 
 
-def wrapped(handles: Sequence[Any], types: Sequence[dtype]) -> Values:
-    """Results as tensors: several as a tuple, one alone."""
+def wrapped(handles: Sequence[Any], types: Sequence[dtype], input: object) -> Values:
+    """Results as tensors: a tuple of them where `input` is one."""
     made = [tensor(handle, kind) for handle, kind in zip(handles, types, strict=True)]
-    return tuple(made) if len(made) > 1 else made[0]
+    return tuple(made) if isinstance(input, tuple | list) else made[0]
 
 
 def sum_dtype(kind: dtype) -> dtype:

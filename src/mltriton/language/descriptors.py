@@ -55,16 +55,22 @@ def make_tensor_descriptor(
     padding = _checked(block, shape, strides, padding_option)
     sizes = [_size(item) for item in shape]
     steps = [integer_scalar(item, types.int64, "the strides") for item in strides]
-    made = tensor_descriptor_type(block)
+    return descriptor_of(base, sizes, steps, tensor_descriptor_type(block, padding))
+
+
+def descriptor_of(
+    base: tensor, shape: Sequence[tensor], strides: Sequence[tensor], type: tensor_descriptor_type
+) -> tensor_descriptor:
+    """The descriptor of a type that consists of these scalars."""
     handle = current().emit(
         tt.MakeTensorDesc,
         base.handle,
-        [size.handle for size in sizes],
-        [step.handle for step in steps],
-        padding=padding,
-        result_types=[made.to_ir()],
+        [size.handle for size in shape],
+        [step.handle for step in strides],
+        padding=type.padding,
+        result_types=[type.to_ir()],
     )
-    return tensor_descriptor(handle, sizes, steps, made)
+    return tensor_descriptor(handle, base, shape, strides, type)
 
 
 def _checked(block: block_type, shape: Sequence[object], strides: Sequence[object], padding_option: str) -> str:

@@ -47,6 +47,8 @@ def _without_ellipsis(parts: Sequence[object], value: tensor) -> list[object]:
                 found=f"x[{shown(part)}]",
                 hint="load the elements that you need, or use tl.gather, tl.split or a reduction",
             )
+    if not rank:  # Upstream leaves `:` of a scalar out.
+        return [part for part in parts if part is None]
     if kept > rank:
         raise AxisError("too many `:` in an index", expected=f"at most {rank}", found=str(kept))
     whole: list[object] = [slice(None)]

@@ -66,7 +66,7 @@ def _reduce(input: object, axis: int | None, combine_fn: Any, keep_dims: bool, a
     own = input if axis is None else _within(input, axis, combine_fn, keep_dims)
     sources = sources_of(own, "a reduction across warps", scalars=True)
     region = combining_region(combine_fn, sources, tt.ReduceReturn, "tl.reduce")
-    return wrapped(across.reduce(sources, region), [source.type for source in sources])
+    return wrapped(across.reduce(sources, region), [source.type for source in sources], input)
 
 
 def _within(input: object, axis: int | None, combine_fn: Any, keep_dims: bool) -> Values:
@@ -80,7 +80,7 @@ def _within(input: object, axis: int | None, combine_fn: Any, keep_dims: bool) -
     handles = current().create(tt.Reduce, [source.handle for source in sources], axis=place, regions=[region]).results
     shape = sources[0].type.shape
     left = (*shape[:place], *shape[place + 1 :])
-    made = wrapped(handles, [block_type(source.dtype, left) if left else source.dtype for source in sources])
+    made = wrapped(handles, [block_type(source.dtype, left) if left else source.dtype for source in sources], input)
     return _with_dimensions(made, range(rank) if axis is None else [place]) if keep_dims else made
 
 

@@ -50,7 +50,7 @@ def associative_scan(
         )
         .results
     )
-    return wrapped(handles, [source.type for source in sources])
+    return wrapped(handles, [source.type for source in sources], input)
 
 
 def _scan_warps(input: object, axis: int | None, combine_fn: Any, reverse: bool, across: AcrossWarps) -> Values:
@@ -63,7 +63,7 @@ def _scan_warps(input: object, axis: int | None, combine_fn: Any, reverse: bool,
         )
     sources = sources_of(input, "a scan across warps", scalars=True)
     region = combining_region(combine_fn, sources, tt.ScanReturn, "tl.associative_scan")
-    return wrapped(across.scan(sources, region, reverse=reverse), [source.type for source in sources])
+    return wrapped(across.scan(sources, region, reverse=reverse), [source.type for source in sources], input)
 
 
 @builtin

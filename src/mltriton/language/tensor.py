@@ -140,17 +140,24 @@ class tensor_descriptor:  # noqa: N801 - upstream's name
     """A tensor in global memory that is read and written in blocks; made by `tl.make_tensor_descriptor`, or on
     the host (`mltriton.tools.tensor_descriptor`).
 
-    `shape` (int32 tensors) and `strides` (int64 tensors) are those of the whole tensor, in elements.
+    `base` points to the first element; `shape` (int32 tensors) and `strides` (int64 tensors) are those of the whole
+    tensor, in elements. Control flow carries these, and `handle` is made of them again.
     """
 
-    __slots__ = ("handle", "shape", "strides", "type")
+    __slots__ = ("base", "handle", "shape", "strides", "type")
 
     is_runtime_value = True
 
     def __init__(
-        self, handle: Value, shape: Sequence[tensor], strides: Sequence[tensor], type: tensor_descriptor_type
+        self,
+        handle: Value,
+        base: tensor,
+        shape: Sequence[tensor],
+        strides: Sequence[tensor],
+        type: tensor_descriptor_type,
     ) -> None:
         self.handle = handle
+        self.base = base
         self.shape = tuple(shape)
         self.strides = tuple(strides)
         self.type = type
@@ -212,7 +219,7 @@ def flatten(value: object) -> list[Value]:
     if isinstance(value, tensor):
         return [value.handle]
     if isinstance(value, tensor_descriptor):
-        return [value.handle, *flatten(value.shape), *flatten(value.strides)]
+        return flatten((value.base, *value.shape, *value.strides))
     if isinstance(value, composite):
         return [part.handle for part in value.parts]
     if isinstance(value, tuple | list):
@@ -229,11 +236,11 @@ def _rebuild(like: Any, handles: Iterator[Value]) -> Any:
     if isinstance(like, tensor):
         return tensor(next(handles), like.type)
     if isinstance(like, tensor_descriptor):
-        handle = next(handles)
-        shape, strides = (
-            [cast(tensor, _rebuild(item, handles)) for item in part] for part in (like.shape, like.strides)
-        )
-        return tensor_descriptor(handle, shape, strides, like.type)
+        parts = (like.base, like.shape, like.strides)
+        base, shape, strides = (_rebuild(part, handles) for part in parts)
+        if flatten((base, shape, strides)) == flatten(parts):
+            return like
+        return _operation("descriptors", "descriptor_of")(base, shape, strides, like.type)
     if isinstance(like, composite):
         return like.rebuilt([_rebuild(part, handles) for part in like.parts])
     if isinstance(like, tuple | list):

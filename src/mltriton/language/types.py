@@ -283,13 +283,17 @@ class block_type(dtype):  # noqa: N801
 
 
 class tensor_descriptor_type(dtype):  # noqa: N801
-    """A descriptor of a tensor in global memory, read and written in blocks of type `block`."""
+    """A descriptor of a tensor in global memory, read and written in blocks of type `block`; what lies outside is
+    read as `padding` (the IR's keyword).
+    """
 
-    __slots__ = ("block",)
+    __slots__ = ("block", "padding")
 
-    def __init__(self, block: block_type) -> None:
+    def __init__(self, block: block_type, padding: str = "pad_zero") -> None:
         self.block = block
-        super().__init__(f"tensor_descriptor{block.name}", f"tensordesc<{block.short}>", 0)
+        self.padding = padding
+        suffix = "" if padding == "pad_zero" else f", {padding}"
+        super().__init__(f"tensor_descriptor{block.name}{suffix}", f"tensordesc<{block.short}>", 0)
 
     def __repr__(self) -> str:
         return self.name

@@ -99,9 +99,9 @@ class ArgumentState:
         self._copies: dict[str, Any] = {}
 
     def before(self, named: dict[str, Any]) -> None:
-        """Reset and remember arguments; then the user's hook."""
+        """Reset and remember arguments (None is no array); then the user's hook."""
         self.reset(named)
-        self._copies = {name: _copy(named[name]) for name in self._restore}
+        self._copies = {name: _copy(named[name]) for name in self._restore if named[name] is not None}
         if self._pre_hook is not None:
             self._pre_hook(named)
 
@@ -115,7 +115,8 @@ class ArgumentState:
     def reset(self, named: Mapping[str, Any]) -> None:
         """Set to zero what `reset_to_zero` names."""
         for name in self._reset:
-            _assign(named[name], 0)
+            if named[name] is not None:
+                _assign(named[name], 0)
 
 
 def _copy(array: Any) -> Any:

@@ -183,7 +183,7 @@ class JITFunction(Described, LanguageFunction, KernelInterface[Any]):
     ) -> CompiledKernel:
         """Launch where no variant fitted: specialise, compile or load, and remember the variant."""
         with _launching:
-            arguments = tuple(unwrap(value) for value in shape.pick(everything))
+            arguments = shape.pick(everything)
             options = {name: kwargs[name] for name in shape.option_names}
             kernel = self.compiled_for(arguments, options, to_launch=True)
             parts = parts_of(self.parameters, arguments, constants=True)

@@ -1,9 +1,10 @@
 """Arguments that consist of several: tuples and tensor descriptors, and what stands for another: arrays, numbers.
 
 Level: runtime. Each part is a parameter of its own to the compiler and the launcher. Those of the tuple `t` are called
-`t.0`, `t.1`, `t.0.1`, ...; a tuple given to a `tl.constexpr` parameter stays one constant. Those of the descriptor `d`
-are `d.base` (an array), `d.shape.0`, ... (i32), `d.strides.0`, ... (i64, the last one a constant), `d.block_shape` and
-`d.padding` (constants).
+`t.0`, `t.1`, `t.0.1`, ..., and of a named tuple `t.fields` besides (a constant, `field_text`); a tuple given to a
+`tl.constexpr` parameter stays one constant, and so does whatever is given as `tl.constexpr(...)`. Those of the
+descriptor `d` are `d.base` (an array), `d.shape.0`, ... (i32), `d.strides.0`, ... (i64, the last one a constant),
+`d.block_shape` and `d.padding` (constants).
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from mltriton.language.constants import unwrap
+from mltriton.language.constants import constexpr, unwrap
 from mltriton.runtime.parameters import Parameter
 from mltriton.runtime.specialization import constant_of, specialize
 from mltriton.tools.signature import Argument, Entry
@@ -62,7 +63,7 @@ def is_wrapper(value: Any) -> bool:
 
 def has_parts(value: Any) -> bool:
     """Whether a launcher takes something else than the argument itself."""
-    return isinstance(value, tuple | np.generic) or is_descriptor(value) or is_wrapper(value)
+    return isinstance(value, tuple | np.generic | constexpr) or is_descriptor(value) or is_wrapper(value)
 
 
 def parts_of(parameters: Sequence[Parameter], arguments: Sequence[Any], *, constants: bool = False) -> list[Part]:
@@ -75,16 +76,25 @@ def parts_of(parameters: Sequence[Parameter], arguments: Sequence[Any], *, const
 
 
 def _parts(name: str, parameter: Parameter, value: Any, constants: bool) -> Iterator[Part]:
+    if isinstance(value, constexpr):
+        value, parameter = value.value, replace(parameter, is_constexpr=True)
     is_tuple, is_whole = isinstance(value, tuple), parameter.is_constexpr
     if is_tuple and (constants or not is_whole):
         for index, item in enumerate(value):
             yield from _parts(f"{name}.{index}", parameter, item, constants)
+        if text := field_text(value):
+            yield Part(f"{name}.fields", replace(parameter, is_constexpr=True), text)
     elif is_descriptor(value) and not is_whole:
         value.check()
         for part, of_part, items in _fields(parameter, value):
             yield from _parts(f"{name}.{part}", of_part, items, constants)
     else:
         yield Part(name, parameter, value)
+
+
+def field_text(value: Any) -> str:
+    """The name of a named tuple and those of its fields, with spaces between; nothing for a plain tuple."""
+    return " ".join([type(value).__name__, *value._fields]) if hasattr(value, "_fields") else ""
 
 
 def _fields(parameter: Parameter, descriptor: Any) -> Iterator[tuple[str, Parameter, Any]]:
@@ -119,6 +129,8 @@ def taking_parts(launch: Launch, arguments: Sequence[Any]) -> Launch:
 
 def _taker(example: Any) -> Taker | None:
     """What appends the parts of a value to a list; false for values of other parts than the example. None: itself."""
+    if isinstance(example, constexpr):
+        return _constant_taker(example.value)
     if isinstance(example, tuple):
         return _tuple_taker(cast("tuple[Any, ...]", example))
     if is_descriptor(example):
@@ -128,17 +140,33 @@ def _taker(example: Any) -> Taker | None:
     return _wrapper_taker(example.__class__, example.dtype) if is_wrapper(example) else None
 
 
-def _tuple_taker(example: tuple[Any, ...]) -> Taker:
-    takers = [_taker(item) for item in example]
+def _constant_taker(example: Any) -> Taker:
+    inner = _taker(example)
 
     def take(value: Any, flat: list[Any]) -> bool:
-        if not isinstance(value, tuple) or len(items := cast("tuple[Any, ...]", value)) != len(takers):
+        if type(value) is not constexpr:
             return False
-        for taker, item in zip(takers, items, strict=True):
+        if inner is not None:
+            return inner(value.value, flat)
+        flat.append(value.value)
+        return True
+
+    return take
+
+
+def _tuple_taker(example: tuple[Any, ...]) -> Taker:
+    takers, kind, text = [_taker(item) for item in example], type(example), field_text(example)
+
+    def take(value: Any, flat: list[Any]) -> bool:
+        if type(value) is not kind or len(value) != len(takers):
+            return False
+        for taker, item in zip(takers, value, strict=True):
             if taker is None:
                 flat.append(item)
             elif not taker(item, flat):
                 return False
+        if text:
+            flat.append(text)
         return True
 
     return take

@@ -30,7 +30,7 @@ class Slot(NamedTuple):
     writes: bool = True
 
 
-_KINDS = {"fp32": "f32", "fp64": "f64"}
+_KINDS = {"fp64": "f64", **dict.fromkeys(("fp32", "fp16", "bf16", "fp8e4nv", "fp8e5"), "f32")}
 
 
 def slots_of(entries: Mapping[str, Entry], arguments: Sequence[Any], written: Sequence[str]) -> list[Slot]:

@@ -207,7 +207,7 @@ def guard(
     if entry.scalar in INTEGER_RANGES:
         not_one = by_value and not is_annotated
         return ParamSpec.integer(entry.scalar, annotated=is_annotated, not_one=not_one, divisible_by_16=aligned)
-    return ParamSpec.floating({"fp32": "f32", "fp64": "f64"}[entry.scalar])
+    return ParamSpec.floating("f64" if entry.scalar == "fp64" else "f32")
 
 
 def array_dtypes(scalar: str) -> tuple[np.dtype[Any] | None, Any]:
