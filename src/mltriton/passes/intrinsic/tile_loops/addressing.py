@@ -66,12 +66,16 @@ def address(e: Evaluator, source: Tile | Operation, index: Index, lanes: int) ->
     return e.place(source, index) if isinstance(source, Tile) else accesses.address_at(e, source, index, lanes)
 
 
-def stride_along(e: Evaluator, source: Tile | Operation, places: Places, dim: int, extent: int) -> Stride | None:
+def stride_along(low: Lowering, source: Tile | Operation, places: Places, dim: int, extent: int) -> Stride | None:
     """How far apart neighbours along dimension `dim` of an iteration are, whose dimensions the places of `source` name;
-    None if that is not the same everywhere.
+    None if that is not the same everywhere, or if the addresses wait for what the open nest computes.
     """
     if isinstance(source, Tile):
         return sum(stride for stride, place in zip(source.strides, places, strict=True) if place == dim)
+    operands = [operand for operand in source.operands if operand is not getattr(source, "value", None)]
+    if any(value in low.nest.produced for operand in operands for value, _ in low.reads(operand).leaves):
+        return None
+    e = low.e
     depth = e.emitter.level
     with e.emitter.trial(max((*places, dim), default=0) + 1) as anywhere:
         index = tuple(
@@ -89,7 +93,7 @@ def strides_of(low: Lowering, block: InMemory, shape: tuple[int, ...]) -> list[S
     places: list[int] = [0] * len(shape)
     for dim, target in enumerate(block.order):
         places[target] = dim
-    return [stride_along(low.e, block.source, tuple(places), dim, extent) for dim, extent in enumerate(shape)]
+    return [stride_along(low, block.source, tuple(places), dim, extent) for dim, extent in enumerate(shape)]
 
 
 def contiguous_dim(low: Lowering, value: Value) -> int:
@@ -105,10 +109,10 @@ def contiguous_dim(low: Lowering, value: Value) -> int:
         source = low.e.window(place.memory) if isinstance(place, ttg.LocalLoad) else place
         if min(places, default=0) < -1 or len(set(places) - {-1}) < 2:
             continue
-        if stride_along(low.e, source, places, last, shape[last]) in (0, 1):
+        if stride_along(low, source, places, last, shape[last]) in (0, 1):
             return last
         for dim in range(last):
-            if dim in places and stride_along(low.e, source, places, dim, shape[dim]) == 1:
+            if dim in places and stride_along(low, source, places, dim, shape[dim]) == 1:
                 return dim
     return last
 

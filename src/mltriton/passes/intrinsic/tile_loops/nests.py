@@ -83,8 +83,16 @@ class Nest:
         """What the nest produces is read in the same row only."""
         own = member.places[:-1]
         return all(
-            self._row_places(value, places) == own for value, places in footprint.leaves if value in self.produced
+            self._row_places(value, places) == own and not self._is_of_atomic(value)
+            for value, places in footprint.leaves
+            if value in self.produced
         )
+
+    def _is_of_atomic(self, value: Value) -> bool:
+        """Whether a value is what an atomic update found: it is in its tile when the nest is written, and no loop that
+        needs it at other places can compute it again.
+        """
+        return isinstance(self.members[self.produced[value]], Atomic)
 
     def _row_places(self, value: Value, places: Places) -> Places:
         """The places of a produced value along the outer dimensions."""
@@ -143,7 +151,7 @@ class Nest:
     def _forwards(self, producer: int, member: Member, places: Places) -> bool:
         """Whether a member can use the chunk that another one has just computed in the same loop."""
         other = self.members[producer]
-        same = self._same_loop(member, other) and not other.in_rows and not isinstance(other, Atomic)
+        same = self._same_loop(member, other) and not other.in_rows
         return same and places == member.places
 
     def _same_loop(self, a: Member, b: Member) -> bool:

@@ -45,7 +45,7 @@ def _store_dim(low: Lowering, op: tt.Store | tt.DescriptorStore, shape: tuple[in
     places = tuple(range(len(shape)))
     low.finish([op.desc if isinstance(op, tt.DescriptorStore) else op.ptr])
     for dim in reversed(places):
-        if shape[dim] > 1 and addressing.stride_along(low.e, op, places, dim, shape[dim]) == 1:
+        if shape[dim] > 1 and addressing.stride_along(low, op, places, dim, shape[dim]) == 1:
             return dim
     return places[-1]
 
