@@ -19,7 +19,15 @@ from enum import Enum
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, cast
 
-from mltriton.errors import BackendError, ConstexprError, OptionError, SignatureError, TargetError, TritonError
+from mltriton.errors import (
+    BackendError,
+    ConstexprError,
+    OptionError,
+    SignatureError,
+    TargetError,
+    TritonError,
+    raised_by_signal,
+)
 from mltriton.frontend.dependencies import Dependencies, dependencies
 from mltriton.frontend.function import LanguageFunction
 from mltriton.language.constants import unwrap
@@ -292,6 +300,11 @@ class Job:
         """Whether every tensor belongs to one warp."""
         return self.fn.warp_level if self.options.warp_level is None else self.options.warp_level
 
+    @property
+    def debug(self) -> bool:
+        """Whether assertions are checked: as the options ask, or the kernel itself."""
+        return self.options.debug or self.fn.debug
+
     def module(self, level: str) -> Module:
         """The program at an IR level, compiled anew."""
         return next(module for name, module in self.modules() if name == level)
@@ -319,7 +332,7 @@ class Job:
         from mltriton.frontend.code_generator import generate
 
         warps = self.options.num_warps if self.warp_level else None
-        family, debug = self.target.name.partition(":")[0], self.options.debug
+        family, debug = self.target.name.partition(":")[0], self.debug
         module = generate(self.fn, self.entries, family=family, warps=warps, debug=debug)
         self._annotate(module)
         return module
@@ -359,7 +372,7 @@ class Job:
         """The cache key: equal for two jobs only if they give the same binary."""
         entries = [(name, entry_key(entry)) for name, entry in self.entries.items()]
         asked = self.options
-        options = [asked.num_warps, asked.num_stages, asked.num_ctas, asked.debug, self.warp_level]
+        options = [asked.num_warps, asked.num_stages, asked.num_ctas, self.debug, self.warp_level]
         options += [asked.address_payloads, asked.codegen, str(asked.grf_mode)]
         return digest(
             compiler_fingerprint(), self.target.name, self.target.fingerprint, depends.parts, entries, options
@@ -409,6 +422,8 @@ class Job:
         except (TritonError, RecursionError):
             raise
         except Exception as failure:
+            if raised_by_signal(failure):
+                raise
             from mltriton.ir.printer import print_op
             from mltriton.ir.reproducer import save_text
 

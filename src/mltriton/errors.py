@@ -50,6 +50,23 @@ def calling_level() -> int:
     return level
 
 
+def raised_by_signal(error: BaseException) -> bool:
+    """Whether an exception comes from a handler of signals (a time limit, an interrupt), not from what it interrupted.
+
+    Such a one goes to whoever set the handler, and no `InternalError` takes its place.
+    """
+    import signal
+
+    handlers = [signal.getsignal(number) for number in signal.valid_signals()]
+    functions = [getattr(handler, "__func__", handler) for handler in handlers if callable(handler)]
+    codes = {getattr(function, "__code__", None) for function in functions}
+    codes |= {getattr(type(function).__call__, "__code__", None) for function in functions}
+    at = error.__traceback__
+    while at is not None and at.tb_frame.f_code not in codes:
+        at = at.tb_next
+    return at is not None
+
+
 class TritonError(Exception):
     """Base of all errors of this package.
 

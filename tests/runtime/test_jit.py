@@ -130,7 +130,7 @@ def test_tuples_are_taken_apart(executor):
     nested[(1,)](out, (x, (20, 2)), (), SHAPE=(4, 5), target="executor")
     assert out[0] == 67
     with pytest.raises(triton.CompilationError, match="number of values does not fit"):
-        nested[(1,)](out, (x, (20, 2), 3), (), SHAPE=(4, 5), target="executor")
+        nested[(1,)](out, (x, (20,)), (), SHAPE=(4, 5), target="executor")
 
 
 def test_annotations_choose_the_type_of_numbers():

@@ -22,6 +22,7 @@ from mltriton.errors import (
     SyntaxNotSupportedError,
     TritonError,
     TypeMismatchError,
+    raised_by_signal,
 )
 from mltriton.frontend.function import ConstexprFunction, LanguageFunction
 from mltriton.frontend.python_functions import PYTHON_FUNCTIONS
@@ -98,6 +99,8 @@ def call_builtin(
     except (TritonError, RecursionError):
         raise
     except Exception as error:
+        if raised_by_signal(error):
+            raise
         if message := _binding_mistake(function, arguments, keywords):
             raise frame.error(TypeMismatchError, node, message) from None
         message = f"{_name_of(function)} failed: {type(error).__name__}: {error}"
@@ -153,6 +156,8 @@ def _call_python(
     except TritonError:
         raise
     except Exception as error:
+        if raised_by_signal(error):
+            raise
         if isinstance(error, RecursionError) and not is_deep():  # The stack may be too small because of the caller.
             raise
         raise frame.error(

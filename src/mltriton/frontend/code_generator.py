@@ -14,7 +14,7 @@ from typing import Any
 
 from mltriton.dialects import tt
 from mltriton.dialects.builtin import Module
-from mltriton.errors import InternalError, Place, TritonError, TypeMismatchError
+from mltriton.errors import InternalError, Place, TritonError, TypeMismatchError, raised_by_signal
 from mltriton.frontend.calls import inline
 from mltriton.frontend.flow import Flow
 from mltriton.frontend.frame import Frame, Unit
@@ -67,6 +67,8 @@ def generate(
         except (TritonError, RecursionError):
             raise
         except Exception as failure:
+            if raised_by_signal(failure):
+                raise
             message = f"the front end failed: {type(failure).__name__}: {failure}"
             raise InternalError(message, place=_place_of(unit.builder.loc)) from failure
         attributes = [

@@ -24,10 +24,12 @@ def is_constexpr_annotation(annotation: Any) -> bool:
 class LanguageFunction:
     """A function written in the language, which calls inline: the base of `JITFunction`.
 
-    `warp_level`: as a kernel, it is written for warps: each of its tensors belongs to one warp.
+    `warp_level`: as a kernel, it is written for warps: each of its tensors belongs to one warp. `debug`: as a kernel,
+    its assertions are checked.
     """
 
     warp_level = False
+    debug = False
 
     def __init__(self, fn: Callable[..., Any]) -> None:
         self.fn = fn

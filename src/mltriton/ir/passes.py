@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import ClassVar, TextIO
 
 from mltriton.dialects.builtin import Module
-from mltriton.errors import InternalError, PassError, TritonError, VerificationError
+from mltriton.errors import InternalError, PassError, TritonError, VerificationError, raised_by_signal
 
 
 @dataclass(frozen=True)
@@ -66,6 +66,8 @@ class PassManager:
             except (TritonError, RecursionError):
                 raise
             except Exception as failure:
+                if raised_by_signal(failure):
+                    raise
                 error = PassError(f"pass {step.name} failed: {type(failure).__name__}: {failure}")
                 raise self._saved(error, start, index) from failure
         return module

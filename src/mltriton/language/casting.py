@@ -34,9 +34,9 @@ def cast(input: object, dtype: dtype, fp_downcast_rounding: str | None = None, b
     if bitcast:
         return reinterpret(value, target)
     source = value.dtype
-    _check_rounding(source, target, fp_downcast_rounding)
     if source == target:
         return value
+    _check_rounding(source, target, fp_downcast_rounding)
     if fp_downcast_rounding == "rtz":
         return _emit(tt.FpToFp, value, target, rounding="rtz")
     for applies, rule in _RULES:

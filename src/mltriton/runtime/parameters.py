@@ -51,7 +51,8 @@ IGNORED_OPTIONS = frozenset(
 )
 
 
-# A parameter of such a name tells the kernel how it is compiled; a call that says nothing gets these.
+# A parameter of such a name tells the kernel how it is compiled; a call that says nothing gets these. Any other
+# parameter named like an option is the kernel's own.
 _OPTION_DEFAULTS = {"num_warps": 4, "num_stages": 3, "num_ctas": 1}
 
 
@@ -138,7 +139,9 @@ class CallShape:
         for name in keywords:
             if name not in known:
                 self._check_option(name, known)
-        self.option_names = tuple(name for name in keywords if name in OPTIONS)
+        self.option_names = tuple(
+            name for name in keywords if name in OPTIONS and (name not in known or name in _OPTION_DEFAULTS)
+        )
         given = {parameter.name: parameter.index for parameter in parameters[:count]}
         if count > len(parameters):
             self._fail(f"takes {len(parameters)} arguments and got {count}")

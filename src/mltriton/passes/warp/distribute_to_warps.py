@@ -176,7 +176,12 @@ def convert_through_shared_memory(d: _Distributor, op: ttg.ConvertLayout, operan
 
 
 def store_by_owner(d: _Distributor, op: Operation, operands: list[Value]) -> Sequence[Value]:
-    """Of the warps that hold the same part, one stores, prints or asserts."""
+    """Of the warps that hold the same part, one stores, prints or asserts.
+
+    In the region of a reduction or scan each warp does so for what it combines.
+    """
+    if isinstance(op.parent_op, tt.Reduce | tt.Scan):
+        return d.copy(op, operands)
     return _by_owner(d, op.operands[0].type if operands else I1, lambda: d.copy(op, operands))
 
 

@@ -1,7 +1,8 @@
 """Combine regions of reductions and scans, written on chunks or scalars.
 
-Level: intrinsic. A region without control flow is applied to whole chunks, lane by lane; one with control flow only to
-scalars. Guarantees: `neutral` is a value that changes nothing when combined, where one is known.
+Level: intrinsic. A region without control flow is applied to whole chunks, lane by lane; one with control flow or
+effects (assertions) only to scalars. Guarantees: `neutral` is a value that changes nothing when combined, where one is
+known.
 """
 
 from __future__ import annotations
@@ -70,6 +71,9 @@ def apply(e: Evaluator, region: Region, old: Sequence[Value], new: Sequence[Valu
     for op in block.ops[:-1]:
         if op.regions:
             values.update(_cloned(e, op, values))
+            continue
+        if not op.results:
+            e.emitter.insert(op.__class__([operand(v) for v in op.operands], (), op.attributes, (), op.loc))
             continue
         type = op.results[0].type
         result = TensorType(shape.shape, type) if isinstance(shape, TensorType) else type

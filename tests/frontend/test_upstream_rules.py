@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from typing import NamedTuple
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 
 import mltriton as triton
 import mltriton.language as tl
+from mltriton.dialects.builtin import Module
 from mltriton.errors import (
     ConstexprError,
     DeviceAssertionError,
@@ -18,6 +20,7 @@ from mltriton.errors import (
     TritonError,
 )
 from mltriton.executor import run
+from mltriton.ir.passes import Pass, PassManager
 
 
 @pytest.fixture(autouse=True)
@@ -405,3 +408,99 @@ def test_a_descriptor_that_control_flow_chooses(target: str, level: str):
         expected[chosen, :, i : min(i + 32, width)] += 10
     expected[chosen, :, :32] += 100
     np.testing.assert_array_equal([a, b], expected)
+
+
+@triton.jit
+def equal_types(x, out, target, debug):
+    i = tl.arange(0, 16)
+    value = tl.load(x + i).to(out.dtype.element_ty, fp_downcast_rounding="rtne")
+    tl.store(out + i, value + tl.load(target + i) + debug)
+
+
+def test_names_of_launch_options_and_roundings_that_round_nothing():
+    x, y = np.random.default_rng(0).standard_normal((2, 16), np.float32)
+    for arguments, keywords in (((x,), {"target": y, "debug": 0.5}), ((x,), {"debug": 0.5, "target": y})):
+        out = np.zeros(16, np.float32)
+        equal_types[(1,)](*arguments, **keywords, out=out)
+        np.testing.assert_array_equal(out, x + y + np.float32(0.5))
+
+
+@triton.jit
+def checked_add(a, b):
+    total = a.to(tl.int64) + b.to(tl.int64)
+    tl.device_assert(total < 2**31, "too large")
+    return a + b
+
+
+@triton.jit
+def checked_sums(x, out, N: tl.constexpr, SCAN: tl.constexpr, AXIS: tl.constexpr):
+    i = tl.arange(0, N)
+    if SCAN:
+        tl.store(out + i, tl.associative_scan(tl.load(x + i), 0, checked_add))
+    else:
+        tl.store(out + i, tl.reduce(tl.load(x + i[:, None] * N + i[None, :]), AXIS, checked_add))
+
+
+@pytest.mark.parametrize("scan", [False, True])
+@pytest.mark.parametrize("axis", [0, 1])
+def test_assertions_in_what_combines_elements(scan: bool, axis: int):
+    x, out = np.ones((32, 32), np.int32), np.zeros(32, np.int32)
+    expected = np.arange(1, 33) if scan else np.full(32, 32)
+    checked_sums[(1,)](x, out, 32, scan, axis, debug=True)
+    np.testing.assert_array_equal(out, expected)
+    for target in ("generic", "xe:pvc"):
+        for warps in (1, 4):
+            text = f"*i32, *i32, 32, {scan}, {axis}"
+            job = triton.compile(checked_sums, signature=text, target=target, num_warps=warps, debug=True).job
+            for level in ("tt", "warp", "intrinsic"):
+                out[:] = 0
+                run(job.module(level), [x.ravel(), out], (1,))
+                np.testing.assert_array_equal(out, expected)
+            with pytest.raises(DeviceAssertionError, match="too large"):
+                run(job.module("warp"), [np.full(1024, 2**30, np.int32), out], (1,))
+    with pytest.raises(DeviceAssertionError, match="too large"):
+        checked_sums[(1,)](np.full((32, 32), 2**30, np.int32), out, 32, scan, axis, debug=True)
+
+
+class TooLateError(Exception):
+    """What a handler of signals raises."""
+
+
+def interrupt(*_: object) -> None:
+    raise TooLateError
+
+
+@tl.core.builtin
+def interrupted():
+    signal.raise_signal(signal.SIGUSR1)
+
+
+@triton.jit
+def slow_kernel(x):
+    interrupted()
+
+
+def test_exceptions_of_signal_handlers_pass_through():
+    saved = signal.signal(signal.SIGUSR1, interrupt)
+    try:
+        with pytest.raises(TooLateError):
+            slow_kernel[(1,)](np.zeros(1))
+    finally:
+        signal.signal(signal.SIGUSR1, saved)
+
+
+class SlowPass(Pass):
+    name = "slow"
+
+    def run(self, module):
+        signal.raise_signal(signal.SIGUSR1)
+        return module
+
+
+def test_exceptions_of_signal_handlers_pass_through_passes():
+    saved = signal.signal(signal.SIGUSR1, interrupt)
+    try:
+        with pytest.raises(TooLateError):
+            PassManager([SlowPass()], verify_each=False).run(Module.empty())
+    finally:
+        signal.signal(signal.SIGUSR1, saved)
