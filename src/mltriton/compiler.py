@@ -151,8 +151,20 @@ class CompiledKernel:
                 raise TargetError(
                     f"the target {self.metadata.target} has no machine code, so {self.name} cannot be launched"
                 )
-            self.module = self.job.target.load(self.binary, self.metadata.name)
+            self.module = self._load(self.binary)
         return self.module
+
+    def _load(self, binary: Binary) -> LoadedKernel:
+        """The binary in this process; made again where what the cache held of it is damaged."""
+        try:
+            return self.job.target.load(binary, self.metadata.name)
+        except (BackendError, KeyError, TypeError):
+            if not self.metadata.from_cache:
+                raise
+        default_cache().discard(self.metadata.hash)
+        fresh = compile_job(self.job)
+        self.metadata, self.binary, self.asm = fresh.metadata, fresh.binary, fresh.asm
+        return fresh.loaded
 
     def _init_handles(self) -> None:
         """Load the kernel, and make `run`, upstream's way to launch it."""
@@ -533,8 +545,9 @@ def compile_job(job: Job, depends: Dependencies | None = None) -> CompiledKernel
     cache = default_cache()
     if not config.ALWAYS_COMPILE.get() and not config.DUMP.get():
         files = cache.get(key)
-        if files is not None:
-            return _from_files(job, files)
+        known = None if files is None else _from_files(job, files)
+        if known is not None:
+            return known
     with _collector_paused():
         kernel = _built(job, key)
     cache.put(key, _to_files(kernel))
@@ -567,12 +580,17 @@ def _to_files(kernel: CompiledKernel) -> dict[str, bytes]:
     }
 
 
-def _from_files(job: Job, files: Mapping[str, bytes]) -> CompiledKernel:
+def _from_files(job: Job, files: Mapping[str, bytes]) -> CompiledKernel | None:
+    """The kernel of an entry of the cache; None where the entry is not what `_to_files` makes."""
     from mltriton.targets.target import Binary
 
-    known = json.loads(files["metadata"])
-    metadata = Metadata(**known["kernel"] | {"written": tuple(known["kernel"]["written"]), "from_cache": True})
-    return CompiledKernel(job, metadata, Binary(files["object"], known["binary"]), {"llvm": files["llvm"].decode()})
+    try:
+        known = json.loads(files["metadata"])
+        metadata = Metadata(**known["kernel"] | {"written": tuple(known["kernel"]["written"]), "from_cache": True})
+        binary, texts = Binary(files["object"], known["binary"]), {"llvm": files["llvm"].decode()}
+    except (KeyError, TypeError, ValueError):
+        return None
+    return CompiledKernel(job, metadata, binary, texts)
 
 
 def entry_key(entry: Entry) -> object:

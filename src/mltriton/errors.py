@@ -280,8 +280,8 @@ class InternalError(CompilationError):
         saved = [f"reproducer saved to {self.reproducer}"] if self.reproducer else []
         return super().explanation() + saved
 
-    def saved_to(self, reproducer: Path) -> Self:
-        """Record where the IR and the pipeline were saved."""
+    def saved_to(self, reproducer: Path | None) -> Self:
+        """Record where the IR and the pipeline were saved, if they could be."""
         self.reproducer = reproducer
         return self
 

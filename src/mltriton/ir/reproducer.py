@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import hashlib
 import re
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
 from mltriton.errors import OptionError
 from mltriton.ir.passes import Pass
 from mltriton.ir.pipeline import pipeline_text
+from mltriton.runtime import private_files
 
 _PIPELINE = re.compile(r"^// pipeline: (.*)$", re.MULTILINE)
 
@@ -37,13 +37,19 @@ def save(start: str, passes: Sequence[Pass], message: str, directory: Path | Non
     return save_text(text, failing[-1].name, directory)
 
 
-def save_text(text: str, stem: str, directory: Path | None = None) -> Path | None:
-    """Write text to a file named after `stem` and what it holds; None where nothing can be written."""
-    name = f"{stem}-{hashlib.sha256(text.encode()).hexdigest()[:12]}.mlir"
-    folder = directory or Path(tempfile.gettempdir()) / "mltriton-reproducers"
+def save_text(text: str, stem: str, directory: Path | None = None, suffix: str = ".mlir") -> Path | None:
+    """Write text to a file named after `stem` and what it holds; None where nothing can be written.
+
+    Without a directory that is one of the user's own among the temporary files.
+    """
+    name = f"{stem}-{hashlib.sha256(text.encode()).hexdigest()[:12]}{suffix}"
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_text(text, encoding="utf-8")
+        if directory is None:
+            folder = private_files.folder_for_temporaries("mltriton-reproducers")
+        else:
+            folder = directory
+            folder.mkdir(parents=True, exist_ok=True)
+        private_files.write(folder / name, text.encode())
     except OSError:
         return None
     return folder / name

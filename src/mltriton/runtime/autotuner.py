@@ -248,7 +248,10 @@ class Autotuner(KernelInterface[Any]):
         if not self._keeps_results:
             return None
         files = default_cache().get(self._result_key(key, configs))
-        chosen = json.loads(files["autotune.json"])["best"] if files else None
+        try:
+            chosen = json.loads((files or {})["autotune.json"])["best"]
+        except (KeyError, TypeError, ValueError):  # It is not there, or damaged.
+            return None
         return next((config for config in configs if str(config) == chosen), None)
 
     def _store(self, key: tuple[Any, ...], configs: Sequence[Config], best: Config) -> None:

@@ -1,9 +1,9 @@
-"""The on-disk cache: named byte strings under a hex key, safe with many processes and threads.
+"""The on-disk cache: named byte strings under a hex key, safe with many processes, threads and users.
 
-Level: below the compiler, which decides what a key covers. One entry is one file: a checksum, a JSON header (metadata
-and the names and lengths of the files) and the files. Guarantees: an entry is whole or absent (written beside its place
-and moved there in one step); a truncated, altered or foreign file is detected, removed and reported as absent; a
-directory that cannot be used means one warning and a cache in memory, never a failed compilation.
+Level: below the compiler, which decides what a key covers. One entry is one file: a checksum, a JSON header (the key,
+metadata and the names and lengths of the files) and the files. Guarantees: an entry is whole or absent; a file that is
+damaged, of another key or not the user's own is removed and reported as absent; a directory that cannot be used, or
+that others can write to, means one warning and a cache in memory, never a failed compilation.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ import contextlib
 import hashlib
 import json
 import os
+import stat
 import struct
-import threading
 import time
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
@@ -22,16 +22,18 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
-from . import config
+from ..errors import calling_level
+from . import config, private_files
 
-_MAGIC = b"mltriton cache 1"
+_MAGIC = b"mltriton cache 2"
 _CHECKSUM_BYTES = 16
 _PREFIX = struct.Struct(f"<{len(_MAGIC)}s{_CHECKSUM_BYTES}sI")  # magic, checksum of all that follows it, header length
 _SUFFIX = ".entry"
-_TEMPORARY = ".partial"
 _TOUCH_AFTER_SECONDS = 3600.0  # An entry's time of use is rewritten at most this often: a hit stays a read.
 _ABANDONED_AFTER_SECONDS = 3600.0  # A partial file this old belongs to a process that died.
-_PUTS_BETWEEN_PRUNES = 64
+_LOG = "written"  # A file with a byte for each block that any process has written since entries were last removed.
+_BLOCK_BYTES = 4096
+_SLACK = 16  # Entries are removed after a 16th of the limit was written, until that much is free.
 
 
 class CacheWarning(UserWarning):
@@ -60,17 +62,17 @@ class _Content:
 class CacheDir:
     """A cache in `directory`, which is created when first written to; keys are hex digests (see `digest`).
 
-    `max_size` is in bytes and is kept loosely: the least recently used entries go after every 64th `put`, and whenever
-    `prune` is called. None means no limit.
+    `max_size` is in bytes, of all processes together: the least recently used entries go while entries are put, and
+    whenever `prune` is called. None means no limit. Without a directory, for which `reason` is told, and while it
+    cannot be written, entries are kept in memory; they are written once it can be again.
     """
 
-    def __init__(self, directory: Path, max_size: int | None = None) -> None:
-        self.directory = Path(directory)
+    def __init__(self, directory: Path | None, max_size: int | None = None, reason: str = "") -> None:
+        self.directory = directory
         self.max_size = max_size
+        self._reason = reason
         self._memory: dict[str, _Content] = {}
-        self._disk_works = True
-        self._puts = 0
-        self._lock = threading.Lock()
+        self._has_warned = False
 
     def get(self, key: str) -> dict[str, bytes] | None:
         """Return the files of the entry, or None if there is no whole entry under `key`."""
@@ -84,21 +86,25 @@ class CacheDir:
 
     def put(self, key: str, files: Mapping[str, bytes], metadata: Mapping[str, Any] | None = None) -> None:
         """Store an entry, replacing what was there. `metadata` must be representable in JSON."""
+        _check_key(key)
         content = _Content(dict(metadata or {}), dict(files))
-        image = _encode(content)
-        if not self._write(self._path(key), image):
+        try:
+            self._write(key, content)
+        except OSError as error:
             self._memory[key] = content
+            self._warn(f"cannot be written ({error}): kernels are kept in memory")
             return
-        with self._lock:
-            self._puts += 1
-            due = self.max_size is not None and self._puts % _PUTS_BETWEEN_PRUNES == 0
-        if due:
-            self.prune()
+        self._memory.pop(key, None)
+        with contextlib.suppress(OSError):
+            for waiting, content in tuple(self._memory.items()):
+                self._write(waiting, content)
+                self._memory.pop(waiting, None)
 
     def discard(self, key: str) -> None:
         """Remove an entry if it is there."""
         self._memory.pop(key, None)
-        _remove(self._path(key))
+        if self.directory:
+            _remove(_path(self.directory, key))
 
     def clear(self) -> int:
         """Remove every entry and return how many there were."""
@@ -131,33 +137,36 @@ class CacheDir:
         """List the entries on disk, in no order."""
         for path in self._files(_SUFFIX):
             with contextlib.suppress(OSError):  # Another process may remove it first.
-                status = path.stat()
-                yield Entry(path.parent.name + path.stem, path, status.st_size, status.st_mtime)
+                status = path.lstat()
+                if stat.S_ISREG(status.st_mode):
+                    yield Entry(path.parent.name + path.stem, path, status.st_size, status.st_mtime)
 
     def size(self) -> int:
         """Return the bytes all entries on disk take."""
         return sum(entry.size for entry in self.entries())
 
-    def _path(self, key: str) -> Path:
-        if len(key) < 3 or not key.isalnum():
-            raise ValueError(f"a cache key must be a hex digest, not {key!r}")
-        return self.directory / key[:2] / (key[2:] + _SUFFIX)
-
     def _files(self, suffix: str) -> Iterator[Path]:
         with contextlib.suppress(OSError):
-            yield from self.directory.glob("??/*" + suffix)
+            if self.directory:
+                yield from self.directory.glob("??/*" + suffix)
 
     def _load(self, key: str) -> _Content | None:
-        if key in self._memory:
-            return self._memory[key]
-        path = self._path(key)
+        if key in self._memory or self.directory is None:
+            return self._memory.get(key)
+        path = _path(self.directory, key)
         try:
-            image, used = _read(path)
+            private_files.check_folder(self.directory)
+        except private_files.UntrustedError as error:
+            self._warn(f"is not used: {error}")
+            return None
         except OSError:
             return None
         try:
-            content = _decode(image)
-        except _CorruptEntryError:
+            image, used = private_files.read(path)
+            content = _decode(key, image)
+        except (FileNotFoundError, PermissionError):
+            return None
+        except (OSError, _CorruptEntryError):
             _remove(path)
             return None
         if time.time() - used > _TOUCH_AFTER_SECONDS:
@@ -165,49 +174,55 @@ class CacheDir:
                 os.utime(path)
         return content
 
-    def _write(self, path: Path, image: bytes) -> bool:
-        """Put `image` at `path` in one step; return False, with one warning in all, if the directory is unusable."""
-        if not self._disk_works:
-            return False
-        temporary = None
-        try:
-            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            temporary = path.with_suffix(f".{os.getpid()}-{threading.get_ident()}{_TEMPORARY}")
-            temporary.write_bytes(image)
-            temporary.replace(path)
-            return True
-        except OSError as error:
-            if temporary is not None:
-                _remove(temporary)
-            self._give_up_on_disk(error)
-            return False
+    def _write(self, key: str, content: _Content) -> None:
+        """Bring an entry to the disk. Raises OSError."""
+        if self.directory is None:
+            raise FileNotFoundError(self._reason)
+        path, image = _path(self.directory, key), _encode(key, content)
+        private_files.make_folder(self.directory)
+        private_files.make_folder(path.parent)
+        private_files.write(path, image)
+        self._keep_limit(len(image))
 
-    def _give_up_on_disk(self, error: OSError) -> None:
-        with self._lock:
-            first, self._disk_works = self._disk_works, False
-        if first:
-            warnings.warn(
-                f"the cache directory {self.directory} cannot be written ({error}): kernels are kept in memory only",
-                CacheWarning,
-                stacklevel=4,
-            )
+    def _keep_limit(self, size: int) -> None:
+        """Count what was written; when all processes together have written enough, make room."""
+        if self.max_size is None or self.directory is None:
+            return
+        log, slack = self.directory / _LOG, self.max_size // _SLACK
+        try:
+            written = private_files.append(log, b"." * -(-size // _BLOCK_BYTES)) * _BLOCK_BYTES
+        except OSError:  # Then nobody knows.
+            written = slack + 1
+        if written > slack:
+            _remove(log)
+            self.prune(self.max_size - slack)
+
+    def _warn(self, what: str) -> None:
+        if not self._has_warned:
+            self._has_warned = True
+            where = f"directory {self.directory}" if self.directory else "has no directory and"
+            warnings.warn(f"the cache {where} {what}", CacheWarning, stacklevel=calling_level())
 
     def _remove_abandoned(self) -> None:
         oldest = time.time() - _ABANDONED_AFTER_SECONDS
-        for path in self._files(_TEMPORARY):
+        for path in self._files(private_files.TEMPORARY):
             with contextlib.suppress(OSError):
-                if path.stat().st_mtime < oldest:
+                if path.lstat().st_mtime < oldest:
                     path.unlink()
 
 
 def default_cache() -> CacheDir:
     """Return this process's cache in the directory the environment names now (`MLTRITON_CACHE_DIR`)."""
-    return _cache_in(config.cache_dir(), config.CACHE_MAX_SIZE.get())
+    max_size = config.CACHE_MAX_SIZE.get()
+    try:
+        return _cache_in(config.cache_dir(), max_size)
+    except config.NoHomeError as error:
+        return _cache_in(None, max_size, error.message)
 
 
 @cache
-def _cache_in(directory: Path, max_size: int) -> CacheDir:
-    return CacheDir(directory, max_size)
+def _cache_in(directory: Path | None, max_size: int, reason: str = "") -> CacheDir:
+    return CacheDir(directory, max_size, reason)
 
 
 def digest(*parts: object) -> str:
@@ -261,43 +276,57 @@ def _unordered(kind: bytes, items: Any, out: list[bytes]) -> None:
     out += sorted(encoded)
 
 
-def _read(path: Path) -> tuple[bytes, float]:
-    """Return the content of a file and its time of use."""
-    with path.open("rb", buffering=0) as stream:
-        status = os.fstat(stream.fileno())
-        return stream.read(), status.st_mtime
+def _check_key(key: str) -> None:
+    if len(key) < 3 or not key.isalnum():
+        raise ValueError(f"a cache key must be a hex digest, not {key!r}")
+
+
+def _path(directory: Path, key: str) -> Path:
+    _check_key(key)
+    return directory / key[:2] / (key[2:] + _SUFFIX)
 
 
 def _remove(path: Path) -> bool:
-    try:
-        path.unlink()
-    except OSError:
-        return False
-    return True
+    """Remove a file, or an empty directory in a file's place; whether it is gone by this."""
+    for remove in (path.unlink, path.rmdir):
+        with contextlib.suppress(OSError):
+            remove()
+            return True
+    return False
 
 
-def _encode(content: _Content) -> bytes:
+def _encode(key: str, content: _Content) -> bytes:
     sizes = {name: len(data) for name, data in content.files.items()}
-    header = json.dumps({"metadata": content.metadata, "files": sizes}, separators=(",", ":")).encode()
+    known = {"key": key, "metadata": content.metadata, "files": sizes}
+    header = json.dumps(known, separators=(",", ":")).encode()
     body = b"".join([header, *content.files.values()])
     length = struct.pack("<I", len(header))
     return _PREFIX.pack(_MAGIC, _checksum(length, body), len(header)) + body
 
 
-def _decode(image: bytes) -> _Content:
+def _decode(key: str, image: bytes) -> _Content:
+    """The content of an entry's file. Raises `_CorruptEntryError` for what is none, or another key's."""
     if len(image) < _PREFIX.size:
         raise _CorruptEntryError
     magic, checksum, header_length = _PREFIX.unpack_from(image)
     body = memoryview(image)[_PREFIX.size :]
     if magic != _MAGIC or checksum != _checksum(struct.pack("<I", header_length), body):
         raise _CorruptEntryError
-    header = json.loads(bytes(body[:header_length]))
+    try:
+        return _content(key, json.loads(bytes(body[:header_length])), body[header_length:])
+    except (AttributeError, KeyError, TypeError, ValueError):  # It was written by something else.
+        raise _CorruptEntryError from None
+
+
+def _content(key: str, header: Any, data: memoryview) -> _Content:
+    if header["key"] != key or sum(header["files"].values()) != len(data):
+        raise ValueError(key)
     files: dict[str, bytes] = {}
-    start = header_length
+    start = 0
     for name, size in header["files"].items():
-        files[name] = bytes(body[start : start + size])
+        files[name] = bytes(data[start : start + size])
         start += size
-    return _Content(header["metadata"], files)
+    return _Content(dict(header["metadata"]), files)
 
 
 def _checksum(*parts: bytes | memoryview) -> bytes:

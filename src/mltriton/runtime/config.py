@@ -26,6 +26,10 @@ class ConfigError(TritonError, ValueError):
     """An environment variable holds a text that is not a value of its type."""
 
 
+class NoHomeError(ConfigError):
+    """The user has no home directory, and no variable says where to keep files."""
+
+
 # Where mltriton stands in for triton (`as_triton/environment.py`): another variable for a setting, and what it says.
 OTHER_NAMES: dict[str, Callable[[], tuple[str, str]]] = {}
 
@@ -101,7 +105,10 @@ def parse_choice(*choices: str) -> Callable[[str], str]:
 
 def parse_path(text: str) -> Path:
     """Read a path; `~` is the home directory."""
-    return Path(text).expanduser()
+    try:
+        return Path(text).expanduser()
+    except RuntimeError as error:
+        raise ValueError(f"a path: {error}") from None
 
 
 CACHE_DIR: Setting[Path | None] = Setting(
@@ -215,13 +222,14 @@ SETTINGS: tuple[Setting[object], ...] = (
 def cache_dir() -> Path:
     """Return the directory of the on-disk cache: `MLTRITON_CACHE_DIR`, else `mltriton` in the user's cache directory.
 
-    Raises `ConfigError` when the variable is unset and the user has no home directory.
+    That is `XDG_CACHE_HOME`, which counts only where it is absolute, or `~/.cache`. Raises `NoHomeError` when no
+    variable is set and the user has no home directory.
     """
     chosen = CACHE_DIR.get()
     if chosen is not None:
-        return chosen
-    base = os.environ.get("XDG_CACHE_HOME")
+        return chosen.absolute()
+    base = Path(os.environ.get("XDG_CACHE_HOME", ""))
     try:
-        return (Path(base) if base else Path.home() / ".cache") / "mltriton"
+        return (base if base.is_absolute() else Path.home() / ".cache") / "mltriton"
     except RuntimeError as error:
-        raise ConfigError(f"the cache has no place: {error}", hint="Set MLTRITON_CACHE_DIR.") from None
+        raise NoHomeError(f"the cache has no place: {error}", hint="Set MLTRITON_CACHE_DIR.") from None

@@ -1,20 +1,23 @@
 """What the compiler itself is: the part of every cache key that changes when the compiler does.
 
-Level: runtime. Guarantees: another version, an edited source file of the compiler or another Python minor version give
-another fingerprint. Files are identified by size and time of change, which costs a millisecond; their text would cost
-twenty.
+Level: runtime. Guarantees: another version, an edited source file of the compiler, another Python minor version or
+another LLVM give another fingerprint. Files are identified by size and time of change, which costs a millisecond;
+their text would cost twenty.
 """
 
 from __future__ import annotations
 
 import os
 import sys
+from contextlib import suppress
 from functools import cache
 from hashlib import sha256
+from importlib.machinery import PathFinder
 from pathlib import Path
 
 import mltriton
 
+_LLVM_LIBRARIES = ("libllvmlite.so", "libllvmlite.dylib", "llvmlite.dll")  # LLVM is in them.
 _SOURCES = (".py", ".ll")
 # Kernels are in the key with their own text; the executor only checks results.
 _NOT_COMPILER = ("__pycache__", "executor", "kernels")
@@ -25,7 +28,25 @@ def compiler_fingerprint() -> str:
     """The fingerprint of this compiler, computed once in a process."""
     root = str(Path(mltriton.__file__).parent)
     files = sorted((path[len(root) :], size, time) for path, size, time in _files(root))
-    return sha256(repr((mltriton.__version__, sys.version_info[:2], files)).encode()).hexdigest()
+    known = (mltriton.__version__, sys.version_info[:2], llvm_version(), files)
+    return sha256(repr(known).encode()).hexdigest()
+
+
+@cache
+def llvm_version() -> str:
+    """What llvmlite's own file says of its version, and its LLVM library's size and time; llvmlite is not loaded."""
+    found = PathFinder.find_spec("llvmlite")
+    if found is None or found.origin is None:
+        return ""
+    root = Path(found.origin).parent
+    known: list[object] = []
+    for name in _LLVM_LIBRARIES:
+        with suppress(FileNotFoundError):
+            status = (root / "binding" / name).stat()
+            known += [name, status.st_size, status.st_mtime_ns]
+    with suppress(FileNotFoundError):
+        known.append((root / "_version.py").read_text(encoding="utf-8"))
+    return repr(known)
 
 
 def _files(root: str) -> list[tuple[str, int, int]]:

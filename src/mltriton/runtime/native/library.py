@@ -16,7 +16,8 @@ from typing import NoReturn
 from ... import __version__
 from ...errors import TargetError
 from .. import cache as disk
-from .objects import LoadedObject, load_object
+from ..fingerprint import llvm_version
+from .objects import LoadedObject, ObjectLoadError, load_object
 
 _MACHINES = {"x86_64": "x86_64-linux", "aarch64": "aarch64-linux"}
 _FILE = "native.o"
@@ -74,7 +75,19 @@ class Library:
 @cache
 def load() -> Library:
     """Return the library, compiled at most once per cache. Raises `TargetError` on an unsupported machine."""
-    return Library(load_object(_object(machine() or refuse()), (*FUNCTIONS, *POINTERS, *NUMBERS, *FLAGS, *TABLES)))
+    name = machine() or refuse()
+    text = source(name)
+    key = disk.digest("native library", text, __version__, llvm_version())
+    try:
+        return _linked((disk.default_cache().get(key) or {})[_FILE])
+    except (KeyError, ObjectLoadError):  # It is not there, or damaged.
+        image = compile_object(text, f"{platform.machine()}-unknown-linux-gnu")
+        disk.default_cache().put(key, {_FILE: image}, {"what": "launcher and pool"})
+        return _linked(image)
+
+
+def _linked(image: bytes) -> Library:
+    return Library(load_object(image, (*FUNCTIONS, *POINTERS, *NUMBERS, *FLAGS, *TABLES)))
 
 
 def refuse() -> NoReturn:
@@ -90,17 +103,6 @@ def source(name: str) -> str:
     """Return the LLVM text for the machine `name` (`x86_64-linux`, `aarch64-linux`)."""
     folder = Path(__file__).parent / "ir"
     return "\n".join((folder / part).read_text("utf-8") for part in ("pool.ll", "launcher.ll", f"{name}.ll"))
-
-
-def _object(name: str) -> bytes:
-    text = source(name)
-    store = disk.default_cache()
-    key = disk.digest("native library", text, __version__)
-    entry = store.get(key)
-    if entry is None:
-        entry = {_FILE: compile_object(text, f"{platform.machine()}-unknown-linux-gnu")}
-        store.put(key, entry, {"what": "launcher and pool"})
-    return entry[_FILE]
 
 
 def compile_object(text: str, triple: str) -> bytes:

@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from mltriton.targets.cpu.features import CpuFeatures
     from mltriton.targets.llvm.toolchain import Machine
 
+_CPUINFO_CHARACTERS = 1 << 14  # More than /proc/cpuinfo says of one processor.
+_FEATURE_LINES = ("flags", "Features")
+
 
 class CpuTarget:
     """One instruction set. `variant` is "" for this machine's own."""
@@ -137,12 +140,19 @@ def _parameters(module: Module) -> int:
 
 @cache
 def _processor() -> str:
-    info = Path("/proc/cpuinfo")
+    """A digest of what this machine's processor can do, as the operating system says, or else LLVM."""
     # The first processor stands for all. (platform.processor() would start a process.)
-    first = info.read_text(encoding="utf-8").partition("\n\n")[0] if info.exists() else ""
-    kept = [line for line in first.splitlines() if line.startswith(("model name", "flags", "Features", "CPU part"))]
-    text = "\n".join([platform.machine(), *kept])
-    return sha256(text.encode()).hexdigest()[:16]
+    try:
+        with Path("/proc/cpuinfo").open(encoding="utf-8") as info:
+            first = info.read(_CPUINFO_CHARACTERS).partition("\n\n")[0]
+    except OSError:
+        first = ""
+    known = [line for line in first.splitlines() if line.startswith(("model name", "CPU part", *_FEATURE_LINES))]
+    if not any(line.startswith(_FEATURE_LINES) for line in known):
+        from mltriton.targets.cpu.features import host
+
+        known = [host().triple, host().cpu, host().attributes]
+    return sha256("\n".join([platform.machine(), *known]).encode()).hexdigest()[:16]
 
 
 def create(variant: str) -> Target:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cache
-from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -57,15 +56,11 @@ def compile_here(text: str, machine: Machine) -> bytes:
     return target_machine.emit_object(module)
 
 
-def save(text: str) -> Path:
-    """Write IR text to a file for whoever looks into the failure."""
-    from tempfile import gettempdir
+def save(text: str) -> Path | None:
+    """Write IR text to a file for whoever looks into the failure; None where nothing can be written."""
+    from mltriton.ir.reproducer import save_text
 
-    folder = Path(gettempdir()) / "mltriton-reproducers"
-    folder.mkdir(parents=True, exist_ok=True)
-    path = folder / f"{sha256(text.encode()).hexdigest()[:12]}.ll"
-    path.write_text(text, encoding="utf-8")
-    return path
+    return save_text(text, "llvm", suffix=".ll")
 
 
 def assembly(text: str, machine: Machine) -> str:

@@ -56,7 +56,7 @@ class KernelModules:
         program = unpacked(self._binary.metadata["program"])
         cache, key = default_cache(), digest(list(self._key), program, failing, emulated)
         found = None if config.ALWAYS_COMPILE.get() else cache.get(key)
-        if found is not None:
+        if found is not None and "object" in found:
             return found["object"]
         made = self._build(program.decode(), failing, emulated)
         cache.put(key, {"object": made})

@@ -12,7 +12,7 @@ import os
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 
-from mltriton.runtime import config
+from mltriton.runtime import config, private_files
 
 _VENDORS = "OCL_ICD_VENDORS"  # the folder in which OpenCL's loader looks for runtimes
 _LIBRARY = "libintelocl.so"
@@ -35,15 +35,23 @@ def register() -> None:
     found = library()
     if found is None or _VENDORS in os.environ:
         return
-    folder = config.cache_dir() / "opencl-vendors"
-    folder.mkdir(parents=True, exist_ok=True)
+    folder = _vendors_folder()
     description = folder / "intel-cpu.icd"
     text = f"{found}\n"
     if not description.exists() or description.read_text(encoding="utf-8") != text:
-        partial = description.with_suffix(f".{os.getpid()}")
-        partial.write_text(text, encoding="utf-8")
-        partial.replace(description)
+        private_files.write(description, text.encode())
     os.environ[_VENDORS] = str(folder)
+
+
+def _vendors_folder() -> Path:
+    """A folder that nobody else can write to: code is loaded from where its files say."""
+    try:
+        cache = config.cache_dir()
+        for folder in (cache, cache / "opencl-vendors"):
+            private_files.make_folder(folder)
+    except (OSError, config.NoHomeError):
+        return private_files.folder_for_temporaries("mltriton-opencl-vendors")
+    return cache / "opencl-vendors"
 
 
 def build_log(image: bytes) -> str:
