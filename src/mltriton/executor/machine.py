@@ -35,8 +35,8 @@ class Options:
     """What the executor checks, beyond bounds and alignment, and how it runs.
 
     `uninitialised`: a read of shared or scratch memory that nothing has written is an error (it gives NaN or -1
-    otherwise); `races`: two warps touching one shared element (in a warp-level kernel also one of global memory)
-    without a barrier between, one of them to write, is an error; `assumptions`: a false `tl.assume` is an error;
+    otherwise); `races`: two warps of a program touching one element of shared or global memory without a barrier
+    between, one of them to write, is an error; `assumptions`: a false `tl.assume` is an error;
     `order`: how the warps of a program take turns, and `seed` its shuffling; `output`: where `tt.print` writes
     (standard output when None).
     """
@@ -105,8 +105,8 @@ class Machine:
         ]
 
     def watch(self, function: tt.Func, arguments: Sequence[Array]) -> None:
-        """Look for races in the arguments that the function writes, where warps cooperate as the user wrote it."""
-        if self.options.races and self.is_warp_level and self.warps > 1:
+        """Look for races in the arguments that the function writes."""
+        if self.options.races and self.warps > 1:
             bases = [_base(arguments[position]) for position in written_parameters(function)]
             self.memory.watch = Watch(frozenset(self.memory.segments_at(bases)))
 

@@ -3,7 +3,8 @@
 Level: all. Two accesses race if they touch the same element, come from different warps with no barrier between, and at
 least one of them writes; a write of the value that is there already is a write. Of each kind of access a `History`
 keeps the latest one and the latest one by another warp, so that no conflict is missed, whatever order the warps run
-in. `Watch` looks at global memory in the same way: atomic operations do not race with each other.
+in. `Watch` looks at global memory in the same way, at every level at which a program runs as several warps: atomic
+operations do not race with each other.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """`mltriton verify`: run a kernel at every level on the same random inputs and say which level first disagrees.
 
 Level: all. The reference is the first program: level `tt` in the executor, or the module as it is before the first
-pass. Every further level (with `each_pass` every pass) runs in the executor with bounds, alignment, shared-memory
-races and assumptions checked, a warp-level kernel with its warps in several orders and with races in global memory and
-reads of unwritten shared memory checked, too; a target that has machine code runs last, natively. `launches.py` says
+pass. Every further level (with `each_pass` every pass) runs in the executor with bounds, alignment, races between warps
+and assumptions checked, a warp-level kernel with its warps in several orders and with reads of unwritten shared memory
+checked, too; a target that has machine code runs last, natively. `launches.py` says
 where arguments come from.
 """
 
