@@ -75,6 +75,7 @@ if TYPE_CHECKING:
     from mltriton.language.program import *
     from mltriton.language.random import *
     from mltriton.language.reductions import *
+    from mltriton.language.scaled_matmul import *
     from mltriton.language.scans import *
     from mltriton.language.semantic import *
     from mltriton.language.shapes import *
@@ -111,6 +112,7 @@ _HOMES: dict[str, str] = {
     "uint_to_uniform_float",
     "reductions": "argmax argmin max min reduce reduce_or sum xor_sum",
     "scans": "associative_scan cumprod cumsum",
+    "scaled_matmul": "dot_scaled",
     "semantic": "to_tensor",
     "shared_memory": "alloc",
     "shapes": "broadcast broadcast_to cat expand_dims interleave item join permute ravel reshape split squeeze trans "
@@ -125,7 +127,6 @@ _HOME = {name: module for module, names in _HOMES.items() for name in names.spli
 _MISSING = {
     "inline_asm_elementwise": "assembly belongs to one machine; write it with the functions of tl and tl.math",
     "map_elementwise": "call the function on the blocks themselves",
-    "dot_scaled": "multiply the operands by their scales and use tl.dot",
     "atomic_load": "use tl.load(..., volatile=True)",
     "atomic_store": "use tl.atomic_xchg",
     "atomic_poll": "programs must not wait for each other: they may run one after the other",
