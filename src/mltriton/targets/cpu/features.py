@@ -24,7 +24,8 @@ class CpuFeatures:
     """One instruction set, as the code generator sees it.
 
     `vector_bits` and `vector_registers` describe the SIMD register file. `tiles` gives the register tile by element
-    type of the multiplication ("f32", "f64", "i32", "i8", and "bf16" where that dot instruction may exist).
+    type of the multiplication ("f32", "f64", "i32", "i8", and "bf16" where that dot instruction may exist);
+    `matrix_tiles` names the types that are multiplied by matrix tiles (AMX).
     `triple`, `cpu` and `attributes` are what LLVM's target machine is created with.
     """
 
@@ -38,6 +39,7 @@ class CpuFeatures:
     has_fma: bool = False
     f16_conversion: bool = False
     bf16_dot: bool = False
+    matrix_tiles: tuple[str, ...] = ()
     vnni: bool = False
     avx512: bool = False
 
@@ -76,6 +78,9 @@ _TILES_AVX2 = _tiles(f32=(6, 2), f64=(6, 2), i32=(4, 2), i8=(4, 2))
 _TILES_SSE = _tiles(f32=(4, 2), f64=(4, 2), i32=(4, 2), i8=(4, 2))
 _TILES_NEON = _tiles(f32=(8, 2), f64=(8, 2), i32=(8, 2), i8=(8, 2))
 
+# Four tiles of a matrix unit's accumulators.
+_TILES_AMX = _tiles(f32=(6, 4), f64=(6, 4), i32=(6, 4), bf16=(32, 2), i8=(32, 2), f16=(32, 2))
+
 _AVX512_BASE = CpuFeatures(
     name="avx512",
     triple=_X86,
@@ -92,17 +97,35 @@ _AVX512_VNNI = replace(
     _AVX512_BASE, name="avx512-vnni", cpu="cascadelake", attributes=f"{_AVX512},+avx512vnni", vnni=True
 )
 
+_AVX512_BF16 = replace(
+    _AVX512_VNNI,
+    name="avx512-bf16",
+    cpu="cooperlake",
+    attributes=f"{_AVX512},+avx512vnni,+avx512bf16",
+    bf16_dot=True,
+)
+_AMX = replace(
+    _AVX512_BF16,
+    name="amx",
+    cpu="sapphirerapids",
+    attributes=f"{_AVX512_BF16.attributes},+amx-tile,+amx-bf16,+amx-int8",
+    tiles=_TILES_AMX,
+    matrix_tiles=("bf16", "i8"),
+)
+
 FEATURES: dict[str, CpuFeatures] = {
     features.name: features
     for features in (
         _AVX512_BASE,
         _AVX512_VNNI,
+        _AVX512_BF16,
+        _AMX,
         replace(
-            _AVX512_VNNI,
-            name="avx512-bf16",
-            cpu="cooperlake",
-            attributes=f"{_AVX512},+avx512vnni,+avx512bf16",
-            bf16_dot=True,
+            _AMX,
+            name="amx-fp16",
+            cpu="graniterapids",
+            attributes=f"{_AMX.attributes},+amx-fp16",
+            matrix_tiles=("bf16", "i8", "f16"),
         ),
         CpuFeatures(
             name="avx2",
@@ -156,13 +179,23 @@ def _best(triple: str, flags: dict[str, bool]) -> str:
     if has("avx512f", "avx512vl", "avx512bw", "avx512dq", "avx512cd", "fma", "f16c"):
         if not has("avx512vnni"):
             return "avx512"
-        return "avx512-bf16" if has("avx512bf16") else "avx512-vnni"
+        if not has("avx512bf16"):
+            return "avx512-vnni"
+        if not has("amx-tile", "amx-bf16", "amx-int8"):
+            return "avx512-bf16"
+        return "amx-fp16" if has("amx-fp16") else "amx"
     return "avx2" if has("avx2", "fma", "f16c") else "sse"
 
 
 @cache
 def host() -> CpuFeatures:
-    """This machine's instruction set. Loads llvmlite on the first call."""
+    """This machine's instruction set, without matrix tiles where this process may not use them. Loads llvmlite on the
+    first call.
+    """
+    from mltriton.targets.cpu.permission import tiles_permitted
     from mltriton.targets.llvm import toolchain
 
-    return for_host(*toolchain.host_machine())
+    triple, cpu, flags = toolchain.host_machine()
+    if flags.get("amx-tile", False) and not tiles_permitted():
+        flags = {flag: has and not flag.startswith("amx") for flag, has in flags.items()}
+    return for_host(triple, cpu, flags)

@@ -33,10 +33,12 @@ def micro_kernels(features: CpuFeatures) -> dict[Type, tuple[MicroKernel, ...]]:
         return MicroKernel(operand, accumulator, group, 1 if group == 1 else 4, panel)
 
     f32, i32 = kernel("f32", F32, F32), kernel("i32", I32, I32)
+    f16 = (kernel("f16", F16, F32, group=2),) if "f16" in features.matrix_tiles else ()
     return {
         F32: (f32,),
         F64: (kernel("f64", F64, F64),),
-        **dict.fromkeys((F16, F8E4M3, F8E5M2), (f32,)),
+        F16: (*f16, f32),
+        **dict.fromkeys((F8E4M3, F8E5M2), (f32,)),
         BF16: (kernel("bf16", BF16, F32, group=2), f32) if features.bf16_dot else (f32,),
         I8: (kernel("i8", I8, I32, group=4), i32),
         **dict.fromkeys((I16, I32), (i32,)),

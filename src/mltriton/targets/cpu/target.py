@@ -127,7 +127,8 @@ class CpuTarget:
 
         here, wanted = host(), FEATURES[self.variant]
         flags = ("has_fma", "f16_conversion", "bf16_dot", "vnni", "avx512")
-        return here.is_x86 == wanted.is_x86 and all(getattr(here, f) or not getattr(wanted, f) for f in flags)
+        has_flags = all(getattr(here, f) or not getattr(wanted, f) for f in flags)
+        return here.is_x86 == wanted.is_x86 and has_flags and {*wanted.matrix_tiles} <= {*here.matrix_tiles}
 
 
 def _parameters(module: Module) -> int:
@@ -152,6 +153,10 @@ def _processor() -> str:
         from mltriton.targets.cpu.features import host
 
         known = [host().triple, host().cpu, host().attributes]
+    if "amx_tile" in first:
+        from mltriton.targets.cpu.permission import tiles_permitted
+
+        known.append(f"matrix tiles: {tiles_permitted()}")  # asked in each process before it loads a kernel
     return sha256("\n".join([platform.machine(), *known]).encode()).hexdigest()[:16]
 
 

@@ -28,7 +28,7 @@ from mltriton.targets.llvm.writer import Function, Module
 CACHE_LINE = 64
 UNROLL = 4  # steps of k between two loop branches: address arithmetic is shared, which 4-wide front ends need
 
-_PARAMETERS = (
+PARAMETERS = (
     ("noalias a", PTR),
     ("a_stride", I64),
     ("noalias b", PTR),
@@ -103,7 +103,7 @@ class _Generator(NamedTuple):
     def dot(self, name: str, shape: DotShape) -> None:
         """The loops over register tiles."""
         instruction = self.instruction
-        function = self.module.function(name, VOID, _PARAMETERS, extra="noinline ")
+        function = self.module.function(name, VOID, PARAMETERS, extra="noinline ")
         a, a_stride, b, b_stride, c, c_stride, k, accumulate = function.parameters
         tile = self.features.tile(shape.dtype)
         bias = self._column_bias(function, shape)
@@ -156,7 +156,7 @@ class _Generator(NamedTuple):
         name, instruction = shape.name("tile"), self.instruction
         if self.module.defines(name):
             return name
-        parameters = [*_PARAMETERS, ("noalias bias", PTR)] if instruction.bias_step else _PARAMETERS
+        parameters = [*PARAMETERS, ("noalias bias", PTR)] if instruction.bias_step else PARAMETERS
         function = self.module.function(name, VOID, parameters, extra="noinline ")
         _, _, _, _, c, c_stride, k, _, *bias = function.parameters
         vectors = list(_vectors(shape.columns, self.lanes))

@@ -11,11 +11,12 @@ from typing import cast
 from mltriton.dialects import tile
 from mltriton.errors import BackendError
 from mltriton.ir.operation import Value as IRValue
-from mltriton.ir.types import BF16, F32, F64, I8, I32, FloatType, IntegerType, PointerType
+from mltriton.ir.types import BF16, F16, F32, F64, I8, I32, FloatType, IntegerType, PointerType
 from mltriton.ir.types import Type as IRType
 from mltriton.targets.cpu.llvm.dot import UNROLL, DotShape, dot_function
 from mltriton.targets.cpu.llvm.emit.context import Emitter, Rules
 from mltriton.targets.cpu.llvm.indirect_dot import IndirectShape, indirect_dot_function
+from mltriton.targets.cpu.llvm.matrix_tiles import tile_dot_function
 from mltriton.targets.cpu.llvm.transpose import transpose
 from mltriton.targets.llvm.types import I64, VOID, Value
 
@@ -25,6 +26,7 @@ _DTYPES: dict[tuple[IRType, int], str] = {
     (F64, 1): "f64",
     (I32, 1): "i32",
     (BF16, 2): "bf16",
+    (F16, 2): "f16",
     (I8, 4): "i8",
 }
 
@@ -82,7 +84,10 @@ def _dot(e: Emitter, op: tile.Dot) -> None:
     unsigned = "a" * op.a_unsigned + "b" * op.b_unsigned
     shape = DotShape(dtype, op.m, op.n, op.a_layout, op.panel, op.panel_stride, has_rest, unsigned)
     try:
-        name = dot_function(e.module, e.features, shape)
+        if dtype in e.features.matrix_tiles and k.literal is not None:
+            name = tile_dot_function(e.module, shape, int(k.literal))
+        else:
+            name = dot_function(e.module, e.features, shape)
     except (KeyError, ValueError) as error:
         raise BackendError(str(error.args[0]), place=op.loc.place) from error
     f.call(name, VOID, e.get(op.a), a_stride, e.get(op.b), b_stride, e.get(op.c), c_stride, k, e.get(op.accumulate))
