@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 # family -> its variants; the variant of the plain family name is "".
 FAMILIES: dict[str, tuple[str, ...]] = {
-    "cpu": ("avx512", "avx512-vnni", "avx512-bf16", "avx2", "sse", "neon"),
+    "cpu": ("avx512", "avx512-vnni", "avx512-bf16", "amx", "amx-fp16", "avx2", "sse", "neon"),
     "generic": (),
     "interpreter": (),
     "xe": ("pvc", "bmg", "lnl", "ptl"),

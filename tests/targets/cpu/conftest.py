@@ -22,7 +22,7 @@ from mltriton.targets.llvm.toolchain import Machine
 from mltriton.targets.llvm.types import PTR, VOID
 from mltriton.targets.llvm.writer import Function, Module
 
-_ORDER = ("sse", "avx2", "avx512", "avx512-vnni", "avx512-bf16")
+_ORDER = ("sse", "avx2", "avx512", "avx512-vnni", "avx512-bf16", "amx", "amx-fp16")
 
 
 def runnable() -> list[str]:

@@ -461,8 +461,10 @@ def test_a_dot_the_instruction_set_lacks_is_an_error():
     text = dot_text("bf16", 8, 64, 8, 2, "row", constant_stride=True)
     with pytest.raises(BackendError, match="no bf16 dot"):
         emit_kernel(parse_module(text, "kernel.mlir"), FEATURES["avx2"])
-    with pytest.raises(BackendError, match="no dot of these types"):
+    with pytest.raises(BackendError, match="no f16 dot"):
         emit_kernel(parse_module(text.replace("bf16", "f16"), "kernel.mlir"), FEATURES["avx512-bf16"])
+    with pytest.raises(BackendError, match="no dot of these types"):
+        emit_kernel(parse_module(text.replace("bf16", "i16"), "kernel.mlir"), FEATURES["avx512-bf16"])
     assert "vdpbf16ps" in assembly(text, "avx512-bf16")
 
 

@@ -141,9 +141,9 @@ def _bytes(step: Step, bias_step: Callable[[Function, Value, Value], Value] | No
     return DotInstruction(I32, I8, I8, I32, I32, 4, step, bias_step)
 
 
-def _bf16(features: CpuFeatures) -> DotInstruction:
-    if not features.bf16_dot:
-        raise KeyError(f"{features.name} has no bf16 dot: convert to f32 while packing")
+def _pairs(features: CpuFeatures, dtype: str) -> DotInstruction:
+    if dtype != "bf16" or not features.bf16_dot:
+        raise KeyError(f"{features.name} has no {dtype} dot: convert to f32 while packing")
     return DotInstruction(F32, BF16, BF16, I32, I32, 2, _dpbf16ps)
 
 
@@ -151,7 +151,8 @@ INSTRUCTIONS: dict[str, Callable[[CpuFeatures, str], DotInstruction]] = {
     "f32": lambda _, __: _plain(F32, _multiply_add),
     "f64": lambda _, __: _plain(F64, _multiply_add),
     "i32": lambda _, __: _plain(I32, _multiply_add_integers),
-    "bf16": lambda features, _: _bf16(features),
+    "bf16": lambda features, _: _pairs(features, "bf16"),
+    "f16": lambda features, _: _pairs(features, "f16"),
     "i8": lambda features, unsigned: _vpdpbusd(unsigned) if features.vnni else _extended_products(features, unsigned),
 }
 """How to multiply elements of a type on an instruction set, where operands of "i8" ("a", "b", "ab") may be unsigned;

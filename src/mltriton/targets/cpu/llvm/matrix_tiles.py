@@ -2,9 +2,9 @@
 
 Level: `llvm`. A tile is a register of up to 16 rows of 64 bytes. `tile_dot_function` gives the name of an internal
 function of the signature and meaning that `dot.py` states, for a row-major `a` and groups that fill 4 bytes (bf16 and
-f16 pairs, i8 quads). C is walked in blocks of 2 x 2 tiles; where rows, columns or k are no multiples of a tile's, smaller
-tiles follow. The sizes of all tiles are one table in memory, loaded in front of the blocks that have them: that clears
-the tiles, so no state is left between blocks, and the function releases them at its end.
+f16 pairs, i8 quads). C is walked in blocks of 2 x 2 tiles; where rows, columns or k are no multiples of a tile's,
+smaller tiles follow. The sizes of all tiles are one table in memory, loaded in front of the blocks that have them: that
+clears the tiles, so no state is left between blocks, and the function releases them at its end.
 
 Source: Intel 64 and IA-32 Architectures Software Developer's Manual, volume 1, chapter 18 (tile palette 1).
 """
@@ -56,7 +56,9 @@ class Block(NamedTuple):
 
     def config(self) -> bytes:
         """The table of tile sizes: palette, bytes of a row and rows of each tile."""
-        sizes = {2 * i + j: (rows, 4 * columns) for i, (_, rows) in self.halves(0) for j, (_, columns) in self.halves(1)}
+        sizes = {
+            2 * i + j: (rows, 4 * columns) for i, (_, rows) in self.halves(0) for j, (_, columns) in self.halves(1)
+        }
         sizes |= {_A + i: (rows, 4 * self.groups) for i, (_, rows) in self.halves(0)}
         sizes |= {_B + j: (self.groups, 4 * columns) for j, (_, columns) in self.halves(1)}
         table = bytearray(_CONFIG_BYTES)
@@ -73,7 +75,12 @@ class Block(NamedTuple):
 
 
 def tile_dot_function(module: Module, shape: DotShape, k: int) -> str:
-    """The name of the dot function of `shape` for `k` groups, defined in `module` on the first call."""
+    """The name of the dot function of `shape` for `k` groups, defined in `module` on the first call.
+
+    ValueError for panels that are not as wide as a block.
+    """
+    if shape.panel is not None and (shape.panel != BLOCK or shape.columns % BLOCK):
+        raise ValueError(f"{shape.dtype} is multiplied {BLOCK} columns at a time, not in panels of {shape.panel}")
     name = f"{shape.name('tiles')}_k{k}"
     if not module.defines(name):
         _Generator(module.function(name, VOID, PARAMETERS, extra="noinline "), module, shape).dot(k)
@@ -94,7 +101,7 @@ class _Generator(NamedTuple):
         """All blocks of C over the whole steps of k, then over what is left of it."""
         function, whole = self.function, k - k % SIDE
         accumulate = function.parameters[7]
-        if whole:
+        if whole or not k:
             self._blocks(range(0, whole, SIDE), accumulate)
         if whole < k:
             self._blocks(range(whole, k, k - whole), constant(I1, 1) if whole else accumulate)
