@@ -12,10 +12,7 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import mltriton.as_triton
-
-assert mltriton.as_triton  # before torch looks for triton
-
+import mltriton.as_triton  # noqa: F401, I001 - before torch looks for triton
 import torch
 import torch.nn.functional as F
 from torch import randn
