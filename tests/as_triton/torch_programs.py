@@ -12,10 +12,11 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import mltriton.as_triton  # noqa: F401, I001 - before torch looks for triton
 import torch
 import torch.nn.functional as F
 from torch import randn
+
+import mltriton.as_triton  # noqa: F401 - before torch looks for triton
 
 INDEX = (torch.arange(64) * 7 + 3) % 40
 INTEGERS = torch.arange(660).view(33, 20) % 101 - 50
