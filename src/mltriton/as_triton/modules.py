@@ -14,6 +14,7 @@ from importlib import import_module
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from importlib.util import find_spec
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -104,6 +105,7 @@ def _made(spec: ModuleSpec) -> Names:
     made = Names(spec.name)
     made.__spec__ = spec
     made.__loader__ = spec.loader
+    made.__file__ = str(Path(__file__).with_name("path") / "triton" / "__init__.py")
     return made
 
 
