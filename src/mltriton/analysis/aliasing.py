@@ -6,12 +6,12 @@ then every element is accessed at the same index of a block (docs/architecture.m
 
 from __future__ import annotations
 
-from typing import cast
+from typing import NamedTuple, cast
 
 from mltriton.dialects import scf, tt, ttg
 from mltriton.ir.attributes import IntegerAttr
 from mltriton.ir.constants import constant_of
-from mltriton.ir.operation import BlockArgument, Operation, Value
+from mltriton.ir.operation import BlockArgument, Operation, OpResult, Value
 from mltriton.ir.types import MemDescType, PointerType, TensorDescType, TensorType, Type
 
 GLOBAL_READS = (tt.Load, tt.DescriptorLoad)
@@ -23,37 +23,54 @@ MADE_POINTERS = (tt.MakeTensorPtr, tt.MakeTensorDesc, tt.Advance)
 
 
 def argument_of(pointer: Value) -> Value | None:
-    """The pointer that an address is computed from: a parameter of the function; None where it is not known."""
-    while True:
-        if isinstance(pointer, BlockArgument):
-            parent = pointer.block.parent_op
-            if isinstance(parent, scf.For) and pointer.index:
-                pointer = parent.inits[pointer.index - 1]
-                continue
-            return pointer if isinstance(parent, tt.Func) else None
-        op = pointer.defining_op
-        if isinstance(op, scf.For):
-            pointer = op.inits[op.results.index(cast("tt.Func", pointer))]  # type: ignore[arg-type]
+    """The pointer that an address is computed from: a parameter of the function; None where it is not known, or where
+    loops hand on one of several.
+    """
+    found: set[Value] = set()
+    pending, seen = [pointer], set[Value]()
+    while pending:
+        value = pending.pop()
+        if value in seen:
+            continue
+        seen.add(value)
+        op = value.block.parent_op if isinstance(value, BlockArgument) else value.defining_op
+        if isinstance(op, tt.Func):
+            found.add(value)
+        elif isinstance(op, scf.For) and isinstance(value, BlockArgument | OpResult):
+            index = value.index - isinstance(value, BlockArgument)
+            pending += [op.inits[index], op.body.block.terminator.operands[index]]
         elif isinstance(op, (tt.AddPtr, tt.Splat, tt.Bitcast, tt.Reshape, *SAME_POINTER, *MADE_POINTERS)):
-            pointer = op.operands[0]
+            pending.append(op.operands[0])
         else:
             return None
+    return found.pop() if len(found) == 1 else None
 
 
-def offsets_of(pointer: Value) -> tuple[Value, ...]:
-    """What is added to the parameter, as the values it was written with: equal tuples are equal addresses, whatever
-    the parameter.
+class Offsets(NamedTuple):
+    """What is added to `start`: a parameter (None: any), or a pointer that a loop hands on or control flow chooses."""
+
+    added: tuple[object, ...]
+    start: Value | None
+
+
+def offsets_of(pointer: Value) -> Offsets:
+    """What is added to the parameter, as the values it was written with, and how the block of pointers is turned: equal
+    ones are equal addresses, whatever the parameter.
     """
-    offsets: list[Value] = []
-    op = pointer.defining_op
-    while op is not None:
-        if isinstance(op, (tt.AddPtr, *MADE_POINTERS)):
-            offsets.extend(op.operands[1:])
-        elif not isinstance(op, (tt.Splat, tt.Bitcast, *SAME_POINTER)):
-            return (*offsets, pointer)
-        pointer = op.operands[0]
+    added: list[object] = []
+    while not isinstance(pointer, BlockArgument):
         op = pointer.defining_op
-    return tuple(offsets)
+        if isinstance(op, (tt.AddPtr, *MADE_POINTERS)):
+            added.extend(op.operands[1:])
+        elif isinstance(op, tt.Trans):
+            added.append(tuple(op.order))
+        elif isinstance(op, tt.ExpandDims):
+            added.append(op.axis)
+        elif not isinstance(op, (tt.Splat, tt.Bitcast, *SAME_POINTER)):
+            return Offsets(tuple(added), pointer)
+        pointer = op.operands[0]
+    is_parameter = isinstance(pointer.block.parent_op, tt.Func)
+    return Offsets(tuple(added), None if is_parameter else pointer)
 
 
 def pointer_of(op: Operation) -> Value:
@@ -76,10 +93,19 @@ def same_places(a: Operation, b: Operation) -> bool:
     """Whether two accesses touch the same element for the same index, if their parameters are the same array."""
     if isinstance(a, SHARED) or isinstance(b, SHARED):
         return isinstance(a, SHARED) and isinstance(b, SHARED) and is_same_window(a.memory, b.memory)
-    if isinstance(a, tt.DescriptorLoad | tt.DescriptorStore) and isinstance(b, tt.DescriptorLoad | tt.DescriptorStore):
-        places = [tuple(op.indices) for op in (a, b)]
-        return places[0] == places[1] and offsets_of(pointer_of(a)) == offsets_of(pointer_of(b))
-    return offsets_of(pointer_of(a)) == offsets_of(pointer_of(b))
+    return _same_indices(a, b) and offsets_of(pointer_of(a)) == offsets_of(pointer_of(b))
+
+
+def _same_indices(a: Operation, b: Operation) -> bool:
+    """Whether accesses through descriptors have the same indices."""
+    indices = [op.indices if isinstance(op, tt.DescriptorLoad | tt.DescriptorStore) else () for op in (a, b)]
+    return tuple(indices[0]) == tuple(indices[1])
+
+
+def _may_be_same_array(a: Operation, b: Operation) -> bool:
+    """Whether two parameters may be one: both are accessed at the same places, as far as one can see."""
+    are_alike = pointee(pointer_of(a)) is pointee(pointer_of(b)) and _same_indices(a, b)
+    return are_alike and offsets_of(pointer_of(a)).added == offsets_of(pointer_of(b)).added
 
 
 def may_alias(load: Operation, write: Operation) -> bool:
@@ -91,7 +117,7 @@ def may_alias(load: Operation, write: Operation) -> bool:
     a, b = argument_of(pointer_of(load)), argument_of(pointer_of(write))
     if a is None or b is None:
         return True
-    return a is b or (pointee(pointer_of(load)) is pointee(pointer_of(write)) and same_places(load, write))
+    return a is b or _may_be_same_array(load, write)
 
 
 def through_other_parameter(load: Operation, write: Operation) -> bool:

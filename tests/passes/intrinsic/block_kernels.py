@@ -268,3 +268,29 @@ def dot_of_places_from_sums(x, y, N: tl.constexpr):
     right = tl.load(x + where[:, None] * N + i[None, :], mask=largest[:, None] > 0.5, other=0.0)
     left = tl.load(x + i[:, None] * N + i[None, :], mask=i[:, None] < tl.sum(where, 0), other=0.0)
     tl.store(y + i[:, None] * N + i[None, :], tl.dot(left, right))
+
+
+@triton.jit
+def moving_pointer(x, y, n, N: tl.constexpr):
+    """What is loaded through a pointer that a loop moves was stored in the iteration before, at other places."""
+    i = tl.arange(0, N)
+    moved = x
+    for _ in range(n):
+        tl.store(x + 8 + i, tl.load(moved + 8 + i) + 1)
+        tl.store(moved, tl.load(x + 8) * 2)
+        moved -= 1
+    tl.store(y + i, tl.load(x + i))
+
+
+@triton.jit
+def exchanged_pointers(x, y, out, n, N: tl.constexpr):
+    """Two pointers change places in every iteration; what is stored through one of them spoils what was loaded."""
+    i = tl.arange(0, N)
+    a, b = y, x
+    for j in range(n):
+        v = tl.load(a + i)
+        tl.store(x + 1 + i, v * 0.5 + 1)
+        tl.store(out + j * N + i, v)
+        t = a
+        a = b
+        b = t

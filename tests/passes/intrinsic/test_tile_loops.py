@@ -115,6 +115,22 @@ def test_dots_of_places_that_reductions_give(n: int, rng: np.random.Generator) -
     agree(block_kernels.dot_of_places_from_sums, {"x": floats(rng, n, n), "y": np.zeros((n, n), "f"), "N": n})
 
 
+@pytest.mark.parametrize("n", [16, 128])
+@pytest.mark.parametrize("steps", [0, 1, 3, 4])
+def test_pointers_that_loops_change(n: int, steps: int, rng: np.random.Generator) -> None:
+    x, y = floats(rng, n + 16), np.zeros(n, "f")
+    wanted, at = x.copy(), 8
+    for _ in range(steps):
+        wanted[16 : 16 + n] = wanted[at + 8 : at + 8 + n] + 1
+        wanted[at] = wanted[16] * 2
+        at -= 1
+    args = {"x": x.copy()[8:], "y": y, "n": steps, "N": n}
+    block_kernels.moving_pointer[(1,)](*args.values())
+    np.testing.assert_array_equal(y, wanted[8 : 8 + n])
+    x, y, out = floats(rng, n + 1), floats(rng, n + 1), np.zeros((4, n), "f")
+    agree(block_kernels.exchanged_pointers, {"x": x, "y": y, "out": out, "n": steps, "N": n})
+
+
 @pytest.mark.parametrize("n", [16, 64])
 def test_a_store_that_would_spoil_its_own_loads(n: int, rng: np.random.Generator) -> None:
     agree(block_kernels.transpose_in_place, {"x": floats(rng, n, n), "N": n})
