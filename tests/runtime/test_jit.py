@@ -268,7 +268,7 @@ def test_grids(grid):
     assert out[0] == 4
 
 
-@pytest.mark.parametrize("grid", [(), (1, 1, 1, 1), (0,), (4, -1), (2.5,), "4", None, lambda meta: (0,), (2**31,)])
+@pytest.mark.parametrize("grid", [(), (1, 1, 1, 1), (4, -1), (2.5,), "4", None, lambda meta: (-1,), (2**31,)])
 def test_grids_that_are_none(grid):
     add, (x, y, out) = make_add(), arrays()
     with pytest.raises(GridError) as raised:
@@ -482,3 +482,15 @@ def test_threads_compile_once(executor):
     for out in outs:
         np.testing.assert_array_equal(out, x + y)
     assert executor.assembled == 1
+
+
+@pytest.mark.parametrize("grid", [0, (0,), (3, 0), [1, 1, 0], lambda meta: (0,), lambda meta: (meta["n"] - 50, 2)])
+def test_a_grid_without_programs_runs_nothing(grid):
+    add, (x, y, out) = make_add(), arrays()
+    for _ in range(2):
+        compiled = add[grid](x, y, out, 50, BLOCK=16, target="executor")
+        assert not out.any() and compiled.metadata.name == "add"
+    compiled[grid if not callable(grid) else 0](x, y, out, 50)
+    assert not out.any()
+    with pytest.raises(ArgumentError):
+        add[grid](x, y, BLOCK=16, target="executor", n=50)

@@ -60,6 +60,7 @@ if TYPE_CHECKING:
     from mltriton.language import standard as standard
     from mltriton.language import target_info as target_info
     from mltriton.language.arithmetic import *
+    from mltriton.language.atomic_accesses import *
     from mltriton.language.atomics import *
     from mltriton.language.block_pointers import *
     from mltriton.language.casting import *
@@ -96,6 +97,7 @@ _NAMESPACES = ("core", "extra", "math", "random", "standard", "target_info")
 _HOMES: dict[str, str] = {
     "arithmetic": "PropagateNan add cdiv clamp fma maximum minimum mul sub umulhi",
     "atomics": "atomic_add atomic_and atomic_cas atomic_max atomic_min atomic_or atomic_xchg atomic_xor",
+    "atomic_accesses": "atomic_load atomic_poll atomic_store",
     "block_pointers": "advance make_block_ptr",
     "casting": "cast",
     "comparison": "where",
@@ -127,9 +129,6 @@ _HOME = {name: module for module, names in _HOMES.items() for name in names.spli
 _MISSING = {
     "inline_asm_elementwise": "assembly belongs to one machine; write it with the functions of tl and tl.math",
     "map_elementwise": "call the function on the blocks themselves",
-    "atomic_load": "use tl.load(..., volatile=True)",
-    "atomic_store": "use tl.atomic_xchg",
-    "atomic_poll": "programs must not wait for each other: they may run one after the other",
     "expect_zero": "leave it out: it is a hint",
 }
 

@@ -188,6 +188,22 @@ class tensor_descriptor:  # noqa: N801 - upstream's name
         """Store a block at `offsets` (in elements)."""
         _operation("descriptors", "store_tensor_descriptor")(self, offsets, value)
 
+    def gather(self, x_offsets: tensor, y_offset: object) -> tensor:
+        """The rows `x_offsets` from column `y_offset` on, of a descriptor whose block is one row."""
+        return _operation("descriptor_elements", "gather_rows")(self, x_offsets, y_offset)
+
+    def scatter(self, value: tensor, x_offsets: tensor, y_offset: object) -> None:
+        """Store `value` as the rows `x_offsets` from column `y_offset` on."""
+        _operation("descriptor_elements", "scatter_rows")(self, value, x_offsets, y_offset)
+
+    @staticmethod
+    def _atomic(kind: str) -> Callable[[tensor_descriptor, Sequence[object], tensor], None]:
+        return lambda self, offsets, value: _operation("descriptor_elements", "update")(self, kind, offsets, value)
+
+    # Atomic updates of the block at `offsets`; they give nothing.
+    atomic_add, atomic_min, atomic_max = _atomic("add"), _atomic("min"), _atomic("max")
+    atomic_and, atomic_or, atomic_xor = _atomic("and"), _atomic("or"), _atomic("xor")
+
 
 class composite:  # noqa: N801 - named like the other values of the language
     """Base of values that consist of tensors, and are made again of others of the same types.

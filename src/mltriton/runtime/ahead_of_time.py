@@ -34,7 +34,8 @@ def launch_compiled(kernel: CompiledKernel, grid: Any, arguments: Sequence[Any])
         for name, value in named.items():
             _check(name, entries[name], value)
         slots = slots_of(entries, list(named.values()), kernel.metadata.written)
-        kernel.loaded.run(normalize(grid), slots)
+        if all(size := normalize(grid)):
+            kernel.loaded.run(size, slots)
     except TritonError as error:
         error.at(calling_place())
         raise

@@ -1,6 +1,6 @@
 """Launch grids: what stands between the brackets of `kernel[grid]`.
 
-Level: runtime. Guarantees: a grid is three integers from 1 to 2**31 - 1, or a `GridError`.
+Level: runtime. Guarantees: a grid is three integers from 0 to 2**31 - 1, or a `GridError`. With a 0 nothing runs.
 """
 
 from __future__ import annotations
@@ -13,6 +13,10 @@ from mltriton.errors import GridError
 
 Grid = tuple[int, int, int]
 MAX_PROGRAMS = 2**31 - 1
+
+
+class EmptyGridError(Exception):
+    """What a function gave is a grid of no programs: the launch ends here, which is no mistake."""
 
 
 def normalize(grid: Any) -> Grid:
@@ -31,10 +35,6 @@ def _size(size: Any) -> int:
         raise GridError(
             "the dimensions of a grid are integers", found=f"{size!r} of type {type(size).__name__}"
         ) from None
-    if not 1 <= count <= MAX_PROGRAMS:
-        raise GridError(
-            f"a grid dimension is from 1 to {MAX_PROGRAMS}",
-            found=str(count),
-            hint="There is nothing to launch: skip the call for empty input." if count == 0 else None,
-        )
+    if not 0 <= count <= MAX_PROGRAMS:
+        raise GridError(f"a grid dimension is from 0 to {MAX_PROGRAMS}", found=str(count))
     return count

@@ -23,7 +23,7 @@ from mltriton.frontend.function import constexpr_function as constexpr_function
 from mltriton.language.constants import unwrap
 from mltriton.runtime import config
 from mltriton.runtime.arrays import check_arrays
-from mltriton.runtime.grid import Grid, normalize
+from mltriton.runtime.grid import EmptyGridError, Grid, normalize
 from mltriton.runtime.interface import Described
 from mltriton.runtime.interface import KernelInterface as KernelInterface
 from mltriton.runtime.native.params import ParamSpec
@@ -128,12 +128,20 @@ class JITFunction(Described, LanguageFunction, KernelInterface[Any]):
         if callable(grid):
             return _launcher(self, None, grid, HOOKS)
         with _launching:
-            launcher = _launcher(self, normalize(grid), None, HOOKS)
+            size = normalize(grid)
+            launcher = _launcher(self, size, None, HOOKS) if all(size) else self._compile_only
         if isinstance(grid, tuple):
             if len(self.grids) >= _MAX_GRIDS:
                 self.grids.clear()
             self.grids[grid] = launcher
         return launcher
+
+    def _compile_only(self, *args: Any, **kwargs: Any) -> CompiledKernel:
+        """The launcher of a grid without programs."""
+        with _launching:
+            shape = self.shape(args, kwargs)
+            arguments = shape.pick((*args, *kwargs.values(), *shape.defaults))
+            return self.compiled_for(arguments, {name: kwargs[name] for name in shape.option_names})
 
     def run(self, *args: Any, grid: Any, warmup: bool = False, **kwargs: Any) -> CompiledKernel | None:
         """Launch over `grid`, or with `warmup` only compile."""
@@ -174,6 +182,8 @@ class JITFunction(Described, LanguageFunction, KernelInterface[Any]):
         except (KeyError, TypeError):
             with _launching:
                 grid = normalize(size)
+            if not all(grid):
+                raise EmptyGridError from None
         if isinstance(size, tuple) and len(_SIZES) < _MAX_GRIDS:
             _SIZES[size] = grid
         return grid
@@ -301,7 +311,10 @@ def _launcher(
         shape = shapes.get((len(args), *kwargs)) or kernel.shape(args, kwargs)
         everything = (*args, *kwargs.values(), *shape.defaults)
         arguments = shape.pick(everything)
-        x, y, z = fixed or kernel.computed_grid(compute, kwargs | dict(zip(names, arguments, strict=True)))
+        try:
+            x, y, z = fixed or kernel.computed_grid(compute, kwargs | dict(zip(names, arguments, strict=True)))
+        except EmptyGridError:
+            return kernel._compile_only(*args, **kwargs)  # pyright: ignore[reportPrivateUsage]
         try:
             variants = shape.variants.get(shape.key(everything), ())
         except TypeError:  # A constant that cannot be hashed: the slow path says what is wrong.
