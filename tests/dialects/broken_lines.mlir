@@ -258,6 +258,8 @@
 // expected: does not fit the memory
 "ttg.local_store"(%t2, %mem) : (tensor<4x4xf32>, !ttg.memdesc<4x4xf32, #ttg.shared_memory>) -> ()
 // expected: be written
+"ttg.local_gather"(%mem, %t2) <{axis = 0 : i32}> : (!ttg.memdesc<4x4xf32, #ttg.shared_memory>, tensor<4x4xf32>) -> tensor<4x4xf32>
+// expected: the indices are integers
 "ttg.memdesc_subview"(%mem, %i) : (!ttg.memdesc<4x4xf32, #ttg.shared_memory>, i32) -> !ttg.memdesc<4x4xf32, #ttg.shared_memory>
 // expected: the offsets do not fit
 "ttg.memdesc_subview"(%mem, %i, %i) : (!ttg.memdesc<4x4xf32, #ttg.shared_memory>, i32, i32) -> !ttg.memdesc<8xf32, #ttg.shared_memory>

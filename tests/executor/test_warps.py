@@ -193,6 +193,25 @@ def test_transposed_and_windowed_views(execute: Any) -> None:
         execute(warps(1, text), [out, 3])
 
 
+def test_elements_of_shared_memory_chosen_by_index(execute: Any) -> None:
+    text = """
+    tt.func @f(%p: !tt.ptr<f32>) {
+      %c = arith.constant dense<[[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]> : tensor<3x2xf32>
+      %n = arith.constant dense<[[2, 0], [0, 0]]> : tensor<2x2xi32>
+      %m = ttg.local_alloc %c : (tensor<3x2xf32>) -> !ttg.memdesc<3x2xf32>
+      %v = ttg.local_gather %m[%n] {axis = 0 : i32} : !ttg.memdesc<3x2xf32>, tensor<2x2xi32> -> tensor<2x2xf32>
+      %r = tt.reshape %v : tensor<2x2xf32> -> tensor<4xf32>
+      %i = tt.make_range {end = 4 : i32, start = 0 : i32} : tensor<4xi32>
+      %b = tt.splat %p : !tt.ptr<f32> -> tensor<4x!tt.ptr<f32>>
+      %a = tt.addptr %b, %i : tensor<4x!tt.ptr<f32>>, tensor<4xi32>
+      tt.store %a, %r : tensor<4x!tt.ptr<f32>>
+      tt.return
+    }"""
+    out = np.zeros(4, np.float32)
+    execute(warps(1, text), [out])
+    assert out.tolist() == [5, 2, 1, 2]
+
+
 COPY = """
 tt.func @copy(%x: !tt.ptr<f32>, %y: !tt.ptr<f32>) {{
   %zero = arith.constant 0 : i32

@@ -17,7 +17,7 @@ from mltriton.ir.types import MemDescType, PointerType, TensorDescType, TensorTy
 GLOBAL_READS = (tt.Load, tt.DescriptorLoad)
 GLOBAL_WRITES = (tt.Store, tt.DescriptorStore, tt.AtomicRMW, tt.AtomicCAS)
 WRITES = (*GLOBAL_WRITES, ttg.LocalStore)
-SHARED = (ttg.LocalLoad, ttg.LocalStore)
+SHARED = (ttg.LocalLoad, ttg.LocalGather, ttg.LocalStore)
 SAME_POINTER = (tt.ExpandDims, tt.Broadcast, tt.Trans, ttg.ConvertLayout)
 MADE_POINTERS = (tt.MakeTensorPtr, tt.MakeTensorDesc, tt.Advance)
 

@@ -12,12 +12,23 @@ from collections.abc import Sequence
 from typing import cast
 
 from mltriton.ir.attributes import Attribute
-from mltriton.ir.checks import memory, require, require_type, require_types, scalars, tensor, types_of
+from mltriton.ir.checks import axis, memory, require, require_type, require_types, scalars, tensor, types_of
 from mltriton.ir.constants import constant_of, reshaped
 from mltriton.ir.definition import boolean, integer, integers, operand, optional, region, variadic
 from mltriton.ir.operation import Block, Operation, Value
 from mltriton.ir.rejection import reject
-from mltriton.ir.types import I1, I32, MemDescType, PointerType, TensorType, TokenType, Type, element_type, shape_of
+from mltriton.ir.types import (
+    I1,
+    I32,
+    IntegerType,
+    MemDescType,
+    PointerType,
+    TensorType,
+    TokenType,
+    Type,
+    element_type,
+    shape_of,
+)
 
 Attributes = dict[str, Attribute]
 
@@ -89,6 +100,28 @@ class LocalStore(Operation):
         target = memory(self, "the target", self.memory)
         require(self, target.mutable, "the target cannot be written", "mutable", target)
         require_contents(self, tensor(self, "the value", self.value), target)
+
+
+class LocalGather(Operation):
+    """`ttg.local_gather %mem[%indices] {axis}`: element [.., i, ..] is mem[.., indices[.., i, ..], ..] along the axis.
+    Indices and result have one encoding.
+    """
+
+    name = "ttg.local_gather"
+    syntax = "$memory `[` $indices `]` attr-dict `:` type($memory) `,` type($indices) `->` type(result)"
+    reads = True
+    memory = operand()
+    indices = operand()
+    axis = integer()
+
+    def verify(self) -> None:
+        source, indices = memory(self, "the source", self.memory), tensor(self, "the indices", self.indices)
+        at = axis(self, self.axis, len(source.shape))
+        require(self, isinstance(indices.element, IntegerType), "the indices are integers", found=indices)
+        same = [*source.shape[:at], *source.shape[at + 1 :]] == [*indices.shape[:at], *indices.shape[at + 1 :]]
+        require(self, same, "the indices have other rows than the source", source, indices)
+        wanted = TensorType(indices.shape, source.element, indices.encoding)
+        require_type(self, "the result", self.result.type, wanted)
 
 
 class MemDescSubview(Operation):

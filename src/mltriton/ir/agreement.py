@@ -2,7 +2,7 @@
 
 Level: ttg to intrinsic. `EncodingRules` is the part of `ir/levels.py` that is cheap enough for every launch (the pass
 `verify-encodings`): a type is looked at once, an operation by one rule of its class. Where warps share blocks, an
-operation that moves elements between indices has the whole of what it moves in every warp; only
+operation that reshapes has the whole of what it moves in every warp; only
 `ttg.convert_layout` changes an encoding. Raises `VerificationError`.
 """
 
@@ -159,6 +159,10 @@ def _trans(op: tt.Trans) -> None:
         reject(op, "the warps' parts are not permuted", expected=str(source), found=str(result))
 
 
+def _gather(op: tt.Gather | ttg.LocalGather) -> None:
+    _expect(op, "the indices", op.indices, _encoding(op.result))
+
+
 def _cat(op: tt.Cat) -> None:
     _all_equal(op) if _encoding(op.lhs) is _encoding(op.result) else _all_whole(op)
     _require_whole(op, op.lhs, 0)
@@ -209,7 +213,8 @@ _AGREEMENTS: dict[type[Operation], Callable[..., None]] = {
     tt.Reshape: _all_whole,
     tt.Join: _all_whole,
     tt.Split: _all_whole,
-    tt.Gather: _all_whole,
+    tt.Gather: _gather,
+    ttg.LocalGather: _gather,
     tt.Unsplat: _all_whole,
     tt.Print: _all_whole,
     tt.Trans: _trans,

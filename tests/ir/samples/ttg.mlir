@@ -5,7 +5,7 @@
 #dot0_1 = #ttg.dot_op<{opIdx = 0, parent = #blocked1}>
 #slice = #ttg.slice<{dim = 1, parent = #blocked}>
 module attributes {mltriton.level = "ttg", "ttg.num-warps" = 4 : i32, ttg.target = "generic", "ttg.threads-per-warp" = 32 : i32} {
-  tt.func public @layouts(%x: tensor<16x32xf16, #blocked>, %p: tensor<16x32x!tt.ptr<f16>, #blocked>, %m: tensor<16x32xi1, #blocked>, %i: i32) {
+  tt.func public @layouts(%x: tensor<16x32xf16, #blocked>, %p: tensor<16x32x!tt.ptr<f16>, #blocked>, %m: tensor<16x32xi1, #blocked>, %i: i32, %n: tensor<16x8xi32, #blocked>) {
     %0 = ttg.convert_layout %x : tensor<16x32xf16, #blocked> -> tensor<16x32xf16, #blocked1>
     %1 = ttg.convert_layout %x : tensor<16x32xf16, #blocked> -> tensor<16x32xf16, #dot0>
     %2 = ttg.convert_layout %x : tensor<16x32xf16, #blocked> -> tensor<16x32xf16, #dot1>
@@ -25,6 +25,7 @@ module attributes {mltriton.level = "ttg", "ttg.num-warps" = 4 : i32, ttg.target
     %12 = ttg.async_copy_global_to_local %p, %8 : tensor<16x32x!tt.ptr<f16>, #blocked> -> !ttg.memdesc<16x32xf16, #ttg.shared_memory, mutable>
     %13 = ttg.async_commit_group %11, %12
     %14 = ttg.async_wait %13 {num = 1 : i32}
+    %15 = ttg.local_gather %8[%n] {axis = 1 : i32} : !ttg.memdesc<16x32xf16, #ttg.shared_memory, mutable>, tensor<16x8xi32, #blocked> -> tensor<16x8xf16, #blocked>
     ttig.prefetch %p, %m cacheModifier = cg : tensor<16x32x!tt.ptr<f16>, #blocked>
     gpu.barrier
     tt.return

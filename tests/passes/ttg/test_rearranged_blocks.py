@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 import random
+import re
 from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
 
+import mltriton as triton
 from levels import check_levels
 
 from ..rearranging_kernels import rearranged
@@ -125,6 +127,29 @@ def test_machine_code_of_a_reduction_of_a_reshaped_block(shape: Shape, to: Shape
     args = {"x": np.arange(size, dtype=np.int32), "out": np.zeros(size, np.float32), "SHAPE": shape}
     args |= {"MOVE": "reshape", "TO": to, "END": "sum", "AXIS": axis}
     check_levels(rearranged, args, (1,), target="xe:pvc", num_warps=8)
+
+
+@pytest.mark.parametrize(
+    ("shape", "move", "axis"),
+    [((16, 1, 4, 32), "flip", 0), ((16, 1, 4, 32), "flip", 3), ((2048,), "flip", 0), ((4, 512), "gather", 1)],
+)
+def test_warps_exchange_each_element_once(shape: Shape, move: str, axis: int) -> None:
+    """Whatever is replicated between 32 warps."""
+    arguments = {"x": np.arange(2048, dtype=np.int32), "out": np.zeros(2048, np.float32), "SHAPE": shape}
+    arguments |= {"MOVE": move, "TO": axis, "END": "none", "AXIS": 0}
+    check_levels(rearranged, arguments, (1,), target="generic", num_warps=32)
+    kernel = triton.compile(
+        rearranged, {"x": "*i32", "out": "*fp32"}, dict(list(arguments.items())[2:]), "generic", num_warps=32
+    )
+    allocated = re.findall(r"ttg.local_alloc : .*?memdesc<([\dx]+)x", kernel.asm["warp"])
+    assert sum(math.prod(map(int, sizes.split("x"))) for sizes in allocated) <= 2048
+
+
+@pytest.mark.parametrize("shape", [(16, 1, 4, 32), (2048,)])
+def test_a_flip_fits_in_the_shared_memory_of_xe(shape: Shape) -> None:
+    constants = {"SHAPE": shape, "MOVE": "flip", "TO": 0, "END": "none", "AXIS": 0}
+    kernel = triton.compile(rearranged, {"x": "*i32", "out": "*fp32"}, constants, "xe:pvc", num_warps=32)
+    assert kernel.metadata.shared <= 3 * 4 * 2048
 
 
 @pytest.mark.slow

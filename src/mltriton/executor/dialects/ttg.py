@@ -52,6 +52,12 @@ def local_load(op: ttg.LocalLoad) -> Handler:
     return lambda warp, view: view.load(access(warp, op))
 
 
+def local_gather(op: ttg.LocalGather) -> Handler:
+    """Elements at indices along an axis."""
+    axis = op.axis
+    return lambda warp, view, indices: np.take_along_axis(view.load(access(warp, op)), indices, axis)
+
+
 def local_store(op: ttg.LocalStore) -> Handler:
     """The whole block."""
 
@@ -116,6 +122,7 @@ TABLE: Table = {
     ttg.ConvertLayout: convert_layout,
     ttg.LocalAlloc: local_alloc,
     ttg.LocalLoad: local_load,
+    ttg.LocalGather: local_gather,
     ttg.LocalStore: local_store,
     ttg.MemDescSubview: subview,
     ttg.MemDescTrans: transposed,

@@ -90,7 +90,7 @@ def trans(plan: LayoutPlan, op: tt.Trans) -> None:
 
 
 def whole_everywhere(plan: LayoutPlan, op: Operation) -> None:
-    """Operations that move elements between positions (reshape, join, split, cat, gather), or show them in order:
+    """Operations that move elements between positions (reshape, join, split), or show them in order:
     every warp does all. Blocks may differ in shape.
     """
     for index, operand in enumerate(op.operands):
@@ -99,6 +99,14 @@ def whole_everywhere(plan: LayoutPlan, op: Operation) -> None:
     for result in op.results:
         if isinstance(result.type, TensorType):  # The element of an unsplat is none.
             plan.anchor(result, tiling.replicated(_shape(result), plan.num_warps), by=op)
+
+
+def gather(plan: LayoutPlan, op: tt.Gather) -> None:
+    """Indices and result agree; the source may be cut in another way: warps find its elements in shared memory."""
+    encoding = plan.wanted.get((op, 1)) or plan.known([op.result, op.indices])
+    if encoding is not None:
+        plan.want(op, 1, encoding)
+        plan.anchor(op.result, encoding)
 
 
 def cat(plan: LayoutPlan, op: tt.Cat) -> None:
@@ -186,7 +194,7 @@ RULES: dict[type[Operation], Callable[..., None]] = {
     tt.Join: whole_everywhere,
     tt.Split: whole_everywhere,
     tt.Cat: cat,
-    tt.Gather: whole_everywhere,
+    tt.Gather: gather,
     tt.Unsplat: whole_everywhere,
     scf.For: loop,
     scf.If: branch,

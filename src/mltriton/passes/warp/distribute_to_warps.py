@@ -175,6 +175,22 @@ def convert_through_shared_memory(d: _Distributor, op: ttg.ConvertLayout, operan
     return [d.exchange.load(memory, d.offsets(target), cast(TensorType, share_type(target)))]
 
 
+def gather_through_shared_memory(d: _Distributor, op: tt.Gather, operands: list[Value]) -> Sequence[Value]:
+    """A warp gathers by itself where it alone has what it gathers from; otherwise the source goes through shared
+    memory once, and every warp finds its elements there.
+    """
+    source, result = _block(op.source), _block(op.result)
+    window = [None if dim == op.axis else offset for dim, offset in enumerate(d.offsets(result))]
+    if _owner(d, source) is None and d.offsets(source) == window:
+        return d.copy(op, operands)
+    memory = d.exchange.buffer(source.shape, source.element)
+    d.exchange.store(operands[0], memory, d.offsets(source))
+    d.exchange.barrier()
+    share = cast(TensorType, share_type(result)).shape
+    rows = d.exchange.window(memory, window, (*share[: op.axis], source.shape[op.axis], *share[op.axis + 1 :]))
+    return [d.builder.emit(ttg.LocalGather, rows, operands[1], result_types=[share_type(result)], axis=op.axis)]
+
+
 def store_by_owner(d: _Distributor, op: Operation, operands: list[Value]) -> Sequence[Value]:
     """Of the warps that hold the same part, one stores, prints or asserts.
 
@@ -234,6 +250,7 @@ RULES: RuleTable = {
     tt.DescriptorLoad: shift_descriptor_load,
     tt.DescriptorStore: shift_descriptor_store,
     tt.Reduce: reduce_within_then_across,
+    tt.Gather: gather_through_shared_memory,
     ttg.ConvertLayout: convert_through_shared_memory,
     tt.Store: store_by_owner,
     tt.Print: store_by_owner,

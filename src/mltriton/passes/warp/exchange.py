@@ -39,13 +39,14 @@ class Exchange:
     def store(self, value: Value, memory: Value, offsets: Offsets) -> None:
         """Store a part into the buffer at `offsets` (None = 0)."""
         assert isinstance(value.type, TensorType)
-        self.builder.create(ttg.LocalStore, value, self._window(memory, offsets, value.type.shape))
+        self.builder.create(ttg.LocalStore, value, self.window(memory, offsets, value.type.shape))
 
     def load(self, memory: Value, offsets: Offsets, type: TensorType) -> Value:
         """Load a part of the buffer; `type` is the part's."""
-        return self.builder.emit(ttg.LocalLoad, self._window(memory, offsets, type.shape), result_types=[type])
+        return self.builder.emit(ttg.LocalLoad, self.window(memory, offsets, type.shape), result_types=[type])
 
-    def _window(self, memory: Value, offsets: Offsets, shape: Shape) -> Value:
+    def window(self, memory: Value, offsets: Offsets, shape: Shape) -> Value:
+        """The part of the buffer of `shape` at `offsets` (None = 0)."""
         whole = memory.type
         assert isinstance(whole, MemDescType)
         indices = [offset or self.builder.emit(arith.Constant, value=IntegerAttr(0, I32)) for offset in offsets]

@@ -377,6 +377,7 @@ RULES: dict[type[Operation], Callable[..., Sequence[Split]]] = {
     tt.Split: whole,
     tt.Cat: whole,
     tt.Gather: whole,
+    ttg.LocalGather: whole,
     tt.Scan: whole,
     tt.Unsplat: whole,
     tt.Print: whole,

@@ -73,7 +73,7 @@ def addresses_of_loops(function: Operation, spec: TargetSpec, registers: int) ->
 def _lanes_access(loop: Operation) -> bool:
     """Whether lanes access shared memory, or blocks of pointers."""
     for op in loop.walk():
-        if isinstance(op, ttg.LocalLoad | ttg.LocalStore):
+        if isinstance(op, ttg.LocalLoad | ttg.LocalGather | ttg.LocalStore):
             return True
         if isinstance(op, tt.Load | tt.Store) and isinstance(op.ptr.type, TensorType):
             return True

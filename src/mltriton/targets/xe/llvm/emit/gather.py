@@ -1,15 +1,16 @@
-"""`tt.gather`: elements chosen by index, through memory that only this warp uses.
+"""`ttg.local_gather`: elements of shared memory chosen by index; `tt.gather`: through memory that only this warp uses.
 
-Level: intrinsic -> llvm. The source is written row-major into the warp's part of shared memory, and each register of
-the result reads its own element. Guarantees: lanes of one warp wait for each other, warps do not.
+Level: intrinsic -> llvm. For `tt.gather` the source is written row-major into the warp's part of shared memory. Each
+register of the result reads its own element. Guarantees: lanes of one warp wait for each other, warps do not.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import prod
 from typing import cast
 
-from mltriton.dialects import tt
+from mltriton.dialects import tt, ttg
 from mltriton.ir.types import TensorType, byte_width
 from mltriton.targets.llvm.emit.memory import from_memory, in_memory, to_memory
 from mltriton.targets.llvm.types import I32, Value, constant, vector
@@ -22,7 +23,6 @@ from mltriton.targets.xe.spirv.builtins import Scope
 
 def _gather(e: Emitter, op: tt.Gather) -> Emitted:
     f, source = e.function, cast(TensorType, op.source.type)
-    element = vector(element_name(source.element), 1)
     unit = vector(f"i{8 * byte_width(source.element)}", 1)
     strides = [prod(source.shape[dim + 1 :]) for dim in range(source.rank)]
     start = _own_memory(e, op)
@@ -34,13 +34,26 @@ def _gather(e: Emitter, op: tt.Gather) -> Emitted:
     calls.barrier(f, Scope.SUBGROUP)
     accesses.store(e, there, None, [to_memory(e, register) for register in e.registers(op.source)])
     calls.barrier(f, Scope.SUBGROUP)
+    return _chosen(e, op, start, strides)
+
+
+def _local_gather(e: Emitter, op: ttg.LocalGather) -> Emitted:
+    block = e.shared(op.memory)
+    return _chosen(e, op, block.pointer, block.strides)
+
+
+def _chosen(e: Emitter, op: tt.Gather | ttg.LocalGather, start: Value, strides: Sequence[int]) -> Emitted:
+    """The elements that the indices say of a block in shared memory."""
+    f, type_ = e.function, cast(TensorType, op.result.type)
+    element, unit = vector(element_name(type_.element), 1), vector(f"i{8 * byte_width(type_.element)}", 1)
     indices = [f.cast("trunc" if i.type.bits > I32.bits else "sext", i, I32) for i in e.registers(op.indices)]
-    asked = [
-        address((*place[: op.axis], index, *place[op.axis + 1 :]))
-        for place, index in zip(_places(e, cast(TensorType, op.indices.type)), indices, strict=True)
+    chosen = [
+        (*place[: op.axis], index, *place[op.axis + 1 :])
+        for place, index in zip(_places(e, type_), indices, strict=True)
     ]
+    asked = [e.affine.address(start, offset_of(e.affine, place, strides), unit) for place in chosen]
     loaded = accesses.load(e, in_memory(element), asked, None, [])
-    return e.held([from_memory(e, register, element) for register in loaded], op.result.type)
+    return e.held([from_memory(e, register, element) for register in loaded], type_)
 
 
 def _places(e: Emitter, type_: TensorType) -> list[tuple[Value, ...]]:
@@ -56,4 +69,4 @@ def _own_memory(e: Emitter, op: tt.Gather) -> Value:
     return e.affine.address(start, e.function.mul(calls.warp(e.function), constant(I32, size)), vector("i8", 1))
 
 
-RULES: Rules = {tt.Gather: _gather}
+RULES: Rules = {tt.Gather: _gather, ttg.LocalGather: _local_gather}

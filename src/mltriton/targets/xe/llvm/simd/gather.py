@@ -1,4 +1,5 @@
-"""`tt.gather` in a warp's vector program: elements chosen by index, through shared memory that only this warp uses.
+"""`ttg.local_gather` and `tt.gather` in a warp's vector program: elements of shared memory chosen by index, and through
+shared memory that only this warp uses.
 
 Level: intrinsic -> llvm. The warp's accesses to one address keep their order, so that nobody waits.
 """
@@ -8,7 +9,7 @@ from __future__ import annotations
 from math import prod
 from typing import cast
 
-from mltriton.dialects import tt
+from mltriton.dialects import tt, ttg
 from mltriton.ir.types import TensorType, byte_width
 from mltriton.targets.llvm.emit.memory import from_memory, in_memory, to_memory
 from mltriton.targets.llvm.types import I32, Type, Value, constant, vector
@@ -23,7 +24,6 @@ from mltriton.targets.xe.llvm.simd.intrinsics import LANES
 
 def _gather(e: WarpEmitter, op: tt.Gather) -> Emitted:
     f, source = e.function, cast(TensorType, op.source.type)
-    element = held_element(source.element).with_lanes(LANES)
     unit = vector(f"i{8 * byte_width(source.element)}", 1)
     strides = [constant(I32, prod(source.shape[dim + 1 :])) for dim in range(source.rank)]
     start = e.shared_places[op]
@@ -31,12 +31,25 @@ def _gather(e: WarpEmitter, op: tt.Gather) -> Emitted:
         start = e.affine.add(start, f.mul(intrinsics.warp(f), gathered_bytes(op)))
     there = at_places(e, source, start, strides, unit)
     accesses.store(e, there, None, [to_memory(e, register) for register in e.registers(op.source)])
+    return _chosen(e, op, start, strides)
+
+
+def _local_gather(e: WarpEmitter, op: ttg.LocalGather) -> Emitted:
+    block = e.shared(op.memory)
+    return _chosen(e, op, block.pointer, [constant(I32, stride) for stride in block.strides])
+
+
+def _chosen(e: WarpEmitter, op: tt.Gather | ttg.LocalGather, start: Value, strides: list[Value]) -> Emitted:
+    """The elements that the indices say of a block in shared memory."""
+    type_ = cast(TensorType, op.result.type)
+    element = held_element(type_.element).with_lanes(LANES)
+    unit = vector(f"i{8 * byte_width(type_.element)}", 1)
     asked = [_address(e, start, place, strides, unit) for place in _places(e, op)]
     loaded = accesses.load(e, in_memory(element).scalar, asked, None, [])
-    return e.held([from_memory(e, register, element) for register in loaded], op.result.type)
+    return e.held([from_memory(e, register, element) for register in loaded], type_)
 
 
-def _places(e: WarpEmitter, op: tt.Gather) -> list[list[Value]]:
+def _places(e: WarpEmitter, op: tt.Gather | ttg.LocalGather) -> list[list[Value]]:
     """Where each register's elements come from."""
     indices = cast(TensorType, op.indices.type)
     along = [coordinates(e, layout_of(indices), dim) for dim in range(indices.rank)]
@@ -54,4 +67,4 @@ def _address(e: WarpEmitter, start: Value, place: list[Value], strides: list[Val
     return address
 
 
-RULES: Rules = {tt.Gather: _gather}  # type: ignore[dict-item]
+RULES: Rules = {tt.Gather: _gather, ttg.LocalGather: _local_gather}  # type: ignore[dict-item]
