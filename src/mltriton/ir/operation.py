@@ -187,11 +187,15 @@ class Operation:
         """This operation, then everything in its regions, in order. The current operation may be erased while
         walking.
         """
-        yield self
-        for region in self.regions:
-            for block in region.blocks:
-                for op in list(block.ops):
-                    yield from op.walk()
+        pending: list[Iterator[Operation]] = [iter((self,))]
+        while pending:
+            op = next(pending[-1], None)
+            if op is None:
+                pending.pop()
+                continue
+            yield op
+            if op.regions:
+                pending.append(inner for region in op.regions for block in region.blocks for inner in list(block.ops))
 
     def detach(self) -> None:
         """Take the operation out of its block; it keeps its operands."""

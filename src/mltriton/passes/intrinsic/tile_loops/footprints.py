@@ -7,6 +7,7 @@ operations use a value in the end, what evaluating a value costs, and which acce
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import cast
@@ -129,10 +130,40 @@ def consumers(value: Value, stop: Container[Value] = ()) -> Iterator[tuple[Opera
             continue
         seen.add(current)
         for user in current.users:
-            if is_virtual(user) or (user.pure and not user.regions and not isinstance(user, tt.Dot)):
+            if passes_on(user):
                 pending.extend(result for result in user.results if result not in stop)
             else:
                 yield user, current
+
+
+def passes_on(user: Operation) -> bool:
+    """Whether who uses an operation's results uses its operands."""
+    return is_virtual(user) or (user.pure and not user.regions and not isinstance(user, tt.Dot))
+
+
+class LastUses:
+    """Where in a block values are used last, by the numbers of its operations; -1 where no consumer is in the block."""
+
+    def __init__(self, block: Block, numbers: Mapping[Operation, int]) -> None:
+        self.block, self.numbers = block, numbers
+        self.known: dict[Value, int] = {}
+
+    def of(self, value: Value) -> int:
+        """The number of the operation that is the value's last consumer, or in which that stands."""
+        if value not in self.known:
+            for each in operands_first(value, self._unknown_results):
+                self.known[each] = max(map(self._of_user, each.users), default=-1)
+        return self.known[value]
+
+    def _of_user(self, user: Operation) -> int:
+        if passes_on(user):
+            return max((self.known[result] for result in user.results), default=-1)
+        holder = user.ancestor_in(self.block)
+        return -1 if holder is None else self.numbers[holder]
+
+    def _unknown_results(self, value: Value) -> list[Value]:
+        users = filter(passes_on, value.users)
+        return [result for user in users for result in user.results if result not in self.known]
 
 
 def is_outside(op: Operation, value: Value) -> bool:
@@ -185,16 +216,15 @@ def killed_loads(block: Block) -> set[Operation]:
     """The loads of a block that cannot be repeated where they are used: something may have written there before."""
     numbers = {op: number for number, op in enumerate(block.ops)}
     writers = [(number, op, found) for op, number in numbers.items() if (found := writes_in(op))]
+    positions = [number for number, _, _ in writers]
     killed: set[Operation] = set()
+    last_uses = LastUses(block, numbers)
     for op in block.ops if writers else ():
         if not (isinstance(op, LOADS) and is_virtual(op)) or writers[-1][0] < numbers[op]:
             continue
-        uses = [user.ancestor_in(block) for user, _ in consumers(op.results[0])]
-        last = max((numbers[use] for use in uses if use is not None), default=-1)
-        if any(
-            numbers[op] < number <= last and any(_kills(op, write, number == last, holder) for write in found)
-            for number, holder, found in writers
-        ):
+        last = last_uses.of(op.results[0])
+        between = writers[bisect_right(positions, numbers[op]) : bisect_right(positions, last)]
+        if any(_kills(op, write, number == last, holder) for number, holder, found in between for write in found):
             killed.add(op)
     return killed
 

@@ -40,6 +40,9 @@ from mltriton.passes.intrinsic.tile_loops.reuse import reuse_tiles
 from mltriton.passes.intrinsic.tile_loops.tiles import Tile
 from mltriton.targets.base import TargetSpec
 
+# Where a member reads by so many values, those it takes are kept in tiles: the next one need not go as far again.
+LONGEST = 1024
+
 
 class Known:
     """Values that evaluation does not look behind: they have a tile, or the open nest will compute them."""
@@ -106,6 +109,11 @@ class Lowering:
     def add(self, member: Member) -> None:
         """Append to the open nest, or to a new one where the member does not fit."""
         footprint = self.footprint(member)
+        if len(footprint.visited) > LONGEST and self.nest.members and not isinstance(member, Fill):
+            for value, _ in member.inputs():
+                if isinstance(value.type, TensorType):
+                    self.force(value)
+            footprint = self.footprint(member)
         if not self.nest.accepts(member, footprint):
             self.flush()
         self.nest.add(member, footprint)
@@ -170,10 +178,10 @@ class Lowering:
         found = self.e.tiles.get(value)
         if found is not None and tile is None:
             return found
-        for member in self.nest.members:
-            if value in member.produces and tile is None:
-                type = cast(TensorType, value.type)
-                return member.saves.setdefault(value, self.e.scratch.tile(type.shape, type.element, value))
+        if value in self.nest.produced and tile is None:
+            type = cast(TensorType, value.type)
+            saves = self.nest.members[self.nest.produced[value]].saves
+            return saves.setdefault(value, self.e.scratch.tile(type.shape, type.element, value))
         is_new = tile is None
         if tile is None:
             type = cast(TensorType, value.type)

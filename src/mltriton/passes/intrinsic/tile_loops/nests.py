@@ -26,6 +26,7 @@ from mltriton.passes.intrinsic.tile_loops.prefetching import prefetch_stores
 
 STRAIGHT = 8  # rows of at most this many chunks are written without a loop
 UNROLL = 4
+MOST_MEMBERS = 128  # of a nest: what they need of each other is compared pair by pair
 ROWS = 2  # rows taken at a time where each is a chain of steps that wait for each other
 
 
@@ -71,7 +72,8 @@ class Nest:
         if not self.members:
             return True
         return (
-            not member.alone
+            len(self.members) < MOST_MEMBERS
+            and not member.alone
             and not self.members[0].alone
             and member.outer == self.outer
             and self._reads_own_row(member, footprint)

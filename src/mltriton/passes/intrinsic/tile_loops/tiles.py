@@ -7,6 +7,7 @@ bytes; a region that a loop reads and that was written before it stays untouched
 
 from __future__ import annotations
 
+from bisect import bisect_left, insort
 from dataclasses import dataclass, field
 
 from mltriton.dialects import tile
@@ -132,14 +133,24 @@ class ScratchMemory:
 
     def place(self) -> int:
         """Give every region its offset, largest first; returns the bytes needed in all."""
-        placed: list[tuple[Region, int]] = []
+        placed: list[tuple[int, Region]] = []  # by offset
+        ends: dict[tuple[int, int, int], int] = {}  # of the last region of this size and life: none fits before
         total = 0
         for region in sorted(self.regions, key=lambda r: -r.bytes):
-            offset = 0
-            for other, start in sorted(placed, key=lambda entry: entry[1]):
-                if region.first <= other.last and other.first <= region.last and start < offset + region.bytes:
+            kind = (region.bytes, region.first, region.last)
+            offset = ends.get(kind, 0)
+            at = bisect_left(placed, offset - region.bytes, key=_offset) if kind in ends else 0
+            for start, other in placed[at:]:
+                if start >= offset + region.bytes:
+                    break
+                if region.first <= other.last and other.first <= region.last:
                     offset = max(offset, start + other.bytes)
             region.op.offset = offset
-            placed.append((region, offset))
-            total = max(total, offset + region.bytes)
+            insort(placed, (offset, region), key=_offset)
+            ends[kind] = offset + region.bytes
+            total = max(total, ends[kind])
         return total
+
+
+def _offset(placed: tuple[int, Region]) -> int:
+    return placed[0]
