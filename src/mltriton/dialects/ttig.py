@@ -34,6 +34,14 @@ class Extract(Operation):
         require_attributes(self, "index")
         require(self, 0 <= self.index < count, "no such piece", f"0 to {count - 1}", self.index)
 
+    def fold(self) -> Value | None:
+        if self.source.type is self.result.type:
+            return self.source
+        whole = self.source.defining_op
+        if isinstance(whole, Glue) and whole.pieces[0].type is self.result.type:
+            return whole.pieces[self.index]
+        return None
+
 
 class Glue(Operation):
     """`ttig.glue %p0, %p1 : ... -> tensor<32x64xf16>`: equal pieces put together."""

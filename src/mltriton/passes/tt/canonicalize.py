@@ -11,9 +11,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, cast
 
-from mltriton.dialects import arith, scf
+from mltriton.dialects import arith, scf, ttig
 from mltriton.dialects.arith import Binary
 from mltriton.dialects.builtin import Module
+from mltriton.dialects.scf_carried import body_taken_over, yield_also
 from mltriton.ir.builder import Builder
 from mltriton.ir.constants import make_constant, splat_of
 from mltriton.ir.folding import fold_all
@@ -117,6 +118,46 @@ def simpler_branch(op: scf.If) -> Sequence[Value] | None:
     return selection(op) or common_results(op)
 
 
+def carried_pieces(op: scf.For) -> Sequence[Value] | None:
+    """A loop that starts with pieces put together and only looks at pieces carries the pieces."""
+    split = [index for index, init in enumerate(op.inits) if _is_taken_apart(op.carried[index], init)]
+    if not split:
+        return None
+    kept = [index for index in range(len(op.inits)) if index not in split]
+    glues = [cast(ttig.Glue, op.inits[index].defining_op) for index in split]
+    old = [(op.carried[index], op.body.block.terminator.operands[index]) for index in split]
+    loop = body_taken_over(op, kept, [piece for glue in glues for piece in glue.pieces])
+    builder, inside = Builder().before(op), Builder().before(loop.body.block.terminator)
+    builder.insert(loop)
+    made: dict[int, Value] = dict(zip(kept, loop.results, strict=False))
+    first = len(kept)
+    for index, glue, (argument, end) in zip(split, glues, old, strict=True):
+        pieces = slice(first, first := first + len(glue.pieces))
+        for user in list(argument.users):
+            user.results[0].replace_by(loop.carried[pieces][cast(ttig.Extract, user).index])
+        yield_also(loop.body.block, _pieces_of(inside, end, glue))
+        made[index] = builder.emit(ttig.Glue, loop.results[pieces], result_types=[argument.type])
+    return [made[index] for index in range(len(op.inits))]
+
+
+def _is_taken_apart(argument: Value, init: Value) -> bool:
+    """Whether a carried value starts as pieces put together, and a loop uses the like pieces of it only."""
+    glue = init.defining_op
+    if not isinstance(glue, ttig.Glue) or not argument.users:
+        return False
+    piece = glue.pieces[0].type
+    return all(isinstance(user, ttig.Extract) and user.result.type is piece for user in argument.users)
+
+
+def _pieces_of(builder: Builder, value: Value, like: ttig.Glue) -> Sequence[Value]:
+    """The pieces of a value, of the size of those of `like`."""
+    glue, type = value.defining_op, like.pieces[0].type
+    if isinstance(glue, ttig.Glue) and glue.pieces[0].type is type:
+        return glue.pieces
+    count = len(like.pieces)
+    return [builder.emit(ttig.Extract, value, result_types=[type], index=index) for index in range(count)]
+
+
 PATTERNS: dict[type[Operation], Callable[[Any], Sequence[Value] | None]] = {
     arith.AddI: sum_of_constants,
     arith.MulI: product_of_constants,
@@ -131,4 +172,5 @@ PATTERNS: dict[type[Operation], Callable[[Any], Sequence[Value] | None]] = {
     arith.MaxNumF: repeated_bound,
     arith.MinNumF: repeated_bound,
     scf.If: simpler_branch,
+    scf.For: carried_pieces,
 }
