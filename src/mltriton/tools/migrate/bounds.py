@@ -5,6 +5,8 @@ Level: source text. Every answer "yes" is a proof from the text of the function;
 
 from __future__ import annotations
 
+from functools import cached_property
+
 from mltriton.tools.migrate.flow import Definition, Env, Flow, parameters_of
 from mltriton.tools.migrate.parse import Source
 from mltriton.tools.migrate.pointers import Access, Construct, Pointers
@@ -24,6 +26,7 @@ class Bounds:
         self.parameters = {each.name.value: each for each in parameters_of(pointers.function)}
         self.sizes = self._sizes(pointers)
         self._asked: set[int] = set()
+        self._indices: set[str] | None = None  # while what is loaded from arrays of indices counts as natural
 
     def _sizes(self, pointers: Pointers) -> set[str]:
         """Constexpr parameters that are extents of blocks or tensors: they are not negative."""
@@ -73,12 +76,13 @@ class Bounds:
 
     def is_stable(self, node: cst.BaseExpression, first: cst.CSTNode, second: cst.CSTNode) -> bool:
         """Whether an expression, moved from statement `first` to `second`, has the value that it had there."""
-        if not self.is_pure(node):
-            return False
+        again = self.flow.dominates(first, second) or not self.flow.in_loop(first)
+        return again and self.reads_the_same(node, first, second)
+
+    def reads_the_same(self, node: cst.BaseExpression, first: cst.CSTNode, second: cst.CSTNode) -> bool:
+        """Whether the same assignments reach an expression at both statements: in one iteration it has one value."""
         one, other = self.flow.before[first], self.flow.before[second]
-        if any(one.get(name) != other.get(name) for name in names_in(node)):
-            return False
-        return self.flow.dominates(first, second) or not self.flow.in_loop(first)
+        return self.is_pure(node) and all(one.get(name) == other.get(name) for name in names_in(node))
 
     def is_pure(self, node: cst.CSTNode) -> bool:
         """Whether an expression depends on the values of its names alone and does nothing else."""
@@ -111,10 +115,47 @@ class Bounds:
                 return self.is_natural(node.left, env, depth) and self.is_natural(node.right, env, depth)
             if isinstance(node.operator, cst.Modulo):
                 return self.is_natural(node.left, env, depth) and self.is_natural(node.right, env, depth)
-            return False
+            return isinstance(node.operator, cst.Subtract) and self._counts_down(node, env)
         if isinstance(node, cst.IfExp):
             return self.is_natural(node.body, env, depth) and self.is_natural(node.orelse, env, depth)
         return isinstance(node, cst.Call) and self._is_natural_call(node, env, depth)
+
+    def is_index(self, node: cst.BaseExpression, env: Env, arrays: set[str]) -> bool:
+        """The same, where what is loaded in pairs from an array of indices is taken for one; adds these to `arrays`."""
+        self._indices = found = set[str]()
+        natural = self.is_natural(node, env)
+        self._indices = None
+        if natural:
+            arrays |= found
+        return natural
+
+    def _counts_down(self, node: cst.BinaryOperation, env: Env) -> bool:
+        """Whether an expression is `n - 1 - i` with `i` in `range(n)`."""
+        first, one = node.left, node.right
+        if not isinstance(first, cst.BinaryOperation) or not isinstance(first.operator, cst.Subtract):
+            return False
+        parts = [first.right, one]
+        count = next((each for each in parts if isinstance(each, cst.Name)), None)
+        if count is None or 1 not in map(constant_int, parts):
+            return False
+        reach = [self.flow.definitions[index] for index, _ in env.get(count.value, ())]
+        loop = reach[0].statement if len(reach) == 1 else None
+        if not isinstance(loop, cst.For) or not isinstance(loop.iter, cst.Call):
+            return False
+        bounds = [arg.value for arg in loop.iter.args]
+        same = len(bounds) == 1 and code_of(bounds[0]) == code_of(first.left)
+        unchanged = all(env.get(name) == self.flow.before[loop].get(name) for name in names_in(first.left))
+        return same and unchanged and self._is_natural_range(loop, 0)
+
+    @cached_property
+    def _read_in_pairs(self) -> dict[str, str]:
+        """Addresses that are read without a mask together with the next one, each with the array it lies in."""
+        read: set[str] = set()
+        for node in walk(self.flow.function):
+            if isinstance(node, cst.Call) and self.source.callee(node) == "load" and len(node.args) == 1:
+                read.add(code_of(node.args[0].value).replace(" ", ""))
+        pairs = [text for text in read if f"{text}+1" in read]
+        return {each: text.partition("+")[0] for text in pairs for each in (text, f"{text}+1")}
 
     def _is_natural_call(self, call: cst.Call, env: Env, depth: int) -> bool:
         callee = self.source.callee(call)
@@ -122,6 +163,10 @@ class Bounds:
             callee = call.func.value
         if callee in ("program_id", "num_programs"):
             return True
+        if callee == "load" and self._indices is not None and len(call.args) == 1:
+            array = self._read_in_pairs.get(code_of(call.args[0].value).replace(" ", ""))
+            self._indices |= {array} if array is not None else set()
+            return array is not None
         if isinstance(call.func, cst.Attribute) and call.func.attr.value == "to":
             return self.is_natural(call.func.value, env, depth)
         values = [self.is_natural(arg.value, env, depth) for arg in call.args]

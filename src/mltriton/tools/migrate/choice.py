@@ -233,7 +233,22 @@ def _partly_checked(group: Group, bounds: Bounds, folded: tuple[int, ...]) -> It
     """Accesses that check some dimensions and leave others to themselves."""
     for access in group.accesses:
         for dim in leaving(group, bounds, access, folded) if access.checked else ():
+            if _is_checked_beside(group, bounds, access, dim):
+                continue  # the other side of a branch checks it: this side is for blocks that lie inside
             yield f"dimension {dim} is not checked and may leave its shape: a descriptor checks every dimension"
+
+
+def _is_checked_beside(group: Group, bounds: Bounds, access: Access, dim: int) -> bool:
+    """Whether the other side of a branch around an access makes the same access with a check of a dimension."""
+    flow = bounds.flow
+    for other in group.accesses:
+        common = {*flow.parents[access.statement]} & {*flow.parents[other.statement]}
+        suites = [{suite for suite, _ in flow.blocks[each.statement]} for each in (access, other)]
+        branches = [each.body for each in common if isinstance(each, cst.If)]
+        apart = any((body in suites[0]) != (body in suites[1]) for body in branches)
+        if apart and other.kind == access.kind and {dim, *access.checked} <= other.checked:
+            return True
+    return False
 
 
 def _conditions(group: Group, bounds: Bounds, folded: tuple[int, ...]) -> Iterator[str]:

@@ -26,10 +26,19 @@ class DescriptorForm(Form):
     def __init__(self, context: Context) -> None:
         super().__init__(context)
         self.choice = context.choice
-        uses = [access.statement for access in context.group.accesses]
-        uses += [definition.statement for definition in context.group.definitions]
+        uses = context.uses
         offsets = [Quantity("offset", dim) for dim in self.choice.permutation]
         context.carried = [quantity for quantity in offsets if context.needs_variable(quantity, uses)]
+        self.branch = context.branch(uses) if context.carried else None
+        if self.branch is not None and all(
+            context.holds(each.offsets[dim], each, use)
+            for each in context.group.constructs
+            for dim in self.choice.permutation
+            for use in uses
+        ):
+            context.carried = []
+        else:
+            self.branch = None
 
     # Constructors.
 
@@ -86,14 +95,20 @@ class DescriptorForm(Form):
 
     def _offsets(self, access: Access) -> str:
         dims = self.choice.permutation
-        return ", ".join(self.context.value(Quantity("offset", dim), access.pointer) for dim in dims)
+        if self.branch is None:
+            return f"[{', '.join(self.context.value(Quantity('offset', dim), access.pointer) for dim in dims)}]"
+        sides = [[one_line(each.offsets[dim]) for dim in dims] for each in self.context.group.constructs]
+        test, pairs = one_line(self.branch.test), list(zip(*sides, strict=True))
+        if sum(one != other for one, other in pairs) == 1:
+            return f"[{', '.join(one if one == other else f'{one} if {test} else {other}' for one, other in pairs)}]"
+        return " else ".join((f"[{', '.join(sides[0])}] if {test}", f"[{', '.join(sides[1])}]"))
 
     def access(self, access: Access) -> Replacement:
         """The descriptor's method, at the offsets that the pointer has there."""
         return self._load(access) if access.kind == "load" else self._store(access)
 
     def _load(self, access: Access) -> Replacement:
-        text = f"{self.main(access.pointer)}.load([{self._offsets(access)}])"
+        text = f"{self.main(access.pointer)}.load({self._offsets(access)})"
         text = self._permuted(text, [self.choice.permutation.index(dim) for dim in sorted(self.choice.permutation)])
         if self.choice.folded:
             shape = self.context.group.constructs[0].block_shape
@@ -102,7 +117,7 @@ class DescriptorForm(Form):
         return constantly(text)
 
     def _store(self, access: Access) -> Replacement:
-        start = f"{self.main(access.pointer)}.store([{self._offsets(access)}], "
+        start = f"{self.main(access.pointer)}.store({self._offsets(access)}, "
         self._hints(access)
         names = list(access.arguments)
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from mltriton.tools.migrate.aligning import realigned
 from mltriton.tools.migrate.syntax import cst
 
 Replacement = Callable[[Any], "cst.CSTNode | cst.FlattenSentinel[Any]"]
@@ -39,6 +40,7 @@ class Edits:
     before: dict[cst.CSTNode, list[str]] = field(default_factory=dict[cst.CSTNode, list[str]])
     after: dict[cst.CSTNode, list[str]] = field(default_factory=dict[cst.CSTNode, list[str]])
     remove: set[cst.CSTNode] = field(default_factory=set[cst.CSTNode])
+    unwrap: set[cst.CSTNode] = field(default_factory=set[cst.CSTNode])  # branches of which the first side is kept
     functions: set[cst.CSTNode] = field(default_factory=set[cst.CSTNode])
 
     def insert(self, statement: cst.CSTNode, lines: Sequence[str]) -> None:
@@ -47,9 +49,15 @@ class Edits:
 
     def apply(self, module: cst.Module, *, everywhere: bool = False) -> str:
         """The new text; edits `everywhere` may stand outside the functions that were named."""
-        if not (self.replace or self.before or self.after or self.remove):
+        if not (self.replace or self.before or self.after or self.remove or self.unwrap):
             return module.code
         return module.visit(_Apply(self, int(everywhere))).code
+
+    def applied(self, function: cst.FunctionDef) -> cst.FunctionDef:
+        """A function with its edits."""
+        changed = function.visit(_Apply(self, 0))
+        assert isinstance(changed, cst.FunctionDef)
+        return changed
 
 
 class _Apply(cst.CSTTransformer):
@@ -59,11 +67,14 @@ class _Apply(cst.CSTTransformer):
         self._depth = depth
         self._statements: list[cst.CSTNode] = []  # the statements around the node that is visited
         self._changed: set[cst.CSTNode] = set()  # those in which something was replaced
+        self._alternatives: set[cst.CSTNode] = set()  # each `elif`
         self._removed: list[cst.CSTNode] = []  # what stands for removed statements until their suite is left
 
     def on_visit(self, node: cst.CSTNode) -> bool:
         if isinstance(node, cst.SimpleStatementLine | cst.BaseCompoundStatement):
             self._statements.append(node)
+        if isinstance(node, cst.If) and isinstance(node.orelse, cst.If):
+            self._alternatives.add(node.orelse)
         if node in self.edits.functions:
             self._depth += 1
             return True
@@ -75,6 +86,8 @@ class _Apply(cst.CSTTransformer):
             self._depth -= 1
         if isinstance(original_node, cst.SimpleStatementLine | cst.BaseCompoundStatement):
             self._statements.pop()
+            if isinstance(original_node, cst.FunctionDef) and original_node in self.edits.replace:
+                return self.edits.replace[original_node](updated_node)
             return self._statement(original_node, updated_node)
         if isinstance(original_node, cst.IndentedBlock | cst.Module):
             return self._suite(updated_node)
@@ -90,7 +103,13 @@ class _Apply(cst.CSTTransformer):
         return replacement(updated)
 
     def _statement(self, original: cst.SimpleStatementLine | cst.BaseCompoundStatement, updated: Any) -> Any:
+        if isinstance(original, cst.SimpleStatementLine) and original in self._changed:
+            updated = realigned(original, updated)
         parts: list[Any] = [updated]
+        if isinstance(original, cst.If) and original in self.edits.remove:
+            return self._with_comments(original, [], deep=True)
+        if original in self.edits.unwrap:
+            return self._unwrapped(original, updated)
         if isinstance(original, cst.SimpleStatementLine):
             parts = self._line(original, updated)
         elif self.edits.before.get(original):
@@ -99,14 +118,10 @@ class _Apply(cst.CSTTransformer):
             return updated
         return self._with_comments(original, parts)
 
-    def _with_comments(self, original: cst.CSTNode, parts: list[Any]) -> Any:
+    def _with_comments(self, original: cst.CSTNode, parts: list[Any], *, deep: bool = False) -> Any:
         """The statements that take the place of one, with every comment that it had."""
-        kept = Counter(text for part in parts for text in _comments(part))
-        lost: list[str] = []
-        for text in _comments(original):
-            kept[text] -= 1
-            lost += [text] if kept[text] < 0 else []
-        lines = [cst.EmptyLine(comment=cst.Comment(text)) for text in lost]
+        every = [each.value for each in _every(original)] if deep else _comments(original)
+        lines = _missing(every, [text for part in parts for text in _comments(part)])
         if parts:
             parts[0] = parts[0].with_changes(leading_lines=[*parts[0].leading_lines, *lines])
             return cst.FlattenSentinel(parts)
@@ -114,6 +129,17 @@ class _Apply(cst.CSTTransformer):
             return cst.RemoveFromParent()
         self._removed.append(cst.SimpleStatementLine([cst.Pass()], leading_lines=lines))
         return self._removed[-1]
+
+    def _unwrapped(self, original: cst.CSTNode, updated: Any) -> Any:
+        """The first side of a branch in its place; of an `elif`, as the `else`."""
+        if original in self._alternatives:
+            return cst.Else(body=updated.body, leading_lines=[*updated.leading_lines, *_lost(original, updated.body)])
+        parts: list[Any] = list(updated.body.body)
+        if isinstance(updated.body, cst.SimpleStatementSuite):
+            parts = [cst.SimpleStatementLine(parts)]
+        above = [*updated.leading_lines, *_lost(original, *parts)]
+        parts[0] = parts[0].with_changes(leading_lines=[*above, *parts[0].leading_lines])
+        return cst.FlattenSentinel(parts)
 
     def _suite(self, updated: Any) -> Any:
         """Give the comments of removed statements to the next one, or to the end of the suite."""
@@ -175,6 +201,33 @@ def _after(lines: Sequence[cst.SimpleStatementLine], statement: Any) -> list[Any
         return [statement]
     first = lines[0].with_changes(leading_lines=statement.leading_lines)
     return [first, *lines[1:], statement.with_changes(leading_lines=[])]
+
+
+def _missing(before: Sequence[str], after: Sequence[str]) -> list[cst.EmptyLine]:
+    """Comments that are no longer there, as lines."""
+    kept = Counter(after)
+    lost: list[str] = []
+    for text in before:
+        kept[text] -= 1
+        lost += [text] if kept[text] < 0 else []
+    return [cst.EmptyLine(comment=cst.Comment(text)) for text in lost]
+
+
+def _lost(branch: cst.CSTNode, *kept: cst.CSTNode) -> list[cst.EmptyLine]:
+    """The comments of a branch that are not in what is kept of it."""
+    before = [each.value for line in _parts_of(branch) for each in _every(line)]
+    return _missing(before, [each.value for part in kept for each in _every(part)])
+
+
+def _parts_of(branch: cst.CSTNode) -> list[cst.CSTNode]:
+    """A branch without the lines above it."""
+    return [child for child in branch.children if not isinstance(child, cst.EmptyLine)]
+
+
+def _every(node: cst.CSTNode) -> list[cst.Comment]:
+    if isinstance(node, cst.Comment):
+        return [node]
+    return [each for child in node.children for each in _every(child)]
 
 
 def _comments(node: cst.CSTNode) -> list[str]:

@@ -26,6 +26,7 @@ from mltriton.tools.migrate.simplifying import simplified
 from mltriton.tools.migrate.sizes import Sizes
 from mltriton.tools.migrate.steps import Notes, moved
 from mltriton.tools.migrate.syntax import cst
+from mltriton.tools.migrate.tidying import tidied
 
 _BYTE_ORDER_MARK = "\ufeff"
 MARKS = ("make_block_ptr", "advance", "boundary_check")
@@ -96,7 +97,10 @@ def _migrate_text(source: Source, options: Options, sizes: Sizes, result: Result
     for function in functions_of(source.module):
         _migrate_function(source, function, options, sizes, edits, contract, result)
     mark = _BYTE_ORDER_MARK if result.source.startswith(_BYTE_ORDER_MARK) else ""
-    result.text = mark + without_unused_imports(edits.apply(source.module), source.direct).removeprefix(mark)
+    text = without_unused_imports(edits.apply(source.module), source.direct)
+    if edits.functions:
+        text = tidied(text, source.path, result.kernels, source.text)
+    result.text = mark + text.removeprefix(mark)
     result.contract = contract.apply(source.module) if contract.replace else None
     if source.text != result.source:
         lines = moved(source.text, result.source)

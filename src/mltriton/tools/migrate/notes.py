@@ -33,7 +33,8 @@ def note_group(
     result.sites.setdefault(pointers.function.name.value, []).extend(_sites(source, group))
     result.notes.append(Note(line, "change", f"{name}: {'; '.join(_changes(group, choice, context))}"))
     result.notes += [Note(line, "change", f"{name}: {text}") for text in context.notes]
-    result.notes += [Note(line, "condition", f"{name}: {text}") for text in choice.conditions]
+    conditions = (*choice.conditions, *sorted(context.assumed))
+    result.notes += [Note(line, "condition", f"{name}: {text}") for text in conditions]
     if choice.form == "descriptor":
         result.notes.append(Note(line, "performance", f"{name}: {performance(source, pointers, group, choice)}"))
 

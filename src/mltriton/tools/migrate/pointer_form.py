@@ -25,8 +25,7 @@ class PointerForm(Form):
         super().__init__(context)
         group = context.group
         self.moves = bool(group.advances)
-        uses = [access.statement for access in group.accesses]
-        uses += [definition.statement for definition in group.definitions if self.moves]
+        uses = context.uses if self.moves else [access.statement for access in group.accesses]
         checked = {dim for access in group.accesses for dim in access.checked}
         wanted = [Quantity("range", dim) for dim in range(context.rank) if self.moves or dim in checked]
         wanted += [Quantity("extent", dim) for dim in sorted(checked)]
@@ -125,13 +124,18 @@ class PointerForm(Form):
 
     def _is_natural(self, dim: int) -> bool:
         """Whether no offset in this dimension can be negative."""
-        bounds, group = self.context.bounds, self.context.group
-        starts = [bounds.is_natural(each.offsets[dim], self.context.env(each.statement)) for each in group.constructs]
+        bounds, group, env = self.context.bounds, self.context.group, self.context.env
+        arrays: set[str] = set()
+        starts = [bounds.is_index(each.offsets[dim], env(each.statement), arrays) for each in group.constructs]
         steps = [
-            is_zero(each.deltas[dim]) or bounds.is_natural(each.deltas[dim], self.context.env(each.statement))
+            is_zero(each.deltas[dim]) or bounds.is_index(each.deltas[dim], env(each.statement), arrays)
             for each in group.advances
         ]
-        return all(starts) and all(steps)
+        natural = all(starts) and all(steps)
+        for array in sorted(arrays) if natural else ():
+            text = f"what {array} holds is taken for indices, which are not negative"
+            self.context.assumed |= {text}
+        return natural
 
 
 def _is_plain(node: cst.Assign) -> bool:

@@ -40,6 +40,7 @@ class Context:
     language: str
     renamed: Mapping[str, str]
     notes: list[str] = field(default_factory=list[str])
+    assumed: set[str] = field(default_factory=set[str])  # conditions that the form relies on
     carried: list[Quantity] = field(default_factory=list[Quantity])
 
     @property
@@ -51,6 +52,13 @@ class Context:
     def moving(self) -> set[int]:
         """The dimensions in which the pointer is advanced."""
         return {dim for advance in self.group.advances for dim in range(self.rank) if not is_zero(advance.deltas[dim])}
+
+    @property
+    def uses(self) -> list[cst.CSTNode]:
+        """The statements that read or write through the pointers, or give one to another variable."""
+        calls = {construct.call for construct in self.group.constructs}
+        copies = [each.statement for each in self.group.definitions if each.value not in calls]
+        return [*(access.statement for access in self.group.accesses), *copies]
 
     def env(self, at: cst.CSTNode) -> Env:
         """What reaches a statement."""
@@ -87,11 +95,42 @@ class Context:
         if len(texts) > 1:
             return True
         return not all(
-            construct.statement is use
-            or self.bounds.is_stable(self.source_of(quantity, construct), construct.statement, use)
+            self.holds(self.source_of(quantity, construct), construct, use)
             for construct in self.group.constructs
             for use in uses
         )
+
+    def holds(self, node: cst.BaseExpression, construct: Construct, use: cst.CSTNode) -> bool:
+        """Whether an expression has the value at a use of the pointer that it had where the pointer was made."""
+        if construct.statement is use or self.bounds.is_stable(node, construct.statement, use):
+            return True
+        return self._is_from_this_iteration(use) and self.bounds.reads_the_same(node, construct.statement, use)
+
+    def _is_from_this_iteration(self, use: cst.CSTNode) -> bool:
+        """Whether the pointers that reach a use were made where they are, not copied, and not before a loop's end."""
+        calls = {construct.call for construct in self.group.constructs}
+        if not all(each.value in calls for each in self.group.definitions):
+            return False
+        own = {each.index for each in self.group.definitions}
+        reach = [each for found in self.env(use).values() for each in found if each[0] in own]
+        return not any(carried for _, carried in reach)
+
+    def branch(self, uses: Sequence[cst.CSTNode]) -> cst.If | None:
+        """The branch on a constant whose two sides make the pointer, if its test has the same value at all uses."""
+        group, flow = self.group, self.pointers.flow
+        if len(group.constructs) != 2 or len(group.definitions) != 2 or group.advances or group.choices:
+            return None
+        parents = flow.parents[group.constructs[0].statement]
+        branch = parents[-1] if parents else None
+        if not isinstance(branch, cst.If) or not isinstance(branch.orelse, cst.Else):
+            return None
+        suites = [flow.blocks[each.statement][-1][0] for each in group.constructs]
+        names = {each.name for each in group.definitions}
+        if suites != [branch.body, branch.orelse.body] or len(names) > 1:
+            return None
+        fixed = self.bounds.is_constant(branch.test, flow.before[branch])
+        same = all(self.holds(branch.test, each, use) for each in group.constructs for use in uses)
+        return branch if fixed and same else None
 
     def variable(self, quantity: Quantity, name: str) -> str:
         """The name of a quantity of the pointer called `name`."""
