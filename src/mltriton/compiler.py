@@ -12,9 +12,9 @@ import json
 import os
 import sys
 import time
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from enum import Enum
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, cast
@@ -30,6 +30,7 @@ from mltriton.errors import (
 )
 from mltriton.frontend.dependencies import Dependencies, dependencies
 from mltriton.frontend.function import LanguageFunction
+from mltriton.frontend.snapshot import Call, Snapshot
 from mltriton.language.constants import unwrap
 from mltriton.language.types import dtype
 from mltriton.runtime import config
@@ -100,7 +101,8 @@ class Metadata:
     """What is known of a compiled kernel. `timings` are milliseconds by stage, empty when it came from the cache.
 
     `scratch_bytes` is memory that each thread needs, `shared` memory that a program's warps share; `written` are the
-    parameters whose memory the kernel may write.
+    parameters whose memory the kernel may write; `host_calls` what Python functions answered while it was compiled
+    (`Snapshot.calls`).
     """
 
     name: str
@@ -115,6 +117,7 @@ class Metadata:
     hash: str = ""
     timings: dict[str, float] = field(default_factory=dict[str, float])
     from_cache: bool = False
+    host_calls: list[Call] | None = field(default_factory=list[Call])
 
 
 class CompiledKernel:
@@ -280,6 +283,7 @@ class Job:
     entries: Mapping[str, Entry]
     target: Target
     options: Options
+    snapshot: Snapshot = field(default_factory=Snapshot, kw_only=True, compare=False, repr=False)
 
     @property
     def name(self) -> str:
@@ -300,8 +304,8 @@ class Job:
         return {name: entry.value for name, entry in self.entries.items() if isinstance(entry, Constant)}
 
     def __getstate__(self) -> dict[str, Any]:
-        """The target is known by its name."""
-        return self.__dict__ | {"target": self.target.name}
+        """The target is known by its name; what the kernel names is looked up again."""
+        return self.__dict__ | {"target": self.target.name, "snapshot": Snapshot()}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Find the target again."""
@@ -345,7 +349,8 @@ class Job:
 
         warps = self.options.num_warps if self.warp_level else None
         family, debug = self.target.name.partition(":")[0], self.debug
-        module = generate(self.fn, self.entries, family=family, warps=warps, debug=debug)
+        with self.snapshot.seen():
+            module = generate(self.fn, self.entries, family=family, warps=warps, debug=debug)
         self._annotate(module)
         return module
 
@@ -412,6 +417,7 @@ class Job:
             warp_level=self.warp_level,
             written=written,
             hash=key,
+            host_calls=self.snapshot.calls,
         )
         metadata.timings = timings
         if not self.target.can_run:
@@ -539,19 +545,29 @@ def _fitting(fn: LanguageFunction, name: str, entry: Entry) -> Entry:
 
 def compile_job(job: Job, depends: Dependencies | None = None) -> CompiledKernel:
     """The compiled kernel: from the on-disk cache if it is there, compiled and stored otherwise."""
-    key = job.key(depends or dependencies(job.fn))
+    depends = (depends or dependencies(job.fn)).with_functions(_functions_in(job.constants.values()))
+    key, job = job.key(depends), replace(job, snapshot=replace(depends.snapshot))
     if not job.target.can_run:
         return _built(job, key)
     cache = default_cache()
     if not config.ALWAYS_COMPILE.get() and not config.DUMP.get():
         files = cache.get(key)
         known = None if files is None else _from_files(job, files)
-        if known is not None:
+        if known is not None and job.snapshot.still_holds(known.metadata.host_calls or ()):
             return known
     with _collector_paused():
         kernel = _built(job, key)
-    cache.put(key, _to_files(kernel))
+    if kernel.metadata.host_calls is not None:
+        cache.put(key, _to_files(kernel))
     return kernel
+
+
+def _functions_in(constants: Iterable[Any]) -> list[LanguageFunction]:
+    """The functions among constants, also inside tuples."""
+    flat = (
+        _functions_in(cast("tuple[Any, ...]", value)) if isinstance(value, tuple) else [value] for value in constants
+    )
+    return [item for items in flat for item in items if isinstance(item, LanguageFunction)]
 
 
 def _built(job: Job, key: str) -> CompiledKernel:

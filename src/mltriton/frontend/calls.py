@@ -26,6 +26,7 @@ from mltriton.errors import (
 )
 from mltriton.frontend.function import ConstexprFunction, LanguageFunction
 from mltriton.frontend.python_functions import PYTHON_FUNCTIONS
+from mltriton.frontend.snapshot import record_call
 from mltriton.frontend.values import describe, is_runtime, wrap
 from mltriton.ir.location import Location
 from mltriton.language.building import is_builtin
@@ -136,7 +137,7 @@ def _call_constexpr_function(
         raise frame.error(
             ConstexprError, node, f"{callee.__name__} runs when compiling and needs constants", found=found
         )
-    return _call_python(frame, node, callee.fn, arguments, keywords)
+    return _call_python(frame, node, callee, arguments, keywords)
 
 
 def _call_python(
@@ -150,9 +151,11 @@ def _call_python(
         if is_runtime(value):
             hint = f"Is there a tl.{name}?"
             raise frame.error(ConstexprError, node, f"{name} needs constants", found=describe(value), hint=hint)
-    plain = {key: unwrap(value) for key, value in keywords.items()}
+    plain, named = [unwrap(value) for value in arguments], {key: unwrap(value) for key, value in keywords.items()}
     try:
-        return wrap(callee(*[unwrap(value) for value in arguments], **plain))
+        result = callee(*plain, **named)
+        record_call(callee, plain, named, result)
+        return wrap(result)
     except TritonError:
         raise
     except Exception as error:

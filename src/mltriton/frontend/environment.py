@@ -2,7 +2,7 @@
 
 Level: above `tt`. Guarantees: a name is resolved as Python would, at the time of compiling; a global whose value the
 compiled kernel could not follow (a plain number, an array) is a `NameNotFoundError`, since changing it later would
-silently do nothing.
+silently do nothing; one that changes while the kernel is compiled does not matter (`snapshot.py`).
 """
 
 from __future__ import annotations
@@ -15,11 +15,12 @@ from types import ModuleType
 from typing import Any, cast
 
 from mltriton.errors import NameNotFoundError
+from mltriton.frontend.snapshot import UNSEEN, attribute_of, seen_name
 from mltriton.frontend.values import wrap
 from mltriton.language.constants import constexpr
 from mltriton.language.types import dtype
 
-_ABSENT = object()
+ABSENT = object()
 
 # Modules whose plain numbers are constants by agreement.
 _CONSTANT_MODULES = frozenset({"math", "numpy"})
@@ -32,16 +33,21 @@ class Environment:
         self._fn = fn
 
     def find(self, name: str) -> Any:
-        """The Python object that a name means, or `_ABSENT`; closure first, then globals, then builtins."""
+        """The Python object that a name means, or `ABSENT`; while compiling, what it meant for the cache's key."""
+        found = seen_name(self, name)
+        return self.look_up(name) if found is UNSEEN else found
+
+    def look_up(self, name: str) -> Any:
+        """The Python object that a name means now, or `ABSENT`; closure first, then globals, then builtins."""
         code = self._fn.__code__
         if name in code.co_freevars:
             cell = (self._fn.__closure__ or ())[code.co_freevars.index(name)]
             try:
                 return cell.cell_contents
             except ValueError:  # The enclosing function has not assigned it yet.
-                return _ABSENT
-        value = self._fn.__globals__.get(name, _ABSENT)
-        return getattr(builtins, name, _ABSENT) if value is _ABSENT else value
+                return ABSENT
+        value = self._fn.__globals__.get(name, ABSENT)
+        return getattr(builtins, name, ABSENT) if value is ABSENT else value
 
     def lookup(self, name: str) -> Callable[[str], Any]:
         """How a name is looked up.
@@ -49,11 +55,11 @@ class Environment:
         In a closure's cell, or in the globals (also a builtin, which a global may come to hide).
         """
         freevars = self._fn.__code__.co_freevars
-        return self.find if name in freevars else self._fn.__globals__.get
+        return self.look_up if name in freevars else self._fn.__globals__.get
 
     def has(self, name: str) -> bool:
         """Whether the name means anything."""
-        return self.find(name) is not _ABSENT
+        return self.find(name) is not ABSENT
 
     def resolve(self, chain: tuple[str, ...]) -> Any:
         """The object that a dotted name means by attributes of modules.
@@ -64,8 +70,8 @@ class Environment:
         for attribute in chain[1:]:
             if not isinstance(value, ModuleType):
                 return None
-            value = getattr(value, attribute, None)
-        return None if value is _ABSENT else value
+            value = attribute_of(value, attribute, None)
+        return None if value is ABSENT else value
 
     def value(self, name: str) -> Any:
         """The value of a name in a kernel.
@@ -73,7 +79,7 @@ class Environment:
         Raises `NameNotFoundError` for one that is unknown or that a kernel may not use.
         """
         found = self.find(name)
-        if found is _ABSENT:
+        if found is ABSENT:
             raise NameNotFoundError(f"{name} is not defined", hint=self._similar(name))
         return usable(found, name, is_annotated=self._is_annotated_constant(name))
 
@@ -113,8 +119,8 @@ def is_constant(found: Any) -> bool:
 
 def attribute_of_module(module: ModuleType, name: str) -> Any:
     """The value of `module.name` in a kernel; `NameNotFoundError` as for a global."""
-    found = getattr(module, name, _ABSENT)
-    if found is _ABSENT:
+    found = attribute_of(module, name, ABSENT)
+    if found is ABSENT:
         hint = did_you_mean(name, [item for item in dir(module) if not item.startswith("_")])
         raise NameNotFoundError(f"module {module.__name__} has no attribute {name}", hint=hint)
     is_annotated = getattr(module, "__annotations__", {}).get(name) in (constexpr, "tl.constexpr", "constexpr")

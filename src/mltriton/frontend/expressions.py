@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from mltriton.errors import ConstexprError, NameNotFoundError, SyntaxNotSupportedError, TypeMismatchError
 from mltriton.frontend import assignment, calls, control_flow
 from mltriton.frontend.environment import attribute_of_module, did_you_mean
+from mltriton.frontend.snapshot import attribute_of
 from mltriton.frontend.values import describe, is_runtime, is_tuple, wrap
 from mltriton.language.constants import constexpr, unwrap
 
@@ -201,7 +202,7 @@ def attribute(frame: Frame, node: ast.Attribute) -> Any:
             return owner
         owner = owner.value
     try:
-        return wrap(getattr(owner, node.attr))
+        return wrap(attribute_of(owner, node.attr) if isinstance(owner, type) else getattr(owner, node.attr))
     except AttributeError:
         hint = did_you_mean(node.attr, known_attributes(owner))
         raise frame.error(

@@ -232,6 +232,8 @@ class JITFunction(Described, LanguageFunction, KernelInterface[Any]):
                     self._compiled[key] = compile_with_hooks(self, job)
                 else:
                     self._compiled[key] = compile_job(job, self.dependencies)
+                if len(self.watched) < len(self.dependencies.watched):  # Functions among the constants name more.
+                    self.watched[:] = self.dependencies.watched
             return self._compiled[key]
 
     def _guard(self, kernel: CompiledKernel, part: Part) -> ParamSpec:
@@ -269,10 +271,11 @@ class JITFunction(Described, LanguageFunction, KernelInterface[Any]):
         """Forget everything compiled when a constant or a function that the kernel uses was given another value."""
         if self.dependencies.have_changed():
             with self._lock:
-                del self.dependencies
-                self._compiled.clear()
-                self.shapes.clear()
-                self.watched[:] = self.dependencies.watched
+                if self.dependencies.have_changed():  # No other thread was here meanwhile.
+                    self.__dict__["dependencies"] = dependencies(self)
+                    self._compiled.clear()
+                    self.shapes.clear()
+                    self.watched[:] = self.dependencies.watched
 
     def _unsafe_update_src(self, text: str) -> None:
         """Take `text`, from `def` on, for the kernel's; functions that call it must be told by the caller."""
