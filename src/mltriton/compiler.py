@@ -57,10 +57,14 @@ GRF_MODES: Mapping[str, int | None] = {
 ASSEMBLY = "asm"  # names a target's assembly, whatever the target calls it
 
 
+_CHECKED_ACCESSES = "inline,rewrite-tensor-pointers,check-accesses"
+
+
 @dataclass(frozen=True)
 class Options:
     """How a kernel is compiled, besides its arguments.
 
+    `sanitize`: every access is checked against the memory of the arrays passed (`passes/tt/check_accesses.py`).
     `warp_level` (the kernel's own mark when None): every tensor belongs to one warp. `address_payloads` (targets that
     have them, `TargetSpec.address_payloads`): loops keep the address of each 2D block access. `codegen` (targets that
     have several, `TargetSpec.codegens`; None for the first): what the machine code is one program of. `grf_mode`, a key
@@ -71,6 +75,7 @@ class Options:
     num_stages: int = 3
     num_ctas: int = 1
     debug: bool = False
+    sanitize: bool = False
     warp_level: bool | None = None
     address_payloads: bool = False
     codegen: str | None = None
@@ -160,7 +165,12 @@ class CompiledKernel:
     def _load(self, binary: Binary) -> LoadedKernel:
         """The binary in this process; made again where what the cache held of it is damaged."""
         try:
-            return self.job.target.load(binary, self.metadata.name)
+            loaded = self.job.target.load(binary, self.metadata.name)
+            if self.job.options.sanitize:
+                from mltriton.runtime.sanitizer import SanitizedKernel
+
+                return SanitizedKernel(loaded)
+            return loaded
         except (BackendError, KeyError, TypeError):
             if not self.metadata.from_cache:
                 raise
@@ -338,6 +348,8 @@ class Job:
             module = self.source_module()
         restart, verify_each = self.source_module, config.VERIFY_PASSES.get()
         for level, pipeline in zip(IR_LEVELS, self.target.spec.pipeline, strict=True):
+            if level == "tt" and self.options.sanitize:
+                pipeline = f"{_CHECKED_ACCESSES},{pipeline}"
             with _timed(timings, level):
                 module = PassManager(parse_pipeline(pipeline), verify_each, restart=restart).run(module)
             yield level, module
@@ -389,7 +401,7 @@ class Job:
         """The cache key: equal for two jobs only if they give the same binary."""
         entries = [(name, entry_key(entry)) for name, entry in self.entries.items()]
         asked = self.options
-        options = [asked.num_warps, asked.num_stages, asked.num_ctas, self.debug, self.warp_level]
+        options = [asked.num_warps, asked.num_stages, asked.num_ctas, self.debug, asked.sanitize, self.warp_level]
         options += [asked.address_payloads, asked.codegen, str(asked.grf_mode)]
         return digest(
             compiler_fingerprint(), self.target.name, self.target.fingerprint, depends.parts, entries, options

@@ -329,6 +329,10 @@ class DeviceAssertionError(LaunchError, RuntimeError):
     """A `tl.device_assert` was false in some program (upstream raises a `RuntimeError`)."""
 
 
+class OutOfBoundsError(DeviceAssertionError):
+    """A program of a launch with checked accesses reached outside of the memory of the arrays that it was given."""
+
+
 class OutOfResources(LaunchError):  # noqa: N818 - upstream's name
     """A kernel needs more shared memory, registers or memory than there is."""
 

@@ -16,7 +16,7 @@ from mltriton.runtime.native.params import ParamSpec
 from mltriton.runtime.native.portable import read_argument
 from mltriton.runtime.slots import Slot
 from mltriton.targets.base import Storage, TargetSpec
-from mltriton.targets.target import Binary
+from mltriton.targets.target import AccessChecks, Binary
 
 NAME = "executor"
 
@@ -26,6 +26,7 @@ class ExecutorTarget:
 
     name = NAME
     can_run = True
+    access_checks = AccessChecks.ALWAYS
     fingerprint = "1"
     spec = TargetSpec(name=NAME, storage=Storage.MEMORY, warp_size=1, pipeline=("", "", "", ""))
 

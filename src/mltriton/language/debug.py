@@ -81,4 +81,4 @@ def device_assert(cond: object, msg: object = "", mask: object = None) -> None:
     if mask is not None:
         condition, off = broadcast(condition, invert(cast(to_tensor(mask), types.int1)))
         condition = bitwise_or(condition, off)
-    current().create(tt.Assert, condition.handle, message=str(msg), result_types=[])
+    current().create(tt.Assert, condition.handle, None, message=str(msg), result_types=[])

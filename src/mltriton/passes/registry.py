@@ -28,6 +28,7 @@ PASSES: dict[str, str] = {
     "normalize-block-pointers": "mltriton.passes.tt.normalize_block_pointers:NormalizeBlockPointers",
     "rewrite-tensor-pointers": "mltriton.passes.tt.rewrite_tensor_pointers:RewriteTensorPointers",
     "merge-k-steps": "mltriton.passes.warp.merge_k_steps:MergeKSteps",
+    "check-accesses": "mltriton.passes.tt.check_accesses:CheckAccesses",
     "check-warp-level": "mltriton.passes.tt.check_warp_level:CheckWarpLevel",
     "assign-layouts": "mltriton.passes.ttg.assign_layouts:AssignLayouts",
     "assign-lanes": "mltriton.passes.ttg.assign_lanes:AssignLanes",

@@ -169,6 +169,12 @@ DEBUG = Setting(
     "Compile every kernel with debug=True: tl.device_assert and integer overflow are checked; also TRITON_DEBUG.",
     "TRITON_DEBUG",
 )
+SANITIZE = Setting(
+    "MLTRITON_SANITIZE",
+    False,
+    parse_flag,
+    "Check every access of every kernel: one outside of the arrays passed is an OutOfBoundsError, and is not done.",
+)
 VERIFY_PASSES = Setting(
     "MLTRITON_VERIFY_PASSES", False, parse_flag, "Check the whole program after every pass of every kernel compiled."
 )
@@ -209,6 +215,7 @@ SETTINGS: tuple[Setting[object], ...] = (
     DUMP_DIR,
     ALWAYS_COMPILE,
     DEBUG,
+    SANITIZE,
     VERIFY_PASSES,
     PRINT_AUTOTUNING,
     CACHE_AUTOTUNING,

@@ -39,7 +39,7 @@ from mltriton.runtime.specialization import (
     is_array,
     plain,
 )
-from mltriton.targets.target import DEVICES, find_target
+from mltriton.targets.target import DEVICES, AccessChecks, find_target
 
 if TYPE_CHECKING:
     from mltriton.runtime.asynchronous import AsyncCompileMode
@@ -216,6 +216,9 @@ class JITFunction(Described, LanguageFunction, KernelInterface[Any]):
         chosen = {"debug": self.debug or config.DEBUG.get()} | dict(options)
         parts = parts_of(self.parameters, arguments)
         target = find_target(unwrap(chosen.pop("target", None)) or self.default_target or _target_of(parts))
+        debugging = chosen["debug"] and target.access_checks is AccessChecks.IN_DEBUGGING
+        asked = chosen.pop("sanitize", config.SANITIZE.get() or debugging)
+        chosen["sanitize"] = bool(asked) and target.access_checks is not AccessChecks.ALWAYS
         named = {part.name: part.value for part in parts}
         check_devices(named, target.takes, target.name)
         if to_launch:

@@ -21,7 +21,7 @@ from mltriton.runtime.specialization import annotation_of, is_const_annotation
 # Keywords of a launch that are no parameters: how the kernel is compiled.
 OPTIONS = (
     *("num_warps", "num_stages", "num_ctas", "warp_level", "debug", "target"),
-    *("address_payloads", "codegen", "grf_mode"),
+    *("sanitize", "address_payloads", "codegen", "grf_mode"),
 )
 # Upstream's options for particular GPUs: taken, and without meaning on the targets there are.
 IGNORED_OPTIONS = frozenset(

@@ -1,21 +1,24 @@
 """The kernel's argument slots filled in Python: for arguments that the launcher's machine code does not know.
 
 Level: runtime. A slot is 8 bytes: an address, an integer in its low part, the bits of a float (docs/architecture.md,
-"Kernel ABI"). Used for array types other than numpy's and torch's, for numpy scalars and for kernels that were compiled
-ahead of time.
+"Kernel ABI"). Used for array types other than numpy's and torch's, for numpy scalars, for kernels that were compiled
+ahead of time, and for launches that must know the arrays themselves.
 """
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from mltriton.errors import ArgumentError
-from mltriton.runtime.native.params import float_bits
-from mltriton.runtime.specialization import address
+from mltriton.runtime.arrays import has_memory
+from mltriton.runtime.grid import Grid
+from mltriton.runtime.native.params import ParamSpec, float_bits
+from mltriton.runtime.native.portable import read_argument
+from mltriton.runtime.specialization import ON_HOST, address, place_of, plain
 from mltriton.tools.signature import Argument, Entry
 
 
@@ -70,3 +73,34 @@ def _check_writable(name: str, value: Any) -> None:
         value = getattr(value, "base", None)
     if isinstance(value, np.ndarray) and not value.flags.writeable:
         raise ArgumentError(f"the kernel writes to {name}, which is a read-only array", hint=f"Pass {name}.copy().")
+
+
+def launcher_of(run: Callable[[Grid, Sequence[Slot]], None], specs: Sequence[ParamSpec]) -> Callable[..., Any]:
+    """The function `launch(grid_x, grid_y, grid_z, *arguments)`, which runs arguments that pass `specs`."""
+
+    def launch(grid_x: int, grid_y: int, grid_z: int, /, *arguments: Any) -> Any:
+        if len(arguments) != len(specs):
+            return NotImplemented
+        slots: list[Slot] = []
+        for spec, argument in zip(specs, arguments, strict=True):
+            bits = read(spec, argument := plain(argument))
+            if bits is None:
+                return NotImplemented
+            if spec.takes_slot:
+                slots.append(Slot(spec.kind, bits, argument, spec.writes))
+        run((grid_x, grid_y, grid_z), slots)
+        return None
+
+    return launch
+
+
+def read(spec: ParamSpec, argument: Any) -> int | None:
+    """The slot for an argument, or None if it does not pass its spec. Tensors may lie on the GPU."""
+    if spec.kind != "tensor" or place_of(argument) == ON_HOST:
+        return read_argument(spec, argument)
+    if spec.torch_dtype is None or argument.dtype is not spec.torch_dtype:
+        return None
+    if argument.is_neg() or not has_memory(argument):
+        return None
+    address, (zero, some) = argument.data_ptr(), spec.masks
+    return address if not address & zero and (not some or address & some) else None

@@ -10,7 +10,7 @@ import ctypes
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from mltriton.errors import DeviceAssertionError, Place
+from mltriton.errors import DeviceAssertionError, OutOfBoundsError, Place
 
 if TYPE_CHECKING:
     from mltriton.dialects import tt
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 Record = ctypes.c_int64 * 3
 
-Description = tuple[str, str | None, int, int]
+Description = tuple[str, str | None, int, int, bool]
 
 
 def assertions(module: Module) -> list[tt.Assert]:
@@ -29,22 +29,26 @@ def assertions(module: Module) -> list[tt.Assert]:
 
 
 def describe(module: Module) -> list[Description]:
-    """(message, file or None, line, column) of each assertion, by number."""
+    """(message, file or None, line, column) of each assertion, by number, and whether it is about an access."""
     described: list[Description] = []
     for op in assertions(module):
         place = op.loc.place
-        described.append((op.message, place.file, place.line, place.column) if place else (op.message, None, 0, 0))
+        file, line, column = (place.file, place.line, place.column) if place else (None, 0, 0)
+        described.append((op.message, file, line, column, op.of_access))
     return described
 
 
 def check(described: Sequence[Description], record: ctypes.Array[ctypes.c_int64], grid: tuple[int, int, int]) -> None:
-    """Raise `DeviceAssertionError` if an assertion failed, and make the record empty again."""
+    """Raise `DeviceAssertionError` (of accesses `OutOfBoundsError`) if an assertion failed, and make the record empty
+    again.
+    """
     number, program, element = map(int, record)
     if not number:
         return
     record[:] = (0, 0, 0)
-    message, file, line, column = described[number - 1]
+    message, file, line, column, of_access = described[number - 1]
     x, rest = program % grid[0], program // grid[0]
     where = (x, rest % grid[1], rest // grid[1])
     place = Place(file, line, column) if file is not None else None
-    raise DeviceAssertionError(f"{message} (program {where}, element {element})", place=place)
+    kind = OutOfBoundsError if of_access else DeviceAssertionError
+    raise kind(f"{message} (program {where}, element {element})", place=place)

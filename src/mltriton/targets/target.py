@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
+from enum import Enum, auto
 from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Protocol
@@ -53,6 +54,14 @@ class LoadedKernel(Protocol):
         ...
 
 
+class AccessChecks(Enum):
+    """When a target checks that accesses stay inside the arrays passed."""
+
+    ALWAYS = auto()  # by itself
+    IN_DEBUGGING = auto()  # where it is asked to, and in kernels that are being debugged
+    ON_DEMAND = auto()
+
+
 @dataclass(frozen=True)
 class Binary:
     """What a target makes of a module: `object` is what `load` takes, `metadata` (JSON values) what it must know
@@ -84,6 +93,11 @@ class Target(Protocol):
     @property
     def can_run(self) -> bool:
         """Whether there is machine code."""
+        ...
+
+    @property
+    def access_checks(self) -> AccessChecks:
+        """When accesses are checked."""
         ...
 
     @property

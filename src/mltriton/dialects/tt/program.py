@@ -10,7 +10,7 @@ from typing import cast
 from mltriton.ir.attributes import Attribute, IntegerAttr
 from mltriton.ir.checks import require, require_attributes, require_type, tensor
 from mltriton.ir.constants import make_constant
-from mltriton.ir.definition import boolean, enum, integer, operand, string, variadic
+from mltriton.ir.definition import boolean, enum, integer, operand, optional, string, variadic
 from mltriton.ir.operation import Operation, Value
 from mltriton.ir.types import I1, I32, TensorType, Type, element_type
 
@@ -85,17 +85,23 @@ class Print(Operation):
 
 
 class Assert(Operation):
-    """`tt.assert %c, "message"`: stops the launch with the message where an element of the i1 condition is false."""
+    """`tt.assert %c, "message"`: stops the launch with the message where an element of the i1 condition is false;
+    `of_access` if it says that an access stays in bounds. `at %first`: the condition's first element has that number.
+    """
 
     name = "tt.assert"
-    syntax = "$condition `,` $message attr-dict `:` type($condition)"
+    syntax = "$condition (`at` $first^)? `,` $message attr-dict `:` type($condition)"
     reads = True
     writes = True
     condition = operand()
+    first = optional()
     message = string("")
+    of_access = boolean()
 
     def verify(self) -> None:
         require_type(self, "an element of the condition", element_type(self.condition.type), I1)
+        if self.first is not None:
+            require_type(self, "the first element's number", self.first.type, I32)
 
 
 class Assume(Operation):

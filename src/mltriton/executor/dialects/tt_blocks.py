@@ -174,7 +174,7 @@ def require(op: tt.Assert) -> Handler:
     """Stop with the message where an element is false."""
     message = op.message
 
-    def call(warp: Warp, condition: Array) -> None:
+    def call(warp: Warp, condition: Array, first: int = 0) -> None:
         if not np.all(condition):
             where = [tuple(int(i) for i in index) for index in np.argwhere(~np.asarray(condition))[:1]]
             place = f", element {where[0]}" if where and where[0] else ""

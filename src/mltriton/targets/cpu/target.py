@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mltriton.errors import TargetError
-from mltriton.targets.target import Binary, LoadedKernel, Target
+from mltriton.targets.target import AccessChecks, Binary, LoadedKernel, Target
 
 if TYPE_CHECKING:
     from mltriton.dialects.builtin import Module
@@ -30,6 +30,7 @@ class CpuTarget:
     """One instruction set. `variant` is "" for this machine's own."""
 
     can_run = True
+    access_checks = AccessChecks.IN_DEBUGGING
 
     def __init__(self, variant: str) -> None:
         self.variant = variant

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, NoReturn
 
 from mltriton.errors import TargetError
-from mltriton.targets.target import Binary, LoadedKernel, Target
+from mltriton.targets.target import AccessChecks, Binary, LoadedKernel, Target
 
 if TYPE_CHECKING:
     from mltriton.dialects.builtin import Module
@@ -21,6 +21,7 @@ class GenericTarget:
 
     name = "generic"
     can_run = False
+    access_checks = AccessChecks.ON_DEMAND
     fingerprint = "generic"
 
     @property

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from mltriton.targets.target import Binary, Target
+from mltriton.targets.target import AccessChecks, Binary, Target
 
 if TYPE_CHECKING:
     from mltriton.dialects.builtin import Module
@@ -25,6 +25,7 @@ class InterpreterTarget:
 
     name = "interpreter"
     can_run = True
+    access_checks = AccessChecks.ALWAYS
     fingerprint = "interpreter"
 
     @property

@@ -9,25 +9,18 @@ what lies around the arrays that a kernel is known to write, only those bytes ar
 from __future__ import annotations
 
 import ctypes
-import math
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from mltriton.errors import ArgumentError, LaunchError, calling_place
 from mltriton.runtime.alignment import ALIGNMENT as KNOWN_ALIGNMENT
+from mltriton.runtime.extents import Span, covered_by, viewed_by
 from mltriton.runtime.parts import is_wrapper
 from mltriton.targets.xe.driver import ALIGNMENT, Queue
 
 Bytes = np.ndarray[Any, np.dtype[np.uint8]]
-
-
-class Span(NamedTuple):
-    """Bytes [start, stop) of main memory."""
-
-    start: int
-    stop: int
 
 
 class Held(NamedTuple):
@@ -44,41 +37,16 @@ class Held(NamedTuple):
 def held(array: Any, address: int, written: bool) -> Held:
     """Where an array is. Raises `ArgumentError` for what does not say how large it is."""
     array = array.base if is_wrapper(array) else array
-    covered = _covered(array, address)
+    covered = covered_by(array, address)
     if covered is None:
         message = "an argument is of a kind that cannot be copied to the device"
         expected, found = "numpy arrays or torch tensors", type(array).__name__
         raise ArgumentError(message, expected=expected, found=found, place=calling_place())
-    around = _viewed(array) or covered
+    around = viewed_by(array) or covered
     if not (around.start <= covered.stop and covered.start <= around.stop):
         around = covered
     whole = Span(min(around.start, covered.start), max(around.stop, covered.stop))
     return Held(address, covered, whole, written)
-
-
-def _covered(array: Any, address: int) -> Span | None:
-    if isinstance(array, np.ndarray):
-        known = cast("np.ndarray[Any, Any]", array)
-        return Span(*np.lib.array_utils.byte_bounds(known)) if known.size else Span(address, address)
-    if not all(hasattr(array, name) for name in ("element_size", "shape", "stride")):
-        return None
-    last = sum((count - 1) * stride for count, stride in zip(array.shape, array.stride(), strict=True))
-    return Span(address, address + (last + 1) * array.element_size() if math.prod(array.shape) else address)
-
-
-def _viewed(array: Any) -> Span | None:
-    """The memory that an array is a view of: a storage of torch's, a buffer, or else the last one of numpy's arrays."""
-    if hasattr(array, "untyped_storage"):
-        storage = array.untyped_storage()
-        return Span(storage.data_ptr(), storage.data_ptr() + storage.nbytes()) if storage.nbytes() else None
-    base = getattr(array, "base", None)
-    found = None if base is None else _viewed(base)
-    if found is None and not isinstance(array, np.ndarray):
-        try:
-            array = np.frombuffer(array, np.uint8)
-        except (TypeError, ValueError):  # no buffer, or one that is empty or closed
-            return None
-    return found or _covered(array, array.ctypes.data)
 
 
 class Copy(NamedTuple):

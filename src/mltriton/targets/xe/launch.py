@@ -16,12 +16,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from mltriton.errors import DeviceError
-from mltriton.runtime.arrays import has_memory
 from mltriton.runtime.grid import Grid
 from mltriton.runtime.native.params import ParamSpec
-from mltriton.runtime.native.portable import read_argument
-from mltriton.runtime.slots import Slot
-from mltriton.runtime.specialization import ON_HOST, place_of, plain
+from mltriton.runtime.slots import Slot, launcher_of
+from mltriton.runtime.specialization import ON_HOST, place_of
 from mltriton.targets.assertions import Description, Record, check
 from mltriton.targets.xe import driver
 from mltriton.targets.xe.driver import Queue
@@ -115,34 +113,3 @@ class XeKernel:
                 self._module(queue, failing), self._name, "" if queue.emulated else self._options
             )
         return self._builds[key]
-
-
-def launcher_of(run: Callable[[Grid, Sequence[Slot]], None], specs: Sequence[ParamSpec]) -> Callable[..., Any]:
-    """The function `launch(grid_x, grid_y, grid_z, *arguments)`, which runs arguments that pass `specs`."""
-
-    def launch(grid_x: int, grid_y: int, grid_z: int, /, *arguments: Any) -> Any:
-        if len(arguments) != len(specs):
-            return NotImplemented
-        slots: list[Slot] = []
-        for spec, argument in zip(specs, arguments, strict=True):
-            bits = read(spec, argument := plain(argument))
-            if bits is None:
-                return NotImplemented
-            if spec.takes_slot:
-                slots.append(Slot(spec.kind, bits, argument, spec.writes))
-        run((grid_x, grid_y, grid_z), slots)
-        return None
-
-    return launch
-
-
-def read(spec: ParamSpec, argument: Any) -> int | None:
-    """The slot for an argument, or None if it does not pass its spec. Tensors may lie on the GPU."""
-    if spec.kind != "tensor" or place_of(argument) == ON_HOST:
-        return read_argument(spec, argument)
-    if spec.torch_dtype is None or argument.dtype is not spec.torch_dtype:
-        return None
-    if argument.is_neg() or not has_memory(argument):
-        return None
-    address, (zero, some) = argument.data_ptr(), spec.masks
-    return address if not address & zero and (not some or address & some) else None

@@ -12,7 +12,7 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 from mltriton.errors import TargetError
-from mltriton.targets.target import Binary, LoadedKernel, Target
+from mltriton.targets.target import AccessChecks, Binary, LoadedKernel, Target
 
 if TYPE_CHECKING:
     from mltriton.dialects.builtin import Module
@@ -27,6 +27,8 @@ _FIXED = ", no others"
 
 class XeTarget:
     """One device."""
+
+    access_checks = AccessChecks.ON_DEMAND
 
     def __init__(self, variant: str) -> None:
         self.variant = variant

@@ -26,8 +26,8 @@ from mltriton.passes.intrinsic.tile_loops.footprints import (
     killed_loads,
 )
 from mltriton.passes.intrinsic.tile_loops.members import (
+    AssertBlock,
     Atomic,
-    Effect,
     Fill,
     Member,
     PrintBlock,
@@ -281,8 +281,8 @@ def print_values(low: Lowering, op: tt.Print) -> None:
 
 def assertion(low: Lowering, op: tt.Assert) -> None:
     """A block is tested chunk by chunk."""
-    if any(isinstance(operand.type, TensorType) for operand in op.operands):
-        low.add(Effect(op))
+    if isinstance(op.condition.type, TensorType):
+        low.add(AssertBlock(op))
     else:
         copy_scalar(low, op)
 

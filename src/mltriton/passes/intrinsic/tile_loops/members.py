@@ -238,27 +238,31 @@ def save_chunk(e: Evaluator, tile: Tile | None, index: Index, form: Form, lanes:
         accesses.write(e, e.place(tile, index), None, form, lanes)
 
 
-class Effect(Member):
-    """An operation with effects and block operands of one shape that is copied for every chunk: assert."""
+class AssertBlock(Member):
+    """An assertion about a block, made of every chunk."""
 
     is_effect = True
 
-    def __init__(self, op: Operation) -> None:
-        super().__init__(max((shape_of(operand.type) for operand in op.operands), key=len), op.loc)
+    def __init__(self, op: tt.Assert) -> None:
+        super().__init__(shape_of(op.condition.type), op.loc)
         self.op = self.whole = op
 
     def inputs(self) -> list[tuple[Value, Places]]:
-        return [(v, self.places if isinstance(v.type, TensorType) else ()) for v in self.op.operands]
+        return [(self.op.condition, self.places)]
 
     def evaluate(self, e: Evaluator, index: Index, lanes: int) -> list[Form]:
-        return [e.at(operand, index, lanes) for operand in self.op.operands]
+        return [e.at(self.op.condition, index, lanes)]
 
     def commit(
         self, e: Evaluator, index: Index, lanes: int, forms: list[Form], old: Accumulators | None
     ) -> Accumulators:
+        a = e.arithmetic
         uniform = all(is_uniform(place) for place in index)
-        operands = [e.arithmetic.scalar(f) if uniform else e.arithmetic.chunk(f, lanes) for f in forms]
-        e.emitter.insert(type(self.op)(operands, (), self.op.attributes, (), self.op.loc, self.op.segments))
+        condition = a.scalar(forms[0]) if uniform else a.chunk(forms[0], lanes)
+        first = constant_index(0)
+        for size, place in zip(self.shape, index, strict=True):
+            first = a.add(a.times(first, constant_index(size)), cast(Affine, place))
+        e.emitter.insert(tt.Assert([condition, a.scalar(first)], (), self.op.attributes, (), self.op.loc, (1, 1)))
         return []
 
 

@@ -54,9 +54,11 @@ def _assert(e: Emitter, op: tt.Assert) -> None:
     f, condition = e.function, e.get(op.condition)
     failed = f.xor(condition, constant(condition.type, 1))
     with f.when(f.any_lane(failed), "assert"):
-        lane = _first_lane(e, failed)
+        element = _first_lane(e, failed)
+        if op.first is not None:
+            element = f.add(element, f.cast("sext", e.get(op.first), I64))
         e.failure = e.module.variable(FAILURE, "[3 x i64] zeroinitializer")
-        record_failure(e, op, e.linear_id, lane)
+        record_failure(e, op, e.linear_id, element)
         f.ret()
         f.open_block(f.label("unreachable"))
 

@@ -17,10 +17,9 @@ from typing import Any, Protocol
 from mltriton.errors import DeviceError
 from mltriton.runtime.grid import Grid
 from mltriton.runtime.native.params import ParamSpec
-from mltriton.runtime.slots import Slot
+from mltriton.runtime.slots import Slot, launcher_of
 from mltriton.runtime.specialization import ON_HOST, place_of
 from mltriton.targets.assertions import Description, Record, check
-from mltriton.targets.xe.launch import launcher_of
 from mltriton.targets.xe.launch_guards import LaunchGuards, Surface
 
 _PTR = ctypes.c_void_p
