@@ -71,8 +71,9 @@ class TritonError(Exception):
     """Base of all errors of this package.
 
     `message` says what is wrong in one line; `expected` and `found` say it in types or shapes; `hint` says what to
-    change. `source` is the text of the line, read from the file when it is not given. `str(error)` is the whole
-    text, and `render()` the same with the class named where there is no place.
+    change; `upstream` is Triton's own sentence, which programs and tests look for. `source` is the text of the line,
+    read from the file when it is not given. `str(error)` is the whole text, and `render()` the same with the class
+    named where there is no place.
     """
 
     def __init__(
@@ -84,6 +85,7 @@ class TritonError(Exception):
         expected: str | None = None,
         found: str | None = None,
         hint: str | None = None,
+        upstream: str | None = None,
     ) -> None:
         super().__init__(message)
         self.message = message
@@ -92,6 +94,7 @@ class TritonError(Exception):
         self.expected = expected
         self.found = found
         self.hint = hint
+        self.upstream = upstream
         self.calls: list[Place] = []
 
     @property
@@ -142,6 +145,8 @@ class TritonError(Exception):
             lines.append(", ".join(f"{name} {text}" for name, text in sides if text is not None))
         if self.hint is not None:
             lines.append(self.hint)
+        if self.upstream is not None:
+            lines.append(f"In Triton's words: {self.upstream}")
         return lines + [f"called from {place}" for place in self.calls]
 
 

@@ -150,8 +150,8 @@ def test_print_shows_program_index_and_value(execute: Any) -> None:
     execute(text, [-1], options=Options(output=output))
     lines = output.getvalue().splitlines()
     assert [line.split() for line in lines[:2]] == [
-        ["pid", "(0,", "0,", "0)", "idx", "(0,)", "i:", "0"],
-        ["pid", "(0,", "0,", "0)", "idx", "(1,)", "i:", "1"],
+        ["pid", "(0,", "0,", "0)", "idx", "(0)", "i:", "0"],
+        ["pid", "(0,", "0,", "0)", "idx", "(1)", "i:", "1"],
     ]
     assert lines[2].endswith("n: 0xffffffff")
 

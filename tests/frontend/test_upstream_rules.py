@@ -504,3 +504,95 @@ def test_exceptions_of_signal_handlers_pass_through_passes():
             PassManager([SlowPass()], verify_each=False).run(Module.empty())
     finally:
         signal.signal(signal.SIGUSR1, saved)
+
+
+@triton.jit
+def mistaken(x, n, KIND: tl.constexpr):
+    i = tl.arange(0, 16)
+    if KIND == "range":
+        tl.arange(0, 12)
+    elif KIND == "ends":
+        tl.arange(4, 4)
+    elif KIND == "shape":
+        tl.zeros((16, 3), tl.float32)
+    elif KIND == "numbers":
+        tl.zeros((4096, 4096), tl.float32)
+    elif KIND == "reshape":
+        tl.reshape(i, (4, 8))
+    elif KIND == "broadcast":
+        i[:, None] + tl.arange(0, 8)[:, None]
+    elif KIND == "bitcast":
+        i.to(tl.float16, bitcast=True)
+    elif KIND == "other":
+        tl.load(x, other=0)
+    elif KIND == "value":
+        tl.store(x, i)
+    elif KIND == "mask":
+        tl.load(x, mask=i < 4)
+    elif KIND == "pointer":
+        tl.load(n)
+    elif KIND == "eviction":
+        tl.load(x, eviction_policy="first")
+    elif KIND == "negative":
+        i.to(tl.uint32) + (-1)
+    elif KIND == "scalar":
+        i.to(tl.int8) + 1000
+    elif KIND == "signs":
+        i // i.to(tl.uint32)
+    elif KIND == "exp":
+        tl.exp(i.to(tl.float16))
+    elif KIND == "dot":
+        tl.dot(tl.zeros((16, 16), tl.float16), tl.zeros((16, 16), tl.float32))
+    elif KIND == "permute":
+        tl.permute(i[:, None], (0, 0))
+    elif KIND == "descriptor":
+        tl.make_tensor_descriptor(x, [n, n], [n, n], [16, 16])
+    elif KIND == "unpack":
+        a, b = (i,)
+    elif KIND == "return":
+        for _ in range(n):
+            return
+    elif KIND == "carried":
+        a = 1
+        for _ in range(n):
+            a = i
+    elif KIND == "ternary":
+        a = i if n > 3 else 1.5
+
+
+# What upstream says, which its tests and tools that know its errors look for.
+SENTENCES = {
+    "range": "arange's range must be a power of 2",
+    "ends": "arange's end argument must be greater than the start argument",
+    "shape": "Shape element 1 must be a power of 2",
+    "numbers": "exceeds triton maximum tensor numel (1048576)",
+    "reshape": "reshape() cannot change total number of elements in tensor",
+    "broadcast": "Cannot make_shape_compatible: incompatible dimensions at index 0: 16 and 8",
+    "bitcast": "Cannot bitcast data-type of size 32 to data-type of size 16",
+    "other": "`other` cannot be provided without `mask`",
+    "value": "Value argument cannot be block type if pointer argument is not a block",
+    "mask": "Mask argument cannot be block type if pointer argument is not a block",
+    "pointer": "Unsupported ptr type int32 in `tl.load`",
+    "eviction": "Eviction policy first not supported",
+    "negative": "Cannot perform a binary operation between an unsigned tensor and a negative scalar",
+    "scalar": "Scalar 1000 is out of range for type int8",
+    "signs": "because they have different signedness",
+    "exp": "Expected dtype ['fp32', 'fp64'] but got fp16",
+    "dot": "Both operands must be same dtype. Got fp16 and fp32",
+    "permute": "permute dims must be a permutation of 0, 1, ..., n-1",
+    "descriptor": "Tensor descriptor last dim must be 1 but got",
+    "unpack": "not enough values to unpack (expected 2, got 1)",
+    "return": "Cannot have `return` statements inside `while` or `for` statements in triton.",
+    "carried": "Loop-carried variable a has initial type",
+    "ternary": "Ternary expression with dynamic condition has inconsistent types",
+}
+OF_SYNTAX = ("broadcast", "negative", "scalar", "signs", "unpack", "return", "carried", "ternary")
+
+
+@pytest.mark.parametrize("kind", SENTENCES)
+def test_errors_carry_the_sentence_of_upstream(kind: str):
+    with pytest.raises(TritonError) as caught:
+        mistaken[(1,)](np.zeros(16, np.float32), 7, kind)
+    assert SENTENCES[kind] in str(caught.value) and caught.value.message not in SENTENCES[kind]
+    assert (caught.value.__cause__ is None) == (kind in OF_SYNTAX)
+    assert kind in OF_SYNTAX or SENTENCES[kind] in str(caught.value.__cause__)

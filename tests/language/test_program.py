@@ -101,16 +101,18 @@ def test_promises_about_parameters():
 
 def test_printing(kernel: Trace, capsys: pytest.CaptureFixture[str]):
     tl.static_print("block", tl.arange(0, 8), tl.constexpr(3), sep="|")
-    assert capsys.readouterr().out == "block|tensor of <8xint32>|3\n"
+    assert capsys.readouterr().out == "block|int32[constexpr[8]]|3\n"
+    tl.static_print(tl.program_id(0), (1, tl.arange(0, 8)))
+    assert capsys.readouterr().out == "int32[] ['1', 'int32[constexpr[8]]']\n"
     tl.device_print("x", tl.arange(0, 8), 2.5, hex=True)
     op = kernel.ops[-1]
-    assert (op.prefix, op.hex, [str(value.type) for value in op.arguments]) == ("x: ", True, ["tensor<8xi32>", "f32"])
+    assert (op.prefix, op.hex, [str(value.type) for value in op.arguments]) == (" x: ", True, ["tensor<8xi32>", "f32"])
     tl.device_print("u ", kernel.parameter(tl.uint32))
-    assert (kernel.ops[-1].prefix, str(kernel.ops[-1].arguments[0].type)) == ("u ", "i64")
+    assert (kernel.ops[-1].prefix, str(kernel.ops[-1].arguments[0].type)) == (" u: ", "i64")
     tl.device_print("v:", 1)
-    assert kernel.ops[-1].prefix == "v: "
+    assert kernel.ops[-1].prefix == " v: "
     tl.device_print("here")
-    assert kernel.ops[-1].prefix == "here"
+    assert kernel.ops[-1].prefix == " here"
     with pytest.raises(ConstexprError, match="needs a text first"):
         tl.device_print(tl.arange(0, 8))
 

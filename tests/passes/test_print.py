@@ -31,13 +31,13 @@ X = np.arange(32 * 64, dtype=np.float32)
 def expected() -> list[str]:
     """What `show` prints."""
     block = X.reshape(32, 64)
-    lines = [f" idx ({i},) sum (operand 0) {row.sum():f}" for i, row in enumerate(block)]
-    lines += [" sum (operand 1) 7"]
-    lines += [f" idx ({i}, {j}) sum (operand 2) {int(block[i, j])}" for i in range(32) for j in range(64)]
-    lines += [f" idx ({j},) sum (operand 3) {X[j]:f}" for j in range(64)]
-    lines += [f" idx ({i},) rows (operand 0) {X[i]:f}" for i in range(32)]
-    lines += [f" idx ({j},) rows (operand 1) {X[j]:f}" for j in range(64)]
-    lines += [" numbers (operand 0) 7", " numbers (operand 1) 2.500000"]
+    lines = [f" idx ({i:2}) sum: (operand 0) {row.sum():f}" for i, row in enumerate(block)]
+    lines += [" idx () sum: (operand 1) 7"]
+    lines += [f" idx ({i:2}, {j:2}) sum: (operand 2) {int(block[i, j])}" for i in range(32) for j in range(64)]
+    lines += [f" idx ({j:2}) sum: (operand 3) {X[j]:f}" for j in range(64)]
+    lines += [f" idx ({i:2}) rows: (operand 0) {X[i]:f}" for i in range(32)]
+    lines += [f" idx ({j:2}) rows: (operand 1) {X[j]:f}" for j in range(64)]
+    lines += [" idx () numbers: (operand 0) 7", " idx () numbers: (operand 1) 2.500000"]
     return [f"pid (0, 0, 0){line}" for line in lines]
 
 

@@ -23,7 +23,7 @@ from mltriton.ir.checks import (
     tensor,
     types_of,
 )
-from mltriton.ir.definition import boolean, enum, integer, operand, optional, string, variadic
+from mltriton.ir.definition import boolean, enum, integer, integers, operand, optional, string, variadic
 from mltriton.ir.operation import Operation, Value
 from mltriton.ir.types import I1, I32, I64, PointerType, TensorType, Type
 
@@ -296,7 +296,8 @@ def verify_mask(op: Operation, mask: Value | None, chunk: TensorType) -> None:
 
 class Print(Operation):
     """`tile.print "prefix", %value at [%i, %j]`: prints elements of a block, as `tt.print` does: a scalar, the one at
-    these places; of a chunk lane l, the one at (i, j + l). `prefix` is all that precedes the number.
+    these places; of a chunk lane l, the one at (i, j + l). `prefix` is all that precedes the number; `widths` are the
+    characters that each place takes at least.
     """
 
     name = "tile.print"
@@ -304,11 +305,13 @@ class Print(Operation):
     reads = True
     writes = True
     prefix = string("")
+    widths = integers()
     hex = boolean()
     value = operand()
     places = variadic()
 
     def verify(self) -> None:
         require(self, len(self.places) > 0, "an element has a place")
+        require(self, len(self.widths) == len(self.places), "each place has a width")
         for place in self.places:
             require_type(self, "a place", place.type, I32)

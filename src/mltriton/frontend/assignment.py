@@ -73,7 +73,13 @@ def _assign(frame: Frame, target: ast.expr, value: Any, convert: Callable[[Any],
 
 def _unpack(frame: Frame, target: ast.Tuple | ast.List, value: Any, convert: Callable[[Any], Any]) -> None:
     if not is_tuple(value):
-        raise frame.error(TypeMismatchError, target, "only a tuple can be unpacked", found=describe(value))
+        raise frame.error(
+            TypeMismatchError,
+            target,
+            "only a tuple can be unpacked",
+            found=describe(value),
+            upstream="cannot unpack non-iterable value",
+        )
     items = list(value)
     stars = [i for i, element in enumerate(target.elts) if isinstance(element, ast.Starred)]
     count = len(target.elts)
@@ -84,6 +90,7 @@ def _unpack(frame: Frame, target: ast.Tuple | ast.List, value: Any, convert: Cal
             "the number of values does not fit",
             expected=f"at least {count - len(stars)}",
             found=str(len(items)),
+            upstream=f"not enough values to unpack (expected {count}, got {len(items)})",
         )
     if stars:
         start, stop = stars[0], len(items) - (count - stars[0] - 1)

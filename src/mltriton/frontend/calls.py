@@ -97,7 +97,11 @@ def call_builtin(
     """
     try:
         return wrap(function(*arguments, **keywords))
-    except (TritonError, RecursionError):
+    except RecursionError:
+        raise
+    except TritonError as error:
+        if error.upstream is not None and error.__cause__ is None:  # What programs look at that know Triton's errors.
+            error.__cause__ = ValueError(error.upstream)
         raise
     except Exception as error:
         if raised_by_signal(error):

@@ -104,6 +104,8 @@ class Carried:
             expected=f"{describe(init)}, which it has before the loop{self._before.where(name)}",
             found=f"{describe(value)}{inner.where(name)}",
             hint="Give it its type before the loop, or convert the new value with .to(...).",
+            upstream=f"Loop-carried variable {name} has initial type {describe(init)} but is re-assigned to "
+            f"{describe(value)} in loop! Please make sure that the type stays consistent.",
         )
         place = inner.places.get(name)
         return error.at(place, self.frame.source.line(place)) if place else error

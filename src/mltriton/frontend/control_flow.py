@@ -124,6 +124,8 @@ def ternary(frame: Frame, node: ast.IfExp) -> Any:
             "the two values of a ternary have different types",
             expected="one type, since the condition is known only when the kernel runs",
             found=" and ".join(describe(value) for value in values),
+            upstream="Ternary expression with dynamic condition has inconsistent types "
+            + " and ".join(describe(value) for value in values),
         )
     return joined[""]
 

@@ -75,7 +75,9 @@ _UNSUPPORTED: Mapping[type[ast.expr], tuple[str, str]] = {
 def unsupported(node: ast.expr) -> SyntaxNotSupportedError:
     """The error for syntax without a meaning in a kernel."""
     what, hint = _UNSUPPORTED.get(type(node), (f"a {type(node).__name__} expression", None))
-    return SyntaxNotSupportedError(f"a kernel cannot contain {what}", hint=hint)
+    return SyntaxNotSupportedError(
+        f"a kernel cannot contain {what}", hint=hint, upstream=f"unsupported AST node type: {type(node).__name__}"
+    )
 
 
 def constant(frame: Frame, node: ast.Constant) -> Any:

@@ -29,6 +29,7 @@ class Details(TypedDict, total=False):
     expected: str | None
     found: str | None
     hint: str | None
+    upstream: str | None
 
 
 @dataclass

@@ -40,7 +40,9 @@ _UNSUPPORTED: Mapping[type[ast.stmt], tuple[str, str]] = {
 def unsupported(stmt: ast.stmt) -> SyntaxNotSupportedError:
     """The error for syntax without a meaning in a kernel."""
     what, hint = _UNSUPPORTED.get(type(stmt), (f"a {type(stmt).__name__} statement", None))
-    return SyntaxNotSupportedError(f"a kernel cannot contain {what}", hint=hint)
+    return SyntaxNotSupportedError(
+        f"a kernel cannot contain {what}", hint=hint, upstream=f"unsupported AST node type: {type(stmt).__name__}"
+    )
 
 
 def assign(frame: Frame, stmt: ast.Assign) -> None:
@@ -104,6 +106,7 @@ def return_(frame: Frame, stmt: ast.Return) -> Flow:
             stmt,
             "return inside a loop that runs in the kernel",
             hint="Let the loop end (break, or a condition of while) and return after it.",
+            upstream="Cannot have `return` statements inside `while` or `for` statements in triton.",
         )
     value = constexpr(None) if stmt.value is None else frame.evaluate(stmt.value)
     frame.returned = value

@@ -55,12 +55,19 @@ def _check_rounding(source: dtype, target: dtype, rounding: str | None) -> None:
     if rounding is None:
         return
     if rounding not in ROUNDINGS:
-        raise OptionError("unknown fp_downcast_rounding", expected="'rtne' or 'rtz'", found=repr(rounding))
+        raise OptionError(
+            "unknown fp_downcast_rounding",
+            expected="'rtne' or 'rtz'",
+            found=repr(rounding),
+            upstream=f"Invalid rounding mode: {rounding}",
+        )
     if not (source.is_floating() and target.is_floating() and target.bits < source.bits):
         raise TypeMismatchError(
             "fp_downcast_rounding is only for a float that becomes narrower",
             found=f"{source} to {target}",
             hint="leave it out",
+            upstream="fp_downcast_rounding should be set only for truncating fp conversions. "
+            f"Source scalar type is {source} and destination type is {target}",
         )
 
 
@@ -83,6 +90,7 @@ def reinterpret(value: tensor, target: dtype) -> tensor:
             expected=f"{source.bits} bits, as {source} has",
             found=f"{target} of {target.bits} bits",
             hint="leave out bitcast=True to convert the values",
+            upstream=f"Cannot bitcast data-type of size {source.bits} to data-type of size {target.bits}",
         )
     return _retyped(value, target) if source.is_int() and target.is_int() else _emit(tt.Bitcast, value, target)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mltriton.dialects import tt
-from mltriton.errors import ShapeMismatchError, TypeMismatchError
+from mltriton.errors import PowerOfTwoError, ShapeMismatchError, TypeMismatchError
 from mltriton.language import semantic, types
 from mltriton.language.building import builtin, current
 from mltriton.language.semantic import to_tensor
@@ -21,12 +21,27 @@ def arange(start: object, end: object) -> tensor:
     """int32 block start, start + 1, ..., end - 1; `end - start` a power of two, both constexpr."""
     first, last = constexpr_int(start, "the start of tl.arange"), constexpr_int(end, "the end of tl.arange")
     if last <= first:
-        raise ShapeMismatchError("tl.arange needs an end above its start", found=f"tl.arange({first}, {last})")
+        raise ShapeMismatchError(
+            "tl.arange needs an end above its start",
+            found=f"tl.arange({first}, {last})",
+            upstream="arange's end argument must be greater than the start argument",
+        )
     if first < -(1 << 31) or last > 1 << 31:
         raise TypeMismatchError(
-            "tl.arange counts in int32", expected="bounds of 32 bits", found=f"tl.arange({first}, {last})"
+            "tl.arange counts in int32",
+            expected="bounds of 32 bits",
+            found=f"tl.arange({first}, {last})",
+            upstream="arange must fit in int32",
         )
-    made = block_type(types.int32, (last - first,))
+    size = last - first
+    if size & (size - 1):
+        raise PowerOfTwoError(
+            "the range of tl.arange must be a power of two",
+            found=f"tl.arange({first}, {last}), of {size}",
+            hint=f"use {1 << size.bit_length()} and mask off what lies beyond {size}",
+            upstream="arange's range must be a power of 2",
+        )
+    made = block_type(types.int32, (size,))
     return tensor(current().emit(tt.MakeRange, start=first, end=last), made)
 
 
@@ -34,7 +49,12 @@ def arange(start: object, end: object) -> tensor:
 def full(shape: Sequence[int], value: object, dtype: dtype) -> tensor:
     """A block of `shape` with `value` (a number or a scalar tensor) as every element; shape () gives a scalar."""
     if not isinstance(dtype, types.dtype):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise TypeMismatchError("tl.full needs a dtype", expected="a dtype such as tl.float32", found=repr(dtype))
+        raise TypeMismatchError(
+            "tl.full needs a dtype",
+            expected="a dtype such as tl.float32",
+            found=repr(dtype),
+            upstream="dtype must be specified when value is not a tensor",
+        )
     sizes = checked_shape(shape)
     if not isinstance(value, tensor):
         return semantic.literal(semantic.as_number(value), dtype, sizes)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from typing import cast as cast_type
 
 from mltriton.dialects import tt
 from mltriton.errors import AssertionFailed, ConstexprError, TypeMismatchError
@@ -18,9 +19,17 @@ __all__ = ["device_assert", "device_print", "static_assert", "static_print"]
 
 @builtin
 def static_print(*values: object, sep: str = " ", end: str = "\n", file: object = None, flush: bool = False) -> None:
-    """Print values when the kernel is compiled; a tensor shows as its type."""
-    sys.stdout.write(sep.join(str(value) for value in values) + end)
+    """Print values when the kernel is compiled; a tensor shows as its type (`fp32[constexpr[16]]`), as upstream."""
+    sys.stdout.write(sep.join(map(_shown, values)) + end)
     sys.stdout.flush()
+
+
+def _shown(value: object) -> str:
+    return (
+        str([_shown(item) for item in cast_type("tuple[object, ...]", value)])
+        if isinstance(value, tuple)
+        else str(value)
+    )
 
 
 @builtin
@@ -39,8 +48,8 @@ def static_assert(cond: object, msg: object = "") -> None:
 
 @builtin
 def device_print(prefix: object, *args: object, hex: bool = False) -> None:
-    """Print `prefix` and the elements of `args` from every program, integers in base 16 with `hex`. A prefix that does
-    not end in a space gets ": " before the elements.
+    """Print `prefix` and the elements of `args` from every program, with `hex` integers in base 16: a line for each, in
+    upstream's form: `pid (0, 0, 0) idx ( 3) x: 1.000000`.
     """
     if not isinstance(prefix, str):
         raise ConstexprError(
@@ -50,7 +59,9 @@ def device_print(prefix: object, *args: object, hex: bool = False) -> None:
             hint='tl.device_print("x", x)',
         )
     values = [_printable(to_tensor(arg)) for arg in args]
-    text = prefix.removesuffix(":") + ": " if values and prefix and not prefix[-1].isspace() else prefix
+    text = f"{prefix.removesuffix(' ').removesuffix(':')}: " if values else prefix
+    if len(text) > 2 and not text.startswith(" "):
+        text = f" {text}"
     current().create(
         tt.Print, [value.handle for value in values], prefix=text, hex=True if hex else None, result_types=[]
     )

@@ -90,6 +90,7 @@ def _checked(block: block_type, shape: Sequence[object], strides: Sequence[objec
             expected="1, or an int argument that is 1 at launch",
             found="a value known only when the kernel runs" if isinstance(last, tensor) else str(last),
             hint="describe the transposed tensor and transpose the block, or use tl.make_block_ptr (any strides)",
+            upstream=f"Tensor descriptor last dim must be 1 but got {last}",
         )
     row = block.shape[-1] * block.scalar.itemsize
     if row < MIN_ROW_BYTES:
@@ -97,6 +98,8 @@ def _checked(block: block_type, shape: Sequence[object], strides: Sequence[objec
             f"the last dimension of a descriptor's block must take {MIN_ROW_BYTES} bytes or more",
             expected=f"at least {MIN_ROW_BYTES // block.scalar.itemsize} elements of {block.scalar}",
             found=f"{block.shape[-1]} elements, {row} bytes",
+            upstream=f"Descriptor block shape must have at least 16 bytes in the last dimension, but got "
+            f"{block.shape[-1]} * {block.scalar.itemsize} = {row} bytes",
         )
     padding = option(PADDING, padding_option, "padding_option") or "pad_zero"
     if padding == "pad_nan" and not block.is_floating():

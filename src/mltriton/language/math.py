@@ -67,6 +67,7 @@ def required(value: tensor, allowed: tuple[dtype, ...], name: str) -> tensor:
         expected=" or ".join(map(str, allowed)),
         found=value.type.name,
         hint=hint,
+        upstream=f"Expected dtype {[str(kind) for kind in allowed]} but got {value.dtype}",
     )
 
 
@@ -93,7 +94,10 @@ def abs(x: object) -> tensor:
 def fdiv(x: object, y: object, ieee_rounding: bool = False, approx: bool = False) -> tensor:
     """x / y of floats, correctly rounded with `ieee_rounding`; `approx` allows a result that is not."""
     if ieee_rounding and approx:
-        raise OptionError("ieee_rounding and approx of tl.fdiv exclude each other")
+        raise OptionError(
+            "ieee_rounding and approx of tl.fdiv exclude each other",
+            upstream="approx and ieee_rounding cannot both be True",
+        )
     a, b = promoted(x, y, division=True)
     if not a.dtype.is_floating():
         raise TypeMismatchError(

@@ -104,12 +104,14 @@ def _check_types(a: tensor, b: tensor) -> None:
                 expected=f"one of {listed}",
                 found=value.type.name,
                 hint=_other_product(value.dtype),
+                upstream=f"Unsupported {'lhs' if value is a else 'rhs'} dtype {value.dtype}",
             )
     if a.dtype != b.dtype and not any(a.dtype in kinds and b.dtype in kinds for kinds in MIXED):
         raise DotTypeError(
             "the operands of tl.dot have different dtypes",
             expected=f"two blocks of {a.dtype}, or of {b.dtype}",
             found=f"{a.dtype} and {b.dtype}",
+            upstream=f"Both operands must be same dtype. Got {a.dtype} and {b.dtype}",
             hint=f"convert one of them, for instance with .to(tl.{_wider(a.dtype, b.dtype).codegen_name()})",
         )
 
@@ -138,6 +140,7 @@ def _result_shape(a_shape: tuple[int, ...], b_shape: tuple[int, ...], a: tensor,
             "tl.dot needs two blocks of the same number of dimensions, two or more",
             expected="[M, K] and [K, N], or [B, M, K] and [B, K, N]",
             found=found,
+            upstream=f"Both inputs must be either 2D or 3D; (lhs: {list(a_shape)} vs rhs: {list(b_shape)})",
         )
     if a_shape[:-2] != b_shape[:-2]:
         sides = [", ".join(map(str, shape[:-2])) for shape in (a_shape, b_shape)]
@@ -149,6 +152,8 @@ def _result_shape(a_shape: tuple[int, ...], b_shape: tuple[int, ...], a: tensor,
             expected="[M, K] and [K, N]",
             found=found,
             hint=_transpose_hint(a_shape, b_shape),
+            upstream=f"First input shape ({list(a_shape)}) and second input shape {list(b_shape)} are not compatible "
+            "for matmul (second index of first shape must be equal to first index of second shape)",
         )
     return (*a_shape[:-1], b_shape[-1])
 
@@ -250,5 +255,6 @@ def _imprecise(count: object, a: tensor) -> int | None:
     expected = f"0 to {inner}, the inner size"
     _require_constant(name, count, expected)
     if not isinstance(count, int) or not 0 <= count <= inner:
-        raise OptionError(f"unknown {name} of tl.dot", expected=expected, found=repr(count))
+        sentence = f"max_num_imprecise_acc ({count}) must be <= K ({inner})"
+        raise OptionError(f"unknown {name} of tl.dot", expected=expected, found=repr(count), upstream=sentence)
     return count

@@ -27,13 +27,25 @@ LOAD_CACHE = {"": None, ".ca": "ca", ".cg": "cg", ".cs": "cs", ".cv": "cv"}
 STORE_CACHE = {"": None, ".wb": "wb", ".cg": "cg", ".cs": "cs", ".wt": "wt"}
 EVICTION = {"": None, "evict_normal": None, "evict_first": "evict_first", "evict_last": "evict_last"}
 PADDING = {"": None, "zero": "pad_zero", "nan": "pad_nan"}
+# How upstream calls options, by a word of ours.
+_UPSTREAM = {
+    "cache": "Cache modifier",
+    "eviction": "Eviction policy",
+    "padding": "Padding option",
+    "sem": "Memory semantic",
+    "scope": "Memory semantic",
+}
 
 
 def option(table: Mapping[str, str | None], value: object, name: str) -> str | None:
     """The IR's keyword for an option; `OptionError` for one that is not in the table."""
     value = "" if value is None else value
     if not isinstance(value, str) or value not in table:
-        raise OptionError(f"unknown {name}", expected="one of " + ", ".join(map(repr, table)), found=repr(value))
+        known = ", ".join(map(repr, table))
+        kind = next((words for word, words in _UPSTREAM.items() if word in name), "Option")
+        raise OptionError(
+            f"unknown {name}", expected=f"one of {known}", found=repr(value), upstream=f"{kind} {value} not supported"
+        )
     return table[value]
 
 
@@ -75,6 +87,7 @@ def load(
         raise PointerError(
             "`other` of tl.load says what masked-off elements are, and there is no mask",
             hint="add mask=..., or leave out other=",
+            upstream="`other` cannot be provided without `mask`",
         )
     return _load_elements(source, mask, other, hints)
 
@@ -163,6 +176,7 @@ def _store_elements(target: tensor, value: object, mask: object, hints: Mapping[
             expected=f"pointers of shape {list(shape)}",
             found=f"{list(target.type.shape)}",
             hint="every element needs its own pointer: broadcast the offsets before adding them to the pointer",
+            upstream=f"Expected pointer argument to have shape {list(shape)} but got {list(target.type.shape)}",
         )
     handles = [part.handle for part in broadcast_all(*parts)]
     current().create(tt.Store, *[*handles, None][:3], **hints)
@@ -194,6 +208,7 @@ def _pointer(value: object, what: str) -> tensor:
             expected="a pointer, a block of pointers or a block pointer",
             found=found,
             hint=_descriptor_hint(value),
+            upstream=f"Unsupported ptr type {found} in `{what}`",
         )
     return value
 
@@ -247,6 +262,8 @@ def _forbid_blocks(pointer: tensor, others: Sequence[tensor], what: str) -> None
                 expected="a block of pointers",
                 found=f"{pointer.type.name} with {other.type.name}",
                 hint="add a block of offsets to the pointer: ptr + tl.arange(0, BLOCK)",
+                upstream=f"{'Mask' if other.dtype.is_bool() else 'Value'} argument cannot be block type if pointer "
+                "argument is not a block",
             )
 
 

@@ -48,6 +48,7 @@ def as_operand(value: object) -> Operand:
         f"a value of type {type(value).__name__} cannot be used in arithmetic",
         expected="a tensor or a number",
         found=_shown(value),
+        upstream=f"cannot convert {_shown(value)} of type {type(value)} to tensor",
     )
 
 
@@ -77,7 +78,9 @@ def scalar_type(value: Scalar) -> dtype:
     for candidate in (types.int32, types.uint32, types.int64, types.uint64):
         if _holds(candidate, value):
             return candidate
-    raise TypeMismatchError(f"the integer {value} does not fit in 64 bits")
+    raise TypeMismatchError(
+        f"the integer {value} does not fit in 64 bits", upstream=f"Nonrepresentable integer {value}."
+    )
 
 
 def _holds(integer: dtype, value: Scalar) -> bool:
@@ -112,7 +115,10 @@ def _coded(value: Scalar, type: dtype) -> int | float:
     if not _holds(type, number):
         low, high = type.get_int_min_value(), type.get_int_max_value()
         raise TypeMismatchError(
-            f"the integer {number} does not fit in {type}", expected=f"{low} to {high}", found=str(number)
+            f"the integer {number} does not fit in {type}",
+            expected=f"{low} to {high}",
+            found=str(number),
+            upstream=f"Scalar {number} is out of range for type {type}",
         )
     return number - (1 << type.bits) if type.bits > 1 and number >= 1 << (type.bits - 1) else number
 
@@ -154,6 +160,8 @@ def promote(a: dtype, b: dtype, division: bool = False) -> dtype:
             "/, // and % need operands of the same signedness",
             found=f"{a} and {b}",
             hint="convert one of them with .to(...)",
+            upstream=f"Cannot use /, #, or % with {a} and {b} because they have different signedness;"
+            "this is unlikely to result in a useful answer. Cast them to the same signedness.",
         )
     return promote_integers(a, b)
 
@@ -190,6 +198,8 @@ def convert(operand: Operand, type: dtype, shape: Sequence[int] = ()) -> tensor:
         raise TypeMismatchError(
             f"the negative number {operand} meets an unsigned tensor of {type}",
             hint="convert the tensor to a signed dtype first",
+            upstream="Cannot perform a binary operation between an unsigned tensor and a negative scalar. "
+            "Perform a explicit cast on one of them.",
         )
     return literal(operand, type, shape)
 
@@ -294,6 +304,7 @@ def common_shape(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...]:
                 expected="equal sizes, or a size of 1",
                 found=f"{m} and {n}",
                 hint="add dimensions of size 1 with x[:, None] or x[None, :]",
+                upstream=f"Cannot make_shape_compatible: incompatible dimensions at index {i}: {m} and {n}",
             )
     return tuple(max(m, n) for m, n in zip(left, right, strict=True))
 

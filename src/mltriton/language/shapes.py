@@ -124,6 +124,9 @@ def broadcast_to(input: object, *shape: Any) -> tensor:
             f"{list(source)} does not broadcast to {list(target)}",
             expected="the same rank, and sizes equal or 1",
             found=value.type.name,
+            upstream=f"Cannot broadcast, rank mismatch: {list(source)}, {list(target)}"
+            if len(source) != len(target)
+            else f"Cannot broadcast, the expanded size of the tensor {list(target)} must match the existing size",
         )
     return semantic.broadcast_to(value, target)
 
@@ -138,6 +141,7 @@ def reshape(input: object, *shape: Any, can_reorder: bool = False) -> tensor:
             "a reshape keeps the number of elements",
             expected=f"{value.numel.value} elements, as in {value.type.name}",
             found=f"{math.prod(target)} in {list(target)}",
+            upstream="reshape() cannot change total number of elements in tensor",
         )
     if not value.type.is_block():
         return semantic.splat(value, target)
@@ -205,6 +209,7 @@ def permute(input: object, *dims: Any) -> tensor:
             "not a permutation of the dimensions",
             expected=f"each of 0 to {rank - 1} once",
             found=str(list(_listed(dims))),
+            upstream=f"permute dims must be a permutation of 0, 1, ..., n-1, but were {list(_listed(dims))}",
         )
     if order == tuple(range(rank)):
         return value

@@ -49,6 +49,10 @@ class tensor:  # noqa: N801 - upstream's name
     def __repr__(self) -> str:
         return f"tensor of {self.type.name}"
 
+    def __str__(self) -> str:
+        """As upstream prints it: `fp32[constexpr[16]]`, `int32[]`."""
+        return f"{self.dtype}[{', '.join(map(repr, self.shape))}]"
+
     @property
     def dtype(self) -> dtype:
         """The element type (of a block pointer: the pointer type)."""

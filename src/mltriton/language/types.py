@@ -328,11 +328,13 @@ def checked_shape(shape: Sequence[int]) -> tuple[int, ...]:
                 expected="an int or a tl.constexpr",
                 found=str(size),
                 hint="declare the kernel parameter as `NAME: tl.constexpr`",
+                upstream=f"Shape element {i} must have type `constexpr[int]`, got `{type(size).__name__}`",
             )
         if size <= 0 or size & (size - 1):
             above = 1 << max(size, 1).bit_length()
             raise PowerOfTwoError(
                 f"dimension {i} of a block must be a power of two",
+                upstream=f"Shape element {i} must be a power of 2",
                 found=f"{size} in shape {list(sizes)}",
                 hint=f"use {above} and mask off what lies beyond {size} (triton.next_power_of_2 computes it)"
                 if size > 0
@@ -344,6 +346,7 @@ def checked_shape(shape: Sequence[int]) -> tuple[int, ...]:
             expected=f"at most {MAX_BLOCK_ELEMENTS}",
             found=f"{math.prod(sizes)} in shape {list(sizes)}",
             hint="use smaller blocks and a loop",
+            upstream=f"numel ({math.prod(sizes)}) exceeds triton maximum tensor numel ({MAX_BLOCK_ELEMENTS})",
         )
     return sizes
 

@@ -114,6 +114,7 @@ class JITFunction(Described, LanguageFunction, KernelInterface[Any]):
         raise ArgumentError(
             f"{self.__name__} is a kernel and cannot be called like a function",
             hint=f"Launch it over a grid: {self.__name__}[(programs,)](...).",
+            upstream="Cannot call @triton.jit'd outside of the scope of a kernel",
         )
 
     def __getitem__(self, grid: Any) -> Launcher:

@@ -70,9 +70,14 @@ class MakeRange(Operation):
         return make_constant(self.result.type, (self.start,)) if self.end - self.start == 1 else None
 
 
+def index_width(size: int) -> int:
+    """The characters that a printed place along a dimension takes at least: all places of a block are aligned."""
+    return len(str(size - 1)) if size > 1 else 0
+
+
 class Print(Operation):
     """`tt.print "prefix" {hex} : %x`: prints from the program, one line for each element, with the program's
-    coordinates.
+    coordinates: `pid (0, 0, 0) idx ( 3, 12)`, the prefix and the element, as upstream does.
     """
 
     name = "tt.print"

@@ -173,7 +173,8 @@ def print_elements(op: tile.Print) -> Handler:
         *row, first = map(int, places)
         for lane, number in enumerate(np.asarray(value).reshape(-1)):
             text = printed(number, element, op.hex)
-            stream.write(f"pid {warp.program} idx {(*row, first + lane)} {op.prefix}{text}\n")
+            place = ", ".join(f"{at:{width or 1}}" for at, width in zip((*row, first + lane), op.widths, strict=True))
+            stream.write(f"pid {warp.program} idx ({place}){op.prefix}{text}\n")
 
     return call
 

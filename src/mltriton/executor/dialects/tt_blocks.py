@@ -152,12 +152,13 @@ def print_values(op: tt.Print) -> Handler:
         stream = warp.options.output or sys.stdout
         place = f"pid {warp.program}"
         if not values:
-            stream.write(f"{place} {op.prefix}\n")
+            stream.write(f"{place}{op.prefix}\n")
         for number, (value, type) in enumerate(zip(values, types, strict=True)):
             operand = f"(operand {number}) " if len(values) > 1 else ""
+            widths = [tt.index_width(size) for size in np.shape(value)]
             for index, element in np.ndenumerate(np.asarray(value)):
-                where = f" idx {index}" if index else ""
-                stream.write(f"{place}{where} {op.prefix}{operand}{printed(element, type, op.hex)}\n")
+                where = ", ".join(f"{at:{width or 1}}" for at, width in zip(index, widths, strict=True))
+                stream.write(f"{place} idx ({where}){op.prefix}{operand}{printed(element, type, op.hex)}\n")
 
     return call
 

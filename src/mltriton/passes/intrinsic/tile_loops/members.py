@@ -11,7 +11,7 @@ from collections.abc import Collection, Sequence
 from typing import ClassVar, cast
 
 from mltriton.dialects import tile, tt
-from mltriton.ir.attributes import Attribute, IntegerAttr, StringAttr
+from mltriton.ir.attributes import Attribute, DenseArrayAttr, IntegerAttr, StringAttr
 from mltriton.ir.location import Location
 from mltriton.ir.operation import Operation, Region, Value
 from mltriton.ir.types import I32, TensorType, shape_of
@@ -286,7 +286,8 @@ class PrintBlock(Member):
     ) -> Accumulators:
         a = e.arithmetic
         value = a.chunk(forms[0], lanes) if lanes > 1 else a.scalar(forms[0])
-        attributes: dict[str, Attribute] = {"prefix": StringAttr(self.prefix)}
+        widths = DenseArrayAttr(tuple(tt.index_width(size) for size in self.shape), I32)
+        attributes: dict[str, Attribute] = {"prefix": StringAttr(self.prefix), "widths": widths}
         if self.op.hex:
             attributes["hex"] = self.op.attributes["hex"]
         e.emitter.insert(tile.Print([value, *(a.scalar(place) for place in index)], (), attributes))

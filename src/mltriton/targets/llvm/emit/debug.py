@@ -42,13 +42,13 @@ def prefixes(op: tt.Print) -> list[str]:
     return [f"{op.prefix}(operand {number}) " if several else str(op.prefix) for number in range(len(op.arguments))]
 
 
-def line_form(e: Emitter, prefix: str, conversion: str, places: Sequence[str], pointer: Type) -> Value:
-    """The address of printf's text of a line: three i32 for the program, one number for each of `places` (conversions),
-    and the value.
+def line_form(e: Emitter, prefix: str, conversion: str, widths: Sequence[int], integer: str, pointer: Type) -> Value:
+    """The address of printf's text of a line, which is upstream's: three i32 for the program, one `integer` (a
+    conversion's letters) for each place of the element, and the value where there is a `conversion`.
     """
-    comma = "," if len(places) == 1 else ""  # as Python writes tuples
-    index = f" idx ({', '.join(places)}{comma})" if places else ""
-    text = f"pid (%d, %d, %d){index} {prefix.replace('%', '%%')}{conversion}\n"
+    places = ", ".join(f"%{width or ''}{integer}" for width in widths)
+    index = f" idx ({places})" if conversion else ""
+    text = f"pid (%d, %d, %d){index}{prefix.replace('%', '%%')}{conversion}\n"
     data = text.encode() + b"\0"
     return e.module.bytes_constant(f"print.{crc32(data):08x}", data, pointer)
 

@@ -20,15 +20,16 @@ from mltriton.targets.llvm.types import I1, I32, I64, PTR, VOID, Value, constant
 
 def _print(e: Emitter, op: tt.Print) -> None:
     if not op.arguments:
-        _print_line(e, f"{op.prefix}", [], [])
+        _print_line(e, f"{op.prefix}", [], [], ())
     for prefix, argument in zip(prefixes(op), op.arguments, strict=True):
         value = e.get(argument)
         text, shown = printable(e, value, element_type(argument.type), bool(op.hex))
         if not value.type.is_vector:
-            _print_line(e, prefix, [(text, shown)], [])
+            _print_line(e, prefix, [(text, shown)], [], ())
             continue
+        widths = (tt.index_width(value.type.lanes),)
         with e.function.loop(0, value.type.lanes, name="print") as loop:
-            _print_line(e, prefix, [(text, e.function.extract(shown, loop.index))], [loop.index])
+            _print_line(e, prefix, [(text, e.function.extract(shown, loop.index))], [loop.index], widths)
 
 
 def _print_elements(e: Emitter, op: tile.Print) -> None:
@@ -36,15 +37,18 @@ def _print_elements(e: Emitter, op: tile.Print) -> None:
     text, shown = printable(e, value, element_type(op.value.type), bool(op.hex))
     *row, first = (f.cast("sext", e.get(place), I64) for place in op.places)
     if not value.type.is_vector:
-        _print_line(e, op.prefix, [(text, shown)], [*row, first])
+        _print_line(e, op.prefix, [(text, shown)], [*row, first], op.widths)
         return
     with f.loop(0, value.type.lanes, name="print") as loop:
-        _print_line(e, op.prefix, [(text, f.extract(shown, loop.index))], [*row, f.add(first, loop.index)])
+        places = [*row, f.add(first, loop.index)]
+        _print_line(e, op.prefix, [(text, f.extract(shown, loop.index))], places, op.widths)
 
 
-def _print_line(e: Emitter, prefix: str, values: Sequence[tuple[str, Value]], places: Sequence[Value]) -> None:
+def _print_line(
+    e: Emitter, prefix: str, values: Sequence[tuple[str, Value]], places: Sequence[Value], widths: Sequence[int]
+) -> None:
     f = e.function
-    form = line_form(e, prefix, "".join(text for text, _ in values), ["%ld"] * len(places), PTR)
+    form = line_form(e, prefix, "".join(text for text, _ in values), widths, "ld", PTR)
     arguments = [*e.program, *places, *(value for _, value in values)]
     e.module.declare_variadic("dprintf", I32, [I32, PTR])
     f.line(f"call i32 (i32, ptr, ...) @dprintf({', '.join(map(str, [constant(I32, 1), form, *arguments]))})")

@@ -27,18 +27,18 @@ def _print(e: Emitter, op: tt.Print) -> None:
     program = [calls.program(e.function, axis) for axis in range(3)]
     if not op.arguments:
         with e.function.when(_is_first_lane(e), "print"):
-            print_line(e, str(op.prefix), program, [], None)
+            print_line(e, str(op.prefix), program, [], (), None)
     for prefix, argument in zip(prefixes(op), op.arguments, strict=True):
         if not isinstance(argument.type, TensorType):
             with e.function.when(_is_first_lane(e), "print"):
-                print_line(e, prefix, program, [], _printable(e, op, argument, e.get(argument)))
+                print_line(e, prefix, program, [], (), _printable(e, op, argument, e.get(argument)))
             continue
         layout = layout_of(argument.type)
         places = [coordinates(e, layout, dim) for dim in range(argument.type.rank)]
         with e.function.when(_holds_first(e, layout), "print"):
             for number in first_registers(layout):
                 shown = _printable(e, op, argument, e.registers(argument)[number])
-                print_line(e, prefix, program, [place[number] for place in places], shown)
+                print_line(e, prefix, program, [place[number] for place in places], argument.type.shape, shown)
 
 
 def _printable(e: Emitter, op: tt.Print, argument: IRValue, value: Value) -> Printed:
@@ -46,10 +46,16 @@ def _printable(e: Emitter, op: tt.Print, argument: IRValue, value: Value) -> Pri
 
 
 def print_line(
-    e: Emitter, prefix: str, program: Sequence[Value], places: Sequence[Value], shown: Printed | None
+    e: Emitter,
+    prefix: str,
+    program: Sequence[Value],
+    places: Sequence[Value],
+    shape: Sequence[int],
+    shown: Printed | None,
 ) -> None:
-    """Print a line: the program's coordinates, an element's place, the text, the element."""
-    form = line_form(e, prefix, shown.conversion if shown else "", ["%d"] * len(places), CONSTANT_PTR)
+    """Print a line: the program's coordinates, an element's place in a block of `shape`, the text, the element."""
+    widths = [tt.index_width(size) for size in shape]
+    form = line_form(e, prefix, shown.conversion if shown else "", widths, "d", CONSTANT_PTR)
     e.module.declare_variadic(PRINTF, I32, [CONSTANT_PTR])
     values = [form, *program, *places, *([shown.value] if shown else [])]
     e.function.line(f"call spir_func i32 ({CONSTANT_PTR}, ...) @{PRINTF}({', '.join(map(str, values))})")

@@ -31,12 +31,12 @@ _RECORDED = 8  # bytes of each number of a record
 def _print(e: WarpEmitter, op: tt.Print) -> None:
     program = [intrinsics.group(e.function, axis) for axis in range(3)]
     if not op.arguments:
-        print_line(e, str(op.prefix), program, [], None)
+        print_line(e, str(op.prefix), program, [], (), None)
     for prefix, argument in zip(prefixes(op), op.arguments, strict=True):
         if isinstance(argument.type, TensorType):
             _print_block(e, op, prefix, argument, program)
         else:
-            print_line(e, prefix, program, [], _printable(e, op, argument, e.get(argument)))
+            print_line(e, prefix, program, [], (), _printable(e, op, argument, e.get(argument)))
 
 
 def _printable(e: WarpEmitter, op: tt.Print, argument: IRValue, value: Value) -> Printed:
@@ -55,7 +55,7 @@ def _print_block(e: WarpEmitter, op: tt.Print, prefix: str, argument: IRValue, p
         held = [pick(f, each, lanes) for each in (*(places[number] for places in along), value)]
         with f.loop(constant(I32, 0), constant(I32, len(lanes)), constant(I32, 1), name="print") as loop:
             *places, shown = (f.extract(each, loop.index) for each in held)
-            print_line(e, prefix, program, places, Printed(conversion, shown))
+            print_line(e, prefix, program, places, type_.shape, Printed(conversion, shown))
             loop.yield_()
 
 
