@@ -16,7 +16,7 @@ from mltriton.errors import BackendError
 from mltriton.targets.llvm.types import Type, vector
 from mltriton.targets.llvm.writer import Module
 from mltriton.targets.xe.devices import Device
-from mltriton.targets.xe.emulation import blocks, lanes, lockstep, payloads, products, regions, small_floats
+from mltriton.targets.xe.emulation import blocks, lanes, lockstep, payloads, phis, products, regions, small_floats
 from mltriton.targets.xe.llvm.regions import named
 from mltriton.targets.xe.llvm.small_floats import named as widening_named
 from mltriton.targets.xe.spirv import builtins as xe
@@ -78,7 +78,7 @@ def emulate(text: str, device: Device) -> str:
         return call[0].replace(f"@{symbol}(", f"@{name}(", 1)
 
     text = payloads.rewrite(_HINT.sub("", text), library, function)
-    kernel = _CALL.sub(rename, lockstep.rewrite(text))
+    kernel = _CALL.sub(rename, phis.rewrite(lockstep.rewrite(text)))
     return _joined(kernel, library.text, known)
 
 

@@ -14,7 +14,7 @@ from typing import NamedTuple, cast
 
 from mltriton.ir.types import TensorType, byte_width
 from mltriton.layouts.linear import LinearLayout
-from mltriton.layouts.xe import Subgroup2DBlockEncoding
+from mltriton.layouts.xe import WORD, Subgroup2DBlockEncoding
 from mltriton.targets.llvm.types import GLOBAL_PTR, I1, I8, I32, I64, PTR, VOID, Type, Value, constant, poison, vector
 from mltriton.targets.llvm.writer import Function
 from mltriton.targets.xe.block_limits import SUB_GROUP, Access, Block, Guard, Relation, broken_limits
@@ -68,7 +68,8 @@ def message_of(device: Device, type_: TensorType, pointer: BlockPointer, access:
     if block is None or broken_limits(device, block):
         return None
     registers = block.width * block.height * block.blocks * block.element_bytes // size // device.simd
-    if not registers or layout.count("register") % registers:
+    in_words = block.access in (Access.LOAD_VNNI, Access.LOAD_TRANSPOSE)
+    if not registers or layout.count("register") % registers or (in_words and registers * size % WORD):
         return None
     return Message(block, registers, layout.count("register") // registers, transposed=not row_major)
 
