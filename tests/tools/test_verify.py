@@ -157,16 +157,112 @@ def test_arrays_are_as_long_as_the_kernel_reaches(kernels: str) -> None:
     result = verify_kernel(f"{kernels}:add", "*fp32, *fp32:16, *bf16:16, i32, 256", grid=(9,), target="generic")
     assert result.ok, str(result)
     assert [level.name for level in result.levels] == ["tt", "ttg", "warp", "intrinsic"]
-    assert "x_ptr=1024:fp32" in result.inputs[0]
-    assert result.notes == ("n = 1000 was chosen",)
+    assert "x_ptr=512:fp32" in result.inputs[0]
+    assert result.notes == ("chosen: n = 321",)
     assert [d.buffer for d in result.levels[1].differences] == ["o_ptr"]
 
 
-def test_several_unknown_integers_must_be_given(kernels: str) -> None:
+def test_several_unknown_integers_are_chosen(kernels: str) -> None:
     signature = "*fp32, *fp32, i32, i32, fp32, 64"
-    with pytest.raises(SignatureError, match="the values of n, m of scale are not known"):
-        verify_kernel(f"{kernels}:scale", signature, target="generic")
-    assert verify_kernel(f"{kernels}:scale", signature, args=["m=3"], target="generic").ok
+    assert verify_kernel(f"{kernels}:scale", signature, target="generic").notes == ("chosen: n = 81, m = 83",)
+    assert verify_kernel(f"{kernels}:scale", signature, args=["m=3"], target="generic").notes == ("chosen: n = 81",)
+
+
+PRODUCTS = """
+import mltriton as triton
+import mltriton.language as tl
+
+
+@triton.jit
+def inner(c_ptr, acc, M, N, s_cm, s_cn, offs_m, offs_n):
+    inside = (offs_m[:, None] < M) & (offs_n[None, :] < N)
+    tl.store(c_ptr + offs_m[:, None] * s_cm + offs_n[None, :] * s_cn, acc, inside)
+
+
+@triton.jit
+def gemm(a_ptr, b_ptr, c_ptr, M, N, K, stride_am, stride_ak, stride_bk, stride_bn, stride_cm, stride_cn,
+         BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr):
+    pid = tl.program_id(0)
+    num_n = tl.cdiv(N, BLOCK_N)
+    offs_m = pid // num_n * BLOCK_M + tl.arange(0, BLOCK_M)
+    offs_n = pid % num_n * BLOCK_N + tl.arange(0, BLOCK_N)
+    acc = tl.zeros((BLOCK_M, BLOCK_N), dtype=tl.float32)
+    for k in range(0, K, BLOCK_K):
+        offs_k = k + tl.arange(0, BLOCK_K)
+        a_ptrs = a_ptr + offs_m[:, None] * stride_am + offs_k[None, :] * stride_ak
+        b_ptrs = b_ptr + offs_k[:, None] * stride_bk + offs_n[None, :] * stride_bn
+        a = tl.load(a_ptrs, (offs_m[:, None] < M) & (offs_k[None, :] < K), 0.0)
+        b = tl.load(b_ptrs, (offs_k[:, None] < K) & (offs_n[None, :] < N), 0.0)
+        acc += tl.dot(a, b)
+    inner(c_ptr, acc, M, N, stride_cm, stride_cn, offs_m, offs_n)
+
+
+@triton.jit
+def described(a_ptr, o_ptr, M, N, s_am, s_an, s_om, s_on, BM: tl.constexpr, BN: tl.constexpr):
+    i, j = tl.program_id(0) * BM, tl.program_id(1) * BN
+    p = tl.make_block_ptr(a_ptr, (M, N), (s_am, s_an), (i, j), (BM, BN), (1, 0))
+    o = tl.make_block_ptr(o_ptr, (N, M), (s_on, s_om), (j, i), (BN, BM), (0, 1))
+    tl.store(o, tl.trans(tl.load(p, boundary_check=(0, 1))), boundary_check=(0, 1))
+
+
+@triton.jit
+def sequences(x, y, cu_seqlens, N, BT: tl.constexpr, BN: tl.constexpr):
+    bos = tl.load(cu_seqlens + tl.program_id(0))
+    eos = tl.load(cu_seqlens + tl.program_id(0) + 1)
+    o_t, o_n = tl.program_id(1) * BT + tl.arange(0, BT), tl.arange(0, BN)
+    inside = (o_t < eos - bos)[:, None] & (o_n < N)
+    at = (bos + o_t)[:, None] * N + o_n
+    tl.store(y + at, tl.load(x + at, inside) + 1, inside)
+"""
+POINTERS, SIZES = "*fp32:16, *fp32:16, *fp32:16", "i32, i32, i32"
+
+
+@pytest.fixture
+def products(tmp_path: Path) -> str:
+    file = tmp_path / "products_to_verify.py"
+    file.write_text(PRODUCTS)
+    return str(file)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "signature", "wanted"),
+    [
+        ("gemm", f"{POINTERS}, {SIZES}, i32, i32, i32, i32, i32, i32, 32, 16, 16", "stride_ak=3"),
+        ("gemm", f"{POINTERS}, {SIZES}, i32:16, 1, 1, i32:16, i32:16, 1, 32, 16, 16", "stride_ak=1"),
+        (
+            "gemm",
+            f"{POINTERS}, i32:16, i32:16, i32:16, i32:16, 1, i32:16, 1, i32:16, 1, 32, 16, 16",
+            "M=48, N=32, K=32",
+        ),
+        ("described", "*fp32, *fp32, i32, i32, i32, i32, i32, i32, 16, 16", "s_an=1, "),
+        ("sequences", "*fp32, *fp32, *i32, i32, 16, 16", "N=21"),
+    ],
+)
+def test_a_kernel_needs_no_more_than_a_signature(products: str, kernel: str, signature: str, wanted: str) -> None:
+    result = verify_kernel(f"{products}:{kernel}", signature)
+    assert result.ok, str(result)
+    assert wanted in result.inputs[0]
+
+
+def test_chosen_sizes_reach_every_boundary_and_strides_keep_elements_apart(products: str) -> None:
+    signature = f"{POINTERS}, {SIZES}, i32, i32, i32, i32, i32, i32, 32, 16, 16"
+    text = verify_kernel(f"{products}:gemm", signature, target="generic").inputs[0]
+    found = {name: int(value) for name, value in re.findall(r"(\w+)=(\d+)(?:,|$)", text)}
+    for size, block in (("M", 32), ("N", 16), ("K", 16)):
+        assert block < found[size] < 2 * block
+        assert found[size] % 2
+    assert len({found["M"], found["N"], found["K"]}) == 3
+    assert found["stride_cm"] > found["stride_cn"] * found["N"]
+    assert text.startswith("grid (4,), ")
+
+
+def test_what_is_given_stays_as_it_is(products: str) -> None:
+    signature = f"{POINTERS}, {SIZES}, i32, i32, i32, i32, i32, i32, 32, 16, 16"
+    result = verify_kernel(f"{products}:gemm", signature, args=["M=7", "stride_am=100"], grid=(2,), target="generic")
+    assert result.ok, str(result)
+    assert "M=7, " in result.inputs[0]
+    assert "stride_am=100, " in result.inputs[0]
+    assert result.inputs[0].startswith("grid (2,), ")
 
 
 def test_the_kernel_s_own_example(kernels: str) -> None:

@@ -17,9 +17,10 @@ import numpy as np
 from mltriton.errors import OptionError, SignatureError, TritonError
 from mltriton.executor import run
 from mltriton.executor.faults import OutOfBounds
-from mltriton.ir.types import IntegerType, PointerType, Type
+from mltriton.ir.types import PointerType, Type
 from mltriton.runtime.parameters import parameters_of as arguments_of
 from mltriton.runtime.parts import Part, entry_of, parts_of
+from mltriton.tools.inference.launch import choose
 from mltriton.tools.samples import (
     TYPES,
     Sample,
@@ -40,7 +41,6 @@ if TYPE_CHECKING:
 
 HOOK = "mltriton_verify"
 _SMALLEST, _LARGEST = 1 << 8, 1 << 24  # elements of an array whose size must be found
-_GUESS = 1000  # for the one integer that nobody gave a value
 
 
 @dataclass(frozen=True)
@@ -132,13 +132,16 @@ def _entry(part: Part) -> Entry:
 def sample_of_job(job: Job, launch: Launch, rng: np.random.Generator) -> Sample:
     """Arrays and numbers for the parameters of a kernel: those that are given, random ones for the others.
 
-    An array without a size is made as long as the kernel reaches; one integer without a value is chosen, more are a
-    `SignatureError`.
+    An array without a size is made as long as the kernel reaches; integers without a value are chosen by what the
+    kernel does with them (`tools/inference`).
     """
     given = {part.name: part.value for part in _parts(job.fn, launch.values)}
     given |= _described_parts(job.entries, given, rng)
-    guessed = _guessed(job, given)
-    sample = Sample({}, {}, launch.grid or (2,), [f"{name} = {value} was chosen" for name, value in guessed.items()])
+    chosen = choose(job.fn, job.entries, given, rng)
+    guessed = {name: value for name, value in chosen.values.items() if not hasattr(value, "shape")}
+    given |= {name: value for name, value in chosen.values.items() if hasattr(value, "shape")}
+    said = ", ".join(f"{name} = {value}" for name, value in guessed.items())
+    sample = Sample({}, {}, launch.grid or chosen.grid, [f"chosen: {said}"] if said else [])
     for name, entry in job.entries.items():
         if isinstance(entry, Constant):
             sample.values[name] = entry.value
@@ -172,25 +175,6 @@ def _described_parts(
         found |= {f"{name}.shape.{dim}": size for dim, size in enumerate(array.shape)}
         found |= {f"{name}.strides.{dim}": step // array.itemsize for dim, step in enumerate(array.strides)}
     return found
-
-
-def _guessed(job: Job, given: Mapping[str, Any]) -> dict[str, int]:
-    """A value for the only integer that has none; SignatureError for several."""
-    missing = {
-        name: _GUESS // entry.divisibility * entry.divisibility
-        for name, entry in job.entries.items()
-        if isinstance(entry, Argument) and _is_integer(entry) and name not in given
-    }
-    if len(missing) > 1:
-        raise SignatureError(
-            f"the values of {', '.join(missing)} of {job.fn.__name__} are not known",
-            hint="Give them: " + " ".join(f"--arg {name}=..." for name in missing),
-        )
-    return missing
-
-
-def _is_integer(entry: Argument) -> bool:
-    return not entry.is_pointer and isinstance(TYPES[entry.scalar], IntegerType)
 
 
 def sample_of_module(module: Module, function: str | None, launch: Launch, rng: np.random.Generator) -> Sample:

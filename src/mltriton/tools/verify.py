@@ -74,8 +74,8 @@ def verify_kernel(
 
     What its arguments are comes from `args` (a dict, or texts as on the command line: `x=128x64:fp32`, `n=1000`),
     from the example in the kernel's file, or from the `signature` alone: then arrays are made as large as the kernel
-    reaches, and at most one integer may be missing. Raises the named error of whatever cannot be read or compiled to
-    `tt`; what goes wrong in a later level is part of the result.
+    reaches, and integers are chosen by what it does with them. Raises the named error of whatever cannot be read or
+    compiled to `tt`; what goes wrong in a later level is part of the result.
     """
     from mltriton.compiler import Job, options_of
     from mltriton.targets.target import find_target

@@ -173,7 +173,7 @@ def arguments_for(roles: Roles, plan: Plan, rng: np.random.Generator) -> dict[st
     """Arguments for every parameter, by name."""
     values: dict[str, Any] = {}
     for name, held in roles.pointers.items():
-        values[name] = _numbers(rng, plan.types[name]) if held == "numbers" else _integers(held, plan.block, rng)
+        values[name] = _numbers(rng, plan.types[name]) if held == "numbers" else integers(held, plan.block, rng)
     for name in roles.floats:
         values[name] = float(rng.uniform(0.25, 1.0))
     for index, name in enumerate(roles.numbers):
@@ -185,7 +185,7 @@ def _numbers(rng: np.random.Generator, kind: Any) -> Any:
     return rng.uniform(-1.0, 1.0, ELEMENTS).astype(kind)
 
 
-def _integers(held: str, block: int, rng: np.random.Generator) -> Any:
+def integers(held: str, block: int, rng: np.random.Generator) -> Any:
     """Integers of one of the kinds of `roles.HOLDS`; the sequences of all are the same."""
     lengths = [_LENGTHS[i % len(_LENGTHS)] for i in range(_SEQUENCES)]
     chunks = [-(-length // block) for length in lengths]
@@ -198,12 +198,17 @@ def _integers(held: str, block: int, rng: np.random.Generator) -> Any:
     return np.concatenate([ends, np.full(ELEMENTS - len(ends), ends[-1], np.int32)])
 
 
+def is_count(name: str, roles: Roles) -> bool:
+    """Whether an integer counts sequences, heads or groups, by its name."""
+    return len(name) == 1 and name in "BHNGZ" and name not in roles.extents
+
+
 def _number(name: str, index: int, roles: Roles, plan: Plan) -> int:
     extents = plan.extents
     if name in roles.units:
         return 1
     if name in roles.strides:
         return extents[2] + 3 + 4 * index + plan.odd_strides
-    if len(name) == 1 and name in "BHNGZ" and name not in roles.extents:
+    if is_count(name, roles):
         return 2
     return extents[2] if name == "T" else extents[index % len(extents)]
