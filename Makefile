@@ -8,11 +8,11 @@ TEST := $(BIN)/python -m pytest -n auto --dist worksteal
 # Pyright's launcher looks for a newer release of itself on every run unless it is told not to.
 export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 
-.PHONY: help setup setup-torch setup-xe demo test test-all lint format bench clean
+.PHONY: help setup setup-torch setup-xe demo test test-all test-mutations lint format bench clean
 .DEFAULT_GOAL := help
 
 help: ## say what there is
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 20
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 22
 
 setup: $(VENV)/.installed $(if $(TORCH),setup-torch) ## make .venv with the project (editable) and the test extra; TORCH=1 adds torch
 
@@ -43,6 +43,9 @@ test: setup ## run the tests
 
 test-all: setup ## run the tests and the long fuzzing runs, property tests on new examples
 	$(TEST) -q -m "slow or not slow" --hypothesis-profile=random
+
+test-mutations: setup ## plant mistakes in copies of the compiler: the tests must notice 95 % of them
+	PYTHONPATH=tests $(BIN)/python -m mutations.run
 
 lint: setup ## check style, format and types
 	$(BIN)/ruff check .

@@ -103,4 +103,20 @@ module attributes {mltriton.level = "warp", mltriton.warp_level = true, "ttg.num
     tt.store %ptr, %sum : tensor<8x!tt.ptr<f32>, #row>
     tt.return
   }
+
+  // CHECK-LABEL: @filled
+  // CHECK: %[[M:.*]] = ttg.local_alloc : () -> !ttg.memdesc<8xf32
+  // CHECK: ttg.local_store %{{.*}}, %[[M]]
+  // CHECK: ttg.local_load %[[M]]
+  tt.func @filled(%p: !tt.ptr<f32>) {
+    %range = tt.make_range {end = 8 : i32, start = 0 : i32} : tensor<8xi32, #row>
+    %bases = tt.splat %p : !tt.ptr<f32> -> tensor<8x!tt.ptr<f32>, #row>
+    %ptr = tt.addptr %bases, %range : tensor<8x!tt.ptr<f32>, #row>, tensor<8xi32, #row>
+    %x = tt.load %ptr : tensor<8x!tt.ptr<f32>, #row>
+    %m = ttg.local_alloc %x : (tensor<8xf32, #row>) -> !ttg.memdesc<8xf32, #ttg.shared_memory, mutable>
+    gpu.barrier
+    %y = ttg.local_load %m : !ttg.memdesc<8xf32, #ttg.shared_memory, mutable> -> tensor<8xf32, #row>
+    tt.store %ptr, %y : tensor<8x!tt.ptr<f32>, #row>
+    tt.return
+  }
 }

@@ -17,8 +17,10 @@ from typing import Any
 import numpy as np
 
 from fuzz import values
-from fuzz.evaluator import DType, encoded
-from fuzz.values import COMBINES, INTEGERS, LIMIT, SIGNED, STEPS, WHOLE, Body, Var, clamped, shaped, tl
+from fuzz.blocks import DType
+from fuzz.body import INTEGERS, LIMIT, SIGNED, UNSIGNED, WHOLE, Body, Var, clamped, shaped, tl
+from fuzz.evaluator import encoded
+from fuzz.values import COMBINES, STEPS
 
 HEADER = "import mltriton as triton\nimport mltriton.language as tl\n\n\n"
 SCALARS = ("n", "flag", "k")
@@ -93,7 +95,7 @@ class Writer:
         rng = self.rng
         dtype = dtype or rng.choice([*INTEGERS, *LIMIT, "int32", "float32", "float32"])
         kinds = ["full", "small", "negative", *(["large"] if dtype == "float32" else [])]
-        kind = kind or rng.choice([kind for kind in kinds if kind != "negative" or dtype not in values.UNSIGNED])
+        kind = kind or rng.choice([kind for kind in kinds if kind != "negative" or dtype not in UNSIGNED])
         strides, step = [0] * len(shape), rng.choice([1, 1, 1, 2])
         order = list(range(len(shape)))[::-1] if rng.random() < 0.6 else rng.sample(range(len(shape)), len(shape))
         for dim in order:
@@ -110,7 +112,7 @@ class Writer:
 
     def input(self, name: str, size: int, dtype: str, kind: str) -> None:
         """An array of numbers."""
-        signed = dtype not in values.UNSIGNED
+        signed = dtype not in UNSIGNED
         if kind == "large":
             numbers = self.numbers.integers(2**23, 2**24, size) * 256.0
         elif kind == "negative":

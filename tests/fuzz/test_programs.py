@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from fuzz.blocks import Block
 from fuzz.check import complaint, shrunk
-from fuzz.evaluator import Block, encoded, evaluate
+from fuzz.evaluator import encoded, evaluate
 from fuzz.programs import STYLES, program
 from fuzz.scratch import fill_scratch, scratch_bytes
 from mltriton.runtime.native.pool import pool

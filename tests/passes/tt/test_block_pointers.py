@@ -9,7 +9,7 @@ import pytest
 
 import mltriton as triton
 import mltriton.language as tl
-from mltriton.dialects import scf, tt
+from mltriton.dialects import arith, scf, tt
 from mltriton.dialects.builtin import Module
 from mltriton.dialects.tt.memory import is_block_pointer
 from mltriton.errors import PassError
@@ -109,6 +109,12 @@ def test_block_pointers_are_made_where_they_are_used(fn: Any) -> None:
     assert handed_on(module) == 0
     assert not any(isinstance(op, tt.Advance) for op in module.walk())
     program(fn).check("normalize-block-pointers,split-uniform-increments,canonicalize,licm,cse,dce")
+
+
+def test_one_of_two_block_pointers_is_chosen() -> None:
+    module = program(two_bases).transformed("canonicalize")
+    assert any(isinstance(op, arith.Select) and is_block_pointer(op.result.type) for op in module.walk())
+    assert handed_on(program(two_bases).check("canonicalize,normalize-block-pointers")) == 0
 
 
 @pytest.mark.parametrize("fn", KERNELS)

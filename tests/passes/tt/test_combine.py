@@ -104,7 +104,8 @@ def check_body(text: str, pipeline: str) -> Module:
 
 def test_offsets_of_offsets() -> None:
     module = check_body(
-        """%two = tt.addptr %pi, %i : tensor<16x!tt.ptr<f32>>, tensor<16xi32>
+        """%j = arith.addi %i, %i : tensor<16xi32>
+        %two = tt.addptr %pi, %j : tensor<16x!tt.ptr<f32>>, tensor<16xi32>
         %r = tt.load %two : tensor<16x!tt.ptr<f32>>""",
         "combine,dce",
     )
