@@ -8,6 +8,7 @@ an `IRSyntaxError` at its place in the text.
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
@@ -88,7 +89,12 @@ def compile_text(text: str, options: Mapping[str, Any] | None = None, target: st
     that no launch can give.
     """
     function = _entry(parse_module(text))
-    names = [value.hint or f"arg{position}" for position, value in enumerate(function.body.block.arguments)]
+    hints = [value.hint or "arg" for value in function.body.block.arguments]
+    # Parts of tuples are called t.0 in the text: a parameter's name is a word of its own.
+    names = [
+        hint if hint.isidentifier() and hints.count(hint) == 1 else f"{re.sub(r'[^0-9A-Za-z_]', '_', hint)}_{position}"
+        for position, hint in enumerate(hints)
+    ]
     fn = TextFunction(str(function.sym_name), names)
     entries = dict(zip(names, _entries(function), strict=True))
     known = {name: value for name, value in (options or {}).items() if name not in IGNORED_OPTIONS}

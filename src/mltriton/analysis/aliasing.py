@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import NamedTuple, cast
 
-from mltriton.dialects import scf, tt, ttg
+from mltriton.dialects import arith, scf, tt, ttg
 from mltriton.ir.attributes import IntegerAttr
 from mltriton.ir.constants import constant_of
 from mltriton.ir.operation import BlockArgument, Operation, OpResult, Value
@@ -93,7 +93,9 @@ def same_places(a: Operation, b: Operation) -> bool:
     """Whether two accesses touch the same element for the same index, if their parameters are the same array."""
     if isinstance(a, SHARED) or isinstance(b, SHARED):
         return isinstance(a, SHARED) and isinstance(b, SHARED) and is_same_window(a.memory, b.memory)
-    return _same_indices(a, b) and offsets_of(pointer_of(a)) == offsets_of(pointer_of(b))
+    if _same_indices(a, b) and offsets_of(pointer_of(a)) == offsets_of(pointer_of(b)):
+        return True
+    return through_other_parameter(a, b) and _shape_of(a) == _shape_of(b) and _varying(a) == _varying(b)
 
 
 def _same_indices(a: Operation, b: Operation) -> bool:
@@ -103,14 +105,58 @@ def _same_indices(a: Operation, b: Operation) -> bool:
 
 
 def _may_be_same_array(a: Operation, b: Operation) -> bool:
-    """Whether two parameters may be one: both are accessed at the same places, as far as one can see."""
-    are_alike = pointee(pointer_of(a)) is pointee(pointer_of(b)) and _same_indices(a, b)
-    return are_alike and offsets_of(pointer_of(a)).added == offsets_of(pointer_of(b)).added
+    """Whether two parameters may be one: both are accessed at the same index of a block, as far as one can see.
+
+    The numbers in the offsets may differ: programs pass the strides of an array once for each parameter.
+    """
+    if pointee(pointer_of(a)) is not pointee(pointer_of(b)):
+        return False
+    if _same_indices(a, b) and offsets_of(pointer_of(a)).added == offsets_of(pointer_of(b)).added:
+        return True
+    ranges = [{leaf for leaf, _ in _varying(op)} for op in (a, b)]
+    return _shape_of(a) == _shape_of(b) and ranges[0] == ranges[1]
+
+
+def _shape_of(access: Operation) -> tuple[int, ...]:
+    """The shape of the block that an access moves."""
+    blocks = (value.type for value in (*access.results, *access.operands[1:]))
+    return next((kind.shape for kind in blocks if isinstance(kind, TensorType)), ())
+
+
+def _varying(access: Operation) -> frozenset[tuple[object, tuple[object, ...]]]:
+    """What the offsets in an access are made of besides numbers that are the same for the whole block: ranges and other
+    blocks, each with how it is turned on its way into the offsets.
+    """
+    found: set[tuple[object, tuple[object, ...]]] = set()
+    pending: list[tuple[Value, tuple[object, ...]]] = [(pointer_of(access), ())]
+    seen = set(pending)
+    while pending:
+        value, turns = pending.pop()
+        op = value.defining_op
+        parent = value.block.parent_op if isinstance(value, BlockArgument) else op
+        if isinstance(parent, scf.For) and isinstance(value, BlockArgument | OpResult):
+            # What a loop carries varies as what it began with.
+            before = value.index - isinstance(value, BlockArgument)
+            if before >= 0:
+                pending.append((parent.inits[before], turns))
+            continue
+        if isinstance(op, (tt.Splat, arith.Constant, *MADE_POINTERS)) or not isinstance(value.type, TensorType):
+            continue
+        blocks = [operand for operand in op.operands if isinstance(operand.type, TensorType)] if op is not None else []
+        if op is None or not blocks or isinstance(op, GLOBAL_READS):
+            found.add(((op.start, op.end) if isinstance(op, tt.MakeRange) else value, turns))
+            continue
+        if isinstance(op, (tt.Trans, tt.ExpandDims)):
+            turns = (*turns, tuple(op.order) if isinstance(op, tt.Trans) else op.axis)
+        new = [(block, turns) for block in blocks if (block, turns) not in seen]
+        seen.update(new)
+        pending += new
+    return frozenset(found)
 
 
 def may_alias(load: Operation, write: Operation) -> bool:
     """Whether a write may change what a load reads. Two parameters are the same array only where both are accessed at
-    the same places (docs/architecture.md, "Tile loops").
+    the same index of a block (docs/architecture.md, "Semantics").
     """
     if isinstance(load, SHARED) or isinstance(write, SHARED):
         return isinstance(load, SHARED) and isinstance(write, SHARED) and _windows_meet(load.memory, write.memory)

@@ -1,0 +1,209 @@
+"""Programs for the real Triton with mltriton as its backend `cpu`, against torch: `python plugin_programs.py`.
+
+Prints a line for each. Not a test itself: it needs a process in which the real triton is what `import triton` gives.
+"""
+
+from __future__ import annotations
+
+import torch
+import triton
+import triton.language as tl
+
+torch.manual_seed(0)
+X, Y = torch.randn(64), torch.randn(64)
+I = torch.randint(0, 64, (64,), dtype=torch.int32)  # noqa: E741
+CHECKS = {}
+
+
+def check(fn):
+    CHECKS[fn.__name__] = fn
+    return fn
+
+
+def run(kernel, *arguments, out=None, grid=(1,)):
+    out = torch.zeros(64) if out is None else out
+    kernel[grid](*arguments, out, B=64)
+    return out
+
+
+@triton.jit
+def twice(x):
+    return x * 2
+
+
+@triton.jit
+def add_kernel(x, y, n, out, B: tl.constexpr):
+    i = tl.program_id(0) * B + tl.arange(0, B)
+    tl.store(out + i, twice(tl.load(x + i, i < n)) + tl.load(y + i, i < n), i < n)
+
+
+@check
+def add():
+    x, y, out = torch.randn(1000), torch.randn(1000), torch.zeros(1000)
+    return run(add_kernel, x, y, 1000, out=out, grid=(16,)), x * 2 + y
+
+
+@triton.jit
+def sort_kernel(x, out, B: tl.constexpr):
+    i = tl.arange(0, B)
+    tl.store(out + i, tl.cumsum(tl.sort(tl.load(x + i)), 0))
+
+
+@check
+def sort_and_scan():
+    return run(sort_kernel, X), X.sort().values.cumsum(0)
+
+
+@triton.jit
+def gather_kernel(x, j, out, B: tl.constexpr):
+    i = tl.arange(0, B)
+    tl.store(out + i, tl.gather(tl.load(x + i), tl.load(j + i), 0))
+
+
+@check
+def gather():
+    return run(gather_kernel, X, I), X[I.long()]
+
+
+@triton.jit
+def dot_kernel(a, b, out, B: tl.constexpr):
+    p = tl.arange(0, B)[:, None] * B + tl.arange(0, B)[None, :]
+    tl.store(out + p, tl.dot(tl.load(a + p), tl.load(b + p)))
+
+
+@check
+def dot():
+    a, b = torch.randn(64, 64), torch.randn(64, 64)
+    return run(dot_kernel, a, b, out=torch.zeros(64, 64)), a @ b
+
+
+@triton.jit
+def while_kernel(x, n, out, B: tl.constexpr):
+    i = tl.arange(0, B)
+    value, j = tl.load(x + i), 0
+    while j < n:
+        value = value * 2
+        j += 1
+    tl.store(out + i, value)
+
+
+@check
+def while_loop():
+    return run(while_kernel, X, 3), X * 8
+
+
+@triton.jit
+def math_kernel(x, out, B: tl.constexpr):
+    i = tl.arange(0, B)
+    v = tl.load(x + i)
+    some = tl.exp(v) + tl.sin(v) + tl.erf(v) + tl.floor(v) + tl.fma(v, v, v) + tl.sqrt_rn(tl.abs(v))
+    tl.store(out + i, some + tl.div_rn(v, 3.0) + tl.clamp(v, -0.5, 0.5) + tl.log2(tl.abs(v) + 1))
+
+
+@check
+def math():
+    some = X.exp() + X.sin() + X.erf() + X.floor() + X * X + X + X.abs().sqrt()
+    return run(math_kernel, X), some + X / 3 + X.clamp(-0.5, 0.5) + (X.abs() + 1).log2()
+
+
+@triton.jit
+def atomic_kernel(x, out, B: tl.constexpr):
+    i = tl.arange(0, B)
+    tl.atomic_add(out + i % 4, tl.load(x + i))
+    tl.atomic_max(out + 8 + i % 4, tl.load(x + i))
+
+
+@check
+def atomics():
+    expected = torch.zeros(64)
+    expected[:4], expected[8:12] = X.view(-1, 4).sum(0) * 2, X.view(-1, 4).amax(0).clamp(min=0)
+    return run(atomic_kernel, X, grid=(2,)), expected
+
+
+@triton.jit
+def split_kernel(x, y, out, B: tl.constexpr):
+    i = tl.arange(0, B)
+    left, right = tl.split(tl.reshape(tl.interleave(tl.load(x + i), tl.load(y + i)), (B, 2)))
+    tl.store(out + i, left - right)
+
+
+@check
+def join_and_split():
+    return run(split_kernel, X, Y), X - Y
+
+
+@triton.jit
+def turn_kernel(x, out, B: tl.constexpr):
+    p = tl.arange(0, 8)[:, None] * 8 + tl.arange(0, 8)[None, :]
+    v = tl.load(x + p)
+    tl.store(out + p, tl.trans(v) + tl.flip(v, 1) + tl.max(v, 1)[:, None])
+
+
+@check
+def turned():
+    m = X.view(8, 8)
+    return run(turn_kernel, X).view(8, 8), m.T + m.flip(1) + m.amax(1, keepdim=True)
+
+
+@triton.jit
+def tuple_kernel(pair, out, B: tl.constexpr):
+    i = tl.arange(0, B)
+    tl.store(out + i, tl.load(pair[0] + i) * pair[1] + tl.load(pair[2] + i))
+
+
+@check
+def tuples():
+    return run(tuple_kernel, (X, 3, Y)), X * 3 + Y
+
+
+@triton.jit
+def descriptor_kernel(x, out, B: tl.constexpr):
+    source = tl.make_tensor_descriptor(x, [8, 8], [8, 1], [4, 8])
+    target = tl.make_tensor_descriptor(out, [8, 8], [8, 1], [4, 8])
+    target.store([4, 0], source.load([0, 0]) * 2)
+
+
+@check
+def descriptors():
+    expected = torch.zeros(64)
+    expected[32:] = X[:32] * 2
+    return run(descriptor_kernel, X), expected
+
+
+@triton.jit
+def narrow_kernel(x, out, B: tl.constexpr):
+    i = tl.arange(0, B)
+    tl.store(out + i, tl.load(x + i).to(tl.float8e5).to(tl.float32) + tl.load(x + i).to(tl.bfloat16).to(tl.float32))
+
+
+@check
+def narrow_floats():
+    return run(narrow_kernel, X), X.to(torch.float8_e5m2).float() + X.bfloat16().float()
+
+
+@triton.autotune([triton.Config({"B": 64}), triton.Config({"B": 128})], key=["n"])
+@triton.jit
+def tuned_kernel(x, n, out, B: tl.constexpr):
+    i = tl.program_id(0) * B + tl.arange(0, B)
+    tl.store(out + i, tl.load(x + i, i < n) * 2, i < n)
+
+
+@check
+def autotuned():
+    x, out = torch.randn(1000), torch.zeros(1000)
+    tuned_kernel[lambda meta: (triton.cdiv(1000, meta["B"]),)](x, 1000, out)
+    return out, x * 2
+
+
+def main():
+    for name, fn in CHECKS.items():
+        try:
+            found, expected = fn()
+            torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-4)
+            print(f"{name}: right", flush=True)
+        except Exception as error:
+            print(f"{name}: {type(error).__name__}: {' '.join(str(error).split())[:300]}", flush=True)
+    print(triton.runtime.driver.active.get_current_target().backend)
+
+
+main()
