@@ -48,11 +48,11 @@ def test_a_program_is_compiled_and_launched():
 
 
 def test_mistakes():
-    with pytest.raises(IRSyntaxError, match="unknown operation `tt.nothing`"):
+    with pytest.raises(IRSyntaxError, match=r"unknown operation `tt\.nothing`"):
         compile_text(SCALED.replace("tt.splat %3", "tt.nothing %3"))
     with pytest.raises(SignatureError, match="a program has one public function"):
         compile_text("module {}")
-    with pytest.raises(SignatureError, match="no launch gives the parameter t.1 a value"):
+    with pytest.raises(SignatureError, match=r"no launch gives the parameter t\.1 a value"):
         compile_text(
             SCALED.replace("%t.1: i32", "%t.1: index").replace("arith.sitofp %t.1 : i32", "arith.uitofp %t.1 : index")
         )
