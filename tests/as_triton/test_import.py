@@ -15,7 +15,9 @@ SOURCES = str(Path(__file__).parents[2] / "src")
 
 def python(*arguments: str, ok: bool = True, **environment: str) -> str:
     """What a fresh Python prints, on standard output and after it on standard error."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("TRITON_", "MLIR_"))}
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("TRITON_", "MLIR_", "MLTRITON_"))}
+    if "MLTRITON_CACHE_DIR" in os.environ and "TRITON_CACHE_DIR" not in environment:
+        kept["MLTRITON_CACHE_DIR"] = os.environ["MLTRITON_CACHE_DIR"]
     done = subprocess.run(
         [sys.executable, *arguments],
         env=kept | {"PYTHONPATH": SOURCES} | environment,
