@@ -13,7 +13,7 @@ import mltriton as triton
 import mltriton.language as tl
 from mltriton.errors import TritonError
 from mltriton.executor.faults import DataRace
-from mltriton.tools.verify import verify_kernel
+from mltriton.tools.verify import VerifyResult, verify_kernel
 from warps.launches import line_of
 
 
@@ -102,9 +102,13 @@ RACES = [
 ]
 
 
-def _fault_of(kernel: Any, warps: int, target: str = "generic") -> TritonError | None:
+def _verified(kernel: Any, warps: int, target: str = "generic") -> VerifyResult:
     arrays = {name: np.random.default_rng(0).random(1024).astype(np.float32) for name in ("x", "out")}
-    wrong = verify_kernel(kernel, args=arrays, grid=(2,), target=target, num_warps=warps).first_wrong
+    return verify_kernel(kernel, args=arrays, grid=(1,), target=target, num_warps=warps)
+
+
+def _fault_of(kernel: Any, warps: int, target: str = "generic") -> TritonError | None:
+    wrong = _verified(kernel, warps, target).first_wrong
     return wrong.fault if wrong is not None else None
 
 
@@ -124,7 +128,8 @@ def test_a_race_is_found_on_xe(kernel: Any) -> None:
 
 @pytest.mark.parametrize("kernel", RACES, ids=lambda kernel: kernel.__name__)
 def test_one_warp_does_not_race_with_itself(kernel: Any) -> None:
-    assert _fault_of(kernel, 1) is None
+    result = _verified(kernel, 1)
+    assert result.ok, result
 
 
 @triton.jit
@@ -175,5 +180,82 @@ ORDERED = [ordered_by_barriers, the_same_index, atomics_of_all, one_pointer_in_t
 @pytest.mark.parametrize("warps", [2, 4, 8])
 @pytest.mark.parametrize("kernel", ORDERED, ids=lambda kernel: kernel.__name__)
 def test_what_is_ordered_is_no_race(kernel: Any, warps: int) -> None:
-    fault = _fault_of(kernel, warps)
-    assert fault is None, fault
+    result = _verified(kernel, warps)
+    assert result.ok, result
+
+
+@triton.jit
+def a_neighbour_of_a_lane(x, out):
+    i = tl.arange(0, 64)
+    tl.store(out + i, tl.load(x + i), mask=i < 60)  # ONE
+    tl.store(out + 512 + i, tl.load(out + (i ^ 1), mask=i < 50))  # OTHER
+
+
+@triton.jit
+def rows_after_columns(x, out):
+    i = tl.arange(0, 16)[:, None] * 32 + tl.arange(0, 32)[None, :]
+    j = tl.arange(0, 512)
+    tl.store(out + i, tl.load(x + i))  # ONE
+    tl.store(out + 512 + j, tl.load(out + (j * 32 + j // 16) % 512))  # OTHER
+
+
+@triton.jit
+def stores_of_two_lanes(x, out):
+    i = tl.arange(0, 64)
+    tl.store(out + i, tl.load(x + i))  # ONE
+    tl.store(out + (i ^ 2), tl.load(x + 64 + i))  # OTHER
+
+
+@triton.jit
+def an_atomic_of_another_lane(x, out):
+    i = tl.arange(0, 64)
+    tl.atomic_add(out + i, tl.load(x + i))  # ONE
+    tl.store(out + 512 + i, tl.load(out + (i ^ 1)))  # OTHER
+
+
+@triton.jit
+def a_block_of_another_lane(x, out):
+    d = tl.make_tensor_descriptor(out, (32, 32), (32, 1), (16, 16))
+    d.store([0, 0], tl.make_tensor_descriptor(x, (32, 32), (32, 1), (16, 16)).load([0, 0]))  # ONE
+    d.store([16, 1], d.load([0, 1]))  # OTHER
+
+
+RACES_OF_LANES = [
+    a_neighbour_of_a_lane,
+    rows_after_columns,
+    stores_of_two_lanes,
+    an_atomic_of_another_lane,
+    a_block_of_another_lane,
+]
+
+
+@pytest.mark.parametrize("kernel", RACES_OF_LANES, ids=lambda kernel: kernel.__name__)
+def test_a_race_of_lanes_is_found_with_both_lines(kernel: Any) -> None:
+    fault = _fault_of(kernel, 1, "xe:pvc")
+    assert isinstance(fault, DataRace), fault
+    assert "lane" in fault.message
+    assert fault.other is not None
+    assert {fault.line, fault.other.line} == {line_of(kernel, "ONE"), line_of(kernel, "OTHER")}
+
+
+@triton.jit
+def lanes_in_order(x, out):
+    """Reads before writes, scalars of all lanes, the same lanes twice, and barriers."""
+    i = tl.arange(0, 64)
+    y = tl.load(out + (i ^ 1))
+    tl.store(out + i, y + tl.load(x + i))
+    tl.store(out + i, tl.load(out + i) * 2, mask=i % 3 == 0)
+    tl.debug_barrier()
+    tl.store(out + 512, tl.sum(tl.load(out + (i ^ 5))))
+    tl.store(out + 513, tl.load(out + 512))
+    tl.atomic_add(out + 600 + i, y)
+    tl.atomic_add(out + 600 + (i ^ 1), y)
+    tl.debug_barrier()
+    tl.store(out + (i ^ 3), tl.load(x + i))
+
+
+@pytest.mark.parametrize("kernel", [lanes_in_order, *ORDERED], ids=lambda kernel: kernel.__name__)
+def test_lanes_in_order_do_not_race(kernel: Any) -> None:
+    pytest.importorskip("dpctl")
+    result = _verified(kernel, 1, "xe:pvc")
+    assert result.ok, result

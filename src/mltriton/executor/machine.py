@@ -25,6 +25,7 @@ from mltriton.executor.values import Array
 from mltriton.ir.attributes import IntegerAttr, StringAttr
 from mltriton.ir.levels import is_warp_level
 from mltriton.ir.operation import Operation
+from mltriton.targets.limits import lanes_matter
 
 Coordinate = tuple[int, int, int]
 Order = Literal["forward", "backward", "shuffled"]
@@ -96,6 +97,7 @@ class Machine:
         self.options = options
         self.warps = warps_of(module)
         self.is_warp_level = is_warp_level(module)
+        self.has_lanes = level_of(module) in ("warp", "intrinsic") and lanes_matter(module)
         self.epoch = 0
         self.random = random.Random(options.seed)
         size = scratch_bytes(module)
@@ -106,9 +108,9 @@ class Machine:
 
     def watch(self, function: tt.Func, arguments: Sequence[Array]) -> None:
         """Look for races in the arguments that the function writes."""
-        if self.options.races and self.warps > 1:
+        if self.options.races and (self.warps > 1 or self.has_lanes):
             bases = [_base(arguments[position]) for position in written_parameters(function)]
-            self.memory.watch = Watch(frozenset(self.memory.segments_at(bases)))
+            self.memory.watch = Watch(frozenset(self.memory.segments_at(bases)), self.has_lanes)
 
     def run(self, name: str, arguments: Sequence[Array], at: Coordinate) -> None:
         """Run one program instance of the function."""

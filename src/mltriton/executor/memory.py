@@ -224,7 +224,7 @@ class Memory:
         if segment is None:
             return self._by_segment(addresses, dtype, active)
         if self.watch is not None:
-            self.watch.see(segment, offsets, dtype.itemsize, write=False)
+            self.watch.see(segment, offsets, dtype.itemsize, active, write=False)
         if segment.written is not None:
             segment.mark(segment.written[offsets[..., None] + np.arange(dtype.itemsize)], write=False)
         phase = int(offsets.flat[0]) % dtype.itemsize
@@ -238,7 +238,7 @@ class Memory:
             return
         segment.require(write=True)
         if self.watch is not None:
-            self.watch.see(segment, offsets, dtype.itemsize, write=True)
+            self.watch.see(segment, offsets, dtype.itemsize, active, write=True)
         if segment.written is not None:
             segment.written[offsets[..., None] + np.arange(dtype.itemsize)] = True
         phase = int(offsets.flat[0]) % dtype.itemsize

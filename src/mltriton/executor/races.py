@@ -4,7 +4,7 @@ Level: all. Two accesses race if they touch the same element, come from differen
 least one of them writes; a write of the value that is there already is a write. Of each kind of access a `History`
 keeps the latest one and the latest one by another warp, so that no conflict is missed, whatever order the warps run
 in. `Watch` looks at global memory in the same way, at every level at which a program runs as several warps: atomic
-operations do not race with each other.
+operations do not race with each other. `lane_races.py` says which lanes of a warp access an element.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import numpy as np
 
 from mltriton.errors import excerpt
 from mltriton.executor.faults import DataRace, place_of
+from mltriton.executor.lane_races import first_lane, fitting, lanes_of
 from mltriton.executor.values import Array, choose
 from mltriton.ir.operation import Operation
 
@@ -82,12 +83,14 @@ class History:
     def __init__(self, shape: tuple[int, ...], memory: str, kinds: tuple[str, ...] = ("read", "write")) -> None:
         self.memory = memory
         self.marks = {kind: Marks.fresh(shape) for kind in kinds}
+        self.lanes: dict[str, Array] | None = None  # of the latest write: its warp, epoch, operation and lanes
         self.numbers: dict[Operation, int] = {}
 
     def view(self, transform: Callable[[Array], Array]) -> History:
         """The history of a part of the buffer; recording there records in the whole."""
         part = History((), self.memory, ())
         part.marks = {kind: marks.map(transform) for kind, marks in self.marks.items()}
+        part.lanes = self.lanes and {name: transform(array) for name, array in self.lanes.items()}
         part.numbers = self.numbers
         return part
 
@@ -105,6 +108,37 @@ class History:
         number = self.numbers.setdefault(access.op, len(self.numbers))
         self.marks[kind].stamp(access, number, at)
 
+    def record_lanes(self, kind: str, access: Access, at: Array, lanes: Array) -> None:
+        """Record by which lanes of a warp the elements `at` are accessed; raise `DataRace` where other lanes of it have
+        written one of them.
+        """
+        if self.lanes is None:
+            shape = self.marks["write"].arrays["warp"].shape
+            self.lanes = {name: np.full(shape, NOBODY, np.int64) for name in ("warp", "epoch", "op", "lanes", "atomic")}
+        marks = {name: array[at] for name, array in self.lanes.items()}
+        others = (marks["epoch"] == access.epoch) & (marks["warp"] == access.warp) & (lanes & ~marks["lanes"] != 0)
+        if kind == "atomic":
+            others &= marks["atomic"] == 0
+        if others.any():
+            index = tuple(int(i) for i in np.argwhere(others)[0])
+            mine, theirs = first_lane(int((lanes & ~marks["lanes"])[index])), first_lane(int(marks["lanes"][index]))
+            where = f"lane {mine} of warp {access.warp}"
+            earlier = "atomic" if marks["atomic"][index] else "write"
+            raise self._race(
+                kind, where, f"lane {theirs}", int(np.asarray(at)[index]), earlier, int(marks["op"][index])
+            )
+        if kind != "read":
+            number = self.numbers.setdefault(access.op, len(self.numbers))
+            stamp = {
+                "warp": access.warp,
+                "epoch": access.epoch,
+                "op": number,
+                "lanes": lanes,
+                "atomic": kind == "atomic",
+            }
+            for name, value in stamp.items():
+                self.lanes[name][at] = value
+
     def _refuse(self, kind: str, access: Access, earlier: str, at: Array, only: Array) -> None:
         foreign, warps, numbers = self.marks[earlier].foreign(access, at)
         conflict = foreign & only
@@ -112,32 +146,39 @@ class History:
             return
         index = tuple(int(i) for i in np.argwhere(conflict)[0])
         element = index if at is ... else int(np.asarray(at)[index])
-        other = list(self.numbers)[int(numbers[index])]
+        who, others = f"warp {access.warp}", f"warp {int(warps[index])}"
+        raise self._race(kind, who, others, element, earlier, int(numbers[index]))
+
+    def _race(self, kind: str, who: str, others: str, element: object, earlier: str, number: int) -> DataRace:
+        other = list(self.numbers)[number]
         place = place_of(other.loc)
         error = DataRace(
-            f"a {kind} of {self.memory} by warp {access.warp} races with warp {int(warps[index])}",
+            f"a {kind} of {self.memory} by {who} races with {others}",
             found=f"element {element} was {VERBS[earlier]} with no barrier between",
             hint="\n".join([f"the other access is {other.name} at {place or 'an unknown line'}", *excerpt(place)]),
         )
         error.other = place
-        raise error
+        return error
 
 
 @dataclass
 class Watch:
     """Sees the accesses to the segments of global memory that the kernel may write. `warp` is the one that runs;
-    `atomic` is set during atomic operations.
+    `atomic` is set during atomic operations; `lanes` says whether lanes matter, which are looked at, too.
     """
 
     segments: frozenset[Segment]
+    lanes: bool = False
     warp: Warp | None = None
     atomic: bool = False
 
     def __post_init__(self) -> None:
         self._histories: dict[Segment, tuple[int, History]] = {}
 
-    def see(self, segment: Segment, offsets: Array, size: int, *, write: bool) -> None:
-        """Elements of `size` bytes at `offsets` of a segment are read or written."""
+    def see(self, segment: Segment, offsets: Array, size: int, active: Array | None = None, *, write: bool) -> None:
+        """Elements of `size` bytes at `offsets` of a segment are read or written; `active` is the mask of a block that
+        has chosen them.
+        """
         warp = self.warp
         if warp is None or warp.op is None or segment not in self.segments:
             return
@@ -145,7 +186,13 @@ class Watch:
         starts = np.asarray(offsets) // unit
         at = starts if size == unit else starts[..., None] + np.arange(size // unit)
         kind = "atomic" if self.atomic else "write" if write else "read"
-        history.record(kind, Access(warp.id, warp.instance.epoch, warp.op), at)
+        access = Access(warp.id, warp.instance.epoch, warp.op)
+        history.record(kind, access, at)
+        holders = lanes_of(warp.op, self.atomic) if self.lanes else None
+        lanes = None if holders is None else fitting(holders, np.asarray(offsets), active)
+        if lanes is not None:
+            lanes = lanes.reshape(*lanes.shape, *(1,) * (at.ndim - lanes.ndim))
+            history.record_lanes(kind, access, at, np.broadcast_to(lanes, at.shape))
 
     def _history(self, segment: Segment, size: int) -> tuple[int, History]:
         """The segment's history, and how many bytes one of its elements stands for: at most `size`."""
