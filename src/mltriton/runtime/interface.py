@@ -8,10 +8,11 @@ worker processes do; what is left then describes it and cannot be compiled.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from mltriton.runtime.forking import fork_lock
 
 if TYPE_CHECKING:
     from mltriton.frontend.source import FunctionSource
@@ -103,7 +104,7 @@ class Described:
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Give the kernel the things of this process anew."""
         self.__dict__.update(state)
-        lock = threading.RLock()
+        lock = fork_lock()
         fresh: dict[str, Any] = {
             "grids": {},
             "shapes": {},

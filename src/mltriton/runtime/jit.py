@@ -9,7 +9,6 @@ is noticed; every mistake in a launch is a named error.
 from __future__ import annotations
 
 import sys
-import threading
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property, partial
 from types import TracebackType
@@ -23,6 +22,7 @@ from mltriton.frontend.function import constexpr_function as constexpr_function
 from mltriton.language.constants import unwrap
 from mltriton.runtime import config
 from mltriton.runtime.arrays import check_arrays
+from mltriton.runtime.forking import fork_lock
 from mltriton.runtime.grid import EmptyGridError, Grid, normalize
 from mltriton.runtime.interface import Described
 from mltriton.runtime.interface import KernelInterface as KernelInterface
@@ -80,7 +80,7 @@ class JITFunction(Described, LanguageFunction, KernelInterface[Any]):
         self.grids: dict[Any, Launcher] = {}
         self.shapes: dict[tuple[Any, ...], CallShape] = {}
         self._compiled: dict[Any, CompiledKernel] = {}
-        self._lock = threading.RLock()
+        self._lock = fork_lock()
         self._describe(fn, self._lock, repr)
 
     @cached_property

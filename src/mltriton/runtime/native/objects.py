@@ -10,20 +10,20 @@ from __future__ import annotations
 
 import platform
 import sys
-import threading
 from collections.abc import Mapping, Sequence
 from functools import cache
 from itertools import count
 from typing import TYPE_CHECKING
 
 from ...errors import BackendError
+from ..forking import fork_lock
 
 if TYPE_CHECKING:
     from llvmlite import binding
 
 _FORMATS = (b"\x7fELF\x02\x01", b"\xcf\xfa\xed\xfe", b"\x64\x86", b"\x64\xaa")  # 64-bit ELF, Mach-O, COFF
 _serial_numbers = count()
-_lock = threading.Lock()
+_lock = fork_lock()
 
 
 class ObjectLoadError(BackendError):

@@ -12,7 +12,6 @@ import ctypes
 import os
 import signal
 import sys
-import threading
 import time
 import warnings
 from collections.abc import Iterable
@@ -23,6 +22,7 @@ import numpy as np
 from ...errors import OutOfResources
 from .. import config
 from ..arrays import has_memory
+from ..forking import fork_lock
 from . import layout, library
 
 _SPIN_SECONDS = 150e-6  # How long a thread that waits spins before it sleeps: longer than Python between two launches.
@@ -57,7 +57,7 @@ class Pool:
 
     def __init__(self) -> None:
         self.library = library.load()
-        self._lock = threading.Lock()
+        self._lock = fork_lock()
         self._forked = False
         self._worker_count = self.library.number("workers")
         addresses = self.library.addresses
@@ -222,7 +222,7 @@ class Pool:
         return int(trial * seconds / max(time.perf_counter() - start, 1e-9))
 
     def _after_fork(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = fork_lock()
         self._forked = True
         self._reset_after_fork()
         self.library.pointer("gomp_parallel").value = None
@@ -270,7 +270,7 @@ def _immortal(item: object) -> int:
 
 
 _pool: Pool | None = None
-_creation = threading.Lock()
+_creation = fork_lock()
 
 
 def pool() -> Pool:

@@ -1,0 +1,92 @@
+"""Forks: what other threads of the parent held is free in the child.
+
+Level: runtime. A forked process has one thread. What the others were doing when it was made is never finished there:
+locks stay held, modules half imported. Guarantees: a child that was forked while other threads compiled can compile
+and launch; a fork waits until LLVM is between two calls, `_PATIENCE` seconds at most. Programs started by `subprocess`
+are not concerned. `native/pool.py` and `compile_thread.py` see to their own threads.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from functools import cached_property
+from typing import Any
+from weakref import WeakSet
+
+_PATIENCE = 10.0
+_IMPORTED_ANEW = sys.stdlib_module_names | {"mltriton", "llvmlite"}  # Others might not stand it.
+
+_locks: WeakSet[Any] = WeakSet()
+
+
+def fork_lock() -> threading.RLock:
+    """A reentrant lock that nobody but the forking thread holds in a forked child."""
+    lock = threading.RLock()
+    _locks.add(lock)
+    return lock
+
+
+class _Fork(threading.local):
+    """What a thread that forks knows of it."""
+
+    llvm: Any = None  # LLVM's lock, if the thread waited for it and got it.
+    had_threads = False
+
+    def before(self) -> None:
+        """Wait for LLVM, whose own state would be torn."""
+        self.had_threads = threading.active_count() > 1
+        lock = _llvm_lock()
+        self.llvm = lock if lock is not None and lock.acquire(timeout=_PATIENCE) else None
+
+    def in_parent(self) -> None:
+        """Go on."""
+        if self.llvm is not None:
+            self.llvm.release()
+
+    def in_child(self) -> None:
+        """Free what other threads held."""
+        self.in_parent()
+        for lock in (*_locks, _llvm_lock()):
+            if lock is not None and not lock._is_owned():
+                lock._at_fork_reinit()
+        if self.had_threads:
+            _forget_half_imported()
+            _renew_properties()
+
+
+def _llvm_lock() -> Any:
+    """llvmlite's lock around every call of LLVM, if it is loaded and has one that we know."""
+    library = getattr(sys.modules.get("llvmlite.binding.ffi"), "lib", None)
+    lock = getattr(getattr(library, "_lock", None), "_lock", None)
+    return lock if hasattr(lock, "_is_owned") and hasattr(lock, "_at_fork_reinit") else None
+
+
+def _forget_half_imported() -> None:
+    """Let modules be imported anew that another thread was importing."""
+    bootstrap: Any = sys.modules["importlib._bootstrap"]
+    for name in [name for name in bootstrap._module_locks if name.partition(".")[0] in _IMPORTED_ANEW]:
+        reference = bootstrap._module_locks.get(name)
+        lock = reference() if reference is not None else None
+        if lock is not None and lock.owner not in (None, threading.get_ident()):
+            del bootstrap._module_locks[name]
+            if getattr(getattr(sys.modules.get(name), "__spec__", None), "_initializing", False):
+                del sys.modules[name]
+
+
+def _renew_properties() -> None:
+    """Give cached properties new locks, which Python has before 3.12: one for each property, whatever the object."""
+    if not hasattr(cached_property(len), "lock"):
+        return
+    for name in [name for name in sys.modules if name.partition(".")[0] == "mltriton"]:
+        for item in list(vars(sys.modules[name]).values()):
+            if isinstance(item, type) and item.__module__ == name:
+                for attribute in vars(item).values():
+                    if isinstance(attribute, cached_property):
+                        attribute.lock = threading.RLock()  # pyright: ignore[reportAttributeAccessIssue]
+
+
+if hasattr(os, "register_at_fork"):
+    _fork = _Fork()
+    os.register_at_fork(before=_fork.before, after_in_parent=_fork.in_parent, after_in_child=_fork.in_child)
