@@ -65,10 +65,11 @@ class Options:
     """How a kernel is compiled, besides its arguments.
 
     `sanitize`: every access is checked against the memory of the arrays passed (`passes/tt/check_accesses.py`).
-    `warp_level` (the kernel's own mark when None): every tensor belongs to one warp. `address_payloads` (targets that
-    have them, `TargetSpec.address_payloads`): loops keep the address of each 2D block access. `codegen` (targets that
-    have several, `TargetSpec.codegens`; None for the first): what the machine code is one program of. `grf_mode`, a key
-    of `GRF_MODES` (of meaning where `TargetSpec.register_modes` has them): how many registers a warp gets.
+    `debug`: assertions are checked, and with `sanitize_overflow` whether integers overflow. `warp_level` (the kernel's
+    own mark when None): every tensor belongs to one warp. `address_payloads` (targets that have them,
+    `TargetSpec.address_payloads`): loops keep the address of each 2D block access. `codegen` (targets that have
+    several, `TargetSpec.codegens`; None for the first): what the machine code is one program of. `grf_mode`, a key of
+    `GRF_MODES` (of meaning where `TargetSpec.register_modes` has them): how many registers a warp gets.
     """
 
     num_warps: int = 4
@@ -76,6 +77,7 @@ class Options:
     num_ctas: int = 1
     debug: bool = False
     sanitize: bool = False
+    sanitize_overflow: bool = True
     warp_level: bool | None = None
     address_payloads: bool = False
     codegen: str | None = None
@@ -362,7 +364,14 @@ class Job:
         warps = self.options.num_warps if self.warp_level else None
         family, debug = self.target.name.partition(":")[0], self.debug
         with self.snapshot.seen():
-            module = generate(self.fn, self.entries, family=family, warps=warps, debug=debug)
+            module = generate(
+                self.fn,
+                self.entries,
+                family=family,
+                warps=warps,
+                debug=debug,
+                sanitize_overflow=self.options.sanitize_overflow,
+            )
         self._annotate(module)
         return module
 
@@ -402,7 +411,7 @@ class Job:
         entries = [(name, entry_key(entry)) for name, entry in self.entries.items()]
         asked = self.options
         options = [asked.num_warps, asked.num_stages, asked.num_ctas, self.debug, asked.sanitize, self.warp_level]
-        options += [asked.address_payloads, asked.codegen, str(asked.grf_mode)]
+        options += [asked.sanitize_overflow, asked.address_payloads, asked.codegen, str(asked.grf_mode)]
         return digest(
             compiler_fingerprint(), self.target.name, self.target.fingerprint, depends.parts, entries, options
         )

@@ -72,7 +72,7 @@ class Trace:
 def traced(body: Callable[..., Any], *types: tl.dtype) -> Trace:
     """The verified kernel whose body is `body` called on parameters of `types`."""
     trace = Trace()
-    with building(trace.builder, call_directly, debug=True):
+    with building(trace.builder, call_directly, debug=True, sanitize_overflow=False):
         body(*[trace.parameter(type) for type in types])
     trace.finish()
     return trace
@@ -84,7 +84,7 @@ def execute(
     """Run `body` on pointers to the arrays (and on Python ints as int32 scalars)."""
     trace = Trace()
     kinds = types or [tl.int32 if isinstance(a, int) else tl.pointer_type(DTYPES[a.dtype.name]) for a in arrays]
-    with building(trace.builder, call_directly, debug=True):
+    with building(trace.builder, call_directly, debug=True, sanitize_overflow=False):
         body(*[trace.parameter(kind) for kind in kinds])
     run(trace.finish(), list(arrays), grid)
 
@@ -103,7 +103,7 @@ def compute(body: Callable[..., Any], *arrays: Any, types: Sequence[tl.dtype] | 
     trace = Trace()
     inputs = [np.ascontiguousarray(array) if np.ndim(array) else np.asarray(array).reshape(()) for array in arrays]
     dtypes = types or [DTYPES[array.dtype.name] for array in inputs]
-    with building(trace.builder, call_directly, debug=True):
+    with building(trace.builder, call_directly, debug=True, sanitize_overflow=False):
         pointers = [trace.parameter(tl.pointer_type(dtype)) for dtype in dtypes]
         blocks = [tl.load(whole(p, a.shape)) for p, a in zip(pointers, inputs, strict=True)]
         made = body(*blocks)

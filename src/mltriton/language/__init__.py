@@ -70,6 +70,7 @@ if TYPE_CHECKING:
     from mltriton.language.descriptors import *
     from mltriton.language.hints import *
     from mltriton.language.indexing import *
+    from mltriton.language.mapping import *
     from mltriton.language.math import *
     from mltriton.language.matmul import *
     from mltriton.language.memory import *
@@ -107,6 +108,7 @@ _HOMES: dict[str, str] = {
     "hints": "assume debug_barrier max_constancy max_contiguous multiple_of",
     "indexing": "flip gather",
     "math": "abs ceil cos div_rn erf exp exp2 fdiv floor log log2 rsqrt sin sqrt sqrt_rn tanh",
+    "mapping": "map_elementwise",
     "matmul": "dot",
     "memory": "load store",
     "program": "num_programs program_id",
@@ -128,7 +130,6 @@ _HOME = {name: module for module, names in _HOMES.items() for name in names.spli
 # Names of upstream that are not offered, and what to do instead.
 _MISSING = {
     "inline_asm_elementwise": "assembly belongs to one machine; write it with the functions of tl and tl.math",
-    "map_elementwise": "call the function on the blocks themselves",
     "expect_zero": "leave it out: it is a hint",
 }
 

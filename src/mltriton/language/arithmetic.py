@@ -15,7 +15,7 @@ from mltriton.dialects import arith, math, tt
 from mltriton.errors import OptionError, TypeMismatchError
 from mltriton.ir.operation import Operation
 from mltriton.language import types
-from mltriton.language.building import builtin, current
+from mltriton.language.building import builtin, current, is_sanitizing
 from mltriton.language.casting import cast
 from mltriton.language.semantic import (
     as_number,
@@ -100,19 +100,34 @@ def _arithmetic(row: Row, a: object, b: object, symbol: str, division: bool = Fa
     return _combine(row, left, right, symbol)
 
 
+def _sanitized(row: Row, x: object, y: object, symbol: str, name: str, sanitize_overflow: bool) -> tensor:
+    """x and y combined; integers of less than 64 bits wrap, unless the kernel checks that they need not."""
+    a, b = promoted(x, y)
+    kind = a.dtype
+    if sanitize_overflow and kind.is_int() and kind.bits < 64 and is_sanitizing():
+        from mltriton.language.comparison import greater_equal, less_equal
+        from mltriton.language.debug import device_assert
+
+        exact = _combine(row, cast(a, types.int64), cast(b, types.int64), symbol)
+        low, high = (literal(bound, types.int64) for bound in (kind.get_int_min_value(), kind.get_int_max_value()))
+        fits = bitwise_and(less_equal(exact, high), greater_equal(exact, low))
+        device_assert(fits, f"int{kind.bits} overflow detected for operation {name}")
+    return _combine(row, a, b, symbol)
+
+
 @builtin
 def add(x: object, y: object, sanitize_overflow: bool = True) -> tensor:
     """x + y.
 
-    A pointer plus an integer is the pointer moved by that many elements. (`sanitize_overflow` is accepted; integers
-    wrap.)
+    A pointer plus an integer is the pointer moved by that many elements. In kernels compiled with `debug=True` a sum of
+    integers below 64 bits that does not fit stops the launch, unless `sanitize_overflow` is false.
     """
     a, b = as_operand(x), as_operand(y)
     if isinstance(b, tensor) and b.dtype.is_ptr():
         a, b = b, a
     if isinstance(a, tensor) and a.dtype.is_ptr():
         return _moved(a, to_tensor(b))
-    return _arithmetic(ADD, a, b, "+")
+    return _sanitized(ADD, a, b, "+", "add", sanitize_overflow)
 
 
 def _moved(pointer: tensor, offset: tensor) -> tensor:
@@ -135,16 +150,16 @@ def _moved(pointer: tensor, offset: tensor) -> tensor:
 
 @builtin
 def sub(x: object, y: object, sanitize_overflow: bool = True) -> tensor:
-    """x - y; a pointer minus an integer is the pointer moved back by that many elements."""
+    """x - y, checked as `add` is; a pointer minus an integer is the pointer moved back by that many elements."""
     if isinstance(x, tensor) and x.dtype.is_ptr():
         return add(x, negative(y) if isinstance(y, tensor) else -as_number(y))
-    return _arithmetic(SUB, x, y, "-")
+    return _sanitized(SUB, x, y, "-", "sub", sanitize_overflow)
 
 
 @builtin
 def mul(x: object, y: object, sanitize_overflow: bool = True) -> tensor:
-    """x * y."""
-    return _arithmetic(MUL, x, y, "*")
+    """x * y; checked as `add` is."""
+    return _sanitized(MUL, x, y, "*", "mul", sanitize_overflow)
 
 
 def truediv(x: object, y: object) -> tensor:

@@ -37,6 +37,8 @@ class _Kernel(NamedTuple):
     entry: Block
     warps: int | None
     debug: bool
+    sanitizes: bool
+    nesting: list[int]  # how many builtins stand between the kernel's text and what runs now
 
 
 _kernel: ContextVar[_Kernel | None] = ContextVar("mltriton_kernel", default=None)
@@ -49,15 +51,17 @@ def building(
     target: str = "cpu",
     warps: int | None = None,
     debug: bool = False,
+    sanitize_overflow: bool = True,
 ) -> Generator[Builder]:
     """Let builtins create operations with `builder`, which stands in the kernel's outermost block, and inline functions
     with `inliner` within the `with` statement.
 
     `target` is the kind of machine ("cpu", "xe", "cuda"): only `tl.target_info` reads it. `warps` is the number of
     warps of a program where the kernel is written for warps. With `debug` the kernel checks what `tl.device_assert`
-    says.
+    says, and with `sanitize_overflow` too whether sums, differences and products of integers fit.
     """
-    token = _kernel.set(_Kernel(builder, inliner, target, {}, builder.block, warps, debug))
+    sanitizes = debug and sanitize_overflow
+    token = _kernel.set(_Kernel(builder, inliner, target, {}, builder.block, warps, debug, sanitizes, [0]))
     try:
         yield builder
     finally:
@@ -82,6 +86,14 @@ def current_warps() -> int | None:
 def is_debugging() -> bool:
     """Whether the kernel is compiled with `debug`: its assertions are checked when it runs."""
     return _require().debug
+
+
+def is_sanitizing() -> bool:
+    """Whether the builtin that runs is to check that integers do not overflow: one that the kernel's text calls, not
+    another builtin, in a kernel that is compiled so.
+    """
+    kernel = _require()
+    return kernel.sanitizes and kernel.nesting[0] <= 1
 
 
 def entry_block() -> Block:
@@ -109,9 +121,18 @@ def inline(fn: Any, arguments: Sequence[Any]) -> Any:
 
     A builtin runs, a function written in the language goes to the front end's inliner.
     """
+    kernel = _require()
+    saved, kernel.nesting[0] = kernel.nesting[0], 0
+    try:
+        return _inline(kernel, fn, arguments)
+    finally:
+        kernel.nesting[0] = saved
+
+
+def _inline(kernel: _Kernel, fn: Any, arguments: Sequence[Any]) -> Any:
     if is_builtin(fn):
         return fn(*arguments)
-    inliner = _require().inliner
+    inliner = kernel.inliner
     if inliner is None:
         raise InternalError(
             f"no inliner is registered, so {getattr(fn, '__name__', fn)!r} cannot be called from a builtin"
@@ -129,7 +150,14 @@ def builtin(fn: Callable[P, R]) -> Callable[P, R]:
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
         plain = [unwrap(argument) for argument in args]
         named: Mapping[str, Any] = {name: unwrap(value) for name, value in kwargs.items()}
-        return cast(Any, fn)(*plain, **named)
+        kernel = _kernel.get()
+        if kernel is None or not kernel.sanitizes:
+            return cast(Any, fn)(*plain, **named)
+        kernel.nesting[0] += 1
+        try:
+            return cast(Any, fn)(*plain, **named)
+        finally:
+            kernel.nesting[0] -= 1
 
     call.__dict__["is_builtin"] = True
     return call

@@ -25,7 +25,7 @@ from mltriton.language.arithmetic import (
     mul,
     without_bfloat16,
 )
-from mltriton.language.building import builtin, current
+from mltriton.language.building import builtin, current, is_builtin
 from mltriton.language.combining import Combine, Values, combining_region, sources_of, sum_dtype, wrapped
 from mltriton.language.comparison import equal, greater_than, less_than, where
 from mltriton.language.creation import arange
@@ -104,7 +104,7 @@ def _reduced(
 
 
 def _builtin_of(combine: Combine) -> Any:
-    return builtin(combine)
+    return combine if is_builtin(combine) else builtin(combine)
 
 
 def ordered_dtype(kind: dtype) -> dtype:

@@ -21,7 +21,7 @@ from mltriton.runtime.specialization import annotation_of, is_const_annotation
 # Keywords of a launch that are no parameters: how the kernel is compiled.
 OPTIONS = (
     *("num_warps", "num_stages", "num_ctas", "warp_level", "debug", "target"),
-    *("sanitize", "address_payloads", "codegen", "grf_mode"),
+    *("sanitize", "sanitize_overflow", "address_payloads", "codegen", "grf_mode"),
 )
 # Upstream's options for particular GPUs: taken, and without meaning on the targets there are.
 IGNORED_OPTIONS = frozenset(
@@ -35,7 +35,6 @@ IGNORED_OPTIONS = frozenset(
         "extern_libs",
         "stream",
         "device",
-        "sanitize_overflow",
         "arch",
         "backend_name",
         "deprecated_fp8_dot_operand_dtypes",
