@@ -191,6 +191,34 @@ def test_a_key_that_is_no_parameter_has_no_say():
     assert len(kernel.cache) == 1
 
 
+def test_subclasses_of_other_packages():
+    """They replace `run` and the hooks, read upstream's attributes and put choices into the cache."""
+
+    class Remembering(triton.runtime.autotuner.Autotuner):
+        def __init__(self, *arguments, **keywords):
+            super().__init__(*arguments, **keywords)
+            assert not self.user_defined_pre_hook and not self.user_defined_post_hook
+            self.resets, self.runs, before = [], 0, self.pre_hook
+            self.pre_hook = lambda named, reset_only=False: (self.resets.append(reset_only), before(named, reset_only))
+
+        def run(self, *args, **kwargs):
+            self.runs += 1
+            assert (self.early_config_prune, self.perf_model, self.configs_top_k) == (None, None, 1.0)
+            return super().run(*args, **kwargs)
+
+    fn = make(Stopwatch(1)).fn
+    kernel = Remembering(fn, fn.arg_names, CONFIGS, ["n"], ["x"], None, do_bench=Stopwatch(3, 2, 1))
+    x = np.ones(50, np.float32)
+    kernel[grid](x, 50, target="executor")
+    assert kernel.runs == 1
+    assert kernel.resets[-1] is True and False in kernel.resets
+    ((key, config),) = kernel.cache.items()
+    assert (key, config) == ((50, "float32"), CONFIGS[2])
+    kernel.cache[(40, "float32")] = CONFIGS[0]
+    kernel[grid](x[:40].copy(), 40, target="executor")
+    assert kernel.best_config is CONFIGS[0]
+
+
 def test_warmup_compiles_every_configuration():
     compiled = make(Stopwatch(1)).warmup(np.float32, 50, grid=grid, target="executor")
     assert [kernel.job.entries["BLOCK"].value for kernel in compiled] == [8, 16, 32]

@@ -76,8 +76,15 @@ class Autotuner(KernelInterface[Any]):
         self.num_warmups, self.num_reps, self.use_cuda_graph = warmup, rep, use_cuda_graph
         self._check_names("reset_to_zero", self.reset_to_zero)
         self._check_names("restore_value", self.restore_value)
-        self._prune = Pruning(prune_configs_by or {})
+        pruning = Pruning(prune_configs_by or {})
+        self.early_config_prune, self.perf_model = pruning.early, pruning.model
+        self.configs_top_k = pruning.top_k
+        self._prune = pruning
         self._arguments = ArgumentState(self.reset_to_zero, self.restore_value, pre_hook, post_hook)
+        # What subclasses of other packages look at, and replace.
+        self.user_defined_pre_hook, self.user_defined_post_hook = pre_hook is not None, post_hook is not None
+        self.pre_hook: Callable[..., Any] = self._before
+        self.post_hook: Callable[..., Any] = self._arguments.after
         self._do_bench = do_bench or _bench_with(warmup, rep)
         self._cache_results = cache_results
         self.cache: dict[tuple[Any, ...], Config] = {}
@@ -89,20 +96,12 @@ class Autotuner(KernelInterface[Any]):
         """The kernel itself."""
         return kernel_of(self.fn)
 
-    @property
-    def early_config_prune(self) -> Any:
-        """What `prune_configs_by` gives by that name; so `perf_model` and `configs_top_k`."""
-        return self._prune.early
-
-    @property
-    def perf_model(self) -> Any:
-        """What estimates times, or None."""
-        return self._prune.model
-
-    @property
-    def configs_top_k(self) -> float:
-        """How many of the configurations are timed: a number, or a share up to 1."""
-        return self._prune.top_k
+    def _before(self, named: dict[str, Any], reset_only: bool = False) -> None:
+        """Make the arguments what every timed run shall see; with `reset_only` set to zero what must be."""
+        if reset_only:
+            self._arguments.reset(named)
+        else:
+            self._arguments.before(named)
 
     def _check_names(self, what: str, names: Sequence[str]) -> None:
         for name in names:
@@ -114,7 +113,11 @@ class Autotuner(KernelInterface[Any]):
 
     def __getitem__(self, grid: Any) -> Callable[..., Any]:
         """The launcher for a grid."""
+        if type(self).run is not Autotuner.run:  # A subclass's.
+            return partial(self.run, grid=grid, warmup=False)
+        return self._launcher(grid)
 
+    def _launcher(self, grid: Any) -> Callable[..., Any]:
         launch_with = self.fn[grid]
 
         def launch(*args: Any, **kwargs: Any) -> Any:
@@ -127,7 +130,7 @@ class Autotuner(KernelInterface[Any]):
 
     def run(self, *args: Any, grid: Any, warmup: bool = False, **kwargs: Any) -> Any:
         """Launch over `grid`, or with `warmup` only compile."""
-        return self.warmup(*args, grid=grid, **kwargs) if warmup else self[grid](*args, **kwargs)
+        return self.warmup(*args, grid=grid, **kwargs) if warmup else self._launcher(grid)(*args, **kwargs)
 
     def warmup(self, *args: Any, grid: Any = None, **kwargs: Any) -> list[Any]:
         """Compile every configuration for these arguments."""
@@ -150,10 +153,9 @@ class Autotuner(KernelInterface[Any]):
         return dict(zip(self.arg_names, args, strict=False)) | kwargs
 
     def _key(self, named: Mapping[str, Any]) -> tuple[Any, ...]:
-        """Values of the key arguments, and the dtype of every array."""
-        values = map(named.get, self.keys)
-        dtypes = [value.dtype for value in named.values() if hasattr(value, "dtype")]
-        return (*values, *dtypes)
+        """Values of the key arguments, and the dtype of every array: upstream's keys, which other packages make too."""
+        values = [named[name] for name in self.keys if name in named]
+        return (*values, *(str(value.dtype) for value in named.values() if hasattr(value, "dtype")))
 
     def _check_conflicts(self, kwargs: Mapping[str, Any]) -> None:
         for config in self.configs:
@@ -175,7 +177,7 @@ class Autotuner(KernelInterface[Any]):
             return stored
         self.configs_timings = self._time_all(configs, grid, args, kwargs, named)
         best = min(self.configs_timings, key=self.configs_timings.__getitem__)
-        self._arguments.reset(named)
+        self.pre_hook(named, reset_only=True)
         self._report(key, best)
         self._store(key, configs, best)
         return best
@@ -214,13 +216,13 @@ class Autotuner(KernelInterface[Any]):
         def run() -> None:
             if config.pre_hook is not None:
                 config.pre_hook(named | keywords)
-            self._arguments.before(named)
+            self.pre_hook(named)
             try:
                 launch(*args, **kwargs, **keywords)
             except Exception as error:
-                self._arguments.after(named, error)
+                self.post_hook(named, exception=error)
                 raise
-            self._arguments.after(named, None)
+            self.post_hook(named, exception=None)
 
         from mltriton.testing import do_bench
 

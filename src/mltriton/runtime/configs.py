@@ -105,12 +105,12 @@ class ArgumentState:
         if self._pre_hook is not None:
             self._pre_hook(named)
 
-    def after(self, named: dict[str, Any], error: Exception | None) -> None:
+    def after(self, named: dict[str, Any], exception: Exception | None) -> None:
         """Restore arguments; then the user's hook."""
         for name, copy in self._copies.items():
             _assign(named[name], copy)
         if self._post_hook is not None:
-            self._post_hook(named, exception=error)
+            self._post_hook(named, exception=exception)
 
     def reset(self, named: Mapping[str, Any]) -> None:
         """Set to zero what `reset_to_zero` names."""
