@@ -15,7 +15,7 @@ LANGUAGE = [
         'return f"<running {bodies.count(Body.LOOP)}>"',
         'return "<running>"',
         "the break of a loop is lost by a loop in it",
-        "frontend/test_loops.py -k break",
+        "frontend/test_loops.py -kbreak",
     ),
     Mutation(
         "frontend/loops.py",
@@ -81,7 +81,7 @@ ANALYSES = [
         "return Offsets(tuple(added), None if is_parameter else pointer)",
         "return Offsets(tuple(added), None)",
         "a pointer that a loop moves points where the parameter does",
-        "passes/intrinsic/test_tile_loops.py -k pointers_that",
+        "passes/intrinsic/test_tile_loops.py -kpointers_that",
     ),
     Mutation(
         "analysis/axis_info.py",
@@ -185,7 +185,7 @@ EMITTERS = [
         'has_partner = e.function.icmp("slt", numbers, lanes - distance)',
         'has_partner = e.function.icmp("slt", numbers, lanes - 1)',
         "the last lanes of a reverse scan are combined twice",
-        "passes/intrinsic/test_tile_loops.py -k scan",
+        "passes/intrinsic/test_tile_loops.py -kscan",
     ),
     Mutation(
         "targets/cpu/llvm/emit/memory.py",

@@ -281,14 +281,14 @@ MEMORY = [
         "        for region in loop.touched:\n            region.last = max(region.last, self.clock)\n",
         "",
         "a tile that every iteration reads is given away before the loop ends",
-        f"{LOOPS} {ALTERNATIVES}",
+        f"{LOOPS} -kevery_iteration",
     ),
     Mutation(
         "passes/intrinsic/tile_loops/scans.py",
         "e.emitter.integer(0 if op.reverse else lanes - 1)",
         "e.emitter.integer(lanes - 1)",
         "a reverse scan goes on from the wrong lane",
-        LOOPS,
+        f"{LOOPS} -kscans",
     ),
     Mutation(
         "passes/intrinsic/tile_loops/indexing.py",
@@ -309,14 +309,14 @@ MEMORY = [
         "e.at(packing.value, packing.index(prefix, a.add(first, constant_index(r)), column), lanes)",
         "e.at(packing.value, packing.index(prefix, first, column), lanes)",
         "one row of a group is packed in the place of all",
-        "passes/intrinsic/test_tile_loops.py -k dot",
+        "passes/intrinsic/test_tile_loops.py -kdot",
     ),
     Mutation(
         "passes/intrinsic/tile_loops/addressing.py",
         "product(*(sorted({0, extent - 1}) for extent in shape_of(mask.type)))",
         "product(*([0] for extent in shape_of(mask.type)))",
         "only the first corner of a mask is looked at",
-        f"{LOOPS} -k mask",
+        f"{LOOPS} -kmask",
     ),
     Mutation(
         "passes/intrinsic/tile_loops/nests.py",

@@ -20,11 +20,12 @@ def rows(x, y, largest, where, columns, M: tl.constexpr, N: tl.constexpr):
 
 
 @triton.jit
-def running(x, along, down, M: tl.constexpr, N: tl.constexpr):
-    """Running sums along rows and, backwards, along columns."""
+def running(x, along, back, down, M: tl.constexpr, N: tl.constexpr):
+    """Running sums along rows, forwards and backwards, and, backwards, along columns."""
     i, j = tl.arange(0, M), tl.arange(0, N)
     v = tl.load(x + i[:, None] * N + j[None, :])
     tl.store(along + i[:, None] * N + j[None, :], tl.cumsum(v, 1))
+    tl.store(back + i[:, None] * N + j[None, :], tl.cumsum(v, 1, reverse=True))
     tl.store(down + i[:, None] * N + j[None, :], tl.cumsum(v, 0, reverse=True))
 
 
@@ -294,3 +295,16 @@ def exchanged_pointers(x, y, out, n, N: tl.constexpr):
         t = a
         a = b
         b = t
+
+
+@triton.jit
+def kept_for_every_iteration(x, y, n, N: tl.constexpr):
+    """What every iteration reads first stays where it is while the rest of the iteration needs room."""
+    i = tl.arange(0, N)
+    v = tl.cumsum(tl.load(x + i), 0)
+    total = tl.zeros((N,), tl.float32)
+    for j in range(n):
+        w = tl.cumsum(v * (j + 1), 0)
+        z = tl.cumsum(w * 0.25, 0)
+        total += tl.flip(tl.cumsum(z, 0)) * 0.125
+    tl.store(y + i, total)

@@ -71,10 +71,8 @@ def test_rows(shape: tuple[int, int], rng: np.random.Generator) -> None:
 @pytest.mark.parametrize("shape", SHAPES)
 def test_scans_along_every_dimension(shape: tuple[int, int], rng: np.random.Generator) -> None:
     x = floats(rng, *shape)
-    agree(
-        block_kernels.running,
-        {"x": x, "along": np.zeros_like(x), "down": np.zeros_like(x), "M": shape[0], "N": shape[1]},
-    )
+    out = {name: np.zeros_like(x) for name in ("along", "back", "down")}
+    agree(block_kernels.running, {"x": x, **out, "M": shape[0], "N": shape[1]})
 
 
 @pytest.mark.parametrize("n", [2, 16, 64, 512])
@@ -129,6 +127,12 @@ def test_pointers_that_loops_change(n: int, steps: int, rng: np.random.Generator
     np.testing.assert_array_equal(y, wanted[8 : 8 + n])
     x, y, out = floats(rng, n + 1), floats(rng, n + 1), np.zeros((4, n), "f")
     agree(block_kernels.exchanged_pointers, {"x": x, "y": y, "out": out, "n": steps, "N": n})
+
+
+@pytest.mark.parametrize("steps", [0, 1, 3])
+def test_tiles_that_every_iteration_reads(steps: int, rng: np.random.Generator) -> None:
+    x = (floats(rng, 128) * 0.125).astype("f")
+    agree(block_kernels.kept_for_every_iteration, {"x": x, "y": np.zeros(128, "f"), "n": steps, "N": 128})
 
 
 @pytest.mark.parametrize("n", [16, 64])
