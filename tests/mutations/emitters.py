@@ -57,14 +57,14 @@ LANGUAGE = [
         "arith.ShRSI: lambda a, b, type: a >> b,",
         "arith.ShRSI: lambda a, b, type: unsigned(a, type) >> b,",
         "a constant shifted right loses its sign",
-        "filecheck/ir/folding.mlir dialects filecheck/canonicalize.mlir",
+        "dialects/test_folding.py -ktest_integers",
     ),
     Mutation(
         "dialects/arith_folding.py",
         "return quotient if (a < 0) == (b < 0) else -quotient",
         "return quotient",
         "the quotient of constants of different signs is positive",
-        "filecheck/ir/folding.mlir dialects filecheck/canonicalize.mlir",
+        "dialects/test_folding.py -ktest_integers",
     ),
 ]
 
@@ -74,7 +74,7 @@ ANALYSES = [
         "    return a is b or _may_be_same_array(load, write)",
         "    return a is b",
         "two parameters are never one array",
-        "passes/intrinsic/test_tile_loops.py",
+        "passes/intrinsic/test_tile_loops.py -kspoil",
     ),
     Mutation(
         "analysis/aliasing.py",
@@ -88,21 +88,21 @@ ANALYSES = [
         "            self._join_results(op, [op.inits, block.terminator.operands])",
         "            self._join_results(op, [op.inits])",
         "what a loop gives is as regular as what it starts from",
-        "analysis",
+        "analysis/test_axis_info.py",
     ),
     Mutation(
         "analysis/axis_info.py",
         "return AxisInfo((1,), _gcds(lower.divisibility, step.divisibility), (1,))",
         "return AxisInfo((1,), step.divisibility, (1,))",
         "a counter is a multiple of its step, wherever it starts",
-        "analysis",
+        "analysis/test_axis_info.py",
     ),
     Mutation(
         "layouts/conversions.py",
         "    if not own(2):\n        return Means.SHARED\n",
         "",
         "elements of other warps are looked for in the own one",
-        "layouts",
+        "layouts/test_conversions.py",
     ),
 ]
 
@@ -178,7 +178,7 @@ EMITTERS = [
         'lower, upper, step = (f.cast("sext", e.get(bound), I64)',
         'lower, upper, step = (f.cast("zext", e.get(bound), I64)',
         "a loop from a negative number does not run",
-        f"{PROGRAMS} frontend/test_loops.py passes/intrinsic/test_alternatives.py",
+        "frontend/test_loops.py",
     ),
     Mutation(
         "targets/cpu/llvm/emit/reduce.py",
@@ -199,14 +199,14 @@ EMITTERS = [
         "has_rest = k.literal is None or int(k.literal) % UNROLL != 0",
         "has_rest = False",
         "the last steps of a dot are left out",
-        "targets/cpu",
+        "targets/cpu/test_target.py targets/cpu/test_emit_programs.py",
     ),
     Mutation(
         "targets/cpu/llvm/emit/kernel.py",
         "return [f.select(past_x, zero, x), f.select(past_y, zero, y), z]",
         "return [f.select(past_x, zero, x), y, z]",
         "the second dimension of a grid is never started again",
-        "targets/cpu",
+        "targets/cpu/test_target.py targets/cpu/test_emit_programs.py",
     ),
     Mutation(
         "targets/xe/llvm/emit/elements.py",

@@ -308,3 +308,21 @@ def kept_for_every_iteration(x, y, n, N: tl.constexpr):
         z = tl.cumsum(w * 0.25, 0)
         total += tl.flip(tl.cumsum(z, 0)) * 0.125
     tl.store(y + i, total)
+
+
+@triton.jit
+def masked_dot(a, b, c, m, n, k, S: tl.constexpr):
+    """A dot of operands that end before the block does."""
+    i = tl.arange(0, S)
+    left = tl.load(a + i[:, None] * k + i[None, :], mask=(i[:, None] < m) & (i[None, :] < k), other=0.0)
+    right = tl.load(b + i[:, None] * n + i[None, :], mask=(i[:, None] < k) & (i[None, :] < n), other=0.0)
+    tl.store(c + i[:, None] * n + i[None, :], tl.dot(left, right), mask=(i[:, None] < m) & (i[None, :] < n))
+
+
+@triton.jit
+def stored_then_loaded(x, y, N: tl.constexpr):
+    """What was stored is loaded from other places."""
+    i = tl.arange(0, N)
+    tl.store(x + i, tl.load(y + i) * 2)
+    tl.debug_barrier()
+    tl.store(y + i, tl.load(x + (N - 1 - i)) + 1)

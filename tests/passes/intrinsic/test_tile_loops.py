@@ -135,6 +135,18 @@ def test_tiles_that_every_iteration_reads(steps: int, rng: np.random.Generator) 
     agree(block_kernels.kept_for_every_iteration, {"x": x, "y": np.zeros(128, "f"), "n": steps, "N": 128})
 
 
+@pytest.mark.parametrize("size", [(32, 32, 32), (32, 32, 31), (31, 32, 32), (32, 17, 32), (5, 3, 7)])
+def test_dots_of_operands_that_end_early(size: tuple[int, int, int], rng: np.random.Generator) -> None:
+    m, n, k = size
+    args = {"a": floats(rng, m, k), "b": floats(rng, k, n), "c": np.zeros((m, n), "f"), "m": m, "n": n, "k": k, "S": 32}
+    agree(block_kernels.masked_dot, args)
+
+
+@pytest.mark.parametrize("n", [16, 1024])
+def test_loads_of_what_was_stored(n: int, rng: np.random.Generator) -> None:
+    agree(block_kernels.stored_then_loaded, {"x": floats(rng, n), "y": floats(rng, n), "N": n})
+
+
 @pytest.mark.parametrize("n", [16, 64])
 def test_a_store_that_would_spoil_its_own_loads(n: int, rng: np.random.Generator) -> None:
     agree(block_kernels.transpose_in_place, {"x": floats(rng, n, n), "N": n})
