@@ -41,6 +41,8 @@ _HOME: dict[str, str] = {
     "JITFunction": "runtime.jit",
     "jit": "runtime.jit",
     "constexpr_function": "runtime.jit",
+    "aggregate": "language.aggregates",
+    "aggregate_replace": "language.aggregates",
     "Config": "runtime.autotuner",
     "autotune": "runtime.autotuner",
     "heuristics": "runtime.autotuner",

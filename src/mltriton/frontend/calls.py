@@ -60,6 +60,9 @@ def call(frame: Frame, node: ast.Call) -> Any:
 
 
 def _invoke(frame: Frame, node: ast.Call, callee: Any, arguments: list[Any], keywords: dict[str, Any]) -> Any:
+    method: Any = callee
+    if type(method) is partial and isinstance(method.func, LanguageFunction | ConstexprFunction):  # Of an aggregate.
+        return _invoke(frame, node, method.func, [*method.args, *arguments], keywords)
     if isinstance(callee, LanguageFunction):
         return inline(frame.unit, callee, arguments, keywords, frame.location(node))
     if isinstance(callee, ConstexprFunction):
@@ -135,6 +138,8 @@ def _call_constexpr_function(
 ) -> Any:
     given = [*arguments, *keywords.values()]
     if any(is_runtime(value) for value in given):
+        if getattr(given[0], "is_aggregate", False):
+            return call_builtin(frame, node, callee, arguments, keywords)
         if callee.on_tensors is not None:
             return call_builtin(frame, node, callee.on_tensors(), arguments, keywords)
         found = describe(next(value for value in given if is_runtime(value)))
@@ -181,7 +186,8 @@ def _construct(frame: Frame, node: ast.Call, kind: type[Any], arguments: list[An
                 ConstexprError, node, "a tl.constexpr must be known when compiling", found=describe(value)
             )
         return wrap(value)
-    if kind.__module__.startswith("mltriton.") or hasattr(kind, "_fields"):
+    is_ours = kind.__module__.startswith("mltriton.") or getattr(kind, "is_aggregate", False)
+    if is_ours or hasattr(kind, "_fields"):
         return call_builtin(frame, node, kind, arguments, keywords)
     return _call_python(frame, node, kind, arguments, keywords)
 

@@ -75,12 +75,22 @@ def _collect(fn: LanguageFunction, found: Dependencies) -> list[LanguageFunction
     called: list[LanguageFunction] = []
     for find, name, value in _objects(fn, found.snapshot):
         inner = unwrap(value)
+        if getattr(inner, "is_aggregate", False):
+            called += _methods(inner, found)
         if isinstance(inner, LanguageFunction):
             called.append(inner)
         elif not _add(value, name, found):
             continue
         found.watched.append((find, name, value))
     return called
+
+
+def _methods(kind: type, found: Dependencies) -> list[LanguageFunction]:
+    """Add what an aggregate is; gives its methods that are written in the language."""
+    found.parts.append(_text_of(kind))
+    functions = [getattr(member, "fn", member) for member in vars(kind).values()]
+    found.parts += [_text_of(fn) for fn in functions if inspect.isfunction(fn)]
+    return [fn for fn in functions if isinstance(fn, LanguageFunction)]
 
 
 def _objects(fn: LanguageFunction, snapshot: Snapshot) -> Iterator[Watched]:
@@ -154,4 +164,6 @@ def _text_of(fn: Any) -> str:
     try:
         return inspect.getsource(fn)
     except (OSError, TypeError):
+        if isinstance(fn, type):
+            return repr(fn)
         return fn.__code__.co_code.hex() + repr(fn.__code__.co_consts)

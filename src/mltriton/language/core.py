@@ -32,6 +32,10 @@ def _unwrap_shape(shape: Any) -> list[Any]:  # pyright: ignore[reportUnusedFunct
 
 def __getattr__(name: str) -> Any:
     """A name of `mltriton.language`."""
+    if name in ("_aggregate", "aggregate_replace"):
+        from mltriton.language import aggregates
+
+        return getattr(aggregates, name.removeprefix("_"))
     return getattr(language, name)
 
 

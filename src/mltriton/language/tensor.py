@@ -210,7 +210,7 @@ class tensor_descriptor:  # noqa: N801 - upstream's name
 
 
 class composite:  # noqa: N801 - named like the other values of the language
-    """Base of values that consist of tensors, and are made again of others of the same types.
+    """Base of values that consist of others, and are made again of others of the same types.
 
     `type` compares equal for two of them that a loop may exchange.
     """
@@ -220,8 +220,8 @@ class composite:  # noqa: N801 - named like the other values of the language
     is_runtime_value = True
 
     @property
-    def parts(self) -> Sequence[tensor]:
-        """The tensors."""
+    def parts(self) -> Sequence[Any]:
+        """The values."""
         raise NotImplementedError
 
     def rebuilt(self, parts: Sequence[Any]) -> Self:
@@ -241,7 +241,7 @@ def flatten(value: object) -> list[Value]:
     if isinstance(value, tensor_descriptor):
         return flatten((value.base, *value.shape, *value.strides))
     if isinstance(value, composite):
-        return [part.handle for part in value.parts]
+        return flatten(tuple(value.parts))
     if isinstance(value, tuple | list):
         return [handle for item in cast("Sequence[object]", value) for handle in flatten(item)]
     return []

@@ -157,3 +157,27 @@ def test_a_counter_that_is_needed_after_the_loop_stays() -> None:
     module = counter("i32", 3, "addi", 0).check("split-uniform-increments")
     (loop,) = (op for op in module.walk() if isinstance(op, scf.For))
     assert len(loop.results) == 2
+
+
+@triton.jit
+def counted(x, out, n, N: tl.constexpr, BREAK: tl.constexpr):
+    """The amount by which a block moves is the counter of the loop itself."""
+    i = tl.arange(0, N)
+    a = tl.load(x + i)
+    b = a * 2
+    for k in range(n):
+        a = a + k
+        b = b * 2
+        if BREAK and k == 3:
+            break
+    tl.store(out + i, a + b)
+
+
+@pytest.mark.parametrize("breaks", [False, True])
+def test_a_block_that_moves_by_the_counter(breaks: bool, tmp_path, monkeypatch) -> None:
+    monkeypatch.setenv("MLTRITON_CACHE_DIR", str(tmp_path))
+    x, out = np.arange(8, dtype=np.int32), np.zeros(8, np.int32)
+    for n in (0, 1, 6):
+        counted[(1,)](x, out, n, 8, breaks)
+        steps = min(n, 4) if breaks else n
+        np.testing.assert_array_equal(out, x + sum(range(steps)) + x * 2 * 2**steps)

@@ -160,9 +160,10 @@ def _split_for(loop: scf.For) -> scf.For:
     gone = {split.index for split in splits}
     kept = [i for i in range(len(loop.inits)) if i not in gone]
     old_results = loop.results
-    steps = _steps(end, splits)
+    steps, old = _steps(end, splits), list(loop.body.block.arguments)
     made = keep_for(loop, kept, _zeros(loop, splits))
     body = made.body.block
+    steps = _renamed(steps, [old[0], *(old[1 + i] for i in kept)], body.arguments)
     amounts = body.arguments[1 + len(kept) :]
     _grow(body, amounts, steps)
     _restore(body, splits, [split.argument for split in splits], amounts)
@@ -189,15 +190,22 @@ def _split_while(loop: scf.While) -> None:
     kept_results = [j for j in range(len(loop.results)) if j not in handed_on]
     old_before = [loop.before.block.arguments[split.index] for split in splits]
     old_results = [loop.results[j] for j in handed_on]
-    steps = _steps(end, splits)
+    steps, old = _steps(end, splits), list(loop.after.block.arguments)
     made = keep_while(loop, kept, kept_results, _zeros(loop, splits), [split.offset for split in splits])
     before, after = made.before.block, made.after.block
+    steps = _renamed(steps, [old[j] for j in kept_results], after.arguments)
     amounts, inner_amounts = before.arguments[len(kept) :], after.arguments[len(kept_results) :]
     yield_also(before, amounts)
     _grow(after, inner_amounts, steps)
     _restore(before, splits, old_before, amounts)
     _restore(after, splits, [split.argument for split in splits], inner_amounts)
     _restore_after(made, splits, old_results, made.results[len(kept_results) :])
+
+
+def _renamed(steps: Sequence[Value], old: Sequence[Value], new: Sequence[Value]) -> list[Value]:
+    """Amounts that are arguments of the body themselves (the loop's counter) as those of the new body."""
+    names = dict(zip(old, new, strict=False))
+    return [names.get(step, step) for step in steps]
 
 
 def _zeros(loop: Operation, splits: Sequence[_Split]) -> list[Value]:
