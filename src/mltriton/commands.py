@@ -298,6 +298,7 @@ def migrate(
     report: Annotated[Path | None, typer.Option("--report", metavar="FILE.md|.json|.html")] = None,
     verify: Annotated[bool, typer.Option("--verify", help="Run old and new kernels and compare every byte.")] = False,
     signature: Annotated[str | None, typer.Option("--signature", "-s", help="For --verify, as in compile.")] = None,
+    explain: Annotated[bool, typer.Option("--explain", help="Show every note with its details.")] = False,
 ) -> None:
     """Rewrite block pointers to tensor descriptors, or to masked pointers where no descriptor is legal."""
     from mltriton.tools.migrate.command import run_migrate
@@ -306,7 +307,8 @@ def migrate(
     modes = [name for name, given in (("diff", diff), ("write", write), ("check", check)) if given] or ["diff"]
     if len(modes) > 1:
         raise typer.BadParameter(f"--{modes[0]} and --{modes[1]} exclude each other")
-    ok = run_migrate(paths, Options(to, target), mode=modes[0], report=report, verify=verify, signature=signature)
+    options = Options(to, target)
+    ok = run_migrate(paths, options, mode=modes[0], report=report, verify=verify, signature=signature, explain=explain)
     raise typer.Exit(not ok)
 
 

@@ -106,3 +106,20 @@ def test_what_only_a_rewritten_load_used_goes() -> None:
 @pytest.mark.parametrize(("to", "target"), [("pointer", "xe"), ("auto", "nvidia")])
 def test_masked_loads_stay_where_no_descriptor_is_wanted(to: str, target: str) -> None:
     assert "x += tl.load(x_ptr + rows" in migrate_source(text({}), options=Options(to, target)).text
+
+
+def test_a_kernel_with_masked_pointers_only_changes_where_asked_and_is_noted_otherwise() -> None:
+    lines = [line for line in text({}).splitlines(keepends=True) if "make_block_ptr" not in line]
+    store = "    tl.store(y_ptr + rows[:, None] * N + cols[None, :], x, (rows < M)[:, None] & (cols < N))\n"
+    only = "".join(lines).replace("    tl.store(p, x, boundary_check=(0, 1))\n", store)
+    for to in ("auto", "pointer"):
+        result = migrate_source(only, options=Options(to))
+        assert not result.changed
+        (note,) = result.of_kind("mask")
+        assert "1 masked load of pointers left" in note.text
+        assert ("--to descriptor writes 1" in note.text) == (to == "auto")
+    asked = migrate_source(only, options=Options("descriptor"))
+    assert "x += x_desc.load([i, 0])" in asked.text
+    assert migrate_source(asked.text, options=Options("descriptor")).text == asked.text
+    (proof,) = prove(asked, limits=Limits(machine_code=0))
+    assert proof.proven, str(proof)

@@ -15,7 +15,7 @@ SIGNATURE = MATMUL.format(pitch="i32:16")
 
 # What programs may rely on; a change is one of the interface.
 FILE_KEYS = {"path", "error", "changed", "changes_made", "counts", "notes", "kernels", "proofs"}
-NOTE_KEYS = {"line", "new_line", "kind", "text"}
+NOTE_KEYS = {"line", "new_line", "kind", "text", "detail"}
 PROOF_KEYS = {"kernel", "verdict", "inputs", "machine_code", "missed", "untried", "text"}
 
 
@@ -63,30 +63,45 @@ def test_html_shows_notes_under_their_lines_and_escapes_the_source(tmp_path: Pat
 
 
 def test_with_a_signature_the_compiler_says_what_xe_does(tmp_path: Path) -> None:
-    text = report(tmp_path / "kernel.py", ".md", "--signature", SIGNATURE)
+    text = report(tmp_path / "kernel.py", ".md", "--explain", "--signature", SIGNATURE)
     notes = text.partition("### Performance note")[2]
     assert len(re.findall(r"^- line \d+", notes, re.MULTILINE)) == 3
     for name, what in (
-        ("a", "load 64x32xf16 at line 21"),
-        ("b", "load 32x64xf16 at line 22"),
+        ("a", "load 64x32xf16 at line 20"),
+        ("b", "load 32x64xf16 at line 21"),
         ("c", "store 64x64xf16"),
     ):
-        assert re.search(rf"`{name}_desc`: on the 2D block path: {what}.*2D block message", notes), notes
+        assert re.search(rf"`{name}_desc`: on the 2D block path\n  - {what}.*2D block message", notes), notes
     assert f"compiled for xe:pvc with {SIGNATURE}" in notes
 
 
 def test_with_a_signature_the_compiler_says_why_not(tmp_path: Path) -> None:
-    text = report(tmp_path / "kernel.py", ".md", "--signature", MATMUL.format(pitch="33"))
-    (note,) = re.findall(r"`b_desc`: .*", text)
-    assert note.startswith("`b_desc`: not on the 2D block path: load 32x64xf16 at line 22: each lane accesses")
-    assert (
-        "since rows are 66 bytes apart, no multiple of 16. Pad the rows to a multiple of 8 elements (compiled" in note
-    )
+    signature = MATMUL.format(pitch="33")
+    text = report(tmp_path / "kernel.py", ".md", "--signature", signature)
+    (note,) = re.findall(r"`b_desc`: not.*", text)
+    assert note == "`b_desc`: not on the 2D block path: rows are 66 bytes apart, no multiple of 16"
+    text = report(tmp_path / "kernel.py", ".md", "--explain", "--signature", signature)
+    (detail,) = re.findall(r"  - (load 32x64xf16 at line 2\d: each lane .*)", text)
+    assert "apart, no multiple of 16. Pad the rows to a multiple of 8 elements (compiled" in detail
 
 
 def test_a_proof_gives_the_compiler_what_it_needs(tmp_path: Path) -> None:
-    text = report(tmp_path / "kernel.py", ".md", "--verify")
-    assert re.search(
-        r"`a_desc`: on the 2D block path: load 64x64xf16 .*\(compiled for xe:pvc with arrays of float16", text
-    )
+    text = report(tmp_path / "kernel.py", ".md", "--verify", "--explain")
+    assert re.search(r"`a_desc`: on the 2D block path\n  - load 64x64xf16 .*\(compiled for xe:pvc with arrays of", text)
     assert "### Proof\n\n- matmul: proven on 2 inputs (tt, cpu)" in text
+
+
+def test_a_note_is_one_short_line(tmp_path: Path) -> None:
+    for options in ((), ("--signature", SIGNATURE), ("--signature", MATMUL.format(pitch="33")), ("--verify",)):
+        (file,) = json.loads(report(tmp_path / "kernel.py", ".json", *options))["files"]
+        notes = [note["text"] for note in file["notes"] if note["kind"] == "performance"]
+        assert len(notes) == 3
+        assert all(len(text) <= 120 for text in notes), notes
+
+
+def test_details_are_shown_where_asked_for(tmp_path: Path) -> None:
+    path = tmp_path / "kernel.py"
+    path.write_text(case("rule_02_matmul")[0], encoding="utf-8")
+    plain, explained = (CliRunner().invoke(app, ["migrate", str(path), *more]) for more in ([], ["--explain"]))
+    assert "block path" not in plain.stderr
+    assert re.search(r"`a_block_ptr`: on the 2D block path if .*\(2D, last stride 1, .* feeds a dot", explained.stderr)

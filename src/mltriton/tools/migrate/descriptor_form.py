@@ -8,7 +8,7 @@ block has one element go into the base.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 from mltriton.tools.migrate.edits import Replacement, constantly, expression
@@ -181,14 +181,3 @@ def _is_number(node: cst.BaseExpression) -> bool:
 
 
 _EQUAL = cst.AssignEqual(cst.SimpleWhitespace(""), cst.SimpleWhitespace(""))
-
-
-def running(carried: Sequence[Quantity], context: Context) -> list[str]:
-    """The names of the running integers that were introduced."""
-    names = dict.fromkeys(definition.name for definition in context.group.definitions)
-    return [
-        context.variable(quantity, name)
-        for name in names
-        for quantity in carried
-        if context.fixed(quantity, name) is None
-    ]

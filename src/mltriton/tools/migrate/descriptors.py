@@ -8,7 +8,7 @@ and types are what such kernels are launched with, not the small odd ones that a
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -34,11 +34,12 @@ class DescriptorNote:
 
     line: int
     text: str
+    detail: str = ""
 
 
 def analyse(fn: Any, inputs: Sequence[Input], roles: Roles, text: str, file: str) -> list[DescriptorNote]:
     """A note on each descriptor that the kernel makes with one of the inputs. `file` is how locations name the text."""
-    found: dict[int, str] = {}
+    found: dict[int, DescriptorNote] = {}
     where = _Where(text, file)
     for given in inputs[:_COMPILES]:
         choices = [given]
@@ -49,9 +50,9 @@ def analyse(fn: Any, inputs: Sequence[Input], roles: Roles, text: str, file: str
                 found = {**_of_input(fn, chosen, where), **found}
                 break
             except TritonError as error:
-                failure = f"not known: the kernel does not compile for {TARGET} ({short(error)})"
+                failure = DescriptorNote(0, f"not known: the kernel does not compile for {TARGET}", short(error))
                 found |= {} if chosen is not choices[-1] or found else {0: failure}
-    return [DescriptorNote(line, text) for line, text in sorted(found.items())]
+    return [found[line] for line in sorted(found)]
 
 
 def _typical(given: Input, roles: Roles, kind: Any) -> Input:
@@ -71,14 +72,17 @@ def _typical(given: Input, roles: Roles, kind: Any) -> Input:
 _FEW = 8  # what is not above it counts heads, levels or warps
 
 
-def _of_input(fn: Any, given: Input, where: _Where) -> dict[int, str]:
+def _of_input(fn: Any, given: Input, where: _Where) -> dict[int, DescriptorNote]:
     job = job_of(fn, given, TARGET)
-    accesses: dict[int, dict[str, bool]] = {}
+    accesses: dict[int, dict[str, str]] = {}  # what is said of each, and why it is no block access
     for access, remark in access_remarks(job.module("ttg"), layouts=False):
         # A prefetch belongs to a load that is there as well.
         for line in where.made(access) if not isinstance(access.op, ttig.Prefetch) else ():
-            accesses.setdefault(line, {})[_text(access, remark)] = is_block_access(access)
-    return {line: f"{_verdict(texts)} ({_said(given)})" for line, texts in accesses.items()}
+            accesses.setdefault(line, {})[_text(access, remark)] = "" if is_block_access(access) else _reason(remark)
+    return {
+        line: DescriptorNote(line, _verdict(list(texts.values())), f"{'; '.join(texts)} ({_said(given)})")
+        for line, texts in accesses.items()
+    }
 
 
 class _Where:
@@ -115,14 +119,23 @@ def _text(access: BlockAccess, remark: Remark) -> str:
     return f"{remark.what}{where}: {remark.how}{hint}"
 
 
-def _verdict(texts: Mapping[str, bool]) -> str:
-    on = [text for text, is_block in texts.items() if is_block]
-    off = [text for text, is_block in texts.items() if not is_block]
+_LONGEST = 80  # characters of a reason
+
+
+def _reason(remark: Remark) -> str:
+    """Why an access does not move blocks, in a few words."""
+    how = remark.how.rpartition("since ")[2].partition(";")[0].partition(". ")[0]
+    return how if len(how) <= _LONGEST else how[: _LONGEST - 3].rsplit(" ", 1)[0] + " ..."
+
+
+def _verdict(reasons: Sequence[str]) -> str:
+    """One line on the accesses through a descriptor; a reason is empty for one that moves blocks."""
+    off = [reason for reason in reasons if reason]
     if not off:
-        return f"on the 2D block path: {'; '.join(on)}"
-    if not on:
-        return f"not on the 2D block path: {'; '.join(off)}"
-    return f"on the 2D block path: {'; '.join(on)}; not on it: {'; '.join(off)}"
+        return "on the 2D block path"
+    if len(off) == len(reasons):
+        return f"not on the 2D block path: {off[0]}"
+    return f"on the 2D block path but for {len(off)} of {len(reasons)} accesses: {off[0]}"
 
 
 def _said(given: Input) -> str:
@@ -139,7 +152,8 @@ def with_descriptors(result: Result, notes: Sequence[DescriptorNote]) -> list[No
     names, lines = _names(result.text), Lines(result)
     known = {note.line: note for note in notes if note.line in names}
     found = [
-        Note(lines.old(line), "performance", f"`{names[line]}`: {note.text}", line) for line, note in known.items()
+        Note(lines.old(line), "performance", f"`{names[line]}`: {note.text}", line, note.detail)
+        for line, note in known.items()
     ]
     kept = [note for note in result.notes if note.kind != "performance" or lines.new(note.line) not in known]
     return [*kept, *found]

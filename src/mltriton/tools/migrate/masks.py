@@ -6,6 +6,7 @@ second run changes nothing. Statements that only computed what a rewritten load 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 from mltriton.tools.migrate.bounds import Bounds
@@ -18,7 +19,6 @@ from mltriton.tools.migrate.notes import performance
 from mltriton.tools.migrate.parse import Source
 from mltriton.tools.migrate.pointers import Access, Construct, Group, Pointers
 from mltriton.tools.migrate.result import Note, Options, Result, Site
-from mltriton.tools.migrate.rows import Rows
 from mltriton.tools.migrate.syntax import cst, names_in, walk
 
 _BOUND = (cst.LessThan, cst.LessThanEqual, cst.GreaterThan, cst.GreaterThanEqual)
@@ -26,33 +26,50 @@ _REST = {"boundary": "is a bound", "data-dependent": "depends on data", "mixed":
 
 
 def rewrite_masked_loads(
-    source: Source,
-    pointers: Pointers,
-    bounds: Bounds,
-    rows: Rows,
-    options: Options,
-    namer: Namer,
-    edits: Edits,
-    result: Result,
-    *,
-    settled: bool,
-) -> None:
-    """Rewrite or note the masked loads of one function; `settled`: none of its block pointers is left."""
+    planner: MaskedLoads, pointers: Pointers, namer: Namer, edits: Edits, result: Result, *, settled: bool
+) -> bool:
+    """Rewrite or note the masked loads of one function; `settled`: none of its block pointers is left. True where one
+    was rewritten.
+    """
+    source = planner.source
     plans: list[Plan] = []
-    planner = MaskedLoads(source, pointers, bounds, rows, options)
     for node, at in masked_loads(source, pointers):
         kind = classify(source, pointers, node, at)
         result.counts[f"mask: {kind}"] += 1
         line = source.line(node)
         try:
-            _demand(kind, options, settled=settled)
+            _demand(kind, planner.options, settled=settled)
             plans.append(planner.plan(node, at))
             result.counts["masked load -> descriptor"] += 1
         except NotExpressibleError as reason:
             text = f"masked load of pointers, left: its mask {_REST[kind]}" + (f"; {reason}" if str(reason) else "")
             result.notes.append(Note(line, "mask", text))
     _write(source, pointers, plans, namer, edits, result)
-    _drop_unused(source, pointers, bounds, plans, edits)
+    _drop_unused(source, pointers, planner.bounds, plans, edits)
+    return bool(plans)
+
+
+def note_masked_loads(planner: MaskedLoads, pointers: Pointers, result: Result) -> None:
+    """One note on a kernel that has nothing but masked pointers: how many of its loads a descriptor could do."""
+    reasons: Counter[str] = Counter()
+    count = able = 0
+    for node, at in masked_loads(planner.source, pointers):
+        count += 1
+        try:
+            _demand(classify(planner.source, pointers, node, at), planner.options, settled=True)
+            planner.plan(node, at)
+            able += 1
+        except NotExpressibleError as reason:
+            reasons[str(reason)] += 1
+    name = pointers.function.name.value
+    text = f"{name}: {count} masked load{'s' * (count > 1)} of pointers left"
+    if able:
+        text += f"; --to descriptor writes {able} as loads of descriptors"
+    elif planner.options.to != "pointer" and reasons:
+        text += f": {reasons.most_common(1)[0][0]}"
+    detail = "; ".join(f"{each} of them: {why}" for why, each in reasons.items() if why)
+    result.notes.append(Note(planner.source.line(pointers.function), "mask", text, detail=detail))
+    result.counts["masked loads in kernels without block pointers"] += count
 
 
 def _demand(kind: str, options: Options, *, settled: bool) -> None:
@@ -89,7 +106,8 @@ def _write(
         whole = "its mask is now the descriptor's shape" + (f", and a tl.where of {plan.where}" if plan.where else "")
         dropped = f"; dropped {' and '.join(plan.dropped)}" if plan.dropped else ""
         result.notes.append(Note(line, "change", f"`{name}`: replaced a masked load of pointers: {whole}{dropped}"))
-        result.notes.append(Note(line, "performance", f"`{name}`: {_performance(source, pointers, plan)}"))
+        text, detail = _performance(source, pointers, plan)
+        result.notes.append(Note(line, "performance", f"`{name}`: {text}", detail=detail))
 
 
 def _constructor(plan: Plan, language: str) -> str:
@@ -99,7 +117,7 @@ def _constructor(plan: Plan, language: str) -> str:
     return f"{language}.make_tensor_descriptor({plan.base}, {parts}{padding})"
 
 
-def _performance(source: Source, pointers: Pointers, plan: Plan) -> str:
+def _performance(source: Source, pointers: Pointers, plan: Plan) -> tuple[str, str]:
     """What is said of the same load through a block pointer."""
     ordered = [plan.dims[plan.permutation.index(dim)] for dim in range(len(plan.dims))]
     extents, strides, offsets, sizes = (

@@ -14,7 +14,8 @@ from mltriton.tools.migrate.bounds import Bounds
 from mltriton.tools.migrate.choice import Choice, choose, leaving
 from mltriton.tools.migrate.edits import Edits
 from mltriton.tools.migrate.imports import without_unused_imports
-from mltriton.tools.migrate.masks import rewrite_masked_loads
+from mltriton.tools.migrate.masked_loads import MaskedLoads, masked_loads
+from mltriton.tools.migrate.masks import note_masked_loads, rewrite_masked_loads
 from mltriton.tools.migrate.naming import Namer
 from mltriton.tools.migrate.notes import note_group
 from mltriton.tools.migrate.parse import Source, functions_of, parse
@@ -25,11 +26,12 @@ from mltriton.tools.migrate.rows import Rows
 from mltriton.tools.migrate.simplifying import simplified
 from mltriton.tools.migrate.sizes import Sizes
 from mltriton.tools.migrate.steps import Notes, moved
-from mltriton.tools.migrate.syntax import cst
+from mltriton.tools.migrate.syntax import cst, dotted
 from mltriton.tools.migrate.tidying import tidied
 
 _BYTE_ORDER_MARK = "\ufeff"
 MARKS = ("make_block_ptr", "advance", "boundary_check")
+MASK = "mask="
 
 
 def migrate_source(text: str, path: str = "<source>", options: Options | None = None) -> Result:
@@ -46,7 +48,7 @@ def migrate_sources(
     """
     options = options or Options()
     launchers = launchers or {}
-    if not any(mark in text for text in texts.values() for mark in MARKS):
+    if not any(mark in text for text in texts.values() for mark in (*MARKS, MASK)):
         return {path: Result(text, text, path) for path, text in texts.items()}
     parsed = {path: parse(text, path) for path, text in texts.items()}
     notes = Notes(texts)
@@ -120,10 +122,12 @@ def _migrate_function(
     result: Result,
 ) -> None:
     pointers = Pointers(source, function)
-    if not pointers.groups:
-        return
     bounds = Bounds(source, pointers)
     rows = Rows(source, pointers, bounds, sizes)
+    if not pointers.groups:
+        if _is_jit(function) and next(masked_loads(source, pointers), None) is not None:
+            _migrate_masked(MaskedLoads(source, pointers, bounds, rows, options), pointers, edits, result)
+        return
     choices: dict[Group, Choice] = {group: choose(group, bounds, rows, options) for group in pointers.groups}
     result.kernels.append(function.name.value)
     if source.language() is None:
@@ -140,7 +144,27 @@ def _migrate_function(
             contract.functions.add(function)
     note_annotations(source, pointers, bounds, result)
     settled = all(choice.form != "unresolved" for choice in choices.values())
-    rewrite_masked_loads(source, pointers, bounds, rows, options, namer, edits, result, settled=settled)
+    planner = MaskedLoads(source, pointers, bounds, rows, options)
+    rewrite_masked_loads(planner, pointers, namer, edits, result, settled=settled)
+
+
+def _migrate_masked(planner: MaskedLoads, pointers: Pointers, edits: Edits, result: Result) -> None:
+    """A kernel without block pointers, whose masked loads worked as they are: they change only when asked for."""
+    name = pointers.function.name.value
+    if planner.options.to != "descriptor":
+        note_masked_loads(planner, pointers, result)
+        return
+    edits.functions.add(pointers.function)
+    namer = Namer(planner.source.module.code_for_node(pointers.function))
+    if rewrite_masked_loads(planner, pointers, namer, edits, result, settled=True):
+        result.kernels.append(name)
+
+
+def _is_jit(function: cst.FunctionDef) -> bool:
+    """Whether a function is compiled by Triton."""
+    calls = [each.decorator for each in function.decorators]
+    names = [each.func if isinstance(each, cst.Call) else each for each in calls]
+    return any((dotted(name) or "").rpartition(".")[2] == "jit" for name in names)
 
 
 def _check_everything(group: Group, choice: Choice, bounds: Bounds, contract: Edits) -> None:

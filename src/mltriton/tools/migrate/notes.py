@@ -9,7 +9,6 @@ import builtins
 from collections.abc import Iterator
 
 from mltriton.tools.migrate.choice import Choice
-from mltriton.tools.migrate.descriptor_form import running
 from mltriton.tools.migrate.parse import Source
 from mltriton.tools.migrate.pointers import Group, Pointers
 from mltriton.tools.migrate.result import Note, Result, Site
@@ -36,7 +35,8 @@ def note_group(
     conditions = (*choice.conditions, *sorted(context.assumed))
     result.notes += [Note(line, "condition", f"{name}: {text}") for text in conditions]
     if choice.form == "descriptor":
-        result.notes.append(Note(line, "performance", f"{name}: {performance(source, pointers, group, choice)}"))
+        text, detail = performance(source, pointers, group, choice)
+        result.notes.append(Note(line, "performance", f"{name}: {text}", detail=detail))
 
 
 def _sites(source: Source, group: Group) -> Iterator[Site]:
@@ -93,26 +93,23 @@ def _changes(group: Group, choice: Choice, context: Context) -> Iterator[str]:
     if choice.padding:
         yield "padding_option='nan' moved to the constructor"
     if group.advances:
-        names = ", ".join(running(context.carried, context))
-        yield f"removed {len(group.advances)} tl.advance" + (f", introduced {names}" if names else "")
+        yield f"removed {len(group.advances)} tl.advance: offsets run as integers"
     elif context.carried:
-        yield f"kept offsets in {', '.join(running(context.carried, context))}"
+        yield "kept offsets in variables"
 
 
 # Performance: the rules of 2D block I/O as far as the text shows them.
 
 
-def performance(source: Source, pointers: Pointers, group: Group, choice: Choice) -> str:
-    """Whether a descriptor is on the 2D block path, or why not."""
+def performance(source: Source, pointers: Pointers, group: Group, choice: Choice) -> tuple[str, str]:
+    """Whether a descriptor is on the 2D block path, or why not, in one line; and what is known beside."""
     reasons = list(_reasons(source, pointers, group, choice))
     if not reasons:
         pitch = ", ".join(dict.fromkeys(code_of(each.strides[choice.permutation[0]]) for each in group.constructs))
         use = "feeds a dot" if any(access.kind == "load" for access in group.accesses) else "stores a block"
-        return (
-            f"on the 2D block path (2D, last stride 1, made where it is used, {use}, pads with zero) "
-            f"if its pitch {pitch} is a multiple of 16 bytes"
-        )
-    return f"not on the 2D block path: {'; '.join(reasons)}"
+        text = f"on the 2D block path if its pitch {pitch} is a multiple of 16 bytes"
+        return text, f"2D, last stride 1, made where it is used, {use}, pads with zero"
+    return f"not on the 2D block path: {reasons[0]}", "; ".join(reasons[1:])
 
 
 def _reasons(source: Source, pointers: Pointers, group: Group, choice: Choice) -> Iterator[str]:

@@ -11,6 +11,7 @@ import difflib
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -25,9 +26,9 @@ NO_HOST_CHANGES = "No host-launch changes are required on XPU."
 SUFFIXES = (".md", ".json", ".html")
 
 
-def write_report(path: Path, files: Sequence[FileResult]) -> None:
-    """Write the report in the format that the file's suffix names."""
-    writers = {".md": markdown, ".json": as_json, ".html": html}
+def write_report(path: Path, files: Sequence[FileResult], *, explain: bool = False) -> None:
+    """Write the report in the format that the file's suffix names; Markdown with the details of notes if `explain`."""
+    writers = {".md": partial(markdown, explain=explain), ".json": as_json, ".html": html}
     if path.suffix not in writers:
         raise OptionError(f"cannot write a report to {path}", expected=f"a name ending in {', '.join(SUFFIXES)}")
     path.write_text(writers[path.suffix](files), encoding="utf-8")
@@ -36,14 +37,14 @@ def write_report(path: Path, files: Sequence[FileResult]) -> None:
 # Text.
 
 
-def markdown(files: Sequence[FileResult]) -> str:
+def markdown(files: Sequence[FileResult], *, explain: bool = False) -> str:
     """The report in Markdown."""
     lines = ["# Migration of block pointers", "", summary(files), ""]
     for one in files:
         if one.error is not None:
             lines += [f"## {one.path}", "", "```", one.error.render(), "```", ""]
         elif one.result is not None and (one.result.notes or one.result.changed):
-            lines += [f"## {one.path}", "", *_file(one.result, one)]
+            lines += [f"## {one.path}", "", *_file(one.result, one, explain=explain)]
     return "\n".join(lines).rstrip() + "\n"
 
 
@@ -80,7 +81,7 @@ def changes_made(result: Result) -> str:
     return f"{text[:1].upper()}{text[1:] or 'Nothing'}. {NO_HOST_CHANGES}"
 
 
-def _file(result: Result, one: FileResult) -> Iterator[str]:
+def _file(result: Result, one: FileResult, *, explain: bool) -> Iterator[str]:
     if result.changed:
         yield "```python"
         yield "\n\n\n".join(kernels(result))
@@ -91,13 +92,13 @@ def _file(result: Result, one: FileResult) -> Iterator[str]:
     yield changes_made(result)
     yield ""
     noted = located(result)
-    yield from _list([note for note in noted if NOTE_KINDS[note.kind] == "Changes made"])
+    yield from _list([note for note in noted if NOTE_KINDS[note.kind] == "Changes made"], explain=explain)
     for title in dict.fromkeys(NOTE_KINDS.values()):
         notes = [note for note in noted if NOTE_KINDS[note.kind] == title and title != "Changes made"]
         if notes:
             yield f"### {title}"
             yield ""
-            yield from _list(notes)
+            yield from _list(notes, explain=explain)
     if one.proofs:
         yield "### Proof"
         yield ""
@@ -105,8 +106,12 @@ def _file(result: Result, one: FileResult) -> Iterator[str]:
         yield ""
 
 
-def _list(notes: Sequence[Note]) -> list[str]:
-    return [*(f"- line {_place(note)}: {note.text}" for note in notes), ""]
+def _list(notes: Sequence[Note], *, explain: bool) -> list[str]:
+    lines: list[str] = []
+    for note in notes:
+        lines.append(f"- line {_place(note)}: {note.text}")
+        lines += [f"  - {note.detail}"] if explain and note.detail else []
+    return [*lines, ""]
 
 
 def _place(note: Note) -> str:

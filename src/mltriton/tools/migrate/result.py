@@ -39,12 +39,16 @@ class Options:
 
 @dataclass(frozen=True, order=True)
 class Note:
-    """Something to know at a line. `kind` is a key of `NOTE_KINDS`; `new_line` is 0 where it was not looked up."""
+    """Something to know at a line. `kind` is a key of `NOTE_KINDS`; `new_line` is 0 where it was not looked up.
+
+    `text` is one line; `detail`, which may be empty, is what `--explain` adds.
+    """
 
     line: int
     kind: str
     text: str
     new_line: int = 0
+    detail: str = ""
 
     def __str__(self) -> str:
         return f"line {self.line}: {self.text}"
