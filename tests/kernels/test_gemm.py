@@ -248,3 +248,27 @@ def test_other_products_on_xe() -> None:
     left, right = rng.standard_normal((20, 170), np.float32), rng.standard_normal((170, 40), np.float32)
     for product in (split_k_matmul, stream_k_matmul):
         np.testing.assert_allclose(product(left, right, 3, target="xe:pvc"), left @ right, atol=1e-4)
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_a_product_that_is_asked_for_again_is_computed_anew(turned: bool) -> None:
+    """The second one takes a shorter way, which must see other values, strides, dtypes of the result and shapes."""
+    rng = np.random.default_rng(5)
+    for seed in range(3):
+        a, b = (rng.standard_normal(shape).astype(np.float32) for shape in ((37, 40), (40, 29)))
+        b = np.asfortranarray(b) if turned else b
+        exact = a.astype(np.float64) @ b.astype(np.float64)
+        for dtype, tolerance in ((None, 1e-5), ("float64", 1e-5), ("float16", 5e-3)):
+            found = matmul(a, b, out_dtype=dtype)
+            assert found.dtype == np.dtype(dtype or "float32")
+            np.testing.assert_allclose(found, exact, rtol=tolerance, atol=tolerance * 10, err_msg=str(seed))
+        np.testing.assert_allclose(matmul(a[:20], b[:, 3:]), exact[:20, 3:], rtol=1e-5, atol=1e-4)
+
+
+def test_a_tensor_that_needs_a_gradient_is_refused_whatever_was_computed_before() -> None:
+    torch = pytest.importorskip("torch")
+    a, b = torch.randn(30, 40), torch.randn(40, 20)
+    torch.testing.assert_close(matmul(a, b), a @ b, rtol=1e-4, atol=1e-4)
+    torch.testing.assert_close(matmul(a, b), a @ b, rtol=1e-4, atol=1e-4)
+    with pytest.raises(ArgumentError, match="cannot be differentiated"):
+        matmul(a.requires_grad_(), b)

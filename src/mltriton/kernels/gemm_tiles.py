@@ -55,13 +55,34 @@ class Tile(NamedTuple):
     group: int
 
 
-# Speed that a block of so many rows, or columns, of C reaches against the largest: more of it shares packed B and what
-# is read of A. Measured on two AVX-512 cores (matmul of 2048 x 2048 f32).
-ROWS = {16: 0.45, 32: 0.65, 64: 0.8, 128: 0.87, 256: 0.94, 512: 1.0}
-COLUMNS = {16: 0.35, 32: 0.5, 64: 0.65, 128: 0.8, 256: 0.95, 512: 1.0}
+class Speeds(NamedTuple):
+    """Speed that a block of so many rows, or columns, of C reaches against the best: more of it shares packed B and
+    what is read of A. `slack` is what a round of all threads costs besides, in programs of each thread.
+    """
+
+    rows: dict[int, float]
+    columns: dict[int, float]
+    slack: float
+
+
+# Measured on two AVX-512 cores (matmul of 2048 x 2048 f32).
+FEW_THREADS = Speeds(
+    {16: 0.45, 32: 0.65, 64: 0.8, 128: 0.87, 256: 0.94, 512: 1.0},
+    {16: 0.35, 32: 0.5, 64: 0.65, 128: 0.8, 256: 0.95, 512: 1.0},
+    slack=1 / 4,
+)
+# Measured on 8 and 16 cores with AMX (512 to 2048, f32 and bf16): what is read of A comes from a large shared cache,
+# and narrow panels of B stay in the cores' own.
+MANY_THREADS = Speeds(
+    {16: 0.5, 32: 0.7, 64: 0.82, 128: 0.9, 256: 0.97, 512: 1.0},
+    {16: 0.4, 32: 0.85, 64: 0.97, 128: 1.0, 256: 0.95, 512: 0.9},
+    slack=1 / 8,
+)
+MANY = 4  # threads
 # Few rows take no packed B: its rows are read where they lie, and long pieces of them are read faster.
 FEW_ROWS = 8
-COLUMNS_OF_FEW_ROWS = {**COLUMNS, 1024: 1.2}
+COLUMNS_OF_FEW_ROWS = {**FEW_THREADS.columns, 1024: 1.2}
+NARROW = 128  # columns of f32 up to which a step of K may be twice as long: the packed block is as large
 LARGEST_BLOCK = 1 << 20  # bytes of C in a program's scratch memory
 
 
@@ -71,41 +92,50 @@ def choose_tile(m: int, n: int, k: int, item_bytes: int, batch: int = 1, threads
     machine when None), and K deep enough for packing to pay.
     """
     team = threads or os.cpu_count() or 1
-    block = max(blocks_of(m, n, item_bytes), key=lambda block: speed(m, n, block) * balance(m, n, block, batch, team))
-    return tile_of(block, k, item_bytes)
+
+    def value(block: tuple[int, int]) -> float:
+        return speed(m, n, block, team) * balance(m, n, block, batch, team)
+
+    return tile_of(max(blocks_of(m, n, item_bytes), key=value), k, item_bytes)
 
 
 def blocks_of(m: int, n: int, item_bytes: int) -> list[tuple[int, int]]:
     """Rows and columns that a block of C may have."""
     return [
         (rows, columns)
-        for rows in sorted({min(size, triton.next_power_of_2(m)) for size in ROWS})
-        for columns in sorted({min(size, triton.next_power_of_2(n)) for size in _columns(m)})
+        for rows in sorted({min(size, triton.next_power_of_2(m)) for size in FEW_THREADS.rows})
+        for columns in sorted({min(size, triton.next_power_of_2(n)) for size in _columns(m, FEW_THREADS)})
         if rows * columns * max(4, item_bytes) <= LARGEST_BLOCK
     ]
 
 
-def speed(m: int, n: int, block: tuple[int, int]) -> float:
-    """How fast a core gets on with an [m, n] matrix in such blocks; 1 with the largest ones that fit exactly."""
-    rows, columns = block
+def speeds_of(threads: int) -> Speeds:
+    """The speeds of blocks where so many threads share the work."""
+    return MANY_THREADS if threads >= MANY else FEW_THREADS
+
+
+def speed(m: int, n: int, block: tuple[int, int], threads: int = 1) -> float:
+    """How fast a core gets on with an [m, n] matrix in such blocks; 1 with the best ones that fit exactly."""
+    speeds, (rows, columns) = speeds_of(threads), block
     used = m * n / (triton.cdiv(m, rows) * rows * triton.cdiv(n, columns) * columns)
-    return ROWS.get(rows, 0.3) * _columns(m).get(columns, 0.3) * used
+    return speeds.rows.get(rows, 0.3) * _columns(m, speeds).get(columns, 0.3) * used
 
 
-def _columns(m: int) -> dict[int, float]:
-    return COLUMNS_OF_FEW_ROWS if m <= FEW_ROWS else COLUMNS
+def _columns(m: int, speeds: Speeds) -> dict[int, float]:
+    return COLUMNS_OF_FEW_ROWS if m <= FEW_ROWS else speeds.columns
 
 
 def balance(m: int, n: int, block: tuple[int, int], batch: int, threads: int) -> float:
     """The part of the time that all threads work when each block is one program."""
     programs = batch * triton.cdiv(m, block[0]) * triton.cdiv(n, block[1])
-    return programs / (triton.cdiv(programs, threads) * threads + threads / 4)
+    return programs / (triton.cdiv(programs, threads) * threads + threads * speeds_of(threads).slack)
 
 
 def tile_of(block: tuple[int, int], k: int, item_bytes: int) -> Tile:
     """A tile with such a block of C."""
     rows, columns = block
-    depth = min(256 if item_bytes >= 4 else 512, triton.next_power_of_2(max(1, k)))
+    longest = 256 if item_bytes >= 4 and columns > NARROW else 512
+    depth = min(longest, triton.next_power_of_2(max(1, k)))
     smallest = max(1, 16 // item_bytes)
     return Tile(rows, max(columns, smallest), max(depth, smallest), 8)
 

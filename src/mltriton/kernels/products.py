@@ -6,6 +6,7 @@ arguments and give the same errors.
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -107,5 +108,5 @@ def _broadcast(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...]:
 
 def _as_batches(x: Array, batch: tuple[int, ...]) -> Array:
     """`x` as [batches, rows, columns]; copied only where batch dimensions cannot be merged."""
-    count = int(np.prod(batch, dtype=np.int64))
+    count = math.prod(batch)
     return expand(x, (*batch, *x.shape[-2:])).reshape(count, *x.shape[-2:])
