@@ -19,11 +19,12 @@ import zipfile
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
+from statistics import median
 
 from mltriton.tools.migrate import migrate_source
 from mltriton.tools.migrate.files import migrate_files
 from mltriton.tools.migrate.report import summary, write_report
-from mltriton.tools.migrate.result import total
+from mltriton.tools.migrate.result import Result, total
 from mltriton.tools.migrate.verdicts import Proof
 
 REQUIRED = 0.95  # of the call sites
@@ -73,6 +74,27 @@ def _print_proofs(proofs: Sequence[Proof]) -> None:
         print(f"{count:6}  machine code skipped: {reason}")
 
 
+def _print_code(results: Sequence[Result]) -> None:
+    """What was written: descriptors, those that repeat one of their function, and lines, old ones too."""
+    made = repeated = kernels = 0
+    lines = Counter[str]()
+    for result in (result for result in results if result.changed):
+        for when, text in (("before", result.source), ("after", result.text)):
+            for node in ast.walk(ast.parse(text)):
+                if isinstance(node, ast.FunctionDef) and node.name in result.kernels:
+                    calls = [each for each in ast.walk(node) if isinstance(each, ast.Call)]
+                    texts = [ast.unparse(each) for each in calls]
+                    texts = [each for each in texts if each.partition("(")[0].endswith("make_tensor_descriptor")]
+                    made, repeated = made + len(texts), repeated + len(texts) - len(set(texts))
+                    lines[when] += (node.end_lineno or node.lineno) - node.lineno + 1
+                    kernels += when == "after"
+    print(f"{made:6}  descriptors in {kernels} functions, of which {repeated} repeat an identical one")
+    print(f"{lines['before']:6}  lines of these functions before, {lines['after']} after")
+    notes = [len(note.text) for result in results for note in result.notes if note.kind == "performance"]
+    middle = int(median(notes)) if notes else 0
+    print(f"{middle:6}  characters of a performance note (median), {max(notes, default=0)} at most")
+
+
 def main() -> int:
     """Run; returns the exit status."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -111,6 +133,7 @@ def main() -> int:
     proofs = [proof for one in files for proof in one.proofs]
     if proofs:
         _print_proofs(proofs)
+    _print_code(results)
     print(f"{summary(files)} {seconds:.0f} s")
     if options.report is not None:
         write_report(options.report, files)

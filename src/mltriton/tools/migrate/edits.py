@@ -167,7 +167,8 @@ class _Apply(cst.CSTTransformer):
         if part not in self.edits.remove:
             return [*_after(lines, updated), *(_statement(text) for text in self.edits.after.get(part, ()))]
         if lines:
-            lines[-1] = lines[-1].with_changes(trailing_whitespace=updated.trailing_whitespace)
+            if isinstance(lines[-1], cst.SimpleStatementLine):
+                lines[-1] = lines[-1].with_changes(trailing_whitespace=updated.trailing_whitespace)
             lines[0] = lines[0].with_changes(leading_lines=updated.leading_lines)
         return lines
 
@@ -189,13 +190,11 @@ class _Apply(cst.CSTTransformer):
         return [*separated, found[-1].with_changes(semicolon=cst.MaybeSentinel.DEFAULT)]
 
 
-def _statement(text: str) -> cst.SimpleStatementLine:
-    parsed = cst.parse_statement(text)
-    assert isinstance(parsed, cst.SimpleStatementLine)
-    return parsed
+def _statement(text: str) -> Any:
+    return cst.parse_statement(text)
 
 
-def _after(lines: Sequence[cst.SimpleStatementLine], statement: Any) -> list[Any]:
+def _after(lines: Sequence[Any], statement: Any) -> list[Any]:
     """A statement with others in front of it, which take over the comments and blank lines above it."""
     if not lines:
         return [statement]

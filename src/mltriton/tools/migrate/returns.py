@@ -35,7 +35,7 @@ _PARTS = ("shape", "strides", "offsets", "block_shape")
 
 
 @dataclass(frozen=True)
-class _Returned:
+class Returned:
     """A block pointer at the place where it is returned: its parts, as expressions of the helper."""
 
     construct: Construct
@@ -43,7 +43,7 @@ class _Returned:
 
 
 @dataclass
-class _Call:
+class Call:
     """A call of the helper whose result is assigned; `targets`: one for each value that is returned."""
 
     path: str
@@ -61,7 +61,7 @@ def without_returned_pointer(sources: Mapping[str, Source], callers: Callers, no
     analyses = Analyses(sources)
     for function, helper in callers.functions.items():
         statement = _only_return(helper)
-        if statement is None or not _may_return_pointer(sources[function.path], helper):
+        if statement is None or not may_return_pointer(sources[function.path], helper):
             continue
         known = next((each for each in analyses.of(function.path) if each[0].function is helper), None)
         if known is None or statement not in known[0].flow.before:
@@ -69,11 +69,11 @@ def without_returned_pointer(sources: Mapping[str, Source], callers: Callers, no
         pointers, bounds = known
         values = (elements(statement.value) if statement.value else None) or [statement.value or cst.Name("None")]
         env = pointers.flow.before[statement]
-        returned = [_returned(value, pointers, bounds, statement) for value in values]
+        returned = [returned_at(value, pointers, bounds, statement) for value in values]
         asked = [pointers.is_pointer(value, env) for value in values]
         if not any(asked) or any(ask and each is None for ask, each in zip(asked, returned, strict=True)):
             continue
-        calls = _calls(sources, callers, function, helper, len(values))
+        calls = calls_of(sources, callers, function, helper, len(values))
         if calls:
             changed = _rewrite(sources, notes, function, pointers, statement, values, returned, calls)
             if changed is not None:
@@ -89,7 +89,7 @@ def can_return_parts(
     if callers.functions.get(function) is not helper or _only_return(helper) is not statement:
         return False
     count = len((elements(statement.value) if statement.value else None) or (statement,))
-    return bool(_calls(sources, callers, function, helper, count))
+    return bool(calls_of(sources, callers, function, helper, count))
 
 
 def _only_return(helper: cst.FunctionDef) -> cst.Return | None:
@@ -102,11 +102,12 @@ def _only_return(helper: cst.FunctionDef) -> cst.Return | None:
     return small if next(others, None) is None else None
 
 
-def _may_return_pointer(source: Source, helper: cst.FunctionDef) -> bool:
+def may_return_pointer(source: Source, helper: cst.FunctionDef) -> bool:
+    """Whether a function makes or moves block pointers: a quick look before the analysis."""
     return any(source.callee(node) in ("make_block_ptr", "advance") for node in walk(helper.body))
 
 
-def _returned(node: cst.BaseExpression, pointers: Pointers, bounds: Bounds, at: cst.CSTNode) -> _Returned | None:
+def returned_at(node: cst.BaseExpression, pointers: Pointers, bounds: Bounds, at: cst.CSTNode) -> Returned | None:
     """What a returned pointer is made of; None where it is no pointer, or its parts are not known there."""
     deltas: list[tuple[cst.BaseExpression, ...]] = []
     place, value = at, node
@@ -126,7 +127,7 @@ def _returned(node: cst.BaseExpression, pointers: Pointers, bounds: Bounds, at: 
             ):
                 return None
             offsets = tuple(_sum(each, [step[dim] for step in deltas]) for dim, each in enumerate(construct.offsets))
-            return _Returned(construct, {**parts, "offsets": offsets})
+            return Returned(construct, {**parts, "offsets": offsets})
         advance = next((each for group in pointers.groups for each in group.advances if each.call is value), None)
         if advance is None or not all(_holds(bounds, each, place, at) for each in advance.deltas):
             return None
@@ -147,12 +148,12 @@ def _sum(offset: cst.BaseExpression, deltas: Sequence[cst.BaseExpression]) -> cs
 # Calls.
 
 
-def _calls(
+def calls_of(
     sources: Mapping[str, Source], callers: Callers, function: Function, helper: cst.FunctionDef, count: int
-) -> list[_Call]:
+) -> list[Call]:
     """The calls of a helper, if the result of each is assigned to names."""
     names = [each.name.value for each in parameters_of(helper)]
-    found: list[_Call] = []
+    found: list[Call] = []
     if not callers.is_only_called(function):
         return []
     for path, source in sources.items():
@@ -163,7 +164,7 @@ def _calls(
             targets = _targets(statement, call, count)
             if passed is None or targets is None or caller is None or not isinstance(statement, cst.Assign):
                 return []
-            found.append(_Call(path, call, statement, caller, targets, passed))
+            found.append(Call(path, call, statement, caller, targets, passed))
     return found
 
 
@@ -203,8 +204,8 @@ def _rewrite(
     pointers: Pointers,
     statement: cst.Return,
     values: Sequence[cst.BaseExpression],
-    returned: Sequence[_Returned | None],
-    calls: Sequence[_Call],
+    returned: Sequence[Returned | None],
+    calls: Sequence[Call],
 ) -> Changed | None:
     helper = pointers.function
     edits = {path: Edits() for path in (function.path, *(call.path for call in calls))}
@@ -220,7 +221,7 @@ def _rewrite(
             (name, dim)
             for name in _PARTS
             for dim, part in enumerate(pointer.parts[name])
-            if not _is_known(part, helper, calls)
+            if not is_known(part, helper, calls)
         ]
         if any(name == "block_shape" for name, _ in open_parts):
             return None  # a size of blocks is a constant, and what a function returns is none
@@ -246,7 +247,7 @@ def _rewrite(
     return found, {path: own.apply(sources[path].module) for path, own in edits.items()}
 
 
-def _is_known(part: cst.BaseExpression, helper: cst.FunctionDef, calls: Sequence[_Call]) -> bool:
+def is_known(part: cst.BaseExpression, helper: cst.FunctionDef, calls: Sequence[Call]) -> bool:
     """Whether every caller can write a part itself: it is made of parameters, and the call changes no argument."""
     parameters = {each.name.value for each in parameters_of(helper)}
     names = names_in(part)
@@ -266,7 +267,7 @@ def _is_known(part: cst.BaseExpression, helper: cst.FunctionDef, calls: Sequence
 
 
 def _made(
-    call: _Call, target: str, pointer: _Returned, open_parts: Sequence[tuple[str, int]], namer: Namer, language: str
+    call: Call, target: str, pointer: Returned, open_parts: Sequence[tuple[str, int]], namer: Namer, language: str
 ) -> str:
     """The statement that makes the pointer in the caller; adds the names of what it needs to the call's."""
     base = namer.name(call.call, target, "", "_base").lstrip("_")
@@ -279,7 +280,7 @@ def _made(
                 texts.append(namer.name(call.call, target, "", f"_{_WORDS[name]}_{dim}").lstrip("_"))
                 call.names.append(texts[-1])
             else:
-                texts.append(_with_arguments(part, call))
+                texts.append(with_arguments(part, call))
         fields.append(f"({', '.join(texts)}{',' if len(texts) == 1 else ''})")
     order = code_of(cst.Tuple([cst.Element(each) for each in pointer.construct.order]))
     return f"{target} = {language}.make_block_ptr({base}, {', '.join(fields)}, {order})"
@@ -288,7 +289,7 @@ def _made(
 _WORDS = {"shape": "shape", "strides": "stride", "offsets": "off", "block_shape": "block"}
 
 
-def _with_arguments(part: cst.BaseExpression, call: _Call) -> str:
+def with_arguments(part: cst.BaseExpression, call: Call) -> str:
     """An expression of a helper's parameters, written with a call's arguments."""
     if isinstance(part, cst.Name):
         return one_line(call.passed[part.value].value)

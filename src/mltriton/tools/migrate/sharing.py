@@ -65,6 +65,10 @@ class Function:
             or (self.bounds.is_pure_call(node))
         )
 
+    def is_elif(self, statement: cst.CSTNode) -> bool:
+        """Whether a branch is the `elif` of another."""
+        return isinstance(self.flow.blocks[statement][-1][0], cst.If)
+
     def reads(self, name: str) -> Iterator[tuple[cst.CSTNode, cst.Name]]:
         """The places where a variable is read, each with its statement."""
         for statement in self.flow.before:
@@ -138,7 +142,7 @@ def _makers(function: Function) -> list[_Maker]:
     }
     found: list[_Maker] = []
     for statement in function.flow.before:
-        sides = [statement] if statement in made else _sides(statement)
+        sides = [statement] if statement in made else [] if function.is_elif(statement) else _sides(statement)
         own = [made[side] for side in sides if side in made]
         if not own or len(own) != len(sides) or len({each.name for each in own}) > 1:
             continue
@@ -304,6 +308,8 @@ def hoist_common(function: Function, edits: Edits) -> bool:
     for statement in function.flow.before:
         if not isinstance(statement, cst.If) or not isinstance(statement.orelse, cst.Else):
             continue
+        if function.is_elif(statement):
+            continue  # nothing can stand in front of it
         sides = [_assignments(function, suite) for suite in (statement.body, statement.orelse.body)]
         for text, first in sides[0].items():
             second = sides[1].get(text)

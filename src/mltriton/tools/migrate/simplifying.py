@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from mltriton.tools.migrate.arms import without_chosen_return
 from mltriton.tools.migrate.callers import Callers
 from mltriton.tools.migrate.helpers import without_pointer_argument
 from mltriton.tools.migrate.moving import without_moving_argument
@@ -16,7 +17,7 @@ from mltriton.tools.migrate.steps import Analyses, Changed, Notes, may_pass_on
 from mltriton.tools.migrate.tuples import without_tuple
 
 _ROUNDS = 64
-_STEPS = (without_tuple, without_returned_pointer, without_pointer_argument)
+_STEPS = (without_tuple, without_chosen_return, without_returned_pointer, without_pointer_argument)
 
 
 def simplified(sources: Mapping[str, Source], notes: Notes) -> Mapping[str, Source]:
