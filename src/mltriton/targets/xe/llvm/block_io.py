@@ -22,6 +22,7 @@ from mltriton.targets.xe.devices import Device
 from mltriton.targets.xe.llvm import calls, payloads
 from mltriton.targets.xe.llvm.addresses import told_apart
 from mltriton.targets.xe.llvm.caching import decorated
+from mltriton.targets.xe.llvm.emit.blocks import extent
 from mltriton.targets.xe.llvm.emit.context import BlockPointer, Emitter
 from mltriton.targets.xe.llvm.lanes import Form, Lanes, form_of, layout_of
 from mltriton.targets.xe.llvm.moves import linear
@@ -239,7 +240,7 @@ def _access(
     private = () if memory is None else (memory,)
     if not fast:
         slow = _by_elements(e, type_, message)
-        sizes = (e.affine.widen(pointer.shape[dim], I64) for dim in (row, column))
+        sizes = (extent(e, pointer.shape[dim]) for dim in (row, column))
         f.call(slow, VOID, pointer.base, *sizes, e.affine.widen(pointer.strides[row], I64), y, x, *private)
         return
     if e.address_payloads and pointer.staying is not None and payloads.word_of(block) is not None:

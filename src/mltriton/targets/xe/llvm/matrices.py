@@ -14,6 +14,7 @@ from math import gcd
 
 from mltriton.analysis.block_io import OUTSIDE
 from mltriton.targets.llvm.types import I32, I64, Value, constant, vector
+from mltriton.targets.xe.llvm.emit.blocks import extent
 from mltriton.targets.xe.llvm.emit.context import BlockPointer, Emitter
 
 
@@ -52,7 +53,7 @@ def _inside(e: Emitter, pointer: BlockPointer, checked: Collection[int]) -> Valu
     f, holds = e.function, e.function.true()
     for dim in checked:
         # A negative offset is a large one.
-        at, end = f.cast("sext", pointer.offsets[dim], I64), f.cast("sext", pointer.shape[dim], I64)
+        at, end = f.cast("sext", pointer.offsets[dim], I64), extent(e, pointer.shape[dim])
         holds = f.and_(f.icmp("ult", at, end), holds)
     return None if holds.literal else holds
 

@@ -42,6 +42,12 @@ def _address(e: Emitter, pointer: BlockPointer, element: Type, place: Sequence[V
     return address
 
 
+def extent(e: Emitter, size: Value) -> Value:
+    """A size as i64 that indices are compared with as numbers without a sign: in a negative one is no element."""
+    f, wide = e.function, e.function.cast("sext", size, I64)
+    return wide if wide.literal is not None else f.select(f.icmp("slt", wide, 0), constant(I64, 0), wide)
+
+
 def inside(e: Emitter, block: TensorType, pointer: BlockPointer, checked: Sequence[int]) -> list[Value] | None:
     """Whether each register's element is inside the tensor along the dimensions `checked`; None without any."""
     if not checked:
@@ -55,7 +61,7 @@ def inside(e: Emitter, block: TensorType, pointer: BlockPointer, checked: Sequen
     for place in zip(*along, strict=True):
         mask = f.true()
         for dim in checked:
-            index, size = f.cast("sext", place[dim], I64), f.cast("sext", pointer.shape[dim], I64)
+            index, size = f.cast("sext", place[dim], I64), extent(e, pointer.shape[dim])
             mask = f.and_(f.icmp("ult", index, size), mask)
         masks.append(mask)
     return masks

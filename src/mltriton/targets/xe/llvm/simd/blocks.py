@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 from mltriton.ir.types import TensorType, bit_width
 from mltriton.targets.llvm.types import I1, I64, Type, Value, constant, vector
+from mltriton.targets.xe.llvm.emit.blocks import extent
 from mltriton.targets.xe.llvm.emit.context import BlockPointer, coordinates
 from mltriton.targets.xe.llvm.lanes import layout_of
 from mltriton.targets.xe.llvm.simd.context import WarpEmitter
@@ -41,7 +42,7 @@ def inside(e: WarpEmitter, block: TensorType, pointer: BlockPointer, checked: Se
     f, layout = e.function, layout_of(block)
     masks = [constant(I1.with_lanes(LANES), 1)] * layout.count("register")
     for dim in checked:
-        size = e.affine.spread(f.cast("sext", pointer.shape[dim], I64), LANES)
+        size = e.affine.spread(extent(e, pointer.shape[dim]), LANES)
         for number, place in enumerate(coordinates(e, layout, dim)):
             first = e.affine.floor(e.affine.add(pointer.offsets[dim], place), e.affine.divisor(pointer.shape[dim]))
             index = e.affine.widen(first, I64)

@@ -83,7 +83,9 @@ def _place(
         place = f.xor(moved, e.by_lane(tuple(vector[dim] for vector in layout.vectors("lane"))))
         index.append(f.cast("sext", f.add(e.affine.spread(start, LANES), place), I64.with_lanes(LANES)))
     sizes = [e.affine.spread(f.cast("sext", pointer.shape[dim], I64), LANES) for dim in message.dims]
-    inside = f.and_(*(f.icmp("ult", place, end) for place, end in zip(index, sizes, strict=True)))
+    # Both comparisons with a sign: sizes made positive beforehand would stay in registers beside the loops.
+    below = [f.icmp("slt", place, end) for place, end in zip(index, sizes, strict=True)]
+    inside = f.and_(f.and_(*below), f.icmp("sge", f.or_(*index), constant(I64.with_lanes(LANES), 0)))
     stride = e.affine.spread(e.affine.widen(pointer.strides[message.dims[0]], I64), LANES)
     offset = f.mul(f.add(f.mul(index[0], stride), index[1]), size)
     return f.add(e.affine.spread(pointer.base, LANES), offset), inside
