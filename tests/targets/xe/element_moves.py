@@ -150,19 +150,20 @@ def numbers(rng: np.random.Generator, shape: tuple[int, ...], source: str, targe
             if (bits_of(source) < 64)
             else rng.integers(0, 2**64 - 1, shape, dtype=np.uint64, endpoint=True)
         )
-    values = rng.standard_normal(shape) * np.exp2(rng.integers(-9, 7, shape))
+    normal = rng.standard_normal(shape) * np.exp2(rng.integers(-9, 7, shape))
     if target in INTEGERS:
         bits, signed = INTEGERS[target]
-        values = np.clip(values, -90 if signed else 0, 90) if bits == 8 else np.abs(values) if not signed else values
-    return _packed(values, source)
+        normal = np.clip(normal, -90 if signed else 0, 90) if bits == 8 else normal if signed else np.abs(normal)
+    return packed(normal, source)
 
 
 def converted(bits: Array, source: str, target: str) -> Array:
     """Bits of the same numbers in another type: integers wrap around, floats are rounded to the nearest or to zero."""
-    return bits if source == target else _packed(_values(bits, source), target)
+    return bits if source == target else packed(values(bits, source), target)
 
 
-def _values(bits: Array, kind: str) -> Array:
+def values(bits: Array, kind: str) -> Array:
+    """The numbers of bits, as Python's integers or floats of 64 bits."""
     if kind in INTEGERS:
         return bits.view(np.dtype(f"{'i' if INTEGERS[kind][1] else 'u'}{bits_of(kind) // 8}")).astype(object)
     if kind in ("float16", "float32", "float64"):
@@ -171,10 +172,11 @@ def _values(bits: Array, kind: str) -> Array:
     return np.vectorize(known.get, otypes=[float])(bits)
 
 
-def _packed(values: Array, kind: str) -> Array:
+def packed(numbers: Array, kind: str) -> Array:
+    """The bits of numbers in a type, rounded to the nearest, or wrapped around."""
     mask = (1 << bits_of(kind)) - 1
     if kind in INTEGERS:
-        made = np.vectorize(lambda value: int(value) & mask, otypes=[object])(values)
+        made = np.vectorize(lambda value: int(value) & mask, otypes=[object])(numbers)
     else:
-        made = np.vectorize(lambda value: float_to_bits(float(value), FLOATS[kind]), otypes=[object])(values)
+        made = np.vectorize(lambda value: float_to_bits(float(value), FLOATS[kind]), otypes=[object])(numbers)
     return made.astype(np.uint64).astype(raw(kind))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,8 @@ import pytest
 
 import mltriton as triton
 import mltriton.language as tl
+
+from .dot_operands import random_product
 
 pytestmark = pytest.mark.usefixtures("queue")
 FORMS = ("simt", "simd")
@@ -62,3 +65,19 @@ def test_scans_of_what_was_cut_off(source: Any, kind: str, codegen: str) -> None
     for warps in (1, 2):
         scanned[(1,)](x, y, getattr(tl, kind), 64, target="xe:pvc", num_warps=warps, codegen=codegen)
         np.testing.assert_array_equal(y, np.maximum.accumulate(x.astype(kind)))
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_operands_of_any_kind(seed: int) -> None:
+    """Every type, and mixed signs and small floats, in every way to load, in both forms of code."""
+    rng = random.Random(seed)
+    for _ in range(5):
+        random_product(rng).run(RNG)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(100))
+def test_many_operands(seed: int) -> None:
+    rng = random.Random(1000 + seed)
+    for _ in range(20):
+        random_product(rng).run(RNG, rng.choice(["xe:pvc", "xe:bmg", "xe:lnl", "xe:ptl"]))
