@@ -49,3 +49,23 @@ def test_a_named_error_prints_without_a_traceback(monkeypatch: pytest.MonkeyPatc
 @pytest.mark.parametrize("arguments", [["compile"], ["opt", "gone.mlir"], ["verify"], ["nothing"], ["demo", "--fast"]])
 def test_wrong_usage_exits_with_2(arguments: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     assert main_with(arguments, monkeypatch) == 2
+
+
+def test_a_file_that_is_no_text_is_a_named_error(tmp_path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "binary.mlir"
+    file.write_bytes(bytes(range(256)))
+    assert "is no text" in str(main_with(["opt", str(file)], monkeypatch))
+
+
+def test_an_output_that_cannot_be_written_is_a_named_error(tmp_path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "empty.mlir"
+    file.write_text("module {\n}\n")
+    nowhere = str(tmp_path / "missing" / "out.mlir")
+    assert main_with(["opt", str(file), "-o", nowhere], monkeypatch) == (
+        f"OptionError: cannot write {nowhere}: No such file or directory"
+    )
+
+
+@pytest.mark.parametrize("command", ["compile", "layout", "verify"])
+def test_the_help_says_that_the_file_is_run(command: str) -> None:
+    assert "is run" in CliRunner().invoke(app, [command, "--help"], env={"COLUMNS": "200"}).output

@@ -1,8 +1,8 @@
 """Entry point of the command line.
 
 Guarantees: without the `cli` extra it says in one line what to install; an error of ours prints as its rendering
-(place, source line, caret, hint) and not as a Python traceback. Exit status: 0 done, 1 the answer is no or a named
-error, 2 wrong usage.
+(place, source line, caret, hint) and not as a Python traceback, and so does a file that cannot be read or written. Exit
+status: 0 done, 1 the answer is no or a named error, 2 wrong usage.
 """
 
 from __future__ import annotations
@@ -26,3 +26,7 @@ def main() -> None:
         app(prog_name="mltriton")
     except TritonError as error:
         sys.exit(error.render())
+    except OSError as error:
+        if error.filename is None:
+            raise
+        sys.exit(f"mltriton: {error.filename}: {error.strerror}")

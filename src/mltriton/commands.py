@@ -15,6 +15,7 @@ from typing import Annotated, Any
 import typer
 
 import mltriton
+from mltriton.errors import IRSyntaxError
 
 app = typer.Typer(
     name="mltriton",
@@ -24,7 +25,9 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-Kernel = Annotated[str, typer.Argument(metavar="FILE.py:KERNEL", help="The kernel: a file or a module, and a name.")]
+Kernel = Annotated[
+    str, typer.Argument(metavar="FILE.py:KERNEL", help="The kernel: a file or a module, which is run, and a name.")
+]
 Signature = Annotated[
     str, typer.Option("--signature", "-s", help='One entry a parameter: "*fp32:16, i32, 1024" (type, :hint, constant).')
 ]
@@ -127,7 +130,9 @@ def compile_kernel(
         bool, typer.Option("--remarks", help="Say on standard error how each access is done, and why not faster.")
     ] = False,
 ) -> None:
-    """Compile a kernel ahead of time and print one level of it, or write every level."""
+    """Compile a kernel ahead of time and print one level of it, or write every level. The file given is imported: its
+    code runs.
+    """
     from mltriton.tools.aot import compile_kernel, emit_levels
 
     compiled = compile_kernel(kernel, signature, **how)
@@ -145,7 +150,9 @@ def compile_kernel(
 
 @app.command()
 def layout(
-    what: Annotated[str, typer.Argument(metavar="ENCODING|FILE.mlir|FILE.py:KERNEL", help="Whose layouts to show.")],
+    what: Annotated[
+        str, typer.Argument(metavar="ENCODING|FILE.mlir|FILE.py:KERNEL", help="Whose layouts to show; FILE.py is run.")
+    ],
     tensor: Annotated[
         str | None, typer.Option("--tensor", "-t", help="The tensor that the encoding is of: tensor<256x32xf16>.")
     ] = None,
@@ -158,7 +165,7 @@ def layout(
     num_warps: Warps = 4,
     level: Annotated[str, typer.Option("--level", "-l", help="Of a kernel: ttg or warp.")] = "ttg",
 ) -> None:
-    """Show which warp, lane and register hold each element of a tensor."""
+    """Show which warp, lane and register hold each element of a tensor. A Python file is imported: its code runs."""
     from mltriton.tools.layout_picture import draw
     from mltriton.tools.layout_view import text_of, views_of, views_of_kernel
 
@@ -198,10 +205,15 @@ def opt(
     output: Output = None,
 ) -> None:
     """Run passes over IR text."""
+    from mltriton.tools.aot import write_output
     from mltriton.tools.opt import run_opt
 
+    try:
+        given = file.read()
+    except UnicodeDecodeError as error:
+        raise IRSyntaxError(f"{file.name} is no text: {error}") from None
     text = run_opt(
-        file.read(),
+        given,
         passes,
         filename=file.name,
         print_ir_after_all=print_ir_after_all,
@@ -217,13 +229,15 @@ def opt(
     if output is None:
         sys.stdout.write(text)
     else:
-        output.write_text(text, encoding="utf-8")
+        write_output(output, text)
 
 
 @app.command()
 @compiling
 def verify(
-    kernels: Annotated[list[str], typer.Argument(metavar="FILE.py:KERNEL|FILE.mlir...", help="What to check.")],
+    kernels: Annotated[
+        list[str], typer.Argument(metavar="FILE.py:KERNEL|FILE.mlir...", help="What to check; FILE.py is run.")
+    ],
     how: dict[str, Any],
     signature: Annotated[
         str | None, typer.Option("--signature", "-s", help="As in compile; the kernel's own example where it has one.")
@@ -243,7 +257,9 @@ def verify(
     seed: Seed = 0,
     inputs: Annotated[int, typer.Option("--inputs", min=1, help="How many random inputs to run.")] = 1,
 ) -> None:
-    """Run every level of a kernel on random input and say which one first disagrees."""
+    """Run every level of a kernel on random input and say which one first disagrees. A Python file is imported: its
+    code runs.
+    """
     from mltriton.tools.launches import parse_grid
     from mltriton.tools.verify import verify_kernel, verify_module
 

@@ -72,6 +72,12 @@ class ConstexprFunction:
         self.__doc__ = fn.__doc__
         self.__wrapped__ = fn
 
+        self.__module__, self.__qualname__ = fn.__module__, fn.__qualname__
+
+    def __reduce__(self) -> str:
+        """Pickled, and copied, as Python's functions are: by the name."""
+        return self.__qualname__
+
     @property
     def src(self) -> str:
         """The text, without its decorators."""

@@ -68,7 +68,10 @@ def encoded(op: Operation, type: TensorType) -> None:
 def one_share(op: Operation, type: TensorType) -> None:
     """A block is what its encoding gives to one warp."""
     encoded(op, type)
-    share = cast(Encoding, type.encoding).share(type.shape)
+    try:
+        share = cast(Encoding, type.encoding).share(type.shape)
+    except (LookupError, ValueError):
+        reject(op, "a block's encoding is of another rank", found=str(type))
     if share != type.shape:
         reject(op, "a block is larger than one warp's share", expected=str(type.with_shape(share)), found=str(type))
 

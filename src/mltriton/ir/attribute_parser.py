@@ -51,6 +51,7 @@ from mltriton.layouts.text import EncodingTextError, Field, build_encoding, is_e
 T = TypeVar("T")
 _ALIAS = re.compile(r"^#([A-Za-z_][\w$.-]*)\s*=\s*", re.MULTILINE)
 _SIMPLE_TYPE = re.compile(r"[!\w.]+(?:<(?:[^<>{}]|<[^<>{}]*>)*>)?")
+MAX_WIDTH = 2**24 - 1  # bits of an integer type, as in MLIR
 _INTEGER_TYPE = re.compile(r"[su]?i(\d+)\Z")
 _SHARED_MEMORY = ("ttg.shared_memory", "triton_gpu.shared_memory")
 
@@ -91,8 +92,10 @@ class AttributeParser(Scanner):
             return self._between("<", ">", self._tensor_body)
         if name in _NAMED_TYPES:
             return _NAMED_TYPES[name]
-        if integer := _INTEGER_TYPE.match(name):
-            return IntegerType(int(integer[1]))
+        if (integer := _INTEGER_TYPE.match(name)) and len(integer[1]) <= len(str(MAX_WIDTH)):
+            width = int(integer[1])
+            if width <= MAX_WIDTH:
+                return IntegerType(width)
         raise self.error(f"unknown type `{name}`", at=start)
 
     def shortened_type(self, prefix: str) -> Type:
@@ -242,6 +245,8 @@ class AttributeParser(Scanner):
         """Skip over `#name = attribute`, reading it if nothing has used it yet."""
         self.skip(1)
         name = self._hash_name()
+        if name not in self._alias_positions:
+            self.fail(f"#{name} stands where an operation or `#{name} = ...` is expected")
         self.position = self._alias_positions[name]
         self._aliases[name] = self.location() if self.at_word("loc") else self.attribute()
 
@@ -287,7 +292,7 @@ class AttributeParser(Scanner):
             return FloatAttr(self._float(token, type), type)
         if not is_integer or not (isinstance(type, IntegerType) or type is INDEX):
             self.fail(f"{token} is no value of type {type}", at=start)
-        return IntegerAttr(wrap(int(token, 0), type), type)
+        return IntegerAttr(wrap(self.integer_of(token, start), type), type)
 
     def _float(self, token: str, type: FloatType) -> float:
         if "0x" in token:
@@ -345,7 +350,7 @@ class AttributeParser(Scanner):
         if not isinstance(element, IntegerType) or any("." in token for token in tokens):
             self.fail(f"these are no elements of type {element}", at=start)
         words = {"true": 1, "false": 0}
-        return tuple(words[t] if t in words else wrap(int(t, 0), element) for t in tokens)
+        return tuple(words[t] if t in words else wrap(self.integer_of(t, start), element) for t in tokens)
 
     # Locations.
 

@@ -25,6 +25,7 @@ from mltriton.ir.syntax_elements import Argument, Parsed
 from mltriton.ir.types import Type
 
 _UNNAMED = re.compile(r"arg\d+\Z|\d+\Z")
+MAX_RESULTS = 2**16
 _DROPPED = ("operandSegmentSizes", "fastmath", "overflowFlags")
 
 
@@ -40,6 +41,10 @@ def parse_attribute(text: str, filename: str = "<text>") -> Attribute:
 def parse_module(text: str, filename: str = "<text>") -> Module:
     """Read a module. Top-level operations that stand in no module are put into one."""
     return Parser(text, filename).module()
+
+
+def _types_text(parsed: Parsed) -> str:
+    return ", ".join(str(value.type) for value in parsed.values("operands")) or "no operands"
 
 
 class Parser(AttributeParser):
@@ -84,7 +89,10 @@ class Parser(AttributeParser):
         names: list[str] = []
         while True:
             name = self.value_name()
+            start = self.position
             count = self.integer() if self.accept(":") else 1
+            if count > MAX_RESULTS:
+                self.fail("no operation has so many results", at=start, expected=f"at most {MAX_RESULTS}")
             names.extend([name] if count == 1 else [f"{name}#{i}" for i in range(count)])
             if not self.accept(","):
                 break
@@ -184,7 +192,12 @@ class Parser(AttributeParser):
     def inferred_types(self, parsed: Parsed) -> Sequence[Type]:
         """The result types that the class infers from what was read; none where it infers nothing."""
         infer = cast("Any", getattr(parsed.cls, "infer", None))
-        return cast("Sequence[Type]", infer(parsed.values("operands"), parsed.attributes)) if infer else ()
+        if infer is None:
+            return ()
+        try:
+            return cast("Sequence[Type]", infer(parsed.values("operands"), parsed.attributes))
+        except (AssertionError, AttributeError, LookupError, TypeError, ValueError):  # Made for operands that fit.
+            self.fail(f"the operands or attributes do not fit `{parsed.cls.name}`", found=_types_text(parsed))
 
     def _define_results(self, op: Operation, names: list[str], start: int) -> None:
         for name, result in zip(names, op.results, strict=False):

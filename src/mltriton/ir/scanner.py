@@ -95,7 +95,15 @@ class Scanner:
 
     def integer(self) -> int:
         """Consume an integer, decimal or hexadecimal."""
-        return int(self._match(_INTEGER, "an integer"), 0)
+        start = self.position
+        return self.integer_of(self._match(_INTEGER, "an integer"), start)
+
+    def integer_of(self, token: str, start: int) -> int:
+        """The value of an integer's text, which stands at `start`."""
+        try:
+            return int(token, 16 if "x" in token else 10)
+        except ValueError:  # Python reads some thousand digits at most.
+            self.fail("the integer has too many digits", at=start)
 
     def number_token(self) -> str:
         """Consume an integer or a decimal fraction; its text."""
@@ -122,8 +130,8 @@ class Scanner:
             self.fail("dynamic sizes are not supported")
         found = _DIMENSIONS.match(self.text_read, self.position)
         assert found is not None
-        self.position = found.end()
-        return tuple(int(size) for size in found[1].split("x")[:-1])
+        start, self.position = self.position, found.end()
+        return tuple(self.integer_of(size, start) for size in found[1].split("x")[:-1])
 
     def skip_angles(self) -> str:
         """Consume `<...>` with everything nested in it; its text."""

@@ -102,6 +102,14 @@ _KINDS: dict[type[AttributePart], tuple[type[Attribute], ...]] = {
 _LIMITS = {"one": (1, 1), "optional": (0, 1), "variadic": (0, 1 << 30)}
 
 
+def _obey_rules(op: Operation) -> None:
+    """Check what the class itself asks. A rule that cannot be asked is broken: it relies on what others check."""
+    try:
+        op.verify()
+    except (AssertionError, AttributeError, LookupError, TypeError, ValueError) as failure:
+        reject(op, f"its rules cannot be checked: {type(failure).__name__}: {failure}")
+
+
 class _Declared:
     """What the walk asks of a class, looked up once."""
 
@@ -147,7 +155,7 @@ class _Walk:
         if op.regions or declared.regions:
             self._regions(op, declared)
         if declared.has_rules:
-            op.verify()
+            _obey_rules(op)
         visible.update(op.results)
 
     def _undominated(self, op: Operation, index: int) -> NoReturn:

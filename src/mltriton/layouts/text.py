@@ -44,9 +44,19 @@ def _blocked_fields(encoding: BlockedEncoding) -> Fields:
 def _build_blocked(fields: Fields) -> Encoding:
     warps, order = _shape(fields, "warpsPerCTA"), _shape(fields, "order")
     if "sizePerThread" not in fields:
-        return BlockedEncoding(_shape(fields, "sizePerWarp"), warps, order)
+        sizes = _shape(fields, "sizePerWarp")
+        _check_ranks(order, sizes, warps)
+        return BlockedEncoding(sizes, warps, order)
     size, threads = _shape(fields, "sizePerThread"), _shape(fields, "threadsPerWarp")
+    _check_ranks(order, size, threads, warps)
     return BlockedEncoding(tuple(map(math.prod, zip(size, threads, strict=True))), warps, order, size, threads)
+
+
+def _check_ranks(order: Shape, *sizes: Shape) -> None:
+    if sorted(order) != list(range(len(order))):
+        raise EncodingTextError("order must list every dimension once")
+    if any(len(size) != len(order) or min(size, default=1) < 1 for size in sizes):
+        raise EncodingTextError(f"every list must have {len(order)} sizes from 1 on, as order has dimensions")
 
 
 def _slice_fields(encoding: SliceEncoding) -> Fields:

@@ -13,6 +13,8 @@ import math
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from importlib import import_module
+from pickle import PicklingError
 from typing import Any, Protocol, cast
 
 from mltriton.errors import ArgumentError, AssertionFailed, OptionError, OutOfResources, TritonError, calling_place
@@ -90,6 +92,10 @@ class Autotuner(KernelInterface[Any]):
         self.cache: dict[tuple[Any, ...], Config] = {}
         self.configs_timings: dict[Config, Timings] = {}
         self.best_config: Config | None = None
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickled, and copied, as Python's functions are: by the name."""
+        return by_name(self)
 
     @property
     def base_fn(self) -> JITFunction:
@@ -271,6 +277,10 @@ class Heuristics(KernelInterface[Any]):
         self.values = dict(values)
         self.arg_names = fn.arg_names
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickled, and copied, as Python's functions are: by the name."""
+        return by_name(self)
+
     def _with_values(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
         named = dict(zip(self.arg_names, args, strict=False)) | kwargs
         for name, compute in self.values.items():
@@ -289,6 +299,22 @@ class Heuristics(KernelInterface[Any]):
     def warmup(self, *args: Any, grid: Any = None, **kwargs: Any) -> Any:
         """Compile for these arguments without launching."""
         return self.fn.warmup(*args, grid=grid, **self._with_values(args, kwargs))
+
+
+def by_name(launchable: Any) -> tuple[Any, ...]:
+    """How to find again what `autotune` or `heuristics` made of a kernel. Raises `PicklingError` where no name says."""
+    kernel = kernel_of(launchable)
+    where = (kernel.__module__, kernel.__qualname__)
+    if _named(*where) is not launchable:
+        raise PicklingError(f"{'.'.join(where)} is another object than what is pickled")
+    return _named, where
+
+
+def _named(module: str, name: str) -> Any:
+    found: Any = import_module(module)
+    for part in name.split("."):
+        found = getattr(found, part, None)
+    return found
 
 
 def kernel_of(fn: Any) -> JITFunction:

@@ -2,8 +2,8 @@
 
 Level: runtime. `KernelInterface` is the base of whatever can be launched over a grid: kernels, what `autotune` and
 `heuristics` make of them, and classes of other packages (Inductor's). `Described` gives a kernel upstream's attributes.
-Guarantees: a kernel can be pickled once another program has taken its function away (`fn = None`), as Inductor's
-worker processes do; what is left then describes it and cannot be compiled.
+Guarantees: a kernel of a module is pickled by its name there; one whose function another program has taken away (`fn =
+None`), as Inductor's worker processes do, by what describes it, which cannot be compiled.
 """
 
 from __future__ import annotations
@@ -52,6 +52,7 @@ class Described:
         fn: Callable[..., Any]
         source: FunctionSource
         _compiled: dict[Any, Any]
+        __qualname__: str
         parameters: cached_property[tuple[Parameter, ...]]
 
     def _describe(self, fn: Callable[..., Any], lock: Any, repr: Callable[..., str] | None) -> None:
@@ -95,6 +96,10 @@ class Described:
 
         target = driver.active.get_current_target()
         return {0: (dict(self._compiled), {}, target, make_backend(target), None)}
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        """A kernel is pickled, and copied, as Python's functions are: by its name in its module."""
+        return super().__reduce_ex__(protocol) if getattr(self, "fn", None) is None else self.__qualname__
 
     def __getstate__(self) -> dict[str, Any]:
         """What a kernel is without its function: for processes that only describe or launch it."""

@@ -37,6 +37,7 @@ from mltriton.runtime.specialization import (
     device_of,
     guard,
     is_array,
+    one_nan,
     plain,
 )
 from mltriton.targets.target import DEVICES, AccessChecks, find_target
@@ -205,7 +206,8 @@ class JITFunction(Described, LanguageFunction, KernelInterface[Any]):
                 flat = [part.value for part in parts_of(self.parameters, arguments)]
                 kernel.loaded.run(grid, slots_of(kernel.job.entries, flat, kernel.metadata.written))
             else:
-                known = shape.variants.get(key := shape.key(everything), ())
+                key = tuple(map(one_nan, shape.key(everything)))
+                known = shape.variants.get(key, ())
                 shape.variants[key] = ((launch, kernel), *known[:_MAX_LAUNCHERS])
             return kernel
 

@@ -98,7 +98,12 @@ def specialize(name: str, value: Any, *, annotation: str | None, by_value: bool,
 def plain(value: Any) -> Any:
     """A constant's value; a scalar of numpy as Python's number."""
     value = unwrap(value)
-    return cast(Any, value).item() if isinstance(value, np.generic) else value
+    return one_nan(cast(Any, value).item() if isinstance(value, np.generic) else value)
+
+
+def one_nan(value: Any) -> Any:
+    """A value as a key, or a part of one: every NaN as one object, since NaNs are not equal."""
+    return math.nan if isinstance(value, float) and math.isnan(value) else value
 
 
 def _integer(name: str, value: int, annotation: str | None, *, by_value: bool, by_alignment: bool) -> Entry:

@@ -69,7 +69,7 @@ def emit_levels(levels: Levels, level: str, output: Path | None, stem: str, imag
         known = ", ".join(dict.fromkeys((*levels, *images)))
         raise OptionError(f"there is no level {level!r}", expected=f"{known} or all", found=level)
     elif output is not None:
-        _write(output, images[level]() if level in images else levels[level])
+        write_output(output, images[level]() if level in images else levels[level])
     elif level in levels:
         _print(levels[level])
     elif sys.stdout.isatty():
@@ -81,10 +81,13 @@ def emit_levels(levels: Levels, level: str, output: Path | None, stem: str, imag
 def _emit_all(levels: Levels, images: Images, output: Path | None, stem: str) -> None:
     if output is None:
         raise OptionError("--emit all writes one file a level", hint="Say into which directory: --output DIR.")
-    output.mkdir(parents=True, exist_ok=True)
+    try:
+        output.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise OptionError(f"cannot make the directory {output}: {error.strerror}") from None
     for level in dict.fromkeys((*levels, *images)):
         content = images[level]() if level in images else levels[level]
-        _write(output / f"{stem}{SUFFIXES.get(level, f'.{level}')}", content)
+        write_output(output / f"{stem}{SUFFIXES.get(level, f'.{level}')}", content)
 
 
 def _print(content: str | bytes) -> None:
@@ -94,8 +97,12 @@ def _print(content: str | bytes) -> None:
         sys.stdout.write(content if content.endswith("\n") else content + "\n")
 
 
-def _write(file: Path, content: str | bytes) -> None:
-    file.write_bytes(content if isinstance(content, bytes) else content.encode())
+def write_output(file: Path, content: str | bytes) -> None:
+    """Write a file that the user asked for. Raises `OptionError` where that cannot be."""
+    try:
+        file.write_bytes(content if isinstance(content, bytes) else content.encode())
+    except OSError as error:
+        raise OptionError(f"cannot write {file}: {error.strerror}") from None
 
 
 def _load_module(where: str) -> ModuleType:

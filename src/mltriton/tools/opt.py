@@ -5,6 +5,7 @@ Level: all. Takes text, gives text; raises `IRSyntaxError`, `VerificationError`,
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TextIO
 
 from mltriton.ir.parser import parse_module
@@ -13,6 +14,7 @@ from mltriton.ir.pipeline import parse_pipeline
 from mltriton.ir.printer import print_op
 from mltriton.ir.reproducer import pipeline_of
 from mltriton.ir.verifier import verify
+from mltriton.runtime.compile_thread import unlimited
 
 SPLIT_MARK = "// -----"
 
@@ -40,11 +42,13 @@ def run_opt(
     pipeline = parse_pipeline(pipeline_of(text) if run_reproducer else passes)
     shown = {"all"} if print_ir_after_all else {name.strip() for name in print_ir_after.split(",") if name.strip()}
     manager = PassManager(pipeline, verify_each=verify_each, print_after=shown, log=log)
-    outputs: list[str] = []
-    for part in split_parts(text) if split_input_file else [text]:
+
+    def optimized(part: str) -> str:
         module = parse_module(part, filename)
         verify(module)
-        outputs.append(print_op(manager.run(module), generic, locations) + "\n")
+        return print_op(manager.run(module), generic, locations) + "\n"
+
+    outputs = [unlimited(partial(optimized, part)) for part in (split_parts(text) if split_input_file else [text])]
     if time_passes and log is not None:
         log.write(timing_table(manager.timings))
     return f"\n{SPLIT_MARK}\n\n".join(outputs)

@@ -84,7 +84,7 @@ class ElfObject:
             self.sections = self._read_sections()
             self.symbols = self._read_symbols()
             self.relocations = list(self._read_relocations())
-        except (struct.error, IndexError, ValueError) as error:
+        except (struct.error, IndexError, OverflowError, ValueError) as error:
             raise ElfError(f"the object file is damaged ({error})") from None
 
     def _read_sections(self) -> list[Section]:

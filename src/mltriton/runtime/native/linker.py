@@ -64,11 +64,14 @@ class LinkedImage:
 
     def __init__(self, image: bytes) -> None:
         self._object = ElfObject(image)
-        self._entries = self._number_entries()
-        self._map()
-        self._fill_table()
-        for relocation in self._object.relocations:
-            self._relocate(relocation)
+        try:
+            self._entries = self._number_entries()
+            self._map()
+            self._fill_table()
+            for relocation in self._object.relocations:
+                self._relocate(relocation)
+        except (struct.error, LookupError, OverflowError) as error:
+            raise ElfError(f"the object file is damaged ({error})") from None
         self._protect()
         self._register_frames()
 
