@@ -152,6 +152,11 @@ tt.func @f(%p: !tt.ptr<f32> {tt.divisibility = 16 : i32}, %n: i32) {
     %grown = arith.addi %k, %c12 : i32
     scf.yield %moved, %grown : tensor<16x!tt.ptr<f32>>, i32
   }
+  %after = arith.addi %r#1, %c0 : i32
+  %c4 = arith.constant 4 : i32
+  scf.for %i = %c4 to %n step %c8 : i32 {
+    %later = arith.addi %i, %c0 : i32
+  }
   tt.return
 }
 """
@@ -161,4 +166,6 @@ def test_loops() -> None:
     infos = infos_of(LOOP)
     assert infos["counter"].divisibility == (8,)
     assert infos["carried"].divisibility == (4,)
+    assert infos["after"].divisibility == (4,)
+    assert infos["later"].divisibility == (4,)
     assert (infos["moved"].contiguity, infos["moved"].divisibility) == ((16,), (16,))

@@ -118,6 +118,9 @@ class Pointer:
     def __add__(self, offset: Any) -> Pointer:
         return Pointer(self.bits, self.dtype, self.places + lifted(offset, DType("int64")).data)
 
+    def __sub__(self, offset: Any) -> Pointer:
+        return Pointer(self.bits, self.dtype, self.places - lifted(offset, DType("int64")).data)
+
     def __getitem__(self, index: Any) -> Pointer:
         return Pointer(self.bits, self.dtype, self.places[index])
 

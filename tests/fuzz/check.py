@@ -44,7 +44,7 @@ def wanted(p: Program) -> dict[str, Any]:
 
 
 def failure(p: Program, target: str, directory: Path) -> str | None:
-    """How a level differs from the evaluator; None where all agree."""
+    """How a level differs from the evaluator; None where all agree. `xe:pvc/levels` leaves out the machine code."""
     right = wanted(p)
     try:
         for level in _levels(p, right, target, directory):
@@ -63,12 +63,16 @@ def _levels(p: Program, right: dict[str, Any], target: str, directory: Path) -> 
     fn = load_kernel(f"{file}:kernel")
     texts = [f"*{POINTERS[p.dtypes[name]]}" if isinstance(v, np.ndarray) else "i32" for name, v in p.args.items()]
     entries = parse_signature(", ".join(texts), list(p.args))
-    job = Job(fn, entries, find_target(target), options_of(num_warps=p.num_warps))
+    name, slash, _ = target.partition("/")
+    job = Job(fn, entries, find_target(name), options_of(num_warps=p.num_warps))
     sample = sample_of_job(job, Launch(dict(p.args), p.grid, {}), np.random.default_rng(0))
     runs = Runs(sample, uninitialised=True, seed=p.seed)
     runs.reference = {name: Copy(right[name]) for name in sample.types}
     fill_scratch()
-    yield from runs.of_job(job, each_pass=False)
+    if not slash:
+        yield from runs.of_job(job, each_pass=False)
+    else:
+        yield from (runs.of_module(level, module) for level, module in job.modules())
 
 
 def complaint(seed: int, style: str, target: str, directory: Path, *, shrink: bool = True) -> str | None:

@@ -20,6 +20,7 @@ from fuzz import values
 from fuzz.blocks import DType
 from fuzz.body import INTEGERS, LIMIT, SIGNED, UNSIGNED, WHOLE, Body, Var, clamped, shaped, tl
 from fuzz.evaluator import encoded
+from fuzz.memory import memory
 from fuzz.values import COMBINES, STEPS
 
 HEADER = "import mltriton as triton\nimport mltriton.language as tl\n\n\n"
@@ -352,6 +353,7 @@ STYLES: dict[str, Callable[[Writer], None]] = {
     "shapes": Writer.shapes,
     "rows": Writer.rows,
     "dots": Writer.dots,
+    "memory": memory,
 }
 NESTED: dict[Callable[[Writer], None], int] = {Writer.branch: 4, Writer.loop: 3, Writer.while_loop: 1}
 CONTROL = set(itertools.chain(NESTED, [Writer.early_return]))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
@@ -16,7 +17,7 @@ class StaleMutationError(Exception):
 @dataclass(frozen=True)
 class Mutation:
     """In `file` (below src/mltriton) `old`, which stands there once, becomes `new`; `why` that is wrong; `tests` are
-    the arguments of pytest that notice, below tests/.
+    the arguments of pytest that notice, below tests/, where the module `needs` is installed.
     """
 
     file: str
@@ -24,11 +25,17 @@ class Mutation:
     new: str
     why: str
     tests: str
+    needs: str = ""
 
     @property
     def path(self) -> str:
         """The file below src."""
         return f"mltriton/{self.file}"
+
+    @property
+    def is_testable(self) -> bool:
+        """Whether what the tests need is installed."""
+        return not self.needs or find_spec(self.needs) is not None
 
     @property
     def selection(self) -> list[str]:

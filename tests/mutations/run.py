@@ -115,6 +115,9 @@ def main() -> None:
     chosen = [m for m in MUTATIONS if not options.words or any(w in f"{m.path} {m.why}" for w in options.words)]
     for mutation in chosen:
         mutation.applied()
+        if not mutation.is_testable:
+            print(f"left out, because {mutation.needs} is not installed: {mutation.path}: {mutation.why}")
+    chosen = [mutation for mutation in chosen if mutation.is_testable]
     with tempfile.TemporaryDirectory() as directory:
         found = caught(chosen, options.jobs, Path(directory))
     print(f"{sum(found)} of {len(found)} mistakes caught")

@@ -48,3 +48,28 @@ tt.func @unchanged(%p: !tt.ptr<i32>, %x: i32, %n: i32) {
   }
   tt.return
 }
+
+// Quotients round to zero, shifts keep the sign or not, and comparisons know it.
+// CHECK-LABEL: @signs
+// CHECK-DAG: tt.store %p, %c-3_i32
+// CHECK-DAG: tt.store %p, %c-1_i32
+// CHECK-DAG: tt.store %p, %c-4_i32
+// CHECK-DAG: tt.store %p, %c2147483644_i32
+// CHECK-DAG: tt.store %p, %seven
+tt.func @signs(%p: !tt.ptr<i32>) {
+  %minus = arith.constant -7 : i32
+  %one = arith.constant 1 : i32
+  %two = arith.constant 2 : i32
+  %quotient = arith.divsi %minus, %two : i32
+  tt.store %p, %quotient : !tt.ptr<i32>
+  %rest = arith.remsi %minus, %two : i32
+  tt.store %p, %rest : !tt.ptr<i32>
+  %half = arith.shrsi %minus, %one : i32
+  tt.store %p, %half : !tt.ptr<i32>
+  %bits = arith.shrui %minus, %one : i32
+  tt.store %p, %bits : !tt.ptr<i32>
+  %seven = arith.constant 7 : i32
+  %largest = arith.maxsi %minus, %seven : i32
+  tt.store %p, %largest : !tt.ptr<i32>
+  tt.return
+}

@@ -326,3 +326,22 @@ def stored_then_loaded(x, y, N: tl.constexpr):
     tl.store(x + i, tl.load(y + i) * 2)
     tl.debug_barrier()
     tl.store(y + i, tl.load(x + (N - 1 - i)) + 1)
+
+
+@triton.jit
+def doubled(x, y, z, N: tl.constexpr):
+    """What is loaded from one parameter is needed after a store to another, which may be the same array."""
+    i = tl.arange(0, N)
+    v = tl.load(x + i)
+    tl.store(y + i, v * 2)
+    tl.store(z + i, tl.flip(v, 0))
+
+
+@triton.jit
+def counted_from_below(x, y, low, high, N: tl.constexpr):
+    """A loop whose counter starts below zero."""
+    i = tl.arange(0, N)
+    v = tl.load(x + i)
+    for j in range(low, high):
+        v = v * 0.5 + j
+    tl.store(y + i, v)

@@ -147,6 +147,21 @@ def test_loads_of_what_was_stored(n: int, rng: np.random.Generator) -> None:
     agree(block_kernels.stored_then_loaded, {"x": floats(rng, n), "y": floats(rng, n), "N": n})
 
 
+@pytest.mark.parametrize("n", [16, 1024])
+def test_one_array_for_two_parameters(n: int, rng: np.random.Generator) -> None:
+    x, z = floats(rng, n), np.zeros(n, "f")
+    before = x.copy()
+    block_kernels.doubled[(1,)](x, x, z, n)
+    np.testing.assert_array_equal(x, before * 2)
+    np.testing.assert_array_equal(z, before[::-1])
+
+
+@pytest.mark.parametrize(("low", "high"), [(-3, 2), (-5, -2), (2, -2)])
+def test_counters_below_zero(low: int, high: int, rng: np.random.Generator) -> None:
+    args = {"x": floats(rng, 64), "y": np.zeros(64, "f"), "low": low, "high": high, "N": 64}
+    agree(block_kernels.counted_from_below, args)
+
+
 @pytest.mark.parametrize("n", [16, 64])
 def test_a_store_that_would_spoil_its_own_loads(n: int, rng: np.random.Generator) -> None:
     agree(block_kernels.transpose_in_place, {"x": floats(rng, n, n), "N": n})

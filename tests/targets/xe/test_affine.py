@@ -39,3 +39,13 @@ def test_numbers() -> None:
     for number, expected in ((-1, -128), (5, 0), (0, 0)):
         assert affine.floor(constant(I8, number), 1 << 30) == constant(I8, expected)
     assert affine.floor(constant(I8, 21), 16) == constant(I8, 16)
+
+
+def test_constants_are_added_and_taken_away() -> None:
+    f = Module().function("f", VOID, [("root", I8)])
+    affine, [root] = Affine(f), f.parameters
+    five, three = constant(I8, 5), constant(I8, 3)
+    term = affine.term(affine.sub(affine.add(root, five), three))
+    assert (term.root, term.constant) == (root, 2)
+    assert affine.sub(five, three) == constant(I8, 2)
+    assert affine.term(affine.mul(affine.sub(root, five), three)).constant == -15

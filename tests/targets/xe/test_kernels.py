@@ -45,6 +45,35 @@ def test_masked_loads_and_stores(dtype: Any, warps: int) -> None:
 
 
 @triton.jit
+def up_to(x, y, n, BLOCK: tl.constexpr):
+    at = tl.arange(0, BLOCK)
+    tl.store(y + at, tl.load(x + at, mask=at <= n, other=7), mask=n >= at - 1)
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.float32])
+@pytest.mark.parametrize("n", [-1, 0, 48, 51, 127])
+def test_masked_up_to_a_bound(dtype: Any, n: int) -> None:
+    x, y = RNG.integers(-50, 50, 128).astype(dtype), np.full(128, 77, dtype)
+    up_to[(1,)](x, y, n, 128, target=TARGET, num_warps=1)
+    at = np.arange(128)
+    np.testing.assert_array_equal(y, np.where(at <= n, x, np.where(at - 1 <= n, 7, 77)))
+
+
+@triton.jit
+def permuted(x, y, A: tl.constexpr, B: tl.constexpr, C: tl.constexpr):
+    a, b, c = tl.arange(0, A), tl.arange(0, B), tl.arange(0, C)
+    v = tl.load(x + a[:, None, None] * (B * C) + b[None, :, None] * C + c[None, None, :])
+    tl.store(y + c[:, None, None] * (A * B) + a[None, :, None] * B + b[None, None, :], tl.permute(v, (2, 0, 1)))
+
+
+@pytest.mark.parametrize("warps", [1, 4])
+def test_permutations(warps: int) -> None:
+    x, y = numbers(4, 8, 16), np.zeros((16, 4, 8), np.float32)
+    permuted[(1,)](x, y, 4, 8, 16, target=TARGET, num_warps=warps)
+    np.testing.assert_array_equal(y, x.transpose(2, 0, 1))
+
+
+@triton.jit
 def hyperbolic(x, y, BLOCK: tl.constexpr):
     at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     tl.store(y + at, tl.math.tanh(tl.load(x + at)))
