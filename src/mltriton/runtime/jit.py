@@ -41,6 +41,7 @@ from mltriton.runtime.specialization import (
     plain,
 )
 from mltriton.targets.target import DEVICES, AccessChecks, find_target
+from mltriton.tools.signature import Constant
 
 if TYPE_CHECKING:
     from mltriton.runtime.asynchronous import AsyncCompileMode
@@ -228,8 +229,9 @@ class JITFunction(Described, LanguageFunction, KernelInterface[Any]):
             check_arrays(named)
         entries = {part.name: entry_of(part) for part in parts}
         job = Job(self, entries, target, options_of(**chosen))
-        # The text tells apart constants that compare equal: 1, True and 1.0.
-        key = (tuple((name, entry, str(entry)) for name, entry in entries.items()), target.name, job.options)
+        # The text tells apart constants that compare equal: 1, True and 1.0. Bare, a NaN equals itself in a tuple.
+        bare = {name: entry.value if isinstance(entry, Constant) else entry for name, entry in entries.items()}
+        key = (tuple((name, value, str(entries[name])) for name, value in bare.items()), target.name, job.options)
         with self._lock:
             if key not in self._compiled:
                 if COMPILE_HOOKS:
