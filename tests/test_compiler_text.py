@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from mltriton.compiler_text import compile_text
-from mltriton.errors import IRSyntaxError, SignatureError
+from mltriton.errors import IRSyntaxError, SignatureError, TargetError
+from mltriton.ir.structured_text import without_jumps
 
 X = np.random.default_rng(0).standard_normal(64).astype(np.float32)
 
@@ -45,6 +46,108 @@ def test_a_program_is_compiled_and_launched():
     np.testing.assert_array_equal(out, X * 3)
     assert list(kernel.src.signature.items()) == [("t_0_0", "*fp32"), ("t_1_1", "i32"), ("o", "*fp32")]
     assert compile_text(SCALED, {"num_warps": 2}).metadata.from_cache
+
+
+def program(*lines: str, parameters: str = "") -> str:
+    """A program around lines that turn %x, a block of 64 floats from the first array, into %y."""
+    body = "\n".join(f"    {line} loc(#loc)" if "^" not in line or "cf." in line else f"  {line}" for line in lines)
+    return f"""
+#loc = loc("kernel.py":3:0)
+module {{
+  tt.func public @made(%a: !tt.ptr<f32> loc("a"(#loc)), %o: !tt.ptr<f32> loc("o"(#loc)){parameters}) attributes {{}} {{
+    %i = tt.make_range {{end = 64 : i32, start = 0 : i32}} : tensor<64xi32> loc(#loc)
+    %0 = tt.splat %a : !tt.ptr<f32> -> tensor<64x!tt.ptr<f32>> loc(#loc)
+    %1 = tt.addptr %0, %i : tensor<64x!tt.ptr<f32>>, tensor<64xi32> loc(#loc)
+    %x = tt.load %1 : tensor<64x!tt.ptr<f32>> loc(#loc)
+    %2 = tt.splat %o : !tt.ptr<f32> -> tensor<64x!tt.ptr<f32>> loc(#loc)
+    %p = tt.addptr %2, %i : tensor<64x!tt.ptr<f32>>, tensor<64xi32> loc(#loc)
+{body}
+    tt.store %p, %y : tensor<64x!tt.ptr<f32>> loc(#loc)
+    tt.return loc(#loc)
+  }} loc(#loc)
+}} loc(#loc)
+"""
+
+
+def launched(text: str, *more: object) -> np.ndarray:
+    out = np.zeros_like(X)
+    compile_text(text)[(1,)](X, out, *more)
+    return out
+
+
+BRANCHES = (
+    "%c3 = arith.constant 3 : i32",
+    "%c = arith.cmpi sgt, %n, %c3 : i32",
+    "cf.cond_br %c, ^bb1, ^bb2(%n : i32)",
+    "^bb1:  // pred: ^bb0",
+    "%d = arith.addf %x, %x : tensor<64xf32>",
+    "cf.br ^bb3(%d, %c3 : tensor<64xf32>, i32)",
+    '^bb2(%m: i32 loc("kernel.py":5:2)):  // pred: ^bb0',
+    "%e = arith.mulf %x, %x : tensor<64xf32>",
+    "cf.br ^bb3(%e, %m : tensor<64xf32>, i32)",
+    '^bb3(%z: tensor<64xf32> loc("kernel.py":6:2), %k: i32 loc("kernel.py":6:2)):  // 2 preds: ^bb1, ^bb2',
+    "%f = arith.sitofp %k : i32 to f32",
+    "%g = tt.splat %f : f32 -> tensor<64xf32>",
+    "%y = arith.addf %z, %g : tensor<64xf32>",
+)
+EARLY = (
+    "%c0 = arith.constant 0 : i32",
+    "%c = arith.cmpi eq, %n, %c0 : i32",
+    "cf.cond_br %c, ^bb1, ^bb2",
+    "^bb1:  // pred: ^bb0",
+    "tt.return",
+    "^bb2:  // pred: ^bb0",
+    "%y = arith.addf %x, %x : tensor<64xf32>",
+)
+
+
+def test_jumps_become_structured():
+    text = program(*BRANCHES, parameters=', %n: i32 loc("n"(#loc))')
+    assert "cf.br" not in without_jumps(text)
+    np.testing.assert_allclose(launched(text, 5), X + X + 3, rtol=1e-6)
+    np.testing.assert_allclose(launched(text, 2), X * X + 2, rtol=1e-6)
+    early = program(*EARLY, parameters=', %n: i32 loc("n"(#loc))')
+    np.testing.assert_array_equal(launched(early, 1), X + X)
+    assert not launched(early, 0).any()
+    assert without_jumps(SCALED) is SCALED
+    with pytest.raises(IRSyntaxError, match="a block jumps back"):
+        without_jumps(text.replace("cf.br ^bb3(%d, %c3 : tensor<64xf32>, i32)", "cf.br ^bb1"))
+
+
+NV = '{libname = "", libpath = "", pure = true, symbol = "__nv_SYMBOL"} : (tensor<64xf32>) -> tensor<64xf32>'
+
+
+POISON = [
+    "%u = ub.poison : tensor<64xf32>",
+    "%t = arith.constant true",
+    "%y = arith.select %t, %x, %u : tensor<64xf32>",
+]
+HISTOGRAM = [
+    "%h = tt.histogram %i : tensor<64xi32> -> tensor<64xi32>",
+    "%y = arith.sitofp %h : tensor<64xi32> to tensor<64xf32>",
+]
+
+
+@pytest.mark.parametrize(
+    ("lines", "expected"),
+    [
+        ([f"%y = tt.extern_elementwise %x {NV.replace('SYMBOL', 'tanhf')}"], np.tanh(X)),
+        ([f"%y = tt.extern_elementwise %x {NV.replace('SYMBOL', 'fabsf')}"], np.abs(X)),
+        (["ttg.barrier all", "%y = tt.approx_divf %x, %x : tensor<64xf32>"], np.ones_like(X)),
+        (HISTOGRAM, np.ones_like(X)),
+        (POISON, X),
+    ],
+)
+def test_operations_of_upstream_are_made_of_ours(lines, expected):
+    np.testing.assert_allclose(launched(program(*lines)), expected, rtol=1e-5, atol=1e-6)
+
+
+def test_what_there_is_not_is_said_at_its_place():
+    assembly = '%y = tt.elementwise_inline_asm "mov.b32 $0, $1;" {constraints = "=r,r", packed_element = 1 : i32, pure = true} %x : tensor<64xf32> -> tensor<64xf32>'  # noqa: E501
+    with pytest.raises(TargetError, match=r"kernel\.py:3:1: TargetError: assembly of a GPU"):
+        compile_text(program(assembly))
+    with pytest.raises(TargetError, match="the CPU has no __nv_nothing"):
+        compile_text(program(f"%y = tt.extern_elementwise %x {NV.replace('SYMBOL', 'nothing')}"))
 
 
 def test_mistakes():

@@ -19,8 +19,12 @@ from mltriton.dialects.builtin import Module
 from mltriton.errors import Place, SignatureError
 from mltriton.frontend.dependencies import Dependencies
 from mltriton.frontend.function import LanguageFunction
+from mltriton.frontend.upstream_operations import with_pointers_for_descriptors, without_upstream_operations
 from mltriton.ir.attributes import ArrayAttr, DictAttr, IntegerAttr, StringAttr
 from mltriton.ir.parser import parse_module
+from mltriton.ir.passes import PassManager
+from mltriton.ir.pipeline import parse_pipeline
+from mltriton.ir.structured_text import without_jumps
 from mltriton.ir.types import FloatType, IntegerType, PointerType, Type
 from mltriton.runtime.alignment import ALIGNMENT
 from mltriton.runtime.cache import digest
@@ -68,7 +72,8 @@ class TextJob(Job):
 
     def source_module(self) -> Module:
         """The program, read anew."""
-        module = parse_module(self.text, f"<{self.fn.__name__}>")
+        module = with_pointers_for_descriptors(parse_module(self.text, f"<{self.fn.__name__}>"))
+        module = without_upstream_operations(PassManager(parse_pipeline("inline"), verify_each=False).run(module))
         module.attributes["mltriton.level"] = StringAttr("tt")
         self._annotate(module)
         return module
@@ -88,7 +93,8 @@ def compile_text(text: str, options: Mapping[str, Any] | None = None, target: st
     Raises `IRSyntaxError` for text that cannot be read, `SignatureError` where it has no public function or a parameter
     that no launch can give.
     """
-    function = _entry(parse_module(text))
+    text = without_jumps(text)
+    function = _entry(with_pointers_for_descriptors(parse_module(text)))
     hints = [value.hint or "arg" for value in function.body.block.arguments]
     # Parts of tuples are called t.0 in the text: a parameter's name is a word of its own.
     names = [

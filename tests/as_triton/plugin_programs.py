@@ -8,6 +8,8 @@ from __future__ import annotations
 import torch
 import triton
 import triton.language as tl
+from triton.language.extra import libdevice
+from triton.tools.tensor_descriptor import TensorDescriptor
 
 torch.manual_seed(0)
 X, Y = torch.randn(64), torch.randn(64)
@@ -179,6 +181,124 @@ def narrow_kernel(x, out, B: tl.constexpr):
 @check
 def narrow_floats():
     return run(narrow_kernel, X), X.to(torch.float8_e5m2).float() + X.bfloat16().float()
+
+
+@triton.jit
+def early_kernel(x, n, out, B: tl.constexpr):
+    p = tl.program_id(0)
+    if p >= n:
+        return
+    i = tl.arange(0, B)
+    tl.store(out + p * B + i, tl.load(x + i) * p)
+
+
+@check
+def early_return():
+    found = run(early_kernel, X, 3, out=torch.zeros(256), grid=(4,))
+    return found.view(4, 64), torch.stack([X * 0, X, X * 2, X * 0])
+
+
+@triton.jit
+def chosen(a, n):
+    if n > 3:
+        return a * 2, n
+    return a + 1, n * 2
+
+
+@triton.jit(noinline=True)
+def apart(a, n):
+    if n > 3:
+        return a * 2
+    return a + 1
+
+
+@triton.jit
+def branches_kernel(x, n, out, B: tl.constexpr):
+    i = tl.arange(0, B)
+    value, factor = chosen(tl.load(x + i), n)
+    tl.store(out + i, value * factor + apart(n, n))
+
+
+@check
+def returns_in_branches():
+    found = torch.stack([run(branches_kernel, X, n) for n in (2, 5)])
+    return found, torch.stack([(X + 1) * 4 + 3, X * 2 * 5 + 10])
+
+
+@triton.jit
+def library_kernel(x, out, B: tl.constexpr):
+    i = tl.arange(0, B)
+    v = tl.load(x + i)
+    tl.store(out + i, libdevice.tanh(v) + libdevice.pow(tl.abs(v), 1.5) + libdevice.rsqrt(tl.abs(v) + 1))
+
+
+@check
+def library():
+    return run(library_kernel, X), X.tanh() + X.abs().pow(1.5) + (X.abs() + 1).rsqrt()
+
+
+@triton.jit
+def count_kernel(x, n, out, B: tl.constexpr):
+    i = tl.arange(0, B)
+    tl.store(out + i, tl.histogram(tl.load(x + i), B, mask=i < n))
+
+
+@check
+def histogram():
+    return run(count_kernel, I, 50), torch.bincount(I[:50].long(), minlength=64).float()
+
+
+@triton.jit
+def wait_kernel(x, out, B: tl.constexpr):
+    tl.atomic_store(out + 1, 3.0)
+    tl.debug_barrier()
+    tl.store(out + 2, tl.atomic_load(out + 1))
+    tl.store(out, tl.atomic_poll(x, 7).to(tl.float32))
+
+
+@check
+def atomic_accesses():
+    return run(wait_kernel, torch.full((1,), 7, dtype=torch.int32), out=torch.zeros(3)), torch.tensor([1.0, 3.0, 3.0])
+
+
+@triton.jit
+def host_kernel(desc, out, B: tl.constexpr):
+    p = tl.arange(0, 4)[:, None] * 8 + tl.arange(0, 8)[None, :]
+    tl.store(out + p, desc.load([2, 0]))
+
+
+@check
+def host_descriptor():
+    expected = torch.zeros(64)
+    expected[:32] = X[16:48]
+    return run(host_kernel, TensorDescriptor.from_tensor(X.view(8, 8), [4, 8])), expected
+
+
+@triton.jit
+def rows_kernel(x, out, B: tl.constexpr):
+    source = tl.make_tensor_descriptor(x, [8, 16], [16, 1], [1, 16])
+    target = tl.make_tensor_descriptor(out, [8, 16], [16, 1], [1, 16])
+    target.scatter(source.gather(7 - tl.arange(0, 8), 0), tl.arange(0, 8), 0)
+
+
+@check
+def rows_of_descriptors():
+    x = torch.randn(8, 16)
+    return run(rows_kernel, x, out=torch.zeros(8, 16)), x.flip(0)
+
+
+@triton.jit
+def scaled_kernel(a, s, b, out, B: tl.constexpr):
+    r, c, g = tl.arange(0, B)[:, None], tl.arange(0, B)[None, :], tl.arange(0, 2)[None, :]
+    left, right, scale = tl.load(a + r * B + c), tl.load(b + r * B + c), tl.load(s + r * 2 + g)
+    tl.store(out + r * B + c, tl.dot_scaled(left, scale, "e5m2", right, scale, "e5m2"))
+
+
+@check
+def scaled_product():
+    a, b = (torch.randn(64, 64).to(torch.float8_e5m2) for _ in range(2))
+    scale = torch.full((64, 2), 128, dtype=torch.uint8)
+    return run(scaled_kernel, a, scale, b, out=torch.zeros(64, 64)), (a.float() * 2) @ (b.float() * 2)
 
 
 @triton.autotune([triton.Config({"B": 64}), triton.Config({"B": 128})], key=["n"])

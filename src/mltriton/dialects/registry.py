@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import cache
 
-from mltriton.dialects import arith, builtin, gpu, math, scf, tile, tt, ttg, ttig
+from mltriton.dialects import arith, builtin, gpu, math, scf, tile, tt, ttg, ttig, upstream
 from mltriton.ir.operation import Operation
 
 DIALECTS = (builtin, arith, math, scf, gpu, tt, ttg, ttig, tile)
@@ -29,4 +29,4 @@ def _by_any_name() -> dict[str, type[Operation]]:
 
 def find_operation(name: str) -> type[Operation] | None:
     """The class of that name, also of an older one (`triton_gpu.convert_layout`, `tt.experimental_descriptor_load`)."""
-    return _by_any_name().get(name.replace("triton_gpu.", "ttg."))
+    return _by_any_name().get(name.replace("triton_gpu.", "ttg.")) or upstream.NAMES.get(name)

@@ -40,6 +40,15 @@ class Utils:
         """Nothing: the process keeps what it loaded."""
 
 
+def _signed(argument: Any, kind: str = "") -> Any:
+    """The same bits as signed integers: upstream's programs do not tell the sign of what they are given."""
+    if isinstance(argument, int):
+        bits = int(kind[1:])
+        return argument - (1 << bits) if argument >> (bits - 1) else argument
+    name = str(argument.dtype).rpartition(".")[2]
+    return argument.view(getattr(import_module("torch"), name[1:])) if name.startswith("uint") else argument
+
+
 class Launcher:
     """What launches a kernel: takes x, y, z, stream, function, metadata, launch metadata, two hooks, the arguments."""
 
@@ -64,8 +73,10 @@ class Launcher:
                 continue
             if isinstance(kind, tuple | list):
                 yield from self._parts(argument, cast("tuple[Any, ...]", kind), place)
+            elif kind.startswith("tensordesc"):
+                yield from (_signed(argument.base), *argument.shape, *argument.strides)
             else:
-                yield argument
+                yield _signed(argument, kind) if kind.startswith(("*u", "u")) and kind != "u1" else argument
 
 
 class CPUDriver(DriverBase):
