@@ -33,6 +33,13 @@ def a_product(x, out, n, R: tl.constexpr, C: tl.constexpr):
 
 
 @triton.jit
+def rows_of_another_block(x, out, n, R: tl.constexpr, C: tl.constexpr):
+    i = tl.arange(0, R)[:, None] * C + tl.arange(0, C)[None, :]
+    y = tl.dot(tl.load(x + i), tl.trans(tl.load(x + i)))
+    tl.store(out + i, y, mask=(tl.arange(0, R)[:, None] > R) & (tl.arange(0, C)[None, :] < n))
+
+
+@triton.jit
 def block_pointers(x, out, n, R: tl.constexpr, C: tl.constexpr):
     p = tl.make_block_ptr(x, (16 - n, C), (C, 1), (0, 0), (R, C), (1, 0))
     q = tl.make_block_ptr(out, (R, 16 - n), (C, 1), (0, 0), (R, C), (1, 0))
@@ -46,7 +53,7 @@ def descriptors(x, out, n, R: tl.constexpr, C: tl.constexpr):
     q.store([0, 0], p.load([0, 0]) + 1)
 
 
-KERNELS = [columns_from, rows_from, a_product, block_pointers, descriptors]
+KERNELS = [columns_from, rows_from, a_product, rows_of_another_block, block_pointers, descriptors]
 
 
 def _check(kernel: Any, target: str, codegen: str | None = None) -> None:

@@ -45,7 +45,7 @@ def _address(e: Emitter, pointer: BlockPointer, element: Type, place: Sequence[V
 def extent(e: Emitter, size: Value) -> Value:
     """A size as i64 that indices are compared with as numbers without a sign: in a negative one is no element."""
     f, wide = e.function, e.function.cast("sext", size, I64)
-    return wide if wide.literal is not None else f.select(f.icmp("slt", wide, 0), constant(I64, 0), wide)
+    return f.select(f.icmp("slt", wide, 0), constant(I64, 0), wide)
 
 
 def inside(e: Emitter, block: TensorType, pointer: BlockPointer, checked: Sequence[int]) -> list[Value] | None:
