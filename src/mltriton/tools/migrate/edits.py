@@ -125,6 +125,9 @@ class _Apply(cst.CSTTransformer):
         if parts:
             parts[0] = parts[0].with_changes(leading_lines=[*parts[0].leading_lines, *lines])
             return cst.FlattenSentinel(parts)
+        above: Any = getattr(original, "leading_lines", ())
+        if not lines:
+            lines = [line for line in above if line.comment is None][:1]
         if not lines:
             return cst.RemoveFromParent()
         self._removed.append(cst.SimpleStatementLine([cst.Pass()], leading_lines=lines))
@@ -149,11 +152,14 @@ class _Apply(cst.CSTTransformer):
         body: list[Any] = []
         for part in updated.body:
             lines = [*waiting, *part.leading_lines]
+            if part.leading_lines or any(part is removed for removed in self._removed):
+                lines = [*(line for line in waiting if line.comment is not None), *part.leading_lines]
             if any(part is removed for removed in self._removed):
                 waiting = lines
             else:
                 body.append(part.with_changes(leading_lines=lines) if waiting else part)
                 waiting = []
+        waiting = [line for line in waiting if line.comment is not None]
         return updated.with_changes(body=body, footer=[*waiting, *updated.footer])
 
     def _line(self, original: cst.SimpleStatementLine, updated: cst.SimpleStatementLine) -> list[Any]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 
 from mltriton.tools.migrate.bounds import Bounds
 from mltriton.tools.migrate.edits import Edits, Replacement
@@ -17,6 +18,7 @@ from mltriton.tools.migrate.parse import Source
 from mltriton.tools.migrate.pointers import Pointers
 from mltriton.tools.migrate.syntax import code_of, cst, names_in, walk
 
+_SHORTEST = 3  # characters of a name that several descriptors have in common
 _MADE = ("make_tensor_descriptor", "static_assert")
 _STEP = re.compile(r"^(?:BLOCK_?(?:SIZE_?)?|B)([A-Z]|[A-Z]{2,})$")  # BK, BLOCK_K, BLOCK_SIZE_K
 
@@ -168,17 +170,41 @@ def share_descriptors(function: Function, edits: Edits) -> bool:
     for maker in _makers(function):
         made.setdefault(maker.key, []).append(maker)
     shared = False
+    renamed: dict[cst.Name, str] = {}
     for same in made.values():
         kept: dict[_Maker, set[int]] = {}  # with the definitions of its name that give the same
+        names: dict[_Maker, list[str]] = {}
         for second in same:
-            first = next((each for each in kept if _replace(function, each, kept[each], second, edits)), None)
+            first = next((each for each in kept if _replace(function, each, kept[each], second, edits, renamed)), None)
             if first is None or first.name == second.name:
                 kept.setdefault(first or second, set()).update(second.definitions)
+            names.setdefault(first or second, []).append(second.name)
             shared = shared or first is not None
+        for first, alike in names.items():
+            _name_together(function, first, kept[first], alike, renamed)
+    edits.replace |= {node: named(name) for node, name in renamed.items()}
     return shared
 
 
-def _replace(function: Function, first: _Maker, alike: set[int], second: _Maker, edits: Edits) -> bool:
+def _name_together(
+    function: Function, first: _Maker, own: set[int], names: Sequence[str], renamed: dict[cst.Name, str]
+) -> None:
+    """Call a descriptor that stands for `p_A_11`, `p_A_22` and so on `p_A`, where nothing else is called that."""
+    both = takewhile(lambda pair: pair[0] == pair[1], zip(min(names), max(names), strict=False))
+    name = "".join(letter for letter, _ in both).rstrip("_")
+    used = re.search(rf"\b{name}\b", code_of(function.node)) is not None or name in renamed.values()
+    free = name.isidentifier() and not used
+    every = [each for each in function.flow.definitions if each.name == first.name]
+    if len(set(names)) < 2 or len(name) < _SHORTEST or not free or any(each.index not in own for each in every):
+        return
+    for node in walk(function.node):
+        if isinstance(node, cst.Name) and renamed.get(node, node.value) == first.name:
+            renamed[node] = name
+
+
+def _replace(
+    function: Function, first: _Maker, alike: set[int], second: _Maker, edits: Edits, renamed: dict[cst.Name, str]
+) -> bool:
     """Let the uses of one descriptor use another, of which there are some already; False where it may not be there."""
     flow = function.flow
     if squeezed(second.statement) in function.old.text:
@@ -198,8 +224,7 @@ def _replace(function: Function, first: _Maker, alike: set[int], second: _Maker,
             reach = flow.before[at].get(first.name, frozenset())
             if flow.before[at].get(second.name) != fresh or not reach or not reach <= own:
                 return False
-        for _, node in uses:
-            edits.replace[node] = named(first.name)
+        renamed |= {node: first.name for _, node in uses}
     edits.remove.add(second.statement)
     return True
 
