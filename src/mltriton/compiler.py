@@ -335,7 +335,9 @@ class Job:
 
     def module(self, level: str) -> Module:
         """The program at an IR level, compiled anew."""
-        return next(module for name, module in self.modules() if name == level)
+        from mltriton.runtime.compile_thread import unlimited
+
+        return unlimited(lambda: next(module for name, module in self.modules() if name == level))
 
     def modules(self, timings: dict[str, float] | None = None) -> Iterator[tuple[str, Module]]:
         """The program at one IR level after the other.

@@ -20,6 +20,7 @@ import mltriton.language as tl
 from mltriton.errors import BackendError, ConstexprError, NestingError
 from mltriton.runtime import compile_thread
 from mltriton.runtime.compile_thread import TimeIsUp, limited, unlimited
+from mltriton.tools.verify import verify_kernel
 
 HEAD = "import mltriton as triton\nimport mltriton.language as tl\n\n@triton.jit\n"
 _numbers = itertools.count()
@@ -110,6 +111,18 @@ def test_many_elifs(tmp_path):
     for n in (0, 3, 149):
         kernel[(1,)](out, n)
         assert out[0] == (n + 0.5 if n else 1.0)
+
+
+def test_the_executor_and_the_tools_take_what_nests_deep(tmp_path, monkeypatch):
+    branches = "".join(f"    elif n == {d}:\n        a = {d}.5\n" for d in range(1, 100))
+    body = f"    a = 0.0\n    if n == 0:\n        a = 1.0\n{branches}    tl.store(out, a)\n"
+    kernel = written(tmp_path, body)
+    report = verify_kernel(kernel, {"out": "*fp32", "n": "i32"}, args={"out": np.zeros(4, np.float32), "n": 7})
+    assert report.ok, str(report)
+    monkeypatch.setenv("MLTRITON_INTERPRET", "1")
+    out = np.zeros(4, np.float32)
+    written(tmp_path, body)[(1,)](out, 98)
+    assert out[0] == 98.5
 
 
 def test_many_calls_inside_each_other(tmp_path):

@@ -18,10 +18,13 @@ import time
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from contextvars import ContextVar, copy_context
-from typing import Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from mltriton.errors import NestingError
 from mltriton.runtime import config
+
+if TYPE_CHECKING:
+    from mltriton.ir.operation import Operation
 
 T = TypeVar("T")
 
@@ -29,6 +32,7 @@ STACKS = (512 * 2**20, 128 * 2**20, 32 * 2**20)  # Bytes, tried in turn: a proce
 BYTES_A_FRAME = (
     1280  # Of the C stack, at most: a call from C into Python (a generator's in `any`) takes less than this.
 )
+SHALLOW = 24  # Operations inside each other that every stack has room for.
 SLICE = 0.05  # Seconds between two looks at the clock while waiting.
 GRACE = 5.0  # Seconds that stopped work has to end; work that C code holds is left behind.
 
@@ -67,6 +71,13 @@ def unlimited(work: Callable[[], T]) -> T:
         return work()
     except RecursionError:
         pass
+    return deep(work)
+
+
+def deep(work: Callable[[], T]) -> T:
+    """What `work` gives on a large stack from the start: for what cannot be done twice. Raises as `unlimited` does."""
+    if is_deep():
+        return work()
     try:
         return _deep(work)
     except RecursionError:
@@ -74,6 +85,14 @@ def unlimited(work: Callable[[], T]) -> T:
     raise NestingError(
         "the program is nested too deep to be compiled", hint="Take it apart: calls, branches and terms nest."
     )
+
+
+def nests_deep(root: Operation) -> bool:
+    """Whether a program's operations nest so deep that following them may need a large stack."""
+    depths: dict[Operation | None, int] = {None: 0}
+    for op in root.walk():
+        depths[op] = depths.get(op.parent_op, 0) + 1
+    return max(depths.values()) > SHALLOW
 
 
 def limited(work: Callable[[], T], seconds: float) -> T:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
@@ -25,6 +26,7 @@ from mltriton.layouts.hardware import NoLanesError, linear_layout
 from mltriton.layouts.linear import LinearLayout
 from mltriton.layouts.text import encoding_text
 from mltriton.layouts.xe import DpasEncoding, Subgroup2DBlockEncoding
+from mltriton.runtime.compile_thread import unlimited
 
 Array = np.ndarray[Any, Any]
 MORE = "..."
@@ -113,7 +115,7 @@ def views_of_kernel(kernel: str, signature: str, *, target: str, num_warps: int,
 def views_in(text: str, filename: str = "<text>") -> list[View]:
     """Every encoded tensor type of a module, once, in the order in which they come."""
     found: dict[View, None] = {}
-    for type in _types(parse_module(text, filename)):
+    for type in _types(unlimited(partial(parse_module, text, filename))):
         if isinstance(type.encoding, Encoding):
             found[View(type.encoding, type.shape)] = None
     if not found:

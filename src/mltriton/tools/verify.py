@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from mltriton.runtime.compile_thread import deep
 from mltriton.tools.launches import Launch, entries_of, launch_of, named, sample_of_job, sample_of_module
 from mltriton.tools.level_runs import LevelResult, Runs
 
@@ -89,11 +90,15 @@ def verify_kernel(
     levels: list[LevelResult] = []
     texts: list[str] = []
     notes: list[str] = []
-    for _ in range(inputs):
+
+    def verify() -> None:
         sample = sample_of_job(job, launch, rng)
         texts.append(f"grid {sample.grid}, {sample}")
-        notes += [note for note in sample.notes if note not in notes]
-        levels += Runs(sample, uninitialised=uninitialised, seed=seed).of_job(job, each_pass=each_pass)
+        notes.extend(note for note in sample.notes if note not in notes)
+        levels.extend(Runs(sample, uninitialised=uninitialised, seed=seed).of_job(job, each_pass=each_pass))
+
+    for _ in range(inputs):
+        deep(verify)
     title = f"{fn.__name__} for {target}, {options['num_warps']} warps"
     return VerifyResult(title, tuple(levels), tuple(texts), tuple(notes))
 
@@ -116,15 +121,18 @@ def verify_module(
     from mltriton.ir.parser import parse_module
     from mltriton.ir.pipeline import parse_pipeline
 
-    module = (
-        source if isinstance(source, Module) else parse_module(Path(source).read_text(encoding="utf-8"), str(source))
-    )
+    text = "" if isinstance(source, Module) else Path(source).read_text(encoding="utf-8")
     title = "module" if isinstance(source, Module) else str(source)
-    rng = np.random.default_rng(seed)
-    sample = sample_of_module(module, function, Launch(named(args), tuple(grid), {}), rng)
-    runs = Runs(sample, uninitialised=uninitialised, seed=seed, function=function)
-    levels = list(runs.of_passes(module, parse_pipeline(passes)))
-    return VerifyResult(title, tuple(levels), (f"grid {sample.grid}, {sample}",), tuple(sample.notes))
+
+    def verify() -> VerifyResult:
+        module = source if isinstance(source, Module) else parse_module(text, title)
+        rng = np.random.default_rng(seed)
+        sample = sample_of_module(module, function, Launch(named(args), tuple(grid), {}), rng)
+        runs = Runs(sample, uninitialised=uninitialised, seed=seed, function=function)
+        levels = list(runs.of_passes(module, parse_pipeline(passes)))
+        return VerifyResult(title, tuple(levels), (f"grid {sample.grid}, {sample}",), tuple(sample.notes))
+
+    return deep(verify)
 
 
 def _function(kernel: str | LanguageFunction) -> LanguageFunction:

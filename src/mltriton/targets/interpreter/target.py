@@ -8,7 +8,7 @@ after the other.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
 from mltriton.targets.target import AccessChecks, Binary, Target
@@ -62,8 +62,9 @@ class InterpreterTarget:
     def load(self, binary: Binary, name: str) -> LoadedProgram:
         """Read the text."""
         from mltriton.ir.parser import parse_module
+        from mltriton.runtime.compile_thread import unlimited
 
-        return LoadedProgram(parse_module(binary.object.decode()))
+        return LoadedProgram(unlimited(partial(parse_module, binary.object.decode())))
 
     def takes(self, device: str) -> bool:
         """Whether it is main memory."""
@@ -74,7 +75,10 @@ class LoadedProgram:
     """A program that the executor runs."""
 
     def __init__(self, module: Module) -> None:
+        from mltriton.runtime.compile_thread import nests_deep
+
         self.module = module
+        self._is_deep = nests_deep(module)
 
     def launcher(self, specs: Sequence[ParamSpec], /) -> Callable[..., Any]:
         """As every target's; arguments are checked in Python."""
@@ -97,8 +101,10 @@ class LoadedProgram:
 
     def _run(self, grid: tuple[int, int, int], arguments: Sequence[Any]) -> None:
         from mltriton.executor import run
+        from mltriton.runtime.compile_thread import deep
 
-        run(self.module, arguments, grid)
+        work = partial(run, self.module, arguments, grid)
+        _ = deep(work) if self._is_deep else work()
 
 
 @cache
