@@ -41,7 +41,7 @@ from mltriton.tools.signature import Argument, Constant, Entry, parse_signature,
 
 if TYPE_CHECKING:
     from mltriton.dialects.builtin import Module
-    from mltriton.targets.target import Binary, LoadedKernel, Target
+    from mltriton.targets.target import Binary, LoadedKernel, Lowered, Target
 
 IR_LEVELS = ("tt", "ttg", "warp", "intrinsic")
 UPSTREAM_LEVELS: Mapping[str, str] = {"ttir": "tt", "ttgir": "ttg", "llir": "llvm"}  # what upstream calls them
@@ -134,11 +134,13 @@ class CompiledKernel:
     where it makes none).
     """
 
-    def __init__(self, job: Job, metadata: Metadata, binary: Binary | None, texts: Mapping[str, str]) -> None:
+    def __init__(
+        self, job: Job, metadata: Metadata, binary: Binary | None = None, lowered: Lowered | None = None
+    ) -> None:
         self.job = job
         self.metadata = metadata
         self.binary = binary
-        self.asm = Levels(job, texts)
+        self.asm = Levels(job, lowered)
 
         # What of the kernel belongs to this process, by upstream's names: other programs set it to None to pickle it.
         self.module: LoadedKernel | None = None
@@ -226,7 +228,7 @@ class CompiledKernel:
         if name not in images:
             known = ", ".join(images) or None
             raise TargetError(f"the target {self.metadata.target} makes no {name}", expected=known, found=name)
-        return images[name](self.asm["llvm"])
+        return images[name](self.asm.lowered)
 
     def launch(self, grid: Any, *arguments: Any) -> None:
         """Launch over `grid` with every argument, or with those that are not constants; nothing is compiled.
@@ -249,9 +251,10 @@ class CompiledKernel:
 class Levels(Mapping[str, str]):
     """The text of a kernel at every level, made when it is asked for."""
 
-    def __init__(self, job: Job, texts: Mapping[str, str]) -> None:
+    def __init__(self, job: Job, lowered: Lowered | None = None) -> None:
         self._job = job
-        self._texts = dict(texts)
+        self._texts: dict[str, str] = {}
+        self._lowered = lowered
 
     def __getitem__(self, level: str) -> str:
         level = UPSTREAM_LEVELS.get(level, level)
@@ -274,16 +277,23 @@ class Levels(Mapping[str, str]):
         return level in tuple(self) or (level == ASSEMBLY and self._job.target.can_run)
 
     @property
-    def _below(self) -> Mapping[str, Callable[[str], str]]:
+    def lowered(self) -> Lowered:
+        """The kernel as LLVM IR, with what the target knows of it."""
+        if self._lowered is None:
+            self._lowered = self._job.lowered(self._job.module("intrinsic"))
+        return self._lowered
+
+    @property
+    def _below(self) -> Mapping[str, Callable[[Lowered], str]]:
         return self._job.target.texts
 
     def _make(self, level: str) -> str:
         if level in self._below:
-            return self._below[level](self["llvm"])
+            return self._below[level](self.lowered)
         if level == ASSEMBLY:
             return self[tuple(self._below)[-1]]
         if level == "llvm":
-            return self._job.lowered(self._job.module("intrinsic"))
+            return self.lowered.text
         return str(self._job.module(level)) + "\n"
 
 
@@ -444,20 +454,20 @@ class Job:
         )
         metadata.timings = timings
         if not self.target.can_run:
-            return CompiledKernel(self, metadata, None, {})
+            return CompiledKernel(self, metadata)
         with _timed(timings, "llvm"):
-            llvm = self.lowered(module)
-        _dump(self, "llvm", lambda: llvm)
+            lowered = self.lowered(module)
+        _dump(self, "llvm", lambda: lowered.text)
         for name, text_of in self.target.texts.items():
-            _dump(self, name, partial(text_of, llvm))
+            _dump(self, name, partial(text_of, lowered))
         with _timed(timings, "binary"):
-            binary = self.target.assemble(llvm, module)
+            binary = self.target.assemble(lowered, module)
         metadata.shared = binary.metadata.get("shared", 0)
         metadata.scratch_bytes = binary.metadata.get("scratch_bytes", 0)
-        return CompiledKernel(self, metadata, binary, {"llvm": llvm})
+        return CompiledKernel(self, metadata, binary, lowered)
 
-    def lowered(self, module: Module) -> str:
-        """LLVM IR text. A failure of the target's is a `BackendError` with the program saved."""
+    def lowered(self, module: Module) -> Lowered:
+        """LLVM IR. A failure of the target's is a `BackendError` with the program saved."""
         try:
             return self.target.lower(module)
         except (TritonError, RecursionError):
@@ -626,10 +636,11 @@ def _from_files(job: Job, files: Mapping[str, bytes]) -> CompiledKernel | None:
     try:
         known = json.loads(files["metadata"])
         metadata = Metadata(**known["kernel"] | {"written": tuple(known["kernel"]["written"]), "from_cache": True})
-        binary, texts = Binary(files["object"], known["binary"]), {"llvm": files["llvm"].decode()}
+        binary = Binary(files["object"], known["binary"])
+        lowered = job.target.restored(files["llvm"].decode(), binary)
     except (KeyError, TypeError, ValueError):
         return None
-    return CompiledKernel(job, metadata, binary, texts)
+    return CompiledKernel(job, metadata, binary, lowered)
 
 
 def entry_key(entry: Entry) -> object:

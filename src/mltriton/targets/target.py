@@ -63,6 +63,19 @@ class AccessChecks(Enum):
 
 
 @dataclass(frozen=True)
+class Facts:
+    """What a target knows of a lowered kernel besides its text: each target has its own class, of JSON values."""
+
+
+@dataclass(frozen=True)
+class Lowered:
+    """A kernel as LLVM IR text, and what is known of it besides."""
+
+    text: str
+    facts: Facts = Facts()
+
+
+@dataclass(frozen=True)
 class Binary:
     """What a target makes of a module: `object` is what `load` takes, `metadata` (JSON values) what it must know
     besides, such as `scratch_bytes`.
@@ -107,22 +120,26 @@ class Target(Protocol):
         """
         ...
 
-    def lower(self, module: Module) -> str:
-        """LLVM IR text of a module at the intrinsic level, which is left as it is."""
+    def lower(self, module: Module) -> Lowered:
+        """LLVM IR of a module at the intrinsic level, which is left as it is."""
+        ...
+
+    def restored(self, text: str, binary: Binary) -> Lowered:
+        """What `lower` gave, from its text and from what `assemble` made of it."""
         ...
 
     @property
-    def texts(self) -> Mapping[str, Callable[[str], str]]:
-        """What there is to read below LLVM IR, by name; each is made of LLVM IR text. The last is the assembly."""
+    def texts(self) -> Mapping[str, Callable[[Lowered], str]]:
+        """What there is to read below LLVM IR, by name; each is made of LLVM IR. The last is the assembly."""
         ...
 
     @property
-    def images(self) -> Mapping[str, Callable[[str], bytes]]:
-        """Files for other tools, by name; each is made of LLVM IR text."""
+    def images(self) -> Mapping[str, Callable[[Lowered], bytes]]:
+        """Files for other tools, by name; each is made of LLVM IR."""
         ...
 
-    def assemble(self, llvm: str, module: Module) -> Binary:
-        """Machine code of LLVM IR text; `module`, from which it came, tells scratch and shared memory."""
+    def assemble(self, lowered: Lowered, module: Module) -> Binary:
+        """Machine code of LLVM IR; `module`, from which it came, tells scratch and shared memory."""
         ...
 
     def registers(self, assembly: str) -> tuple[int, int]:

@@ -44,7 +44,7 @@ def batched(a, b, c, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constex
 def fast_loop(kernel: Any, target: str, num_warps: int, **blocks: int) -> tuple[int, isa.Instructions]:
     """Bytes that are spilled, and the loop whose operands come by 2D block loads."""
     compiled = triton.compile(kernel, SIGNATURE, blocks, target, num_warps=num_warps)
-    text = find_target(target).texts["isa"](compiled.asm["llvm"])
+    text = find_target(target).texts["isa"](compiled.asm.lowered)
     (loop,) = [x for x in isa.innermost_loops(text) if x.instructions.messages["load_block2d"]]
     return find_target(target).registers(text)[1], loop.instructions
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -57,6 +58,29 @@ def test_figures_are_those_of_the_binary(compiled: Any) -> None:
     info = kernels(compiled.image("native"))["add"]
     assert compiled.asm["asm"] is compiled.asm["isa"]
     assert (compiled.n_regs, compiled.n_spills) == (info.registers, info.spilled // 4) == (128, 0)
+
+
+@triton.jit
+def told(x, SIZE: tl.constexpr):
+    tl.device_assert(tl.load(x) > 0, "positive")
+    tl.store(x + tl.arange(0, SIZE), tl.cumsum(tl.load(x + tl.arange(0, SIZE)), 0))
+
+
+@pytest.mark.parametrize(("codegen", "items"), [("simt", 64), ("simd", 2)])
+def test_facts_beside_the_text(codegen: str, items: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Known of a kernel that is compiled, and of the same one from the cache."""
+    monkeypatch.setenv("MLTRITON_CACHE_DIR", str(tmp_path))
+    options: dict[str, Any] = {"target": "xe:pvc", "num_warps": 2, "codegen": codegen, "debug": True}
+    found = [triton.compile(told, "*fp32:16, 256", grf_mode=mode, **options) for mode in ("256", "256", "default")]
+    assert [kernel.metadata.from_cache for kernel in found] == [False, True, False]
+    fixed, cached, free = (kernel.asm.lowered for kernel in found)
+    assert fixed.text == cached.text == found[1].asm["llvm"]
+    assert asdict(fixed.facts) | {"assertions": ()} == asdict(cached.facts) | {"assertions": ()}
+    facts: Any = cached.facts
+    assert (facts.codegen, facts.num_warps, facts.work_items) == (codegen, 2, items)
+    assert (facts.registers, facts.fixed_registers, free.facts.fixed_registers) == (256, True, False)
+    assert (facts.shared, facts.prints) == (found[1].metadata.shared, False)
+    assert [said[0] for said in facts.assertions] == ["positive"]
 
 
 @pytest.mark.parametrize("has_tool", [True, False])

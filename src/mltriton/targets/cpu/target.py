@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mltriton.errors import TargetError
-from mltriton.targets.target import AccessChecks, Binary, LoadedKernel, Target
+from mltriton.targets.target import AccessChecks, Binary, LoadedKernel, Lowered, Target
 
 if TYPE_CHECKING:
     from mltriton.dialects.builtin import Module
@@ -55,29 +55,33 @@ class CpuTarget:
         """The variant, or a digest of what the operating system says of this processor."""
         return self.variant or _processor()
 
-    def lower(self, module: Module) -> str:
-        """LLVM IR text."""
+    def lower(self, module: Module) -> Lowered:
+        """LLVM IR."""
         from mltriton.targets.cpu.llvm.emit.kernel import emit_kernel
 
-        return emit_kernel(module, self.features)
+        return Lowered(emit_kernel(module, self.features))
+
+    def restored(self, text: str, binary: Binary) -> Lowered:
+        """Its text is all."""
+        return Lowered(text)
 
     @property
-    def texts(self) -> Mapping[str, Callable[[str], str]]:
+    def texts(self) -> Mapping[str, Callable[[Lowered], str]]:
         """The assembly."""
         return {"asm": self.assembly}
 
     @property
-    def images(self) -> Mapping[str, Callable[[str], bytes]]:
+    def images(self) -> Mapping[str, Callable[[Lowered], bytes]]:
         """None: the binary is one."""
         return {}
 
-    def assembly(self, llvm: str) -> str:
+    def assembly(self, lowered: Lowered) -> str:
         """Assembly text."""
         from mltriton.targets.llvm.toolchain import assembly
 
-        return assembly(llvm, self._machine())
+        return assembly(lowered.text, self._machine())
 
-    def assemble(self, llvm: str, module: Module) -> Binary:
+    def assemble(self, lowered: Lowered, module: Module) -> Binary:
         """An object file, the scratch memory that each thread needs, and what its assertions say.
 
         `shared` is all memory of a program besides arrays: scratch, and the slots of its arguments and the grid.
@@ -90,7 +94,7 @@ class CpuTarget:
         size = scratch.value if isinstance(scratch, IntegerAttr) else 0
         shared = size + 8 * (_parameters(module) + 3)
         metadata = {"scratch_bytes": size, "shared": shared, "assertions": describe(module)}
-        return Binary(compile_object(llvm, self._machine()), metadata)
+        return Binary(compile_object(lowered.text, self._machine()), metadata)
 
     def registers(self, assembly: str) -> tuple[int, int]:
         """Vector registers, and words of the stack."""

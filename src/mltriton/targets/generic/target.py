@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, NoReturn
 
 from mltriton.errors import TargetError
-from mltriton.targets.target import AccessChecks, Binary, LoadedKernel, Target
+from mltriton.targets.target import AccessChecks, Binary, LoadedKernel, Lowered, Target
 
 if TYPE_CHECKING:
     from mltriton.dialects.builtin import Module
@@ -31,21 +31,25 @@ class GenericTarget:
 
         return spec(self.name)
 
-    def lower(self, module: Module) -> str:
+    def lower(self, module: Module) -> Lowered:
+        """Raise `TargetError`."""
+        self._refuse("LLVM IR")
+
+    def restored(self, text: str, binary: Binary) -> Lowered:
         """Raise `TargetError`."""
         self._refuse("LLVM IR")
 
     @property
-    def texts(self) -> Mapping[str, Callable[[str], str]]:
+    def texts(self) -> Mapping[str, Callable[[Lowered], str]]:
         """None."""
         return {}
 
     @property
-    def images(self) -> Mapping[str, Callable[[str], bytes]]:
+    def images(self) -> Mapping[str, Callable[[Lowered], bytes]]:
         """None."""
         return {}
 
-    def assemble(self, llvm: str, module: Module) -> Binary:
+    def assemble(self, lowered: Lowered, module: Module) -> Binary:
         """Raise `TargetError`."""
         self._refuse("machine code")
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
-from mltriton.targets.target import AccessChecks, Binary, Target
+from mltriton.targets.target import AccessChecks, Binary, Lowered, Target
 
 if TYPE_CHECKING:
     from mltriton.dialects.builtin import Module
@@ -35,25 +35,29 @@ class InterpreterTarget:
 
         return spec(self.name)
 
-    def lower(self, module: Module) -> str:
+    def lower(self, module: Module) -> Lowered:
         """The program's own text, with places."""
         from mltriton.ir.printer import print_op
 
-        return print_op(module, locations=True)
+        return Lowered(print_op(module, locations=True))
+
+    def restored(self, text: str, binary: Binary) -> Lowered:
+        """Its text is all."""
+        return Lowered(text)
 
     @property
-    def texts(self) -> Mapping[str, Callable[[str], str]]:
+    def texts(self) -> Mapping[str, Callable[[Lowered], str]]:
         """The same text: there is nothing below."""
-        return {"asm": str}
+        return {"asm": lambda lowered: lowered.text}
 
     @property
-    def images(self) -> Mapping[str, Callable[[str], bytes]]:
+    def images(self) -> Mapping[str, Callable[[Lowered], bytes]]:
         """None."""
         return {}
 
-    def assemble(self, llvm: str, module: Module) -> Binary:
+    def assemble(self, lowered: Lowered, module: Module) -> Binary:
         """The text."""
-        return Binary(llvm.encode(), {})
+        return Binary(lowered.text.encode(), {})
 
     def registers(self, assembly: str) -> tuple[int, int]:
         """One, and no memory in its place."""

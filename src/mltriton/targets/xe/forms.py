@@ -1,7 +1,7 @@
 """The forms of code for Xe: a program of each lane (`simt`), or one vector program of each warp (`simd`).
 
-Level: intrinsic to binary. A form says how a program is lowered, translated and emulated; the text of LLVM IR tells its
-form. Guarantees: importing this module imports neither LLVM nor a pass.
+Level: intrinsic to binary. A form says how a program is lowered, translated and emulated. Guarantees: importing this
+module imports neither LLVM nor a pass.
 """
 
 from __future__ import annotations
@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from mltriton.dialects.builtin import Module
     from mltriton.targets.xe.devices import Device
     from mltriton.targets.xe.launch_guards import Surface
-
-MARK = '"VCFunction"'  # the attribute of the functions of a vector program
 
 
 class Form(NamedTuple):
@@ -59,8 +57,3 @@ def asked_for(module: Module) -> Form:
 
     wanted = module.attributes.get("ttig.codegen")
     return FORMS[wanted.value if isinstance(wanted, StringAttr) else "simt"]
-
-
-def form_of(llvm: str) -> Form:
-    """The form of LLVM IR text."""
-    return FORMS["simd" if MARK in llvm else "simt"]

@@ -8,21 +8,21 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import asdict
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 from mltriton.errors import TargetError
-from mltriton.targets.target import AccessChecks, Binary, LoadedKernel, Target
+from mltriton.targets.target import AccessChecks, Binary, LoadedKernel, Lowered, Target
+from mltriton.targets.xe.facts import XeFacts
 
 if TYPE_CHECKING:
     from mltriton.dialects.builtin import Module
     from mltriton.targets.base import TargetSpec
     from mltriton.targets.xe.devices import Device
+    from mltriton.targets.xe.forms import Form
     from mltriton.targets.xe.launch_guards import Surface
     from mltriton.targets.xe.ocloc import Native
-
-_REGISTERS = "; registers of a warp: "  # the first line of LLVM IR text
-_FIXED = ", no others"
 
 
 class XeTarget:
@@ -60,93 +60,71 @@ class XeTarget:
         """Whether the passes say which lane holds what, without which there is no code."""
         return self.spec.has_lanes
 
-    def lower(self, module: Module) -> str:
-        """LLVM IR text for SPIR-V."""
-        return self._lowered(module, ())
-
-    def _lowered(self, module: Module, failing: tuple[Surface, ...]) -> str:
-        """The same for launches where some surfaces fail."""
+    def lower(self, module: Module) -> Lowered:
+        """LLVM IR for SPIR-V, and how a program is to run."""
         from mltriton.targets.xe.forms import asked_for
 
-        llvm = asked_for(module).lower(module, self.device, failing)
-        fixed = _FIXED if "ttig.grf_mode" in module.attributes else ""
-        return f"{_REGISTERS}{registers_of(module, self.device)}{fixed}\n{llvm}"
+        return Lowered(asked_for(module).lower(module, self.device), _facts(module, self.device))
+
+    def restored(self, text: str, binary: Binary) -> Lowered:
+        """With what the binary says of the program."""
+        return Lowered(text, _facts_in(binary))
 
     @property
-    def texts(self) -> Mapping[str, Callable[[str], str]]:
+    def texts(self) -> Mapping[str, Callable[[Lowered], str]]:
         """SPIR-V, and the device's instructions."""
         return {"spirv": self.listing, "isa": self.assembly}
 
     @property
-    def images(self) -> Mapping[str, Callable[[str], bytes]]:
+    def images(self) -> Mapping[str, Callable[[Lowered], bytes]]:
         """SPIR-V, and the binary of Intel's offline compiler."""
-        return {"spirv": self.spirv, "native": lambda llvm: self._native(llvm).binary}
+        return {"spirv": self.spirv, "native": lambda lowered: self._native(lowered).binary}
 
-    def spirv(self, llvm: str) -> bytes:
+    def spirv(self, lowered: Lowered) -> bytes:
         """The module."""
-        from mltriton.targets.xe.forms import form_of
+        return _form(lowered).spirv(lowered.text)
 
-        return form_of(llvm).spirv(llvm)
-
-    def listing(self, llvm: str) -> str:
+    def listing(self, lowered: Lowered) -> str:
         """The module as text."""
         from mltriton.targets.xe.spirv.listing import listing
 
-        return listing(self.spirv(llvm))
+        return listing(self.spirv(lowered))
 
-    def assembly(self, llvm: str) -> str:
+    def assembly(self, lowered: Lowered) -> str:
         """The device's instructions as Intel's offline compiler makes them, under a line that says what they use.
 
         Raises `TargetError` where ocloc is not installed.
         """
         from mltriton.targets.xe.ocloc import disassemble
 
-        native = self._native(llvm)
+        native = self._native(lowered)
         [(name, text)] = disassemble(native).items()
         info = native.kernels[name]
         return f"// {info.registers} registers, {info.spilled} bytes spilled\n{text}"
 
-    def _native(self, llvm: str) -> Native:
+    def _native(self, lowered: Lowered) -> Native:
         """What Intel's offline compiler makes of a kernel, beginning with the registers that it should need."""
-        from mltriton.targets.xe.forms import form_of
         from mltriton.targets.xe.ocloc import compile_without_spills
 
-        form = form_of(llvm)
-        expected = re.match(rf"{_REGISTERS}(\d+)({_FIXED})?$", llvm, re.MULTILINE)
-        registers, fixed = (int(expected[1]), expected[2] is not None) if expected else (None, False)
-        _, warps = _work_items(llvm)
+        facts, code = _known(lowered), _form(lowered).code
+        registers, fixed = facts.registers, facts.fixed_registers
         return compile_without_spills(
-            form.spirv(llvm), self.device, warps, code=form.code, registers=registers, fixed=fixed
+            self.spirv(lowered), self.device, facts.num_warps, code=code, registers=registers, fixed=fixed
         )
 
-    def assemble(self, llvm: str, module: Module) -> Binary:
+    def assemble(self, lowered: Lowered, module: Module) -> Binary:
         """A SPIR-V module, and the shared memory of a program.
 
         In `metadata` are what launches must ask of matrices, with the program for those that fail, and where kernels
         for Xe are emulated, another module for that.
         """
-        from mltriton.dialects import tt
         from mltriton.ir.printer import print_op
-        from mltriton.targets.assertions import describe
-        from mltriton.targets.registry import num_warps_of
         from mltriton.targets.xe.driver import emulates
-        from mltriton.targets.xe.forms import form_of
         from mltriton.targets.xe.kernel_modules import packed
         from mltriton.targets.xe.launch_guards import asked_by, uses_in
-        from mltriton.targets.xe.llvm.emit.shared import allocations
 
-        form = form_of(llvm)
-        _, shared = allocations(module)
-        metadata: dict[str, Any] = {
-            "shared": shared,
-            "num_warps": num_warps_of(module),
-            "work_items": _work_items(llvm)[0],
-            "codegen": form.code.value,
-            "registers": registers_of(module, self.device),
-            "fixed_registers": "ttig.grf_mode" in module.attributes,
-            "assertions": describe(module),
-            "prints": any(isinstance(op, tt.Print) for op in module.walk()),
-        }
+        form, facts, llvm = _form(lowered), _known(lowered), lowered.text
+        metadata: dict[str, Any] = {"shared": facts.shared, "facts": asdict(facts)}
         asked = asked_by(llvm)
         if asked is not None:
             metadata |= {
@@ -179,31 +157,34 @@ class XeTarget:
         from mltriton.targets.xe.ocloc import build_options
         from mltriton.targets.xe.spirv.emission import Code
 
-        queue, known = driver.queue(), binary.metadata
-        form, warps = FORMS[known["codegen"]], known["num_warps"]
-        debugging = {"assertions": known["assertions"], "prints": known["prints"]}
+        queue, known = driver.queue(), _facts_in(binary)
+        form, warps = FORMS[known.codegen], known.num_warps
+        assertions, prints = known.assertions, known.prints
         queue.announce(self.name)
         modules = KernelModules(binary, name, self._version, (self.name, compiler_fingerprint()))
         if queue.emulated and form.code is Code.SIMD:
             image = partial(modules.of, queue)
-            return EmulatedWarps(image, warps, known["shared"], modules.guards, **debugging)
+            return EmulatedWarps(image, warps, known.shared, modules.guards, assertions=assertions, prints=prints)
         return XeKernel(
             queue,
             modules.of,
             name,
-            known["work_items"],
-            options=build_options(self.device, warps, known["registers"], form.code, fixed=known["fixed_registers"]),
+            known.work_items,
+            options=build_options(self.device, warps, known.registers, form.code, fixed=known.fixed_registers),
             guards=modules.guards,
-            **debugging,
+            assertions=assertions,
+            prints=prints,
         )
 
     def _version(self, program: str, failing: tuple[Surface, ...], emulated: bool) -> bytes:
         """The module of a program at the intrinsic level, for launches in which these surfaces fail."""
         from mltriton.ir.parser import parse_module
-        from mltriton.targets.xe.forms import form_of
+        from mltriton.targets.xe.forms import asked_for
 
-        llvm = self._lowered(parse_module(program), failing)
-        return form_of(llvm).emulated(llvm, self.device) if emulated else form_of(llvm).spirv(llvm)
+        module = parse_module(program)
+        form = asked_for(module)
+        llvm = form.lower(module, self.device, failing)
+        return form.emulated(llvm, self.device) if emulated else form.spirv(llvm)
 
     def takes(self, device: str) -> bool:
         """Arrays of the GPU, and those of main memory, which are copied."""
@@ -224,16 +205,41 @@ def registers_of(module: Module, device: Device) -> int:
     return registers
 
 
-def _work_items(llvm: str) -> tuple[int, int]:
-    """Work items of a program, and how many warps they are; one is a lane, or else a warp."""
+def _facts(module: Module, device: Device) -> XeFacts:
+    """What is known of a program at the intrinsic level."""
+    from mltriton.dialects import tt
+    from mltriton.targets.assertions import describe
+    from mltriton.targets.registry import num_warps_of, spec_of
+    from mltriton.targets.xe.forms import asked_for
+    from mltriton.targets.xe.llvm.emit.shared import allocations
+    from mltriton.targets.xe.spirv.emission import Code
 
-    def attached(name: str) -> int:
-        node = re.search(rf"!{name} (!\d+)", llvm)
-        number = node and re.search(rf"^{node[1]} = !{{i32 (\d+)", llvm, re.MULTILINE)
-        return int(number[1]) if number else 1
+    code, warps = asked_for(module).code, num_warps_of(module)
+    return XeFacts(
+        codegen=code.value,
+        num_warps=warps,
+        work_items=warps * (spec_of(module).warp_size if code is Code.SIMT else 1),
+        shared=allocations(module)[1],
+        registers=registers_of(module, device),
+        fixed_registers="ttig.grf_mode" in module.attributes,
+        prints=any(isinstance(op, tt.Print) for op in module.walk()),
+        assertions=describe(module),
+    )
 
-    everyone = attached("reqd_work_group_size")
-    return everyone, everyone // attached("intel_reqd_sub_group_size")
+
+def _facts_in(binary: Binary) -> XeFacts:
+    return XeFacts(**binary.metadata["facts"])
+
+
+def _known(lowered: Lowered) -> XeFacts:
+    assert isinstance(lowered.facts, XeFacts), "what this target lowered"
+    return lowered.facts
+
+
+def _form(lowered: Lowered) -> Form:
+    from mltriton.targets.xe.forms import FORMS
+
+    return FORMS[_known(lowered).codegen]
 
 
 def create(variant: str) -> Target:

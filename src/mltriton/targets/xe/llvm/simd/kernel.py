@@ -16,7 +16,6 @@ from mltriton.ir.types import Type as IRType
 from mltriton.targets.llvm.types import I64, Value
 from mltriton.targets.llvm.writer import Module
 from mltriton.targets.xe.devices import Device
-from mltriton.targets.xe.forms import MARK
 from mltriton.targets.xe.launch_guards import Surface
 from mltriton.targets.xe.llvm.emit.context import Emitter
 from mltriton.targets.xe.llvm.emit.kernel import argument, begin, finished, take_parameters
@@ -34,7 +33,7 @@ def emit_kernel(module: IRModule, device: Device, failing: Collection[Surface] =
         message = "vector programs have no address payloads: what describes a matrix stays in registers anyway"
         raise BackendError(message, hint="Leave the option address_payloads out.")
     _, shared = allocations(module)
-    target = Module(f'{MARK} "VCSLMSize"="{shared}"')
+    target = Module(f'"VCFunction" "VCSLMSize"="{shared}"')
     kernel = begin(target, module, device, failing, items=1)
     emitter = WarpEmitter(target, kernel.body, device, kernel.warps, RULES, ELEMENTS, kernel.answers)
     emitter.to_bf16 = {}  # They are functions of one lane.

@@ -1,0 +1,29 @@
+"""What is known of a kernel for Xe besides its LLVM IR. Level: `llvm` to binary; no compiler module is imported."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from mltriton.targets.target import Facts
+
+if TYPE_CHECKING:
+    from mltriton.targets.assertions import Description
+
+
+@dataclass(frozen=True)
+class XeFacts(Facts):
+    """`codegen` names the form of code (`forms.py`). A program has so many warps, which are `work_items`, one of a lane
+    or else of a warp, and share `shared` bytes; a warp is to have so many registers, with `fixed_registers` no others.
+    `prints` says whether the kernel prints, `assertions` what its assertions say.
+    """
+
+    codegen: str
+    num_warps: int
+    work_items: int
+    shared: int
+    registers: int
+    fixed_registers: bool = False
+    prints: bool = False
+    assertions: Sequence[Description] = ()
