@@ -8,8 +8,9 @@ from __future__ import annotations
 from functools import cached_property
 
 from mltriton.tools.migrate.flow import Definition, Env, Flow, parameters_of
+from mltriton.tools.migrate.group import Access, Construct
 from mltriton.tools.migrate.parse import Source
-from mltriton.tools.migrate.pointers import Access, Construct, Pointers
+from mltriton.tools.migrate.pointers import Pointers
 from mltriton.tools.migrate.syntax import code_of, constant_int, cst, names_in, walk
 
 # Functions without effects whose results depend on their arguments alone.

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from mltriton.tools.migrate.bounds import Bounds, is_zero, unchecked
-from mltriton.tools.migrate.pointers import Access, Construct, Group
+from mltriton.tools.migrate.group import Access, Construct, Group
 from mltriton.tools.migrate.result import Options
 from mltriton.tools.migrate.rows import Rows
 from mltriton.tools.migrate.syntax import code_of, constant_int, cst, factor, names_in

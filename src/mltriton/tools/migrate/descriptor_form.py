@@ -13,7 +13,7 @@ from typing import Any
 
 from mltriton.tools.migrate.edits import Replacement, constantly, expression
 from mltriton.tools.migrate.form import Form
-from mltriton.tools.migrate.pointers import Access, Construct
+from mltriton.tools.migrate.group import Access, Construct
 from mltriton.tools.migrate.syntax import code_of, constant_int, cst, factor, one_line, operand
 from mltriton.tools.migrate.values import Context, Quantity
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 
 from mltriton.tools.migrate.edits import Edits, Replacement, constantly
-from mltriton.tools.migrate.pointers import Access, Construct
+from mltriton.tools.migrate.group import Access, Construct
 from mltriton.tools.migrate.syntax import code_of, cst
 from mltriton.tools.migrate.values import Context
 

@@ -13,11 +13,12 @@ from mltriton.tools.migrate.bounds import Bounds
 from mltriton.tools.migrate.choice import Choice
 from mltriton.tools.migrate.edits import Edits, constantly
 from mltriton.tools.migrate.flow import Env
+from mltriton.tools.migrate.group import Access, Construct, Group
 from mltriton.tools.migrate.masked_loads import MaskedLoads, NotExpressibleError, Plan, masked_loads, stem
 from mltriton.tools.migrate.naming import Namer
 from mltriton.tools.migrate.notes import performance
 from mltriton.tools.migrate.parse import Source
-from mltriton.tools.migrate.pointers import Access, Construct, Group, Pointers
+from mltriton.tools.migrate.pointers import Pointers
 from mltriton.tools.migrate.result import Note, Options, Result, Site
 from mltriton.tools.migrate.syntax import cst, names_in, walk
 

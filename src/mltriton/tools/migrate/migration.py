@@ -13,13 +13,14 @@ from mltriton.tools.migrate.annotations import note_annotations
 from mltriton.tools.migrate.bounds import Bounds
 from mltriton.tools.migrate.choice import Choice, choose, leaving
 from mltriton.tools.migrate.edits import Edits
+from mltriton.tools.migrate.group import Group
 from mltriton.tools.migrate.imports import without_unused_imports
 from mltriton.tools.migrate.masked_loads import MaskedLoads, masked_loads
 from mltriton.tools.migrate.masks import note_masked_loads, rewrite_masked_loads
 from mltriton.tools.migrate.naming import Namer
 from mltriton.tools.migrate.notes import note_group
 from mltriton.tools.migrate.parse import Source, functions_of, parse
-from mltriton.tools.migrate.pointers import Group, Pointers
+from mltriton.tools.migrate.pointers import Pointers
 from mltriton.tools.migrate.result import Note, Options, Result, Site
 from mltriton.tools.migrate.rewriting import rewrite_group
 from mltriton.tools.migrate.rows import Rows

@@ -14,9 +14,10 @@ from mltriton.tools.migrate.callers import Callers
 from mltriton.tools.migrate.choice import Choice
 from mltriton.tools.migrate.edits import Edits, constantly
 from mltriton.tools.migrate.flow import parameters_of
+from mltriton.tools.migrate.group import Group
 from mltriton.tools.migrate.naming import Namer
 from mltriton.tools.migrate.parse import Source
-from mltriton.tools.migrate.pointers import Group, Pointers
+from mltriton.tools.migrate.pointers import Pointers
 from mltriton.tools.migrate.returns import can_return_parts
 from mltriton.tools.migrate.rewriting import carry
 from mltriton.tools.migrate.steps import Analyses, Changed, Notes

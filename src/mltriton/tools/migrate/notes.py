@@ -9,8 +9,9 @@ import builtins
 from collections.abc import Iterator
 
 from mltriton.tools.migrate.choice import Choice
+from mltriton.tools.migrate.group import Group
 from mltriton.tools.migrate.parse import Source
-from mltriton.tools.migrate.pointers import Group, Pointers
+from mltriton.tools.migrate.pointers import Pointers
 from mltriton.tools.migrate.result import Note, Result, Site
 from mltriton.tools.migrate.syntax import code_of, constant_int, cst, names_in, walk
 from mltriton.tools.migrate.values import Context

@@ -9,7 +9,7 @@ from __future__ import annotations
 from mltriton.tools.migrate.bounds import is_zero
 from mltriton.tools.migrate.edits import Replacement, constantly, expression
 from mltriton.tools.migrate.form import Form
-from mltriton.tools.migrate.pointers import Access, Construct
+from mltriton.tools.migrate.group import Access, Construct
 from mltriton.tools.migrate.syntax import code_of, cst, factor, one_line, operand
 from mltriton.tools.migrate.values import Context, Quantity
 

@@ -14,9 +14,10 @@ from mltriton.tools.migrate.bounds import Bounds, is_zero
 from mltriton.tools.migrate.callers import Callers, Function
 from mltriton.tools.migrate.edits import Edits, constantly
 from mltriton.tools.migrate.flow import is_assigned, parameters_of
+from mltriton.tools.migrate.group import Construct
 from mltriton.tools.migrate.naming import Namer
 from mltriton.tools.migrate.parse import Source
-from mltriton.tools.migrate.pointers import Construct, Pointers
+from mltriton.tools.migrate.pointers import Pointers
 from mltriton.tools.migrate.steps import Analyses, Changed, Notes, caller_notes
 from mltriton.tools.migrate.syntax import (
     children,

@@ -13,9 +13,10 @@ from mltriton.tools.migrate.choice import Choice
 from mltriton.tools.migrate.descriptor_form import DescriptorForm
 from mltriton.tools.migrate.edits import Edits, Replacement, constantly
 from mltriton.tools.migrate.flow import Definition
+from mltriton.tools.migrate.group import Group
 from mltriton.tools.migrate.naming import Namer
 from mltriton.tools.migrate.pointer_form import PointerForm
-from mltriton.tools.migrate.pointers import Group, Pointers
+from mltriton.tools.migrate.pointers import Pointers
 from mltriton.tools.migrate.syntax import code_of, cst, elements
 from mltriton.tools.migrate.values import Context
 

@@ -12,8 +12,9 @@ from dataclasses import dataclass, field
 from mltriton.tools.migrate.bounds import Bounds, is_zero
 from mltriton.tools.migrate.choice import Choice
 from mltriton.tools.migrate.flow import Definition, Env
+from mltriton.tools.migrate.group import Advance, Construct, Group
 from mltriton.tools.migrate.naming import Namer
-from mltriton.tools.migrate.pointers import Advance, Construct, Group, Pointers
+from mltriton.tools.migrate.pointers import Pointers
 from mltriton.tools.migrate.syntax import code_of, constant_int, cst, factor, one_line, operand
 
 # What each kind of quantity is called: a prefix of the tensor's name.
