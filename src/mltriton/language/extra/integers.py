@@ -16,7 +16,7 @@ from mltriton.language.casting import cast, reinterpret
 from mltriton.language.comparison import where
 from mltriton.language.extra.elementary import rint, round, trunc, wide
 from mltriton.language.math import ceil, floor
-from mltriton.language.semantic import promoted, to_tensor
+from mltriton.language.semantic import broadcast_all, promoted, to_tensor
 from mltriton.language.tensor import tensor
 from mltriton.language.types import dtype
 
@@ -140,6 +140,24 @@ def sad(x: object, y: object, z: object) -> tensor:
     return where(a > b, a - b, b - a) + c
 
 
+def byte_pool(low: tensor, high: tensor) -> tensor:
+    """Two integers of 32 bits as one of 64."""
+    parts = [cast(cast(part, types.uint32, bitcast=True), types.uint64) for part in (low, high)]
+    return cast(parts[0] | (parts[1] << 32), types.int64)
+
+
+@builtin
+def byte_perm(x: object, y: object, s: object) -> tensor:
+    """Four bytes of the eight of x (0 to 3) and y (4 to 7), chosen by the lower three bits of each nibble of s."""
+    a, b, choice = broadcast_all(*_integers("byte_perm", x, y, s))
+    pool = cast(byte_pool(a, b), types.uint64)
+    total = pool & 0
+    for place in range(4):
+        shift = cast((choice >> (4 * place)) & 7, types.uint64) * 8
+        total = total | (((pool >> shift) & 0xFF) << (8 * place))
+    return cast(cast(total, types.uint32), a.dtype, bitcast=True)
+
+
 @builtin
 def llrint(x: object) -> tensor:
     """x rounded to nearest, halves to even, as int64."""
@@ -196,5 +214,6 @@ def _conversions() -> dict[str, Callable[[object], tensor]]:
 
 CONVERSIONS = _conversions()
 __all__ = [
-    "CONVERSIONS", "brev", "clz", "ffs", "hadd", "llrint", "llround", "mul24", "mulhi", "popc", "rhadd", "sad",
+    "CONVERSIONS", "brev", "byte_perm", "byte_pool", "clz", "ffs", "hadd", "llrint", "llround", "mul24", "mulhi",
+    "popc", "rhadd", "sad",
 ]  # fmt: skip

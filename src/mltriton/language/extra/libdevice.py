@@ -1,14 +1,22 @@
 """`tl.extra.libdevice`: mathematical functions beyond those of `tl.math`, by the names of CUDA's library.
 
-`elementary`, `angles`, `magnitudes` and `integers` have them, and say how exact they are. Left out are what has no
-closed form in the operations there are (gamma and Bessel functions, inverse error functions) and arithmetic that rounds
-otherwise than to nearest.
+`elementary`, `angles`, `magnitudes`, `integers`, `special`, `bessel` and `directed` have them, and say how exact they
+are. There is every name of upstream's module.
 """
 
 from __future__ import annotations
 
 from mltriton.language.arithmetic import add, fma, mul, sub
 from mltriton.language.extra.angles import acos, acosh, asin, asinh, atan, atan2, atanh, cospi, sinpi
+from mltriton.language.extra.bessel import cyl_bessel_i0, cyl_bessel_i1, j0, j1, jn, y0, y1, yn
+from mltriton.language.extra.directed import (
+    DIRECTED,
+    double2hiint,
+    double2loint,
+    hiloint2double,
+    rcp64h,
+    rsqrt_rn,
+)
 from mltriton.language.extra.elementary import (
     copysign,
     cosh,
@@ -32,6 +40,7 @@ from mltriton.language.extra.elementary import (
 from mltriton.language.extra.integers import (
     CONVERSIONS,
     brev,
+    byte_perm,
     clz,
     ffs,
     hadd,
@@ -61,6 +70,7 @@ from mltriton.language.extra.magnitudes import (
     saturatef,
     scalbn,
 )
+from mltriton.language.extra.special import erfcinv, erfcx, erfinv, lgamma, normcdf, normcdfinv, tgamma
 from mltriton.language.math import (
     abs,
     ceil,
@@ -87,7 +97,7 @@ fast_expf, fast_exp10f, fast_logf, fast_log2f, fast_log10f, fast_powf = exp, exp
 fast_dividef = fdiv
 add_rn, sub_rn, mul_rn, fma_rn = add, sub, mul, fma
 
-globals().update(CONVERSIONS)
+globals().update(CONVERSIONS | DIRECTED)
 
 __all__ = [
     "abs", "acos", "acosh", "add_rn", "asin", "asinh", "atan", "atan2", "atanh", "brev", "cbrt", "ceil", "clz",
@@ -97,5 +107,7 @@ __all__ = [
     "ilogb", "isfinited", "isinf", "isnan", "ldexp", "llrint", "llround", "log", "log10", "log1p", "log2", "logb",
     "mul24", "mul_rn", "mulhi", "nearbyint", "nextafter", "norm3d", "norm4d", "popc", "pow", "rcbrt", "remainder",
     "rhadd", "rhypot", "rint", "rnorm3d", "rnorm4d", "round", "rsqrt", "sad", "saturatef", "scalbn", "signbit",
-    "sin", "sinh", "sinpi", "sqrt", "sqrt_rn", "sub_rn", "tan", "tanh", "trunc", *CONVERSIONS,
+    "sin", "sinh", "sinpi", "sqrt", "sqrt_rn", "sub_rn", "tan", "tanh", "trunc", "byte_perm", "cyl_bessel_i0",
+    "cyl_bessel_i1", "double2hiint", "double2loint", "erfcinv", "erfcx", "erfinv", "hiloint2double", "j0", "j1", "jn",
+    "lgamma", "normcdf", "normcdfinv", "rcp64h", "rsqrt_rn", "tgamma", "y0", "y1", "yn", *CONVERSIONS, *DIRECTED,
 ]  # fmt: skip  # pyright: ignore[reportUnsupportedDunderAll]
