@@ -39,6 +39,10 @@ with torch.autocast("cuda", dtype=torch.bfloat16):
 with torch.cpu.device(0):
     assert torch.arange(3, device="cuda:0").to(device="cuda", dtype=torch.float32).tolist() == [0, 1, 2]
 assert torch.rand(3, pin_memory=True).pin_memory().device.type == "cpu"
+torch.manual_seed(3)
+first = torch.rand(4, device="cuda")
+torch.cuda.manual_seed_all(3)
+assert torch.equal(first, torch.rand(4))
 print("as on a GPU")
 """
 

@@ -180,8 +180,7 @@ def show_cpu_as_cuda() -> None:
         return
     for name, answer in _ANSWERS.items():
         setattr(torch.cuda, name, answer)
-    seed = torch.manual_seed
-    torch.cuda.manual_seed = torch.cuda.manual_seed_all = seed
+    torch.cuda.manual_seed = torch.cuda.manual_seed_all = torch.default_generator.manual_seed
     torch.cuda._is_mltriton = True
     for name in ("device", "set_stream"):
         if not hasattr(torch.cpu, name):

@@ -1,0 +1,151 @@
+"""Operations of flash-linear-attention (fla-core), each with the recurrence that it computes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from importlib import import_module
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import randn
+
+PACKAGES = ("fla-core==0.6.0", "einops==0.8.2")
+NEAR = 5e-3  # of the largest value: chunks multiply in tf32 where kernels ask for it
+Operation = tuple[Callable[..., Any], Callable[..., Any], Sequence[Any]]
+
+
+def recurrence(
+    q: torch.Tensor,
+    k: torch.Tensor,
+    v: torch.Tensor,
+    g: torch.Tensor | None = None,
+    beta: torch.Tensor | None = None,
+    scale: float | None = None,
+) -> torch.Tensor:
+    """o_t = scale * q_t H_t of H_t = exp(g_t) H_(t-1) + k_t (v_t), with beta the delta rule.
+
+    q, k: [B, T, H, K]; v: [B, T, H, V]; g: [B, T, H] or [B, T, H, K], logarithms; beta: [B, T, H].
+    """
+    scale = q.shape[-1] ** -0.5 if scale is None else scale
+    state = q.new_zeros(q.shape[0], q.shape[2], q.shape[3], v.shape[3])
+    made: list[torch.Tensor] = []
+    for t in range(q.shape[1]):
+        if g is not None:
+            decay = g[:, t].exp()
+            state = state * (decay[..., None, None] if decay.dim() == 2 else decay[..., None])
+        new = v[:, t]
+        if beta is not None:
+            new = (new - torch.einsum("bhk,bhkv->bhv", k[:, t], state)) * beta[:, t, :, None]
+        state = state + k[:, t, :, :, None] * new[:, :, None, :]
+        made.append(torch.einsum("bhk,bhkv->bhv", q[:, t] * scale, state))
+    return torch.stack(made, 1)
+
+
+def _call(module: str, name: str, **always: Any) -> Callable[..., Any]:
+    """The first of what `fla.MODULE.NAME` gives."""
+
+    def run(*inputs: Any) -> Any:
+        found = getattr(import_module(f"fla.{module}"), name)(*inputs, **always)
+        return found[0] if isinstance(found, tuple) else found
+
+    return run
+
+
+def _retention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
+    decay = torch.log1p(-(2.0 ** (-5.0 - torch.arange(q.shape[2]))))
+    return recurrence(q, k, v, decay.expand(q.shape[:3]))
+
+
+def _hgrn(x: torch.Tensor, g: torch.Tensor) -> torch.Tensor:
+    state, made = torch.zeros_like(x[:, 0]), []
+    for t in range(x.shape[1]):
+        state = g[:, t].exp() * state + x[:, t]
+        made.append(state)
+    return torch.stack(made, 1)
+
+
+def _attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
+    found = F.scaled_dot_product_attention(*(x.transpose(1, 2) for x in (q, k, v)), is_causal=True)
+    return found.transpose(1, 2)
+
+
+def _norm_gate(x: torch.Tensor, g: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+    return x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1e-5) * w * F.silu(g)
+
+
+def operations() -> dict[str, Operation]:
+    """Operation, reference and inputs by name; inputs of floats require gradients."""
+    torch.manual_seed(0)
+    q, k, v = randn(1, 128, 2, 32), randn(1, 128, 2, 32), randn(1, 128, 2, 32)
+    unit = F.normalize(k, dim=-1)
+    g, gk = F.logsigmoid(randn(1, 128, 2)), F.logsigmoid(randn(1, 128, 2, 32)) / 4
+    beta = torch.rand(1, 128, 2)
+    rows = randn(6, 257)
+    return {
+        **{
+            f"linear_attn, {form}": (
+                _call("ops.linear_attn", f"{form}_linear_attn", normalize=False),
+                recurrence,
+                (q, k, v),
+            )
+            for form in ("chunk", "fused_recurrent")
+        },
+        **{
+            f"retention, {form}": (_call("ops.retention", f"{form}_retention"), _retention, (q, k, v))
+            for form in ("chunk", "fused_recurrent")
+        },
+        **{
+            f"simple_gla, {form}": (_call("ops.simple_gla", f"{form}_simple_gla"), recurrence, (q, k, v, g))
+            for form in ("chunk", "fused_recurrent")
+        },
+        **{
+            f"gla, {form}": (_call("ops.gla", f"{form}_gla"), recurrence, (q, k, v, gk))
+            for form in ("chunk", "fused_recurrent")
+        },
+        "delta_rule, chunk": (
+            _call("ops.delta_rule", "chunk_delta_rule"),
+            lambda q, k, v, beta: recurrence(q, k, v, None, beta),
+            (q, unit, v, beta),
+        ),
+        "delta_rule, fused_recurrent": (
+            _call("ops.delta_rule", "fused_recurrent_delta_rule"),
+            lambda q, k, v, beta: recurrence(q, k, v, None, beta),
+            (q, unit, v, beta),
+        ),
+        "gated_delta_rule, chunk": (
+            _call("ops.gated_delta_rule", "chunk_gated_delta_rule"),
+            recurrence,
+            (q, unit, v, g, beta),
+        ),
+        "kda, chunk": (_call("ops.kda", "chunk_kda"), recurrence, (q, unit, v, gk, beta)),
+        "hgrn, chunk": (_call("ops.hgrn", "chunk_hgrn"), _hgrn, (randn(1, 128, 64), F.logsigmoid(randn(1, 128, 64)))),
+        "hgrn, fused_recurrent": (
+            _call("ops.hgrn", "fused_recurrent_hgrn"),
+            _hgrn,
+            (randn(1, 128, 64), F.logsigmoid(randn(1, 128, 64))),
+        ),
+        "attn, parallel": (_call("ops.attn", "parallel_attn"), _attention, (q, k, v)),
+        "modules.l2norm": (_call("modules.l2norm", "l2norm"), lambda x: F.normalize(x, dim=-1), (rows,)),
+        "modules.rms_norm": (
+            lambda x, w: _call("modules.layernorm", "rms_norm", eps=1e-5)(x, w, None),
+            lambda x, w: x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1e-5) * w,
+            (rows, randn(257)),
+        ),
+        "modules.layer_norm": (
+            lambda x, w, b: _call("modules.layernorm", "layer_norm", eps=1e-5)(x, w, b),
+            lambda x, w, b: F.layer_norm(x, (257,), w, b),
+            (rows, randn(257), randn(257)),
+        ),
+        "modules.rms_norm_gated": (
+            lambda x, g, w: _call("modules.fused_norm_gate", "rms_norm_gated", eps=1e-5)(x, g, w, None),
+            _norm_gate,
+            (rows, randn(6, 257), randn(257)),
+        ),
+        "modules.swiglu": (_call("modules.activations", "swiglu"), lambda x, y: F.silu(x) * y, (rows, randn(6, 257))),
+        "modules.cross_entropy": (
+            _call("modules.fused_cross_entropy", "cross_entropy_loss"),
+            lambda x, t: F.cross_entropy(x, t, reduction="none"),
+            (rows, torch.randint(0, 257, (6,))),
+        ),
+    }

@@ -1,0 +1,128 @@
+"""Run libraries written for Triton with mltriton in its place, each operation forward and backward against plain torch.
+
+`python scripts/test_libraries.py [--into FOLDER] [LIBRARY]...` fetches the libraries (pip, into FOLDER) and prints a
+table. Needs the network and torch. A process for each library; nothing of theirs is changed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import os
+import subprocess
+import sys
+import time
+import warnings
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).parent
+LIBRARIES = ("liger", "fla_ops")
+
+
+def fetch(folder: Path, packages: Sequence[str]) -> None:
+    """Install packages without what they need into a folder."""
+    command = [sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--target", str(folder), *packages]
+    subprocess.run(command, check=True)
+
+
+def flat(value: Any) -> list[Any]:
+    """The tensors of floats in what an operation gives."""
+    items = value if isinstance(value, tuple | list) else (value,)
+    return [item for item in items if hasattr(item, "is_floating_point") and item.is_floating_point()]
+
+
+def fresh(inputs: Sequence[Any]) -> list[Any]:
+    """Copies of inputs that require gradients where gradients are compared."""
+
+    def one(x: Any) -> Any:
+        if not hasattr(x, "is_floating_point"):
+            return x
+        return x.detach().clone().requires_grad_(x.is_floating_point() and not hasattr(x, "no_gradient"))
+
+    return [one(x) for x in inputs]
+
+
+def run(operation: Callable[..., Any], inputs: Sequence[Any]) -> tuple[list[Any], list[Any], float]:
+    """Values, gradients and seconds of one forward and backward pass."""
+    import torch
+
+    torch.manual_seed(1)
+    given = fresh(inputs)
+    started = time.perf_counter()
+    values = flat(operation(*given))
+    if any(value.requires_grad for value in values):
+        sum(
+            (value * torch.randn(value.shape, dtype=value.dtype)).sum() for value in values if value.requires_grad
+        ).backward()
+    seconds = time.perf_counter() - started
+    return values, [getattr(x, "grad", None) for x in given], seconds
+
+
+def far(found: Any, expected: Any) -> float:
+    """The largest difference in units of the largest value."""
+    return float((found.double() - expected.double()).abs().max() / expected.double().abs().max().clamp(min=1e-3))
+
+
+def _verdict(difference: float, near: float) -> str:
+    return "right" if difference <= near else f"WRONG {difference:.1e}"
+
+
+def check(ours: Callable[..., Any], reference: Callable[..., Any], inputs: Sequence[Any], near: float) -> str:
+    """A row of the table, after the name: forward, backward, the first call and ours over plain torch."""
+    try:
+        values, gradients, first = run(ours, inputs)
+        expected, their_gradients, _ = run(reference, inputs)
+        forward = max(far(v, e) for v, e in zip(values, expected, strict=True))
+        both = [(g, t) for g, t in zip(gradients, their_gradients, strict=True) if t is not None]
+        missing = [t for g, t in both if g is None]
+        backward = max((far(g, t) for g, t in both if g is not None), default=0.0)
+        times = [(run(ours, inputs)[2], run(reference, inputs)[2]) for _ in range(5)]
+        ratio = sorted(theirs / mine for mine, theirs in times)[2]
+        says = [_verdict(forward, near), "-" if not both else "MISSING" if missing else _verdict(backward, near)]
+        return " | ".join([*says, f"{first:.1f}", f"{ratio:.2f}"])
+    except Exception as error:
+        text = " ".join(str(error).split())[:160].replace("|", "/")
+        return f"FAILS {type(error).__name__}: {text} | | |"
+
+
+def main() -> None:
+    """Fetch and run."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("libraries", nargs="*", default=list(LIBRARIES))
+    parser.add_argument("--into", type=Path, default=Path(".libraries"))
+    parser.add_argument("--operations", "-k", default="", help="only operations whose name has this text")
+    parser.add_argument("--here", action="store_true", help="run one library in this process")
+    given = parser.parse_args()
+    if not given.here:
+        for name in given.libraries:
+            again = [sys.executable, __file__, "--here", "--into", str(given.into), "-k", given.operations, name]
+            subprocess.run(again, check=False)
+        return
+    (name,) = given.libraries
+    sys.path[:0] = [str(HERE / "libraries"), str(given.into.resolve())]
+    warnings.simplefilter("ignore")
+    os.environ.setdefault("TRITON_PRINT_AUTOTUNING", "0")
+    importlib.import_module("mltriton.as_triton")
+    library = importlib.import_module(name)
+    if not given.into.exists() or not all(_is_there(given.into, package) for package in library.PACKAGES):
+        fetch(given.into, library.PACKAGES)
+    print(f"\n## {', '.join(library.PACKAGES)}\n")
+    print("| operation | forward | backward | first call, s | torch's time / ours |\n|---|---|---|---|---|")
+    as_cuda: Sequence[str] = getattr(library, "AS_CUDA", ())
+    known = {name: row for name, row in library.operations().items() if given.operations in name}
+    for operation in sorted(known, key=as_cuda.__contains__):
+        if operation in as_cuda:
+            importlib.import_module("mltriton.as_triton.as_cuda").show_cpu_as_cuda()
+        row = check(*known[operation], getattr(library, "NEAR", 1e-4))
+        print(f"| {operation}{' (--as-cuda)' if operation in as_cuda else ''} | {row} |", flush=True)
+
+
+def _is_there(folder: Path, package: str) -> bool:
+    name, _, version = package.partition("==")
+    return (folder / f"{name.replace('-', '_')}-{version}.dist-info").exists()
+
+
+if __name__ == "__main__":
+    main()
