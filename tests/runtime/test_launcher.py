@@ -414,7 +414,7 @@ print("loaded")
 
 def test_the_table_is_what_the_code_reads():
     table = encode_table(0x1234, 64, 2, [ParamSpec.integer("i64", divisible_by_16=True)], id)
-    assert struct.unpack_from("<QqqII", table) == (0x1234, 64, 2, 1, 1)
+    assert struct.unpack_from("<QqqIId", table) == (0x1234, 64, 2, 1, 1, 0.0)
     expected = (1, 0, -(2**63), 2**63 - 1, 15, 0, -(2**31), 2**31 - 1)
-    assert struct.unpack_from("<II6q", table, 32) == expected
-    assert len(table) == 32 + 56
+    assert struct.unpack_from("<II6q", table, 40) == expected
+    assert len(table) == 40 + 56

@@ -223,12 +223,14 @@ class Autotuner(KernelInterface[Any]):
             if config.pre_hook is not None:
                 config.pre_hook(named | keywords)
             self.pre_hook(named)
+            failure: Exception | None = None
             try:
                 launch(*args, **kwargs, **keywords)
             except Exception as error:
-                self.post_hook(named, exception=error)
+                failure = error
                 raise
-            self.post_hook(named, exception=None)
+            finally:  # Whatever ends it, Ctrl-C too.
+                self.post_hook(named, exception=failure)
 
         from mltriton.testing import do_bench
 

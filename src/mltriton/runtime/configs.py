@@ -106,11 +106,18 @@ class ArgumentState:
             self._pre_hook(named)
 
     def after(self, named: dict[str, Any], exception: Exception | None) -> None:
-        """Restore arguments; then the user's hook."""
-        for name, copy in self._copies.items():
-            _assign(named[name], copy)
+        """Restore arguments, even where Ctrl-C comes in between; then the user's hook."""
+        try:
+            self._put_back(named)
+        except BaseException:
+            self._put_back(named)
+            raise
         if self._post_hook is not None:
             self._post_hook(named, exception=exception)
+
+    def _put_back(self, named: Mapping[str, Any]) -> None:
+        for name, copy in self._copies.items():
+            _assign(named[name], copy)
 
     def reset(self, named: Mapping[str, Any]) -> None:
         """Set to zero what `reset_to_zero` names."""

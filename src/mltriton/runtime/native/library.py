@@ -22,7 +22,9 @@ from .objects import LoadedObject, ObjectLoadError, load_object
 _MACHINES = {"x86_64": "x86_64-linux", "aarch64": "aarch64-linux"}
 _FILE = "native.o"
 
-FUNCTIONS = ("launch", "run", "thread_count", "worker", "relax_many", "release_scratch", "reset_after_fork")
+FUNCTIONS = (
+    *("launch", "run_released", "thread_count", "worker", "ticks", "relax_many", "release_scratch", "reset_after_fork"),
+)
 POINTERS = (
     "gomp_parallel",
     "omp_get_thread_num",
@@ -42,7 +44,10 @@ POINTERS = (
     "name_is_neg",
     "scratch_error",
 )
-NUMBERS = ("spin_limit", "workers", "threads", "torch_handle")
+NUMBERS = (
+    *("spin_limit", "workers", "threads", "torch_handle"),
+    *("main_thread", "ticks_long", "ticks_ask", "ticks_split"),
+)
 FLAGS = ("torch_is_bound",)
 TABLES = ("array_types", "tensor_types")
 

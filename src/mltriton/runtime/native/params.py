@@ -29,7 +29,7 @@ _NATURAL_RANGES: dict[str, tuple[int, int]] = {
 _EMPTY = (1, 0)
 _KINDS = {"tensor": 0, "i1": 2, "f32": 3, "f64": 4}
 _INTEGER, _SAME, _EQUAL, _EQUAL_FLOAT = 1, 5, 6, 7
-_TABLE = struct.Struct("<QqqII")
+_TABLE = struct.Struct("<QqqIId")
 _PARAM = struct.Struct("<II6Q")
 _MASK_64 = (1 << 64) - 1
 
@@ -149,7 +149,7 @@ def encode_table(
     """
     slots = sum(spec.takes_slot for spec in specs)
     records = [_encode(spec, torch_key) for spec in specs]
-    return b"".join([_TABLE.pack(kernel, scratch_bytes, serial_below, len(specs), slots), *records])
+    return b"".join([_TABLE.pack(kernel, scratch_bytes, serial_below, len(specs), slots, 0.0), *records])
 
 
 def _encode(spec: ParamSpec, torch_key: Callable[[Any], int]) -> bytes:

@@ -12,6 +12,7 @@ import ctypes
 import os
 import signal
 import sys
+import threading
 import time
 import warnings
 from collections.abc import Iterable
@@ -26,6 +27,11 @@ from ..forking import fork_lock
 from . import layout, library
 
 _SPIN_SECONDS = 150e-6  # How long a thread that waits spins before it sleeps: longer than Python between two launches.
+_CLOCK_SECONDS = {
+    "ticks_long": 1e-3,
+    "ticks_ask": 0.1,  # Asking takes the interpreter's lock.
+    "ticks_split": 16e-6,  # Less than waking a thread may take.
+}
 _MAX_THREADS = 1024  # Scratch buffers in ir/pool.ll.
 _DERIVED_TYPES = 16  # Of each kind in ir/launcher.ll, besides the null at the end.
 _IS_NEG = "_ZN2at6native6is_negERKNS_6TensorE"  # bool at::native::is_neg(const at::Tensor &)
@@ -62,7 +68,9 @@ class Pool:
         self._worker_count = self.library.number("workers")
         addresses = self.library.addresses
         self._thread_count = ctypes.PYFUNCTYPE(ctypes.c_int64)(addresses["thread_count"])
-        self._run = ctypes.CFUNCTYPE(ctypes.c_bool, *[ctypes.c_void_p] * 2, *[ctypes.c_int64] * 3)(addresses["run"])
+        self._run = ctypes.PYFUNCTYPE(ctypes.c_int32, *[ctypes.c_void_p] * 2, *[ctypes.c_int64] * 3, ctypes.c_void_p)(
+            addresses["run_released"]
+        )
         self._release_scratch = ctypes.CFUNCTYPE(ctypes.c_int64)(addresses["release_scratch"])
         self._reset_after_fork = ctypes.PYFUNCTYPE(None)(addresses["reset_after_fork"])
         self._set_up()
@@ -80,7 +88,8 @@ class Pool:
         for name, item in objects.items():
             self.library.pointer(name).value = _immortal(item)
         self.set_num_threads(config.NUM_THREADS.get())
-        self.library.number("spin_limit").value = self._spins_in(_SPIN_SECONDS)
+        self.library.number("main_thread").value = threading.main_thread().ident or 0
+        self._set_clocks()
         os.register_at_fork(after_in_child=self._after_fork)
 
     @property
@@ -119,7 +128,7 @@ class Pool:
         if team is None:
             self.prepare()
             team = self._thread_count()
-        if not self._run(kernel, ctypes.addressof(arguments), programs, scratch_bytes, team if programs > 1 else 1):
+        if self._run(kernel, ctypes.addressof(arguments), programs, scratch_bytes, team if programs > 1 else 1, None):
             raise ScratchMemoryError("there is no memory for the kernel's scratch buffers")
 
     def release_scratch(self) -> int:
@@ -213,17 +222,22 @@ class Pool:
         warnings.warn(f"only {count} thread(s) can be started for kernels", RuntimeWarning, stacklevel=2)
         self.set_num_threads(count)
 
-    def _spins_in(self, seconds: float) -> int:
-        """Return how many times a thread relaxes in `seconds`: 40 to 150 cycles each, depending on the processor."""
+    def _set_clocks(self) -> None:
+        """Tell the code how often a thread relaxes, and how far its clock counts, in the times it works with."""
         relax_many = ctypes.PYFUNCTYPE(None, ctypes.c_int64)(self.library.addresses["relax_many"])
-        trial = 500
-        start = time.perf_counter()
+        ticks = ctypes.PYFUNCTYPE(ctypes.c_int64)(self.library.addresses["ticks"])
+        trial = 500  # Of 40 to 150 cycles each, depending on the processor.
+        start, first = time.perf_counter(), ticks()
         relax_many(trial)
-        return int(trial * seconds / max(time.perf_counter() - start, 1e-9))
+        seconds, counted = max(time.perf_counter() - start, 1e-9), max(ticks() - first, 1)
+        self.library.number("spin_limit").value = int(trial * _SPIN_SECONDS / seconds)
+        for name, duration in _CLOCK_SECONDS.items():
+            self.library.number(name).value = int(counted * duration / seconds)
 
     def _after_fork(self) -> None:
         self._lock = fork_lock()
         self._forked = True
+        self.library.number("main_thread").value = threading.get_ident()
         self._reset_after_fork()
         self.library.pointer("gomp_parallel").value = None
 

@@ -12,6 +12,7 @@ import os
 import struct
 import sys
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -25,6 +26,7 @@ from .params import ParamSpec, float_bits
 from .pool import ScratchMemoryError, available_cpus
 
 _MAX_DIMENSION = 2**31 - 1
+_LONG_SECONDS = 1e-3  # A piece that takes this long makes the next one smaller.
 
 Kernel = Callable[[int, int, int, int], None]
 
@@ -158,11 +160,14 @@ class PortablePool:
         team = min(self.num_threads() if team is None else team, programs)
         job = _Job(function, ctypes.addressof(arguments), programs, team)
         helpers = self._gather(team - 1, job, scratch_bytes)
-        self._take_part(job, scratch_bytes)
-        for helper in helpers:
-            if not helper.cancel():
-                helper.result()
-        if job.begin < job.end:
+        try:
+            self._take_part(job, scratch_bytes)
+        finally:
+            job.stop()  # An interrupt ends the launch; the others may still be in a program.
+            for helper in helpers:
+                if not helper.cancel():
+                    helper.result()
+        if job.is_unfinished:
             raise ScratchMemoryError("there is no memory for the kernel's scratch buffers")
 
     def _gather(self, count: int, job: _Job, scratch_bytes: int) -> list[Future[None]]:
@@ -215,20 +220,34 @@ class _Job:
     def __init__(self, kernel: Kernel, arguments: int, programs: int, team: int) -> None:
         self.begin = 0
         self.end = programs
+        self.is_unfinished = True
         self._kernel = kernel
         self._arguments = arguments
         self._shift = (team - 1).bit_length() + 2 if team > 1 else 0
         self._lock = threading.Lock()
 
     def run_pieces(self, scratch: int) -> None:
-        """Claim and run programs until none is left; a piece is a quarter of a thread's even share of what is left."""
+        """Claim and run programs until none is left; a piece is a quarter of a thread's even share of what is left.
+
+        Pieces begin with one program and grow while they are quick: signals arrive between them.
+        """
+        most = 1
         while True:
             with self._lock:
                 begin = self.begin
-                self.begin = until = min(self.end, begin + max(1, (self.end - begin) >> self._shift))
+                share = max(1, (self.end - begin) >> self._shift)
+                self.begin = until = min(self.end, begin + min(share, most))
             if begin == until:
                 return
+            started = time.monotonic()
             self._kernel(self._arguments, begin, until, scratch)
+            most = max(1, most // 2) if time.monotonic() - started > _LONG_SECONDS else 8 * most
+
+    def stop(self) -> None:
+        """Let nobody claim more programs; what is left then has not run (`is_unfinished`)."""
+        with self._lock:
+            self.is_unfinished = self.begin < self.end
+            self.begin = self.end
 
 
 _pool: PortablePool | None = None

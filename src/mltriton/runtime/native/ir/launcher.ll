@@ -7,8 +7,9 @@
 ; Functions that look at an argument return a status: 0 it fits, 1 it does not, -1 a Python exception is set.
 
 ; What the function object's `self`, a tuple, begins with: a bytes object that holds a %Table and then its %Param records.
-; kernel, scratch bytes, the number of programs below which the calling thread runs them all, parameters, slots
-%Table = type { ptr, i64, i64, i32, i32 }
+; kernel, scratch bytes, the number of programs below which the calling thread runs them all, parameters, slots, pace
+; (what launches before took, see @run: the one field that changes)
+%Table = type { ptr, i64, i64, i32, i32, double }
 
 ; kind, flags, first, second, zero mask, some mask, hole low, hole high. A value or an address passes the masks if
 ; value & zero mask == 0 and, unless the some mask is 0, value & some mask != 0.
@@ -38,6 +39,7 @@
 @torch_get_num_threads = global ptr null
 @torch_is_bound = global i8 0           ; 1 once torch's types, functions and threads are known
 @threads = global i64 0                 ; threads of a launch; 0: as many as torch uses
+@main_thread = global i64 0             ; pthread_self() of the thread in which Python runs signal handlers
 @prepare = global ptr null              ; Python callable () -> None: binds torch if it is loaded, starts missing workers
 @has_memory = global ptr null           ; Python callable (array) -> bool, asked of arrays whose address looks like none
 @modules = global ptr null              ; sys.modules
@@ -71,6 +73,10 @@ declare ptr @PyObject_CallOneArg(ptr, ptr)
 declare ptr @PyErr_Occurred()
 declare void @PyErr_Clear()
 declare void @PyErr_SetString(ptr, ptr)
+declare i32 @PyErr_CheckSignals()
+declare i32 @PyGILState_Ensure()
+declare void @PyGILState_Release(i32)
+declare i64 @pthread_self()
 declare ptr @PyEval_SaveThread()
 declare void @PyEval_RestoreThread(ptr)
 declare ptr @Py_NewRef(ptr)
@@ -698,6 +704,27 @@ raise:
 
 ; Launching.
 
+; Runs Python's handlers of signals that have arrived; whether one raised an exception.
+define internal i1 @check_signals() #0 {
+  %state = call i32 @PyGILState_Ensure()
+  %failure = call i32 @PyErr_CheckSignals()
+  call void @PyGILState_Release(i32 %state)
+  %raised = icmp ne i32 %failure, 0
+  ret i1 %raised
+}
+
+; Does what @run does, without the interpreter's lock. With 2, a Python exception is set.
+define i32 @run_released(ptr %kernel, ptr %slots, i64 %programs, i64 %scratch.bytes, i64 %team, ptr %pace) #0 {
+  %thread = call i64 @pthread_self()
+  %main = load i64, ptr @main_thread
+  %is.main = icmp eq i64 %thread, %main
+  %check = select i1 %is.main, ptr @check_signals, ptr null
+  %state = call ptr @PyEval_SaveThread()
+  %outcome = call i32 @run(ptr %kernel, ptr %slots, i64 %programs, i64 %scratch.bytes, i64 %team, ptr %pace, ptr %check)
+  call void @PyEval_RestoreThread(ptr %state)
+  ret i32 %outcome
+}
+
 define ptr @launch(ptr %self, ptr %objects, i64 %count) #0 {
 entry:
   %programs.at = alloca i64
@@ -720,6 +747,7 @@ read:
   %slots.count.at = getelementptr %Table, ptr %table, i32 0, i32 4
   %slots.count.32 = load i32, ptr %slots.count.at
   %slots.count = zext i32 %slots.count.32 to i64
+  %pace = getelementptr %Table, ptr %table, i32 0, i32 5
   %params = getelementptr %Table, ptr %table, i64 1
   %expected = add i64 %params.count, 3
   %right.count = icmp eq i64 %count, %expected
@@ -751,10 +779,9 @@ gather:
   br i1 %failed, label %raise, label %start
 start:
   %team = phi i64 [ 1, %weigh ], [ %chosen, %gather ]
-  %thread.state = call ptr @PyEval_SaveThread()
-  %complete = call i1 @run(ptr %kernel, ptr %slots, i64 %programs, i64 %scratch.bytes, i64 %team)
-  call void @PyEval_RestoreThread(ptr %thread.state)
-  br i1 %complete, label %done, label %no.memory
+  %outcome = call i32 @run_released(ptr %kernel, ptr %slots, i64 %programs, i64 %scratch.bytes, i64 %team, ptr %pace)
+  switch i32 %outcome, label %raise [ i32 0, label %done
+                                      i32 1, label %no.memory ]
 
 no.memory:
   %error = load ptr, ptr @scratch_error
@@ -772,6 +799,5 @@ raise:
 
 declare { i64, i1 } @llvm.smul.with.overflow.i64(i64, i64)
 declare i64 @llvm.smax.i64(i64, i64)
-declare i64 @llvm.umin.i64(i64, i64)
 
 attributes #2 = { nounwind uwtable alwaysinline }

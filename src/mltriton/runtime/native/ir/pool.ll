@@ -10,8 +10,10 @@
 
 ; kernel, args, end: call kernel(args, begin, until, scratch) until begin reaches end.
 ; shift: a claim takes (programs left) >> shift. The counter of the next program has a cache line to itself.
-%Job = type { ptr, ptr, i64, i64, i64, [24 x i8], i64, [56 x i8] }
-;             0 kernel, 1 args, 2 end, 3 scratch bytes, 4 shift, 6 next
+; check: i1 (*)(void), which the launching thread asks now and then whether to stop, or null; stopped: it said so.
+; cost: ticks that one of the threads took for a program, a double; 0 where it was not measured.
+%Job = type { ptr, ptr, i64, i64, i64, ptr, i64, double, i64, [56 x i8] }
+;             0 kernel, 1 args, 2 end, 3 scratch bytes, 4 shift, 5 check, 6 stopped, 7 cost, 8 next
 
 ; One thread's scratch memory: in use (0 or 1), buffer, its size in bytes. One cache line each.
 %Scratch = type { i32, i32, ptr, i64, [40 x i8] }
@@ -21,6 +23,9 @@
 @gomp_parallel = global ptr null        ; void (*)(void (*)(void *), void *, unsigned threads, unsigned flags), or null
 @omp_get_thread_num = global ptr null   ; int (*)(void), set together with @gomp_parallel
 @spin_limit = global i64 0              ; calls of @relax before a waiting thread sleeps
+@ticks_long = global i64 0              ; of the clock (@ticks): a piece that takes this long makes the next one smaller
+@ticks_ask = global i64 0               ; between two questions whether to stop
+@ticks_split = global i64 0             ; a launch that takes less on one thread is not split
 @workers = global i64 0                 ; threads that run @worker, numbered from 1
 
 ; The workers' state.
@@ -150,8 +155,10 @@ done:
 ; Taking part in a job.
 
 ; Claims pieces [begin, until) of the job and runs them until none is left. Pieces shrink with what is left, down to one
-; program: few claims where there are very many programs, and no thread left with a long last piece.
-define internal void @run_pieces(ptr %job, ptr %scratch) #0 {
+; program: few claims where there are very many programs, and no thread left with a long last piece. They begin with one
+; program and grow while they are quick, so that a thread looks up often enough: the launching one (0) to ask whether to
+; stop, and, unless `patience` is 0, to return after so many ticks.
+define internal void @run_pieces(ptr %job, ptr %scratch, i64 %thread, i64 %patience) #0 {
 entry:
   %kernel = load ptr, ptr %job
   %args.at = getelementptr %Job, ptr %job, i32 0, i32 1
@@ -160,19 +167,35 @@ entry:
   %end = load i64, ptr %end.at
   %shift.at = getelementptr %Job, ptr %job, i32 0, i32 4
   %shift = load i64, ptr %shift.at
-  %next.at = getelementptr %Job, ptr %job, i32 0, i32 6
+  %next.at = getelementptr %Job, ptr %job, i32 0, i32 8
+  %launching = icmp eq i64 %thread, 0
+  %check.at = getelementptr %Job, ptr %job, i32 0, i32 5
+  %check = load ptr, ptr %check.at
+  %has.check = icmp ne ptr %check, null
+  %asks = and i1 %launching, %has.check
+  %limited = icmp ne i64 %patience, 0
+  %one = icmp eq i64 %end, 1
+  br i1 %one, label %look, label %read.clock
+read.clock:
+  %clock = call i64 @ticks()
   br label %look
 look:
+  %begun = phi i64 [ 0, %entry ], [ %clock, %read.clock ], [ %begun, %go.on ]
+  %last = phi i64 [ 0, %entry ], [ %clock, %read.clock ], [ %last.next, %go.on ]
+  %asked = phi i64 [ 0, %entry ], [ %clock, %read.clock ], [ %asked.next, %go.on ]
+  %most = phi i64 [ 1, %entry ], [ 1, %read.clock ], [ %most.next, %go.on ]
+  %ran = phi i64 [ 0, %entry ], [ 0, %read.clock ], [ %ran.next, %go.on ]
   %seen = load atomic i64, ptr %next.at monotonic, align 8
   br label %claim
 claim:
   %begin = phi i64 [ %seen, %look ], [ %newer, %try ]
   %left = sub i64 %end, %begin
   %none = icmp sle i64 %left, 0
-  br i1 %none, label %done, label %try
+  br i1 %none, label %finish, label %try
 try:
   %share = lshr i64 %left, %shift
-  %piece = call i64 @llvm.umax.i64(i64 %share, i64 1)
+  %some = call i64 @llvm.umax.i64(i64 %share, i64 1)
+  %piece = call i64 @llvm.umin.i64(i64 %some, i64 %most)
   %until = add i64 %begin, %piece
   %exchange = cmpxchg ptr %next.at, i64 %begin, i64 %until monotonic monotonic
   %newer = extractvalue { i64, i1 } %exchange, 0
@@ -180,21 +203,75 @@ try:
   br i1 %ours, label %run, label %claim
 run:
   call void %kernel(ptr %args, i64 %begin, i64 %until, ptr %scratch)
+  %ran.next = add i64 %ran, %piece
+  %more = icmp slt i64 %until, %end
+  br i1 %more, label %pace, label %finish
+pace:
+  %now = call i64 @ticks()
+  %took = sub i64 %now, %last
+  %long = load i64, ptr @ticks_long
+  %slow = icmp sge i64 %took, %long
+  %half = lshr i64 %most, 1
+  %fewer = call i64 @llvm.umax.i64(i64 %half, i64 1)
+  %bounded = call i64 @llvm.umin.i64(i64 %most, i64 1152921504606846976)
+  %many = shl i64 %bounded, 3
+  %most.next = select i1 %slow, i64 %fewer, i64 %many
+  %interval = load i64, ptr @ticks_ask
+  %since = sub i64 %now, %asked
+  %due = icmp sge i64 %since, %interval
+  %ask.now = and i1 %asks, %due
+  br i1 %ask.now, label %ask, label %weigh
+ask:
+  %stop = call i1 %check()
+  br i1 %stop, label %halt, label %answered
+halt:
+  %stopped.at = getelementptr %Job, ptr %job, i32 0, i32 6
+  store i64 1, ptr %stopped.at
+  store atomic i64 %end, ptr %next.at monotonic, align 8
+  ret void
+answered:
+  %after = call i64 @ticks()
+  br label %weigh
+weigh:
+  %last.next = phi i64 [ %now, %pace ], [ %after, %answered ]
+  %asked.next = phi i64 [ %asked, %pace ], [ %after, %answered ]
+  %spent = sub i64 %now, %begun
+  %over = icmp sgt i64 %spent, %patience
+  %leave = and i1 %limited, %over
+  br i1 %leave, label %measure, label %go.on
+go.on:
   br label %look
+
+finish:
+  %ran.all = phi i64 [ %ran, %claim ], [ %ran.next, %run ]
+  %some.ran = icmp ne i64 %ran.all, 0
+  %several = xor i1 %one, true
+  %measures = and i1 %some.ran, %several
+  br i1 %measures, label %measure, label %done
+measure:
+  %programs = phi i64 [ %ran.all, %finish ], [ %ran.next, %weigh ]
+  %stop.clock = call i64 @ticks()
+  %total = sub i64 %stop.clock, %begun
+  %total.float = sitofp i64 %total to double
+  %programs.float = sitofp i64 %programs to double
+  %cost = fdiv double %total.float, %programs.float
+  %cost.at = getelementptr %Job, ptr %job, i32 0, i32 7
+  store atomic double %cost, ptr %cost.at monotonic, align 8
+  br label %done
 done:
   ret void
 }
 
 ; Takes part in the job with scratch memory of its own, as the team's thread number `thread`. A thread for which there is
 ; no memory takes no programs: the others run them.
-define internal void @take_part(ptr %job, i64 %thread) #0 {
+define internal void @take_part(ptr %job, i64 %thread, i64 %patience) #0 {
 entry:
   %bytes.at = getelementptr %Job, ptr %job, i32 0, i32 3
   %bytes = load i64, ptr %bytes.at
   %none = icmp eq i64 %bytes, 0
   br i1 %none, label %without, label %with
 without:
-  call void @run_pieces(ptr %job, ptr null)
+  call void @run_pieces(ptr %job, ptr null, i64 %thread, i64 %patience)
   ret void
 with:
   %scratch = call ptr @acquire_scratch(i64 %thread, i64 %bytes)
@@ -203,7 +280,7 @@ with:
 run:
   %buffer.at = getelementptr %Scratch, ptr %scratch, i32 0, i32 2
   %buffer = load ptr, ptr %buffer.at
-  call void @run_pieces(ptr %job, ptr %buffer)
+  call void @run_pieces(ptr %job, ptr %buffer, i64 %thread, i64 %patience)
   store atomic i32 0, ptr %scratch release, align 4
   br label %done
 done:
@@ -215,7 +292,7 @@ define internal void @take_part_in_region(ptr %job) #0 {
   %get = load ptr, ptr @omp_get_thread_num
   %number = call i32 %get()
   %thread = zext i32 %number to i64
-  call void @take_part(ptr %job, i64 %thread)
+  call void @take_part(ptr %job, i64 %thread, i64 0)
   ret void
 }
 
@@ -260,7 +337,7 @@ opened:
   br i1 %wanted, label %join, label %leave
 join:
   %job = load ptr, ptr @job
-  call void @take_part(ptr %job, i64 %thread)
+  call void @take_part(ptr %job, i64 %thread, i64 0)
   br label %leave
 leave:
   %ignored.3 = atomicrmw sub ptr @active, i32 1 seq_cst
@@ -316,7 +393,7 @@ entry:
   %ours = extractvalue { i32, i1 } %exchange, 1
   br i1 %ours, label %open, label %alone
 alone:
-  call void @take_part(ptr %job, i64 0)
+  call void @take_part(ptr %job, i64 0, i64 0)
   ret void
 open:
   store ptr %job, ptr @job
@@ -332,7 +409,7 @@ rouse:
   call void @wake(ptr @epoch, i32 %helpers)
   br label %work
 work:
-  call void @take_part(ptr %job, i64 0)
+  call void @take_part(ptr %job, i64 0, i64 0)
   store atomic i32 0, ptr @open seq_cst, align 4
   call void @join()
   store atomic i32 0, ptr @busy release, align 4
@@ -363,11 +440,21 @@ done:
 
 ; Launching.
 
-; Runs programs [0, end) of `kernel` on up to `team` threads (at least 1). Returns whether all of them ran: a program is
-; left over only if no thread could get its scratch memory.
-define i1 @run(ptr %kernel, ptr %args, i64 %end, i64 %scratch.bytes, i64 %team) #0 {
+; Runs programs [0, end) of `kernel` on up to `team` threads (at least 1). Returns 0 if all of them ran, 1 if some could
+; not because no thread could get its scratch memory, 2 if `check` (see %Job) said to stop.
+; `pace` points to a double, the ticks of a program in launches before (0: there were none), or is null. A launch that
+; should be quicker than waking others is begun alone, and split only if it turns out to take longer.
+define i32 @run(ptr %kernel, ptr %args, i64 %end, i64 %scratch.bytes, i64 %team, ptr %pace, ptr %check) #0 {
 entry:
   %job = alloca %Job, align 64
+  %one = icmp eq i64 %end, 1
+  %no.scratch = icmp eq i64 %scratch.bytes, 0
+  %simple = and i1 %one, %no.scratch
+  br i1 %simple, label %single, label %set.up
+single:
+  call void %kernel(ptr %args, i64 0, i64 1, ptr null)
+  ret i32 0
+set.up:
   store ptr %kernel, ptr %job
   %args.at = getelementptr %Job, ptr %job, i32 0, i32 1
   store ptr %args, ptr %args.at
@@ -376,13 +463,19 @@ entry:
   %bytes.at = getelementptr %Job, ptr %job, i32 0, i32 3
   store i64 %scratch.bytes, ptr %bytes.at
   %shift.at = getelementptr %Job, ptr %job, i32 0, i32 4
-  %next.at = getelementptr %Job, ptr %job, i32 0, i32 6
+  %check.at = getelementptr %Job, ptr %job, i32 0, i32 5
+  store ptr %check, ptr %check.at
+  %stopped.at = getelementptr %Job, ptr %job, i32 0, i32 6
+  store i64 0, ptr %stopped.at
+  %cost.at = getelementptr %Job, ptr %job, i32 0, i32 7
+  store double 0.0, ptr %cost.at
+  %next.at = getelementptr %Job, ptr %job, i32 0, i32 8
   store atomic i64 0, ptr %next.at monotonic, align 8
   %serial = icmp eq i64 %team, 1
   br i1 %serial, label %alone, label %together
 alone:
   store i64 0, ptr %shift.at
-  call void @take_part(ptr %job, i64 0)
+  call void @take_part(ptr %job, i64 0, i64 0)
   br label %done
 together:
   ; A claim takes at most a quarter of a thread's even share: 1 / (4 * team), the team rounded up to a power of two.
@@ -390,6 +483,25 @@ together:
   %zeros = call i64 @llvm.ctlz.i64(i64 %below, i1 false)
   %shift = sub i64 66, %zeros
   store i64 %shift, ptr %shift.at
+  %no.pace = icmp eq ptr %pace, null
+  br i1 %no.pace, label %split, label %weigh
+weigh:
+  %expected = load double, ptr %pace
+  %programs = sitofp i64 %end to double
+  %total = fmul double %expected, %programs
+  %limit = load i64, ptr @ticks_split
+  %limit.float = sitofp i64 %limit to double
+  %is.new = fcmp oeq double %expected, 0.0
+  %large = fcmp oge double %total, %limit.float
+  %splits = or i1 %is.new, %large
+  br i1 %splits, label %split, label %begin.alone
+begin.alone:
+  %patience = shl i64 %limit, 2
+  call void @take_part(ptr %job, i64 0, i64 %patience)
+  %begun = load atomic i64, ptr %next.at monotonic, align 8
+  %quick = icmp sge i64 %begun, %end
+  br i1 %quick, label %done, label %split
+split:
   %parallel = load ptr, ptr @gomp_parallel
   %no.openmp = icmp eq ptr %parallel, null
   br i1 %no.openmp, label %workers, label %openmp
@@ -401,11 +513,44 @@ workers:
   call void @run_with_workers(ptr %job, i64 %team)
   br label %done
 done:
+  call void @remember(ptr %pace, ptr %cost.at)
+  %stopped = load i64, ptr %stopped.at
+  %was.stopped = icmp ne i64 %stopped, 0
   %reached = load atomic i64, ptr %next.at monotonic, align 8
-  %all = icmp sge i64 %reached, %end
-  ret i1 %all
+  %missing = icmp slt i64 %reached, %end
+  %left = zext i1 %missing to i32
+  %status = select i1 %was.stopped, i32 2, i32 %left
+  ret i32 %status
 }
 
+; Keeps what a program cost, of a cheaper launch 7/8, of a dearer one no more than 4 times what was known: one launch that
+; something held up counts little, and one with little to do among large ones does not make these begin alone.
+define internal void @remember(ptr %pace, ptr %cost.at) #0 {
+entry:
+  %cost = load atomic double, ptr %cost.at monotonic, align 8
+  %measured = fcmp ogt double %cost, 0.0
+  %kept = icmp ne ptr %pace, null
+  %both = and i1 %measured, %kept
+  br i1 %both, label %mix, label %done
+mix:
+  %before = load double, ptr %pace
+  %first = fcmp oeq double %before, 0.0
+  %most = fmul double %before, 4.0
+  %more = fcmp olt double %cost, %most
+  %damped = select i1 %more, double %cost, double %most
+  %difference = fsub double %before, %cost
+  %eighth = fmul double %difference, 0.125
+  %mean = fadd double %cost, %eighth
+  %less = fcmp olt double %cost, %before
+  %mixed = select i1 %less, double %mean, double %damped
+  %new = select i1 %first, double %cost, double %mixed
+  store double %new, ptr %pace
+  br label %done
+done:
+  ret void
+}
+
+declare i64 @llvm.umin.i64(i64, i64)
 declare i64 @llvm.umax.i64(i64, i64)
 declare i64 @llvm.ctlz.i64(i64, i1)
 

@@ -1,0 +1,189 @@
+"""Signals while kernels run: a launch ends between two programs, and what it left is whole."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import numpy as np
+import pytest
+
+import mltriton as triton
+import mltriton.language as tl
+from mltriton.runtime.native import library
+
+from .native_kernels import WHO, make_kernel
+
+pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs POSIX signals")
+
+SPINNING = """
+import os, signal, sys, threading, time
+sys.path.insert(0, PLACE)
+if TORCH:
+    import torch
+import numpy as np
+from spinning import spin
+count = np.zeros(1 << 16, np.int32)
+spin[(4,)](count, 10)
+times = []
+for _ in range(20):
+    start = time.perf_counter()
+    spin[(1,)](count, 10**5)
+    times.append(time.perf_counter() - start)
+steps = int(0.002 / min(times) * 10**5)  # 2 ms a program
+count[:] = 0
+"""
+KERNEL = """
+import mltriton as triton, mltriton.language as tl
+
+@triton.jit
+def spin(count, steps):
+    a = 0.0
+    for i in range(steps):
+        a = a * 1.0001 + 1.0
+    tl.store(count + tl.program_id(0), 1 + (a < 0.0).to(tl.int32))
+"""
+# A grid that would take minutes. The timer ends the test should the signal do nothing.
+INTERRUPTED = """
+threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
+start = time.perf_counter()
+try:
+    spin[(1 << 16,)](count, steps)
+    print("not interrupted")
+except KeyboardInterrupt:
+    ran = int(count.sum())
+    time.sleep(0.05)
+    print(0 < ran < 1 << 16, int(count.sum()) == ran, time.perf_counter() - start < 60)
+spin[(200,)](count, 10)
+print(count[:200].all())
+"""
+# A handler that returns lets the launch go on.
+HANDLED = """
+hits = []
+signal.signal(signal.SIGALRM, lambda *_: hits.append(int(count.sum())))
+signal.setitimer(signal.ITIMER_REAL, 0.1)
+spin[(200,)](count, steps)
+print(len(hits), 0 < hits[0] < 200, int(count.sum()))
+"""
+# Other threads' launches are not the ones that are interrupted.
+ELSEWHERE = """
+done = []
+thread = threading.Thread(target=lambda: done.append(spin[(200,)](count, steps)))
+thread.start()
+threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGINT)).start()
+interrupts = 0
+while not done:
+    try:
+        time.sleep(0.01)
+    except KeyboardInterrupt:
+        interrupts += 1
+print(interrupts, int(count.sum()))
+"""
+# The launcher, the number of threads, whether torch's are used.
+WAYS = {
+    "alone": ("native", 1, False),
+    "workers": ("native", 2, False),
+    "openmp": ("native", 2, True),
+    "portable": ("portable", 2, False),
+}
+
+
+@pytest.fixture(params=WAYS)
+def run_spinning(request, run_script, tmp_path):
+    choice, threads, with_torch = WAYS[request.param]
+    if choice == "native" and library.machine() is None:
+        pytest.skip("no native launcher for this machine")
+    if with_torch:
+        pytest.importorskip("torch")
+    (tmp_path / "spinning.py").write_text(KERNEL)
+
+    def run(code: str) -> str:
+        head = f"PLACE, TORCH = {str(tmp_path)!r}, {with_torch}\n"
+        return run_script(head + SPINNING + code, MLTRITON_LAUNCHER=choice, MLTRITON_NUM_THREADS=str(threads))
+
+    return run
+
+
+def test_signals_arrive_between_programs(run_spinning):
+    expected = ["True True True", "True", "1 True 200", "1 200"]
+    found = run_spinning("count[:] = 0\n".join([INTERRUPTED, HANDLED, ELSEWHERE]))
+    assert found.splitlines() == expected
+
+
+def test_tuning_that_is_interrupted_restores_arguments():
+    class Interrupted(BaseException):
+        pass
+
+    @triton.autotune([triton.Config({"B": b}) for b in (16, 32)], key=["n"], restore_value=["x"], reset_to_zero=["y"])
+    @triton.jit
+    def increase(x, y, n, B: tl.constexpr):
+        i = tl.arange(0, B)
+        tl.store(x + i, tl.load(x + i) + 1)
+        tl.store(y + i, tl.load(y + i) + 1)
+
+    x, y = np.arange(32, dtype=np.float32), np.ones(32, np.float32)
+    hooks: list[Any] = []
+
+    def interrupt(*_: Any, **__: Any) -> None:
+        hooks.append(1)
+        x[:] = -1  # As a launch that was stopped in the middle would.
+        raise Interrupted
+
+    increase.base_fn.add_pre_run_hook(interrupt)
+    with pytest.raises(Interrupted):
+        increase[(1,)](x, y, 32)
+    assert hooks == [1]
+    assert (x == np.arange(32)).all()
+    assert not increase.cache
+
+
+def test_restoring_that_is_interrupted_is_done_again(monkeypatch):
+    from mltriton.runtime import configs
+
+    state = configs.ArgumentState((), ("x", "y"), None, None)
+    named = {"x": np.zeros(3), "y": np.zeros(3)}
+    assign, calls = configs._assign, []
+
+    def interrupted(array: Any, value: Any) -> None:
+        calls.append(1)
+        if len(calls) == 2:
+            raise KeyboardInterrupt
+        assign(array, value)
+
+    monkeypatch.setattr(configs, "_assign", interrupted)
+    state.before(named)
+    for array in named.values():
+        array[:] = 1
+    with pytest.raises(KeyboardInterrupt):
+        state.after(named, None)
+    assert not named["x"].any()
+    assert not named["y"].any()
+
+
+QUICK = """
+  %out = load ptr, ptr %args
+  %out.at = getelementptr i64, ptr %out, i64 %pid
+  %thread = call i64 @pthread_self()
+  store i64 %thread, ptr %out.at
+  br label %tail.enter
+tail.enter:
+"""
+
+
+def test_a_launch_that_takes_no_time_is_not_split(team):
+    """Once it is known. What takes longer is split, whatever quick launches were before."""
+    if team == "portable":
+        pytest.skip("threads of Python's are asked every time")
+    from mltriton.runtime.native.params import ParamSpec
+
+    spec = ParamSpec.tensor(np.dtype(np.int64))
+    quick, slow = (make_kernel(body).launcher([spec]) for body in (QUICK, WHO))
+    threads = {"quick": 0, "slow": 0}
+    for _ in range(60):
+        for name, launch, programs in (("quick", quick, 8), ("slow", slow, 1024)):
+            out = np.zeros(programs, np.int64)
+            assert launch(programs, 1, 1, out) is None
+            assert out.all()
+            threads[name] += len(set(out.tolist())) == 1
+    assert threads["quick"] > 40
+    assert threads["slow"] < 60
