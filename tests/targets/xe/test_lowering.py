@@ -42,7 +42,7 @@ module attributes {{"ttg.num-warps" = {warps} : i32, ttg.target = "xe:pvc", mltr
   }}
 }}
 """
-    return emit_kernel(parse_module(module), device)
+    return emit_kernel(parse_module(module), device).text
 
 
 def copy(layout: str, mask: str = "") -> str:

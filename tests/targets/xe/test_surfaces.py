@@ -24,9 +24,10 @@ from mltriton.targets.target import Binary
 from mltriton.targets.xe import block_limits
 from mltriton.targets.xe.devices import device
 from mltriton.targets.xe.driver import Queue
+from mltriton.targets.xe.facts import XeFacts
 from mltriton.targets.xe.kernel_modules import KernelModules, packed
-from mltriton.targets.xe.launch_guards import LaunchGuards, Surface, asked_by, uses_in
-from mltriton.targets.xe.llvm.emit.kernel import emit_kernel
+from mltriton.targets.xe.launch_guards import LaunchGuards, Surface
+from mltriton.targets.xe.llvm.emit.kernel import KernelText, emit_kernel
 
 PVC = device("pvc")
 
@@ -96,7 +97,7 @@ NAMES = ("start", "width", "height", "pitch", "column")
 @cache
 def lowered(
     access: str, numbers: Matrix | None = None, *, loaded: bool = False, failing: tuple[Surface, ...] = ()
-) -> str:
+) -> KernelText:
     """A kernel with one access to a matrix of constant sizes, or sizes from arguments, or loaded ones."""
     kind = ACCESSES[access]
     types = dict.fromkeys(NAMES, "i64") | {"column": "i32"}
@@ -135,18 +136,17 @@ module attributes {{"ttg.num-warps" = 1 : i32, ttg.target = "xe:pvc", mltriton.l
     return emit_kernel(parse_module(module), PVC, failing)
 
 
-def failures(text: str, *slots: int) -> int:
-    asked = asked_by(text)
-    return len(LaunchGuards(asked).failing(slots)) if asked is not None else 0
+def failures(kernel: KernelText, *slots: int) -> int:
+    return len(LaunchGuards(kernel.asked).failing(slots))
 
 
 @pytest.mark.parametrize("access", ACCESSES)
 def test_sizes_within_the_limits_are_accessed_as_blocks(access: str) -> None:
     builtin = ACCESSES[access].builtin
-    for text, slots in ((lowered(access, FINE), (4096,)), (lowered(access), (4096, *FINE))):
-        assert f"{builtin}INTELi" in text
-        assert "br i1" not in text
-        assert failures(text, *slots) == 0
+    for kernel, slots in ((lowered(access, FINE), (4096,)), (lowered(access), (4096, *FINE))):
+        assert f"{builtin}INTELi" in kernel.text
+        assert "br i1" not in kernel.text
+        assert failures(kernel, *slots) == 0
     assert failures(lowered(access, FINE), 4096 + 16) == 1
 
 
@@ -155,22 +155,22 @@ def test_sizes_within_the_limits_are_accessed_as_blocks(access: str) -> None:
 def test_what_is_outside_is_refused(access: str, kind: str) -> None:
     """Constants when compiling, where they say so; arguments at the launch; what is loaded by the kernel."""
     matrix, builtin = OUTSIDE[kind], f"{ACCESSES[access].builtin}INTELi"
-    text = lowered(access, matrix)
-    assert builtin not in text or (matrix.start and failures(text, 4096) == 1)
+    kernel = lowered(access, matrix)
+    assert builtin not in kernel.text or (matrix.start and failures(kernel, 4096) == 1)
     assert failures(lowered(access), 4096, *matrix) == 1
-    text = lowered(access, loaded=True)
-    assert asked_by(text) is None
+    text, asked, _ = lowered(access, loaded=True)
+    assert asked == []
     assert text.index("label %surfaces.then") < text.index(builtin, text.index("define"))
 
 
 @pytest.mark.parametrize("access", ACCESSES)
 def test_the_version_for_what_fails_has_no_block_access(access: str) -> None:
-    guards = LaunchGuards(asked_by(lowered(access)) or "")
-    assert f"{ACCESSES[access].builtin}INTELi" not in lowered(access, failing=guards.surfaces)
+    guards = LaunchGuards(lowered(access).asked)
+    assert f"{ACCESSES[access].builtin}INTELi" not in lowered(access, failing=guards.surfaces).text
 
 
 def test_equally_aligned_arrays_are_judged_once() -> None:
-    guards = LaunchGuards(asked_by(lowered("load")) or "")
+    guards = LaunchGuards(lowered("load").asked)
     assert guards.failing((4096, *FINE)) is guards.failing((64 * 12345, *FINE))
     assert guards.failing((4096 + 32, *FINE)) == guards.surfaces
     assert guards.failing((4096, 0, -1 & (1 << 64) - 1, 64, 64, 16)) == guards.surfaces  # -1 in 64 bits
@@ -178,10 +178,10 @@ def test_equally_aligned_arrays_are_judged_once() -> None:
 
 def warned(access: str, *slots: int) -> list[str]:
     """The lines of the warnings for a launch with these arguments."""
-    text = lowered(access)
+    kernel = lowered(access)
     with warnings.catch_warnings(record=True) as found:
         warnings.simplefilter("always")
-        guards = LaunchGuards(asked_by(text) or "", uses_in(text), "copy")
+        guards = LaunchGuards(kernel.asked, kernel.uses, "copy")
         for _ in range(2):
             assert guards.failing(slots)
     assert all(item.category is PerformanceWarning and item.filename == __file__ for item in found)
@@ -323,11 +323,11 @@ def test_a_version_is_made_once_and_kept_on_disk(tmp_path: Path, monkeypatch: py
         made.append(failing)
         return f"{program} {len(failing)} {emulated}".encode()
 
-    asked = asked_by(lowered("load")) or ""
-    binary = Binary(b"first", {"asked": asked, "program": packed(b"a program"), "emulated": packed(b"emulated")})
+    facts = XeFacts("simt", 1, 16, 0, 128, asked=lowered("load").asked)
+    binary = Binary(b"first", {"program": packed(b"a program"), "emulated": packed(b"emulated")})
     some_queue = cast(Queue, SimpleNamespace(emulated=True))
     for _ in range(2):
-        modules = KernelModules(binary, "kernel", build, ("a test",))
+        modules = KernelModules(binary, facts, "kernel", build, ("a test",))
         assert modules.guards is not None
         failing = modules.guards.failing((4096 + 8, *FINE))
         for _ in range(2):
@@ -335,4 +335,4 @@ def test_a_version_is_made_once_and_kept_on_disk(tmp_path: Path, monkeypatch: py
             assert modules.of(some_queue, ()) == b"emulated"
     assert made == [failing]
     with pytest.raises(TargetError, match="was compiled where kernels are not emulated"):
-        KernelModules(Binary(b"first", {}), "kernel", build, ()).of(some_queue, ())
+        KernelModules(Binary(b"first", {}), facts, "kernel", build, ()).of(some_queue, ())

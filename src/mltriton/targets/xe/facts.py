@@ -10,13 +10,15 @@ from mltriton.targets.target import Facts
 
 if TYPE_CHECKING:
     from mltriton.targets.assertions import Description
+    from mltriton.targets.xe.launch_guards import Surface, Use
 
 
 @dataclass(frozen=True)
 class XeFacts(Facts):
     """`codegen` names the form of code (`forms.py`). A program has so many warps, which are `work_items`, one of a lane
     or else of a warp, and share `shared` bytes; a warp is to have so many registers, with `fixed_registers` no others.
-    `prints` says whether the kernel prints, `assertions` what its assertions say.
+    `prints` says whether the kernel prints, `assertions` what its assertions say. The code takes for granted that the
+    hardware takes the surfaces `asked` at each launch, of which `uses` says what they are.
     """
 
     codegen: str
@@ -27,3 +29,5 @@ class XeFacts(Facts):
     fixed_registers: bool = False
     prints: bool = False
     assertions: Sequence[Description] = ()
+    asked: Sequence[Surface] = ()
+    uses: Sequence[Use] = ()

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from mltriton.dialects.builtin import Module
     from mltriton.targets.xe.devices import Device
     from mltriton.targets.xe.launch_guards import Surface
+    from mltriton.targets.xe.llvm.emit.kernel import KernelText
 
 
 class Form(NamedTuple):
@@ -26,8 +27,8 @@ class Form(NamedTuple):
     emission: str
     emulation: str
 
-    def lower(self, module: Module, device: Device, failing: tuple[Surface, ...] = ()) -> str:
-        """LLVM IR text for launches in which some surfaces fail. Raises `BackendError` at the line of what has no
+    def lower(self, module: Module, device: Device, failing: tuple[Surface, ...] = ()) -> KernelText:
+        """LLVM IR for launches in which some surfaces fail. Raises `BackendError` at the line of what has no
         lowering.
         """
         return import_module(self.lowering).emit_kernel(module, device, failing)

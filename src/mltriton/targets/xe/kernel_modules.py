@@ -14,6 +14,7 @@ from zlib import compress, decompress
 from mltriton.errors import TargetError
 from mltriton.targets.target import Binary
 from mltriton.targets.xe.driver import Queue
+from mltriton.targets.xe.facts import XeFacts
 from mltriton.targets.xe.launch_guards import LaunchGuards, Surface
 
 # The module for these failing surfaces, from the text of the program at the intrinsic level; for emulation or not.
@@ -21,16 +22,14 @@ Build = Callable[[str, tuple[Surface, ...], bool], bytes]
 
 
 class KernelModules:
-    """The modules of the kernel `name`; `key` identifies the compiler and the target."""
+    """The modules of the kernel `name`, of which `facts` are known; `key` identifies the compiler and the target."""
 
-    def __init__(self, binary: Binary, name: str, build: Build, key: Sequence[str]) -> None:
+    def __init__(self, binary: Binary, facts: XeFacts, name: str, build: Build, key: Sequence[str]) -> None:
         self._binary = binary
         self._name = name
         self._build = build
         self._key = key
-        asked = binary.metadata.get("asked")
-        uses = binary.metadata.get("uses")
-        self.guards = LaunchGuards(asked, uses, name) if asked else None  # what launches ask of the arguments
+        self.guards = LaunchGuards(facts.asked, facts.uses, name) if facts.asked else None  # asked of the arguments
         self._made: dict[tuple[bool, tuple[Surface, ...]], bytes] = {}
 
     def of(self, queue: Queue, failing: tuple[Surface, ...]) -> bytes:

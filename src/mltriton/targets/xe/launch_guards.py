@@ -1,17 +1,13 @@
 """What a kernel with 2D block accesses asks of its arguments, evaluated at each launch.
 
 Level: runtime; no compiler module is imported. A condition is `(relation, expression, bound)`, where the bound is an
-expression, too (`analysis/bounds.py`); a surface is the conditions on one matrix. A comment at the top of LLVM IR text
-carries the surfaces that it takes for granted. Guarantees: where a surface is not among the failing ones, the hardware
-takes every access to it in every program of the launch.
+expression, too (`analysis/bounds.py`); a surface is the conditions on one matrix. Guarantees: where a surface is not
+among the failing ones, the hardware takes every access to it in every program of the launch.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
-from io import StringIO
-from itertools import takewhile
 from typing import Any, NamedTuple, cast
 
 from mltriton.analysis.bounds import Expression, Known, evaluate, exactly
@@ -20,8 +16,6 @@ Condition = tuple[str, Expression, Expression]
 Surface = tuple[Condition, ...]
 
 MULTIPLE, AT_LEAST, AT_MOST = "a multiple of", "at least", "at most"
-_MARK = "; asked at the launch: "
-_USES = "; for accesses: "
 _MOST_REMEMBERED = 256  # launches with different arguments of which the answer is kept
 
 
@@ -49,39 +43,16 @@ class Use(NamedTuple):
     places: tuple[str, ...]
 
 
-def marked(llvm: str, surfaces: Sequence[Surface], uses: Sequence[Use] = ()) -> str:
-    """LLVM IR text that says what it takes for granted."""
-    comments = [
-        f"{mark}{json.dumps(x, separators=(',', ':'))}\n" for mark, x in ((_MARK, surfaces), (_USES, uses)) if x
-    ]
-    return "".join((*comments, llvm))
-
-
-def asked_by(llvm: str) -> str | None:
-    """What LLVM IR text takes for granted, as JSON; None for nothing."""
-    return _comment(llvm, _MARK)
-
-
-def uses_in(llvm: str) -> str | None:
-    """What the surfaces are that LLVM IR text takes for granted, as JSON."""
-    return _comment(llvm, _USES)
-
-
-def _comment(llvm: str, mark: str) -> str | None:
-    comments = takewhile(lambda line: line.startswith(";"), StringIO(llvm))
-    return next((line.removeprefix(mark).rstrip() for line in comments if line.startswith(mark)), None)
-
-
 class LaunchGuards:
-    """The surfaces of the kernel `name`, from JSON. Where `uses` says what they are, there is one warning of each that
-    fails.
+    """The surfaces of the kernel `name`, also as JSON's lists. Where `uses` says what they are, there is one warning of
+    each that fails.
     """
 
-    def __init__(self, text: str, uses: str | None = None, name: str = "") -> None:
-        self._uses = uses
+    def __init__(self, surfaces: Sequence[Surface], uses: Sequence[Use] = (), name: str = "") -> None:
+        self._uses = [Use(*use) for use in _tuples(uses)]
         self._name = name
         self._told: set[Surface] = set()
-        self.surfaces: tuple[Surface, ...] = _tuples(json.loads(text))
+        self.surfaces: tuple[Surface, ...] = _tuples(surfaces)
         conditions = [condition for surface in self.surfaces for condition in surface]
         used = {number for condition in conditions for number in arguments_of(condition)}
         exact = {number for condition in conditions for number in arguments_of(condition, exact=True)}
@@ -98,7 +69,7 @@ class LaunchGuards:
                 self._remembered.clear()
             arguments = {number: _signed(bits) for (number, _), bits in zip(self._masks, key, strict=True)}
             found = tuple(surface for surface in self.surfaces if not accepts(surface, arguments))
-            if found and self._uses is not None:
+            if found and self._uses:
                 self._warn(found, arguments)
             self._remembered[key] = found
         return found
@@ -106,8 +77,7 @@ class LaunchGuards:
     def _warn(self, failing: Sequence[Surface], arguments: Mapping[int, int]) -> None:
         from mltriton.targets.xe.launch_warnings import warn
 
-        uses = [Use(*use) for use in _tuples(json.loads(self._uses or ""))]
-        told = [(surface, use) for surface, use in zip(self.surfaces, uses, strict=True) if surface in failing]
+        told = [(surface, use) for surface, use in zip(self.surfaces, self._uses, strict=True) if surface in failing]
         warn(self._name, [pair for pair in told if pair[0] not in self._told], arguments)
         self._told.update(failing)
 
@@ -144,4 +114,4 @@ def arguments_of(expression: Any, *, exact: bool = False) -> set[int]:
 
 
 def _tuples(value: Any) -> Any:
-    return tuple(map(_tuples, cast("list[Any]", value))) if isinstance(value, list) else value
+    return tuple(map(_tuples, cast("list[Any]", value))) if isinstance(value, list | tuple) else value

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from mltriton.targets.xe.devices import Device
     from mltriton.targets.xe.forms import Form
     from mltriton.targets.xe.launch_guards import Surface
+    from mltriton.targets.xe.llvm.emit.kernel import KernelText
     from mltriton.targets.xe.ocloc import Native
 
 
@@ -64,7 +65,8 @@ class XeTarget:
         """LLVM IR for SPIR-V, and how a program is to run."""
         from mltriton.targets.xe.forms import asked_for
 
-        return Lowered(asked_for(module).lower(module, self.device), _facts(module, self.device))
+        made = asked_for(module).lower(module, self.device)
+        return Lowered(made.text, _facts(module, self.device, made))
 
     def restored(self, text: str, binary: Binary) -> Lowered:
         """With what the binary says of the program."""
@@ -121,17 +123,11 @@ class XeTarget:
         from mltriton.ir.printer import print_op
         from mltriton.targets.xe.driver import emulates
         from mltriton.targets.xe.kernel_modules import packed
-        from mltriton.targets.xe.launch_guards import asked_by, uses_in
 
         form, facts, llvm = _form(lowered), _known(lowered), lowered.text
         metadata: dict[str, Any] = {"shared": facts.shared, "facts": asdict(facts)}
-        asked = asked_by(llvm)
-        if asked is not None:
-            metadata |= {
-                "asked": asked,
-                "uses": uses_in(llvm),
-                "program": packed(print_op(module, locations=True).encode()),
-            }
+        if facts.asked:
+            metadata["program"] = packed(print_op(module, locations=True).encode())
         if emulates():
             metadata["emulated"] = packed(form.emulated(llvm, self.device))
         return Binary(form.spirv(llvm), metadata)
@@ -161,7 +157,7 @@ class XeTarget:
         form, warps = FORMS[known.codegen], known.num_warps
         assertions, prints = known.assertions, known.prints
         queue.announce(self.name)
-        modules = KernelModules(binary, name, self._version, (self.name, compiler_fingerprint()))
+        modules = KernelModules(binary, known, name, self._version, (self.name, compiler_fingerprint()))
         if queue.emulated and form.code is Code.SIMD:
             image = partial(modules.of, queue)
             return EmulatedWarps(image, warps, known.shared, modules.guards, assertions=assertions, prints=prints)
@@ -183,7 +179,7 @@ class XeTarget:
 
         module = parse_module(program)
         form = asked_for(module)
-        llvm = form.lower(module, self.device, failing)
+        llvm = form.lower(module, self.device, failing).text
         return form.emulated(llvm, self.device) if emulated else form.spirv(llvm)
 
     def takes(self, device: str) -> bool:
@@ -205,7 +201,7 @@ def registers_of(module: Module, device: Device) -> int:
     return registers
 
 
-def _facts(module: Module, device: Device) -> XeFacts:
+def _facts(module: Module, device: Device, made: KernelText) -> XeFacts:
     """What is known of a program at the intrinsic level."""
     from mltriton.dialects import tt
     from mltriton.targets.assertions import describe
@@ -224,6 +220,8 @@ def _facts(module: Module, device: Device) -> XeFacts:
         fixed_registers="ttig.grf_mode" in module.attributes,
         prints=any(isinstance(op, tt.Print) for op in module.walk()),
         assertions=describe(module),
+        asked=made.asked,
+        uses=made.uses,
     )
 
 

@@ -22,7 +22,7 @@ from mltriton.targets.llvm.types import F32, GLOBAL_PTR, I8, VOID, Type, Value, 
 from mltriton.targets.llvm.writer import Function, Module
 from mltriton.targets.registry import num_warps_of, spec_of
 from mltriton.targets.xe.devices import Device
-from mltriton.targets.xe.launch_guards import Surface, marked
+from mltriton.targets.xe.launch_guards import Surface, Use
 from mltriton.targets.xe.llvm.addresses import addresses_of_loops
 from mltriton.targets.xe.llvm.emit import versions
 from mltriton.targets.xe.llvm.emit.context import Emitter
@@ -32,6 +32,16 @@ from mltriton.targets.xe.llvm.lanes import element_name
 from mltriton.targets.xe.llvm.surfaces import Answers, Surfaces
 
 _BARRIERS = (gpu.Barrier, ttig.BarrierArrive, ttig.BarrierWait)
+
+
+class KernelText(NamedTuple):
+    """A kernel as LLVM IR text, for launches that `asked` whether the hardware takes these surfaces; `uses` says what
+    they are.
+    """
+
+    text: str
+    asked: list[Surface]
+    uses: list[Use]
 
 
 class Kernel(NamedTuple):
@@ -49,9 +59,9 @@ class Kernel(NamedTuple):
     record: Value | None
 
 
-def emit_kernel(module: IRModule, device: Device, failing: Collection[Surface] = ()) -> str:
-    """LLVM IR text of the public function for launches where no surfaces fail but those of `failing`; a comment at the
-    top tells which surfaces matter. Raises `BackendError` at the line of what has no lowering.
+def emit_kernel(module: IRModule, device: Device, failing: Collection[Surface] = ()) -> KernelText:
+    """The public function for launches where no surfaces fail but those of `failing`. Raises `BackendError` at the line
+    of what has no lowering.
     """
     target = Module()
     target.name_nodes("opencl.enable.FP_CONTRACT")
@@ -106,11 +116,11 @@ def take_parameters(e: Emitter, kernel: Kernel, held: Callable[[Emitter, Value, 
         e.affine.promise(made, divisor)
 
 
-def finished(e: Emitter, kernel: Kernel) -> str:
-    """The text of the module with the kernel's operations."""
+def finished(e: Emitter, kernel: Kernel) -> KernelText:
+    """The module with the kernel's operations."""
     versions.emit(e, kernel.program.body.block.ops[:-1])
     kernel.body.ret()
-    return marked(e.module.text, kernel.answers.relied, kernel.answers.uses)
+    return KernelText(e.module.text, kernel.answers.relied, kernel.answers.uses)
 
 
 def addresses_of(module: IRModule, function: tt.Func, device: Device) -> dict[Operation, int]:

@@ -18,15 +18,15 @@ from mltriton.targets.llvm.writer import Module
 from mltriton.targets.xe.devices import Device
 from mltriton.targets.xe.launch_guards import Surface
 from mltriton.targets.xe.llvm.emit.context import Emitter
-from mltriton.targets.xe.llvm.emit.kernel import argument, begin, finished, take_parameters
+from mltriton.targets.xe.llvm.emit.kernel import KernelText, argument, begin, finished, take_parameters
 from mltriton.targets.xe.llvm.emit.shared import allocations
 from mltriton.targets.xe.llvm.simd.context import WarpEmitter
 from mltriton.targets.xe.llvm.simd.rules import ELEMENTS, RULES
 from mltriton.targets.xe.llvm.simd.shared import place_allocations
 
 
-def emit_kernel(module: IRModule, device: Device, failing: Collection[Surface] = ()) -> str:
-    """LLVM IR text of the public function, as that of a lane's program. Raises `BackendError` at the line of what has
+def emit_kernel(module: IRModule, device: Device, failing: Collection[Surface] = ()) -> KernelText:
+    """The public function, as that of a lane's program. Raises `BackendError` at the line of what has
     no lowering.
     """
     if "ttig.address_payloads" in module.attributes:
