@@ -38,6 +38,7 @@ def test_on_the_cpu(fn: LanguageFunction) -> None:
     ("fn", "codegen"),
     [
         (kernels.plain_and_operand, "simt"),
+        (kernels.advanced, "simt"),
         (kernels.advanced, "simd"),
         (kernels.chosen, "simt"),
         (kernels.chosen, "simd"),
