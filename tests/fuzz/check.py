@@ -20,7 +20,7 @@ import numpy as np
 
 from fuzz.evaluator import evaluate
 from fuzz.programs import STYLES, Program, program
-from fuzz.scratch import fill_scratch
+from fuzz.scratch import scratch_of_nan
 from mltriton.compiler import Job, options_of
 from mltriton.errors import TritonError
 from mltriton.targets.target import find_target
@@ -68,11 +68,11 @@ def _levels(p: Program, right: dict[str, Any], target: str, directory: Path) -> 
     sample = sample_of_job(job, Launch(dict(p.args), p.grid, {}), np.random.default_rng(0))
     runs = Runs(sample, uninitialised=True, seed=p.seed)
     runs.reference = {name: Copy(right[name]) for name in sample.types}
-    fill_scratch()
-    if not slash:
-        yield from runs.of_job(job, each_pass=False)
-    else:
-        yield from (runs.of_module(level, module) for level, module in job.modules())
+    with scratch_of_nan():
+        if not slash:
+            yield from runs.of_job(job, each_pass=False)
+        else:
+            yield from (runs.of_module(level, module) for level, module in job.modules())
 
 
 def complaint(seed: int, style: str, target: str, directory: Path, *, shrink: bool = True) -> str | None:

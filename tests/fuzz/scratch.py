@@ -6,6 +6,8 @@ A thread's scratch memory is kept from launch to launch, and what an earlier lau
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Generator
+from contextlib import contextmanager
 from functools import cache
 
 from mltriton.runtime.native.launcher import NativeKernel
@@ -50,12 +52,15 @@ def _kernel() -> NativeKernel:
     return NativeKernel(compile_object(_TEXT, machine), BYTES)
 
 
-def fill_scratch() -> None:
-    """Fill the calling thread's scratch memory with bytes that are NaN in every float type, and let launches take no
-    other thread.
-    """
+@contextmanager
+def scratch_of_nan() -> Generator[None]:
+    """Launches run on the calling thread alone, whose scratch memory is full of bytes that are NaN in every type."""
     pool().set_num_threads(1)
-    pool().run(_kernel().address, (0, 0), 1, BYTES, 1)
+    try:
+        pool().run(_kernel().address, (0, 0), 1, BYTES, 1)
+        yield
+    finally:
+        pool().set_num_threads(None)
 
 
 def scratch_bytes(count: int) -> bytes:

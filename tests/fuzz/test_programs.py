@@ -14,8 +14,7 @@ from fuzz.blocks import Block
 from fuzz.check import complaint, shrunk
 from fuzz.evaluator import encoded, evaluate
 from fuzz.programs import STYLES, program
-from fuzz.scratch import fill_scratch, scratch_bytes
-from mltriton.runtime.native.pool import pool
+from fuzz.scratch import scratch_bytes, scratch_of_nan
 
 COUNTS = {"control": 10, "shapes": 12, "rows": 4, "dots": 4, "memory": 12}
 TARGETS = ["generic", "cpu", "xe:pvc/levels"]
@@ -28,7 +27,6 @@ def own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("MLTRITON_CACHE_DIR", str(tmp_path_factory.mktemp("cache")))
         yield
-    pool().set_num_threads(None)
 
 
 def _complaints(style: str, target: str, seeds: range, directory: Path) -> str:
@@ -116,8 +114,8 @@ def test_a_program_is_made_smaller() -> None:
 
 
 def test_scratch_memory_is_full_of_nan() -> None:
-    fill_scratch()
-    held = scratch_bytes(256)
+    with scratch_of_nan():
+        held = scratch_bytes(256)
     assert np.isnan(np.frombuffer(held, "f4")).all()
     assert np.isnan(np.frombuffer(held, "f8")).all()
 
