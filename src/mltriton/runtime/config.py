@@ -17,6 +17,7 @@ from ..errors import TritonError
 
 T = TypeVar("T", covariant=True)
 
+MAX_THREADS = 1024  # Scratch buffers in native/ir/pool.ll.
 _UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 _TRUE_WORDS = {"1", "true", "yes", "on"}
 _FALSE_WORDS = {"0", "false", "no", "off"}
@@ -24,6 +25,10 @@ _FALSE_WORDS = {"0", "false", "no", "off"}
 
 class ConfigError(TritonError, ValueError):
     """An environment variable holds a text that is not a value of its type."""
+
+
+class ThreadsError(TritonError, ValueError):
+    """A number of threads that launches cannot use."""
 
 
 class NoHomeError(ConfigError):
@@ -67,6 +72,20 @@ def parse_count(text: str) -> int:
     """Read a positive integer."""
     if not text.isdecimal() or int(text) == 0:
         raise ValueError("a positive integer")
+    return int(text)
+
+
+def check_threads(count: int) -> int:
+    """Return a number of threads that launches can use. Raises `ThreadsError`."""
+    if not 1 <= count <= MAX_THREADS:
+        raise ThreadsError(f"the number of threads must be from 1 to {MAX_THREADS}", found=str(count))
+    return count
+
+
+def parse_threads(text: str) -> int:
+    """Read a number of threads."""
+    if not text.isdecimal() or not 1 <= int(text) <= MAX_THREADS:
+        raise ValueError(f"a number of threads from 1 to {MAX_THREADS}")
     return int(text)
 
 
@@ -132,8 +151,8 @@ COMPILE_TIMEOUT: Setting[int | None] = Setting(
 NUM_THREADS: Setting[int | None] = Setting(
     "MLTRITON_NUM_THREADS",
     None,
-    parse_count,
-    "Threads a CPU launch uses; if unset torch's number once torch is loaded, before that one for each CPU.",
+    parse_threads,
+    "Threads a CPU launch uses; if unset torch's number once torch is loaded, before that one for each CPU it may use.",
 )
 MAX_SCRATCH = Setting(
     "MLTRITON_MAX_SCRATCH",

@@ -25,6 +25,7 @@ from .. import config
 from ..arrays import has_memory
 from ..forking import fork_lock
 from . import layout, library
+from .cpus import available_cpus
 
 _SPIN_SECONDS = 150e-6  # How long a thread that waits spins before it sleeps: longer than Python between two launches.
 _CLOCK_SECONDS = {
@@ -32,7 +33,6 @@ _CLOCK_SECONDS = {
     "ticks_ask": 0.1,  # Asking takes the interpreter's lock.
     "ticks_split": 16e-6,  # Less than waking a thread may take.
 }
-_MAX_THREADS = 1024  # Scratch buffers in ir/pool.ll.
 _DERIVED_TYPES = 16  # Of each kind in ir/launcher.ll, besides the null at the end.
 _IS_NEG = "_ZN2at6native6is_negERKNS_6TensorE"  # bool at::native::is_neg(const at::Tensor &)
 _FAULTS = {signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGABRT, signal.SIGTRAP}
@@ -110,8 +110,8 @@ class Pool:
 
     def set_num_threads(self, count: int | None) -> None:
         """Use `count` threads from now on; None: torch's number once it is loaded, before that one for each CPU."""
-        if count is not None and not 1 <= count <= _MAX_THREADS:
-            raise ValueError(f"the number of threads must be from 1 to {_MAX_THREADS}, not {count}")
+        if count is not None:
+            config.check_threads(count)
         self._chosen = count
         asks_torch = bool(self.library.pointer("torch_get_num_threads").value)
         self.library.number("threads").value = count or (0 if asks_torch else available_cpus())
@@ -240,11 +240,6 @@ class Pool:
         self.library.number("main_thread").value = threading.get_ident()
         self._reset_after_fork()
         self.library.pointer("gomp_parallel").value = None
-
-
-def available_cpus() -> int:
-    """Return how many CPUs this process may run on."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _create_thread(entry: int, argument: int) -> bool:

@@ -22,8 +22,9 @@ import numpy as np
 
 from .. import config
 from ..arrays import has_memory, is_masked
+from .cpus import available_cpus
 from .params import ParamSpec, float_bits
-from .pool import ScratchMemoryError, available_cpus
+from .pool import ScratchMemoryError
 
 _MAX_DIMENSION = 2**31 - 1
 _LONG_SECONDS = 1e-3  # A piece that takes this long makes the next one smaller.
@@ -143,8 +144,8 @@ class PortablePool:
 
     def set_num_threads(self, count: int | None) -> None:
         """Use `count` threads from now on; None: torch's number once it is loaded, before that one for each CPU."""
-        if count is not None and count < 1:
-            raise ValueError(f"the number of threads must be positive, not {count}")
+        if count is not None:
+            config.check_threads(count)
         self._chosen = count
 
     def run(
