@@ -207,7 +207,7 @@ def _replace(
 ) -> bool:
     """Let the uses of one descriptor use another, of which there are some already; False where it may not be there."""
     flow = function.flow
-    if squeezed(second.statement) in function.old.text:
+    if squeezed(second.statement) in function.old.text or not flow.dominates(first.statement, second.statement):
         return False
     if not all(function.is_same(value, first.statement, second.statement) for value in second.values):
         return False
@@ -345,6 +345,8 @@ def hoist_common(function: Function, edits: Edits) -> bool:
             if function.is_same(first.value, statement, first) and function.is_same(first.value, statement, second):
                 if name in names_in(statement.test) or not _only_there(function, name, (first, second)):
                     continue
+                if any(_is_read_before(function, name, each) for each in (first, second)):
+                    continue
                 edits.insert(statement, [text])
                 edits.remove |= {first, second}
                 hoisted = True
@@ -361,6 +363,13 @@ def _assignments(function: Function, suite: cst.BaseSuite) -> dict[str, cst.CSTN
             if new and function.source.callee(statement.value) not in _MADE:
                 found[code_of(statement)] = statement
     return found
+
+
+def _is_read_before(function: Function, name: str, statement: cst.CSTNode) -> bool:
+    """Whether a suite reads a variable before the statement that gives it a value."""
+    suite, place = function.flow.blocks[statement][-1]
+    before = [at for at, blocks in function.flow.blocks.items() if any(b is suite and p < place for b, p in blocks)]
+    return any(name in names_in(part) for at in before for part in _read(at))
 
 
 def _only_there(function: Function, name: str, statements: Sequence[cst.CSTNode]) -> bool:
