@@ -123,6 +123,7 @@ def test_a_race_is_found_with_both_lines(kernel: Any, warps: int) -> None:
 
 @pytest.mark.parametrize("kernel", [columns_after_rows, a_descriptor], ids=lambda kernel: kernel.__name__)
 def test_a_race_is_found_on_xe(kernel: Any) -> None:
+    pytest.importorskip("dpctl")
     assert isinstance(_fault_of(kernel, 4, "xe:pvc"), DataRace)
 
 
@@ -231,6 +232,7 @@ RACES_OF_LANES = [
 
 @pytest.mark.parametrize("kernel", RACES_OF_LANES, ids=lambda kernel: kernel.__name__)
 def test_a_race_of_lanes_is_found_with_both_lines(kernel: Any) -> None:
+    pytest.importorskip("dpctl")
     fault = _fault_of(kernel, 1, "xe:pvc")
     assert isinstance(fault, DataRace), fault
     assert "lane" in fault.message

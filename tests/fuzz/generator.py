@@ -335,6 +335,7 @@ def extremes(w: Writer) -> None:
     w.add(
         text,
         a,
+        dtype="fp32" if a.dtype == "bf16" else a.dtype,
         shape=shape,
         bound=max(a.bound, b.bound),
         exact=a.exact and b.exact,

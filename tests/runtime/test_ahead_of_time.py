@@ -67,7 +67,7 @@ def test_arguments_that_do_not_fit(compiled, arguments, message):
 
 def test_a_grid_that_is_none(compiled):
     with pytest.raises(GridError):
-        compiled.launch((0,), X, X, 32, 1.0)
+        compiled.launch((-1,), X, X, 32, 1.0)
 
 
 def test_a_target_without_machine_code():

@@ -89,7 +89,7 @@ def test_short_calls_are_timed_several_at_once(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(side_by_side, "SETTLING", 1e-3)
     calls: list[int] = []
     times = measure({"mltriton": lambda: calls.append(1)}, rounds=1)
-    assert len(calls) > 1000
+    assert len(calls) > 100
     assert times["mltriton"].minimum < 1e-4
 
 

@@ -20,8 +20,8 @@ module attributes {mltriton.level = "intrinsic"} {
     tile.dot %p, %s, %p, %s, %0, %s, %s, %c {m = 6 : i32, n = 16 : i32} : !tt.ptr<f32>, !tt.ptr<f32>, !tt.ptr<f32, 5>
     tile.indirect_dot %p, %s, %s, %lines, %0, %s, %s, %c {ahead = 16 : i32, b_layout = 1 : i32, k = 32 : i32, m = 4 : i32, n = 8 : i32} : !tt.ptr<f32>, !tt.ptr<!tt.ptr<f32>>, !tt.ptr<f32, 5>
     tile.prefetch %p : !tt.ptr<f32>
-    tile.print " x: ", %5 at [%i, %i] : f32
-    tile.print " x: ", %1 at [%i] {hex = true} : tensor<4xf32>
+    tile.print " x: ", %5 at [%i, %i] {widths = array<i32: 2, 2>} : f32
+    tile.print " x: ", %1 at [%i] {hex = true, widths = array<i32: 1>} : tensor<4xf32>
     tt.return
   }
 }

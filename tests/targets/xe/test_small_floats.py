@@ -89,6 +89,7 @@ def convert(x, y, B: tl.constexpr):
     tl.store(y + at, tl.load(x + at).to(tl.float16))
 
 
+@pytest.mark.usefixtures("queue")
 @pytest.mark.parametrize("codegen", ["simt", "simd"])
 @pytest.mark.parametrize("dtype", DTYPES.values())
 def test_every_value_is_converted(dtype: torch.dtype, codegen: str) -> None:
@@ -100,6 +101,7 @@ def test_every_value_is_converted(dtype: torch.dtype, codegen: str) -> None:
 E4, E5 = DTYPES.values()
 
 
+@pytest.mark.usefixtures("queue")
 @pytest.mark.parametrize(
     ("left", "right", "turned", "sizes"),
     [
@@ -121,6 +123,7 @@ def test_products(left: torch.dtype, right: torch.dtype, turned: str, sizes: tup
     assert ((found - wanted).abs() <= 1e-6 * size).all()
 
 
+@pytest.mark.usefixtures("queue")
 def test_results_are_rounded_to_bf16() -> None:
     """As the CPU rounds them: to the nearest, ties to even."""
     torch.manual_seed(2)

@@ -186,7 +186,7 @@ def test_verify_proves_and_writes(kernel: Path) -> None:
 def test_a_wrong_migration_is_found_and_not_written(kernel: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def wrong(texts: dict[str, str], options: Options, launchers: object) -> object:
         ((path, result),) = migrate_sources(texts, options).items()
-        return {path: dataclasses.replace(result, text=result.text.replace("off_b += BK", "off_b += 2 * BK"))}
+        return {path: dataclasses.replace(result, text=result.text.replace("off_k += BK", "off_k += 2 * BK"))}
 
     monkeypatch.setattr(files_module, "migrate_sources", wrong)
     before = kernel.read_text()
