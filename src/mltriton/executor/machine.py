@@ -97,7 +97,8 @@ class Machine:
         self.options = options
         self.warps = warps_of(module)
         self.is_warp_level = is_warp_level(module)
-        self.has_lanes = level_of(module) in ("warp", "intrinsic") and lanes_matter(module)
+        is_distributed = level_of(module) in ("warp", "intrinsic") and not self.is_warp_level
+        self.has_lanes = is_distributed and lanes_matter(module)
         self.epoch = 0
         self.random = random.Random(options.seed)
         size = scratch_bytes(module)
