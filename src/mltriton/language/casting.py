@@ -37,12 +37,23 @@ def cast(input: object, dtype: dtype, fp_downcast_rounding: str | None = None, b
     if source == target:
         return value
     _check_rounding(source, target, fp_downcast_rounding)
+    if source.is_packed() or target.is_packed():
+        return _packed(value, target)
     if fp_downcast_rounding == "rtz":
         return _emit(tt.FpToFp, value, target, rounding="rtz")
     for applies, rule in _RULES:
         if applies(source, target):
             return rule(value, target)
     raise TypeMismatchError("there is no such conversion", found=f"{source} to {target}", hint=_hint(source, target))
+
+
+def _packed(value: tensor, target: dtype) -> tensor:
+    """A conversion from or to a float that is bytes to the IR, through fp32."""
+    from mltriton.language.packed_floats import decoded, encoded
+
+    if value.dtype.is_packed():
+        return cast(decoded(value), target)
+    return encoded(cast(value, types.float32), target)
 
 
 def _element(target: object) -> dtype:
@@ -92,6 +103,8 @@ def reinterpret(value: tensor, target: dtype) -> tensor:
             hint="leave out bitcast=True to convert the values",
             upstream=f"Cannot bitcast data-type of size {source.bits} to data-type of size {target.bits}",
         )
+    if value.handle.type == value.type.with_element(target).to_ir():
+        return _retyped(value, target)
     return _retyped(value, target) if source.is_int() and target.is_int() else _emit(tt.Bitcast, value, target)
 
 

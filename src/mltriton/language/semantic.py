@@ -92,6 +92,8 @@ def literal(value: Scalar, type: dtype, shape: Sequence[int] = ()) -> tensor:
 
     Floats are rounded to nearest even.
     """
+    if type.is_packed():
+        return literal(value, types.float32, shape).to(type)
     element, coded = type.to_ir(), _coded(value, type)
     if shape:
         block = block_type(type, shape)
@@ -152,7 +154,7 @@ def promote(a: dtype, b: dtype, division: bool = False) -> dtype:
     if types.bfloat16 in pair:
         return types.bfloat16 if a == b else types.float32
     if a.is_fp8() and b.is_fp8():
-        return a if a == b else types.float16
+        return a if a == b and not a.is_packed() else types.float16
     if not (a.is_int() and b.is_int()):
         raise TypeMismatchError("operands do not go together", found=f"{a} and {b}", hint=_promotion_hint(a, b))
     if division and a.is_int_signed() != b.is_int_signed():

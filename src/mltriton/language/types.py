@@ -154,6 +154,10 @@ class dtype:  # noqa: N801 - upstream's name
         """Whether it is one of the 8-bit floats."""
         return self.mantissa is not None and self.bits == 8
 
+    def is_packed(self) -> bool:
+        """Whether it is an 8-bit float that the IR has no type for: a byte that converts (`packed_floats.py`)."""
+        return self.short in ("fp8e4b8", "fp8e4b15", "fp8e5b16")
+
     def __getattr__(self, name: str) -> Callable[[], bool]:
         """`is_fp16()`, `is_int32()`, ...: upstream's test for each dtype."""
         if name.startswith("is_") and name[3:] in _BY_NAME:
@@ -186,6 +190,8 @@ class dtype:  # noqa: N801 - upstream's name
 
         if self.is_int():
             return IntegerType(self.bits)
+        if self.is_packed():
+            return IntegerType(8)
         if self.name not in _IR_FLOATS:
             raise TypeMismatchError(
                 f"values of type {self} cannot be computed with", expected=_listed(_IR_FLOATS), found=str(self)
@@ -361,7 +367,7 @@ uint8, uint16, uint32, uint64 = (dtype(f"uint{bits}", f"u{bits}", bits) for bits
 float16, float32, float64 = dtype("fp16", "fp16", 16, 10), dtype("fp32", "fp32", 32, 23), dtype("fp64", "fp64", 64, 52)
 bfloat16 = dtype("bf16", "bf16", 16, 7)
 float8e4nv, float8e5 = dtype("fp8e4nv", "fp8e4nv", 8, 3), dtype("fp8e5", "fp8e5", 8, 2)
-# Formats of single GPU generations: they have names, so that kernels can compare dtypes with them, but no arithmetic.
+# Formats of single GPU generations: they are loaded, stored and converted, and have no arithmetic of their own.
 float8e4b8, float8e4b15, float8e5b16 = (
     dtype(f"fp8{name}", f"fp8{name}", 8, 3 - (name[1] == "5")) for name in ("e4b8", "e4b15", "e5b16")
 )

@@ -33,7 +33,10 @@ class Slot(NamedTuple):
     writes: bool = True
 
 
-_KINDS = {"fp64": "f64", **dict.fromkeys(("fp32", "fp16", "bf16", "fp8e4nv", "fp8e5"), "f32")}
+_KINDS = {
+    "fp64": "f64",
+    **dict.fromkeys(("fp32", "fp16", "bf16", "fp8e4nv", "fp8e5", "fp8e4b8", "fp8e4b15", "fp8e5b16"), "f32"),
+}
 
 
 def slots_of(entries: Mapping[str, Entry], arguments: Sequence[Any], written: Sequence[str]) -> list[Slot]:

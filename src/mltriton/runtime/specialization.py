@@ -34,6 +34,8 @@ SIGNATURE_NAMES: Mapping[str, str] = {
     "float64": "fp64",
     "float8_e4m3fn": "fp8e4nv",
     "float8_e5m2": "fp8e5",
+    "float8_e4m3fnuz": "fp8e4b8",
+    "float8_e5m2fnuz": "fp8e5b16",
 }
 _ARRAY_NAMES = {short: name for name, short in SIGNATURE_NAMES.items()}
 

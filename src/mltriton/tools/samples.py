@@ -46,6 +46,9 @@ TYPES: Mapping[str, Type] = {
     "fp64": F64,
     "fp8e4nv": F8E4M3,
     "fp8e5": F8E5M2,
+    "fp8e4b8": I8,
+    "fp8e4b15": I8,
+    "fp8e5b16": I8,
     "i1": I1,
     **{f"{sign}{type.width}": type for sign in "iu" for type in (I8, I16, I32, I64)},
 }

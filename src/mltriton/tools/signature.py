@@ -22,7 +22,7 @@ from typing import Any
 from mltriton.errors import Place, SignatureError
 
 _INTEGERS = ("i1", "i8", "i16", "i32", "i64", "u1", "u8", "u16", "u32", "u64")
-_FLOATS = ("fp16", "bf16", "fp32", "fp64", "fp8e4nv", "fp8e5")
+_FLOATS = ("fp16", "bf16", "fp32", "fp64", "fp8e4nv", "fp8e5", "fp8e4b8", "fp8e4b15", "fp8e5b16")
 _ALIASES = {"f16": "fp16", "f32": "fp32", "f64": "fp64", "B": "i1"}
 SCALARS: Mapping[str, str] = {name: name for name in _INTEGERS + _FLOATS} | _ALIASES
 

@@ -29,7 +29,9 @@ _CODES = {
     "bfloat": 4,
     "bool": 6,
     "float8_e4m3fn": 10,
+    "float8_e4m3fnuz": 11,
     "float8_e5m2": 12,
+    "float8_e5m2fnuz": 13,
 }
 _DLTENSOR = struct.Struct("<QiiiIQQQ")  # data, device type, device, dimensions, dtype, shape, strides, byte offset
 
