@@ -3,26 +3,24 @@
 Level: user. The doors are this import, `python -m mltriton.as_triton SCRIPT` (or `mltriton run`), and the wheel
 `mltriton-as-triton`, whose module `triton` imports this one. Guarantees: processes that the program starts do the same
 (a folder with such a module `triton` is put in front of `sys.path` and `PYTHONPATH`); environment variables by
-upstream's names are read (`environment.py`); where the real triton is imported already it is an `ImportOrderError`.
+upstream's names are read (`environment.py`, when a setting is asked for); where the real triton is imported already it
+is an `ImportOrderError`.
 """
 
 from __future__ import annotations
 
 import os
 import sys
-from pathlib import Path
 
-from mltriton.as_triton.environment import read_upstream_variables
-from mltriton.as_triton.modules import Names, install
-from mltriton.errors import ImportOrderError
-
-_FOLDER = str(Path(__file__).with_name("path"))
+from mltriton.as_triton.modules import FOLDER, Names, install
 
 
 def stand_in() -> None:
     """Let `import triton` give mltriton, here and in processes started from now on."""
     there = sys.modules.get("triton")
     if there is not None and not isinstance(there, Names) and not hasattr(there, "__mltriton__"):
+        from mltriton.errors import ImportOrderError
+
         raise ImportOrderError(
             "the real triton is imported already, so that mltriton cannot stand in for it",
             found=f"triton {getattr(there, '__version__', '')} from {getattr(there, '__file__', None)}",
@@ -30,12 +28,11 @@ def stand_in() -> None:
             "python -m mltriton.as_triton.",
         )
     install()
-    read_upstream_variables()
-    if _FOLDER not in sys.path:
-        sys.path.insert(0, _FOLDER)
+    if FOLDER not in sys.path:
+        sys.path.insert(0, FOLDER)
     paths = os.environ.get("PYTHONPATH", "")
-    if _FOLDER not in paths.split(os.pathsep):
-        os.environ["PYTHONPATH"] = f"{_FOLDER}{os.pathsep}{paths}" if paths else _FOLDER
+    if FOLDER not in paths.split(os.pathsep):
+        os.environ["PYTHONPATH"] = f"{FOLDER}{os.pathsep}{paths}" if paths else FOLDER
 
 
 stand_in()

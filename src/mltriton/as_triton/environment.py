@@ -1,7 +1,8 @@
 """Upstream's environment variables, read where a setting of ours is not set.
 
-Level: user. Takes nothing; fills `config.OTHER_NAMES`. Variables are read when a setting is asked for, so that a
-program may set them at any time. What means nothing here (of GPUs, of upstream's compiler's insides) is not looked at.
+Level: user. `runtime/config.py` asks `READERS` where mltriton stands in for triton. Variables are read when a setting
+is asked for, so that a program may set them at any time. What means nothing here (of GPUs, of upstream's compiler's
+insides) is not looked at.
 """
 
 from __future__ import annotations
@@ -65,8 +66,3 @@ READERS: Mapping[str, Callable[[], Reading]] = {
     config.CACHE_AUTOTUNING.name: partial(_same, "TRITON_CACHE_AUTOTUNING"),
     config.INTERPRET.name: partial(_same, "TRITON_INTERPRET"),
 }
-
-
-def read_upstream_variables() -> None:
-    """Let settings that are not set take upstream's variables."""
-    config.OTHER_NAMES.update(READERS)

@@ -7,19 +7,23 @@ mltriton stands in for triton; a name that a module lacks is such an `AttributeE
 
 from __future__ import annotations
 
+import os
 import sys
-from collections.abc import Sequence
-from difflib import get_close_matches
 from importlib import import_module
-from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
-from importlib.util import find_spec
-from pathlib import Path
-from types import ModuleType
-from typing import Any
 
 from mltriton.as_triton.names import ABSENT, MADE, SAME, VERSION
 
+TYPE_CHECKING = False  # Importing it from typing would double the cost of this module.
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from types import ModuleType
+    from typing import Any
+else:
+    ModuleType = type(sys)
+
+# What processes that are started later find first: a module triton that imports this package.
+FOLDER = os.path.join(os.path.dirname(__file__), "path")  # noqa: PTH118, PTH120 - pathlib takes as long as all of this
 _WHO = "mltriton stands in for triton"
 
 
@@ -58,6 +62,8 @@ def _find(module: str, name: str) -> Any:
 
 def _missing(name: str, known: Sequence[str] = ()) -> str:
     reason = next((text for absent, text in ABSENT.items() if f"{name}.".startswith(f"{absent}.")), None)
+    from difflib import get_close_matches
+
     close = get_close_matches(name.rpartition(".")[2], known, n=1)
     hint = f"did you mean {close[0]}?" if close else "leave it out, or use the real triton where there is a GPU"
     return f"there is no {name}: {_WHO} ({reason or hint})"
@@ -73,6 +79,8 @@ def _home(name: str) -> str | None:
     home = None if parent in ("", "triton") or _is_absent(name) else _home(parent)
     if home is None:
         return None
+    from importlib.util import find_spec
+
     found = f"{MADE[home][''] if home in MADE else home}.{last}"
     return found if find_spec(found) is not None else None
 
@@ -81,20 +89,25 @@ def _is_absent(name: str) -> bool:
     return any(f"{name}.".startswith(f"{absent}.") for absent in ABSENT)
 
 
-class _Finder(MetaPathFinder, Loader):
+class _Finder:
     """Finds modules named triton, and puts ours in their place."""
 
     def find_spec(self, fullname: str, path: Any, target: Any = None) -> ModuleSpec | None:
+        """The module's specification; None for names that are not triton's."""
         if fullname.partition(".")[0] != "triton":
             return None
         home = _home(fullname)
         if home is None:
             raise ModuleNotFoundError(_missing(fullname), name=fullname)
-        spec = ModuleSpec(fullname, self, is_package=True)
+        spec = ModuleSpec(fullname, self, is_package=True)  # pyright: ignore[reportArgumentType]
         spec.loader_state = home
         return spec
 
+    def create_module(self, spec: ModuleSpec) -> ModuleType | None:
+        """None: Python makes a module, which `exec_module` takes the place of."""
+
     def exec_module(self, module: ModuleType) -> None:
+        """Put ours in the module's place."""
         spec = module.__spec__
         assert spec is not None
         home = spec.loader_state
@@ -105,7 +118,7 @@ def _made(spec: ModuleSpec) -> Names:
     made = Names(spec.name)
     made.__spec__ = spec
     made.__loader__ = spec.loader
-    made.__file__ = str(Path(__file__).with_name("path") / "triton" / "__init__.py")
+    made.__file__ = os.path.join(FOLDER, "triton", "__init__.py")  # noqa: PTH118
     return made
 
 

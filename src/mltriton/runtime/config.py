@@ -8,6 +8,7 @@ and `SETTINGS` lists everything there is.
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -35,8 +36,13 @@ class NoHomeError(ConfigError):
     """The user has no home directory, and no variable says where to keep files."""
 
 
-# Where mltriton stands in for triton (`as_triton/environment.py`): another variable for a setting, and what it says.
-OTHER_NAMES: dict[str, Callable[[], tuple[str, str]]] = {}
+def _read_as_upstream(name: str) -> tuple[str, str]:
+    """Where mltriton stands in for triton: upstream's variable for a setting of ours, and what it says."""
+    if "mltriton.as_triton" not in sys.modules:
+        return name, ""
+    from mltriton.as_triton.environment import READERS
+
+    return READERS[name]() if name in READERS else (name, "")
 
 
 @dataclass(frozen=True)
@@ -57,8 +63,8 @@ class Setting(Generic[T]):
         name, text = self.name, os.environ.get(self.name, "")
         if not text.strip() and self.upstream in os.environ:
             name, text = self.upstream, os.environ[self.upstream]
-        if not text.strip() and self.name in OTHER_NAMES:
-            name, text = OTHER_NAMES[self.name]()
+        if not text.strip():
+            name, text = _read_as_upstream(self.name)
         text = text.strip()
         if not text:
             return self.default
