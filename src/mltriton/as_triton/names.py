@@ -6,7 +6,9 @@ so (`modules.py`).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 VERSION = "3.9.0"  # of upstream, whose names these are: programs compare `triton.__version__` with what they need
 
