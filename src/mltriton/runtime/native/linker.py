@@ -18,6 +18,7 @@ from functools import cache
 from typing import Any
 
 from .elf import ElfError, ElfObject, Relocation, Section, Symbol
+from .frames import are_sound
 
 _PROTECTIONS = (mmap.PROT_READ | mmap.PROT_EXEC, mmap.PROT_READ, mmap.PROT_READ | mmap.PROT_WRITE)
 _CODE, _CONSTANTS, _VARIABLES = 0, 1, 2
@@ -161,8 +162,16 @@ class LinkedImage:
 
     def _register_frames(self) -> None:
         """Tell the unwinder of the frames: a thread that ends inside a launch unwinds its stack through them."""
+        first, size = self._groups[_CODE]
+        code = range(self._base + first, self._base + first + size)
         for number, place in self._places.items():
-            if self._object.sections[number].name == _FRAMES and _tell_unwinder("__register_frame", place):
+            section = self._object.sections[number]
+            if section.name != _FRAMES:
+                continue
+            at = place - self._base
+            if not are_sound(self._memory[at : at + section.size], place, code):
+                raise ElfError("the object file is damaged (call frames of no code)")
+            if _tell_unwinder("__register_frame", place):
                 # The memory must outlive the registration, so the finalizer holds it.
                 weakref.finalize(self, _forget_frames, place, self._memory).atexit = False
 
