@@ -256,7 +256,6 @@ def wait_kernel(x, out, B: tl.constexpr):
     tl.store(out, tl.atomic_poll(x, 7).to(tl.float32))
 
 
-@check
 def atomic_accesses():
     return run(wait_kernel, torch.full((1,), 7, dtype=torch.int32), out=torch.zeros(3)), torch.tensor([1.0, 3.0, 3.0])
 
@@ -313,6 +312,10 @@ def autotuned():
     x, out = torch.randn(1000), torch.zeros(1000)
     tuned_kernel[lambda meta: (triton.cdiv(1000, meta["B"]),)](x, 1000, out)
     return out, x * 2
+
+
+if hasattr(tl, "atomic_poll"):  # since 3.9
+    check(atomic_accesses)
 
 
 def main():
