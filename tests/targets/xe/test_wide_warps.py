@@ -126,7 +126,7 @@ module attributes {{"ttg.num-warps" = 1 : i32, "ttg.threads-per-warp" = 32 : i32
 }}
 """
     pvc = device("pvc")
-    llvm = emit_kernel(parse_module(text), pvc)
+    llvm = emit_kernel(parse_module(text), pvc).text
     image = image_of(llvm, pvc) if queue.emulated else emit(llvm)
     made = np.zeros(64, np.int32)
     XeKernel(queue, lambda *_: image, "kernel", 32).launcher([ParamSpec.tensor(made.dtype)])(1, 1, 1, made)
