@@ -27,6 +27,13 @@ class Namer:
             self._given[key] = self.fresh(wanted)
         return self._given[key]
 
+    def numbered(self, name: str) -> str:
+        """Another name for a variable that there is already: `p_2`, `p_3`."""
+        count = 2
+        while f"{name}_{count}" in self._taken:
+            count += 1
+        return self.fresh(f"{name}_{count}")
+
     def fresh(self, wanted: str) -> str:
         """A name that nobody uses yet."""
         name, count = wanted, 1

@@ -108,7 +108,7 @@ def _renamed(context: Context, choices: Mapping[Group, Choice]) -> dict[str, str
         if not foreign and context.choice.form == "descriptor" and _POINTER_NAME.search(name):
             found[name] = context.namer.fresh(_POINTER_NAME.sub("_desc", name))
         elif any(_clashes(context, definition, name, choices) for definition in group.definitions):
-            found[name] = context.namer.fresh(f"{name}_2")
+            found[name] = context.namer.numbered(name)
     return found
 
 
