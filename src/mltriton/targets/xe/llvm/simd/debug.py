@@ -8,7 +8,7 @@ barriers.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import reduce
+from functools import partial, reduce
 from typing import cast
 
 from mltriton.dialects import tt
@@ -60,17 +60,24 @@ def _print_block(e: WarpEmitter, op: tt.Print, prefix: str, argument: IRValue, p
 
 
 def _assert(e: WarpEmitter, op: tt.Assert) -> None:
-    f, everywhere = e.function, I1.with_lanes(LANES)
-    conditions = e.vector_of(op.condition)
-    holds = reduce(f.and_, dict.fromkeys(conditions), constant(everywhere, 1))
+    f = e.function
+    if isinstance(op.condition.type, TensorType):
+        conditions = e.vector_of(op.condition)
+        holds = reduce(f.and_, dict.fromkeys(conditions), constant(I1.with_lanes(LANES), 1))
+        failing = partial(_first_failing, e, op, holds, conditions)
+    else:  # of the program, or of as many elements as a function combines at once
+        holds, failing = e.get(op.condition), partial(constant, I32, 0)
     if holds.literal:
         return
-    with f.when(f.xor(intrinsics.every(f, holds), constant(I1, 1)), "assert"):
-        failing = f.select(holds, e.everywhere((1 << 31) - 1), first_element(e, op, conditions))
-        _record(e, op, _least(e, failing))
+    with f.when(f.xor(intrinsics.every(f, holds) if holds.type.is_vector else holds, constant(I1, 1)), "assert"):
+        _record(e, op, failing())
         if not e.waits:
             f.ret()
             f.open_block(f.label("unreachable"))
+
+
+def _first_failing(e: WarpEmitter, op: tt.Assert, holds: Value, conditions: Sequence[Value]) -> Value:
+    return _least(e, e.function.select(holds, e.everywhere((1 << 31) - 1), first_element(e, op, conditions)))
 
 
 def _least(e: WarpEmitter, numbers: Value) -> Value:
