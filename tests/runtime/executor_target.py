@@ -16,7 +16,7 @@ from mltriton.runtime.native.params import ParamSpec
 from mltriton.runtime.native.portable import read_argument
 from mltriton.runtime.slots import Slot
 from mltriton.targets.base import Storage, TargetSpec
-from mltriton.targets.target import AccessChecks, Binary
+from mltriton.targets.target import AccessChecks, Binary, Lowered
 
 NAME = "executor"
 
@@ -34,15 +34,18 @@ class ExecutorTarget:
         self.loads = 0
         self.assembled = 0
 
-    def lower(self, module: Module) -> str:
-        return str(module)
+    def lower(self, module: Module) -> Lowered:
+        return Lowered(str(module))
 
-    texts: ClassVar[dict[str, Any]] = {"asm": lambda llvm: f"# {len(llvm)} characters"}
+    def restored(self, text: str, binary: Binary) -> Lowered:
+        return Lowered(text)
+
+    texts: ClassVar[dict[str, Any]] = {"asm": lambda lowered: f"# {len(lowered.text)} characters"}
     images: ClassVar[dict[str, Any]] = {}
 
-    def assemble(self, llvm: str, module: Module) -> Binary:
+    def assemble(self, lowered: Lowered, module: Module) -> Binary:
         self.assembled += 1
-        return Binary(llvm.encode(), {"scratch_bytes": 128})
+        return Binary(lowered.text.encode(), {"scratch_bytes": 128})
 
     def load(self, binary: Binary, name: str) -> LoadedModule:
         self.loads += 1

@@ -256,3 +256,26 @@ def test_heuristics_below_autotune():
 def test_configurations_say_what_they_are():
     assert str(CONFIGS[1]) == "BLOCK: 16, num_warps: 2, num_stages: 3, num_ctas: 1"
     assert CONFIGS[1].all_kwargs() == {"BLOCK": 16, "num_warps": 2, "num_stages": 3, "num_ctas": 1}
+
+
+def test_a_configuration_that_fails_never_ends_the_search(monkeypatch, capsys):
+    """Whatever is wrong with it: it does not compile here, or its option is none."""
+
+    @triton.autotune([triton.Config({"BLOCK": size}) for size in (48, 16, 32)], key=["n"])
+    @triton.jit
+    def fill(out, n, BLOCK: tl.constexpr):
+        i = tl.arange(0, BLOCK)
+        tl.store(out + i, 1.0, i < n)
+
+    monkeypatch.setenv("MLTRITON_PRINT_AUTOTUNING", "1")
+    out = np.zeros(16, np.float32)
+    fill[(1,)](out, 16)
+    assert out.all()
+    [failed] = fill.failures
+    assert failed.kwargs == {"BLOCK": 48}
+    assert "power of two" in fill.failures[failed].message
+    assert "BLOCK: 48" in (printed := capsys.readouterr().err)
+    assert "failed: " in printed
+    fill.configs = fill.configs[:1] * 2
+    with pytest.raises(triton.CompilationError, match="power of two"):
+        fill[(1,)](out, 8)

@@ -17,16 +17,13 @@ from importlib import import_module
 from pickle import PicklingError
 from typing import Any, Protocol, cast
 
-from mltriton.errors import ArgumentError, AssertionFailed, OptionError, OutOfResources, TritonError, calling_place
+from mltriton.errors import ArgumentError, OptionError, TritonError, calling_place
 from mltriton.runtime import config as settings
 from mltriton.runtime.cache import default_cache, digest
 from mltriton.runtime.configs import ArgumentState, Hook, Pruning
 from mltriton.runtime.configs import Config as Config
 from mltriton.runtime.interface import KernelInterface
 from mltriton.runtime.jit import JITFunction
-
-# What makes a configuration unusable for some arguments, without anything being wrong with the kernel.
-_UNUSABLE = (OutOfResources, AssertionFailed)
 
 Timings = tuple[float, ...]
 
@@ -49,7 +46,7 @@ class Autotuner(KernelInterface[Any]):
     """A kernel with configurations to choose from.
 
     `best_config` is the configuration of the last launch, `cache` the chosen ones by key, `configs_timings` the times
-    (milliseconds: median, 20 % and 80 % quantiles) of the last tuning.
+    (milliseconds: median, 20 % and 80 % quantiles) of the last tuning, `failures` the errors of those that failed.
     """
 
     def __init__(
@@ -91,6 +88,7 @@ class Autotuner(KernelInterface[Any]):
         self._cache_results = cache_results
         self.cache: dict[tuple[Any, ...], Config] = {}
         self.configs_timings: dict[Config, Timings] = {}
+        self.failures: dict[Config, TritonError] = {}
         self.best_config: Config | None = None
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -196,20 +194,20 @@ class Autotuner(KernelInterface[Any]):
         kwargs: dict[str, Any],
         named: dict[str, Any],
     ) -> dict[Config, Timings]:
-        """The times of all configurations; infinite for one that cannot be used.
+        """The times of all configurations; infinite for one that fails, whose error `failures` has.
 
-        Raises the last one's error when none can.
+        Raises the first one's error when all fail.
         """
         timings: dict[Config, Timings] = {}
-        failure: TritonError | None = None
+        self.failures = {}
         for config in configs:
             try:
                 timings[config] = self._time(config, grid, args, kwargs, named)
-            except _UNUSABLE as error:
+            except TritonError as error:
                 timings[config] = (math.inf,)
-                failure = error
-        if failure is not None and all(times == (math.inf,) for times in timings.values()):
-            raise failure
+                self.failures[config] = error
+        if len(self.failures) == len(timings):
+            raise next(iter(self.failures.values()))
         return timings
 
     def _time(
@@ -243,6 +241,8 @@ class Autotuner(KernelInterface[Any]):
             name = kernel_of(self.fn).__name__
             print(
                 f"autotuning {name} for {key}: best of {len(self.configs_timings)} is {best} ({median:.4f} ms)",
+                *(f"  {config} failed: {error.message}" for config, error in self.failures.items()),
+                sep="\n",
                 file=sys.stderr,
             )
 
