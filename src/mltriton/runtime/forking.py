@@ -11,11 +11,13 @@ from __future__ import annotations
 import os
 import sys
 import threading
+from collections.abc import Callable
 from functools import cached_property
 from typing import Any
 from weakref import WeakSet
 
 _PATIENCE = 10.0
+_ATTEMPTS = 20
 _IMPORTED_ANEW = sys.stdlib_module_names | {"mltriton", "llvmlite"}  # Others might not stand it.
 
 _locks: WeakSet[Any] = WeakSet()
@@ -29,31 +31,51 @@ def fork_lock() -> threading.RLock:
 
 
 class _Fork(threading.local):
-    """What a thread that forks knows of it."""
+    """What a thread that forks knows of it. Its steps may be done twice: a signal handler's exception ends them."""
 
-    llvm: Any = None  # LLVM's lock, if the thread waited for it and got it.
     had_threads = False
+    held_before = False
 
     def before(self) -> None:
         """Wait for LLVM, whose own state would be torn."""
         self.had_threads = threading.active_count() > 1
         lock = _llvm_lock()
-        self.llvm = lock if lock is not None and lock.acquire(timeout=_PATIENCE) else None
+        self.held_before = lock is not None and lock._is_owned()
+        _surely(lambda: lock is None or lock._is_owned() or lock.acquire(timeout=_PATIENCE))
 
     def in_parent(self) -> None:
         """Go on."""
-        if self.llvm is not None:
-            self.llvm.release()
+        _surely(self._release)
 
     def in_child(self) -> None:
         """Free what other threads held."""
-        self.in_parent()
-        for lock in (*_locks, _llvm_lock()):
-            if lock is not None and not lock._is_owned():
-                lock._at_fork_reinit()
-        if self.had_threads:
-            _forget_half_imported()
-            _renew_properties()
+        torn = (_forget_half_imported, _renew_properties) if self.had_threads else ()
+        _surely(self._release, _free_locks, *torn)
+
+    def _release(self) -> None:
+        lock = _llvm_lock()
+        if lock is not None and lock._is_owned() and not self.held_before:
+            lock.release()
+
+
+def _surely(*steps: Callable[[], object]) -> None:
+    """Do all steps, each once more, a few times, where a signal's handler raises in the middle; then raise that."""
+    failure: BaseException | None = None
+    for step in steps:
+        for _ in range(_ATTEMPTS):
+            try:
+                step()
+                break
+            except BaseException as error:
+                failure = error
+    if failure is not None:
+        raise failure
+
+
+def _free_locks() -> None:
+    for lock in (*_locks, _llvm_lock()):
+        if lock is not None and not lock._is_owned():
+            lock._at_fork_reinit()
 
 
 def _llvm_lock() -> Any:
