@@ -25,7 +25,7 @@ from mltriton.ir.parser import parse_module
 from mltriton.ir.passes import Pass
 from mltriton.ir.types import BF16, F32, I8, I32
 from mltriton.targets.generic.spec import GENERIC
-from mltriton.targets.target import Binary
+from mltriton.targets.target import Binary, Lowered
 from mltriton.tools.comparison import compare
 from mltriton.tools.launches import parse_grid
 from mltriton.tools.samples import ArrayText, Copy, allocate, parse_argument, random_values
@@ -464,14 +464,14 @@ class NativeTarget:
     def fingerprint(self) -> str:
         return self.mistake
 
-    texts: ClassVar[dict[str, Any]] = {"asm": str}
+    texts: ClassVar[dict[str, Any]] = {"asm": lambda lowered: lowered.text}
     images: ClassVar[dict[str, Any]] = {}
 
-    def lower(self, module: Module) -> str:
-        return str(module)
+    def lower(self, module: Module) -> Lowered:
+        return Lowered(str(module))
 
-    def assemble(self, llvm: str, module: Module) -> Binary:
-        return Binary(llvm.encode(), {})
+    def assemble(self, lowered: Lowered, module: Module) -> Binary:
+        return Binary(lowered.text.encode(), {})
 
     def load(self, binary: Binary, name: str) -> NativeKernel:
         return NativeKernel(self.mistake)

@@ -103,16 +103,37 @@ def _arithmetic(row: Row, a: object, b: object, symbol: str, division: bool = Fa
 def _sanitized(row: Row, x: object, y: object, symbol: str, name: str, sanitize_overflow: bool) -> tensor:
     """x and y combined; integers of less than 64 bits wrap, unless the kernel checks that they need not."""
     a, b = promoted(x, y)
-    kind = a.dtype
+    kind, made = a.dtype, _combine(row, a, b, symbol)
     if sanitize_overflow and kind.is_int() and kind.bits < 64 and is_sanitizing():
-        from mltriton.language.comparison import greater_equal, less_equal
         from mltriton.language.debug import device_assert
 
-        exact = _combine(row, cast(a, types.int64), cast(b, types.int64), symbol)
-        low, high = (literal(bound, types.int64) for bound in (kind.get_int_min_value(), kind.get_int_max_value()))
-        fits = bitwise_and(less_equal(exact, high), greater_equal(exact, low))
+        fits = _wide_fits(a, b, row, symbol) if row is MUL else _fits(a, b, made, row)
         device_assert(fits, f"int{kind.bits} overflow detected for operation {name}")
-    return _combine(row, a, b, symbol)
+    return made
+
+
+def _fits(a: tensor, b: tensor, made: tensor, row: Row) -> tensor:
+    """Whether a sum or difference is the exact one, seen in its own width: Intel's vector compiler refuses what it
+    makes of wider ones.
+    """
+    from mltriton.language.comparison import greater_equal, less_equal
+
+    if a.dtype.is_int_unsigned():
+        return greater_equal(made, a) if row is ADD else less_equal(b, a)
+    # A sum overflows where its sign is that of neither operand, a difference where its sign and that of what is taken
+    # away are not the first operand's: the sign bit of both `xor` is set.
+    others = (a, b) if row is ADD else (b, made)
+    one, other = (bitwise_xor(operand, made if row is ADD else a) for operand in others)
+    return greater_equal(bitwise_and(one, other), literal(0, a.dtype))
+
+
+def _wide_fits(a: tensor, b: tensor, row: Row, symbol: str) -> tensor:
+    """Whether the result in 64 bits is in the type's range."""
+    from mltriton.language.comparison import greater_equal, less_equal
+
+    kind, exact = a.dtype, _combine(row, cast(a, types.int64), cast(b, types.int64), symbol)
+    low, high = (literal(bound, types.int64) for bound in (kind.get_int_min_value(), kind.get_int_max_value()))
+    return bitwise_and(less_equal(exact, high), greater_equal(exact, low))
 
 
 @builtin
