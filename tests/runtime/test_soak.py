@@ -117,7 +117,7 @@ def main():
                 if (result := wait(child(turn))) != 0:
                     problems.append(f"a child: {result}")
             try:
-                armed[0] = True
+                armed[0] = turn > 100 and turn % 50 != 0  # llvmlite does not stand exceptions while it frees objects.
                 if not launch(random_, turn % 50 == 0):
                     problems.append("wrong in the main thread")
             finally:
