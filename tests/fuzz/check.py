@@ -8,9 +8,6 @@ from __future__ import annotations
 import argparse
 import ast
 import re
-import sys
-import tempfile
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -20,6 +17,7 @@ import numpy as np
 
 from fuzz.evaluator import evaluate
 from fuzz.programs import STYLES, Program, program
+from fuzz.run import search
 from fuzz.scratch import scratch_of_nan
 from mltriton.compiler import Job, options_of
 from mltriton.errors import TritonError
@@ -144,21 +142,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--target", default="cpu")
     parser.add_argument("--style", default="control", choices=STYLES)
-    parser.add_argument("--seeds", default="0:100", help="FIRST:END")
-    parser.add_argument("--stop", type=int, default=10, help="stop after so many complaints")
-    options = parser.parse_args()
-    first, end = map(int, options.seeds.split(":"))
-    complaints, started = 0, time.perf_counter()
-    with tempfile.TemporaryDirectory() as directory:
-        for seed in range(first, end):
-            found = complaint(seed, options.style, options.target, Path(directory))
-            if found is not None:
-                complaints += 1
-                print(f"{found}\n{'-' * 80}", flush=True)
-            if complaints >= options.stop:
-                break
-    print(f"{complaints} complaints, {time.perf_counter() - started:.0f} s")
-    sys.exit(complaints > 0)
+    search(parser, lambda seed, options, folder: complaint(seed, options.style, options.target, folder))
 
 
 if __name__ == "__main__":

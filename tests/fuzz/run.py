@@ -6,6 +6,7 @@ import argparse
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 from fuzz.generator import Kernel, generate
@@ -75,10 +76,8 @@ def _failure(kernel: Kernel, target: str, directory: Path) -> str | None:
     return None if result.ok else str(result)
 
 
-def main() -> None:
-    """Run a range of seeds and print every complaint."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--target", default="cpu", help="a target, or passes of level tt: :canonicalize,cse")
+def search(parser: argparse.ArgumentParser, complain: Callable[[int, argparse.Namespace, Path], str | None]) -> None:
+    """Read the options, print what there is to complain of for each seed, and exit with 1 where there was something."""
     parser.add_argument("--seeds", default="0:100", help="FIRST:END")
     parser.add_argument("--stop", type=int, default=10, help="stop after so many complaints")
     options = parser.parse_args()
@@ -86,7 +85,7 @@ def main() -> None:
     complaints, started = 0, time.perf_counter()
     with tempfile.TemporaryDirectory() as directory:
         for seed in range(first, end):
-            found = complaint(seed, options.target, Path(directory))
+            found = complain(seed, options, Path(directory))
             if found is not None:
                 complaints += 1
                 print(f"{found}\n{'-' * 80}", flush=True)
@@ -94,6 +93,13 @@ def main() -> None:
                 break
     print(f"{complaints} complaints, {time.perf_counter() - started:.0f} s")
     sys.exit(complaints > 0)
+
+
+def main() -> None:
+    """Run a range of seeds and print every complaint."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--target", default="cpu", help="a target, or passes of level tt: :canonicalize,cse")
+    search(parser, lambda seed, options, folder: complaint(seed, options.target, folder))
 
 
 if __name__ == "__main__":
