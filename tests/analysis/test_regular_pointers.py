@@ -13,11 +13,11 @@ from mltriton.analysis.rectangles import Reason, Rectangle
 from mltriton.analysis.regular_pointers import RegularPointers
 from mltriton.dialects import tt
 from mltriton.frontend.code_generator import generate
+from mltriton.frontend.signature import Constant, parse_signature
 from mltriton.ir.passes import PassManager
 from mltriton.ir.pipeline import parse_pipeline
 from mltriton.ir.types import TensorType
 from mltriton.targets.registry import spec
-from mltriton.tools.signature import Constant, parse_signature
 
 LIMITS = spec("xe:pvc").block_load
 

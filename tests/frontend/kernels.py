@@ -12,10 +12,10 @@ from mltriton.errors import TritonError
 from mltriton.executor import run
 from mltriton.frontend.code_generator import generate
 from mltriton.frontend.function import LanguageFunction
+from mltriton.frontend.signature import Argument, Constant, Entry, parse_entry
 from mltriton.ir.levels import verify_level
 from mltriton.ir.verifier import verify
 from mltriton.runtime.jit import JITFunction, jit
-from mltriton.tools.signature import Argument, Constant, Entry, parse_entry
 
 
 def module_of(kernel: Callable[..., Any] | JITFunction, *, debug: bool = False, **parameters: Any) -> Module:

@@ -21,12 +21,12 @@ from fuzz.run import search
 from fuzz.scratch import scratch_of_nan
 from mltriton.compiler import Job, options_of
 from mltriton.errors import TritonError
+from mltriton.frontend.signature import parse_signature
 from mltriton.targets.target import find_target
 from mltriton.tools.aot import load_kernel
 from mltriton.tools.launches import Launch, sample_of_job
 from mltriton.tools.level_runs import Runs
 from mltriton.tools.samples import Copy
-from mltriton.tools.signature import parse_signature
 
 POINTERS = {"float16": "fp16", "bfloat16": "bf16", "float32": "fp32", "float64": "fp64"} | {
     f"{sign}int{bits}": f"{'u' if sign else 'i'}{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)

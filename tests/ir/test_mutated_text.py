@@ -11,6 +11,7 @@ import pytest
 import mltriton
 from mltriton.compiler import IR_LEVELS
 from mltriton.errors import IRSyntaxError, TritonError
+from mltriton.frontend.signature import parse_signature
 from mltriton.ir.levels import verify_level
 from mltriton.ir.parser import parse_module
 from mltriton.ir.pipeline import parse_pipeline
@@ -18,7 +19,6 @@ from mltriton.ir.verifier import verify
 from mltriton.kernels.normalization import softmax_kernel
 from mltriton.targets.registry import spec
 from mltriton.tools.opt import run_opt
-from mltriton.tools.signature import parse_signature
 
 SIGNATURE = {"x_ptr": "*fp32:16", "y_ptr": "*fp32:16", "x_stride": "i32", "y_stride": "i32", "n_columns": "i32"}
 WORD = re.compile(r"[\w%#@!.]+|[^\s\w]")

@@ -13,9 +13,9 @@ import mltriton.language as tl
 from mltriton.errors import CompilationError, DotShapeError, PointerError, TypeMismatchError
 from mltriton.executor import run
 from mltriton.frontend.code_generator import generate
+from mltriton.frontend.signature import Argument, Constant
 from mltriton.ir.verifier import verify
 from mltriton.language.extra import libdevice
-from mltriton.tools.signature import Argument, Constant
 
 from .tracing import DTYPES
 

@@ -11,12 +11,12 @@ import numpy as np
 from mltriton.dialects.builtin import Module
 from mltriton.executor import run
 from mltriton.frontend.code_generator import generate
+from mltriton.frontend.signature import Constant, parse_signature
 from mltriton.ir.attributes import IntegerAttr, StringAttr
 from mltriton.ir.parser import parse_module
 from mltriton.ir.passes import PassManager
 from mltriton.ir.pipeline import parse_pipeline
 from mltriton.ir.types import I32
-from mltriton.tools.signature import Constant, parse_signature
 
 from . import kernels
 

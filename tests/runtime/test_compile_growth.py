@@ -11,7 +11,7 @@ import pytest
 import mltriton as triton
 import mltriton.language as tl
 from mltriton.compiler import compile
-from mltriton.tools.signature import Constant
+from mltriton.frontend.signature import Constant
 
 
 @triton.jit

@@ -19,13 +19,13 @@ from mltriton.errors import AssertionFailed as CompileTimeAssertionFailure
 from mltriton.errors import CompilationError, OutOfResources, SignatureError
 from mltriton.errors import SyntaxNotSupportedError as UnsupportedLanguageConstruct
 from mltriton.frontend.function import LanguageFunction
+from mltriton.frontend.signature import Argument, Constant, Entry, parse_entry, with_parts
 from mltriton.language.constants import unwrap
 from mltriton.runtime.cache import digest
 from mltriton.runtime.fingerprint import compiler_fingerprint
 from mltriton.runtime.parameters import IGNORED_OPTIONS
 from mltriton.runtime.specialization import specialize
 from mltriton.targets.target import find_target
-from mltriton.tools.signature import Argument, Constant, Entry, parse_entry, with_parts
 
 __all__ = [
     "ASTSource",
@@ -130,7 +130,7 @@ def compile(
     if isinstance(target, GPUTarget):
         make_backend(target)
     if not isinstance(src, ASTSource):
-        from mltriton.compiler_text import compile_text
+        from mltriton.compiler.text import compile_text
 
         return compile_text((src if isinstance(src, IRSource) else IRSource(src)).src, options or {})
     kernel = compile_job(src.job(options))

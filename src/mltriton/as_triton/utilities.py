@@ -10,10 +10,10 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar, cast
 
+from mltriton.frontend.signature import SCALARS
 from mltriton.language.types import MAX_BLOCK_ELEMENTS as TRITON_MAX_TENSOR_NUMEL
 from mltriton.language.types import checked_shape
 from mltriton.runtime.specialization import SIGNATURE_NAMES
-from mltriton.tools.signature import SCALARS
 
 __all__ = ["TRITON_MAX_TENSOR_NUMEL", "type_canonicalisation_dict"]
 

@@ -19,6 +19,7 @@ from mltriton.frontend.calls import inline
 from mltriton.frontend.flow import Flow
 from mltriton.frontend.frame import Frame, Unit
 from mltriton.frontend.function import LanguageFunction
+from mltriton.frontend.signature import Argument, Constant, Entry
 from mltriton.frontend.values import describe, is_runtime, wrap
 from mltriton.ir.attributes import ArrayAttr, Attribute, DictAttr, IntegerAttr, StringAttr, TypeAttr
 from mltriton.ir.builder import Builder
@@ -29,7 +30,6 @@ from mltriton.language import types
 from mltriton.language.building import Inliner, building, promises
 from mltriton.language.descriptors import make_tensor_descriptor
 from mltriton.language.tensor import tensor
-from mltriton.tools.signature import Argument, Constant, Entry
 
 
 def generate(

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 from mltriton.errors import ArgumentError, TritonError, calling_place
+from mltriton.frontend.signature import Argument, Constant, Entry, of_parameters
 from mltriton.language.constants import unwrap
 from mltriton.runtime.arrays import check_arrays
 from mltriton.runtime.grid import normalize
@@ -18,7 +19,6 @@ from mltriton.runtime.parameters import parameters_of
 from mltriton.runtime.parts import parts_of
 from mltriton.runtime.slots import slots_of
 from mltriton.runtime.specialization import check_devices, guard, specialize
-from mltriton.tools.signature import Argument, Constant, Entry, of_parameters
 
 if TYPE_CHECKING:
     from mltriton.compiler import CompiledKernel

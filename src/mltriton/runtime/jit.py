@@ -19,6 +19,7 @@ from mltriton.errors import ArgumentError, TritonError, calling_place
 from mltriton.frontend.dependencies import Dependencies, Watched, dependencies
 from mltriton.frontend.function import LanguageFunction
 from mltriton.frontend.function import constexpr_function as constexpr_function
+from mltriton.frontend.signature import Constant
 from mltriton.language.constants import unwrap
 from mltriton.runtime import config
 from mltriton.runtime.arrays import check_arrays
@@ -41,7 +42,6 @@ from mltriton.runtime.specialization import (
     plain,
 )
 from mltriton.targets.target import DEVICES, AccessChecks, find_target
-from mltriton.tools.signature import Constant
 
 if TYPE_CHECKING:
     from mltriton.runtime.asynchronous import AsyncCompileMode

@@ -16,10 +16,10 @@ from typing import Any, cast
 
 import numpy as np
 
+from mltriton.frontend.signature import Argument, Entry
 from mltriton.language.constants import constexpr, unwrap
 from mltriton.runtime.parameters import Parameter
 from mltriton.runtime.specialization import constant_of, specialize
-from mltriton.tools.signature import Argument, Entry
 
 Launch = Callable[..., Any]
 Taker = Callable[[Any, list[Any]], bool]

@@ -14,12 +14,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mltriton.errors import ArgumentError
+from mltriton.frontend.signature import Argument, Entry
 from mltriton.runtime.arrays import has_memory
 from mltriton.runtime.grid import Grid
 from mltriton.runtime.native.params import ParamSpec, float_bits
 from mltriton.runtime.native.portable import read_argument
 from mltriton.runtime.specialization import ON_HOST, address, place_of, plain
-from mltriton.tools.signature import Argument, Entry
 
 
 class Slot(NamedTuple):

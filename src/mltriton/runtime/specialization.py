@@ -15,11 +15,11 @@ from typing import Any, cast
 import numpy as np
 
 from mltriton.errors import ArgumentError, DeviceError
+from mltriton.frontend.signature import SCALARS, Argument, Constant, Entry
 from mltriton.language.constants import constexpr, unwrap
 from mltriton.language.types import const, dtype
 from mltriton.runtime.alignment import ALIGNMENT
 from mltriton.runtime.native.params import INTEGER_RANGES, ParamSpec
-from mltriton.tools.signature import SCALARS, Argument, Constant, Entry
 
 ON_HOST = "cpu"  # the device of arrays in main memory
 

@@ -86,7 +86,7 @@ class Binary:
 
 
 class Target(Protocol):
-    """A target as `compiler.py` uses it; one instance for each name in `targets/registry.py` (`cpu`, `cpu:avx2`,
+    """A target as `compiler/` uses it; one instance for each name in `targets/registry.py` (`cpu`, `cpu:avx2`,
     `generic`, ...).
 
     A target that compiles no further than the intrinsic level has `can_run` False; `lower` and all after it raise

@@ -13,12 +13,12 @@ from functools import partial
 
 from mltriton.compiler import CompiledKernel
 from mltriton.executor import run
+from mltriton.frontend.signature import Argument
 from mltriton.kernels.launch import Launch
 from mltriton.tools import jobs
 from mltriton.tools.demo_display import JobReport, OnStep
 from mltriton.tools.jobs import Job
 from mltriton.tools.side_by_side import OURS, REST, measure
-from mltriton.tools.signature import Argument
 
 STEPS = ("compile", "run every level", "check", "time")
 MACHINE_CODE = "cpu"

@@ -17,6 +17,7 @@ import numpy as np
 from mltriton.errors import OptionError, SignatureError, TritonError
 from mltriton.executor import run
 from mltriton.executor.faults import OutOfBounds
+from mltriton.frontend.signature import Argument, Constant, Entry, parse_signature, with_parts
 from mltriton.ir.types import PointerType, Type
 from mltriton.runtime.parameters import parameters_of as arguments_of
 from mltriton.runtime.parts import Part, entry_of, parts_of
@@ -32,7 +33,6 @@ from mltriton.tools.samples import (
     random_values,
     short_name,
 )
-from mltriton.tools.signature import Argument, Constant, Entry, parse_signature, with_parts
 
 if TYPE_CHECKING:
     from mltriton.compiler import Job

@@ -151,8 +151,8 @@ class Runs:
 
     def _slots(self, job: Job, copies: Mapping[str, Copy]) -> list[Slot]:
         """The arguments of a launch; of arrays their guards, too, so that a device writes to those as well."""
+        from mltriton.frontend.signature import Argument
         from mltriton.runtime.slots import slots_of
-        from mltriton.tools.signature import Argument
 
         slots = slots_of(job.entries, self.sample.arguments(job.entries, copies), ())
         names = [name for name, entry in job.entries.items() if isinstance(entry, Argument)]

@@ -21,6 +21,7 @@ import numpy as np
 from mltriton.errors import OptionError
 from mltriton.executor.arguments import as_array
 from mltriton.executor.values import encode, memory_dtype, rounder
+from mltriton.frontend.signature import SCALARS
 from mltriton.ir.types import (
     BF16,
     F8E4M3,
@@ -37,7 +38,6 @@ from mltriton.ir.types import (
     IntegerType,
     Type,
 )
-from mltriton.tools.signature import SCALARS
 
 TYPES: Mapping[str, Type] = {
     "fp16": F16,

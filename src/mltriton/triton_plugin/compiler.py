@@ -1,7 +1,7 @@
 """The backend `cpu` of the real Triton: from the program that upstream's front end writes to machine code.
 
 Level: tt to binary. Imported by upstream when it looks for backends, so that `triton` is the real one here. Upstream
-inlines calls and simplifies (stage `ttir`); `compiler_text.py` does the rest (stage `mltriton`: what names the kernel
+inlines calls and simplifies (stage `ttir`); `compiler/text.py` does the rest (stage `mltriton`: what names the kernel
 in our cache).
 """
 
@@ -115,7 +115,7 @@ def _simplified(module: Any, metadata: dict[str, Any]) -> Any:
 
 def _compiled(text: str, metadata: dict[str, Any], options: CPUOptions) -> bytes:
     """What loading needs to find the compiled kernel in our cache, or to compile it again."""
-    from mltriton.compiler_text import compile_text
+    from mltriton.compiler.text import compile_text
 
     asked = {name: getattr(options, name) for name in ("num_warps", "num_stages", "debug")}
     kernel = compile_text(text, asked)

@@ -29,7 +29,7 @@ class Utils:
 
     def load_binary(self, name: str, binary: bytes, shared: int, device: int) -> tuple[Any, Any, None, int, int]:
         """The kernel in this process, twice; registers (not counted) and spills; how many threads it may have."""
-        from mltriton.compiler_text import compile_text
+        from mltriton.compiler.text import compile_text
 
         known = json.loads(binary)
         kernel = compile_text(known["text"], known["options"])

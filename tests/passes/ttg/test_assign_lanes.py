@@ -13,6 +13,7 @@ import mltriton.language as tl
 from mltriton.compiler import Job, options_of
 from mltriton.dialects import tt, ttg
 from mltriton.dialects.builtin import Module
+from mltriton.frontend.signature import parse_signature, with_parts
 from mltriton.ir.types import TensorType
 from mltriton.layouts.conversions import Means, conversion
 from mltriton.layouts.encodings import Encoding
@@ -20,7 +21,6 @@ from mltriton.layouts.hardware import warp_layout
 from mltriton.layouts.xe import Subgroup2DBlockEncoding
 from mltriton.targets.registry import spec
 from mltriton.targets.target import find_target
-from mltriton.tools.signature import parse_signature, with_parts
 
 from ..programs import Program, kernel
 from ..warp.test_levels import PROGRAMS

@@ -12,10 +12,10 @@ from mltriton.dialects.builtin import Module
 from mltriton.errors import TargetError
 from mltriton.executor import Options
 from mltriton.frontend.code_generator import generate
+from mltriton.frontend.signature import Constant, parse_signature
 from mltriton.ir.attributes import IntegerAttr, StringAttr
 from mltriton.ir.parser import parse_module
 from mltriton.ir.types import I1, I32
-from mltriton.tools.signature import Constant, parse_signature
 
 from ..programs import Program, compare, transform
 from . import warp_kernels

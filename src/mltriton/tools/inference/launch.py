@@ -18,10 +18,10 @@ import numpy as np
 
 from mltriton.executor.values import memory_dtype
 from mltriton.frontend.function import LanguageFunction
+from mltriton.frontend.signature import Argument, Constant, Entry
 from mltriton.tools.inference.arguments import integers, is_count
 from mltriton.tools.inference.roles import Roles, functions_in, roles_of
 from mltriton.tools.samples import TYPES
-from mltriton.tools.signature import Argument, Constant, Entry
 
 _DEFAULT_BLOCK = 32
 _INNER = 3  # of a stride that may be other than 1

@@ -253,8 +253,8 @@ def _from_signature(
     signature: str, names: list[str], roles: Roles, values: Mapping[str, Any], rng: np.random.Generator
 ) -> dict[str, Any]:
     """What a signature says: constants as they are, arrays in their type, numbers as they were chosen."""
+    from mltriton.frontend.signature import Constant, parse_signature
     from mltriton.tools.samples import TYPES, allocate, random_values
-    from mltriton.tools.signature import Constant, parse_signature
 
     found: dict[str, Any] = {}
     for name, entry in parse_signature(signature, names).items():

@@ -14,12 +14,12 @@ import mltriton.language as tl
 from mltriton.compiler import Job, Options, compile_job, constant_key
 from mltriton.errors import BackendError, InternalError, OptionError, PassError, TargetError
 from mltriton.frontend import expressions
+from mltriton.frontend.signature import parse_signature
 from mltriton.ir.parser import parse_module
 from mltriton.ir.passes import Pass
 from mltriton.passes import registry
 from mltriton.targets.base import Storage, TargetSpec
 from mltriton.targets.generic.target import GenericTarget
-from mltriton.tools.signature import parse_signature
 
 
 @triton.jit

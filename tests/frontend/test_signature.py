@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mltriton.errors import SignatureError
-from mltriton.tools.signature import SCALARS, Argument, Constant, format_signature, parse_entry, parse_signature
+from mltriton.frontend.signature import SCALARS, Argument, Constant, format_signature, parse_entry, parse_signature
 
 
 @pytest.mark.parametrize(

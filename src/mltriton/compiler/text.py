@@ -13,12 +13,16 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
-from mltriton.compiler import CompiledKernel, Job, compile_job, options_of
+from mltriton.compiler.compilation import compile_job
+from mltriton.compiler.job import Job
+from mltriton.compiler.kernel import CompiledKernel
+from mltriton.compiler.options import options_of
 from mltriton.dialects import tt
 from mltriton.dialects.builtin import Module
 from mltriton.errors import Place, SignatureError
 from mltriton.frontend.dependencies import Dependencies
 from mltriton.frontend.function import LanguageFunction
+from mltriton.frontend.signature import Argument
 from mltriton.frontend.upstream_operations import with_pointers_for_descriptors, without_upstream_operations
 from mltriton.ir.attributes import ArrayAttr, DictAttr, IntegerAttr, StringAttr
 from mltriton.ir.parser import parse_module
@@ -31,7 +35,6 @@ from mltriton.runtime.cache import digest
 from mltriton.runtime.fingerprint import compiler_fingerprint
 from mltriton.runtime.parameters import IGNORED_OPTIONS
 from mltriton.targets.target import find_target
-from mltriton.tools.signature import Argument
 
 if TYPE_CHECKING:
     from mltriton.frontend.source import FunctionSource

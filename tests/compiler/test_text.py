@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from mltriton.compiler_text import compile_text
+from mltriton.compiler.text import compile_text
 from mltriton.errors import IRSyntaxError, SignatureError, TargetError
 from mltriton.ir.structured_text import without_jumps
 

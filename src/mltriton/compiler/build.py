@@ -1,0 +1,100 @@
+"""Compiling a job: through all levels to the target's binary, within the time limit, whatever the program's depth."""
+
+from __future__ import annotations
+
+import gc
+import sys
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from functools import partial
+
+from mltriton.analysis.written_arguments import written_arguments
+from mltriton.compiler.job import Job, timed
+from mltriton.compiler.kernel import CompiledKernel, Metadata
+from mltriton.errors import BackendError
+from mltriton.frontend.signature import Argument
+from mltriton.runtime import config
+from mltriton.runtime.compile_thread import TimeIsUp, limited, unlimited
+
+
+def built(job: Job, key: str) -> CompiledKernel:
+    """The kernel compiled, whatever its depth, within the time limit."""
+    limit = config.COMPILE_TIMEOUT.get()
+    build = partial(unlimited, partial(_build, job, key))
+    try:
+        with _collector_paused():
+            return build() if limit is None else limited(build, limit)
+    except TimeIsUp:
+        message, hint = f"compiling {job.fn.__name__} took longer than {limit:g} seconds", config.COMPILE_TIMEOUT.name
+        raise BackendError(message, hint=f"{hint} is the limit.") from None
+
+
+def _build(job: Job, key: str) -> CompiledKernel:
+    timings: dict[str, float] = {}
+    written: tuple[str, ...] = ()
+    module = None
+    for level, module in job.modules(timings):
+        if level == "tt":
+            written = _names_of(job, written_arguments(module))
+        _dump(job, level, lambda module=module: str(module))
+    assert module is not None
+    metadata = _metadata(job, key, written, timings)
+    if not job.target.can_run:
+        return CompiledKernel(job, metadata)
+    with timed(timings, "llvm"):
+        lowered = job.lowered(module)
+    _dump(job, "llvm", lambda: lowered.text)
+    for name, text_of in job.target.texts.items():
+        _dump(job, name, partial(text_of, lowered))
+    with timed(timings, "binary"):
+        binary = job.target.assemble(lowered, module)
+    metadata.shared = binary.metadata.get("shared", 0)
+    metadata.scratch_bytes = binary.metadata.get("scratch_bytes", 0)
+    return CompiledKernel(job, metadata, binary, lowered)
+
+
+def _metadata(job: Job, key: str, written: tuple[str, ...], timings: dict[str, float]) -> Metadata:
+    options = job.options
+    return Metadata(
+        name=job.fn.__name__,
+        target=job.target.name,
+        num_warps=options.num_warps,
+        num_stages=options.num_stages,
+        num_ctas=options.num_ctas,
+        warp_level=job.warp_level,
+        written=written,
+        hash=key,
+        timings=timings,
+        host_calls=job.snapshot.calls,
+    )
+
+
+def _names_of(job: Job, positions: frozenset[int]) -> tuple[str, ...]:
+    names = [name for name, entry in job.entries.items() if isinstance(entry, Argument)]
+    return tuple(name for position, name in enumerate(names) if position in positions)
+
+
+@contextmanager
+def _collector_paused() -> Generator[None]:
+    """Compiling makes many objects and little garbage: looking for cycles among them would take a third of the time."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
+def _dump(job: Job, level: str, text: Callable[[], str]) -> None:
+    """Print a level, or write it to a file, where `MLTRITON_DUMP` asks for it."""
+    wanted = config.DUMP.get()
+    names = {word[1:] for word in wanted if word[0] == "@"}
+    if (level not in wanted and "all" not in wanted) or (names and job.fn.__name__ not in names):
+        return
+    directory = config.DUMP_DIR.get()
+    if directory is None:
+        print(f"// {job.fn.__name__}: {level}\n{text()}", file=sys.stderr)
+        return
+    directory.mkdir(parents=True, exist_ok=True)
+    (directory / f"{job.fn.__name__}.{level}").write_text(text() + "\n", encoding="utf-8")

@@ -1,0 +1,188 @@
+"""One compilation: a kernel, what is known of its arguments, a target and options; its program at each level.
+
+Level: tt to llvm. Guarantees: passes see a program that says its options; a failure of the target's lowering is a
+`BackendError` with the program saved.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Generator, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from mltriton.compiler.keys import entry_key
+from mltriton.compiler.levels import IR_LEVELS
+from mltriton.compiler.options import GRF_MODES, Options
+from mltriton.errors import BackendError, OptionError, TritonError, raised_by_signal
+from mltriton.frontend.dependencies import Dependencies
+from mltriton.frontend.function import LanguageFunction
+from mltriton.frontend.signature import Argument, Constant, Entry, of_parameters
+from mltriton.frontend.snapshot import Snapshot
+from mltriton.runtime import config
+from mltriton.runtime.cache import digest
+from mltriton.runtime.fingerprint import compiler_fingerprint
+from mltriton.targets.target import find_target
+
+if TYPE_CHECKING:
+    from mltriton.dialects.builtin import Module
+    from mltriton.targets.target import Lowered, Target
+
+_CHECKED_ACCESSES = "inline,rewrite-tensor-pointers,check-accesses"
+
+
+@dataclass(frozen=True)
+class Job:
+    """One compilation: what, for which arguments, for whom."""
+
+    fn: LanguageFunction
+    entries: Mapping[str, Entry]
+    target: Target
+    options: Options
+    snapshot: Snapshot = field(default_factory=Snapshot, kw_only=True, compare=False, repr=False)
+
+    @property
+    def name(self) -> str:
+        """The kernel's name."""
+        return self.fn.__name__
+
+    @property
+    def signature(self) -> dict[str, str]:
+        """The type of every parameter by its name, as upstream writes it: `constexpr` for a constant."""
+        types = of_parameters({name: entry for name, entry in self.entries.items() if isinstance(entry, Argument)})
+        return {name: types.get(name, "constexpr").partition(":")[0] for name in self.fn.signature.parameters}
+
+    @property
+    def constants(self) -> dict[str, Any]:
+        """The values of the constants by their names."""
+        return {name: entry.value for name, entry in self.entries.items() if isinstance(entry, Constant)}
+
+    def __getstate__(self) -> dict[str, Any]:
+        """The target is known by its name; what the kernel names is looked up again."""
+        return self.__dict__ | {"target": self.target.name, "snapshot": Snapshot()}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Find the target again."""
+        self.__dict__.update(state | {"target": find_target(state["target"])})
+
+    @property
+    def warp_level(self) -> bool:
+        """Whether every tensor belongs to one warp."""
+        return self.fn.warp_level if self.options.warp_level is None else self.options.warp_level
+
+    @property
+    def debug(self) -> bool:
+        """Whether assertions are checked: as the options ask, or the kernel itself."""
+        return self.options.debug or self.fn.debug
+
+    def module(self, level: str) -> Module:
+        """The program at an IR level, compiled anew."""
+        from mltriton.runtime.compile_thread import unlimited
+
+        return unlimited(lambda: next(module for name, module in self.modules() if name == level))
+
+    def modules(self, timings: dict[str, float] | None = None) -> Iterator[tuple[str, Module]]:
+        """The program at one IR level after the other.
+
+        Each is valid until the next one is asked for: passes change programs in place.
+        """
+        from mltriton.ir.passes import PassManager
+        from mltriton.ir.pipeline import parse_pipeline
+
+        timings = {} if timings is None else timings
+        with timed(timings, "front end"):
+            module = self.source_module()
+        restart, verify_each = self.source_module, config.VERIFY_PASSES.get()
+        for level, pipeline in zip(IR_LEVELS, self.target.spec.pipeline, strict=True):
+            if level == "tt" and self.options.sanitize:
+                pipeline = f"{_CHECKED_ACCESSES},{pipeline}"
+            with timed(timings, level):
+                module = PassManager(parse_pipeline(pipeline), verify_each, restart=restart).run(module)
+            yield level, module
+            restart = partial(self.module, level)
+
+    def source_module(self) -> Module:
+        """The program as the front end makes it, marked with what passes must know."""
+        from mltriton.frontend.code_generator import generate
+
+        warps = self.options.num_warps if self.warp_level else None
+        family, debug = self.target.name.partition(":")[0], self.debug
+        with self.snapshot.seen():
+            module = generate(
+                self.fn,
+                self.entries,
+                family=family,
+                warps=warps,
+                debug=debug,
+                sanitize_overflow=self.options.sanitize_overflow,
+            )
+        self._annotate(module)
+        return module
+
+    def _annotate(self, module: Module) -> None:
+        from mltriton.ir.attributes import IntegerAttr, StringAttr
+        from mltriton.ir.types import I1, I32
+
+        module.attributes["ttg.num-warps"] = IntegerAttr(self.options.num_warps, I32)
+        if self.warp_level:
+            module.attributes["mltriton.warp_level"] = IntegerAttr(1, I1)
+        module.attributes["ttg.num-stages"] = IntegerAttr(self.options.num_stages, I32)
+        module.attributes["ttg.target"] = StringAttr(self.target.name)
+        if self.options.address_payloads:
+            if not self.target.spec.address_payloads:
+                raise OptionError(
+                    f"the target {self.target.name} has no address_payloads", hint="Leave the option out."
+                )
+            module.attributes["ttig.address_payloads"] = IntegerAttr(1, I1)
+        if self.options.codegen is not None:
+            module.attributes["ttig.codegen"] = StringAttr(self._codegen)
+        registers = GRF_MODES[str(self.options.grf_mode)]
+        if registers is not None and self.target.spec.register_modes:
+            module.attributes["ttig.grf_mode"] = IntegerAttr(registers, I32)
+
+    @property
+    def _codegen(self) -> str:
+        """The form of machine code that is asked for. Raises `OptionError` where the target has none of that name."""
+        wanted, known = self.options.codegen, self.target.spec.codegens
+        if wanted not in known:
+            expected = f"one of {', '.join(known)}" if known else "nothing: it has one form of code"
+            message = f"the target {self.target.name} has no codegen {wanted!r}"
+            raise OptionError(message, expected=expected, found=repr(wanted))
+        return wanted
+
+    def key(self, depends: Dependencies) -> str:
+        """The cache key: equal for two jobs only if they give the same binary."""
+        entries = [(name, entry_key(entry)) for name, entry in self.entries.items()]
+        asked = self.options
+        options = [asked.num_warps, asked.num_stages, asked.num_ctas, self.debug, asked.sanitize, self.warp_level]
+        options += [asked.sanitize_overflow, asked.address_payloads, asked.codegen, str(asked.grf_mode)]
+        return digest(
+            compiler_fingerprint(), self.target.name, self.target.fingerprint, depends.parts, entries, options
+        )
+
+    def lowered(self, module: Module) -> Lowered:
+        """LLVM IR. A failure of the target's is a `BackendError` with the program saved."""
+        try:
+            return self.target.lower(module)
+        except (TritonError, RecursionError):
+            raise
+        except Exception as failure:
+            if raised_by_signal(failure):
+                raise
+            from mltriton.ir.printer import print_op
+            from mltriton.ir.reproducer import save_text
+
+            message = f"lowering {self.fn.__name__} for {self.target.name} failed: {type(failure).__name__}: {failure}"
+            error = BackendError(message).at(self.fn.source.place(self.fn.source.tree))
+            saved = save_text(print_op(module, locations=True), f"lower-{self.fn.__name__}")
+            raise (error if saved is None else error.saved_to(saved)) from failure
+
+
+@contextmanager
+def timed(timings: dict[str, float], stage: str) -> Generator[None]:
+    """Note how long a stage takes, in milliseconds."""
+    started = time.perf_counter()
+    yield
+    timings[stage] = (time.perf_counter() - started) * 1e3
