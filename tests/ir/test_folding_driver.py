@@ -14,7 +14,7 @@ from mltriton.ir.operation import Block, Operation
 from mltriton.ir.parser import parse_module
 from mltriton.ir.printer import print_op
 from mltriton.ir.verifier import verify
-from mltriton.passes.tt.canonicalize import PATTERNS
+from mltriton.passes.any.canonicalize import PATTERNS
 
 from .random_modules import modules
 

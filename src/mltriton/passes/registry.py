@@ -12,10 +12,10 @@ from mltriton.errors import OptionError
 from mltriton.ir.passes import Pass
 
 PASSES: dict[str, str] = {
-    "canonicalize": "mltriton.passes.tt.canonicalize:Canonicalize",
-    "cse": "mltriton.passes.tt.cse:CommonSubexpressions",
-    "dce": "mltriton.passes.tt.dce:DeadCode",
-    "licm": "mltriton.passes.tt.licm:LoopInvariants",
+    "canonicalize": "mltriton.passes.any.canonicalize:Canonicalize",
+    "cse": "mltriton.passes.any.cse:CommonSubexpressions",
+    "dce": "mltriton.passes.any.dce:DeadCode",
+    "licm": "mltriton.passes.any.licm:LoopInvariants",
     "inline": "mltriton.passes.tt.inline:Inline",
     "combine": "mltriton.passes.tt.combine:Combine",
     "reorder-broadcast": "mltriton.passes.tt.reorder_broadcast:ReorderBroadcast",

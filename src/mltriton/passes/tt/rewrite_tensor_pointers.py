@@ -22,7 +22,7 @@ from mltriton.ir.operation import Value
 from mltriton.ir.passes import Pass
 from mltriton.ir.patterns import Patterns, apply_patterns
 from mltriton.ir.types import I32, I64, FloatType, PointerType, TensorType, Type, like
-from mltriton.passes.tt.dce import DeadCode
+from mltriton.passes.any.dce import DeadCode
 from mltriton.passes.tt.normalize_block_pointers import NormalizeBlockPointers
 
 

@@ -1,0 +1,1 @@
+"""Passes that take a program of any level."""
