@@ -10,12 +10,13 @@ import sys
 from collections.abc import Callable
 from functools import partial, wraps
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, get_type_hints
 
 import typer
 
 import mltriton
 from mltriton.errors import IRSyntaxError
+from mltriton.targets.options import declared_by, known_options
 
 app = typer.Typer(
     name="mltriton",
@@ -37,27 +38,16 @@ WarpLevel = Annotated[
     bool, typer.Option("--warp-level", help="Every tensor belongs to one warp, as with @jit(warp_level=True).")
 ]
 Stages = Annotated[int, typer.Option("--num-stages", "-n", min=1, help="Depth of software pipelining.")]
-Payloads = Annotated[
-    bool,
-    typer.Option(
-        "--address-payloads", help="Xe: loops keep addresses of block accesses (Intel's internal intrinsics)."
-    ),
-]
-Codegen = Annotated[
-    str | None,
-    typer.Option("--codegen", help="Xe: simt (a program of each lane) or simd (one vector program of a warp)."),
-]
-GrfMode = Annotated[str, typer.Option("--grf-mode", help="Xe: registers of a warp: 128, 256, or default (chosen).")]
 # How a kernel is compiled: options that several commands have, by the names that `mltriton.compile` gives them.
 COMPILING: dict[str, tuple[Any, object]] = {
     "target": (Target, "cpu"),
     "num_warps": (Warps, 4),
     "num_stages": (Stages, 3),
     "warp_level": (WarpLevel, False),
-    "address_payloads": (Payloads, False),
-    "codegen": (Codegen, None),
-    "grf_mode": (GrfMode, "default"),
 }
+for _name, (_field, _families) in known_options().items():
+    _flag = typer.Option(f"--{_name.replace('_', '-')}", help=f"{', '.join(_families)}: {_field.metadata['says']}.")
+    COMPILING[_name] = (Annotated[get_type_hints(declared_by(_families[0]))[_name], _flag], _field.default)
 Seed = Annotated[int, typer.Option("--seed", help="Seed of the random inputs.")]
 Quick = Annotated[bool, typer.Option("--quick", help="Small sizes: seconds instead of minutes.")]
 Output = Annotated[Path | None, typer.Option("--output", "-o", help="Where to write; standard output otherwise.")]
@@ -326,6 +316,14 @@ def migrate(
     options = Options(to, target)
     ok = run_migrate(paths, options, mode=modes[0], report=report, verify=verify, signature=signature, explain=explain)
     raise typer.Exit(not ok)
+
+
+@app.command()
+def targets() -> None:
+    """List the targets, what a warp is there, and the compile options of each."""
+    from mltriton.tools.targets import list_targets
+
+    typer.echo(list_targets())
 
 
 @app.command(context_settings={"allow_interspersed_args": False, "ignore_unknown_options": True})

@@ -159,3 +159,8 @@ def test_mistakes():
         compile_text(
             SCALED.replace("%t.1: i32", "%t.1: index").replace("arith.sitofp %t.1 : i32", "arith.uitofp %t.1 : index")
         )
+
+
+def test_options_are_part_of_the_key() -> None:
+    keys = {compile_text(SCALED, how).hash for how in ({}, {"num_warps": 2}, {"sanitize": True}, {"num_stages": 1})}
+    assert len(keys) == 4

@@ -6,11 +6,11 @@ which options there are and what identifies it; compiling is `triton.compile`'s.
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
-from mltriton.compiler import Options
+from mltriton.compiler.options import OPTIONS, Options
 from mltriton.errors import TargetError
 from mltriton.runtime.alignment import ALIGNMENT
 from mltriton.runtime.driver import Driver, DriverBase, GPUTarget
@@ -65,7 +65,7 @@ class CPUBackend(BaseBackend):
 
     def parse_options(self, options: dict[str, Any]) -> SimpleNamespace:
         """All options with their values: those of a launch here, and upstream's for GPUs (None)."""
-        known = dict.fromkeys(sorted(IGNORED_OPTIONS)) | asdict(Options())
+        known = dict.fromkeys(sorted(IGNORED_OPTIONS)) | {name: getattr(Options(), name) for name in OPTIONS}
         known |= {"enable_fp_fusion": True, "sanitize_overflow": False, "backend_name": "cpu"}
         return SimpleNamespace(**known | {name: value for name, value in options.items() if name in known})
 

@@ -10,13 +10,13 @@ import time
 from collections.abc import Generator, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 from mltriton.compiler.keys import entry_key
 from mltriton.compiler.levels import IR_LEVELS
-from mltriton.compiler.options import GRF_MODES, Options
-from mltriton.errors import BackendError, OptionError, TritonError, raised_by_signal
+from mltriton.compiler.options import Options
+from mltriton.errors import BackendError, TritonError, raised_by_signal
 from mltriton.frontend.dependencies import Dependencies
 from mltriton.frontend.function import LanguageFunction
 from mltriton.frontend.signature import Argument, Constant, Entry, of_parameters
@@ -24,6 +24,7 @@ from mltriton.frontend.snapshot import Snapshot
 from mltriton.runtime import config
 from mltriton.runtime.cache import digest
 from mltriton.runtime.fingerprint import compiler_fingerprint
+from mltriton.targets.options import TargetOptions, options_for
 from mltriton.targets.target import find_target
 
 if TYPE_CHECKING:
@@ -42,6 +43,9 @@ class Job:
     target: Target
     options: Options
     snapshot: Snapshot = field(default_factory=Snapshot, kw_only=True, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        _ = self.own_options
 
     @property
     def name(self) -> str:
@@ -66,6 +70,11 @@ class Job:
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Find the target again."""
         self.__dict__.update(state | {"target": find_target(state["target"])})
+
+    @cached_property
+    def own_options(self) -> TargetOptions:
+        """The target's own options. Raises `OptionError` where it has no such option."""
+        return options_for(self.target.name, dict(self.options.of_targets))
 
     @property
     def warp_level(self) -> bool:
@@ -130,36 +139,24 @@ class Job:
             module.attributes["mltriton.warp_level"] = IntegerAttr(1, I1)
         module.attributes["ttg.num-stages"] = IntegerAttr(self.options.num_stages, I32)
         module.attributes["ttg.target"] = StringAttr(self.target.name)
-        if self.options.address_payloads:
-            if not self.target.spec.address_payloads:
-                raise OptionError(
-                    f"the target {self.target.name} has no address_payloads", hint="Leave the option out."
-                )
-            module.attributes["ttig.address_payloads"] = IntegerAttr(1, I1)
-        if self.options.codegen is not None:
-            module.attributes["ttig.codegen"] = StringAttr(self._codegen)
-        registers = GRF_MODES[str(self.options.grf_mode)]
-        if registers is not None and self.target.spec.register_modes:
-            module.attributes["ttig.grf_mode"] = IntegerAttr(registers, I32)
-
-    @property
-    def _codegen(self) -> str:
-        """The form of machine code that is asked for. Raises `OptionError` where the target has none of that name."""
-        wanted, known = self.options.codegen, self.target.spec.codegens
-        if wanted not in known:
-            expected = f"one of {', '.join(known)}" if known else "nothing: it has one form of code"
-            message = f"the target {self.target.name} has no codegen {wanted!r}"
-            raise OptionError(message, expected=expected, found=repr(wanted))
-        return wanted
+        for name, value in self.own_options.attributes().items():
+            number = partial(IntegerAttr, type=I1 if isinstance(value, bool) else I32)
+            module.attributes[name] = StringAttr(value) if isinstance(value, str) else number(int(value))
 
     def key(self, depends: Dependencies) -> str:
         """The cache key: equal for two jobs only if they give the same binary."""
         entries = [(name, entry_key(entry)) for name, entry in self.entries.items()]
+        return digest(*self._how, depends.parts, entries)
+
+    @property
+    def _how(self) -> tuple[object, ...]:
+        """What of the key does not depend on the program."""
         asked = self.options
         options = [asked.num_warps, asked.num_stages, asked.num_ctas, self.debug, asked.sanitize, self.warp_level]
-        options += [asked.sanitize_overflow, asked.address_payloads, asked.codegen, str(asked.grf_mode)]
-        return digest(
-            compiler_fingerprint(), self.target.name, self.target.fingerprint, depends.parts, entries, options
+        own = sorted((name, str(value)) for name, value in vars(self.own_options).items())
+        return (
+            *(compiler_fingerprint(), self.target.name, self.target.fingerprint),
+            *([*options, asked.sanitize_overflow], own),
         )
 
     def lowered(self, module: Module) -> Lowered:

@@ -32,7 +32,6 @@ from mltriton.ir.structured_text import without_jumps
 from mltriton.ir.types import FloatType, IntegerType, PointerType, Type
 from mltriton.runtime.alignment import ALIGNMENT
 from mltriton.runtime.cache import digest
-from mltriton.runtime.fingerprint import compiler_fingerprint
 from mltriton.runtime.parameters import IGNORED_OPTIONS
 from mltriton.targets.target import find_target
 
@@ -83,11 +82,7 @@ class TextJob(Job):
 
     def key(self, depends: Dependencies) -> str:
         """The text, and how it is compiled."""
-        target, options = self.target, self.options
-        return digest(
-            *("text", compiler_fingerprint(), target.name, target.fingerprint, self.text),
-            [options.num_warps, options.num_stages, options.debug],
-        )
+        return digest("text", *self._how, self.text)
 
 
 def compile_text(text: str, options: Mapping[str, Any] | None = None, target: str = "cpu") -> CompiledKernel:

@@ -14,15 +14,14 @@ from difflib import get_close_matches
 from operator import itemgetter
 from typing import Any, NoReturn
 
+from mltriton.compiler.options import OPTIONS
 from mltriton.errors import ArgumentError
 from mltriton.frontend.function import LanguageFunction, is_constexpr_annotation
 from mltriton.runtime.specialization import annotation_of, is_const_annotation
+from mltriton.targets.options import known_options
 
-# Keywords of a launch that are no parameters: how the kernel is compiled.
-OPTIONS = (
-    *("num_warps", "num_stages", "num_ctas", "warp_level", "debug", "target"),
-    *("sanitize", "sanitize_overflow", "address_payloads", "codegen", "grf_mode"),
-)
+# Keywords of a launch that are no parameters, besides those that targets declare: how the kernel is compiled.
+LAUNCH_OPTIONS = (*OPTIONS, "target")
 # Upstream's options for particular GPUs: taken, and without meaning on the targets there are.
 IGNORED_OPTIONS = frozenset(
     [
@@ -139,7 +138,10 @@ class CallShape:
             if name not in known:
                 self._check_option(name, known)
         self.option_names = tuple(
-            name for name in keywords if name in OPTIONS and (name not in known or name in _OPTION_DEFAULTS)
+            name
+            for name in keywords
+            if name in (_OPTION_DEFAULTS if name in known else LAUNCH_OPTIONS)
+            or (name not in known and name not in IGNORED_OPTIONS)
         )
         given = {parameter.name: parameter.index for parameter in parameters[:count]}
         if count > len(parameters):
@@ -159,10 +161,11 @@ class CallShape:
         self.key: Pick = _picker([*constants, *options])
 
     def _check_option(self, name: str, known: Iterable[str]) -> None:
-        if name in OPTIONS or name in IGNORED_OPTIONS:
+        if name in LAUNCH_OPTIONS or name in IGNORED_OPTIONS or name in known_options():
             return
-        close = get_close_matches(name, [*known, *OPTIONS], n=1)
-        hint = f"Did you mean {close[0]}?" if close else f"The options are {', '.join(OPTIONS)}."
+        options = (*LAUNCH_OPTIONS, *known_options())
+        close = get_close_matches(name, [*known, *options], n=1)
+        hint = f"Did you mean {close[0]}?" if close else f"The options are {', '.join(options)}."
         self._fail(f"has no parameter {name!r}, and there is no such option", hint)
 
     def _fail(self, message: str, hint: str | None = None) -> NoReturn:

@@ -159,7 +159,7 @@ class TargetSpec:
     `merged_k` by operand element type: how long a step along K should be for a dot's loop (shorter ones are merged).
     `has_lanes`: encodings say from level ttg on which lane holds an element, and pieces at the intrinsic level keep
     theirs. `register_modes`: the numbers of registers that a warp may have, fewest first, and `register_bytes` the
-    size of one, all lanes together. `address_payloads`: whether there is the compile option of that name. `codegens`:
+    size of one, all lanes together. `codegens`:
     the forms of machine code that there are, by name.
     """
 
@@ -178,7 +178,6 @@ class TargetSpec:
     merged_k: dict[Type, int] = field(default_factory=dict[Type, int])
     has_lanes: bool = False
     cheap_masks: bool = True
-    address_payloads: bool = False
     codegens: tuple[str, ...] = ()
     register_bytes: int = 0
     register_modes: tuple[RegisterMode, ...] = ()

@@ -63,20 +63,18 @@ def verify_kernel(
     num_warps: int = 4,
     num_stages: int = 3,
     warp_level: bool | None = None,
-    address_payloads: bool = False,
-    codegen: str | None = None,
-    grf_mode: str = "default",
     seed: int = 0,
     inputs: int = 1,
     each_pass: bool = False,
     uninitialised: bool = False,
+    **options: Any,
 ) -> VerifyResult:
     """Verify a kernel, given itself or as `FILE.py:KERNEL`, for a target.
 
     What its arguments are comes from `args` (a dict, or texts as on the command line: `x=128x64:fp32`, `n=1000`),
     from the example in the kernel's file, or from the `signature` alone: then arrays are made as large as the kernel
-    reaches, and integers are chosen by what it does with them. Raises the named error of whatever cannot be read or
-    compiled to `tt`; what goes wrong in a later level is part of the result.
+    reaches, and integers are chosen by what it does with them. `options` are further ones of `mltriton.compile`.
+    Raises the named error of whatever cannot be read or compiled to `tt`; what goes wrong later is part of the result.
     """
     from mltriton.compiler import Job, options_of
     from mltriton.targets.target import find_target
@@ -84,8 +82,7 @@ def verify_kernel(
     fn = _function(kernel)
     rng = np.random.default_rng(seed)
     launch = launch_of(fn, args, grid, has_signature=signature is not None, seed=seed)
-    options = {"num_warps": num_warps, "num_stages": num_stages, "warp_level": warp_level}
-    options |= {"address_payloads": address_payloads, "codegen": codegen, "grf_mode": grf_mode, **launch.options}
+    options |= {"num_warps": num_warps, "num_stages": num_stages, "warp_level": warp_level, **launch.options}
     job = Job(fn, entries_of(fn, signature, launch.values), find_target(target), options_of(**options))
     levels: list[LevelResult] = []
     texts: list[str] = []

@@ -80,7 +80,7 @@ COMPILED = {
     ),
     "an unknown number of registers": (
         *(double, VECTOR, {"target": "xe:pvc", "grf_mode": "512"}, OptionError),
-        ("there is no such grf_mode", "one of default, auto, 128, small, 256, large", "'512'", None),
+        ("there is no grf_mode '512'", "one of default, auto, 128, small, 256, large", None, None),
     ),
     "an odd number of warps": (
         *(double, VECTOR, {"target": "xe:pvc", "num_warps": 12}, OptionError),

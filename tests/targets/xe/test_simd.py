@@ -69,11 +69,14 @@ def test_products(shape: tuple[int, int, int], dtype: type, result: type, warps:
     assert np.abs(c - right).max() <= (1e-3 if result is np.float16 else 1e-5) * np.abs(right).max()
 
 
-@pytest.mark.parametrize(("target", "expected"), [(TARGET, "one of simt, simd"), ("cpu", "one form of code")])
+@pytest.mark.parametrize(
+    ("target", "expected"),
+    [(TARGET, "one of simt, simd"), ("cpu", "the target cpu has no codegen")],
+)
 def test_an_unknown_form_of_code_is_named(target: str, expected: str) -> None:
     a = operand(1, 16, 16, dtype=np.float16)
     launch = matmul_launch(a, a, np.zeros_like(a), tile=Tile(16, 16, 16, 1))
-    with pytest.raises(OptionError, match="no codegen 'vector'") as caught:
+    with pytest.raises(OptionError, match="no codegen") as caught:
         launch.kernel.warmup(*launch.arguments, **launch.constants, target=target, codegen="vector", num_warps=1)
     assert expected in str(caught.value)
 
@@ -284,7 +287,7 @@ def test_operands_that_warps_exchange(dtype: type) -> None:
     chained[(1,)](a, b, c, out, N=32, target=TARGET, codegen="simd", num_warps=4)
     product = (a.astype(np.float64) @ b.astype(np.float64)).astype(dtype)
     right = product.T.astype(np.float64) @ c.astype(np.float64)
-    np.testing.assert_allclose(out, right, atol=2e-3 * np.abs(right).max() if dtype is np.float16 else 1e-4)
+    np.testing.assert_allclose(out, right, atol=(2e-3 if dtype is np.float16 else 4e-6) * np.abs(right).max())
     llvm = chained.warmup(a, b, c, out, N=32, target=TARGET, codegen="simd", num_warps=4).asm["llvm"]
     for message in (r"load\.slm\.v\d+i32\.i1\.", r"store\.slm\.i1\.", r"load\.slm\.v\d+i32\.v16i1\."):
         assert re.search(rf"call .*@llvm\.genx\.lsc\.{message}", llvm)

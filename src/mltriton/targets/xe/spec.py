@@ -14,6 +14,7 @@ from mltriton.targets.base import BlockIO, DotSize, Questions, RegisterMode, Sto
 from mltriton.targets.xe.block_limits import MOST_ROW_BYTES, Access, Block, broken_limits, shapes
 from mltriton.targets.xe.cache_hints import controls
 from mltriton.targets.xe.devices import DPAS_PARTS, DPAS_SHAPES, DPAS_THROUGH, Device, device
+from mltriton.targets.xe.options import CODEGENS
 
 if TYPE_CHECKING:
     from mltriton.analysis.block_io import BlockOperation
@@ -26,7 +27,6 @@ PIPELINE = (
     "distribute-to-warps,lower-cross-warp,assign-lanes,canonicalize,cse,licm,dce,split-barriers,verify-encodings",
     "match-target-size,canonicalize,cse,dce,schedule-loads,choose-registers,verify-encodings",
 )
-CODEGENS = ("simt", "simd")  # a program of each lane, or one of each warp
 WIDE_CODEGENS = ("simt",)
 # Rows of a smaller matrix product, by steps of k: a row of few steps fills only a part of the lanes.
 FEWER_ROWS = {8: (2, 4)}
@@ -80,6 +80,5 @@ def spec(variant: str) -> TargetSpec:
         shared_bytes=of.shared_bytes,
         pipeline=PIPELINE,
         has_lanes=True,
-        address_payloads=True,
         codegens=CODEGENS,
     )
