@@ -13,7 +13,7 @@ import pytest
 SOURCES = str(Path(__file__).parents[2] / "src")
 
 
-def python(*arguments: str, ok: bool = True, **environment: str) -> str:
+def python(*arguments: str, ok: bool = True, seconds: int = 240, **environment: str) -> str:
     """What a fresh Python prints, on standard output and after it on standard error."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("TRITON_", "MLIR_", "MLTRITON_"))}
     if "MLTRITON_CACHE_DIR" in os.environ and "TRITON_CACHE_DIR" not in environment:
@@ -23,7 +23,7 @@ def python(*arguments: str, ok: bool = True, **environment: str) -> str:
         env=kept | {"PYTHONPATH": SOURCES} | environment,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=seconds,
     )
     assert (done.returncode == 0) is ok, done.stdout + done.stderr
     return done.stdout + done.stderr

@@ -15,3 +15,16 @@ tt.func @index(%n: i32) -> tensor<16x64xi32> {
   %5 = arith.addi %2, %4 : tensor<16x64xi32>
   tt.return %5 : tensor<16x64xi32>
 }
+
+// A NaN that is written down stays one.
+
+// CHECK-LABEL: @nan
+// CHECK: %[[NAN:.*]] = arith.constant 0x7FC00000 : f32
+// CHECK: arith.select %c, %[[NAN]], %x : f32
+tt.func @nan(%c: i1, %x: f32) -> tensor<16xf32> {
+  %0 = arith.constant dense<0x7FC00000> : tensor<16xf32>
+  %1 = tt.splat %c : i1 -> tensor<16xi1>
+  %2 = tt.splat %x : f32 -> tensor<16xf32>
+  %3 = arith.select %1, %0, %2 : tensor<16xi1>, tensor<16xf32>
+  tt.return %3 : tensor<16xf32>
+}

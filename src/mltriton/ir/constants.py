@@ -59,6 +59,17 @@ def make_constant(type: Type, elements: tuple[Number, ...]) -> Constant | None:
     return None
 
 
+def splat_constant(type: Type, number: Number) -> Constant:
+    """The constant of a type all of whose elements are `number`, which is one of the element type already; a NaN that
+    is written down stays one.
+    """
+    if isinstance(type, TensorType):
+        return DenseAttr((number,), type)
+    if isinstance(type, FloatType):
+        return FloatAttr(float(number), type)
+    return IntegerAttr(int(number), type)
+
+
 def _splat_if_equal(numbers: tuple[Any, ...]) -> tuple[Any, ...]:
     return numbers[:1] if all(repr(number) == repr(numbers[0]) for number in numbers) else numbers
 

@@ -18,7 +18,7 @@ from mltriton.analysis.block_io import is_block_load
 from mltriton.dialects import arith, tt
 from mltriton.dialects.builtin import Module
 from mltriton.ir.builder import Builder
-from mltriton.ir.constants import make_constant, splat_of
+from mltriton.ir.constants import splat_constant, splat_of
 from mltriton.ir.operation import Value
 from mltriton.ir.passes import Pass
 from mltriton.ir.types import PointerType, TensorType, byte_width
@@ -96,7 +96,7 @@ def _exchanged(builder: Builder, value: Value) -> Value:
     made = type.with_shape(type.shape[::-1])
     number = splat_of(value)
     if number is not None:
-        return builder.emit(arith.Constant, value=make_constant(made, (number,)))
+        return builder.emit(arith.Constant, value=splat_constant(made, number))
     if isinstance(op, tt.Splat):
         return builder.emit(tt.Splat, op.source, result_types=[made])
     if isinstance(op, tt.ExpandDims):

@@ -19,7 +19,7 @@ from mltriton.dialects import arith, tt, ttg
 from mltriton.dialects.tt.memory import is_block_pointer
 from mltriton.ir.attributes import Attribute, DenseAttr
 from mltriton.ir.builder import Builder
-from mltriton.ir.constants import make_constant, splat_of
+from mltriton.ir.constants import splat_constant, splat_of
 from mltriton.ir.operation import Operation, Value
 from mltriton.ir.types import (
     I1,
@@ -246,7 +246,7 @@ class Widener:
         return self.copy(op, [source], type)
 
     def _constant(self, type: Type, number: int | float) -> Value:
-        return self.builder.emit(arith.Constant, value=make_constant(type, (number,)))
+        return self.builder.emit(arith.Constant, value=splat_constant(type, number))
 
     def copy(self, op: Operation, operands: list[Value], *types: Type) -> Value:
         """The operation on other operands, or what it folds to."""

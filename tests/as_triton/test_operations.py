@@ -1,0 +1,35 @@
+"""torch's own operations through torch.compile with Triton kernels: `operations.py`, in processes of their own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from .test_import import python
+
+SCRIPT = str(Path(__file__).with_name("operations.py"))
+# Of each way in which Inductor writes kernels a few.
+SOME = (
+    *("add", "atan2", "clamp", "exp", "floor_divide", "logit", "pow", "remainder", "sign", "where"),
+    *("amax", "argmin", "logsumexp", "prod", "std", "sum", "softmax", "nn.functional.layer_norm"),
+    *("cat", "constant_pad_nd", "diag_embed", "flip", "gather", "index_add", "roll", "scatter_reduce", "tril"),
+    *("nn.functional.gelu", "cumsum", "cummax", "xlogy", "nn.functional.max_pool2d", "nn.functional.cross_entropy"),
+)
+
+
+def operations(directory: Path, *arguments: str, seconds: int = 240) -> str:
+    """The last line of the report: the share and number of samples that pass, after every failure."""
+    pytest.importorskip("torch")
+    folders = {"TORCHINDUCTOR_CACHE_DIR": str(directory / "inductor"), "MLTRITON_CACHE_DIR": str(directory / "kernels")}
+    return python("-W", "ignore", SCRIPT, *arguments, seconds=seconds, **folders)
+
+
+def test_some_operations(tmp_path: Path) -> None:
+    printed = operations(tmp_path, "--samples", "2", "--types", "float32", "--processes", "1", *SOME)
+    assert printed.startswith("100.00 %"), printed
+
+
+@pytest.mark.slow
+def test_all_operations(tmp_path: Path) -> None:
+    assert operations(tmp_path, "--samples", "1", "--types", "float32", seconds=7200)
