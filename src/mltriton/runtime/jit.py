@@ -39,6 +39,7 @@ from mltriton.runtime.specialization import (
     guard,
     is_array,
     one_nan,
+    place_of,
     plain,
 )
 from mltriton.targets.target import DEVICES, AccessChecks, find_target
@@ -255,6 +256,7 @@ class JITFunction(Described, LanguageFunction, KernelInterface[Any]):
             is_annotated=parameter.annotation is not None,
             by_value=parameter.by_value,
             by_alignment=parameter.by_alignment,
+            place=place_of(part.value),
         )
 
     @cached_property

@@ -99,7 +99,11 @@ def launcher_of(run: Callable[[Grid, Sequence[Slot]], None], specs: Sequence[Par
 
 def read(spec: ParamSpec, argument: Any) -> int | None:
     """The slot for an argument, or None if it does not pass its spec. Tensors may lie on the GPU."""
-    if spec.kind != "tensor" or place_of(argument) == ON_HOST:
+    if spec.kind != "tensor":
+        return read_argument(spec, argument)
+    if place_of(argument) != spec.place:
+        return None
+    if spec.place == ON_HOST:
         return read_argument(spec, argument)
     if spec.torch_dtype is None or argument.dtype is not spec.torch_dtype:
         return None

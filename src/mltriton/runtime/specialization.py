@@ -20,8 +20,7 @@ from mltriton.language.constants import constexpr, unwrap
 from mltriton.language.types import const, dtype
 from mltriton.runtime.alignment import ALIGNMENT
 from mltriton.runtime.native.params import INTEGER_RANGES, ParamSpec
-
-ON_HOST = "cpu"  # the device of arrays in main memory
+from mltriton.runtime.native.params import ON_HOST as ON_HOST
 
 # Names of dtypes in numpy (with ml_dtypes) and torch, as signatures call them.
 SIGNATURE_NAMES: Mapping[str, str] = {
@@ -197,18 +196,25 @@ def check_devices(arguments: Mapping[str, Any], takes: Any, target: str) -> None
 
 
 def guard(
-    entry: Entry, *, writes: bool, is_annotated: bool, by_value: bool, by_alignment: bool, array: Any = None
+    entry: Entry,
+    *,
+    writes: bool,
+    is_annotated: bool,
+    by_value: bool,
+    by_alignment: bool,
+    array: Any = None,
+    place: str = ON_HOST,
 ) -> ParamSpec:
     """What the launcher checks of an argument before it runs the code that was compiled for `entry`.
 
-    `array` has the dtype that arguments have where it is not the entry's.
+    `array` has the dtype that arguments have where it is not the entry's; arrays lie at `place`.
     """
     if isinstance(entry, Constant):
         return ParamSpec.constant(entry.value)
     aligned = entry.divisibility == ALIGNMENT if by_alignment else None
     if entry.is_pointer:
         numpy_dtype, torch_dtype = array_dtypes(entry.scalar if array is None else dtype_name("", array))
-        return ParamSpec.tensor(numpy_dtype, torch_dtype, writes=writes, divisible_by_16=aligned)
+        return ParamSpec.tensor(numpy_dtype, torch_dtype, writes=writes, divisible_by_16=aligned, place=place)
     if entry.scalar == "i1":
         return ParamSpec.boolean()
     if entry.scalar in INTEGER_RANGES:

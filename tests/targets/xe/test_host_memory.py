@@ -11,8 +11,8 @@ import pytest
 import mltriton as triton
 import mltriton.language as tl
 from mltriton.errors import OutOfResources
+from mltriton.targets.host_memory import Held, Memory, Span, held, merged
 from mltriton.targets.xe.driver import Queue
-from mltriton.targets.xe.host_memory import Held, Memory, Span, held, merged
 
 RNG = np.random.default_rng(41)
 Array = np.ndarray[Any, Any]

@@ -58,7 +58,7 @@ class NativeKernel:
 
             return PortableLauncher(self.address, self.scratch_bytes, specs, serial_below, owner=self._loaded)
         table = encode_table(self.address, self.scratch_bytes, serial_below, specs, pool().torch_key)
-        return _new_function(ctypes.addressof(_method()), (table, self._loaded, *specs), None)
+        return new_launcher("launch", (table, self._loaded, *specs))
 
     def run(self, grid: tuple[int, int, int], slots: Sequence[Slot]) -> None:
         """Launch with the parameters' slots already filled: for arguments that no spec covers.
@@ -124,11 +124,16 @@ class _MethodDef(ctypes.Structure):
     )
 
 
+def new_launcher(function: str, holder: tuple[Any, ...]) -> Launcher:
+    """Return a Python function that calls the library's `function` with `holder` for `self`."""
+    return _new_function(ctypes.addressof(_method(function)), holder, None)
+
+
 @cache
-def _method() -> _MethodDef:
-    """Return the one definition all launchers share; it lives as long as the process."""
+def _method(function: str) -> _MethodDef:
+    """Return the one definition that all launchers of a kind share; it lives as long as the process."""
     doc = b"launch($self, grid_x, grid_y, grid_z, /, *arguments)\n--\n\nReturn None, or NotImplemented."
-    return _MethodDef(b"launch", pool().library.addresses["launch"], _METH_FASTCALL, doc)
+    return _MethodDef(b"launch", pool().library.addresses[function], _METH_FASTCALL, doc)
 
 
 _new_function: Callable[[int, tuple[Any, ...], None], Launcher] = ctypes.PYFUNCTYPE(

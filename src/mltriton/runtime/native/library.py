@@ -23,7 +23,17 @@ _MACHINES = {"x86_64": "x86_64-linux", "aarch64": "aarch64-linux"}
 _FILE = "native.o"
 
 FUNCTIONS = (
-    *("launch", "run_released", "thread_count", "worker", "ticks", "relax_many", "release_scratch", "reset_after_fork"),
+    *(
+        "launch",
+        "launch_cuda",
+        "run_released",
+        "thread_count",
+        "worker",
+        "ticks",
+        "relax_many",
+        "release_scratch",
+        "reset_after_fork",
+    ),
 )
 POINTERS = (
     "gomp_parallel",
@@ -43,6 +53,7 @@ POINTERS = (
     "name_data_ptr",
     "name_is_neg",
     "scratch_error",
+    *("cu_launch_kernel", "cu_ctx_get_current", "cu_ctx_push_current", "cu_ctx_pop_current"),
 )
 NUMBERS = (
     *("spin_limit", "workers", "threads", "torch_handle"),
@@ -107,7 +118,7 @@ def refuse() -> NoReturn:
 def source(name: str) -> str:
     """Return the LLVM text for the machine `name` (`x86_64-linux`, `aarch64-linux`)."""
     folder = Path(__file__).parent / "ir"
-    return "\n".join((folder / part).read_text("utf-8") for part in ("pool.ll", "launcher.ll", f"{name}.ll"))
+    return "\n".join((folder / part).read_text("utf-8") for part in ("pool.ll", "launcher.ll", "cuda.ll", f"{name}.ll"))
 
 
 def compile_object(text: str, triple: str) -> bytes:

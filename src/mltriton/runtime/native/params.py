@@ -31,7 +31,9 @@ _KINDS = {"tensor": 0, "i1": 2, "f32": 3, "f64": 4}
 _INTEGER, _SAME, _EQUAL, _EQUAL_FLOAT = 1, 5, 6, 7
 _TABLE = struct.Struct("<QqqIId")
 _PARAM = struct.Struct("<II6Q")
-_MASK_64 = (1 << 64) - 1
+_MASK_64, _MASK_32 = (1 << 64) - 1, (1 << 32) - 1
+ON_HOST = "cpu"  # the place of arrays in main memory
+_DLPACK_DEVICES = {ON_HOST: 1, "cuda": 2}
 
 
 def float_bits(kind: str, value: float) -> int:
@@ -47,6 +49,7 @@ class ParamSpec:
     """One parameter of a kernel as it was specialised. Use the constructors `tensor`, `integer`, ...
 
     `kind` is `tensor`, `i1`, one of `i8` to `i64` and `u8` to `u64`, `f32`, `f64`, or `constant`.
+    `place` is where a tensor lies: "cpu", or another device with its number ("cuda:0").
     `divisible_by_16`, of a tensor's address in bytes or an integer's value: True, the kernel relies on it; False, such
     arguments belong to another specialisation; None, any will do.
     """
@@ -59,6 +62,7 @@ class ParamSpec:
     range: tuple[int, int] = _EMPTY  # An integer's least and greatest value.
     hole: tuple[int, int] = _EMPTY  # A range of values inside `range` that belong to another specialisation.
     value: Any = None  # What a constant is.
+    place: str = ON_HOST
 
     @staticmethod
     def tensor(
@@ -67,8 +71,9 @@ class ParamSpec:
         *,
         writes: bool = True,
         divisible_by_16: bool | None = None,
+        place: str = ON_HOST,
     ) -> ParamSpec:
-        """Take numpy arrays of `numpy_dtype` and torch CPU tensors of `torch_dtype` (either may be None).
+        """Take numpy arrays of `numpy_dtype` and torch tensors of `torch_dtype` (either may be None) at `place`.
 
         Elements may lie at any address: what a kernel accesses is aligned to 16 bytes or taken not to be aligned.
         """
@@ -77,7 +82,7 @@ class ParamSpec:
         itemsize = numpy_dtype.itemsize if numpy_dtype is not None else torch_dtype.itemsize
         if itemsize.bit_count() != 1:
             raise ValueError(f"elements of {itemsize} bytes are not a number a kernel knows")
-        return ParamSpec("tensor", numpy_dtype, torch_dtype, writes, divisible_by_16)
+        return ParamSpec("tensor", numpy_dtype, torch_dtype, writes, divisible_by_16, place=place)
 
     @staticmethod
     def integer(
@@ -148,14 +153,24 @@ def encode_table(
     constants: they must outlive it.
     """
     slots = sum(spec.takes_slot for spec in specs)
-    records = [_encode(spec, torch_key) for spec in specs]
-    return b"".join([_TABLE.pack(kernel, scratch_bytes, serial_below, len(specs), slots, 0.0), *records])
+    return _TABLE.pack(kernel, scratch_bytes, serial_below, len(specs), slots, 0.0) + encode_params(specs, torch_key)
+
+
+def encode_params(specs: Sequence[ParamSpec], torch_key: Callable[[Any], int]) -> bytes:
+    """Return the %Param records alone."""
+    return b"".join(_encode(spec, torch_key) for spec in specs)
 
 
 def _encode(spec: ParamSpec, torch_key: Callable[[Any], int]) -> bytes:
     number, flags, first, second = _fields(spec, torch_key)
-    words = (first, second, *spec.masks, *spec.hole)
+    words = (first, second, *spec.masks, *(_device(spec.place) if spec.kind == "tensor" else spec.hole))
     return _PARAM.pack(number, flags, *(word & _MASK_64 for word in words))
+
+
+def _device(place: str) -> tuple[int, int]:
+    """Return the device that DLPack must say, and a mask of its bits that count: in main memory the kind alone."""
+    kind, _, index = place.partition(":")
+    return _DLPACK_DEVICES.get(kind, 0) | int(index or 0) << 32, _MASK_64 if index else _MASK_32
 
 
 def _fields(spec: ParamSpec, torch_key: Callable[[Any], int]) -> tuple[int, int, int, int]:
@@ -163,7 +178,7 @@ def _fields(spec: ParamSpec, torch_key: Callable[[Any], int]) -> tuple[int, int,
     if spec.is_integer:
         return _INTEGER, spec.kind == "u64", *spec.range
     if spec.kind == "tensor":
-        numpy_key = 0 if spec.numpy_dtype is None else id(spec.numpy_dtype)
+        numpy_key = 0 if spec.numpy_dtype is None or spec.place != ON_HOST else id(spec.numpy_dtype)
         return _KINDS["tensor"], spec.writes, numpy_key, 0 if spec.torch_dtype is None else torch_key(spec.torch_dtype)
     if spec.takes_slot:
         return _KINDS[spec.kind], 0, 0, 0

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from mltriton.errors import BackendError, DeviceError, LaunchError, OutOfResources
+from mltriton.targets.host_memory import ALIGNMENT
 from mltriton.targets.xe import opencl
 
 _INSTALL = "pip install 'mltriton[xe]' installs what runs kernels for Xe."
@@ -28,7 +29,6 @@ _INSTALL = "pip install 'mltriton[xe]' installs what runs kernels for Xe."
 _DEVICES = (("level_zero:gpu", False), ("opencl:gpu", False), ("opencl:cpu", True))
 _VENDOR = "Intel"  # of GPUs
 _GPU_NODES = "d[rx][ig]*"  # /dev/dri of Linux, /dev/dxg of its subsystem for Windows
-ALIGNMENT = 64  # bytes, of memory that host and device share
 LANES = 16  # of a warp that multiplies matrices
 _CAPSULE = b"SyclQueueRef"  # what a Python object that holds a queue is called; must live as long as such objects
 

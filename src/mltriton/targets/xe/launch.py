@@ -21,9 +21,9 @@ from mltriton.runtime.native.params import ParamSpec
 from mltriton.runtime.slots import Slot, launcher_of
 from mltriton.runtime.specialization import ON_HOST, place_of
 from mltriton.targets.assertions import Description, Record, check
+from mltriton.targets.host_memory import Memory, held
 from mltriton.targets.xe import driver
 from mltriton.targets.xe.driver import Queue
-from mltriton.targets.xe.host_memory import Memory, held
 from mltriton.targets.xe.launch_guards import LaunchGuards, Surface
 
 # dpctl takes bytes without a sign only; ctypes wraps negative numbers.

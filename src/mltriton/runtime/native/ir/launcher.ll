@@ -14,7 +14,8 @@
 ; kind, flags, first, second, zero mask, some mask, hole low, hole high. A value or an address passes the masks if
 ; value & zero mask == 0 and, unless the some mask is 0, value & some mask != 0.
 ;   kind 0, tensor:   first = address of the numpy descriptor, second = torch dtype (see @read_torch); 0 = not taken.
-;                     flags 1: the kernel writes to it
+;                     flags 1: the kernel writes to it. Of a torch tensor's device, two words of DLPack (kind, number), the
+;                     bits in hole high must be those of hole low
 ;   kind 1, integer:  first <= value <= second, and not hole low <= value <= hole high. flags 1: compare unsigned
 ;   kind 2, bool      kind 3, f32      kind 4, f64
 ;   kind 5, constant that must be the object at `first`
@@ -308,8 +309,9 @@ refused:
   ret i1 true
 }
 
-; Reads the address of a torch tensor's first element if it has the record's dtype and lies in CPU memory. A tensor that
-; cannot say (no storage, a dtype DLPack does not know) does not fit.
+; Reads the address of a torch tensor's first element if it has the record's dtype and lies on its device (which older
+; versions of torch are asked for in main memory only). A tensor that cannot say (no storage, a dtype DLPack does not know)
+; does not fit.
 define internal i32 @read_torch(ptr %param, ptr %tensor, ptr %out) #0 {
 entry:
   %dtype.at = getelementptr %Param, ptr %param, i32 0, i32 3
@@ -319,15 +321,20 @@ entry:
   br i1 %old.torch, label %by.attributes, label %by.dlpack
 
 by.dlpack:
-  ; DLTensor: data at byte 0, device type (1 = CPU) at 8, dtype (one 32-bit word) at 20, byte offset at 40; 48 bytes.
+  ; DLTensor: data at byte 0, device (kind, number) at 8, dtype (one 32-bit word) at 20, byte offset at 40; 48 bytes.
   %view = alloca [6 x i64], align 8
   %failure = call i32 %describe(ptr %tensor, ptr %view)
   %described = icmp eq i32 %failure, 0
   br i1 %described, label %compare, label %refused
 compare:
   %device.at = getelementptr i8, ptr %view, i64 8
-  %device = load i32, ptr %device.at
-  %on.cpu = icmp eq i32 %device, 1
+  %device = load i64, ptr %device.at
+  %place.at = getelementptr %Param, ptr %param, i32 0, i32 6
+  %place = load i64, ptr %place.at
+  %place.mask.at = getelementptr %Param, ptr %param, i32 0, i32 7
+  %place.mask = load i64, ptr %place.mask.at
+  %device.bits = and i64 %device, %place.mask
+  %is.there = icmp eq i64 %device.bits, %place
   %word.at = getelementptr i8, ptr %view, i64 20
   %word = load i32, ptr %word.at
   %word.64 = zext i32 %word to i64
@@ -337,7 +344,7 @@ compare:
   %base = load i64, ptr %view
   %address = add i64 %base, %offset
   store i64 %address, ptr %out
-  %accepted = and i1 %on.cpu, %same.word
+  %accepted = and i1 %is.there, %same.word
   %verdict = select i1 %accepted, i32 0, i32 1
   ret i32 %verdict
 

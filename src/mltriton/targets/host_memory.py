@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -18,9 +18,22 @@ from mltriton.errors import ArgumentError, LaunchError, calling_place
 from mltriton.runtime.alignment import ALIGNMENT as KNOWN_ALIGNMENT
 from mltriton.runtime.extents import Span, covered_by, viewed_by
 from mltriton.runtime.parts import is_wrapper
-from mltriton.targets.xe.driver import ALIGNMENT, Queue
+
+ALIGNMENT = 64  # bytes, of memory that host and device share
 
 Bytes = np.ndarray[Any, np.dtype[np.uint8]]
+
+
+class Sharing(Protocol):
+    """A device, or a queue to one, that shares memory with the host."""
+
+    def shared(self, size: int) -> Any:
+        """Memory that both access; its address is `_pointer`. Raises `OutOfResources`."""
+        ...
+
+    def pointer(self, address: int, owner: Any = None) -> Any:
+        """The argument for an address in memory that lives as long as its `owner`."""
+        ...
 
 
 class Held(NamedTuple):
@@ -81,7 +94,7 @@ class Memory:
     numpy does not care for.
     """
 
-    def __init__(self, queue: Queue, arrays: Sequence[Held]) -> None:
+    def __init__(self, queue: Sharing, arrays: Sequence[Held]) -> None:
         self._queue = queue
         self._copies = [self._copy_in(span, arrays) for span in merged(array.whole for array in arrays)]
 

@@ -1,0 +1,192 @@
+"""A kernel for NVIDIA GPUs in this process.
+
+Level: runtime. Takes a cubin or PTX whose kernel has a parameter for each argument that is no constant: addresses,
+integers, floats (f32 for narrower ones), a byte for a boolean; with assertions, the address of what they record, too.
+Guarantees: a launch runs on the GPU where its arrays lie, in its primary context, on torch's current stream; it waits
+only for kernels with assertions or prints and for arrays of main memory, which are copied to the GPU and back; without
+those it allocates nothing, so that a CUDA graph can capture it.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import math
+import struct
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any, NoReturn
+
+from mltriton.errors import DeviceError, GridError, PerformanceWarning, TritonError, calling_level, calling_place
+from mltriton.runtime.grid import Grid
+from mltriton.runtime.native.launcher import is_native, new_launcher
+from mltriton.runtime.native.params import ParamSpec, encode_params
+from mltriton.runtime.native.pool import pool
+from mltriton.runtime.slots import Slot, launcher_of
+from mltriton.runtime.specialization import ON_HOST, place_of
+from mltriton.targets.assertions import Description, Record, check
+from mltriton.targets.host_memory import Memory, held
+from mltriton.targets.nvidia import driver
+from mltriton.targets.nvidia.driver import Device, Function, stream_function
+
+_TABLE = struct.Struct("<QQIIIIQ")  # %CudaTable of runtime/native/ir/cuda.ll
+_MOST_PROGRAMS = 65535  # along y and z
+_FUNCTIONS = {  # variables of the launcher's machine code -> functions of the driver
+    "cu_launch_kernel": "cuLaunchKernel",
+    "cu_ctx_get_current": "cuCtxGetCurrent",
+    "cu_ctx_push_current": "cuCtxPushCurrent",
+    "cu_ctx_pop_current": "cuCtxPopCurrent",
+}
+
+
+class CudaKernel:
+    """The kernel `name` of an image: programs of `threads` threads and `shared` bytes of dynamic shared memory."""
+
+    def __init__(
+        self,
+        image: bytes,
+        name: str,
+        *,
+        threads: int,
+        shared: int = 0,
+        assertions: Sequence[Description] = (),
+        prints: bool = False,
+    ) -> None:
+        self.name = name
+        self.threads = threads
+        self.shared = shared
+        self._image = image
+        self._assertions = assertions
+        self._waits = bool(assertions) or prints
+        self._records: dict[int, int] = {}  # addresses of what assertions record, by the GPU's number
+        self._copied = False
+
+    def on(self, device: Device) -> Function:
+        """The kernel on a GPU, where it is loaded the first time that it is needed."""
+        return device.load(self._image, self.name, self.shared)
+
+    def launcher(self, specs: Sequence[ParamSpec], /) -> Callable[..., Any]:
+        """The function `launch(grid_x, grid_y, grid_z, *arguments)` for arguments that pass `specs`.
+
+        Arrays that all lie on one GPU are handed over by machine code.
+        """
+        places = {spec.place for spec in specs if spec.kind == "tensor"}
+        if len(places) > 1 or ON_HOST in places or not _takes_tensors():
+            return launcher_of(self.run, specs)
+        device = driver.device(int(next(iter(places)).partition(":")[2]) if places else driver.current_index())
+        launch = self._native(device, specs)
+        return self._waiting(device, launch) if self._waits else launch
+
+    def _native(self, device: Device, specs: Sequence[ParamSpec]) -> Callable[..., Any]:
+        library = pool().library
+        for variable, name in _FUNCTIONS.items():
+            library.pointer(variable).value = device.api.address(name)
+        function, record = self.on(device), self._record(device)
+        slots = sum(spec.takes_slot for spec in specs)
+        counts = (self.threads, self.shared, len(specs), slots)
+        table = _TABLE.pack(function.handle, device.context, *counts, record) + encode_params(specs, pool().torch_key)
+
+        def refuse(status: int, x: int, y: int, z: int) -> NoReturn:
+            self._refuse(device, status, (x, y, z))
+
+        return new_launcher("launch_cuda", (table, stream_function(), device.index, refuse, function, *specs))
+
+    def _waiting(self, device: Device, launch: Callable[..., Any]) -> Callable[..., Any]:
+        """A launcher that looks at what the kernel recorded."""
+
+        def launch_and_wait(x: int, y: int, z: int, /, *arguments: Any) -> Any:
+            result = launch(x, y, z, *arguments)
+            if result is None:
+                self._finish(device, stream_function()(device.index), (x, y, z))
+            return result
+
+        return launch_and_wait
+
+    def run(self, grid: Grid, slots: Sequence[Slot], /) -> None:
+        """Launch with arguments of any kind, and wait where arrays lie in main memory.
+
+        Raises `DeviceError` for arrays on several devices and `ArgumentError` for those of which nobody knows the size.
+        """
+        if math.prod(grid) == 0:
+            return
+        places = {place_of(slot.array) for slot in slots if slot.kind == "tensor"}
+        if len(places) > 1:
+            expected, found = "all on one device", ", ".join(sorted(places))
+            raise DeviceError("the arrays of a launch lie on several devices", expected=expected, found=found)
+        place = next(iter(places), "")
+        device = driver.device(int(place.partition(":")[2] or 0) if place[:4] == "cuda" else driver.current_index())
+        arrays = [held(slot.array, slot.bits, slot.writes) for slot in slots if slot.kind == "tensor"]
+        memory = Memory(device, arrays if place == ON_HOST else ())
+        if arrays and place == ON_HOST:
+            self._warn()
+        locate = memory.pointer if place == ON_HOST else int
+        words = [locate(slot.bits) if slot.kind == "tensor" else slot.bits for slot in slots]
+        stream = stream_function()(device.index)
+        self._submit(device, stream, grid, [*words, self._record(device)])
+        if place == ON_HOST or self._waits:
+            self._finish(device, stream, grid, memory)
+
+    def _submit(self, device: Device, stream: int, grid: Grid, words: Sequence[int]) -> None:
+        """Launch with a word for each parameter, of which the kernel takes as many bytes as it needs."""
+        function = self.on(device)
+        values = (ctypes.c_uint64 * len(words))(*(word & (1 << 64) - 1 for word in words))
+        size, first = ctypes.sizeof(ctypes.c_uint64), ctypes.addressof(values)
+        pointers = (ctypes.c_void_p * len(words))(*(first + size * number for number in range(len(words))))
+        sizes = (*grid, self.threads, 1, 1, self.shared)
+        with device.current():
+            launch = device.api.function("cuLaunchKernel")
+            handles = ctypes.c_void_p(function.handle), ctypes.c_void_p(stream)
+            status = launch(handles[0], *sizes, handles[1], pointers, None)
+        if status:
+            self._refuse(device, status, grid)
+
+    def _finish(self, device: Device, stream: int, grid: Grid, memory: Memory | None = None) -> None:
+        """Wait, bring arrays of main memory back, print what programs printed and look at their assertions."""
+        if device.is_capturing(stream):
+            return
+        try:
+            device.wait(stream, f"kernel {self.name}")
+        except TritonError as error:
+            raise error.at(calling_place()) from None
+        ctypes.CDLL(None).fflush(None)
+        if memory is not None:
+            memory.copy_back()
+        if self._assertions:
+            record = Record()
+            device.read(self._record(device), record)
+            if record[0]:
+                device.write(self._record(device), Record())
+                check(self._assertions, record, grid)
+
+    def _record(self, device: Device) -> int:
+        """Where assertions record what failed; 0 where there are none."""
+        if not self._assertions:
+            return 0
+        if device.index not in self._records:
+            self._records[device.index] = device.allocate(ctypes.sizeof(Record))
+        return self._records[device.index]
+
+    def _refuse(self, device: Device, status: int, grid: Grid) -> NoReturn:
+        if max(grid[1:]) > _MOST_PROGRAMS:
+            expected = f"at most {_MOST_PROGRAMS} along y and z"
+            raise GridError(
+                f"kernel {self.name} has more programs than CUDA starts", expected=expected, found=str(grid)
+            )
+        raise device.api.error(status, f"kernel {self.name}").at(calling_place())
+
+    def _warn(self) -> None:
+        """Say, the first time, that arrays are copied."""
+        if not self._copied:
+            self._copied = True
+            text = (
+                f"the arrays of kernel {self.name} lie in main memory: each launch copies them to the GPU and back\n"
+                'Pass arrays that lie there: torch.Tensor.to("cuda"), cupy.asarray(array).'
+            )
+            warnings.warn(text, PerformanceWarning, stacklevel=calling_level())
+
+
+def _takes_tensors() -> bool:
+    """Whether machine code reads torch's tensors on GPUs: torch 2.10 and newer describe them."""
+    if not is_native():
+        return False
+    pool().num_threads()  # which tells the machine code of torch
+    return pool().library.pointer("torch_describe").value is not None

@@ -1,0 +1,30 @@
+"""What the tests of the run-time side of NVIDIA's GPUs share: a driver that is none."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from mltriton.targets.nvidia import driver
+from mltriton.targets.nvidia.api import Api
+
+from .fake_driver import FakeCuda, Kernel
+
+Fake = Callable[..., FakeCuda]
+
+
+@pytest.fixture
+def fake(monkeypatch: pytest.MonkeyPatch) -> Iterator[Fake]:
+    """Call it with kernels by name: the driver has them from then on."""
+
+    def install(devices: int = 1, **kernels: Kernel) -> FakeCuda:
+        library = FakeCuda(kernels, devices)
+        loaded = Api(library)
+        monkeypatch.setattr(driver, "api", lambda: loaded)
+        driver.device.cache_clear()
+        library.calls.clear()
+        return library
+
+    yield install
+    driver.device.cache_clear()
