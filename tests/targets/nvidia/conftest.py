@@ -1,4 +1,4 @@
-"""What the tests of the run-time side of NVIDIA's GPUs share: a driver that is none."""
+"""What the tests of NVIDIA's GPUs share: a driver that is none, and a skip where a tool is not installed."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import pytest
 
 from mltriton.targets.nvidia import driver
 from mltriton.targets.nvidia.api import Api
+from mltriton.targets.nvidia.ptxas import find_tool
 
 from .fake_driver import FakeCuda, Kernel
 
@@ -28,3 +29,9 @@ def fake(monkeypatch: pytest.MonkeyPatch) -> Iterator[Fake]:
 
     yield install
     driver.device.cache_clear()
+
+
+@pytest.fixture
+def needs_ptxas() -> None:
+    if find_tool("ptxas") is None:
+        pytest.skip("no ptxas: pip install 'mltriton[cuda]'")

@@ -230,6 +230,23 @@ class Instructions:
             f"call {flags + ' ' if flags else ''}{result} @{name}({', '.join(map(str, arguments))})", result
         )
 
+    def assembly(
+        self, text: str, constraints: str, results: Sequence[Type], *operands: Value, pure: bool = False
+    ) -> list[Value]:
+        """Inline assembly for all lanes of a GPU's warp together, or (`pure`) of nothing but the operands' values."""
+        result = VOID.text if not results else results[0].text
+        if len(results) > 1:
+            result = f"{{ {', '.join(map(str, results))} }}"
+        effect, after = ("", "memory(none)") if pure else ("sideeffect ", "convergent")
+        call = f'call {result} asm {effect}"{text}", "{constraints}"({", ".join(map(str, operands))}) {after}'
+        if not results:
+            self.line(call)
+            return []
+        if len(results) == 1:
+            return [(self.pure if pure else self.emit)(call, results[0])]
+        whole = (self.pure if pure else self.emit)(call, VOID).text
+        return [self.pure(f"extractvalue {result} {whole}, {i}", type_) for i, type_ in enumerate(results)]
+
     def intrinsic(self, stem: str, result: Type, *arguments: Value, flags: str = "") -> Value:
         """Call a pure intrinsic overloaded on its first argument's type: `stem` without the type suffix."""
         return self.pure_call(f"{stem}.{arguments[0].type.suffix}", result, *arguments, flags=flags)

@@ -26,12 +26,14 @@ class Machine(NamedTuple):
     """What LLVM generates code for: a triple, a CPU name and a list of `+flag,-flag` attributes.
 
     `options` are LLVM's command line options. They hold for the rest of the process, so each concerns one target.
+    Where an assembler of the maker's own follows, what is made is assembly (`as_text`) in place of an object file.
     """
 
     triple: str
     cpu: str = ""
     attributes: str = ""
     options: Sequence[str] = ()
+    as_text: bool = False
 
 
 def host_machine() -> tuple[str, str, dict[str, bool]]:
@@ -41,7 +43,10 @@ def host_machine() -> tuple[str, str, dict[str, bool]]:
 
 
 def compile_object(text: str, machine: Machine) -> bytes:
-    """A relocatable object file of the IR in `text`, made in a process of its own where a time limit is set."""
+    """What the machine takes (a relocatable object file) of the IR in `text`.
+
+    It is made in a process of its own where a time limit is set.
+    """
     limit = time_limit()
     if limit is None:
         return compile_here(text, machine)
@@ -51,9 +56,9 @@ def compile_object(text: str, machine: Machine) -> bytes:
 
 
 def compile_here(text: str, machine: Machine) -> bytes:
-    """A relocatable object file, made in this process."""
+    """The same, made in this process."""
     module, target_machine = _machine_of(text, machine)
-    return target_machine.emit_object(module)
+    return target_machine.emit_assembly(module).encode() if machine.as_text else target_machine.emit_object(module)
 
 
 def save(text: str) -> Path | None:

@@ -1,0 +1,98 @@
+"""Accesses to memory under a condition, by one instruction each.
+
+Level: `llvm`. Takes an address, an i1 and up to 16 bytes: elements of one type that lie next to each other. Guarantees:
+where the condition does not hold memory is not touched, and a load gives what is kept in its place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from mltriton.targets.llvm.types import I16, I32, I64, Type, Value, poison, vector
+from mltriton.targets.llvm.writer import Function
+from mltriton.targets.nvidia.assembly import ptx, tied
+from mltriton.targets.nvidia.calls import as_integer, from_integer
+
+SPACES = {1: "global", 3: "shared"}
+WORDS = (I64, I32, I16)
+
+
+class Shape(NamedTuple):
+    """How an access is made: so many `words` of one type. A word of 8 bits travels in 16."""
+
+    word: Type
+    words: int
+    bits: int
+
+    @property
+    def text(self) -> str:
+        """PTX's name of it: `.v4.b32`."""
+        return (f".v{self.words}" if self.words > 1 else "") + f".b{self.bits}"
+
+
+def shape_of(element: Type, width: int, align: int) -> Shape | None:
+    """The access of `width` elements at an address with that alignment; None where there is none."""
+    size = element.bytes * width
+    if size > 16 or align < size:
+        return None
+    if size == 1:
+        return Shape(I16, 1, 8)
+    bits = max(16 if size == 2 else 32, element.bits)
+    word = vector(f"i{bits}", 1)
+    return Shape(word, size // word.bytes, bits)
+
+
+def space_of(pointer: Type) -> str:
+    """PTX's name of the memory that a pointer points to, with its dot; none where it may be any."""
+    number = pointer.element.removeprefix("ptr").strip(" adrspce()")
+    return f".{SPACES[int(number)]}" if number else ""
+
+
+def load(
+    f: Function, element: Type, pointer: Value, mask: Value, kept: Sequence[Value], shape: Shape, hints: str = ""
+) -> list[Value]:
+    """The elements in memory; `kept` where the mask does not hold."""
+    width = len(kept)
+    words = _words(f, kept, shape)
+    places = ", ".join(f"${number}" for number in range(shape.words))
+    listed = f"{{{places}}}" if shape.words > 1 else places
+    address, condition = shape.words, shape.words + 1
+    text = f"@${condition} ld{space_of(pointer.type)}{hints}{shape.text} {listed}, [${address}];"
+    loaded = tied(f, text, words, pointer, mask)
+    return _elements(f, loaded, element, width, shape)
+
+
+def store(f: Function, pointer: Value, mask: Value, values: Sequence[Value], shape: Shape, hints: str = "") -> None:
+    """Write the elements where the mask holds."""
+    words = _words(f, values, shape)
+    places = ", ".join(f"${number + 2}" for number in range(shape.words))
+    listed = f"{{{places}}}" if shape.words > 1 else places
+    ptx(f, f"@$1 st{space_of(pointer.type)}{hints}{shape.text} [$0], {listed};", [], pointer, mask, *words)
+
+
+def _words(f: Function, values: Sequence[Value], shape: Shape) -> list[Value]:
+    """Elements as the words of an access."""
+    bits = [as_integer(f, value) for value in values]
+    if shape.bits < shape.word.bits:
+        return [f.cast("zext", bits[0], shape.word)]
+    each = len(bits) // shape.words
+    if each == 1:
+        return bits
+    words: list[Value] = []
+    for start in range(0, len(bits), each):
+        joined = poison(bits[0].type.with_lanes(each))
+        for number in range(each):
+            joined = f.insert(joined, bits[start + number], number)
+        words.append(f.bitcast(joined, shape.word))
+    return words
+
+
+def _elements(f: Function, words: Sequence[Value], element: Type, width: int, shape: Shape) -> list[Value]:
+    """The words of an access as elements."""
+    held = vector(f"i{element.bits}", 1)
+    if shape.bits < shape.word.bits:
+        return [from_integer(f, f.cast("trunc", words[0], held), element)]
+    each = width // shape.words
+    parts = [f.bitcast(word, held.with_lanes(each)) for word in words]
+    return [from_integer(f, f.extract(part, number), element) for part in parts for number in range(each)]

@@ -1,0 +1,46 @@
+"""NVIDIA's GPUs as data, by compute capability.
+
+Level: data. Sources: CUDA C++ Programming Guide, technical specifications per compute capability; PTX ISA 8.7.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from mltriton.errors import TargetError
+
+
+class Device(NamedTuple):
+    """One compute capability. `cpu` and `features` are LLVM's names of it, `arch` that of ptxas; `shared_bytes` what a
+    program may have of shared memory. `fp8`: whether there are conversions and products of floats of 8 bits; `bf16`:
+    whether there is arithmetic on bf16 besides products.
+    """
+
+    name: str
+    arch: str
+    features: str
+    shared_bytes: int
+    fp8: bool
+    bf16: bool
+    registers: int = 255  # that a lane may have
+    all_registers: int = 65536  # 32-bit ones of a multiprocessor, which all programs on it share
+    max_warps: int = 32
+
+
+DEVICES = {
+    device.name: device
+    for device in (
+        Device("80", "sm_80", "+ptx87", 163 * 1024, fp8=False, bf16=False),
+        Device("89", "sm_89", "+ptx87", 99 * 1024, fp8=True, bf16=False),
+        Device("90", "sm_90a", "+ptx87", 227 * 1024, fp8=True, bf16=True),
+    )
+}
+
+
+def device(name: str) -> Device:
+    """The device of a variant. Raises `TargetError` for a compute capability that is not known."""
+    found = DEVICES.get(name)
+    if found is None:
+        expected = ", ".join(f"cuda:{known}" for known in DEVICES)
+        raise TargetError("no GPU of this compute capability is known", expected=expected, found=f"cuda:{name}")
+    return found

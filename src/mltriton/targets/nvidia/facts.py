@@ -1,0 +1,27 @@
+"""What is known of a kernel for NVIDIA besides its LLVM IR. Level: `llvm` to binary; no compiler module is imported."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from mltriton.targets.target import Facts
+
+if TYPE_CHECKING:
+    from mltriton.targets.assertions import Description
+
+WARP = 32  # lanes
+
+
+@dataclass(frozen=True)
+class NvidiaFacts(Facts):
+    """A program has so many warps of 32 lanes, which share `shared` bytes that the launch provides (dynamic shared
+    memory). `prints` says whether the kernel prints, `assertions` what its assertions say: with any, the last
+    parameter points to what they record.
+    """
+
+    num_warps: int
+    shared: int
+    prints: bool = False
+    assertions: Sequence[Description] = ()
