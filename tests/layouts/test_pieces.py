@@ -9,7 +9,6 @@ import pytest
 from mltriton.layouts.encodings import BlockedEncoding, DotOperandEncoding, Encoding, SliceEncoding, same_cut
 from mltriton.layouts.hardware import warp_layout
 from mltriton.layouts.lanes import with_lanes
-from mltriton.layouts.pieces import lane_tile, piece_encoding
 from mltriton.layouts.xe import DpasEncoding, Subgroup2DBlockEncoding
 
 Shape = tuple[int, ...]
@@ -47,9 +46,9 @@ SHARES: dict[str, tuple[Encoding, Shape]] = {
 def test_a_piece_is_a_choice_of_registers(encoding: Encoding, shape: Shape) -> None:
     share = encoding.share(shape)
     whole = warp_layout(encoding, share)
-    tile = lane_tile(encoding, len(share))
+    tile = encoding.lane_tile(len(share))
     piece = tuple(map(min, tile, share))
-    part = warp_layout(piece_encoding(encoding, tile), piece)
+    part = warp_layout(encoding.piece(tile), piece)
     assert part.is_surjective
     held = [{whole.at(register=r, lane=lane) for r in range(whole.count("register"))} for lane in range(16)]
     for origin in product(*(range(0, extent, size) for extent, size in zip(share, piece, strict=True))):
@@ -59,13 +58,13 @@ def test_a_piece_is_a_choice_of_registers(encoding: Encoding, shape: Shape) -> N
 
 
 def test_registers_of_a_piece_follow_each_other_in_the_order_of_the_share() -> None:
-    part = warp_layout(piece_encoding(GEMM, (8, 16)), (8, 16))
+    part = warp_layout(GEMM.piece((8, 16)), (8, 16))
     assert part.vectors("register") == warp_layout(GEMM, (32, 64)).vectors("register")[:3]
 
 
 def test_blocks_of_different_shapes_agree() -> None:
     """A broadcast's operand has the encoding of the result."""
-    assert piece_encoding(GEMM, lane_tile(GEMM, 2)) is dpas(2, (1, 1), (1, 1))
+    assert GEMM.piece(GEMM.lane_tile(2)) is dpas(2, (1, 1), (1, 1))
 
 
 @pytest.mark.parametrize(

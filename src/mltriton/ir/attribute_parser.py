@@ -45,7 +45,7 @@ from mltriton.ir.types import (
     TokenType,
     Type,
 )
-from mltriton.layouts.encodings import Encoding
+from mltriton.layouts.base import Encoding, LayoutAttr, SharedEncoding
 from mltriton.layouts.text import EncodingTextError, Field, build_encoding, is_encoding_name
 
 T = TypeVar("T")
@@ -158,7 +158,7 @@ class AttributeParser(Scanner):
                 mutable = True
                 continue
             attribute = self.attribute()
-            if isinstance(attribute, Encoding):
+            if isinstance(attribute, SharedEncoding):
                 encoding = attribute
             elif not (isinstance(attribute, OpaqueAttr) and attribute.text[1:] in _SHARED_MEMORY):
                 self.fail(f"{attribute} is no encoding of shared memory")
@@ -250,7 +250,7 @@ class AttributeParser(Scanner):
         self.position = self._alias_positions[name]
         self._aliases[name] = self.location() if self.at_word("loc") else self.attribute()
 
-    def _encoding_fields(self, name: str, start: int) -> Encoding:
+    def _encoding_fields(self, name: str, start: int) -> LayoutAttr:
         self.expect("<")
         self.expect("{")
         fields: dict[str, Field] = {}
@@ -270,6 +270,9 @@ class AttributeParser(Scanner):
     def _field(self) -> Field:
         if self.at("["):
             return cast(Field, tuple(self.items("[", "]", self._field)))
+        for word, value in (("true", True), ("false", False)):
+            if self.accept_word(word):
+                return value
         return self.encoding() if self.at("#") else self.integer()
 
     def items(self, opening: str, closing: str, item: Callable[[], T]) -> list[T]:

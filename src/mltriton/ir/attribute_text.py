@@ -42,8 +42,8 @@ from mltriton.ir.types import (
     Type,
     shape_of,
 )
-from mltriton.layouts.encodings import Encoding
-from mltriton.layouts.text import alias_base, encoding_text
+from mltriton.layouts.base import LayoutAttr
+from mltriton.layouts.text import encoding_text
 
 _BARE_NAME = re.compile(r"[A-Za-z_][\w$.]*\Z", re.ASCII)
 _SYMBOL_NAME = re.compile(r"[A-Za-z_][\w$.-]*\Z", re.ASCII)
@@ -61,7 +61,7 @@ class TextTables:
         self.aliases = aliases
         self.types: dict[Type, str] = {}
         self.attributes: dict[Attribute, str] = {}
-        self.encodings: dict[Encoding, str] = {}
+        self.encodings: dict[LayoutAttr, str] = {}
         self.locations: dict[Location, str] = {}
         self.definitions: list[str] = []
         self.location_definitions: list[str] = []
@@ -88,7 +88,7 @@ class TextTables:
         """The text of an attribute."""
         text = self.attributes.get(attribute)
         if text is None:
-            if isinstance(attribute, Encoding):
+            if isinstance(attribute, LayoutAttr):
                 text = self.encoding(attribute)
             else:
                 text = _ATTRIBUTES[attribute.__class__](self, attribute)
@@ -104,14 +104,14 @@ class TextTables:
         key = name if _BARE_NAME.match(name) else quoted(name)
         return key if isinstance(value, UnitAttr) else f"{key} = {self.attribute(value)}"
 
-    def encoding(self, encoding: Encoding) -> str:
+    def encoding(self, encoding: LayoutAttr) -> str:
         """The alias of an encoding, or its text where there are no aliases."""
         if not self.aliases:
             return encoding_text(encoding)
         alias = self.encodings.get(encoding)
         if alias is None:
             text = encoding_text(encoding, self.encoding)
-            alias = self.encodings[encoding] = self._alias(alias_base(encoding))
+            alias = self.encodings[encoding] = self._alias(encoding.alias_base)
             self.definitions.append(f"{alias} = {text}\n")
         return alias
 

@@ -17,9 +17,9 @@ from typing import NamedTuple
 from mltriton.layouts.encodings import Encoding, Shape
 from mltriton.layouts.hardware import warp_layout
 from mltriton.layouts.linear import LinearLayout
-from mltriton.layouts.regions import UNITS, RegionMoves, region_moves, register_file, word_bytes
-from mltriton.layouts.xe import WORD
+from mltriton.layouts.regions import UNITS, RegionMoves, region_moves, register_file
 
+WORD = 4  # bytes that a register has for each lane
 PLACES = ("register", "lane", "warp")
 BARRIER = 32  # instructions that could run while the warps of a program wait for each other
 
@@ -95,7 +95,7 @@ def conversion(source: LinearLayout, target: LinearLayout) -> Conversion:
 
 def change_cost(source: Encoding, target: Encoding, share: Shape, element_bytes: int) -> int:
     """Instructions of a warp that brings the whole of a tensor of `share` from one encoding to another, about."""
-    words = Words(word_bytes(source, element_bytes), word_bytes(target, element_bytes))
+    words = Words(source.word_bytes(element_bytes), target.word_bytes(element_bytes))
     return conversion(warp_layout(source, share), warp_layout(target, share)).cost(element_bytes, words)
 
 

@@ -14,11 +14,9 @@ from collections.abc import Sequence
 from functools import cache
 from typing import NamedTuple
 
-from mltriton.layouts.encodings import DotOperandEncoding, Encoding
+from mltriton.layouts.encodings import Encoding
 from mltriton.layouts.linear import LinearLayout
-from mltriton.layouts.xe import WORD, DpasEncoding, Subgroup2DBlockEncoding
 
-HALF = WORD // 2
 LENGTHS = (32, 16)  # elements of a move
 MOST_BYTES = 128  # from the first to the last that a move reads or writes: two registers
 STRIDES = (1, 2, 4)
@@ -105,19 +103,8 @@ class RegionMoves(NamedTuple):
 
 
 def word_bytes(encoding: Encoding, element_bytes: int) -> int:
-    """The bytes of a block that lie side by side in one lane: those of its words, at least of one element."""
-    if element_bytes >= WORD:
-        return element_bytes
-    if isinstance(encoding, Subgroup2DBlockEncoding):
-        if encoding.packed_rows > 1 or encoding.is_vnni(element_bytes):
-            return WORD
-        neighbours = -(-encoding.block[1] // encoding.threads_per_warp)
-        return HALF if neighbours * element_bytes == HALF else element_bytes
-    if isinstance(encoding, DotOperandEncoding):
-        dpas = encoding.parent
-        fits = isinstance(dpas, DpasEncoding) and element_bytes * dpas.ops_per_channel == WORD
-        return element_bytes if not fits else HALF if encoding.op_idx == 0 else WORD
-    return element_bytes
+    """The bytes of a block that lie side by side in one lane."""
+    return encoding.word_bytes(element_bytes)
 
 
 @cache

@@ -18,7 +18,7 @@ from mltriton.ir.attributes import StringAttr
 from mltriton.ir.operation import Operation, Value
 from mltriton.ir.rejection import reject
 from mltriton.ir.types import MemDescType, PointerType, TensorType, Type, block_of, byte_width
-from mltriton.layouts.xe import Subgroup2DBlockEncoding
+from mltriton.layouts.encodings import MessageEncoding
 from mltriton.targets.base import MicroKernel, Storage, TargetSpec
 from mltriton.targets.registry import spec
 from mltriton.targets.target import names
@@ -126,10 +126,10 @@ def _bytes(target: TargetSpec, op: Operation, block: TensorType, element: Type) 
 
 
 def _block(target: TargetSpec, op: Operation, block: TensorType, *, stores: bool) -> None:
-    """One block of rows and bytes per row; a vector of bytes. Where lanes matter only `#ttig.subgroup_2d_block` is a
-    block for the hardware; lanes access others one by one.
+    """One block of rows and bytes per row; a vector of bytes. Where lanes matter only what a message moves is a block
+    for the hardware; lanes access others one by one.
     """
-    if target.has_lanes and not isinstance(block.encoding, Subgroup2DBlockEncoding):
+    if target.has_lanes and not isinstance(block.encoding, MessageEncoding):
         return
     if block.rank == 1:
         _bytes(target, op, block, block.element)
@@ -138,8 +138,8 @@ def _block(target: TargetSpec, op: Operation, block: TensorType, *, stores: bool
     if limits is None:
         reject(op, f"the target {target.name} has no 2D block accesses", found=str(block))
     *outer, rows, columns = block.shape
-    if isinstance(op, ttig.Prefetch) and isinstance(block.encoding, Subgroup2DBlockEncoding):
-        next_to_each_other = block.encoding.order[0]  # other orders say how a load packs rows in registers
+    if isinstance(op, ttig.Prefetch) and isinstance(block.encoding, MessageEncoding):
+        next_to_each_other = block.encoding.fastest  # other orders say how a load packs rows in registers
         rows, columns = (rows, columns) if next_to_each_other == block.rank - 1 else (columns, rows)
     width = columns * byte_width(block.element)
     most_rows = limits.store_rows if stores else limits.max_rows

@@ -7,12 +7,11 @@ encoding and a shape. Two directions: from elements to places (the default) and 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
@@ -20,12 +19,10 @@ from mltriton.errors import OptionError
 from mltriton.ir.operation import Operation
 from mltriton.ir.parser import Parser, parse_attribute, parse_module
 from mltriton.ir.types import TensorType
-from mltriton.layouts.encodings import BlockedEncoding, DotOperandEncoding, Encoding, Shape, SliceEncoding
-from mltriton.layouts.explicit import LinearEncoding
+from mltriton.layouts.encodings import Encoding, Shape
 from mltriton.layouts.hardware import NoLanesError, linear_layout
 from mltriton.layouts.linear import LinearLayout
 from mltriton.layouts.text import encoding_text
-from mltriton.layouts.xe import DpasEncoding, Subgroup2DBlockEncoding
 from mltriton.runtime.compile_thread import unlimited
 
 Array = np.ndarray[Any, Any]
@@ -56,7 +53,7 @@ class View:
         """For each element the warps that hold it, as a set of bits."""
         cuts = self.encoding.cut(self.shape)
         total = np.ones(self.shape, object)
-        count = _count(self.encoding)
+        count = self.encoding.warps
         for element in np.ndindex(*self.shape):
             bits = 0
             for warp in range(count):
@@ -69,15 +66,6 @@ class View:
 
 def _parts(cut: Any, extent: int) -> int:
     return cut.warps if cut.warps * cut.size <= extent else cut.parts(extent)
-
-
-def _count(encoding: Encoding) -> int:
-    """The warps that share tensors of an encoding."""
-    if isinstance(encoding, BlockedEncoding | DpasEncoding | Subgroup2DBlockEncoding):
-        return math.prod(encoding.warps_per_cta)
-    if isinstance(encoding, LinearEncoding):
-        return 1 << len(encoding.warp)
-    return _count(cast("SliceEncoding | DotOperandEncoding", encoding).parent)
 
 
 # Where views come from

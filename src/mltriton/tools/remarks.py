@@ -22,12 +22,11 @@ from mltriton.dialects import tt, ttig
 from mltriton.dialects.builtin import Module
 from mltriton.errors import OptionError, Place
 from mltriton.ir.types import TensorType, block_of, byte_width
-from mltriton.layouts.encodings import Encoding
+from mltriton.layouts.encodings import Encoding, MessageEncoding
 from mltriton.layouts.hardware import linear_layout
 from mltriton.layouts.lanes import LANE_BYTES
 from mltriton.layouts.linear import LinearLayout
 from mltriton.layouts.text import encoding_text
-from mltriton.layouts.xe import Subgroup2DBlockEncoding
 from mltriton.targets.base import Questions, TargetSpec
 from mltriton.targets.registry import num_warps_of, spec_of
 
@@ -74,7 +73,7 @@ def access_remarks(module: Module, *, layouts: bool = True) -> Iterator[tuple[Bl
 
 def is_block_access(access: BlockAccess) -> bool:
     """Whether an access was given the layout of 2D block messages."""
-    return isinstance(_moved(access).encoding, Subgroup2DBlockEncoding)
+    return isinstance(_moved(access).encoding, MessageEncoding)
 
 
 def register_remarks(module: Module) -> list[Remark]:
@@ -134,7 +133,7 @@ def _remark(access: BlockAccess, layouts: bool, ask: Ask) -> Remark:
     block = _moved(access)
     what = f"{_verb(access)} {'x'.join(map(str, block.shape))}x{block.element}"
     encoding = cast(Encoding, block.encoding)
-    if isinstance(encoding, Subgroup2DBlockEncoding):
+    if isinstance(encoding, MessageEncoding):
         filled = ["lanes put NaN in outside of the tensor"] if access.pads_with_nan else []
         questions = ask(access.op, access.transposes)
         parts = (_as_blocks(access, block, encoding, layouts), filled, _asked(questions))
@@ -161,16 +160,12 @@ def _verb(access: BlockAccess) -> str:
     return "prefetch" if isinstance(access.op, ttig.Prefetch) else "store" if access.stores else "load"
 
 
-def _as_blocks(
-    access: BlockAccess, block: TensorType, encoding: Subgroup2DBlockEncoding, layouts: bool
-) -> Iterator[str]:
+def _as_blocks(access: BlockAccess, block: TensorType, encoding: MessageEncoding, layouts: bool) -> Iterator[str]:
     share = encoding.share(block.shape)
     messages = math.prod(share) // math.prod(encoding.tile)
     kind = "transposing 2D block" if access.transposes else "2D block"
-    several = f"{encoding.blocks} blocks of " if encoding.blocks > 1 else "one block of "
-    size = "x".join(map(str, encoding.block))
     layout = f", {encoding_text(encoding)}" if layouts else ""
-    yield f"{messages} {kind} message{'s' if messages > 1 else ''} a warp, {several}{size}{layout}"
+    yield f"{messages} {kind} message{'s' if messages > 1 else ''} a warp, {encoding.summary}{layout}"
 
 
 def _asked(questions: Questions) -> Iterator[str]:

@@ -4,7 +4,7 @@ section 2.3).
 Level: warp. Takes a function and the target's table; gives a piece shape for any block type, and the part of it that
 one access takes. The result of a dot is cut into dot tiles, its operands into the largest 2D block loads, everything
 else into stores of the largest legal size. A block pointer is cut into what is loaded or stored through it at a time.
-Where lanes matter (`TargetSpec.has_lanes`) every encoding says its own tile (`layouts/pieces.py`).
+Where lanes matter (`TargetSpec.has_lanes`) every encoding says its own tile (`Encoding.lane_tile`).
 """
 
 from __future__ import annotations
@@ -15,9 +15,7 @@ from mltriton.dialects import tt
 from mltriton.errors import Place, TargetError
 from mltriton.ir.attributes import Attribute
 from mltriton.ir.types import PointerType, TensorType, Type, block_of, byte_width
-from mltriton.layouts.encodings import DotOperandEncoding, Encoding, Shape, SliceEncoding
-from mltriton.layouts.pieces import lane_tile, piece_encoding
-from mltriton.layouts.xe import Subgroup2DBlockEncoding
+from mltriton.layouts.encodings import DotOperandEncoding, Encoding, MessageEncoding, Shape, SliceEncoding
 from mltriton.targets.base import BlockIO, DotSize, TargetSpec
 
 DEFAULT_BYTES = (
@@ -66,9 +64,9 @@ class PieceSizes:
             return None
         encoding = _known(block)
         assert isinstance(encoding, Encoding)
-        tile = lane_tile(encoding, block.rank)
+        tile = encoding.lane_tile(block.rank)
         sizes = zip(piece, tile, block.shape, strict=True)
-        return piece_encoding(encoding, tuple(t if p == min(t, extent) else p for p, t, extent in sizes))
+        return encoding.piece(tuple(t if p == min(t, extent) else p for p, t, extent in sizes))
 
     def piece_of(self, type: Type) -> Shape:
         """The shape of one piece of a value that is a block or points to one."""
@@ -113,7 +111,7 @@ class PieceSizes:
     def _tile(self, encoding: Attribute | None, rank: int) -> Shape:
         if self.has_lanes:
             assert isinstance(encoding, Encoding)
-            return lane_tile(encoding, rank)
+            return encoding.lane_tile(rank)
         if encoding in self._tiles:
             return self._tiles[encoding]
         if isinstance(encoding, SliceEncoding):
@@ -121,7 +119,7 @@ class PieceSizes:
             return (*parent[: encoding.dim], *parent[encoding.dim + 1 :])
         if isinstance(encoding, DotOperandEncoding):
             return self._tile(encoding.parent, rank)
-        if isinstance(encoding, Subgroup2DBlockEncoding):
+        if isinstance(encoding, MessageEncoding):
             return encoding.tile
         if rank == 1:
             return (self.spec.vector_bytes // DEFAULT_BYTES,)

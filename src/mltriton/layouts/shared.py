@@ -1,0 +1,108 @@
+"""Layouts of blocks in shared memory: `#ttg.swizzled_shared` and `#ttg.nvmma_shared`.
+
+Level: ttg to llvm. Names, text and meaning are upstream's. Lanes that access a column at a time would all meet in the
+same banks, so groups of elements of a row change places by exclusive or with the row's number. Source: PTX ISA,
+"Swizzling modes" of tensor copies and "Shared Memory Matrix Layout" of wgmma.
+"""
+
+from __future__ import annotations
+
+from mltriton.layouts.base import SharedEncoding
+from mltriton.layouts.fields import Fields, Shape, boolean, check_ranks, power, require, shape
+from mltriton.layouts.fields import integer as read_integer
+from mltriton.layouts.growing import Vectors, steps
+from mltriton.layouts.linear import LinearLayout
+
+GROUP_BYTES = 16  # that change places together
+LINE_BYTES = 128  # of all banks
+TILE_ROWS = 8  # of the smallest matrix that wgmma reads
+SWIZZLES = (0, 32, 64, 128)
+
+
+class SwizzledSharedEncoding(SharedEncoding):
+    """`#ttg.swizzled_shared<{vec = 8, perPhase = 1, maxPhase = 8, order = [1, 0]}>`: the element at row r and column c
+    (along `order[0]`) lies at r * columns + ((c / vec) ^ (r / per_phase % max_phase)) * vec + c % vec.
+    """
+
+    mnemonic = "ttg.swizzled_shared"
+    alias = "shared"
+    vec: int
+    per_phase: int
+    max_phase: int
+    order: Shape
+
+    def places(self, shape: Shape) -> LinearLayout:
+        rank = len(self.order)
+        shape = shape[len(shape) - rank :]
+        fastest = self.order[0]
+        bases: Vectors = [_unit(rank, fastest, step) for step in steps(1, shape[fastest])]
+        for number, dim in enumerate(self.order[1:]):
+            for row in steps(1, shape[dim]):
+                phase = row // self.per_phase % self.max_phase if number == 0 else 0
+                column = self.vec * phase % shape[fastest]
+                bases.append(_sum(_unit(rank, dim, row), _unit(rank, fastest, column)))
+        return _layout(bases, shape)
+
+    def fields(self) -> Fields:
+        return {"vec": self.vec, "perPhase": self.per_phase, "maxPhase": self.max_phase, "order": self.order}
+
+    @classmethod
+    def build(cls, fields: Fields) -> SwizzledSharedEncoding:
+        order = shape(fields, "order")
+        check_ranks(order)
+        return SwizzledSharedEncoding(*(power(fields, name) for name in ("vec", "perPhase", "maxPhase")), order)
+
+
+class NvmmaSharedEncoding(SharedEncoding):
+    """`#ttg.nvmma_shared<{swizzlingByteWidth = 128, transposed = false, elementBitWidth = 16}>`: what tensor copies
+    leave in shared memory and wgmma reads: pieces of `swizzle` bytes of a row (16 where it is 0), those of all rows
+    below each other, then those of the next columns. In 128 bytes of them groups of 16 change places. `transposed`:
+    columns are the rows of memory.
+    """
+
+    mnemonic = "ttg.nvmma_shared"
+    alias = "shared"
+    swizzle: int
+    transposed: bool
+    element_bits: int
+
+    def places(self, shape: Shape) -> LinearLayout:
+        shape = shape[-2:]
+        row, column = (1, 0) if self.transposed else (0, 1)
+        width = 8 * max(GROUP_BYTES, self.swizzle) // self.element_bits
+        if shape[row] < TILE_ROWS or shape[column] < width:
+            raise ValueError(f"{self} is for blocks of {TILE_ROWS} rows of {width} elements or more")
+        group, per_phase = 8 * GROUP_BYTES // self.element_bits, LINE_BYTES // max(GROUP_BYTES, self.swizzle)
+        phases = max(1, self.swizzle // GROUP_BYTES)
+        bases: Vectors = [_unit(2, column, step) for step in steps(1, width)]
+        for step in steps(1, shape[row]):
+            moved = group * (step // per_phase % phases) if step < TILE_ROWS else 0
+            bases.append(_sum(_unit(2, row, step), _unit(2, column, moved)))
+        bases += [_unit(2, column, step) for step in steps(width, shape[column])]
+        return _layout(bases, shape)
+
+    def fields(self) -> Fields:
+        return {
+            "swizzlingByteWidth": self.swizzle,
+            "transposed": self.transposed,
+            "elementBitWidth": self.element_bits,
+        }
+
+    @classmethod
+    def build(cls, fields: Fields) -> NvmmaSharedEncoding:
+        swizzle, bits = read_integer(fields, "swizzlingByteWidth"), power(fields, "elementBitWidth")
+        require(swizzle in SWIZZLES, f"swizzlingByteWidth must be one of {', '.join(map(str, SWIZZLES))}")
+        require(8 <= bits <= 32, "elementBitWidth must be 8, 16 or 32")
+        return NvmmaSharedEncoding(swizzle, boolean(fields, "transposed"), bits)
+
+
+def _layout(bases: Vectors, shape: Shape) -> LinearLayout:
+    return LinearLayout.of({"offset": bases}, {f"dim{dim}": size for dim, size in enumerate(shape)})
+
+
+def _unit(rank: int, dim: int, step: int) -> Shape:
+    return tuple(step * (d == dim) for d in range(rank))
+
+
+def _sum(a: Shape, b: Shape) -> Shape:
+    return tuple(x + y for x, y in zip(a, b, strict=True))
