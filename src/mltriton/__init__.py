@@ -45,7 +45,7 @@ _HOME: dict[str, str] = {
     "aggregate_replace": "language.aggregates",
     "Config": "runtime.autotuner",
     "autotune": "runtime.autotuner",
-    "heuristics": "runtime.autotuner",
+    "heuristics": "runtime.heuristics",
     "compile": "compiler",
     "TensorWrapper": "runtime.tensor_wrapper",
     "reinterpret": "runtime.tensor_wrapper",

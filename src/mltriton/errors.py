@@ -310,6 +310,10 @@ class LaunchError(TritonError):
     """A kernel cannot be launched."""
 
 
+class AutotuneError(LaunchError):
+    """None of the configurations of an autotuned kernel can be run; the hint says what is wrong with each."""
+
+
 class GridError(LaunchError):
     """A grid that is not one to three positive integers."""
 

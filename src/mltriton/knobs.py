@@ -82,7 +82,26 @@ class Chain:
         self.chain.set(hook)
 
 
-Knob = Variable | CompileHook | Chain
+@dataclass(frozen=True)
+class TuningExecutor:
+    """Who compiles the configurations of autotuned kernels: a `concurrent.futures.Executor`."""
+
+    def get(self) -> Any:
+        """The executor, or None: threads."""
+        return next(iter(_tuning_executor()), None)
+
+    def set(self, value: Any) -> None:
+        """Take another one, or threads."""
+        _tuning_executor()[:] = [] if value is None else [value]
+
+
+def _tuning_executor() -> list[Any]:
+    from mltriton.runtime.compile_ahead import chosen
+
+    return chosen
+
+
+Knob = Variable | CompileHook | Chain | TuningExecutor
 
 
 def _text(name: str) -> Variable:
@@ -123,7 +142,7 @@ class Group:
         """Put the knobs back to what they were at the end of the `with` statement."""
         knobs: Mapping[str, Knob] = self.__dict__["knobs"]
         variables = {k.setting.name: os.environ.get(k.setting.name) for k in knobs.values() if isinstance(k, Variable)}
-        held = [(knob, knob.get()) for knob in knobs.values() if isinstance(knob, CompileHook)]
+        held = [(knob, knob.get()) for knob in knobs.values() if isinstance(knob, CompileHook | TuningExecutor)]
         try:
             yield
         finally:
@@ -155,7 +174,12 @@ runtime = Group(
 )
 compilation = Group("compilation", {"always_compile": Variable(config.ALWAYS_COMPILE)})
 autotuning = Group(
-    "autotuning", {"print": Variable(config.PRINT_AUTOTUNING), "cache": Variable(config.CACHE_AUTOTUNING)}
+    "autotuning",
+    {
+        "print": Variable(config.PRINT_AUTOTUNING),
+        "cache": Variable(config.CACHE_AUTOTUNING),
+        "executor": TuningExecutor(),
+    },
 )
 cache = Group("cache", {"dir": Variable(config.CACHE_DIR), "dump_dir": Variable(config.DUMP_DIR)})
 # Of another machine: programs set these before they know that there is none.

@@ -161,6 +161,7 @@ def test_mistakes():
         )
 
 
-def test_options_are_part_of_the_key() -> None:
-    keys = {compile_text(SCALED, how).hash for how in ({}, {"num_warps": 2}, {"sanitize": True}, {"num_stages": 1})}
-    assert len(keys) == 4
+@pytest.mark.parametrize(("target", "different"), [("generic", 4), ("cpu", 2)])
+def test_options_are_part_of_the_key_where_they_make_a_difference(target: str, different: int) -> None:
+    ways = ({}, {"num_warps": 2}, {"sanitize": True}, {"num_stages": 1})
+    assert len({compile_text(SCALED, how, target).hash for how in ways}) == different

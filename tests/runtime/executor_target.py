@@ -27,6 +27,7 @@ class ExecutorTarget:
     name = NAME
     can_run = True
     access_checks = AccessChecks.ALWAYS
+    unused_options: ClassVar[frozenset[str]] = frozenset()
     fingerprint = "1"
     spec = TargetSpec(name=NAME, storage=Storage.MEMORY, warp_size=1, pipeline=("", "", "", ""))
 

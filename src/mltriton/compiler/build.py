@@ -10,7 +10,7 @@ from functools import partial
 
 from mltriton.analysis.written_arguments import written_arguments
 from mltriton.compiler.job import Job, timed
-from mltriton.compiler.kernel import CompiledKernel, Metadata
+from mltriton.compiler.kernel import CompiledKernel, Metadata, options_in_metadata
 from mltriton.errors import BackendError
 from mltriton.frontend.signature import Argument
 from mltriton.runtime import config
@@ -54,13 +54,10 @@ def _build(job: Job, key: str) -> CompiledKernel:
 
 
 def _metadata(job: Job, key: str, written: tuple[str, ...], timings: dict[str, float]) -> Metadata:
-    options = job.options
     return Metadata(
         name=job.fn.__name__,
         target=job.target.name,
-        num_warps=options.num_warps,
-        num_stages=options.num_stages,
-        num_ctas=options.num_ctas,
+        **options_in_metadata(job),
         warp_level=job.warp_level,
         written=written,
         hash=key,

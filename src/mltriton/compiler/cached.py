@@ -11,7 +11,7 @@ from dataclasses import asdict
 from typing import Any
 
 from mltriton.compiler.job import Job
-from mltriton.compiler.kernel import CompiledKernel, Metadata
+from mltriton.compiler.kernel import CompiledKernel, Metadata, options_in_metadata
 from mltriton.targets.target import Binary
 
 
@@ -34,7 +34,8 @@ def from_files(job: Job, files: Mapping[str, bytes], again: Callable[[Job], Comp
     """
     try:
         known = json.loads(files["metadata"])
-        metadata = Metadata(**known["kernel"] | {"written": tuple(known["kernel"]["written"]), "from_cache": True})
+        here = options_in_metadata(job) | {"written": tuple(known["kernel"]["written"]), "from_cache": True}
+        metadata = Metadata(**known["kernel"] | here)
         binary = Binary(files["object"], known["binary"])
         lowered = job.target.restored(files["llvm"].decode(), binary)
     except (KeyError, TypeError, ValueError):

@@ -47,9 +47,8 @@ def compile(
 
 def compile_job(job: Job, depends: Dependencies | None = None) -> CompiledKernel:
     """The compiled kernel: from the on-disk cache if it is there, compiled and stored otherwise."""
-    depends = (depends or dependencies(job.fn)).with_functions(_functions_in(job.constants.values()))
-    key, job = job.key(depends), replace(job, snapshot=replace(depends.snapshot))
-    known = _known(job, key)
+    key, job = keyed(job, depends)
+    known = known_by(job, key)
     if known is not None:
         return known
     from mltriton.compiler.build import built  # It loads the compiler.
@@ -60,7 +59,13 @@ def compile_job(job: Job, depends: Dependencies | None = None) -> CompiledKernel
     return kernel
 
 
-def _known(job: Job, key: str) -> CompiledKernel | None:
+def keyed(job: Job, depends: Dependencies | None = None) -> tuple[str, Job]:
+    """The job's key in the cache, and the job with what names meant when that was made."""
+    depends = (depends or dependencies(job.fn)).with_functions(_functions_in(job.constants.values()))
+    return job.key(depends), replace(job, snapshot=replace(depends.snapshot))
+
+
+def known_by(job: Job, key: str) -> CompiledKernel | None:
     """The kernel as the cache has it, where what the kernel asked of Python while it was compiled is still so."""
     if not job.target.can_run or config.ALWAYS_COMPILE.get() or config.DUMP.get():
         return None

@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Generator, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from mltriton.dialects.builtin import Module
     from mltriton.targets.target import Lowered, Target
 
+_USUAL = Options()
 _CHECKED_ACCESSES = "inline,rewrite-tensor-pointers,check-accesses"
 
 
@@ -85,6 +86,13 @@ class Job:
     def debug(self) -> bool:
         """Whether assertions are checked: as the options ask, or the kernel itself."""
         return self.options.debug or self.fn.debug
+
+    @cached_property
+    def used_options(self) -> Options:
+        """The options, those without a meaning here at their defaults: equal for jobs that give the same program."""
+        unused = self.target.unused_options - ({"num_warps"} if self.warp_level else set())
+        own = tuple(sorted(vars(self.own_options).items()))
+        return replace(self.options, **{name: getattr(_USUAL, name) for name in unused}, of_targets=own)
 
     def module(self, level: str) -> Module:
         """The program at an IR level, compiled anew."""
@@ -151,9 +159,9 @@ class Job:
     @property
     def _how(self) -> tuple[object, ...]:
         """What of the key does not depend on the program."""
-        asked = self.options
+        asked = self.used_options
         options = [asked.num_warps, asked.num_stages, asked.num_ctas, self.debug, asked.sanitize, self.warp_level]
-        own = sorted((name, str(value)) for name, value in vars(self.own_options).items())
+        own = [(name, str(value)) for name, value in asked.of_targets]
         return (
             *(compiler_fingerprint(), self.target.name, self.target.fingerprint),
             *([*options, asked.sanitize_overflow], own),

@@ -6,7 +6,7 @@ Level: user.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
@@ -44,6 +44,11 @@ class Metadata:
     host_calls: list[Call] | None = field(default_factory=list[Call])
 
 
+def options_in_metadata(job: Job) -> dict[str, Any]:
+    """What the metadata of a kernel says of how it was asked for."""
+    return {name: getattr(job.options, name) for name in ("num_warps", "num_stages", "num_ctas")}
+
+
 class CompiledKernel:
     """A kernel compiled for one set of entries.
 
@@ -69,6 +74,20 @@ class CompiledKernel:
         self.module: LoadedKernel | None = None
         self.function: object = None
         self.run: Callable[..., None] | None = None
+
+    def asked_for_by(self, job: Job) -> CompiledKernel:
+        """The same program for a job that asks for it by other options."""
+        if job.options == self.job.options:
+            return self
+        made = CompiledKernel(
+            replace(self.job, options=job.options),
+            replace(self.metadata, **options_in_metadata(job)),
+            self.binary,
+            self.asm.known_lowered,
+            self._again,
+        )
+        made.module = self.module
+        return made
 
     @property
     def name(self) -> str:

@@ -21,7 +21,7 @@ class Levels(Mapping[str, str]):
     def __init__(self, job: Job, lowered: Lowered | None = None) -> None:
         self._job = job
         self._texts: dict[str, str] = {}
-        self._lowered = lowered
+        self.known_lowered = lowered
 
     def __getitem__(self, level: str) -> str:
         level = UPSTREAM_LEVELS.get(level, level)
@@ -46,9 +46,9 @@ class Levels(Mapping[str, str]):
     @property
     def lowered(self) -> Lowered:
         """The kernel as LLVM IR, with what the target knows of it."""
-        if self._lowered is None:
-            self._lowered = self._job.lowered(self._job.module("intrinsic"))
-        return self._lowered
+        if self.known_lowered is None:
+            self.known_lowered = self._job.lowered(self._job.module("intrinsic"))
+        return self.known_lowered
 
     @property
     def _below(self) -> Mapping[str, Callable[[Lowered], str]]:

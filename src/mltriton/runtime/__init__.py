@@ -17,7 +17,7 @@ _HOME = {
     "Autotuner": "autotuner",
     "Config": "autotuner",
     "autotune": "autotuner",
-    "heuristics": "autotuner",
+    "heuristics": "heuristics",
     "JITFunction": "jit",
     "TensorWrapper": "tensor_wrapper",
     "reinterpret": "tensor_wrapper",

@@ -1,45 +1,39 @@
-"""Choosing by measurement: `autotune`, `Config`, and `heuristics`.
+"""Choosing by measurement: `autotune` and `Config`.
 
 Level: runtime. An autotuned kernel is launched like any other; the first time it sees new values of its key arguments
-it times every configuration on the arguments of that launch and keeps the fastest. Guarantees: arguments that the
-kernel changes can be reset or restored between the timed runs (`reset_to_zero`, `restore_value`); a configuration that
-cannot be compiled for these arguments is left out, and when none is left its error is raised.
+its configurations are compiled (`compile_ahead.py`), those that give one program once (`candidates.py`), and run on the
+arguments of that launch (`ranking.py`); the fastest is kept. Guarantees: arguments that the kernel changes can be reset
+or restored between the timed runs (`reset_to_zero`, `restore_value`); a configuration that fails never ends the search,
+and when all fail that is a named error.
 """
 
 from __future__ import annotations
 
 import json
-import math
-import sys
+import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from importlib import import_module
-from pickle import PicklingError
-from typing import Any, Protocol, cast
+from typing import TYPE_CHECKING, Any
 
-from mltriton.errors import ArgumentError, OptionError, TritonError, calling_place
+from mltriton.errors import ArgumentError, OptionError, calling_place
 from mltriton.runtime import config as settings
 from mltriton.runtime.cache import default_cache, digest
+from mltriton.runtime.candidates import Group, grouped, no_configuration, prepare, results
 from mltriton.runtime.configs import ArgumentState, Hook, Pruning
 from mltriton.runtime.configs import Config as Config
+from mltriton.runtime.fingerprint import compiler_fingerprint
+from mltriton.runtime.heuristics import Heuristics as Heuristics
+from mltriton.runtime.heuristics import Launchable, by_name, kernel_of
+from mltriton.runtime.heuristics import heuristics as heuristics
 from mltriton.runtime.interface import KernelInterface
 from mltriton.runtime.jit import JITFunction
+from mltriton.runtime.ranking import Candidate, Timings, fastest
+from mltriton.runtime.tuning_report import Silent, reporter
 
-Timings = tuple[float, ...]
+if TYPE_CHECKING:
+    from concurrent.futures import Executor
 
-
-class Launchable(Protocol):
-    """A kernel, or what wraps one: tuned, or with heuristics."""
-
-    arg_names: list[str]
-
-    def __getitem__(self, grid: Any, /) -> Callable[..., Any]:
-        """The launcher for a grid."""
-        ...
-
-    def warmup(self, *args: Any, grid: Any = None, **kwargs: Any) -> Any:
-        """Compile without launching."""
-        ...
+_WARMUP, _REP = 10.0, 100.0  # Milliseconds.
 
 
 class Autotuner(KernelInterface[Any]):
@@ -65,6 +59,7 @@ class Autotuner(KernelInterface[Any]):
         use_cuda_graph: bool = False,
         do_bench: Callable[..., Any] | None = None,
         cache_results: bool = False,
+        executor: Executor | None = None,
     ) -> None:
         self.fn = fn
         self.configs = list(configs) or [Config({})]
@@ -84,11 +79,12 @@ class Autotuner(KernelInterface[Any]):
         self.user_defined_pre_hook, self.user_defined_post_hook = pre_hook is not None, post_hook is not None
         self.pre_hook: Callable[..., Any] = self._before
         self.post_hook: Callable[..., Any] = self._arguments.after
-        self._do_bench = do_bench or _bench_with(warmup, rep)
+        self._do_bench = do_bench
+        self.executor = executor
         self._cache_results = cache_results
         self.cache: dict[tuple[Any, ...], Config] = {}
         self.configs_timings: dict[Config, Timings] = {}
-        self.failures: dict[Config, TritonError] = {}
+        self.failures: dict[Config, Exception] = {}
         self.best_config: Config | None = None
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -176,154 +172,106 @@ class Autotuner(KernelInterface[Any]):
         configs = self._prune.configs(self.configs, named, kwargs)
         if len(configs) == 1:
             return configs[0]
-        stored = self._stored(key, configs)
+        result_key = self._result_key(key, configs)
+        stored = self._stored(result_key, configs)
         if stored is not None:
             return stored
-        self.configs_timings = self._time_all(configs, grid, args, kwargs, named)
-        best = min(self.configs_timings, key=self.configs_timings.__getitem__)
-        self.pre_hook(named, reset_only=True)
-        self._report(key, best)
-        self._store(key, configs, best)
-        return best
+        from mltriton.runtime.compile_ahead import executor_for  # Nothing else needs it, or the modules of executors.
 
-    def _time_all(
+        report = reporter(kernel_of(self.fn).__name__)
+        try:
+            groups = grouped(self.fn, configs, grid, args, kwargs)
+            with executor_for(self.executor) as executor:
+                prepare(kernel_of(self.fn), groups, executor, report)
+            best = self._measure(groups, grid, args, kwargs, named, report)
+        finally:
+            report.close()
+        self.configs_timings = {config: group.timings for group in groups for config in group.configs}
+        self.failures = {config: group.error for group in groups if group.error for config in group.configs}
+        report.table(*results(kernel_of(self.fn).__name__, key, groups, best))
+        if best is None:
+            raise no_configuration(kernel_of(self.fn).__name__, self.failures)
+        self.pre_hook(named, reset_only=True)
+        self._store(result_key, best.config)
+        return best.config
+
+    def _measure(
         self,
-        configs: Sequence[Config],
+        groups: Sequence[Group],
         grid: Any,
         args: tuple[Any, ...],
         kwargs: dict[str, Any],
         named: dict[str, Any],
-    ) -> dict[Config, Timings]:
-        """The times of all configurations; infinite for one that fails, whose error `failures` has.
+        report: Silent,
+    ) -> Group | None:
+        """The fastest of the groups that can be run; None where there is none."""
+        usable = [group for group in groups if group.error is None]
+        runs = [self._run(group.config, grid, args, kwargs, named) for group in usable]
+        if self._do_bench is not None:
+            for done, (group, run) in enumerate(zip(usable, runs, strict=True)):
+                report.step("timed", done, len(usable))
+                group.time_with(self._do_bench, run)
+            return min((group for group in usable if group.error is None), key=Group.order, default=None)
+        candidates = [Candidate(run) for run in runs]
+        warmup, rep = self.num_warmups, self.num_reps
+        best = fastest(
+            candidates,
+            _WARMUP if warmup is None else warmup,
+            _REP if rep is None else rep,
+            lambda left: report.step("timed", len(usable) - left, len(usable)),
+        )
+        for group, candidate in zip(usable, candidates, strict=True):
+            group.take(candidate)
+        return None if best is None else usable[candidates.index(best)]
 
-        Raises the first one's error when all fail.
-        """
-        timings: dict[Config, Timings] = {}
-        self.failures = {}
-        for config in configs:
-            try:
-                timings[config] = self._time(config, grid, args, kwargs, named)
-            except TritonError as error:
-                timings[config] = (math.inf,)
-                self.failures[config] = error
-        if len(self.failures) == len(timings):
-            raise next(iter(self.failures.values()))
-        return timings
-
-    def _time(
+    def _run(
         self, config: Config, grid: Any, args: tuple[Any, ...], kwargs: dict[str, Any], named: dict[str, Any]
-    ) -> Timings:
-        """Milliseconds of one configuration: median, 20 % and 80 % quantiles."""
+    ) -> Callable[[], float]:
+        """A launch with a configuration, and what the user wants around it; it gives the launch's milliseconds."""
         launch = self.fn[grid]
         keywords = config.all_kwargs()
 
-        def run() -> None:
+        def run() -> float:
             if config.pre_hook is not None:
                 config.pre_hook(named | keywords)
             self.pre_hook(named)
             failure: Exception | None = None
+            started = time.perf_counter()
             try:
                 launch(*args, **kwargs, **keywords)
+                return (time.perf_counter() - started) * 1e3
             except Exception as error:
                 failure = error
                 raise
             finally:  # Whatever ends it, Ctrl-C too.
                 self.post_hook(named, exception=failure)
 
-        from mltriton.testing import do_bench
-
-        measured = (self._do_bench or do_bench)(run, quantiles=(0.5, 0.2, 0.8))
-        return tuple(cast("Sequence[float]", measured)) if isinstance(measured, list | tuple) else (measured,)
-
-    def _report(self, key: tuple[Any, ...], best: Config) -> None:
-        if settings.PRINT_AUTOTUNING.get():
-            median = self.configs_timings[best][0]
-            name = kernel_of(self.fn).__name__
-            print(
-                f"autotuning {name} for {key}: best of {len(self.configs_timings)} is {best} ({median:.4f} ms)",
-                *(f"  {config} failed: {error.message}" for config, error in self.failures.items()),
-                sep="\n",
-                file=sys.stderr,
-            )
+        return run
 
     def _result_key(self, key: tuple[Any, ...], configs: Sequence[Config]) -> str:
-        return digest("autotune", kernel_of(self.fn).cache_key, [str(part) for part in key], [str(c) for c in configs])
+        parts = [str(part) for part in key], [str(config) for config in configs]
+        return digest("autotune", compiler_fingerprint(), kernel_of(self.fn).cache_key, *parts)
 
     @property
     def _keeps_results(self) -> bool:
         return self._cache_results or settings.CACHE_AUTOTUNING.get()
 
-    def _stored(self, key: tuple[Any, ...], configs: Sequence[Config]) -> Config | None:
+    def _stored(self, result_key: str, configs: Sequence[Config]) -> Config | None:
         """The choice of an earlier process, where `cache_results` asks for it."""
         if not self._keeps_results:
             return None
-        files = default_cache().get(self._result_key(key, configs))
+        files = default_cache().get(result_key)
         try:
             chosen = json.loads((files or {})["autotune.json"])["best"]
         except (KeyError, TypeError, ValueError):  # It is not there, or damaged.
             return None
         return next((config for config in configs if str(config) == chosen), None)
 
-    def _store(self, key: tuple[Any, ...], configs: Sequence[Config], best: Config) -> None:
+    def _store(self, result_key: str, best: Config) -> None:
         if self._keeps_results:
             times = {str(config): list(found) for config, found in self.configs_timings.items()}
             text = json.dumps({"best": str(best), "milliseconds": times})
-            default_cache().put(self._result_key(key, configs), {"autotune.json": text.encode()})
-
-
-class Heuristics(KernelInterface[Any]):
-    """A kernel some of whose parameters are computed from the others at every launch."""
-
-    def __init__(self, fn: Launchable, values: Mapping[str, Callable[[dict[str, Any]], Any]]) -> None:
-        self.fn = fn
-        self.values = dict(values)
-        self.arg_names = fn.arg_names
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        """Pickled, and copied, as Python's functions are: by the name."""
-        return by_name(self)
-
-    def _with_values(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
-        named = dict(zip(self.arg_names, args, strict=False)) | kwargs
-        for name, compute in self.values.items():
-            named[name] = kwargs[name] = compute(named)
-        return kwargs
-
-    def __getitem__(self, grid: Any) -> Callable[..., Any]:
-        """The launcher for a grid."""
-        launch = self.fn[grid]
-        return lambda *args, **kwargs: launch(*args, **self._with_values(args, kwargs))
-
-    def run(self, *args: Any, grid: Any, warmup: bool = False, **kwargs: Any) -> Any:
-        """Launch over `grid`, or with `warmup` only compile."""
-        return self.warmup(*args, grid=grid, **kwargs) if warmup else self[grid](*args, **kwargs)
-
-    def warmup(self, *args: Any, grid: Any = None, **kwargs: Any) -> Any:
-        """Compile for these arguments without launching."""
-        return self.fn.warmup(*args, grid=grid, **self._with_values(args, kwargs))
-
-
-def by_name(launchable: Any) -> tuple[Any, ...]:
-    """How to find again what `autotune` or `heuristics` made of a kernel. Raises `PicklingError` where no name says."""
-    kernel = kernel_of(launchable)
-    where = (kernel.__module__, kernel.__qualname__)
-    if _named(*where) is not launchable:
-        raise PicklingError(f"{'.'.join(where)} is another object than what is pickled")
-    return _named, where
-
-
-def _named(module: str, name: str) -> Any:
-    found: Any = import_module(module)
-    for part in name.split("."):
-        found = getattr(found, part, None)
-    return found
-
-
-def kernel_of(fn: Any) -> JITFunction:
-    """The kernel inside what `autotune` and `heuristics` made of it."""
-    while not isinstance(fn, JITFunction):
-        fn = fn.fn
-    return fn
+            default_cache().put(result_key, {"autotune.json": text.encode()})
 
 
 def autotune(
@@ -339,12 +287,16 @@ def autotune(
     use_cuda_graph: bool = False,
     do_bench: Callable[..., Any] | None = None,
     cache_results: bool = False,
+    executor: Executor | None = None,
 ) -> Callable[[Launchable], Autotuner]:
     """Choose among `configs` by measurement, anew for each combination of values of the arguments named in `key`.
 
-    `warmup` and `rep` are the milliseconds to warm up and to measure; `do_bench(run, quantiles=...)` replaces the
-    measurement; `cache_results` keeps the choice on disk for later processes; `use_cuda_graph` changes nothing. A name
-    in `key` that is no parameter has no say (as upstream); elsewhere it is an `OptionError`.
+    Configurations that give the same program on the target are compiled and timed once, for all of them. `executor`
+    (`concurrent.futures`) compiles; else that of `AsyncCompileMode`, of `mltriton.knobs.autotuning.executor`, or
+    threads. `warmup` are milliseconds before times count, `rep` those of the fastest ones; `do_bench(run,
+    quantiles=...)` replaces the measurement; `cache_results` keeps the choice on disk for later processes;
+    `use_cuda_graph` changes nothing. A name in `key` that is no parameter has no say (as upstream); elsewhere it is an
+    `OptionError`.
     """
 
     def decorate(fn: Launchable) -> Autotuner:
@@ -363,28 +315,7 @@ def autotune(
             use_cuda_graph,
             do_bench,
             cache_results,
+            executor,
         )
 
     return decorate
-
-
-def _bench_with(warmup: float | None, rep: float | None) -> Callable[..., Any] | None:
-    if warmup is None and rep is None:
-        return None
-
-    given = {name: value for name, value in (("warmup", warmup), ("rep", rep)) if value is not None}
-
-    def bench(run: Callable[[], None], quantiles: Sequence[float]) -> Any:
-        from mltriton.testing import do_bench
-
-        return partial(do_bench, **given)(run, quantiles=quantiles)
-
-    return bench
-
-
-def heuristics(values: Mapping[str, Callable[[dict[str, Any]], Any]]) -> Callable[[Launchable], Heuristics]:
-    """Compute parameters from the named arguments of each launch: `@heuristics({"EVEN": lambda args.
-
-    Args["n"] % 2 == 0})`.
-    """
-    return lambda fn: Heuristics(fn, values)

@@ -205,10 +205,16 @@ VERIFY_PASSES = Setting(
 )
 
 PRINT_AUTOTUNING = Setting(
-    "MLTRITON_PRINT_AUTOTUNING", False, parse_flag, "Print which configuration autotuning chose, and its time."
+    "MLTRITON_PRINT_AUTOTUNING", False, parse_flag, "Show how far autotuning is, and its results as a table."
 )
 CACHE_AUTOTUNING = Setting(
     "MLTRITON_CACHE_AUTOTUNING", False, parse_flag, "Keep on disk what autotuning chose, for later processes."
+)
+AUTOTUNING_WORKERS: Setting[int | None] = Setting(
+    "MLTRITON_AUTOTUNING_WORKERS",
+    None,
+    parse_count,
+    "Threads that compile the configurations of an autotuned kernel; one for each CPU it may use if unset.",
 )
 INTERPRET = Setting(
     "MLTRITON_INTERPRET", False, parse_flag, "Run kernels that are decorated from now on in the reference executor."
@@ -244,6 +250,7 @@ SETTINGS: tuple[Setting[object], ...] = (
     VERIFY_PASSES,
     PRINT_AUTOTUNING,
     CACHE_AUTOTUNING,
+    AUTOTUNING_WORKERS,
     INTERPRET,
     OCLOC,
     SPIRV_VAL,

@@ -24,7 +24,7 @@ T = TypeVar("T")
 _OF_THE_PROCESS = frozenset(
     (
         *("__wrapped__", "source", "environment", "signature", "dependencies", "watched", "pre_run_hooks"),
-        *("launch_metadata", "_compiled", "_lock", "_hash_lock", "grids", "shapes"),
+        *("launch_metadata", "_compiled", "_programs", "_lock", "_hash_lock", "grids", "shapes"),
     )
 )
 
@@ -114,6 +114,7 @@ class Described:
             "grids": {},
             "shapes": {},
             "_compiled": {},
+            "_programs": {},
             "_lock": lock,
             "_hash_lock": lock,
             "launch_metadata": None,

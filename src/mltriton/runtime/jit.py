@@ -14,35 +14,29 @@ from functools import cached_property, partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, overload
 
-from mltriton.compiler import CompiledKernel, Job, compile_job, options_of
+from mltriton.compiler import CompiledKernel, Job, compile_job
 from mltriton.errors import ArgumentError, TritonError, calling_place
 from mltriton.frontend.dependencies import Dependencies, Watched, dependencies
 from mltriton.frontend.function import LanguageFunction
 from mltriton.frontend.function import constexpr_function as constexpr_function
-from mltriton.frontend.signature import Constant
-from mltriton.language.constants import unwrap
 from mltriton.runtime import config
-from mltriton.runtime.arrays import check_arrays
 from mltriton.runtime.forking import fork_lock
 from mltriton.runtime.grid import EmptyGridError, Grid, normalize
 from mltriton.runtime.interface import Described
 from mltriton.runtime.interface import KernelInterface as KernelInterface
+from mltriton.runtime.jobs import Key, Plan, job_for, key_of
 from mltriton.runtime.native.params import ParamSpec
 from mltriton.runtime.parameters import CallShape, Parameter, parameters_of
-from mltriton.runtime.parts import Part, entry_of, has_parts, is_wrapper, parts_of, taking_parts
+from mltriton.runtime.parts import Part, has_parts, is_wrapper, parts_of, taking_parts
 from mltriton.runtime.slots import slots_of
 from mltriton.runtime.specialization import (
     Placeholder,
     array_like_dtype,
-    check_devices,
-    device_of,
     guard,
-    is_array,
     one_nan,
     place_of,
     plain,
 )
-from mltriton.targets.target import DEVICES, AccessChecks, find_target
 
 if TYPE_CHECKING:
     from mltriton.runtime.asynchronous import AsyncCompileMode
@@ -82,7 +76,8 @@ class JITFunction(Described, LanguageFunction, KernelInterface[Any]):
         self._do_not_specialize = (tuple(do_not_specialize), tuple(do_not_specialize_on_alignment))
         self.grids: dict[Any, Launcher] = {}
         self.shapes: dict[tuple[Any, ...], CallShape] = {}
-        self._compiled: dict[Any, CompiledKernel] = {}
+        self._compiled: dict[Key, CompiledKernel] = {}  # by everything that a launch asked for
+        self._programs: dict[Key, CompiledKernel] = {}  # by what of it makes a difference
         self._lock = fork_lock()
         self._describe(fn, self._lock, repr)
 
@@ -218,32 +213,45 @@ class JITFunction(Described, LanguageFunction, KernelInterface[Any]):
     ) -> CompiledKernel:
         """The kernel compiled for arguments, one for each parameter; `to_launch` if they must have memory."""
         self.drop_if_stale()
-        chosen = {"debug": self.debug or config.DEBUG.get()} | dict(options)
-        parts = parts_of(self.parameters, arguments)
-        target = find_target(unwrap(chosen.pop("target", None)) or self.default_target or _target_of(parts))
-        debugging = chosen["debug"] and target.access_checks is AccessChecks.IN_DEBUGGING
-        asked = chosen.pop("sanitize", config.SANITIZE.get() or debugging)
-        chosen["sanitize"] = bool(asked) and target.access_checks is not AccessChecks.ALWAYS
-        named = {part.name: part.value for part in parts}
-        check_devices(named, target.takes, target.name)
-        if to_launch:
-            check_arrays(named)
-        entries = {part.name: entry_of(part) for part in parts}
-        job = Job(self, entries, target, options_of(**chosen))
-        # The text tells apart constants that compare equal: 1, True and 1.0. Bare, a NaN equals itself in a tuple.
-        bare = {name: entry.value if isinstance(entry, Constant) else entry for name, entry in entries.items()}
-        key = (tuple((name, value, str(entries[name])) for name, value in bare.items()), target.name, job.options)
+        job = job_for(self, arguments, options, to_launch=to_launch)
         with self._lock:
-            if key not in self._compiled:
-                if COMPILE_HOOKS:
-                    from mltriton.runtime.hooks import compile_with_hooks
+            found = self._compiled.get(key := key_of(job, job.options))
+            if found is None:
+                same = None if COMPILE_HOOKS else self._programs.get(key_of(job, job.used_options))
+                found = self._compiled[key] = self._compile(job) if same is None else same.asked_for_by(job)
+            return found
 
-                    self._compiled[key] = compile_with_hooks(self, job)
-                else:
-                    self._compiled[key] = compile_job(job, self.dependencies)
-                if len(self.watched) < len(self.dependencies.watched):  # Functions among the constants name more.
-                    self.watched[:] = self.dependencies.watched
-            return self._compiled[key]
+    def _compile(self, job: Job) -> CompiledKernel:
+        if COMPILE_HOOKS:
+            from mltriton.runtime.hooks import compile_with_hooks
+
+            compiled = compile_with_hooks(self, job)
+        else:
+            compiled = compile_job(job, self.dependencies)
+        self.remember(job, compiled)
+        return compiled
+
+    def remember(self, job: Job, compiled: CompiledKernel) -> None:
+        """Take a kernel that was compiled for a job."""
+        with self._lock:
+            self._programs[key_of(job, job.used_options)] = compiled
+            if len(self.watched) < len(self.dependencies.watched):  # Functions among the constants name more.
+                self.watched[:] = self.dependencies.watched
+
+    def knows(self, job: Job) -> bool:
+        """Whether the program of a job is there."""
+        return key_of(job, job.used_options) in self._programs
+
+    def plan(self, grid: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Plan:
+        """What a launch over `grid` would compile; nothing is compiled."""
+        with _launching:
+            shape = self.shape(args, kwargs)
+            arguments = shape.pick((*args, *kwargs.values(), *shape.defaults))
+            named = {**kwargs, **dict(zip(self.arg_names, arguments, strict=True))}
+            self.drop_if_stale()
+            options = {name: kwargs[name] for name in shape.option_names}
+            job = job_for(self, arguments, options, to_launch=False)
+            return Plan(job, normalize(grid(named) if callable(grid) else grid))
 
     def _guard(self, kernel: CompiledKernel, part: Part) -> ParamSpec:
         parameter = part.parameter
@@ -284,6 +292,7 @@ class JITFunction(Described, LanguageFunction, KernelInterface[Any]):
                 if self.dependencies.have_changed():  # No other thread was here meanwhile.
                     self.__dict__["dependencies"] = dependencies(self)
                     self._compiled.clear()
+                    self._programs.clear()
                     self.shapes.clear()
                     self.watched[:] = self.dependencies.watched
 
@@ -293,6 +302,7 @@ class JITFunction(Described, LanguageFunction, KernelInterface[Any]):
             self.source.replace(text)
             self.__dict__.pop("dependencies", None)
             self._compiled.clear()
+            self._programs.clear()
             self.shapes.clear()
 
     def __repr__(self) -> str:
@@ -368,12 +378,6 @@ def _array_if_dtype(value: Any, parameter: Parameter | None) -> Any:
         return value
     name = array_like_dtype(value)
     return value if name is None else Placeholder(name)
-
-
-def _target_of(parts: Sequence[Part]) -> str:
-    """The target that a launch without one runs on: its first array's; the CPU where there is none."""
-    devices = (device_of(part.value) for part in parts if is_array(part.value))
-    return DEVICES.get(next(devices, "cpu"), "cpu")
 
 
 @overload

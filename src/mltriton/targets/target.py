@@ -114,6 +114,13 @@ class Target(Protocol):
         ...
 
     @property
+    def unused_options(self) -> frozenset[str]:
+        """Options of a launch (`compiler/options.py`) that make no difference to a workgroup-level kernel: of jobs that
+        differ in these alone one is compiled.
+        """
+        ...
+
+    @property
     def fingerprint(self) -> str:
         """What the machine code depends on besides the program: instruction set, CPU name, tool chain version. Part
         of the cache key.

@@ -31,6 +31,7 @@ class CpuTarget:
 
     can_run = True
     access_checks = AccessChecks.IN_DEBUGGING
+    unused_options = frozenset({"num_warps", "num_stages"})  # One warp a program, no copies ahead.
 
     def __init__(self, variant: str) -> None:
         self.variant = variant

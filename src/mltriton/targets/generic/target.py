@@ -22,6 +22,7 @@ class GenericTarget:
     name = "generic"
     can_run = False
     access_checks = AccessChecks.ON_DEMAND
+    unused_options: frozenset[str] = frozenset()
     fingerprint = "generic"
 
     @property

@@ -26,6 +26,7 @@ class InterpreterTarget:
     name = "interpreter"
     can_run = True
     access_checks = AccessChecks.ALWAYS
+    unused_options: frozenset[str] = frozenset()
     fingerprint = "interpreter"
 
     @property

@@ -30,6 +30,7 @@ class XeTarget:
     """One device."""
 
     access_checks = AccessChecks.ON_DEMAND
+    unused_options: frozenset[str] = frozenset()
 
     def __init__(self, variant: str) -> None:
         self.variant = variant
