@@ -18,6 +18,7 @@ import numpy as np
 
 from mltriton.frontend.signature import Argument, Entry
 from mltriton.language.constants import constexpr, unwrap
+from mltriton.runtime.foreign import known_array
 from mltriton.runtime.parameters import Parameter
 from mltriton.runtime.specialization import constant_of, specialize
 
@@ -89,7 +90,7 @@ def _parts(name: str, parameter: Parameter, value: Any, constants: bool) -> Iter
         for part, of_part, items in _fields(parameter, value):
             yield from _parts(f"{name}.{part}", of_part, items, constants)
     else:
-        yield Part(name, parameter, value)
+        yield Part(name, parameter, value if is_whole else known_array(value))
 
 
 def field_text(value: Any) -> str:

@@ -19,6 +19,7 @@ from mltriton.runtime.arrays import has_memory
 from mltriton.runtime.grid import Grid
 from mltriton.runtime.native.params import ParamSpec, float_bits
 from mltriton.runtime.native.portable import read_argument
+from mltriton.runtime.parts import is_wrapper
 from mltriton.runtime.specialization import ON_HOST, address, place_of, plain
 
 
@@ -72,9 +73,10 @@ def value_of(slot: Slot) -> int | float | bool:
 
 
 def _check_writable(name: str, value: Any) -> None:
-    if not isinstance(value, np.ndarray):  # What a `TensorWrapper` wraps may be one.
-        value = getattr(value, "base", None)
-    if isinstance(value, np.ndarray) and not value.flags.writeable:
+    if is_wrapper(value):
+        value = value.base
+    is_constant = isinstance(value, np.ndarray) and not value.flags.writeable
+    if is_constant or getattr(value, "is_read_only", False):
         raise ArgumentError(f"the kernel writes to {name}, which is a read-only array", hint=f"Pass {name}.copy().")
 
 

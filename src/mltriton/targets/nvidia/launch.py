@@ -120,7 +120,7 @@ class CudaKernel:
             self._warn()
         locate = memory.pointer if place == ON_HOST else int
         words = [locate(slot.bits) if slot.kind == "tensor" else slot.bits for slot in slots]
-        stream = stream_function()(device.index)
+        stream = _stream_of(slots) or stream_function()(device.index)
         self._submit(device, stream, grid, [*words, self._record(device)])
         if place == ON_HOST or self._waits:
             self._finish(device, stream, grid, memory)
@@ -182,6 +182,11 @@ class CudaKernel:
                 'Pass arrays that lie there: torch.Tensor.to("cuda"), cupy.asarray(array).'
             )
             warnings.warn(text, PerformanceWarning, stacklevel=calling_level())
+
+
+def _stream_of(slots: Sequence[Slot]) -> int | None:
+    """Where another library works on the arrays, if it says so."""
+    return next((slot.array.stream for slot in slots if getattr(slot.array, "stream", None) is not None), None)
 
 
 def _takes_tensors() -> bool:
