@@ -1,6 +1,7 @@
 """Measuring and comparing: `do_bench`, `assert_close`, benchmarks over a range of sizes (`Benchmark`, `perf_report`).
 
-Level: user. Times are wall-clock milliseconds of calls that have returned, which is the whole of a launch on the CPU.
+Level: user. Times are wall-clock milliseconds of calls that have returned, which is the whole of a launch on the CPU;
+where programs use an NVIDIA GPU (`mltriton.runtime.driver.active`), what the GPU takes by its own events.
 Plots need the extra `plot` (matplotlib); everything else needs numpy alone.
 """
 
@@ -37,22 +38,32 @@ def do_bench(
 ) -> Any:
     """Milliseconds that a call of `fn` takes.
 
-    Calls it for about `warmup` milliseconds, then measures single calls for about `rep` milliseconds (once at least).
-    Gives the quantiles asked for (one alone as a float), otherwise what `return_mode` says: mean, median, min, max or
-    all (the list). `grad_to_none` are tensors whose gradient is dropped before each call. Raises `OptionError` for
-    another mode.
+    The GPU's, with its second-level cache empty, where the active driver is one's; else the host's. Calls it for about
+    `warmup` milliseconds, then measures single calls for about `rep` milliseconds (once at least). Gives the quantiles
+    asked for (one alone as a float), otherwise what `return_mode` says: mean, median, min, max or all (the list).
+    `grad_to_none` are tensors whose gradient is dropped before each call. Raises `OptionError` for another mode.
     """
     if return_mode not in RETURN_MODES:
         raise OptionError(f"there is no return_mode {return_mode!r}", expected=f"one of {', '.join(RETURN_MODES)}")
-    fn()
-    estimate = max(_milliseconds(fn) for _ in range(2))
-    for _ in range(_count(warmup, estimate)):
-        fn()
-    times = np.array([_measured(fn, grad_to_none or ()) for _ in range(_count(rep, estimate))])
+    times = np.array(_times(fn, warmup, rep, grad_to_none or ()))
     if quantiles is None:
         return RETURN_MODES[return_mode](times)
     found = np.quantile(times, list(quantiles)).tolist()
     return found[0] if len(found) == 1 else found
+
+
+def _times(fn: Callable[[], object], warmup: float, rep: float, grad_to_none: Sequence[Any]) -> Sequence[float]:
+    from mltriton.runtime.driver import driver
+
+    if driver.active.get_current_target().backend == "cuda":
+        from mltriton.targets.nvidia.timing import bench
+
+        return bench(fn, warmup, rep, lambda: _drop(grad_to_none))
+    fn()
+    estimate = max(_milliseconds(fn) for _ in range(2))
+    for _ in range(_count(warmup, estimate)):
+        fn()
+    return [_measured(fn, grad_to_none) for _ in range(_count(rep, estimate))]
 
 
 def _count(budget: float, estimate: float) -> int:
@@ -67,9 +78,13 @@ def _milliseconds(fn: Callable[[], object]) -> float:
 
 
 def _measured(fn: Callable[[], object], grad_to_none: Sequence[Any]) -> float:
+    _drop(grad_to_none)
+    return _milliseconds(fn)
+
+
+def _drop(grad_to_none: Sequence[Any]) -> None:
     for tensor in grad_to_none:
         tensor.grad = None
-    return _milliseconds(fn)
 
 
 # Absolute and relative tolerance by the coarser of two dtypes, as torch.testing has them.

@@ -121,8 +121,8 @@ def test_mistakes():
         compile(source(constexprs={}))
     with pytest.raises(OptionError, match="there is no option 'num_wraps'"):
         compile(source(), options={"num_wraps": 4})
-    with pytest.raises(TargetError, match="there is no backend for 'cuda': mltriton stands in for triton"):
-        compile(source(), target=GPUTarget("cuda", 90, 32))
+    with pytest.raises(TargetError, match="there is no backend for 'hip': mltriton stands in for triton"):
+        compile(source(), target=GPUTarget("hip", "gfx942", 64))
     with pytest.raises(CompilationError):
         compile(ASTSource(scaled, SIGNATURE | {"x": "*fp33"}, {"BLOCK": 128}))
 

@@ -16,7 +16,7 @@ from importlib import import_module
 from types import SimpleNamespace
 from typing import Any, cast
 
-from mltriton.runtime.driver import driver
+from mltriton.runtime.driver import Driver, driver
 
 # What is shown in whose place; `mltriton run --explain` prints it.
 SHOWN: Mapping[str, str] = {
@@ -92,7 +92,7 @@ class Event:
 
 
 def _properties(_device: object = None) -> SimpleNamespace:
-    known = driver.default.utils.get_device_properties(0)
+    known = Driver().utils.get_device_properties(0)
     return SimpleNamespace(
         name="CPU (mltriton)",
         major=_CAPABILITY[0],
@@ -182,6 +182,7 @@ def show_cpu_as_cuda() -> None:
         setattr(torch.cuda, name, answer)
     torch.cuda.manual_seed = torch.cuda.manual_seed_all = torch.default_generator.manual_seed
     torch.cuda._is_mltriton = True
+    driver.set_active(Driver())  # whatever GPUs there are
     for name in ("device", "set_stream"):
         if not hasattr(torch.cpu, name):
             setattr(torch.cpu, name, _ANSWERS[name])

@@ -1,4 +1,4 @@
-"""`triton.backends`: the backends that there are, by name. There is one, `cpu`.
+"""`triton.backends`: the backends that there are, by name: `cpu` and `nvidia`.
 
 Level: user. `backends["cpu"]` has a `compiler` (a `BaseBackend`) and a `driver`, classes both. Programs ask a backend
 which options there are and what identifies it; compiling is `triton.compile`'s.
@@ -15,6 +15,7 @@ from mltriton.errors import TargetError
 from mltriton.runtime.alignment import ALIGNMENT
 from mltriton.runtime.driver import Driver, DriverBase, GPUTarget
 from mltriton.runtime.parameters import IGNORED_OPTIONS
+from mltriton.targets.nvidia.active import CudaDriver
 from mltriton.targets.target import find_target
 
 __all__ = ["Backend", "BaseBackend", "CPUBackend", "DriverBase", "GPUTarget", "backends", "make_backend"]
@@ -30,8 +31,13 @@ class BaseBackend:
             raise TargetError(f"{type(self).__name__} does not compile for {target}", hint="Use its own targets.")
         self.target = target
 
-    @staticmethod
-    def supports_target(target: GPUTarget) -> bool:
+    @property
+    def target_name(self) -> str:
+        """What the compiler calls the target."""
+        return self.target.backend
+
+    @classmethod
+    def supports_target(cls, target: GPUTarget) -> bool:
         """Whether the backend compiles for it."""
         raise NotImplementedError("a backend says which targets it has")
 
@@ -54,19 +60,21 @@ class BaseBackend:
 class CPUBackend(BaseBackend):
     """This machine's CPU."""
 
-    @staticmethod
-    def supports_target(target: GPUTarget) -> bool:
-        """Whether it is the CPU."""
-        return target.backend == "cpu"
+    name = "cpu"  # of what it compiles for
+
+    @classmethod
+    def supports_target(cls, target: GPUTarget) -> bool:
+        """Whether it compiles for it."""
+        return target.backend == cls.name
 
     def hash(self) -> str:
         """What machine code depends on besides the program."""
-        return find_target("cpu").fingerprint
+        return find_target(self.name).fingerprint
 
     def parse_options(self, options: dict[str, Any]) -> SimpleNamespace:
         """All options with their values: those of a launch here, and upstream's for GPUs (None)."""
         known = dict.fromkeys(sorted(IGNORED_OPTIONS)) | {name: getattr(Options(), name) for name in OPTIONS}
-        known |= {"enable_fp_fusion": True, "sanitize_overflow": False, "backend_name": "cpu"}
+        known |= {"enable_fp_fusion": True, "sanitize_overflow": False, "backend_name": self.name}
         return SimpleNamespace(**known | {name: value for name, value in options.items() if name in known})
 
     def get_codegen_implementation(self, options: Any = None) -> dict[str, Any]:
@@ -83,6 +91,17 @@ class CPUBackend(BaseBackend):
         """Nothing: dialects are there."""
 
 
+class CUDABackend(CPUBackend):
+    """This machine's NVIDIA GPUs."""
+
+    name = "cuda"
+
+    @property
+    def target_name(self) -> str:
+        """By compute capability."""
+        return f"cuda:{self.target.arch}"
+
+
 @dataclass(frozen=True)
 class Backend:
     """A backend's classes."""
@@ -91,7 +110,7 @@ class Backend:
     driver: type[DriverBase]
 
 
-backends: dict[str, Backend] = {"cpu": Backend(CPUBackend, Driver)}
+backends: dict[str, Backend] = {"cpu": Backend(CPUBackend, Driver), "nvidia": Backend(CUDABackend, CudaDriver)}
 
 
 def make_backend(target: GPUTarget) -> BaseBackend:

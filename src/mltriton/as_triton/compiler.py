@@ -122,18 +122,17 @@ def compile(
 ) -> CompiledKernel:
     """Compile a source for a target (the CPU where None).
 
-    Takes a kernel with `mltriton.compile`'s arguments, too. Raises `TargetError` for a target that is not this
-    machine's CPU, and the error of the kernel's own mistake.
+    Takes a kernel with `mltriton.compile`'s arguments, too. Raises `TargetError` for a target of no backend, and the
+    error of the kernel's own mistake.
     """
     if isinstance(src, LanguageFunction):
         return mltriton.compiler.compile(src, target=cast(str, target or "cpu"), **ours)
-    if isinstance(target, GPUTarget):
-        make_backend(target)
+    name = make_backend(target).target_name if isinstance(target, GPUTarget) else target or "cpu"
     if not isinstance(src, ASTSource):
         from mltriton.compiler.text import compile_text
 
         return compile_text((src if isinstance(src, IRSource) else IRSource(src)).src, options or {})
-    kernel = compile_job(src.job(options))
+    kernel = compile_job(src.job(options, name))
     # Counting registers takes another run of LLVM, for programs that ask it of every kernel (Inductor).
     kernel.__dict__.update(n_regs=None, n_spills=None)
     return kernel

@@ -1,14 +1,17 @@
-"""`mltriton.runtime.driver`: what programs ask about the device, by upstream's names. The device is this machine's CPU.
+"""`mltriton.runtime.driver`: what programs ask about the device, by upstream's names: an NVIDIA GPU where torch and the
+driver know one (`targets/nvidia/active.py`), otherwise this machine's CPU.
 
-Level: runtime. `active` answers. A thread stands for a multiprocessor, and it runs one program at a time as one warp of
-one lane, whatever the program's `num_warps`. Guarantees: a grid made of upstream's occupancy formulas (registers, and
-shared memory, of the device over those of a program) has at least one program for each thread.
+Level: runtime. `active` answers. On the CPU a thread stands for a multiprocessor, and it runs one program at a time as
+one warp of one lane, whatever the program's `num_warps`. Guarantees: a grid made of upstream's occupancy formulas
+(registers, and shared memory, of the device over those of a program) has at least one program for each thread.
 """
 
 from __future__ import annotations
 
 import sys
 from dataclasses import dataclass
+from functools import cached_property
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from mltriton.errors import DeviceError, calling_place
@@ -96,11 +99,11 @@ class Driver(DriverBase):
 
     def get_active_torch_device(self) -> Any:
         """The torch device whose tensors kernels take."""
-        return _torch().device("cpu")
+        return torch_module().device("cpu")
 
     def get_device_interface(self) -> Any:
         """torch's module for the device (`synchronize`, `current_stream`, ...)."""
-        return _torch().cpu
+        return torch_module().cpu
 
     def get_empty_cache_for_benchmark(self) -> Any:
         """Memory that is larger than the caches: whoever writes it takes everything else out of them."""
@@ -124,7 +127,7 @@ def _check_device(device: Any) -> None:
         raise DeviceError(f"there is no device {device}", expected="0", place=calling_place())
 
 
-def _torch() -> Any:
+def torch_module() -> Any:
     """The module torch, which a program that asks for a device of torch's has loaded or can load."""
     if "torch" not in sys.modules:
         import torch  # noqa: F401 # pyright: ignore[reportMissingImports, reportUnusedImport]
@@ -132,19 +135,33 @@ def _torch() -> Any:
 
 
 class DriverConfig:
-    """Which driver programs ask: `default` is the CPU's, `active` that which was set last."""
+    """Which driver programs ask: `active` is that which was set last, or `default`."""
 
     def __init__(self) -> None:
-        self.default: Any = Driver()
-        self.active: Any = self.default
+        self._chosen: Any = None
+
+    @cached_property
+    def default(self) -> Any:
+        """That of an NVIDIA GPU which torch can use as well, or else the CPU's. Asking for it looks for a GPU."""
+        if find_spec("torch") is not None:
+            from mltriton.targets.nvidia.active import CudaDriver
+
+            if CudaDriver.is_active() and torch_module().cuda.is_available():
+                return CudaDriver()
+        return Driver()
+
+    @property
+    def active(self) -> Any:
+        """The driver that answers."""
+        return self.default if self._chosen is None else self._chosen
 
     def set_active(self, driver: Any) -> None:
         """Let programs ask another driver; launches stay where their arrays are."""
-        self.active = driver
+        self._chosen = driver
 
     def reset_active(self) -> None:
-        """Let programs ask the CPU's again."""
-        self.active = self.default
+        """Let programs ask the default again."""
+        self._chosen = None
 
 
 driver = DriverConfig()

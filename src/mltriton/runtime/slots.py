@@ -73,10 +73,9 @@ def value_of(slot: Slot) -> int | float | bool:
 
 
 def _check_writable(name: str, value: Any) -> None:
-    if is_wrapper(value):
-        value = value.base
-    is_constant = isinstance(value, np.ndarray) and not value.flags.writeable
-    if is_constant or getattr(value, "is_read_only", False):
+    array = value.base if is_wrapper(value) else value
+    is_constant = not array.flags.writeable if isinstance(array, np.ndarray) else getattr(array, "is_read_only", False)
+    if is_constant:
         raise ArgumentError(f"the kernel writes to {name}, which is a read-only array", hint=f"Pass {name}.copy().")
 
 

@@ -23,9 +23,9 @@ class Utils:
 
     def get_device_properties(self, device: int | None = 0) -> dict[str, Any]:
         """Sizes of the device, as `mltriton.runtime.driver` has them."""
-        from mltriton.runtime.driver import driver
+        from mltriton.runtime.driver import Driver
 
-        return driver.default.utils.get_device_properties(device)
+        return Driver().utils.get_device_properties(device)
 
     def load_binary(self, name: str, binary: bytes, shared: int, device: int) -> tuple[Any, Any, None, int, int]:
         """The kernel in this process, twice; registers (not counted) and spills; how many threads it may have."""
@@ -101,9 +101,9 @@ class CPUDriver(DriverBase):
 
     def get_current_target(self) -> Any:
         """What kernels are compiled for."""
-        from mltriton.runtime.driver import driver
+        from mltriton.runtime.driver import Driver
 
-        known = driver.default.get_current_target()
+        known = Driver().get_current_target()
         return import_module("triton.backends.compiler").GPUTarget(known.backend, known.arch, known.warp_size)
 
     def get_active_torch_device(self) -> Any:

@@ -24,7 +24,19 @@ TYPES: dict[str, Any] = {
 NAMES = {2: b"CUDA_ERROR_OUT_OF_MEMORY", 218: b"CUDA_ERROR_INVALID_PTX", 700: b"CUDA_ERROR_ILLEGAL_ADDRESS"}
 OUT_OF_MEMORY, NOT_FOUND = 2, 500
 CONTEXTS = 0xC000  # the first GPU's; what a stream, a module and a function are called is a number as well
-ATTRIBUTES = {1: 1024, 10: 32, 12: 65536, 16: 132, 36: 2619000, 37: 5120, 38: 50 << 20, 75: 9, 76: 0, 97: 232448}
+ATTRIBUTES = {
+    1: 1024,
+    10: 32,
+    12: 65536,
+    13: 1980000,
+    16: 132,
+    36: 2619000,
+    37: 5120,
+    38: 50 << 20,
+    75: 9,
+    76: 0,
+    97: 232448,
+}
 
 Kernel = Callable[..., object]
 
@@ -45,6 +57,8 @@ class FakeCuda:
         self.contexts = [0]
         self.launches: list[tuple[Any, ...]] = []
         self.capturing = False
+        self.flushed = 0
+        self.events: list[float] = []
         self.allocated: dict[int, Any] = {}
         self._modules: list[tuple[str, list[str]]] = []
         self._made: dict[str, Any] = {}
@@ -140,6 +154,20 @@ class FakeCuda:
     def _cuPointerGetAttribute(self, out: int, attribute: int, pointer: int) -> None:
         ctypes.c_int.from_address(out).value = 0
 
+    def _cuMemsetD8Async(self, address: int, value: int, size: int, stream: int) -> None:
+        self.flushed += 1
+
+    def _cuEventCreate(self, out: int, flags: int) -> None:
+        self.events.append(0.0)
+        POINTER.from_address(out).value = len(self.events)
+
+    def _cuEventRecord(self, event: int, stream: int) -> None:
+        self.events[event - 1] = len(self.launches)
+
+    def _cuEventElapsedTime(self, out: int, start: int, end: int) -> None:
+        """A launch takes a millisecond."""
+        ctypes.c_float.from_address(out).value = self.events[end - 1] - self.events[start - 1]
+
     def _cuLaunchKernel(self, function: int, *rest: Any) -> None:
         *sizes, stream, parameters, _ = rest
         name, types = self._modules[function - 1]
@@ -171,6 +199,11 @@ _SIGNATURES: dict[str, tuple[Any, ...]] = {
     "cuMemcpyDtoH": (POINTER, _WORD, _SIZE),
     "cuMemcpyHtoD": (_WORD, POINTER, _SIZE),
     "cuMemsetD8": (_WORD, ctypes.c_ubyte, _SIZE),
+    "cuMemsetD8Async": (_WORD, ctypes.c_ubyte, _SIZE, POINTER),
+    "cuEventCreate": (POINTER, _INT),
+    "cuEventRecord": (POINTER, POINTER),
+    "cuEventElapsedTime": (POINTER, POINTER, POINTER),
+    "cuEventDestroy": (POINTER,),
     "cuStreamIsCapturing": (POINTER, POINTER),
     "cuStreamSynchronize": (POINTER,),
     "cuPointerGetAttribute": (POINTER, _INT, _WORD),

@@ -32,6 +32,7 @@ class Attribute(IntEnum):
     MAX_THREADS = 1
     WARP_SIZE = 10
     REGISTERS = 12  # of a program, 4 bytes each
+    CLOCK = 13  # kHz
     MULTIPROCESSORS = 16
     MEMORY_CLOCK = 36  # kHz
     MEMORY_BUS = 37  # bits
@@ -186,12 +187,17 @@ class Device:
         return address
 
     def allocate(self, size: int) -> int:
-        """The address of memory of the GPU's own, zero-filled, for as long as the process lives."""
+        """The address of memory of the GPU's own, zero-filled, until it is freed."""
         pointer = ctypes.c_uint64()
         with self.current():
             self.api.call("cuMemAlloc", ctypes.byref(pointer), ctypes.c_size_t(size), what=f"{size} bytes")
             self.api.call("cuMemsetD8", pointer, ctypes.c_ubyte(0), ctypes.c_size_t(size))
         return pointer.value
+
+    def free(self, address: int) -> None:
+        """Give memory back that `allocate` gave, once the GPU has done everything that it was asked for."""
+        with self.current():
+            self.api.call("cuMemFree", ctypes.c_uint64(address))
 
     def read(self, address: int, into: Any) -> None:
         """Copy memory of the GPU's into a ctypes object."""
