@@ -8,7 +8,7 @@ TEST := $(BIN)/python -m pytest -n auto --dist worksteal
 # Pyright's launcher looks for a newer release of itself on every run unless it is told not to.
 export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 
-.PHONY: help setup setup-torch setup-xe demo test test-all test-libraries test-operations test-mutations lint format bench clean
+.PHONY: help setup setup-torch setup-xe demo test test-all test-libraries test-operations test-models test-mutations lint format bench clean
 .DEFAULT_GOAL := help
 
 help: ## say what there is
@@ -49,6 +49,10 @@ test-libraries: setup setup-torch ## fetch libraries written for Triton and comp
 
 test-operations: setup setup-torch ## compare torch's own operations by torch.compile with Triton kernels with eager torch (hours): docs/torch-compile.md
 	$(BIN)/python -W ignore tests/as_triton/operations.py
+
+test-models: setup setup-torch ## fetch transformers and compare small models of it, forward and a training step, in the same way
+	$(BIN)/python -m pip install --quiet transformers
+	$(BIN)/python -W ignore tests/as_triton/models.py
 
 test-mutations: setup ## plant mistakes in copies of the compiler: the tests must notice 95 % of them
 	PYTHONPATH=tests $(BIN)/python -m mutations.run

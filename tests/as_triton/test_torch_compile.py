@@ -31,6 +31,12 @@ def test_worker_processes_compile(tmp_path: Path) -> None:
     assert run(tmp_path, "softmax", **threads) == {"softmax": "forward, backward"}
 
 
+def test_torch_that_looked_before_is_a_warning() -> None:
+    pytest.importorskip("torch")
+    printed = python("-c", "import torch._inductor.runtime.triton_compat\nimport mltriton.as_triton")
+    assert "RuntimeWarning: torch's compiler has looked for triton already" in printed
+
+
 @pytest.mark.slow
 def test_all_programs(tmp_path: Path) -> None:
     failed = {name: says for name, says in run(tmp_path).items() if not says.startswith("forward")}

@@ -28,11 +28,24 @@ def stand_in() -> None:
             "python -m mltriton.as_triton.",
         )
     install()
+    _warn_where_torch_looked()
     if FOLDER not in sys.path:
         sys.path.insert(0, FOLDER)
     paths = os.environ.get("PYTHONPATH", "")
     if FOLDER not in paths.split(os.pathsep):
         os.environ["PYTHONPATH"] = f"{FOLDER}{os.pathsep}{paths}" if paths else FOLDER
+
+
+def _warn_where_torch_looked() -> None:
+    """torch's compiler keeps what it found when it looked for triton."""
+    looked = sys.modules.get("torch._inductor.runtime.triton_compat")
+    if looked is not None and getattr(looked, "triton", None) is None:
+        import warnings
+
+        message = (
+            "torch's compiler has looked for triton already: import mltriton.as_triton first to torch.compile with it"
+        )
+        warnings.warn(message, RuntimeWarning, stacklevel=3)
 
 
 stand_in()
