@@ -12,8 +12,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from mltriton.dialects.builtin import Module
 from mltriton.frontend.function import LanguageFunction
+from mltriton.ir.module import Module
 from mltriton.tools.verify import VerifyResult, verify_kernel, verify_module
 
 

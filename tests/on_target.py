@@ -16,13 +16,13 @@ import pytest
 
 from mltriton import executor
 from mltriton.dialects import tt
-from mltriton.dialects.builtin import Module
 from mltriton.ir.attributes import IntegerAttr, StringAttr
+from mltriton.ir.module import Module
 from mltriton.ir.parser import parse_module
-from mltriton.ir.passes import PassManager
-from mltriton.ir.pipeline import parse_pipeline
 from mltriton.ir.printer import print_op
 from mltriton.ir.types import I32, PointerType
+from mltriton.passes.manager import PassManager
+from mltriton.passes.pipeline import parse_pipeline
 from mltriton.runtime import jit
 from mltriton.runtime.slots import Slot
 from mltriton.targets.target import Target, find_target

@@ -7,8 +7,8 @@ import pytest
 from mltriton.analysis.registers import RESERVED, Peak, RegisterEstimate, choose_mode
 from mltriton.dialects import tt
 from mltriton.ir.parser import parse_module
-from mltriton.ir.passes import PassManager
-from mltriton.ir.pipeline import parse_pipeline
+from mltriton.passes.manager import PassManager
+from mltriton.passes.pipeline import parse_pipeline
 from mltriton.targets.base import RegisterMode
 from mltriton.targets.registry import spec
 

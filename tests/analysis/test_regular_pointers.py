@@ -14,9 +14,9 @@ from mltriton.analysis.regular_pointers import RegularPointers
 from mltriton.dialects import tt
 from mltriton.frontend.code_generator import generate
 from mltriton.frontend.signature import Constant, parse_signature
-from mltriton.ir.passes import PassManager
-from mltriton.ir.pipeline import parse_pipeline
 from mltriton.ir.types import TensorType
+from mltriton.passes.manager import PassManager
+from mltriton.passes.pipeline import parse_pipeline
 from mltriton.targets.registry import spec
 
 LIMITS = spec("xe:pvc").block_load

@@ -15,19 +15,19 @@ from hypothesis import strategies as st
 from mltriton.dialects import arith, tt
 from mltriton.dialects import math as m
 from mltriton.dialects.arith_folding import CASTS, FLOATS, SHIFTS, SIGNED, UNARY, UNSIGNED
-from mltriton.dialects.builtin import Module
 from mltriton.executor import run
 from mltriton.executor.values import memory_dtype
 from mltriton.ir.attributes import FloatAttr, IntegerAttr
 from mltriton.ir.builder import Builder
 from mltriton.ir.constants import wrap
 from mltriton.ir.floats import bits_to_float
-from mltriton.ir.folding import fold_all
+from mltriton.ir.module import Module
 from mltriton.ir.operation import Block, Operation, Region, Value
 from mltriton.ir.parser import parse_module
 from mltriton.ir.printer import print_op
 from mltriton.ir.types import BF16, F16, F32, F64, I1, I8, I16, I32, I64, FloatType, FunctionType, PointerType, Type
 from mltriton.ir.verifier import verify
+from mltriton.passes.any.folding import fold_all
 
 INTEGERS = [I1, I8, I16, I32, I64]
 FLOAT_TYPES = [F16, BF16, F32, F64]

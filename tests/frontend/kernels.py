@@ -7,14 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from mltriton.dialects.builtin import Module
 from mltriton.errors import TritonError
 from mltriton.executor import run
 from mltriton.frontend.code_generator import generate
 from mltriton.frontend.function import LanguageFunction
 from mltriton.frontend.signature import Argument, Constant, Entry, parse_entry
-from mltriton.ir.levels import verify_level
+from mltriton.ir.module import Module
 from mltriton.ir.verifier import verify
+from mltriton.passes.levels import verify_level
 from mltriton.runtime.jit import JITFunction, jit
 
 

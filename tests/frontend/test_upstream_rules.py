@@ -10,7 +10,6 @@ import pytest
 
 import mltriton as triton
 import mltriton.language as tl
-from mltriton.dialects.builtin import Module
 from mltriton.errors import (
     ConstexprError,
     DeviceAssertionError,
@@ -20,7 +19,9 @@ from mltriton.errors import (
     TritonError,
 )
 from mltriton.executor import run
-from mltriton.ir.passes import Pass, PassManager
+from mltriton.ir.module import Module
+from mltriton.ir.passes import Pass
+from mltriton.passes.manager import PassManager
 
 
 @pytest.fixture(autouse=True)

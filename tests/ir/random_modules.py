@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 
 from mltriton.dialects import arith, scf, tt
 from mltriton.dialects import math as m
-from mltriton.dialects.builtin import Module
 from mltriton.ir.attributes import (
     ArrayAttr,
     Attribute,
@@ -27,6 +26,7 @@ from mltriton.ir.builder import Builder
 from mltriton.ir.constants import wrap
 from mltriton.ir.floats import bits_to_float
 from mltriton.ir.location import UNKNOWN, CallSiteLoc, FileLoc, Location, NameLoc
+from mltriton.ir.module import Module
 from mltriton.ir.operation import Block, Region, Value
 from mltriton.ir.types import (
     FLOATS,

@@ -12,11 +12,11 @@ import mltriton
 from mltriton.compiler import IR_LEVELS
 from mltriton.errors import IRSyntaxError, TritonError
 from mltriton.frontend.signature import parse_signature
-from mltriton.ir.levels import verify_level
 from mltriton.ir.parser import parse_module
-from mltriton.ir.pipeline import parse_pipeline
 from mltriton.ir.verifier import verify
 from mltriton.kernels.normalization import softmax_kernel
+from mltriton.passes.levels import verify_level
+from mltriton.passes.pipeline import parse_pipeline
 from mltriton.targets.registry import spec
 from mltriton.tools.opt import run_opt
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from mltriton.dialects.builtin import Module
+from mltriton.ir.module import Module
 from mltriton.ir.parser import parse_module
 from mltriton.ir.printer import print_op
 from mltriton.ir.verifier import verify

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from mltriton.dialects.registry import operations
-from mltriton.ir.levels import verify_level
 from mltriton.ir.operation import Operation
 from mltriton.ir.parser import parse_module
 from mltriton.ir.printer import print_op
 from mltriton.ir.syntax import old_syntaxes, syntax_of
 from mltriton.ir.verifier import verify
+from mltriton.passes.levels import verify_level
 
 SAMPLES = sorted((Path(__file__).parent / "samples").glob("*.mlir"))
 WITHOUT_SYNTAX = {  # combine regions: upstream prints these in generic syntax too

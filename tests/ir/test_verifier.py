@@ -7,14 +7,14 @@ from collections.abc import Callable
 import pytest
 
 from mltriton.dialects import arith, scf, tt
-from mltriton.dialects.builtin import Module
 from mltriton.errors import VerificationError
 from mltriton.ir.attributes import IntegerAttr, StringAttr, TypeAttr
-from mltriton.ir.levels import verify_level
+from mltriton.ir.module import Module
 from mltriton.ir.operation import Block, Operation, Region
 from mltriton.ir.parser import parse_module
 from mltriton.ir.types import I32, FunctionType
 from mltriton.ir.verifier import verify
+from mltriton.passes.levels import verify_level
 
 PROGRAM = """
 tt.func @k(%x: i32, %c: i1) {

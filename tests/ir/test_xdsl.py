@@ -12,7 +12,7 @@ from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Operation
 from xdsl.parser import Parser
 
-from mltriton.dialects.builtin import Module
+from mltriton.ir.module import Module
 from mltriton.ir.parser import parse_module
 from mltriton.ir.printer import print_op
 

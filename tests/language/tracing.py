@@ -9,11 +9,11 @@ import numpy as np
 
 import mltriton.language as tl
 from mltriton.dialects import tt
-from mltriton.dialects.builtin import Module
 from mltriton.executor import run
 from mltriton.executor.values import decode, memory_dtype
 from mltriton.ir.attributes import StringAttr, TypeAttr
 from mltriton.ir.builder import Builder
+from mltriton.ir.module import Module
 from mltriton.ir.operation import Block, Operation, Region
 from mltriton.ir.types import FunctionType, element_type
 from mltriton.ir.verifier import verify

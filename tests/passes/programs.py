@@ -8,15 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from mltriton.dialects.builtin import Module
 from mltriton.executor import run
 from mltriton.frontend.code_generator import generate
 from mltriton.frontend.signature import Constant, parse_signature
 from mltriton.ir.attributes import IntegerAttr, StringAttr
+from mltriton.ir.module import Module
 from mltriton.ir.parser import parse_module
-from mltriton.ir.passes import PassManager
-from mltriton.ir.pipeline import parse_pipeline
 from mltriton.ir.types import I32
+from mltriton.passes.manager import PassManager
+from mltriton.passes.pipeline import parse_pipeline
 
 from . import kernels
 

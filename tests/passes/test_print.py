@@ -10,7 +10,7 @@ import pytest
 import mltriton as triton
 import mltriton.language as tl
 from mltriton.executor import Options, run
-from mltriton.ir.levels import verify_level
+from mltriton.passes.levels import verify_level
 
 
 @triton.jit

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
-from mltriton.dialects.builtin import Module
 from mltriton.executor import run
+from mltriton.ir.module import Module
 from mltriton.ir.parser import parse_module
 from mltriton.runtime.native.params import ParamSpec
 from mltriton.runtime.native.portable import read_argument

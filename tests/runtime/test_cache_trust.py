@@ -338,7 +338,7 @@ def test_a_damaged_entry_means_compiling_again(tmp_path, monkeypatch, damage):
 def test_saved_programs_are_the_users_own(tmp_path, monkeypatch):
     import tempfile
 
-    from mltriton.ir.reproducer import save_text
+    from mltriton.runtime.private_files import save_text
 
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     saved = save_text("module", "stem", suffix=".ll")

@@ -9,11 +9,11 @@ import pytest
 import mltriton as triton
 import mltriton.language as tl
 from levels import check_levels
-from mltriton.dialects.builtin import Module
 from mltriton.errors import VerificationError
-from mltriton.ir.levels import verify_level
+from mltriton.ir.module import Module
 from mltriton.ir.parser import parse_module
 from mltriton.ir.verifier import verify
+from mltriton.passes.levels import verify_level
 
 GENERIC, AVX512, BF16 = "generic", "cpu:avx512", "cpu:avx512-bf16"
 

@@ -15,12 +15,12 @@ from typer.testing import CliRunner
 from levels import check_levels, check_passes
 from mltriton.commands import app
 from mltriton.dialects import arith, tt
-from mltriton.dialects.builtin import Module
 from mltriton.errors import OptionError, SignatureError
 from mltriton.executor import to_bfloat16
 from mltriton.executor.faults import OutOfBounds
 from mltriton.ir import pipeline
 from mltriton.ir.attributes import IntegerAttr
+from mltriton.ir.module import Module
 from mltriton.ir.parser import parse_module
 from mltriton.ir.passes import Pass
 from mltriton.ir.types import BF16, F32, I8, I32

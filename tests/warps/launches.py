@@ -12,8 +12,8 @@ from mltriton.compiler import Job, options_of
 from mltriton.errors import TritonError
 from mltriton.executor import Options, run
 from mltriton.frontend.signature import Argument
-from mltriton.ir.levels import verify_level
 from mltriton.ir.verifier import verify
+from mltriton.passes.levels import verify_level
 from mltriton.targets.target import find_target
 from mltriton.tools.launches import entries_of
 

@@ -11,15 +11,15 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from mltriton.dialects.builtin import Module
 from mltriton.errors import MissingResultError, WarpDivergenceError
 from mltriton.executor import Options, run
 from mltriton.executor.dialects import warps
 from mltriton.executor.faults import DataRace
 from mltriton.ir.attributes import StringAttr
+from mltriton.ir.module import Module
 from mltriton.ir.parser import parse_module
-from mltriton.ir.passes import PassManager
-from mltriton.ir.pipeline import parse_pipeline
+from mltriton.passes.manager import PassManager
+from mltriton.passes.pipeline import parse_pipeline
 
 WARPS = 4
 PART = "!ttg.memdesc<1xi32, #ttg.shared_memory, mutable>"

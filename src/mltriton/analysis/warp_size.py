@@ -7,9 +7,9 @@ instructions where twice as many lanes take part, as long as there is an element
 from __future__ import annotations
 
 from mltriton.dialects import tt
-from mltriton.dialects.builtin import Module
 from mltriton.dialects.tt.memory import is_block_pointer
 from mltriton.ir.attributes import StringAttr
+from mltriton.ir.module import Module
 from mltriton.ir.operation import Operation
 from mltriton.ir.types import TensorDescType, block_of
 from mltriton.targets.base import TargetSpec, WideWarps

@@ -7,7 +7,7 @@ may reach. Conservative: a pointer that is computed from two parameters counts f
 from __future__ import annotations
 
 from mltriton.dialects import scf, tt
-from mltriton.dialects.builtin import Module
+from mltriton.ir.module import Module
 from mltriton.ir.operation import Block, BlockArgument, Operation, OpResult, Value
 from mltriton.ir.types import IntegerType, element_type
 

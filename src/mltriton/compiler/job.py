@@ -28,7 +28,7 @@ from mltriton.targets.options import TargetOptions, options_for
 from mltriton.targets.target import find_target
 
 if TYPE_CHECKING:
-    from mltriton.dialects.builtin import Module
+    from mltriton.ir.module import Module
     from mltriton.targets.target import Lowered, Target
 
 _USUAL = Options()
@@ -105,8 +105,8 @@ class Job:
 
         Each is valid until the next one is asked for: passes change programs in place.
         """
-        from mltriton.ir.passes import PassManager
-        from mltriton.ir.pipeline import parse_pipeline
+        from mltriton.passes.manager import PassManager
+        from mltriton.passes.pipeline import parse_pipeline
 
         timings = {} if timings is None else timings
         with timed(timings, "front end"):
@@ -177,7 +177,7 @@ class Job:
             if raised_by_signal(failure):
                 raise
             from mltriton.ir.printer import print_op
-            from mltriton.ir.reproducer import save_text
+            from mltriton.runtime.private_files import save_text
 
             message = f"lowering {self.fn.__name__} for {self.target.name} failed: {type(failure).__name__}: {failure}"
             error = BackendError(message).at(self.fn.source.place(self.fn.source.tree))

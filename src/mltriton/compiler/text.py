@@ -18,18 +18,18 @@ from mltriton.compiler.job import Job
 from mltriton.compiler.kernel import CompiledKernel
 from mltriton.compiler.options import options_of
 from mltriton.dialects import tt
-from mltriton.dialects.builtin import Module
 from mltriton.errors import Place, SignatureError
 from mltriton.frontend.dependencies import Dependencies
 from mltriton.frontend.function import LanguageFunction
 from mltriton.frontend.signature import Argument
 from mltriton.frontend.upstream_operations import with_pointers_for_descriptors, without_upstream_operations
 from mltriton.ir.attributes import ArrayAttr, DictAttr, IntegerAttr, StringAttr
+from mltriton.ir.module import Module
 from mltriton.ir.parser import parse_module
-from mltriton.ir.passes import PassManager
-from mltriton.ir.pipeline import parse_pipeline
 from mltriton.ir.structured_text import without_jumps
 from mltriton.ir.types import FloatType, IntegerType, PointerType, Type
+from mltriton.passes.manager import PassManager
+from mltriton.passes.pipeline import parse_pipeline
 from mltriton.runtime.alignment import ALIGNMENT
 from mltriton.runtime.cache import digest
 from mltriton.runtime.parameters import IGNORED_OPTIONS

@@ -32,7 +32,6 @@ from typing import Any
 
 import numpy as np
 
-from mltriton.dialects.builtin import Module
 from mltriton.errors import GridError
 from mltriton.executor.arguments import bind
 from mltriton.executor.code import Code
@@ -41,6 +40,7 @@ from mltriton.executor.memory import Memory
 from mltriton.executor.table import FLOW, OPERATIONS
 from mltriton.executor.values import from_bfloat16, to_bfloat16
 from mltriton.executor.visits import Visits
+from mltriton.ir.module import Module
 
 
 def run(

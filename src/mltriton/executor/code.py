@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mltriton.dialects import tt
-from mltriton.dialects.builtin import Module
 from mltriton.errors import ExecutionError
 from mltriton.executor.faults import Fault, InvalidOperation
 from mltriton.executor.values import value_dtype
+from mltriton.ir.module import Module
 from mltriton.ir.operation import Block, Operation, Value
 from mltriton.ir.types import TensorType
 

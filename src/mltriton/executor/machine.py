@@ -14,7 +14,6 @@ from typing import Literal, TextIO
 
 from mltriton.analysis.written_arguments import written_parameters
 from mltriton.dialects import tile, tt, ttig
-from mltriton.dialects.builtin import Module
 from mltriton.executor.blocks import TensorView
 from mltriton.executor.code import Code, Run
 from mltriton.executor.faults import BarrierDivergence, place_of
@@ -23,7 +22,7 @@ from mltriton.executor.races import Watch
 from mltriton.executor.shared import AsyncCopies, SharedMemory
 from mltriton.executor.values import Array
 from mltriton.ir.attributes import IntegerAttr, StringAttr
-from mltriton.ir.levels import is_warp_level
+from mltriton.ir.module import Module, is_warp_level
 from mltriton.ir.operation import Operation
 from mltriton.targets.limits import lanes_matter
 

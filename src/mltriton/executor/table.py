@@ -6,10 +6,11 @@ which are not run by themselves.
 
 from __future__ import annotations
 
-from mltriton.dialects import builtin, scf, tt
+from mltriton.dialects import scf, tt
 from mltriton.executor.code import FlowTable, Table
 from mltriton.executor.dialects import arith, gpu, math, tile, tt_blocks, tt_dot, tt_memory, ttg, ttig, warps
 from mltriton.executor.dialects import scf as flow
+from mltriton.ir.module import Module
 from mltriton.ir.operation import Operation
 
 OPERATIONS: Table = {
@@ -25,5 +26,5 @@ OPERATIONS: Table = {
 }
 FLOW: FlowTable = {**flow.FLOW, **tt_dot.FLOW, **warps.FLOW}
 STRUCTURAL: frozenset[type[Operation]] = frozenset(
-    {builtin.Module, tt.Func, tt.Return, tt.ReduceReturn, tt.ScanReturn, scf.Yield, scf.Condition}
+    {Module, tt.Func, tt.Return, tt.ReduceReturn, tt.ScanReturn, scf.Yield, scf.Condition}
 )

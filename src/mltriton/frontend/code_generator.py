@@ -13,7 +13,6 @@ from functools import cache
 from typing import Any
 
 from mltriton.dialects import tt
-from mltriton.dialects.builtin import Module
 from mltriton.errors import InternalError, Place, TritonError, TypeMismatchError, raised_by_signal
 from mltriton.frontend.calls import inline
 from mltriton.frontend.flow import Flow
@@ -24,6 +23,7 @@ from mltriton.frontend.values import describe, is_runtime, wrap
 from mltriton.ir.attributes import ArrayAttr, Attribute, DictAttr, IntegerAttr, StringAttr, TypeAttr
 from mltriton.ir.builder import Builder
 from mltriton.ir.location import Location
+from mltriton.ir.module import Module
 from mltriton.ir.operation import Block, Region
 from mltriton.ir.types import I32, FunctionType, Type
 from mltriton.language import types

@@ -11,12 +11,12 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
 
 from mltriton.dialects import arith, tt, upstream
-from mltriton.dialects.builtin import Module
 from mltriton.errors import Place, TargetError
 from mltriton.frontend.calls import inline
 from mltriton.frontend.frame import Unit
 from mltriton.ir.attributes import ArrayAttr, DictAttr, IntegerAttr, TypeAttr
 from mltriton.ir.builder import Builder
+from mltriton.ir.module import Module
 from mltriton.ir.operation import Operation, Value
 from mltriton.ir.types import I32, FloatType, FunctionType, IntegerType, PointerType, TensorDescType, TensorType, Type
 from mltriton.language import types

@@ -12,14 +12,14 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
-from mltriton.dialects.builtin import Module
-from mltriton.dialects.registry import find_operation
 from mltriton.errors import IRSyntaxError
 from mltriton.ir.attribute_parser import AttributeParser
 from mltriton.ir.attributes import ENUMS, Attribute, DenseArrayAttr, EnumAttr, IntegerAttr
 from mltriton.ir.definition import EnumPart, Parts, parts_of
 from mltriton.ir.location import FileLoc, NameLoc
+from mltriton.ir.module import Module
 from mltriton.ir.operation import Block, Operation, Region, Value
+from mltriton.ir.registry import dialects
 from mltriton.ir.syntax import Syntax, old_syntaxes, syntax_of
 from mltriton.ir.syntax_elements import Argument, Parsed
 from mltriton.ir.types import Type
@@ -100,7 +100,7 @@ class Parser(AttributeParser):
         return names
 
     def _class(self, name: str, start: int) -> type[Operation]:
-        found = find_operation(name)
+        found = dialects().find(name)
         if found is None:
             self.fail(f"unknown operation `{name}`", at=start)
         return found

@@ -16,7 +16,7 @@ it once to a list of elements (`ir/syntax_elements.py`). The notation follows ML
     permissions                   `fastmath<...>`, `overflow<...>`: read and dropped, as they only permit optimisations
     ( ... $name^ ... )?           present when the marked operand or attribute is
     any-order( ... | ... )        such groups, in any order
-    custom<name>                  functions of `ir/region_syntax.py`
+    custom<name>                  elements of the dialects (`dialects/region_syntax.py`)
 
 Result types that the format does not state come from the class's `infer`.
 """
@@ -30,6 +30,7 @@ from typing import TYPE_CHECKING
 
 from mltriton.ir.definition import AttributePart, BoolPart, EnumPart, IntPart, parts_of
 from mltriton.ir.operation import Operation
+from mltriton.ir.registry import dialects
 from mltriton.ir.syntax_elements import (
     AnyOrder,
     AttributeDictionary,
@@ -145,9 +146,7 @@ class _Compiler:
         if name == "functional-type":
             return FunctionalType(self.cls, self._arguments()[0], space)
         if name == "custom":
-            from mltriton.ir.region_syntax import CUSTOM
-
-            return CUSTOM[argument.rstrip(">")]
+            return dialects().elements[argument.rstrip(">")]
         return {"attr-dict": AttributeDictionary, "permissions": Permissions}[name](self.cls)
 
     def _named(self, name: str, space: str, anchored: bool) -> Element:

@@ -4,7 +4,7 @@ Level: all. `verify` takes any operation, usually a module, and raises `Verifica
 and place and what was expected and found. It checks in one walk: definitions come before uses and dominate them,
 users are counted, regions and terminators are in place, operand groups and attribute kinds are as declared,
 element-wise operations agree in shape and encoding, and `Operation.verify`. The rules of levels stand in
-`ir/levels.py`.
+`passes/levels.py`.
 """
 
 from __future__ import annotations

@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import stat
 from contextlib import suppress
+from hashlib import sha256
 from pathlib import Path
 
 TEMPORARY = ".partial"  # How names of files end that are still being written.
@@ -120,3 +121,22 @@ def folder_for_temporaries(name: str) -> Path:
     except OSError:
         return Path(tempfile.mkdtemp(prefix=f"{name}-"))
     return folder
+
+
+def save_text(text: str, stem: str, directory: Path | None = None, suffix: str = ".mlir") -> Path | None:
+    """Write text to a file named after `stem` and what it holds; None where nothing can be written.
+
+    Without a directory that is one of the user's own among the temporary files.
+    """
+    data = text.encode()
+    name = f"{stem}-{sha256(data).hexdigest()[:12]}{suffix}"
+    try:
+        if directory is None:
+            folder = folder_for_temporaries("mltriton-reproducers")
+        else:
+            folder = directory
+            folder.mkdir(parents=True, exist_ok=True)
+        write(folder / name, data)
+    except OSError:
+        return None
+    return folder / name

@@ -14,7 +14,7 @@ from mltriton.errors import DeviceAssertionError, OutOfBoundsError, Place
 
 if TYPE_CHECKING:
     from mltriton.dialects import tt
-    from mltriton.dialects.builtin import Module
+    from mltriton.ir.module import Module
 
 Record = ctypes.c_int64 * 3
 

@@ -1,7 +1,8 @@
 """What an operation of the intrinsic level may have on a target: dot shapes, block sizes, chunk lanes.
 
-Level: intrinsic. `limits_of` gives the check that `ir/levels.py` applies to each operation of a module that names its
-target; every number comes from the `TargetSpec`. Raises `OperationError`s that state the found and the allowed sizes.
+Level: intrinsic. `limits_of` gives the check that `passes/levels.py` applies to each operation of a module that names
+its target; every number comes from the `TargetSpec`. Raises `OperationError`s that state the found and the allowed
+sizes.
 """
 
 from __future__ import annotations
@@ -12,9 +13,9 @@ from math import prod
 from typing import Any, cast
 
 from mltriton.dialects import tile, tt, ttg, ttig
-from mltriton.dialects.builtin import Module
 from mltriton.errors import TargetError
 from mltriton.ir.attributes import StringAttr
+from mltriton.ir.module import Module
 from mltriton.ir.operation import Operation, Value
 from mltriton.ir.rejection import reject
 from mltriton.ir.types import MemDescType, PointerType, TensorType, Type, block_of, byte_width

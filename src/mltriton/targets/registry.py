@@ -10,9 +10,8 @@ from dataclasses import replace
 from functools import cache
 from importlib import import_module
 
-from mltriton.dialects.builtin import Module
 from mltriton.ir.attributes import IntegerAttr, StringAttr
-from mltriton.ir.levels import is_warp_level
+from mltriton.ir.module import Module, is_warp_level
 from mltriton.targets.base import TargetSpec
 from mltriton.targets.target import split_name
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from mltriton.errors import TargetError
 
 if TYPE_CHECKING:
-    from mltriton.dialects.builtin import Module
+    from mltriton.ir.module import Module
     from mltriton.runtime.native.params import ParamSpec
     from mltriton.runtime.slots import Slot
     from mltriton.targets.base import TargetSpec

@@ -36,8 +36,8 @@ from mltriton.tools.samples import (
 
 if TYPE_CHECKING:
     from mltriton.compiler import Job
-    from mltriton.dialects.builtin import Module
     from mltriton.frontend.function import LanguageFunction
+    from mltriton.ir.module import Module
 
 HOOK = "mltriton_verify"
 _SMALLEST, _LARGEST = 1 << 8, 1 << 24  # elements of an array whose size must be found

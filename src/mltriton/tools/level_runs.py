@@ -20,7 +20,7 @@ from mltriton.tools.samples import Copy, Sample
 
 if TYPE_CHECKING:
     from mltriton.compiler import Job
-    from mltriton.dialects.builtin import Module
+    from mltriton.ir.module import Module
     from mltriton.runtime.slots import Slot
 
 
@@ -82,7 +82,7 @@ class Runs:
 
     def of_passes(self, module: Module, passes: Sequence[Any]) -> Iterator[LevelResult]:
         """The module as it is, then after each pass."""
-        from mltriton.ir.passes import PassManager
+        from mltriton.passes.manager import PassManager
 
         yield self.of_module("before", module)
         for step in passes if self.reference is not None else ():
@@ -95,8 +95,8 @@ class Runs:
 
     def of_module(self, name: str, module: Module) -> LevelResult:
         """One program in the executor, once it has passed the verifier."""
-        from mltriton.ir.levels import verify_level
         from mltriton.ir.verifier import verify
+        from mltriton.passes.levels import verify_level
 
         def execute(copies: Mapping[str, Copy]) -> None:
             verify(module)
@@ -117,7 +117,7 @@ class Runs:
 
     def _options(self, module: Module) -> list[Options]:
         """How to run a module: where warps cooperate as the user wrote it, in several orders and with all checks."""
-        from mltriton.ir.levels import is_warp_level
+        from mltriton.ir.module import is_warp_level
 
         shuffled = Options(uninitialised=self.uninitialised, order="shuffled", seed=self.seed)
         if not is_warp_level(module):
@@ -196,8 +196,8 @@ def _programs(job: Job, each_pass: bool) -> Iterator[tuple[str, Module]]:
         yield from job.modules()
         return
     from mltriton.compiler import IR_LEVELS
-    from mltriton.ir.passes import PassManager
-    from mltriton.ir.pipeline import parse_pipeline
+    from mltriton.passes.manager import PassManager
+    from mltriton.passes.pipeline import parse_pipeline
 
     module = job.source_module()
     yield "front end", module

@@ -9,11 +9,11 @@ from functools import partial
 from typing import TextIO
 
 from mltriton.ir.parser import parse_module
-from mltriton.ir.passes import PassManager, timing_table
-from mltriton.ir.pipeline import parse_pipeline
 from mltriton.ir.printer import print_op
-from mltriton.ir.reproducer import pipeline_of
 from mltriton.ir.verifier import verify
+from mltriton.passes.manager import PassManager, timing_table
+from mltriton.passes.pipeline import parse_pipeline
+from mltriton.passes.reproducer import pipeline_of
 from mltriton.runtime.compile_thread import unlimited
 
 SPLIT_MARK = "// -----"

@@ -19,8 +19,8 @@ from mltriton.analysis.rectangles import Reason
 from mltriton.analysis.registers import Peak, RegisterEstimate, choose_mode
 from mltriton.analysis.regular_pointers import RegularPointers
 from mltriton.dialects import tt, ttig
-from mltriton.dialects.builtin import Module
 from mltriton.errors import OptionError, Place
+from mltriton.ir.module import Module
 from mltriton.ir.types import TensorType, block_of, byte_width
 from mltriton.layouts.encodings import Encoding, MessageEncoding
 from mltriton.layouts.hardware import linear_layout

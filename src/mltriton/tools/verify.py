@@ -21,8 +21,8 @@ from mltriton.tools.launches import Launch, entries_of, launch_of, named, sample
 from mltriton.tools.level_runs import LevelResult, Runs
 
 if TYPE_CHECKING:
-    from mltriton.dialects.builtin import Module
     from mltriton.frontend.function import LanguageFunction
+    from mltriton.ir.module import Module
 
 
 @dataclass(frozen=True)
@@ -114,9 +114,9 @@ def verify_module(
 
     `args` are as in `verify_kernel`, by the names of the function's parameters. The module may be changed.
     """
-    from mltriton.dialects.builtin import Module
+    from mltriton.ir.module import Module
     from mltriton.ir.parser import parse_module
-    from mltriton.ir.pipeline import parse_pipeline
+    from mltriton.passes.pipeline import parse_pipeline
 
     text = "" if isinstance(source, Module) else Path(source).read_text(encoding="utf-8")
     title = "module" if isinstance(source, Module) else str(source)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from mltriton.dialects import arith, scf, tt
-from mltriton.dialects.builtin import Module
+from mltriton.ir.module import Module
 from mltriton.ir.operation import Operation
 from mltriton.ir.parser import parse_module
 

@@ -8,8 +8,8 @@ import pytest
 
 from mltriton.analysis.registers import RegisterEstimate
 from mltriton.dialects import gpu, scf, tt, ttg
-from mltriton.dialects.builtin import Module
 from mltriton.executor import run
+from mltriton.ir.module import Module
 from mltriton.ir.parser import parse_module
 from mltriton.passes.intrinsic.reloads import Reloads
 from mltriton.targets.registry import spec_of

@@ -10,17 +10,17 @@ import pytest
 
 from mltriton.compiler import compile
 from mltriton.dialects import arith, math, scf, tile, tt
-from mltriton.dialects.builtin import Module
 from mltriton.errors import TargetError
 from mltriton.executor import to_bfloat16
 from mltriton.frontend.function import LanguageFunction
 from mltriton.ir.attributes import IntegerAttr
+from mltriton.ir.module import Module
 from mltriton.ir.operation import Operation, Value
 from mltriton.ir.parser import parse_module
-from mltriton.ir.passes import PassManager
-from mltriton.ir.pipeline import parse_pipeline
 from mltriton.ir.types import TensorType
 from mltriton.kernels import attention, normalization
+from mltriton.passes.manager import PassManager
+from mltriton.passes.pipeline import parse_pipeline
 from mltriton.targets.cpu.features import FEATURES, host
 from mltriton.tools.verify import verify_kernel
 

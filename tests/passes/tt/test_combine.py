@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from mltriton.dialects import arith, tt
-from mltriton.dialects.builtin import Module
 from mltriton.errors import PassError
 from mltriton.ir.location import CallSiteLoc
+from mltriton.ir.module import Module
 from mltriton.ir.operation import Operation
 from mltriton.ir.parser import parse_module
 from mltriton.ir.types import TensorType

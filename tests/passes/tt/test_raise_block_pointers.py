@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from mltriton.dialects import tt
-from mltriton.dialects.builtin import Module
 from mltriton.errors import ExecutionError
 from mltriton.executor import run
+from mltriton.ir.module import Module
 from mltriton.ir.parser import parse_module
 
 from ..programs import transform

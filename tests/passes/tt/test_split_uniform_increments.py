@@ -10,7 +10,7 @@ import pytest
 import mltriton as triton
 import mltriton.language as tl
 from mltriton.dialects import scf
-from mltriton.dialects.builtin import Module
+from mltriton.ir.module import Module
 from mltriton.ir.types import I32, PointerType, TensorType, element_type
 
 from ..programs import LIBRARY, Program, kernel, text_program

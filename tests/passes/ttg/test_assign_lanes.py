@@ -12,8 +12,8 @@ import mltriton as triton
 import mltriton.language as tl
 from mltriton.compiler import Job, options_of
 from mltriton.dialects import tt, ttg
-from mltriton.dialects.builtin import Module
 from mltriton.frontend.signature import parse_signature, with_parts
+from mltriton.ir.module import Module
 from mltriton.ir.types import TensorType
 from mltriton.layouts.conversions import Means, conversion
 from mltriton.layouts.encodings import Encoding

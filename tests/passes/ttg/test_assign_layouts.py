@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from mltriton.dialects import gpu, scf, tt, ttg
-from mltriton.dialects.builtin import Module
+from mltriton.ir.module import Module
 from mltriton.ir.operation import Operation
 from mltriton.ir.parser import parse_module
 from mltriton.layouts.encodings import BlockedEncoding, DotOperandEncoding, SliceEncoding

@@ -9,10 +9,10 @@ import pytest
 import mltriton as triton
 import mltriton.language as tl
 from mltriton.dialects import tt, ttg
-from mltriton.dialects.builtin import Module
 from mltriton.errors import ConstexprError, IRSyntaxError, OptionError, TilingError, TritonError
 from mltriton.frontend.function import LanguageFunction
 from mltriton.ir.location import UNKNOWN
+from mltriton.ir.module import Module
 from mltriton.ir.parser import parse_module
 from mltriton.layouts.encodings import BlockedEncoding, Shape
 from mltriton.layouts.tiling import as_hinted

@@ -11,7 +11,7 @@ import mltriton as triton
 import mltriton.language as tl
 from mltriton.analysis.loop_affine import LoopAffine
 from mltriton.dialects import scf, tt
-from mltriton.dialects.builtin import Module
+from mltriton.ir.module import Module
 
 from ..programs import LIBRARY, MATMULS, Program, kernel, matmul
 

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from mltriton.dialects import gpu
-from mltriton.dialects.builtin import Module
 from mltriton.errors import TargetError
 from mltriton.executor import Options
 from mltriton.frontend.code_generator import generate
 from mltriton.frontend.signature import Constant, parse_signature
 from mltriton.ir.attributes import IntegerAttr, StringAttr
+from mltriton.ir.module import Module
 from mltriton.ir.parser import parse_module
 from mltriton.ir.types import I1, I32
 

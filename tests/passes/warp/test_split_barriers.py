@@ -9,9 +9,9 @@ from mltriton.dialects import scf, ttig
 from mltriton.errors import VerificationError
 from mltriton.executor import Options, run
 from mltriton.executor.faults import DataRace
-from mltriton.ir.levels import verify_level
 from mltriton.ir.parser import parse_module
 from mltriton.ir.verifier import verify
+from mltriton.passes.levels import verify_level
 
 from .. import kernels
 from ..programs import Program, flash_attention, matmul

@@ -1,7 +1,7 @@
 """canonicalize: everything in its simplest form.
 
 Level: tt to intrinsic. Takes any program and changes it in place. What an operation says of itself (`fold`: constants,
-identities, casts that cancel) and what is known of loops and branches is done by the greedy driver of `ir/folding.py`;
+identities, casts that cancel) and what is known of loops and branches is done by the greedy driver of `folding.py`;
 the table below adds forms that need a new operation. Guarantees: the program computes the same, bit for bit. A product
 or quotient by a power of two stays what it is: targets choose the instruction.
 """
@@ -13,14 +13,14 @@ from typing import Any, cast
 
 from mltriton.dialects import arith, scf, ttig
 from mltriton.dialects.arith import Binary
-from mltriton.dialects.builtin import Module
 from mltriton.dialects.scf_carried import body_taken_over, yield_also
 from mltriton.ir.builder import Builder
 from mltriton.ir.constants import make_constant, splat_of
-from mltriton.ir.folding import fold_all
+from mltriton.ir.module import Module
 from mltriton.ir.operation import Operation, Value
 from mltriton.ir.passes import Pass
 from mltriton.ir.types import I1, element_type
+from mltriton.passes.any.folding import fold_all
 
 
 class Canonicalize(Pass):

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 
 from mltriton.analysis.effects import is_pure, writes_memory
-from mltriton.dialects.builtin import Module
+from mltriton.ir.module import Module
 from mltriton.ir.operation import Block, Operation, Value
 from mltriton.ir.passes import Pass
 

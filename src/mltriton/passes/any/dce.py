@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from mltriton.analysis.effects import is_needed
 from mltriton.dialects import scf
-from mltriton.dialects.builtin import Module
 from mltriton.dialects.scf_carried import keep_for, keep_if
+from mltriton.ir.module import Module
 from mltriton.ir.operation import Block, BlockArgument, Operation, OpResult, Value
 from mltriton.ir.passes import Pass
 

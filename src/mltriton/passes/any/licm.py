@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from mltriton.analysis.effects import inner_ops, is_pure
 from mltriton.dialects import scf
-from mltriton.dialects.builtin import Module
+from mltriton.ir.module import Module
 from mltriton.ir.operation import Block, Operation, Value
 from mltriton.ir.passes import Pass
 

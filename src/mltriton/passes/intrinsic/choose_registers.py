@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from mltriton.analysis.registers import RegisterEstimate, choose_mode
 from mltriton.dialects import tt
-from mltriton.dialects.builtin import Module
 from mltriton.ir.attributes import IntegerAttr
+from mltriton.ir.module import Module
 from mltriton.ir.passes import Pass
 from mltriton.ir.types import I32
 from mltriton.targets.base import Storage

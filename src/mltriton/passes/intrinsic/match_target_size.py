@@ -10,9 +10,9 @@ Source: ML-Triton paper, section 2.3.
 from __future__ import annotations
 
 from mltriton.dialects import tt
-from mltriton.dialects.builtin import Module
 from mltriton.errors import PassError
 from mltriton.ir.attributes import IntegerAttr, StringAttr
+from mltriton.ir.module import Module
 from mltriton.ir.passes import Pass
 from mltriton.ir.types import I32
 from mltriton.targets.base import Storage, TargetSpec

@@ -21,7 +21,7 @@ from mltriton.analysis.block_io import is_block_load
 from mltriton.analysis.effects import writes_memory
 from mltriton.analysis.registers import RegisterEstimate, choose_mode
 from mltriton.dialects import tt, ttg, ttig
-from mltriton.dialects.builtin import Module
+from mltriton.ir.module import Module
 from mltriton.ir.operation import Block, Operation, Value
 from mltriton.ir.passes import Pass
 from mltriton.ir.types import TensorType, byte_width

@@ -15,10 +15,10 @@ from typing import Any, NamedTuple, cast
 
 from mltriton.analysis.pointers import ANYTHING, PointerBases
 from mltriton.dialects import arith, scf, tt, ttg
-from mltriton.dialects.builtin import Module
 from mltriton.ir.attributes import ArrayAttr, DenseAttr, DictAttr, IntegerAttr, TypeAttr
 from mltriton.ir.builder import Builder
 from mltriton.ir.constants import make_constant
+from mltriton.ir.module import Module
 from mltriton.ir.operation import Block, BlockArgument, Operation, Region, Value
 from mltriton.ir.passes import Pass
 from mltriton.ir.types import (

@@ -16,7 +16,6 @@ from typing import cast
 
 from mltriton.analysis.warp_uniformity import Context, Fact, Facts, analyse
 from mltriton.dialects import gpu, scf, tt, ttg
-from mltriton.dialects.builtin import Module
 from mltriton.errors import (
     CompilationError,
     MissingResultError,
@@ -25,8 +24,8 @@ from mltriton.errors import (
     WarpDivergenceError,
     excerpt,
 )
-from mltriton.ir.levels import is_warp_level
 from mltriton.ir.location import Location
+from mltriton.ir.module import Module, is_warp_level
 from mltriton.ir.operation import Operation, Value
 from mltriton.ir.passes import Pass
 from mltriton.ir.types import MemDescType, byte_width, element_type, shape_of

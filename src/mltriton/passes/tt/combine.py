@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from typing import cast
 
 from mltriton.dialects import arith, tt
-from mltriton.dialects.builtin import Module
 from mltriton.ir.builder import Builder
 from mltriton.ir.constants import make_constant, splat_of
+from mltriton.ir.module import Module
 from mltriton.ir.operation import Value
 from mltriton.ir.passes import Pass
 from mltriton.ir.patterns import Patterns, apply_patterns

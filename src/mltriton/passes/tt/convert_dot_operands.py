@@ -13,8 +13,8 @@ from functools import partial
 from typing import cast
 
 from mltriton.dialects import arith, tt
-from mltriton.dialects.builtin import Module
 from mltriton.ir.builder import Builder
+from mltriton.ir.module import Module
 from mltriton.ir.operation import Value
 from mltriton.ir.passes import Pass
 from mltriton.ir.patterns import apply_patterns

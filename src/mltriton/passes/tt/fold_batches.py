@@ -17,11 +17,11 @@ from mltriton.analysis.block_io import OUTSIDE
 from mltriton.analysis.block_pointer_roots import is_inside, origins
 from mltriton.analysis.effects import is_pure
 from mltriton.dialects import arith, scf, tt
-from mltriton.dialects.builtin import Module
 from mltriton.dialects.tt.memory import is_block_pointer
 from mltriton.ir.attributes import DenseAttr, IntegerAttr
 from mltriton.ir.builder import Builder
 from mltriton.ir.constants import splat_of
+from mltriton.ir.module import Module
 from mltriton.ir.operation import Operation, Value
 from mltriton.ir.passes import Pass
 from mltriton.ir.rewriting import Rewriter, RuleTable, keep

@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from typing import TypeGuard, cast
 
 from mltriton.dialects import arith, scf, tt
-from mltriton.dialects.builtin import Module
 from mltriton.ir.builder import Builder
+from mltriton.ir.module import Module
 from mltriton.ir.operation import Operation, OpResult, Value
 from mltriton.ir.passes import Pass
 from mltriton.ir.patterns import Patterns, apply_patterns

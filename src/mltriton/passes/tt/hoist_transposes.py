@@ -16,9 +16,9 @@ from typing import cast
 from mltriton.analysis.axis_info import AxisInfoAnalysis
 from mltriton.analysis.block_io import is_block_load
 from mltriton.dialects import arith, tt
-from mltriton.dialects.builtin import Module
 from mltriton.ir.builder import Builder
 from mltriton.ir.constants import splat_constant, splat_of
+from mltriton.ir.module import Module
 from mltriton.ir.operation import Value
 from mltriton.ir.passes import Pass
 from mltriton.ir.types import PointerType, TensorType, byte_width

@@ -9,10 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from mltriton.dialects import tt
-from mltriton.dialects.builtin import Module
 from mltriton.errors import PassError
 from mltriton.ir.attributes import SymbolRefAttr
 from mltriton.ir.location import CallSiteLoc, Location
+from mltriton.ir.module import Module
 from mltriton.ir.operation import Block, Operation, Value
 from mltriton.ir.passes import Pass
 

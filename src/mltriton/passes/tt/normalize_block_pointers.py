@@ -13,12 +13,12 @@ from dataclasses import dataclass
 
 from mltriton.analysis.block_pointer_roots import Roots
 from mltriton.dialects import arith, scf, tt
-from mltriton.dialects.builtin import Module
 from mltriton.dialects.scf_carried import keep_for, keep_if, keep_while, yield_also
 from mltriton.dialects.tt.memory import is_block_pointer
 from mltriton.errors import PassError
 from mltriton.ir.builder import Builder
 from mltriton.ir.constants import splat_of
+from mltriton.ir.module import Module
 from mltriton.ir.operation import Block, Operation, Value
 from mltriton.ir.passes import Pass
 from mltriton.ir.types import Type

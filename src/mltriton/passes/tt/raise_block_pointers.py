@@ -19,11 +19,11 @@ from mltriton.analysis.polynomials import ONE, ZERO, Monomial, Polynomial
 from mltriton.analysis.rectangles import Line, Rectangle
 from mltriton.analysis.regular_pointers import Access, RegularPointers
 from mltriton.dialects import arith, scf, tt
-from mltriton.dialects.builtin import Module
 from mltriton.dialects.scf_carried import carry_also, yield_also
 from mltriton.ir.attributes import IntegerAttr
 from mltriton.ir.builder import Builder
 from mltriton.ir.constants import splat_of
+from mltriton.ir.module import Module
 from mltriton.ir.operation import Value
 from mltriton.ir.passes import Pass
 from mltriton.ir.types import I32, I64, PointerType, TensorType, Type, byte_width

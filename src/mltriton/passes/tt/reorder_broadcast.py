@@ -12,11 +12,11 @@ from collections.abc import Sequence
 from typing import cast
 
 from mltriton.dialects import arith, tt
-from mltriton.dialects.builtin import Module
 from mltriton.dialects.registry import operations
 from mltriton.ir.attributes import DenseAttr
 from mltriton.ir.builder import Builder
 from mltriton.ir.constants import constant_of, splat_constant, splat_of
+from mltriton.ir.module import Module
 from mltriton.ir.operation import Operation, Value
 from mltriton.ir.passes import Pass
 from mltriton.ir.patterns import Patterns, apply_patterns

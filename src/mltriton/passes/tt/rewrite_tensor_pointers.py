@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from typing import cast
 
 from mltriton.dialects import arith, tt
-from mltriton.dialects.builtin import Module
 from mltriton.dialects.tt.memory import is_block_pointer
 from mltriton.errors import PassError
 from mltriton.ir.attributes import DenseAttr
 from mltriton.ir.builder import Builder
+from mltriton.ir.module import Module
 from mltriton.ir.operation import Value
 from mltriton.ir.passes import Pass
 from mltriton.ir.patterns import Patterns, apply_patterns

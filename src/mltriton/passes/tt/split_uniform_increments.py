@@ -14,11 +14,11 @@ from dataclasses import dataclass
 from typing import cast
 
 from mltriton.dialects import arith, scf, tt
-from mltriton.dialects.builtin import Module
 from mltriton.dialects.scf_carried import keep_for, keep_if, keep_while, yield_also
 from mltriton.ir.attributes import IntegerAttr
 from mltriton.ir.builder import Builder
 from mltriton.ir.constants import splat_of
+from mltriton.ir.module import Module
 from mltriton.ir.operation import Block, Operation, Value
 from mltriton.ir.passes import Pass
 from mltriton.ir.types import I64, IntegerType, PointerType, TensorType, Type, element_type, like

@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from typing import cast
 
 from mltriton.dialects import arith, tt, ttg
-from mltriton.dialects.builtin import Module
 from mltriton.ir.attributes import DenseAttr
+from mltriton.ir.module import Module
 from mltriton.ir.operation import Block, Operation, Value
 from mltriton.ir.passes import Pass
 from mltriton.ir.rewriting import Rewriter, RuleTable

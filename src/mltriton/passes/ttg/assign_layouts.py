@@ -13,9 +13,9 @@ from __future__ import annotations
 
 from mltriton.analysis.warp_size import warp_size_for
 from mltriton.dialects import ttg
-from mltriton.dialects.builtin import Module
 from mltriton.ir.attributes import IntegerAttr, StringAttr
 from mltriton.ir.builder import Builder
+from mltriton.ir.module import Module
 from mltriton.ir.operation import Block, Operation, Region, Value
 from mltriton.ir.passes import Pass
 from mltriton.ir.types import I32, Type, block_of

@@ -18,9 +18,9 @@ from typing import cast
 from mltriton.analysis.ties import Ties, tied_block_pointers
 from mltriton.analysis.workload import Workload, analyse
 from mltriton.dialects import arith, scf, tt
-from mltriton.dialects.builtin import Module
 from mltriton.dialects.tt.memory import is_block_pointer
 from mltriton.ir.attributes import Attribute, DenseAttr
+from mltriton.ir.module import Module
 from mltriton.ir.operation import Operation, Value
 from mltriton.ir.order import operands_first
 from mltriton.ir.types import PointerType, TensorType, Type, block_of

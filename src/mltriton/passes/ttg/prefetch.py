@@ -15,9 +15,9 @@ from dataclasses import dataclass
 
 from mltriton.analysis.loop_affine import LoopAffine
 from mltriton.dialects import scf, tt, ttig
-from mltriton.dialects.builtin import Module
 from mltriton.ir.attributes import IntegerAttr
 from mltriton.ir.builder import Builder
+from mltriton.ir.module import Module
 from mltriton.ir.operation import Operation, Value
 from mltriton.ir.passes import Pass
 from mltriton.layouts.prefetches import prefetch_encoding

@@ -2,15 +2,15 @@
 
 Takes a program whose passes say that its encodings fit; raises `LayoutError` where those of one operation do not: such
 a program would run and give wrong results. It is the part of the verifier that every launch can afford (a walk with
-one rule for each class of operation, `ir/agreement.py`), so it ends the passes of each level that has encodings.
+one rule for each class of operation, `passes/agreement.py`), so it ends the passes of each level that has encodings.
 """
 
 from __future__ import annotations
 
-from mltriton.dialects.builtin import Module
 from mltriton.errors import LayoutError, VerificationError
-from mltriton.ir.levels import verify_encodings
+from mltriton.ir.module import Module
 from mltriton.ir.passes import Pass
+from mltriton.passes.levels import verify_encodings
 
 
 class VerifyEncodings(Pass):

@@ -12,9 +12,9 @@ from collections.abc import Callable, Sequence
 from typing import cast
 
 from mltriton.dialects import arith, scf, tt, ttg
-from mltriton.dialects.builtin import Module
 from mltriton.errors import PassError
 from mltriton.ir.attributes import DenseAttr, StringAttr
+from mltriton.ir.module import Module
 from mltriton.ir.operation import Operation, Region, Value
 from mltriton.ir.passes import Pass
 from mltriton.ir.rewriting import Rewriter, RuleTable

@@ -14,10 +14,9 @@ from collections.abc import Sequence
 from typing import cast
 
 from mltriton.dialects import arith, gpu, scf, tt, ttg
-from mltriton.dialects.builtin import Module
 from mltriton.ir.attributes import DenseAttr, FloatAttr, IntegerAttr
 from mltriton.ir.builder import Builder
-from mltriton.ir.levels import is_warp_level
+from mltriton.ir.module import Module, is_warp_level
 from mltriton.ir.operation import Block, Operation, Region, Value
 from mltriton.ir.passes import Pass
 from mltriton.ir.rewriting import Rewriter, RuleTable

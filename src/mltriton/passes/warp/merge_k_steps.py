@@ -15,10 +15,10 @@ from typing import cast
 
 from mltriton.analysis.loop_affine import LoopAffine
 from mltriton.dialects import arith, scf, tt
-from mltriton.dialects.builtin import Module
 from mltriton.ir.attributes import IntegerAttr
 from mltriton.ir.builder import Builder
 from mltriton.ir.constants import splat_of
+from mltriton.ir.module import Module
 from mltriton.ir.operation import Block, Region, Value
 from mltriton.ir.passes import Pass
 from mltriton.ir.types import TensorType, Type, element_type

@@ -13,9 +13,8 @@ new program, in which `carrying` replaces buffers of sums.
 from __future__ import annotations
 
 from mltriton.dialects import tt
-from mltriton.dialects.builtin import Module
 from mltriton.ir.attributes import IntegerAttr
-from mltriton.ir.levels import is_warp_level
+from mltriton.ir.module import Module, is_warp_level
 from mltriton.ir.passes import Pass
 from mltriton.ir.types import I32
 from mltriton.targets.registry import spec_of

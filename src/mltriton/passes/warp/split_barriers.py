@@ -12,9 +12,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from mltriton.dialects import scf, tt, ttig
-from mltriton.dialects.builtin import Module
 from mltriton.ir.builder import Builder
-from mltriton.ir.levels import is_warp_level
+from mltriton.ir.module import Module, is_warp_level
 from mltriton.ir.operation import Operation
 from mltriton.ir.passes import Pass
 from mltriton.targets.registry import num_warps_of

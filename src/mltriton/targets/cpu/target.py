@@ -17,7 +17,7 @@ from mltriton.errors import TargetError
 from mltriton.targets.target import AccessChecks, Binary, LoadedKernel, Lowered, Target
 
 if TYPE_CHECKING:
-    from mltriton.dialects.builtin import Module
+    from mltriton.ir.module import Module
     from mltriton.targets.base import TargetSpec
     from mltriton.targets.cpu.features import CpuFeatures
     from mltriton.targets.llvm.toolchain import Machine

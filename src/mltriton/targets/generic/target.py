@@ -12,7 +12,7 @@ from mltriton.errors import TargetError
 from mltriton.targets.target import AccessChecks, Binary, LoadedKernel, Lowered, Target
 
 if TYPE_CHECKING:
-    from mltriton.dialects.builtin import Module
+    from mltriton.ir.module import Module
     from mltriton.targets.base import TargetSpec
 
 

@@ -63,7 +63,7 @@ def compile_here(text: str, machine: Machine) -> bytes:
 
 def save(text: str) -> Path | None:
     """Write IR text to a file for whoever looks into the failure; None where nothing can be written."""
-    from mltriton.ir.reproducer import save_text
+    from mltriton.runtime.private_files import save_text
 
     return save_text(text, "llvm", suffix=".ll")
 

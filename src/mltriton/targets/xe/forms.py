@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from mltriton.targets.xe.spirv.emission import Code
 
 if TYPE_CHECKING:
-    from mltriton.dialects.builtin import Module
+    from mltriton.ir.module import Module
     from mltriton.targets.xe.devices import Device
     from mltriton.targets.xe.launch_guards import Surface
     from mltriton.targets.xe.llvm.emit.kernel import KernelText

@@ -17,7 +17,7 @@ from mltriton.targets.target import AccessChecks, Binary, LoadedKernel, Lowered,
 from mltriton.targets.xe.facts import XeFacts
 
 if TYPE_CHECKING:
-    from mltriton.dialects.builtin import Module
+    from mltriton.ir.module import Module
     from mltriton.targets.base import TargetSpec
     from mltriton.targets.xe.devices import Device
     from mltriton.targets.xe.forms import Form

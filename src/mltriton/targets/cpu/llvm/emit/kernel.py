@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mltriton.dialects import tt
-from mltriton.dialects.builtin import Module as IRModule
 from mltriton.errors import BackendError
+from mltriton.ir.module import Module as IRModule
 from mltriton.ir.types import F16, F32, FloatType
 from mltriton.ir.types import Type as IRType
 from mltriton.targets.assertions import assertions

@@ -11,9 +11,9 @@ from collections.abc import Callable, Collection
 from typing import NamedTuple
 
 from mltriton.dialects import gpu, tt, ttig
-from mltriton.dialects.builtin import Module as IRModule
 from mltriton.errors import BackendError
 from mltriton.ir.attributes import ArrayAttr, DictAttr, IntegerAttr
+from mltriton.ir.module import Module as IRModule
 from mltriton.ir.operation import Operation
 from mltriton.ir.types import FloatType, IntegerType
 from mltriton.ir.types import Type as IRType

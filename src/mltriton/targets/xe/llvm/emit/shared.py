@@ -11,8 +11,8 @@ from math import prod
 from typing import cast
 
 from mltriton.dialects import gpu, tt, ttg, ttig
-from mltriton.dialects.builtin import Module as IRModule
 from mltriton.errors import SharedMemoryError
+from mltriton.ir.module import Module as IRModule
 from mltriton.ir.operation import Operation
 from mltriton.ir.operation import Value as IRValue
 from mltriton.ir.types import MemDescType, TensorType, byte_width

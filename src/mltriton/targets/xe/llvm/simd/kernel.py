@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from mltriton.dialects.builtin import Module as IRModule
 from mltriton.errors import BackendError
+from mltriton.ir.module import Module as IRModule
 from mltriton.ir.types import PointerType
 from mltriton.ir.types import Type as IRType
 from mltriton.targets.llvm.types import I64, Value

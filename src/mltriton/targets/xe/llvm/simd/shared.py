@@ -11,7 +11,7 @@ from math import prod
 from typing import NamedTuple, cast
 
 from mltriton.dialects import gpu, ttg, ttig
-from mltriton.dialects.builtin import Module as IRModule
+from mltriton.ir.module import Module as IRModule
 from mltriton.ir.operation import Value as IRValue
 from mltriton.ir.types import MemDescType, TensorType, byte_width
 from mltriton.targets.llvm.emit.memory import from_memory, in_memory, to_memory

@@ -5,15 +5,15 @@ Level: all. The file is IR text with three comment lines in front; `mltriton opt
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Sequence
 from pathlib import Path
 
 from mltriton.errors import OptionError
 from mltriton.ir.passes import Pass
-from mltriton.ir.pipeline import pipeline_text
-from mltriton.runtime import private_files
+from mltriton.ir.printer import print_op
+from mltriton.passes.pipeline import pipeline_text
+from mltriton.runtime.private_files import save_text
 
 _PIPELINE = re.compile(r"^// pipeline: (.*)$", re.MULTILINE)
 
@@ -37,28 +37,9 @@ def save(start: str, passes: Sequence[Pass], message: str, directory: Path | Non
     return save_text(text, failing[-1].name, directory)
 
 
-def save_text(text: str, stem: str, directory: Path | None = None, suffix: str = ".mlir") -> Path | None:
-    """Write text to a file named after `stem` and what it holds; None where nothing can be written.
-
-    Without a directory that is one of the user's own among the temporary files.
-    """
-    name = f"{stem}-{hashlib.sha256(text.encode()).hexdigest()[:12]}{suffix}"
-    try:
-        if directory is None:
-            folder = private_files.folder_for_temporaries("mltriton-reproducers")
-        else:
-            folder = directory
-            folder.mkdir(parents=True, exist_ok=True)
-        private_files.write(folder / name, text.encode())
-    except OSError:
-        return None
-    return folder / name
-
-
 def _reduced(start: str, passes: Sequence[Pass]) -> tuple[str, Sequence[Pass]]:
     """The IR right before the last pass and that pass alone, or the start and all passes if that cannot be had."""
-    from mltriton.ir.parser import parse_module
-    from mltriton.ir.printer import print_op
+    from mltriton.ir.parser import parse_module  # Only a failure needs it.
 
     try:
         module = parse_module(start)

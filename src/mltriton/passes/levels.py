@@ -10,16 +10,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from mltriton.dialects import gpu, ttg
-from mltriton.dialects.builtin import Module
-from mltriton.ir.agreement import BlockRule, EncodingRules, encoded, one_share, with_lanes
-from mltriton.ir.attributes import IntegerAttr, StringAttr
+from mltriton.ir.module import Module, is_warp_level, level_of
 from mltriton.ir.operation import Operation
 from mltriton.ir.rejection import OperationError, reject
 from mltriton.ir.verifier import located
+from mltriton.passes.agreement import BlockRule, EncodingRules, encoded, one_share, with_lanes
+from mltriton.targets.limits import lanes_matter, limits_of
 
 Rule = Callable[[Operation], None]
-
-LEVELS = ("tt", "ttg", "warp", "intrinsic")
 
 # What a program whose tensors belong to one warp each may hold at `tt` already: the user wrote it.
 WARP_LEVEL_OPERATIONS = (
@@ -31,18 +29,6 @@ WARP_LEVEL_OPERATIONS = (
     ttg.CrossWarpReduce,
     ttg.CrossWarpScan,
 )
-
-
-def level_of(module: Module) -> str:
-    """The level that a module says it is on."""
-    level = module.attributes.get("mltriton.level")
-    return level.value if isinstance(level, StringAttr) else "tt"
-
-
-def is_warp_level(module: Module) -> bool:
-    """Whether the kernel was written for warps: every tensor belongs to one warp, at every level."""
-    mark = module.attributes.get("mltriton.warp_level")
-    return isinstance(mark, IntegerAttr) and bool(mark.value)
 
 
 def verify_level(module: Module) -> None:
@@ -72,9 +58,6 @@ def _rules_of(module: Module) -> Iterator[Rule]:
         reject(module, "unknown level", expected=" or ".join(_RULES), found=level)
     yield _tt_of_warps if level == "tt" and is_warp_level(module) else _RULES[level]
     if level == "intrinsic":
-        # Targets are described in terms of the IR; only a module that names its target needs them here.
-        from mltriton.targets.limits import limits_of
-
         limits = limits_of(module)
         if limits is not None:
             yield limits
@@ -89,8 +72,6 @@ def _has_encodings(module: Module) -> bool:
     """Whether blocks have encodings: where warps share them, and where lanes matter."""
     if level_of(module) != "intrinsic":
         return level_of(module) != "tt"
-    from mltriton.targets.limits import lanes_matter  # As above.
-
     return lanes_matter(module)
 
 

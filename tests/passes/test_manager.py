@@ -8,15 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from mltriton.dialects.builtin import Module
 from mltriton.errors import IRSyntaxError, OptionError, PassError, TargetError, VerificationError
 from mltriton.ir.attributes import IntegerAttr
+from mltriton.ir.module import Module
 from mltriton.ir.parser import parse_module
-from mltriton.ir.passes import Pass, PassManager, timing_table
-from mltriton.ir.pipeline import make_pass, parse_pipeline, pipeline_text
-from mltriton.ir.reproducer import pipeline_of
+from mltriton.ir.passes import Pass
 from mltriton.ir.types import I32
+from mltriton.passes.manager import PassManager, timing_table
+from mltriton.passes.pipeline import make_pass, parse_pipeline, pipeline_text
 from mltriton.passes.registry import PASSES, find_pass
+from mltriton.passes.reproducer import pipeline_of
 from mltriton.tools.opt import run_opt
 
 PROGRAM = "tt.func @k(%x: i32) {\n  %0 = arith.addi %x, %x : i32\n  tt.return\n}\n"

@@ -1,10 +1,10 @@
-"""`builtin`: the module. Level: all."""
+"""The module: functions, and what is true of the whole program. Level: all."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from mltriton.ir.attributes import Attribute
+from mltriton.ir.attributes import Attribute, IntegerAttr, StringAttr
 from mltriton.ir.definition import region
 from mltriton.ir.location import UNKNOWN, Location
 from mltriton.ir.operation import Block, Operation, Region
@@ -25,3 +25,15 @@ class Module(Operation):
     def empty(attributes: Mapping[str, Attribute] | None = None, loc: Location = UNKNOWN) -> Module:
         """A module without functions."""
         return Module((), (), attributes, [Region([Block()])], loc)
+
+
+def level_of(module: Module) -> str:
+    """The level that a module says it is on."""
+    level = module.attributes.get("mltriton.level")
+    return level.value if isinstance(level, StringAttr) else "tt"
+
+
+def is_warp_level(module: Module) -> bool:
+    """Whether the kernel was written for warps: every tensor belongs to one warp, at every level."""
+    mark = module.attributes.get("mltriton.warp_level")
+    return isinstance(mark, IntegerAttr) and bool(mark.value)

@@ -16,16 +16,15 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from mltriton.errors import OptionError
 from mltriton.ir.passes import Pass
+from mltriton.passes.registry import find_pass
 
 _ITEM = re.compile(r"\s*([\w.-]+)\s*(?:\{([^{}]*)\})?\s*(,|\Z)")
 _OPTION = re.compile(r"\s*([\w-]+)(?:\s*=\s*(\"[^\"]*\"|[^\s,]+))?\s*,?")
 _BOOLEANS = {"true": True, "1": True, "false": False, "0": False}
 
 
-def parse_pipeline(text: str, find: Callable[[str], type[Pass]] | None = None) -> list[Pass]:
+def parse_pipeline(text: str, find: Callable[[str], type[Pass]] = find_pass) -> list[Pass]:
     """The passes of a pipeline; `find` gives the class of a name (default: `passes/registry.py`)."""
-    if find is None:
-        from mltriton.passes.registry import find_pass as find
     passes: list[Pass] = []
     position = 0
     while text[position:].strip():

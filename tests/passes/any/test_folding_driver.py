@@ -8,15 +8,15 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from mltriton.dialects import arith
-from mltriton.dialects.builtin import Module
-from mltriton.ir.folding import fold_all
+from mltriton.ir.module import Module
 from mltriton.ir.operation import Block, Operation
 from mltriton.ir.parser import parse_module
 from mltriton.ir.printer import print_op
 from mltriton.ir.verifier import verify
 from mltriton.passes.any.canonicalize import PATTERNS
+from mltriton.passes.any.folding import fold_all
 
-from .random_modules import modules
+from ...ir.random_modules import modules
 
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])

@@ -1,6 +1,6 @@
 """What holds for encodings: every block has one that its level can use, and operands and results agree.
 
-Level: ttg to intrinsic. `EncodingRules` is the part of `ir/levels.py` that is cheap enough for every launch (the pass
+Level: ttg to intrinsic. `EncodingRules` is the part of `levels.py` that is cheap enough for every launch (the pass
 `verify-encodings`): a type is looked at once, an operation by one rule of its class. Where warps share blocks, an
 operation that reshapes has the whole of what it moves in every warp; only
 `ttg.convert_layout` changes an encoding. Raises `VerificationError`.
