@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 import sys
 
-from mltriton.as_triton.modules import FOLDER, Names, install
+from mltriton.as_triton.modules import FOLDER, ModuleType, Names, install
 
 
 def stand_in() -> None:
@@ -39,7 +39,7 @@ def stand_in() -> None:
 def _warn_where_torch_looked() -> None:
     """torch's compiler keeps what it found when it looked for triton."""
     looked = sys.modules.get("torch._inductor.runtime.triton_compat")
-    if looked is not None and getattr(looked, "triton", None) is None:
+    if looked is not None and not isinstance(getattr(looked, "triton", None), ModuleType):
         import warnings
 
         message = (
