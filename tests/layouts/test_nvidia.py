@@ -12,11 +12,24 @@ from mltriton.layouts.base import SharedEncoding
 from mltriton.layouts.encodings import DotOperandEncoding, Encoding, NoLanesError, SliceEncoding
 from mltriton.layouts.fields import EncodingTextError
 from mltriton.layouts.hardware import linear_layout
-from mltriton.layouts.nvidia import NvidiaMmaEncoding, mma_sync, wgmma
+from mltriton.layouts.nvidia import NvidiaMmaEncoding
+from mltriton.layouts.nvidia import mma_sync as make_sync
+from mltriton.layouts.nvidia import wgmma as make_wgmma
 from mltriton.layouts.text import build_encoding, encoding_text
+from mltriton.targets.base import DotSize, ResultShare
 
 Place = Callable[[int, int], tuple[int, int]]  # from register i and lane n to row and column
-ONE = mma_sync((1, 1), (16, 8))
+
+
+def mma_sync(warps: tuple[int, ...], share: tuple[int, ...]) -> NvidiaMmaEncoding:
+    return make_sync(DotSize(16, 8, 16), ResultShare(share, warps, 32))
+
+
+def wgmma(warps: tuple[int, ...], share: tuple[int, ...]) -> NvidiaMmaEncoding:
+    return make_wgmma(DotSize(64, 256, 16, warps=4), ResultShare(share, warps, 32))
+
+
+ONE = NvidiaMmaEncoding(2, (1, 1), (16, 8))
 
 
 def a(width: int) -> Encoding:
@@ -58,14 +71,14 @@ def test_fragments_of_mma(encoding: Encoding, shape: tuple[int, int], place: Pla
 @pytest.mark.parametrize("columns", [8, 64, 256])
 def test_accumulators_of_wgmma(columns: int) -> None:
     """D of m64nNk16: warp w has rows 16 w to 16 w + 15, register i column 8 (i / 4) + 2 (lane % 4) + i % 2."""
-    layout = linear_layout(wgmma((4, 1), (16, columns), 16), (64, columns))
+    layout = linear_layout(wgmma((4, 1), (16, columns)), (64, columns))
     for warp, lane, i in product(range(4), range(32), range(columns // 2)):
         wanted = 16 * warp + lane // 4 + 8 * (i // 2 % 2), 8 * (i // 4) + 2 * (lane % 4) + i % 2
         assert layout.at(warp=warp, lane=lane, register=i) == wanted
 
 
 def test_left_operand_of_wgmma_in_registers() -> None:
-    layout = linear_layout(DotOperandEncoding(0, wgmma((4, 1), (16, 64), 16), 2), (64, 32))
+    layout = linear_layout(DotOperandEncoding(0, wgmma((4, 1), (16, 64)), 2), (64, 32))
     for warp, lane, i in product(range(4), range(32), range(16)):
         row = 16 * warp + lane // 4 + 8 * (i // 2 % 2)
         column = 2 * (lane % 4) + i % 2 + 8 * (i // 4 % 2) + 16 * (i // 8)
@@ -74,13 +87,13 @@ def test_left_operand_of_wgmma_in_registers() -> None:
 
 def test_a_result_of_wgmma_is_a_left_operand_as_it_is() -> None:
     """Registers d[8 s] to d[8 s + 7] of 16 columns are the left operand of step s."""
-    result = wgmma((4, 1), (16, 64), 16)
+    result = wgmma((4, 1), (16, 64))
     assert linear_layout(result, (64, 64)) == linear_layout(DotOperandEncoding(0, result, 2), (64, 64))
 
 
 def test_wgmma_takes_no_right_operand_from_registers() -> None:
     with pytest.raises(NoLanesError, match="reads it from shared memory"):
-        linear_layout(DotOperandEncoding(1, wgmma((4, 1), (16, 64), 16), 2), (16, 64))
+        linear_layout(DotOperandEncoding(1, wgmma((4, 1), (16, 64)), 2), (16, 64))
     with pytest.raises(NoLanesError, match="no lanes without its kWidth"):
         linear_layout(DotOperandEncoding(1, ONE), (16, 8))
 
@@ -92,7 +105,7 @@ def test_warps_and_clusters() -> None:
     layout = linear_layout(two, (64, 32))
     assert layout.vectors("warp") == ((0, 16), (32, 0))
     assert layout.vectors("register") == ((0, 1), (8, 0), (0, 8), (16, 0))
-    three = wgmma((8, 2), (16, 128), 16)
+    three = wgmma((8, 2), (16, 128))
     assert linear_layout(three, (128, 256)).vectors("warp") == ((16, 0), (32, 0), (64, 0), (0, 128))
     left = linear_layout(DotOperandEncoding(0, two, 2), (64, 32))
     assert left.vectors("warp") == ((0, 0), (32, 0))
@@ -114,7 +127,7 @@ PIECES = {
     "result": (mma_sync((2, 2), (64, 64)), (16, 8)),
     "left": (DotOperandEncoding(0, mma_sync((2, 2), (64, 64)), 2), (16, 16)),
     "right": (DotOperandEncoding(1, mma_sync((2, 2), (64, 64)), 2), (16, 16)),
-    "result of wgmma": (wgmma((4, 1), (16, 64), 16), (16, 64)),
+    "result of wgmma": (wgmma((4, 1), (16, 64)), (16, 64)),
 }
 
 

@@ -8,7 +8,8 @@ immutable, interned.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, NoReturn
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, NoReturn, Self
 
 from mltriton.ir.attributes import Attribute
 from mltriton.layouts.fields import Fields, Shape
@@ -139,6 +140,10 @@ class MatrixEncoding(Encoding):
     def k_width(self, element_bytes: int) -> int:
         """The `k_width` of operands of the instruction whose elements have so many bytes; 0 where it says nothing."""
         return 0
+
+    def row_orders(self) -> Sequence[Self]:
+        """The same with the rows of an instruction in other orders, where the instruction does not know them."""
+        return ()
 
 
 class MessageEncoding(Encoding):

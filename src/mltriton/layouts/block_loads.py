@@ -17,29 +17,10 @@ from mltriton.layouts.conversions import change_cost
 from mltriton.layouts.encodings import DotOperandEncoding, Encoding, Shape, same_cut
 from mltriton.layouts.hardware import linear_layout, warp_layout
 from mltriton.layouts.xe import WORD, Subgroup2DBlockEncoding
-from mltriton.targets.base import BlockIO, BlockSize
+from mltriton.targets.base import BlockIO, BlockSize, Choice, Wanted
 
 MESSAGE = 8  # instructions that one more message costs: its address and its place in the queue
 TRANSPOSED_WORDS = 8  # along the contiguous dimension of a block that is transposed on its way
-
-
-class Wanted(NamedTuple):
-    """An access: the whole block, its elements, where they are wanted, and how they lie in memory."""
-
-    encoding: Encoding
-    shape: Shape
-    element_bytes: int
-    contiguous: int
-    stores: bool
-
-
-class Choice(NamedTuple):
-    """A block, how many a warp accesses, what the change of layout costs, and everything."""
-
-    encoding: Subgroup2DBlockEncoding
-    messages: int
-    change: int
-    cost: int
 
 
 @cache

@@ -8,12 +8,16 @@ t = lane % 4, a lane has of each 16 x 8 of the result the elements (g, 2t), (g, 
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING
 
 from mltriton.layouts.base import Cut, MatrixEncoding, cuts, last_first
 from mltriton.layouts.encodings import DotOperandEncoding, NoLanesError
-from mltriton.layouts.fields import Fields, Shape, check_ranks, integer, is_power, powers, require
+from mltriton.layouts.fields import Fields, Shape, check_ranks, integer, powers, require
 from mltriton.layouts.growing import Growing, Vectors, steps
 from mltriton.layouts.linear import LinearLayout
+
+if TYPE_CHECKING:
+    from mltriton.targets.base import DotSize, ResultShare
 
 ROWS = 16  # of the result of one instruction in one warp
 COLUMNS = 8  # of the smallest result; `wgmma` has a multiple of it
@@ -164,20 +168,19 @@ class NvidiaMmaEncoding(MatrixEncoding):
         return NvidiaMmaEncoding(version, warps, instruction, _stated(cluster), integer(fields, "versionMinor", 0))
 
 
-def mma_sync(warps: Shape, share: Shape) -> NvidiaMmaEncoding:
-    """The encoding of results of `mma.sync` of which each warp has `share`."""
-    *batch, rows, columns = share
+def mma_sync(size: DotSize, result: ResultShare) -> NvidiaMmaEncoding:
+    """The encoding of results of `mma.sync`."""
+    *batch, rows, columns = result.share
     cluster = (*batch, max(1, rows // ROWS), max(1, columns // COLUMNS))
-    return NvidiaMmaEncoding(2, warps, (*[1] * len(batch), ROWS, COLUMNS), _stated(cluster))
+    return NvidiaMmaEncoding(2, result.warps, (*[1] * len(batch), ROWS, COLUMNS), _stated(cluster))
 
 
-def wgmma(warps: Shape, share: Shape, k: int) -> NvidiaMmaEncoding:
-    """The encoding of results of `wgmma` of which each warp has `share`; one instruction adds up `k` products."""
-    *batch, rows, columns = share
-    assert is_power(columns)
-    width = min(max(columns, COLUMNS), MOST_COLUMNS)
+def wgmma(size: DotSize, result: ResultShare) -> NvidiaMmaEncoding:
+    """The encoding of results of `wgmma`, as wide as a warp's share allows."""
+    *batch, rows, columns = result.share
+    width = min(max(columns, COLUMNS), size.n)
     cluster = (*batch, max(1, rows // ROWS), max(1, columns // width))
-    return NvidiaMmaEncoding(3, warps, (ROWS, width, k), _stated(cluster))
+    return NvidiaMmaEncoding(3, result.warps, (ROWS, width, size.k), _stated(cluster))
 
 
 def _stated(cluster: Shape) -> Shape:

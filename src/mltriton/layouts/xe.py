@@ -7,6 +7,9 @@ from the same fields as the place of each element. Source: Intel's public unit t
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from itertools import permutations
+from typing import TYPE_CHECKING
 
 from mltriton.layouts.base import Cut, MatrixEncoding, MessageEncoding, cuts, last_first
 from mltriton.layouts.encodings import DotOperandEncoding, Encoding
@@ -14,6 +17,10 @@ from mltriton.layouts.fields import Fields, Shape, check_ranks, integer, power, 
 from mltriton.layouts.growing import Growing, Vectors, steps
 from mltriton.layouts.linear import LinearLayout
 
+if TYPE_CHECKING:
+    from mltriton.targets.base import DotSize, ResultShare
+
+SYSTOLIC_DEPTH = 8  # steps of 32 bits in which a dot instruction adds up
 WORD = 4  # bytes that a register has for each lane
 HALF = WORD // 2
 
@@ -56,6 +63,9 @@ class DpasEncoding(MatrixEncoding):
     def depth(self) -> int:
         """Products that one instruction adds up."""
         return self.systolic_depth * self.ops_per_channel
+
+    def row_orders(self) -> Sequence[DpasEncoding]:
+        return [self.replaced(row_bases=rows) for rows in permutations(self.rows) if rows != self.rows]
 
     def cut(self, shape: Shape) -> tuple[Cut, ...]:
         return cuts(self.tile, self.warps_per_cta, last_first(len(self.tile)))
@@ -181,6 +191,15 @@ class DpasEncoding(MatrixEncoding):
         bases = shape(fields, "rowBases")
         require(sorted(bases) == list(made.rows), f"rowBases must have each of {list(made.rows)} once")
         return made if bases == made.rows else made.replaced(row_bases=bases)
+
+
+def dpas(size: DotSize, result: ResultShare) -> DpasEncoding:
+    """The encoding of results of the matrix engine."""
+    *batch, rows, columns = result.share
+    repeat = min((count for count in size.fewer_rows if count >= rows), default=size.m)
+    cluster = (*batch, max(1, rows // repeat), max(1, columns // size.n))
+    ops = size.k // SYSTOLIC_DEPTH
+    return DpasEncoding(repeat, SYSTOLIC_DEPTH, size.n, ops, result.lanes, result.warps, cluster)
 
 
 class Subgroup2DBlockEncoding(MessageEncoding):

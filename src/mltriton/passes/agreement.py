@@ -14,7 +14,7 @@ from typing import cast
 from mltriton.dialects import scf, tt, ttg
 from mltriton.ir.operation import Operation, Value
 from mltriton.ir.rejection import reject
-from mltriton.ir.types import TensorType, Type, block_of
+from mltriton.ir.types import MemDescType, TensorType, Type, block_of
 from mltriton.layouts.encodings import DotOperandEncoding, Encoding, SliceEncoding, same_part
 from mltriton.layouts.hardware import warp_layout
 
@@ -119,6 +119,8 @@ def _dot(op: tt.Dot) -> None:
     _expect(op, "the accumulator", op.c, wanted)
     for index, operand in enumerate((op.a, op.b)):
         found = _encoding(operand)
+        if isinstance(operand.type, MemDescType):
+            continue
         if not (isinstance(found, DotOperandEncoding) and found.op_idx == index and found.parent is wanted):
             expected = str(DotOperandEncoding(index, wanted))
             reject(op, f"the encoding of operand {index} does not fit", expected=expected, found=str(found))

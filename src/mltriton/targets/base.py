@@ -9,9 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum, auto
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from mltriton.ir.types import Type
+from mltriton.ir.types import TensorType, Type
+
+if TYPE_CHECKING:
+    from mltriton.layouts.base import Encoding, MatrixEncoding, MessageEncoding
 
 
 class Storage(Enum):
@@ -31,8 +34,9 @@ class Home(Enum):
 
 class DotSize(NamedTuple):
     """One dot instruction (or micro-kernel): m x n x k elements, executed by `warps` warps together, operands at home
-    in `a` and `b`. It may have `fewer_rows` as well: smaller numbers of rows in place of m (a repeat count). Operands
-    that may not be rounded to what the instruction takes are multiplied in so many `parts`.
+    in `a` and `b`. It may have `fewer_rows` and `fewer_columns` as well: smaller numbers in place of m (a repeat count)
+    and n. Operands that may not be rounded to what the instruction takes are multiplied in so many `parts`.
+    `encoding` makes the encoding of results, where lanes matter; it says that of the operands, too.
     """
 
     m: int
@@ -44,6 +48,31 @@ class DotSize(NamedTuple):
     asynchronous: bool = False
     fewer_rows: tuple[int, ...] = ()
     parts: int = 1
+    fewer_columns: tuple[int, ...] = ()
+    encoding: Callable[[DotSize, ResultShare], MatrixEncoding] | None = None
+
+    @property
+    def rows(self) -> int:
+        """Rows of the result that one warp has."""
+        return self.m // self.warps
+
+    @property
+    def columns(self) -> int:
+        """The fewest columns that one instruction gives."""
+        return min((self.n, *self.fewer_columns))
+
+    @property
+    def homes(self) -> tuple[Home, Home]:
+        """Where the two operands must be."""
+        return self.a, self.b
+
+
+class ResultShare(NamedTuple):
+    """The result of a dot: each warp's `share`, the number of warps along each dimension, the lanes of a warp."""
+
+    share: tuple[int, ...]
+    warps: tuple[int, ...]
+    lanes: int
 
 
 class MicroKernel(NamedTuple):
@@ -90,6 +119,29 @@ class BlockSize(NamedTuple):
     blocks: int = 1
 
 
+class Wanted(NamedTuple):
+    """An access of blocks: the encoding in which the whole block of `shape` is wanted (or is, for a store), the bytes
+    of its elements, and the dimension that is contiguous in memory.
+    """
+
+    encoding: Encoding
+    shape: tuple[int, ...]
+    element_bytes: int
+    contiguous: int
+    stores: bool
+
+
+class Choice(NamedTuple):
+    """The block that an access takes: its encoding, how many accesses a warp makes, what the change of layout costs,
+    and everything (in instructions, about).
+    """
+
+    encoding: MessageEncoding
+    messages: int
+    change: int
+    cost: int
+
+
 class Questions(NamedTuple):
     """What must be asked of the matrix of an access, in words: when the kernel is launched, and while it runs. `broken`
     is what is wrong with it for certain; `advice` is how arguments meet what the launch asks.
@@ -107,7 +159,10 @@ class BlockIO:
     and how many those may be, pitch (distance of rows) and base rules in bytes. Arrays in main memory that start at a
     multiple of `host_alignment` are copied to where the base is allowed. `is_legal` knows what else an access must keep
     to, `caching(stores, modifier, eviction)` what the hints of an access ask of the caches. `asks(function, warps)`
-    gives a function that tells of an access, and whether it is transposed, what must be asked.
+    gives a function that tells of an access, and whether it is transposed, what must be asked. `choose(wanted, limits,
+    lanes)` is the cheapest legal block of an access, its change of layout included; `lane_cost(wanted, bytes)` what it
+    costs if each lane accesses so many neighbours instead, None where it has fewer; `prefetched(block, contiguous,
+    warps, limits, lanes)` how all warps share out a block to be prefetched.
     """
 
     max_rows: int
@@ -121,6 +176,9 @@ class BlockIO:
     is_legal: Callable[[BlockSize], bool] | None = None
     caching: Callable[[bool, str, str], object | None] | None = None
     asks: Callable[[Any, int], Callable[[Any, bool], Questions]] | None = None
+    choose: Callable[[Wanted, BlockIO, int], Choice | None] | None = None
+    lane_cost: Callable[[Wanted, int], int | None] | None = None
+    prefetched: Callable[[TensorType, int, int, BlockIO, int], MessageEncoding] | None = None
 
     def takes(self, size: BlockSize) -> bool:
         """Whether an access may have this size."""

@@ -20,7 +20,7 @@ from mltriton.ir.operation import Operation, Value
 from mltriton.ir.rejection import reject
 from mltriton.ir.types import MemDescType, PointerType, TensorType, Type, block_of, byte_width
 from mltriton.layouts.encodings import MessageEncoding
-from mltriton.targets.base import MicroKernel, Storage, TargetSpec
+from mltriton.targets.base import Home, MicroKernel, Storage, TargetSpec
 from mltriton.targets.registry import spec
 from mltriton.targets.target import names
 
@@ -73,18 +73,24 @@ class _Limits:
 
 def _dot(target: TargetSpec, op: tt.Dot) -> None:
     """One dot instruction; it may have fewer rows where the table says so, and dimensions of 1 before the matrix."""
-    a, b = cast(TensorType, op.a.type), cast(TensorType, op.b.type)
+    a, b = (cast(TensorType | MemDescType, operand.type) for operand in (op.a, op.b))
     size = target.dot.get(a.element)
     if size is None:
         found, known = str(a.element), ", ".join(map(str, target.dot))
         reject(op, f"the target {target.name} has no dot of these elements", expected=known, found=found)
     *batch, m, k = a.shape
     n = b.shape[-1]
-    if prod(batch) != 1 or m not in (*size.fewer_rows, size.m) or (n, k) != (size.n, size.k):
-        rows = " or ".join(map(str, (*size.fewer_rows, size.m)))
+    fits = m in (*size.fewer_rows, size.rows) and n in (*size.fewer_columns, size.n) and k == size.k
+    if prod(batch) != 1 or not fits:
+        rows = " or ".join(map(str, (*size.fewer_rows, size.rows)))
+        columns = " or ".join(map(str, (*size.fewer_columns, size.n)))
         found = "x".join(map(str, (*batch, m, n, k)))
-        wanted = f"M x N x K = {rows} x {size.n} x {size.k} for {a.element}"
+        wanted = f"M x N x K = {rows} x {columns} x {size.k} for {a.element}"
         reject(op, f"the target {target.name} has no dot of this size", expected=wanted, found=found)
+    for operand, home, name in zip((a, b), size.homes, "ab", strict=True):
+        if isinstance(operand, MemDescType) != (home is Home.SHARED):
+            wanted, found = f"in {home.name.lower()}", str(operand)
+            reject(op, f"the target {target.name} takes operand {name} elsewhere", expected=wanted, found=found)
 
 
 def _load(target: TargetSpec, op: tt.Load | ttig.Prefetch) -> None:

@@ -10,12 +10,13 @@ from mltriton.ir.checks import axis, require, require_bytes, require_type, requi
 from mltriton.ir.definition import boolean, enum, integer, operand, region, variadic
 from mltriton.ir.operation import Block, Operation, Value
 from mltriton.ir.rejection import reject
-from mltriton.ir.types import FloatType, TensorType, Type, bit_width
+from mltriton.ir.types import FloatType, MemDescType, TensorType, Type, bit_width
 
 
 class Dot(Operation):
     """`tt.dot %a, %b, %c`: c + a b, [.., M, K] x [.., K, N] (rank 2 or 3); accumulates in c's type. `tiling` is the
-    user's hint. Integers are signed; bytes of a or b may be read as unsigned (`a_unsigned`, `b_unsigned`).
+    user's hint. Integers are signed; bytes of a or b may be read as unsigned (`a_unsigned`, `b_unsigned`). From level
+    ttg on an operand may be a block in shared memory (`!ttg.memdesc`).
     """
 
     name = "tt.dot"
@@ -38,7 +39,8 @@ class Dot(Operation):
         return [operands[2].type]
 
     def verify(self) -> None:
-        a, b, c = (tensor(self, "an operand", value) for value in self.operands)
+        a, b = (operand_block(value.type) or tensor(self, "an operand", value) for value in (self.a, self.b))
+        c = tensor(self, "an operand", self.c)
         require_type(self, "the result", self.result.type, c)
         problem = dot_problem(a, b, c)
         if problem is not None:
@@ -135,6 +137,11 @@ def verify_sources(op: Reduce | Scan, sources: list[Value], along: int, combine:
     require_types(op, "the region's arguments", types_of(combine.arguments), [*elements, *elements])
     require_types(op, "the region's results", types_of(combine.terminator.operands), elements)
     return first
+
+
+def operand_block(type: Type) -> TensorType | None:
+    """The block that an operand of a dot is, in registers or in shared memory."""
+    return TensorType(type.shape, type.element) if isinstance(type, MemDescType) else None
 
 
 def dot_problem(a: TensorType, b: TensorType, c: TensorType) -> str | None:

@@ -13,8 +13,10 @@ import numpy as np
 
 from mltriton.dialects import tt
 from mltriton.executor.code import Code, FlowTable, Frame, Handler, Run, Table
+from mltriton.executor.dialects.ttg import access
 from mltriton.executor.faults import InvalidOperation
 from mltriton.executor.machine import Warp
+from mltriton.executor.shared import SharedView
 from mltriton.executor.values import Array, rounder, value_dtype
 from mltriton.ir.operation import Block
 from mltriton.ir.types import FloatType, Type, element_type
@@ -50,7 +52,8 @@ def dot(op: tt.Dot) -> Handler:
     """c + a b."""
     type, a_unsigned, b_unsigned = element_type(op.result.type), op.a_unsigned, op.b_unsigned
 
-    def call(warp: Warp, a: Array, b: Array, c: Array) -> Array:
+    def call(warp: Warp, left: Array | SharedView, right: Array | SharedView, c: Array) -> Array:
+        a, b = (v.load(access(warp, op)) if isinstance(v, SharedView) else v for v in (left, right))
         if a.shape[-1] != b.shape[-2]:
             raise InvalidOperation(f"the inner sizes of a dot differ: {a.shape} and {b.shape}")
         return multiply_add(factor(a, a_unsigned), factor(b, b_unsigned), c, type)

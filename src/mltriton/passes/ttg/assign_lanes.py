@@ -17,8 +17,8 @@ from mltriton.ir.module import Module
 from mltriton.ir.operation import Block, Operation, Value
 from mltriton.ir.passes import Pass
 from mltriton.ir.rewriting import Rewriter, RuleTable
-from mltriton.ir.types import PointerType, TensorType, Type, block_of
-from mltriton.layouts.encodings import DotOperandEncoding, Encoding
+from mltriton.ir.types import PointerType, TensorType, Type, block_of, byte_width
+from mltriton.layouts.encodings import Encoding, operand_of
 from mltriton.passes.ttg.lane_plan import LanePlan
 from mltriton.passes.ttg.layout_plan import with_encoding
 from mltriton.targets.registry import spec_of
@@ -104,8 +104,8 @@ def store(w: _Writer, op: tt.Store | tt.DescriptorStore, operands: list[Value]) 
 def dot(w: _Writer, op: tt.Dot, operands: list[Value]) -> Sequence[Value]:
     """Operands and accumulator come into the layouts of the instruction where they stand in others."""
     own = w.plan.dots[op]
-    wanted = (DotOperandEncoding(0, own), DotOperandEncoding(1, own), own)
-    a, b, c = (w.converted(value, encoding) for value, encoding in zip(operands, wanted, strict=True))
+    a, b = (w.converted(v, operand_of(own, index, _element_bytes(v))) for index, v in enumerate(operands[:2]))
+    c = w.converted(operands[2], own)
     made = w.builder.insert(tt.Dot([a, b, c], [c.type], op.attributes, (), op.loc, op.segments))
     return [w.converted(made.results[0], _encoding(w.type_of(op.result)))]
 
@@ -113,6 +113,10 @@ def dot(w: _Writer, op: tt.Dot, operands: list[Value]) -> Sequence[Value]:
 def convert(w: _Writer, op: ttg.ConvertLayout, operands: list[Value]) -> Sequence[Value]:
     """A conversion to what the value has already is none."""
     return [w.converted(operands[0], _encoding(w.type_of(op.result)))]
+
+
+def _element_bytes(value: Value) -> int:
+    return byte_width(cast(TensorType, value.type).element)
 
 
 def _encoding(type: Type) -> Encoding:

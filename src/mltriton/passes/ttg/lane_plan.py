@@ -18,16 +18,22 @@ from mltriton.dialects.tt.memory import is_block_pointer
 from mltriton.errors import TargetError
 from mltriton.ir.operation import Operation, Value
 from mltriton.ir.types import TensorType, block_of, byte_width
-from mltriton.layouts.block_loads import Wanted, cheapest_block, lane_cost
-from mltriton.layouts.encodings import BlockedEncoding, DotOperandEncoding, Encoding, Shape, SliceEncoding, same_cut
+from mltriton.layouts.encodings import (
+    BlockedEncoding,
+    DotOperandEncoding,
+    Encoding,
+    MatrixEncoding,
+    Shape,
+    SliceEncoding,
+    same_cut,
+)
 from mltriton.layouts.explicit import LinearEncoding
 from mltriton.layouts.lanes import LANE_BYTES, by_rows, with_lanes
 from mltriton.layouts.tiling import row_major
-from mltriton.layouts.xe import WORD, DpasEncoding
 from mltriton.passes.ttg.row_order import best_rows
-from mltriton.targets.base import BlockIO, TargetSpec
+from mltriton.targets.base import BlockIO, ResultShare, TargetSpec, Wanted
 
-SYSTOLIC_DEPTH = 8  # steps of 32 bits in which a dot instruction adds up
+WORD = 4  # bytes that a register has for each lane
 
 
 class Reach(NamedTuple):
@@ -50,7 +56,8 @@ class LanePlan:
         self.io = BlockIOAnalysis(function, spec.block_load or BlockIO(max_rows=1, max_row_bytes=1))
         self.blocks: dict[Value, Encoding] = {}
         self.accesses: dict[Operation, Encoding] = {}
-        self.dots: dict[tt.Dot, DpasEncoding] = {}
+        self.dots: dict[tt.Dot, MatrixEncoding] = {}
+        self._widths: dict[Encoding, int] = {}  # `k_width` of operands
         self._known: dict[Encoding, Encoding] = {}
         self._reached: dict[Encoding, Reach] = {}
         dots = sorted((op for op in function.walk() if isinstance(op, tt.Dot)), key=lambda op: -_depth(op))
@@ -72,8 +79,9 @@ class LanePlan:
     def _made(self, encoding: Encoding) -> Encoding:
         if isinstance(encoding, SliceEncoding):
             return SliceEncoding(encoding.dim, self.of(encoding.parent))
-        if isinstance(encoding, DotOperandEncoding) and isinstance(self.of(encoding.parent), DpasEncoding):
-            return DotOperandEncoding(encoding.op_idx, self.of(encoding.parent), encoding.k_width)
+        if isinstance(encoding, DotOperandEncoding) and isinstance(self.of(encoding.parent), MatrixEncoding):
+            width = encoding.k_width or self._widths.get(encoding, 0)
+            return DotOperandEncoding(encoding.op_idx, self.of(encoding.parent), width)
         if isinstance(encoding, BlockedEncoding) and encoding.size_per_thread is None:
             reach = self._reached.get(encoding, Reach(row_major(len(encoding.order)), 1, 0))
             sizes = zip(encoding.size_per_warp, encoding.warps_per_cta, strict=True)
@@ -94,6 +102,8 @@ class LanePlan:
             self.dots.update((dot, self._matrix(dot, encoding)) for dot in group)
             for dot in group:
                 own = self.dots[dot]
+                for operand in (dot.a, dot.b):
+                    self._widths.setdefault(_encoding(operand), own.k_width(byte_width(_block(operand).element)))
                 if all(same_cut(own, encoding, _block(other.result).shape) for other in group):
                     self._known.setdefault(encoding, own)
             self._choose_rows(encoding, group)
@@ -101,7 +111,7 @@ class LanePlan:
     def _choose_rows(self, encoding: Encoding, dots: Sequence[tt.Dot]) -> None:
         """Another order of rows, where all dots with an encoding have one layout and gain by it."""
         own = self._known.get(encoding)
-        if not isinstance(own, DpasEncoding) or own is encoding or self.spec.block_load is None:
+        if not isinstance(own, MatrixEncoding) or own is encoding or self.spec.block_load is None:
             return
         if all(self.dots[dot] is own for dot in dots):
             best = best_rows(dots, own, self.io.accesses.values(), self.spec.block_load, self.spec.warp_size)
@@ -116,22 +126,18 @@ class LanePlan:
             kept = with_lanes(_encoding(operand), _block(operand).shape, self.spec.warp_size)
             self._known.setdefault(_encoding(operand), kept)
 
-    def _matrix(self, dot: tt.Dot, encoding: Encoding) -> DpasEncoding:
-        if isinstance(encoding, DpasEncoding):
+    def _matrix(self, dot: tt.Dot, encoding: Encoding) -> MatrixEncoding:
+        if isinstance(encoding, MatrixEncoding):
             return encoding
         type, element = _block(dot.result), _block(dot.a).element
         size = self.spec.dot.get(element)
-        if size is None:
+        if size is None or size.encoding is None:
             expected = ", ".join(map(str, self.spec.dot))
             message = f"the target {self.spec.name} has no dot of {element} elements"
             hint = "Convert the operands, as with .to(tl.float32)."
             raise TargetError(message, place=dot.loc.place, expected=expected, found=str(element), hint=hint)
-        *batch, rows, columns = encoding.share(type.shape)
-        repeat = min((count for count in size.fewer_rows if count >= rows), default=size.m)
-        cluster = (*batch, max(1, rows // repeat), max(1, columns // size.n))
         warps = tuple(cut.warps for cut in encoding.cut(type.shape))
-        ops = size.k // SYSTOLIC_DEPTH
-        return DpasEncoding(repeat, SYSTOLIC_DEPTH, size.n, ops, self.spec.warp_size, warps, cluster)
+        return size.encoding(size, ResultShare(encoding.share(type.shape), warps, self.spec.warp_size))
 
     # Blocks of pointers
 
@@ -142,7 +148,7 @@ class LanePlan:
             return
         rank = access.block.rank
         fastest, run = access.fastest, 1 << 30
-        if access.contiguous == rank - 1 and encoding not in self._of_pointers:
+        if self.spec.block_load and access.contiguous == rank - 1 and encoding not in self._of_pointers:
             run = max(1, WORD // byte_width(element))  # as block messages leave it, so that nothing moves between lanes
         elif fastest is None and isinstance(access.pointer.type, TensorType):
             runs = [self.io.axes.contiguous_bytes(access.pointer, dim) for dim in range(rank)]
@@ -196,7 +202,8 @@ class LanePlan:
         dims = {access.contiguous for access in accesses}
         first = accesses[0]
         contiguous = dims.pop()
-        if dims or contiguous is None or self.spec.block_load is None:
+        limits = self.spec.block_load
+        if dims or contiguous is None or limits is None or limits.choose is None:
             return None
         stores = any(access.stores for access in accesses)
         width = byte_width(first.block.element)
@@ -204,12 +211,12 @@ class LanePlan:
         if encoding is _encoding_of_access(first):
             return None  # It was given before.
         wanted = Wanted(encoding, first.block.shape, width, contiguous, stores)
-        choice = cheapest_block(wanted, self.spec.block_load, self.spec.warp_size)
+        choice = limits.choose(wanted, limits, self.spec.warp_size)
         if choice is None:
             return None
         # Columns whose words a transposing load would bring to other lanes than those that want them.
         moves = choice.change and first.transposes and isinstance(encoding, LinearEncoding)
-        direct = lane_cost(wanted, LANE_BYTES) if moves else None
+        direct = limits.lane_cost(wanted, LANE_BYTES) if moves and limits.lane_cost is not None else None
         return choice.encoding if direct is None or direct > choice.cost else None
 
 

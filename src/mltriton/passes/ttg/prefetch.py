@@ -3,7 +3,7 @@
 Level: ttg. Takes loops at any depth, whatever else they do, and changes them in place: for each load of a matrix
 through a block pointer or descriptor whose place moves regularly, the first blocks are prefetched in front of the loop,
 and in each iteration the one that is loaded `distance` iterations later. For that a block is cut between all warps of
-the program (`layouts/prefetches.py`), however its load is cut: what several warps load comes once. Guarantees: no
+the program (`BlockIO.prefetched`), however its load is cut: what several warps load comes once. Guarantees: no
 result changes; a loop that goes on where another one stopped prefetches nothing again. Source: ML-Triton paper,
 section 2.2.
 """
@@ -20,7 +20,6 @@ from mltriton.ir.builder import Builder
 from mltriton.ir.module import Module
 from mltriton.ir.operation import Operation, Value
 from mltriton.ir.passes import Pass
-from mltriton.layouts.prefetches import prefetch_encoding
 from mltriton.passes.ttg.prefetch_addresses import Address, Companions, Load, address_of
 from mltriton.targets.registry import sharing_warps_of, spec_of
 
@@ -35,11 +34,9 @@ class Prefetch(Pass):
     def run(self, module: Module) -> Module:
         spec, warps = spec_of(module), sharing_warps_of(module)
         limits = spec.block_load
-        if limits is None:
+        if limits is None or (prefetched := limits.prefetched) is None:
             return module
-        companions = Companions(
-            lambda block, contiguous: prefetch_encoding(block, contiguous, warps, limits, spec.warp_size)
-        )
+        companions = Companions(lambda block, contiguous: prefetched(block, contiguous, warps, limits, spec.warp_size))
         stages = module.attributes.get("ttg.num-stages")
         usual = stages.value if isinstance(stages, IntegerAttr) else 0
         for op in list(module.walk()):

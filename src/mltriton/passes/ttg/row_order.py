@@ -10,35 +10,32 @@ have to be put in order inside of the loop.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import permutations
 from typing import cast
 
 from mltriton.analysis.block_io import BlockAccess
 from mltriton.dialects import scf, tt, ttg
 from mltriton.ir.operation import Operation, Value
 from mltriton.ir.types import TensorType, byte_width
-from mltriton.layouts.block_loads import Wanted, cheapest_block
-from mltriton.layouts.encodings import DotOperandEncoding
-from mltriton.layouts.xe import DpasEncoding
-from mltriton.targets.base import BlockIO
+from mltriton.layouts.encodings import MatrixEncoding, operand_of
+from mltriton.targets.base import BlockIO, Wanted
 
 
 def best_rows(
     dots: Sequence[tt.Dot],
-    own: DpasEncoding,
+    own: MatrixEncoding,
     accesses: Iterable[BlockAccess],
     limits: BlockIO,
     threads: int,
-) -> DpasEncoding:
+) -> MatrixEncoding:
     """The encoding `own` of the results of `dots` with the order of rows that suits their left operands."""
     known: dict[Operation, BlockAccess] = {access.op: access for access in accesses}
     loads = [_load(dot, known) for dot in dots]
     in_loops = all(dot.ancestor(scf.For, scf.While) is not None for dot in dots)
     if not in_loops or any(load is None or not load.transposes for load in loads):
         return own
-    orders = [own, *(own.replaced(row_bases=rows) for rows in permutations(own.rows) if rows != own.rows)]
+    orders = [own, *own.row_orders()]
 
-    def cost(order: DpasEncoding) -> int:
+    def cost(order: MatrixEncoding) -> int:
         """Of all left operands; of orders that cost the same the natural one is first."""
         return sum(_cost(load, order, limits, threads) for load in loads if load is not None)
 
@@ -54,11 +51,11 @@ def _load(dot: tt.Dot, accesses: Mapping[Operation, BlockAccess]) -> BlockAccess
     return None if op is None else accesses.get(op)
 
 
-def _cost(load: BlockAccess, order: DpasEncoding, limits: BlockIO, threads: int) -> int:
-    block = load.block
-    assert load.contiguous is not None
-    wanted = Wanted(DotOperandEncoding(0, order), block.shape, byte_width(block.element), load.contiguous, False)
-    choice = cheapest_block(wanted, limits, threads)
+def _cost(load: BlockAccess, order: MatrixEncoding, limits: BlockIO, threads: int) -> int:
+    block, choose = load.block, limits.choose
+    assert load.contiguous is not None and choose is not None
+    width = byte_width(block.element)
+    choice = choose(Wanted(operand_of(order, 0, width), block.shape, width, load.contiguous, False), limits, threads)
     return 0 if choice is None else choice.cost
 
 

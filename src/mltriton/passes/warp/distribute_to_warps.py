@@ -18,7 +18,7 @@ from mltriton.ir.module import Module
 from mltriton.ir.operation import Operation, Region, Value
 from mltriton.ir.passes import Pass
 from mltriton.ir.rewriting import Rewriter, RuleTable
-from mltriton.ir.types import I1, PointerType, TensorType, Type
+from mltriton.ir.types import I1, MemDescType, PointerType, TensorType, Type
 from mltriton.layouts.encodings import Encoding, SliceEncoding, same_cut
 from mltriton.passes.warp.coordinates import WarpCoordinates
 from mltriton.passes.warp.exchange import Exchange
@@ -175,6 +175,22 @@ def convert_through_shared_memory(d: _Distributor, op: ttg.ConvertLayout, operan
     return [d.exchange.load(memory, d.offsets(target), cast(TensorType, share_type(target)))]
 
 
+def window_of_operands(d: _Distributor, op: tt.Dot, operands: list[Value]) -> Sequence[Value]:
+    """Operands in shared memory are there for all warps: each multiplies the rows of a and the columns of b of its part
+    of the result.
+    """
+    result = _block(op.result)
+    *batch, rows, columns = d.offsets(result)
+    share = cast(TensorType, share_type(result)).shape
+    for index, (operand, offsets) in enumerate(((op.a, (rows, None)), (op.b, (None, columns)))):
+        if isinstance(operand.type, MemDescType):
+            *_, height, width = operand.type.shape
+            size = (*share[:-2], share[-2], width) if index == 0 else (*share[:-2], height, share[-1])
+            if size != operand.type.shape:
+                operands[index] = d.exchange.window(operands[index], [*batch, *offsets], size)
+    return d.copy(op, operands)
+
+
 def gather_through_shared_memory(d: _Distributor, op: tt.Gather, operands: list[Value]) -> Sequence[Value]:
     """A warp gathers by itself where it alone has what it gathers from; otherwise the source goes through shared
     memory once, and every warp finds its elements there.
@@ -250,6 +266,7 @@ RULES: RuleTable = {
     tt.DescriptorLoad: shift_descriptor_load,
     tt.DescriptorStore: shift_descriptor_store,
     tt.Reduce: reduce_within_then_across,
+    tt.Dot: window_of_operands,
     tt.Gather: gather_through_shared_memory,
     ttg.ConvertLayout: convert_through_shared_memory,
     tt.Store: store_by_owner,

@@ -9,16 +9,20 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
+from mltriton.layouts.block_loads import cheapest_block, lane_cost
+from mltriton.layouts.prefetches import prefetch_encoding
+from mltriton.layouts.xe import dpas
 from mltriton.runtime.alignment import ALIGNMENT
 from mltriton.targets.base import BlockIO, DotSize, Questions, RegisterMode, Storage, TargetSpec, WideWarps
 from mltriton.targets.xe.block_limits import MOST_ROW_BYTES, Access, Block, broken_limits, shapes
 from mltriton.targets.xe.cache_hints import controls
-from mltriton.targets.xe.devices import DPAS_PARTS, DPAS_SHAPES, DPAS_THROUGH, Device, device
+from mltriton.targets.xe.devices import DPAS_PARTS, DPAS_SHAPES, DPAS_THROUGH, Device, DpasShape, device
 from mltriton.targets.xe.options import CODEGENS
 
 if TYPE_CHECKING:
     from mltriton.analysis.block_io import BlockOperation
     from mltriton.dialects.tt import Func
+    from mltriton.ir.types import Type
 
 PIPELINE = (
     "inline,canonicalize,cse,fold-batches,raise-block-pointers,combine,reorder-broadcast,"
@@ -47,7 +51,16 @@ def block_io(of: Device) -> BlockIO:
         caching=controls,
         is_legal=lambda size: not broken_limits(of, Block(Access(size.access), *size[1:])),
         asks=partial(asks, of),
+        choose=cheapest_block,
+        lane_cost=lane_cost,
+        prefetched=prefetch_encoding,
     )
+
+
+def dot_size(element: Type, size: DpasShape) -> DotSize:
+    """An instruction of the matrix engine."""
+    rows = FEWER_ROWS.get(size.k, FEWER)
+    return DotSize(*size, fewer_rows=rows, parts=DPAS_PARTS.get(element, 1), encoding=dpas)
 
 
 def asks(of: Device, function: Func, warps: int) -> Callable[[BlockOperation, bool], Questions]:
@@ -69,10 +82,7 @@ def spec(variant: str) -> TargetSpec:
         warp_size=of.simd,
         wide_warps=WideWarps(widest, of.workgroup_lanes // widest, WIDE_CODEGENS),
         max_warps=of.max_warps,
-        dot={
-            element: DotSize(*size, fewer_rows=FEWER_ROWS.get(size.k, FEWER), parts=DPAS_PARTS.get(element, 1))
-            for element, size in DPAS_SHAPES.items()
-        },
+        dot={element: dot_size(element, size) for element, size in DPAS_SHAPES.items()},
         dot_through=DPAS_THROUGH,
         block_load=block_io(of),
         register_bytes=of.register_bytes,

@@ -187,22 +187,29 @@ def dot(s: Splitter, op: tt.Dot) -> Sequence[Split]:
     grid = s.grid_of(op)
     assert grid is not None
     *batch, m, n = grid.piece
-    whole_k = _shape(op.a)[-1]
+    whole_k = cast(TensorType | MemDescType, op.a.type).shape[-1]
     k = min(size.k, whole_k)
-    rows = min(count for count in (*size.fewer_rows, size.m) if count >= m)
-    full_a, full_b, full_c = (*batch, rows, size.k), (*batch, size.k, size.n), (*batch, rows, size.n)
-    whole_a, whole_b = s.sizes.encoding(_block(op.a), full_a), s.sizes.encoding(_block(op.b), full_b)
+    rows, columns = s.sizes.instruction(op, grid.piece)
+    full_a, full_b, full_c = (*batch, rows, size.k), (*batch, size.k, columns), (*batch, rows, columns)
     whole_c, part_c = s.sizes.encoding(_block(op.c), full_c), s.sizes.encoding(_block(op.c), grid.piece)
     values: list[Value] = []
     for origin in grid.origins():
         *outer, row, column = origin
         accumulator = enlarge(s.builder, s.piece(op.c, origin, grid.piece), full_c, whole_c)
         for step in range(0, whole_k, k):
-            a = enlarge(s.builder, s.piece(op.a, (*outer, row, step), (*batch, m, k)), full_a, whole_a)
-            b = enlarge(s.builder, s.piece(op.b, (*outer, step, column), (*batch, k, n)), full_b, whole_b)
+            a = _operand(s, op.a, (*outer, row, step), (*batch, m, k), full_a)
+            b = _operand(s, op.b, (*outer, step, column), (*batch, k, n), full_b)
             (accumulator,) = s.copy(op, [a, b, accumulator], full_c)
         values.append(extract(s.builder, accumulator, 0, grid.piece, part_c))
     return [s.pieces_of(op.result.type, grid, values)]
+
+
+def _operand(s: Splitter, operand: Value, origin: Shape, piece: Shape, full: Shape) -> Value:
+    """What one instruction takes of an operand: registers, with zeros added, or a window of shared memory."""
+    if isinstance(operand.type, MemDescType):
+        return _window(s, operand, origin, piece)
+    whole = s.sizes.encoding(_block(operand), full)
+    return enlarge(s.builder, s.piece(operand, origin, piece), full, whole)
 
 
 def reduce(s: Splitter, op: tt.Reduce) -> Sequence[Split]:

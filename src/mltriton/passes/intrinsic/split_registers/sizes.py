@@ -14,7 +14,7 @@ from typing import cast
 from mltriton.dialects import tt
 from mltriton.errors import Place, TargetError
 from mltriton.ir.attributes import Attribute
-from mltriton.ir.types import PointerType, TensorType, Type, block_of, byte_width
+from mltriton.ir.types import MemDescType, PointerType, TensorType, Type, block_of, byte_width
 from mltriton.layouts.encodings import DotOperandEncoding, Encoding, MessageEncoding, Shape, SliceEncoding
 from mltriton.targets.base import BlockIO, DotSize, TargetSpec
 
@@ -40,7 +40,7 @@ class PieceSizes:
 
     def dot_size(self, dot: tt.Dot) -> DotSize:
         """The instruction that a dot is made of. Raises `TargetError` where the target has none for the elements."""
-        assert isinstance(dot.a.type, TensorType)
+        assert isinstance(dot.a.type, TensorType | MemDescType)
         element, place = dot.a.type.element, dot.loc.innermost
         if element not in self.spec.dot:
             raise TargetError(
@@ -50,6 +50,12 @@ class PieceSizes:
                 found=str(element),
             )
         return self.spec.dot[element]
+
+    def instruction(self, dot: tt.Dot, piece: Shape) -> tuple[int, int]:
+        """Rows and columns of the instruction that gives a piece of a dot's result."""
+        size, result = self.dot_size(dot), dot.result.type
+        rows = min(count for count in (*size.fewer_rows, size.rows) if count >= piece[-2])
+        return rows, self._tile(cast(TensorType, result).encoding, len(piece))[-1]
 
     def piece(self, type: TensorType) -> Shape:
         """The shape of one piece of a block: the tile of its encoding, no larger than the block."""
@@ -101,11 +107,12 @@ class PieceSizes:
 
     def _add_dot(self, dot: tt.Dot) -> None:
         size = self.dot_size(dot)
-        a, b, c = (value.type for value in (dot.a, dot.b, dot.c))
-        assert isinstance(a, TensorType) and isinstance(b, TensorType) and isinstance(c, TensorType)
+        c = cast(TensorType, dot.c.type)
         self._tiles[_known(c)] = (*[1] * (c.rank - 2), size.m, size.n)
-        columns = self.io.max_row_bytes // byte_width(a.element)
-        for operand in (a, b):
+        for operand in (dot.a.type, dot.b.type):
+            if not isinstance(operand, TensorType):
+                continue
+            columns = self.io.max_row_bytes // byte_width(operand.element)
             self._tiles.setdefault(_known(operand), (*[1] * (c.rank - 2), self.io.max_rows, columns))
 
     def _tile(self, encoding: Attribute | None, rank: int) -> Shape:
