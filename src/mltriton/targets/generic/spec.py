@@ -7,6 +7,7 @@ Level: data. Source: ML-Triton paper, table 1 and sections 2.3 and 2.5 (dot 8x16
 from __future__ import annotations
 
 from mltriton.ir.types import BF16, F16, F32, I8, Type
+from mltriton.layouts.prefetches import prefetch_encoding
 from mltriton.targets.base import BlockIO, DotSize, RegisterMode, Storage, TargetSpec
 
 # Elements along K of a dot: 8 steps of 32 bits.
@@ -18,7 +19,7 @@ GENERIC = TargetSpec(
     warp_size=16,
     max_warps=64,
     dot={element: DotSize(8, 16, k, fewer_rows=(1, 2, 4)) for element, k in DOT_STEPS.items()},
-    block_load=BlockIO(max_rows=32, max_row_bytes=64, max_blocks=4, pitch_multiple=16, base_alignment=64, store_rows=8),
+    block_load=BlockIO(max_rows=32, max_row_bytes=64, max_blocks=4, store_rows=8, prefetched=prefetch_encoding),
     register_bytes=64,
     register_modes=(RegisterMode(128, 64), RegisterMode(256, 32)),
     shared_bytes=128 * 1024,
