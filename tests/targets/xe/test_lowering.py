@@ -133,7 +133,7 @@ def test_renamed_registers_cost_nothing() -> None:
 
 
 def test_an_operation_without_a_lowering_is_refused_at_its_line() -> None:
-    with pytest.raises(BackendError, match=r"ttg\.async_wait has no lowering for Xe"):
+    with pytest.raises(BackendError, match=r"ttg\.async_wait has no lowering for pvc"):
         lowered("    %w = ttg.async_wait {num = 0 : i32}")
 
 

@@ -9,7 +9,7 @@ from operator import xor
 import pytest
 
 from mltriton.layouts.linear import LinearLayout
-from mltriton.targets.xe.llvm.moves import Bits, Plan, plan_of
+from mltriton.targets.simt.moves import Bits, Plan, plan_of
 
 LANES = 4  # bits
 

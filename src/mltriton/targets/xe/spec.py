@@ -65,11 +65,10 @@ def dot_size(element: Type, size: DpasShape) -> DotSize:
 
 def asks(of: Device, function: Func, warps: int) -> Callable[[BlockOperation, bool], Questions]:
     """What a device asks of the matrices that a function accesses."""
-    from mltriton.targets.xe.llvm.emit.kernel import divisibility
+    from mltriton.targets.simt.kernel import divisors
     from mltriton.targets.xe.llvm.surfaces import Surfaces
 
-    divisors = [divisibility(function, number) for number in range(len(function.body.block.arguments))]
-    return Surfaces(function, of, warps, divisors).questions
+    return Surfaces(function, of, warps, divisors(function)).questions
 
 
 def spec(variant: str) -> TargetSpec:

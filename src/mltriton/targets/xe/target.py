@@ -207,8 +207,8 @@ def _facts(module: Module, device: Device, made: KernelText) -> XeFacts:
     from mltriton.dialects import tt
     from mltriton.targets.assertions import describe
     from mltriton.targets.registry import num_warps_of, spec_of
+    from mltriton.targets.simt.shared import allocations
     from mltriton.targets.xe.forms import asked_for
-    from mltriton.targets.xe.llvm.emit.shared import allocations
     from mltriton.targets.xe.spirv.emission import Code
 
     code, warps = asked_for(module).code, num_warps_of(module)

@@ -44,7 +44,7 @@ def element_name(type_: IRType) -> str:
 class Emitter:
     """The state of one kernel's emission. `f16_conversion`: instructions widen and narrow f16."""
 
-    machine = "the target"  # in errors
+    target_name = "the target"  # in errors
 
     def __init__(self, module: Module, function: Function, f16_conversion: bool, rules: TargetRules) -> None:
         self.module = module
@@ -107,7 +107,7 @@ class Emitter:
         rule = self.rules.get(type(op))
         if rule is None:
             raise BackendError(
-                f"{op.name} is not an operation of the intrinsic level of {self.machine}",
+                f"{op.name} is not an operation of the intrinsic level of {self.target_name}",
                 place=op.loc.place,
                 found=", ".join(str(operand.type) for operand in op.operands),
             )

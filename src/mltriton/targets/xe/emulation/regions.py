@@ -1,7 +1,7 @@
 """Region moves lane by lane: the bytes of each lane's result come from where the moves read them.
 
 Level: `llvm`. What a move reads is linear in the address that it writes, as changes of layout are, so that the general
-rule for these (`llvm/moves.py`) finds what stays in its lane and what a shuffle has to bring.
+rule for these (`simt/moves.py`) finds what stays in its lane and what a shuffle has to bring.
 """
 
 from __future__ import annotations
@@ -10,8 +10,9 @@ from mltriton.layouts.linear import LinearLayout
 from mltriton.layouts.regions import RegionMoves
 from mltriton.targets.llvm.types import Type, Value, vector
 from mltriton.targets.llvm.writer import Function, Module
+from mltriton.targets.simt.moves import move
 from mltriton.targets.xe.block_limits import SUB_GROUP
-from mltriton.targets.xe.llvm.moves import move
+from mltriton.targets.xe.llvm import calls
 
 _LANE_BITS = SUB_GROUP.bit_length() - 1
 
@@ -30,7 +31,7 @@ def write(module: Module, symbol: str, moves: RegionMoves, source: Type, result:
         for dim, places in zip(to.inputs, to.bases, strict=True)
     }
     wanted = LinearLayout.of(bases, {"unit": from_.size("unit")})
-    parts = move(f, _taken_apart(f, held, unit), from_, wanted, (start // unit,))
+    parts = move(calls, f, _taken_apart(f, held, unit), from_, wanted, (start // unit,))
     f.ret(_put_together(f, parts, result))
     return name
 

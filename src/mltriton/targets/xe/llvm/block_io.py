@@ -10,23 +10,27 @@ the matrix load as 0 and are not stored. Dimensions whose bounds are not checked
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple, cast
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 from mltriton.ir.types import TensorType, byte_width
 from mltriton.layouts.linear import LinearLayout
 from mltriton.layouts.xe import WORD, Subgroup2DBlockEncoding
 from mltriton.targets.llvm.types import GLOBAL_PTR, I1, I8, I32, I64, PTR, VOID, Type, Value, constant, poison, vector
 from mltriton.targets.llvm.writer import Function
+from mltriton.targets.simt.blocks import extent
+from mltriton.targets.simt.context import BlockPointer
+from mltriton.targets.simt.lanes import Form, Lanes, layout_of
+from mltriton.targets.simt.moves import linear
 from mltriton.targets.xe.block_limits import SUB_GROUP, Access, Block, Guard, Relation, broken_limits
 from mltriton.targets.xe.devices import Device
 from mltriton.targets.xe.llvm import calls, payloads
 from mltriton.targets.xe.llvm.addresses import told_apart
 from mltriton.targets.xe.llvm.caching import decorated
-from mltriton.targets.xe.llvm.emit.blocks import extent
-from mltriton.targets.xe.llvm.emit.context import BlockPointer, Emitter
-from mltriton.targets.xe.llvm.lanes import Form, Lanes, form_of, layout_of
-from mltriton.targets.xe.llvm.moves import linear
+from mltriton.targets.xe.llvm.lanes import form_of
 from mltriton.targets.xe.spirv import builtins
+
+if TYPE_CHECKING:
+    from mltriton.targets.xe.llvm.emit.context import XeEmitter
 
 BUILTINS = {
     Access.LOAD: builtins.BLOCK_LOAD,
@@ -116,7 +120,7 @@ def _rows_of_lanes(layout: LinearLayout) -> tuple[int, int]:
 # The surface.
 
 
-def asked(e: Emitter, pointer: BlockPointer, size: int, limits: Sequence[Guard], *, transposed: bool) -> Value:
+def asked(e: XeEmitter, pointer: BlockPointer, size: int, limits: Sequence[Guard], *, transposed: bool) -> Value:
     """Whether limits hold for the matrix that a block pointer points into, an i1; its elements have `size` bytes."""
     row, column = (-1, -2) if transposed else (-2, -1)
     fields = {
@@ -134,7 +138,7 @@ def asked(e: Emitter, pointer: BlockPointer, size: int, limits: Sequence[Guard],
     return holds
 
 
-def _bytes(e: Emitter, elements: Value, size: int) -> Value:
+def _bytes(e: XeEmitter, elements: Value, size: int) -> Value:
     return e.affine.mul(e.affine.widen(elements, I64), constant(I64, size))
 
 
@@ -154,7 +158,7 @@ def _asked(f: Function, value: Value, relation: Relation, bound: Value) -> Value
 # Accesses.
 
 
-def load(e: Emitter, type_: TensorType, pointer: BlockPointer, message: Message, *, fast: bool) -> Lanes:
+def load(e: XeEmitter, type_: TensorType, pointer: BlockPointer, message: Message, *, fast: bool) -> Lanes:
     """The block; with `fast` by the instruction, or else element by element."""
     form, f = form_of(type_), e.function
     if message.registers % form.width:
@@ -184,7 +188,9 @@ def _in_words(form: Form, message: Message) -> bool:
     return form.width == 1 and lanes_columns > 1 and lanes_columns * form.element.bytes == I32.bytes
 
 
-def store(e: Emitter, type_: TensorType, pointer: BlockPointer, value: Lanes, message: Message, *, fast: bool) -> None:
+def store(
+    e: XeEmitter, type_: TensorType, pointer: BlockPointer, value: Lanes, message: Message, *, fast: bool
+) -> None:
     """Write the block."""
     f, form = e.function, value.form
     if not form.is_plain or message.registers % form.width:
@@ -210,13 +216,13 @@ def _word(f: Function, parts: Sequence[Value]) -> Value:
     return f.bitcast(joined, I32)
 
 
-def prefetch(e: Emitter, type_: TensorType, pointer: BlockPointer, message: Message) -> None:
+def prefetch(e: XeEmitter, type_: TensorType, pointer: BlockPointer, message: Message) -> None:
     """Bring the block nearer."""
     for number in range(message.number):
         _access(e, type_, pointer, message, number, None, fast=True)
 
 
-def _private(e: Emitter, type_: TensorType, message: Message) -> Value:
+def _private(e: XeEmitter, type_: TensorType, message: Message) -> Value:
     """Memory of a lane for the registers of one message; registers hold it in the end."""
     bits = 8 * byte_width(type_.element)
     words = 32 if message.block.access in (Access.LOAD_VNNI, Access.LOAD_TRANSPOSE) else bits
@@ -224,7 +230,7 @@ def _private(e: Emitter, type_: TensorType, message: Message) -> Value:
 
 
 def _access(
-    e: Emitter,
+    e: XeEmitter,
     type_: TensorType,
     pointer: BlockPointer,
     message: Message,
@@ -260,7 +266,7 @@ def _access(
 
 
 def _apart(
-    e: Emitter, pointer: BlockPointer, message: Message, origin: Sequence[int], place: tuple[Value, Value]
+    e: XeEmitter, pointer: BlockPointer, message: Message, origin: Sequence[int], place: tuple[Value, Value]
 ) -> tuple[Value, Value]:
     """A place, column and row; where a loop moves it along one of them, with an address of its own (`addresses.py`)."""
     (row, column), staying, (x, y) = message.dims, pointer.staying, place
@@ -274,7 +280,7 @@ def _apart(
 
 
 def _by_payload(
-    e: Emitter, pointer: BlockPointer, message: Message, size: int, origin: tuple[int, int], memory: Value | None
+    e: XeEmitter, pointer: BlockPointer, message: Message, size: int, origin: tuple[int, int], memory: Value | None
 ) -> None:
     """An access in a loop that moves the block, but not what it is part of; `origin` is column and row in the block."""
     f, (row, column) = e.function, message.dims
@@ -296,7 +302,7 @@ def _by_payload(
         payloads.load(f, payload, message.block, memory, 0 if e.caching is None else e.caching.payload_code)
 
 
-def _surface(e: Emitter, pointer: BlockPointer, message: Message, size: int) -> payloads.Surface:
+def _surface(e: XeEmitter, pointer: BlockPointer, message: Message, size: int) -> payloads.Surface:
     f, (row, column) = e.function, message.dims
     width, pitch = (f.cast("trunc", _bytes(e, n, size), I32) for n in (pointer.shape[column], pointer.strides[row]))
     return payloads.Surface(pointer.base, width, f.cast("trunc", pointer.shape[row], I32), pitch)
@@ -312,7 +318,7 @@ def _words(f: Function, message: Message, size: int, x: Value) -> Value:
 _PARAMETERS = (("base", GLOBAL_PTR), ("rows", I64), ("columns", I64), ("stride", I64), ("y", I32), ("x", I32))
 
 
-def _by_elements(e: Emitter, type_: TensorType, message: Message) -> str:
+def _by_elements(e: XeEmitter, type_: TensorType, message: Message) -> str:
     """A function that moves the registers of one message between memory and the lane, one after the other."""
     block = message.block
     stores = block.access is Access.STORE

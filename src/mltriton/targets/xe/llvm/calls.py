@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from mltriton.targets.llvm.types import I16, I32, I64, Type, Value, constant
 from mltriton.targets.llvm.writer import Function
+from mltriton.targets.simt.machine import Scope
 from mltriton.targets.xe.spirv import builtins
-from mltriton.targets.xe.spirv.builtins import Builtin, Family, Scope, Semantics
+from mltriton.targets.xe.spirv.builtins import Builtin, Family, Semantics
 
 ALL = Builtin("sub_group_all", "int", ("int",), pure=True)
 # C names of types, by LLVM's.
@@ -18,6 +19,12 @@ C_TYPES: dict[str, str] = {
     "double": "double",
     "half": "half",
 }
+_SCOPES = {Scope.WARP: builtins.Scope.SUBGROUP, Scope.WORKGROUP: builtins.Scope.WORKGROUP}
+
+
+def c_name(type_: Type) -> str:
+    """OpenCL's name of a type: `float8`."""
+    return f"{C_TYPES[type_.element]}{type_.lanes if type_.is_vector else ''}"
 
 
 def lane(f: Function) -> Value:
@@ -82,7 +89,7 @@ def barrier(f: Function, scope: Scope = Scope.WORKGROUP) -> None:
     after it.
     """
     order = Semantics.SEQUENTIALLY_CONSISTENT | Semantics.WORKGROUP_MEMORY
-    builtins.BARRIER.call(f, int(scope), int(scope), int(order))
+    builtins.BARRIER.call(f, int(_SCOPES[scope]), int(_SCOPES[scope]), int(order))
 
 
 def arrive(f: Function) -> None:
@@ -96,4 +103,4 @@ def wait(f: Function) -> None:
 
 
 def _half(f: Function, half: Builtin) -> None:
-    half.call(f, int(Scope.WORKGROUP), int(Scope.WORKGROUP), int(Semantics.NONE))
+    half.call(f, int(builtins.Scope.WORKGROUP), int(builtins.Scope.WORKGROUP), int(Semantics.NONE))

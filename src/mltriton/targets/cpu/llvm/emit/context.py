@@ -23,7 +23,7 @@ Rules = Mapping[type[Operation], Rule]
 class Emitter(context.Emitter):
     """The state of one kernel's emission."""
 
-    machine = "the CPU"
+    target_name = "the CPU"
 
     def __init__(self, module: Module, function: Function, features: CpuFeatures, rules: Rules) -> None:
         super().__init__(module, function, features.f16_conversion, rules)

@@ -12,7 +12,7 @@ from mltriton.dialects import arith
 from mltriton.targets.llvm.emit import arith as integer_rules
 from mltriton.targets.llvm.types import Value, constant
 from mltriton.targets.llvm.writer import Function
-from mltriton.targets.xe.llvm.emit.context import Emitter, Rule, Rules
+from mltriton.targets.simt.context import Emitter, Rule, Rules
 
 
 def _exponent(divisor: Value) -> int | None:

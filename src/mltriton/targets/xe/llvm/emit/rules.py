@@ -2,33 +2,11 @@
 
 from __future__ import annotations
 
-from mltriton.targets.xe.llvm.emit import (
-    atomics,
-    control,
-    debug,
-    dot,
-    elements,
-    gather,
-    memory,
-    reduce,
-    shapes,
-    shared,
-    small_floats,
-)
-from mltriton.targets.xe.llvm.emit.context import Rules
+from mltriton.targets.simt import rules
+from mltriton.targets.simt.context import Rules
+from mltriton.targets.xe.llvm.emit import dot, elements, memory, small_floats
 
 # Rules that see whole blocks.
-RULES: Rules = {
-    **control.RULES,
-    **shapes.RULES,
-    **memory.RULES,
-    **reduce.RULES,
-    **dot.RULES,
-    **shared.RULES,
-    **atomics.RULES,
-    **gather.RULES,
-    **debug.RULES,
-    **small_floats.RULES,
-}
+RULES: Rules = {**rules.RULES, **memory.RULES, **dot.RULES, **small_floats.RULES}
 # Rules that see one LLVM value of each block at a time.
 ELEMENTS: Rules = elements.RULES

@@ -15,8 +15,9 @@ from mltriton.ir.types import Type as IRType
 from mltriton.targets.llvm.emit import casts
 from mltriton.targets.llvm.types import Value, vector
 from mltriton.targets.llvm.writer import Function
-from mltriton.targets.xe.llvm.emit.context import Emitter, Made, Rule, Rules
-from mltriton.targets.xe.llvm.lanes import Lanes, form_of
+from mltriton.targets.simt.context import Emitter, Made, Rule, Rules
+from mltriton.targets.simt.lanes import Lanes
+from mltriton.targets.xe.llvm.lanes import form_of
 from mltriton.targets.xe.llvm.small_floats import NAMES, halves, symbol
 
 BYTES = 4  # in a word of a right operand

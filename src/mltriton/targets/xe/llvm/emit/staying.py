@@ -13,7 +13,7 @@ from mltriton.dialects import scf, tt
 from mltriton.ir.operation import Block, Operation
 from mltriton.ir.operation import Value as IRValue
 from mltriton.ir.types import TensorType
-from mltriton.targets.xe.llvm.emit.context import Emitter
+from mltriton.targets.simt.context import Emitter
 
 PLACES = (tt.MakeTensorPtr, tt.MakeTensorDesc, tt.DescriptorLoad, tt.DescriptorStore)
 

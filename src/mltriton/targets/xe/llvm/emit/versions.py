@@ -8,7 +8,7 @@ twice. Guarantees: no loop asks what is known before it; the second version is r
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from mltriton.analysis.block_io import BlockOperation
 from mltriton.dialects.tt.memory import is_block_pointer
@@ -16,13 +16,16 @@ from mltriton.ir.operation import Block, Operation
 from mltriton.ir.operation import Value as IRValue
 from mltriton.ir.types import MemDescType, TensorDescType
 from mltriton.targets.llvm.types import I1, Value, constant
+from mltriton.targets.simt.context import BlockPointer, Carried, parts_of, with_parts
 from mltriton.targets.xe.block_limits import X_BYTES, Guard
 from mltriton.targets.xe.llvm import block_io
-from mltriton.targets.xe.llvm.emit.context import BlockPointer, Carried, Emitter, parts_of, with_parts
 from mltriton.targets.xe.llvm.surfaces import KernelGuard
 
+if TYPE_CHECKING:
+    from mltriton.targets.xe.llvm.emit.context import XeEmitter
 
-def emit(e: Emitter, ops: Sequence[Operation]) -> None:
+
+def emit(e: XeEmitter, ops: Sequence[Operation]) -> None:
     """Emit operations that follow each other in a block."""
     inside = {op: guards for op in ops if (guards := list(_guards(e, op)))}
     number = 0
@@ -41,7 +44,7 @@ def emit(e: Emitter, ops: Sequence[Operation]) -> None:
         number = last + 1
 
 
-def _guards(e: Emitter, op: Operation) -> Iterator[KernelGuard]:
+def _guards(e: XeEmitter, op: Operation) -> Iterator[KernelGuard]:
     """What the accesses of an operation, and of those inside it, leave to the kernel."""
     for inner in op.walk():
         if isinstance(inner, BlockOperation) and _is_block_access(inner):
@@ -53,7 +56,7 @@ def _is_block_access(op: BlockOperation) -> bool:
     return isinstance(pointer, TensorDescType) or is_block_pointer(pointer)
 
 
-def _can_ask(e: Emitter, guard: KernelGuard) -> bool:
+def _can_ask(e: XeEmitter, guard: KernelGuard) -> bool:
     """Whether a guard is open, and all that it asks about is there."""
     if guard in e.answers.decided or any(limit.field == "x" for limit in guard.limits):
         return False
@@ -61,7 +64,7 @@ def _can_ask(e: Emitter, guard: KernelGuard) -> bool:
     return all(e.ensure(value) for value in (maker.base, *maker.shape, *maker.strides, *guard.columns))
 
 
-def _emit_versions(e: Emitter, ops: Sequence[Operation], guards: Sequence[KernelGuard]) -> None:
+def _emit_versions(e: XeEmitter, ops: Sequence[Operation], guards: Sequence[KernelGuard]) -> None:
     holds = constant(I1, 1)
     for guard in guards:
         holds = e.function.and_(_asked(e, guard), holds)
@@ -87,7 +90,7 @@ def _emit_versions(e: Emitter, ops: Sequence[Operation], guards: Sequence[Kernel
         flat = flat[size:]
 
 
-def _asked(e: Emitter, guard: KernelGuard) -> Value:
+def _asked(e: XeEmitter, guard: KernelGuard) -> Value:
     maker = guard.maker
     base, *rest = (e.get(value) for value in (maker.base, *maker.shape, *maker.strides))
     rank = len(maker.shape)
@@ -102,7 +105,7 @@ def _asked(e: Emitter, guard: KernelGuard) -> Value:
     return holds
 
 
-def _all_multiples(e: Emitter, numbers: Sequence[Value], size: int, limit: Guard) -> Value:
+def _all_multiples(e: XeEmitter, numbers: Sequence[Value], size: int, limit: Guard) -> Value:
     """Whether a limit that asks for a multiple holds for so many elements of `size` bytes."""
     f, holds = e.function, constant(I1, 1)
     for number in numbers:

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from mltriton.targets.llvm.types import I1, I32, Type, Value, constant
-from mltriton.targets.xe.llvm.accesses import Run, as_before, in_memory_order, reordered, runs
+from mltriton.targets.simt.accesses import Run, as_before, in_memory_order, reordered, runs
 from mltriton.targets.xe.llvm.simd.context import WarpEmitter
 from mltriton.targets.xe.llvm.simd.intrinsics import LANES, gather, joined, read, scatter
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from math import gcd
 
 from mltriton.targets.llvm.types import Type, Value, constant
-from mltriton.targets.xe.llvm.affine import Affine
+from mltriton.targets.simt.affine import Affine
 
 
 class VectorAffine(Affine):

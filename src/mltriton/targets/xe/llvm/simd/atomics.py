@@ -18,9 +18,9 @@ from mltriton.ir.types import F32, FloatType, TensorType, bit_width, element_typ
 from mltriton.ir.types import Type as IRType
 from mltriton.targets.llvm.emit.atomics import FLOAT_NAMES, NAMES
 from mltriton.targets.llvm.types import I1, I16, I32, Type, Value, constant, integers
-from mltriton.targets.xe.llvm.emit.atomics import combined
-from mltriton.targets.xe.llvm.emit.context import Emitted, Rules
-from mltriton.targets.xe.llvm.lanes import layout_of
+from mltriton.targets.simt.atomics import combined
+from mltriton.targets.simt.context import Emitted, Rules
+from mltriton.targets.simt.lanes import layout_of
 from mltriton.targets.xe.llvm.simd.context import WarpEmitter
 from mltriton.targets.xe.llvm.simd.intrinsics import ATOMICS, LANES, atomic, every, fence, gather
 from mltriton.targets.xe.llvm.simd.moves import pick

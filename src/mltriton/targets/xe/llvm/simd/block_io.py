@@ -12,10 +12,11 @@ from functools import partial
 
 from mltriton.ir.types import TensorType, byte_width
 from mltriton.targets.llvm.types import I32, Value, constant, poison, vector
+from mltriton.targets.simt.context import BlockPointer
+from mltriton.targets.simt.lanes import Form, Lanes, layout_of
 from mltriton.targets.xe.block_limits import Access
 from mltriton.targets.xe.llvm.block_io import Message
-from mltriton.targets.xe.llvm.emit.context import BlockPointer
-from mltriton.targets.xe.llvm.lanes import Form, Lanes, form_of, layout_of
+from mltriton.targets.xe.llvm.lanes import form_of
 from mltriton.targets.xe.llvm.simd import by_registers, intrinsics
 from mltriton.targets.xe.llvm.simd.by_registers import apart, loaded_type
 from mltriton.targets.xe.llvm.simd.context import WarpEmitter, value_type

@@ -10,9 +10,9 @@ from collections.abc import Sequence
 
 from mltriton.ir.types import TensorType, bit_width
 from mltriton.targets.llvm.types import I1, I64, Type, Value, constant, vector
-from mltriton.targets.xe.llvm.emit.blocks import extent
-from mltriton.targets.xe.llvm.emit.context import BlockPointer, coordinates
-from mltriton.targets.xe.llvm.lanes import layout_of
+from mltriton.targets.simt.blocks import extent
+from mltriton.targets.simt.context import BlockPointer, coordinates
+from mltriton.targets.simt.lanes import layout_of
 from mltriton.targets.xe.llvm.simd.context import WarpEmitter
 from mltriton.targets.xe.llvm.simd.intrinsics import LANES
 

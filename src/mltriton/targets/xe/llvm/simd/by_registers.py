@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from mltriton.ir.types import TensorType, byte_width
 from mltriton.targets.llvm.types import I16, I32, I64, Type, Value, constant, poison, vector
+from mltriton.targets.simt.context import BlockPointer
+from mltriton.targets.simt.lanes import layout_of
+from mltriton.targets.simt.moves import linear
 from mltriton.targets.xe.block_limits import Access
 from mltriton.targets.xe.llvm.block_io import Message
-from mltriton.targets.xe.llvm.emit.context import BlockPointer
-from mltriton.targets.xe.llvm.lanes import layout_of
-from mltriton.targets.xe.llvm.moves import linear
 from mltriton.targets.xe.llvm.simd.context import WarpEmitter
 from mltriton.targets.xe.llvm.simd.intrinsics import LANES, gather, read_at, scatter, write_at
 

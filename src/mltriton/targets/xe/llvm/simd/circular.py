@@ -11,8 +11,8 @@ from collections.abc import Callable
 from mltriton.targets.llvm.math import Vectors, circular, reduced
 from mltriton.targets.llvm.types import Value, constant
 from mltriton.targets.llvm.writer import Function
+from mltriton.targets.simt.features import Features
 from mltriton.targets.xe.llvm.emit.elements import function
-from mltriton.targets.xe.llvm.features import Features
 from mltriton.targets.xe.llvm.simd.intrinsics import every, high_product
 
 _LARGE = 1e5  # from here on the first reduction is no longer exact

@@ -18,11 +18,13 @@ from mltriton.layouts.linear import LinearLayout
 from mltriton.layouts.regions import RegionMoves
 from mltriton.targets.llvm.types import I32, Type, Value, constant, integers, vector
 from mltriton.targets.llvm.writer import Function, Module
-from mltriton.targets.xe.cache_hints import Load, Store
-from mltriton.targets.xe.devices import Device
-from mltriton.targets.xe.llvm.emit.context import Emitted, Emitter, Made, Rule, Rules
-from mltriton.targets.xe.llvm.lanes import Form, Lanes, element_name, form_of, layout_of
-from mltriton.targets.xe.llvm.moves import names
+from mltriton.targets.simt.context import Emitted, Made, Rule, Rules
+from mltriton.targets.simt.lanes import Form, Lanes, element_name, layout_of
+from mltriton.targets.simt.moves import names
+from mltriton.targets.xe.cache_hints import Controls, Load, Store
+from mltriton.targets.xe.llvm.emit.context import XeEmitter
+from mltriton.targets.xe.llvm.lanes import form_of
+from mltriton.targets.xe.llvm.machine import XeMachine
 from mltriton.targets.xe.llvm.simd import moves
 from mltriton.targets.xe.llvm.simd.affine import VectorAffine
 from mltriton.targets.xe.llvm.simd.intrinsics import AS_USUAL, LANES, Caching, joined, read, same_bits, write
@@ -53,20 +55,20 @@ def _cache_code(level: Load | Store) -> int:
     return LOADED[level] if isinstance(level, Load) else STORED[level]
 
 
-class WarpEmitter(Emitter):
+class WarpEmitter(XeEmitter):
     """The state of one kernel's emission."""
 
     def __init__(
         self,
         module: Module,
         function: Function,
-        device: Device,
+        machine: XeMachine,
         warps: int,
         rules: Rules,
         elements: Rules,
         answers: Answers,
     ) -> None:
-        super().__init__(module, function, device, warps, rules, elements, answers)
+        super().__init__(module, function, machine, warps, rules, elements, answers)
         self.affine = VectorAffine(function)
         self.rows = Rows(function)
         self._bits_of: dict[str, Value] = {}
@@ -132,7 +134,7 @@ class WarpEmitter(Emitter):
     @property
     def cached(self) -> Caching:
         """What the access at hand asks of the caches, as messages name it."""
-        asked = self.caching
+        asked: Controls | None = self.caching
         return AS_USUAL if asked is None else (_cache_code(asked.first), _cache_code(asked.third))
 
     def variable(self, first: Value, number: int = 0) -> Value:

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from mltriton.dialects import gpu, tt
 from mltriton.targets.llvm.types import I64, Value, constant
-from mltriton.targets.xe.llvm.emit import control
-from mltriton.targets.xe.llvm.emit.context import Rules
+from mltriton.targets.simt import control
+from mltriton.targets.simt.context import Rules
 from mltriton.targets.xe.llvm.simd import intrinsics
 from mltriton.targets.xe.llvm.simd.context import WarpEmitter
 

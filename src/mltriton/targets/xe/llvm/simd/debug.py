@@ -16,9 +16,9 @@ from mltriton.ir.operation import Value as IRValue
 from mltriton.ir.types import TensorType, element_type
 from mltriton.targets.llvm.emit.debug import Printed, prefixes, printable
 from mltriton.targets.llvm.types import I1, I32, I64, Value, constant
-from mltriton.targets.xe.llvm.emit.context import Rules, coordinates
-from mltriton.targets.xe.llvm.emit.debug import first_element, first_registers, print_line, program_number
-from mltriton.targets.xe.llvm.lanes import layout_of
+from mltriton.targets.simt.context import Rules, coordinates
+from mltriton.targets.simt.debug import first_element, first_registers, print_line, program_number
+from mltriton.targets.simt.lanes import layout_of
 from mltriton.targets.xe.llvm.simd import intrinsics
 from mltriton.targets.xe.llvm.simd.context import WarpEmitter
 from mltriton.targets.xe.llvm.simd.intrinsics import ATOMICS, LANES, read

@@ -13,9 +13,10 @@ from mltriton.ir.operation import Value as IRValue
 from mltriton.ir.types import F32, TensorType
 from mltriton.layouts.xe import DpasEncoding
 from mltriton.targets.llvm.types import Type, Value, constant, vector
-from mltriton.targets.xe.llvm.emit.context import Emitted, Rules
+from mltriton.targets.simt.context import Emitted, Rules
+from mltriton.targets.simt.lanes import Form, Lanes
 from mltriton.targets.xe.llvm.emit.dot import factors_of, product_of
-from mltriton.targets.xe.llvm.lanes import Form, Lanes, form_of
+from mltriton.targets.xe.llvm.lanes import form_of
 from mltriton.targets.xe.llvm.simd.context import WarpEmitter, value_type
 from mltriton.targets.xe.llvm.simd.intrinsics import LANES, product
 

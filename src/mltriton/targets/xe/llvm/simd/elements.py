@@ -16,9 +16,10 @@ from mltriton.targets.llvm.emit.arith import memory_type
 from mltriton.targets.llvm.math import rounded
 from mltriton.targets.llvm.types import I32, Value, constant
 from mltriton.targets.llvm.writer import Function
+from mltriton.targets.simt.context import Emitter, Rule, Rules
+from mltriton.targets.simt.elements import inline
 from mltriton.targets.xe.llvm.emit import elements
-from mltriton.targets.xe.llvm.emit.context import Emitter, Rule, Rules
-from mltriton.targets.xe.llvm.emit.elements import function, inline
+from mltriton.targets.xe.llvm.emit.elements import function
 from mltriton.targets.xe.llvm.simd.circular import sine_of
 from mltriton.targets.xe.llvm.simd.intrinsics import LANES, high_product
 

@@ -1,7 +1,7 @@
 """The kernel of a module at the intrinsic level as one vector program for each warp: LLVM IR text.
 
 Level: intrinsic -> llvm. `spir_kernel` with the name and the parameters of the `tt.func`, as in a lane's program
-(`emit/kernel.py`); one work item is a warp. The function's attributes say so (`VCFunction`) and how much memory its
+(`simt/kernel.py`); one work item is a warp. The function's attributes say so (`VCFunction`) and how much memory its
 warps share.
 """
 
@@ -15,11 +15,14 @@ from mltriton.ir.types import PointerType
 from mltriton.ir.types import Type as IRType
 from mltriton.targets.llvm.types import I64, Value
 from mltriton.targets.llvm.writer import Module
+from mltriton.targets.registry import num_warps_of
+from mltriton.targets.simt.context import Emitter
+from mltriton.targets.simt.kernel import argument, begin, parameters_of, public_function
+from mltriton.targets.simt.shared import allocations
 from mltriton.targets.xe.devices import Device
 from mltriton.targets.xe.launch_guards import Surface
-from mltriton.targets.xe.llvm.emit.context import Emitter
-from mltriton.targets.xe.llvm.emit.kernel import KernelText, argument, begin, finished, take_parameters
-from mltriton.targets.xe.llvm.emit.shared import allocations
+from mltriton.targets.xe.llvm.emit.kernel import KernelText, addresses_of, answers, finished
+from mltriton.targets.xe.llvm.machine import XeMachine
 from mltriton.targets.xe.llvm.simd.context import WarpEmitter
 from mltriton.targets.xe.llvm.simd.rules import ELEMENTS, RULES
 from mltriton.targets.xe.llvm.simd.shared import place_allocations
@@ -34,14 +37,13 @@ def emit_kernel(module: IRModule, device: Device, failing: Collection[Surface] =
         raise BackendError(message, hint="Leave the option address_payloads out.")
     _, shared = allocations(module)
     target = Module(f'"VCFunction" "VCSLMSize"="{shared}"')
-    kernel = begin(target, module, device, failing, items=1)
-    emitter = WarpEmitter(target, kernel.body, device, kernel.warps, RULES, ELEMENTS, kernel.answers)
-    emitter.to_bf16 = {}  # They are functions of one lane.
-    if kernel.record is not None:
-        emitter.failure = kernel.body.cast("ptrtoint", kernel.record, I64)
-    take_parameters(emitter, kernel, _argument)
+    machine, warps = XeMachine(device, vectors=True), num_warps_of(module)
+    body = machine.kernel(target, public_function(module).sym_name, parameters_of(module), warps, 1)
+    emitter = WarpEmitter(target, body, machine, warps, RULES, ELEMENTS, answers(module, device, failing))
+    emitter.addresses_of_loops = addresses_of(module, device)
+    begin(emitter, module, _argument)
     place_allocations(emitter, module)
-    return finished(emitter, kernel)
+    return finished(emitter, module)
 
 
 def _argument(e: Emitter, value: Value, type_: IRType) -> Value:

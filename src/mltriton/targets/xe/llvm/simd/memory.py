@@ -16,11 +16,12 @@ from mltriton.ir.types import FloatType, TensorDescType, TensorType, block_of, b
 from mltriton.ir.types import Type as IRType
 from mltriton.targets.llvm.emit.memory import from_memory, in_memory, to_memory
 from mltriton.targets.llvm.types import I1, Value, constant, integers
+from mltriton.targets.simt import memory
+from mltriton.targets.simt.context import BlockPointer, Emitted, Rule, Rules
+from mltriton.targets.simt.lanes import Lanes
 from mltriton.targets.xe.block_limits import Access
 from mltriton.targets.xe.llvm.block_io import Message, message_of
-from mltriton.targets.xe.llvm.emit import memory
-from mltriton.targets.xe.llvm.emit.context import BlockPointer, Emitted, Rule, Rules
-from mltriton.targets.xe.llvm.lanes import Lanes
+from mltriton.targets.xe.llvm.emit.memory import asked, filled
 from mltriton.targets.xe.llvm.matrices import matrix_of
 from mltriton.targets.xe.llvm.simd import accesses, block_io
 from mltriton.targets.xe.llvm.simd.blocks import addresses, inside
@@ -103,7 +104,7 @@ def _filled(e: WarpEmitter, loaded: Lanes, masks: Sequence[Value] | None, outsid
     form, f = loaded.form, e.function
     groups = [masks[start : start + form.width] for start in range(0, len(masks), form.width)]
     if outside.literal is None or any(len(set(group)) > 1 for group in groups):
-        return memory.filled(e, loaded, masks, outside)
+        return filled(e, loaded, masks, outside)
     held = value_type(form)
     bits = held.with_element(f"i{held.bits}")
     whole = e.splat(outside.literal, form, form.width).values[0].literal
@@ -142,7 +143,7 @@ def store_block(
 def _holds(e: WarpEmitter, op: BlockOperation, pointer: BlockPointer, message: Message) -> Value:
     """Whether the hardware takes the matrix, an i1."""
     answer = e.answers.of(op, message.transposed)
-    return constant(I1, int(answer)) if isinstance(answer, bool) else memory.asked(e, pointer, answer)
+    return constant(I1, int(answer)) if isinstance(answer, bool) else asked(e, pointer, answer)
 
 
 def _padding(element: IRType, padding: str) -> Value:
@@ -164,15 +165,6 @@ def _prefetch(e: WarpEmitter, op: ttig.Prefetch) -> None:
         block_io.prefetch(e, block, matrix, message)
 
 
-def _descriptor_load(e: WarpEmitter, op: tt.DescriptorLoad) -> Emitted:
-    pointer = memory.described(e, op.desc, op.indices)
-    return load_block(e, op, pointer, range(len(op.indices)), pointer.padding)
-
-
-def _descriptor_store(e: WarpEmitter, op: tt.DescriptorStore) -> None:
-    store_block(e, op, memory.described(e, op.desc, op.indices), range(len(op.indices)))
-
-
 def _described(rule: Rule) -> Rule:
     """Describe a matrix to messages where it is made, before the loops that access it."""
 
@@ -186,16 +178,15 @@ def _described(rule: Rule) -> Rule:
                 block_io.describe(e, pointer, byte_width(block.element), (-2, -1) if row_major else (-1, -2))
         return pointer
 
-    return make  # type: ignore[return-value]
+    return make
 
 
-RULES: Rules = {  # type: ignore[dict-item]
-    **memory.RULES,
-    tt.MakeTensorPtr: _described(memory.RULES[tt.MakeTensorPtr]),
-    tt.MakeTensorDesc: _described(memory.RULES[tt.MakeTensorDesc]),
+_BLOCKS = memory.rules(load_block, store_block)
+RULES: Rules = {
+    **_BLOCKS,
+    tt.MakeTensorPtr: _described(_BLOCKS[tt.MakeTensorPtr]),
+    tt.MakeTensorDesc: _described(_BLOCKS[tt.MakeTensorDesc]),
     tt.Load: memory.hinted(_load),
     tt.Store: memory.hinted(_store),
     ttig.Prefetch: _prefetch,
-    tt.DescriptorLoad: memory.hinted(_descriptor_load),
-    tt.DescriptorStore: _descriptor_store,
 }

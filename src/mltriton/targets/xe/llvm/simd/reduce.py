@@ -14,10 +14,10 @@ from mltriton.dialects import tt
 from mltriton.ir.operation import Region
 from mltriton.ir.types import TensorType
 from mltriton.targets.llvm.types import Value
-from mltriton.targets.xe.llvm.emit import reduce
-from mltriton.targets.xe.llvm.emit.context import Emitted, Rules
-from mltriton.targets.xe.llvm.emit.reduce import along, combine, over_registers, without
-from mltriton.targets.xe.llvm.lanes import layout_of
+from mltriton.targets.simt import reduce
+from mltriton.targets.simt.context import Emitted, Rules
+from mltriton.targets.simt.lanes import layout_of
+from mltriton.targets.simt.reduce import along, combine, over_registers, without
 from mltriton.targets.xe.llvm.simd.context import WarpEmitter
 from mltriton.targets.xe.llvm.simd.intrinsics import LANES, joined, read
 from mltriton.targets.xe.llvm.simd.moves import pick

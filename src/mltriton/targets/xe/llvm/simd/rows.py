@@ -14,7 +14,7 @@ from mltriton.ir.types import TensorType
 from mltriton.ir.types import Type as IRType
 from mltriton.targets.llvm.types import Type, Value, constant, poison
 from mltriton.targets.llvm.writer import Function
-from mltriton.targets.xe.llvm.lanes import Form, layout_of
+from mltriton.targets.simt.lanes import Form, layout_of
 from mltriton.targets.xe.llvm.simd.intrinsics import LANES, joined, read
 
 

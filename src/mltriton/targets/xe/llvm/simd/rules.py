@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mltriton.targets.xe.llvm.emit.context import Rules
+from mltriton.targets.simt.context import Rules
 from mltriton.targets.xe.llvm.simd import (
     atomics,
     control,

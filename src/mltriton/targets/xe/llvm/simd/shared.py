@@ -16,10 +16,10 @@ from mltriton.ir.operation import Value as IRValue
 from mltriton.ir.types import MemDescType, TensorType, byte_width
 from mltriton.targets.llvm.emit.memory import from_memory, in_memory, to_memory
 from mltriton.targets.llvm.types import I32, Type, Value, constant, vector
-from mltriton.targets.xe.llvm.emit import shared
-from mltriton.targets.xe.llvm.emit.context import Emitted, Rules, SharedBlock
-from mltriton.targets.xe.llvm.emit.shared import allocations
-from mltriton.targets.xe.llvm.lanes import layout_of
+from mltriton.targets.simt import shared
+from mltriton.targets.simt.context import Emitted, Rules, SharedBlock
+from mltriton.targets.simt.lanes import layout_of
+from mltriton.targets.simt.shared import allocations
 from mltriton.targets.xe.llvm.simd import accesses, intrinsics
 from mltriton.targets.xe.llvm.simd.blocks import at_places
 from mltriton.targets.xe.llvm.simd.context import WarpEmitter, held_element

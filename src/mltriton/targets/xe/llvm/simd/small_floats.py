@@ -10,7 +10,7 @@ from mltriton.dialects import tt
 from mltriton.ir.types import Type as IRType
 from mltriton.targets.llvm.types import Value, vector
 from mltriton.targets.llvm.writer import Function
-from mltriton.targets.xe.llvm.emit.context import Rules
+from mltriton.targets.simt.context import Rules
 from mltriton.targets.xe.llvm.emit.small_floats import BYTES, rule
 from mltriton.targets.xe.llvm.simd.intrinsics import read, same_bits
 from mltriton.targets.xe.llvm.small_floats import halves

@@ -14,11 +14,11 @@ from mltriton.dialects import tt, ttg
 from mltriton.ir.types import TensorType, byte_width
 from mltriton.targets.llvm.emit.memory import from_memory, in_memory, to_memory
 from mltriton.targets.llvm.types import I32, Value, constant, vector
-from mltriton.targets.xe.llvm import accesses, calls
-from mltriton.targets.xe.llvm.emit.context import Emitted, Emitter, Rules, coordinates
-from mltriton.targets.xe.llvm.emit.shared import gathered_bytes, offset_of
-from mltriton.targets.xe.llvm.lanes import element_name, layout_of
-from mltriton.targets.xe.spirv.builtins import Scope
+from mltriton.targets.simt import accesses
+from mltriton.targets.simt.context import Emitted, Emitter, Rules, coordinates
+from mltriton.targets.simt.lanes import element_name, layout_of
+from mltriton.targets.simt.machine import Scope
+from mltriton.targets.simt.shared import gathered_bytes, offset_of
 
 
 def _gather(e: Emitter, op: tt.Gather) -> Emitted:
@@ -31,9 +31,9 @@ def _gather(e: Emitter, op: tt.Gather) -> Emitted:
         return e.affine.address(start, offset_of(e.affine, place, strides), unit)
 
     there = [address(place) for place in _places(e, source)]
-    calls.barrier(f, Scope.SUBGROUP)
+    e.calls.barrier(f, Scope.WARP)
     accesses.store(e, there, None, [to_memory(e, register) for register in e.registers(op.source)])
-    calls.barrier(f, Scope.SUBGROUP)
+    e.calls.barrier(f, Scope.WARP)
     return _chosen(e, op, start, strides)
 
 
@@ -66,7 +66,7 @@ def _own_memory(e: Emitter, op: tt.Gather) -> Value:
     start, size = e.shared_places[op], gathered_bytes(op)
     if e.warps == 1:
         return start
-    return e.affine.address(start, e.function.mul(calls.warp(e.function), constant(I32, size)), vector("i8", 1))
+    return e.affine.address(start, e.function.mul(e.calls.warp(e.function), constant(I32, size)), vector("i8", 1))
 
 
 RULES: Rules = {tt.Gather: _gather, ttg.LocalGather: _local_gather}

@@ -19,7 +19,7 @@ from mltriton.layouts.conversions import conversion
 from mltriton.layouts.linear import LinearLayout
 from mltriton.targets.llvm.types import I32, Value, constant
 from mltriton.targets.llvm.writer import Function
-from mltriton.targets.xe.llvm import calls
+from mltriton.targets.simt.machine import Calls
 
 Bits = tuple[int, ...]  # the images of the bits 1, 2, 4, ... of an index
 
@@ -57,6 +57,7 @@ def names(source: LinearLayout, wanted: LinearLayout, origin: tuple[int, ...]) -
 
 
 def move(
+    calls: Calls,
     f: Function,
     registers: Sequence[Value],
     source: LinearLayout,
@@ -71,22 +72,22 @@ def move(
     if renamed is not None:
         return [registers[number] for number in renamed]
     plan = plan_of(source, wanted, origin)
-    virtual = [_virtual_register(f, plan, registers, number) for number in range(plan.size)]
-    return _choices(f, virtual, plan.last, range(plan.size))
+    virtual = [_virtual_register(calls, f, plan, registers, number) for number in range(plan.size)]
+    return _choices(calls, f, virtual, plan.last, range(plan.size))
 
 
-def _virtual_register(f: Function, plan: Plan, registers: Sequence[Value], number: int) -> Value:
+def _virtual_register(calls: Calls, f: Function, plan: Plan, registers: Sequence[Value], number: int) -> Value:
     lane = plan.start[1] ^ _image(plan.lanes, number)
     register = plan.start[0] ^ _image(plan.registers, number)
     steps = sorted({_image(plan.between, place) for place in range(1 << len(plan.between))})
     received: dict[int, Value] = {}
     for step in steps:
-        [sent] = _choices(f, registers, plan.first, [register ^ step])
-        received[step] = _received(f, sent, lane, plan.across)
-    return received[0] if len(steps) == 1 else _choose(f, received.__getitem__, plan.between, 0)
+        [sent] = _choices(calls, f, registers, plan.first, [register ^ step])
+        received[step] = _received(calls, f, sent, lane, plan.across)
+    return received[0] if len(steps) == 1 else _choose(calls, f, received.__getitem__, plan.between, 0)
 
 
-def _received(f: Function, sent: Value, lane: int, across: Bits) -> Value:
+def _received(calls: Calls, f: Function, sent: Value, lane: int, across: Bits) -> Value:
     """The value of lane `lane` ^ across(own lane)."""
     if sent.literal is not None:
         return sent
@@ -95,21 +96,23 @@ def _received(f: Function, sent: Value, lane: int, across: Bits) -> Value:
     return calls.shuffle(f, sent, linear(f, calls.lane(f), across, lane))
 
 
-def _choices(f: Function, registers: Sequence[Value], by_lane: Bits, wanted: Sequence[int]) -> list[Value]:
+def _choices(
+    calls: Calls, f: Function, registers: Sequence[Value], by_lane: Bits, wanted: Sequence[int]
+) -> list[Value]:
     """For each number of `wanted` the register with that number ^ by_lane(own lane)."""
-    return [_choose(f, registers.__getitem__, by_lane, number) for number in wanted]
+    return [_choose(calls, f, registers.__getitem__, by_lane, number) for number in wanted]
 
 
-def _choose(f: Function, at: Callable[[int], Value], by_lane: Bits, number: int, bit: int = 0) -> Value:
+def _choose(calls: Calls, f: Function, at: Callable[[int], Value], by_lane: Bits, number: int, bit: int = 0) -> Value:
     while bit < len(by_lane) and by_lane[bit] == 0:
         bit += 1
     if bit == len(by_lane):
         return at(number)
-    there = _choose(f, at, by_lane, number ^ by_lane[bit], bit + 1)
-    return f.select(lane_bit(f, bit), there, _choose(f, at, by_lane, number, bit + 1))
+    there = _choose(calls, f, at, by_lane, number ^ by_lane[bit], bit + 1)
+    return f.select(lane_bit(calls, f, bit), there, _choose(calls, f, at, by_lane, number, bit + 1))
 
 
-def lane_bit(f: Function, bit: int) -> Value:
+def lane_bit(calls: Calls, f: Function, bit: int) -> Value:
     """Whether a bit of the lane's number is set."""
     return f.icmp("ne", f.and_(calls.lane(f), 1 << bit), 0)
 

@@ -16,11 +16,7 @@ from typing import NamedTuple
 from mltriton.layouts.lanes import LANE_BYTES
 from mltriton.targets.llvm.types import I1, Type, Value, constant, poison
 from mltriton.targets.llvm.writer import Function
-from mltriton.targets.xe.llvm import calls
-from mltriton.targets.xe.llvm.caching import decorated
-from mltriton.targets.xe.llvm.calls import C_TYPES
-from mltriton.targets.xe.llvm.emit.context import Emitter
-from mltriton.targets.xe.spirv import builtins
+from mltriton.targets.simt.context import Emitter
 
 Masks = Sequence[Value] | None
 
@@ -94,11 +90,11 @@ def _load(e: Emitter, element: Type, pointers: Sequence[Value], masks: Masks, ot
     def part(run: Run) -> list[Value]:
         assert masks is not None
         kept = [others[run.start + i] for i in range(run.width)]
-        if (type_ := _predicated(e, element, run)) is not None:
-            address = decorated(f, pointers[run.start], e.caching)
-            loaded = builtins.PREDICATED_LOAD.of(type_).call(f, address, masks[run.start], _joined(f, kept))
-            return [f.extract(loaded, number) for number in range(run.width)]
-        return f.choose(masks[run.start], lambda: _load_run(e, element, pointers, run), lambda: kept, "load")
+        mask, pointer, type_ = masks[run.start], pointers[run.start], element.with_lanes(run.width)
+        loaded = e.machine.load_where(f, mask, type_, pointer, kept, run.align, e.caching)
+        if loaded is None:
+            return f.choose(mask, lambda: _load_run(e, element, pointers, run), lambda: kept, "load")
+        return [f.extract(loaded, number) for number in range(run.width)]
 
     if masks is None or all(mask.literal for mask in masks):
         return whole()
@@ -115,13 +111,10 @@ def store(e: Emitter, pointers: Sequence[Value], masks: Masks, values: Sequence[
 
     def part(run: Run) -> None:
         assert masks is not None
-        if (type_ := _predicated(e, values[0].type, run)) is not None:
-            stored = _joined(f, values[run.start : run.start + run.width])
-            address = decorated(f, pointers[run.start], e.caching)
-            builtins.PREDICATED_STORE.of(type_).call(f, address, stored, masks[run.start])
-            return
-        with f.when(masks[run.start], "store"):
-            _store_run(e, pointers, values, run)
+        stored, mask = values[run.start : run.start + run.width], masks[run.start]
+        if not e.machine.store_where(f, mask, stored, pointers[run.start], run.align, e.caching):
+            with f.when(mask, "store"):
+                _store_run(e, pointers, values, run)
 
     def each(found: Sequence[Run], do: Callable[[Run], None]) -> Callable[[], list[Value]]:
         def build() -> list[Value]:
@@ -147,36 +140,25 @@ def _agree(masks: Sequence[Value], vectors: Sequence[Run]) -> bool:
 
 
 def _all(e: Emitter, masks: Sequence[Value]) -> Value:
-    return calls.everywhere(e.function, reduce(e.function.and_, dict.fromkeys(masks), constant(I1, 1)))
+    return e.calls.everywhere(e.function, reduce(e.function.and_, dict.fromkeys(masks), constant(I1, 1)))
 
 
-def _predicated(e: Emitter, element: Type, run: Run) -> str | None:
-    """The C type with which a run is accessed under its mask by one instruction; None where it takes a branch.
-
-    Such an access states no alignment: Intel's compiler takes that of words for granted.
-    """
-    name = C_TYPES.get(element.element)
-    type_ = f"{name}{run.width if run.width > 1 else ''}"
-    known = e.device.predicated and type_ in builtins.PREDICATED_LOAD.types
-    return type_ if known and run.align >= min(4, run.width * element.bytes) else None
-
-
-def _joined(f: Function, values: Sequence[Value]) -> Value:
+def joined(f: Function, values: Sequence[Value]) -> Value:
     """Values as one vector."""
     if len(values) == 1:
         return values[0]
-    joined = poison(values[0].type.with_lanes(len(values)))
+    made = poison(values[0].type.with_lanes(len(values)))
     for number, value in enumerate(values):
-        joined = f.insert(joined, value, number)
-    return joined
+        made = f.insert(made, value, number)
+    return made
 
 
 def _load_run(e: Emitter, element: Type, pointers: Sequence[Value], run: Run) -> list[Value]:
     f = e.function
-    loaded = f.load(element.with_lanes(run.width), decorated(f, pointers[run.start], e.caching), run.align)
+    loaded = e.machine.load(f, element.with_lanes(run.width), pointers[run.start], run.align, e.caching)
     return [f.extract(loaded, number) for number in range(run.width)]
 
 
 def _store_run(e: Emitter, pointers: Sequence[Value], values: Sequence[Value], run: Run) -> None:
-    f, stored = e.function, _joined(e.function, values[run.start : run.start + run.width])
-    f.store(stored, decorated(f, pointers[run.start], e.caching), run.align)
+    f, stored = e.function, joined(e.function, values[run.start : run.start + run.width])
+    e.machine.store(f, stored, pointers[run.start], run.align, e.caching)

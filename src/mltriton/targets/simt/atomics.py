@@ -1,7 +1,7 @@
 """Atomic read-modify-write and compare-and-swap: one register after the other.
 
 Level: intrinsic -> llvm. Guarantees: of lanes and registers that hold the same element one alone updates memory, and
-all are given what it got; masked-off elements touch nothing and give 0. Floats for which SPIR-V has no atomic
+all are given what it got; masked-off elements touch nothing and give 0. Floats for which the machine has no atomic
 instruction go through compare-and-swap loops; narrow elements on the aligned word around them.
 """
 
@@ -9,25 +9,35 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from mltriton.dialects import tt
 from mltriton.ir.operation import Value as IRValue
-from mltriton.ir.types import F32, F64, FloatType, TensorType, element_type
+from mltriton.ir.types import F64, FloatType, TensorType, element_type
 from mltriton.ir.types import Type as IRType
 from mltriton.targets.llvm.emit.atomics import FAILURE_ORDERS, FLOAT_NAMES, NAMES, ORDERS
 from mltriton.targets.llvm.types import I1, I32, I64, Type, Value, constant
-from mltriton.targets.xe.llvm import calls
-from mltriton.targets.xe.llvm.emit.context import Emitted, Emitter, Rules
-from mltriton.targets.xe.llvm.emit.elements import function
-from mltriton.targets.xe.llvm.lanes import layout_of
+from mltriton.targets.simt.context import Emitted, Emitter, Rules
+from mltriton.targets.simt.lanes import layout_of
 
 Update = Callable[..., Value]
-SCOPE = 'syncscope("device") '
+
+
+class Order(NamedTuple):
+    """For which lanes an update is one, what it orders, and what it orders where it changes nothing."""
+
+    scope: str
+    success: str
+    failure: str
+
+
+def _order(e: Emitter, op: tt.AtomicRMW | tt.AtomicCAS) -> Order:
+    success = ORDERS[op.sem]
+    return Order(e.machine.atomic_scope(op.scope), success, FAILURE_ORDERS[success])
 
 
 def _update(e: Emitter, op: tt.AtomicRMW) -> Emitted:
-    element, order = element_type(op.value.type), ORDERS[op.sem]
+    element, order = element_type(op.value.type), _order(e, op)
 
     def one(pointer: Value, value: Value) -> Value:
         if not isinstance(element, FloatType):
@@ -35,25 +45,26 @@ def _update(e: Emitter, op: tt.AtomicRMW) -> Emitted:
         name = FLOAT_NAMES[op.kind]
         if name == "xchg" and value.type.bits >= 32:
             return _exchanged(e, pointer, value, order)
-        if name == "fadd" and element is F32:
+        if (name, element) in e.machine.float_updates:
             return _instruction(e, name, pointer, value, order)
         return _by_swapping(e, pointer, value, element, name, order)
 
     return _each(e, one, op.ptr, op.mask, (op.ptr, op.value), op.result.type)
 
 
-def _instruction(e: Emitter, name: str, pointer: Value, value: Value, order: str) -> Value:
-    return e.function.emit(f"atomicrmw {name} {pointer}, {value} {SCOPE}{order}, align {value.type.bytes}", value.type)
+def _instruction(e: Emitter, name: str, pointer: Value, value: Value, order: Order) -> Value:
+    how = f"{order.scope}{order.success}, align {value.type.bytes}"
+    return e.function.emit(f"atomicrmw {name} {pointer}, {value} {how}", value.type)
 
 
-def _exchanged(e: Emitter, pointer: Value, value: Value, order: str) -> Value:
+def _exchanged(e: Emitter, pointer: Value, value: Value, order: Order) -> Value:
     bits = value.type.with_element(f"i{value.type.bits}")
     old = _instruction(e, "xchg", pointer, e.function.bitcast(value, bits), order)
     return e.function.bitcast(old, value.type)
 
 
 def _swap(e: Emitter, op: tt.AtomicCAS) -> Emitted:
-    order = ORDERS[op.sem]
+    order = _order(e, op)
 
     def one(pointer: Value, expected: Value, new: Value) -> Value:
         f, bits = e.function, expected.type.with_element(f"i{expected.type.bits}")
@@ -63,16 +74,16 @@ def _swap(e: Emitter, op: tt.AtomicCAS) -> Emitted:
     return _each(e, one, op.ptr, None, (op.ptr, op.cmp, op.value), op.result.type)
 
 
-def _compare_and_swap(e: Emitter, pointer: Value, expected: Value, new: Value, order: str) -> Value:
+def _compare_and_swap(e: Emitter, pointer: Value, expected: Value, new: Value, order: Order) -> Value:
     """What was there before."""
     f, type_ = e.function, expected.type
-    orders = f"{SCOPE}{order} {FAILURE_ORDERS[order]}"
+    orders = f"{order.scope}{order.success} {order.failure}"
     both = f.fresh()
     f.line(f"{both} = cmpxchg {pointer}, {expected}, {new} {orders}, align {type_.bytes}")
     return f.emit(f"extractvalue {{ {type_}, i1 }} {both}, 0", type_)
 
 
-def _swap_in_word(e: Emitter, pointer: Value, expected: Value, new: Value, order: str) -> Value:
+def _swap_in_word(e: Emitter, pointer: Value, expected: Value, new: Value, order: Order) -> Value:
     """The same of a narrow element, on the aligned word around it."""
     f = e.function
 
@@ -82,7 +93,7 @@ def _swap_in_word(e: Emitter, pointer: Value, expected: Value, new: Value, order
     return _replaced(e, pointer, expected.type, I32, order, swapped)
 
 
-def _by_swapping(e: Emitter, pointer: Value, value: Value, element: IRType, name: str, order: str) -> Value:
+def _by_swapping(e: Emitter, pointer: Value, value: Value, element: IRType, name: str, order: Order) -> Value:
     """Combine a float in memory with `value`; what was there before."""
     f, held = e.function, value.type.with_element(f"i{value.type.bits}")
     operand = value if name == "xchg" else e.widen(value, element)
@@ -94,7 +105,7 @@ def _by_swapping(e: Emitter, pointer: Value, value: Value, element: IRType, name
 
 
 def _replaced(
-    e: Emitter, pointer: Value, held: Type, word: Type, order: str, update: Callable[[Value], Value]
+    e: Emitter, pointer: Value, held: Type, word: Type, order: Order, update: Callable[[Value], Value]
 ) -> Value:
     """Replace an element in memory by what `update` makes of it: swap the aligned word around it, and begin again
     where another lane was first. What was there before.
@@ -131,7 +142,7 @@ def combined(e: Emitter, name: str, old: Value, operand: Value, element: IRType)
     current = e.widen(old, element)
     if name == "fadd":
         return e.narrow(e.function.fadd(current, operand), element)
-    return e.narrow(function(e.function, name, current, operand), element)
+    return e.narrow(e.machine.function(e.function, name, current, operand), element)
 
 
 def _each(
@@ -140,7 +151,7 @@ def _each(
     """Update for each register; of lanes that hold the same element only the first, which tells the others."""
     f = e.function
     if not isinstance(pointer.type, TensorType):
-        leader, first = f.icmp("eq", calls.lane(f), 0), constant(I32, 0)
+        leader, first = f.icmp("eq", e.calls.lane(f), 0), constant(I32, 0)
         rows = [[e.get(operand) for operand in operands]]
         masks = [None if mask is None else e.get(mask)]
     else:
@@ -152,7 +163,7 @@ def _each(
         type_ = row[-1].type
         condition = leader if allowed is None else f.and_(allowed, leader)
         [old] = f.choose(condition, partial(_as_list, one, row), partial(_as_list, constant, [type_, 0]), "atomic")
-        made.append(old if leader.literal else calls.shuffle(f, old, first))
+        made.append(old if leader.literal else e.calls.shuffle(f, old, first))
     return e.held(made, result)
 
 
@@ -166,7 +177,7 @@ def _leader(e: Emitter, type_: TensorType) -> tuple[Value, Value]:
     spare = sum(1 << bit for bit, vector in enumerate(lanes) if not any(vector))
     if not spare:
         return constant(I1, 1), constant(I32, 0)
-    lane = calls.lane(f)
+    lane = e.calls.lane(f)
     return f.icmp("eq", f.and_(lane, spare), 0), f.and_(lane, ~spare)
 
 

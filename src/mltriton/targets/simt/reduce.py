@@ -11,17 +11,15 @@ from __future__ import annotations
 
 from typing import cast
 
-from mltriton.dialects import arith, tt
+from mltriton.dialects import tt
 from mltriton.errors import BackendError
-from mltriton.ir.operation import Operation, Region
+from mltriton.ir.operation import Region
 from mltriton.ir.types import TensorType
 from mltriton.layouts.linear import LinearLayout
 from mltriton.targets.llvm.types import Value
-from mltriton.targets.xe.llvm import calls
-from mltriton.targets.xe.llvm.emit.context import Emitted, Emitter, Rules
-from mltriton.targets.xe.llvm.lanes import layout_of
-from mltriton.targets.xe.llvm.moves import move
-from mltriton.targets.xe.spirv.builtins import GroupOperation, Scope, group_function
+from mltriton.targets.simt.context import Emitted, Emitter, Rules
+from mltriton.targets.simt.lanes import layout_of
+from mltriton.targets.simt.moves import move
 
 Row = list[Value]  # the values of all sources at one place
 
@@ -65,29 +63,16 @@ def over_registers(e: Emitter, region: Region, rows: list[Row], bits: list[int])
 
 def _over_lanes(e: Emitter, op: tt.Reduce, rows: list[Row], bits: list[int], lane_bits: int) -> list[Row]:
     """Combine the lanes that differ in these bits; all of them have the result. Of all lanes at once, by a function of
-    the warp where there is one: Intel's compiler works on several rows at a time.
+    the warp where there is one.
     """
-    f, name = e.function, _GROUP.get(type(op.combine.block.ops[0])) if len(op.combine.block.ops) == 2 else None
-    if name is not None and len(bits) == lane_bits and rows[0][0].type.element in _GROUP_TYPES:
-        reduce = group_function(name, calls.C_TYPES[rows[0][0].type.element])
-        return [
-            [reduce.call(f, int(Scope.SUBGROUP), int(GroupOperation.REDUCE), value) for value in row] for row in rows
-        ]
+    f, combination = e.function, op.combine.block.ops
+    if len(combination) == 2 and len(rows[0]) == 1 and len(bits) == lane_bits:
+        made = [[e.machine.reduced(f, type(combination[0]), value) for value in row] for row in rows]
+        if all(value is not None for row in made for value in row):
+            return cast("list[Row]", made)
     for bit in bits:
-        rows = [combine(e, op.combine, row, [calls.shuffle_xor(f, value, 1 << bit) for value in row]) for row in rows]
+        rows = [combine(e, op.combine, row, [e.calls.shuffle_xor(f, value, 1 << bit) for value in row]) for row in rows]
     return rows
-
-
-# Combinations that a warp does at once, as SPIR-V names them, and on what.
-_GROUP: dict[type[Operation], str] = {
-    arith.AddF: "add",
-    arith.AddI: "add",
-    arith.MaxNumF: "max",
-    arith.MinNumF: "min",
-    arith.MaxSI: "max",
-    arith.MinSI: "min",
-}
-_GROUP_TYPES = ("float", "i32")
 
 
 def without(layout: LinearLayout, axis: int, reduced: list[int]) -> LinearLayout:
@@ -101,7 +86,7 @@ def without(layout: LinearLayout, axis: int, reduced: list[int]) -> LinearLayout
 def _finished(e: Emitter, registers: Row, layout: LinearLayout, result: object) -> Emitted:
     if not isinstance(result, TensorType):
         return registers[0]
-    return e.held(move(e.function, registers, layout, layout_of(result)), result)
+    return e.held(move(e.calls, e.function, registers, layout, layout_of(result)), result)
 
 
 def _scan(e: Emitter, op: tt.Scan) -> list[Emitted]:

@@ -1,4 +1,4 @@
-"""Printing and assertions from a running kernel, by OpenCL's printf and a record in memory that the host shares.
+"""Printing and assertions from a running kernel, by C's printf and a record in memory that the host shares.
 
 Level: intrinsic -> llvm. Lanes print the elements that they hold; what several hold alike, one of them does. A lane
 whose assertion fails writes into the kernel's last argument. Its warp then ends, except in kernels with barriers, where
@@ -15,16 +15,13 @@ from mltriton.ir.operation import Value as IRValue
 from mltriton.ir.types import TensorType, element_type
 from mltriton.layouts.linear import LinearLayout
 from mltriton.targets.llvm.emit.debug import Printed, line_form, prefixes, printable, record_failure
-from mltriton.targets.llvm.types import CONSTANT_PTR, I1, I32, I64, Value, constant
-from mltriton.targets.xe.llvm import calls
-from mltriton.targets.xe.llvm.emit.atomics import SCOPE
-from mltriton.targets.xe.llvm.emit.context import Emitter, Rules, coordinates
-from mltriton.targets.xe.llvm.lanes import layout_of
-from mltriton.targets.xe.spirv.emission import PRINTF
+from mltriton.targets.llvm.types import I1, I64, Value, constant
+from mltriton.targets.simt.context import Emitter, Rules, coordinates
+from mltriton.targets.simt.lanes import layout_of
 
 
 def _print(e: Emitter, op: tt.Print) -> None:
-    program = [calls.program(e.function, axis) for axis in range(3)]
+    program = [e.calls.program(e.function, axis) for axis in range(3)]
     if not op.arguments:
         with e.function.when(_is_first_lane(e), "print"):
             print_line(e, str(op.prefix), program, [], (), None)
@@ -55,21 +52,19 @@ def print_line(
 ) -> None:
     """Print a line: the program's coordinates, an element's place in a block of `shape`, the text, the element."""
     widths = [tt.index_width(size) for size in shape]
-    form = line_form(e, prefix, shown.conversion if shown else "", widths, "d", CONSTANT_PTR)
-    e.module.declare_variadic(PRINTF, I32, [CONSTANT_PTR])
-    values = [form, *program, *places, *([shown.value] if shown else [])]
-    e.function.line(f"call spir_func i32 ({CONSTANT_PTR}, ...) @{PRINTF}({', '.join(map(str, values))})")
+    form = line_form(e, prefix, shown.conversion if shown else "", widths, "d", e.machine.text_pointer)
+    e.machine.print(e.function, form, [*program, *places, *([shown.value] if shown else [])])
 
 
 def _is_first_lane(e: Emitter) -> Value:
-    return e.function.icmp("eq", calls.lane(e.function), 0)
+    return e.function.icmp("eq", e.calls.lane(e.function), 0)
 
 
 def _holds_first(e: Emitter, layout: LinearLayout) -> Value:
     """Whether no lane with a smaller number holds the same elements."""
     copies = sum(1 << bit for bit, vector in enumerate(layout.vectors("lane")) if not any(vector))
     f = e.function
-    return f.icmp("eq", f.and_(calls.lane(f), copies), 0) if copies else constant(I1, 1)
+    return f.icmp("eq", f.and_(e.calls.lane(f), copies), 0) if copies else constant(I1, 1)
 
 
 def first_registers(layout: LinearLayout) -> list[int]:
@@ -84,11 +79,11 @@ def _assert(e: Emitter, op: tt.Assert) -> None:
     holds = reduce(f.and_, dict.fromkeys(conditions), constant(I1, 1))
     if holds.literal:
         return
-    with f.when(f.xor(calls.everywhere(f, holds), constant(I1, 1)), "assert"):
+    with f.when(f.xor(e.calls.everywhere(f, holds), constant(I1, 1)), "assert"):
         with f.when(f.xor(holds, constant(I1, 1)), "fails"):
-            place, grid = ([of(f, axis) for axis in range(3)] for of in (calls.program, calls.programs))
+            place, grid = ([of(f, axis) for axis in range(3)] for of in (e.calls.program, e.calls.programs))
             element = f.cast("sext", first_element(e, op, conditions), I64)
-            record_failure(e, op, program_number(e, place, grid), element, SCOPE)
+            record_failure(e, op, program_number(e, place, grid), element, e.machine.atomic_scope("sys"))
         if not e.waits:
             f.ret()
             f.open_block(f.label("unreachable"))

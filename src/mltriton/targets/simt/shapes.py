@@ -17,9 +17,8 @@ from mltriton.ir.types import TensorType
 from mltriton.layouts.linear import LinearLayout
 from mltriton.targets.llvm.emit.arith import emit_constant, number_of
 from mltriton.targets.llvm.types import I32, Type, Value, constant
-from mltriton.targets.xe.llvm import calls
-from mltriton.targets.xe.llvm.emit.context import Emitted, Emitter, Rules, coordinates
-from mltriton.targets.xe.llvm.lanes import LONGEST_VECTOR, Form, Lanes, form_of, layout_of
+from mltriton.targets.simt.context import Emitted, Emitter, Rules, coordinates
+from mltriton.targets.simt.lanes import Form, Lanes, layout_of
 
 Vector = tuple[int, ...]
 
@@ -38,7 +37,7 @@ def _moved(
     """The result whose element p is element `origin` + `function`(p) of the source."""
     from_, to = cast(TensorType, source.type), cast(TensorType, result.type)
     wanted = mapped(layout_of(to), from_.shape, function)
-    return e.moved(e.lanes(source), layout_of(from_), wanted, form_of(to), origin)
+    return e.moved(e.lanes(source), layout_of(from_), wanted, e.form_of(to), origin)
 
 
 def _convert_layout(e: Emitter, op: ttg.ConvertLayout) -> Lanes:
@@ -87,7 +86,7 @@ def _assembled(e: Emitter, parts: list[IRValue], result: IRValue, steps: list[Ve
     bases = {dim: [(*v, *(0,) * (len(shape) - rank)) for v in part.vectors(dim)] for dim in part.inputs}
     bases["register"] += steps
     source = LinearLayout.of(bases, {f"dim{dim}": size for dim, size in enumerate(shape)})
-    return e.moved(Lanes(e.lanes(parts[0]).form, values), source, layout_of(to), form_of(to))
+    return e.moved(Lanes(e.lanes(parts[0]).form, values), source, layout_of(to), e.form_of(to))
 
 
 def _join(e: Emitter, op: tt.Join) -> Lanes:
@@ -134,7 +133,7 @@ def _make_range(e: Emitter, op: tt.MakeRange) -> Lanes:
     type_ = cast(TensorType, op.result.type)
     start = constant(I32, op.start)
     places = [e.affine.add(place, start) for place in coordinates(e, layout_of(type_), 0)]
-    return e.packed(places, form_of(type_))
+    return e.packed(places, e.form_of(type_))
 
 
 def _unsplat(e: Emitter, op: tt.Unsplat) -> Value:
@@ -159,7 +158,7 @@ def constant_of(
     if not isinstance(type_, TensorType):
         return emit_constant(e, op)
     assert isinstance(value, DenseAttr)
-    form, layout = form_of(type_), layout_of(type_)
+    form, layout = e.form_of(type_), layout_of(type_)
     numbers = [number_of(number, value) for number in value.values]
     if value.is_splat:
         return same(numbers[0], form, layout.count("register"))
@@ -181,8 +180,9 @@ def _by_lane(e: Emitter, numbers: list[int | float], element: Type) -> Value:
     values = [constant(element, number) for number in numbers]
     if len(set(values)) == 1:
         return values[0]
-    f, lane = e.function, calls.lane(e.function)
-    tables = [values[at : at + LONGEST_VECTOR] for at in range(0, len(values), LONGEST_VECTOR)]
+    f, lane = e.function, e.calls.lane(e.function)
+    most = e.machine.longest_vector
+    tables = [values[at : at + most] for at in range(0, len(values), most)]
     own = [
         f.extract(
             Value(element.with_lanes(len(table)), f"<{', '.join(map(str, table))}>"), f.and_(lane, len(table) - 1)
@@ -191,7 +191,7 @@ def _by_lane(e: Emitter, numbers: list[int | float], element: Type) -> Value:
     ]
     first, *others = own
     for number, other in enumerate(others, 1):
-        first = f.select(f.icmp("uge", lane, number * LONGEST_VECTOR), other, first)
+        first = f.select(f.icmp("uge", lane, number * most), other, first)
     return first
 
 

@@ -1,4 +1,4 @@
-"""Blocks in shared memory (SLM), and barriers.
+"""Blocks in shared memory, and barriers.
 
 Level: intrinsic -> llvm. A block is row-major; allocations lie after each other in one array of the workgroup.
 """
@@ -20,11 +20,11 @@ from mltriton.targets.llvm.emit.memory import from_memory, in_memory, to_memory
 from mltriton.targets.llvm.types import I32, Value, constant, vector
 from mltriton.targets.llvm.writer import WORKGROUP_ALIGNMENT, Module
 from mltriton.targets.registry import num_warps_of
-from mltriton.targets.xe.devices import Device
-from mltriton.targets.xe.llvm import accesses, calls
-from mltriton.targets.xe.llvm.affine import Affine
-from mltriton.targets.xe.llvm.emit.context import Emitted, Emitter, Rules, SharedBlock, coordinates
-from mltriton.targets.xe.llvm.lanes import element_name, layout_of
+from mltriton.targets.simt import accesses
+from mltriton.targets.simt.affine import Affine
+from mltriton.targets.simt.context import Emitted, Emitter, Rules, SharedBlock, coordinates
+from mltriton.targets.simt.lanes import element_name, layout_of
+from mltriton.targets.simt.machine import Machine
 
 MEMORY = "shared"
 
@@ -60,16 +60,16 @@ def _rounded(size: int) -> int:
 def place_allocations(e: Emitter, target: Module, module: IRModule) -> int:
     """Reserve the shared memory of a module; gives its size in bytes. Raises `SharedMemoryError`."""
     places, size = allocations(module)
-    if size > e.device.shared_bytes:
-        raise _too_much(places, size, e.device)
+    if size > e.machine.shared_bytes:
+        raise _too_much(places, size, e.machine)
     if size:
-        start = target.workgroup_memory(MEMORY, size)
+        start = e.machine.shared_memory(target, MEMORY, size)
         e.affine.promise(start, WORKGROUP_ALIGNMENT)
         e.shared_places.update({op: e.affine.displaced(start, place) for op, place in places.items()})
     return size
 
 
-def _too_much(places: dict[Operation, int], size: int, device: Device) -> SharedMemoryError:
+def _too_much(places: dict[Operation, int], size: int, machine: Machine) -> SharedMemoryError:
     """The error for blocks that do not fit, at the line of the largest one."""
     ends = sorted({*places.values(), size})
     sizes = {op: min(end for end in ends if end > place) - place for op, place in places.items()}
@@ -77,8 +77,8 @@ def _too_much(places: dict[Operation, int], size: int, device: Device) -> Shared
     counted = [line if count == 1 else f"{line} ({count} times)" for line, count in lines.items()]
     advice = "Warps exchange elements through it: take smaller blocks. It holds"
     return SharedMemoryError(
-        f"the kernel needs more shared memory than {device.name} has",
-        expected=f"at most {device.shared_bytes} bytes",
+        f"the kernel needs more shared memory than {machine.name} has",
+        expected=f"at most {machine.shared_bytes} bytes",
         found=f"{size} bytes",
         hint="\n".join((advice, *counted)),
     ).at(max(sizes, key=sizes.__getitem__).loc.place)
@@ -142,15 +142,15 @@ def _transposed(e: Emitter, op: ttg.MemDescTrans) -> Emitted:
 
 
 def _barrier(e: Emitter, op: gpu.Barrier) -> None:
-    calls.barrier(e.function)
+    e.calls.barrier(e.function)
 
 
 def _arrive(e: Emitter, op: ttig.BarrierArrive) -> None:
-    calls.arrive(e.function)
+    e.calls.arrive(e.function)
 
 
 def _wait(e: Emitter, op: ttig.BarrierWait) -> None:
-    calls.wait(e.function)
+    e.calls.wait(e.function)
 
 
 RULES: Rules = {

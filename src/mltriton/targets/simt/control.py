@@ -16,19 +16,15 @@ from mltriton.ir.operation import Block, Region
 from mltriton.ir.operation import Value as IRValue
 from mltriton.ir.types import TensorDescType
 from mltriton.targets.llvm.types import I32, I64, Value, constant
-from mltriton.targets.xe.llvm import calls
-from mltriton.targets.xe.llvm.addresses import Addresses
-from mltriton.targets.xe.llvm.emit import versions
-from mltriton.targets.xe.llvm.emit.context import Emitted, Emitter, Made, Rules
-from mltriton.targets.xe.llvm.emit.moving import Moving
-from mltriton.targets.xe.llvm.emit.staying import bring_forward
+from mltriton.targets.simt.context import Emitted, Emitter, Made, Rules
+from mltriton.targets.simt.moving import Moving
 
 AXES = ("x", "y", "z")
 
 
 def _body(e: Emitter, block: Block) -> list[IRValue]:
     """Emit a block; gives the operands of its terminator."""
-    versions.emit(e, block.ops[:-1])
+    e.operations(block.ops[:-1])
     return block.ops[-1].operands
 
 
@@ -51,16 +47,14 @@ def _for(e: Emitter, op: scf.For) -> list[Emitted]:
     moving = Moving(e, parts)
     carried = [_Carried(argument, init, e.flat(init)) for argument, init, _ in parts if argument not in moving.pointers]
     range_ = _range(e, op)
-    outside, e.staying = (e.staying, e.addresses), bring_forward(e, block)
-    e.addresses = Addresses(e.addresses_of_loops.get(op, 0))
     start = [*moving.start, *(value for part in carried for value in part.start)]
-    with f.loop(range_.first, range_.last, range_.step, start, unsigned=range_.unsigned) as loop:
+    counts = (range_.first, range_.last, range_.step)
+    with e.inside_loop(op), f.loop(*counts, start, unsigned=range_.unsigned) as loop:
         e.put(counter, _counter(e, op, loop.index, range_))
         _put(e, moving, carried, loop.carried, inside=True)
         yielded: dict[IRValue, IRValue] = dict(zip(arguments, _body(e, block), strict=True))
         following = [part for held in carried for part in e.flat(yielded[held.argument])]
         loop.yield_(*moving.following(yielded), *following)
-    e.staying, e.addresses = outside
     _put(e, moving, carried, loop.results, inside=False)
     return [e.any(argument) for argument in arguments]
 
@@ -149,8 +143,8 @@ def _raised(e: Emitter, likes: Sequence[IRValue], flat: Sequence[Value]) -> list
 
 def _while(e: Emitter, op: scf.While) -> list[Emitted]:
     before, after = op.before.block, op.after.block
-    outside, e.staying = e.staying, frozenset()
-    with e.function.repeat([part for init in op.inits for part in e.flat(init)]) as loop:
+    carried = [part for init in op.inits for part in e.flat(init)]
+    with e.inside_loop(op), e.function.repeat(carried) as loop:
         for argument, value in zip(before.arguments, _raised(e, op.inits, loop.carried), strict=True):
             e.put(argument, value)
         condition, *passed = _body(e, before)
@@ -159,27 +153,26 @@ def _while(e: Emitter, op: scf.While) -> list[Emitted]:
         for argument, value in zip(after.arguments, results, strict=True):
             e.put(argument, value)
         loop.yield_(*(part for value in _body(e, after) for part in e.flat(value)))
-    e.staying = outside
     return results
 
 
 def _program_id(e: Emitter, op: tt.GetProgramId) -> Value:
-    return calls.program(e.function, AXES.index(op.axis))
+    return e.calls.program(e.function, AXES.index(op.axis))
 
 
 def _num_programs(e: Emitter, op: tt.GetNumPrograms) -> Value:
-    return calls.programs(e.function, AXES.index(op.axis))
+    return e.calls.programs(e.function, AXES.index(op.axis))
 
 
 def _subgroup_id(e: Emitter, op: gpu.SubgroupId) -> Value:
     """Known where a program is one warp."""
     if e.warps == 1:
         return constant(I64, 0)
-    return e.function.cast("zext", calls.warp(e.function), I64)
+    return e.function.cast("zext", e.calls.warp(e.function), I64)
 
 
 def _assume(e: Emitter, op: tt.Assume) -> None:
-    """A hint, of which Intel's compiler makes nothing."""
+    """A hint, of which compilers below LLVM make nothing."""
 
 
 def _select(e: Emitter, op: arith.Select) -> Made:

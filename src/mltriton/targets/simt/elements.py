@@ -1,0 +1,133 @@
+"""Element-wise operations: rules that see one LLVM value of each block.
+
+Level: intrinsic -> llvm. Integer arithmetic keeps what is known of addresses (`affine`); functions are polynomials
+(`targets/llvm/math.py`) where a machine puts no rules of its own in their place. Everything else is as on other
+targets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from mltriton.dialects import arith, math, tt
+from mltriton.ir.types import element_type
+from mltriton.targets.llvm.emit import arith as integer_rules
+from mltriton.targets.llvm.emit import casts, floats
+from mltriton.targets.llvm.math import FUNCTIONS
+from mltriton.targets.llvm.types import Value, constant
+from mltriton.targets.llvm.writer import Function
+from mltriton.targets.simt.context import Emitter, Rule, Rules
+from mltriton.targets.simt.features import Features
+
+
+def _kept(name: str) -> Rule:
+    """A sum or product whose constant part stays apart."""
+
+    def rule(e: Emitter, op: arith.Binary) -> Value:
+        lhs, rhs = e.get(op.lhs), e.get(op.rhs)
+        if lhs.type.is_vector:
+            return e.function.binary(name, lhs, rhs)
+        return getattr(e.affine, name)(lhs, rhs)
+
+    return rule
+
+
+def _sign_extension(e: Emitter, op: arith.ExtSI) -> Value:
+    value, to = e.get(op.source), e.result_type(op)
+    return e.function.cast("sext", value, to) if to.is_vector else e.affine.widen(value, to)
+
+
+def _add_pointer(e: Emitter, op: tt.AddPtr) -> Value:
+    element = integer_rules.memory_type(element_type(op.ptr.type))
+    return e.affine.address(e.get(op.ptr), e.get(op.offset), element)
+
+
+_BELOW = frozenset(("slt", "ult", "sge", "uge"))  # comparisons of which the bound may be on the right
+
+
+def _compare(e: Emitter, op: arith.CmpI) -> Value:
+    """Neighbours that a bound cannot tell apart are compared once: their accesses have one mask."""
+    lhs, rhs = e.get(op.lhs), e.get(op.rhs)
+    if op.predicate in _BELOW:
+        lhs = e.affine.floor(lhs, e.affine.divisor(rhs))
+    elif op.predicate not in ("eq", "ne"):
+        rhs = e.affine.floor(rhs, e.affine.divisor(lhs))
+    return e.function.icmp(op.predicate, lhs, rhs)
+
+
+def inline(name: str) -> Callable[[Function, Value], Value]:
+    """A function as polynomials, without branches."""
+
+    def compute(f: Function, x: Value) -> Value:
+        return FUNCTIONS[name](f, Features(), x)
+
+    return compute
+
+
+def _extremum(name: str, propagate: bool) -> Rule:
+    """fmax or fmin take the number where one operand is NaN; where NaN is to win it is put back."""
+
+    def rule(e: Emitter, op: arith.Binary) -> Value:
+        f, machine = e.function, e.machine
+        a, b = (e.widen(e.get(operand), operand.type) for operand in (op.lhs, op.rhs))
+        number = machine.function(f, name, a, b)
+        made = f.select(f.fcmp("uno", a, b), f.fadd(a, b), number) if propagate else number
+        return e.narrow(made, op.result.type)
+
+    return rule
+
+
+def _rsqrt(f: Function, x: Value) -> Value:
+    return f.fdiv(constant(x.type, 1.0), f.intrinsic("llvm.sqrt", x.type, x))
+
+
+def _bitcast(e: Emitter, op: arith.Cast) -> Value:
+    """The same bits; between a pointer and a pointer nothing, between i1 and a byte a widening of the bit."""
+    f, value, target = e.function, e.get(op.source), e.result_type(op)
+    pointers = [type_.element.startswith("ptr") for type_ in (value.type, target)]
+    if any(pointers):
+        return f.cast("bitcast" if all(pointers) else "ptrtoint" if pointers[0] else "inttoptr", value, target)
+    if 1 in (value.type.bits, target.bits) and value.type.bits != target.bits:
+        return f.cast("trunc" if target.bits == 1 else "zext", value, target)
+    return f.bitcast(value, target)
+
+
+def _splat(e: Emitter, op: tt.Splat) -> Value:
+    return e.get(op.source)
+
+
+RULES: Rules = {
+    kind: rule
+    for kind, rule in {**integer_rules.RULES, **floats.RULES, **casts.RULES}.items()
+    if kind not in (tt.MakeRange, tt.Unsplat)
+} | {
+    arith.AddI: _kept("add"),
+    arith.SubI: _kept("sub"),
+    arith.MulI: _kept("mul"),
+    arith.ExtSI: _sign_extension,
+    arith.CmpI: _compare,
+    arith.Bitcast: _bitcast,
+    arith.MaximumF: _extremum("fmax", propagate=True),
+    arith.MinimumF: _extremum("fmin", propagate=True),
+    arith.MaxNumF: _extremum("fmax", propagate=False),
+    arith.MinNumF: _extremum("fmin", propagate=False),
+    **{
+        kind: floats.wide(inline(name))
+        for kind, name in {
+            math.Exp: "exp",
+            math.Exp2: "exp2",
+            math.Log: "log",
+            math.Log2: "log2",
+            math.Sin: "sin",
+            math.Cos: "cos",
+            math.Tanh: "tanh",
+            math.Erf: "erf",
+        }.items()
+    },
+    math.Rsqrt: floats.wide(_rsqrt),
+    math.Floor: floats.intrinsic("llvm.floor"),
+    math.Ceil: floats.intrinsic("llvm.ceil"),
+    tt.AddPtr: _add_pointer,
+    tt.Bitcast: _bitcast,
+    tt.Splat: _splat,
+}

@@ -1,0 +1,78 @@
+"""Blocks in the registers of a warp's lanes: which LLVM values hold them, and how these are taken apart.
+
+Level: intrinsic -> llvm. The encoding's linear layout says which element register r of lane l holds; a machine
+decides that `Form.width` registers after each other are one LLVM value: a scalar for most blocks, for those that a
+matrix engine reads or writes the vector that its instruction takes. f16, bf16 and fp8 are integers of their width.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from typing import NamedTuple
+
+from mltriton.errors import BackendError
+from mltriton.ir.types import F32, F64, FloatType, IndexType, IntegerType, PointerType, TensorType
+from mltriton.ir.types import Type as IRType
+from mltriton.layouts.encodings import Encoding
+from mltriton.layouts.hardware import warp_layout
+from mltriton.layouts.linear import LinearLayout
+from mltriton.targets.llvm.types import Type, Value, vector
+
+_FLOATS = {F32: "float", F64: "double"}
+
+
+class Form(NamedTuple):
+    """`width` registers of type `element` are one value of type `type`."""
+
+    width: int
+    element: Type
+    type: Type
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether each element of the value is one register."""
+        return self.type.lanes == self.width
+
+
+class Lanes(NamedTuple):
+    """A block: values that hold the registers 0 .. count - 1 of a lane, the next ones, ..."""
+
+    form: Form
+    values: Sequence[Value]
+
+    @property
+    def registers(self) -> int:
+        """How many elements a lane holds."""
+        return self.form.width * len(self.values)
+
+
+def element_name(type_: IRType) -> str:
+    """LLVM's element type for a scalar IR type, as values have it (i1 is one bit)."""
+    if isinstance(type_, IntegerType):
+        return f"i{type_.width}"
+    if isinstance(type_, FloatType):
+        return _FLOATS.get(type_, f"i{type_.width}")
+    if isinstance(type_, PointerType) and not isinstance(type_.pointee, TensorType):
+        return f"ptr addrspace({type_.address_space})"
+    if isinstance(type_, IndexType):
+        return "i64"
+    raise BackendError(f"values of type {type_} cannot be held in registers")
+
+
+@cache
+def layout_of(type_: TensorType) -> LinearLayout:
+    """Where the elements of a block are. Raises `BackendError` where its encoding does not say so for one warp."""
+    if not isinstance(type_.encoding, Encoding):
+        raise BackendError("a block has no encoding, so that no lane has it", found=str(type_))
+    try:
+        return warp_layout(type_.encoding, type_.shape)
+    except ValueError as error:
+        raise BackendError(str(error), found=str(type_)) from None
+
+
+@cache
+def plain_form(type_: TensorType) -> Form:
+    """Each register is an LLVM value of its own."""
+    element = vector(element_name(type_.element), 1)
+    return Form(1, element, element)

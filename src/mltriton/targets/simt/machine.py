@@ -1,0 +1,155 @@
+"""What the emitter of lane programs asks of a GPU.
+
+Level: intrinsic -> llvm. `Calls` is what a lane asks of its warp and of its program; a module with functions of these
+names is one. A `Machine` says the rest, and has a default wherever plain LLVM IR will do. With a table of passes
+(`TargetSpec`), rules for what the GPU alone has, and these two, a GPU has code.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from enum import Enum, auto
+from typing import Any, Protocol
+
+from mltriton.ir.operation import Operation
+from mltriton.ir.types import F32, TensorType
+from mltriton.ir.types import Type as IRType
+from mltriton.targets.llvm.types import PTR, Type, Value
+from mltriton.targets.llvm.writer import Function, Module
+from mltriton.targets.simt.lanes import Form, plain_form
+
+
+class Scope(Enum):
+    """Who waits at a barrier."""
+
+    WARP = auto()
+    WORKGROUP = auto()
+
+
+class Calls(Protocol):
+    """What a lane asks; numbers are i32."""
+
+    def lane(self, f: Function) -> Value:
+        """The number of this lane in its warp."""
+        ...
+
+    def warp(self, f: Function) -> Value:
+        """The number of this warp in its program."""
+        ...
+
+    def program(self, f: Function, axis: int) -> Value:
+        """A coordinate of this program."""
+        ...
+
+    def programs(self, f: Function, axis: int) -> Value:
+        """A size of the grid."""
+        ...
+
+    def everywhere(self, f: Function, condition: Value) -> Value:
+        """Whether an i1 holds in all lanes of the warp."""
+        ...
+
+    def shuffle(self, f: Function, value: Value, source: Value) -> Value:
+        """The value, of any type of one element, that lane `source` has."""
+        ...
+
+    def shuffle_xor(self, f: Function, value: Value, mask: int) -> Value:
+        """The value that the lane has whose number differs by the bits of `mask`."""
+        ...
+
+    def barrier(self, f: Function, scope: Scope = Scope.WORKGROUP) -> None:
+        """All warps of the program, or all lanes of the warp, wait here; what they wrote to shared memory before is
+        seen after it.
+        """
+        ...
+
+    def arrive(self, f: Function) -> None:
+        """All warps of the program learn that this one has come here; no memory access is ordered."""
+        ...
+
+    def wait(self, f: Function) -> None:
+        """Wait until all warps of the program have arrived."""
+        ...
+
+
+class Machine(ABC):
+    """One GPU. `name` stands in errors; `shared_bytes` a program has at most; LLVM's vectors have up to
+    `longest_vector` elements; the text of what is printed lies behind a `text_pointer`. `float_updates` are the atomic
+    updates of floats, by LLVM's names, that are one instruction.
+    """
+
+    name: str
+    shared_bytes: int
+    calls: Calls
+    longest_vector: int = 16
+    text_pointer: Type = PTR
+    float_updates: frozenset[tuple[str, IRType]] = frozenset({("fadd", F32)})
+
+    # The kernel
+
+    @abstractmethod
+    def kernel(
+        self, module: Module, name: str, parameters: Sequence[tuple[str, Type]], warps: int, lanes: int
+    ) -> Function:
+        """The kernel's function, still without instructions; a program has so many warps of so many lanes."""
+
+    def shared_memory(self, module: Module, name: str, size: int) -> Value:
+        """The address of `size` bytes that the warps of a program share."""
+        return module.workgroup_memory(name, size)
+
+    # Values
+
+    def form_of(self, type_: TensorType) -> Form:
+        """How the registers of a block make LLVM values."""
+        return plain_form(type_)
+
+    @abstractmethod
+    def function(self, f: Function, name: str, *operands: Value) -> Value:
+        """C's function of f32 or f64: `fmax` and `fmin`, which take the number where one operand is NaN."""
+
+    def to_bf16(self, f: Function, value: Value) -> Value | None:
+        """f32 rounded to bf16 (as i16) by an instruction; None where there is none for so many elements."""
+        return None
+
+    def reduced(self, f: Function, combination: type[Operation], value: Value) -> Value | None:
+        """The values of all lanes of the warp combined, in every lane; None where it takes shuffles."""
+        return None
+
+    # Memory
+
+    def caching(self, stores: bool, cache: str, evict: str) -> Any:
+        """What the hints of an access ask of the caches; None for nothing."""
+        return None
+
+    def load(self, f: Function, type_: Type, pointer: Value, align: int, caching: Any) -> Value:
+        """Read neighbours."""
+        return f.load(type_, pointer, align)
+
+    def store(self, f: Function, value: Value, pointer: Value, align: int, caching: Any) -> None:
+        """Write neighbours."""
+        f.store(value, pointer, align)
+
+    def load_where(
+        self, f: Function, mask: Value, type_: Type, pointer: Value, others: Sequence[Value], align: int, caching: Any
+    ) -> Value | None:
+        """Read neighbours where an i1 holds, or else give those of `others`; None where it takes a branch."""
+        return None
+
+    def store_where(
+        self, f: Function, mask: Value, values: Sequence[Value], pointer: Value, align: int, caching: Any
+    ) -> bool:
+        """Write neighbours where an i1 holds; whether it takes no branch."""
+        return False
+
+    def atomic_scope(self, scope: str) -> str:
+        """LLVM's text for the lanes that see an atomic update as one: those of the program ("cta"), of the GPU ("gpu"),
+        or all and the host ("sys").
+        """
+        return 'syncscope("device") '
+
+    # For people
+
+    @abstractmethod
+    def print(self, f: Function, text: Value, values: Sequence[Value]) -> None:
+        """C's printf. Floats are f64, integers i32 or i64."""
