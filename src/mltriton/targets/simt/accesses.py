@@ -90,11 +90,11 @@ def _load(e: Emitter, element: Type, pointers: Sequence[Value], masks: Masks, ot
     def part(run: Run) -> list[Value]:
         assert masks is not None
         kept = [others[run.start + i] for i in range(run.width)]
-        mask, pointer, type_ = masks[run.start], pointers[run.start], element.with_lanes(run.width)
-        loaded = e.machine.load_where(f, mask, type_, pointer, kept, run.align, e.caching)
+        mask, pointer = masks[run.start], pointers[run.start]
+        loaded = e.machine.load_where(f, mask, element, pointer, kept, run.align, e.caching)
         if loaded is None:
             return f.choose(mask, lambda: _load_run(e, element, pointers, run), lambda: kept, "load")
-        return [f.extract(loaded, number) for number in range(run.width)]
+        return list(loaded)
 
     if masks is None or all(mask.literal for mask in masks):
         return whole()

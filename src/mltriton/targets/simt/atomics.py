@@ -1,7 +1,7 @@
 """Atomic read-modify-write and compare-and-swap: one register after the other.
 
 Level: intrinsic -> llvm. Guarantees: of lanes and registers that hold the same element one alone updates memory, and
-all are given what it got; masked-off elements touch nothing and give 0. Floats for which the machine has no atomic
+all are given what it got; masked-off elements touch nothing and give 0. Elements for which the machine has no atomic
 instruction go through compare-and-swap loops; narrow elements on the aligned word around them.
 """
 
@@ -9,78 +9,41 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 from mltriton.dialects import tt
 from mltriton.ir.operation import Value as IRValue
-from mltriton.ir.types import F64, FloatType, TensorType, element_type
+from mltriton.ir.types import FloatType, TensorType, element_type
 from mltriton.ir.types import Type as IRType
-from mltriton.targets.llvm.emit.atomics import FAILURE_ORDERS, FLOAT_NAMES, NAMES, ORDERS
+from mltriton.targets.llvm.emit.atomics import FLOAT_NAMES, NAMES
 from mltriton.targets.llvm.types import I1, I32, I64, Type, Value, constant
 from mltriton.targets.simt.context import Emitted, Emitter, Rules
 from mltriton.targets.simt.lanes import layout_of
+from mltriton.targets.simt.machine import Order
 
 Update = Callable[..., Value]
 
 
-class Order(NamedTuple):
-    """For which lanes an update is one, what it orders, and what it orders where it changes nothing."""
-
-    scope: str
-    success: str
-    failure: str
-
-
-def _order(e: Emitter, op: tt.AtomicRMW | tt.AtomicCAS) -> Order:
-    success = ORDERS[op.sem]
-    return Order(e.machine.atomic_scope(op.scope), success, FAILURE_ORDERS[success])
-
-
 def _update(e: Emitter, op: tt.AtomicRMW) -> Emitted:
-    element, order = element_type(op.value.type), _order(e, op)
+    element, order = element_type(op.value.type), Order(op.sem, op.scope)
 
     def one(pointer: Value, value: Value) -> Value:
-        if not isinstance(element, FloatType):
-            return _instruction(e, NAMES.get(op.kind, op.kind), pointer, value, order)
-        name = FLOAT_NAMES[op.kind]
-        if name == "xchg" and value.type.bits >= 32:
-            return _exchanged(e, pointer, value, order)
-        if (name, element) in e.machine.float_updates:
-            return _instruction(e, name, pointer, value, order)
-        return _by_swapping(e, pointer, value, element, name, order)
+        made = e.machine.update(e.function, op.kind, element, pointer, value, order)
+        return _by_swapping(e, pointer, value, element, op.kind, order) if made is None else made
 
     return _each(e, one, op.ptr, op.mask, (op.ptr, op.value), op.result.type)
 
 
-def _instruction(e: Emitter, name: str, pointer: Value, value: Value, order: Order) -> Value:
-    how = f"{order.scope}{order.success}, align {value.type.bytes}"
-    return e.function.emit(f"atomicrmw {name} {pointer}, {value} {how}", value.type)
-
-
-def _exchanged(e: Emitter, pointer: Value, value: Value, order: Order) -> Value:
-    bits = value.type.with_element(f"i{value.type.bits}")
-    old = _instruction(e, "xchg", pointer, e.function.bitcast(value, bits), order)
-    return e.function.bitcast(old, value.type)
-
-
 def _swap(e: Emitter, op: tt.AtomicCAS) -> Emitted:
-    order = _order(e, op)
+    order = Order(op.sem, op.scope)
 
     def one(pointer: Value, expected: Value, new: Value) -> Value:
         f, bits = e.function, expected.type.with_element(f"i{expected.type.bits}")
-        swap = _compare_and_swap if bits.bits >= I32.bits else _swap_in_word
-        return f.bitcast(swap(e, pointer, f.bitcast(expected, bits), f.bitcast(new, bits), order), expected.type)
+        operands = (pointer, f.bitcast(expected, bits), f.bitcast(new, bits), order)
+        whole = bits.bits >= I32.bits
+        return f.bitcast(e.machine.swap(f, *operands) if whole else _swap_in_word(e, *operands), expected.type)
 
     return _each(e, one, op.ptr, None, (op.ptr, op.cmp, op.value), op.result.type)
-
-
-def _compare_and_swap(e: Emitter, pointer: Value, expected: Value, new: Value, order: Order) -> Value:
-    """What was there before."""
-    f, type_ = e.function, expected.type
-    orders = f"{order.scope}{order.success} {order.failure}"
-    both = f.fresh()
-    f.line(f"{both} = cmpxchg {pointer}, {expected}, {new} {orders}, align {type_.bytes}")
-    return f.emit(f"extractvalue {{ {type_}, i1 }} {both}, 0", type_)
 
 
 def _swap_in_word(e: Emitter, pointer: Value, expected: Value, new: Value, order: Order) -> Value:
@@ -93,15 +56,17 @@ def _swap_in_word(e: Emitter, pointer: Value, expected: Value, new: Value, order
     return _replaced(e, pointer, expected.type, I32, order, swapped)
 
 
-def _by_swapping(e: Emitter, pointer: Value, value: Value, element: IRType, name: str, order: Order) -> Value:
-    """Combine a float in memory with `value`; what was there before."""
+def _by_swapping(e: Emitter, pointer: Value, value: Value, element: IRType, kind: str, order: Order) -> Value:
+    """Combine an element in memory with `value`; what was there before."""
     f, held = e.function, value.type.with_element(f"i{value.type.bits}")
-    operand = value if name == "xchg" else e.widen(value, element)
+    name = FLOAT_NAMES[kind] if isinstance(element, FloatType) else NAMES.get(kind, kind)
+    operand = value if name == "xchg" or not isinstance(element, FloatType) else e.widen(value, element)
 
     def updated(old: Value) -> Value:
         return f.bitcast(combined(e, name, f.bitcast(old, value.type), operand, element), held)
 
-    return f.bitcast(_replaced(e, pointer, held, I64 if element is F64 else I32, order, updated), value.type)
+    word = I64 if held.bits == I64.bits else I32
+    return f.bitcast(_replaced(e, pointer, held, word, order, updated), value.type)
 
 
 def _replaced(
@@ -118,7 +83,7 @@ def _replaced(
         new = update(f.cast("trunc", f.lshr(seen, shift), held))
         kept = f.and_(seen, f.xor(f.shl(constant(word, (1 << held.bits) - 1), shift), -1))
         wanted = f.or_(kept, f.shl(f.cast("zext", new, word), shift)) if held.bits < word.bits else new
-        found = _compare_and_swap(e, address, seen, wanted, order)
+        found = e.machine.swap(f, address, seen, wanted, order)
         loop.yield_(found, f.icmp("eq", found, seen))
     return f.cast("trunc", f.lshr(seen, shift), held)
 
@@ -136,13 +101,19 @@ def _word(e: Emitter, pointer: Value, word: Type, type_: Type) -> tuple[Value, V
 
 
 def combined(e: Emitter, name: str, old: Value, operand: Value, element: IRType) -> Value:
-    """What an update of a float leaves in memory; of narrow ones, operands are wide."""
+    """What an update, by LLVM's name, leaves in memory; operands of narrow floats are wide."""
     if name == "xchg":
         return operand
+    if not isinstance(element, FloatType):
+        f, extremum = e.function, _EXTREMA.get(name)
+        return f.binary(name, old, operand) if extremum is None else f.intrinsic(extremum, old.type, old, operand)
     current = e.widen(old, element)
     if name == "fadd":
         return e.narrow(e.function.fadd(current, operand), element)
     return e.narrow(e.machine.function(e.function, name, current, operand), element)
+
+
+_EXTREMA = {"max": "llvm.smax", "min": "llvm.smin", "umax": "llvm.umax", "umin": "llvm.umin"}
 
 
 def _each(

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from mltriton.errors import BackendError
 from mltriton.ir.operation import Operation
 from mltriton.ir.operation import Value as IRValue
-from mltriton.ir.types import BF16, TensorDescType, TensorType, block_of, element_type
+from mltriton.ir.types import TensorDescType, TensorType, block_of, element_type
 from mltriton.ir.types import Type as IRType
 from mltriton.layouts.linear import LinearLayout
 from mltriton.targets.llvm.emit import context
@@ -163,13 +163,16 @@ class Emitter(context.Emitter):
         return vector(element_name(element), self._lanes)
 
     def narrow(self, value: Value, type_: IRType, toward_zero: bool = False) -> Value:
-        """An f32 or f64 value rounded to the (element) type `type_`: f32 to bf16 by one instruction where there is
-        one.
-        """
+        """An f32 or f64 value rounded to the (element) type `type_`."""
         made = None
-        if element_type(type_) is BF16 and value.type.element == "float" and not toward_zero:
-            made = self.machine.to_bf16(self.function, value)
+        if value.type.element == "float" and not toward_zero:
+            made = self.machine.narrow(self.function, value, element_type(type_))
         return super().narrow(value, type_, toward_zero) if made is None else made
+
+    def widen(self, value: Value, type_: IRType) -> Value:
+        """A float value of (element) type `type_` in the format arithmetic is done in: f32 or f64."""
+        made = self.machine.widen(self.function, value, element_type(type_))
+        return super().widen(value, type_) if made is None else made
 
     # Blocks as registers
 

@@ -83,7 +83,7 @@ def _assert(e: Emitter, op: tt.Assert) -> None:
         with f.when(f.xor(holds, constant(I1, 1)), "fails"):
             place, grid = ([of(f, axis) for axis in range(3)] for of in (e.calls.program, e.calls.programs))
             element = f.cast("sext", first_element(e, op, conditions), I64)
-            record_failure(e, op, program_number(e, place, grid), element, e.machine.atomic_scope("sys"))
+            record_failure(e, op, program_number(e, place, grid), element, e.machine.record_scope)
         if not e.waits:
             f.ret()
             f.open_block(f.label("unreachable"))

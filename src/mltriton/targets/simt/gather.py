@@ -17,7 +17,6 @@ from mltriton.targets.llvm.types import I32, Value, constant, vector
 from mltriton.targets.simt import accesses
 from mltriton.targets.simt.context import Emitted, Emitter, Rules, coordinates
 from mltriton.targets.simt.lanes import element_name, layout_of
-from mltriton.targets.simt.machine import Scope
 from mltriton.targets.simt.shared import gathered_bytes, offset_of
 
 
@@ -31,9 +30,9 @@ def _gather(e: Emitter, op: tt.Gather) -> Emitted:
         return e.affine.address(start, offset_of(e.affine, place, strides), unit)
 
     there = [address(place) for place in _places(e, source)]
-    e.calls.barrier(f, Scope.WARP)
+    e.calls.barrier(f, of_warp=True)
     accesses.store(e, there, None, [to_memory(e, register) for register in e.registers(op.source)])
-    e.calls.barrier(f, Scope.WARP)
+    e.calls.barrier(f, of_warp=True)
     return _chosen(e, op, start, strides)
 
 

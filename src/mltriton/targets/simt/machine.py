@@ -9,22 +9,23 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from enum import Enum, auto
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from mltriton.ir.operation import Operation
-from mltriton.ir.types import F32, TensorType
+from mltriton.ir.types import TensorType
 from mltriton.ir.types import Type as IRType
 from mltriton.targets.llvm.types import PTR, Type, Value
 from mltriton.targets.llvm.writer import Function, Module
 from mltriton.targets.simt.lanes import Form, plain_form
 
 
-class Scope(Enum):
-    """Who waits at a barrier."""
+class Order(NamedTuple):
+    """What an atomic update orders ("relaxed", "acquire", "release", "acq_rel"), and for whom it is one: the program
+    ("cta"), the GPU ("gpu") or all and the host ("sys").
+    """
 
-    WARP = auto()
-    WORKGROUP = auto()
+    sem: str
+    scope: str
 
 
 class Calls(Protocol):
@@ -58,7 +59,7 @@ class Calls(Protocol):
         """The value that the lane has whose number differs by the bits of `mask`."""
         ...
 
-    def barrier(self, f: Function, scope: Scope = Scope.WORKGROUP) -> None:
+    def barrier(self, f: Function, *, of_warp: bool = False) -> None:
         """All warps of the program, or all lanes of the warp, wait here; what they wrote to shared memory before is
         seen after it.
         """
@@ -75,16 +76,22 @@ class Calls(Protocol):
 
 class Machine(ABC):
     """One GPU. `name` stands in errors; `shared_bytes` a program has at most; LLVM's vectors have up to
-    `longest_vector` elements; the text of what is printed lies behind a `text_pointer`. `float_updates` are the atomic
-    updates of floats, by LLVM's names, that are one instruction.
+    `longest_vector` elements; the text of what is printed lies behind a `text_pointer`; `record_scope` is LLVM's text
+    for the GPU and the host.
     """
 
-    name: str
-    shared_bytes: int
     calls: Calls
     longest_vector: int = 16
     text_pointer: Type = PTR
-    float_updates: frozenset[tuple[str, IRType]] = frozenset({("fadd", F32)})
+    record_scope: str = ""
+
+    @property
+    @abstractmethod
+    def name(self) -> str: ...
+
+    @property
+    @abstractmethod
+    def shared_bytes(self) -> int: ...
 
     # The kernel
 
@@ -108,8 +115,12 @@ class Machine(ABC):
     def function(self, f: Function, name: str, *operands: Value) -> Value:
         """C's function of f32 or f64: `fmax` and `fmin`, which take the number where one operand is NaN."""
 
-    def to_bf16(self, f: Function, value: Value) -> Value | None:
-        """f32 rounded to bf16 (as i16) by an instruction; None where there is none for so many elements."""
+    def widen(self, f: Function, value: Value, type_: IRType) -> Value | None:
+        """A narrow float, held as an integer, as f32 by an instruction; None where none takes so many elements."""
+        return None
+
+    def narrow(self, f: Function, value: Value, type_: IRType) -> Value | None:
+        """f32 rounded to a narrow float by an instruction; None where none takes so many elements."""
         return None
 
     def reduced(self, f: Function, combination: type[Operation], value: Value) -> Value | None:
@@ -131,8 +142,8 @@ class Machine(ABC):
         f.store(value, pointer, align)
 
     def load_where(
-        self, f: Function, mask: Value, type_: Type, pointer: Value, others: Sequence[Value], align: int, caching: Any
-    ) -> Value | None:
+        self, f: Function, mask: Value, element: Type, pointer: Value, others: Sequence[Value], align: int, caching: Any
+    ) -> Sequence[Value] | None:
         """Read neighbours where an i1 holds, or else give those of `others`; None where it takes a branch."""
         return None
 
@@ -142,11 +153,17 @@ class Machine(ABC):
         """Write neighbours where an i1 holds; whether it takes no branch."""
         return False
 
-    def atomic_scope(self, scope: str) -> str:
-        """LLVM's text for the lanes that see an atomic update as one: those of the program ("cta"), of the GPU ("gpu"),
-        or all and the host ("sys").
+    @abstractmethod
+    def update(
+        self, f: Function, kind: str, element: IRType, pointer: Value, value: Value, order: Order
+    ) -> Value | None:
+        """An atomic update (`tt.atomic_rmw`'s `kind`) by one instruction: what was there before. None where it takes a
+        loop of swaps.
         """
-        return 'syncscope("device") '
+
+    @abstractmethod
+    def swap(self, f: Function, pointer: Value, expected: Value, new: Value, order: Order) -> Value:
+        """Write an i32 or i64 where `expected` is; what was there before."""
 
     # For people
 

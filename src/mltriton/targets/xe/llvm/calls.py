@@ -7,9 +7,8 @@ from __future__ import annotations
 
 from mltriton.targets.llvm.types import I16, I32, I64, Type, Value, constant
 from mltriton.targets.llvm.writer import Function
-from mltriton.targets.simt.machine import Scope
 from mltriton.targets.xe.spirv import builtins
-from mltriton.targets.xe.spirv.builtins import Builtin, Family, Semantics
+from mltriton.targets.xe.spirv.builtins import Builtin, Family, Scope, Semantics
 
 ALL = Builtin("sub_group_all", "int", ("int",), pure=True)
 # C names of types, by LLVM's.
@@ -19,7 +18,6 @@ C_TYPES: dict[str, str] = {
     "double": "double",
     "half": "half",
 }
-_SCOPES = {Scope.WARP: builtins.Scope.SUBGROUP, Scope.WORKGROUP: builtins.Scope.WORKGROUP}
 
 
 def c_name(type_: Type) -> str:
@@ -84,12 +82,13 @@ def _cast(a: Type, b: Type) -> str:
     return "zext" if a.bits < b.bits else "trunc"
 
 
-def barrier(f: Function, scope: Scope = Scope.WORKGROUP) -> None:
+def barrier(f: Function, *, of_warp: bool = False) -> None:
     """All warps of the program, or all lanes of the warp, wait here; what they wrote to shared memory before is seen
     after it.
     """
     order = Semantics.SEQUENTIALLY_CONSISTENT | Semantics.WORKGROUP_MEMORY
-    builtins.BARRIER.call(f, int(_SCOPES[scope]), int(_SCOPES[scope]), int(order))
+    scope = int(Scope.SUBGROUP if of_warp else Scope.WORKGROUP)
+    builtins.BARRIER.call(f, scope, scope, int(order))
 
 
 def arrive(f: Function) -> None:
@@ -103,4 +102,4 @@ def wait(f: Function) -> None:
 
 
 def _half(f: Function, half: Builtin) -> None:
-    half.call(f, int(builtins.Scope.WORKGROUP), int(builtins.Scope.WORKGROUP), int(Semantics.NONE))
+    half.call(f, int(Scope.WORKGROUP), int(Scope.WORKGROUP), int(Semantics.NONE))

@@ -10,12 +10,14 @@ from dataclasses import dataclass
 
 from mltriton.dialects import arith
 from mltriton.ir.operation import Operation
-from mltriton.ir.types import TensorType
+from mltriton.ir.types import BF16, F32, FloatType, TensorType
+from mltriton.ir.types import Type as IRType
+from mltriton.targets.llvm.emit.atomics import FAILURE_ORDERS, FLOAT_NAMES, NAMES, ORDERS
 from mltriton.targets.llvm.types import CONSTANT_PTR, I32, VOID, Type, Value
 from mltriton.targets.llvm.writer import Function, Module
 from mltriton.targets.simt.accesses import joined
 from mltriton.targets.simt.lanes import Form
-from mltriton.targets.simt.machine import Calls, Machine
+from mltriton.targets.simt.machine import Calls, Machine, Order
 from mltriton.targets.xe.cache_hints import Controls, controls
 from mltriton.targets.xe.devices import Device
 from mltriton.targets.xe.llvm import calls, lanes
@@ -34,6 +36,7 @@ _GROUP: dict[type[Operation], str] = {
     arith.MaxSI: "max",
     arith.MinSI: "min",
 }
+SCOPE = 'syncscope("device") '  # of every atomic update
 _GROUP_TYPES = ("float", "i32")
 
 
@@ -46,6 +49,7 @@ class XeMachine(Machine):
     calls: Calls = calls
     longest_vector: int = lanes.LONGEST_VECTOR
     text_pointer: Type = CONSTANT_PTR
+    record_scope: str = SCOPE
 
     @property
     def name(self) -> str:
@@ -73,9 +77,9 @@ class XeMachine(Machine):
         """OpenCL's function of values of one type."""
         return opencl(f, name, *operands)
 
-    def to_bf16(self, f: Function, value: Value) -> Value | None:
-        """One instruction."""
-        convert = None if self.vectors else builtins.FLOATS_TO_BF16.get(value.type.lanes)
+    def narrow(self, f: Function, value: Value, type_: IRType) -> Value | None:
+        """To bf16 by one instruction."""
+        convert = builtins.FLOATS_TO_BF16.get(value.type.lanes) if type_ is BF16 and not self.vectors else None
         return None if convert is None else convert.call(f, value)
 
     def reduced(self, f: Function, combination: type[Operation], value: Value) -> Value | None:
@@ -102,17 +106,18 @@ class XeMachine(Machine):
         self,
         f: Function,
         mask: Value,
-        type_: Type,
+        element: Type,
         pointer: Value,
         others: Sequence[Value],
         align: int,
         caching: Controls | None,
-    ) -> Value | None:
+    ) -> Sequence[Value] | None:
         """One instruction under a condition."""
-        if (name := self._predicated(type_, align)) is None:
+        if (name := self._predicated(element.with_lanes(len(others)), align)) is None:
             return None
         address = decorated(f, pointer, caching)
-        return builtins.PREDICATED_LOAD.of(name).call(f, address, mask, joined(f, others))
+        loaded = builtins.PREDICATED_LOAD.of(name).call(f, address, mask, joined(f, others))
+        return [f.extract(loaded, number) for number in range(len(others))]
 
     def store_where(
         self,
@@ -139,10 +144,35 @@ class XeMachine(Machine):
         known = self.device.predicated and name in builtins.PREDICATED_LOAD.types
         return name if known and align >= min(4, type_.bytes) else None
 
+    def update(
+        self, f: Function, kind: str, element: IRType, pointer: Value, value: Value, order: Order
+    ) -> Value | None:
+        """Of integers, and sums of f32; what is exchanged are bits of at least a word."""
+        if not isinstance(element, FloatType):
+            return _updated(f, NAMES.get(kind, kind), pointer, value, order)
+        name = FLOAT_NAMES[kind]
+        if name == "xchg" and value.type.bits >= I32.bits:
+            bits = value.type.with_element(f"i{value.type.bits}")
+            return f.bitcast(_updated(f, "xchg", pointer, f.bitcast(value, bits), order), value.type)
+        return _updated(f, name, pointer, value, order) if name == "fadd" and element is F32 else None
+
+    def swap(self, f: Function, pointer: Value, expected: Value, new: Value, order: Order) -> Value:
+        """What was there before."""
+        success, type_ = ORDERS[order.sem], expected.type
+        orders = f"{SCOPE}{success} {FAILURE_ORDERS[success]}"
+        both = f.fresh()
+        f.line(f"{both} = cmpxchg {pointer}, {expected}, {new} {orders}, align {type_.bytes}")
+        return f.emit(f"extractvalue {{ {type_}, i1 }} {both}, 0", type_)
+
     def print(self, f: Function, text: Value, values: Sequence[Value]) -> None:
         """OpenCL's printf."""
         f.module.declare_variadic(PRINTF, I32, [CONSTANT_PTR])
         f.line(f"call spir_func i32 ({CONSTANT_PTR}, ...) @{PRINTF}({', '.join(map(str, (text, *values)))})")
+
+
+def _updated(f: Function, name: str, pointer: Value, value: Value, order: Order) -> Value:
+    how = f"{SCOPE}{ORDERS[order.sem]}, align {value.type.bytes}"
+    return f.emit(f"atomicrmw {name} {pointer}, {value} {how}", value.type)
 
 
 def opencl(f: Function, name: str, *operands: Value) -> Value:
