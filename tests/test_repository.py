@@ -73,5 +73,10 @@ def test_file_is_short_and_speaks_of_the_project_only(path: Path) -> None:
     assert found is None, f"a path of one machine: {found and found.group()}"
 
 
+@pytest.mark.parametrize("path", sorted((ROOT / "src" / "mltriton" / "targets" / "simt").glob("*.py")), ids=name)
+def test_what_all_gpus_share_imports_none_of_them(path: Path) -> None:
+    assert not re.search(r"mltriton\.targets\.(xe|nvidia|cpu)\b", path.read_text())
+
+
 def test_the_checks_see_the_sources() -> None:
     assert {"pyproject.toml", "README.md", "src/mltriton/errors.py", ".ci/run"} <= set(map(name, FILES))

@@ -209,7 +209,7 @@ EMITTERS = [
         f"{PROGRAMS} -kcoordinates",
     ),
     Mutation(
-        "targets/xe/llvm/emit/elements.py",
+        "targets/simt/elements.py",
         '_BELOW = frozenset(("slt", "ult", "sge", "uge"))',
         '_BELOW = frozenset(("slt", "ult", "sge", "uge", "sle"))',
         "neighbours that `<=` tells apart are compared once",
@@ -217,7 +217,7 @@ EMITTERS = [
         needs="dpctl",
     ),
     Mutation(
-        "targets/xe/llvm/emit/reduce.py",
+        "targets/simt/reduce.py",
         "    for bit in reversed(bits):\n        step = 1 << bit\n",
         "    for bit in reversed(bits[1:]):\n        step = 1 << bit\n",
         "half of the registers are left out of a reduction",
@@ -225,7 +225,7 @@ EMITTERS = [
         needs="dpctl",
     ),
     Mutation(
-        "targets/xe/llvm/emit/shapes.py",
+        "targets/simt/shapes.py",
         "where = [op.order.index(dim) for dim in range(len(op.order))]",
         "where = list(op.order)",
         "a permutation is taken for its inverse",
@@ -233,7 +233,7 @@ EMITTERS = [
         needs="dpctl",
     ),
     Mutation(
-        "targets/xe/llvm/affine.py",
+        "targets/simt/affine.py",
         "return self._sum(x.root, x.constant - y.constant, a.type)",
         "return self._sum(x.root, x.constant + y.constant, a.type)",
         "a constant is added that should be taken away",

@@ -17,8 +17,8 @@ from mltriton.ir.types import FloatType, TensorType, element_type
 from mltriton.ir.types import Type as IRType
 from mltriton.targets.llvm.emit.atomics import FLOAT_NAMES, NAMES
 from mltriton.targets.llvm.types import I1, I32, I64, Type, Value, constant
-from mltriton.targets.simt.context import Emitted, Emitter, Rules
-from mltriton.targets.simt.lanes import layout_of
+from mltriton.targets.simt.context import Emitter, Rules
+from mltriton.targets.simt.lanes import Emitted, layout_of
 from mltriton.targets.simt.machine import Order
 
 Update = Callable[..., Value]

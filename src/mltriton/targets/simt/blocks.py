@@ -10,8 +10,8 @@ from collections.abc import Sequence
 
 from mltriton.ir.types import TensorType, bit_width
 from mltriton.targets.llvm.types import I64, Type, Value, constant, vector
-from mltriton.targets.simt.context import BlockPointer, Emitter, coordinates
-from mltriton.targets.simt.lanes import layout_of
+from mltriton.targets.simt.context import Emitter, coordinates
+from mltriton.targets.simt.lanes import BlockPointer, layout_of
 
 
 def places(e: Emitter, block: TensorType, pointer: BlockPointer) -> list[list[Value]]:

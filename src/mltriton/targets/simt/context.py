@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from math import gcd
-from typing import Any, NamedTuple
+from typing import Any
 
 from mltriton.errors import BackendError
 from mltriton.ir.operation import Operation
@@ -22,58 +22,22 @@ from mltriton.targets.llvm.emit import context
 from mltriton.targets.llvm.types import I32, Type, Value, constant, poison, vector
 from mltriton.targets.llvm.writer import Function, Module
 from mltriton.targets.simt.affine import Affine
-from mltriton.targets.simt.lanes import Form, Lanes, element_name, layout_of
+from mltriton.targets.simt.lanes import (
+    BlockPointer,
+    Emitted,
+    Form,
+    Lanes,
+    Made,
+    SharedBlock,
+    element_name,
+    layout_of,
+    parts_of,
+)
 from mltriton.targets.simt.machine import Machine
 from mltriton.targets.simt.moves import lane_bit, linear, move, names
 
 Rule = Callable[[Any, Any], Any]  # of an emitter and an operation; gives `Made`
 Rules = Mapping[type[Operation], Rule]
-
-
-class BlockPointer(NamedTuple):
-    """A block in global memory: sizes and strides in elements (i64), the block's offsets (i32). `padding` fills a
-    descriptor's outside. `staying` says which offsets the innermost loop does not change, where it changes no other
-    part; None where nothing is known.
-    """
-
-    base: Value
-    shape: Sequence[Value]
-    strides: Sequence[Value]
-    offsets: Sequence[Value]
-    padding: str = "pad_zero"
-    staying: tuple[bool, ...] | None = None
-
-
-class SharedBlock(NamedTuple):
-    """A block in shared memory: where it starts and its strides in elements."""
-
-    pointer: Value
-    strides: Sequence[int]
-
-
-Carried = Value | Lanes | BlockPointer  # what regions can hand on
-Emitted = Carried | SharedBlock
-Made = Emitted | list[Emitted] | None  # what stands for an operation's results
-
-
-def parts_of(found: Carried) -> list[Value]:
-    """The LLVM values that stand for a value."""
-    if isinstance(found, Value):
-        return [found]
-    if isinstance(found, Lanes):
-        return list(found.values)
-    return [found.base, *found.shape, *found.strides, *found.offsets]
-
-
-def with_parts(found: Carried, parts: Sequence[Value]) -> Carried:
-    """The same of other LLVM values."""
-    if isinstance(found, Value):
-        return parts[0]
-    if isinstance(found, Lanes):
-        return found._replace(values=parts)
-    ends = [1, 1 + len(found.shape), 1 + len(found.shape) + len(found.strides)]
-    shape, strides, offsets = parts[ends[0] : ends[1]], parts[ends[1] : ends[2]], parts[ends[2] :]
-    return found._replace(base=parts[0], shape=shape, strides=strides, offsets=offsets)
 
 
 class Emitter(context.Emitter):

@@ -16,7 +16,8 @@ from mltriton.ir.operation import Block, Region
 from mltriton.ir.operation import Value as IRValue
 from mltriton.ir.types import TensorDescType
 from mltriton.targets.llvm.types import I32, I64, Value, constant
-from mltriton.targets.simt.context import Emitted, Emitter, Made, Rules
+from mltriton.targets.simt.context import Emitter, Rules
+from mltriton.targets.simt.lanes import Emitted, Made
 from mltriton.targets.simt.moving import Moving
 
 AXES = ("x", "y", "z")

@@ -15,8 +15,8 @@ from mltriton.ir.types import TensorType, byte_width
 from mltriton.targets.llvm.emit.memory import from_memory, in_memory, to_memory
 from mltriton.targets.llvm.types import I32, Value, constant, vector
 from mltriton.targets.simt import accesses
-from mltriton.targets.simt.context import Emitted, Emitter, Rules, coordinates
-from mltriton.targets.simt.lanes import element_name, layout_of
+from mltriton.targets.simt.context import Emitter, Rules, coordinates
+from mltriton.targets.simt.lanes import Emitted, element_name, layout_of
 from mltriton.targets.simt.shared import gathered_bytes, offset_of
 
 

@@ -1,4 +1,4 @@
-"""Blocks in the registers of a warp's lanes: which LLVM values hold them, and how these are taken apart.
+"""What stands for values in a lane's program: scalars, blocks in the registers of a warp's lanes, pointers to blocks.
 
 Level: intrinsic -> llvm. The encoding's linear layout says which element register r of lane l holds; a machine
 decides that `Form.width` registers after each other are one LLVM value: a scalar for most blocks, for those that a
@@ -45,6 +45,52 @@ class Lanes(NamedTuple):
     def registers(self) -> int:
         """How many elements a lane holds."""
         return self.form.width * len(self.values)
+
+
+class BlockPointer(NamedTuple):
+    """A block in global memory: sizes and strides in elements (i64), the block's offsets (i32). `padding` fills a
+    descriptor's outside. `staying` says which offsets the innermost loop does not change, where it changes no other
+    part; None where nothing is known.
+    """
+
+    base: Value
+    shape: Sequence[Value]
+    strides: Sequence[Value]
+    offsets: Sequence[Value]
+    padding: str = "pad_zero"
+    staying: tuple[bool, ...] | None = None
+
+
+class SharedBlock(NamedTuple):
+    """A block in shared memory: where it starts and its strides in elements."""
+
+    pointer: Value
+    strides: Sequence[int]
+
+
+Carried = Value | Lanes | BlockPointer  # what regions can hand on
+Emitted = Carried | SharedBlock
+Made = Emitted | list[Emitted] | None  # what stands for an operation's results
+
+
+def parts_of(found: Carried) -> list[Value]:
+    """The LLVM values that stand for a value."""
+    if isinstance(found, Value):
+        return [found]
+    if isinstance(found, Lanes):
+        return list(found.values)
+    return [found.base, *found.shape, *found.strides, *found.offsets]
+
+
+def with_parts(found: Carried, parts: Sequence[Value]) -> Carried:
+    """The same of other LLVM values."""
+    if isinstance(found, Value):
+        return parts[0]
+    if isinstance(found, Lanes):
+        return found._replace(values=parts)
+    ends = [1, 1 + len(found.shape), 1 + len(found.shape) + len(found.strides)]
+    shape, strides, offsets = parts[ends[0] : ends[1]], parts[ends[1] : ends[2]], parts[ends[2] :]
+    return found._replace(base=parts[0], shape=shape, strides=strides, offsets=offsets)
 
 
 def element_name(type_: IRType) -> str:

@@ -18,8 +18,8 @@ from mltriton.targets.llvm.emit.memory import from_memory, in_memory, to_memory
 from mltriton.targets.llvm.types import Value, constant, vector
 from mltriton.targets.simt import accesses
 from mltriton.targets.simt.blocks import addresses, inside
-from mltriton.targets.simt.context import BlockPointer, Emitted, Emitter, Rule, Rules
-from mltriton.targets.simt.lanes import element_name
+from mltriton.targets.simt.context import Emitter, Rule, Rules
+from mltriton.targets.simt.lanes import BlockPointer, Emitted, element_name
 
 LoadBlock = Callable[[Any, tt.Load | tt.DescriptorLoad, BlockPointer, Sequence[int], str], Emitted]
 StoreBlock = Callable[[Any, tt.Store | tt.DescriptorStore, BlockPointer, Sequence[int]], None]

@@ -14,7 +14,8 @@ from math import gcd
 from mltriton.dialects import tt
 from mltriton.ir.operation import Value as IRValue
 from mltriton.targets.llvm.types import I32, Value, constant
-from mltriton.targets.simt.context import BlockPointer, Emitter
+from mltriton.targets.simt.context import Emitter
+from mltriton.targets.simt.lanes import BlockPointer
 
 Steps = tuple[IRValue | int, ...]  # by what an offset moves in an iteration
 Part = tuple[IRValue, IRValue, IRValue]  # a loop's argument, its first value, and what the next iteration is given

@@ -17,8 +17,8 @@ from mltriton.ir.operation import Region
 from mltriton.ir.types import TensorType
 from mltriton.layouts.linear import LinearLayout
 from mltriton.targets.llvm.types import Value
-from mltriton.targets.simt.context import Emitted, Emitter, Rules
-from mltriton.targets.simt.lanes import layout_of
+from mltriton.targets.simt.context import Emitter, Rules
+from mltriton.targets.simt.lanes import Emitted, layout_of
 from mltriton.targets.simt.moves import move
 
 Row = list[Value]  # the values of all sources at one place

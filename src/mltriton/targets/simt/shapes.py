@@ -17,8 +17,8 @@ from mltriton.ir.types import TensorType
 from mltriton.layouts.linear import LinearLayout
 from mltriton.targets.llvm.emit.arith import emit_constant, number_of
 from mltriton.targets.llvm.types import I32, Type, Value, constant
-from mltriton.targets.simt.context import Emitted, Emitter, Rules, coordinates
-from mltriton.targets.simt.lanes import Form, Lanes, layout_of
+from mltriton.targets.simt.context import Emitter, Rules, coordinates
+from mltriton.targets.simt.lanes import Emitted, Form, Lanes, layout_of
 
 Vector = tuple[int, ...]
 

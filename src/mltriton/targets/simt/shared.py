@@ -22,8 +22,8 @@ from mltriton.targets.llvm.writer import WORKGROUP_ALIGNMENT, Module
 from mltriton.targets.registry import num_warps_of
 from mltriton.targets.simt import accesses
 from mltriton.targets.simt.affine import Affine
-from mltriton.targets.simt.context import Emitted, Emitter, Rules, SharedBlock, coordinates
-from mltriton.targets.simt.lanes import element_name, layout_of
+from mltriton.targets.simt.context import Emitter, Rules, coordinates
+from mltriton.targets.simt.lanes import Emitted, SharedBlock, element_name, layout_of
 from mltriton.targets.simt.machine import Machine
 
 MEMORY = "shared"

@@ -18,8 +18,7 @@ from mltriton.layouts.xe import WORD, Subgroup2DBlockEncoding
 from mltriton.targets.llvm.types import GLOBAL_PTR, I1, I8, I32, I64, PTR, VOID, Type, Value, constant, poison, vector
 from mltriton.targets.llvm.writer import Function
 from mltriton.targets.simt.blocks import extent
-from mltriton.targets.simt.context import BlockPointer
-from mltriton.targets.simt.lanes import Form, Lanes, layout_of
+from mltriton.targets.simt.lanes import BlockPointer, Form, Lanes, layout_of
 from mltriton.targets.simt.moves import linear
 from mltriton.targets.xe.block_limits import SUB_GROUP, Access, Block, Guard, Relation, broken_limits
 from mltriton.targets.xe.devices import Device

@@ -15,7 +15,8 @@ from math import gcd
 from mltriton.analysis.block_io import OUTSIDE
 from mltriton.targets.llvm.types import I32, I64, Value, constant, vector
 from mltriton.targets.simt.blocks import extent
-from mltriton.targets.simt.context import BlockPointer, Emitter
+from mltriton.targets.simt.context import Emitter
+from mltriton.targets.simt.lanes import BlockPointer
 
 
 def matrix_of(e: Emitter, pointer: BlockPointer, size: int, checked: Collection[int]) -> BlockPointer:

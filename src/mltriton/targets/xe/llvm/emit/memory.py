@@ -15,8 +15,8 @@ from mltriton.ir.types import TensorType, block_of, byte_width
 from mltriton.targets.llvm.types import I1, Value
 from mltriton.targets.simt import memory
 from mltriton.targets.simt.blocks import inside
-from mltriton.targets.simt.context import BlockPointer, Emitted, Rules
-from mltriton.targets.simt.lanes import Lanes
+from mltriton.targets.simt.context import Rules
+from mltriton.targets.simt.lanes import BlockPointer, Emitted, Lanes
 from mltriton.targets.xe.block_limits import Access
 from mltriton.targets.xe.llvm import block_io
 from mltriton.targets.xe.llvm.emit.context import XeEmitter

@@ -15,8 +15,8 @@ from mltriton.ir.types import Type as IRType
 from mltriton.targets.llvm.emit import casts
 from mltriton.targets.llvm.types import Value, vector
 from mltriton.targets.llvm.writer import Function
-from mltriton.targets.simt.context import Emitter, Made, Rule, Rules
-from mltriton.targets.simt.lanes import Lanes
+from mltriton.targets.simt.context import Emitter, Rule, Rules
+from mltriton.targets.simt.lanes import Lanes, Made
 from mltriton.targets.xe.llvm.lanes import form_of
 from mltriton.targets.xe.llvm.small_floats import NAMES, halves, symbol
 

@@ -16,7 +16,7 @@ from mltriton.ir.operation import Block, Operation
 from mltriton.ir.operation import Value as IRValue
 from mltriton.ir.types import MemDescType, TensorDescType
 from mltriton.targets.llvm.types import I1, Value, constant
-from mltriton.targets.simt.context import BlockPointer, Carried, parts_of, with_parts
+from mltriton.targets.simt.lanes import BlockPointer, Carried, parts_of, with_parts
 from mltriton.targets.xe.block_limits import X_BYTES, Guard
 from mltriton.targets.xe.llvm import block_io
 from mltriton.targets.xe.llvm.surfaces import KernelGuard

@@ -19,8 +19,8 @@ from mltriton.ir.types import Type as IRType
 from mltriton.targets.llvm.emit.atomics import FLOAT_NAMES, NAMES
 from mltriton.targets.llvm.types import I1, I16, I32, Type, Value, constant, integers
 from mltriton.targets.simt.atomics import combined
-from mltriton.targets.simt.context import Emitted, Rules
-from mltriton.targets.simt.lanes import layout_of
+from mltriton.targets.simt.context import Rules
+from mltriton.targets.simt.lanes import Emitted, layout_of
 from mltriton.targets.xe.llvm.simd.context import WarpEmitter
 from mltriton.targets.xe.llvm.simd.intrinsics import ATOMICS, LANES, atomic, every, fence, gather
 from mltriton.targets.xe.llvm.simd.moves import pick

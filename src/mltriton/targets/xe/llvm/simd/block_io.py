@@ -12,8 +12,7 @@ from functools import partial
 
 from mltriton.ir.types import TensorType, byte_width
 from mltriton.targets.llvm.types import I32, Value, constant, poison, vector
-from mltriton.targets.simt.context import BlockPointer
-from mltriton.targets.simt.lanes import Form, Lanes, layout_of
+from mltriton.targets.simt.lanes import BlockPointer, Form, Lanes, layout_of
 from mltriton.targets.xe.block_limits import Access
 from mltriton.targets.xe.llvm.block_io import Message
 from mltriton.targets.xe.llvm.lanes import form_of

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from mltriton.ir.types import TensorType, bit_width
 from mltriton.targets.llvm.types import I1, I64, Type, Value, constant, vector
 from mltriton.targets.simt.blocks import extent
-from mltriton.targets.simt.context import BlockPointer, coordinates
-from mltriton.targets.simt.lanes import layout_of
+from mltriton.targets.simt.context import coordinates
+from mltriton.targets.simt.lanes import BlockPointer, layout_of
 from mltriton.targets.xe.llvm.simd.context import WarpEmitter
 from mltriton.targets.xe.llvm.simd.intrinsics import LANES
 

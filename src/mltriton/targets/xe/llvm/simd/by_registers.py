@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from mltriton.ir.types import TensorType, byte_width
 from mltriton.targets.llvm.types import I16, I32, I64, Type, Value, constant, poison, vector
-from mltriton.targets.simt.context import BlockPointer
-from mltriton.targets.simt.lanes import layout_of
+from mltriton.targets.simt.lanes import BlockPointer, layout_of
 from mltriton.targets.simt.moves import linear
 from mltriton.targets.xe.block_limits import Access
 from mltriton.targets.xe.llvm.block_io import Message

@@ -18,8 +18,8 @@ from mltriton.layouts.linear import LinearLayout
 from mltriton.layouts.regions import RegionMoves
 from mltriton.targets.llvm.types import I32, Type, Value, constant, integers, vector
 from mltriton.targets.llvm.writer import Function, Module
-from mltriton.targets.simt.context import Emitted, Made, Rule, Rules
-from mltriton.targets.simt.lanes import Form, Lanes, element_name, layout_of
+from mltriton.targets.simt.context import Rule, Rules
+from mltriton.targets.simt.lanes import Emitted, Form, Lanes, Made, element_name, layout_of
 from mltriton.targets.simt.moves import names
 from mltriton.targets.xe.cache_hints import Controls, Load, Store
 from mltriton.targets.xe.llvm.emit.context import XeEmitter

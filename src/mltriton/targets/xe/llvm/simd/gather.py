@@ -13,8 +13,8 @@ from mltriton.dialects import tt, ttg
 from mltriton.ir.types import TensorType, byte_width
 from mltriton.targets.llvm.emit.memory import from_memory, in_memory, to_memory
 from mltriton.targets.llvm.types import I32, Type, Value, constant, vector
-from mltriton.targets.simt.context import Emitted, Rules, coordinates
-from mltriton.targets.simt.lanes import layout_of
+from mltriton.targets.simt.context import Rules, coordinates
+from mltriton.targets.simt.lanes import Emitted, layout_of
 from mltriton.targets.simt.shared import gathered_bytes
 from mltriton.targets.xe.llvm.simd import accesses, intrinsics
 from mltriton.targets.xe.llvm.simd.blocks import at_places

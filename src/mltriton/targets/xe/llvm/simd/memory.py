@@ -17,8 +17,8 @@ from mltriton.ir.types import Type as IRType
 from mltriton.targets.llvm.emit.memory import from_memory, in_memory, to_memory
 from mltriton.targets.llvm.types import I1, Value, constant, integers
 from mltriton.targets.simt import memory
-from mltriton.targets.simt.context import BlockPointer, Emitted, Rule, Rules
-from mltriton.targets.simt.lanes import Lanes
+from mltriton.targets.simt.context import Rule, Rules
+from mltriton.targets.simt.lanes import BlockPointer, Emitted, Lanes
 from mltriton.targets.xe.block_limits import Access
 from mltriton.targets.xe.llvm.block_io import Message, message_of
 from mltriton.targets.xe.llvm.emit.memory import asked, filled

@@ -15,8 +15,8 @@ from mltriton.ir.operation import Region
 from mltriton.ir.types import TensorType
 from mltriton.targets.llvm.types import Value
 from mltriton.targets.simt import reduce
-from mltriton.targets.simt.context import Emitted, Rules
-from mltriton.targets.simt.lanes import layout_of
+from mltriton.targets.simt.context import Rules
+from mltriton.targets.simt.lanes import Emitted, layout_of
 from mltriton.targets.simt.reduce import along, combine, over_registers, without
 from mltriton.targets.xe.llvm.simd.context import WarpEmitter
 from mltriton.targets.xe.llvm.simd.intrinsics import LANES, joined, read

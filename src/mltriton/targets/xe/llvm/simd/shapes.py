@@ -8,7 +8,8 @@ from __future__ import annotations
 from mltriton.dialects import arith, tt
 from mltriton.targets.llvm.types import Type, Value, constant
 from mltriton.targets.simt import shapes
-from mltriton.targets.simt.context import Emitted, Rules
+from mltriton.targets.simt.context import Rules
+from mltriton.targets.simt.lanes import Emitted
 from mltriton.targets.xe.llvm.simd.context import WarpEmitter
 
 

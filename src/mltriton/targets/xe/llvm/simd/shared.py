@@ -17,8 +17,8 @@ from mltriton.ir.types import MemDescType, TensorType, byte_width
 from mltriton.targets.llvm.emit.memory import from_memory, in_memory, to_memory
 from mltriton.targets.llvm.types import I32, Type, Value, constant, vector
 from mltriton.targets.simt import shared
-from mltriton.targets.simt.context import Emitted, Rules, SharedBlock
-from mltriton.targets.simt.lanes import layout_of
+from mltriton.targets.simt.context import Rules
+from mltriton.targets.simt.lanes import Emitted, SharedBlock, layout_of
 from mltriton.targets.simt.shared import allocations
 from mltriton.targets.xe.llvm.simd import accesses, intrinsics
 from mltriton.targets.xe.llvm.simd.blocks import at_places
