@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from types import MappingProxyType, SimpleNamespace
 from typing import Any
 
-from mltriton.dialects.builtin import Module as IRModule
+from mltriton.ir.module import Module as IRModule
 from mltriton.ir.types import F32, F64, FloatType
 from mltriton.ir.types import Type as IRType
 from mltriton.targets.base import Storage, TargetSpec
@@ -144,6 +144,7 @@ class SecondTarget:
 
     name = fingerprint = NAME
     can_run = True
+    unused_options: frozenset[str] = frozenset()
     access_checks = AccessChecks.ON_DEMAND
     spec = SPEC
     images = MappingProxyType[str, Any]({})
