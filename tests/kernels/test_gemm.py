@@ -200,15 +200,16 @@ def test_numpy_and_torch_do_not_mix() -> None:
 
 @pytest.mark.parametrize("item_bytes", [1, 2, 4])
 @pytest.mark.parametrize("shape", [(4096, 4096), (1, 8000), (100, 200), (16, 16), (9000, 64)])
-def test_blocks_of_many_warps(item_bytes: int, shape: tuple[int, int]) -> None:
+@pytest.mark.parametrize(("family", "most"), [("xe", 32), ("cuda", 8)])
+def test_blocks_of_many_warps(item_bytes: int, shape: tuple[int, int], family: str, most: int) -> None:
     """Large matrices get the largest block, small ones enough programs; no warp gets more than registers hold."""
-    (rows, columns, group_k, _), warps = choose_warp_tiles(*shape, item_bytes)
-    share_rows, share_columns, depth = WARP_SHARES[item_bytes]
-    assert group_k == depth and 1 <= warps <= 32
+    (rows, columns, group_k, _), warps = choose_warp_tiles(*shape, item_bytes, family=family)
+    share_rows, share_columns, depth = WARP_SHARES[family][item_bytes]
+    assert group_k == depth and 1 <= warps <= most
     assert max(1, rows // share_rows) * (columns // share_columns) == warps
     assert rows <= max(8, 2 * shape[0])
     if shape == (4096, 4096):
-        assert rows * columns == {1: 65536, 2: 65536, 4: 32768}[item_bytes]
+        assert rows * columns == most * share_rows * share_columns
 
 
 @pytest.mark.parametrize("dtype", [pytest.param("float16", marks=pytest.mark.slow), "float32"])

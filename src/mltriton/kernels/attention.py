@@ -30,7 +30,7 @@ from mltriton.kernels.arrays import (
     requires_gradient,
     strides_of,
 )
-from mltriton.kernels.launch import Launch, block_limits
+from mltriton.kernels.launch import Launch, family_of_warps, target_of
 
 LOG2_E = tl.constexpr(1.4426950408889634)
 
@@ -163,8 +163,9 @@ def _forward(
     o = empty(q.shape, q)
     if 0 not in o.shape:
         blocks = None
-        if block_limits(target) is not None:
-            blocks = choose_blocks_of_warps(q.shape[2], q.shape[3], item_size(q))
+        target = target_of(target, q)
+        if family := family_of_warps(target):
+            blocks = choose_blocks_of_warps(q.shape[2], q.shape[3], item_size(q), family)
         attention_launch(q, k, v, o, causal, sm_scale, blocks, lse).on(target, blocks and blocks.warps).run()
     return o
 
@@ -180,17 +181,23 @@ class Blocks(NamedTuple):
     part: int = 0
 
 
-# By bytes of an element and the dimension: queries, keys, warps, and the part of the dimension summed at a time, for
-# which Intel's compiler keeps a warp's scores and sums in 256 registers.
+# By family, bytes of an element and dimension: queries, keys, warps, and the part of the dimension summed at a time.
+# Intel's compiler keeps a warp's scores and sums in 256 registers then, NVIDIA's a lane's in 255.
 WARP_BLOCKS = {
-    2: {64: Blocks(128, 64, 8), 128: Blocks(128, 64, 16), 256: Blocks(128, 16, 16)},
-    4: {64: Blocks(128, 32, 16), 128: Blocks(128, 16, 16), 256: Blocks(128, 16, 16, 64)},
+    "xe": {
+        2: {64: Blocks(128, 64, 8), 128: Blocks(128, 64, 16), 256: Blocks(128, 16, 16)},
+        4: {64: Blocks(128, 32, 16), 128: Blocks(128, 16, 16), 256: Blocks(128, 16, 16, 64)},
+    },
+    "cuda": {
+        2: {64: Blocks(128, 64, 4), 128: Blocks(128, 64, 8), 256: Blocks(64, 32, 4)},
+        4: {64: Blocks(64, 32, 4), 128: Blocks(64, 32, 4), 256: Blocks(64, 16, 4)},
+    },
 }
 
 
-def choose_blocks_of_warps(n_queries: int, dim: int, item_bytes: int) -> Blocks:
+def choose_blocks_of_warps(n_queries: int, dim: int, item_bytes: int, family: str = "xe") -> Blocks:
     """Block sizes for programs of many warps: fewer of these where there are few queries, each with as many."""
-    queries, keys, warps, part = next(blocks for most, blocks in WARP_BLOCKS[item_bytes].items() if dim <= most)
+    queries, keys, warps, part = next(of for most, of in WARP_BLOCKS[family][item_bytes].items() if dim <= most)
     assert warps is not None
     share = queries // warps
     used = min(warps, triton.next_power_of_2(triton.cdiv(n_queries, share)))

@@ -21,7 +21,7 @@ from mltriton.errors import ArgumentError
 from mltriton.kernels.arrays import Array, dtype_name, empty, is_torch, item_size, require_arrays, strides_of
 from mltriton.kernels.attention import LOG2_E, check_shapes, processors, scale_of
 from mltriton.kernels.gemm_tiles import FULL
-from mltriton.kernels.launch import Launch, block_limits
+from mltriton.kernels.launch import Launch, family_of_warps, target_of
 from mltriton.runtime.config import NUM_THREADS
 
 
@@ -255,8 +255,9 @@ def flash_attention_backward(
     lse = lse.contiguous() if is_torch(lse) else np.ascontiguousarray(lse)
     batch, kv_heads, n_keys, dim = k.shape
     blocks = None
-    if block_limits(target) is not None and batch * n_keys:
-        blocks = choose_warp_blocks(n_keys, batch * kv_heads, dim, item_size(k))
+    target = target_of(target, q)
+    if (family := family_of_warps(target)) and batch * n_keys:
+        blocks = choose_warp_blocks(n_keys, batch * kv_heads, dim, item_size(k), family)
     for launch in backward_launches(do, q, k, v, o, lse, dq, dk, dv, causal, sm_scale, blocks):
         if 0 not in launch.grid:
             launch.on(target, blocks and blocks.warps).run()
@@ -288,17 +289,23 @@ def choose_backward_blocks(n_queries: int, n_keys: int, sequences: int, causal: 
     return BackwardBlocks(queries, keys, min(splits, triton.cdiv(n_keys, keys)))
 
 
-# By bytes of an element and the dimension: queries, keys, warps, and the part of the dimension summed at a time, for
-# which Intel's compiler keeps a warp's sums in 256 registers (with f32 from dimension 128 on, the most of them).
+# By family, bytes of an element and dimension: queries, keys, warps, and the part of the dimension summed at a time.
+# Intel's compiler keeps a warp's sums in 256 registers then (with f32 from dimension 128 on, the most of them).
 WARP_BLOCKS = {
-    2: {64: (32, 32, 4, 0), 128: (16, 32, 8, 0), 256: (16, 32, 16, 0)},
-    4: {64: (16, 32, 4, 32), 128: (16, 32, 8, 0), 256: (16, 32, 16, 0)},
+    "xe": {
+        2: {64: (32, 32, 4, 0), 128: (16, 32, 8, 0), 256: (16, 32, 16, 0)},
+        4: {64: (16, 32, 4, 32), 128: (16, 32, 8, 0), 256: (16, 32, 16, 0)},
+    },
+    "cuda": {
+        2: {64: (32, 64, 4, 0), 128: (32, 64, 8, 0), 256: (16, 32, 8, 0)},
+        4: {64: (16, 64, 4, 0), 128: (16, 32, 8, 0), 256: (16, 32, 8, 0)},
+    },
 }
 
 
-def choose_warp_blocks(n_keys: int, sequences: int, dim: int, item_bytes: int) -> BackwardBlocks:
+def choose_warp_blocks(n_keys: int, sequences: int, dim: int, item_bytes: int, family: str = "xe") -> BackwardBlocks:
     """Block sizes for programs of many warps, and no more shares than fill a GPU: each has a dq of its own."""
-    queries, keys, warps, part = next(sizes for most, sizes in WARP_BLOCKS[item_bytes].items() if dim <= most)
+    queries, keys, warps, part = next(of for most, of in WARP_BLOCKS[family][item_bytes].items() if dim <= most)
     splits = min(triton.cdiv(FULL, sequences), triton.cdiv(n_keys, keys))
     return BackwardBlocks(queries, keys, splits, warps, part)
 

@@ -39,7 +39,7 @@ from mltriton.kernels.attention_paged_kernels import (
     paged_attention_kernel,
     paged_attention_warps_kernel,
 )
-from mltriton.kernels.launch import Launch, block_limits
+from mltriton.kernels.launch import Launch, block_limits, family_of_warps, target_of
 from mltriton.runtime.specialization import ON_HOST, place_of
 
 if TYPE_CHECKING:
@@ -58,6 +58,7 @@ WARPS = {True: 8, False: 4}  # of a program that reads blocks, by form
 # Bytes of a program's block of queries [heads, dim], and of one block of keys, that leave registers for all else.
 QUERY_BYTES = 2048
 KEY_BYTES = {2: 16384, 4: 8192}
+KEYS_OF_LANES = 64  # of one step, read by addresses where lanes share the work
 PIECE = 4  # rectangles of values that are put together at most
 
 
@@ -134,8 +135,9 @@ def paged_attention(
     `soft_cap * tanh(score / soft_cap)`, then `alibi_slopes` [heads] f32 times (key - last key) is added. `warp_level`
     chooses the form of the kernel; `splits` into how many stretches of keys a sequence is cut (chosen when None);
     `target` is what it runs on ("xe:pvc", say), None where the arrays lie. Table entries and slots behind a sequence's
-    last key are never looked at. Returns [sequences, heads, dim], contiguous, of q's kind and dtype. Raises
-    `ArgumentError` for arrays that do not fit.
+    last key are never looked at; others are checked where they lie in main memory (a GPU would have to be waited for).
+    Returns [sequences, heads, dim], contiguous, of q's kind and dtype. Raises `ArgumentError` for arrays that do not
+    fit.
     """
     require_arrays(q=q, k_cache=k_cache, v_cache=v_cache)
     check_shapes(q, k_cache, v_cache, block_table, seq_lens)
@@ -144,13 +146,17 @@ def paged_attention(
     o = empty(q.shape, q)
     if 0 in o.shape:
         return o
-    check_pages(k_cache, block_table, seq_lens)
+    target = target_of(target, q)
+    if place_of(q) == ON_HOST:
+        check_pages(k_cache, block_table, seq_lens)
     limits = block_limits(target)
-    if limits is None:
+    if family_of_warps(target) and limits is None:
+        form = Form(warp_level, heads=1, keys=KEYS_OF_LANES)
+    elif limits is None:
         form = choose_form(k_cache, warp_level)
     else:
         form = choose_block_form(q, k_cache, v_cache, warp_level, limits)
-    cut = choose_splits(q, k_cache, block_table, form) if splits is None else splits
+    cut = choose_splits(q, k_cache, block_table, form, target) if splits is None else splits
     for launch in paged_attention_launches(
         q, k_cache, v_cache, block_table, seq_lens, o, sm_scale, alibi_slopes, soft_cap, form, cut
     ):
@@ -184,11 +190,13 @@ def choose_block_form(q: Array, k_cache: Array, v_cache: Array, warp_level: bool
     return Form(warp_level, heads, keys, block)
 
 
-def choose_splits(q: Array, k_cache: Array, block_table: Array, form: Form) -> int:
+def choose_splits(q: Array, k_cache: Array, block_table: Array, form: Form, target: str | None = None) -> int:
     """Enough stretches for every thread to have something to do, none shorter than `SHORTEST_SPLIT` keys."""
     programs = q.shape[0] * programs_of(q, k_cache, form)
     longest = block_table.shape[1] * k_cache.shape[1]
-    wanted = triton.cdiv(2 * (os.cpu_count() or 1) if form.block is None else PROGRAMS, programs)
+    on_gpu = form.block is not None or family_of_warps(target)
+    at_once = PROGRAMS if on_gpu else 2 * (os.cpu_count() or 1)
+    wanted = triton.cdiv(at_once, programs)
     return max(1, min(wanted, longest // SHORTEST_SPLIT))
 
 

@@ -35,10 +35,9 @@ from mltriton.kernels.gemm_tiles import (
     Tile,
     block_coordinates,
     choose_tile,
-    choose_warp_tiles,
-    multiplied_bytes,
+    tile_on,
 )
-from mltriton.kernels.launch import Launch, block_limits
+from mltriton.kernels.launch import Launch, family_of_warps, target_of
 from mltriton.kernels.products import Product, product_of
 from mltriton.kernels.split_k import split_k_launches
 from mltriton.kernels.stream_k import choose_shares, stream_k_launches
@@ -192,7 +191,7 @@ def _signature(a: Array, b: Array, out_dtype: Any) -> tuple[Any, ...] | None:
     """What decides how two matrices are multiplied; None of what is no plain matrix of numpy or torch."""
     torch: Any = sys.modules.get("torch")
     if torch is not None and type(a) is type(b) is torch.Tensor:
-        strides = a.stride(), b.stride()
+        strides = a.stride(), b.stride(), a.device, b.device
     elif type(a) is type(b) is np.ndarray:
         strides = a.strides, b.strides
     else:
@@ -217,7 +216,8 @@ def _launches(product: Product, form: Form, split_k: int | None, target: str | N
         raise ArgumentError("matmul: only a plain product has forms", expected="form='auto'", found=repr(form))
     if split_k is not None:
         require_count("matmul: split_k", split_k)
-    if block_limits(target) is not None:
+    target = target_of(target, product.a)
+    if family_of_warps(target):
         return _launches_of_warps(product, form, split_k or 1, target)
     return [launch.on(target) for launch in _launches_of_threads(product, form, split_k)]
 
@@ -239,7 +239,7 @@ def _launches_of_warps(product: Product, form: Form, splits: int, target: str | 
         # One column is the row of the transposed product, and lies in memory as that does.
         a, b, out = (x.swapaxes(1, 2) for x in (b, a, out))
     a, b, out = (with_apart_rows(x) for x in (a, b, out))
-    tile, warps = choose_warp_tiles(a.shape[1], b.shape[2], multiplied_bytes(a), a.shape[0] * splits)
+    tile, warps = tile_on(target, a.shape[1], b.shape[2], a, a.shape[0] * splits)
     if splits > 1:
         made = split_k_launches(a, b, out, product.epilogue, splits, None, tile)
     elif is_plain:

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import mltriton as triton
 import mltriton.language as tl
 from mltriton.kernels.arrays import Array, dtype_name, item_size
-from mltriton.kernels.launch import block_limits
+from mltriton.kernels.launch import family_of_warps, target_of
 
 
 @triton.jit
@@ -147,25 +147,28 @@ class WarpTiles(NamedTuple):
     warps: int
 
 
-# By bytes of an element as it is multiplied: rows and columns of C that a warp computes, and the depth of a step, for
-# which Intel's compiler keeps sums and operands in 256 registers. Elements of f32 are multiplied in two parts each.
-WARP_SHARES = {1: (32, 64, 64), 2: (32, 64, 32), 4: (32, 32, 16)}
+# By family and bytes of an element as it is multiplied: rows and columns of C that a warp computes, and the depth of a
+# step. Intel's compiler keeps sums and operands in 256 registers then. Elements of f32 are multiplied in parts.
+WARP_SHARES = {
+    "xe": {1: (32, 64, 64), 2: (32, 64, 32), 4: (32, 32, 16), 8: (32, 32, 16)},
+    "cuda": {1: (64, 32, 64), 2: (64, 32, 32), 4: (32, 32, 32), 8: (32, 16, 16)},
+}
 BLOCK_SIDES = (256, 128, 64, 32, 16, 8)
-MOST_WARPS = 32  # with so many registers
+MOST_WARPS = {"xe": 32, "cuda": 8}  # with so many registers
 FULL = 64  # programs that occupy a GPU
 
 
 @lru_cache(maxsize=4096)
-def choose_warp_tiles(m: int, n: int, item_bytes: int, batch: int = 1) -> WarpTiles:
+def choose_warp_tiles(m: int, n: int, item_bytes: int, batch: int = 1, family: str = "xe") -> WarpTiles:
     """The block that reads least for each product, where enough programs are left, with the warps' shares as data has
     them.
     """
-    rows, columns, depth = WARP_SHARES[min(item_bytes, 4)]
+    rows, columns, depth = WARP_SHARES[family][item_bytes]
     sides = [
         (height, width)
         for height in BLOCK_SIDES
         for width in BLOCK_SIDES
-        if width >= columns and triton.cdiv(height, rows) * (width // columns) <= MOST_WARPS
+        if width >= columns and triton.cdiv(height, rows) * (width // columns) <= MOST_WARPS[family]
     ]
     height, width = max(sides, key=lambda side: _reuse(m, n, side, batch))
     warps = triton.cdiv(height, rows) * (width // columns)
@@ -178,10 +181,11 @@ def multiplied_bytes(x: Array) -> int:
 
 
 def tile_on(target: str | None, m: int, n: int, operand: Array, batch: int) -> tuple[Tile | None, int | None]:
-    """`choose_warp_tiles` for operands of a dtype where a target has block loads; nothing where a program is one
-    thread.
+    """`choose_warp_tiles` for operands of a dtype where the warps of a program share a block; nothing where a program
+    is one thread.
     """
-    return (None, None) if block_limits(target) is None else choose_warp_tiles(m, n, multiplied_bytes(operand), batch)
+    family = family_of_warps(target_of(target, operand))
+    return (None, None) if family is None else choose_warp_tiles(m, n, multiplied_bytes(operand), batch, family)
 
 
 def _reuse(m: int, n: int, block: tuple[int, int], batch: int) -> float:

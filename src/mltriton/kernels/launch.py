@@ -7,6 +7,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from mltriton.runtime.specialization import ON_HOST, device_of
+from mltriton.targets.target import DEVICES, split_name
+
 if TYPE_CHECKING:
     from mltriton.compiler import CompiledKernel
     from mltriton.runtime.jit import JITFunction
@@ -42,6 +45,21 @@ class Launch(NamedTuple):
     def example(self) -> tuple[dict[str, Any], tuple[int, ...], dict[str, Any]]:
         """What a function `mltriton_verify` returns: arguments by name, grid, compile options."""
         return self.named(), self.grid, {}
+
+
+def target_of(target: str | None, x: Any) -> str | None:
+    """The target that was named, or that of the GPU on which an array lies; None in main memory."""
+    device = device_of(x)
+    return target if target is not None or device == ON_HOST else DEVICES.get(device)
+
+
+def family_of_warps(target: str | None) -> str | None:
+    """The family of a target where the warps of a program share its blocks; None where a program is one thread."""
+    if target is None:
+        return None
+    from mltriton.targets.registry import spec
+
+    return split_name(target)[0] if spec(target).has_lanes else None
 
 
 def block_limits(target: str | None) -> BlockIO | None:

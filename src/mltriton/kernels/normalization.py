@@ -25,12 +25,14 @@ from mltriton.kernels.arrays import (
     require_arrays,
     require_no_gradient,
 )
-from mltriton.kernels.launch import Launch, block_limits
+from mltriton.kernels.launch import Launch, family_of_warps, target_of
 
 LONGEST_BLOCK = 65536  # a row of f32 is then a quarter of a second-level cache of 1 MB; measured against pieces
 PIECE = 4096  # block of rows longer than that
-WARP_BYTES = 1024  # of a row that a warp computes on: a quarter of 64 registers, so that 128 are enough
+WARP_BYTES = 1024  # of a row that a warp computes on: a quarter of 64 registers of Xe, so that 128 are enough
 MOST_WARPS = 32
+# Rows of so many times that are one block of as many warps as there may be: on NVIDIA 32 of 64 registers of a lane.
+LONGER = {"xe": 1, "cuda": 4}
 
 # What is computed in, by dtype of the arrays.
 COMPUTED_IN = {"float16": tl.float32, "bfloat16": tl.float32, "float32": tl.float32, "float64": tl.float64}
@@ -88,6 +90,7 @@ def softmax(x: Array, *, target: str | None = None) -> Array:
     y = empty(x.shape, x)
     if 0 in x.shape:
         return y
+    target = target_of(target, x)
     blocks = choose_rows(x, target)
     softmax_launch(x, y, blocks.longest, blocks.piece).on(target, blocks.warps).run()
     return y
@@ -105,12 +108,14 @@ class Rows(NamedTuple):
 
 def choose_rows(x: Array, target: str | None) -> Rows:
     """Blocks for rows of `x`: where programs have many warps, what these keep in registers."""
-    if block_limits(target) is None:
+    family = family_of_warps(target)
+    if family is None:
         return Rows(LONGEST_BLOCK, PIECE)
     computed_bytes = max(4, item_size(x))
-    longest = MOST_WARPS * WARP_BYTES // computed_bytes
+    piece = MOST_WARPS * WARP_BYTES // computed_bytes
+    longest = LONGER[family] * piece
     block = min(triton.next_power_of_2(x.shape[-1]), longest)
-    return Rows(longest, longest, max(1, min(MOST_WARPS, block * computed_bytes // WARP_BYTES)))
+    return Rows(longest, piece, max(1, min(MOST_WARPS, block * computed_bytes // WARP_BYTES)))
 
 
 def softmax_launch(x: Array, y: Array, longest_block: int = LONGEST_BLOCK, piece: int = PIECE) -> Launch:
@@ -197,6 +202,7 @@ def layer_norm(x: Array, weight: Array, bias: Array, eps: float = 1e-5, *, targe
     y = empty(x.shape, x)
     if 0 in x.shape:
         return y
+    target = target_of(target, x)
     blocks = choose_rows(x, target)
     layer_norm_launch(x, weight, bias, y, eps, blocks.longest, blocks.piece).on(target, blocks.warps).run()
     return y

@@ -35,7 +35,7 @@ VARIANTS_ONLY = frozenset({"xe"})
 
 
 # The family that runs kernels on arrays of a kind of device, where a launch names no target.
-DEVICES: dict[str, str] = {"cpu": "cpu"}
+DEVICES: dict[str, str] = {"cpu": "cpu", "cuda": "cuda"}
 
 
 class LoadedKernel(Protocol):
