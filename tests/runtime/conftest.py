@@ -65,7 +65,7 @@ def team(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Ite
 def run_script(cache_directory: Path) -> Callable[..., str]:
     """Return a function that runs Python code in a fresh process and returns what it printed; it must exit cleanly."""
 
-    def run(code: str, **environment: str) -> str:
+    def run(code: str, seconds: float = 120, **environment: str) -> str:
         paths = [str(Path(launcher.__file__).parents[3]), str(Path(__file__).parent)]
         env = os.environ | {"PYTHONPATH": os.pathsep.join(paths)} | environment
         done = subprocess.run(
@@ -73,7 +73,7 @@ def run_script(cache_directory: Path) -> Callable[..., str]:
             env=env,
             capture_output=True,
             text=True,
-            timeout=120,
+            timeout=seconds,
         )
         assert done.returncode == 0, f"exit status {done.returncode}\n{done.stdout}\n{done.stderr}"
         assert done.stderr == ""

@@ -30,9 +30,9 @@ def scale(x, o, n, FACTOR: tl.constexpr, B: tl.constexpr):
     tl.store(o + i, tl.load(x + i, i < n) * FACTOR, i < n)
 """
 
-# Signals go to the main thread, which launches, too: a handler that returns, or raises while it launches. Limits on the
-# size of files stand for a full disk: entries of the cache are not written then. Children are forked at any time and
-# must launch what was compiled, and compile.
+# Signals go to the main thread, which launches and compiles, too: a handler that returns, or raises meanwhile. Limits
+# on the size of files stand for a full disk: entries of the cache are not written then. Children are forked at any time
+# and must launch what was compiled, and compile.
 SOAK = """
 import os, random, resource, signal, sys, threading, time, traceback, warnings
 import numpy as np
@@ -117,7 +117,7 @@ def main():
                 if (result := wait(child(turn))) != 0:
                     problems.append(f"a child: {result}")
             try:
-                armed[0] = turn > 100 and turn % 50 != 0  # llvmlite does not stand exceptions while it frees objects.
+                armed[0] = turn > 100
                 if not launch(random_, turn % 50 == 0):
                     problems.append("wrong in the main thread")
             finally:

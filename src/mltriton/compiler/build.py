@@ -75,8 +75,8 @@ def _names_of(job: Job, positions: frozenset[int]) -> tuple[str, ...]:
 def _collector_paused() -> Generator[None]:
     """Compiling makes many objects and little garbage: looking for cycles among them would take a third of the time."""
     was_enabled = gc.isenabled()
-    gc.disable()
-    try:
+    try:  # An exception of a signal's handler may arrive as soon as it is paused.
+        gc.disable()
         yield
     finally:
         if was_enabled:

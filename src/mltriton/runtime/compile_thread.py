@@ -17,23 +17,22 @@ import threading
 import time
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
-from contextvars import ContextVar, copy_context
-from typing import TYPE_CHECKING, Generic, TypeVar
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, TypeVar
 
 from mltriton.errors import NestingError
 from mltriton.runtime import config
+from mltriton.runtime.own_thread import SLICE, STACKS, NoThreadError, OwnThread
 
 if TYPE_CHECKING:
     from mltriton.ir.operation import Operation
 
 T = TypeVar("T")
 
-STACKS = (512 * 2**20, 128 * 2**20, 32 * 2**20)  # Bytes, tried in turn: a process may have less memory left to map.
 BYTES_A_FRAME = (
     1280  # Of the C stack, at most: a call from C into Python (a generator's in `any`) takes less than this.
 )
 SHALLOW = 24  # Operations inside each other that every stack has room for.
-SLICE = 0.05  # Seconds between two looks at the clock while waiting.
 GRACE = 5.0  # Seconds that stopped work has to end; work that C code holds is left behind.
 
 # When the work of this context must be done, by time.monotonic(); None: whenever.
@@ -113,25 +112,19 @@ def _deep(work: Callable[[], T]) -> T:
             try:
                 with _recursion_limit(size // BYTES_A_FRAME):
                     return _Work(work).run(size)
-            except _NoThreadError:
+            except NoThreadError:
                 continue
     finally:
         _deep_stack.reset(token)
     raise RecursionError
 
 
-class _NoThreadError(Exception):
-    """The system gives no thread with such a stack."""
-
-
-class _Work(Generic[T]):
-    """Work on a thread of its own."""
+class _Work(OwnThread[T]):
+    """Work that can be stopped."""
 
     def __init__(self, work: Callable[[], T]) -> None:
-        self._work = work
-        self._result: T | None = None
-        self._error: BaseException | None = None
-        self._done = threading.Event()
+        super().__init__(work)
+        self._traced, self._profiled = sys.gettrace(), sys.getprofile()
         self._thread: threading.Thread | None = None
 
     def run(self, stack: int) -> T:
@@ -142,39 +135,16 @@ class _Work(Generic[T]):
         except BaseException:
             self._stop()
             raise
-        error, self._error = self._error, None
-        if error is None:
-            return self._result  # pyright: ignore[reportReturnType]
-        try:
-            raise error
-        finally:
-            del error  # Its traceback holds this frame.
+        return self._outcome()
 
-    def _start(self, stack: int) -> None:
-        context, traced, profiled = copy_context(), sys.gettrace(), sys.getprofile()
+    def _spawn(self) -> None:
+        self._thread = threading.Thread(target=self._main, name="mltriton-compile", daemon=True)
+        self._thread.start()
 
-        def main() -> None:
-            sys.settrace(traced)
-            sys.setprofile(profiled)
-            context.run(self._guarded)
-
-        self._thread = threading.Thread(target=main, name="mltriton-compile", daemon=True)
-        with _stack_size:
-            usual = threading.stack_size(stack)
-            try:
-                self._thread.start()
-            except RuntimeError:
-                raise _NoThreadError from None
-            finally:
-                threading.stack_size(usual)
-
-    def _guarded(self) -> None:
-        try:
-            self._result = self._work()
-        except BaseException as error:  # The caller raises it.
-            self._error = error
-        finally:
-            self._done.set()
+    def _main(self) -> None:
+        sys.settrace(self._traced)
+        sys.setprofile(self._profiled)
+        super()._main()
 
     def _wait(self) -> None:
         """Until the work is done. Raises `TimeIsUp`, and whatever reaches this thread meanwhile.
@@ -182,50 +152,50 @@ class _Work(Generic[T]):
         Outside the main thread an exception from another thread arrives only between two waits.
         """
         deadline = _deadline.get()
-        while not self._done.wait(SLICE):
+        while not self._ended(SLICE):
             if deadline is not None and time.monotonic() > deadline + 4 * SLICE:  # A tool's own error says more.
                 raise TimeIsUp
 
     def _stop(self) -> None:
         """Raise an exception inside the work, and give it a moment to end."""
         thread = self._thread
-        if thread is None or thread.ident is None or self._done.is_set():
+        if thread is None or thread.ident is None or self._is_done:
             return
         ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread.ident), ctypes.py_object(_Stopped))
-        self._done.wait(GRACE)
+        self._ended(GRACE)
 
 
-_stack_size = threading.Lock()  # The size of new threads' stacks is one number of the whole process.
 _limit_lock = threading.Lock()
-_limits: list[int] = []  # Python's own, and those that work under way asked for.
+_limits: list[list[int]] = []  # Python's own, and those that work under way asked for; the first number of each.
 
 
 @contextmanager
 def _recursion_limit(limit: int) -> Generator[None]:
     """Let Python recurse so deep. The limit is one number for all threads: the last to leave restores it."""
-    with _limit_lock:
-        if not _limits:
-            _limits.append(sys.getrecursionlimit())
-        _limits.append(limit)
-        sys.setrecursionlimit(max(_limits))
+    asked = [limit]
     try:
+        with _limit_lock:
+            if not _limits:
+                _limits.append([sys.getrecursionlimit()])
+            _limits.append(asked)
+            sys.setrecursionlimit(max(_limits)[0])
         yield
     finally:
         with _limit_lock:
-            is_ours = sys.getrecursionlimit() == max(_limits)
-            _limits.remove(limit)
+            is_ours = [sys.getrecursionlimit()] == max(_limits, default=None)
+            _limits[:] = [other for other in _limits if other is not asked]
             if is_ours:
-                sys.setrecursionlimit(max(_limits))
+                sys.setrecursionlimit(max(_limits)[0])
             if len(_limits) == 1:
                 _limits.clear()
 
 
 def _after_fork() -> None:
     """A forked process has one thread: what other threads held or asked for is nobody's there."""
-    global _stack_size, _limit_lock
-    _stack_size, _limit_lock = threading.Lock(), threading.Lock()
+    global _limit_lock
+    _limit_lock = threading.Lock()
     if _limits:
-        sys.setrecursionlimit(_limits[0])
+        sys.setrecursionlimit(_limits[0][0])
         _limits.clear()
 
 

@@ -38,7 +38,7 @@ class _Fork(threading.local):
 
     def before(self) -> None:
         """Wait for LLVM, whose own state would be torn."""
-        self.had_threads = threading.active_count() > 1
+        self.had_threads = len(sys._current_frames()) > 1  # pyright: ignore[reportPrivateUsage]
         lock = _llvm_lock()
         self.held_before = lock is not None and lock._is_owned()
         _surely(lambda: lock is None or lock._is_owned() or lock.acquire(timeout=_PATIENCE))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ctypes
 import platform
 import sys
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import NoReturn
 
@@ -123,6 +123,12 @@ def source(name: str) -> str:
 
 def compile_object(text: str, triple: str) -> bytes:
     """Compile LLVM text to an object file for any processor of the machine `triple` names."""
+    from ..llvm_thread import call_llvm
+
+    return call_llvm(partial(_object, text, triple))
+
+
+def _object(text: str, triple: str) -> bytes:
     from llvmlite import binding
 
     binding.initialize_all_targets()

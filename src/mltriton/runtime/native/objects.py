@@ -3,7 +3,7 @@
 Level: `binary`. Takes what LLVM's `emit_object` gives for this machine; undefined symbols are looked up in the process
 (the C library, CPython, libraries loaded globally). Objects for x86-64 Linux are linked by `linker`, without importing
 llvmlite, others by LLVM's LLJIT. Guarantees: an object's symbols never meet another object's, and its code stays mapped
-exactly as long as the `LoadedObject` lives.
+as long as the `LoadedObject` lives (LLJIT's until LLVM is used the next time).
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 import platform
 import sys
 from collections.abc import Mapping, Sequence
-from functools import cache
+from functools import cache, partial
 from itertools import count
 from typing import TYPE_CHECKING
 
@@ -70,7 +70,15 @@ def load_elf(image: bytes, symbols: Sequence[str]) -> LoadedObject:
 
 def load_with_llvm(image: bytes, symbols: Sequence[str]) -> LoadedObject:
     """Do what `load_object` does for any machine, through LLVM's LLJIT."""
+    from ..llvm_thread import call_llvm
+
+    return call_llvm(partial(_load_with_llvm, image, symbols))
+
+
+def _load_with_llvm(image: bytes, symbols: Sequence[str]) -> LoadedObject:
     from llvmlite import binding
+
+    from ..llvm_thread import Kept
 
     builder = binding.JITLibraryBuilder()
     builder.add_object_img(image)
@@ -82,7 +90,7 @@ def load_with_llvm(image: bytes, symbols: Sequence[str]) -> LoadedObject:
             tracker = builder.link(_lljit(), f"mltriton.{next(_serial_numbers)}")
     except RuntimeError as error:
         raise ObjectLoadError(f"an object file cannot be linked: {error}") from None
-    return LoadedObject({symbol: tracker[symbol] for symbol in symbols}, tracker)
+    return LoadedObject({symbol: tracker[symbol] for symbol in symbols}, Kept(tracker))
 
 
 @cache

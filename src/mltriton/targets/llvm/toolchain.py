@@ -3,18 +3,19 @@
 Level: `llvm` -> `binary`. The only module through which targets reach llvmlite, which is loaded on the first use.
 Guarantees: text that LLVM rejects raises `BackendError` with LLVM's message and the text saved. LLVM can still hang or
 abort the process on text it accepts; with `MLTRITON_COMPILE_TIMEOUT` set it runs in a process of its own, and both
-become a `BackendError` too.
+become a `BackendError` too. llvmlite's objects stay inside `call_llvm`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from mltriton.errors import BackendError
 from mltriton.runtime.compile_thread import time_limit
+from mltriton.runtime.llvm_thread import call_llvm
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -38,8 +39,7 @@ class Machine(NamedTuple):
 
 def host_machine() -> tuple[str, str, dict[str, bool]]:
     """This machine as LLVM sees it: triple, CPU name, which feature flags it has."""
-    llvm = _llvm()
-    return llvm.get_process_triple(), llvm.get_host_cpu_name(), dict(llvm.get_host_cpu_features())
+    return call_llvm(_host_machine)
 
 
 def compile_object(text: str, machine: Machine) -> bytes:
@@ -57,8 +57,7 @@ def compile_object(text: str, machine: Machine) -> bytes:
 
 def compile_here(text: str, machine: Machine) -> bytes:
     """The same, made in this process."""
-    module, target_machine = _machine_of(text, machine)
-    return target_machine.emit_assembly(module).encode() if machine.as_text else target_machine.emit_object(module)
+    return call_llvm(partial(_code, text, machine))
 
 
 def save(text: str) -> Path | None:
@@ -70,13 +69,17 @@ def save(text: str) -> Path | None:
 
 def assembly(text: str, machine: Machine) -> str:
     """Assembly of the IR in `text`."""
-    module, target_machine = _machine_of(text, machine)
-    return target_machine.emit_assembly(module)
+    return compile_here(text, machine._replace(as_text=True)).decode()
 
 
 def verify(text: str) -> None:
     """Check the IR in `text` with LLVM's verifier."""
-    _parse(text)
+    call_llvm(partial(_verify, text))
+
+
+def prepare(machine: Machine) -> None:
+    """Let LLVM know a machine, and set its options."""
+    call_llvm(partial(_prepare, machine))
 
 
 @cache
@@ -100,6 +103,20 @@ def _all_targets() -> None:
     _llvm().initialize_all_asmprinters()
 
 
+def _host_machine() -> tuple[str, str, dict[str, bool]]:
+    llvm = _llvm()
+    return llvm.get_process_triple(), llvm.get_host_cpu_name(), dict(llvm.get_host_cpu_features())
+
+
+def _code(text: str, machine: Machine) -> bytes:
+    module, target_machine = _machine_of(text, machine)
+    return target_machine.emit_assembly(module).encode() if machine.as_text else target_machine.emit_object(module)
+
+
+def _verify(text: str) -> None:
+    _parse(text)
+
+
 def _parse(text: str) -> ModuleRef:
     llvm = _llvm()
     try:
@@ -111,8 +128,7 @@ def _parse(text: str) -> ModuleRef:
     return module
 
 
-def prepare(machine: Machine) -> None:
-    """Let LLVM know a machine, and set its options."""
+def _prepare(machine: Machine) -> None:
     if machine.triple != _llvm().get_process_triple():
         _all_targets()
     for option in machine.options:
@@ -121,7 +137,7 @@ def prepare(machine: Machine) -> None:
 
 def _machine_of(text: str, machine: Machine) -> tuple[ModuleRef, TargetMachine]:
     module = _parse(text)
-    prepare(machine)
+    _prepare(machine)
     target = _llvm().Target.from_triple(machine.triple)
     target_machine = target.create_target_machine(
         cpu=machine.cpu, features=machine.attributes, opt=2, reloc="pic", codemodel="small"

@@ -11,11 +11,13 @@ import ctypes
 import math
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from itertools import product
-from typing import Any, Protocol
+from typing import Any
 
 from mltriton.errors import DeviceError
 from mltriton.runtime.grid import Grid
+from mltriton.runtime.llvm_thread import Kept, call_llvm
 from mltriton.runtime.native.params import ParamSpec
 from mltriton.runtime.slots import Slot, launcher_of
 from mltriton.runtime.specialization import ON_HOST, place_of
@@ -40,14 +42,6 @@ class _Place(ctypes.Structure):
         ("shared", ctypes.c_uint64),
         ("barrier", ctypes.c_uint64),
     )
-
-
-class _Engine(Protocol):
-    """LLVM's execution engine."""
-
-    def get_function_address(self, name: str) -> int:
-        """Where a function is."""
-        ...
 
 
 class EmulatedWarps:
@@ -136,8 +130,8 @@ class _Code:
     """The code of an object file: `run` is one warp of one program; `waits`, whether warps wait for each other."""
 
     def __init__(self, image: bytes) -> None:
-        self._engine = _engine(image)  # owns the code
-        self.run = ctypes.CFUNCTYPE(None, _PTR, _PTR)(self._engine.get_function_address("run"))
+        self._engine, address = call_llvm(partial(_linked, image))  # The engine owns the code.
+        self.run = ctypes.CFUNCTYPE(None, _PTR, _PTR)(address)
         self.waits = _WAIT in image
 
 
@@ -156,8 +150,8 @@ class _Program:
         return _Place(warp, three(*self._group), three(*self._grid), 0, ctypes.addressof(self._memory), barrier)
 
 
-def _engine(image: bytes) -> _Engine:
-    """The code of an object file, with the C library's functions that it calls."""
+def _linked(image: bytes) -> tuple[Kept, int]:
+    """An object file's code, linked with the C library's functions that it calls, and where `run` is."""
     import llvmlite.binding as llvm
 
     llvm.initialize_native_target()
@@ -166,4 +160,4 @@ def _engine(image: bytes) -> _Engine:
     engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine)
     engine.add_object_file(llvm.ObjectFileRef.from_data(image))
     engine.finalize_object()
-    return engine
+    return Kept(engine), engine.get_function_address("run")
