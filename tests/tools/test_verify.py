@@ -18,12 +18,12 @@ from mltriton.dialects import arith, tt
 from mltriton.errors import OptionError, SignatureError
 from mltriton.executor import to_bfloat16
 from mltriton.executor.faults import OutOfBounds
-from mltriton.ir import pipeline
 from mltriton.ir.attributes import IntegerAttr
 from mltriton.ir.module import Module
 from mltriton.ir.parser import parse_module
 from mltriton.ir.passes import Pass
 from mltriton.ir.types import BF16, F32, I8, I32
+from mltriton.passes.registry import PASSES
 from mltriton.targets.generic.spec import GENERIC
 from mltriton.targets.target import Binary, Lowered
 from mltriton.tools.comparison import compare
@@ -363,9 +363,8 @@ class Break(Pass):
 
 @pytest.fixture
 def passes(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    known = {cls.name: cls for cls in (Harmless, Miscompile, Overrun, Break)}
-    original = pipeline.parse_pipeline
-    monkeypatch.setattr(pipeline, "parse_pipeline", lambda text: original(text, known.__getitem__))
+    for cls in (Harmless, Miscompile, Overrun, Break):
+        monkeypatch.setitem(PASSES, cls.name, f"{__name__}:{cls.__name__}")
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
 
 
@@ -464,6 +463,7 @@ class NativeTarget:
     def fingerprint(self) -> str:
         return self.mistake
 
+    unused_options: ClassVar[frozenset[str]] = frozenset()
     texts: ClassVar[dict[str, Any]] = {"asm": lambda lowered: lowered.text}
     images: ClassVar[dict[str, Any]] = {}
 
@@ -485,7 +485,7 @@ def test_machine_code_runs_last(
     kernels: str, mistake: str, report: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("MLTRITON_CACHE_DIR", str(tmp_path))
-    monkeypatch.setattr("mltriton.targets.target.find_target", lambda name: NativeTarget(mistake))
+    monkeypatch.setattr("mltriton.tools.verify.find_target", lambda name: NativeTarget(mistake))
     args = {"x_ptr": "100:fp32", "y_ptr": "100:fp32", "o_ptr": "100:fp32", "n": 100, "BLOCK": 64}
     result = verify_kernel(f"{kernels}:add", args=args, grid=(2,), target="generic")
     assert [level.name for level in result.levels] == ["tt", "ttg", "warp", "intrinsic", "generic"]

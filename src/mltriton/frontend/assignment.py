@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from mltriton.errors import ConstexprError, Place, SyntaxNotSupportedError, TypeMismatchError
 from mltriton.frontend.values import describe, is_number, is_runtime, is_tuple, rebuilt, wrap
+from mltriton.language.semantic import to_tensor
 from mltriton.language.tensor import tensor
 
 if TYPE_CHECKING:
@@ -104,8 +105,6 @@ def stored(value: Any) -> Any:
     if is_tuple(value):
         return rebuilt(value, [stored(item) for item in value])
     if is_number(value):
-        from mltriton.language.semantic import to_tensor
-
         return to_tensor(value)
     return value
 

@@ -24,6 +24,7 @@ from mltriton.errors import (
     TypeMismatchError,
     raised_by_signal,
 )
+from mltriton.frontend import control_flow
 from mltriton.frontend.function import ConstexprFunction, LanguageFunction
 from mltriton.frontend.python_functions import PYTHON_FUNCTIONS
 from mltriton.frontend.snapshot import record_call
@@ -196,7 +197,6 @@ def inline(
     unit: Unit, callee: LanguageFunction, arguments: Sequence[Any], keywords: Mapping[str, Any], location: Location
 ) -> Any:
     """Compile the body of a function written in the language at the insertion point; gives what it returns."""
-    from mltriton.frontend import control_flow
     from mltriton.frontend.frame import Frame
 
     if sum(frame.source is callee.source for frame in unit.frames) >= MAX_RECURSION:

@@ -29,8 +29,12 @@ from mltriton.frontend.values import (
     wrap,
 )
 from mltriton.ir.operation import Block, Region, Value
+from mltriton.language.casting import cast as cast_to
 from mltriton.language.constants import unwrap
+from mltriton.language.creation import full
+from mltriton.language.shapes import item
 from mltriton.language.tensor import flatten, tensor, unflatten
+from mltriton.language.types import int1, int64
 
 if TYPE_CHECKING:
     from mltriton.frontend.frame import Frame
@@ -143,10 +147,6 @@ def truth(frame: Frame, node: ast.expr, condition: Any) -> tensor:
             found=describe(condition),
             hint="tl.where(condition, a, b) chooses for each element; a mask leaves elements out of loads and stores.",
         )
-    from mltriton.language.casting import cast as cast_to
-    from mltriton.language.shapes import item
-    from mltriton.language.types import int1
-
     frame.mark(node)
     return cast_to(item(condition), int1)
 
@@ -267,10 +267,6 @@ def _zero_like(value: Any) -> Any:
         return rebuilt(value, [_zero_like(item) for item in value])
     if not isinstance(value, tensor) or value.is_block_pointer:
         return value if not is_runtime(value) else wrap(None)
-    from mltriton.language.casting import cast as cast_to
-    from mltriton.language.creation import full
-    from mltriton.language.types import int64
-
     is_pointer = value.dtype.is_ptr()
     zero = full(value.type.shape, 0, int64 if is_pointer else value.dtype)
     return cast_to(zero, value.dtype) if is_pointer else zero

@@ -19,6 +19,7 @@ from mltriton.frontend.environment import attribute_of_module, did_you_mean
 from mltriton.frontend.snapshot import attribute_of
 from mltriton.frontend.values import describe, is_runtime, is_tuple, wrap
 from mltriton.language.constants import constexpr, unwrap
+from mltriton.language.tensor import METHODS
 
 if TYPE_CHECKING:
     from mltriton.frontend.frame import Frame
@@ -216,8 +217,6 @@ def known_attributes(owner: Any) -> list[str]:
     """What may be read from an object."""
     found = [item for item in dir(owner) if not item.startswith("_")]
     if is_runtime(owner):
-        from mltriton.language.tensor import METHODS
-
         found.extend(METHODS)
     return found
 

@@ -19,9 +19,12 @@ from mltriton.frontend.carried import Carried, ConstantChangedError
 from mltriton.frontend.flow import Body, Flow, running
 from mltriton.frontend.values import describe, is_runtime
 from mltriton.ir.operation import Block, Region
+from mltriton.language.casting import cast as cast_to
 from mltriton.language.constants import constexpr, unwrap
 from mltriton.language.iterators import static_range
+from mltriton.language.semantic import to_tensor
 from mltriton.language.tensor import tensor
+from mltriton.language.types import int32, int64
 
 if TYPE_CHECKING:
     from mltriton.frontend.frame import Frame
@@ -78,9 +81,6 @@ class _Bounds:
 
 
 def _bounds(frame: Frame, stmt: ast.For, found: Any) -> _Bounds:
-    from mltriton.language.casting import cast as cast_to
-    from mltriton.language.semantic import to_tensor
-
     step = unwrap(found.step)
     if isinstance(step, int) and step == 0:
         raise frame.error(ConstexprError, stmt.iter, "the step of a range must not be 0")
@@ -102,8 +102,6 @@ def _bounds(frame: Frame, stmt: ast.For, found: Any) -> _Bounds:
 
 def _counter_type(scalars: Sequence[tensor]) -> Any:
     """int32, or int64 where a bound needs it: `scf.for` compares as signed."""
-    from mltriton.language.types import int32, int64
-
     needs_64 = any(s.type.bits > 32 or (s.type.bits == 32 and s.type.is_int_unsigned()) for s in scalars)
     return int64 if needs_64 else int32
 

@@ -13,6 +13,7 @@ from functools import reduce
 from types import ModuleType
 from typing import Any
 
+from mltriton import language
 from mltriton.errors import ConstexprError, TypeMismatchError
 from mltriton.frontend.environment import attribute_of_module
 from mltriton.frontend.values import describe, is_runtime, is_tuple
@@ -38,8 +39,6 @@ def constant_range(found: Any) -> range | None:
 
 
 def _language(name: str) -> Callable[..., Any]:
-    from mltriton import language
-
     return getattr(language, name)
 
 

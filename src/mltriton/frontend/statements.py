@@ -10,6 +10,7 @@ import ast
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from mltriton import language
 from mltriton.errors import AssertionFailed, SyntaxNotSupportedError
 from mltriton.frontend import assignment, calls, control_flow, loops, names
 from mltriton.frontend.expressions import apply
@@ -127,8 +128,6 @@ def assertion(frame: Frame, stmt: ast.Assert) -> None:
     condition = frame.evaluate(stmt.test)
     message = constexpr("") if stmt.msg is None else frame.evaluate(stmt.msg)
     if is_runtime(condition):
-        from mltriton import language
-
         frame.mark(stmt)
         calls.call_builtin(frame, stmt, language.device_assert, [condition, message], {})
     elif not unwrap(condition):

@@ -9,6 +9,7 @@ import builtins
 from typing import Any
 
 import mltriton.language as language
+from mltriton.language import aggregates
 from mltriton.language.building import builtin as builtin
 from mltriton.language.building import is_builtin as is_builtin
 from mltriton.language.constants import constexpr as constexpr
@@ -33,8 +34,6 @@ def _unwrap_shape(shape: Any) -> list[Any]:  # pyright: ignore[reportUnusedFunct
 def __getattr__(name: str) -> Any:
     """A name of `mltriton.language`."""
     if name in ("_aggregate", "aggregate_replace"):
-        from mltriton.language import aggregates
-
         return getattr(aggregates, name.removeprefix("_"))
     return getattr(language, name)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from mltriton import language
 from mltriton.errors import TypeMismatchError
 from mltriton.language import types
 from mltriton.language.arithmetic import add, bitwise_and, floordiv, minimum, mod, mul, negative, sub, truediv
@@ -76,8 +77,6 @@ def histogram(input: object, num_bins: int, mask: object = None) -> tensor:
 
 def __getattr__(name: str) -> Any:
     """Upstream's module has reductions, scans and sorting besides: the names of `mltriton.language`."""
-    from mltriton import language
-
     if name.startswith("_"):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(language, name)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from mltriton.dialects import tt
 from mltriton.errors import OptionError, SignatureError, TritonError
 from mltriton.executor import run
 from mltriton.executor.faults import OutOfBounds
@@ -197,8 +198,6 @@ def sample_of_module(module: Module, function: str | None, launch: Launch, rng: 
 
 def parameters_of(module: Module, function: str | None) -> list[tuple[str, Type]]:
     """Names and types of the parameters of a function of the module, the first public one when None."""
-    from mltriton.dialects import tt
-
     functions = [op for op in module.body.block.ops if isinstance(op, tt.Func) and function in (None, op.sym_name)]
     public = [op for op in functions if op.sym_visibility == "public"] or functions
     if not public:

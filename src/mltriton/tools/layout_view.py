@@ -24,6 +24,7 @@ from mltriton.layouts.hardware import NoLanesError, linear_layout
 from mltriton.layouts.linear import LinearLayout
 from mltriton.layouts.text import encoding_text
 from mltriton.runtime.compile_thread import unlimited
+from mltriton.tools.aot import compile_kernel
 
 Array = np.ndarray[Any, Any]
 MORE = "..."
@@ -92,8 +93,6 @@ def views_of(what: str, tensor: str | None = None) -> list[View]:
 
 def views_of_kernel(kernel: str, signature: str, *, target: str, num_warps: int, level: str) -> list[View]:
     """The layouts of a kernel, `FILE.py:KERNEL`, compiled for a target, at level ttg or warp."""
-    from mltriton.tools.aot import compile_kernel
-
     if level not in ("ttg", "warp"):
         raise OptionError(f"tensors have no encodings at level {level!r}", expected="ttg or warp", found=level)
     compiled = compile_kernel(kernel, signature, target=target, num_warps=num_warps)

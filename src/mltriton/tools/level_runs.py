@@ -12,8 +12,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from mltriton.compiler import IR_LEVELS, compile_job
 from mltriton.errors import CompilationError, ExecutionError, TritonError
 from mltriton.executor import Options, run
+from mltriton.frontend.signature import Argument
+from mltriton.ir.module import is_warp_level
+from mltriton.ir.verifier import verify
+from mltriton.passes.levels import verify_level
+from mltriton.passes.manager import PassManager
+from mltriton.passes.pipeline import parse_pipeline
+from mltriton.runtime.slots import slots_of
 from mltriton.tools.comparison import Difference, compare
 from mltriton.tools.launches import parameters_of
 from mltriton.tools.samples import Copy, Sample
@@ -82,8 +90,6 @@ class Runs:
 
     def of_passes(self, module: Module, passes: Sequence[Any]) -> Iterator[LevelResult]:
         """The module as it is, then after each pass."""
-        from mltriton.passes.manager import PassManager
-
         yield self.of_module("before", module)
         for step in passes if self.reference is not None else ():
             try:
@@ -95,8 +101,6 @@ class Runs:
 
     def of_module(self, name: str, module: Module) -> LevelResult:
         """One program in the executor, once it has passed the verifier."""
-        from mltriton.ir.verifier import verify
-        from mltriton.passes.levels import verify_level
 
         def execute(copies: Mapping[str, Copy]) -> None:
             verify(module)
@@ -117,8 +121,6 @@ class Runs:
 
     def _options(self, module: Module) -> list[Options]:
         """How to run a module: where warps cooperate as the user wrote it, in several orders and with all checks."""
-        from mltriton.ir.module import is_warp_level
-
         shuffled = Options(uninitialised=self.uninitialised, order="shuffled", seed=self.seed)
         if not is_warp_level(module):
             return [shuffled]
@@ -133,8 +135,6 @@ class Runs:
 
     def of_binary(self, job: Job) -> LevelResult:
         """The machine code, in this process."""
-        from mltriton.compiler import compile_job
-
         kernel = compile_job(job)
         loaded, written = kernel.loaded, kernel.metadata.written
 
@@ -151,9 +151,6 @@ class Runs:
 
     def _slots(self, job: Job, copies: Mapping[str, Copy]) -> list[Slot]:
         """The arguments of a launch; of arrays their guards, too, so that a device writes to those as well."""
-        from mltriton.frontend.signature import Argument
-        from mltriton.runtime.slots import slots_of
-
         slots = slots_of(job.entries, self.sample.arguments(job.entries, copies), ())
         names = [name for name, entry in job.entries.items() if isinstance(entry, Argument)]
         return [
@@ -195,10 +192,6 @@ def _programs(job: Job, each_pass: bool) -> Iterator[tuple[str, Module]]:
     if not each_pass:
         yield from job.modules()
         return
-    from mltriton.compiler import IR_LEVELS
-    from mltriton.passes.manager import PassManager
-    from mltriton.passes.pipeline import parse_pipeline
-
     module = job.source_module()
     yield "front end", module
     for level, pipeline in zip(IR_LEVELS, job.target.spec.pipeline, strict=True):

@@ -16,7 +16,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from mltriton.compiler import Job, options_of
+from mltriton.ir.module import Module
+from mltriton.ir.parser import parse_module
+from mltriton.passes.pipeline import parse_pipeline
 from mltriton.runtime.compile_thread import deep
+from mltriton.targets.target import find_target
+from mltriton.tools.aot import load_kernel
 from mltriton.tools.launches import Launch, entries_of, launch_of, named, sample_of_job, sample_of_module
 from mltriton.tools.level_runs import LevelResult, Runs
 
@@ -76,9 +82,6 @@ def verify_kernel(
     reaches, and integers are chosen by what it does with them. `options` are further ones of `mltriton.compile`.
     Raises the named error of whatever cannot be read or compiled to `tt`; what goes wrong later is part of the result.
     """
-    from mltriton.compiler import Job, options_of
-    from mltriton.targets.target import find_target
-
     fn = _function(kernel)
     rng = np.random.default_rng(seed)
     launch = launch_of(fn, args, grid, has_signature=signature is not None, seed=seed)
@@ -114,10 +117,6 @@ def verify_module(
 
     `args` are as in `verify_kernel`, by the names of the function's parameters. The module may be changed.
     """
-    from mltriton.ir.module import Module
-    from mltriton.ir.parser import parse_module
-    from mltriton.passes.pipeline import parse_pipeline
-
     text = "" if isinstance(source, Module) else Path(source).read_text(encoding="utf-8")
     title = "module" if isinstance(source, Module) else str(source)
 
@@ -134,7 +133,5 @@ def verify_module(
 
 def _function(kernel: str | LanguageFunction) -> LanguageFunction:
     if isinstance(kernel, str):
-        from mltriton.tools.aot import load_kernel
-
         return load_kernel(kernel)
     return kernel

@@ -36,7 +36,7 @@ class MatchTargetSize(Pass):
 
 
 def _in_memory(module: Module, made: Module, spec: TargetSpec) -> None:
-    from mltriton.passes.intrinsic.tile_loops import lower
+    from mltriton.passes.intrinsic.tile_loops import lower  # One kind of target does not need the other's rules.
 
     if num_warps_of(module) != 1:
         raise PassError(f"{spec.name} keeps blocks in memory: a program there is one warp")
@@ -51,7 +51,7 @@ def _in_memory(module: Module, made: Module, spec: TargetSpec) -> None:
 
 
 def _in_registers(module: Module, made: Module, spec: TargetSpec) -> None:
-    from mltriton.passes.intrinsic.split_registers.driver import split
+    from mltriton.passes.intrinsic.split_registers.driver import split  # As above.
 
     for op in module.body.block.ops:
         assert isinstance(op, tt.Func)

@@ -32,7 +32,7 @@ class SerializeWarps(Pass):
         spec = spec_of(module)
         if not is_warp_level(module) or spec.workgroup_warps != 1:
             return module
-        from mltriton.passes.warp.serialize.writer import serialized
+        from mltriton.passes.warp.serialize.writer import serialized  # Few kernels need it.
 
         asked = module.attributes.get(NUM_WARPS)
         count = asked.value if isinstance(asked, IntegerAttr) else 1

@@ -19,6 +19,7 @@ import numpy as np
 
 from mltriton.errors import AssertionFailed, TritonError
 from mltriton.executor import Visits
+from mltriton.frontend.signature import Constant, parse_signature
 from mltriton.tools.inference.arguments import ELEMENTS, Plan, Search, arguments_for
 from mltriton.tools.inference.roles import Roles, functions_in, roles_of
 from mltriton.tools.migrate.coverage import Coverage, calls_of
@@ -27,6 +28,7 @@ from mltriton.tools.migrate.loading import Loader
 from mltriton.tools.migrate.result import Result
 from mltriton.tools.migrate.trial import Input, Outcome, compare_machine_code, job_of, run, short
 from mltriton.tools.migrate.verdicts import Limits, Proof, calls, combined, functions_under_jit, launched, never_ran
+from mltriton.tools.samples import TYPES, allocate, random_values
 
 _SEED = 20260707
 
@@ -253,9 +255,6 @@ def _from_signature(
     signature: str, names: list[str], roles: Roles, values: Mapping[str, Any], rng: np.random.Generator
 ) -> dict[str, Any]:
     """What a signature says: constants as they are, arrays in their type, numbers as they were chosen."""
-    from mltriton.frontend.signature import Constant, parse_signature
-    from mltriton.tools.samples import TYPES, allocate, random_values
-
     found: dict[str, Any] = {}
     for name, entry in parse_signature(signature, names).items():
         if isinstance(entry, Constant):

@@ -11,7 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from mltriton.compiler import Job, compile_job, options_of
 from mltriton.errors import TritonError
+from mltriton.executor import run as execute
+from mltriton.runtime.slots import slots_of
+from mltriton.targets.target import find_target
+from mltriton.tools.launches import Launch, entries_of, parameters_of, sample_of_job
 
 if TYPE_CHECKING:
     from mltriton.compiler import Job
@@ -52,25 +57,16 @@ class Outcome:
 
 def job_of(fn: Any, given: Input, target: str = "cpu") -> Job:
     """The compilation of a kernel for the types of an input."""
-    from mltriton.compiler import Job, options_of
-    from mltriton.targets.target import find_target
-    from mltriton.tools.launches import entries_of
-
     entries = entries_of(fn, given.signature, given.values)
     return Job(fn, entries, find_target(target), options_of(num_warps=4, num_stages=3))
 
 
 def _sample(job: Job, given: Input) -> Sample:
-    from mltriton.tools.launches import Launch, sample_of_job
-
     return sample_of_job(job, Launch(dict(given.values), given.grid, {}), np.random.default_rng(_SEED))
 
 
 def run(fn: Any, given: Input, visits: Visits | None = None) -> Outcome:
     """Run at level `tt` as the front end makes it; `visits` counts accesses through block pointers."""
-    from mltriton.executor import run as execute
-    from mltriton.tools.launches import parameters_of
-
     job = job_of(fn, given)
     sample = _sample(job, given)
     module = job.source_module()  # Before any pass: every access is still there, at its place.
@@ -82,9 +78,6 @@ def run(fn: Any, given: Input, visits: Visits | None = None) -> Outcome:
 
 def run_machine_code(fn: Any, given: Input) -> Outcome:
     """Run as machine code of this computer."""
-    from mltriton.compiler import compile_job
-    from mltriton.runtime.slots import slots_of
-
     job = job_of(fn, given)
     sample = _sample(job, given)
     kernel = compile_job(job)

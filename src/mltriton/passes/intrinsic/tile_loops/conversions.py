@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 from mltriton.dialects import arith, tt
 from mltriton.ir.operation import Operation
-from mltriton.ir.types import FloatType, IntegerType, Type
+from mltriton.ir.types import FloatType, IntegerType, Type, element_type
+from mltriton.passes.intrinsic.tile_loops.evaluation import combine
 from mltriton.passes.intrinsic.tile_loops.forms import Affine, Form, Uniform, Vector
 
 if TYPE_CHECKING:
@@ -31,15 +32,11 @@ def conversion(source: Type, target: Type) -> type[Operation]:
 
 def element_of(form: Form) -> Type:
     """The element type of a form."""
-    from mltriton.ir.types import element_type
-
     return form.type if isinstance(form, Affine) else element_type(form.value.type)
 
 
 def converted(e: Evaluator, form: Uniform | Vector | Affine, element: Type, lanes: int) -> Form:
     """A form with another element type."""
-    from mltriton.passes.intrinsic.tile_loops.evaluation import combine
-
     source = element_of(form)
     if source is element:
         return form

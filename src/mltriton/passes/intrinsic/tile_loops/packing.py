@@ -18,6 +18,7 @@ from mltriton.ir.types import I32, I64, TensorType, Type, byte_width, shape_of
 from mltriton.passes.intrinsic.tile_loops import accesses
 from mltriton.passes.intrinsic.tile_loops.evaluation import Evaluator, combine
 from mltriton.passes.intrinsic.tile_loops.forms import Affine, Form, Index, Vector, constant_index
+from mltriton.passes.intrinsic.tile_loops.indexing import divide
 from mltriton.passes.intrinsic.tile_loops.tiles import LINE, LONG_ROW, Tile
 
 STRAIGHT = 8  # chunks of a row that are written without a loop
@@ -200,8 +201,6 @@ def pack_transposed(e: Evaluator, packing: Packing, target: Tile, source: Source
 
 def _panel_of(e: Evaluator, column: Affine, width: int | None) -> tuple[Affine, Affine]:
     """The panel that a column belongs to, and its place there."""
-    from mltriton.passes.intrinsic.tile_loops.indexing import divide
-
     if width is None:
         return constant_index(0), column
     panel, inside = divide(e, column, width, 1)
@@ -209,8 +208,6 @@ def _panel_of(e: Evaluator, column: Affine, width: int | None) -> tuple[Affine, 
 
 
 def _group_of(e: Evaluator, row: Value, group: int) -> Affine:
-    from mltriton.passes.intrinsic.tile_loops.indexing import divide
-
     number, _ = divide(e, Affine(I32, row, 0, 0), group, 1)
     assert isinstance(number, Affine)
     return number
