@@ -3,12 +3,13 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 TORCH_VERSION := 2.13.0
+SEEDS ?= 5000
 TEST := $(BIN)/python -m pytest -n auto --dist worksteal
 
 # Pyright's launcher looks for a newer release of itself on every run unless it is told not to.
 export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 
-.PHONY: help setup setup-torch setup-xe demo test test-all test-libraries test-operations test-models test-mutations lint format bench clean
+.PHONY: help setup setup-torch setup-xe demo test test-all test-gpu test-libraries test-operations test-models test-mutations lint format bench clean
 .DEFAULT_GOAL := help
 
 help: ## say what there is
@@ -53,6 +54,9 @@ test-operations: setup setup-torch ## compare torch's own operations by torch.co
 test-models: setup setup-torch ## fetch transformers and compare small models of it, forward and a training step, in the same way
 	$(BIN)/python -m pip install --quiet transformers
 	$(BIN)/python -W ignore tests/as_triton/models.py
+
+test-gpu: ## run the tests of the language, the library and random kernels on this machine's NVIDIA GPU; SEEDS=5000
+	$(PYTHON) scripts/test_gpu.py --seeds $(SEEDS)
 
 test-mutations: setup ## plant mistakes in copies of the compiler: the tests must notice 95 % of them
 	PYTHONPATH=tests $(BIN)/python -m mutations.run

@@ -40,11 +40,17 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("mltriton")
     group.addoption("--target", help="where launches and programs of tests that name no target run")
     group.addoption("--num-warps", type=int, default=4, help="with --target: warps of programs that have no launch")
+    group.addoption("--shard", help="with I/N: of all tests only each N-th from the I-th on, counted from 0")
     group.addoption("--codegen", help="with --target: the form of machine code of programs that have no launch")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Expect the failures that are known."""
+    """Expect the failures that are known, and keep a share."""
+    if shard := config.getoption("--shard"):
+        number, of = map(int, shard.split("/"))
+        kept = items[number::of]
+        config.hook.pytest_deselected(items=[item for place, item in enumerate(items) if place % of != number])
+        items[:] = kept
     for item in items if str(config.getoption("--target")).startswith("xe") else []:
         for name, reason in _DIFFERENT.items():
             if item.nodeid.endswith(name):

@@ -1,0 +1,144 @@
+"""The kernel library on torch's CUDA tensors against torch in float64: forward and backward, odd sizes, strides.
+
+Kept small enough to run under compute-sanitizer as well (`scripts/test_gpu.py`).
+"""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from mltriton import kernels
+
+torch = pytest.importorskip("torch")
+
+# Half a unit in the last place of the result, by dtype; twice that and some for sums in f32.
+ROUNDING = {"float16": 2.0**-11, "bfloat16": 2.0**-8, "float32": 2.0**-22, "float64": 2.0**-50}
+FLOATS = ["float32", "float16", "bfloat16"]
+
+
+def random(*shape: int, dtype: str = "float32", scale: float = 1.0):
+    return (torch.randn(*shape, device="cuda", dtype=torch.float64) * scale).to(getattr(torch, dtype))
+
+
+def assert_close(found, expected, *, sums: float = 1.0, dtype: str | None = None) -> None:
+    """Every element within `sums` times 16 roundings of the greatest."""
+    name = dtype or str(found.dtype).removeprefix("torch.")
+    assert found.shape == expected.shape and found.is_cuda
+    assert torch.isfinite(found).all()
+    error = (found.double() - expected.double()).abs().max().item()
+    bound = 16 * sums * ROUNDING[name] * max(1.0, expected.abs().max().item())
+    assert error <= bound, f"{error:.3g} > {bound:.3g}"
+
+
+@pytest.mark.parametrize("shape", [(3, 7), (5, 1000), (2, 3, 513), (2, 40_000)])
+@pytest.mark.parametrize("dtype", [*FLOATS, "float64"])
+def test_softmax(shape: tuple[int, ...], dtype: str) -> None:
+    x = random(*shape, dtype=dtype)
+    assert_close(kernels.softmax(x), torch.softmax(x.double(), -1))
+
+
+@pytest.mark.parametrize("shape", [(3, 7), (5, 1000), (2, 3, 513), (2, 40_000)])
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_layer_norm(shape: tuple[int, ...], dtype: str) -> None:
+    x = random(*shape, dtype=dtype)
+    weight, bias = random(shape[-1], dtype=dtype), random(shape[-1], dtype=dtype)
+    expected = torch.nn.functional.layer_norm(x.double(), shape[-1:], weight.double(), bias.double())
+    assert_close(kernels.layer_norm(x, weight, bias), expected)
+
+
+@pytest.mark.parametrize("shape", [(16, 16, 16), (100, 72, 200), (257, 130, 65), (1, 300, 77), (64, 1, 50)])
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_matmul(shape: tuple[int, int, int], dtype: str) -> None:
+    m, n, k = shape
+    a, b = random(m, k, dtype=dtype), random(k, n, dtype=dtype, scale=k**-0.5)
+    expected = a.double() @ b.double()
+    assert_close(kernels.matmul(a, b), expected)
+    assert_close(kernels.matmul(a, b.T.contiguous().T), expected)
+    assert_close(kernels.matmul(a.T.contiguous().T, b), expected)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8"])
+def test_matmul_of_bytes(dtype: str) -> None:
+    a, b = (torch.randint(0, 100, shape, device="cuda").to(getattr(torch, dtype)) for shape in ((70, 90), (90, 50)))
+    assert torch.equal(kernels.matmul(a, b, out_dtype="int32").long().cpu(), a.long().cpu() @ b.long().cpu())
+
+
+@pytest.mark.parametrize("dtype", ["float8_e4m3fn", "float8_e5m2"])
+def test_matmul_of_small_floats(dtype: str) -> None:
+    a, b = random(70, 96, dtype=dtype), random(96, 50, dtype=dtype)
+    found = kernels.matmul(a, b, out_dtype="float32")
+    assert_close(found, a.double() @ b.double(), sums=96**0.5)
+
+
+def test_matmul_with_everything_around() -> None:
+    a, b, add = random(100, 72, dtype="float16"), random(72, 130, dtype="float16"), random(100, 130)
+    bias = random(130, dtype="float16")
+    found = kernels.matmul(a, b, bias=bias, add=add, activation="relu", prologue="relu", out_dtype="float32")
+    expected = (a.double().relu() @ b.double() + bias.double() + add.double()).relu()
+    assert_close(found, expected, sums=4)
+
+
+def test_shared_sums() -> None:
+    a, b = random(60, 1000, dtype="float16"), random(1000, 70, dtype="float16", scale=1000**-0.5)
+    expected = a.double() @ b.double()
+    assert_close(kernels.split_k_matmul(a, b, 4), expected)
+    assert_close(kernels.stream_k_matmul(a, b), expected)
+
+
+def test_grouped_gemm() -> None:
+    sizes = [(100, 72, 60), (33, 20, 200), (16, 16, 16)]
+    a, b = (
+        [random(m, k, dtype="float16") for m, _, k in sizes],
+        [random(k, n, dtype="float16", scale=0.1) for _, n, k in sizes],
+    )
+    for x, y, found in zip(a, b, kernels.grouped_gemm(a, b), strict=True):
+        assert_close(found, x.double() @ y.double())
+
+
+def attention(q, k, v, causal: bool):
+    """In float64, with keys shared by groups of heads."""
+    k, v = (x.double().repeat_interleave(q.shape[1] // x.shape[1], 1) for x in (k, v))
+    scores = q.double() @ k.transpose(-1, -2) / math.sqrt(q.shape[-1])
+    if causal:
+        scores = scores.masked_fill(~torch.ones_like(scores, dtype=torch.bool).tril(), -math.inf)
+    return torch.softmax(scores, -1) @ v
+
+
+@pytest.mark.parametrize(("sequence", "dim"), [(128, 64), (100, 128), (77, 40), (65, 256)])
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_attention(sequence: int, dim: int, causal: bool, dtype: str) -> None:
+    q, k, v = (random(2, heads, sequence, dim, dtype=dtype) for heads in (4, 2, 2))
+    assert_close(kernels.flash_attention(q, k, v, causal), attention(q, k, v, causal), sums=4)
+
+
+@pytest.mark.parametrize(("sequence", "dim"), [(100, 64), (65, 128)])
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
+def test_gradients_of_attention(sequence: int, dim: int, causal: bool, dtype: str) -> None:
+    q, k, v = (random(1, heads, sequence, dim, dtype=dtype).requires_grad_() for heads in (4, 2, 2))
+    wide = [x.detach().double().requires_grad_() for x in (q, k, v)]
+    do = random(1, 4, sequence, dim, dtype=dtype)
+    kernels.flash_attention(q, k, v, causal).backward(do)
+    attention(*wide, causal).backward(do.double())
+    for x, expected in zip((q, k, v), wide, strict=True):
+        assert_close(x.grad, expected.grad, sums=8)
+
+
+@pytest.mark.parametrize("warp_level", [False, True])
+@pytest.mark.parametrize("page", [1, 16])
+@pytest.mark.parametrize("splits", [None, 3])
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
+def test_paged_attention(warp_level: bool, page: int, splits: int | None, dtype: str) -> None:
+    lens, heads, kv_heads, dim = (70, 1, 300), 8, 2, 64
+    most = -(-max(lens) // page)
+    q = random(len(lens), heads, dim, dtype=dtype)
+    caches = [random(len(lens) * most, page, kv_heads, dim, dtype=dtype) for _ in range(2)]
+    table = torch.randperm(len(lens) * most, device="cuda").to(torch.int32).view(len(lens), most)
+    used = torch.tensor(lens, device="cuda", dtype=torch.int32)
+    found = kernels.paged_attention(q, *caches, table, used, warp_level=warp_level, splits=splits)
+    for row, length in enumerate(lens):
+        k, v = (cache[table[row].long()].reshape(1, -1, kv_heads, dim)[:, :length].transpose(1, 2) for cache in caches)
+        assert_close(found[row][None], attention(q[row][None, :, None], k, v, causal=False)[:, :, 0], sums=4)
