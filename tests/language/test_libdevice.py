@@ -83,15 +83,20 @@ UNARY = {
     "atanh": (np.arctanh, UNIT, 6, 0),
     "cbrt": (np.cbrt, HUGE, 3, 0),
     "ceil": (np.ceil, WIDE, 0, 0),
-    "cosh": (np.cosh, np.concatenate([RNG.uniform(-80, 80, 240), EDGES]), 24, 0),
+    "cosh": (np.cosh, np.concatenate([RNG.uniform(-89.4, 89.4, 239), [89.4], EDGES]), 24, 0),
     "cospi": (lambda x: np.cos(np.pi * np.fmod(x, 2)), np.concatenate([RNG.uniform(-9, 9, 240), EDGES]), 4, 16),
-    "exp10": (lambda x: np.power(10, x), np.concatenate([RNG.uniform(-30, 30, 240), EDGES]), 100, 0),
-    "expm1": (np.expm1, np.concatenate([RNG.uniform(-40, 80, 180), spread(1e-8, 1, 60), EDGES]), 12, 0),
-    "log10": (np.log10, np.concatenate([np.abs(HUGE)[2:], -np.ones(2)]), 4, 4),
+    "exp10": (lambda x: np.power(10, x), np.concatenate([RNG.uniform(-30, 30, 240), EDGES]), 1, 0),
+    "expm1": (np.expm1, np.concatenate([RNG.uniform(-40, 88.7, 178), [88.7, -700], spread(1e-8, 1, 60), EDGES]), 12, 0),
+    "log10": (np.log10, np.concatenate([np.abs(HUGE)[2:], -np.ones(2)]), 1, 0),
     "log1p": (np.log1p, np.concatenate([np.abs(HUGE), -np.abs(UNIT)[:120]])[:SIZE], 6, 0),
     "rcbrt": (lambda x: 1 / np.cbrt(x), HUGE, 4, 0),
     "saturatef": (lambda x: np.nan_to_num(np.clip(x, 0, 1)), WIDE, 0, 0),
-    "sinh": (np.sinh, np.concatenate([RNG.uniform(-80, 80, 180), spread(1e-8, 1, 60), EDGES]), 24, 0),
+    "sinh": (
+        np.sinh,
+        np.concatenate([RNG.uniform(-89.4, 89.4, 178), [89.4, -89.4], spread(1e-8, 1, 60), EDGES]),
+        24,
+        0,
+    ),
     "sinpi": (lambda x: np.sin(np.pi * np.fmod(x, 2)), np.concatenate([RNG.uniform(-9, 9, 240), EDGES]), 4, 16),
     "tan": (np.tan, np.concatenate([RNG.uniform(-1.5, 1.5, 240), EDGES]), 8, 0),
     "trunc": (np.trunc, WIDE, 0, 0),
@@ -150,6 +155,36 @@ def test_binary(name, dtype):
         assert_close(found, wanted, ulp)
         zero = (wanted == 0) & (found == 0)
         np.testing.assert_array_equal(np.signbit(found[zero]), np.signbit(wanted[zero]))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_powers(dtype):
+    """To one unit in the last place, whatever the exponent; what is exact is exact."""
+    base = np.exp(RNG.uniform(-20, 20, 200)).astype(dtype)
+    most = math.log(np.finfo(dtype).max)
+    exponent = (RNG.uniform(-0.98, 0.98, 200) * most / np.log(base)).astype(dtype)
+    for found in results("pow", base, exponent):
+        assert_close(found, np.power(base.astype(np.longdouble), exponent.astype(np.longdouble)), 1)
+    base, exponent = RNG.integers(-12, 13, SIZE).astype(dtype), RNG.integers(0, 7, SIZE).astype(dtype)
+    for found in results("pow", base, exponent):
+        np.testing.assert_array_equal(found, np.power(base, exponent))
+    base, exponent = (np.array(values, dtype) for values in zip(*((a, b) for a in EDGES for b in EDGES), strict=True))
+    with np.errstate(all="ignore"):
+        wanted = np.power(base, exponent)
+    for found in results("pow", base, exponent):
+        np.testing.assert_allclose(found, wanted, rtol=np.finfo(dtype).eps)
+        np.testing.assert_array_equal(np.signbit(found[wanted == 0]), np.signbit(wanted[wanted == 0]))
+    tens = np.arange(0, 23 if dtype is np.float64 else 11).astype(dtype)
+    for whole, found in zip(results("exp10", tens), results("log10", np.power(dtype(10), tens)), strict=True):
+        np.testing.assert_array_equal(whole, np.power(dtype(10), tens))
+        np.testing.assert_array_equal(found, tens)
+
+
+def test_largest_results():
+    """Finite where a part of the formula would be infinite."""
+    for name, x in (("sinh", 710.4), ("cosh", -710.4), ("expm1", 709.7), ("log1p", 1.7e308)):
+        for found in results(name, np.array([x])):
+            np.testing.assert_allclose(found, getattr(math, name)(x), rtol=1e-12)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

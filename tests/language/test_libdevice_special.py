@@ -102,6 +102,7 @@ WAVES = np.concatenate([RNG.uniform(0.01, 8, 50), RNG.uniform(8, 300, 40), [7.99
 
 # Name -> the reference, numbers, the relative error in fp64, and the absolute one.
 SPECIAL = {
+    "erfc": (math.erfc, np.concatenate([np.minimum(REAL, 26), -REAL]), 1e-14, 0),
     "erfcx": (erfcx, np.concatenate([REAL, [50.0, 1e5]]), 1e-13, 0),
     "normcdf": (lambda x: 0.5 * math.erfc(-x / math.sqrt(2)), np.concatenate([REAL, -REAL, [-30.0]]), 1e-12, 0),
     "normcdfinv": (NORMAL.inv_cdf, MASS, 1e-12, 1e-15),
@@ -123,7 +124,7 @@ def some(names: Iterable[str], *quick: str) -> list[Any]:
     return [name if name in quick else pytest.param(name, marks=pytest.mark.slow) for name in names]
 
 
-@pytest.mark.parametrize("name", some(SPECIAL, "erfcx", "normcdfinv", "erfinv", "tgamma", "j0", "y1"))
+@pytest.mark.parametrize("name", some(SPECIAL, "erfc", "erfcx", "normcdfinv", "erfinv", "tgamma", "j0", "y1"))
 def test_special_functions(name: str):
     reference, numbers, relative, absolute = SPECIAL[name]
     expected = np.array([reference(float(x)) for x in numbers])
@@ -140,6 +141,7 @@ def test_special_functions(name: str):
 @pytest.mark.parametrize(
     ("name", "numbers", "expected"),
     [
+        ("erfc", [math.inf, -math.inf, math.nan, 0.0, 30.0], [0, 2, math.nan, 1, 0]),
         ("erfcx", [math.inf, -30.0, math.nan], [0, math.inf, math.nan]),
         ("normcdf", [math.inf, -math.inf, math.nan], [1, 0, math.nan]),
         ("normcdfinv", [0.0, 1.0, -0.5, 1.5, math.nan, 0.5], [-math.inf, math.inf, math.nan, math.nan, math.nan, 0]),

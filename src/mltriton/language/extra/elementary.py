@@ -1,30 +1,24 @@
-"""`libdevice`'s logarithms, exponentials, powers, signs and roundings.
+"""`libdevice`'s logarithms, exponentials, signs and roundings.
 
-Takes fp32 or fp64 tensors; made of the operations there are. Errors of a few units in the last place of the dtype,
-except where a function says otherwise.
+Takes fp32 or fp64 tensors; made of the operations there are. Errors of a few units in the last place of the dtype.
 """
 
 from __future__ import annotations
-
-import math as host
 
 from mltriton.errors import TypeMismatchError
 from mltriton.language import types
 from mltriton.language.arithmetic import add, bitwise_and, bitwise_or, mod, mul, negative, sub, truediv
 from mltriton.language.building import builtin
-from mltriton.language.casting import cast, reinterpret
+from mltriton.language.casting import reinterpret
 from mltriton.language.comparison import equal, greater_equal, less_than, not_equal, where
 from mltriton.language.math import (
     WIDE,
     abs,
     ceil,
     cos,
-    erf,
     exp,
-    exp2,
     floor,
     log,
-    log2,
     required,
     sin,
 )
@@ -44,24 +38,12 @@ def tan(x: object) -> tensor:
 
 
 @builtin
-def exp10(x: object) -> tensor:
-    """10 to the power of x; the relative error grows with |x|."""
-    return exp2(mul(wide(x, "exp10"), host.log2(10.0)))
-
-
-@builtin
-def log10(x: object) -> tensor:
-    """The logarithm of x to base 10."""
-    return mul(log2(x), host.log10(2.0))
-
-
-@builtin
 def expm1(x: object) -> tensor:
     """exp(x) - 1 without cancellation near 0 (Kahan)."""
     value = wide(x, "expm1")
     power = exp(value)
     less = sub(power, 1.0)
-    corrected = truediv(mul(less, value), log(power))
+    corrected = mul(less, truediv(value, log(power)))
     usual = where(equal(less, -1.0), -1.0, where(isinf(power), power, corrected))
     return where(equal(power, 1.0), value, usual)
 
@@ -71,7 +53,7 @@ def log1p(x: object) -> tensor:
     """log(1 + x) without cancellation near 0 (Kahan)."""
     value = wide(x, "log1p")
     more = add(value, 1.0)
-    corrected = truediv(mul(log(more), value), sub(more, 1.0))
+    corrected = mul(log(more), truediv(value, sub(more, 1.0)))
     return where(equal(more, 1.0), value, where(isinf(more), more, corrected))
 
 
@@ -81,36 +63,21 @@ def sinh(x: object) -> tensor:
     value = wide(x, "sinh")
     less = expm1(abs(value))
     positive = mul(0.5, add(less, truediv(less, add(less, 1.0))))
-    return copysign(where(isinf(less), less, positive), value)
+    return copysign(where(isinf(less), _half_power(value), positive), value)
 
 
 @builtin
 def cosh(x: object) -> tensor:
     """The hyperbolic cosine of x."""
-    power = exp(abs(wide(x, "cosh")))
-    return add(mul(0.5, power), truediv(0.5, power))
+    value = wide(x, "cosh")
+    power = exp(abs(value))
+    return where(isinf(power), _half_power(value), add(mul(0.5, power), truediv(0.5, power)))
 
 
-@builtin
-def erfc(x: object) -> tensor:
-    """1 - erf(x); the relative error grows where erf(x) is near 1."""
-    return sub(1.0, erf(x))
-
-
-@builtin
-def pow(x: object, y: object) -> tensor:
-    """x to the power of y, fp32 computed in fp64; NaN for a negative x unless y is an integer."""
-    base, exponent = promoted(x, y)
-    kind = required(base, WIDE, "pow").dtype
-    base, exponent = cast(base, types.float64), cast(exponent, types.float64)
-    size = exp2(mul(exponent, log2(abs(base))))
-    half = mul(exponent, 0.5)
-    is_integer = equal(floor(exponent), exponent)
-    is_odd = bitwise_and(is_integer, not_equal(floor(half), half))
-    signed = where(is_odd, negative(size), size)
-    of_negative = where(bitwise_or(is_integer, isinf(base)), signed, float("nan"))
-    result = where(less_than(base, 0.0), of_negative, size)
-    return cast(where(bitwise_or(equal(exponent, 0.0), equal(base, 1.0)), 1.0, result), kind)
+def _half_power(x: tensor) -> tensor:
+    """exp(|x|) / 2, also where exp(|x|) is too large."""
+    root = exp(mul(abs(x), 0.5))
+    return mul(mul(root, 0.5), root)
 
 
 @builtin

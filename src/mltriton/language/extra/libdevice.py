@@ -20,16 +20,12 @@ from mltriton.language.extra.directed import (
 from mltriton.language.extra.elementary import (
     copysign,
     cosh,
-    erfc,
-    exp10,
     expm1,
     finitef,
     fmod,
     isinf,
     isnan,
     log1p,
-    log10,
-    pow,
     rint,
     round,
     signbit,
@@ -70,7 +66,8 @@ from mltriton.language.extra.magnitudes import (
     saturatef,
     scalbn,
 )
-from mltriton.language.extra.special import erfcinv, erfcx, erfinv, lgamma, normcdf, normcdfinv, tgamma
+from mltriton.language.extra.powers import exp10, log10, pow
+from mltriton.language.extra.special import erfc, erfcinv, erfcx, erfinv, lgamma, normcdf, normcdfinv, tgamma
 from mltriton.language.math import (
     abs,
     ceil,

@@ -12,6 +12,7 @@ import math as host
 from collections.abc import Callable, Sequence
 
 from mltriton.language import types
+from mltriton.language.arithmetic import fma
 from mltriton.language.building import builtin
 from mltriton.language.casting import cast
 from mltriton.language.comparison import where
@@ -20,7 +21,7 @@ from mltriton.language.extra.elementary import copysign, isinf, wide
 from mltriton.language.math import abs, erf, exp, exp2, floor, log, log2, sqrt
 from mltriton.language.tensor import tensor
 
-__all__ = ["erfcinv", "erfcx", "erfinv", "lgamma", "normcdf", "normcdfinv", "tgamma"]
+__all__ = ["erfc", "erfcinv", "erfcx", "erfinv", "lgamma", "normcdf", "normcdfinv", "tgamma"]
 
 # erfcx(x) (1 + 2 x) by t = (x - 3) / (x + 3).
 ERFCX = (
@@ -49,6 +50,7 @@ LANCZOS = (
     12.507343278686905, -0.13857109526572012, 9.9843695780195716e-6, 1.5056327351493116e-7,
 )  # fmt: skip
 ROOT = host.sqrt(2.0)
+LARGEST_ERFC = 27.5  # erfc vanishes beyond
 
 Unary = Callable[[tensor], tensor]
 
@@ -87,6 +89,18 @@ def _erfcx(x: tensor) -> tensor:
     """erfc(x) exp(x x) for x >= 0."""
     usual = chebyshev(ERFCX, (x - 3.0) / (x + 3.0)) / (1.0 + 2.0 * x)
     return where(x < float("inf"), usual, where(isinf(x), 0.0, x))
+
+
+@in_double
+def erfc(x: tensor) -> tensor:
+    """1 - erf(x), to the last places where erf(x) is near 1, too."""
+    size = abs(x)
+    far = where(size < LARGEST_ERFC, size, LARGEST_ERFC)
+    square = far * far
+    # exp(-x x) with what x x lost by rounding.
+    tail = _erfcx(far) * (exp(-square) * (1.0 - fma(far, far, -square)))
+    tail = where(size < LARGEST_ERFC, tail, where(x == x, 0.0, x))
+    return where(size < 0.5, 1.0 - erf(x), where(x < 0.0, 2.0 - tail, tail))
 
 
 @in_double
