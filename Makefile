@@ -9,7 +9,7 @@ TEST := $(BIN)/python -m pytest -n auto --dist worksteal
 # Pyright's launcher looks for a newer release of itself on every run unless it is told not to.
 export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 
-.PHONY: help setup setup-torch setup-xe demo test test-all test-gpu test-libraries test-operations test-models test-mutations lint format bench clean
+.PHONY: help setup setup-torch setup-xe demo test test-all test-gpu test-libraries test-operations test-models test-mutations lint format bench bench-gpu clean
 .DEFAULT_GOAL := help
 
 help: ## say what there is
@@ -72,6 +72,9 @@ format: setup ## apply the style
 
 bench: setup ## compare with the best library, side by side in one run
 	$(BIN)/mltriton bench
+
+bench-gpu: ## the same on this machine's NVIDIA GPU, against torch and upstream's Triton where they are installed
+	PYTHONPATH=src $(PYTHON) -m mltriton bench -t cuda
 
 clean: ## remove what the targets above made
 	rm -rf $(VENV) build dist .pytest_cache .ruff_cache .hypothesis

@@ -286,11 +286,12 @@ def bench(
     threads: Annotated[
         int | None, typer.Option("--threads", min=1, help="For every library; with 1, CPU time is measured.")
     ] = None,
+    target: Annotated[str, typer.Option("--target", "-t", help="cpu, or cuda for those on an NVIDIA GPU.")] = "cpu",
 ) -> None:
     """Time our kernels and the best library's side by side in one run; print the ratios."""
     from mltriton.tools.bench import run_benchmarks
 
-    run_benchmarks(names or [], directory=directory, quick=quick, json=json, threads=threads)
+    run_benchmarks(names or [], directory=directory, quick=quick, json=json, threads=threads, target=target)
 
 
 @app.command()

@@ -20,18 +20,27 @@ from typing import Any
 from rich.table import Table
 
 from mltriton.errors import OptionError
+from mltriton.targets.target import split_name
 from mltriton.tools.costs import Cost
 from mltriton.tools.demo_display import wide_console
+from mltriton.tools.gpu_bench import name_of_gpu
 from mltriton.tools.side_by_side import OURS, Measurement, geometric_mean, set_threads
 
 Row = Measurement | Cost
 
 
 def run_benchmarks(
-    names: Sequence[str], *, directory: Path, quick: bool, json: Path | None, threads: int | None = None
+    names: Sequence[str],
+    *,
+    directory: Path,
+    quick: bool,
+    json: Path | None,
+    threads: int | None = None,
+    target: str = "cpu",
 ) -> list[Row]:
     """Run the named benchmarks (all when there are no names), print a table each, return what was measured.
 
+    Those for GPUs, which a `target` of the family `cuda` asks for, lie in a directory `gpu` of the others'.
     `json`: also write the measurements to this file. `threads`: for every library; with 1, CPU time is measured.
     Raises `OptionError` for an unknown name or an empty directory.
     """
@@ -39,6 +48,10 @@ def run_benchmarks(
         set_threads(threads)
     console = wide_console()
     taken: list[Row] = []
+    on_gpu = split_name(target)[0] == "cuda"
+    if on_gpu:
+        console.print(name_of_gpu())
+        directory /= "gpu"
     console.print(f"{machine()}, {os.cpu_count()} CPUs; {libraries()}{_threads(threads)}")
     for path in _choose(names, directory):
         rows: list[Row] = []
@@ -48,7 +61,8 @@ def run_benchmarks(
                 console.print(f"  {_line(row)}", highlight=False)
         measured = [row for row in rows if isinstance(row, Measurement)]
         costs = [row for row in rows if isinstance(row, Cost)]
-        for table in [ratio_table(path.stem, measured)] * bool(measured) + [cost_table(path.stem, costs)] * bool(costs):
+        compare = library_table if on_gpu else ratio_table
+        for table in [compare(path.stem, measured)] * bool(measured) + [cost_table(path.stem, costs)] * bool(costs):
             console.print(table)
         taken += rows
     if json is not None:
@@ -102,6 +116,28 @@ def ratio_table(title: str, rows: Sequence[Measurement]) -> Table:
     return table
 
 
+def library_table(title: str, rows: Sequence[Measurement]) -> Table:
+    """Medians side by side, our rate, and the ratio to each of the others; its geometric mean for each job."""
+    libraries = list(dict.fromkeys(name for row in rows for name in row.times))
+    others = [name for name in libraries if name != OURS]
+    table = Table("job", "problem", title=f"{title}: each library's median time / ours (above 1: ours is faster)")
+    for heading in (*(f"{library} us" for library in libraries), "rate", *(f"/ {name}" for name in others)):
+        table.add_column(heading, justify="right")
+    for row in rows:
+        times = [f"{1e6 * row.times[name].median:.1f}" if name in row.times else "-" for name in libraries]
+        rate = f"{row.work / row.times[OURS].median / 1e9:.0f} {row.unit}" if row.work else ""
+        table.add_row(row.job, row.problem, *times, rate, *(_ratio_text(row.ratio_to(name)) for name in others))
+    for job in dict.fromkeys(row.job for row in rows):
+        of_job = [row for row in rows if row.job == job]
+        means = [_ratio_text(_mean([row.ratio_to(name) for row in of_job if name in row.times])) for name in others]
+        table.add_row(job, "geometric mean", *[""] * len(libraries), "", *means, style="bold")
+    return table
+
+
+def _mean(ratios: Sequence[float]) -> float:
+    return geometric_mean(ratios) if ratios else math.nan
+
+
 def _ratios(row: Measurement) -> tuple[float, float, float]:
     """Of the shortest calls, of the medians, and of the medians right after one another."""
     return row.ratio("minimum"), row.ratio(), row.ratio_in_turn()
@@ -128,7 +164,7 @@ def _time(seconds: float) -> str:
 
 def libraries() -> str:
     """Names and versions of what takes part."""
-    found = [name for name in ("numpy", "torch", "llvmlite") if find_spec(name) is not None]
+    found = [name for name in ("numpy", "torch", "triton", "llvmlite") if find_spec(name) is not None]
     return ", ".join([f"Python {platform.python_version()}", *(f"{name} {version(name)}" for name in found)])
 
 

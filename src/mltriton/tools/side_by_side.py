@@ -60,6 +60,10 @@ class Measurement:
         """
         return _ratio(self.times, statistic)
 
+    def ratio_to(self, name: str) -> float:
+        """The median time of one of the others over ours; NaN where it did not take part."""
+        return self.times[name].median / self.times[OURS].median if name in self.times else math.nan
+
     def ratio_in_turn(self) -> float:
         """The same, of the medians right after one another."""
         return _ratio(self.in_turn, "median")
