@@ -8,6 +8,7 @@ import os
 import signal
 import threading
 import weakref
+from pathlib import Path
 
 import pytest
 
@@ -251,6 +252,40 @@ except KeyError:
     print("stopped", flush=True)
 """
     assert run_script(code) == "stopped\nworked\n"
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="asks Linux how much is mapped")
+def test_a_call_takes_little_of_a_limited_address_space(run_script):
+    code = """
+import re
+from pathlib import Path
+from mltriton.runtime.llvm_thread import call_llvm
+call_llvm(int)
+print(re.findall(r"Vm(?:Peak|Size):\\s*(\\d+)", Path("/proc/self/status").read_text()))
+"""
+    peak, size = (int(number) for number in eval(run_script(code)))
+    assert peak - size < 160 * 1024  # 16 MiB for the stack; the C library aligns its heaps of 64 MiB.
+
+
+def test_llvm_that_cannot_be_loaded_is_a_named_error(run_script):
+    code = """
+import sys, types
+import numpy as np
+from mltriton.errors import BackendError
+from mltriton.targets.llvm.toolchain import verify
+
+class Missing:
+    def find_spec(self, name, *_):
+        if name.startswith("llvmlite"):
+            raise OSError("no memory to map it")
+
+sys.meta_path.insert(0, Missing())
+try:
+    verify("")
+except BackendError as error:
+    print(error)
+"""
+    assert run_script(code).splitlines()[:2] == ["LLVM cannot be loaded", "found no memory to map it"]
 
 
 def test_without_a_thread_the_work_is_done_here(monkeypatch):

@@ -22,13 +22,14 @@ from typing import TYPE_CHECKING, TypeVar
 
 from mltriton.errors import NestingError
 from mltriton.runtime import config
-from mltriton.runtime.own_thread import SLICE, STACKS, NoThreadError, OwnThread
+from mltriton.runtime.own_thread import SLICE, NoThreadError, OwnThread
 
 if TYPE_CHECKING:
     from mltriton.ir.operation import Operation
 
 T = TypeVar("T")
 
+STACKS = (512 * 2**20, 128 * 2**20, 32 * 2**20)  # Bytes, tried in turn: a process may have less memory left to map.
 BYTES_A_FRAME = (
     1280  # Of the C stack, at most: a call from C into Python (a generator's in `any`) takes less than this.
 )

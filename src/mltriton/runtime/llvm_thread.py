@@ -18,17 +18,22 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeVar
 from weakref import ref
 
-from mltriton.runtime.own_thread import SLICE, STACKS, NoThreadError, OwnThread
+from mltriton.runtime.compile_thread import is_deep
+from mltriton.runtime.own_thread import SLICE, NoThreadError, OwnThread
 
 if TYPE_CHECKING:
     from _thread import LockType
 
 T = TypeVar("T")
 
+# Bytes: twice what a main thread has (LLVM takes less than 256 KiB for 6,000 operations in a chain), and little beside
+# LLVM itself where memory is limited; more for what is nested so deep that Python needed more.
+_STACK, _DEEP_STACK = 16 * 2**20, 128 * 2**20
+
 
 def call_llvm(work: Callable[[], T]) -> T:
     """What `work` gives, which must hold no llvmlite object. Raises what it raises. `work` must be fit to run twice."""
-    for size in STACKS:
+    for size in (_DEEP_STACK, _STACK) if is_deep() else (_STACK,):
         try:
             return _Call(work).run(size)
         except NoThreadError:

@@ -16,7 +16,6 @@ from typing import Generic, TypeVar
 
 T = TypeVar("T")
 
-STACKS = (512 * 2**20, 128 * 2**20, 32 * 2**20)  # Bytes, tried in turn: a process may have less memory left to map.
 SLICE = 0.05  # Seconds between two looks at the clock while waiting.
 
 

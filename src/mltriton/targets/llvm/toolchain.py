@@ -84,8 +84,10 @@ def prepare(machine: Machine) -> None:
 
 @cache
 def _llvm() -> ModuleType:
-    import llvmlite.binding as llvm
-
+    try:
+        import llvmlite.binding as llvm
+    except OSError as error:  # There is no memory for it, or what is installed is damaged.
+        raise BackendError("LLVM cannot be loaded", found=str(error)) from None
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     return llvm
