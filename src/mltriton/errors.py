@@ -264,6 +264,10 @@ class TargetError(CompilationError):
     """An unknown target, or a kernel that needs what the target does not have."""
 
 
+class AssemblyError(CompilationError):
+    """Inline assembly that the target's assembler, or LLVM text that LLVM rejects."""
+
+
 class IRSyntaxError(CompilationError):
     """IR text that cannot be read."""
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from mltriton.compiler.text import compile_text
-from mltriton.errors import IRSyntaxError, SignatureError, TargetError
+from mltriton.errors import AssemblyError, IRSyntaxError, SignatureError, TargetError
 from mltriton.ir.structured_text import without_jumps
 
 X = np.random.default_rng(0).standard_normal(64).astype(np.float32)
@@ -144,7 +144,7 @@ def test_operations_of_upstream_are_made_of_ours(lines, expected):
 
 def test_what_there_is_not_is_said_at_its_place():
     assembly = '%y = tt.elementwise_inline_asm "mov.b32 $0, $1;" {constraints = "=r,r", packed_element = 1 : i32, pure = true} %x : tensor<64xf32> -> tensor<64xf32>'  # noqa: E501
-    with pytest.raises(TargetError, match=r"kernel\.py:3:1: TargetError: assembly of a GPU"):
+    with pytest.raises(AssemblyError, match=r"kernel\.py:3:1: AssemblyError: this is no assembly"):
         compile_text(program(assembly))
     with pytest.raises(TargetError, match="the CPU has no __nv_nothing"):
         compile_text(program(f"%y = tt.extern_elementwise %x {NV.replace('SYMBOL', 'nothing')}"))

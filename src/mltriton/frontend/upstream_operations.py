@@ -21,6 +21,7 @@ from mltriton.ir.operation import Operation, Value
 from mltriton.ir.types import I32, FloatType, FunctionType, IntegerType, PointerType, TensorDescType, TensorType, Type
 from mltriton.language import types
 from mltriton.language.arithmetic import truediv
+from mltriton.language.assembly import inline_asm_elementwise
 from mltriton.language.atomic_accesses import atomic_load, atomic_poll, atomic_store
 from mltriton.language.building import building
 from mltriton.language.creation import full
@@ -132,9 +133,8 @@ def _extern(op: upstream.ExternElementwise) -> object:
 
 
 def _assembly(op: upstream.ElementwiseInlineAsm) -> object:
-    raise TargetError(
-        "assembly of a GPU has no meaning on the CPU", found=op.asm_string, hint="Write it with functions of tl."
-    )
+    kinds = [dtype_of(result.type).scalar for result in op.results]
+    return inline_asm_elementwise(op.asm_string, op.constraints, _values(op.sources), kinds, op.is_pure, op.packed)
 
 
 def _mapped(op: upstream.MapElementwise) -> object:

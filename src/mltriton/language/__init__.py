@@ -60,6 +60,7 @@ if TYPE_CHECKING:
     from mltriton.language import standard as standard
     from mltriton.language import target_info as target_info
     from mltriton.language.arithmetic import *
+    from mltriton.language.assembly import *
     from mltriton.language.atomic_accesses import *
     from mltriton.language.atomics import *
     from mltriton.language.block_pointers import *
@@ -96,6 +97,7 @@ _NAMESPACES = ("core", "extra", "math", "random", "standard", "target_info")
 
 # Where each function lives.
 _HOMES: dict[str, str] = {
+    "assembly": "inline_asm_elementwise",
     "arithmetic": "PropagateNan add cdiv clamp fma maximum minimum mul sub umulhi",
     "atomics": "atomic_add atomic_and atomic_cas atomic_max atomic_min atomic_or atomic_xchg atomic_xor",
     "atomic_accesses": "atomic_load atomic_poll atomic_store",
@@ -129,7 +131,6 @@ _HOME = {name: module for module, names in _HOMES.items() for name in names.spli
 
 # Names of upstream that are not offered, and what to do instead.
 _MISSING = {
-    "inline_asm_elementwise": "assembly belongs to one machine; write it with the functions of tl and tl.math",
     "expect_zero": "leave it out: it is a hint",
 }
 

@@ -43,27 +43,27 @@ def map_elementwise(scalar_fn: Any, *args: object, pack: int = 1) -> Any:
     if blocks[0].numel.value % count:
         message = f"pack of tl.map_elementwise does not divide the {blocks[0].numel.value} elements"
         raise ShapeMismatchError(message, found=str(count))
-    parts = [part for block in blocks for part in _apart(block, count)]
+    parts = [part for block in blocks for part in apart(block, count)]
     types, is_single, is_plain = _results(scalar_fn, parts)
     found = _listed(inline(scalar_fn, parts)) if is_plain else _mapped(scalar_fn, parts, types)
-    results = [_together(found[at : at + count], shape) for at in range(0, len(found), count)]
+    results = [together(found[at : at + count], shape) for at in range(0, len(found), count)]
     return results[0] if is_single else tuple(results)
 
 
-def _apart(block: tensor, count: int) -> list[tensor]:
+def apart(block: tensor, count: int) -> list[tensor]:
     """Every `count`-th element from the first, from the second, ... on."""
     if count == 1:
         return [block]
     halves = split(reshape(block, (block.numel.value // 2, 2)))
-    first, second = (_apart(half, count // 2) for half in halves)
+    first, second = (apart(half, count // 2) for half in halves)
     return [part for pair in zip(first, second, strict=True) for part in pair]
 
 
-def _together(parts: Sequence[tensor], shape: tuple[int, ...]) -> tensor:
-    """The opposite of `_apart`."""
+def together(parts: Sequence[tensor], shape: tuple[int, ...]) -> tensor:
+    """The opposite of `apart`."""
     if len(parts) == 1:
         return reshape(parts[0], shape)
-    first, second = (_together(parts[i::2], (-1,)) for i in (0, 1))
+    first, second = (together(parts[i::2], (-1,)) for i in (0, 1))
     return reshape(join(first, second), shape)
 
 

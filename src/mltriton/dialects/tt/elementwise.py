@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from mltriton.dialects.arith import Cast, Elementwise, FloatBinary, FloatUnary, IntegerBinary
 from mltriton.ir.checks import between, keeps_width, on_floats, one_type
-from mltriton.ir.definition import boolean, enum, operand
+from mltriton.ir.definition import attribute, boolean, enum, integer, operand, string, variadic
+from mltriton.ir.operation import Operation
 from mltriton.ir.types import FloatType, IntegerType, PointerType
 
 
@@ -73,3 +74,25 @@ class ClampF(Elementwise):
     low = operand()
     high = operand()
     propagate_nan = boolean(text="propagateNan")
+
+
+class InlineAsm(Operation):
+    """`tt.inline_asm "leal 1($1), $0" "=r,r" {gives = [i32], number = 0 : i32} %x : i32 -> i32`: a fragment of machine
+    code of the target's own for each element.
+
+    It takes `packed` elements of every argument and gives as many of each type in `gives`; the operation's result is
+    the one of that number among them, and its operands are the elements of the first argument, of the second, ... With
+    `is_llvm` the text is the body of a function in LLVM's language and the constraints are empty.
+    """
+
+    name = "tt.inline_asm"
+    syntax = "$assembly $constraints attr-dict ($sources^ `:` type($sources))? `->` type(result)"
+    pure = True
+    elementwise = True
+    sources = variadic()
+    assembly = string()
+    constraints = string()
+    gives = attribute()
+    number = integer(0)
+    packed = integer(1)
+    is_llvm = boolean()

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from mltriton.targets.llvm.toolchain import Machine
 
 _CPUINFO_CHARACTERS = 1 << 14  # More than /proc/cpuinfo says of one processor.
+ASSEMBLY_SECONDS = 600.0  # for kernels with inline assembly, over which LLVM may end its process
 _FEATURE_LINES = ("flags", "Features")
 
 
@@ -95,7 +96,8 @@ class CpuTarget:
         size = scratch.value if isinstance(scratch, IntegerAttr) else 0
         shared = size + 8 * (_parameters(module) + 3)
         metadata = {"scratch_bytes": size, "shared": shared, "assertions": describe(module)}
-        return Binary(compile_object(lowered.text, self._machine()), metadata)
+        seconds = ASSEMBLY_SECONDS if ' asm "' in lowered.text else None
+        return Binary(compile_object(lowered.text, self._machine(), seconds=seconds), metadata)
 
     def registers(self, assembly: str) -> tuple[int, int]:
         """Vector registers, and words of the stack."""

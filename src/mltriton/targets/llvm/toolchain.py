@@ -42,12 +42,12 @@ def host_machine() -> tuple[str, str, dict[str, bool]]:
     return call_llvm(_host_machine)
 
 
-def compile_object(text: str, machine: Machine) -> bytes:
+def compile_object(text: str, machine: Machine, *, seconds: float | None = None) -> bytes:
     """What the machine takes (a relocatable object file) of the IR in `text`.
 
-    It is made in a process of its own where a time limit is set.
+    It is made in a process of its own where a time limit is set, or `seconds` is one.
     """
-    limit = time_limit()
+    limit = time_limit() or seconds
     if limit is None:
         return compile_here(text, machine)
     from mltriton.targets.llvm.isolation import compile_isolated
@@ -90,6 +90,7 @@ def _llvm() -> ModuleType:
         raise BackendError("LLVM cannot be loaded", found=str(error)) from None
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
+    llvm.initialize_native_asmparser()  # of inline assembly
     return llvm
 
 

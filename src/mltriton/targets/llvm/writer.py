@@ -29,6 +29,7 @@ class Module:
         self._declarations: dict[str, str] = {}
         self._globals: dict[str, str] = {}
         self._functions: dict[str, Function] = {}
+        self._definitions: dict[str, str] = {}
         self._nodes = ["!{i32 1}"]
         self._named: list[str] = []
 
@@ -94,6 +95,10 @@ class Module:
         self._functions[name] = function
         return function
 
+    def define(self, name: str, text: str) -> None:
+        """A function that is text already; repeating a definition is fine."""
+        self._definitions.setdefault(name, text)
+
     def defines(self, name: str) -> bool:
         """Whether a function of that name was started here."""
         return name in self._functions
@@ -103,7 +108,7 @@ class Module:
         """The whole module."""
         declarations = [line for name, line in self._declarations.items() if name not in self._functions]
         parts = [*self._globals.values(), "", *declarations, ""]
-        parts += [function.text for function in self._functions.values()]
+        parts += [*(function.text for function in self._functions.values()), *self._definitions.values()]
         parts += [f"attributes #0 = {{ nounwind {self._attributes} }}", *self._named]
         parts += [*(f"!{number} = {node}" for number, node in enumerate(self._nodes)), ""]
         return "\n".join(parts)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mltriton.targets.cpu.llvm.emit import atomics, debug, functions, memory, reduce, tile
+from mltriton.targets.cpu.llvm.emit import assembly, atomics, debug, functions, memory, reduce, tile
 from mltriton.targets.cpu.llvm.emit.context import Rules
 from mltriton.targets.llvm.emit import arith, casts, control, floats
 
@@ -17,4 +17,5 @@ RULES: Rules = {
     **reduce.RULES,
     **atomics.RULES,
     **debug.RULES,
+    **assembly.RULES,
 }
