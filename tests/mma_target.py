@@ -23,6 +23,7 @@ GROUPED = DotSize(
 )
 SPECS = {
     "mma": {F16: SYNC, BF16: SYNC, F32: SYNC._replace(k=8), I8: SYNC._replace(k=32)},
+    "mma:ahead": {F16: SYNC, BF16: SYNC, F32: SYNC._replace(k=8), I8: SYNC._replace(k=32)},
     "mma:grouped": {F16: GROUPED},
 }
 
@@ -37,10 +38,11 @@ def spec(variant: str) -> TargetSpec:
         dot=SPECS[name],
         has_lanes=True,
         register_bytes=128,
+        copy_bytes=(4, 8, 16) if variant else (),
         shared_bytes=228 * 1024,
         pipeline=(
             "inline,canonicalize,cse,combine,convert-dot-operands,canonicalize,cse,licm,dce",
-            "assign-layouts,cse,assign-lanes,cse,verify-encodings",
+            "assign-layouts,cse,assign-lanes,dce,pipeline-loads,dce,cse,verify-encodings",
             "distribute-to-warps,assign-lanes,canonicalize,cse,licm,dce,verify-encodings",
             "match-target-size,canonicalize,cse,dce,verify-encodings",
         ),
@@ -55,8 +57,8 @@ class MmaTarget(GenericTarget):
 
 
 def register(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Make `mma` and `mma:grouped` names of targets."""
-    monkeypatch.setitem(target.FAMILIES, NAME, ("grouped",))
+    """Make `mma`, `mma:ahead` (with asynchronous copies) and `mma:grouped` (with `wgmma`, too) names of targets."""
+    monkeypatch.setitem(target.FAMILIES, NAME, ("ahead", "grouped"))
     for name, members in (("", {}), (".spec", {"spec": spec}), (".target", {"create": MmaTarget})):
         module = ModuleType(f"mltriton.targets.{NAME}{name}")
         module.__dict__.update(members)

@@ -8,7 +8,14 @@ import numpy as np
 import pytest
 
 from mltriton.executor import Options
-from mltriton.executor.faults import BarrierDivergence, DataRace, InvalidOperation, OutOfBounds, Uninitialised
+from mltriton.executor.faults import (
+    BarrierDivergence,
+    DataRace,
+    InvalidOperation,
+    OutOfBounds,
+    Unfinished,
+    Uninitialised,
+)
 
 
 def warps(count: int, body: str) -> str:
@@ -243,15 +250,27 @@ NUMBERS = np.arange(1, 9, dtype=np.float32)
     [
         ("%w = ttg.async_wait %g0 {num = 1 : i32}", 0, [1, 2, 3, 4, 5, 0, 0, 0]),
         ("%w = ttg.async_wait %g1 {num = 0 : i32}", 1, [1, 2, 3, 4, 5, 6, 7, 8]),
-        ("%w = ttg.async_wait %g0 {num = 1 : i32}", 1, [np.nan] * 8),
-        ("%w = ttg.async_wait %g0 {num = 2 : i32}", 0, [np.nan] * 8),
-        ("", 0, [np.nan] * 8),
     ],
 )
 def test_copies_arrive_at_the_matching_wait(execute: Any, wait: str, buffer: int, expected: list[float]) -> None:
     y = np.zeros(8, np.float32)
     execute(warps(1, COPY.format(wait=wait, buffer=buffer)), [NUMBERS, y])
     np.testing.assert_array_equal(y, np.array(expected, np.float32))
+
+
+@pytest.mark.parametrize(
+    ("wait", "buffer"),
+    [
+        ("%w = ttg.async_wait %g0 {num = 1 : i32}", 1),
+        ("%w = ttg.async_wait %g0 {num = 2 : i32}", 0),
+        ("", 0),
+        ("ttg.local_store %v0, %m0 : tensor<8xf32> -> !ttg.memdesc<8xf32>", 1),
+    ],
+)
+def test_a_missing_wait_is_found(execute: Any, wait: str, buffer: int) -> None:
+    body = COPY.format(wait=f"%v0 = arith.constant dense<1.0> : tensor<8xf32>\n{wait}", buffer=buffer)
+    with pytest.raises(Unfinished, match="nobody has waited for the copy to element"):
+        execute(warps(1, body), [NUMBERS, np.zeros(8, np.float32)])
 
 
 def test_whole_programs_run_once(execute: Any) -> None:

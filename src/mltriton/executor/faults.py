@@ -57,6 +57,10 @@ class Uninitialised(Fault):
     """A read of shared or scratch memory that nothing has written."""
 
 
+class Unfinished(Fault):
+    """An access to shared memory to which an asynchronous copy is under way."""
+
+
 class DataRace(Fault):
     """Two warps touch one element of memory with no barrier between, and one of them writes; `other` is the line of
     the earlier access.

@@ -6,7 +6,7 @@ least one of them a write, raise `DataRace` naming both source lines (`races.py`
 block, each of the warps that hold the same part stores it; in a warp-level kernel (`strict`) storing what is there
 already is a race, too. Memory that nothing has written holds poison (NaN, -1) and raises `Uninitialised` with
 `track=True`. An asynchronous copy reads its source when it starts and writes its destination when it is waited for; in
-between the destination is poison, so that a missing wait shows.
+between an access to the destination raises `Unfinished`: a missing wait shows.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from mltriton.executor.faults import OutOfBounds, Uninitialised
+from mltriton.executor.faults import OutOfBounds, Unfinished, Uninitialised
 from mltriton.executor.memory import POISON
 from mltriton.executor.races import Access, History
 from mltriton.executor.values import Array, decode, encode, memory_dtype
@@ -39,9 +39,11 @@ class SharedView:
     track: bool
     strict: bool
     unwritten: list[tuple[Uninitialised, Access]]
+    arriving: Array  # where an asynchronous copy will write
 
     def load(self, access: Access) -> Array:
-        """All elements as values."""
+        """All elements as values. Raises `Unfinished` where a copy to them is under way."""
+        self._require_arrived("a read")
         if self.track and not self.history.is_written.all():
             index = tuple(int(i) for i in np.argwhere(~self.history.is_written)[0])
             fault = Uninitialised(f"a read of shared memory: nothing has written element {index} of the block")
@@ -51,10 +53,24 @@ class SharedView:
 
     def store(self, values: Array, access: Access) -> None:
         """Write all elements."""
+        self._require_arrived("a write")
         self._write(encode(values, self.element), access)
 
-    def poison(self, access: Access) -> None:
-        """Make the contents undefined, as a write does."""
+    def arrive(self, values: Array, access: Access) -> None:
+        """Write all elements, of which an asynchronous copy has come to its end."""
+        self.arriving[...] = False
+        self._write(encode(values, self.element), access)
+
+    def _require_arrived(self, what: str) -> None:
+        if self.arriving.any():
+            index = tuple(int(i) for i in np.argwhere(self.arriving)[0])
+            raise Unfinished(f"{what} of shared memory: nobody has waited for the copy to element {index} of the block")
+
+    def begin(self, access: Access) -> None:
+        """Make the contents undefined, as a write does, until a copy arrives."""
+        self._require_arrived("a copy")
+        self.history.record("write", access, races=self.races)
+        self.arriving[...] = True
         poison = np.full(self.bits.itemsize, POISON, np.uint8).view(self.bits.dtype)[0]
         self._write(np.broadcast_to(poison, self.bits.shape), access)
 
@@ -87,7 +103,8 @@ class SharedView:
         return self._part(lambda array: array.T)
 
     def _part(self, transform: Callable[[Array], Array]) -> SharedView:
-        return replace(self, bits=transform(self.bits), history=self.history.view(transform))
+        bits, arriving = transform(self.bits), transform(self.arriving)
+        return replace(self, bits=bits, history=self.history.view(transform), arriving=arriving)
 
 
 @dataclass
@@ -108,7 +125,14 @@ class SharedMemory:
             bits = np.full(size, POISON, np.uint8).view(dtype).reshape(type.shape)
             history = History(type.shape, "shared memory")
             self.buffers[op] = SharedView(
-                bits, type.element, history, self.races, self.track, self.strict, self.unwritten
+                bits,
+                type.element,
+                history,
+                self.races,
+                self.track,
+                self.strict,
+                self.unwritten,
+                np.zeros(type.shape, bool),
             )
         return self.buffers[op]
 

@@ -25,6 +25,7 @@ from mltriton.ir.syntax_elements import Argument, Parsed
 from mltriton.ir.types import Type
 
 _UNNAMED = re.compile(r"arg\d+\Z|\d+\Z")
+_DEFINITION = re.compile(r"%[\w$.-]+(:\d+)?(\s*,\s*%[\w$.-]+(:\d+)?)*\s*=(?!=)")
 MAX_RESULTS = 2**16
 _DROPPED = ("operandSegmentSizes", "fastmath", "overflowFlags")
 
@@ -225,8 +226,8 @@ class Parser(AttributeParser):
         return value
 
     def operands(self) -> list[Value]:
-        """Read any number of values separated by commas."""
-        if not self.at("%"):
+        """Read any number of values separated by commas; what the next operation defines is none of them."""
+        if not self.at("%") or _DEFINITION.match(self.text_read, self.position):
             return []
         values = [self.operand()]
         while self.accept(","):

@@ -124,6 +124,14 @@ class Encoding(LayoutAttr):
         """`piece` of an operand, by the parent of the result. Raises `NoLanesError`."""
         self._no_operands()
 
+    def operand_in_shared(
+        self, operand: DotOperandEncoding, shape: Shape, element_bytes: int, order: Shape
+    ) -> SharedEncoding | None:
+        """How an operand of `shape` lies best in shared memory, whose fastest dimension is `order[0]`; None where no
+        order is better.
+        """
+        return None
+
     def operand_word_bytes(self, operand: DotOperandEncoding, element_bytes: int) -> int:
         """`word_bytes` of an operand."""
         return element_bytes

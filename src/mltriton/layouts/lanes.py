@@ -52,6 +52,23 @@ def by_rows(encoding: Encoding, shape: Shape) -> LinearEncoding:
     return LinearEncoding(len(shape), registers, layout.vectors("lane"), layout.vectors("warp"))
 
 
+def lane_run(encoding: Encoding, shape: Shape, dim: int) -> int:
+    """How many neighbours along a dimension a lane has in a row."""
+    run = 1
+    for vector in linear_layout(encoding, shape).vectors("register"):
+        if vector != _along(dim, run, len(shape)):
+            break
+        run *= 2
+    return run
+
+
+def order_of(encoding: Encoding, shape: Shape) -> Shape:
+    """The dimensions of a block, first that along which a lane has neighbours; the last where it has none."""
+    first = linear_layout(encoding, shape).vectors("register")[:1]
+    fastest = next((dim for vector in first for dim, step in enumerate(vector) if step), len(shape) - 1)
+    return (fastest, *(dim for dim in reversed(range(len(shape))) if dim != fastest))
+
+
 def _warps(cuts: Sequence[Cut]) -> Bases:
     """The parts of each warp, bit by bit of its number."""
     rank = len(cuts)

@@ -10,11 +10,12 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from mltriton.layouts.base import Cut, MatrixEncoding, cuts, last_first
+from mltriton.layouts.base import Cut, MatrixEncoding, SharedEncoding, cuts, last_first
 from mltriton.layouts.encodings import DotOperandEncoding, NoLanesError
 from mltriton.layouts.fields import Fields, Shape, check_ranks, integer, powers, require
 from mltriton.layouts.growing import Growing, Vectors, steps
 from mltriton.layouts.linear import LinearLayout
+from mltriton.layouts.shared import GROUP_BYTES, LINE_BYTES, SWIZZLES, NvmmaSharedEncoding, SwizzledSharedEncoding
 
 if TYPE_CHECKING:
     from mltriton.targets.base import DotSize, ResultShare
@@ -139,6 +140,18 @@ class NvidiaMmaEncoding(MatrixEncoding):
         layout = Growing.matrix(rank, [(k, 0) for k in along], lanes, (8 * width, COLUMNS))
         layout.repeat("register", -1, self.cluster[-1])
         return self._filled(layout, shape, (-2, -1), rank - 2)
+
+    def operand_in_shared(
+        self, operand: DotOperandEncoding, shape: Shape, element_bytes: int, order: Shape
+    ) -> SharedEncoding:
+        """As wgmma reads it; for `ldmatrix` so that 8 neighbours across rows of 16 bytes are in different banks."""
+        line = shape[order[0]] * element_bytes
+        if self.version == 3:
+            swizzle = next((width for width in reversed(SWIZZLES) if width <= line), 0)
+            return NvmmaSharedEncoding(swizzle, order[0] == len(shape) - 2, 8 * element_bytes)
+        groups, per_phase = max(1, line // GROUP_BYTES), max(1, LINE_BYTES // line)
+        phases = max(1, min(8 // per_phase, groups)) if per_phase < 8 else 1
+        return SwizzledSharedEncoding(GROUP_BYTES // element_bytes, per_phase, phases, order)
 
     # Text
 

@@ -54,6 +54,16 @@ def vertical(shape: Shape, num_warps: int, smallest: tuple[int, int]) -> Blocked
     return blocked(shape, (*batch, left // columns, columns))
 
 
+def in_groups(shape: Shape, num_warps: int, rows: int, group: int) -> BlockedEncoding | None:
+    """Warps of which `group` act together, each on `rows` rows below those of the one before: rows first, then
+    columns. None where there are not so many rows or warps.
+    """
+    down = min(num_warps, shape[-2] // rows)
+    if len(shape) != 2 or down % group or shape[0] != down * rows or shape[1] < num_warps // down:
+        return None
+    return BlockedEncoding((rows, shape[1] // (num_warps // down)), (down, num_warps // down), (0, 1))
+
+
 TILINGS = {"square": square, "horizontal": horizontal, "vertical": vertical}
 # The dimension that a tiling leaves whole in each warp.
 WHOLE = {"horizontal": -1, "vertical": -2}

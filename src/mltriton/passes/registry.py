@@ -33,6 +33,7 @@ PASSES: dict[str, str] = {
     "assign-layouts": "mltriton.passes.ttg.assign_layouts:AssignLayouts",
     "assign-lanes": "mltriton.passes.ttg.assign_lanes:AssignLanes",
     "verify-encodings": "mltriton.passes.ttg.verify_encodings:VerifyEncodings",
+    "pipeline-loads": "mltriton.passes.ttg.pipeline_loads:PipelineLoads",
     "prefetch": "mltriton.passes.ttg.prefetch:Prefetch",
     "split-barriers": "mltriton.passes.warp.split_barriers:SplitBarriers",
     "match-target-size": "mltriton.passes.intrinsic.match_target_size:MatchTargetSize",

@@ -217,7 +217,9 @@ class TargetSpec:
     `merged_k` by operand element type: how long a step along K should be for a dot's loop (shorter ones are merged).
     `has_lanes`: encodings say from level ttg on which lane holds an element, and pieces at the intrinsic level keep
     theirs. `register_modes`: the numbers of registers that a warp may have, fewest first, and `register_bytes` the
-    size of one, all lanes together. `codegens`:
+    size of one, all lanes together. `copy_bytes`: how many bytes a
+    lane copies from global to shared memory while it goes on with something else (none where it cannot): what a dot
+    takes is then loaded by all warps together. `codegens`:
     the forms of machine code that there are, by name.
     """
 
@@ -240,6 +242,7 @@ class TargetSpec:
     register_bytes: int = 0
     register_modes: tuple[RegisterMode, ...] = ()
     shared_bytes: int = 0
+    copy_bytes: tuple[int, ...] = ()
     vector_bytes: int = 2048  # most bytes of one access of a warp that is no 2D block
     pipeline: tuple[str, ...] = ()  # passes at and to tt, ttg, warp, intrinsic: one text in `-p` syntax for each level
 

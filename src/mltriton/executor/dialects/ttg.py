@@ -93,8 +93,8 @@ def start_copy(op: ttg.AsyncCopyGlobalToLocal) -> Handler:
         if memory_dtype(view.element).itemsize != view.bits.itemsize or pointers.shape != view.bits.shape:
             raise InvalidOperation(f"a copy of {pointers.shape} into shared memory of {view.bits.shape}")
         values = warp.memory.load(pointers, view.element, mask, other)
-        view.poison(access(warp, op))
-        warp.copies.start(lambda: view.store(np.asarray(values), access(warp, op)))
+        view.begin(access(warp, op))
+        warp.copies.start(lambda: view.arrive(np.asarray(values), access(warp, op)))
 
     return call
 

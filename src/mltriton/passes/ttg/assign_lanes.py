@@ -17,10 +17,12 @@ from mltriton.ir.module import Module
 from mltriton.ir.operation import Block, Operation, Value
 from mltriton.ir.passes import Pass
 from mltriton.ir.rewriting import Rewriter, RuleTable
-from mltriton.ir.types import PointerType, TensorType, Type, block_of, byte_width
-from mltriton.layouts.encodings import Encoding, operand_of
+from mltriton.ir.types import MemDescType, PointerType, TensorType, Type, block_of, byte_width
+from mltriton.layouts.encodings import DotOperandEncoding, Encoding, operand_of
+from mltriton.layouts.lanes import order_of
 from mltriton.passes.ttg.lane_plan import LanePlan
 from mltriton.passes.ttg.layout_plan import with_encoding
+from mltriton.targets.base import Home
 from mltriton.targets.registry import spec_of
 
 
@@ -104,10 +106,26 @@ def store(w: _Writer, op: tt.Store | tt.DescriptorStore, operands: list[Value]) 
 def dot(w: _Writer, op: tt.Dot, operands: list[Value]) -> Sequence[Value]:
     """Operands and accumulator come into the layouts of the instruction where they stand in others."""
     own = w.plan.dots[op]
-    a, b = (w.converted(v, operand_of(own, index, _element_bytes(v))) for index, v in enumerate(operands[:2]))
+    parts = zip((op.a, op.b), w.plan.homes(op), strict=True)
+    a, b = (_operand(w, v, operand_of(own, i, _element_bytes(v)), home) for i, (v, home) in enumerate(parts))
     c = w.converted(operands[2], own)
     made = w.builder.insert(tt.Dot([a, b, c], [c.type], op.attributes, (), op.loc, op.segments))
     return [w.converted(made.results[0], _encoding(w.type_of(op.result)))]
+
+
+def _operand(w: _Writer, old: Value, encoding: DotOperandEncoding, home: Home) -> Value:
+    """An operand where the instruction takes it from. What goes to shared memory needs no other layout before."""
+    if isinstance(old.type, MemDescType):
+        return w.values[old]
+    if home is not Home.SHARED:
+        return w.converted(w.values[old], encoding)
+    source = old.defining_op
+    value = w.values[source.source if isinstance(source, ttg.ConvertLayout) else old]
+    block = cast(TensorType, value.type)
+    order, width = order_of(_encoding(block), block.shape), byte_width(block.element)
+    layout = encoding.parent.operand_in_shared(encoding, block.shape, width, order)
+    type = MemDescType(block.shape, block.element, layout)
+    return w.builder.emit(ttg.LocalAlloc, value, result_types=[type])
 
 
 def convert(w: _Writer, op: ttg.ConvertLayout, operands: list[Value]) -> Sequence[Value]:
@@ -116,7 +134,7 @@ def convert(w: _Writer, op: ttg.ConvertLayout, operands: list[Value]) -> Sequenc
 
 
 def _element_bytes(value: Value) -> int:
-    return byte_width(cast(TensorType, value.type).element)
+    return byte_width(cast(TensorType | MemDescType, value.type).element)
 
 
 def _encoding(type: Type) -> Encoding:

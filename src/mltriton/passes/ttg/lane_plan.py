@@ -17,7 +17,7 @@ from mltriton.dialects import scf, tt
 from mltriton.dialects.tt.memory import is_block_pointer
 from mltriton.errors import TargetError
 from mltriton.ir.operation import Operation, Value
-from mltriton.ir.types import TensorType, block_of, byte_width
+from mltriton.ir.types import MemDescType, TensorType, Type, block_of, byte_width
 from mltriton.layouts.encodings import (
     BlockedEncoding,
     DotOperandEncoding,
@@ -31,7 +31,7 @@ from mltriton.layouts.explicit import LinearEncoding
 from mltriton.layouts.lanes import LANE_BYTES, by_rows, with_lanes
 from mltriton.layouts.tiling import row_major
 from mltriton.passes.ttg.row_order import best_rows
-from mltriton.targets.base import BlockIO, ResultShare, TargetSpec, Wanted
+from mltriton.targets.base import BlockIO, Home, ResultShare, TargetSpec, Wanted
 
 WORD = 4  # bytes that a register has for each lane
 
@@ -58,6 +58,7 @@ class LanePlan:
         self.accesses: dict[Operation, Encoding] = {}
         self.dots: dict[tt.Dot, MatrixEncoding] = {}
         self._widths: dict[Encoding, int] = {}  # `k_width` of operands
+        self._in_memory: dict[Encoding, Shape] = {}  # operands that go to shared memory, and their shapes
         self._known: dict[Encoding, Encoding] = {}
         self._reached: dict[Encoding, Reach] = {}
         dots = sorted((op for op in function.walk() if isinstance(op, tt.Dot)), key=lambda op: -_depth(op))
@@ -80,6 +81,8 @@ class LanePlan:
         if isinstance(encoding, SliceEncoding):
             return SliceEncoding(encoding.dim, self.of(encoding.parent))
         if isinstance(encoding, DotOperandEncoding) and isinstance(self.of(encoding.parent), MatrixEncoding):
+            if encoding in self._in_memory:
+                return with_lanes(encoding, self._in_memory[encoding], self.spec.warp_size)
             width = encoding.k_width or self._widths.get(encoding, 0)
             return DotOperandEncoding(encoding.op_idx, self.of(encoding.parent), width)
         if isinstance(encoding, BlockedEncoding) and encoding.size_per_thread is None:
@@ -102,11 +105,22 @@ class LanePlan:
             self.dots.update((dot, self._matrix(dot, encoding)) for dot in group)
             for dot in group:
                 own = self.dots[dot]
-                for operand in (dot.a, dot.b):
-                    self._widths.setdefault(_encoding(operand), own.k_width(byte_width(_block(operand).element)))
+                self._add_operands(dot, own)
                 if all(same_cut(own, encoding, _block(other.result).shape) for other in group):
                     self._known.setdefault(encoding, own)
             self._choose_rows(encoding, group)
+
+    def _add_operands(self, dot: tt.Dot, own: MatrixEncoding) -> None:
+        """What is known of operands besides the layout of the result."""
+        for operand, home in zip((dot.a, dot.b), self.homes(dot), strict=True):
+            if isinstance(operand.type, TensorType):
+                self._widths.setdefault(_encoding(operand), own.k_width(byte_width(operand.type.element)))
+                if home is Home.SHARED:
+                    self._in_memory[_encoding(operand)] = operand.type.shape
+
+    def homes(self, dot: tt.Dot) -> tuple[Home, Home]:
+        """Where the operands of a dot must be."""
+        return self.spec.dot[_element(dot)].homes
 
     def _choose_rows(self, encoding: Encoding, dots: Sequence[tt.Dot]) -> None:
         """Another order of rows, where all dots with an encoding have one layout and gain by it."""
@@ -122,14 +136,14 @@ class LanePlan:
         """Where the instruction is larger than a warp's part the blocks around the dot keep theirs."""
         if same_cut(self.of(_encoding(dot.result)), self.dots[dot], _block(dot.result).shape):
             return
-        for operand in (dot.a, dot.b):
+        for operand in (v for v in (dot.a, dot.b) if isinstance(v.type, TensorType)):
             kept = with_lanes(_encoding(operand), _block(operand).shape, self.spec.warp_size)
             self._known.setdefault(_encoding(operand), kept)
 
     def _matrix(self, dot: tt.Dot, encoding: Encoding) -> MatrixEncoding:
         if isinstance(encoding, MatrixEncoding):
             return encoding
-        type, element = _block(dot.result), _block(dot.a).element
+        type, element = _block(dot.result), _element(dot)
         size = self.spec.dot.get(element)
         if size is None or size.encoding is None:
             expected = ", ".join(map(str, self.spec.dot))
@@ -226,6 +240,11 @@ def _encoding_of_access(access: BlockAccess) -> Encoding:
 
 def _encoding(value: Value) -> Encoding:
     return cast(Encoding, _block(value).encoding)
+
+
+def _element(dot: tt.Dot) -> Type:
+    """The elements of a dot's operands, wherever these are."""
+    return cast(TensorType | MemDescType, dot.a.type).element
 
 
 def _block(value: Value) -> TensorType:

@@ -19,16 +19,18 @@ from mltriton.analysis.ties import Ties, tied_block_pointers
 from mltriton.analysis.workload import Workload, analyse
 from mltriton.dialects import arith, scf, tt
 from mltriton.dialects.tt.memory import is_block_pointer
+from mltriton.errors import TargetError
 from mltriton.ir.attributes import Attribute, DenseAttr
 from mltriton.ir.module import Module
 from mltriton.ir.operation import Operation, Value
 from mltriton.ir.order import operands_first
 from mltriton.ir.types import PointerType, TensorType, Type, block_of
 from mltriton.layouts import tiling
-from mltriton.layouts.encodings import Encoding, SliceEncoding
+from mltriton.layouts.encodings import Encoding, Shape, SliceEncoding
+from mltriton.passes.ttg.dot_loads import staged_loads
 from mltriton.passes.ttg.layout_rules import OWNERS, rule_of, same_everywhere
 from mltriton.passes.ttg.tiling_hints import hinted_roots, smallest_part
-from mltriton.targets.base import TargetSpec
+from mltriton.targets.base import DotSize, TargetSpec
 
 
 def functions(module: Module) -> Iterator[tt.Func]:
@@ -59,12 +61,14 @@ class LayoutPlan:
         self.wanted: dict[tuple[Operation, int], Encoding] = {}
         self._flexible: dict[Value, bool] = {}
         self.decided: set[Operation] = set()
+        self.staged: dict[Operation, Encoding] = {}  # loads on the way to dots that have encodings of their own
         self._pending: list[Value] = []
         self._postponed: list[tuple[Value, Encoding]] = []
 
     def add(self, function: tt.Func) -> None:
         """Decide for all blocks of a function."""
         self._ties = _with_one_encoding(function)
+        self.staged = staged_loads(function, self.num_warps) if self.spec.copy_bytes else {}
         workload = analyse(function)
         for dot, encoding in hinted_roots(workload.dots, self.spec, self.num_warps, self._reached):
             self._root(dot, encoding)
@@ -89,12 +93,16 @@ class LayoutPlan:
         fed = [index for target, index in workload.feeds.values() if target is dot]
         shape_of_cut = "square" if not fed else "horizontal" if 0 in fed else "vertical"
         shape, smallest = _shape(dot.result), smallest_part(dot, self.spec)
+        size = self.spec.dot.get(cast(TensorType, dot.a.type).element)
+        if size is not None and size.warps > 1:
+            return _in_groups(dot, shape, self.num_warps, size)
         cut = tiling.TILINGS[shape_of_cut](shape, self.num_warps, smallest)
         return tiling.at_least(cut, shape, (1, smallest[1])) if self.spec.has_lanes else cut
 
     def _reached(self, dot: tt.Dot, encoding: Encoding) -> Mapping[Value, Encoding]:
         """The encodings that follow where `dot` is the only root."""
         alone = LayoutPlan(self.spec, self.num_warps, self._ties)
+        alone.staged = self.staged
         alone._root(dot, encoding)
         return alone.encodings
 
@@ -153,7 +161,7 @@ class LayoutPlan:
     def _settle_owner(self, value: Value) -> bool:
         """Let the operation that defines a value decide, if it is one that decides for itself; whether it is."""
         owner = value.defining_op
-        if owner is None or type(owner) not in OWNERS:
+        if owner is None or not (type(owner) in OWNERS or owner in self.staged):
             return False
         self._visit(owner)
         return True
@@ -280,6 +288,19 @@ def _with_one_encoding(function: tt.Func) -> Ties:
             for argument, result in zip(carried, op.results, strict=True):
                 ties.join(argument, result)
     return ties
+
+
+def _in_groups(dot: tt.Dot, shape: Shape, num_warps: int, size: DotSize) -> Encoding:
+    found = tiling.in_groups(shape, num_warps, size.rows, size.warps)
+    if found is None:
+        raise TargetError(
+            f"a dot of {shape[-2]} rows and {num_warps} warps is none of whole instructions",
+            place=dot.loc.place,
+            expected=f"{size.rows} rows for each warp, and a multiple of {size.warps} warps",
+            found=f"{shape[-2]} rows",
+            hint="Take other blocks, or another number of warps (num_warps).",
+        )
+    return found
 
 
 def _by_importance(workload: Workload) -> list[tt.Dot]:

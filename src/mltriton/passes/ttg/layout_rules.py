@@ -36,6 +36,17 @@ def same_everywhere(plan: LayoutPlan, op: Operation) -> None:
         plan.agree(op, encoding)
 
 
+def load(plan: LayoutPlan, op: tt.Load) -> None:
+    """As everywhere; what goes through shared memory on its way is loaded as the plan says."""
+    encoding = plan.staged.get(op)
+    if encoding is None:
+        same_everywhere(plan, op)
+        return
+    plan.anchor(op.result, encoding, by=op)
+    for index in range(len(op.operands)):
+        plan.want(op, index, encoding)
+
+
 def dot(plan: LayoutPlan, op: tt.Dot) -> None:
     """The result has the accumulator's encoding; the operands are its `#ttg.dot_op`."""
     encoding = plan.known([op.result, op.c])
@@ -174,7 +185,7 @@ def _inverse(order: tuple[int, ...]) -> tuple[int, ...]:
 
 
 RULES: dict[type[Operation], Callable[..., None]] = {
-    tt.Load: same_everywhere,
+    tt.Load: load,
     tt.Store: same_everywhere,
     tt.Advance: same_everywhere,
     tt.MakeTensorPtr: same_everywhere,

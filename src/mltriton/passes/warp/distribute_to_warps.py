@@ -58,6 +58,11 @@ class _Distributor(Rewriter):
         """This warp's first element of a whole block."""
         return self.warp.offsets(_encoding(type), type.shape)
 
+    def part(self, memory: Value, block: TensorType) -> Value:
+        """This warp's window of a whole block in shared memory."""
+        offsets, share = self.offsets(block), cast(TensorType, share_type(block)).shape
+        return memory if share == block.shape else self.exchange.window(memory, offsets, share)
+
 
 def share_type(type: Type) -> Type:
     """The type of one warp's share; scalars and descriptors stay."""
@@ -191,6 +196,53 @@ def window_of_operands(d: _Distributor, op: tt.Dot, operands: list[Value]) -> Se
     return d.copy(op, operands)
 
 
+def shared_part(d: _Distributor, op: ttg.LocalLoad | ttg.LocalStore, operands: list[Value]) -> Sequence[Value]:
+    """A warp loads and stores its own part of a block in shared memory."""
+    index, block = (0, op.result) if isinstance(op, ttg.LocalLoad) else (1, op.value)
+    if isinstance(op, ttg.LocalLoad) or d.num_warps == 1:
+        operands[index] = d.part(operands[index], _block(block))
+        return d.copy(op, operands)
+    d.exchange.barrier()
+    operands[index] = d.part(operands[index], _block(block))
+    d.copy(op, operands)
+    d.exchange.barrier()
+    return []
+
+
+def allocate_then_store(d: _Distributor, op: ttg.LocalAlloc, operands: list[Value]) -> Sequence[Value]:
+    """All warps fill what is allocated with a value, before anyone reads it."""
+    if op.init is None or d.num_warps == 1:
+        return d.copy(op, operands)
+    memory = d.builder.emit(ttg.LocalAlloc, None, result_types=[op.result.type])
+    d.exchange.barrier()
+    d.builder.create(ttg.LocalStore, operands[0], d.part(memory, _block(op.init)))
+    d.exchange.barrier()
+    return [memory]
+
+
+def copy_part(d: _Distributor, op: ttg.AsyncCopyGlobalToLocal, operands: list[Value]) -> Sequence[Value]:
+    """A warp copies its own part; where several have the same, one of them does."""
+    block = _block(op.ptr)
+    operands[1] = d.part(operands[1], block)
+    if _owner(d, block) is None:
+        return d.copy(op, operands)
+    _by_owner(d, block, lambda: d.copy(op, operands))
+    return operands[1:2]  # Groups are counted: nobody looks at a token.
+
+
+def close_group(d: _Distributor, op: ttg.AsyncCommitGroup, operands: list[Value]) -> Sequence[Value]:
+    """A group has the copies that were started before it, whatever its tokens."""
+    return d.builder.create(ttg.AsyncCommitGroup, []).results
+
+
+def wait_together(d: _Distributor, op: ttg.AsyncWait, operands: list[Value]) -> Sequence[Value]:
+    """What a warp has waited for is there for the others behind a barrier; what they read before may be written."""
+    results = d.builder.create(ttg.AsyncWait, [], num=op.num).results
+    if d.num_warps > 1:
+        d.exchange.barrier()
+    return results
+
+
 def gather_through_shared_memory(d: _Distributor, op: tt.Gather, operands: list[Value]) -> Sequence[Value]:
     """A warp gathers by itself where it alone has what it gathers from; otherwise the source goes through shared
     memory once, and every warp finds its elements there.
@@ -267,6 +319,12 @@ RULES: RuleTable = {
     tt.DescriptorStore: shift_descriptor_store,
     tt.Reduce: reduce_within_then_across,
     tt.Dot: window_of_operands,
+    ttg.LocalAlloc: allocate_then_store,
+    ttg.LocalLoad: shared_part,
+    ttg.LocalStore: shared_part,
+    ttg.AsyncCopyGlobalToLocal: copy_part,
+    ttg.AsyncCommitGroup: close_group,
+    ttg.AsyncWait: wait_together,
     tt.Gather: gather_through_shared_memory,
     ttg.ConvertLayout: convert_through_shared_memory,
     tt.Store: store_by_owner,

@@ -291,6 +291,18 @@ def local_store(s: Splitter, op: ttg.LocalStore) -> Sequence[Split]:
     return []
 
 
+def async_copy(s: Splitter, op: ttg.AsyncCopyGlobalToLocal) -> Sequence[Split]:
+    """One copy for each piece; groups of copies are what is waited for, so that one token stands for all."""
+    block, part = _block(op.ptr), s.sizes.access(op.ptr.type)
+    tokens: list[Value] = []
+    for origin in Grid(block.shape, part).origins():
+        values = [s.piece(value, origin, part) if value else None for value in (op.ptr, op.mask, op.other)]
+        window = _window(s, op.memory, origin, part)
+        copy = s.builder.create(ttg.AsyncCopyGlobalToLocal, values[0], window, *values[1:])
+        tokens.append(copy.result)
+    return tokens[-1:]
+
+
 def _window(s: Splitter, memory: Value, origin: Shape, piece: Shape) -> Value:
     whole = memory.type
     assert isinstance(whole, MemDescType)
@@ -391,6 +403,7 @@ RULES: dict[type[Operation], Callable[..., Sequence[Split]]] = {
     ttg.ConvertLayout: convert_layout,
     ttg.LocalLoad: local_load,
     ttg.LocalStore: local_store,
+    ttg.AsyncCopyGlobalToLocal: async_copy,
     scf.For: loop,
     scf.If: branch,
     scf.While: while_loop,

@@ -1,0 +1,55 @@
+"""Loads of what dots take, where it goes through shared memory: which they are, and how warps share them out.
+
+Level: tt to ttg. Takes a function; gives each load of a matrix through a block of pointers from which an operand of a
+dot is computed an encoding in which every element is loaded once: warps take lines of memory, whatever part of the
+operand they need.
+"""
+
+from __future__ import annotations
+
+from typing import cast
+
+from mltriton.analysis.axis_info import AxisInfoAnalysis
+from mltriton.dialects import tt, ttg
+from mltriton.ir.operation import Operation, Value
+from mltriton.ir.types import TensorType
+from mltriton.layouts import tiling
+from mltriton.layouts.encodings import Encoding
+
+
+def staged_loads(function: tt.Func, num_warps: int) -> dict[Operation, Encoding]:
+    """The loads and their encodings."""
+    axes = AxisInfoAnalysis(function)
+    return {op: _shared_out(op, axes, num_warps) for op in function.walk() if is_load_of_dot(op)}
+
+
+def is_load_of_dot(op: Operation) -> bool:
+    """Whether an operation loads a matrix, through a block of pointers, that is multiplied."""
+    if not isinstance(op, tt.Load) or op.volatile:
+        return False
+    pointers = op.ptr.type
+    return isinstance(pointers, TensorType) and pointers.rank == 2 and _is_multiplied(op.result)
+
+
+def _is_multiplied(value: Value) -> bool:
+    """Whether a value goes into a dot as an operand, as it is or computed on element by element."""
+    for user in value.users:
+        if isinstance(user, tt.Dot) and value in (user.a, user.b):
+            return True
+        passes_on = isinstance(user, ttg.ConvertLayout | ttg.LocalAlloc) or (user.elementwise and user.pure)
+        if passes_on and _is_multiplied(user.results[0]):
+            return True
+    return False
+
+
+def fastest_dim(load: tt.Load, axes: AxisInfoAnalysis) -> tuple[int, int]:
+    """The dimension along which a load has the longest runs of memory, and their bytes."""
+    runs = [axes.contiguous_bytes(load.ptr, dim) for dim in range(2)]
+    dim = max(range(2), key=lambda dim: (runs[dim], dim))
+    return dim, runs[dim]
+
+
+def _shared_out(op: Operation, axes: AxisInfoAnalysis, num_warps: int) -> Encoding:
+    load = cast(tt.Load, op)
+    fastest, _ = fastest_dim(load, axes)
+    return tiling.along(cast(TensorType, load.result.type).shape, num_warps, (1 - fastest, fastest))

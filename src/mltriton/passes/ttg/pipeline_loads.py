@@ -1,0 +1,258 @@
+"""pipeline-loads: what a loop multiplies is copied to shared memory some iterations before.
+
+Level: ttg, after `assign-lanes`. Takes `scf.for` loops of more than one stage and changes them in place: a load whose
+block goes into a dot becomes an asynchronous copy into one of `stages` buffers, `stages - 1` iterations ahead; in its
+place the block is loaded from shared memory, in the encoding in which it is wanted. Guarantees: no result changes; an
+iteration waits for its own copies only; memory behind the last iteration is not touched; where the target copies
+nothing asynchronously (`TargetSpec.copy_bytes`) every loop stays as it is.
+
+A load stays where its place depends on other memory, where lanes have fewer neighbours than a copy needs, where what
+is outside of the mask is not 0, and where shared memory does not hold two buffers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import cast
+
+from mltriton.analysis.axis_info import AxisInfoAnalysis
+from mltriton.dialects import arith, scf, tt, ttg
+from mltriton.dialects.scf_carried import carry_also, yield_also
+from mltriton.ir.attributes import IntegerAttr
+from mltriton.ir.builder import Builder
+from mltriton.ir.constants import splat_of
+from mltriton.ir.module import Module
+from mltriton.ir.operation import BlockArgument, Operation, Value
+from mltriton.ir.passes import Pass
+from mltriton.ir.types import I1, I32, I64, MemDescType, TensorType, byte_width
+from mltriton.layouts.base import Encoding, SharedEncoding
+from mltriton.layouts.encodings import DotOperandEncoding
+from mltriton.layouts.lanes import lane_run, order_of
+from mltriton.passes.ttg.dot_loads import fastest_dim, is_load_of_dot
+from mltriton.targets.base import TargetSpec
+from mltriton.targets.registry import spec_of
+
+
+@dataclass(frozen=True)
+class PipelineLoads(Pass):
+    """Copy ahead. `stages`: buffers, instead of the loop's or the module's number of stages."""
+
+    name = "pipeline-loads"
+    stages: int | None = None
+
+    def run(self, module: Module) -> Module:
+        spec, asked = spec_of(module), module.attributes.get("ttg.num-stages")
+        usual = asked.value if isinstance(asked, IntegerAttr) else 0
+        for function in (op for op in module.body.block.ops if isinstance(op, tt.Func)):
+            axes = AxisInfoAnalysis(function)
+            for loop in [op for op in function.walk() if isinstance(op, scf.For)] if spec.copy_bytes else []:
+                stages = self.stages if self.stages is not None else loop.num_stages or usual
+                found = [op for op in loop.body.block.ops if isinstance(op, tt.Load) and is_load_of_dot(op)]
+                found = [load for load in found if _can_be_copied(load, axes, spec)]
+                _pipeline(loop, found, stages, spec)
+        return module
+
+
+def _pipeline(loop: scf.For, loads: Sequence[tt.Load], stages: int, spec: TargetSpec) -> None:
+    """Copy `loads` ahead, as many as can be, in as many buffers as there is room for."""
+    loads = [load for load in loads if _Ahead.of(loop, [load]) is not None]
+    ahead = _Ahead.of(loop, loads) if loads else None
+    room = spec.shared_bytes // sum(map(_bytes, loads)) if loads else 0
+    stages = min(stages, room)
+    if ahead is not None and stages > 1:
+        _Pipeline(loop, loads, ahead, stages).write()
+
+
+def _bytes(load: tt.Load) -> int:
+    block = cast(TensorType, load.result.type)
+    return block.size * byte_width(block.element)
+
+
+# Which loads.
+
+
+def _can_be_copied(load: tt.Load, axes: AxisInfoAnalysis, spec: TargetSpec) -> bool:
+    """Whether lanes have as much in a row as a copy needs, all of it inside or outside of the mask."""
+    other = splat_of(load.other) if load.other is not None else 0
+    if other != 0:
+        return False
+    width = byte_width(cast(TensorType, load.result.type).element)
+    dim, run = fastest_dim(load, axes)
+    at_once = min(run, axes.alignment(load.ptr))
+    block = cast(TensorType, load.result.type)
+    at_once = min(at_once, lane_run(cast(Encoding, block.encoding), block.shape, dim) * width)
+    if load.mask is not None:
+        at_once = min(at_once, axes.of(load.mask).constancy[dim] * width)
+    return at_once >= min(spec.copy_bytes)
+
+
+# What must be known of a later iteration.
+
+
+@dataclass(frozen=True)
+class _Ahead:
+    """The operations of a body that say where and whether loads happen, in order, and what of the loop's carried
+    values they need, by number.
+    """
+
+    ops: list[Operation]
+    carried: list[int]
+
+    @staticmethod
+    def of(loop: scf.For, loads: Sequence[tt.Load]) -> _Ahead | None:
+        """None where that depends on memory, or on what happens in the iterations between."""
+        body, ops, carried = loop.body.block, set[Operation](), set[int]()
+        pending: list[Value] = [value for load in loads for value in (load.ptr, load.mask) if value is not None]
+        while pending:
+            value = pending.pop()
+            if isinstance(value, BlockArgument):
+                index = body.arguments.index(value) - 1 if value.owner is body else -1
+                if index >= 0 and index not in carried:
+                    carried.add(index)
+                    pending.append(body.terminator.operands[index])
+                continue
+            op = cast(Operation, value.owner)
+            if op.block is not body or op in ops:
+                continue
+            if not op.pure or op.regions:
+                return None
+            ops.add(op)
+            pending += op.operands
+        return _Ahead([op for op in body.ops if op in ops], sorted(carried))
+
+
+_Iteration = tuple[Value, int]  # the counter of an iteration, and how many iterations after it
+
+
+class _Pipeline:
+    """The rewriting of one loop."""
+
+    def __init__(self, loop: scf.For, loads: Sequence[tt.Load], ahead: _Ahead, stages: int) -> None:
+        self.loop = loop
+        self.loads = loads
+        self.ahead = ahead
+        self.stages = stages
+        self.entry = Builder().before(loop)
+        self.buffers = [self.entry.emit(ttg.LocalAlloc, None, result_types=[_buffer(load, stages)]) for load in loads]
+
+    def write(self) -> None:
+        """Copies in front of the loop, then those of the body, then the loads from shared memory."""
+        states = self._prologue()
+        arguments = [carry_also(self.loop, state)[0] for state in states]
+        slot, _ = carry_also(self.loop, _number(self.entry, 0))
+        builder = Builder().before(self.loop.body.block.ops[0])
+        builder.create(ttg.AsyncWait, [], num=self.stages - 2)
+        yielded = self._copies_of_the_body(builder, arguments, slot)
+        yield_also(self.loop.body.block, [*yielded, self._next(builder, slot)])
+        arrived = [_slot_of(builder, buffer, slot) for buffer in self.buffers]
+        for load, block in zip(self.loads, arrived, strict=True):
+            self._read(load, block)
+        block = self.loop.block
+        assert block is not None
+        Builder().before(block.ops[block.position(self.loop) + 1]).create(ttg.AsyncWait, [], num=0)
+
+    def _prologue(self) -> list[Value]:
+        """Start the copies of the first iterations; the carried values of the first one that is not begun."""
+        carried = [self.loop.inits[index] for index in self.ahead.carried]
+        for step in range(self.stages - 1):
+            carried = self._copies(self.entry, (self.loop.lower, step), carried, _number(self.entry, step))
+        return carried
+
+    def _copies_of_the_body(self, builder: Builder, carried: Sequence[Value], slot: Value) -> list[Value]:
+        """Start the copies of an iteration that comes later, into the buffers that were read last."""
+        last = builder.emit(arith.AddI, slot, _number(builder, self.stages - 1))
+        return self._copies(builder, (self.loop.counter, self.stages - 1), carried, self._wrapped(builder, last))
+
+    def _copies(self, builder: Builder, when: _Iteration, carried: Sequence[Value], slot: Value) -> list[Value]:
+        """Start the copies of an iteration; what it hands on to the next."""
+        body = self.loop.body.block
+        values: dict[Value, Value] = {self.loop.counter: self._counter(builder, *when)}
+        values.update((body.arguments[1 + i], value) for i, value in zip(self.ahead.carried, carried, strict=True))
+        for op in self.ahead.ops:
+            builder.insert(op.clone(values))
+        happens = self._happens(builder, *when)
+        for load, buffer in zip(self.loads, self.buffers, strict=True):
+            with builder.at(load.loc):
+                self._copy(builder, load, values, happens, _slot_of(builder, buffer, slot))
+        builder.create(ttg.AsyncCommitGroup, [])
+        ends = [body.terminator.operands[index] for index in self.ahead.carried]
+        return [values.get(end, end) for end in ends]
+
+    def _copy(self, builder: Builder, load: tt.Load, values: dict[Value, Value], happens: Value, slot: Value) -> None:
+        mask = builder.emit(tt.Splat, happens, result_types=[cast(TensorType, load.result.type).with_element(I1)])
+        if load.mask is not None:
+            mask = builder.emit(arith.AndI, values.get(load.mask, load.mask), mask)
+        builder.create(ttg.AsyncCopyGlobalToLocal, values.get(load.ptr, load.ptr), slot, mask, None)
+
+    def _read(self, load: tt.Load, slot: Value) -> None:
+        """Each user gets the block as it wants it: in its own encoding, or where it is."""
+        for user in list(load.result.users):
+            if isinstance(user, ttg.ConvertLayout):
+                user.replace_by([Builder().before(user).emit(ttg.LocalLoad, slot, result_types=[user.result.type])])
+            elif isinstance(user, ttg.LocalAlloc):
+                user.replace_by([slot])
+        if load.result.users:
+            load.replace_by([Builder().before(load).emit(ttg.LocalLoad, slot, result_types=[load.result.type])])
+        else:
+            load.erase()
+
+    def _counter(self, builder: Builder, first: Value, steps: int) -> Value:
+        """The loop's counter so many iterations after `first`."""
+        return self._later(builder, first, self.loop.step, steps)
+
+    def _happens(self, builder: Builder, first: Value, steps: int) -> Value:
+        """Whether there is such an iteration. The last ones may count further than 32 bits do."""
+        first, step, upper = (_wide(builder, value) for value in (first, self.loop.step, self.loop.upper))
+        return builder.emit(arith.CmpI, self._later(builder, first, step, steps), upper, predicate="slt")
+
+    def _later(self, builder: Builder, first: Value, step: Value, steps: int) -> Value:
+        if steps == 0:
+            return first
+        count = builder.emit(arith.Constant, value=IntegerAttr(steps, first.type))
+        return builder.emit(arith.AddI, first, builder.emit(arith.MulI, step, count))
+
+    def _next(self, builder: Builder, slot: Value) -> Value:
+        return self._wrapped(builder, builder.emit(arith.AddI, slot, _number(builder, 1)))
+
+    def _wrapped(self, builder: Builder, slot: Value) -> Value:
+        """A buffer's number, which is less than twice the number of buffers."""
+        count = _number(builder, self.stages)
+        over = builder.emit(arith.CmpI, slot, count, predicate="sge")
+        return builder.emit(arith.Select, over, builder.emit(arith.SubI, slot, count), slot)
+
+
+def _buffer(load: tt.Load, stages: int) -> MemDescType:
+    """The buffers of a load, laid out as the instruction that multiplies its blocks likes to read them."""
+    block = cast(TensorType, load.result.type)
+    return MemDescType((stages, *block.shape), block.element, _shared_encoding(load, block))
+
+
+def _shared_encoding(load: tt.Load, block: TensorType) -> SharedEncoding | None:
+    for user in load.result.users:
+        wanted = cast(TensorType, user.results[0].type).encoding if isinstance(user, ttg.ConvertLayout) else None
+        if isinstance(user, ttg.LocalAlloc):
+            return cast("SharedEncoding | None", cast(MemDescType, user.result.type).encoding)
+        if isinstance(wanted, DotOperandEncoding):
+            assert isinstance(block.encoding, Encoding)
+            return wanted.parent.operand_in_shared(
+                wanted, block.shape, byte_width(block.element), order_of(block.encoding, block.shape)
+            )
+    return None
+
+
+def _wide(builder: Builder, value: Value) -> Value:
+    return builder.emit(arith.ExtSI, value, result_types=[I64]) if value.type is I32 else value
+
+
+def _slot_of(builder: Builder, buffer: Value, slot: Value) -> Value:
+    """One of the buffers."""
+    whole = cast(MemDescType, buffer.type)
+    window = MemDescType(whole.shape[1:], whole.element, whole.encoding, whole.mutable)
+    zero = _number(builder, 0)
+    offsets = [slot, *[zero] * len(window.shape)]
+    return builder.emit(ttg.MemDescSubview, buffer, offsets, result_types=[window])
+
+
+def _number(builder: Builder, number: int) -> Value:
+    return builder.emit(arith.Constant, value=IntegerAttr(number, I32))
