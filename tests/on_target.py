@@ -9,13 +9,18 @@ from __future__ import annotations
 import struct
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
 from mltriton import executor
+from mltriton.compiler import build as building
+from mltriton.compiler.job import Job
+from mltriton.compiler.kernel import CompiledKernel
 from mltriton.dialects import tt
+from mltriton.errors import TritonError
 from mltriton.ir.attributes import IntegerAttr, StringAttr
 from mltriton.ir.module import Module
 from mltriton.ir.parser import parse_module
@@ -25,7 +30,7 @@ from mltriton.passes.manager import PassManager
 from mltriton.passes.pipeline import parse_pipeline
 from mltriton.runtime import jit
 from mltriton.runtime.slots import Slot
-from mltriton.targets.target import Target, find_target
+from mltriton.targets.target import Binary, Target, find_target
 
 # What cannot be the same there, and why.
 _DIFFERENT = {
@@ -41,6 +46,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--target", help="where launches and programs of tests that name no target run")
     group.addoption("--num-warps", type=int, default=4, help="with --target: warps of programs that have no launch")
     group.addoption("--shard", help="with I/N: of all tests only each N-th from the I-th on, counted from 0")
+    group.addoption("--compiled-for", help="what tests launch on the CPU is compiled for this target as well")
     group.addoption("--codegen", help="with --target: the form of machine code of programs that have no launch")
 
 
@@ -59,6 +65,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 def pytest_collection_finish(session: pytest.Session) -> None:
     """Change where programs run."""
+    other = session.config.getoption("--compiled-for")
+    if other is not None:
+        _compile_all_for(find_target(other), session.config.getoption("--num-warps"))
     name = session.config.getoption("--target")
     if name is None:
         return
@@ -73,10 +82,40 @@ def pytest_collection_finish(session: pytest.Session) -> None:
             item.run = run  # pyright: ignore[reportAttributeAccessIssue]
 
 
+def _compile_all_for(target: Target, warps: int) -> None:
+    """Compile for a target whatever is compiled for the CPU or given to the executor; both run as before."""
+    build, execute = building.built, executor.run
+
+    def built(job: Job, key: str) -> CompiledKernel:
+        made = build(job, key)
+        if job.target.name.startswith("cpu"):
+            try:
+                build(replace(job, target=target), key)
+            except TritonError as error:
+                pytest.fail(f"{job.name} does not compile for {target.name}: {error}")
+        return made
+
+    def run(module: Module, arguments: Sequence[Any], grid: Sequence[int], **options: Any) -> None:
+        compiled_on(target, module, warps, None)
+        execute(module, arguments, grid, **options)
+
+    building.built = built
+    for item in list(sys.modules.values()):
+        if vars(item).get("run") is execute and "tests" in (getattr(item, "__file__", None) or ""):
+            item.run = run  # pyright: ignore[reportAttributeAccessIssue]
+
+
 def run_on(
     target: Target, module: Module, arguments: Sequence[Any], grid: Sequence[int], warps: int, codegen: str | None
 ) -> None:
     """Compile a program at level `tt`, which is left as it is, and launch it."""
+    binary, kinds, name = compiled_on(target, module, warps, codegen)
+    slots = [_slot(argument, kind) for argument, kind in zip(arguments, kinds, strict=True)]
+    target.load(binary, name).run((*grid, 1, 1)[:3], slots)
+
+
+def compiled_on(target: Target, module: Module, warps: int, codegen: str | None) -> tuple[Binary, list[Any], str]:
+    """The machine code of a program at level `tt`, which is left as it is; its parameters' types and its name."""
     module = parse_module(print_op(module))
     module.attributes |= {
         "ttg.num-warps": IntegerAttr(warps, I32),
@@ -90,9 +129,7 @@ def run_on(
     name = function.sym_name
     for pipeline in target.spec.pipeline:
         module = PassManager(parse_pipeline(pipeline), verify_each=False).run(module)
-    kernel = target.load(target.assemble(target.lower(module), module), name)
-    slots = [_slot(argument, kind) for argument, kind in zip(arguments, kinds, strict=True)]
-    kernel.run((*grid, 1, 1)[:3], slots)
+    return target.assemble(target.lower(module), module), kinds, name
 
 
 def _slot(argument: Any, kind: Any) -> Slot:

@@ -111,7 +111,8 @@ def compile_kernel(
         typer.Option(
             "--emit",
             "-e",
-            help="tt, ttg, warp, intrinsic, llvm, asm; of Xe spirv, isa, native; or all (needs -o DIR).",
+            help="tt, ttg, warp, intrinsic, llvm, asm; of Xe spirv, isa, native; of NVIDIA ptx, sass, cubin; or all "
+            "(needs -o DIR).",
             show_default="asm; with --remarks nothing",
         ),
     ] = None,
@@ -127,11 +128,10 @@ def compile_kernel(
 
     compiled = compile_kernel(kernel, signature, **how)
     if remarks:
-        from mltriton.tools.remarks import register_remarks, remarks_of
+        from mltriton.tools.remarks import kernel_remarks
 
-        job = compiled.job
-        for remark in (*remarks_of(job.module("ttg")), *register_remarks(job.module("intrinsic"))):
-            typer.echo(str(remark), err=True)
+        for remark in kernel_remarks(compiled):
+            typer.echo(remark, err=True)
         if emit is None and output is None:
             return
     images = {name: partial(compiled.image, name) for name in compiled.job.target.images}

@@ -8,19 +8,18 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cache
-from importlib import import_module
 
 from mltriton.ir.attributes import IntegerAttr, StringAttr
 from mltriton.ir.module import Module, is_warp_level
 from mltriton.targets.base import TargetSpec
-from mltriton.targets.target import split_name
+from mltriton.targets.target import module_of, split_name
 
 
 @cache
 def spec(name: str) -> TargetSpec:
     """The description of a target. Raises `TargetError` for an unknown name."""
     family, variant = split_name(name)
-    return import_module(f"mltriton.targets.{family}.spec").spec(variant)
+    return module_of(family, "spec").spec(variant)
 
 
 def spec_of(module: Module) -> TargetSpec:

@@ -26,10 +26,13 @@ if TYPE_CHECKING:
 # family -> its variants; the variant of the plain family name is "".
 FAMILIES: dict[str, tuple[str, ...]] = {
     "cpu": ("avx512", "avx512-vnni", "avx512-bf16", "amx", "amx-fp16", "avx2", "sse", "neon"),
+    "cuda": ("80", "89", "90"),
     "generic": (),
     "interpreter": (),
     "xe": ("pvc", "bmg", "lnl", "ptl"),
 }
+# The package of a family that has another name than this.
+PACKAGES: dict[str, str] = {"cuda": "nvidia"}
 # Families whose name alone is no target: there is no machine of which all variants are parts.
 VARIANTS_ONLY = frozenset({"xe"})
 
@@ -172,7 +175,12 @@ def names() -> list[str]:
 def find_target(name: str) -> Target:
     """The target called `name`. Raises `TargetError` for an unknown one."""
     family, variant = split_name(name)
-    return import_module(f"mltriton.targets.{family}.target").create(variant)
+    return module_of(family, "target").create(variant)
+
+
+def module_of(family: str, name: str) -> Any:
+    """The module `name` of a family's package."""
+    return import_module(f"mltriton.targets.{PACKAGES.get(family, family)}.{name}")
 
 
 def split_name(name: str) -> tuple[str, str]:

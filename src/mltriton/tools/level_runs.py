@@ -1,6 +1,7 @@
 """One launch, run program after program: each level in the executor, the machine code in this process, all compared.
 
-Level: all. Guarantees: every run starts from the same arrays; a failure of a run is a result, not an exception.
+Level: all. Guarantees: every run starts from the same arrays; a failure of a run is a result, not an exception; so is a
+device that is not here.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mltriton.compiler import IR_LEVELS, compile_job
-from mltriton.errors import CompilationError, ExecutionError, TritonError
+from mltriton.errors import CompilationError, DeviceError, ExecutionError, TritonError
 from mltriton.executor import Options, run
 from mltriton.frontend.signature import Argument
 from mltriton.ir.module import is_warp_level
@@ -34,13 +35,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class LevelResult:
-    """One program's run: every output buffer against the reference, or the fault that ended it."""
+    """One program's run: every output buffer against the reference, or the fault that ended it. Machine code for a
+    device that is not here has none of both, and says why it was `not_run`.
+    """
 
     name: str
     seconds: float
     differences: tuple[Difference, ...] = ()
     fault: TritonError | None = None
     is_reference: bool = False
+    not_run: DeviceError | None = None
 
     @property
     def ok(self) -> bool:
@@ -57,6 +61,8 @@ class LevelResult:
     def _verdict(self) -> str:
         if self.fault is not None:
             return "FAILS"
+        if self.not_run is not None:
+            return f"compiled, not run: {self.not_run.message}"
         if self.is_reference:
             return "reference"
         if not self.ok:
@@ -135,8 +141,12 @@ class Runs:
 
     def of_binary(self, job: Job) -> LevelResult:
         """The machine code, in this process."""
-        kernel = compile_job(job)
-        loaded, written = kernel.loaded, kernel.metadata.written
+        kernel, started = compile_job(job), time.perf_counter()
+        try:
+            loaded = kernel.loaded
+        except DeviceError as absent:
+            return LevelResult(job.target.name, time.perf_counter() - started, not_run=absent)
+        written = kernel.metadata.written
 
         def execute(copies: Mapping[str, Copy]) -> None:
             x, y, z = (*self.sample.grid, 1, 1)[:3]

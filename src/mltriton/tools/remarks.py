@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import chain
-from typing import NamedTuple, cast
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 from mltriton.analysis.block_io import BlockAccess, BlockIOAnalysis, BlockOperation
 from mltriton.analysis.rectangles import Reason
@@ -30,6 +30,9 @@ from mltriton.layouts.text import encoding_text
 from mltriton.targets.base import Questions, TargetSpec
 from mltriton.targets.registry import num_warps_of, spec_of
 
+if TYPE_CHECKING:
+    from mltriton.compiler.kernel import CompiledKernel
+
 Ask = Callable[[BlockOperation, bool], Questions]
 
 
@@ -44,6 +47,18 @@ class Remark(NamedTuple):
     def __str__(self) -> str:
         where = f"{self.place.file}:{self.place.line}: " if self.place is not None else ""
         return f"{where}{self.what}: {self.how}{f'. {self.hint}' if self.hint else ''}"
+
+
+def kernel_remarks(compiled: CompiledKernel) -> list[str]:
+    """The remarks on a compiled kernel: on its accesses and registers, and what the target's own assembler said.
+
+    Raises `OptionError` for a target that has none.
+    """
+    said = None if compiled.binary is None else compiled.binary.metadata.get("remarks")
+    if said is not None:
+        return list(said)
+    job = compiled.job
+    return list(map(str, (*remarks_of(job.module("ttg")), *register_remarks(job.module("intrinsic")))))
 
 
 def remarks_of(module: Module) -> list[Remark]:

@@ -9,6 +9,7 @@ from dataclasses import Field, fields
 from typing import Any
 
 from mltriton.compiler.options import Options
+from mltriton.errors import DeviceError
 from mltriton.targets.options import known_options
 from mltriton.targets.target import find_target, names
 
@@ -25,7 +26,10 @@ def list_targets() -> str:
 
 def _about(name: str) -> str:
     target = find_target(name)
-    spec = target.spec
+    try:
+        spec = target.spec
+    except DeviceError as absent:  # It stands for the device of this machine.
+        return absent.message
     lanes = f"{spec.warp_size} lane{'s' * (spec.warp_size > 1)} a warp"
     if spec.wide_warps is not None:
         lanes += f" (or {spec.wide_warps.lanes})"

@@ -61,6 +61,11 @@ class Module:
         self._globals.setdefault(name, f"@{name} = global {initial}, align 8")
         return Value(PTR, f"@{name}")
 
+    def launched_memory(self, name: str, align: int) -> Value:
+        """The address of the bytes that all threads of a workgroup share, of which the launch says how many."""
+        self._globals.setdefault(name, f"@{name} = external addrspace(3) global [0 x i8], align {align}")
+        return Value(SHARED_PTR, f"@{name}")
+
     def workgroup_memory(self, name: str, size: int) -> Value:
         """The address of `size` bytes that all threads of a workgroup share."""
         self._globals.setdefault(

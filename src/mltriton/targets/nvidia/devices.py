@@ -13,7 +13,7 @@ from mltriton.errors import TargetError
 class Device(NamedTuple):
     """One compute capability. `cpu` and `features` are LLVM's names of it, `arch` that of ptxas; `shared_bytes` what a
     program may have of shared memory. `fp8`: whether there are conversions and products of floats of 8 bits; `bf16`:
-    whether there is arithmetic on bf16 besides products.
+    whether there is arithmetic on bf16 besides products; `wide_f64`: whether products of f64 have the size of others'.
     """
 
     name: str
@@ -22,6 +22,7 @@ class Device(NamedTuple):
     shared_bytes: int
     fp8: bool
     bf16: bool
+    wide_f64: bool
     registers: int = 255  # that a lane may have
     all_registers: int = 65536  # 32-bit ones of a multiprocessor, which all programs on it share
     max_warps: int = 32
@@ -30,9 +31,9 @@ class Device(NamedTuple):
 DEVICES = {
     device.name: device
     for device in (
-        Device("80", "sm_80", "+ptx87", 163 * 1024, fp8=False, bf16=False),
-        Device("89", "sm_89", "+ptx87", 99 * 1024, fp8=True, bf16=False),
-        Device("90", "sm_90a", "+ptx87", 227 * 1024, fp8=True, bf16=True),
+        Device("80", "sm_80", "+ptx87", 163 * 1024, fp8=False, bf16=False, wide_f64=False),
+        Device("89", "sm_89", "+ptx87", 99 * 1024, fp8=True, bf16=False, wide_f64=False),
+        Device("90", "sm_90a", "+ptx87", 227 * 1024, fp8=True, bf16=True, wide_f64=True),
     )
 }
 
@@ -44,3 +45,15 @@ def device(name: str) -> Device:
         expected = ", ".join(f"cuda:{known}" for known in DEVICES)
         raise TargetError("no GPU of this compute capability is known", expected=expected, found=f"cuda:{name}")
     return found
+
+
+def variant_here() -> str:
+    """The variant whose code this machine's current GPU runs: its own, or an older one of its generation.
+
+    Raises `DeviceError` where there is no GPU, `TargetError` for one of another generation.
+    """
+    from mltriton.targets.nvidia import driver
+
+    major, minor = driver.device(driver.current_index()).capability
+    fitting = [name for name in DEVICES if int(name) // 10 == major and int(name) % 10 <= minor]
+    return device(max(fitting, default=f"{major}{minor}")).name

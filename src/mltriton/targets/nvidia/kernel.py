@@ -1,0 +1,34 @@
+"""The kernel of a module at the intrinsic level as LLVM IR text for NVPTX.
+
+Level: intrinsic -> llvm. `simt/kernel.py` says what a kernel is: 32 lanes a warp, warps along x of a program.
+"""
+
+from __future__ import annotations
+
+from mltriton.dialects import tt
+from mltriton.ir.module import Module
+from mltriton.targets.assertions import describe
+from mltriton.targets.nvidia import dot, math
+from mltriton.targets.nvidia.devices import Device
+from mltriton.targets.nvidia.facts import NvidiaFacts
+from mltriton.targets.nvidia.machine import NvidiaMachine
+from mltriton.targets.registry import num_warps_of
+from mltriton.targets.simt import rules
+from mltriton.targets.simt.context import Rules
+from mltriton.targets.simt.kernel import emit_kernel
+from mltriton.targets.simt.shared import allocations
+from mltriton.targets.target import Lowered
+
+RULES: Rules = {**rules.RULES, **dot.RULES}
+ELEMENTS: Rules = {**rules.ELEMENTS, **math.RULES}
+
+
+def lower(module: Module, device: Device) -> Lowered:
+    """LLVM IR, and how a program is to run. Raises `BackendError` at the line of what has no lowering."""
+    facts = NvidiaFacts(
+        num_warps=num_warps_of(module),
+        shared=allocations(module)[1],
+        prints=any(isinstance(op, tt.Print) for op in module.walk()),
+        assertions=describe(module),
+    )
+    return Lowered(emit_kernel(module, NvidiaMachine(device), RULES, ELEMENTS), facts)

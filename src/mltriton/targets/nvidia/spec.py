@@ -1,0 +1,51 @@
+"""NVIDIA's GPUs as passes see them: blocks in registers of 32 lanes, products by `mma.sync`.
+
+Level: data, made from `devices.py`.
+"""
+
+from __future__ import annotations
+
+from mltriton.ir.types import BF16, F8E4M3, F8E5M2, F16, F32, F64, I8, Type
+from mltriton.layouts.nvidia import mma_sync
+from mltriton.targets.base import DotSize, RegisterMode, Storage, TargetSpec
+from mltriton.targets.nvidia.devices import Device, device, variant_here
+from mltriton.targets.nvidia.facts import WARP
+
+PIPELINE = (
+    "inline,canonicalize,cse,fold-batches,combine,reorder-broadcast,"
+    "hoist-transposes,dce,fold-transposes,convert-dot-operands,canonicalize,cse,licm,dce,check-warp-level",
+    "assign-layouts,cse,assign-lanes,cse,verify-encodings",
+    "distribute-to-warps,lower-cross-warp,assign-lanes,canonicalize,cse,licm,dce,verify-encodings",
+    "match-target-size,canonicalize,cse,dce,schedule-loads,verify-encodings",
+)
+LANE_REGISTER = 4  # bytes
+# Products added up by one `mma.sync`, of which 16 rows and 8 columns come out, by the operands.
+DEPTHS: dict[Type, int] = {F16: 16, BF16: 16, F32: 8, I8: 32, F64: 8}
+DEPTHS_OF_FP8: dict[Type, int] = {F8E4M3: 32, F8E5M2: 32}
+PARTS: dict[Type, int] = {F32: 2}  # summands of an operand that may not be rounded to TF32
+
+
+def spec(variant: str) -> TargetSpec:
+    """The description of a device; the one at hand where the variant is ""."""
+    of = device(variant or variant_here())
+    return TargetSpec(
+        name=f"cuda:{of.name}",
+        storage=Storage.REGISTERS,
+        warp_size=WARP,
+        max_warps=of.max_warps,
+        dot={
+            element: DotSize(16, 8, depth, parts=PARTS.get(element, 1), encoding=mma_sync)
+            for element, depth in (DEPTHS | (DEPTHS_OF_FP8 if of.fp8 else {})).items()
+        },
+        dot_through={} if of.fp8 else {F8E4M3: F16, F8E5M2: F16},
+        register_bytes=WARP * LANE_REGISTER,
+        register_modes=_register_modes(of),
+        shared_bytes=of.shared_bytes,
+        pipeline=PIPELINE,
+        has_lanes=True,
+    )
+
+
+def _register_modes(of: Device) -> tuple[RegisterMode, ...]:
+    """How many registers a lane may have of those that all lanes of a program share."""
+    return (RegisterMode(of.registers, of.all_registers // (WARP * (of.registers + 1))), RegisterMode(64, of.max_warps))

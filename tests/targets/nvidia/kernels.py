@@ -1,0 +1,55 @@
+"""Kernels that tests of the compiler's side share."""
+
+from __future__ import annotations
+
+import mltriton as triton
+import mltriton.language as tl
+
+
+@triton.jit
+def add(x, y, z, n, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    inside = at < n
+    tl.store(z + at, tl.load(x + at, mask=inside) + tl.load(y + at, mask=inside), mask=inside)
+
+
+@triton.jit
+def softmax(x, y, n, BLOCK: tl.constexpr):
+    at, row = tl.arange(0, BLOCK), tl.program_id(0)
+    values = tl.load(x + row * n + at, mask=at < n, other=-float("inf"))
+    powers = tl.exp(values - tl.max(values, 0))
+    tl.store(y + row * n + at, powers / tl.sum(powers, 0), mask=at < n)
+
+
+@triton.jit
+def product(a, b, c, K, BLOCK: tl.constexpr, STEP: tl.constexpr, PRECISION: tl.constexpr):
+    at, along = tl.arange(0, BLOCK), tl.arange(0, STEP)
+    total = tl.zeros((BLOCK, BLOCK), c.dtype.element_ty)
+    for k in range(0, K, STEP):
+        left = tl.load(a + at[:, None] * K + (k + along)[None, :])
+        right = tl.load(b + (k + along)[:, None] * BLOCK + at[None, :])
+        total = tl.dot(left, right, total, input_precision=PRECISION, out_dtype=c.dtype.element_ty)
+    tl.store(c + at[:, None] * BLOCK + at[None, :], total)
+
+
+@triton.jit
+def checked(x, n, BLOCK: tl.constexpr):
+    at = tl.arange(0, BLOCK)
+    values = tl.load(x + at)
+    tl.device_assert(values < n, "too large")
+    tl.device_print("value", values)
+
+
+@triton.jit
+def counted(x, count, BLOCK: tl.constexpr, SEM: tl.constexpr, SCOPE: tl.constexpr):
+    at = tl.arange(0, BLOCK)
+    tl.atomic_add(count + tl.load(x + at), 1, sem=SEM, scope=SCOPE)
+
+
+@triton.jit(warp_level=True)
+def kept(x, BLOCK: tl.constexpr):
+    memory = tl.alloc((BLOCK, BLOCK), tl.float32)
+    at = tl.arange(0, BLOCK)
+    tl.store(memory[0], tl.load(x + at))
+    tl.barrier()
+    tl.store(x + at, tl.load(memory[0]))

@@ -1,0 +1,128 @@
+"""NVIDIA's targets: from kernels to PTX and cubins, without a GPU."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+import mltriton as triton
+from mltriton.errors import BackendError, DeviceError, SharedMemoryError, TargetError
+from mltriton.targets.nvidia import driver, ptxas
+from mltriton.targets.nvidia.facts import NvidiaFacts
+from mltriton.targets.target import find_target
+from mltriton.tools.verify import verify_kernel
+
+from . import kernels
+
+TARGETS = ["cuda:80", "cuda:89", "cuda:90"]
+ROW = "*fp32:16, *fp32:16, i32:16, 1024"
+
+
+def compiled(kernel: Any, signature: str, target: str = "cuda:90", **options: Any) -> Any:
+    made = triton.compile(kernel, signature, target=target, **options)
+    assert not made.binary.metadata["remarks"]
+    return made
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_a_kernel_becomes_a_cubin(target: str, needs_ptxas: None) -> None:
+    made = compiled(kernels.softmax, ROW, target)
+    assert made.binary.object[:4] == b"\x7fELF"
+    assert made.image("cubin")[:4] == b"\x7fELF"
+    assert f".target {find_target(target).device.arch}" in made.asm["ptx"]
+    facts = NvidiaFacts(**made.binary.metadata["facts"])
+    assert facts.num_warps == 4 and facts.shared > 0 and not facts.prints and not facts.assertions
+
+
+def test_neighbours_are_accessed_by_16_bytes(needs_ptxas: None) -> None:
+    ptx = compiled(kernels.add, "*fp32:16, *fp32:16, *fp32:16, i32:16, 1024").asm["ptx"]
+    assert ptx.count("ld.global.v4.b32") == 2 * ptx.count("st.global.v4.b32") == 4
+    assert ".maxntid 128" in ptx
+
+
+# Elements of operands and of the sum, and the instruction on the newest device and on the oldest.
+PRODUCTS = [
+    ("fp16", "fp32", "m16n8k16.row.col.f32.f16.f16.f32", "m16n8k16.row.col.f32.f16.f16.f32"),
+    ("fp16", "fp16", "m16n8k16.row.col.f16.f16.f16.f16", "m16n8k16.row.col.f16.f16.f16.f16"),
+    ("bf16", "fp32", "m16n8k16.row.col.f32.bf16.bf16.f32", "m16n8k16.row.col.f32.bf16.bf16.f32"),
+    ("fp32", "fp32", "m16n8k8.row.col.f32.tf32.tf32.f32", "m16n8k8.row.col.f32.tf32.tf32.f32"),
+    ("i8", "i32", "m16n8k32.row.col.s32.s8.s8.s32", "m16n8k32.row.col.s32.s8.s8.s32"),
+    ("u8", "i32", "m16n8k32.row.col.s32.u8.u8.s32", "m16n8k32.row.col.s32.u8.u8.s32"),
+    ("fp64", "fp64", "m16n8k8.row.col.f64.f64.f64.f64", "m8n8k4.row.col.f64.f64.f64.f64"),
+    ("fp8e4nv", "fp32", "m16n8k32.row.col.f32.e4m3.e4m3.f32", "m16n8k16.row.col.f32.f16.f16.f32"),
+    ("fp8e5", "fp32", "m16n8k32.row.col.f32.e5m2.e5m2.f32", "m16n8k16.row.col.f32.f16.f16.f32"),
+]
+
+
+@pytest.mark.parametrize("number", [2, 3], ids=["newest", "oldest"])
+@pytest.mark.parametrize("precision", ["tf32", "ieee"])
+@pytest.mark.parametrize("case", PRODUCTS, ids=lambda case: "-".join(case[:2]))
+def test_products_are_those_of_the_matrix_instruction(
+    case: tuple[str, ...], precision: str, number: int, needs_ptxas: None
+) -> None:
+    if precision == "ieee" and case[0] != "fp32":
+        pytest.skip("only f32 is rounded")
+    signature = f"*{case[0]}:16, *{case[0]}:16, *{case[1]}:16, i32:16, 32, 64, {precision!r}"
+    ptx = compiled(kernels.product, signature, {2: "cuda:90", 3: "cuda:80"}[number]).asm["ptx"]
+    lines = [line.split() for line in ptx.splitlines() if "mma.sync" in line]
+    assert {line[0] for line in lines} == {f"mma.sync.aligned.{case[number]}"}
+
+
+def test_atomics_keep_their_order_and_scope(needs_ptxas: None) -> None:
+    ptx = compiled(kernels.counted, "*i32, *i32, 256, 'release', 'cta'").asm["ptx"]
+    assert "atom.release.cta.global.add.u32" in ptx
+
+
+def test_prints_and_assertions_are_told_to_the_launch(needs_ptxas: None) -> None:
+    made = compiled(kernels.checked, "*i32, i32, 64", debug=True)
+    facts = NvidiaFacts(**made.binary.metadata["facts"])
+    assert facts.prints and [about[0] for about in facts.assertions] == ["too large"]
+    assert "vprintf" in made.asm["ptx"] and "cas.b32" in made.asm["ptx"]
+
+
+def test_without_ptxas_the_binary_is_ptx(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ptxas, "find_tool", lambda name: None)
+    made = triton.compile(kernels.softmax, ROW.replace("1024", "2048"), target="cuda:90")
+    assert made.binary.object.decode() == made.asm["ptx"]
+    with pytest.raises(TargetError, match="ptxas is not installed"):
+        made.image("cubin")
+
+
+def test_what_does_not_fit_into_shared_memory_is_refused() -> None:
+    with pytest.raises(SharedMemoryError) as raised:
+        triton.compile(kernels.kept, "*fp32:16, 256", target="cuda:89")
+    assert raised.value.found == f"{256 * 256 * 4} bytes" and "cuda:89" in str(raised.value)
+
+
+def test_spills_are_remarks(needs_ptxas: None) -> None:
+    signature = "*fp16:16, *fp16:16, *fp32:16, i32:16, 128, 16, 'tf32'"
+    made = triton.compile(kernels.product, signature, target="cuda:90", num_warps=1)
+    assert "bytes of registers spilled" in made.binary.metadata["remarks"][0]
+
+
+def test_ptx_that_ptxas_rejects_is_an_error(needs_ptxas: None) -> None:
+    with pytest.raises(BackendError, match="ptxas rejects the generated PTX"):
+        ptxas.assemble(".version 8.7\n.target sm_90a\nnonsense", find_target("cuda:90").device)
+
+
+@pytest.mark.skipif(driver.is_available(), reason="there is a GPU")
+def test_without_a_gpu_compiling_works_and_levels_are_verified() -> None:
+    result = verify_kernel(kernels.softmax, "*fp32:16, *fp32:16, i32:16, 256", target="cuda:90")
+    assert result.ok and [level.name for level in result.levels] == ["tt", "ttg", "warp", "intrinsic", "cuda:90"]
+    assert result.levels[-1].not_run is not None and "compiled, not run" in str(result)
+    with pytest.raises(DeviceError):
+        _ = triton.compile(kernels.softmax, ROW, target="cuda:90").loaded
+    with pytest.raises(DeviceError):
+        triton.compile(kernels.softmax, ROW, target="cuda")
+
+
+def test_the_target_loads_no_compiler() -> None:
+    program = (
+        "import sys, mltriton.targets.nvidia.target as t; t.create('90').fingerprint; "
+        "print(any(name.startswith(('llvmlite', 'mltriton.passes', 'mltriton.dialects')) for name in sys.modules))"
+    )
+    said = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60)
+    assert said.stdout.strip() == "False"
