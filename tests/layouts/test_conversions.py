@@ -10,7 +10,7 @@ from mltriton.layouts.conversions import Conversion, Means, conversion
 from mltriton.layouts.encodings import BlockedEncoding, DotOperandEncoding, Encoding, SliceEncoding
 from mltriton.layouts.hardware import linear_layout
 from mltriton.layouts.linear import LinearLayout
-from mltriton.layouts.xe import DpasEncoding, Subgroup2DBlockEncoding
+from mltriton.targets.xe.layouts.encodings import DpasEncoding, Subgroup2DBlockEncoding
 
 F16 = DpasEncoding(8, 8, 16, 2, 16, (8, 4), (4, 2))
 BYTES = DpasEncoding(8, 8, 16, 4, 16, (4, 8), (4, 4))

@@ -11,7 +11,7 @@ from mltriton.layouts.encodings import BlockedEncoding, DotOperandEncoding, Enco
 from mltriton.layouts.explicit import LinearEncoding
 from mltriton.layouts.hardware import NoLanesError, linear_layout, warp_layout
 from mltriton.layouts.text import encoding_text
-from mltriton.layouts.xe import DpasEncoding, Subgroup2DBlockEncoding
+from mltriton.targets.xe.layouts.encodings import DpasEncoding, Subgroup2DBlockEncoding
 
 Vectors = list[list[int]]
 

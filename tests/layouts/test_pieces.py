@@ -9,7 +9,7 @@ import pytest
 from mltriton.layouts.encodings import BlockedEncoding, DotOperandEncoding, Encoding, SliceEncoding, same_cut
 from mltriton.layouts.hardware import warp_layout
 from mltriton.layouts.lanes import with_lanes
-from mltriton.layouts.xe import DpasEncoding, Subgroup2DBlockEncoding
+from mltriton.targets.xe.layouts.encodings import DpasEncoding, Subgroup2DBlockEncoding
 
 Shape = tuple[int, ...]
 

@@ -14,7 +14,7 @@ import pytest
 
 from mltriton.layouts.encodings import DotOperandEncoding, Encoding
 from mltriton.layouts.hardware import linear_layout
-from mltriton.layouts.xe import DpasEncoding, Subgroup2DBlockEncoding
+from mltriton.targets.xe.layouts.encodings import DpasEncoding, Subgroup2DBlockEncoding
 
 Place = tuple[int, int]  # register and lane
 DEPTH = 8

@@ -1,9 +1,9 @@
-"""What a change of layout costs: renamed registers, moves of regions, shuffles between lanes, or shared memory.
+"""What a change of layout costs: renamed registers, choices by lane, shuffles between lanes, or shared memory.
 
 Level: ttg to llvm. `conversion(source, target)` compares two linear layouts of one tensor, place by place: where does
-the element come from that a lane of the target needs? `change_cost` has the instructions that this takes, by the
-cheapest way. Guarantees: `fetch` gives for every place of the target a place of the source with the same element, its
-own lane and warp where they have it.
+the element come from that a lane of the target needs? `change_cost` has the instructions that this takes. Guarantees:
+`fetch` gives for every place of the target a place of the source with the same element, its own lane and warp where
+they have it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ from typing import NamedTuple
 from mltriton.layouts.encodings import Encoding, Shape
 from mltriton.layouts.hardware import warp_layout
 from mltriton.layouts.linear import LinearLayout
-from mltriton.layouts.regions import UNITS, RegionMoves, region_moves, register_file
 
 WORD = 4  # bytes that a register has for each lane
 PLACES = ("register", "lane", "warp")
@@ -41,8 +40,7 @@ class Words(NamedTuple):
     target: int
 
 
-# Instructions of a warp, about, for so many elements and words of 32 bits in a lane. What stays in the warp is done by
-# moves of regions instead, where there are such and they are fewer.
+# Instructions of a warp, about, for so many elements and words of 32 bits in a lane.
 COSTS: dict[Means, Callable[[int, int], int]] = {
     Means.NOTHING: lambda elements, words: 0,
     Means.RENAMING: lambda elements, words: 0,
@@ -65,22 +63,9 @@ class Conversion:
     registers: int
 
     def cost(self, element_bytes: int, words: Words | None = None) -> int:
-        """Instructions of a warp, about, by the cheapest way; without `words` each element lies by itself."""
-        moves = None if words is None else self.cheaper_moves(element_bytes, words)
-        return self._cost(element_bytes, words) if moves is None else moves.moves
-
-    def cheaper_moves(self, element_bytes: int, words: Words, origin: tuple[int, ...] = ()) -> RegionMoves | None:
-        """The moves of regions, where they are cheaper than anything else. Elements lie `origin` further."""
-        cost = self._cost(element_bytes, words)
-        if cost == 0 or self.means is Means.SHARED or element_bytes not in UNITS:
-            return None
-        layouts = zip((self.source, self.target), words, strict=True)
-        files = (register_file(layout, element_bytes, word) for layout, word in layouts)
-        moves = region_moves(*files, origin)
-        return moves if moves is not None and moves.moves < cost else None
-
-    def _cost(self, element_bytes: int, words: Words | None) -> int:
-        """Without moves of regions; where words change each element is taken out of its own."""
+        """Instructions of a warp, about; without `words` each element lies by itself. Where words change each element
+        is taken out of its own.
+        """
         if self.means <= Means.RENAMING and words is not None and words.source != words.target:
             return self.registers
         return COSTS[self.means](self.registers, -(-self.registers * element_bytes // WORD))
@@ -93,10 +78,16 @@ def conversion(source: LinearLayout, target: LinearLayout) -> Conversion:
     return Conversion(source, target, _means(fetch), fetch, target.count("register"))
 
 
-def change_cost(source: Encoding, target: Encoding, share: Shape, element_bytes: int) -> int:
-    """Instructions of a warp that brings the whole of a tensor of `share` from one encoding to another, about."""
+def change(source: Encoding, target: Encoding, share: Shape, element_bytes: int) -> tuple[Conversion, Words]:
+    """How a warp brings the whole of a tensor of `share` from one encoding to another, and in which words it lies."""
     words = Words(source.word_bytes(element_bytes), target.word_bytes(element_bytes))
-    return conversion(warp_layout(source, share), warp_layout(target, share)).cost(element_bytes, words)
+    return conversion(warp_layout(source, share), warp_layout(target, share)), words
+
+
+def change_cost(source: Encoding, target: Encoding, share: Shape, element_bytes: int) -> int:
+    """Instructions of that change, about."""
+    how, words = change(source, target, share, element_bytes)
+    return how.cost(element_bytes, words)
 
 
 def _fetch(source: LinearLayout, target: LinearLayout) -> LinearLayout:

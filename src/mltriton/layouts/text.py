@@ -20,7 +20,7 @@ from mltriton.layouts.fields import Fields, require, shape
 # The modules that define the layouts of a dialect, imported when text names one of it.
 FAMILIES = {
     "ttg": ("mltriton.layouts.encodings", "mltriton.layouts.nvidia", "mltriton.layouts.shared"),
-    "ttig": ("mltriton.layouts.xe",),
+    "ttig": ("mltriton.targets.xe.layouts.encodings",),
 }
 
 

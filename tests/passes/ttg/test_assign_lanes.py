@@ -18,9 +18,9 @@ from mltriton.ir.types import TensorType
 from mltriton.layouts.conversions import Means, conversion
 from mltriton.layouts.encodings import Encoding
 from mltriton.layouts.hardware import warp_layout
-from mltriton.layouts.xe import Subgroup2DBlockEncoding
 from mltriton.targets.registry import spec
 from mltriton.targets.target import find_target
+from mltriton.targets.xe.layouts.encodings import Subgroup2DBlockEncoding
 
 from ..programs import Program, kernel
 from ..warp.test_levels import PROGRAMS

@@ -16,8 +16,8 @@ from mltriton.executor.blocks import TensorView
 from mltriton.executor.machine import Warp
 from mltriton.executor.table import OPERATIONS
 from mltriton.ir.types import F16, F32, I8, TensorType, block_of, byte_width
-from mltriton.layouts.prefetches import prefetch_encoding
 from mltriton.targets.registry import spec
+from mltriton.targets.xe.layouts.prefetches import prefetch_encoding
 
 from .. import kernels
 from ..programs import Array, Program, flash_attention, kernel, matmul

@@ -13,7 +13,6 @@ from mltriton.errors import BackendError, DeviceError, LaunchError, OutOfResourc
 from mltriton.layouts.encodings import DotOperandEncoding
 from mltriton.layouts.hardware import linear_layout
 from mltriton.layouts.linear import LinearLayout
-from mltriton.layouts.xe import DpasEncoding, Subgroup2DBlockEncoding
 from mltriton.runtime.native.params import ParamSpec
 from mltriton.targets.llvm.types import F32, F64, GLOBAL_PTR, I8, I16, I32, I64, Type
 from mltriton.targets.xe import driver, isa, opencl
@@ -21,6 +20,7 @@ from mltriton.targets.xe.devices import device
 from mltriton.targets.xe.driver import Queue
 from mltriton.targets.xe.emulation import emulate, image_of
 from mltriton.targets.xe.launch import XeKernel
+from mltriton.targets.xe.layouts.encodings import DpasEncoding, Subgroup2DBlockEncoding
 from mltriton.targets.xe.ocloc import compile_native, compile_without_spills, disassemble
 from mltriton.targets.xe.spirv import builtins as xe
 from mltriton.targets.xe.spirv.emission import emit

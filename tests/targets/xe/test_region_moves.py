@@ -10,13 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import xe_modules as modules
-from mltriton.layouts.regions import RegionMoves, Stage, fewest_moves
 from mltriton.runtime.native.params import ParamSpec
 from mltriton.targets.llvm.types import GLOBAL_PTR, I8, I16, I32, I64, Type, poison
 from mltriton.targets.xe.devices import device
 from mltriton.targets.xe.driver import Queue
 from mltriton.targets.xe.emulation import image_of
 from mltriton.targets.xe.launch import XeKernel
+from mltriton.targets.xe.layouts.regions import RegionMoves, Stage, fewest_moves
 from mltriton.targets.xe.llvm import calls
 from mltriton.targets.xe.llvm.regions import Sizes, calls_of, moved, named, symbol
 from mltriton.targets.xe.spirv.assembly import CAPABILITY, EXTENSION, text_of_moves

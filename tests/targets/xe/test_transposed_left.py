@@ -1,6 +1,6 @@
 """Products whose left operand has to be put in order by moves of regions, emulated, against numpy.
 
-A transposing load brings words of several rows; moves of regions (`layouts/regions.py`) make rows of them, and the
+A transposing load brings words of several rows; moves of regions (`xe/layouts/regions.py`) make rows of them, and the
 matrix engine takes f16 and bf16 in another order of rows where that takes half as many.
 """
 

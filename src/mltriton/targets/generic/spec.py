@@ -7,8 +7,8 @@ Level: data. Source: ML-Triton paper, table 1 and sections 2.3 and 2.5 (dot 8x16
 from __future__ import annotations
 
 from mltriton.ir.types import BF16, F16, F32, I8, Type
-from mltriton.layouts.prefetches import prefetch_encoding
 from mltriton.targets.base import BlockIO, DotSize, RegisterMode, Storage, TargetSpec
+from mltriton.targets.xe.layouts.prefetches import prefetch_encoding
 
 # Elements along K of a dot: 8 steps of 32 bits.
 DOT_STEPS: dict[Type, int] = {F16: 16, BF16: 16, F32: 8, I8: 32}

@@ -9,14 +9,14 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
-from mltriton.layouts.block_loads import cheapest_block, lane_cost
-from mltriton.layouts.prefetches import prefetch_encoding
-from mltriton.layouts.xe import dpas
 from mltriton.runtime.alignment import ALIGNMENT
 from mltriton.targets.base import BlockIO, DotSize, Questions, RegisterMode, Storage, TargetSpec, WideWarps
 from mltriton.targets.xe.block_limits import MOST_ROW_BYTES, Access, Block, broken_limits, shapes
 from mltriton.targets.xe.cache_hints import controls
 from mltriton.targets.xe.devices import DPAS_PARTS, DPAS_SHAPES, DPAS_THROUGH, Device, DpasShape, device
+from mltriton.targets.xe.layouts.block_loads import cheapest_block, lane_cost
+from mltriton.targets.xe.layouts.encodings import dpas
+from mltriton.targets.xe.layouts.prefetches import prefetch_encoding
 from mltriton.targets.xe.options import CODEGENS
 
 if TYPE_CHECKING:

@@ -18,6 +18,7 @@ from mltriton.layouts.conversions import change_cost
 from mltriton.layouts.encodings import Encoding, Shape
 from mltriton.layouts.hardware import warp_layout
 from mltriton.passes.intrinsic.split_registers.pieces import Grid, Pieces, enlarge, extract
+from mltriton.passes.intrinsic.split_registers.shared_memory import async_copy, local_load, local_store, operand_of
 
 if TYPE_CHECKING:
     from mltriton.passes.intrinsic.split_registers.driver import Splitter
@@ -197,19 +198,11 @@ def dot(s: Splitter, op: tt.Dot) -> Sequence[Split]:
         *outer, row, column = origin
         accumulator = enlarge(s.builder, s.piece(op.c, origin, grid.piece), full_c, whole_c)
         for step in range(0, whole_k, k):
-            a = _operand(s, op.a, (*outer, row, step), (*batch, m, k), full_a)
-            b = _operand(s, op.b, (*outer, step, column), (*batch, k, n), full_b)
+            a = operand_of(s, op.a, (*outer, row, step), (*batch, m, k), full_a)
+            b = operand_of(s, op.b, (*outer, step, column), (*batch, k, n), full_b)
             (accumulator,) = s.copy(op, [a, b, accumulator], full_c)
         values.append(extract(s.builder, accumulator, 0, grid.piece, part_c))
     return [s.pieces_of(op.result.type, grid, values)]
-
-
-def _operand(s: Splitter, operand: Value, origin: Shape, piece: Shape, full: Shape) -> Value:
-    """What one instruction takes of an operand: registers, with zeros added, or a window of shared memory."""
-    if isinstance(operand.type, MemDescType):
-        return _window(s, operand, origin, piece)
-    whole = s.sizes.encoding(_block(operand), full)
-    return enlarge(s.builder, s.piece(operand, origin, piece), full, whole)
 
 
 def reduce(s: Splitter, op: tt.Reduce) -> Sequence[Split]:
@@ -273,44 +266,6 @@ def _shifted(s: Splitter, operands: list[Value], first: int, origin: Shape) -> l
             offset = s.builder.emit(arith.Constant, value=IntegerAttr(start, I32))
             shifted[first + dim] = s.builder.emit(arith.AddI, shifted[first + dim], offset)
     return shifted
-
-
-def local_load(s: Splitter, op: ttg.LocalLoad) -> Sequence[Split]:
-    """One load for each piece, from its window of the buffer."""
-    grid = s.grid_of(op)
-    assert grid is not None
-    made = [s.copy(op, [_window(s, op.memory, origin, grid.piece)], grid.piece)[0] for origin in grid.origins()]
-    return [s.pieces_of(op.result.type, grid, made)]
-
-
-def local_store(s: Splitter, op: ttg.LocalStore) -> Sequence[Split]:
-    """One store for each piece, to its window of the buffer."""
-    grid = s.pieces(op.value).grid
-    for origin in grid.origins():
-        s.copy(op, [s.piece(op.value, origin, grid.piece), _window(s, op.memory, origin, grid.piece)])
-    return []
-
-
-def async_copy(s: Splitter, op: ttg.AsyncCopyGlobalToLocal) -> Sequence[Split]:
-    """One copy for each piece; groups of copies are what is waited for, so that one token stands for all."""
-    block, part = _block(op.ptr), s.sizes.access(op.ptr.type)
-    tokens: list[Value] = []
-    for origin in Grid(block.shape, part).origins():
-        values = [s.piece(value, origin, part) if value else None for value in (op.ptr, op.mask, op.other)]
-        window = _window(s, op.memory, origin, part)
-        copy = s.builder.create(ttg.AsyncCopyGlobalToLocal, values[0], window, *values[1:])
-        tokens.append(copy.result)
-    return tokens[-1:]
-
-
-def _window(s: Splitter, memory: Value, origin: Shape, piece: Shape) -> Value:
-    whole = memory.type
-    assert isinstance(whole, MemDescType)
-    if whole.shape == piece:
-        return s.scalar(memory)
-    indices = [s.builder.emit(arith.Constant, value=IntegerAttr(start, I32)) for start in origin]
-    type = MemDescType(piece, whole.element, whole.encoding, whole.mutable)
-    return s.builder.emit(ttg.MemDescSubview, s.scalar(memory), indices, result_types=[type])
 
 
 def whole(s: Splitter, op: Operation) -> Sequence[Split]:

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 
 from mltriton.ir.types import TensorType, byte_width
 from mltriton.layouts.linear import LinearLayout
-from mltriton.layouts.xe import WORD, Subgroup2DBlockEncoding
 from mltriton.targets.llvm.types import GLOBAL_PTR, I1, I8, I32, I64, PTR, VOID, Type, Value, constant, poison, vector
 from mltriton.targets.llvm.writer import Function
 from mltriton.targets.simt.blocks import extent
@@ -22,6 +21,7 @@ from mltriton.targets.simt.lanes import BlockPointer, Form, Lanes, layout_of
 from mltriton.targets.simt.moves import linear
 from mltriton.targets.xe.block_limits import SUB_GROUP, Access, Block, Guard, Relation, broken_limits
 from mltriton.targets.xe.devices import Device
+from mltriton.targets.xe.layouts.encodings import WORD, Subgroup2DBlockEncoding
 from mltriton.targets.xe.llvm import calls, payloads
 from mltriton.targets.xe.llvm.addresses import told_apart
 from mltriton.targets.xe.llvm.caching import decorated

@@ -9,10 +9,9 @@ from functools import cache
 
 from mltriton.ir.types import TensorType
 from mltriton.layouts.encodings import DotOperandEncoding
-from mltriton.layouts.regions import word_bytes
-from mltriton.layouts.xe import DpasEncoding, Subgroup2DBlockEncoding
 from mltriton.targets.llvm.types import Type, vector
 from mltriton.targets.simt.lanes import Form, element_name, layout_of
+from mltriton.targets.xe.layouts.encodings import DpasEncoding, Subgroup2DBlockEncoding
 
 LONGEST_VECTOR = 16  # elements, of LLVM's vectors for SPIR-V
 
@@ -50,7 +49,7 @@ def _matrix_value(encoding: object, element: Type) -> tuple[int, Type] | None:
     count = dpas.depth * across // dpas.threads_per_warp
     if bits == 32:
         return count, element.with_lanes(count)
-    word = 8 * word_bytes(encoding, element.bytes)
+    word = 8 * encoding.word_bytes(element.bytes)
     return count, vector(f"i{word}", count * bits // word)
 
 
@@ -60,7 +59,7 @@ def _block_value(encoding: Subgroup2DBlockEncoding, element: Type) -> tuple[int,
         return 8, element.with_lanes(8)
     if element.bits not in (8, 16):
         return None
-    word = 8 * word_bytes(encoding, element.bytes)
+    word = 8 * encoding.word_bytes(element.bytes)
     if word == element.bits == 8 and encoding.block[1] == encoding.threads_per_warp:
         return 8, element.with_lanes(8)
     if word != 32 and encoding.block[1] * element.bits != 256:

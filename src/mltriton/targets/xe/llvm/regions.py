@@ -13,11 +13,11 @@ from collections.abc import Sequence
 from functools import cache
 from typing import NamedTuple
 
-from mltriton.layouts.regions import RegionMoves, Stage, fewest_moves
 from mltriton.targets.llvm.types import Type, Value, poison, vector
 from mltriton.targets.llvm.writer import Function
 from mltriton.targets.simt.lanes import Form
 from mltriton.targets.xe.block_limits import SUB_GROUP
+from mltriton.targets.xe.layouts.regions import RegionMoves, Stage, fewest_moves
 from mltriton.targets.xe.llvm.lanes import LONGEST_VECTOR
 
 PREFIX = "region_moves"

@@ -12,9 +12,9 @@ from collections.abc import Iterator
 from mltriton.ir.floats import float_to_bits
 from mltriton.ir.types import F8E5M2, F16
 from mltriton.ir.types import Type as IRType
-from mltriton.layouts.regions import RegionMoves
 from mltriton.targets.llvm.types import Type
 from mltriton.targets.xe.block_limits import SUB_GROUP
+from mltriton.targets.xe.layouts.regions import RegionMoves
 from mltriton.targets.xe.llvm import regions, small_floats
 from mltriton.targets.xe.llvm.small_floats import CARRIED, MAGNITUDE, ONE, SCALE, SIGN
 from mltriton.targets.xe.spirv.words import IMPORT, LINKAGE_ATTRIBUTES, Instruction, Op, SpirvModule, text_of, words_of

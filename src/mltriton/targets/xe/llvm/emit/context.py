@@ -13,13 +13,13 @@ from mltriton.dialects import scf
 from mltriton.ir.operation import Operation
 from mltriton.layouts.conversions import Words, conversion
 from mltriton.layouts.linear import LinearLayout
-from mltriton.layouts.regions import RegionMoves
 from mltriton.targets.llvm.types import Value
 from mltriton.targets.llvm.writer import Function, Module
 from mltriton.targets.simt.context import Emitter, Rules
 from mltriton.targets.simt.lanes import Form, Lanes
 from mltriton.targets.xe.block_limits import SUB_GROUP
 from mltriton.targets.xe.devices import Device
+from mltriton.targets.xe.layouts.regions import RegionMoves, cheaper_moves
 from mltriton.targets.xe.llvm.addresses import Addresses
 from mltriton.targets.xe.llvm.emit import versions
 from mltriton.targets.xe.llvm.emit.staying import bring_forward
@@ -77,7 +77,7 @@ class XeEmitter(Emitter):
         self, lanes: Lanes, source: LinearLayout, wanted: LinearLayout, form: Form, origin: tuple[int, ...]
     ) -> Lanes | None:
         words = Words(*(of.type.bits // 8 for of in (lanes.form, form)))
-        moves = conversion(source, wanted).cheaper_moves(form.element.bits // 8, words, origin)
+        moves = cheaper_moves(conversion(source, wanted), form.element.bits // 8, words, origin)
         if moves is None or form.element != lanes.form.element or source.count("lane") != SUB_GROUP:
             return None
         made: dict[int, Value] = {}

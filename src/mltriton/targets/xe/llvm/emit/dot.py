@@ -14,10 +14,10 @@ from mltriton.dialects import tt
 from mltriton.errors import BackendError
 from mltriton.ir.types import F32, I8, TensorType, element_type
 from mltriton.ir.types import Type as IRType
-from mltriton.layouts.xe import DpasEncoding
 from mltriton.targets.llvm.types import Type, Value
 from mltriton.targets.simt.context import Emitter, Rules
 from mltriton.targets.simt.lanes import Emitted, Form, Lanes
+from mltriton.targets.xe.layouts.encodings import DpasEncoding
 from mltriton.targets.xe.llvm.lanes import form_of
 from mltriton.targets.xe.spirv.builtins import DPAS_TABLE, ROUND_TO_TF32, Dpas
 

@@ -15,13 +15,13 @@ from mltriton.ir.operation import Value as IRValue
 from mltriton.ir.types import TensorType
 from mltriton.ir.types import Type as IRType
 from mltriton.layouts.linear import LinearLayout
-from mltriton.layouts.regions import RegionMoves
 from mltriton.targets.llvm.types import I32, Type, Value, constant, integers, vector
 from mltriton.targets.llvm.writer import Function, Module
 from mltriton.targets.simt.context import Rule, Rules
 from mltriton.targets.simt.lanes import Emitted, Form, Lanes, Made, element_name, layout_of
 from mltriton.targets.simt.moves import names
 from mltriton.targets.xe.cache_hints import Controls, Load, Store
+from mltriton.targets.xe.layouts.regions import RegionMoves
 from mltriton.targets.xe.llvm.emit.context import XeEmitter
 from mltriton.targets.xe.llvm.lanes import form_of
 from mltriton.targets.xe.llvm.machine import XeMachine

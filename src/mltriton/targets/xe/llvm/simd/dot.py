@@ -11,10 +11,10 @@ from mltriton.dialects import tt
 from mltriton.errors import BackendError
 from mltriton.ir.operation import Value as IRValue
 from mltriton.ir.types import F32, TensorType
-from mltriton.layouts.xe import DpasEncoding
 from mltriton.targets.llvm.types import Type, Value, constant, vector
 from mltriton.targets.simt.context import Rules
 from mltriton.targets.simt.lanes import Emitted, Form, Lanes
+from mltriton.targets.xe.layouts.encodings import DpasEncoding
 from mltriton.targets.xe.llvm.emit.dot import factors_of, product_of
 from mltriton.targets.xe.llvm.lanes import form_of
 from mltriton.targets.xe.llvm.simd.context import WarpEmitter, value_type

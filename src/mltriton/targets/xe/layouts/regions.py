@@ -14,7 +14,8 @@ from collections.abc import Sequence
 from functools import cache
 from typing import NamedTuple
 
-from mltriton.layouts.encodings import Encoding
+from mltriton.layouts.conversions import Conversion, Means, Words, change
+from mltriton.layouts.encodings import Encoding, Shape
 from mltriton.layouts.linear import LinearLayout
 
 LENGTHS = (32, 16)  # elements of a move
@@ -102,9 +103,26 @@ class RegionMoves(NamedTuple):
         return byte
 
 
-def word_bytes(encoding: Encoding, element_bytes: int) -> int:
-    """The bytes of a block that lie side by side in one lane."""
-    return encoding.word_bytes(element_bytes)
+def cheaper_moves(
+    how: Conversion, element_bytes: int, words: Words, origin: tuple[int, ...] = ()
+) -> RegionMoves | None:
+    """The moves of regions that make a change of layout, where they are cheaper than anything else. Elements lie
+    `origin` further.
+    """
+    cost = how.cost(element_bytes, words)
+    if cost == 0 or how.means is Means.SHARED or element_bytes not in UNITS:
+        return None
+    layouts = zip((how.source, how.target), words, strict=True)
+    files = (register_file(layout, element_bytes, word) for layout, word in layouts)
+    moves = region_moves(*files, origin)
+    return moves if moves is not None and moves.moves < cost else None
+
+
+def change_cost(source: Encoding, target: Encoding, share: Shape, element_bytes: int) -> int:
+    """Instructions of a warp that brings the whole of a tensor of `share` from one encoding to another, about."""
+    how, words = change(source, target, share, element_bytes)
+    moves = cheaper_moves(how, element_bytes, words)
+    return how.cost(element_bytes, words) if moves is None else moves.moves
 
 
 @cache

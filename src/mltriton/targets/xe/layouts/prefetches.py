@@ -8,8 +8,8 @@ left to share; one access takes at most the rows and bytes of `BlockIO`.
 from __future__ import annotations
 
 from mltriton.ir.types import TensorType, byte_width
-from mltriton.layouts.xe import Subgroup2DBlockEncoding
 from mltriton.targets.base import BlockIO
+from mltriton.targets.xe.layouts.encodings import Subgroup2DBlockEncoding
 
 
 def prefetch_encoding(

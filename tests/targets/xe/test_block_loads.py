@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from mltriton.layouts.block_loads import cheapest_block
 from mltriton.layouts.encodings import BlockedEncoding, DotOperandEncoding, Encoding, same_cut
 from mltriton.layouts.lanes import with_lanes
-from mltriton.layouts.xe import DpasEncoding
 from mltriton.targets.base import Choice, Wanted
 from mltriton.targets.registry import spec
+from mltriton.targets.xe.layouts.block_loads import cheapest_block
+from mltriton.targets.xe.layouts.encodings import DpasEncoding
 
 Shape = tuple[int, int]
 

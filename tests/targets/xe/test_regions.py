@@ -11,8 +11,8 @@ from mltriton.layouts.conversions import Words, conversion
 from mltriton.layouts.encodings import DotOperandEncoding, Encoding
 from mltriton.layouts.hardware import linear_layout, warp_layout
 from mltriton.layouts.linear import LinearLayout
-from mltriton.layouts.regions import RegionMoves, fewest_moves, region_moves, register_file, word_bytes
-from mltriton.layouts.xe import DpasEncoding, Subgroup2DBlockEncoding
+from mltriton.targets.xe.layouts.encodings import DpasEncoding, Subgroup2DBlockEncoding
+from mltriton.targets.xe.layouts.regions import RegionMoves, cheaper_moves, fewest_moves, region_moves, register_file
 
 Shape = tuple[int, ...]
 
@@ -27,7 +27,7 @@ def transposed(block: Shape, element_bytes: int) -> Encoding:
 
 def moves_between(source: Encoding, target: Encoding, element_bytes: int) -> RegionMoves | None:
     files = (
-        register_file(warp_layout(encoding, (32, 32)), element_bytes, word_bytes(encoding, element_bytes))
+        register_file(warp_layout(encoding, (32, 32)), element_bytes, encoding.word_bytes(element_bytes))
         for encoding in (source, target)
     )
     return region_moves(*files)
@@ -52,7 +52,7 @@ def test_moves(source: Encoding, target: Encoding, element_bytes: int, expected:
     assert (stage.moves, stage.unit, stage.length, stage.stride) == expected
     assert found.result_bytes == 32 * 32 * element_bytes
     held, wanted = (
-        np.array(register_file(warp_layout(e, (32, 32)), element_bytes, word_bytes(e, element_bytes)).table())
+        np.array(register_file(warp_layout(e, (32, 32)), element_bytes, e.word_bytes(element_bytes)).table())
         for e in (source, target)
     )
     assert (held[[found.source_of(byte) for byte in range(found.result_bytes)]] == wanted).all()
@@ -129,8 +129,9 @@ def test_moves_replace_what_costs_more() -> None:
     layouts = [warp_layout(encoding, (32, 32)) for encoding in (transposed((16, 16), 2), left(2), left(2, (2, 1, 4)))]
     apart = Words(4, 2)
     assert conversion(layouts[0], layouts[1]).cost(2, apart) == 64
-    assert conversion(layouts[0], layouts[1]).cheaper_moves(2, apart) is None
-    assert conversion(layouts[0], layouts[2]).cost(2, apart) == 32
+    assert cheaper_moves(conversion(layouts[0], layouts[1]), 2, apart) is None
+    moves = cheaper_moves(conversion(layouts[0], layouts[2]), 2, apart)
+    assert moves is not None and moves.moves == 32
     assert conversion(layouts[1], layouts[2]).cost(2, Words(2, 2)) == 0
 
 

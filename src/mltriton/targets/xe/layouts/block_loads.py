@@ -3,7 +3,7 @@
 Level: ttg. Takes the encoding in which the value is wanted (or is, for a store), the limits of the target's block
 accesses and the dimension that is contiguous in memory; gives a `#ttig.subgroup_2d_block` with the same cut between
 warps, or None where there is no such block. The cost counts messages and what the conversion costs afterwards
-(`conversions.py`): a larger block is no better where its elements come into the wrong lanes.
+(`regions.py`): a larger block is no better where its elements come into the wrong lanes.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from collections.abc import Iterator
 from functools import cache
 from typing import NamedTuple
 
-from mltriton.layouts.conversions import change_cost
 from mltriton.layouts.encodings import DotOperandEncoding, Encoding, Shape, same_cut
 from mltriton.layouts.hardware import linear_layout, warp_layout
-from mltriton.layouts.xe import WORD, Subgroup2DBlockEncoding
 from mltriton.targets.base import BlockIO, BlockSize, Choice, Wanted
+from mltriton.targets.xe.layouts.encodings import WORD, Subgroup2DBlockEncoding
+from mltriton.targets.xe.layouts.regions import change_cost
 
 MESSAGE = 8  # instructions that one more message costs: its address and its place in the queue
 TRANSPOSED_WORDS = 8  # along the contiguous dimension of a block that is transposed on its way
