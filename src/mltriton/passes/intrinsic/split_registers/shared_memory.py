@@ -1,6 +1,6 @@
 """Blocks in shared memory, piece by piece: each piece is a window of the buffer.
 
-Level: warp to intrinsic. Rules for `rules.py`: loads, stores, asynchronous copies, and operands of dots that stay there.
+Level: warp to intrinsic. Rules for `rules.py`: loads, stores, asynchronous copies, operands of dots that stay there.
 """
 
 from __future__ import annotations
