@@ -89,14 +89,19 @@ def options(
 
 
 @app.command()
-def demo(quick: Quick = False, seed: Seed = 0) -> None:
+def demo(
+    quick: Quick = False,
+    seed: Seed = 0,
+    target: Annotated[str, typer.Option("--target", "-t", help="cpu, or cuda for an NVIDIA GPU.")] = "cpu",
+) -> None:
     """Run GEMM, attention, softmax and layer norm through every level; check and time them."""
-    from mltriton.tools.demo import run_demo
+    from mltriton.tools.demo import how_timed, run_demo
     from mltriton.tools.demo_display import print_reports, progress
 
+    timed = how_timed(target)
     with progress("demo") as on_step:
-        reports = run_demo(quick=quick, seed=seed, on_step=on_step)
-    print_reports(reports)
+        reports = run_demo(quick=quick, seed=seed, on_step=on_step, target=target)
+    print_reports(reports, timed=timed)
     raise typer.Exit(not all(report.ok for report in reports))
 
 

@@ -26,7 +26,7 @@ def test_it_reports_every_kernel_and_every_step(monkeypatch: pytest.MonkeyPatch)
         Case(partial(jobs.gemm, 60, 50, 40), partial(jobs.gemm, 20, 30, 40)),
         Case(partial(jobs.softmax, 5, 70), partial(jobs.softmax, 2, 30)),
     ]
-    monkeypatch.setattr(demo, "_cases", lambda quick, seed: cases)
+    monkeypatch.setattr(demo, "_cases", lambda *_: cases)
     monkeypatch.setattr(demo, "measure", partial(demo.measure, rounds=1))
     steps: list[tuple[str, int, int]] = []
     reports = run_demo(quick=True, seed=0, on_step=lambda *step: steps.append(step))

@@ -162,10 +162,8 @@ def _forward(
     check_shapes(q, k, v)
     o = empty(q.shape, q)
     if 0 not in o.shape:
-        blocks = None
         target = target_of(target, q)
-        if family := family_of_warps(target):
-            blocks = choose_blocks_of_warps(q.shape[2], q.shape[3], item_size(q), family)
+        blocks = blocks_on(target, q)
         attention_launch(q, k, v, o, causal, sm_scale, blocks, lse).on(target, blocks and blocks.warps).run()
     return o
 
@@ -193,6 +191,12 @@ WARP_BLOCKS = {
         4: {64: Blocks(64, 32, 4), 128: Blocks(64, 32, 4), 256: Blocks(64, 16, 4)},
     },
 }
+
+
+def blocks_on(target: str | None, q: Array) -> Blocks | None:
+    """`choose_blocks_of_warps` where the warps of a program share blocks; nothing where a program is one thread."""
+    family = family_of_warps(target)
+    return choose_blocks_of_warps(q.shape[2], q.shape[3], item_size(q), family) if family else None
 
 
 def choose_blocks_of_warps(n_queries: int, dim: int, item_bytes: int, family: str = "xe") -> Blocks:

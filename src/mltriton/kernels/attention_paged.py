@@ -149,19 +149,23 @@ def paged_attention(
     target = target_of(target, q)
     if place_of(q) == ON_HOST:
         check_pages(k_cache, block_table, seq_lens)
-    limits = block_limits(target)
-    if family_of_warps(target) and limits is None:
-        form = Form(warp_level, heads=1, keys=KEYS_OF_LANES)
-    elif limits is None:
-        form = choose_form(k_cache, warp_level)
-    else:
-        form = choose_block_form(q, k_cache, v_cache, warp_level, limits)
+    form = form_on(target, q, k_cache, v_cache, warp_level)
     cut = choose_splits(q, k_cache, block_table, form, target) if splits is None else splits
     for launch in paged_attention_launches(
         q, k_cache, v_cache, block_table, seq_lens, o, sm_scale, alibi_slopes, soft_cap, form, cut
     ):
         launch.on(target).run()
     return o
+
+
+def form_on(target: str | None, q: Array, k_cache: Array, v_cache: Array, warp_level: bool) -> Form:
+    """Sizes for a target; for the CPU where it is None."""
+    limits = block_limits(target)
+    if limits is not None:
+        return choose_block_form(q, k_cache, v_cache, warp_level, limits)
+    if family_of_warps(target):
+        return Form(warp_level, heads=1, keys=KEYS_OF_LANES)
+    return choose_form(k_cache, warp_level)
 
 
 def choose_form(k_cache: Array, warp_level: bool) -> Form:

@@ -2,7 +2,8 @@
 
 Each kernel is compiled and its operations counted level by level; a small problem is run at every level, in the
 reference executor and as machine code, and the real one natively; every result is compared with numpy in float64. Then
-the real problem is timed, and so are numpy and, where it is installed, torch: in phases, each with all cores.
+the real problem is timed, and so are numpy and, where it is installed, torch: in phases, each with all cores; on a GPU
+by its own events, torch's tensors and a plain copy beside ours.
 """
 
 from __future__ import annotations
@@ -15,13 +16,14 @@ from mltriton.compiler import CompiledKernel
 from mltriton.executor import run
 from mltriton.frontend.signature import Argument
 from mltriton.kernels.launch import Launch
+from mltriton.targets.target import split_name
 from mltriton.tools import jobs
-from mltriton.tools.demo_display import JobReport, OnStep
-from mltriton.tools.jobs import Job
-from mltriton.tools.side_by_side import OURS, REST, measure
+from mltriton.tools.demo_display import IN_PHASES, JobReport, OnStep
+from mltriton.tools.gpu_bench import compared_on_gpu, name_of_gpu
+from mltriton.tools.jobs import HERE, Job, Where
+from mltriton.tools.side_by_side import OURS, REST, Times, measure
 
 STEPS = ("compile", "run every level", "check", "time")
-MACHINE_CODE = "cpu"
 
 
 @dataclass(frozen=True)
@@ -32,9 +34,20 @@ class Case:
     small: Callable[[], Job]
 
 
-def run_demo(*, quick: bool, seed: int, on_step: OnStep) -> list[JobReport]:
-    """Run all kernels; `quick` takes small problems. `on_step` hears what is done next, and of how many steps."""
-    cases = list(_cases(quick, seed))
+def how_timed(target: str) -> str:
+    """How the times of a demo on a target come about. Raises `NoDeviceError` for a GPU that is not there."""
+    return f"by events on {name_of_gpu()}, in turns" if _is_on_gpu(target) else IN_PHASES
+
+
+def _is_on_gpu(target: str) -> bool:
+    return split_name(target)[0] == "cuda"
+
+
+def run_demo(*, quick: bool, seed: int, on_step: OnStep, target: str = "cpu") -> list[JobReport]:
+    """Run all kernels on a target; `quick` takes small problems. `on_step` hears what is done next, and of how many
+    steps.
+    """
+    cases = list(_cases(quick, seed, target))
     total = len(cases) * len(STEPS)
     reports: list[JobReport] = []
     for number, case in enumerate(cases):
@@ -46,21 +59,24 @@ def run_demo(*, quick: bool, seed: int, on_step: OnStep) -> list[JobReport]:
     return reports
 
 
-def _cases(quick: bool, seed: int) -> Iterator[Case]:
-    """The demo's problems; bfloat16 needs torch, since numpy does not have it."""
+def _cases(quick: bool, seed: int, target: str = "cpu") -> Iterator[Case]:
+    """The demo's problems; bfloat16 needs torch, since numpy does not have it. Small ones lie in main memory."""
+    on_gpu = _is_on_gpu(target)
+    real = {"where": Where(target, "cuda") if on_gpu else HERE}
+    small = {"where": Where(target) if on_gpu else HERE}
     size, rows, sequence = (512, 1024, 512) if quick else (1024, 4096, 1024)
     for dtype in ("float32", "bfloat16") if jobs.has_torch() else ("float32",):
         gemm = partial(jobs.gemm, dtype=dtype, seed=seed)
-        yield Case(partial(gemm, size, size, size), partial(gemm, 40, 50, 70))
+        yield Case(partial(gemm, size, size, size, **real), partial(gemm, 40, 50, 70, **small))
     for causal in (False, True):
         attention = partial(jobs.attention, causal=causal, seed=seed)
-        yield Case(partial(attention, 1, 8, sequence, 64), partial(attention, 1, 2, 40, 24))
+        yield Case(partial(attention, 1, 8, sequence, 64, **real), partial(attention, 1, 2, 40, 24, **small))
     for warp_level in (False, True):
         paged = partial(jobs.paged_attention, warp_level=warp_level, seed=seed)
         lens = (sequence, sequence // 3) if quick else (4000, 3500, 4096, 1000)
-        yield Case(partial(paged, lens, 32, 8, 128), partial(paged, (70, 5), 4, 2, 24))
+        yield Case(partial(paged, lens, 32, 8, 128, **real), partial(paged, (70, 5), 4, 2, 24, **small))
     for make in (jobs.softmax, jobs.layer_norm):
-        yield Case(partial(make, rows, 1024, seed=seed), partial(make, 3, 200, seed=seed))
+        yield Case(partial(make, rows, 1024, seed=seed, **real), partial(make, 3, 200, seed=seed, **small))
 
 
 def _report(case: Case, seconds: float, on_step: Callable[[str, int], None]) -> JobReport:
@@ -74,15 +90,22 @@ def _report(case: Case, seconds: float, on_step: Callable[[str, int], None]) -> 
     on_step(f"{job.name}: {STEPS[2]}", 2)
     error = job.error(job.contenders[OURS]())
     on_step(f"{job.name}: {STEPS[3]}", 3)
-    times = measure(job.contenders, budget=seconds, rest=REST)
+    times = _times(job, launch.constants.get("target"), seconds)
     medians = {name: taken.median for name, taken in times.items()}
     return JobReport(job.name, job.problem, operations, error, job.tolerance, medians, levels)
 
 
+def _times(job: Job, target: str | None, seconds: float) -> Mapping[str, Times]:
+    if target is None:
+        return measure(job.contenders, budget=seconds, rest=REST)
+    return compared_on_gpu(job.name, job.problem, job.contenders, work=job.work, unit=job.unit).times
+
+
 def count_operations(kernel: CompiledKernel) -> Mapping[str, int]:
-    """Operations of each level; instructions of LLVM's and of the machine's."""
+    """Operations of each level; instructions of LLVM's and of the first text below it."""
     counts = {level: sum(1 for _ in module.walk()) - 1 for level, module in kernel.job.modules()}
-    return {**counts, "llvm": _instructions(kernel.asm["llvm"]), "asm": _instructions(kernel.asm["asm"])}
+    below = next(iter(kernel.job.target.texts))
+    return {**counts, **{level: _instructions(kernel.asm[level]) for level in ("llvm", below)}}
 
 
 def _instructions(text: str) -> int:
@@ -101,9 +124,10 @@ def level_errors(job: Job) -> Mapping[str, float]:
         errors[level] = job.error(result)
     launch, result = job.make_launch()
     launch.run()
-    return {**errors, MACHINE_CODE: job.error(result)}
+    return {**errors, kernel.job.target.name: job.error(result)}
 
 
 def _passed(launch: Launch, kernel: CompiledKernel) -> list[object]:
     """The arguments that are not compiled in."""
-    return [value for name, value in launch.named().items() if isinstance(kernel.job.entries[name], Argument)]
+    entries = kernel.job.entries  # and not those of launch options
+    return [value for name, value in launch.named().items() if isinstance(entries.get(name), Argument)]

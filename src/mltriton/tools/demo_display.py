@@ -17,6 +17,7 @@ from rich.table import Table
 OnStep = Callable[[str, int, int], None]
 OURS = "mltriton"
 FILE_WIDTH = 160
+IN_PHASES = "in phases, each library alone"
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,10 +56,10 @@ def progress(title: str, console: Console | None = None) -> Generator[OnStep]:
         yield on_step
 
 
-def print_reports(reports: Sequence[JobReport], console: Console | None = None) -> None:
+def print_reports(reports: Sequence[JobReport], console: Console | None = None, timed: str = IN_PHASES) -> None:
     """Print the tables, unabridged where the output is no terminal."""
     console = console or wide_console()
-    console.print(result_table(reports))
+    console.print(result_table(reports, timed))
     console.print(level_table(reports))
     console.print(operation_table(reports))
 
@@ -69,10 +70,10 @@ def wide_console() -> Console:
     return console if console.is_terminal else Console(width=FILE_WIDTH)
 
 
-def result_table(reports: Sequence[JobReport]) -> Table:
-    """Return times side by side and the error of every job."""
+def result_table(reports: Sequence[JobReport], timed: str = IN_PHASES) -> Table:
+    """Return times side by side and the error of every job; `timed` says how."""
     libraries = _columns(reports, lambda report: report.seconds)
-    table = Table("kernel", "problem", title="Checked against numpy in float64; timed in phases, each library alone")
+    table = Table("kernel", "problem", title=f"Checked against numpy in float64; timed {timed}")
     for library in libraries:
         table.add_column(f"{library} ms", justify="right")
     for heading in ("best / ours", "error", "allowed"):

@@ -11,22 +11,33 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from importlib.util import find_spec
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from mltriton import kernels
 from mltriton.kernels.arrays import empty
-from mltriton.kernels.attention import attention_launch
-from mltriton.kernels.attention_paged import choose_form, paged_attention_launches
+from mltriton.kernels.attention import attention_launch, blocks_on
+from mltriton.kernels.attention_paged import form_on, paged_attention_launches
 from mltriton.kernels.gemm import matmul_launch
+from mltriton.kernels.gemm_tiles import tile_on
 from mltriton.kernels.launch import Launch
-from mltriton.kernels.normalization import layer_norm_launch, softmax_launch
+from mltriton.kernels.normalization import choose_rows, layer_norm_launch, softmax_launch
 from mltriton.tools.side_by_side import OURS
 
 Array = Any
 Float64 = np.ndarray[Any, np.dtype[np.float64]]
 EPS = 1e-5
+
+
+class Where(NamedTuple):
+    """What a job's launches run on (None: where arrays lie), and torch's name of where arrays lie."""
+
+    target: str | None = None
+    device: str = "cpu"
+
+
+HERE = Where()
 
 # Bound of the scaled error by dtype: a thousand roundings for f32 sums, two of the result for the 16-bit floats.
 TOLERANCE = {"float32": 2e-5, "float16": 2e-3, "bfloat16": 1.6e-2}
@@ -66,24 +77,26 @@ def has_torch() -> bool:
 
 def to_float64(x: Array) -> Float64:
     """A numpy float64 copy of an array of either kind."""
-    return np.asarray(x, np.float64) if isinstance(x, np.ndarray) else x.double().numpy()
+    return np.asarray(x, np.float64) if isinstance(x, np.ndarray) else x.double().cpu().numpy()
 
 
-def random(shape: tuple[int, ...], dtype: str, seed: int) -> Array:
+def random(shape: tuple[int, ...], dtype: str, seed: int, device: str = "cpu") -> Array:
     """Normally distributed values: a numpy array, or a torch tensor where torch is installed (needed for bfloat16)."""
     values = np.random.default_rng(seed).standard_normal(shape, dtype=np.float32)
     if not has_torch():
         return values.astype(dtype)
     import torch
 
-    return torch.from_numpy(values).to(getattr(torch, dtype))  # pyright: ignore[reportUnknownMemberType]
+    values = torch.from_numpy(values)  # pyright: ignore[reportUnknownMemberType]
+    return values.to(device, getattr(torch, dtype))
 
 
-def gemm(m: int, n: int, k: int, dtype: str = "float32", seed: int = 0) -> Job:
+def gemm(m: int, n: int, k: int, dtype: str = "float32", seed: int = 0, where: Where = HERE) -> Job:
     """C = A B; inputs scaled so that C is about 1."""
-    a, b = random((m, k), dtype, seed), random((k, n), dtype, seed + 1) / math.sqrt(k)
+    a, b = (random(shape, dtype, seed + i, where.device) for i, shape in enumerate(((m, k), (k, n))))
+    b = b / math.sqrt(k)
     contenders: dict[str, Callable[[], Array]] = {OURS: lambda: kernels.matmul(a, b)}
-    if dtype == "float32":
+    if dtype == "float32" and where.device == "cpu":
         a_numpy, b_numpy = np.asarray(a), np.asarray(b)
         contenders["numpy"] = lambda: a_numpy @ b_numpy
     if has_torch():
@@ -93,7 +106,8 @@ def gemm(m: int, n: int, k: int, dtype: str = "float32", seed: int = 0) -> Job:
 
     def launch() -> tuple[Launch, Array]:
         c = empty((m, n), a)
-        return matmul_launch(a[None], b[None], c[None]), c
+        tile, warps = tile_on(where.target, m, n, a, 1)
+        return matmul_launch(a[None], b[None], c[None], tile=tile).on(where.target, warps), c
 
     return Job(
         name=f"gemm {dtype}",
@@ -107,12 +121,19 @@ def gemm(m: int, n: int, k: int, dtype: str = "float32", seed: int = 0) -> Job:
 
 
 def attention(
-    batch: int, heads: int, sequence: int, dim: int, causal: bool, dtype: str = "float32", seed: int = 0
+    batch: int,
+    heads: int,
+    sequence: int,
+    dim: int,
+    causal: bool,
+    dtype: str = "float32",
+    seed: int = 0,
+    where: Where = HERE,
 ) -> Job:
     """FlashAttention forward; causal attention counts as half the work."""
-    q, k, v = (random((batch, heads, sequence, dim), dtype, seed + i) for i in range(3))
+    q, k, v = (random((batch, heads, sequence, dim), dtype, seed + i, where.device) for i in range(3))
     contenders: dict[str, Callable[[], Array]] = {OURS: lambda: kernels.flash_attention(q, k, v, causal=causal)}
-    if dtype == "float32":
+    if dtype == "float32" and where.device == "cpu":
         q_numpy, k_numpy, v_numpy = (np.asarray(x) for x in (q, k, v))
         contenders["numpy"] = lambda: _attention(q_numpy, k_numpy, v_numpy, causal)
     if has_torch():
@@ -122,7 +143,8 @@ def attention(
 
     def launch() -> tuple[Launch, Array]:
         o = empty(q.shape, q)
-        return attention_launch(q, k, v, o, causal), o
+        blocks = blocks_on(where.target, q)
+        return attention_launch(q, k, v, o, causal, None, blocks).on(where.target, blocks and blocks.warps), o
 
     return Job(
         name=f"{'causal ' if causal else ''}attention {dtype}",
@@ -144,21 +166,23 @@ def paged_attention(
     dtype: str = "float32",
     page: int = 16,
     seed: int = 0,
+    where: Where = HERE,
 ) -> Job:
     """One new query for each of some sequences of `lens` keys, whose pages lie in any order."""
     most = -(-max(lens) // page)
     shape = (len(lens) * most, page, kv_heads, dim)
-    q = random((len(lens), heads, dim), dtype, seed)
+    q = random((len(lens), heads, dim), dtype, seed, where.device)
     caches = [empty(shape, q), empty(shape, q)]
     for number, cache in enumerate(caches, 1):
-        cache[...] = random(shape, dtype, seed + number)
+        cache[...] = random(shape, dtype, seed + number, where.device)
     order = np.random.default_rng(seed).permutation(shape[0]).astype(np.int32)
     table, used = order.reshape(len(lens), most), np.array(lens, np.int32)
     tables: list[Array] = [table, used]
     if has_torch():
         import torch
 
-        tables = [torch.from_numpy(x) for x in tables]  # pyright: ignore[reportUnknownMemberType]
+        made = [torch.from_numpy(x) for x in tables]  # pyright: ignore[reportUnknownMemberType]
+        tables = [x.to(where.device) for x in made]
 
     def keys_and_values(sequence: int, caches: Sequence[Array], table: Array) -> list[Array]:
         """Those of a sequence, gathered: [kv_heads, keys, dim] each."""
@@ -188,8 +212,9 @@ def paged_attention(
 
     def launch() -> tuple[Launch, Array]:
         o = empty(q.shape, q)
-        form = choose_form(caches[0], warp_level)
-        return paged_attention_launches(q, caches[0], caches[1], tables[0], tables[1], o, form=form)[0], o
+        form = form_on(where.target, q, caches[0], caches[1], warp_level)
+        launches = paged_attention_launches(q, caches[0], caches[1], tables[0], tables[1], o, form=form)
+        return launches[0].on(where.target), o
 
     contenders: dict[str, Callable[[], Array]] = {
         OURS: lambda: kernels.paged_attention(q, caches[0], caches[1], tables[0], tables[1], warp_level=warp_level)
@@ -208,11 +233,11 @@ def paged_attention(
     )
 
 
-def softmax(rows: int, columns: int, dtype: str = "float32", seed: int = 0) -> Job:
+def softmax(rows: int, columns: int, dtype: str = "float32", seed: int = 0, where: Where = HERE) -> Job:
     """Softmax over rows."""
-    x = random((rows, columns), dtype, seed)
+    x = random((rows, columns), dtype, seed, where.device)
     contenders: dict[str, Callable[[], Array]] = {OURS: lambda: kernels.softmax(x)}
-    if dtype == "float32":
+    if dtype == "float32" and where.device == "cpu":
         x_numpy = np.asarray(x)
         contenders["numpy"] = lambda: _softmax(x_numpy)
     if has_torch():
@@ -221,8 +246,8 @@ def softmax(rows: int, columns: int, dtype: str = "float32", seed: int = 0) -> J
         contenders["torch"] = lambda: torch.softmax(x, -1)
 
     def launch() -> tuple[Launch, Array]:
-        y = empty(x.shape, x)
-        return softmax_launch(x, y), y
+        y, blocks = empty(x.shape, x), choose_rows(x, where.target)
+        return softmax_launch(x, y, blocks.longest, blocks.piece).on(where.target, blocks.warps), y
 
     return Job(
         name=f"softmax {dtype}",
@@ -236,12 +261,12 @@ def softmax(rows: int, columns: int, dtype: str = "float32", seed: int = 0) -> J
     )
 
 
-def layer_norm(rows: int, columns: int, dtype: str = "float32", seed: int = 0) -> Job:
+def layer_norm(rows: int, columns: int, dtype: str = "float32", seed: int = 0, where: Where = HERE) -> Job:
     """Layer normalisation over rows."""
-    x = random((rows, columns), dtype, seed)
-    weight, bias = (random((columns,), dtype, seed + i) for i in (1, 2))
+    x = random((rows, columns), dtype, seed, where.device)
+    weight, bias = (random((columns,), dtype, seed + i, where.device) for i in (1, 2))
     contenders: dict[str, Callable[[], Array]] = {OURS: lambda: kernels.layer_norm(x, weight, bias, EPS)}
-    if dtype == "float32":
+    if dtype == "float32" and where.device == "cpu":
         x_numpy, weight_numpy, bias_numpy = (np.asarray(array) for array in (x, weight, bias))
         contenders["numpy"] = lambda: _layer_norm(x_numpy, weight_numpy, bias_numpy)
     if has_torch():
@@ -250,8 +275,9 @@ def layer_norm(rows: int, columns: int, dtype: str = "float32", seed: int = 0) -
         contenders["torch"] = lambda: torch_layer_norm(x, (columns,), weight, bias, EPS)
 
     def launch() -> tuple[Launch, Array]:
-        y = empty(x.shape, x)
-        return layer_norm_launch(x, weight, bias, y, EPS), y
+        y, blocks = empty(x.shape, x), choose_rows(x, where.target)
+        launch = layer_norm_launch(x, weight, bias, y, EPS, blocks.longest, blocks.piece)
+        return launch.on(where.target, blocks.warps), y
 
     return Job(
         name=f"layer norm {dtype}",
