@@ -35,7 +35,7 @@ class Case:
 
 
 def how_timed(target: str) -> str:
-    """How the times of a demo on a target come about. Raises `NoDeviceError` for a GPU that is not there."""
+    """How the times of a demo on a target come about. Raises `DeviceError` for a GPU that is not there."""
     return f"by events on {name_of_gpu()}, in turns" if _is_on_gpu(target) else IN_PHASES
 
 

@@ -16,7 +16,7 @@ from functools import cache, cached_property
 from hashlib import sha256
 from typing import Any
 
-from mltriton.errors import BackendError, DeviceError, OutOfResources
+from mltriton.errors import BackendError, DeviceError, LaunchError, OutOfResources
 from mltriton.targets.nvidia.api import Api, api
 
 _LOG_BYTES = 1 << 14
@@ -254,7 +254,7 @@ def is_available() -> bool:
     """Whether kernels run here."""
     try:
         return count() > 0
-    except DeviceError:
+    except LaunchError:
         return False
 
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 class NvidiaTarget:
     """One compute capability; that of the GPU at hand where the variant is ""."""
 
-    access_checks = AccessChecks.ON_DEMAND
+    access_checks = AccessChecks.IN_DEBUGGING
     can_run = True
     unused_options: frozenset[str] = frozenset()
 
