@@ -8,15 +8,19 @@ strides and offsets as scalars.
 from __future__ import annotations
 
 from functools import cache
-from typing import NamedTuple, cast
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 from mltriton.dialects import arith, tile, tt
 from mltriton.errors import TargetError
 from mltriton.ir.attributes import EnumAttr, IntegerAttr
 from mltriton.ir.operation import Operation, Value
 from mltriton.ir.types import I1, I32, I64, FloatType, PointerType, TensorType, Type, byte_width
-from mltriton.passes.intrinsic.tile_loops.evaluation import Evaluator, combine, refuse
+from mltriton.passes.intrinsic.tile_loops.combine import combine
+from mltriton.passes.intrinsic.tile_loops.emitter import refuse
 from mltriton.passes.intrinsic.tile_loops.forms import Affine, Form, Index, Uniform, Vector, constant_index, is_uniform
+
+if TYPE_CHECKING:
+    from mltriton.passes.intrinsic.tile_loops.evaluation import Evaluator
 
 INT32_MAX = (1 << 31) - 1
 

@@ -8,18 +8,21 @@ evaluating the address at an index that stands for any: a stride that does not d
 from __future__ import annotations
 
 from itertools import product
-from typing import NamedTuple, cast
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 from mltriton.dialects import arith, tt, ttg
 from mltriton.ir.attributes import DenseAttr
 from mltriton.ir.operation import Operation, Value
 from mltriton.ir.types import I1, I32, I64, PointerType, TensorType, Type, shape_of
 from mltriton.passes.intrinsic.tile_loops import accesses
-from mltriton.passes.intrinsic.tile_loops.evaluation import Evaluator, combine
+from mltriton.passes.intrinsic.tile_loops.combine import combine
+from mltriton.passes.intrinsic.tile_loops.evaluation import Evaluator
 from mltriton.passes.intrinsic.tile_loops.footprints import LOADS, Places
 from mltriton.passes.intrinsic.tile_loops.forms import Affine, Form, Index, constant_index
-from mltriton.passes.intrinsic.tile_loops.lowering import Lowering
 from mltriton.passes.intrinsic.tile_loops.tiles import Tile
+
+if TYPE_CHECKING:
+    from mltriton.passes.intrinsic.tile_loops.lowering import Lowering
 
 Stride = int | Value
 

@@ -9,12 +9,12 @@ that are yielded to each other's tiles go through a copy.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from mltriton.dialects import scf, tt
 from mltriton.ir.operation import Block, Operation, Region, Value
 from mltriton.ir.types import TensorType, shape_of
-from mltriton.passes.intrinsic.tile_loops import dots
+from mltriton.passes.intrinsic.tile_loops import dot_operands
 from mltriton.passes.intrinsic.tile_loops.alternatives import Alternatives, optional_region
 from mltriton.passes.intrinsic.tile_loops.first_sums import cleared_if_idle, condition, is_first_sum
 from mltriton.passes.intrinsic.tile_loops.footprints import (
@@ -23,8 +23,8 @@ from mltriton.passes.intrinsic.tile_loops.footprints import (
     is_outside,
     is_virtual,
 )
-from mltriton.passes.intrinsic.tile_loops.lowering import Lowering
 from mltriton.passes.intrinsic.tile_loops.members import CopyTile, Fill
+from mltriton.passes.intrinsic.tile_loops.reuse import may_overwrite
 from mltriton.passes.intrinsic.tile_loops.slots import (
     PointerSlot,
     ScalarSlot,
@@ -34,6 +34,9 @@ from mltriton.passes.intrinsic.tile_loops.slots import (
     loop_slot,
 )
 from mltriton.passes.intrinsic.tile_loops.tiles import Tile
+
+if TYPE_CHECKING:
+    from mltriton.passes.intrinsic.tile_loops.lowering import Lowering
 
 
 def lower_for(low: Lowering, op: scf.For) -> None:
@@ -98,7 +101,7 @@ def materialise_before(low: Lowering, op: Operation) -> None:
         users = [user for user in value.users if _is_inside(op, user)]
         if users and all(isinstance(user, tt.Dot) and value is not user.c for user in users):
             for user in users:
-                dots.prepare(low, cast(tt.Dot, user), value)
+                dot_operands.prepare(low, cast(tt.Dot, user), value)
         elif definition is not None and is_virtual(definition) and costs.of(value) >= EXPENSIVE:
             low.force(value)
     low.flush()
@@ -139,54 +142,6 @@ def _before(user: Operation, op: Operation) -> bool:
 
 
 # Overwriting
-
-
-def may_overwrite(low: Lowering, tile: Tile, writer: Operation, inputs: Sequence[Value]) -> bool:
-    """Whether the operation `writer`, whose new value is computed from `inputs` element by element, may write to a
-    tile: nothing needs the value that it holds after that.
-    """
-    owner = tile.owner
-    if owner is None:
-        return True
-    if _loops_between(owner, writer):
-        return False
-    for user, _ in consumers(owner):
-        if user is writer:
-            continue
-        if _comes_after(user, writer):
-            return False
-    return all(_reads_own_element(low, value, owner) for value in inputs)
-
-
-def _loops_between(owner: Value, writer: Operation) -> bool:
-    """Whether `writer` runs several times while `owner` is one value."""
-    block, current = owner.defining_block, writer
-    while current.block is not block:
-        parent = current.parent_op
-        if parent is None or isinstance(parent, scf.For | scf.While):
-            return True
-        current = parent
-    return False
-
-
-def _comes_after(user: Operation, writer: Operation) -> bool:
-    """Whether `user` may run after `writer`."""
-    current: Operation | None = writer
-    while current is not None:
-        block = current.block
-        assert block is not None
-        other = user.ancestor_in(block)
-        if other is not None:
-            return other is not current and current.is_before(other)
-        current = block.parent_op
-        if current is not None and user.ancestor_in(cast(Block, current.block)) is current:
-            return not isinstance(current, scf.If)
-    return True
-
-
-def _reads_own_element(low: Lowering, value: Value, owner: Value) -> bool:
-    own = tuple(range(len(shape_of(value.type))))
-    return all(leaf is not owner or places == own for leaf, places in low.reads(value).leaves)
 
 
 # The end of an iteration or branch

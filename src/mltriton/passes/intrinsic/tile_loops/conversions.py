@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from mltriton.dialects import arith, tt
 from mltriton.ir.operation import Operation
 from mltriton.ir.types import FloatType, IntegerType, Type, element_type
-from mltriton.passes.intrinsic.tile_loops.evaluation import combine
+from mltriton.passes.intrinsic.tile_loops.combine import combine
 from mltriton.passes.intrinsic.tile_loops.forms import Affine, Form, Uniform, Vector
 
 if TYPE_CHECKING:

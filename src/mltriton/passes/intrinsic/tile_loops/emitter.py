@@ -15,6 +15,7 @@ from math import gcd
 from typing import Any
 
 from mltriton.dialects import arith, scf, tt
+from mltriton.errors import CompilationError, TargetError
 from mltriton.ir.attributes import Attribute, DenseAttr, FloatAttr, IntegerAttr
 from mltriton.ir.definition import parts_of
 from mltriton.ir.location import UNKNOWN, Location
@@ -247,3 +248,16 @@ _MULTIPLES: dict[type[Operation], Callable[..., int]] = {
     arith.MulI: _product,
     arith.ExtSI: _same,
 }
+
+
+def refuse(op: Operation, message: str) -> CompilationError:
+    """The error for what this lowering cannot do, at the operation's line."""
+    found = ", ".join(str(operand.type) for operand in op.operands) or None
+    return TargetError(message, place=op.loc.place, found=found)
+
+
+def unknown_buffer(memory: Value) -> CompilationError:
+    """The error for a block in shared memory that control flow chooses."""
+    op = memory.defining_op
+    message = "which block in shared memory this is must be known when compiling"
+    return TargetError(message, place=op.loc.place if op is not None else None, found=str(memory.type))

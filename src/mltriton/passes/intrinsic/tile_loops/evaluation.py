@@ -9,30 +9,29 @@ Guarantees: scalars of the program are written once, on demand, as far out as th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
 from mltriton.dialects import arith, gpu, tt, ttg
-from mltriton.errors import CompilationError, TargetError
-from mltriton.ir.attributes import DenseAttr, IntegerAttr
+from mltriton.ir.attributes import IntegerAttr
 from mltriton.ir.location import Location
 from mltriton.ir.operation import Block, Operation, OpResult, Value
 from mltriton.ir.order import operands_first
-from mltriton.ir.types import F32, I32, MemDescType, PointerType, TensorType, Type
-from mltriton.passes.intrinsic.tile_loops.emitter import Emitter
+from mltriton.ir.types import I32, MemDescType, PointerType, TensorType, Type
+from mltriton.passes.intrinsic.tile_loops.accesses import read
+from mltriton.passes.intrinsic.tile_loops.combine import are_affine, are_uniform, combine
+from mltriton.passes.intrinsic.tile_loops.conversions import converted
+from mltriton.passes.intrinsic.tile_loops.emitter import Emitter, refuse, unknown_buffer
 from mltriton.passes.intrinsic.tile_loops.forms import (
     Affine,
     Form,
     FormArithmetic,
     Index,
-    Uniform,
-    Vector,
     constant_index,
-    is_integer,
-    is_uniform,
 )
+from mltriton.passes.intrinsic.tile_loops.rules import RULES, elementwise
 from mltriton.passes.intrinsic.tile_loops.tiles import ScratchMemory, Tile
 
 if TYPE_CHECKING:
@@ -40,21 +39,6 @@ if TYPE_CHECKING:
 
 # So many values are evaluated inside each other before what is left of a chain is evaluated from its far end.
 MOST_NESTED = 32
-
-Rule = Callable[["Evaluator", Any, Index, int], Form]
-
-
-def refuse(op: Operation, message: str) -> CompilationError:
-    """The error for what this lowering cannot do, at the operation's line."""
-    found = ", ".join(str(operand.type) for operand in op.operands) or None
-    return TargetError(message, place=op.loc.place, found=found)
-
-
-def unknown_buffer(memory: Value) -> CompilationError:
-    """The error for a block in shared memory that control flow chooses."""
-    op = memory.defining_op
-    message = "which block in shared memory this is must be known when compiling"
-    return TargetError(message, place=op.loc.place if op is not None else None, found=str(memory.type))
 
 
 class Evaluator:
@@ -141,7 +125,7 @@ class Evaluator:
         """`value` at `index`."""
         if not isinstance(value.type, TensorType):
             return self.arithmetic.wrap(self.scalar(value))
-        if _are_uniform(index):
+        if are_uniform(index):
             lanes = 1
         value = self.aliases.get(value, value)
         emitter = self.emitter
@@ -194,7 +178,7 @@ class Evaluator:
 
     def define(self, value: Value, index: Index, lanes: int, form: Form) -> None:
         """`value` at `index` was just computed."""
-        if _are_uniform(index):
+        if are_uniform(index):
             lanes = 1
         self.emitter.scopes[self.depth_of(value, index)].memo[value, index, lanes] = form
 
@@ -234,8 +218,6 @@ class Evaluator:
 
     def from_tile(self, tile: Tile, value: Value, index: Index, lanes: int) -> Form:
         """Read a materialised block; elements are converted back where the tile holds another type."""
-        from mltriton.passes.intrinsic.tile_loops.accesses import read
-
         self.scratch.touch(tile)
         form = read(self, self.place(tile, index), None, None, tile.element, lanes)
         element = cast(TensorType, value.type).element
@@ -264,7 +246,7 @@ class Evaluator:
     def place(self, tile: Tile, index: Index) -> Form:
         """The address of an element of a tile."""
         pointer = Affine(tile.pointer.type, tile.pointer, 0, 0)
-        if not _are_affine(index):
+        if not are_affine(index):
             return self._scattered(tile, pointer, index)
         arithmetic = self.arithmetic
         offset = constant_index(0)
@@ -284,220 +266,10 @@ class Evaluator:
 
     def convert(self, form: Form, element: Type, lanes: int) -> Form:
         """Elements in another type, as `conversions.py` says."""
-        from mltriton.passes.intrinsic.tile_loops.conversions import converted
-
         return converted(self, form, element, lanes)
-
-
-def _are_affine(forms: Sequence[Form]) -> bool:
-    for form in forms:  # noqa: SIM110 - called for every operation: three times as fast as all()
-        if form.__class__ is not Affine:
-            return False
-    return True
-
-
-def _are_uniform(forms: Sequence[Form]) -> bool:
-    for form in forms:  # noqa: SIM110
-        if not is_uniform(form):
-            return False
-    return True
-
-
-def lanes_of(forms: list[Form], lanes: int) -> int:
-    """The number of lanes: of the chunks among the forms where there are any."""
-    for form in forms:
-        if isinstance(form, Vector):
-            return cast(TensorType, form.value.type).size
-    return lanes
-
-
-def combine(
-    e: Evaluator, cls: type[Operation], forms: list[Form], element: Type, lanes: int, attributes: Mapping[str, Any]
-) -> Form:
-    """An elementwise operation on forms: affine where it can be, on scalars where all are uniform, else on chunks.
-
-    A chunk of f32 is divided by a scalar through its reciprocal (docs/architecture.md, "Semantics").
-    """
-    if cls is arith.DivF and element is F32 and is_uniform(forms[1]) and not is_uniform(forms[0]):
-        one = Uniform(e.emitter.number(1.0, element))
-        cls, forms = arith.MulF, [forms[0], combine(e, arith.DivF, [one, forms[1]], element, lanes, {})]
-    affine = AFFINE.get(cls)
-    if affine is not None and _are_affine(forms):
-        found = affine(e.arithmetic, *forms, element)
-        if found is not None:
-            return found
-    arithmetic = e.arithmetic
-    if _are_uniform(forms):
-        scalars = [arithmetic.scalar(form) for form in forms]
-        return arithmetic.wrap(e.emitter.pure(cls, scalars, element, attributes))
-    lanes = lanes_of(forms, lanes)
-    whole = cls is arith.Select and is_uniform(forms[0])
-    chunks = [
-        arithmetic.scalar(form) if whole and i == 0 else arithmetic.chunk(form, lanes) for i, form in enumerate(forms)
-    ]
-    return Vector(e.emitter.pure(cls, chunks, TensorType((lanes,), element), attributes))
 
 
 # Rules that keep forms affine
 
 
-def _add(a: FormArithmetic, x: Affine, y: Affine, element: Type) -> Form | None:
-    return a.add(x, y)
-
-
-def _subtract(a: FormArithmetic, x: Affine, y: Affine, element: Type) -> Form | None:
-    return a.subtract(x, y)
-
-
-def _multiply(a: FormArithmetic, x: Affine, y: Affine, element: Type) -> Form | None:
-    return a.multiply(x, y)
-
-
-def _shift_left(a: FormArithmetic, x: Affine, y: Affine, element: Type) -> Form | None:
-    if y.base is None and y.stride == 0 and 0 <= y.const < 31:
-        return a.times(x, Affine(x.type, None, 1 << y.const, 0))
-    return None
-
-
-def _move(a: FormArithmetic, pointer: Affine, offset: Affine, element: Type) -> Form | None:
-    return a.move(pointer, offset)
-
-
-def _resize(a: FormArithmetic, x: Affine, element: Type) -> Form | None:
-    return a.resize(x, element) if is_integer(element) and is_integer(x.type) else None  # type: ignore[arg-type]
-
-
-AFFINE: dict[type[Operation], Callable[..., Form | None]] = {
-    arith.AddI: _add,
-    arith.SubI: _subtract,
-    arith.MulI: _multiply,
-    arith.ShLI: _shift_left,
-    arith.ExtSI: _resize,
-    arith.TruncI: _resize,
-    tt.AddPtr: _move,
-}
-
-
 # Rules of operations
-
-
-def elementwise(e: Evaluator, op: Operation, index: Index, lanes: int) -> Form:
-    """Element by element."""
-    forms = [e.at(operand, index, lanes) for operand in op.operands]
-    return combine(e, type(op), forms, cast(TensorType, op.results[0].type).element, lanes, op.attributes)
-
-
-def constant(e: Evaluator, op: arith.Constant, index: Index, lanes: int) -> Form:
-    """A splat constant."""
-    value = op.value
-    if not isinstance(value, DenseAttr) or not value.is_splat:
-        raise refuse(op, "a constant whose elements differ is not supported on this target")
-    element = cast(TensorType, op.result.type).element
-    return e.arithmetic.wrap(e.emitter.number(value.splat, element))
-
-
-def select(e: Evaluator, op: arith.Select, index: Index, lanes: int) -> Form:
-    """Element by element; the first value where the condition is known to hold."""
-    return e.at(op.true_value, index, lanes) if op in e.unmasked else elementwise(e, op, index, lanes)
-
-
-def make_range(e: Evaluator, op: tt.MakeRange, index: Index, lanes: int) -> Form:
-    """start + place."""
-    return combine(e, arith.AddI, [index[0], constant_index(op.start)], I32, lanes, {})
-
-
-def splat(e: Evaluator, op: tt.Splat, index: Index, lanes: int) -> Form:
-    """A scalar."""
-    return e.arithmetic.wrap(e.scalar(op.source))
-
-
-def same_element(e: Evaluator, op: Operation, index: Index, lanes: int) -> Form:
-    """The element stands elsewhere in the operand."""
-    from mltriton.passes.intrinsic.tile_loops.indexing import operand_index
-
-    return e.at(op.operands[0], operand_index(op, index, constant_index(0)), lanes)
-
-
-def reshape(e: Evaluator, op: tt.Reshape, index: Index, lanes: int) -> Form:
-    """The element with the same row-major number."""
-    from mltriton.passes.intrinsic.tile_loops.indexing import reshaped_index
-
-    return e.at(op.source, reshaped_index(e, op, index, lanes), lanes)
-
-
-def join(e: Evaluator, op: tt.Join, index: Index, lanes: int) -> Form:
-    """One operand or the other, as the last place says."""
-    return _choose(e, index[-1], 1, op.lhs, index[:-1], op.rhs, index[:-1], lanes)
-
-
-def cat(e: Evaluator, op: tt.Cat, index: Index, lanes: int) -> Form:
-    """The first operand where the first place lies in it, else the second."""
-    first = index[0]
-    extent = cast(TensorType, op.lhs.type).shape[0]
-    if isinstance(first, Affine) and first.base is None and isinstance(first.stride, int):
-        ends = (first.const, first.const + first.stride * (lanes - 1))
-        if max(ends) < extent:
-            return e.at(op.lhs, index, lanes)
-        if min(ends) >= extent:
-            return e.at(op.rhs, (_minus(e, first, extent), *index[1:]), lanes)
-    left = combine(e, arith.MinSI, [first, constant_index(extent - 1)], I32, lanes, {})
-    right = combine(e, arith.MaxSI, [_minus(e, first, extent), constant_index(0)], I32, lanes, {})
-    return _choose(e, first, extent, op.lhs, (left, *index[1:]), op.rhs, (right, *index[1:]), lanes)
-
-
-def _minus(e: Evaluator, place: Form, extent: int) -> Form:
-    return combine(e, arith.AddI, [place, constant_index(-extent)], I32, 0, {})
-
-
-def _choose(
-    e: Evaluator, place: Form, limit: int, lhs: Value, left: Index, rhs: Value, right: Index, lanes: int
-) -> Form:
-    """lhs[left] where place < limit, else rhs[right]."""
-    from mltriton.passes.intrinsic.tile_loops.accesses import compare
-
-    if isinstance(place, Affine) and place.base is None and place.stride == 0:
-        return e.at(lhs, left, lanes) if place.const < limit else e.at(rhs, right, lanes)
-    is_left = compare(e, "slt", place, constant_index(limit), lanes)
-    forms = [is_left, e.at(lhs, left, lanes), e.at(rhs, right, lanes)]
-    return combine(e, arith.Select, forms, cast(TensorType, lhs.type).element, lanes, {})
-
-
-def gather(e: Evaluator, op: tt.Gather, index: Index, lanes: int) -> Form:
-    """The element that the indices name along the axis."""
-    where = e.at(op.indices, index, lanes)
-    element = cast(TensorType, op.indices.type).element
-    if element is not I32:
-        where = e.convert(where, I32, lanes)
-    return e.at(op.source, (*index[: op.axis], where, *index[op.axis + 1 :]), lanes)
-
-
-def load(e: Evaluator, op: tt.Load | tt.DescriptorLoad, index: Index, lanes: int) -> Form:
-    """Memory."""
-    from mltriton.passes.intrinsic.tile_loops.accesses import load_at
-
-    return load_at(e, op, index, lanes)
-
-
-def shared_load(e: Evaluator, op: ttg.LocalLoad, index: Index, lanes: int) -> Form:
-    """Shared memory."""
-    return e.from_tile(e.window(op.memory), op.result, index, lanes)
-
-
-RULES: dict[type[Operation], Rule] = {
-    arith.Constant: constant,
-    arith.Select: select,
-    tt.MakeRange: make_range,
-    tt.Splat: splat,
-    tt.ExpandDims: same_element,
-    tt.Broadcast: same_element,
-    tt.Trans: same_element,
-    ttg.ConvertLayout: same_element,
-    tt.Reshape: reshape,
-    tt.Split: same_element,
-    tt.Join: join,
-    tt.Cat: cat,
-    tt.Gather: gather,
-    tt.Load: load,
-    tt.DescriptorLoad: load,
-    ttg.LocalLoad: shared_load,
-}

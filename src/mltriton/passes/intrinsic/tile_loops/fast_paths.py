@@ -7,7 +7,7 @@ mask that has to be made from many parts, or that the target has no instruction 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from mltriton.dialects import scf, tt, ttg
 from mltriton.ir.operation import Block, Operation, Region, Value
@@ -15,7 +15,9 @@ from mltriton.ir.types import TensorType
 from mltriton.passes.intrinsic.tile_loops import addressing
 from mltriton.passes.intrinsic.tile_loops.addressing import InMemory, NotProvable
 from mltriton.passes.intrinsic.tile_loops.alternatives import Alternatives
-from mltriton.passes.intrinsic.tile_loops.lowering import Lowering
+
+if TYPE_CHECKING:
+    from mltriton.passes.intrinsic.tile_loops.lowering import Lowering
 
 
 def with_and_without_masks(

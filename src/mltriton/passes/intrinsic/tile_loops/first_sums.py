@@ -6,16 +6,18 @@ loop that does not run at all clears its accumulator.
 
 from __future__ import annotations
 
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from mltriton.dialects import arith, scf, tt
 from mltriton.ir.attributes import DenseAttr
 from mltriton.ir.operation import Block, Region, Value
 from mltriton.ir.types import I1, TensorType
 from mltriton.passes.intrinsic.tile_loops.accesses import compare
-from mltriton.passes.intrinsic.tile_loops.lowering import Lowering
 from mltriton.passes.intrinsic.tile_loops.members import Fill
 from mltriton.passes.intrinsic.tile_loops.tiles import Tile
+
+if TYPE_CHECKING:
+    from mltriton.passes.intrinsic.tile_loops.lowering import Lowering
 
 
 def is_zero(value: Value) -> bool:

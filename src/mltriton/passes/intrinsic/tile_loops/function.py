@@ -8,6 +8,7 @@ from __future__ import annotations
 from mltriton.dialects import scf, tile, tt
 from mltriton.ir.operation import Block, Operation, Region
 from mltriton.passes.intrinsic.tile_loops.lowering import Lowering
+from mltriton.passes.intrinsic.tile_loops.statements import RULES
 from mltriton.targets.base import TargetSpec
 
 READS = (tt.Load, tile.Load)
@@ -15,7 +16,7 @@ READS = (tt.Load, tile.Load)
 
 def lower(function: tt.Func, spec: TargetSpec) -> tuple[tt.Func, int]:
     """The function as loops over chunks, and the bytes of scratch memory that it needs."""
-    low = Lowering(spec)
+    low = Lowering(spec, RULES)
     e, old = low.e, function.body.block
     body = Block([argument.type for argument in old.arguments])
     for argument, new in zip(old.arguments, body.arguments, strict=True):

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, TypeVar, cast
 from mltriton.dialects import arith, tt
 from mltriton.ir.operation import Operation
 from mltriton.ir.types import I32, TensorType
+from mltriton.passes.intrinsic.tile_loops.combine import combine
 from mltriton.passes.intrinsic.tile_loops.forms import Affine, Form, Index, constant_index
 
 if TYPE_CHECKING:
@@ -52,8 +53,6 @@ def reshaped_index(e: Evaluator, op: tt.Reshape, index: Index, lanes: int) -> In
     plain = unit_reshape(source, result, index, constant_index(0))
     if plain is not None:
         return plain
-    from mltriton.passes.intrinsic.tile_loops.evaluation import combine
-
     number: Form = constant_index(0)
     for place, extent in zip(index, result, strict=True):
         scaled = combine(e, arith.MulI, [number, constant_index(extent)], I32, lanes, {})
@@ -67,8 +66,6 @@ def reshaped_index(e: Evaluator, op: tt.Reshape, index: Index, lanes: int) -> In
 
 def divide(e: Evaluator, number: Form, divisor: int, lanes: int) -> tuple[Form, Form]:
     """Quotient and remainder of a non-negative number; affine where the lanes cross no multiple of the divisor."""
-    from mltriton.passes.intrinsic.tile_loops.evaluation import combine
-
     if divisor == 1:
         return number, constant_index(0)
     if isinstance(number, Affine) and isinstance(number.stride, int):
@@ -88,8 +85,6 @@ def divide(e: Evaluator, number: Form, divisor: int, lanes: int) -> tuple[Form, 
 
 
 def _quotient(e: Evaluator, number: Form, divisor: int, lanes: int) -> Form:
-    from mltriton.passes.intrinsic.tile_loops.evaluation import combine
-
     if isinstance(number, Affine) and number.base is None and number.stride == 0:
         return constant_index(number.const // divisor)
     shift = divisor.bit_length() - 1
@@ -99,8 +94,6 @@ def _quotient(e: Evaluator, number: Form, divisor: int, lanes: int) -> Form:
 
 
 def _remainder(e: Evaluator, number: Form, divisor: int, lanes: int) -> Form:
-    from mltriton.passes.intrinsic.tile_loops.evaluation import combine
-
     if divisor & (divisor - 1) == 0:
         return combine(e, arith.AndI, [number, constant_index(divisor - 1)], I32, lanes, {})
     return combine(e, arith.RemSI, [number, constant_index(divisor)], I32, lanes, {})

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple, cast
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 from mltriton.dialects import arith, scf, tile, tt
 from mltriton.ir.attributes import Attribute, DenseAttr, EnumAttr, IntegerAttr
@@ -25,10 +25,12 @@ from mltriton.passes.intrinsic.tile_loops.addressing import InMemory, NotProvabl
 from mltriton.passes.intrinsic.tile_loops.first_sums import is_zero
 from mltriton.passes.intrinsic.tile_loops.footprints import is_outside
 from mltriton.passes.intrinsic.tile_loops.forms import Affine, Index, constant_index, is_uniform
-from mltriton.passes.intrinsic.tile_loops.lowering import Lowering
 from mltriton.passes.intrinsic.tile_loops.packing import Packing
 from mltriton.passes.intrinsic.tile_loops.tiles import Tile
 from mltriton.targets.base import IndirectDot
+
+if TYPE_CHECKING:
+    from mltriton.passes.intrinsic.tile_loops.lowering import Lowering
 
 CHUNK = 64  # lines that are multiplied at a time
 COLUMNS = 2  # the same where lines are columns of a batch

@@ -7,18 +7,16 @@ needs after its nest has a tile.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, cast
 
 from mltriton.analysis.aliasing import may_alias
-from mltriton.dialects import gpu, scf, tt, ttg, ttig
-from mltriton.ir.attributes import StringAttr
 from mltriton.ir.operation import Block, Operation, Value
 from mltriton.ir.types import MemDescType, TensorType, shape_of
-from mltriton.passes.intrinsic.tile_loops.emitter import Emitter
-from mltriton.passes.intrinsic.tile_loops.evaluation import Evaluator, refuse, unknown_buffer
+from mltriton.passes.intrinsic.tile_loops.emitter import Emitter, refuse, unknown_buffer
+from mltriton.passes.intrinsic.tile_loops.evaluation import Evaluator
+from mltriton.passes.intrinsic.tile_loops.fast_paths import with_and_without_masks
 from mltriton.passes.intrinsic.tile_loops.footprints import (
-    EXPENSIVE,
     Costs,
     Footprint,
     consumers,
@@ -26,22 +24,21 @@ from mltriton.passes.intrinsic.tile_loops.footprints import (
     killed_loads,
 )
 from mltriton.passes.intrinsic.tile_loops.members import (
-    AssertBlock,
-    Atomic,
     Fill,
     Member,
-    PrintBlock,
-    ReduceColumns,
-    ReduceRow,
     StoreBlock,
 )
-from mltriton.passes.intrinsic.tile_loops.nests import Nest, NestWriter
+from mltriton.passes.intrinsic.tile_loops.nest_writer import NestWriter
+from mltriton.passes.intrinsic.tile_loops.nests import Nest
 from mltriton.passes.intrinsic.tile_loops.reuse import reuse_tiles
 from mltriton.passes.intrinsic.tile_loops.tiles import Tile
 from mltriton.targets.base import TargetSpec
 
 # Where a member reads by so many values, those it takes are kept in tiles: the next one need not go as far again.
 LONGEST = 1024
+
+
+Rules = Mapping[type[Operation], Callable[["Lowering", Any], None]]
 
 
 class Known:
@@ -55,10 +52,15 @@ class Known:
 
 
 class Lowering:
-    """State of one function: the evaluator, the open nest, and the tile that a value is meant for (`homes`)."""
+    """State of one function: the evaluator, the open nest, and the tile that a value is meant for (`homes`).
 
-    def __init__(self, spec: TargetSpec) -> None:
+    `rules`: how operations with effects, and those that need a nest, are lowered; others are evaluated where their
+    results are used.
+    """
+
+    def __init__(self, spec: TargetSpec, rules: Rules) -> None:
         self.spec = spec
+        self._rules = rules
         self.e = Evaluator(Emitter(spec.lanes))
         self.nest = Nest()
         self.homes: dict[Value, Tile] = {}
@@ -80,7 +82,7 @@ class Lowering:
 
     def operation(self, op: Operation) -> None:
         """Lower one operation."""
-        rule = RULES.get(op.__class__)
+        rule = self._rules.get(op.__class__)
         if op.regions:
             for result in op.results:
                 if isinstance(result.type, MemDescType):
@@ -136,8 +138,6 @@ class Lowering:
         if self.spec.cheap_masks or writer.splits_loops:
             writer.write()
             return
-        from mltriton.passes.intrinsic.tile_loops.fast_paths import with_and_without_masks
-
         scalars = [v for member in nest.members for v in member.produces if not isinstance(v.type, TensorType)]
         accesses = [load for footprint in nest.prints for load, _ in footprint.loads]
         accesses += [member.op for member in nest.members if isinstance(member, StoreBlock)]
@@ -213,173 +213,3 @@ class Lowering:
             return True
         stores = [member.store for member in self.nest.members if member.store is not None]
         return any(may_alias(load, store) for print in found for load, _ in print.loads for store in stores)
-
-
-# Rules
-
-
-def store(low: Lowering, op: tt.Store | tt.DescriptorStore) -> None:
-    """A block joins the nest; a scalar is stored now."""
-    if isinstance(op.value.type, TensorType):
-        from mltriton.passes.intrinsic.tile_loops.transposing import store_member
-
-        low.add(store_member(low, op))
-    else:
-        copy_scalar(low, op)
-
-
-def copy_scalar(low: Lowering, op: Operation) -> None:
-    """An operation on scalars that touches memory, in its place."""
-    low.flush()
-    operands = [low.e.scalar(operand) for operand in op.operands]
-    made = low.e.emitter.insert(
-        op.__class__(operands, [result.type for result in op.results], op.attributes, (), op.loc, op.segments)
-    )
-    low.e.scalars.update(zip(op.results, made.results, strict=True))
-    low.e.scratch.tick()
-
-
-def load(low: Lowering, op: tt.Load) -> None:
-    """A block is loaded where it is used; a scalar now."""
-    if isinstance(op.result.type, TensorType):
-        return
-    if low.needs_flush(op):
-        low.flush()
-    operands = [low.e.scalar(operand) for operand in op.operands]
-    made = low.e.emitter.insert(tt.Load(operands, (op.result.type,), {}, (), op.loc, op.segments))
-    low.e.scalars[op.result] = made.results[0]
-
-
-def reduce(low: Lowering, op: tt.Reduce) -> None:
-    """Along the last dimension in rows, along another in columns."""
-    rank = len(shape_of(op.sources[0].type))
-    low.add(ReduceRow(op, {}) if op.axis == rank - 1 else ReduceColumns(op, {}))
-
-
-def atomic(low: Lowering, op: tt.AtomicRMW | tt.AtomicCAS) -> None:
-    """A block joins the nest."""
-    if isinstance(op.results[0].type, TensorType):
-        low.add(Atomic(op, None))
-    else:
-        copy_scalar(low, op)
-
-
-def print_values(low: Lowering, op: tt.Print) -> None:
-    """One value after the other, as a line for each element."""
-    if not any(isinstance(argument.type, TensorType) for argument in op.arguments):
-        copy_scalar(low, op)
-        return
-    for number, argument in enumerate(op.arguments):
-        operand = f"(operand {number}) " if len(op.arguments) > 1 else ""
-        low.flush()
-        if isinstance(argument.type, TensorType):
-            low.add(PrintBlock(op, argument, f"{op.prefix}{operand}"))
-        else:
-            attributes = {**op.attributes, "prefix": StringAttr(f"{op.prefix}{operand}")}
-            low.e.emitter.insert(tt.Print([low.e.scalar(argument)], (), attributes))
-
-
-def assertion(low: Lowering, op: tt.Assert) -> None:
-    """A block is tested chunk by chunk."""
-    if isinstance(op.condition.type, TensorType):
-        low.add(AssertBlock(op))
-    else:
-        copy_scalar(low, op)
-
-
-def assume(low: Lowering, op: tt.Assume) -> None:
-    """Kept where it speaks of scalars."""
-    if not isinstance(op.condition.type, TensorType) and not low.needs_flush(op):
-        low.e.emitter.insert(tt.Assume([low.e.scalar(op.condition)]))
-
-
-def gather(low: Lowering, op: tt.Gather) -> None:
-    """An expensive source is computed once, not once for each index."""
-    if low.costs().of(op.source) >= EXPENSIVE:
-        low.force(op.source)
-
-
-def barrier(low: Lowering, op: gpu.Barrier) -> None:
-    """One warp waits for nobody."""
-
-
-def prefetch(low: Lowering, op: ttig.Prefetch) -> None:
-    """What is going to be written is asked for by the loops that compute meanwhile."""
-    from mltriton.passes.intrinsic.tile_loops.prefetching import PrefetchBlock
-
-    if op.write:
-        low.add(PrefetchBlock(op))
-
-
-def scan(low: Lowering, op: tt.Scan) -> None:
-    """A nest of its own."""
-    from mltriton.passes.intrinsic.tile_loops.scans import lower_scan
-
-    lower_scan(low, op)
-
-
-def dot(low: Lowering, op: tt.Dot) -> None:
-    """Micro-kernels."""
-    from mltriton.passes.intrinsic.tile_loops.dots import lower_dot
-
-    lower_dot(low, op)
-
-
-def allocation(low: Lowering, op: ttg.LocalAlloc) -> None:
-    """Room in scratch memory."""
-    from mltriton.passes.intrinsic.tile_loops.shared import allocate
-
-    allocate(low, op)
-
-
-def shared_store(low: Lowering, op: ttg.LocalStore) -> None:
-    """A block to shared memory."""
-    from mltriton.passes.intrinsic.tile_loops.shared import store
-
-    store(low, op)
-
-
-def for_loop(low: Lowering, op: scf.For) -> None:
-    """A loop of the program."""
-    from mltriton.passes.intrinsic.tile_loops.control_flow import lower_for
-
-    lower_for(low, op)
-
-
-def branch(low: Lowering, op: scf.If) -> None:
-    """A branch of the program."""
-    from mltriton.passes.intrinsic.tile_loops.control_flow import lower_if
-
-    lower_if(low, op)
-
-
-def while_loop(low: Lowering, op: scf.While) -> None:
-    """A loop with a condition."""
-    from mltriton.passes.intrinsic.tile_loops.control_flow import lower_while
-
-    lower_while(low, op)
-
-
-RULES: dict[type[Operation], Callable[[Lowering, Any], None]] = {
-    tt.Store: store,
-    tt.DescriptorStore: store,
-    tt.Load: load,
-    tt.DescriptorLoad: barrier,
-    tt.Reduce: reduce,
-    tt.AtomicRMW: atomic,
-    tt.AtomicCAS: atomic,
-    tt.Print: print_values,
-    tt.Assert: assertion,
-    tt.Assume: assume,
-    tt.Gather: gather,
-    tt.Scan: scan,
-    tt.Dot: dot,
-    ttg.LocalAlloc: allocation,
-    ttg.LocalLoad: barrier,
-    ttg.LocalStore: shared_store,
-    scf.For: for_loop,
-    scf.If: branch,
-    scf.While: while_loop,
-    gpu.Barrier: barrier,
-    ttig.Prefetch: prefetch,
-}

@@ -16,7 +16,8 @@ from mltriton.ir.attributes import DenseAttr
 from mltriton.ir.operation import Operation, Value
 from mltriton.ir.types import I32, I64, PointerType, TensorType
 from mltriton.passes.intrinsic.tile_loops import accesses
-from mltriton.passes.intrinsic.tile_loops.evaluation import Evaluator, combine
+from mltriton.passes.intrinsic.tile_loops.combine import combine
+from mltriton.passes.intrinsic.tile_loops.evaluation import Evaluator
 from mltriton.passes.intrinsic.tile_loops.footprints import Footprint, Places
 from mltriton.passes.intrinsic.tile_loops.forms import Affine, Form, Index, constant_index, is_uniform
 from mltriton.passes.intrinsic.tile_loops.indexing import operand_index

@@ -16,7 +16,8 @@ from mltriton.dialects import arith, tile, tt
 from mltriton.ir.operation import Value
 from mltriton.ir.types import I32, I64, TensorType, Type, byte_width, shape_of
 from mltriton.passes.intrinsic.tile_loops import accesses
-from mltriton.passes.intrinsic.tile_loops.evaluation import Evaluator, combine
+from mltriton.passes.intrinsic.tile_loops.combine import combine
+from mltriton.passes.intrinsic.tile_loops.evaluation import Evaluator
 from mltriton.passes.intrinsic.tile_loops.forms import Affine, Form, Index, Vector, constant_index
 from mltriton.passes.intrinsic.tile_loops.indexing import divide
 from mltriton.passes.intrinsic.tile_loops.tiles import LINE, LONG_ROW, Tile

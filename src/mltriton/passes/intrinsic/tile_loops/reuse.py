@@ -6,13 +6,18 @@ else needs what was there: half the memory to stream through (attention's probab
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, cast
 
-from mltriton.ir.operation import Value
+from mltriton.dialects import scf
+from mltriton.ir.operation import Block, Operation, Value
 from mltriton.ir.types import shape_of
-from mltriton.passes.intrinsic.tile_loops.footprints import consumers
+from mltriton.passes.intrinsic.tile_loops.footprints import (
+    consumers,
+)
 from mltriton.passes.intrinsic.tile_loops.members import Fill, Member
 from mltriton.passes.intrinsic.tile_loops.nests import Nest
+from mltriton.passes.intrinsic.tile_loops.tiles import Tile
 
 if TYPE_CHECKING:
     from mltriton.passes.intrinsic.tile_loops.lowering import Lowering
@@ -61,3 +66,51 @@ def _is_free_after(low: Lowering, nest: Nest, fill: Fill, value: Value, order: d
     served = {use for member in fills for use in member.served}
     inside = {member.whole for member in nest.members if member.whole is not None}
     return all(user in inside or (user, operand) in served for user, operand in consumers(value, filled))
+
+
+def may_overwrite(low: Lowering, tile: Tile, writer: Operation, inputs: Sequence[Value]) -> bool:
+    """Whether the operation `writer`, whose new value is computed from `inputs` element by element, may write to a
+    tile: nothing needs the value that it holds after that.
+    """
+    owner = tile.owner
+    if owner is None:
+        return True
+    if _loops_between(owner, writer):
+        return False
+    for user, _ in consumers(owner):
+        if user is writer:
+            continue
+        if _comes_after(user, writer):
+            return False
+    return all(_reads_own_element(low, value, owner) for value in inputs)
+
+
+def _loops_between(owner: Value, writer: Operation) -> bool:
+    """Whether `writer` runs several times while `owner` is one value."""
+    block, current = owner.defining_block, writer
+    while current.block is not block:
+        parent = current.parent_op
+        if parent is None or isinstance(parent, scf.For | scf.While):
+            return True
+        current = parent
+    return False
+
+
+def _comes_after(user: Operation, writer: Operation) -> bool:
+    """Whether `user` may run after `writer`."""
+    current: Operation | None = writer
+    while current is not None:
+        block = current.block
+        assert block is not None
+        other = user.ancestor_in(block)
+        if other is not None:
+            return other is not current and current.is_before(other)
+        current = block.parent_op
+        if current is not None and user.ancestor_in(cast(Block, current.block)) is current:
+            return not isinstance(current, scf.If)
+    return True
+
+
+def _reads_own_element(low: Lowering, value: Value, owner: Value) -> bool:
+    own = tuple(range(len(shape_of(value.type))))
+    return all(leaf is not owner or places == own for leaf, places in low.reads(value).leaves)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import gcd
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from mltriton.dialects import tile, tt
 from mltriton.ir.attributes import IntegerAttr
@@ -17,9 +17,11 @@ from mltriton.ir.operation import Region, Value
 from mltriton.ir.types import I32, TensorType
 from mltriton.passes.intrinsic.tile_loops import combining
 from mltriton.passes.intrinsic.tile_loops.forms import Affine, Form, Index, Vector, constant_index
-from mltriton.passes.intrinsic.tile_loops.lowering import Lowering
 from mltriton.passes.intrinsic.tile_loops.members import save_chunk
 from mltriton.passes.intrinsic.tile_loops.tiles import Tile
+
+if TYPE_CHECKING:
+    from mltriton.passes.intrinsic.tile_loops.lowering import Lowering
 
 
 def lower_scan(low: Lowering, op: tt.Scan) -> None:

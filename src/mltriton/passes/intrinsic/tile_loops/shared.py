@@ -8,18 +8,21 @@ accumulates there, where nothing else looks at the window meanwhile.
 
 from __future__ import annotations
 
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from mltriton.analysis.aliasing import is_same_window, may_alias
 from mltriton.dialects import tt, ttg
 from mltriton.ir.operation import Operation, Value
 from mltriton.ir.types import MemDescType
 from mltriton.passes.intrinsic.tile_loops import accesses
-from mltriton.passes.intrinsic.tile_loops.evaluation import Evaluator, refuse
+from mltriton.passes.intrinsic.tile_loops.emitter import refuse
+from mltriton.passes.intrinsic.tile_loops.evaluation import Evaluator
 from mltriton.passes.intrinsic.tile_loops.footprints import Places, consumers
 from mltriton.passes.intrinsic.tile_loops.forms import Form, Index
-from mltriton.passes.intrinsic.tile_loops.lowering import Lowering
 from mltriton.passes.intrinsic.tile_loops.members import Accumulators, Member
+
+if TYPE_CHECKING:
+    from mltriton.passes.intrinsic.tile_loops.lowering import Lowering
 
 
 def allocate(low: Lowering, op: ttg.LocalAlloc) -> None:

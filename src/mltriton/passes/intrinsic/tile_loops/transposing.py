@@ -8,6 +8,7 @@ registers. Everything else is left to a nest over rows, with scatters.
 from __future__ import annotations
 
 from math import gcd
+from typing import TYPE_CHECKING
 
 from mltriton.dialects import tile, tt
 from mltriton.ir.operation import Value
@@ -16,8 +17,10 @@ from mltriton.passes.intrinsic.tile_loops import accesses, addressing
 from mltriton.passes.intrinsic.tile_loops.evaluation import Evaluator
 from mltriton.passes.intrinsic.tile_loops.footprints import Places
 from mltriton.passes.intrinsic.tile_loops.forms import Affine, Form, Index, Vector, constant_index
-from mltriton.passes.intrinsic.tile_loops.lowering import Lowering
 from mltriton.passes.intrinsic.tile_loops.members import Accumulators, Member, StoreBlock
+
+if TYPE_CHECKING:
+    from mltriton.passes.intrinsic.tile_loops.lowering import Lowering
 
 SMALLEST = 4  # squares of fewer lanes are not worth a transpose
 

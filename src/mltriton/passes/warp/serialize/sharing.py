@@ -15,7 +15,7 @@ from mltriton.dialects import scf, tt, ttg
 from mltriton.ir.constants import splat_of
 from mltriton.ir.operation import Operation, Value
 from mltriton.ir.types import TensorType
-from mltriton.passes.intrinsic.tile_loops.dots import is_packed
+from mltriton.passes.intrinsic.tile_loops.dot_operands import is_packed
 from mltriton.passes.intrinsic.tile_loops.footprints import is_outside
 from mltriton.passes.warp.serialize.dealing import is_whole, share_of
 from mltriton.passes.warp.serialize.grid import Axis, Grid, grid_of

@@ -1,0 +1,384 @@
+"""Operands of dots: read where they lie, or brought to memory in the form that the micro-kernel takes.
+
+Level: warp to intrinsic. The left operand is read where it lies (a tile, or a load that is row-major or column-major
+and inside its masks, which an `scf.if` finds out) or filled into a tile, as part of the open nest. The right operand is
+read where it lies when its rows are near each other, and packed otherwise. Operands that a loop does not change are
+prepared before it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, cast
+
+from mltriton.dialects import arith, scf, tt
+from mltriton.errors import TargetError
+from mltriton.ir.operation import Block, Region, Value
+from mltriton.ir.types import (
+    I64,
+    PointerType,
+    TensorType,
+    Type,
+    bit_width,
+    byte_width,
+    element_type,
+    shape_of,
+)
+from mltriton.passes.intrinsic.tile_loops import addressing, packing
+from mltriton.passes.intrinsic.tile_loops.accesses import compare
+from mltriton.passes.intrinsic.tile_loops.addressing import InMemory, NotProvable, Stride
+from mltriton.passes.intrinsic.tile_loops.emitter import Scope
+from mltriton.passes.intrinsic.tile_loops.fast_paths import with_and_without_masks
+from mltriton.passes.intrinsic.tile_loops.footprints import LOADS
+from mltriton.passes.intrinsic.tile_loops.forms import Affine, Index, constant_index
+from mltriton.passes.intrinsic.tile_loops.indirect_dots import (
+    lines_of,
+    may_use_lines,
+)
+from mltriton.passes.intrinsic.tile_loops.packing import Packing, Source
+from mltriton.passes.intrinsic.tile_loops.sharing import computed_value, fill_together, filled_before
+from mltriton.passes.intrinsic.tile_loops.tiles import Tile
+from mltriton.targets.base import MicroKernel, TargetSpec
+
+if TYPE_CHECKING:
+    from mltriton.passes.intrinsic.tile_loops.lowering import Lowering
+
+NEAR_ROWS = 1024  # bytes from row to row up to which a right operand is read in place, whatever the number of rows of C
+FEW_ROWS = 32  # rows of C up to which packing the right operand does not pay
+
+
+@dataclass
+class Direct:
+    """An operand read where it lies, if `conditions` hold; `stride` is that of the dimension that is not contiguous."""
+
+    block: InMemory
+    stride: Stride
+    layout: str
+    conditions: list[Value]
+
+
+@dataclass
+class Ready:
+    """An operand that has been brought to memory: its address for an index before the matrix, written in `scope`."""
+
+    pointer: Callable[[Index], Value]
+    stride: Value
+    layout: str
+    scope: Scope
+    tile: Tile | None
+    panel: tuple[int, int] | None = None  # columns of a panel, and elements from one panel to the next
+
+
+@dataclass
+class Plan:
+    """One dot: its micro-kernel, sizes and operands."""
+
+    op: tt.Dot
+    kernel: MicroKernel
+    batch: tuple[int, ...]
+    m: int
+    n: int
+    k: int
+
+
+def plan_of(low: Lowering, op: tt.Dot) -> Plan:
+    """The micro-kernel for a dot. Raises `TargetError` where the target has none, or none whose sums are as wide."""
+    *batch, m, k = shape_of(op.a.type)
+    n = shape_of(op.b.type)[-1]
+    spec, element, result = low.spec, element_type(op.a.type), element_type(op.result.type)
+    kernel = spec.micro_kernel(element, n, k)
+    if kernel is None:
+        message, expected = f"the target {spec.name} has no dot of {element} elements", map(str, spec.micro_kernels)
+        raise TargetError(message, place=op.loc.place, expected=", ".join(expected), found=str(element))
+    if bit_width(result) > bit_width(kernel.accumulator):
+        message, expected = f"the target {spec.name} sums products of {element} in fewer bits", str(kernel.accumulator)
+        raise TargetError(message, place=op.loc.place, expected=expected, found=str(result))
+    return Plan(op, kernel, tuple(batch), m, n, k)
+
+
+def is_packed(op: tt.Dot, spec: TargetSpec) -> bool:
+    """Whether a dot's right operand is copied before it is multiplied, as far as one can see from the dot."""
+    element = cast(TensorType, op.b.type).element
+    kernel = next(iter(spec.micro_kernels.get(element, ())), None)
+    in_place = kernel is not None and kernel.group == 1 and kernel.operand is element
+    return not in_place or shape_of(op.a.type)[-2] > FEW_ROWS
+
+
+def prepare(low: Lowering, op: tt.Dot, value: Value) -> None:
+    """Bring an operand that the coming loop does not change into its final form."""
+    plan = plan_of(low, op)
+    if may_use_lines(low, op):
+        if value is op.a:
+            low.force(value)  # in which form the dot wants it is not known before its right operand is
+            return
+        if lines_of(low, op) is not None:
+            return
+    if plan.batch:
+        return
+    if value is op.a:
+        left = left_operand(low, plan)
+        if isinstance(left, Direct) and left.conditions:
+            low.flush()
+            low.packed["left", value, plan.kernel] = chosen_left(low, plan, left, ())
+    if value is op.b:
+        low.flush()
+        right = right_operand(low, plan)
+        if isinstance(right, Packing) or (isinstance(right, Direct) and right.conditions):
+            low.packed["right", value, plan.kernel] = _choose_right(low, plan, right)
+
+
+def known_operand(low: Lowering, side: str, value: Value, kernel: MicroKernel) -> Ready | None:
+    """An operand that was prepared before."""
+    found = low.packed.get((side, value, kernel))
+    return found if found is not None and found.scope in low.e.emitter.scopes else None
+
+
+def left_operand(low: Lowering, plan: Plan) -> Direct | Ready:
+    """The left operand where it lies, or a tile that the open nest (or a nest of its own) fills."""
+    value, kernel = plan.op.a, plan.kernel
+    direct = _direct(low, value, kernel, (-1,) if kernel.needs_rows else (-1, -2))
+    if direct is not None and not direct.conditions:
+        return direct
+    known = known_operand(low, "left", value, kernel)
+    if known is not None or direct is not None:
+        return known or cast(Direct, direct)
+    made = low.packed["left", value, kernel] = brought_to_memory(low, plan)
+    return made
+
+
+def brought_to_memory(low: Lowering, plan: Plan) -> Ready:
+    """The left operand in a tile, or packed."""
+    value, kernel = plan.op.a, plan.kernel
+    base, transposed = computed_value(value)
+    filled = filled_before(low, base, kernel)
+    if filled is not None and not (transposed and kernel.needs_rows):
+        return _from_tile(low, filled, "column" if transposed else "row")
+    if _runs_along_m(low, plan):
+        is_computed = transposed and not isinstance(base.defining_op, LOADS)
+        return _left_transpose(low, plan, base) if is_computed else _left_pack(low, plan)
+    return _from_tile(low, fill_together(low, plan.op, value if transposed else base, kernel), "row")
+
+
+def _runs_along_m(low: Lowering, plan: Plan) -> bool:
+    """Whether the memory from which the left operand is computed runs along its rows' dimension."""
+    return plan.m > 1 and not plan.batch and addressing.contiguous_dim(low, plan.op.a) == 0
+
+
+def _left_pack(low: Lowering, plan: Plan) -> Ready:
+    low.flush()
+    return pack_now(low, _left_packing(plan, "row" if plan.kernel.needs_rows else "column", along_columns=True), ())
+
+
+def _left_transpose(low: Lowering, plan: Plan, base: Value) -> Ready:
+    """The left operand from a tile of what it is the transpose of: read by columns, or packed from there."""
+    if not plan.kernel.needs_rows:
+        return _from_tile(low, fill_together(low, plan.op, base, plan.kernel), "column")
+    if cast(TensorType, base.type).element is plan.kernel.operand:
+        fill_together(low, plan.op, base, plan.kernel)
+    return _left_pack(low, plan)
+
+
+def _from_tile(low: Lowering, made: Tile, layout: str) -> Ready:
+    e, zero = low.e, constant_index(0)
+    return Ready(
+        lambda prefix: e.arithmetic.scalar(e.place(made, (*prefix, zero, zero))),
+        e.emitter.integer(made.strides[-2], I64),
+        layout,
+        e.emitter.scopes[-1],
+        made,
+    )
+
+
+def right_operand(low: Lowering, plan: Plan) -> Direct | Ready | Packing:
+    """The right operand where it lies, prepared before a loop, or how it is packed."""
+    value, kernel = plan.op.b, plan.kernel
+    direct = _direct(low, value, kernel, (-1,)) if kernel.group == 1 else None
+    if direct is not None and plan.m > FEW_ROWS:
+        near = _near_rows(low, direct.stride, kernel)
+        direct = None if near is None else replace(direct, conditions=direct.conditions + near)
+    if direct is not None and not direct.conditions:
+        return direct
+    return known_operand(low, "right", value, kernel) or direct or right_packing(low, plan)
+
+
+def _near_rows(low: Lowering, stride: Stride, kernel: MicroKernel) -> list[Value] | None:
+    """The conditions under which rows are near each other; None where they never are."""
+    limit = NEAR_ROWS // byte_width(kernel.operand)
+    if isinstance(stride, int):
+        return [] if stride <= limit else None
+    known = low.e.arithmetic.wrap(stride)
+    return [low.e.arithmetic.scalar(compare(low.e, "sle", known, Affine(stride.type, None, limit, 0), 1))]
+
+
+def right_packing(low: Lowering, plan: Plan) -> Packing:
+    """How the right operand is packed: in panels, along which its memory runs."""
+    rank = len(plan.batch) + 2
+    along_rows = addressing.contiguous_dim(low, plan.op.b) == rank - 2
+    kernel = plan.kernel
+    return Packing(plan.op.b, rank - 2, rank - 1, kernel.operand, kernel.group, along_rows, kernel.panel)
+
+
+def _left_packing(plan: Plan, layout: str, *, along_columns: bool) -> Packing:
+    """The left operand row by row, or in a "column" layout step by step of k; `along_columns`: memory runs along m."""
+    rank = len(plan.batch) + 2
+    if layout == "column":
+        return Packing(plan.op.a, rank - 1, rank - 2, plan.kernel.operand, 1, along_rows=not along_columns)
+    return Packing(plan.op.a, rank - 2, rank - 1, plan.kernel.operand, 1, along_rows=along_columns)
+
+
+def _direct(low: Lowering, value: Value, kernel: MicroKernel, contiguous: tuple[int, ...]) -> Direct | None:
+    """The operand where it lies, with one of the dimensions in `contiguous` (from the end) running along memory."""
+    block = addressing.in_memory(low, value)
+    if block is None or block.element is not kernel.operand:
+        return None
+    shape = shape_of(value.type)
+    strides = addressing.strides_of(low, block, shape)
+    for dim in contiguous:
+        stride = strides[-3 - dim]
+        if stride is None or None in strides or (strides[dim] != 1 and shape[dim] != 1):
+            continue
+        try:
+            conditions = addressing.inside(low, block)
+        except NotProvable:
+            return None
+        return Direct(block, stride, "row" if dim == -1 else "column", conditions)
+    return None
+
+
+def pointer_of(low: Lowering, direct: Direct, prefix: Index) -> Value:
+    """The address of the matrix at an index of the batch."""
+    zero = constant_index(0)
+    form = addressing.address(low.e, direct.block.source, direct.block.at((*prefix, zero, zero)), 1)
+    return low.e.arithmetic.scalar(form)
+
+
+def stride_of(low: Lowering, stride: Stride) -> Value:
+    """A stride as an i64 scalar."""
+    if isinstance(stride, int):
+        return low.e.emitter.integer(stride, I64)
+    return stride if stride.type is I64 else low.e.emitter.pure(arith.ExtSI, (stride,), I64)
+
+
+def pack_now(low: Lowering, how: Packing, prefix: Index) -> Ready:
+    """Pack one matrix now."""
+    e = low.e
+    made = packing.allocate(e, how)
+    if packing.square(e, how) > 1:
+        source = _source(low, how, prefix)
+        packing.pack_transposed(e, how, made, source)
+    elif low.spec.cheap_masks:
+        packing.pack(e, how, made, prefix)
+    else:
+
+        def write() -> list[Value]:
+            packing.pack(e, how, made, prefix)
+            return []
+
+        with_and_without_masks(low, [op for op, _ in low.reads(how.value).loads], write)
+    e.scratch.tick()
+    layout = "column" if how.row_dim > how.column_dim else "row"
+    panel = (how.panel, how.panel_stride) if how.panel is not None else None
+    stride = e.emitter.integer(how.stride, I64)
+    return Ready(lambda _: made.pointer, stride, layout, e.emitter.scopes[-1], made, panel)
+
+
+def _source(low: Lowering, how: Packing, prefix: Index) -> Source:
+    """The memory that a block is packed from: where it lies, or a copy where that reaches outside its masks or does not
+    exist.
+    """
+    block = addressing.in_memory(low, how.value)
+    if block is not None:
+        strides = addressing.strides_of(low, block, shape_of(how.value.type))
+        stride = strides[how.column_dim]
+        if stride is not None and None not in strides and strides[how.row_dim] == 1:
+            try:
+                conditions = addressing.inside(low, block)
+            except NotProvable:
+                return _copy(low, how, how.element, prefix)
+            direct = Direct(block, stride, "row", conditions)
+            if not conditions:
+                tile_ = block.source if isinstance(block.source, Tile) else None
+                return Source(pointer_of(low, direct, prefix), stride_of(low, stride), block.element, tile_)
+            pointer, stride, tile_ = _either(
+                low, direct, prefix, block.element, lambda: _copy(low, how, block.element, prefix)
+            )
+            return Source(pointer, stride, block.element, tile_)
+    return _copy(low, how, how.element, prefix)
+
+
+def _copy(low: Lowering, how: Packing, element: Type, prefix: Index) -> Source:
+    """The transposed block in a tile."""
+    e = low.e
+    copy = Packing(how.value, how.column_dim, how.row_dim, element, 1, along_rows=False)
+    made = packing.allocate(e, copy)
+    packing.pack(e, copy, made, prefix)
+    e.scratch.tick()
+    return Source(made.pointer, e.emitter.integer(copy.stride, I64), element, made)
+
+
+def _either(
+    low: Lowering, direct: Direct, prefix: Index, element: Type, other: Callable[[], Source | Ready]
+) -> tuple[Value, Value, Tile | None]:
+    """The address and stride of an operand where it lies, if the conditions hold, else of its copy; and that one's
+    tile.
+    """
+    e = low.e
+    condition = addressing.conjunction(e, direct.conditions)
+    assert condition is not None
+    type = PointerType(element)
+    here = [pointer_of(low, direct, prefix), stride_of(low, direct.stride)]
+    yes, no = Block(), Block()
+    with e.emitter.inside(yes):
+        e.emitter.insert(scf.Yield([e.emitter.pure(tt.Bitcast, (here[0],), type), here[1]]))
+    with e.emitter.inside(no):
+        copy = other()
+        pointer = copy.pointer(prefix) if isinstance(copy, Ready) else copy.pointer
+        e.emitter.insert(scf.Yield([e.emitter.pure(tt.Bitcast, (pointer,), type), copy.stride]))
+    made = e.emitter.effect(scf.If, [condition], [type, I64], {}, [Region([yes]), Region([no])])
+    return made.results[0], made.results[1], copy.tile
+
+
+def chosen_left(low: Lowering, plan: Plan, direct: Direct, prefix: Index) -> Ready:
+    """The left operand where it lies if that is inside its masks, else packed: found out when the program runs."""
+    how = _left_packing(plan, direct.layout, along_columns=direct.layout == "column")
+    pointer, stride, made = _either(low, direct, prefix, plan.kernel.operand, lambda: pack_now(low, how, prefix))
+    return Ready(lambda _: pointer, stride, direct.layout, low.e.emitter.scopes[-1], made)
+
+
+def _choose_right(low: Lowering, plan: Plan, right: Direct | Packing) -> Ready:
+    """The right operand where it lies if that is inside its masks and its rows are near each other, else packed: found
+    out when the program runs.
+    """
+    how = right_packing(low, plan)
+    near = _near_rows(low, right.stride, plan.kernel) if isinstance(right, Direct) else None
+    if isinstance(right, Packing) or near is None:
+        return pack_now(low, how, ())
+    direct, how = replace(right, conditions=[*right.conditions, *near]), replace(how, panel_columns=0)
+    pointer, stride, made = _either(low, direct, (), plan.kernel.operand, lambda: pack_now(low, how, ()))
+    return Ready(lambda _: pointer, stride, "row", low.e.emitter.scopes[-1], made)
+
+
+def address_of(low: Lowering, plan: Plan, left: Direct | Ready, prefix: Index) -> tuple[Value, Value, str]:
+    """Where the left operand lies: address, stride and layout."""
+    if isinstance(left, Direct) and left.conditions:
+        left = chosen_left(low, plan, left, prefix)
+    touch(low, left)
+    if isinstance(left, Direct):
+        return pointer_of(low, left, prefix), stride_of(low, left.stride), left.layout
+    return left.pointer(prefix), left.stride, left.layout
+
+
+def touch(low: Lowering, operand: Direct | Ready | Packing) -> None:
+    """The tile that an operand lies in is read now."""
+    tile_ = tile_of(operand)
+    if tile_ is not None:
+        low.e.scratch.touch(tile_)
+
+
+def tile_of(operand: Direct | Ready | Packing) -> Tile | None:
+    """The tile that an operand lies in, if it does."""
+    if isinstance(operand, Ready):
+        return operand.tile
+    source = operand.block.source if isinstance(operand, Direct) else None
+    return source if isinstance(source, Tile) else None

@@ -1,0 +1,259 @@
+"""Writes a nest: loops over its outer dimensions, and in them loops over the chunks of a row.
+
+Level: warp to intrinsic. Each member goes to the earliest loop of the row in which everything it needs is there; a
+value that two loops of a row need and that is expensive is kept for the row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Sequence
+from math import gcd
+from typing import cast
+
+from mltriton.dialects import arith, tt
+from mltriton.ir.operation import Value
+from mltriton.ir.types import I32, TensorType
+from mltriton.passes.intrinsic.tile_loops.evaluation import Evaluator
+from mltriton.passes.intrinsic.tile_loops.footprints import EXPENSIVE, Costs, Footprint, Places
+from mltriton.passes.intrinsic.tile_loops.forms import Affine, Form, Index, constant_index
+from mltriton.passes.intrinsic.tile_loops.mask_ends import Inside, inside_masks
+from mltriton.passes.intrinsic.tile_loops.members import Accumulators, Fill
+from mltriton.passes.intrinsic.tile_loops.nests import Loop, Nest
+from mltriton.passes.intrinsic.tile_loops.prefetching import prefetch_stores
+
+STRAIGHT = 8  # rows of at most this many chunks are written without a loop
+UNROLL = 4
+ROWS = 2  # rows taken at a time where each is a chain of steps that wait for each other
+
+
+class NestWriter:
+    """Writes a nest."""
+
+    def __init__(self, e: Evaluator, nest: Nest) -> None:
+        self.e = e
+        self.nest = nest
+        self.costs = Costs(e.tiles)
+
+    @property
+    def splits_loops(self) -> bool:
+        """Whether every row is a loop that is split where its masks end."""
+        return all(self._lanes(loop) > 1 and not self._is_straight(loop) for loop in self.nest.loops())
+
+    def write(self) -> None:
+        """The loops over the outer dimensions, and in them those of each row."""
+        e, loops = self.e, self.nest.loops()
+        kept = self._keep_expensive(loops)
+        prefetch_stores(loops, self.nest.produced)
+        self._rows(self.nest.outer, (), loops)
+        for value in kept:
+            del e.tiles[value]
+        for value in self.nest.dying:
+            del e.tiles[value]
+        for member in self.nest.members:
+            e.tiles.update(member.saves)
+        e.scratch.tick()
+
+    def _rows(self, outer: tuple[int, ...], index: Index, loops: list[Loop]) -> None:
+        if not outer:
+            for loop in loops:
+                self._loop(loop, index)
+                self._keep(loop)
+            return
+        extent, *rest = outer
+        if extent == 1:
+            self._rows(tuple(rest), (*index, constant_index(0)), loops)
+            return
+        together = ROWS if not rest and extent % ROWS == 0 and self._waits(loops) else 1
+        with self.e.emitter.count(extent, together) as row:
+            if rest:
+                self._rows(tuple(rest), (*index, Affine(I32, row.counter, 0, 0)), loops)
+                return
+            for loop in loops:
+                for number in range(together):
+                    self._loop(loop, (*index, Affine(I32, row.counter, number, 0)))
+                self._keep(loop)
+
+    def _waits(self, loops: list[Loop]) -> bool:
+        """Whether a row is a short chain of steps that wait for each other: two rows at a time fill the gaps."""
+        short = all(loop.inner <= STRAIGHT * self.e.emitter.lanes for loop in loops)
+        return short and self._is_reducing()
+
+    def _is_reducing(self) -> bool:
+        return any(member.in_rows for member in self.nest.members)
+
+    def _loop(self, loop: Loop, index: Index) -> None:
+        e = self.e
+        lanes = self._lanes(loop)
+        chunks = loop.inner // lanes
+        if self._is_straight(loop):
+            parts = self._chunks(loop, index, lanes, self._straight(range(chunks), lanes), UNROLL)
+        else:
+            unroll = gcd(chunks, UNROLL)
+            parts = self._counted(loop, index, lanes, chunks, unroll)
+        for number, member in enumerate(loop.members):
+            with e.located(member.loc):
+                member.finish(e, index, [part[number] for part in parts])
+
+    def _lanes(self, loop: Loop) -> int:
+        return 1 if loop.lanes_one else gcd(loop.inner, self.e.emitter.lanes)
+
+    def _is_straight(self, loop: Loop) -> bool:
+        """Whether the chunks of a row are written one after the other."""
+        most = STRAIGHT if self.nest.outer or self._is_reducing() else UNROLL
+        return loop.inner // self._lanes(loop) <= most
+
+    def _keep(self, loop: Loop) -> None:
+        """From here on the row's later loops read what this one has written to tiles."""
+        for member in loop.members:
+            if not member.in_rows:
+                self.e.tiles.update(member.saves)
+
+    def _straight(self, chunks: range, lanes: int) -> list[Form]:
+        return [Affine(I32, None, chunk * lanes, 1 if lanes > 1 else 0) for chunk in chunks]
+
+    def _counted(self, loop: Loop, index: Index, lanes: int, chunks: int, unroll: int) -> list[list[Accumulators]]:
+        """A loop that takes `unroll` chunks at a time."""
+        e = self.e
+        starts = [member.first(e, lanes) for member in loop.members]
+        peeled = 0
+        if any(start is None for start in starts):
+            parts = self._chunks(loop, index, lanes, self._straight(range(unroll), lanes), unroll)
+            peeled = unroll
+        else:
+            parts = [[list(start or ()) for start in starts] for _ in range(unroll)]
+        first, end = e.emitter.integer(peeled * lanes), e.emitter.integer(loop.inner)
+        inside = self._inside_masks(loop, index) if lanes > 1 else None
+        if inside is None:
+            return self._range(loop, index, lanes, parts, first, end)
+        whole = self._whole_steps(inside.end, unroll * lanes, first)
+        with e.unmasking(inside.operations):
+            parts = self._range(loop, index, lanes, parts, first, whole)
+        return [*self._range(loop, index, lanes, parts[:1], whole, end), *parts[1:]]
+
+    def _inside_masks(self, loop: Loop, index: Index) -> Inside | None:
+        """What needs no mask in the first part of a loop."""
+        nest = self.nest
+        numbers = [number for number, member in enumerate(nest.members) if member in loop.members]
+        members = [(nest.members[number], nest.prints[number]) for number in numbers]
+        return inside_masks(self.e, members, nest.produced, index, loop.inner)
+
+    def _whole_steps(self, end: Value, step: int, first: Value) -> Value:
+        """The end of the last whole step from `first` on, which is a multiple of the step."""
+        pure, multiples = self.e.emitter.pure, self.e.emitter.multiples
+        rest = pure(arith.RemUI, (end, self.e.emitter.integer(step)), I32)
+        whole = pure(arith.MaxSI, (pure(arith.SubI, (end, rest), I32), first), I32)
+        multiples[whole] = step
+        return whole
+
+    def _range(
+        self, loop: Loop, index: Index, lanes: int, parts: list[list[Accumulators]], first: Value, end: Value
+    ) -> list[list[Accumulators]]:
+        """A loop over [first, end), as many chunks at a time as there are sets of accumulators."""
+        emitter = self.e.emitter
+        flat = [value for part in parts for accumulators in part for value in accumulators]
+        with emitter.loop(first, end, emitter.integer(len(parts) * lanes), flat) as counted:
+            carried = iter(counted.carried)
+            inside = [[[next(carried) for _ in accumulators] for accumulators in part] for part in parts]
+            for u in range(len(parts)):
+                place = Affine(I32, counted.counter, u * lanes, 1 if lanes > 1 else 0)
+                inside[u] = self._chunk(loop, (*index, place), lanes, inside[u])
+            counted.yields = [value for part in inside for accumulators in part for value in accumulators]
+        results = iter(counted.results)
+        return [[[next(results) for _ in accumulators] for accumulators in part] for part in parts]
+
+    def _chunks(
+        self, loop: Loop, index: Index, lanes: int, places: Sequence[Form], width: int
+    ) -> list[list[Accumulators]]:
+        """Chunks one after the other, with up to `width` sets of accumulators."""
+        parts: list[list[Accumulators]] = []
+        for number, place in enumerate(places):
+            if number < width:
+                parts.append(self._chunk(loop, (*index, place), lanes, None))
+            else:
+                parts[number % width] = self._chunk(loop, (*index, place), lanes, parts[number % width])
+        return parts
+
+    def _chunk(self, loop: Loop, index: Index, lanes: int, old: list[Accumulators] | None) -> list[Accumulators]:
+        e = self.e
+        emitter, saved = e.emitter, e.emitter.loc
+        forms: list[list[Form]] = []
+        for member in loop.members:
+            emitter.loc = member.loc
+            forms.append(member.evaluate(e, index, lanes))
+        made: list[Accumulators] = []
+        for number, member in enumerate(loop.members):
+            emitter.loc = member.loc
+            made.append(member.commit(e, index, lanes, forms[number], None if old is None else old[number]))
+        emitter.loc = saved
+        return made
+
+    # What is kept for a row
+
+    def _keep_expensive(self, loops: list[Loop]) -> list[Value]:
+        """Let the first loop that computes an expensive value keep it for later loops of the row."""
+        e, nest = self.e, self.nest
+        if len(loops) < 2:
+            return []
+        lane = len(nest.outer)
+        first: dict[Value, Loop] = {}
+        kept: list[Value] = []
+        for loop in loops:
+            straight = loop.inner // gcd(loop.inner, e.emitter.lanes) <= STRAIGHT
+            mine: dict[Value, Places] = {}
+            for member in loop.members:
+                for value, places in member.inputs():
+                    self._collect(value, places, lane, first, mine)
+            for value, places in mine.items():
+                owner = first.setdefault(value, loop)
+                if owner is loop or value in kept or (straight and owner.inner == loop.inner):
+                    continue
+                type = cast(TensorType, value.type)
+                tile = e.scratch.row(type.rank, places.index(lane), loop.inner, type.element, value)
+                owner.members.append(KeptForRow(value, tile, nest, places))
+                kept.append(value)
+        return kept
+
+    def _collect(
+        self, value: Value, places: Places, lane: int, first: dict[Value, Loop], mine: dict[Value, Places]
+    ) -> None:
+        """The expensive values that are evaluated along the lanes; not beyond one that an earlier loop computed."""
+        footprint = _Expensive(self.costs, lane, first, mine)
+        footprint.aliases = self.e.aliases
+        footprint.follow(value, places, self.nest.produced)
+
+
+class _Expensive(Footprint):
+    """A walk that notes expensive values at lane places."""
+
+    def __init__(self, costs: Costs, lane: int, first: dict[Value, Loop], mine: dict[Value, Places]) -> None:
+        super().__init__()
+        self.costs, self.lane, self.first, self.mine = costs, lane, first, mine
+
+    def is_followed(self, value: Value, places: Places, known: Container[Value]) -> bool:
+        if self.lane not in places or self.costs.of(value) < EXPENSIVE:
+            return False
+        op = value.defining_op
+        if op is not None and not isinstance(op, tt.Reshape | tt.Join) and min(places) >= -1 and value not in known:
+            self.mine[value] = places
+            return value not in self.first
+        return True
+
+
+class KeptForRow(Fill):
+    """A value kept for the later loops of a row."""
+
+    def __init__(self, value: Value, tile: object, nest: Nest, places: Places) -> None:
+        super().__init__(value, tile, nest.members[0].loc)  # type: ignore[arg-type]
+        self.at = places
+        self.shape = (*nest.outer, cast(TensorType, value.type).shape[places.index(len(nest.outer))])
+
+    def _index(self, index: Index) -> Index:
+        return tuple(constant_index(0) if place < 0 else index[place] for place in self.at)
+
+    def evaluate(self, e: Evaluator, index: Index, lanes: int) -> list[Form]:
+        return super().evaluate(e, self._index(index), lanes)
+
+    def commit(
+        self, e: Evaluator, index: Index, lanes: int, forms: list[Form], old: Accumulators | None
+    ) -> Accumulators:
+        return super().commit(e, self._index(index), lanes, forms, old)

@@ -1,0 +1,143 @@
+"""How an operation's result at an index comes from its operands at theirs: a rule for each operation.
+
+Level: warp to intrinsic. `Evaluator.at` follows definitions by this table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, cast
+
+from mltriton.dialects import arith, tt, ttg
+from mltriton.ir.attributes import DenseAttr
+from mltriton.ir.operation import Operation, Value
+from mltriton.ir.types import I32, TensorType
+from mltriton.passes.intrinsic.tile_loops.accesses import compare, load_at
+from mltriton.passes.intrinsic.tile_loops.combine import combine
+from mltriton.passes.intrinsic.tile_loops.emitter import refuse
+from mltriton.passes.intrinsic.tile_loops.forms import (
+    Affine,
+    Form,
+    Index,
+    constant_index,
+)
+from mltriton.passes.intrinsic.tile_loops.indexing import operand_index, reshaped_index
+
+if TYPE_CHECKING:
+    from mltriton.passes.intrinsic.tile_loops.evaluation import Evaluator
+
+Rule = Callable[["Evaluator", Any, Index, int], Form]
+
+
+def elementwise(e: Evaluator, op: Operation, index: Index, lanes: int) -> Form:
+    """Element by element."""
+    forms = [e.at(operand, index, lanes) for operand in op.operands]
+    return combine(e, type(op), forms, cast(TensorType, op.results[0].type).element, lanes, op.attributes)
+
+
+def constant(e: Evaluator, op: arith.Constant, index: Index, lanes: int) -> Form:
+    """A splat constant."""
+    value = op.value
+    if not isinstance(value, DenseAttr) or not value.is_splat:
+        raise refuse(op, "a constant whose elements differ is not supported on this target")
+    element = cast(TensorType, op.result.type).element
+    return e.arithmetic.wrap(e.emitter.number(value.splat, element))
+
+
+def select(e: Evaluator, op: arith.Select, index: Index, lanes: int) -> Form:
+    """Element by element; the first value where the condition is known to hold."""
+    return e.at(op.true_value, index, lanes) if op in e.unmasked else elementwise(e, op, index, lanes)
+
+
+def make_range(e: Evaluator, op: tt.MakeRange, index: Index, lanes: int) -> Form:
+    """start + place."""
+    return combine(e, arith.AddI, [index[0], constant_index(op.start)], I32, lanes, {})
+
+
+def splat(e: Evaluator, op: tt.Splat, index: Index, lanes: int) -> Form:
+    """A scalar."""
+    return e.arithmetic.wrap(e.scalar(op.source))
+
+
+def same_element(e: Evaluator, op: Operation, index: Index, lanes: int) -> Form:
+    """The element stands elsewhere in the operand."""
+    return e.at(op.operands[0], operand_index(op, index, constant_index(0)), lanes)
+
+
+def reshape(e: Evaluator, op: tt.Reshape, index: Index, lanes: int) -> Form:
+    """The element with the same row-major number."""
+    return e.at(op.source, reshaped_index(e, op, index, lanes), lanes)
+
+
+def join(e: Evaluator, op: tt.Join, index: Index, lanes: int) -> Form:
+    """One operand or the other, as the last place says."""
+    return _choose(e, index[-1], 1, op.lhs, index[:-1], op.rhs, index[:-1], lanes)
+
+
+def cat(e: Evaluator, op: tt.Cat, index: Index, lanes: int) -> Form:
+    """The first operand where the first place lies in it, else the second."""
+    first = index[0]
+    extent = cast(TensorType, op.lhs.type).shape[0]
+    if isinstance(first, Affine) and first.base is None and isinstance(first.stride, int):
+        ends = (first.const, first.const + first.stride * (lanes - 1))
+        if max(ends) < extent:
+            return e.at(op.lhs, index, lanes)
+        if min(ends) >= extent:
+            return e.at(op.rhs, (_minus(e, first, extent), *index[1:]), lanes)
+    left = combine(e, arith.MinSI, [first, constant_index(extent - 1)], I32, lanes, {})
+    right = combine(e, arith.MaxSI, [_minus(e, first, extent), constant_index(0)], I32, lanes, {})
+    return _choose(e, first, extent, op.lhs, (left, *index[1:]), op.rhs, (right, *index[1:]), lanes)
+
+
+def _minus(e: Evaluator, place: Form, extent: int) -> Form:
+    return combine(e, arith.AddI, [place, constant_index(-extent)], I32, 0, {})
+
+
+def _choose(
+    e: Evaluator, place: Form, limit: int, lhs: Value, left: Index, rhs: Value, right: Index, lanes: int
+) -> Form:
+    """lhs[left] where place < limit, else rhs[right]."""
+    if isinstance(place, Affine) and place.base is None and place.stride == 0:
+        return e.at(lhs, left, lanes) if place.const < limit else e.at(rhs, right, lanes)
+    is_left = compare(e, "slt", place, constant_index(limit), lanes)
+    forms = [is_left, e.at(lhs, left, lanes), e.at(rhs, right, lanes)]
+    return combine(e, arith.Select, forms, cast(TensorType, lhs.type).element, lanes, {})
+
+
+def gather(e: Evaluator, op: tt.Gather, index: Index, lanes: int) -> Form:
+    """The element that the indices name along the axis."""
+    where = e.at(op.indices, index, lanes)
+    element = cast(TensorType, op.indices.type).element
+    if element is not I32:
+        where = e.convert(where, I32, lanes)
+    return e.at(op.source, (*index[: op.axis], where, *index[op.axis + 1 :]), lanes)
+
+
+def load(e: Evaluator, op: tt.Load | tt.DescriptorLoad, index: Index, lanes: int) -> Form:
+    """Memory."""
+    return load_at(e, op, index, lanes)
+
+
+def shared_load(e: Evaluator, op: ttg.LocalLoad, index: Index, lanes: int) -> Form:
+    """Shared memory."""
+    return e.from_tile(e.window(op.memory), op.result, index, lanes)
+
+
+RULES: dict[type[Operation], Rule] = {
+    arith.Constant: constant,
+    arith.Select: select,
+    tt.MakeRange: make_range,
+    tt.Splat: splat,
+    tt.ExpandDims: same_element,
+    tt.Broadcast: same_element,
+    tt.Trans: same_element,
+    ttg.ConvertLayout: same_element,
+    tt.Reshape: reshape,
+    tt.Split: same_element,
+    tt.Join: join,
+    tt.Cat: cat,
+    tt.Gather: gather,
+    tt.Load: load,
+    tt.DescriptorLoad: load,
+    ttg.LocalLoad: shared_load,
+}

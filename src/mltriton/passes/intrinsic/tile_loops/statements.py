@@ -1,0 +1,143 @@
+"""What each operation of a program becomes: a member of the open nest, loops of its own, or scalars in its place.
+
+Level: warp to intrinsic. `RULES` is what `Lowering` walks a function by; an operation without a rule is evaluated where
+its results are used.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from mltriton.dialects import gpu, scf, tt, ttg, ttig
+from mltriton.ir.attributes import StringAttr
+from mltriton.ir.operation import Operation
+from mltriton.ir.types import TensorType, shape_of
+from mltriton.passes.intrinsic.tile_loops import shared
+from mltriton.passes.intrinsic.tile_loops.control_flow import lower_for, lower_if, lower_while
+from mltriton.passes.intrinsic.tile_loops.dots import lower_dot
+from mltriton.passes.intrinsic.tile_loops.footprints import (
+    EXPENSIVE,
+)
+from mltriton.passes.intrinsic.tile_loops.lowering import Rules
+from mltriton.passes.intrinsic.tile_loops.members import AssertBlock, Atomic, PrintBlock
+from mltriton.passes.intrinsic.tile_loops.prefetching import PrefetchBlock
+from mltriton.passes.intrinsic.tile_loops.reductions import ReduceColumns, ReduceRow
+from mltriton.passes.intrinsic.tile_loops.scans import lower_scan
+from mltriton.passes.intrinsic.tile_loops.transposing import store_member
+
+if TYPE_CHECKING:
+    from mltriton.passes.intrinsic.tile_loops.lowering import Lowering
+
+
+def store(low: Lowering, op: tt.Store | tt.DescriptorStore) -> None:
+    """A block joins the nest; a scalar is stored now."""
+    if isinstance(op.value.type, TensorType):
+        low.add(store_member(low, op))
+    else:
+        copy_scalar(low, op)
+
+
+def copy_scalar(low: Lowering, op: Operation) -> None:
+    """An operation on scalars that touches memory, in its place."""
+    low.flush()
+    operands = [low.e.scalar(operand) for operand in op.operands]
+    made = low.e.emitter.insert(
+        op.__class__(operands, [result.type for result in op.results], op.attributes, (), op.loc, op.segments)
+    )
+    low.e.scalars.update(zip(op.results, made.results, strict=True))
+    low.e.scratch.tick()
+
+
+def load(low: Lowering, op: tt.Load) -> None:
+    """A block is loaded where it is used; a scalar now."""
+    if isinstance(op.result.type, TensorType):
+        return
+    if low.needs_flush(op):
+        low.flush()
+    operands = [low.e.scalar(operand) for operand in op.operands]
+    made = low.e.emitter.insert(tt.Load(operands, (op.result.type,), {}, (), op.loc, op.segments))
+    low.e.scalars[op.result] = made.results[0]
+
+
+def reduce(low: Lowering, op: tt.Reduce) -> None:
+    """Along the last dimension in rows, along another in columns."""
+    rank = len(shape_of(op.sources[0].type))
+    low.add(ReduceRow(op, {}) if op.axis == rank - 1 else ReduceColumns(op, {}))
+
+
+def atomic(low: Lowering, op: tt.AtomicRMW | tt.AtomicCAS) -> None:
+    """A block joins the nest."""
+    if isinstance(op.results[0].type, TensorType):
+        low.add(Atomic(op, None))
+    else:
+        copy_scalar(low, op)
+
+
+def print_values(low: Lowering, op: tt.Print) -> None:
+    """One value after the other, as a line for each element."""
+    if not any(isinstance(argument.type, TensorType) for argument in op.arguments):
+        copy_scalar(low, op)
+        return
+    for number, argument in enumerate(op.arguments):
+        operand = f"(operand {number}) " if len(op.arguments) > 1 else ""
+        low.flush()
+        if isinstance(argument.type, TensorType):
+            low.add(PrintBlock(op, argument, f"{op.prefix}{operand}"))
+        else:
+            attributes = {**op.attributes, "prefix": StringAttr(f"{op.prefix}{operand}")}
+            low.e.emitter.insert(tt.Print([low.e.scalar(argument)], (), attributes))
+
+
+def assertion(low: Lowering, op: tt.Assert) -> None:
+    """A block is tested chunk by chunk."""
+    if isinstance(op.condition.type, TensorType):
+        low.add(AssertBlock(op))
+    else:
+        copy_scalar(low, op)
+
+
+def assume(low: Lowering, op: tt.Assume) -> None:
+    """Kept where it speaks of scalars."""
+    if not isinstance(op.condition.type, TensorType) and not low.needs_flush(op):
+        low.e.emitter.insert(tt.Assume([low.e.scalar(op.condition)]))
+
+
+def gather(low: Lowering, op: tt.Gather) -> None:
+    """An expensive source is computed once, not once for each index."""
+    if low.costs().of(op.source) >= EXPENSIVE:
+        low.force(op.source)
+
+
+def barrier(low: Lowering, op: gpu.Barrier) -> None:
+    """One warp waits for nobody."""
+
+
+def prefetch(low: Lowering, op: ttig.Prefetch) -> None:
+    """What is going to be written is asked for by the loops that compute meanwhile."""
+    if op.write:
+        low.add(PrefetchBlock(op))
+
+
+RULES: Rules = {
+    tt.Store: store,
+    tt.DescriptorStore: store,
+    tt.Load: load,
+    tt.DescriptorLoad: barrier,
+    tt.Reduce: reduce,
+    tt.AtomicRMW: atomic,
+    tt.AtomicCAS: atomic,
+    tt.Print: print_values,
+    tt.Assert: assertion,
+    tt.Assume: assume,
+    tt.Gather: gather,
+    tt.Scan: lower_scan,
+    tt.Dot: lower_dot,
+    ttg.LocalAlloc: shared.allocate,
+    ttg.LocalLoad: barrier,
+    ttg.LocalStore: shared.store,
+    scf.For: lower_for,
+    scf.If: lower_if,
+    scf.While: lower_while,
+    gpu.Barrier: barrier,
+    ttig.Prefetch: prefetch,
+}
