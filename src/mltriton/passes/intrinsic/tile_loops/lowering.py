@@ -30,6 +30,7 @@ from mltriton.passes.intrinsic.tile_loops.members import (
 )
 from mltriton.passes.intrinsic.tile_loops.nest_writer import NestWriter
 from mltriton.passes.intrinsic.tile_loops.nests import Nest
+from mltriton.passes.intrinsic.tile_loops.recomputed import needed_again
 from mltriton.passes.intrinsic.tile_loops.reuse import reuse_tiles
 from mltriton.passes.intrinsic.tile_loops.tiles import Tile
 from mltriton.targets.base import TargetSpec
@@ -111,6 +112,10 @@ class Lowering:
     def add(self, member: Member) -> None:
         """Append to the open nest, or to a new one where the member does not fit."""
         footprint = self.footprint(member)
+        if kept := [] if isinstance(member, Fill) else needed_again(self, footprint):
+            for value in kept:
+                self.force(value)
+            footprint = self.footprint(member)
         if len(footprint.visited) > LONGEST and self.nest.members and not isinstance(member, Fill):
             for value, _ in member.inputs():
                 if isinstance(value.type, TensorType):

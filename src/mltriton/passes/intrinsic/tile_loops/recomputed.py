@@ -1,0 +1,62 @@
+"""Values that many steps lead to and that are needed again later: computed once, into a tile.
+
+Level: warp to intrinsic. A virtual value is evaluated wherever it is needed. In a chain of steps with a loop each (a
+bitonic sort, whose every stage reduces what the one before it made) every loop would repeat all steps before it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from mltriton.ir.operation import Value
+from mltriton.ir.types import TensorType
+from mltriton.passes.intrinsic.tile_loops.footprints import Footprint
+
+if TYPE_CHECKING:
+    from mltriton.passes.intrinsic.tile_loops.lowering import Lowering
+
+MANY = 64  # values on the way to what a member reads: more than most formulas have
+
+
+def needed_again(low: Lowering, footprint: Footprint) -> list[Value]:
+    """The blocks that what is read is made of by many steps and that others, not made of them alone, need too.
+
+    Only the last of each chain: what they are made of is not evaluated again then.
+    """
+    if len(footprint.visited) <= MANY:
+        return []
+    visited = {value for value, _ in footprint.visited}
+    found = [value for value in visited if _is_computed_here(low, value) and _leaves(value, visited)]
+    costly = [value for value in found if len(low.reads(value).visited) > MANY // 2]
+    return sorted(costly, key=_number)
+
+
+def _is_computed_here(low: Lowering, value: Value) -> bool:
+    op = value.defining_op
+    return (
+        op is not None
+        and op.elementwise
+        and isinstance(value.type, TensorType)
+        and low.e.block_depth.get(value.defining_block) == low.e.emitter.level
+        and value not in low.e.shifted
+        and value not in low.e.tiles
+        and value not in low.nest.produced
+    )
+
+
+def _leaves(value: Value, visited: set[Value]) -> bool:
+    """Whether something else than what was visited uses a value, and something visited, too."""
+    results = [result in visited for user in value.users for result in _results(user)]
+    return any(results) and not all(results)
+
+
+def _results(user: object) -> Iterator[Value]:
+    yield from getattr(user, "results", ())
+
+
+def _number(value: Value) -> int:
+    block = value.defining_block
+    op = value.defining_op
+    assert op is not None
+    return block.position(op)
