@@ -10,7 +10,6 @@ and when all fail that is a named error.
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -29,6 +28,7 @@ from mltriton.runtime.interface import KernelInterface
 from mltriton.runtime.jit import JITFunction
 from mltriton.runtime.ranking import Candidate, Timings, fastest
 from mltriton.runtime.tuning_report import Silent, reporter
+from mltriton.targets.target import clock_of
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
@@ -206,7 +206,7 @@ class Autotuner(KernelInterface[Any]):
     ) -> Group | None:
         """The fastest of the groups that can be run; None where there is none."""
         usable = [group for group in groups if group.error is None]
-        runs = [self._run(group.config, grid, args, kwargs, named) for group in usable]
+        runs = [self._run(group, grid, args, kwargs, named) for group in usable]
         if self._do_bench is not None:
             for done, (group, run) in enumerate(zip(usable, runs, strict=True)):
                 report.step("timed", done, len(usable))
@@ -225,21 +225,20 @@ class Autotuner(KernelInterface[Any]):
         return None if best is None else usable[candidates.index(best)]
 
     def _run(
-        self, config: Config, grid: Any, args: tuple[Any, ...], kwargs: dict[str, Any], named: dict[str, Any]
+        self, group: Group, grid: Any, args: tuple[Any, ...], kwargs: dict[str, Any], named: dict[str, Any]
     ) -> Callable[[], float]:
         """A launch with a configuration, and what the user wants around it; it gives the launch's milliseconds."""
-        launch = self.fn[grid]
+        launch, config = self.fn[grid], group.config
         keywords = config.all_kwargs()
+        milliseconds = clock_of(group.plan.job.target.name if group.plan is not None else "cpu")
 
         def run() -> float:
             if config.pre_hook is not None:
                 config.pre_hook(named | keywords)
             self.pre_hook(named)
             failure: Exception | None = None
-            started = time.perf_counter()
             try:
-                launch(*args, **kwargs, **keywords)
-                return (time.perf_counter() - started) * 1e3
+                return milliseconds(lambda: launch(*args, **kwargs, **keywords))
             except Exception as error:
                 failure = error
                 raise

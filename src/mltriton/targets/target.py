@@ -7,6 +7,7 @@ loads no compiler module: a launch of a cached kernel needs them.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -36,6 +37,9 @@ PACKAGES: dict[str, str] = {"cuda": "nvidia"}
 # Families whose name alone is no target: there is no machine of which all variants are parts.
 VARIANTS_ONLY = frozenset({"xe"})
 
+
+# Families whose launches return before they have run -> the module with their clock, `milliseconds(run)`.
+CLOCKS: dict[str, str] = {"cuda": "timing"}
 
 # The family that runs kernels on arrays of a kind of device, where a launch names no target.
 DEVICES: dict[str, str] = {"cpu": "cpu", "cuda": "cuda"}
@@ -176,6 +180,18 @@ def find_target(name: str) -> Target:
     """The target called `name`. Raises `TargetError` for an unknown one."""
     family, variant = split_name(name)
     return module_of(family, "target").create(variant)
+
+
+def clock_of(name: str) -> Callable[[Callable[[], object]], float]:
+    """What gives the milliseconds that launches on a target take: of the host where they have run when they return."""
+    family = name.partition(":")[0]
+    return module_of(family, CLOCKS[family]).milliseconds if family in CLOCKS else _milliseconds
+
+
+def _milliseconds(run: Callable[[], object]) -> float:
+    started = time.perf_counter()
+    run()
+    return (time.perf_counter() - started) * 1e3
 
 
 def module_of(family: str, name: str) -> Any:

@@ -13,6 +13,7 @@ from mltriton.targets.nvidia import driver
 from mltriton.targets.nvidia.active import CudaDriver
 from mltriton.targets.nvidia.launch import CudaKernel
 from mltriton.targets.nvidia.timing import Clock
+from mltriton.targets.target import clock_of
 
 from .conftest import Fake
 
@@ -74,6 +75,14 @@ def test_contenders_take_turns(fake: Fake) -> None:
     assert library.flushed == 6
     assert not library.allocated
     assert library.calls.count("cuEventCreate") == library.calls.count("cuEventDestroy") == 14
+
+
+def test_a_call_by_itself(fake: Fake) -> None:
+    """As the autotuner times launches: not by what the host takes."""
+    fake(one=ignore)
+    kernel = CudaKernel(b"one(i32)", "one", threads=32)
+    assert clock_of("cuda:90")(lambda: [kernel.run((1, 1, 1), []) for _ in range(7)]) == 7.0
+    assert 0 < clock_of("cpu")(lambda: None) < 1000
 
 
 def test_do_bench(fake: Fake, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -101,6 +101,13 @@ class Clock:
             self.device.api.call(name, *arguments, what="measuring")
 
 
+def milliseconds(run: Callable[[], object]) -> float:
+    """Of one call, once the GPU has done it."""
+    with Clock() as clock:
+        [taken] = clock.times({"": run}, 1)[""]
+    return taken
+
+
 def bench(
     run: Callable[[], object], warmup: float, rep: float, before: Callable[[], object] | None = None
 ) -> Sequence[float]:
