@@ -31,7 +31,7 @@ def _update(e: Emitter, op: tt.AtomicRMW) -> Emitted:
         made = e.machine.update(e.function, op.kind, element, pointer, value, order)
         return _by_swapping(e, pointer, value, element, op.kind, order) if made is None else made
 
-    return _each(e, one, op.ptr, op.mask, (op.ptr, op.value), op.result.type)
+    return _each(e, one, op, (op.ptr, op.value), op.mask)
 
 
 def _swap(e: Emitter, op: tt.AtomicCAS) -> Emitted:
@@ -43,7 +43,7 @@ def _swap(e: Emitter, op: tt.AtomicCAS) -> Emitted:
         whole = bits.bits >= I32.bits
         return f.bitcast(e.machine.swap(f, *operands) if whole else _swap_in_word(e, *operands), expected.type)
 
-    return _each(e, one, op.ptr, None, (op.ptr, op.cmp, op.value), op.result.type)
+    return _each(e, one, op, (op.ptr, op.cmp, op.value))
 
 
 def _swap_in_word(e: Emitter, pointer: Value, expected: Value, new: Value, order: Order) -> Value:
@@ -117,25 +117,35 @@ _EXTREMA = {"max": "llvm.smax", "min": "llvm.smin", "umax": "llvm.umax", "umin":
 
 
 def _each(
-    e: Emitter, one: Update, pointer: IRValue, mask: IRValue | None, operands: Sequence[IRValue], result: IRType
+    e: Emitter,
+    one: Update,
+    op: tt.AtomicRMW | tt.AtomicCAS,
+    operands: Sequence[IRValue],
+    mask: IRValue | None = None,
 ) -> Emitted:
-    """Update for each register; of lanes that hold the same element only the first, which tells the others."""
+    """Update for each register; of lanes that hold the same element only the first, which tells the others. What is
+    ordered are the accesses of all lanes of the warp.
+    """
     f = e.function
-    if not isinstance(pointer.type, TensorType):
+    if not isinstance(op.ptr.type, TensorType):
         leader, first = f.icmp("eq", e.calls.lane(f), 0), constant(I32, 0)
         rows = [[e.get(operand) for operand in operands]]
         masks = [None if mask is None else e.get(mask)]
     else:
-        leader, first = _leader(e, pointer.type)
+        leader, first = _leader(e, op.ptr.type)
         rows = [list(row) for row in zip(*(e.registers(operand) for operand in operands), strict=True)]
         masks = [None] * len(rows) if mask is None else e.registers(mask)
+    if op.sem in ("release", "acq_rel"):
+        e.meet()
     made: list[Value] = []
     for row, allowed in zip(rows, masks, strict=True):
         type_ = row[-1].type
         condition = leader if allowed is None else f.and_(allowed, leader)
         [old] = f.choose(condition, partial(_as_list, one, row), partial(_as_list, constant, [type_, 0]), "atomic")
         made.append(old if leader.literal else e.calls.shuffle(f, old, first))
-    return e.held(made, result)
+    if op.sem in ("acquire", "acq_rel"):
+        e.meet()
+    return e.held(made, op.result.type)
 
 
 def _as_list(make: Callable[..., Value], arguments: Sequence[Any]) -> list[Value]:

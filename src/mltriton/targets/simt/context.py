@@ -35,6 +35,7 @@ from mltriton.targets.simt.lanes import (
 )
 from mltriton.targets.simt.machine import Machine
 from mltriton.targets.simt.moves import lane_bit, linear, move, names
+from mltriton.targets.simt.shared_accesses import SharedAccesses
 
 Rule = Callable[[Any, Any], Any]  # of an emitter and an operation; gives `Made`
 Rules = Mapping[type[Operation], Rule]
@@ -54,6 +55,7 @@ class Emitter(context.Emitter):
         self.block_rules = rules
         self.element_rules = elements
         self.shared_places: dict[Operation, Value] = {}  # where each allocation of shared memory starts
+        self.shared_accesses = SharedAccesses()
         self.caching: Any = None  # what the access at hand asks of the caches, as the machine says it
         self.staying: frozenset[IRValue] = frozenset()  # scalars that the innermost loop does not change
         self._emitted: dict[IRValue, Emitted] = {}
@@ -284,6 +286,13 @@ class Emitter(context.Emitter):
     def held(self, registers: Sequence[Value], type_: IRType) -> Emitted:
         """Registers as what a value of `type_` is: a block, or a scalar from register 0."""
         return self.packed(registers, self.form_of(type_)) if isinstance(type_, TensorType) else registers[0]
+
+    # Lanes that need not run in step
+
+    def meet(self) -> None:
+        """The lanes of the warp wait for each other, and see what the others have written, where they may run ahead."""
+        if not self.machine.in_step:
+            self.calls.barrier(self.function, of_warp=True)
 
     # Values that regions carry, flattened
 

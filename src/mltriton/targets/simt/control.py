@@ -24,8 +24,10 @@ AXES = ("x", "y", "z")
 
 
 def _body(e: Emitter, block: Block) -> list[IRValue]:
-    """Emit a block; gives the operands of its terminator."""
+    """Emit a block; gives the operands of its terminator. What came before it, and what does after it, varies."""
+    e.shared_accesses.forget(met=False)
     e.operations(block.ops[:-1])
+    e.shared_accesses.forget(met=False)
     return block.ops[-1].operands
 
 

@@ -1,8 +1,8 @@
 """Element-wise operations: rules that see one LLVM value of each block.
 
 Level: intrinsic -> llvm. Integer arithmetic keeps what is known of addresses (`affine`); functions are polynomials
-(`targets/llvm/math.py`) where a machine puts no rules of its own in their place. Everything else is as on other
-targets.
+(`targets/llvm/math.py`) where a machine puts no rules of its own in their place, but for sin and cos, which call a
+library for large angles. Everything else is as on other targets.
 """
 
 from __future__ import annotations
@@ -118,8 +118,6 @@ RULES: Rules = {
             math.Exp2: "exp2",
             math.Log: "log",
             math.Log2: "log2",
-            math.Sin: "sin",
-            math.Cos: "cos",
             math.Tanh: "tanh",
             math.Erf: "erf",
         }.items()

@@ -17,7 +17,7 @@ from mltriton.targets.llvm.types import I32, Value, constant, vector
 from mltriton.targets.simt import accesses
 from mltriton.targets.simt.context import Emitter, Rules, coordinates
 from mltriton.targets.simt.lanes import Emitted, element_name, layout_of
-from mltriton.targets.simt.shared import gathered_bytes, offset_of
+from mltriton.targets.simt.shared import gathered_bytes, offset_of, touch
 
 
 def _gather(e: Emitter, op: tt.Gather) -> Emitted:
@@ -38,6 +38,7 @@ def _gather(e: Emitter, op: tt.Gather) -> Emitted:
 
 def _local_gather(e: Emitter, op: ttg.LocalGather) -> Emitted:
     block = e.shared(op.memory)
+    touch(e, op.memory, writes=False)
     return _chosen(e, op, block.pointer, block.strides)
 
 

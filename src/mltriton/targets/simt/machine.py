@@ -77,13 +77,15 @@ class Calls(Protocol):
 class Machine(ABC):
     """One GPU. `name` stands in errors; `shared_bytes` a program has at most; LLVM's vectors have up to
     `longest_vector` elements; the text of what is printed lies behind a `text_pointer`; `record_scope` is LLVM's text
-    for the GPU and the host.
+    for the GPU and the host. `in_step`: no lane of a warp runs ahead of another, so that what an instruction writes all
+    lanes see in the next.
     """
 
     calls: Calls
     longest_vector: int = 16
     text_pointer: Type = PTR
     record_scope: str = ""
+    in_step: bool = False
 
     @property
     @abstractmethod

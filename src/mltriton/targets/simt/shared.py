@@ -26,7 +26,7 @@ from mltriton.targets.simt.context import Emitter, Rules, coordinates
 from mltriton.targets.simt.lanes import Emitted, SharedBlock, element_name, layout_of
 from mltriton.targets.simt.machine import Machine
 
-MEMORY = "shared"
+MEMORY = "shared.memory"  # No kernel has a name with a dot.
 
 
 def allocations(module: IRModule) -> tuple[dict[Operation, int], int]:
@@ -89,7 +89,7 @@ def _allocate(e: Emitter, op: ttg.LocalAlloc) -> Emitted:
     strides = [prod(shape[dim + 1 :]) for dim in range(len(shape))]
     block = SharedBlock(e.shared_places[op], strides)
     if op.init is not None:
-        _write(e, op.init, block)
+        _write(e, op.init, op.result, block)
     return block
 
 
@@ -97,17 +97,25 @@ def _load(e: Emitter, op: ttg.LocalLoad) -> Emitted:
     type_ = cast(TensorType, op.result.type)
     element = vector(element_name(type_.element), 1)
     pointers = _addresses(e, type_, e.shared(op.memory))
+    touch(e, op.memory, writes=False)
     loaded = accesses.load(e, in_memory(element), pointers, None, [])
     return e.held([from_memory(e, register, element) for register in loaded], type_)
 
 
 def _store(e: Emitter, op: ttg.LocalStore) -> None:
-    _write(e, op.value, e.shared(op.memory))
+    _write(e, op.value, op.memory, e.shared(op.memory))
 
 
-def _write(e: Emitter, value: IRValue, block: SharedBlock) -> None:
+def _write(e: Emitter, value: IRValue, memory: IRValue, block: SharedBlock) -> None:
+    touch(e, memory, writes=True)
     pointers = _addresses(e, cast(TensorType, value.type), block)
     accesses.store(e, pointers, None, [to_memory(e, register) for register in e.registers(value)])
+
+
+def touch(e: Emitter, memory: IRValue, *, writes: bool) -> None:
+    """All lanes access a block next: none before others are done with what they did to it."""
+    if not e.machine.in_step and e.shared_accesses.must_meet(memory, writes=writes):
+        e.meet()
 
 
 def _addresses(e: Emitter, type_: TensorType, block: SharedBlock) -> list[Value]:
@@ -143,6 +151,7 @@ def _transposed(e: Emitter, op: ttg.MemDescTrans) -> Emitted:
 
 def _barrier(e: Emitter, op: gpu.Barrier) -> None:
     e.calls.barrier(e.function)
+    e.shared_accesses.forget(met=True)
 
 
 def _arrive(e: Emitter, op: ttig.BarrierArrive) -> None:

@@ -50,6 +50,7 @@ class XeMachine(Machine):
     longest_vector: int = lanes.LONGEST_VECTOR
     text_pointer: Type = CONSTANT_PTR
     record_scope: str = SCOPE
+    in_step: bool = True
 
     @property
     def name(self) -> str:
