@@ -26,7 +26,7 @@ from mltriton.targets.simt.context import Emitter, Rules, coordinates
 from mltriton.targets.simt.lanes import Emitted, SharedBlock, element_name, layout_of
 from mltriton.targets.simt.machine import Machine
 
-MEMORY = "shared.memory"  # No kernel has a name with a dot.
+MEMORY = "shared$memory"  # as no kernel can be called
 
 
 def allocations(module: IRModule) -> tuple[dict[Operation, int], int]:
