@@ -1,8 +1,8 @@
 """A driver library of CUDA's that is none: its GPUs' memory is this process's, and kernels are Python functions.
 
-Functions have C addresses, so that the launchers' machine code calls them as it calls the driver's. A module is a text
-`NAME(TYPE, ...)`; what it names is looked up among `kernels` and called once a launch, with the grid and a value for
-each parameter.
+Functions have C addresses, so that the launchers' machine code calls them as it calls the driver's. A module is PTX, or
+a text `NAME(TYPE, ...)`; what it names is looked up among `kernels` and called once a launch, with the grid and a value
+for each parameter.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ TYPES: dict[str, Any] = {
     "f64": ctypes.c_double,
 }
 NAMES = {2: b"CUDA_ERROR_OUT_OF_MEMORY", 218: b"CUDA_ERROR_INVALID_PTX", 700: b"CUDA_ERROR_ILLEGAL_ADDRESS"}
-OUT_OF_MEMORY, NOT_FOUND = 2, 500
+OUT_OF_MEMORY, NO_CONTEXT, NOT_FOUND = 2, 201, 500
+_WITHOUT_CONTEXT = ("cuInit", "cuGetErrorName", "cuDevice", "cuCtx", "cuPointer")
 CONTEXTS = 0xC000  # the first GPU's; what a stream, a module and a function are called is a number as well
 ATTRIBUTES = {
     1: 1024,
@@ -72,6 +73,8 @@ class FakeCuda:
 
             def call(*arguments: Any) -> int:
                 self.calls.append(name)
+                if not name.startswith(_WITHOUT_CONTEXT) and not self.contexts[-1]:
+                    return NO_CONTEXT
                 return self.failing.get(name) or work(*arguments) or 0
 
             self._made[name] = ctypes.CFUNCTYPE(ctypes.c_int, *_SIGNATURES[name])(call)
@@ -109,9 +112,7 @@ class FakeCuda:
             buffers = (POINTER * count).from_address(values)
             ctypes.memmove(buffers[2], self.log + b"\0", len(self.log) + 1)
             return 218
-        match = re.fullmatch(r"(\w+)\((.*)\)", ctypes.string_at(image).decode())
-        assert match is not None
-        self._modules.append((match[1], match[2].split(", ")))
+        self._modules.append(_signature(ctypes.string_at(image).decode()))
         POINTER.from_address(out).value = len(self._modules)
         return 0
 
@@ -175,6 +176,16 @@ class FakeCuda:
         values = [TYPES[kind].from_address(place).value for kind, place in zip(types, places, strict=True)]
         self.launches.append((name, tuple(sizes), stream, self.contexts[-1], values))
         self.kernels[name](tuple(sizes[:3]), *values)
+
+
+def _signature(text: str) -> tuple[str, list[str]]:
+    """The kernel's name and the types of its parameters."""
+    entry = re.search(r"\.entry (\w+)\((.*?)\)", text, re.DOTALL)
+    if entry is not None:
+        return entry[1], re.findall(r"\.param (?:\.align \d+ )?\.(\w+)", entry[2])
+    plain = re.fullmatch(r"(\w+)\((.*)\)", text)
+    assert plain is not None
+    return plain[1], plain[2].split(", ")
 
 
 _INT, _SIZE, _WORD = ctypes.c_int, ctypes.c_size_t, ctypes.c_uint64

@@ -147,6 +147,18 @@ def test_a_lost_gpu(fake: Fake) -> None:
     assert "CUDA_ERROR_ILLEGAL_ADDRESS" in str(caught.value)
 
 
+def test_a_gpu_that_was_lost_before(fake: Fake) -> None:
+    """Every call says so from then on; the error is still one of the kernel's."""
+    library = fake(take=ignore)
+    kernel = CudaKernel(b"take(i32)", "take", threads=32)
+    launches = kernel.launcher([ParamSpec.integer("i32")]), kernel._native(driver.device(0), [ParamSpec.integer("i32")])
+    for name in ("cuCtxPushCurrent", "cuLaunchKernel", "cuStreamSynchronize", "cuCtxPopCurrent"):
+        library.failing[name] = 719
+    for launch in launches:
+        with pytest.raises(DeviceError, match="kernel take, or a kernel before it on the stream, was ended by the GPU"):
+            launch(1, 1, 1, 5)
+
+
 def fail_in_program_5(grid: tuple[int, ...], n: int, record: int) -> None:
     if n == 5:
         (ctypes.c_int64 * 3).from_address(record)[:] = (2, 5, 9)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import ctypes
 import sys
 from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from enum import IntEnum
 from functools import cache, cached_property
 from hashlib import sha256
@@ -23,6 +23,7 @@ _LOG_BYTES = 1 << 14
 _INFO_LOG, _INFO_LOG_BYTES, _ERROR_LOG, _ERROR_LOG_BYTES = 3, 4, 5, 6  # of CUjit_option
 _MAX_DYNAMIC_SHARED, _REGISTERS, _LOCAL_BYTES, _STATIC_SHARED = 8, 4, 3, 1  # of CUfunction_attribute
 _GLOBAL_ATTACH, _ORDINAL = 1, 9  # CU_MEM_ATTACH_GLOBAL, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL
+_SHARED_CARVEOUT = 9  # of CUfunction_attribute: percent of what could be cache as well
 _PLAIN_SHARED = 48 * 1024  # bytes that a program may have without asking
 
 
@@ -74,12 +75,13 @@ class Function:
 class ManagedMemory:
     """Memory that the GPU and this process share."""
 
-    def __init__(self, of: Api, address: int) -> None:
-        self._api = of
+    def __init__(self, device: Device, address: int) -> None:
+        self._device = device
         self._pointer = address
 
     def __del__(self) -> None:
-        self._api.function("cuMemFree")(ctypes.c_uint64(self._pointer))
+        with suppress(LaunchError):  # A lost GPU has lost its memory, too.
+            self._device.free(self._pointer)
 
 
 class Device:
@@ -116,13 +118,13 @@ class Device:
         return context.value or 0
 
     @contextmanager
-    def current(self) -> Generator[None]:
-        """Make the GPU's context the thread's while the block runs."""
-        self.api.call("cuCtxPushCurrent", ctypes.c_void_p(self.context), what=self._words)
+    def current(self, what: str | None = None) -> Generator[None]:
+        """Make the GPU's context the thread's while the block runs, which is about `what`."""
+        self.api.call("cuCtxPushCurrent", ctypes.c_void_p(self.context), what=what or self._words)
         try:
             yield
-        finally:
-            self.api.call("cuCtxPopCurrent", ctypes.byref(ctypes.c_void_p()), what=self._words)
+        finally:  # It says again what went wrong on the GPU before.
+            self.api.function("cuCtxPopCurrent")(ctypes.byref(ctypes.c_void_p()))
 
     def load(self, image: bytes, name: str, shared: int = 0) -> Function:
         """The kernel `name` of a cubin, or of PTX text, whose programs have so many bytes of dynamic shared memory.
@@ -133,7 +135,7 @@ class Device:
         key = (sha256(image).hexdigest(), name)
         if key not in self._functions:
             self._check_shared(name, shared)
-            with self.current():
+            with self.current(f"kernel {name}"):
                 function = Function(self.api, self._load(image, name))
                 if shared > _PLAIN_SHARED - function.static_shared:
                     self._allow_shared(function, name, shared)
@@ -149,7 +151,8 @@ class Device:
 
     def _allow_shared(self, function: Function, name: str, shared: int) -> None:
         handle = ctypes.c_void_p(function.handle)
-        self.api.call("cuFuncSetAttribute", handle, _MAX_DYNAMIC_SHARED, shared, what=f"kernel {name}")
+        for attribute, value in ((_MAX_DYNAMIC_SHARED, shared), (_SHARED_CARVEOUT, 100)):
+            self.api.call("cuFuncSetAttribute", handle, attribute, value, what=f"kernel {name}")
 
     def _load(self, image: bytes, name: str) -> int:
         """The function's handle; the module stays loaded as long as the process lives."""
@@ -180,7 +183,7 @@ class Device:
         with self.current():
             what, bytes_ = f"{size} bytes", ctypes.c_size_t(max(size, 1))
             self.api.call("cuMemAllocManaged", ctypes.byref(pointer), bytes_, _GLOBAL_ATTACH, what=what)
-        return ManagedMemory(self.api, pointer.value)
+        return ManagedMemory(self, pointer.value)
 
     def pointer(self, address: int, owner: Any = None) -> int:
         """What a kernel takes for an address: itself; its `owner` must live until the kernel has run."""
@@ -220,7 +223,7 @@ class Device:
 
     def wait(self, stream: int, what: str) -> None:
         """Until a stream has done all its work. Raises `DeviceError` of `what` where some of it failed."""
-        with self.current():
+        with self.current(what):
             self.api.call("cuStreamSynchronize", ctypes.c_void_p(stream), what=what)
 
     @property

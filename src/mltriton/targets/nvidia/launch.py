@@ -57,12 +57,15 @@ class CudaKernel:
         self._image = image
         self._assertions = assertions
         self._waits = bool(assertions) or prints
-        self._records: dict[int, int] = {}  # addresses of what assertions record, by the GPU's number
+        self._functions: dict[Device, Function] = {}
+        self._records: dict[Device, int] = {}  # addresses of what assertions record
         self._copied = False
 
     def on(self, device: Device) -> Function:
         """The kernel on a GPU, where it is loaded the first time that it is needed."""
-        return device.load(self._image, self.name, self.shared)
+        if device not in self._functions:
+            self._functions[device] = device.load(self._image, self.name, self.shared)
+        return self._functions[device]
 
     def launcher(self, specs: Sequence[ParamSpec], /) -> Callable[..., Any]:
         """The function `launch(grid_x, grid_y, grid_z, *arguments)` for arguments that pass `specs`.
@@ -132,7 +135,7 @@ class CudaKernel:
         size, first = ctypes.sizeof(ctypes.c_uint64), ctypes.addressof(values)
         pointers = (ctypes.c_void_p * len(words))(*(first + size * number for number in range(len(words))))
         sizes = (*grid, self.threads, 1, 1, self.shared)
-        with device.current():
+        with device.current(f"kernel {self.name}"):
             launch = device.api.function("cuLaunchKernel")
             handles = ctypes.c_void_p(function.handle), ctypes.c_void_p(stream)
             status = launch(handles[0], *sizes, handles[1], pointers, None)
@@ -161,9 +164,9 @@ class CudaKernel:
         """Where assertions record what failed; 0 where there are none."""
         if not self._assertions:
             return 0
-        if device.index not in self._records:
-            self._records[device.index] = device.allocate(ctypes.sizeof(Record))
-        return self._records[device.index]
+        if device not in self._records:
+            self._records[device] = device.allocate(ctypes.sizeof(Record))
+        return self._records[device]
 
     def _refuse(self, device: Device, status: int, grid: Grid) -> NoReturn:
         if max(grid[1:]) > _MOST_PROGRAMS:

@@ -56,6 +56,7 @@ raise:
 define internal i32 @start(ptr %table, ptr %grid, i64 %stream, ptr %pointers) #0 {
 entry:
   %current.at = alloca ptr
+  store ptr null, ptr %current.at
   %function = load ptr, ptr %table
   %context.at = getelementptr %CudaTable, ptr %table, i32 0, i32 1
   %context = load ptr, ptr %context.at
