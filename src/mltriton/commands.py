@@ -152,7 +152,12 @@ def layout(
         str | None, typer.Option("--tensor", "-t", help="The tensor that the encoding is of: tensor<256x32xf16>.")
     ] = None,
     hw_view: Annotated[bool, typer.Option("--hw-view", help="Show elements by lane and register.")] = False,
-    svg: Annotated[Path | None, typer.Option("--svg", metavar="FILE", help="Draw the layout here.")] = None,
+    to: Annotated[str | None, typer.Option("--to", metavar="ENCODING", help="Show the conversion to this.")] = None,
+    value: Annotated[str | None, typer.Option("--value", "-v", help="Of a program: the value to show.")] = None,
+    svg: Annotated[
+        Path | None,
+        typer.Option("--svg", metavar="FILE.svg|DIRECTORY", help="Draw it here; a directory takes several layouts."),
+    ] = None,
     rows: Annotated[int, typer.Option("--rows", min=1, help="Most rows of a table.")] = 16,
     columns: Annotated[int, typer.Option("--columns", min=1, help="Most columns of a table.")] = 16,
     signature: Annotated[str | None, typer.Option("--signature", "-s", help="Of a kernel: as for compile.")] = None,
@@ -160,17 +165,13 @@ def layout(
     num_warps: Warps = 4,
     level: Annotated[str, typer.Option("--level", "-l", help="Of a kernel: ttg or warp.")] = "ttg",
 ) -> None:
-    """Show which warp, lane and register hold each element of a tensor. A Python file is imported: its code runs."""
-    from mltriton.tools.layout_picture import draw
-    from mltriton.tools.layout_view import text_of, views_of, views_of_kernel
+    """Show which warp, lane and register hold each element of a tensor, and what a conversion costs. Of a program: each
+    value with its line and layout. A Python file is imported: its code runs.
+    """
+    from mltriton.tools.layout_command import Asked, show
 
-    if signature is None:
-        views = views_of(what, tensor)
-    else:
-        views = views_of_kernel(what, signature, target=target, num_warps=num_warps, level=level)
-    typer.echo("\n\n".join(text_of(view, hw_view, rows, columns) for view in views))
-    if svg is not None:
-        draw(views, svg)
+    kernel = None if signature is None else (signature, target, num_warps, level)
+    typer.echo(show(Asked(what, tensor, to, value, kernel, hw_view, svg, rows, columns)))
 
 
 @app.command()

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from mltriton.tools.layout_picture import svg
-from mltriton.tools.layout_view import views_of
+from mltriton.tools.layout_view import view_of
 
 PICTURES = Path(__file__).parents[2] / "docs" / "pictures"
 DPAS = (
@@ -22,8 +22,7 @@ DRAWN = {
 
 @pytest.mark.parametrize("name", DRAWN)
 def test_a_picture_is_current(name: str) -> None:
-    [view] = views_of(*DRAWN[name])
-    assert (PICTURES / f"{name}.svg").read_text(encoding="utf-8") == svg(view)
+    assert (PICTURES / f"{name}.svg").read_text(encoding="utf-8") == svg(view_of(*DRAWN[name]))
 
 
 def test_every_picture_is_drawn_here() -> None:

@@ -42,14 +42,14 @@ def test_remarks_stand_alone_where_no_level_is_asked_for(file: Path) -> None:
     arguments = ["compile", f"{file}:copy", "-s", "*fp16:16, *fp16:16, i32:16, i32:16, 64", "-t", "xe:pvc", "--remarks"]
     alone = CliRunner().invoke(app, arguments)
     assert (alone.exit_code, alone.stdout) == (0, "")
-    assert len(alone.stderr.splitlines()) == 3
+    assert len(alone.stderr.splitlines()) == 4
     assert "tt.func" in CliRunner().invoke(app, [*arguments, "-e", "tt"]).stdout
 
 
 def test_each_access_has_a_line(file: Path) -> None:
     code, text = run(file, "xe:pvc")
     assert code == 0
-    load, store, registers = text.splitlines()
+    load, store, conversion, registers = text.splitlines()
     assert load.startswith(f"{file}:10: load 64x64xf16: ")
     assert "2D block message" in load
     assert "#ttig.subgroup_2d_block<{" in load
@@ -66,6 +66,10 @@ def test_each_access_has_a_line(file: Path) -> None:
         "since each element has a pointer of its own: the program multiplies no matrices, and lanes access neighbours "
         "together"
     )
+    assert re.match(
+        rf"{re.escape(str(file))}:10: convert 64x64xf16: of 64 registers .* shuffled; about \d+ ins", conversion
+    )
+    assert "#ttig.subgroup_2d_block<{" in conversion and " to #ttg.linear<{" in conversion
     assert re.search(r":10: registers: about 4\d of 128 that a warp gets: 32 in blocks 16x32xf16$", registers)
 
 

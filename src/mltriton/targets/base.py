@@ -219,8 +219,9 @@ class TargetSpec:
     theirs. `register_modes`: the numbers of registers that a warp may have, fewest first, and `register_bytes` the
     size of one, all lanes together. `copy_bytes`: how many bytes a
     lane copies from global to shared memory while it goes on with something else (none where it cannot): what a dot
-    takes is then loaded by all warps together. `codegens`:
-    the forms of machine code that there are, by name.
+    takes is then loaded by all warps together. `change_cost(source, target, share, element_bytes)`: instructions of a
+    warp that changes the layout of its share, where the target has cheaper ways than `layouts/conversions.py` knows.
+    `codegens`: the forms of machine code that there are, by name.
     """
 
     name: str
@@ -243,6 +244,7 @@ class TargetSpec:
     register_modes: tuple[RegisterMode, ...] = ()
     shared_bytes: int = 0
     copy_bytes: tuple[int, ...] = ()
+    change_cost: Callable[[Encoding, Encoding, tuple[int, ...], int], int] | None = None
     vector_bytes: int = 2048  # most bytes of one access of a warp that is no 2D block
     pipeline: tuple[str, ...] = ()  # passes at and to tt, ttg, warp, intrinsic: one text in `-p` syntax for each level
 

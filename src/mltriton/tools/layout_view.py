@@ -1,30 +1,30 @@
 """`mltriton layout`: which warp, lane and register hold which element of a tensor, as text.
 
-Level: ttg and warp. Takes encodings as text, from an `.mlir` file or from a kernel's compiled level; gives `View`s: an
-encoding and a shape. Two directions: from elements to places (the default) and from places to elements
-(`hardware`). Encodings that only say which warp owns what show warps. `layout_picture.py` draws one view.
+Level: ttg and warp. Takes encodings as text or from an `.mlir` file; gives `View`s: an encoding and a shape. Two
+directions: from elements to places (the default) and from places to elements (`hardware`). Encodings that only say
+which warp owns what show warps, those of shared memory offsets. `layout_values.py` finds the values of a program and
+`layout_changes.py` says what a conversion does; `layout_picture.py` draws all of it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from mltriton.errors import OptionError
-from mltriton.ir.operation import Operation
-from mltriton.ir.parser import Parser, parse_attribute, parse_module
-from mltriton.ir.types import TensorType
-from mltriton.layouts.encodings import Encoding, Shape
+from mltriton.ir.parser import Parser, parse_attribute
+from mltriton.ir.types import TensorType, Type, byte_width
+from mltriton.layouts.base import Cut, Encoding, LayoutAttr, SharedEncoding
+from mltriton.layouts.fields import Shape, is_power
 from mltriton.layouts.hardware import NoLanesError, linear_layout
 from mltriton.layouts.linear import LinearLayout
+from mltriton.layouts.shared import LINE_BYTES
 from mltriton.layouts.text import encoding_text
-from mltriton.runtime.compile_thread import unlimited
-from mltriton.tools.aot import compile_kernel
 
 Array = np.ndarray[Any, Any]
 MORE = "..."
@@ -32,17 +32,18 @@ MORE = "..."
 
 @dataclass(frozen=True)
 class View:
-    """One encoding of a tensor of `shape`."""
+    """One layout of a tensor of `shape`, or of a block in shared memory; `element` is what it is of, where known."""
 
-    encoding: Encoding
+    encoding: LayoutAttr
     shape: Shape
+    element: Type | None = None
 
     @property
     def title(self) -> str:
         """What is shown."""
         return f"{encoding_text(self.encoding)} of {'x'.join(map(str, self.shape))}"
 
-    @property
+    @cached_property
     def layout(self) -> LinearLayout | None:
         """The places of all elements; None where the encoding does not state lanes."""
         try:
@@ -50,37 +51,73 @@ class View:
         except NoLanesError:
             return None
 
+    @property
+    def is_shared(self) -> bool:
+        """Whether it is one of shared memory: elements have an offset there, and no warp or lane."""
+        return isinstance(self.encoding, SharedEncoding)
+
     def warps(self) -> Array:
         """For each element the warps that hold it, as a set of bits."""
+        owners = np.zeros(self.shape, np.uint64)
+        if self.layout is not None:
+            table = self.layout.table().reshape(-1, self.layout.count("warp"), len(self.shape))
+            for warp in range(table.shape[1]):
+                owners[tuple(np.moveaxis(table[:, warp], -1, 0))] |= np.uint64(1 << warp)
+            return owners
+        assert isinstance(self.encoding, Encoding)
         cuts = self.encoding.cut(self.shape)
-        total = np.ones(self.shape, object)
-        count = self.encoding.warps
-        for element in np.ndindex(*self.shape):
-            bits = 0
-            for warp in range(count):
-                parts = zip(cuts, element, self.shape, strict=True)
-                if all((warp // c.stride % c.warps - e // min(c.size, n)) % _parts(c, n) == 0 for c, e, n in parts):
-                    bits |= 1 << warp
-            total[element] = bits
-        return total
+        for warp in range(self.encoding.warps):
+            held = [_held(cut, extent, warp) for cut, extent in zip(cuts, self.shape, strict=True)]
+            owners[np.ix_(*held)] |= np.uint64(1 << warp)
+        return owners
+
+    def word(self) -> tuple[int, ...]:
+        """The elements along each dimension that lie in one word of a lane, as a right operand's pairs of rows do."""
+        size = [1] * len(self.shape)
+        if self.layout is not None and isinstance(self.encoding, Encoding) and self.element is not None:
+            width = byte_width(self.element)
+            count = self.encoding.word_bytes(width) // width
+            for vector in self.layout.vectors("register")[: count.bit_length() - 1]:
+                size = [max(s, 2 * step) for s, step in zip(size, vector, strict=True)]
+        return tuple(size)
+
+    def tile(self) -> tuple[int, ...]:
+        """What one instruction or message takes of it, along each dimension; all of it where nothing says so."""
+        try:
+            found = self.encoding.lane_tile(len(self.shape)) if isinstance(self.encoding, Encoding) else self.shape
+        except NoLanesError:
+            return self.shape
+        return tuple(min(size, extent) for size, extent in zip(found, self.shape, strict=True))
 
 
-def _parts(cut: Any, extent: int) -> int:
-    return cut.warps if cut.warps * cut.size <= extent else cut.parts(extent)
+def _held(cut: Cut, extent: int, warp: int) -> Array:
+    """Which indices along a dimension a warp has; parts that do not fill it are repeated."""
+    parts = cut.warps if cut.warps * cut.size <= extent else cut.parts(extent)
+    part = np.arange(extent) // min(cut.size, extent)
+    return (warp // cut.stride % cut.warps - part) % parts == 0
+
+
+def get_view(encoding: str | LayoutAttr, tensor: str | Shape, *, hardware: bool = False) -> str:
+    """A layout of a tensor (`tensor<16x16xf16>`, or a shape) as text, all of it: the lane and register of each element,
+    or with `hardware` the elements of each lane and register. Raises `OptionError` and `IRSyntaxError`.
+    """
+    shape, element = (tensor, None) if isinstance(tensor, tuple) else _tensor(tensor)
+    view = checked(View(layout_of(encoding) if isinstance(encoding, str) else encoding, shape, element))
+    return text_of(view, hardware, 1 << 30, 1 << 30)
 
 
 # Where views come from
 
 
-def views_of(what: str, tensor: str | None = None) -> list[View]:
-    """The views of an encoding's text with the type of a tensor, or of all encodings in an `.mlir` file.
+def view_of(encoding: str, tensor: str | None) -> View:
+    """The view of an encoding's text with the type of a tensor. Raises `OptionError` and `IRSyntaxError`."""
+    if tensor is None:
+        raise OptionError("an encoding alone has no shape", expected='a tensor, such as -t "tensor<256x32xf16>"')
+    return checked(View(layout_of(encoding), *_tensor(tensor)))
 
-    Raises `OptionError` and `IRSyntaxError`.
-    """
-    if what.lstrip().startswith("#"):
-        if tensor is None:
-            raise OptionError("an encoding alone has no shape", expected='a tensor, such as -t "tensor<256x32xf16>"')
-        return [View(_encoding(what), _tensor(tensor).shape)]
+
+def read_program(what: str) -> tuple[str, str]:
+    """The text of an `.mlir` file, and its name. Raises `OptionError`."""
     path = Path(what)
     if not path.is_file():
         raise OptionError(
@@ -88,47 +125,39 @@ def views_of(what: str, tensor: str | None = None) -> list[View]:
             expected="#name<{...}>, FILE.mlir or FILE.py:KERNEL",
             hint="A kernel needs its --signature." if ":" in what else None,
         )
-    return views_in(path.read_text(encoding="utf-8"), what)
+    return path.read_text(encoding="utf-8"), what
 
 
-def views_of_kernel(kernel: str, signature: str, *, target: str, num_warps: int, level: str) -> list[View]:
-    """The layouts of a kernel, `FILE.py:KERNEL`, compiled for a target, at level ttg or warp."""
-    if level not in ("ttg", "warp"):
-        raise OptionError(f"tensors have no encodings at level {level!r}", expected="ttg or warp", found=level)
-    compiled = compile_kernel(kernel, signature, target=target, num_warps=num_warps)
-    return views_in(compiled.asm[level], f"{kernel} ({level})")
-
-
-def views_in(text: str, filename: str = "<text>") -> list[View]:
-    """Every encoded tensor type of a module, once, in the order in which they come."""
-    found: dict[View, None] = {}
-    for type in _types(unlimited(partial(parse_module, text, filename))):
-        if isinstance(type.encoding, Encoding):
-            found[View(type.encoding, type.shape)] = None
-    if not found:
-        raise OptionError(f"no tensor in {filename} has an encoding", hint="Encodings exist at level ttg and warp.")
-    return list(found)
-
-
-def _types(module: Operation) -> Iterator[TensorType]:
-    for op in module.walk():
-        for value in (*op.operands, *op.results):
-            if isinstance(value.type, TensorType):
-                yield value.type
-
-
-def _encoding(text: str) -> Encoding:
+def layout_of(text: str) -> LayoutAttr:
+    """The layout of that text. Raises `OptionError` and `IRSyntaxError`."""
     found = parse_attribute(text, "<encoding>")
-    if not isinstance(found, Encoding):
+    if not isinstance(found, LayoutAttr):
         raise OptionError(f"{text} is no layout encoding", found=str(found))
     return found
 
 
-def _tensor(text: str) -> TensorType:
+def _tensor(text: str) -> tuple[Shape, Type]:
     found = Parser(text, "<tensor>").type()
     if not isinstance(found, TensorType):
         raise OptionError(f"{text} is no tensor", expected="such as tensor<256x32xf16>", found=str(found))
-    return found
+    return found.shape, found.element
+
+
+def checked(view: View) -> View:
+    """The view, where there is such a tensor. Raises `OptionError`."""
+    if any(not is_power(size) for size in view.shape):
+        found = "x".join(map(str, view.shape))
+        raise OptionError("layouts are of tensors whose sizes are powers of two", found=found)
+    try:
+        fits = view.layout.is_surjective if view.layout is not None else view.warps().size > 0
+        problem = "" if fits else ": some elements are nowhere"
+    except LookupError:
+        fits, problem = False, ": it is of another rank"
+    except ValueError as error:
+        fits, problem = False, f": {error}"
+    if not fits:
+        raise OptionError(f"a tensor has no such layout{problem}", found=view.title)
+    return view
 
 
 # What they look like
@@ -139,6 +168,9 @@ def text_of(view: View, hardware: bool = False, rows: int = 16, columns: int = 1
     or with `hardware` the elements of so many lanes and registers.
     """
     layout = view.layout
+    if view.is_shared:
+        assert layout is not None
+        return "\n".join([view.title, *_offsets(view, layout, hardware, rows, columns)])
     body = [view.title, *_matrices(view.warps(), "warps by the first row and column of their part", _warp_grid)]
     if layout is None:
         return "\n".join([*body, "the encoding does not say which lane holds an element"])
@@ -147,6 +179,22 @@ def text_of(view: View, hardware: bool = False, rows: int = 16, columns: int = 1
     cells, title = _place_cells(layout, view.shape), "lane:register of each element"
     title += "" if layout.is_injective else " (the first of several places)"
     return "\n".join([*body, *_matrices(cells, title, lambda part: _grid(part, rows, columns))])
+
+
+def _offsets(view: View, layout: LinearLayout, hardware: bool, rows: int, columns: int) -> Iterator[str]:
+    """Of shared memory: the offset of each element, or the element at each offset, in lines of all banks."""
+    if not hardware:
+        cells = layout.inverse().table()[..., 0].astype(str).astype(object)
+        yield from _matrices(cells, "offset of each element", lambda part: _grid(part, rows, columns))
+        return
+    width = byte_width(view.element) if view.element is not None else 4
+    line = min(LINE_BYTES // width, layout.count("offset"))
+    yield f"the element at each offset, {line * width} bytes a line"
+    places = layout.table().reshape(-1, line, len(layout.outputs))
+    cells = np.empty(places.shape[:2], object)
+    for index in np.ndindex(*cells.shape):
+        cells[index] = f"({','.join(map(str, places[index]))})"
+    yield from _grid(cells, rows, columns)
 
 
 def _matrices(cells: Array, title: str, lines: Callable[[Array], Iterator[str]]) -> Iterator[str]:
@@ -162,7 +210,7 @@ def _matrices(cells: Array, title: str, lines: Callable[[Array], Iterator[str]])
 def _warp_grid(owners: Array) -> Iterator[str]:
     """One cell for each part that the same warps hold."""
     rows, columns = _changes(owners), _changes(owners.T)
-    cells = [[_warps_text(owners[row, column]) for column in columns] for row in rows]
+    cells = [[warps_text(int(owners[row, column])) for column in columns] for row in rows]
     yield from _table(cells, [str(row) for row in rows], [str(column) for column in columns])
 
 
@@ -170,7 +218,7 @@ def _changes(owners: Array) -> list[int]:
     return [0, *(row for row in range(1, len(owners)) if (owners[row] != owners[row - 1]).any())]
 
 
-def _warps_text(bits: int) -> str:
+def warps_text(bits: int) -> str:
     """The warps in a set, neighbours as ranges: `0-3,8`."""
     warps = [warp for warp in range(bits.bit_length()) if bits >> warp & 1]
     ranges: list[list[int]] = []

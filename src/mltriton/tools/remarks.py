@@ -29,6 +29,7 @@ from mltriton.layouts.linear import LinearLayout
 from mltriton.layouts.text import encoding_text
 from mltriton.targets.base import Questions, TargetSpec
 from mltriton.targets.registry import num_warps_of, spec_of
+from mltriton.tools.layout_values import conversions_of
 
 if TYPE_CHECKING:
     from mltriton.compiler.kernel import CompiledKernel
@@ -58,7 +59,18 @@ def kernel_remarks(compiled: CompiledKernel) -> list[str]:
     if said is not None:
         return list(said)
     job = compiled.job
-    return list(map(str, (*remarks_of(job.module("ttg")), *register_remarks(job.module("intrinsic")))))
+    whole = job.module("ttg")
+    found = (*remarks_of(whole), *conversion_remarks(whole), *register_remarks(job.module("intrinsic")))
+    return list(map(str, found))
+
+
+def conversion_remarks(module: Module) -> list[Remark]:
+    """The conversions of a module at level ttg that take instructions, and what each does."""
+    return [
+        Remark(op.loc.place, f"convert {'x'.join(map(str, change.shape))}x{change.element}", how)
+        for op, change in conversions_of(module)
+        if change.cost != 0 and (how := f"{change.summary()}: {change.names}")
+    ]
 
 
 def remarks_of(module: Module) -> list[Remark]:

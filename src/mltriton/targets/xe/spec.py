@@ -17,6 +17,7 @@ from mltriton.targets.xe.devices import DPAS_PARTS, DPAS_SHAPES, DPAS_THROUGH, D
 from mltriton.targets.xe.layouts.block_loads import cheapest_block, lane_cost
 from mltriton.targets.xe.layouts.encodings import dpas
 from mltriton.targets.xe.layouts.prefetches import prefetch_encoding
+from mltriton.targets.xe.layouts.regions import change_cost
 from mltriton.targets.xe.options import CODEGENS
 
 if TYPE_CHECKING:
@@ -89,5 +90,6 @@ def spec(variant: str) -> TargetSpec:
         shared_bytes=of.shared_bytes,
         pipeline=PIPELINE,
         has_lanes=True,
+        change_cost=change_cost,
         codegens=CODEGENS,
     )

@@ -1,0 +1,96 @@
+"""What `mltriton layout` prints and draws: one encoding, a conversion, or the values of a program.
+
+Takes what was asked on the command line; everything is read and drawn before anything is printed, so that a mistake
+leaves no half of an answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from mltriton.errors import OptionError
+from mltriton.targets.registry import spec
+from mltriton.tools.layout_changes import Change, text_of_change
+from mltriton.tools.layout_picture import draw, svg, svg_of_change
+from mltriton.tools.layout_values import LayoutValue, chosen, definitions, values_in, values_of_kernel
+from mltriton.tools.layout_view import View, checked, layout_of, read_program, text_of, view_of
+
+
+class Asked(NamedTuple):
+    """The options of the command; `kernel` has the signature, the target, the number of warps and the level."""
+
+    what: str
+    tensor: str | None = None
+    to: str | None = None
+    value: str | None = None
+    kernel: tuple[str, str, int, str] | None = None
+    hardware: bool = False
+    svg: Path | None = None
+    rows: int = 16
+    columns: int = 16
+
+
+def show(asked: Asked) -> str:
+    """The text to print; pictures are written. Raises `OptionError` and `IRSyntaxError`."""
+    if asked.what.lstrip().startswith("#"):
+        return _one(asked, view_of(asked.what, asked.tensor))
+    if asked.kernel is not None:
+        signature, target, num_warps, level = asked.kernel
+        values = values_of_kernel(asked.what, signature, target=target, num_warps=num_warps, level=level)
+    else:
+        values = values_in(*read_program(asked.what))
+    return _program(asked, values) if asked.value is None else _value(asked, chosen(values, asked.value))
+
+
+def _one(asked: Asked, view: View) -> str:
+    if asked.to is None:
+        return _shown(asked, view)
+    target = checked(View(layout_of(asked.to), view.shape, view.element))
+    return _changed(asked, Change.between(view, target, spec(asked.kernel[1]) if asked.kernel else None))
+
+
+def _shown(asked: Asked, view: View) -> str:
+    if asked.svg is not None:
+        draw({"layout": svg(view, asked.hardware)}, asked.svg)
+    return text_of(view, asked.hardware, asked.rows, asked.columns)
+
+
+def _changed(asked: Asked, change: Change) -> str:
+    if asked.svg is not None:
+        draw({"conversion": svg_of_change(change)}, asked.svg)
+    return text_of_change(change)
+
+
+def _value(asked: Asked, value: LayoutValue) -> str:
+    """The value's line, and its conversion where it is one, else its layout."""
+    shown = _changed(asked, value.change) if value.change is not None else _shown(asked, value.view)
+    return f"{value.line}\n{shown}"
+
+
+def _program(asked: Asked, values: Sequence[LayoutValue]) -> str:
+    """A line for each value, what the short names stand for, then every layout."""
+    views = list(dict.fromkeys(value.view for value in values))
+    if asked.svg is not None:
+        if asked.svg.suffix and len(views) != 1:
+            listed = ", ".join(dict.fromkeys(value.name for value in values))
+            expected = "a directory, or the --value that it is to show"
+            raise OptionError("a picture shows one layout", expected=expected, found=listed)
+        draw(_pictures(asked, values), asked.svg)
+    tables = (text_of(view, asked.hardware, asked.rows, asked.columns) for view in views)
+    return "\n\n".join(["\n".join(value.line for value in values), "\n".join(definitions(values)), *tables])
+
+
+def _pictures(asked: Asked, values: Sequence[LayoutValue]) -> dict[str, str]:
+    """Each layout under the name of the first value that has it, and each conversion under its result's."""
+    drawn: dict[View, str] = {}
+    pictures: dict[str, str] = {}
+    for value in values:
+        name = value.name.lstrip("%")
+        if value.change is not None:
+            pictures[f"{name}-conversion"] = svg_of_change(value.change)
+        if value.view not in drawn and len(value.view.shape) <= 2:
+            drawn[value.view] = name
+            pictures[name] = svg(value.view, asked.hardware)
+    return pictures
