@@ -144,6 +144,23 @@ def compile_kernel(
 
 
 @app.command()
+@compiling
+def aot(
+    kernel: Kernel,
+    signature: Signature,
+    how: dict[str, Any],
+    output: Annotated[Path, typer.Option("--output", "-o", help="The directory to write into.")] = Path(),
+    name: Annotated[str | None, typer.Option("--name", help="Of the C functions; the kernel's otherwise.")] = None,
+) -> None:
+    """Write a kernel as an object file and a header for C programs. The file given is imported: its code runs."""
+    from mltriton.tools.aot import compile_kernel
+    from mltriton.tools.c_object import write_c_object
+
+    for file in write_c_object(compile_kernel(kernel, signature, **how), output, name):
+        typer.echo(str(file))
+
+
+@app.command()
 def layout(
     what: Annotated[
         str, typer.Argument(metavar="ENCODING|FILE.mlir|FILE.py:KERNEL", help="Whose layouts to show; FILE.py is run.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -35,6 +36,77 @@ def test_torch_that_looked_before_is_a_warning() -> None:
     pytest.importorskip("torch")
     printed = python("-c", "import torch._inductor.runtime.triton_compat\nimport mltriton.as_triton")
     assert "RuntimeWarning: torch's compiler has looked for triton already" in printed
+
+
+WRITES = """
+import mltriton.as_triton, torch
+from torch._higher_order_ops.triton_kernel_wrap import identify_accessed_tensors
+from kernels import KERNELS
+x = torch.ones(64)
+for kernel in KERNELS:
+    found = identify_accessed_tensors(kernel, {"x": x, "y": x, "out": x, "n": 64, "BLOCK": 64}, {})
+    print(kernel.__name__, *sorted(dep.name for dep in found.read_writes.writes))
+"""
+KERNELS = """
+import triton
+import triton.language as tl
+
+@triton.jit
+def plain(x, y, out, n, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    tl.store(out + i, tl.load(x + i, i < n) + tl.load(y + i))
+
+@triton.jit
+def branches(x, y, out, n, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    total = tl.zeros((BLOCK,), tl.float32)
+    for k in range(n):
+        total += tl.load(x + i)
+        if k > 3:
+            tl.atomic_add(y, tl.sum(total))
+    tl.store(out + i, tl.cumsum(total))
+
+@triton.jit
+def nothing(x, y, out, n, BLOCK: tl.constexpr):
+    tl.device_assert(tl.max(tl.load(x + tl.arange(0, BLOCK))) < n)
+
+KERNELS = (plain, branches, nothing)
+"""
+
+
+def test_what_a_kernel_writes_is_known(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    (tmp_path / "kernels.py").write_text(KERNELS)
+    (tmp_path / "program.py").write_text(WRITES)
+    assert python(str(tmp_path / "program.py")).splitlines() == ["plain out", "branches out y", "nothing"]
+
+
+PACKAGED = """
+import mltriton.as_triton, torch
+from kernels import plain
+
+class Model(torch.nn.Module):
+    def forward(self, x, y):
+        out = torch.empty_like(x)
+        torch.library.wrap_triton(plain)[(1,)](x, y, out, 64, BLOCK=64)
+        return out.relu()
+
+x, y = torch.randn(64), torch.randn(64)
+package = torch._inductor.aoti_compile_and_package(torch.export.export(Model(), (x, y)), package_path="model.pt2")
+torch.testing.assert_close(torch._inductor.aoti_load_package(package)(x, y), (x + y).relu())
+print("right")
+"""
+
+
+@pytest.mark.slow
+def test_packages_of_aot_inductor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("torch")
+    if shutil.which("g++") is None:
+        pytest.skip("AOTInductor needs a C++ compiler")
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "kernels.py").write_text(KERNELS)
+    (tmp_path / "program.py").write_text(PACKAGED)
+    assert "right" in python("-W", "ignore", "program.py", seconds=600, TORCHINDUCTOR_CACHE_DIR=str(tmp_path / "cache"))
 
 
 @pytest.mark.slow

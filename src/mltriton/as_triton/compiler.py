@@ -14,6 +14,8 @@ from typing import Any, cast
 
 import mltriton.compiler
 from mltriton.as_triton.backends import GPUTarget, make_backend
+from mltriton.as_triton.nativert import WithLibraries
+from mltriton.as_triton.program_view import ModuleView
 from mltriton.compiler import CompiledKernel, Job, compile_job, options_of
 from mltriton.errors import AssertionFailed as CompileTimeAssertionFailure
 from mltriton.errors import CompilationError, OutOfResources, SignatureError
@@ -100,9 +102,9 @@ class ASTSource:
         """What identifies the program."""
         return digest(cast(Any, self.fn).cache_key, [(name, str(entry)) for name, entry in self.entries().items()])
 
-    def make_ir(self, *_how: Any) -> Any:
+    def make_ir(self, *_how: Any) -> ModuleView:
         """The program as the front end makes it."""
-        return self.job().source_module()
+        return ModuleView(self.job().source_module())
 
 
 class IRSource:
@@ -134,7 +136,7 @@ def compile(
         return compile_text((src if isinstance(src, IRSource) else IRSource(src)).src, options or {})
     kernel = compile_job(src.job(options, name))
     # Counting registers takes another run of LLVM, for programs that ask it of every kernel (Inductor).
-    kernel.__dict__.update(n_regs=None, n_spills=None)
+    kernel.__dict__.update(n_regs=None, n_spills=None, asm=WithLibraries(kernel))
     return kernel
 
 

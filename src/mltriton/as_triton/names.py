@@ -27,6 +27,7 @@ SAME: Mapping[str, str] = {
     "triton.backends.driver": "mltriton.runtime.driver",
     "triton.compiler": "mltriton.as_triton.compiler",
     "triton.compiler.compiler": "mltriton.as_triton.compiler",
+    "triton._C.libtriton.ir": "mltriton.as_triton.program_view",
     "triton.compiler.code_generator": "mltriton.as_triton.compiler",
 }
 
@@ -75,6 +76,8 @@ MADE: Mapping[str, Mapping[str, str]] = {
         "_base32": "mltriton.as_triton.utilities",
         "knobs": "mltriton",
     },
+    "triton._C": {"": "mltriton.as_triton.program_view"},
+    "triton._C.libtriton": {"": "mltriton.as_triton.program_view"},
     "triton.runtime._allocation": {
         "": "mltriton.runtime.allocation",
     },
@@ -82,7 +85,7 @@ MADE: Mapping[str, Mapping[str, str]] = {
 
 # Modules that upstream has and nobody needs to look for here.
 ABSENT: Mapping[str, str] = {
-    "triton._C": "upstream's compiled part; mltriton has no such part",
+    "triton._C": "upstream's compiled part; mltriton has of it only what torch looks at: triton._C.libtriton.ir",
     "triton.profiler": "Proton profiles GPUs; on the CPU use launch hooks (triton.knobs.runtime) or perf",
     "triton.experimental": "Gluon names the layouts of particular GPUs; write the kernel in triton.language",
     "triton.language.extra.tlx": "TLX is for particular GPUs; write the kernel in triton.language",

@@ -99,6 +99,12 @@ class CpuTarget:
         seconds = ASSEMBLY_SECONDS if ' asm "' in lowered.text else None
         return Binary(compile_object(lowered.text, self._machine(), seconds=seconds), metadata)
 
+    def object_of(self, text: str) -> bytes:
+        """An object file of other functions for this machine."""
+        from mltriton.targets.llvm.toolchain import compile_object
+
+        return compile_object(text, self._machine())
+
     def registers(self, assembly: str) -> tuple[int, int]:
         """Vector registers, and words of the stack."""
         from mltriton.targets.cpu.registers import used
