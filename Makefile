@@ -46,7 +46,7 @@ test-all: setup ## run the tests and the long fuzzing runs, property tests on ne
 	$(TEST) -q -m "slow or not slow" --hypothesis-profile=random
 
 test-libraries: setup setup-torch ## fetch libraries written for Triton and compare their operations with plain torch: docs/libraries.md
-	$(BIN)/python scripts/test_libraries.py --into $(VENV)/libraries
+	$(BIN)/python scripts/test_libraries.py --into $(VENV)/libraries --write docs/libraries.md
 
 test-operations: setup setup-torch ## compare torch's own operations by torch.compile with Triton kernels with eager torch (hours): docs/torch-compile.md
 	$(BIN)/python -W ignore tests/as_triton/operations.py

@@ -1,7 +1,8 @@
 """Run libraries written for Triton with mltriton in its place, each operation forward and backward against plain torch.
 
-`python scripts/test_libraries.py [--into FOLDER] [LIBRARY]...` fetches the libraries (pip, into FOLDER) and prints a
-table. Needs the network and torch. A process for each library; nothing of theirs is changed.
+`python scripts/test_libraries.py [--into FOLDER] [--write FILE] [LIBRARY]...` fetches the libraries (pip, into FOLDER)
+and prints a table for each, which takes the place of the library's table in FILE. Needs the network and torch. A process
+for each library; nothing of theirs is changed.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import argparse
 import importlib
 import os
+import re
 import subprocess
 import sys
 import time
@@ -18,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).parent
-LIBRARIES = ("liger", "fla_ops")
+LIBRARIES = ("liger", "fla_ops", "fla_before")
 
 
 def fetch(folder: Path, packages: Sequence[str]) -> None:
@@ -93,21 +95,27 @@ def main() -> None:
     parser.add_argument("libraries", nargs="*", default=list(LIBRARIES))
     parser.add_argument("--into", type=Path, default=Path(".libraries"))
     parser.add_argument("--operations", "-k", default="", help="only operations whose name has this text")
+    parser.add_argument("--write", type=Path, help="a document whose tables are made anew")
     parser.add_argument("--here", action="store_true", help="run one library in this process")
     given = parser.parse_args()
     if not given.here:
         for name in given.libraries:
             again = [sys.executable, __file__, "--here", "--into", str(given.into), "-k", given.operations, name]
-            subprocess.run(again, check=False)
+            made = subprocess.run(again, check=False, stdout=subprocess.PIPE, text=True).stdout
+            print(made, flush=True)
+            if given.write is not None:
+                put(given.write, made.strip())
         return
     (name,) = given.libraries
-    sys.path[:0] = [str(HERE / "libraries"), str(given.into.resolve())]
+    folder = given.into.resolve() / name
+    sys.path[:0] = [str(HERE / "libraries"), str(folder)]
     warnings.simplefilter("ignore")
     os.environ.setdefault("TRITON_PRINT_AUTOTUNING", "0")
     importlib.import_module("mltriton.as_triton")
     library = importlib.import_module(name)
-    if not given.into.exists() or not all(_is_there(given.into, package) for package in library.PACKAGES):
-        fetch(given.into, library.PACKAGES)
+    if not all(_is_there(folder, package) for package in library.PACKAGES):
+        fetch(folder, library.PACKAGES)
+        importlib.invalidate_caches()
     print(f"\n## {', '.join(library.PACKAGES)}\n")
     print("| operation | forward | backward | first call, s | torch's time / ours |\n|---|---|---|---|---|")
     as_cuda: Sequence[str] = getattr(library, "AS_CUDA", ())
@@ -115,8 +123,21 @@ def main() -> None:
     for operation in sorted(known, key=as_cuda.__contains__):
         if operation in as_cuda:
             importlib.import_module("mltriton.as_triton.as_cuda").show_cpu_as_cuda()
-        row = check(*known[operation], getattr(library, "NEAR", 1e-4))
+        ours, reference, inputs, *near = known[operation]
+        row = check(ours, reference, inputs, *(near or [getattr(library, "NEAR", 1e-4)]))
         print(f"| {operation}{' (--as-cuda)' if operation in as_cuda else ''} | {row} |", flush=True)
+
+
+def put(document: Path, table: str) -> None:
+    """Let a table take the place of that with the same heading, or stand at the end."""
+    heading = table.partition("\n")[0]
+    if not heading.startswith("## "):
+        return
+    head, *parts = re.split(r"^(?=## )", document.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    kept = [table + "\n" if part.startswith(heading + "\n") else part.strip() + "\n" for part in parts]
+    if table + "\n" not in kept:
+        kept.append(table + "\n")
+    document.write_text("\n".join([head.strip() + "\n", *kept]), encoding="utf-8")
 
 
 def _is_there(folder: Path, package: str) -> bool:

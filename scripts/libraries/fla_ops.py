@@ -12,7 +12,8 @@ from torch import randn
 
 PACKAGES = ("fla-core==0.6.0", "einops==0.8.2")
 NEAR = 5e-3  # of the largest value: chunks multiply in tf32 where kernels ask for it
-Operation = tuple[Callable[..., Any], Callable[..., Any], Sequence[Any]]
+NEAR_BFLOAT16 = 2e-2
+Operation = tuple[Any, ...]  # the operation, its reference, inputs; how near (`NEAR` where it is left out)
 
 
 def recurrence(
@@ -50,6 +51,10 @@ def _call(module: str, name: str, **always: Any) -> Callable[..., Any]:
         return found[0] if isinstance(found, tuple) else found
 
     return run
+
+
+def _swish(x: torch.Tensor) -> torch.Tensor:
+    return x * torch.sigmoid(x)
 
 
 def _retention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
@@ -104,9 +109,10 @@ def operations() -> dict[str, Operation]:
             for form in ("chunk", "fused_recurrent")
         },
         "delta_rule, chunk": (
-            _call("ops.delta_rule", "chunk_delta_rule"),
-            lambda q, k, v, beta: recurrence(q, k, v, None, beta),
-            (q, unit, v, beta),
+            _call("ops.delta_rule", "chunk_delta_rule"),  # refuses float32
+            lambda q, k, v, beta: recurrence(q.float(), k.float(), v.float(), None, beta.float()).bfloat16(),
+            tuple(x.bfloat16() for x in (q, unit, v, beta)),
+            NEAR_BFLOAT16,
         ),
         "delta_rule, fused_recurrent": (
             _call("ops.delta_rule", "fused_recurrent_delta_rule"),
