@@ -1,8 +1,8 @@
 """Run libraries written for Triton with mltriton in its place, each operation forward and backward against plain torch.
 
 `python scripts/test_libraries.py [--into FOLDER] [--write FILE] [LIBRARY]...` fetches the libraries (pip, into FOLDER)
-and prints a table for each, which takes the place of the library's table in FILE. Needs the network and torch. A process
-for each library; nothing of theirs is changed.
+and prints a table for each, which takes the place of the library's table in FILE. Needs the network and torch. A
+process for each library; nothing of theirs is changed.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ from typing import Any, cast
 from mltriton.dialects import arith, scf, tt, ttg
 from mltriton.ir.attributes import ArrayAttr, Attribute, DenseArrayAttr, DenseAttr, DictAttr, IntegerAttr
 from mltriton.ir.constants import splat_of
-from mltriton.ir.operation import Block, Operation, Value
+from mltriton.ir.operation import Block, BlockArgument, Operation, Value
 from mltriton.ir.types import PointerType, Type, byte_width, element_type, shape_of
 
 HIGHEST = 1 << 62  # the divisibility of 0
@@ -396,9 +396,22 @@ def _bound(op: Operation, infos: Sequence[AxisInfo]) -> AxisInfo:
     return AxisInfo((1,) * a.rank, _gcds(_of_every_element(a), _of_every_element(b)), _gcds(a.constancy, b.constancy))
 
 
-def is_natural(value: Value) -> bool:
-    """Whether an integer cannot be negative, as far as the operations that make it show."""
+def is_natural(value: Value, known: dict[Value, bool] | None = None) -> bool:
+    """Whether an integer cannot be negative, as far as the operations that make it show: sums and products of what is
+    not negative do not wrap. `known` remembers answers.
+    """
+    known = {} if known is None else known
+    if value not in known:
+        known[value] = False  # What depends on itself shows nothing.
+        known[value] = _is_natural(value, known)
+    return known[value]
+
+
+def _is_natural(value: Value, known: dict[Value, bool]) -> bool:
     op = value.defining_op
+    if isinstance(value, BlockArgument):
+        loop = value.block.parent_op
+        return isinstance(loop, scf.For) and value.index == 0 and is_natural(loop.lower, known)
     if isinstance(op, tt.MakeRange):
         return op.start >= 0
     if isinstance(op, arith.Constant):
@@ -406,7 +419,7 @@ def is_natural(value: Value) -> bool:
         return number is not None and number >= 0
     if isinstance(op, tt.GetProgramId | tt.GetNumPrograms):
         return True
-    return isinstance(op, _NATURAL) and all(map(is_natural, op.operands))
+    return isinstance(op, _NATURAL) and all(is_natural(operand, known) for operand in op.operands)
 
 
 _NATURAL = (

@@ -246,6 +246,7 @@ _MULTIPLES: dict[type[Operation], Callable[..., int]] = {
     arith.AddI: gcd,
     arith.SubI: gcd,
     arith.MulI: _product,
+    arith.RemSI: gcd,
     arith.ExtSI: _same,
 }
 

@@ -57,6 +57,7 @@ class Evaluator:
         self.block_depth: dict[Block, int] = {}
         self.unmasked: frozenset[Operation] = frozenset()  # accesses and selections whose masks are known to hold here
         self.floor = 0  # the outermost scope in which that is known
+        self.naturals: dict[Value, bool] = {}  # whether integers cannot be negative
         self.nesting = 0  # how many values are being evaluated, each for the one before it
 
     @contextmanager

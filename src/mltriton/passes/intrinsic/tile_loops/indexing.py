@@ -8,6 +8,7 @@ arithmetic on forms.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import gcd
 from typing import TYPE_CHECKING, TypeVar, cast
 
 from mltriton.dialects import arith, tt
@@ -82,6 +83,26 @@ def divide(e: Evaluator, number: Form, divisor: int, lanes: int) -> tuple[Form, 
             lane = Affine(number.type, None, 0, number.stride)
             return quotient, combine(e, arith.AddI, [remainder, lane], I32, lanes, {})
     return _quotient(e, number, divisor, lanes), _remainder(e, number, divisor, lanes)
+
+
+def divided(e: Evaluator, number: Form, by: Form, lanes: int) -> tuple[Form, Form] | None:
+    """Quotient and remainder of lanes that go up and are not negative; None where they may cross a multiple of the
+    divisor, or that is not known.
+    """
+    if not (isinstance(number, Affine) and isinstance(by, Affine) and isinstance(number.stride, int)):
+        return None
+    if lanes < 2 or number.stride <= 0 or by.base is not None or by.stride != 0 or by.const < 2:
+        return None
+    divisor = by.const
+    run = divisor if number.base is None else gcd(e.emitter.multiple_of(number.base), divisor)
+    if number.const % run + number.stride * (lanes - 1) >= run:
+        return None
+    if number.base is None:
+        whole, rest = divmod(number.const, divisor)
+        return Affine(number.type, None, whole, 0), Affine(number.type, None, rest, number.stride)
+    operands = (e.arithmetic.scalar(number), e.emitter.integer(divisor, number.type))
+    quotient, remainder = (e.emitter.pure(cls, operands, number.type) for cls in (arith.DivSI, arith.RemSI))
+    return e.arithmetic.wrap(quotient), Affine(number.type, remainder, 0, number.stride)
 
 
 def _quotient(e: Evaluator, number: Form, divisor: int, lanes: int) -> Form:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, cast
 
+from mltriton.analysis.axis_info import is_natural
 from mltriton.dialects import arith, tt, ttg
 from mltriton.ir.attributes import DenseAttr
 from mltriton.ir.operation import Operation, Value
@@ -21,7 +22,7 @@ from mltriton.passes.intrinsic.tile_loops.forms import (
     Index,
     constant_index,
 )
-from mltriton.passes.intrinsic.tile_loops.indexing import operand_index, reshaped_index
+from mltriton.passes.intrinsic.tile_loops.indexing import divided, operand_index, reshaped_index
 
 if TYPE_CHECKING:
     from mltriton.passes.intrinsic.tile_loops.evaluation import Evaluator
@@ -33,6 +34,15 @@ def elementwise(e: Evaluator, op: Operation, index: Index, lanes: int) -> Form:
     """Element by element."""
     forms = [e.at(operand, index, lanes) for operand in op.operands]
     return combine(e, type(op), forms, cast(TensorType, op.results[0].type).element, lanes, op.attributes)
+
+
+def division(e: Evaluator, op: arith.DivSI | arith.RemSI, index: Index, lanes: int) -> Form:
+    """Element by element; affine where the lanes cross no multiple of a known divisor."""
+    number, divisor = (e.at(operand, index, lanes) for operand in op.operands)
+    parts = divided(e, number, divisor, lanes) if is_natural(op.operands[0], e.naturals) else None
+    if parts is None:
+        return combine(e, type(op), [number, divisor], cast(TensorType, op.result.type).element, lanes, op.attributes)
+    return parts[isinstance(op, arith.RemSI | arith.RemUI)]
 
 
 def constant(e: Evaluator, op: arith.Constant, index: Index, lanes: int) -> Form:
@@ -126,6 +136,7 @@ def shared_load(e: Evaluator, op: ttg.LocalLoad, index: Index, lanes: int) -> Fo
 RULES: dict[type[Operation], Rule] = {
     arith.Constant: constant,
     arith.Select: select,
+    **dict.fromkeys((arith.DivSI, arith.DivUI, arith.RemSI, arith.RemUI), division),
     tt.MakeRange: make_range,
     tt.Splat: splat,
     tt.ExpandDims: same_element,
