@@ -57,6 +57,9 @@ class ConvertLayout(Operation):
         return reshaped(constant_of(self.source), self.result.type)
 
 
+ALLOCATION_OFFSET = "allocation.offset"  # attribute of an allocation: where it starts, in bytes
+
+
 class LocalAlloc(Operation):
     """`ttg.local_alloc [%init]`: a block in shared memory, for the program's lifetime."""
 

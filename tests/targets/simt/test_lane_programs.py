@@ -15,13 +15,13 @@ F32, I32 = np.float32, np.int32
 
 @triton.jit
 def combined(x, y, out, n, BLOCK: tl.constexpr):
-    """Reductions within and across warps, and a scan."""
+    """Reductions within and across warps, a sort and a scan."""
     row, column = tl.arange(0, 16), tl.arange(0, BLOCK)
     at = row[:, None] * BLOCK + column[None, :]
     value = tl.load(x + at)
     tl.store(out + column, tl.sum(value, 0))
     tl.store(y + row, tl.max(value, 1))
-    tl.store(x + at, tl.cumsum(value, 1, reverse=True))
+    tl.store(x + at, tl.cumsum(tl.sort(value, 1), 1, reverse=True))
 
 
 @triton.jit

@@ -16,7 +16,7 @@ PIPELINE = (
     "hoist-transposes,dce,fold-transposes,convert-dot-operands,canonicalize,cse,licm,dce,check-warp-level",
     "assign-layouts,cse,assign-lanes,cse,verify-encodings",
     "distribute-to-warps,lower-cross-warp,assign-lanes,canonicalize,cse,licm,dce,verify-encodings",
-    "match-target-size,canonicalize,cse,dce,schedule-loads,verify-encodings",
+    "match-target-size,canonicalize,cse,dce,schedule-loads,verify-encodings,allocate-shared-memory",
 )
 LANE_REGISTER = 4  # bytes
 # Products added up by one `mma.sync`, of which 16 rows and 8 columns come out, by the operands.

@@ -12,6 +12,7 @@ from typing import cast
 
 from mltriton.dialects import gpu, tt, ttg, ttig
 from mltriton.errors import SharedMemoryError
+from mltriton.ir.attributes import IntegerAttr
 from mltriton.ir.module import Module as IRModule
 from mltriton.ir.operation import Operation
 from mltriton.ir.operation import Value as IRValue
@@ -30,21 +31,26 @@ MEMORY = "shared$memory"  # as no kernel can be called
 
 
 def allocations(module: IRModule) -> tuple[dict[Operation, int], int]:
-    """Where each allocation starts, and how many bytes there are in all; gathers share one at the end."""
+    """Where each allocation starts (as the pass allocate-shared-memory says, or one after the other), and how many
+    bytes there are in all; gathers share one at the end.
+    """
     places: dict[Operation, int] = {}
     end = gathered = 0
     for op in module.walk():
-        size = 0
         if isinstance(op, ttg.LocalAlloc):
-            block = cast(MemDescType, op.result.type)
-            size = prod(block.shape) * byte_width(block.element)
+            place = op.attributes.get(ttg.ALLOCATION_OFFSET)
+            places[op] = place.value if isinstance(place, IntegerAttr) else end
+            end = max(end, places[op] + _rounded(allocated_bytes(op)))
         elif isinstance(op, tt.Gather):
             gathered = max(gathered, num_warps_of(module) * gathered_bytes(op))
-        if size:
-            places[op] = end
-            end += _rounded(size)
     places |= {op: end for op in module.walk() if isinstance(op, tt.Gather)}
     return places, end + _rounded(gathered)
+
+
+def allocated_bytes(op: ttg.LocalAlloc) -> int:
+    """The memory that a block needs."""
+    block = cast(MemDescType, op.result.type)
+    return prod(block.shape) * byte_width(block.element)
 
 
 def gathered_bytes(op: tt.Gather) -> int:
@@ -71,8 +77,9 @@ def place_allocations(e: Emitter, target: Module, module: IRModule) -> int:
 
 def _too_much(places: dict[Operation, int], size: int, machine: Machine) -> SharedMemoryError:
     """The error for blocks that do not fit, at the line of the largest one."""
-    ends = sorted({*places.values(), size})
-    sizes = {op: min(end for end in ends if end > place) - place for op, place in places.items()}
+    sizes = {
+        op: allocated_bytes(op) if isinstance(op, ttg.LocalAlloc) else size - place for op, place in places.items()
+    }
     lines = Counter(f"  {sizes[op]:>8} bytes at line {op.loc.place.line if op.loc.place else '?'}" for op in places)
     counted = [line if count == 1 else f"{line} ({count} times)" for line, count in lines.items()]
     advice = "Warps exchange elements through it: take smaller blocks. It holds"

@@ -1,0 +1,122 @@
+"""allocate-shared-memory: blocks in shared memory share places.
+
+Level: intrinsic, targets whose blocks live in registers. Gives each `ttg.local_alloc` its place, `allocation.offset` in
+bytes. Two of them may have one place when they are never needed at once and all warps meet in between: from its
+allocation on until the last operation of the same body that uses it (a loop counts whole) a block is needed, and a
+barrier of that body must stand between its allocation and its first use. Blocks without one, those that regions carry
+and those that copies under way write have a place of their own. Guarantees: a warp writes a place only
+after all warps are done with what was there. No later pass may move uses of shared memory over barriers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+from typing import cast
+
+from mltriton.dialects import gpu, tt, ttg
+from mltriton.ir.attributes import IntegerAttr
+from mltriton.ir.module import Module
+from mltriton.ir.operation import Operation, Value
+from mltriton.ir.passes import Pass
+from mltriton.ir.types import I32, MemDescType, byte_width
+
+ALIGNMENT, SWIZZLED_ALIGNMENT = 64, 1024  # bytes; what is swizzled repeats after 1024
+
+
+class AllocateSharedMemory(Pass):
+    """Say where each block in shared memory is."""
+
+    name = "allocate-shared-memory"
+
+    def run(self, module: Module) -> Module:
+        for function in module.body.block.ops:
+            if isinstance(function, tt.Func):
+                _allocate(function)
+        return module
+
+
+@dataclass
+class _Block:
+    """One allocation, and the first and last operation, by number, between which it is needed."""
+
+    op: ttg.LocalAlloc
+    first: int
+    last: int
+    offset: int = 0
+
+    @property
+    def memory(self) -> MemDescType:
+        """Its type."""
+        return cast(MemDescType, self.op.result.type)
+
+    @property
+    def bytes(self) -> int:
+        """Its size."""
+        return prod(self.memory.shape) * byte_width(self.memory.element)
+
+    @property
+    def alignment(self) -> int:
+        """What its place is a multiple of."""
+        return ALIGNMENT if self.memory.encoding is None else SWIZZLED_ALIGNMENT
+
+    def meets(self, other: _Block) -> bool:
+        """Whether both are needed at once."""
+        return self.first <= other.last and other.first <= self.last
+
+
+def _allocate(function: tt.Func) -> None:
+    order = {op: number for number, op in enumerate(function.walk())}
+    found = [_block(op, order) for op in order if isinstance(op, ttg.LocalAlloc)]
+    placed: list[_Block] = []
+    for block in sorted(found, key=lambda block: (block.first, -block.last)):
+        block.offset = _free_place(block, [other for other in placed if block.meets(other)])
+        placed.append(block)
+        block.op.attributes = block.op.attributes | {ttg.ALLOCATION_OFFSET: IntegerAttr(block.offset, I32)}
+
+
+def _free_place(block: _Block, others: list[_Block]) -> int:
+    """The lowest place of which nothing is needed at the same time."""
+    start = 0
+    for other in sorted(others, key=lambda other: other.offset):
+        if start + block.bytes <= other.offset:
+            break
+        start = max(start, -(-(other.offset + other.bytes) // block.alignment) * block.alignment)
+    return start
+
+
+def _block(op: ttg.LocalAlloc, order: dict[Operation, int]) -> _Block:
+    uses = _uses(op.result)
+    body = None if op.block is None or op.init is not None else op.block.ops
+    if uses is None or body is None:
+        return _Block(op, 0, len(order))
+    around = [_around(use, op) for use in uses]
+    first, last = (choose(around, key=order.__getitem__, default=op) for choose in (min, max))
+    if not any(isinstance(between, gpu.Barrier) for between in body[body.index(op) : body.index(first)]):
+        return _Block(op, 0, len(order))
+    return _Block(op, order[op], max(order[inner] for inner in last.walk()))
+
+
+def _around(use: Operation, op: Operation) -> Operation:
+    """The operation beside `op` that a use is, or is inside of."""
+    while use.block is not op.block:
+        parent = use.parent_op
+        assert parent is not None
+        use = parent
+    return use
+
+
+def _uses(memory: Value) -> list[Operation] | None:
+    """The operations that use a block or a part of it; None where they cannot be told, or go on after they are done."""
+    found: list[Operation] = []
+    for user in memory.users:
+        if isinstance(user, ttg.MemDescSubview | ttg.MemDescTrans):
+            inner = _uses(user.result)
+            if inner is None:
+                return None
+            found += [user, *inner]
+        elif isinstance(user, ttg.LocalLoad | ttg.LocalStore | ttg.LocalGather):
+            found.append(user)
+        else:
+            return None
+    return found
