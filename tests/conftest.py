@@ -100,7 +100,12 @@ class FileCheckItem(pytest.Item):
         paths = {"%s": self.path, "%S": self.path.parent}
         line = re.sub("%[sS]", lambda name: shlex.quote(str(paths[name.group()])), self.line)
         command, separator, check = line.partition("|")
-        status, output = run_command(command)
+        with pytest.MonkeyPatch.context() as patch:
+            if '"mma' in self.path.read_text(encoding="utf-8"):
+                import mma_target
+
+                mma_target.register(patch)  # A target that only tests have.
+            status, output = run_command(command)
         if status != int(command.split()[0] == "not"):
             raise FileCheckError(f"exit status {status} of: {command.strip()}\n{output}")
         if separator:

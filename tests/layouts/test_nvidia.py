@@ -15,6 +15,7 @@ from mltriton.layouts.hardware import linear_layout
 from mltriton.layouts.nvidia import NvidiaMmaEncoding
 from mltriton.layouts.nvidia import mma_sync as make_sync
 from mltriton.layouts.nvidia import wgmma as make_wgmma
+from mltriton.layouts.shared import NvmmaSharedEncoding, SwizzledSharedEncoding
 from mltriton.layouts.text import build_encoding, encoding_text
 from mltriton.targets.base import DotSize, ResultShare
 
@@ -201,6 +202,15 @@ def test_swizzled_columns() -> None:
     layout = linear_layout(encoding, (16, 8))
     for row, column in product(range(16), range(8)):
         assert layout.at(offset=16 * column + ((row // 2) ^ column) * 2 + row % 2) == (row, column)
+
+
+@pytest.mark.parametrize(
+    "encoding", [SwizzledSharedEncoding(4, 2, 4, (1, 0)), NvmmaSharedEncoding(64, False, 16)], ids=["swizzled", "nvmma"]
+)
+def test_the_transposed_view(encoding: SharedEncoding) -> None:
+    """The same offsets, with rows and columns exchanged."""
+    plain, turned = linear_layout(encoding, (16, 32)), linear_layout(encoding.turned(), (32, 16))
+    assert all(turned.at(offset=offset) == plain.at(offset=offset)[::-1] for offset in range(512))
 
 
 def test_the_type_of_a_block_in_shared_memory_has_a_layout() -> None:

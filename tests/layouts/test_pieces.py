@@ -9,6 +9,7 @@ import pytest
 from mltriton.layouts.encodings import BlockedEncoding, DotOperandEncoding, Encoding, SliceEncoding, same_cut
 from mltriton.layouts.hardware import warp_layout
 from mltriton.layouts.lanes import with_lanes
+from mltriton.layouts.nvidia import NvidiaMmaEncoding
 from mltriton.targets.xe.layouts.encodings import DpasEncoding, Subgroup2DBlockEncoding
 
 Shape = tuple[int, ...]
@@ -21,6 +22,7 @@ def dpas(ops: int, warps: Shape, cluster: Shape, repeat: int = 8) -> DpasEncodin
 ROWS = with_lanes(BlockedEncoding((4, 256), (8, 1), (1, 0)), (32, 256), 16, 4)
 COLUMNS = with_lanes(BlockedEncoding((64, 8), (2, 4), (1, 0)), (128, 32), 16, 8, (0, 1))
 GEMM = dpas(2, (8, 4), (4, 4))
+MMA = NvidiaMmaEncoding(2, (2, 2), (16, 8), (2, 8))
 # encoding, whole block
 SHARES: dict[str, tuple[Encoding, Shape]] = {
     "result": (GEMM, (256, 256)),
@@ -38,6 +40,13 @@ SHARES: dict[str, tuple[Encoding, Shape]] = {
     "slice of a result": (SliceEncoding(1, GEMM), (256,)),
     "slice of rows": (SliceEncoding(0, ROWS), (256,)),
     "a column": (GEMM, (256, 1)),
+    "result of mma": (MMA, (64, 128)),
+    "left of mma": (DotOperandEncoding(0, MMA, 2), (64, 64)),
+    "right of mma": (DotOperandEncoding(1, MMA, 2), (64, 128)),
+    "left of mma with bytes": (DotOperandEncoding(0, MMA, 4), (64, 64)),
+    "slice of mma": (SliceEncoding(1, MMA), (64,)),
+    "result of wgmma": (NvidiaMmaEncoding(3, (4, 2), (16, 64, 16), (1, 2)), (64, 256)),
+    "batches of mma": (NvidiaMmaEncoding(2, (2, 2, 1), (1, 16, 8), (2, 1, 4)), (4, 32, 32)),
     "a row of a block": (ROWS, (1, 256)),
 }
 
@@ -47,12 +56,12 @@ def test_a_piece_is_a_choice_of_registers(encoding: Encoding, shape: Shape) -> N
     share = encoding.share(shape)
     whole = warp_layout(encoding, share)
     tile = encoding.lane_tile(len(share))
-    piece = tuple(map(min, tile, share))
+    piece, lanes = tuple(map(min, tile, share)), whole.count("lane")
     part = warp_layout(encoding.piece(tile), piece)
     assert part.is_surjective
-    held = [{whole.at(register=r, lane=lane) for r in range(whole.count("register"))} for lane in range(16)]
+    held = [{whole.at(register=r, lane=lane) for r in range(whole.count("register"))} for lane in range(lanes)]
     for origin in product(*(range(0, extent, size) for extent, size in zip(share, piece, strict=True))):
-        for lane, register in product(range(16), range(part.count("register"))):
+        for lane, register in product(range(lanes), range(part.count("register"))):
             element = part.at(register=register, lane=lane)
             assert tuple(x + first for x, first in zip(element, origin, strict=True)) in held[lane]
 

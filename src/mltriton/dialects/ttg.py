@@ -29,6 +29,8 @@ from mltriton.ir.types import (
     element_type,
     shape_of,
 )
+from mltriton.layouts.base import SharedEncoding
+from mltriton.layouts.hardware import linear_layout
 
 Attributes = dict[str, Attribute]
 
@@ -70,6 +72,11 @@ class LocalAlloc(Operation):
 
     def verify(self) -> None:
         result = memory(self, "the result", self.result)
+        if isinstance(result.encoding, SharedEncoding):
+            try:
+                linear_layout(result.encoding, result.shape)
+            except (LookupError, ValueError) as problem:
+                reject(self, f"the block has no such layout: {problem}", found=str(result))
         if self.init is not None:
             require_contents(self, tensor(self, "the initial value", self.init), result)
 
@@ -145,7 +152,8 @@ class MemDescSubview(Operation):
         fits = dropped >= 0 and all(
             size <= whole for size, whole in zip(result.shape, source.shape[dropped:], strict=True)
         )
-        require(self, fits and result.element is source.element, "the result is no window", source, result)
+        same = result.element is source.element and result.encoding is source.encoding
+        require(self, fits and same, "the result is no window", source, result)
 
 
 class MemDescTrans(Operation):
@@ -159,11 +167,12 @@ class MemDescTrans(Operation):
     @classmethod
     def infer(cls, operands: Sequence[Value], attributes: Attributes) -> Sequence[Type]:
         source = cast(MemDescType, operands[0].type)
-        return [MemDescType((source.shape[1], source.shape[0]), source.element, source.encoding, source.mutable)]
+        encoding = source.encoding.turned() if isinstance(source.encoding, SharedEncoding) else source.encoding
+        return [MemDescType((source.shape[1], source.shape[0]), source.element, encoding, source.mutable)]
 
     def verify(self) -> None:
         source, result = memory(self, "the source", self.memory), memory(self, "the result", self.result)
-        fits = len(source.shape) == 2 and result.shape == source.shape[::-1] and result.element is source.element
+        fits = len(source.shape) == 2 and result is MemDescTrans.infer([self.memory], {})[0]
         require(self, fits, "the result is not the transposed source", source, result)
 
 

@@ -60,10 +60,14 @@ class LayoutAttr(Attribute):
 
 class SharedEncoding(LayoutAttr):
     """Base of layouts of shared memory: `places` takes the input "offset", which counts elements, to the last
-    dimensions of a block; others are buffers, one after the other.
+    dimensions of a block; others are buffers, one after the other. A window of a block has the layout of the whole.
     """
 
     __slots__ = ()
+
+    def turned(self) -> SharedEncoding:
+        """The layout of the transposed view of a matrix."""
+        raise NotImplementedError
 
 
 class Encoding(LayoutAttr):

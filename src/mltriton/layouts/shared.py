@@ -43,6 +43,9 @@ class SwizzledSharedEncoding(SharedEncoding):
                 bases.append(_sum(_unit(rank, dim, row), _unit(rank, fastest, column)))
         return _layout(bases, shape)
 
+    def turned(self) -> SwizzledSharedEncoding:
+        return self.replaced(order=self.order[::-1])
+
     def fields(self) -> Fields:
         return {"vec": self.vec, "perPhase": self.per_phase, "maxPhase": self.max_phase, "order": self.order}
 
@@ -80,6 +83,9 @@ class NvmmaSharedEncoding(SharedEncoding):
             bases.append(_sum(_unit(2, row, step), _unit(2, column, moved)))
         bases += [_unit(2, column, step) for step in steps(width, shape[column])]
         return _layout(bases, shape)
+
+    def turned(self) -> NvmmaSharedEncoding:
+        return self.replaced(transposed=not self.transposed)
 
     def fields(self) -> Fields:
         return {
