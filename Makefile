@@ -51,8 +51,9 @@ test-libraries: setup setup-torch ## fetch libraries written for Triton and comp
 test-operations: setup setup-torch ## compare torch's own operations by torch.compile with Triton kernels with eager torch (hours): docs/torch-compile.md
 	$(BIN)/python -W ignore tests/as_triton/operations.py
 
-test-models: setup setup-torch ## fetch transformers and compare small models of it, forward and a training step, in the same way
-	$(BIN)/python -m pip install --quiet transformers
+test-models: setup setup-torch ## fetch transformers and Helion, and compare small models and kernels in the same way
+	$(BIN)/python -m pip install --quiet transformers helion
+	$(BIN)/python -W ignore tests/as_triton/helion_kernels.py
 	$(BIN)/python -W ignore tests/as_triton/models.py
 
 test-gpu: ## run the tests of the language, the library and random kernels on this machine's NVIDIA GPU; SEEDS=5000
