@@ -35,6 +35,14 @@ Fold = Value | Attribute | None
 MAX_EXACT = 1 << 53  # integers up to here are exact in double precision
 
 
+def fold(op: arith.Pure) -> Fold:
+    """What an operation equals, by the tables below."""
+    for kind, rule in _FOLDS.items():
+        if isinstance(op, kind):
+            return rule(op)
+    return fold_elementwise(op)
+
+
 def fold_elementwise(op: Operation) -> Fold:
     """The fold of any element-wise operation in the tables below."""
     cls = type(op)
@@ -329,3 +337,11 @@ def _is_exact_index_round_trip(op: Operation, inner: arith.Cast) -> bool:
 def _bitcast(value: Number, old: Type, new: Type) -> Number | None:
     bits = float_to_bits(value, old) if isinstance(old, FloatType) else unsigned(int(value), old)
     return bits_to_float(bits, new) if isinstance(new, FloatType) else wrap(bits, new)
+
+
+_FOLDS: dict[type[Operation], Callable[[Any], Fold]] = {
+    arith.Cast: fold_cast,
+    arith.CmpI: fold_cmpi,
+    arith.CmpF: fold_cmpf,
+    arith.Select: fold_select,
+}
