@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mltriton.analysis.axis_info import AxisInfo, AxisInfoAnalysis
+from mltriton.analysis.axis_info import AxisInfoAnalysis
+from mltriton.analysis.regularity import AxisInfo
 from mltriton.dialects import tt
 from mltriton.executor import run
 from mltriton.ir.parser import parse_module

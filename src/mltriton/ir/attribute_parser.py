@@ -1,4 +1,4 @@
-"""Reading types, attributes, encodings and locations.
+"""Reading attributes, encodings and locations.
 
 Level: all. Takes MLIR text; gives interned objects. Aliases (`#blocked = ...`, `#loc3 = loc(...)`) may be defined
 anywhere at the start of a line and are resolved when they are first used. Integers are wrapped to the signed range of
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import TypeVar, cast
+from typing import cast
 
 from mltriton.ir.attributes import (
     ArrayAttr,
@@ -28,145 +28,31 @@ from mltriton.ir.attributes import (
 from mltriton.ir.constants import wrap
 from mltriton.ir.floats import bits_to_float, round_float
 from mltriton.ir.location import UNKNOWN, CallSiteLoc, FileLoc, Location, NameLoc
-from mltriton.ir.scanner import Scanner
+from mltriton.ir.type_parser import T, TypeParser
 from mltriton.ir.types import (
     FLOATS,
     I1,
     I64,
     INDEX,
     FloatType,
-    FunctionType,
     IntegerType,
-    MemDescType,
-    NoneType,
-    PointerType,
-    TensorDescType,
     TensorType,
-    TokenType,
     Type,
 )
-from mltriton.layouts.base import Encoding, LayoutAttr, SharedEncoding
+from mltriton.layouts.base import Encoding, LayoutAttr
 from mltriton.layouts.text import EncodingTextError, Field, build_encoding, is_encoding_name
 
-T = TypeVar("T")
 _ALIAS = re.compile(r"^#([A-Za-z_][\w$.-]*)\s*=\s*", re.MULTILINE)
-_SIMPLE_TYPE = re.compile(r"[!\w.]+(?:<(?:[^<>{}]|<[^<>{}]*>)*>)?")
-MAX_WIDTH = 2**24 - 1  # bits of an integer type, as in MLIR
-_INTEGER_TYPE = re.compile(r"[su]?i(\d+)\Z")
-_SHARED_MEMORY = ("ttg.shared_memory", "triton_gpu.shared_memory")
 
 
-class AttributeParser(Scanner):
-    """A scanner that also reads types, attributes and locations."""
+class AttributeParser(TypeParser):
+    """A type parser that also reads attributes and locations."""
 
     def __init__(self, text: str, filename: str = "<text>") -> None:
         super().__init__(text, filename)
-        self._types: dict[str, Type] = {}
         self._alias_positions = {found[1]: found.end() for found in _ALIAS.finditer(text)}
         self._aliases: dict[str, Attribute | Location] = {}
         self._open_aliases: set[str] = set()  # those that are being read
-
-    # Types.
-
-    def type(self) -> Type:
-        """Read a type."""
-        simple = _SIMPLE_TYPE.match(self.text_read, self.position)
-        if simple is not None and (known := self._types.get(simple[0])) is not None:
-            self.skip(simple.end() - self.position)
-            return known
-        type = self.function_type() if self.at("(") else self._plain_type()
-        if simple is not None and self.text_read[simple.end() : self.position].isspace():
-            self._types[simple[0]] = type
-        return type
-
-    def _plain_type(self) -> Type:
-        start = self.position
-        if self.accept("!"):
-            name = self.word("a type")
-            read = _DIALECT_TYPES.get(name.replace("triton_gpu.", "ttg."))
-            if read is None:
-                self.fail(f"unknown type !{name}", at=start)
-            return read(self)
-        name = self.word("a type")
-        if name == "tensor":
-            return self._between("<", ">", self._tensor_body)
-        if name in _NAMED_TYPES:
-            return _NAMED_TYPES[name]
-        if (integer := _INTEGER_TYPE.match(name)) and len(integer[1]) <= len(str(MAX_WIDTH)):
-            width = int(integer[1])
-            if width <= MAX_WIDTH:
-                return IntegerType(width)
-        raise self.error(f"unknown type `{name}`", at=start)
-
-    def shortened_type(self, prefix: str) -> Type:
-        """Read a type of the dialect type `prefix` (`tt.ptr`), whose name may be left out: `<f32>`."""
-        return _DIALECT_TYPES[prefix](self) if self.at("<") else self.type()
-
-    def type_list(self) -> list[Type]:
-        """Read types separated by commas, at least one."""
-        types = [self.type()]
-        while self.accept(","):
-            types.append(self.type())
-        return types
-
-    def result_types(self) -> list[Type]:
-        """Read what stands after an arrow: one type, or any number in parentheses."""
-        if not self.accept("("):
-            return [self.type()]
-        types = [] if self.at(")") else self.type_list()
-        self.expect(")")
-        return types
-
-    def function_type(self) -> FunctionType:
-        """Read `(types) -> types`."""
-        if not self.at("("):
-            self.fail("expected a function type")
-        inputs = self.result_types()
-        self.expect("->")
-        return FunctionType(tuple(inputs), tuple(self.result_types()))
-
-    def _between(self, opening: str, closing: str, body: Callable[[], T]) -> T:
-        self.expect(opening)
-        read = body()
-        self.expect(closing)
-        return read
-
-    def _tensor_body(self) -> TensorType:
-        shape = self.dimensions()
-        element = self.type()
-        return TensorType(shape, element, self.encoding() if self.accept(",") else None)
-
-    def pointer_body(self) -> Type:
-        """Read `f32` or `f32, 3`, between the angles of a pointer type."""
-        pointee = self.type()
-        return PointerType(pointee, self.integer() if self.accept(",") else 1)
-
-    def descriptor_body(self) -> Type:
-        """Read `tensor<...>` or the newer `128x64xf16`, between the angles of a descriptor type."""
-        block = self.type() if self.at("tensor") else self._tensor_body()
-        if not isinstance(block, TensorType):
-            self.fail("a descriptor describes tensors")
-        return TensorDescType(block)
-
-    def memory_body(self) -> Type:
-        """Read `128x64xf16, #shared, #smem, mutable`, between the angles of a memory descriptor type."""
-        shape = self.dimensions()
-        element = self.type()
-        encoding, mutable = None, False
-        while self.accept(","):
-            if self.accept_word("mutable"):
-                mutable = True
-                continue
-            attribute = self.attribute()
-            if isinstance(attribute, SharedEncoding):
-                encoding = attribute
-            elif not (isinstance(attribute, OpaqueAttr) and attribute.text[1:] in _SHARED_MEMORY):
-                self.fail(f"{attribute} is no encoding of shared memory")
-        return MemDescType(shape, element, encoding, mutable)
-
-    def in_angles(self, body: Callable[[], Type]) -> Type:
-        """Read `<body>`."""
-        return self._between("<", ">", body)
 
     # Attributes.
 
@@ -392,7 +278,7 @@ class AttributeParser(Scanner):
         return NameLoc(name, self._nested() if self.at("(") else UNKNOWN)
 
     def _nested(self) -> Location:
-        return self._between("(", ")", self._location_body)
+        return self.between("(", ")", self._location_body)
 
     def _call_site(self) -> Location:
         self.expect("(")
@@ -417,15 +303,6 @@ def raw_values(data: bytes, element: Type) -> tuple[int | float, ...]:
         return tuple(bits_to_float(word, element) for word in words)
     return tuple(wrap(word, element) for word in words)
 
-
-_NAMED_TYPES: dict[str, Type] = {**FLOATS, "index": INDEX, "none": NoneType(), "f8E4M3FN": FLOATS["f8E4M3FN"]}
-
-_DIALECT_TYPES: dict[str, Callable[[AttributeParser], Type]] = {
-    "tt.ptr": lambda parser: parser.in_angles(parser.pointer_body),
-    "tt.tensordesc": lambda parser: parser.in_angles(parser.descriptor_body),
-    "ttg.memdesc": lambda parser: parser.in_angles(parser.memory_body),
-    "ttg.async.token": lambda _: TokenType(),
-}
 
 _ATTRIBUTE_STARTS: dict[str, Callable[[AttributeParser], Attribute]] = {
     '"': lambda parser: StringAttr(parser.string()),

@@ -144,7 +144,7 @@ class Parser(AttributeParser):
         operands = [] if self.at(")") else self.operands()
         self.expect(")")
         position = self.position + 1
-        attributes = self._between("<", ">", self.dictionary) if self.at("<") else {}
+        attributes = self.between("<", ">", self.dictionary) if self.at("<") else {}
         isolated = self._enter(cls.isolated)
         regions = self.items("(", ")", self.region) if self.at("(") else []
         self._leave(isolated)

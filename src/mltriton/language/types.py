@@ -193,9 +193,8 @@ class dtype:  # noqa: N801 - upstream's name
         if self.is_packed():
             return IntegerType(8)
         if self.name not in _IR_FLOATS:
-            raise TypeMismatchError(
-                f"values of type {self} cannot be computed with", expected=_listed(_IR_FLOATS), found=str(self)
-            )
+            message, expected = f"values of type {self} cannot be computed with", f"one of {', '.join(_IR_FLOATS)}"
+            raise TypeMismatchError(message, expected=expected, found=str(self))
         return FLOATS[_IR_FLOATS[self.name]]
 
 
@@ -324,7 +323,7 @@ def checked_shape(shape: Sequence[int]) -> tuple[int, ...]:
             "a block's shape is a tuple",
             expected="a tuple such as (128,) or (64, 64)",
             found=repr(plain),
-            hint=_tuple_hint(plain),
+            hint=f"write ({plain},)" if isinstance(plain, int) else None,
         )
     sizes = tuple(cast("Sequence[int]", plain))
     for i, size in enumerate(sizes):
@@ -338,13 +337,12 @@ def checked_shape(shape: Sequence[int]) -> tuple[int, ...]:
             )
         if size <= 0 or size & (size - 1):
             above = 1 << max(size, 1).bit_length()
+            hint = f"use {above} and mask off what lies beyond {size} (triton.next_power_of_2 computes it)"
             raise PowerOfTwoError(
                 f"dimension {i} of a block must be a power of two",
                 upstream=f"Shape element {i} must be a power of 2",
                 found=f"{size} in shape {list(sizes)}",
-                hint=f"use {above} and mask off what lies beyond {size} (triton.next_power_of_2 computes it)"
-                if size > 0
-                else None,
+                hint=hint if size > 0 else None,
             )
     if math.prod(sizes) > MAX_BLOCK_ELEMENTS:
         raise PowerOfTwoError(
@@ -355,10 +353,6 @@ def checked_shape(shape: Sequence[int]) -> tuple[int, ...]:
             upstream=f"numel ({math.prod(sizes)}) exceeds triton maximum tensor numel ({MAX_BLOCK_ELEMENTS})",
         )
     return sizes
-
-
-def _tuple_hint(value: object) -> str | None:
-    return f"write ({value},)" if isinstance(value, int) else None
 
 
 void = dtype("void", "V", 0)
@@ -383,30 +377,20 @@ _IR_FLOATS = {"fp8e4nv": "f8E4M3FN", "fp8e5": "f8E5M2", "fp16": "f16", "bf16": "
 
 
 def by_name(name: str) -> dtype:
-    """The type with a signature's name.
-
-    `fp32`, `i64`, `u8`, `*bf16`, `*ki32` (read only); `NameNotFoundError` for others.
-    """
+    """The type with a signature's name (`fp32`, `i64`, `*bf16`, `*ki32`: read only); `NameNotFoundError` for others."""
     if name.startswith("*"):
         const = name.startswith("*k")
         return pointer_type(by_name(name[2 if const else 1 :]), const=const)
-    found = _BY_SHORT.get(name) or _BY_NAME.get(name)
-    if found is None:
-        raise NameNotFoundError(f"there is no dtype {name!r}", expected=_listed(_BY_SHORT), found=name)
-    return found
+    return _BY_NAME.get(name) or _known(name, _BY_SHORT)
 
 
-def _known(name: str) -> dtype:
-    """The element type with upstream's name; `NameNotFoundError` for another."""
-    if name not in _BY_NAME:
-        raise NameNotFoundError(f"there is no dtype {name!r}", expected=_listed(_BY_NAME), found=name)
-    return _BY_NAME[name]
+def _known(name: str, names: dict[str, dtype] = _BY_NAME) -> dtype:
+    """The element type of that name; `NameNotFoundError` where there is none."""
+    if name not in names:
+        raise NameNotFoundError(f"there is no dtype {name!r}", expected=f"one of {', '.join(names)}", found=name)
+    return names[name]
 
 
 def get_int_dtype(bitwidth: int, signed: bool) -> dtype:
     """The integer dtype of that width and signedness."""
     return by_name(f"{'i' if signed or bitwidth == 1 else 'u'}{bitwidth}")
-
-
-def _listed(names: object) -> str:
-    return "one of " + ", ".join(cast("Sequence[str]", names))

@@ -14,6 +14,7 @@ from mltriton.compiler import CompiledKernel, Job, compile_job
 from mltriton.errors import ArgumentError, calling_place
 from mltriton.runtime import jit
 from mltriton.runtime.grid import Grid, normalize
+from mltriton.runtime.launching import Launcher
 
 Hook = Callable[..., Any]
 
@@ -115,7 +116,7 @@ def metadata_of(compiled: CompiledKernel, grid: Any, arguments: tuple[Any, ...])
 
 def launch_with_hooks(
     kernel: jit.JITFunction,
-    plain: jit.Launcher,
+    plain: Launcher,
     grid: tuple[Grid | None, Any],
     args: tuple[Any, ...],
     kwargs: dict[str, Any],

@@ -11,11 +11,10 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property, partial
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, overload
 
 from mltriton.compiler import CompiledKernel, Job, compile_job
-from mltriton.errors import ArgumentError, TritonError, calling_place
+from mltriton.errors import ArgumentError
 from mltriton.frontend.dependencies import Dependencies, Watched, dependencies
 from mltriton.frontend.function import LanguageFunction
 from mltriton.frontend.function import constexpr_function as constexpr_function
@@ -25,6 +24,7 @@ from mltriton.runtime.grid import EmptyGridError, Grid, normalize
 from mltriton.runtime.interface import Described
 from mltriton.runtime.interface import KernelInterface as KernelInterface
 from mltriton.runtime.jobs import Key, Plan, job_for, key_of
+from mltriton.runtime.launching import Launcher, launcher_of, launching
 from mltriton.runtime.native.params import ParamSpec
 from mltriton.runtime.parameters import CallShape, Parameter, parameters_of
 from mltriton.runtime.parts import Part, has_parts, is_wrapper, parts_of, taking_parts
@@ -45,7 +45,6 @@ if TYPE_CHECKING:
 _MAX_GRIDS = 1024
 _MAX_LAUNCHERS = 15  # Launchers tried for arguments of one shape and the same constants, besides the newest.
 
-Launcher = Callable[..., CompiledKernel]
 HOOKS: list[Any] = []  # Everything that launches must call; `runtime/hooks.py` fills it.
 COMPILE_HOOKS: dict[str, Any] = {}  # Functions called "before" and "after" compiling for new arguments.
 _SIZES: dict[Any, Grid] = {}  # Grids that functions gave, normalized.
@@ -125,10 +124,10 @@ class JITFunction(Described, LanguageFunction, KernelInterface[Any]):
 
     def _launcher_for(self, grid: Any) -> Launcher:
         if callable(grid):
-            return _launcher(self, None, grid, HOOKS)
-        with _launching:
+            return launcher_of(self, None, grid, HOOKS)
+        with launching:
             size = normalize(grid)
-            launcher = _launcher(self, size, None, HOOKS) if all(size) else self._compile_only
+            launcher = launcher_of(self, size, None, HOOKS) if all(size) else self._compile_only
         if isinstance(grid, tuple):
             if len(self.grids) >= _MAX_GRIDS:
                 self.grids.clear()
@@ -137,7 +136,7 @@ class JITFunction(Described, LanguageFunction, KernelInterface[Any]):
 
     def _compile_only(self, *args: Any, **kwargs: Any) -> CompiledKernel:
         """The launcher of a grid without programs."""
-        with _launching:
+        with launching:
             shape = self.shape(args, kwargs)
             arguments = shape.pick((*args, *kwargs.values(), *shape.defaults))
             return self.compiled_for(arguments, {name: kwargs[name] for name in shape.option_names})
@@ -151,7 +150,7 @@ class JITFunction(Described, LanguageFunction, KernelInterface[Any]):
 
         Gives the compiled kernel, within `AsyncCompileMode` a `FutureKernel`.
         """
-        with _launching:
+        with launching:
             values = [
                 _array_if_dtype(value, parameter) for value, parameter in zip(args, self.parameters, strict=False)
             ]
@@ -169,7 +168,7 @@ class JITFunction(Described, LanguageFunction, KernelInterface[Any]):
         key = (len(args), *kwargs)
         found = self.shapes.get(key)
         if found is None:
-            with _launching:
+            with launching:
                 found = self.shapes[key] = CallShape(self, self.parameters, len(args), list(kwargs))
         return found
 
@@ -179,7 +178,7 @@ class JITFunction(Described, LanguageFunction, KernelInterface[Any]):
         try:
             return _SIZES[size]
         except (KeyError, TypeError):
-            with _launching:
+            with launching:
                 grid = normalize(size)
             if not all(grid):
                 raise EmptyGridError from None
@@ -191,7 +190,7 @@ class JITFunction(Described, LanguageFunction, KernelInterface[Any]):
         self, grid: Grid, shape: CallShape, everything: tuple[Any, ...], kwargs: Mapping[str, Any]
     ) -> CompiledKernel:
         """Launch where no variant fitted: specialise, compile or load, and remember the variant."""
-        with _launching:
+        with launching:
             arguments = shape.pick(everything)
             options = {name: kwargs[name] for name in shape.option_names}
             kernel = self.compiled_for(arguments, options, to_launch=True)
@@ -244,7 +243,7 @@ class JITFunction(Described, LanguageFunction, KernelInterface[Any]):
 
     def plan(self, grid: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Plan:
         """What a launch over `grid` would compile; nothing is compiled."""
-        with _launching:
+        with launching:
             shape = self.shape(args, kwargs)
             arguments = shape.pick((*args, *kwargs.values(), *shape.defaults))
             named = {**kwargs, **dict(zip(self.arg_names, arguments, strict=True))}
@@ -309,67 +308,10 @@ class JITFunction(Described, LanguageFunction, KernelInterface[Any]):
         return f"<kernel {self.__module__}.{self.__qualname__}>"
 
 
-def _launcher(
-    kernel: JITFunction,
-    fixed: Grid | None,
-    compute: Callable[[dict[str, Any]], Any] | None,
-    hooks: Sequence[Any],
-) -> Launcher:
-    """The function behind `kernel[grid]`: `fixed` is the grid, or `compute` gives one for the arguments by name.
-
-    `hooks` says at each launch whether there are any. This is the path whose time users see, so it is one function that
-    makes no call it does not need.
-    """
-    shapes, watched, names = kernel.shapes, kernel.watched, kernel.arg_names
-
-    def launch(*args: Any, **kwargs: Any) -> CompiledKernel:
-        if hooks:
-            from mltriton.runtime.hooks import launch_with_hooks
-
-            return launch_with_hooks(kernel, _launcher(kernel, fixed, compute, ()), (fixed, compute), args, kwargs)
-        for find, name, value in watched:
-            if find(name) is not value:
-                kernel.drop_if_stale()
-                break
-        shape = shapes.get((len(args), *kwargs)) or kernel.shape(args, kwargs)
-        everything = (*args, *kwargs.values(), *shape.defaults)
-        arguments = shape.pick(everything)
-        try:
-            x, y, z = fixed or kernel.computed_grid(compute, kwargs | dict(zip(names, arguments, strict=True)))
-        except EmptyGridError:
-            return kernel._compile_only(*args, **kwargs)  # pyright: ignore[reportPrivateUsage]
-        try:
-            variants = shape.variants.get(shape.key(everything), ())
-        except TypeError:  # A constant that cannot be hashed: the slow path says what is wrong.
-            variants = ()
-        for run, compiled in variants:
-            if run(x, y, z, *arguments) is None:
-                return compiled
-        return kernel.launch((x, y, z), shape, everything, kwargs)
-
-    return launch
-
-
 def _async_mode() -> AsyncCompileMode | None:
     from mltriton.runtime.asynchronous import active_mode
 
     return active_mode.get()
-
-
-class _Launching:
-    """A `with` statement that gives errors without a place that of the launch."""
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if isinstance(error, TritonError) and error.place is None:
-            error.at(calling_place())
-
-
-_launching = _Launching()
 
 
 def _array_if_dtype(value: Any, parameter: Parameter | None) -> Any:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, cast
 
-from mltriton.analysis.axis_info import is_natural
+from mltriton.analysis.axis_rules import is_natural
 from mltriton.dialects import arith, tt, ttg
 from mltriton.ir.attributes import DenseAttr
 from mltriton.ir.operation import Operation, Value

@@ -1,0 +1,78 @@
+"""The function behind `kernel[grid]`: the path of every launch whose time users see.
+
+Level: runtime. Guarantees: a launch for which machine code is there makes no call that it does not need.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+from mltriton.compiler import CompiledKernel
+from mltriton.errors import TritonError, calling_place
+from mltriton.frontend.function import constexpr_function as constexpr_function
+from mltriton.runtime.grid import EmptyGridError, Grid
+from mltriton.runtime.interface import KernelInterface as KernelInterface
+
+if TYPE_CHECKING:
+    from mltriton.runtime.jit import JITFunction
+
+Launcher = Callable[..., CompiledKernel]
+
+
+def launcher_of(
+    kernel: JITFunction,
+    fixed: Grid | None,
+    compute: Callable[[dict[str, Any]], Any] | None,
+    hooks: Sequence[Any],
+) -> Launcher:
+    """The function behind `kernel[grid]`: `fixed` is the grid, or `compute` gives one for the arguments by name.
+
+    `hooks` says at each launch whether there are any. This is the path whose time users see, so it is one function that
+    makes no call it does not need.
+    """
+    shapes, watched, names = kernel.shapes, kernel.watched, kernel.arg_names
+
+    def launch(*args: Any, **kwargs: Any) -> CompiledKernel:
+        if hooks:
+            from mltriton.runtime.hooks import launch_with_hooks
+
+            return launch_with_hooks(kernel, launcher_of(kernel, fixed, compute, ()), (fixed, compute), args, kwargs)
+        for find, name, value in watched:
+            if find(name) is not value:
+                kernel.drop_if_stale()
+                break
+        shape = shapes.get((len(args), *kwargs)) or kernel.shape(args, kwargs)
+        everything = (*args, *kwargs.values(), *shape.defaults)
+        arguments = shape.pick(everything)
+        try:
+            x, y, z = fixed or kernel.computed_grid(compute, kwargs | dict(zip(names, arguments, strict=True)))
+        except EmptyGridError:
+            return kernel._compile_only(*args, **kwargs)  # pyright: ignore[reportPrivateUsage]
+        try:
+            variants = shape.variants.get(shape.key(everything), ())
+        except TypeError:  # A constant that cannot be hashed: the slow path says what is wrong.
+            variants = ()
+        for run, compiled in variants:
+            if run(x, y, z, *arguments) is None:
+                return compiled
+        return kernel.launch((x, y, z), shape, everything, kwargs)
+
+    return launch
+
+
+class Launching:
+    """A `with` statement that gives errors without a place that of the launch."""
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if isinstance(error, TritonError) and error.place is None:
+            error.at(calling_place())
+
+
+launching = Launching()
