@@ -20,7 +20,7 @@ def main() -> None:
     missing = [name for name in ("typer", "rich") if find_spec(name) is None]
     if missing:
         sys.exit(_MISSING.format(names=" and ".join(missing)))
-    from mltriton.commands import app
+    from mltriton.commands import app  # What is missing is named first.
 
     try:
         app(prog_name="mltriton")

@@ -96,7 +96,7 @@ class TuningExecutor:
 
 
 def _tuning_executor() -> list[Any]:
-    from mltriton.runtime.compile_ahead import chosen
+    from mltriton.runtime.compile_ahead import chosen  # Few programs need it.
 
     return chosen
 

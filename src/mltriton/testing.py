@@ -53,10 +53,10 @@ def do_bench(
 
 
 def _times(fn: Callable[[], object], warmup: float, rep: float, grad_to_none: Sequence[Any]) -> Sequence[float]:
-    from mltriton.runtime.driver import driver
+    from mltriton.runtime.driver import driver  # Few programs need it.
 
     if driver.active.get_current_target().backend == "cuda":
-        from mltriton.targets.nvidia.timing import bench
+        from mltriton.targets.nvidia.timing import bench  # Few programs need it.
 
         return bench(fn, warmup, rep, lambda: _drop(grad_to_none))
     fn()

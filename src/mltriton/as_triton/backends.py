@@ -83,7 +83,7 @@ class CPUBackend(BaseBackend):
 
     def get_module_map(self) -> dict[str, ModuleType]:
         """Modules that stand for others in kernels."""
-        from mltriton.language.extra import libdevice
+        from mltriton.language.extra import libdevice  # Few programs need it.
 
         return {"triton.language.extra.libdevice": libdevice}
 

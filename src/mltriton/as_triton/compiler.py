@@ -131,7 +131,7 @@ def compile(
         return mltriton.compiler.compile(src, target=cast(str, target or "cpu"), **ours)
     name = make_backend(target).target_name if isinstance(target, GPUTarget) else target or "cpu"
     if not isinstance(src, ASTSource):
-        from mltriton.compiler.text import compile_text
+        from mltriton.compiler.text import compile_text  # Few programs need it.
 
         return compile_text((src if isinstance(src, IRSource) else IRSource(src)).src, options or {})
     kernel = compile_job(src.job(options, name))

@@ -35,7 +35,7 @@ def run_program(arguments: Sequence[str], *, as_cuda: bool = False, explain: boo
         raise ArgumentError(f"there is no script {name}", expected="the path of a Python file, or -m MODULE")
     stand_in()
     if as_cuda:
-        from mltriton.as_triton.as_cuda import show_cpu_as_cuda
+        from mltriton.as_triton.as_cuda import show_cpu_as_cuda  # Few programs need it.
 
         show_cpu_as_cuda()
     if explain:
@@ -57,7 +57,7 @@ def explanation(*, as_cuda: bool) -> str:
     read = [f"{name}={os.environ[name]}" for name in UPSTREAM_VARIABLES if os.environ.get(name)]
     lines.append(f"environment: {', '.join(read) or 'no variable of upstream is set'}")
     if as_cuda:
-        from mltriton.as_triton.as_cuda import SHOWN
+        from mltriton.as_triton.as_cuda import SHOWN  # Few programs need it.
 
         lines += [f"as CUDA: {what} {how}" for what, how in SHOWN.items()]
     return "\n".join(lines)

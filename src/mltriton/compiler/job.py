@@ -2,6 +2,7 @@
 
 Level: tt to llvm. Guarantees: passes see a program that says its options; a failure of the target's lowering is a
 `BackendError` with the program saved.
+What only compiling needs is imported by the functions that use it.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """A compiled kernel: its text at every level, its binary, and launching it.
 
 Level: user.
+What only compiling needs is imported by the functions that use it.
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ class Levels(Mapping[str, str]):
         if level not in self:
             raise KeyError(level)
         if level not in self._texts:
-            from mltriton.runtime.compile_thread import unlimited
+            from mltriton.runtime.compile_thread import unlimited  # A launch from the cache needs none of it.
 
             self._texts[level] = unlimited(partial(self._make, level))
         return self._texts[level]

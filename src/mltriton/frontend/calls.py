@@ -197,7 +197,7 @@ def inline(
     unit: Unit, callee: LanguageFunction, arguments: Sequence[Any], keywords: Mapping[str, Any], location: Location
 ) -> Any:
     """Compile the body of a function written in the language at the insertion point; gives what it returns."""
-    from mltriton.frontend.frame import Frame
+    from mltriton.frontend.frame import Frame  # A frame calls what is here.
 
     if sum(frame.source is callee.source for frame in unit.frames) >= MAX_RECURSION:
         raise CompilationError(

@@ -21,7 +21,7 @@ class Attribute(InternedBase):
     __slots__ = ()
 
     def __str__(self) -> str:
-        from mltriton.ir.attribute_text import attribute_text
+        from mltriton.ir.attribute_text import attribute_text  # Writing needs every attribute.
 
         return attribute_text(self)
 

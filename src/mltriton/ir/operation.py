@@ -262,7 +262,7 @@ class Operation:
         return None
 
     def __str__(self) -> str:
-        from mltriton.ir.printer import print_op
+        from mltriton.ir.printer import print_op  # Writing needs every operation.
 
         return print_op(self)
 

@@ -19,7 +19,7 @@ class Type(InternedBase):
     __slots__ = ()
 
     def __str__(self) -> str:
-        from mltriton.ir.printer import type_text
+        from mltriton.ir.printer import type_text  # Writing needs every type.
 
         return type_text(self)
 

@@ -139,7 +139,7 @@ def flash_attention(
     """
     require_arrays(q=q, k=k, v=v)
     if requires_gradient(q, k, v):
-        from mltriton.kernels.attention_autograd import FlashAttention
+        from mltriton.kernels.attention_autograd import FlashAttention  # Gradients need torch.
 
         return FlashAttention.apply(q, k, v, causal, sm_scale, target)
     return _forward(q, k, v, None, causal, sm_scale, target)

@@ -260,7 +260,7 @@ def mltriton_verify(
     """A launch for `mltriton verify`: three heads on one in two parts, pages of two blocks in any order, an empty
     sequence, a length that blocks do not divide.
     """
-    from mltriton.kernels.attention_paged import Form, paged_attention_launches
+    from mltriton.kernels.attention_paged import Form, paged_attention_launches  # Only the example needs it.
 
     q = rng.standard_normal((3, 6, 24), np.float32)
     k_cache, v_cache = (rng.standard_normal((13, 32, 2, 24), np.float32) for _ in range(2))

@@ -186,7 +186,7 @@ def mltriton_verify(
     """A launch for `mltriton verify`: three heads on one, pages in any order, an empty sequence, lengths that neither
     pages nor blocks divide.
     """
-    from mltriton.kernels.attention_paged import Form, paged_attention_launches
+    from mltriton.kernels.attention_paged import Form, paged_attention_launches  # Only the example needs it.
 
     q = rng.standard_normal((3, 6, 24), np.float32)
     k_cache, v_cache = (rng.standard_normal((13, 16, 2, 24), np.float32) for _ in range(2))

@@ -57,7 +57,7 @@ def family_of_warps(target: str | None) -> str | None:
     """The family of a target where the warps of a program share its blocks; None where a program is one thread."""
     if target is None:
         return None
-    from mltriton.targets.registry import spec
+    from mltriton.targets.registry import spec  # Few launches ask for it.
 
     return split_name(target)[0] if spec(target).has_lanes else None
 
@@ -66,6 +66,6 @@ def block_limits(target: str | None) -> BlockIO | None:
     """What 2D block loads of a target must be; None where it has none."""
     if target is None:
         return None
-    from mltriton.targets.registry import spec
+    from mltriton.targets.registry import spec  # Few launches ask for it.
 
     return spec(target).block_load

@@ -105,7 +105,7 @@ def _sanitized(row: Row, x: object, y: object, symbol: str, name: str, sanitize_
     a, b = promoted(x, y)
     kind, made = a.dtype, _combine(row, a, b, symbol)
     if sanitize_overflow and kind.is_int() and kind.bits < 64 and is_sanitizing():
-        from mltriton.language.debug import device_assert
+        from mltriton.language.debug import device_assert  # It stands on arithmetic.
 
         fits = _wide_fits(a, b, row, symbol) if row is MUL else _fits(a, b, made, row)
         device_assert(fits, f"int{kind.bits} overflow detected for operation {name}")
@@ -116,7 +116,7 @@ def _fits(a: tensor, b: tensor, made: tensor, row: Row) -> tensor:
     """Whether a sum or difference is the exact one, seen in its own width: Intel's vector compiler refuses what it
     makes of wider ones.
     """
-    from mltriton.language.comparison import greater_equal, less_equal
+    from mltriton.language.comparison import greater_equal, less_equal  # It stands on arithmetic.
 
     if a.dtype.is_int_unsigned():
         return greater_equal(made, a) if row is ADD else less_equal(b, a)
@@ -129,7 +129,7 @@ def _fits(a: tensor, b: tensor, made: tensor, row: Row) -> tensor:
 
 def _wide_fits(a: tensor, b: tensor, row: Row, symbol: str) -> tensor:
     """Whether the result in 64 bits is in the type's range."""
-    from mltriton.language.comparison import greater_equal, less_equal
+    from mltriton.language.comparison import greater_equal, less_equal  # It stands on arithmetic.
 
     kind, exact = a.dtype, _combine(row, cast(a, types.int64), cast(b, types.int64), symbol)
     low, high = (literal(bound, types.int64) for bound in (kind.get_int_min_value(), kind.get_int_max_value()))

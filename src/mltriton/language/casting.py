@@ -49,7 +49,7 @@ def cast(input: object, dtype: dtype, fp_downcast_rounding: str | None = None, b
 
 def _packed(value: tensor, target: dtype) -> tensor:
     """A conversion from or to a float that is bytes to the IR, through fp32."""
-    from mltriton.language.packed_floats import decoded, encoded
+    from mltriton.language.packed_floats import decoded, encoded  # It stands on casts.
 
     if value.dtype.is_packed():
         return cast(decoded(value), target)
@@ -128,7 +128,7 @@ def _through(middle: dtype) -> Callable[[tensor, dtype], tensor]:
 
 def _is_nonzero(value: tensor, target: dtype) -> tensor:
     """Conversion to bool: NaN is true."""
-    from mltriton.language.comparison import not_equal
+    from mltriton.language.comparison import not_equal  # It stands on casts.
 
     return not_equal(value, literal(0, value.dtype, value.type.shape))
 

@@ -186,7 +186,7 @@ class dtype:  # noqa: N801 - upstream's name
 
     def to_ir(self) -> Type:
         """The IR type; `TypeMismatchError` for dtypes that the IR does not have."""
-        from mltriton.ir.types import FLOATS, IntegerType
+        from mltriton.ir.types import FLOATS, IntegerType  # A launch has types and needs no IR.
 
         if self.is_int():
             return IntegerType(self.bits)
@@ -229,7 +229,7 @@ class pointer_type(dtype):  # noqa: N801
         return self.const
 
     def to_ir(self) -> Type:
-        from mltriton.ir.types import PointerType
+        from mltriton.ir.types import PointerType  # A launch has types and needs no IR.
 
         return PointerType(self.element_ty.to_ir(), self.address_space)
 
@@ -282,7 +282,7 @@ class block_type(dtype):  # noqa: N801
         return True
 
     def to_ir(self) -> Type:
-        from mltriton.ir.types import TensorType
+        from mltriton.ir.types import TensorType  # A launch has types and needs no IR.
 
         return TensorType(self._shape, self.element_ty.to_ir())
 
@@ -310,7 +310,7 @@ class tensor_descriptor_type(dtype):  # noqa: N801
         return False
 
     def to_ir(self) -> Type:
-        from mltriton.ir.types import TensorDescType, TensorType
+        from mltriton.ir.types import TensorDescType, TensorType  # A launch has types and needs no IR.
 
         return TensorDescType(cast(TensorType, self.block.to_ir()))
 

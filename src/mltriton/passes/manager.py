@@ -83,7 +83,7 @@ class PassManager:
         verify_level(module)
 
     def _saved(self, error: InternalError, start: str, index: int) -> InternalError:
-        from mltriton.ir.printer import print_op
+        from mltriton.ir.printer import print_op  # Only a failure needs it.
 
         if error.reproducer is None:
             if self.restart is not None:

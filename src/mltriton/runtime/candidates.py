@@ -97,7 +97,7 @@ def prepare(kernel: JITFunction, groups: Sequence[Group], executor: Executor | N
     waiting = [(group, job) for group, job in waiting if job.target.can_run and not kernel.knows(job)]
     if executor is None or COMPILE_HOOKS or len(waiting) < 2:
         return
-    from mltriton.runtime.compile_ahead import compile_all
+    from mltriton.runtime.compile_ahead import compile_all  # Few launches need it.
 
     jobs = [job for _, job in waiting]
     report.step("compiled", 0, len(jobs))

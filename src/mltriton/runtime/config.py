@@ -40,7 +40,7 @@ def _read_as_upstream(name: str) -> tuple[str, str]:
     """Where mltriton stands in for triton: upstream's variable for a setting of ours, and what it says."""
     if "mltriton.as_triton" not in sys.modules:
         return name, ""
-    from mltriton.as_triton.environment import READERS
+    from mltriton.as_triton.environment import READERS  # Few launches need it.
 
     return READERS[name]() if name in READERS else (name, "")
 

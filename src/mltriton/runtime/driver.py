@@ -4,6 +4,7 @@ driver know one (`targets/nvidia/active.py`), otherwise this machine's CPU.
 Level: runtime. `active` answers. On the CPU a thread stands for a multiprocessor, and it runs one program at a time as
 one warp of one lane, whatever the program's `num_warps`. Guarantees: a grid made of upstream's occupancy formulas
 (registers, and shared memory, of the device over those of a program) has at least one program for each thread.
+What few launches need is imported by the functions that use it.
 """
 
 from __future__ import annotations

@@ -80,7 +80,7 @@ def known_array(value: Any) -> Any:
 
 
 def _by_cuda_interface(value: Any) -> ForeignArray:
-    from mltriton.targets.nvidia.driver import index_of
+    from mltriton.targets.nvidia.driver import index_of  # Few launches need it.
 
     said = value.__cuda_array_interface__
     if said.get("mask") is not None:

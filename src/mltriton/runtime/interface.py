@@ -91,7 +91,7 @@ class Described:
     @property
     def device_caches(self) -> dict[int, tuple[dict[Any, Any], dict[Any, Any], Any, Any, None]]:
         """What was compiled, by device: kernels by key first, then an empty dictionary, the target and its backend."""
-        from mltriton.as_triton.backends import make_backend
+        from mltriton.as_triton.backends import make_backend  # Few launches need it.
         from mltriton.runtime.driver import driver
 
         target = driver.active.get_current_target()

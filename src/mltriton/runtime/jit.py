@@ -4,6 +4,7 @@ Level: runtime. A launch arranges its arguments (`parameters.py`), finds the var
 the arguments to their launchers, machine code that checks whether they fit; only when none fits are the arguments
 specialised and a kernel is compiled or loaded from the cache. Guarantees: a changed global constant or called function
 is noticed; every mistake in a launch is a named error.
+What few launches need is imported by the functions that use it.
 """
 
 from __future__ import annotations

@@ -36,7 +36,7 @@ def launcher_of(
 
     def launch(*args: Any, **kwargs: Any) -> CompiledKernel:
         if hooks:
-            from mltriton.runtime.hooks import launch_with_hooks
+            from mltriton.runtime.hooks import launch_with_hooks  # Few launches need it.
 
             return launch_with_hooks(kernel, launcher_of(kernel, fixed, compute, ()), (fixed, compute), args, kwargs)
         for find, name, value in watched:

@@ -23,7 +23,7 @@ Description = tuple[str, str | None, int, int, bool]
 
 def assertions(module: Module) -> list[tt.Assert]:
     """The assertions of a module in the order of their numbers."""
-    from mltriton.dialects import tt
+    from mltriton.dialects import tt  # A launch needs no dialect.
 
     return [op for op in module.walk() if isinstance(op, tt.Assert)]
 

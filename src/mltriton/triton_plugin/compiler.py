@@ -68,7 +68,7 @@ class CPUBackend(BaseBackend):
 
     def hash(self) -> str:
         """The compiler and the machine."""
-        from mltriton.runtime.fingerprint import compiler_fingerprint
+        from mltriton.runtime.fingerprint import compiler_fingerprint  # Upstream loads the plug-in early.
         from mltriton.targets.target import find_target
 
         return f"{compiler_fingerprint()}-{find_target('cpu').fingerprint}"
@@ -115,7 +115,7 @@ def _simplified(module: Any, metadata: dict[str, Any]) -> Any:
 
 def _compiled(text: str, metadata: dict[str, Any], options: CPUOptions) -> bytes:
     """What loading needs to find the compiled kernel in our cache, or to compile it again."""
-    from mltriton.compiler.text import compile_text
+    from mltriton.compiler.text import compile_text  # Upstream loads the plug-in early.
 
     asked = {name: getattr(options, name) for name in ("num_warps", "num_stages", "debug")}
     kernel = compile_text(text, asked)

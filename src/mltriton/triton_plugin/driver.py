@@ -23,13 +23,13 @@ class Utils:
 
     def get_device_properties(self, device: int | None = 0) -> dict[str, Any]:
         """Sizes of the device, as `mltriton.runtime.driver` has them."""
-        from mltriton.runtime.driver import Driver
+        from mltriton.runtime.driver import Driver  # Upstream loads the plug-in early.
 
         return Driver().utils.get_device_properties(device)
 
     def load_binary(self, name: str, binary: bytes, shared: int, device: int) -> tuple[Any, Any, None, int, int]:
         """The kernel in this process, twice; registers (not counted) and spills; how many threads it may have."""
-        from mltriton.compiler.text import compile_text
+        from mltriton.compiler.text import compile_text  # Upstream loads the plug-in early.
 
         known = json.loads(binary)
         kernel = compile_text(known["text"], known["options"])
@@ -101,7 +101,7 @@ class CPUDriver(DriverBase):
 
     def get_current_target(self) -> Any:
         """What kernels are compiled for."""
-        from mltriton.runtime.driver import Driver
+        from mltriton.runtime.driver import Driver  # Upstream loads the plug-in early.
 
         known = Driver().get_current_target()
         return import_module("triton.backends.compiler").GPUTarget(known.backend, known.arch, known.warp_size)
@@ -116,7 +116,7 @@ class CPUDriver(DriverBase):
 
     def get_benchmarker(self) -> Callable[..., Any]:
         """What measures launches."""
-        from mltriton.testing import do_bench
+        from mltriton.testing import do_bench  # Upstream loads the plug-in early.
 
         return do_bench
 

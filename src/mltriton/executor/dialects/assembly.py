@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 def inline_asm(op: tt.InlineAsm) -> Handler:
     """The fragment on one element after the other."""
-    from mltriton.targets.llvm.inline_assembly import fragment_of
+    from mltriton.targets.llvm.inline_assembly import fragment_of  # Few programs need it.
 
     fragment = fragment_of(op)
     if any(isinstance(kind, PointerType) for kind in (*fragment.takes, *fragment.gives)):
@@ -46,7 +46,7 @@ def inline_asm(op: tt.InlineAsm) -> Handler:
 @cache
 def _machine_code(fragment: Fragment, number: int) -> Callable[[Any, int], None]:
     """A function of a table of addresses (arguments, then the result) and the number of elements."""
-    from mltriton.runtime.native.objects import load_object
+    from mltriton.runtime.native.objects import load_object  # Few programs need it.
     from mltriton.targets.llvm.inline_assembly import SECONDS, check, over_arrays
     from mltriton.targets.llvm.isolation import compile_isolated
     from mltriton.targets.llvm.toolchain import Machine, host_machine

@@ -28,7 +28,7 @@ class GenericTarget:
     @property
     def spec(self) -> TargetSpec:
         """PVC's sizes."""
-        from mltriton.targets.registry import spec
+        from mltriton.targets.registry import spec  # A launch from the cache needs none of it.
 
         return spec(self.name)
 

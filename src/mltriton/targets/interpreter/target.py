@@ -3,6 +3,7 @@
 Level: tt. What `MLTRITON_INTERPRET` asks for. Guarantees: an access out of bounds, a misaligned one, a write to a
 read-only array are named errors with the kernel's line; values are those of the reference executor, programs run one
 after the other.
+What only compiling needs is imported by the functions that use it.
 """
 
 from __future__ import annotations

@@ -50,7 +50,7 @@ def compile_object(text: str, machine: Machine, *, seconds: float | None = None)
     limit = time_limit() or seconds
     if limit is None:
         return compile_here(text, machine)
-    from mltriton.targets.llvm.isolation import compile_isolated
+    from mltriton.targets.llvm.isolation import compile_isolated  # A launch from the cache needs none of it.
 
     return compile_isolated(text, machine, limit)
 
@@ -62,7 +62,7 @@ def compile_here(text: str, machine: Machine) -> bytes:
 
 def save(text: str) -> Path | None:
     """Write IR text to a file for whoever looks into the failure; None where nothing can be written."""
-    from mltriton.runtime.private_files import save_text
+    from mltriton.runtime.private_files import save_text  # A launch from the cache needs none of it.
 
     return save_text(text, "llvm", suffix=".ll")
 

@@ -52,7 +52,7 @@ def variant_here() -> str:
 
     Raises `DeviceError` where there is no GPU, `TargetError` for one of another generation.
     """
-    from mltriton.targets.nvidia import driver
+    from mltriton.targets.nvidia import driver  # A launch from the cache needs none of it.
 
     major, minor = driver.device(driver.current_index()).capability
     fitting = [name for name in DEVICES if int(name) // 10 == major and int(name) % 10 <= minor]

@@ -130,6 +130,6 @@ def _run(name: str, ptx: str, *arguments: str) -> str:
 
 
 def _saved(ptx: str) -> Path | None:
-    from mltriton.runtime.private_files import save_text
+    from mltriton.runtime.private_files import save_text  # A launch from the cache needs none of it.
 
     return save_text(ptx, "ptx", suffix=".ptx") if ptx else None

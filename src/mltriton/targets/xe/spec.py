@@ -66,7 +66,7 @@ def dot_size(element: Type, size: DpasShape) -> DotSize:
 
 def asks(of: Device, function: Func, warps: int) -> Callable[[BlockOperation, bool], Questions]:
     """What a device asks of the matrices that a function accesses."""
-    from mltriton.targets.simt.kernel import divisors
+    from mltriton.targets.simt.kernel import divisors  # A launch from the cache needs none of it.
     from mltriton.targets.xe.llvm.surfaces import Surfaces
 
     return Surfaces(function, of, warps, divisors(function)).questions

@@ -88,7 +88,7 @@ def image_of(text: str, device: Device) -> bytes:
     The runtime is not to optimise the kernel: it would make vectors of all lanes, and LLVM would take minutes for what
     passes them to functions. Unoptimised, lanes run one after the other.
     """
-    from mltriton.targets.xe.spirv.emission import emit
+    from mltriton.targets.xe.spirv.emission import emit  # A launch from the cache needs none of it.
     from mltriton.targets.xe.spirv.patches import leave_kernels_alone
     from mltriton.targets.xe.spirv.words import read
 
