@@ -109,8 +109,8 @@ ANALYSES = [
 REGISTERS = [
     Mutation(
         "passes/intrinsic/split_registers/rules.py",
-        "s.piece(op.b, (*outer, step, column), (*batch, k, n))",
-        "s.piece(op.b, (*outer, 0, column), (*batch, k, n))",
+        "operand_of(s, op.b, (*outer, step, column), (*batch, k, n), full_b)",
+        "operand_of(s, op.b, (*outer, 0, column), (*batch, k, n), full_b)",
         "every step of a dot multiplies the first rows",
         "passes/intrinsic/test_split_registers.py",
     ),
