@@ -12,8 +12,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from mltriton.analysis.axis_rules import RULES, gcds, pointee_of, promised, same_constancy
-from mltriton.analysis.regularity import AxisInfo, unknown
+from mltriton.analysis.axis_rules import RULES, pointee_of, promised, same_constancy
+from mltriton.analysis.regularity import AxisInfo, gcds, unknown
 from mltriton.dialects import scf, tt
 from mltriton.ir.attributes import ArrayAttr, DictAttr
 from mltriton.ir.operation import Block, Operation, Value
