@@ -22,9 +22,10 @@ BELOW: Mapping[str, set[str]] = {
     "executor": {"ir", "layouts", "dialects", "analysis", "targets", "runtime"},
     "language": {"ir", "dialects", "frontend"},
     "frontend": {"ir", "dialects", "language", "runtime"},
-    "targets": {"ir", "layouts", "dialects", "analysis", "executor", "runtime"},
+    "targets": {"ir", "layouts", "dialects", "analysis", "executor", "frontend", "runtime"},
 }
 FOR_THE_COMMAND_LINE = {"tools", "commands", "cli"}
+DOORS = {"as_triton", "__main__"}  # Other ways in.
 
 
 def module_of(path: Path) -> str:
@@ -91,7 +92,7 @@ def test_nothing_imports_what_is_for_the_command_line() -> None:
     wrong = [
         f"{module} imports {target}"
         for module, target in edges()
-        if folder_of(module) not in {*FOR_THE_COMMAND_LINE, "__main__"} and folder_of(target) in FOR_THE_COMMAND_LINE
+        if folder_of(module) not in FOR_THE_COMMAND_LINE | DOORS and folder_of(target) in FOR_THE_COMMAND_LINE
     ]
     assert not wrong
 

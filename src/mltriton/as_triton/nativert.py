@@ -42,7 +42,7 @@ class WithLibraries(Levels):
 
     def _library(self, which: str) -> bytes:
         """The library of the kernel, or of its launcher. Raises `OptionError`, `TargetError`."""
-        from mltriton.targets.cpu.exports import Source, launcher_text, named_text
+        from mltriton.targets.cpu.exports import Source, launcher_text, named_text  # Few programs need it.
         from mltriton.tools.c_object import cpu_of
 
         if self._has_assertions:

@@ -23,7 +23,7 @@ _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 def cpu_of(source: Source) -> CpuTarget:
     """The CPU that a kernel is for. Raises `TargetError` for other machines."""
-    from mltriton.targets.cpu.target import CpuTarget
+    from mltriton.targets.cpu.target import CpuTarget  # Needed seldom.
 
     target = source.job.target
     if not isinstance(target, CpuTarget):

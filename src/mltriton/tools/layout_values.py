@@ -50,7 +50,7 @@ class LayoutValue:
 
 def values_of_kernel(kernel: str, signature: str, *, target: str, num_warps: int, level: str) -> list[LayoutValue]:
     """The values of a kernel, `FILE.py:KERNEL`, compiled for a target, at level ttg or warp. Raises `OptionError`."""
-    from mltriton.tools.aot import compile_kernel
+    from mltriton.tools.aot import compile_kernel  # Needed seldom.
 
     if level not in ("ttg", "warp"):
         raise OptionError(f"tensors have no encodings at level {level!r}", expected="ttg or warp", found=level)
