@@ -54,11 +54,12 @@ LEAST_BLOCK = 4  # keys of a block that pays: two are read faster with an addres
 WORD = 4  # bytes; a block of a matrix starts at a multiple of them
 PROGRAMS = 256  # as many fill a GPU
 STEP = 64  # keys of one step, read by blocks
+LANE_WARPS = 4  # of a program of the kernels of a CPU, where it has several
 WARPS = {True: 8, False: 4}  # of a program that reads blocks, by form
 # Bytes of a program's block of queries [heads, dim], and of one block of keys, that leave registers for all else.
 QUERY_BYTES = 2048
 KEY_BYTES = {2: 16384, 4: 8192}
-KEYS_OF_LANES = 64  # of one step, read by addresses where lanes share the work
+WARP_KEY_BYTES = 4096  # of one step, which a warp reads by addresses where lanes share the work
 PIECE = 4  # rectangles of values that are put together at most
 
 
@@ -164,7 +165,8 @@ def form_on(target: str | None, q: Array, k_cache: Array, v_cache: Array, warp_l
     if limits is not None:
         return choose_block_form(q, k_cache, v_cache, warp_level, limits)
     if family_of_warps(target):
-        return Form(warp_level, heads=1, keys=KEYS_OF_LANES)
+        room = WARP_KEY_BYTES * (1 if warp_level else LANE_WARPS) // (block_dim(q) * item_size(q))
+        return Form(warp_level, heads=1, keys=max(REST.value, min(STEP, room)))
     return choose_form(k_cache, warp_level)
 
 
