@@ -19,12 +19,20 @@ from mltriton.targets.generic.target import GenericTarget
 NAME = "mma"
 SYNC = DotSize(16, 8, 16, encoding=mma_sync)
 GROUPED = DotSize(
-    64, 256, 16, warps=4, b=Home.SHARED, asynchronous=True, fewer_columns=(8, 16, 32, 64, 128), encoding=wgmma
+    64,
+    256,
+    16,
+    warps=4,
+    b=Home.SHARED,
+    asynchronous=True,
+    fewer_columns=(8, 16, 32, 64, 128),
+    encoding=wgmma,
+    otherwise=SYNC,
 )
 SPECS = {
     "mma": {F16: SYNC, BF16: SYNC, F32: SYNC._replace(k=8), I8: SYNC._replace(k=32)},
     "mma:ahead": {F16: SYNC, BF16: SYNC, F32: SYNC._replace(k=8), I8: SYNC._replace(k=32)},
-    "mma:grouped": {F16: GROUPED},
+    "mma:grouped": {F16: GROUPED, F32: SYNC._replace(k=8)},
 }
 
 
@@ -43,7 +51,7 @@ def spec(variant: str) -> TargetSpec:
         pipeline=(
             "inline,canonicalize,cse,combine,convert-dot-operands,canonicalize,cse,licm,dce",
             "assign-layouts,cse,assign-lanes,dce,pipeline-loads,dce,cse,verify-encodings",
-            "distribute-to-warps,assign-lanes,canonicalize,cse,licm,dce,verify-encodings",
+            "distribute-to-warps,lower-cross-warp,assign-lanes,canonicalize,cse,licm,dce,verify-encodings",
             "match-target-size,canonicalize,cse,dce,verify-encodings",
         ),
     )

@@ -18,7 +18,7 @@ from mltriton.layouts.nvidia import NvidiaMmaEncoding
 
 
 @pytest.fixture(autouse=True)
-def target(monkeypatch: pytest.MonkeyPatch) -> None:
+def mma(monkeypatch: pytest.MonkeyPatch) -> None:
     mma_target.register(monkeypatch)
 
 
@@ -76,9 +76,48 @@ def test_products(arguments: dict[str, Any], warps: int) -> None:
     check_levels(multiply, arguments, grid, target="mma", num_warps=warps)
 
 
-def test_attention() -> None:
+@pytest.mark.parametrize("target", ["mma", "mma:ahead", "mma:grouped"])
+@pytest.mark.parametrize("warps", [2, 4, 8])
+def test_attention(target: str, warps: int) -> None:
     arrays = {"q": "64x64:fp16", "k": "96x64:fp16", "v": "96x64:fp16", "out": "64x64:fp32"}
-    check_levels(attention, {**arrays, "keys": 96, "D": 64, "BM": 64, "BN": 32}, (1,), target="mma", num_warps=4)
+    check_levels(attention, {**arrays, "keys": 96, "D": 64, "BM": 64, "BN": 32}, (1,), target=target, num_warps=warps)
+
+
+# Blocks and warps, and the version of the instruction: four warps of wgmma have 64 rows.
+VERSIONS = [
+    ((64, 64), 4, 3),
+    ((128, 64), 8, 3),
+    ((64, 64), 8, 3),
+    ((128, 64), 4, 2),
+    ((32, 64), 4, 2),
+    ((64, 64), 2, 2),
+]
+
+
+@pytest.mark.parametrize(("block", "warps", "version"), VERSIONS)
+def test_what_fits_no_group_of_warps_is_multiplied_otherwise(block: tuple[int, int], warps: int, version: int) -> None:
+    arguments = product("fp16", "fp32", 128, 64, 48, *block, 16)
+    check_levels(multiply, arguments, (128 // block[0], 64 // block[1]), target="mma:grouped", num_warps=warps)
+    signature = f"*fp16:16,*fp16:16,*fp32:16,i32:16,i32:16,i32:16,{block[0]},{block[1]},16"
+    compiled = triton.compile(multiply, signature=signature, target="mma:grouped", num_warps=warps)
+    for level in ("ttg", "warp", "intrinsic"):
+        found = {dot.result.type.encoding.version for dot in dots(compiled.asm[level])}  # type: ignore[attr-defined]
+        assert found == {version}
+
+
+@pytest.mark.parametrize(
+    "kernel",
+    [
+        "gemm:matmul_block_pointer_kernel",
+        "stream_k:stream_k_kernel",
+        "attention_backward:attention_backward_kernel",
+        "attention_paged_kernels:paged_attention_kernel",
+        "attention_paged_kernels:paged_attention_warps_kernel",
+        "normalization:layer_norm_kernel",
+    ],
+)
+def test_the_library(kernel: str) -> None:
+    check_levels(f"mltriton.kernels.{kernel}", target="mma:ahead")
 
 
 SIGNATURE = "*fp16:16,*fp16:16,*fp32:16,i32:16,i32:16,i32:16,64,64,32"

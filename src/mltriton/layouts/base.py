@@ -153,6 +153,11 @@ class MatrixEncoding(Encoding):
         """The `k_width` of operands of the instruction whose elements have so many bytes; 0 where it says nothing."""
         return 0
 
+    @property
+    def together(self) -> int:
+        """How many warps the instruction keeps busy at a time."""
+        return 1
+
     def row_orders(self) -> Sequence[Self]:
         """The same with the rows of an instruction in other orders, where the instruction does not know them."""
         return ()

@@ -51,6 +51,10 @@ class NvidiaMmaEncoding(MatrixEncoding):
         return rows, columns
 
     @property
+    def together(self) -> int:
+        return GROUP if self.version == 3 else 1
+
+    @property
     def cluster(self) -> Shape:
         """`rep_cluster`, all of it."""
         return self.rep_cluster or (1,) * len(self.warps_per_cta)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from mltriton.ir.types import TensorType, Type
 
 if TYPE_CHECKING:
-    from mltriton.layouts.base import Encoding, MatrixEncoding, MessageEncoding
+    from mltriton.layouts.base import Cut, Encoding, MatrixEncoding, MessageEncoding
 
 
 class Storage(Enum):
@@ -36,7 +36,8 @@ class DotSize(NamedTuple):
     """One dot instruction (or micro-kernel): m x n x k elements, executed by `warps` warps together, operands at home
     in `a` and `b`. It may have `fewer_rows` and `fewer_columns` as well: smaller numbers in place of m (a repeat count)
     and n. Operands that may not be rounded to what the instruction takes are multiplied in so many `parts`.
-    `encoding` makes the encoding of results, where lanes matter; it says that of the operands, too.
+    `encoding` makes the encoding of results, where lanes matter; it says that of the operands, too. `otherwise`: what
+    multiplies where there are not so many rows and warps.
     """
 
     m: int
@@ -50,6 +51,21 @@ class DotSize(NamedTuple):
     parts: int = 1
     fewer_columns: tuple[int, ...] = ()
     encoding: Callable[[DotSize, ResultShare], MatrixEncoding] | None = None
+    otherwise: DotSize | None = None
+
+    def acting(self, together: int) -> DotSize:
+        """This one or another, of which so many warps act together."""
+        size = self
+        while size.warps != together and size.otherwise is not None:
+            size = size.otherwise
+        return size
+
+    def fitting(self, rows: Cut, extent: int) -> DotSize | None:
+        """This one or another that can give a result of `extent` rows that are cut like this; None where none can."""
+        in_groups = rows.stride == 1 and rows.warps % self.warps == 0 and rows.size == self.rows
+        if self.warps == 1 or (in_groups and rows.parts(extent) == rows.warps):
+            return self
+        return self.otherwise.fitting(rows, extent) if self.otherwise is not None else None
 
     @property
     def rows(self) -> int:

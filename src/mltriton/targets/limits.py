@@ -19,7 +19,7 @@ from mltriton.ir.module import Module
 from mltriton.ir.operation import Operation, Value
 from mltriton.ir.rejection import reject
 from mltriton.ir.types import MemDescType, PointerType, TensorType, Type, block_of, byte_width
-from mltriton.layouts.encodings import MessageEncoding
+from mltriton.layouts.encodings import MatrixEncoding, MessageEncoding
 from mltriton.targets.base import Home, MicroKernel, Storage, TargetSpec
 from mltriton.targets.registry import spec
 from mltriton.targets.target import names
@@ -78,6 +78,8 @@ def _dot(target: TargetSpec, op: tt.Dot) -> None:
     if size is None:
         found, known = str(a.element), ", ".join(map(str, target.dot))
         reject(op, f"the target {target.name} has no dot of these elements", expected=known, found=found)
+    result = cast(TensorType, op.result.type).encoding
+    size = size.acting(result.together if isinstance(result, MatrixEncoding) else 1)
     *batch, m, k = a.shape
     n = b.shape[-1]
     fits = m in (*size.fewer_rows, size.rows) and n in (*size.fewer_columns, size.n) and k == size.k

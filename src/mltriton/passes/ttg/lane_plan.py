@@ -120,7 +120,7 @@ class LanePlan:
 
     def homes(self, dot: tt.Dot) -> tuple[Home, Home]:
         """Where the operands of a dot must be."""
-        return self.spec.dot[_element(dot)].homes
+        return self.spec.dot[_element(dot)].acting(self.dots[dot].together).homes
 
     def _choose_rows(self, encoding: Encoding, dots: Sequence[tt.Dot]) -> None:
         """Another order of rows, where all dots with an encoding have one layout and gain by it."""
@@ -144,13 +144,14 @@ class LanePlan:
         if isinstance(encoding, MatrixEncoding):
             return encoding
         type, element = _block(dot.result), _element(dot)
-        size = self.spec.dot.get(element)
+        listed, cuts = self.spec.dot.get(element), encoding.cut(type.shape)
+        size = listed.fitting(cuts[-2], type.shape[-2]) if listed is not None else None
         if size is None or size.encoding is None:
             expected = ", ".join(map(str, self.spec.dot))
             message = f"the target {self.spec.name} has no dot of {element} elements"
             hint = "Convert the operands, as with .to(tl.float32)."
             raise TargetError(message, place=dot.loc.place, expected=expected, found=str(element), hint=hint)
-        warps = tuple(cut.warps for cut in encoding.cut(type.shape))
+        warps = tuple(cut.warps for cut in cuts)
         return size.encoding(size, ResultShare(encoding.share(type.shape), warps, self.spec.warp_size))
 
     # Blocks of pointers

@@ -19,18 +19,17 @@ from mltriton.analysis.ties import Ties, tied_block_pointers
 from mltriton.analysis.workload import Workload, analyse
 from mltriton.dialects import arith, scf, tt
 from mltriton.dialects.tt.memory import is_block_pointer
-from mltriton.errors import TargetError
 from mltriton.ir.attributes import Attribute, DenseAttr
 from mltriton.ir.module import Module
 from mltriton.ir.operation import Operation, Value
 from mltriton.ir.order import operands_first
 from mltriton.ir.types import PointerType, TensorType, Type, block_of
 from mltriton.layouts import tiling
-from mltriton.layouts.encodings import Encoding, Shape, SliceEncoding
+from mltriton.layouts.encodings import Encoding, SliceEncoding
 from mltriton.passes.ttg.dot_loads import staged_loads
 from mltriton.passes.ttg.layout_rules import OWNERS, rule_of, same_everywhere
 from mltriton.passes.ttg.tiling_hints import hinted_roots, smallest_part
-from mltriton.targets.base import DotSize, TargetSpec
+from mltriton.targets.base import TargetSpec
 
 
 def functions(module: Module) -> Iterator[tt.Func]:
@@ -94,8 +93,9 @@ class LayoutPlan:
         shape_of_cut = "square" if not fed else "horizontal" if 0 in fed else "vertical"
         shape, smallest = _shape(dot.result), smallest_part(dot, self.spec)
         size = self.spec.dot.get(cast(TensorType, dot.a.type).element)
-        if size is not None and size.warps > 1:
-            return _in_groups(dot, shape, self.num_warps, size)
+        grouped = tiling.in_groups(shape, self.num_warps, size.rows, size.warps) if size and size.warps > 1 else None
+        if grouped is not None and (not fed or grouped.warps_per_cta[0] == self.num_warps):
+            return grouped
         cut = tiling.TILINGS[shape_of_cut](shape, self.num_warps, smallest)
         return tiling.at_least(cut, shape, (1, smallest[1])) if self.spec.has_lanes else cut
 
@@ -288,19 +288,6 @@ def _with_one_encoding(function: tt.Func) -> Ties:
             for argument, result in zip(carried, op.results, strict=True):
                 ties.join(argument, result)
     return ties
-
-
-def _in_groups(dot: tt.Dot, shape: Shape, num_warps: int, size: DotSize) -> Encoding:
-    found = tiling.in_groups(shape, num_warps, size.rows, size.warps)
-    if found is None:
-        raise TargetError(
-            f"a dot of {shape[-2]} rows and {num_warps} warps is none of whole instructions",
-            place=dot.loc.place,
-            expected=f"{size.rows} rows for each warp, and a multiple of {size.warps} warps",
-            found=f"{shape[-2]} rows",
-            hint="Take other blocks, or another number of warps (num_warps).",
-        )
-    return found
 
 
 def _by_importance(workload: Workload) -> list[tt.Dot]:

@@ -25,6 +25,7 @@ Reach = Callable[[tt.Dot, Encoding], Mapping[Value, Encoding]]
 def smallest_part(dot: tt.Dot, spec: TargetSpec) -> tuple[int, int]:
     """Rows and columns of the target's dot instruction: less is no work for a warp."""
     size = spec.dot.get(cast(TensorType, dot.a.type).element)
+    size = size.acting(1) if size else None
     return (size.rows, size.columns) if size else (1, 1)
 
 

@@ -15,7 +15,14 @@ from mltriton.dialects import tt
 from mltriton.errors import Place, TargetError
 from mltriton.ir.attributes import Attribute
 from mltriton.ir.types import MemDescType, PointerType, TensorType, Type, block_of, byte_width
-from mltriton.layouts.encodings import DotOperandEncoding, Encoding, MessageEncoding, Shape, SliceEncoding
+from mltriton.layouts.encodings import (
+    DotOperandEncoding,
+    Encoding,
+    MatrixEncoding,
+    MessageEncoding,
+    Shape,
+    SliceEncoding,
+)
 from mltriton.targets.base import BlockIO, DotSize, TargetSpec
 
 DEFAULT_BYTES = (
@@ -49,7 +56,8 @@ class PieceSizes:
                 expected=", ".join(map(str, self.spec.dot)),
                 found=str(element),
             )
-        return self.spec.dot[element]
+        result = cast(TensorType, dot.result.type).encoding
+        return self.spec.dot[element].acting(result.together if isinstance(result, MatrixEncoding) else 1)
 
     def instruction(self, dot: tt.Dot, piece: Shape) -> tuple[int, int]:
         """Rows and columns of the instruction that gives a piece of a dot's result."""
