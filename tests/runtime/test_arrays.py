@@ -264,3 +264,35 @@ def test_a_crash_would_be_seen():
     """What the tests above rely on: a process that reads address 0 does not go on."""
     code = "import ctypes; ctypes.string_at(0)"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True).returncode < 0
+
+
+@triton.jit
+def read_tail(x_ptr, o_ptr, n, B: tl.constexpr):
+    i = tl.arange(0, B)
+    tl.store(o_ptr + i, tl.load(x_ptr + (n - B + i)))
+
+
+@triton.jit
+def fill_large(x_ptr, n, first, B: tl.constexpr):
+    i = (first + tl.program_id(0).to(tl.int64)) * B + tl.arange(0, B)
+    tl.store(x_ptr + i, 5, i < n)
+
+
+LARGE, LARGE_BLOCK = 3_000_000_000, 1 << 16
+
+
+@pytest.mark.parametrize("blocks", [9, pytest.param(-(-LARGE // LARGE_BLOCK), marks=pytest.mark.slow)])
+def test_arrays_of_more_than_two_to_the_31_elements(blocks):
+    """Zeros that nobody wrote take no memory: the short form touches the end only."""
+    try:
+        x, o = np.zeros(LARGE, np.int8), np.zeros(64, np.int8)
+    except MemoryError:
+        pytest.skip("3 GB cannot be mapped here")
+    x[-64:] = np.arange(64)
+    read_tail[(1,)](x, o, x.size, B=64)
+    assert (o == np.arange(64)).all()
+    first = -(-LARGE // LARGE_BLOCK) - blocks
+    fill_large[(blocks,)](x, x.size, first, B=LARGE_BLOCK)
+    start = first * LARGE_BLOCK
+    assert x[start:].min() == x[start:].max() == 5
+    assert not x[max(0, start - 64) : start].any()

@@ -145,3 +145,41 @@ done.set()
 thread.join()
 """
     assert run_script(code) == "0 False\n"
+
+
+def test_the_collector_that_a_thread_paused_works_in_the_child(run_script, tmp_path):
+    source = """
+    import threading
+    import mltriton as triton, mltriton.language as tl
+
+    compiling, done = threading.Event(), threading.Event()
+
+    @triton.constexpr_function
+    def waiting():
+        compiling.set()
+        done.wait()
+        return 2
+
+    @triton.jit
+    def fill(o):
+        tl.store(o, waiting() * 1.0)
+    """
+    (tmp_path / "waiting_kernel.py").write_text(textwrap.dedent(source))
+    code = f"""
+import gc, os, sys, threading
+import numpy as np
+sys.path.insert(0, {str(tmp_path)!r})
+import waiting_kernel
+thread = threading.Thread(target=waiting_kernel.fill[(1,)], args=(np.zeros(1, np.float32),))
+thread.start()
+waiting_kernel.compiling.wait()
+paused = not gc.isenabled()
+pid = os.fork()
+if pid == 0:
+    os._exit(0 if gc.isenabled() else 3)
+status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+waiting_kernel.done.set()
+thread.join()
+print(paused, status, gc.isenabled())
+"""
+    assert run_script(code, MLTRITON_CACHE_DIR=str(tmp_path / "cache")) == "True 0 True\n"

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import gc
+import os
 import sys
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from functools import partial
+from threading import get_ident
 
 from mltriton.analysis.written_arguments import written_arguments
 from mltriton.compiler.job import Job, timed
@@ -76,11 +78,28 @@ def _collector_paused() -> Generator[None]:
     """Compiling makes many objects and little garbage: looking for cycles among them would take a third of the time."""
     was_enabled = gc.isenabled()
     try:  # An exception of a signal's handler may arrive as soon as it is paused.
+        _paused[get_ident()] = was_enabled
         gc.disable()
         yield
     finally:
         if was_enabled:
             gc.enable()
+        _paused.pop(get_ident(), None)
+
+
+_paused: dict[int, bool] = {}  # The threads that compile: whether the collector was at work before.
+
+
+def _after_fork() -> None:
+    """What other threads paused is at work in the child."""
+    if get_ident() not in _paused and any(_paused.values()):
+        gc.enable()
+    for thread in [thread for thread in _paused if thread != get_ident()]:
+        del _paused[thread]
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
 
 
 def _dump(job: Job, level: str, text: Callable[[], str]) -> None:
