@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ import pytest
 import mltriton as triton
 from mltriton.errors import BackendError, DeviceError, SharedMemoryError, TargetError
 from mltriton.targets.nvidia import driver, ptxas
+from mltriton.targets.nvidia.devices import device
 from mltriton.targets.nvidia.facts import NvidiaFacts
 from mltriton.targets.target import find_target
 from mltriton.tools.verify import verify_kernel
@@ -126,3 +128,24 @@ def test_the_target_loads_no_compiler() -> None:
     )
     said = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60)
     assert said.stdout.strip() == "False"
+
+
+@pytest.mark.parametrize(("more", "spilled"), [(40, 40), (900, 500)])
+def test_who_spills_gets_all_registers(monkeypatch: pytest.MonkeyPatch, more: int, spilled: int) -> None:
+    """ptxas is asked again, and the better one of its answers is taken."""
+    asked: list[bool] = []
+
+    def answer(name: str, ptx: str, *arguments: str) -> str:
+        asked.append(".maxntid 256\n.minnctapersm 1" in ptx)
+        Path(arguments[-1]).write_bytes(b"alone" if asked[-1] else b"first")
+        bytes_ = more if asked[-1] else 500
+        start = "ptxas info    : Compiling entry function 'k' for 'sm_90a'\n"
+        return f"{start}    8 bytes stack frame, {bytes_} bytes spill stores, {bytes_} bytes spill loads\n"
+
+    monkeypatch.setattr(ptxas, "_run", answer)
+    cubin = ptxas.assemble(".visible .entry k()\n.maxntid 256\n{\n}\n", device("90"))
+    assert asked == [False, True]
+    assert (cubin.spilled, cubin.binary) == (spilled, b"alone" if more < 500 else b"first")
+    asked.clear()
+    assert ptxas.assemble(".visible .entry k()\n.maxntid 256\n.minnctapersm 1\n{\n}\n", device("90")).binary == b"alone"
+    assert asked == [True]

@@ -26,6 +26,7 @@ TIME_LIMIT = 300  # seconds, where MLTRITON_COMPILE_TIMEOUT is not set
 TOOLKIT = Path("/usr/local/cuda/bin")
 PACKAGES = ("nvidia/cu13/bin", "nvidia/cuda_nvcc/bin", "nvidia/cu12/bin")  # where PyPI's packages install programs
 
+_FOR_ONE_PROGRAM = re.compile(r"^\.maxntid .*$(?!\n\.minnctapersm)", re.MULTILINE)
 _KERNEL = re.compile(r"Compiling entry function '([^']+)' for")
 _USED = re.compile(r"Used (\d+) registers")
 _SPILLED = re.compile(r"(\d+) bytes spill stores, (\d+) bytes spill loads")
@@ -48,6 +49,11 @@ class Cubin(NamedTuple):
     binary: bytes
     kernels: dict[str, KernelInfo]
     remarks: tuple[str, ...]
+
+    @property
+    def spilled(self) -> int:
+        """Bytes, of all kernels."""
+        return sum(info.spilled for info in self.kernels.values())
 
 
 @cache
@@ -79,7 +85,17 @@ def version() -> str:
 
 
 def assemble(ptx: str, device: Device) -> Cubin:
-    """Machine code of a PTX module."""
+    """Machine code of a PTX module. By itself ptxas leaves registers to other programs on the multiprocessor, even if
+    it spills for that: then one program may have them all.
+    """
+    cubin = _assembled(ptx, device)
+    alone = _FOR_ONE_PROGRAM.sub(r"\g<0>\n.minnctapersm 1", ptx)
+    if not cubin.spilled or alone == ptx:
+        return cubin
+    return min(cubin, _assembled(alone, device), key=lambda made: made.spilled)
+
+
+def _assembled(ptx: str, device: Device) -> Cubin:
     with TemporaryDirectory() as name:
         source, target = Path(name, "kernel.ptx"), Path(name, "kernel.cubin")
         source.write_text(ptx)
