@@ -29,7 +29,8 @@ def test_literals_and_conversions_agree(kind, value, tmp_path, monkeypatch):
     module = compiled.job.module("tt")
     assert str(module).count("tt.fp_to_fp") == 1
     run(module, [outs[2], outs[3], x], (1,))
-    assert len({int(out[0]) for out in outs}) == 1, outs
+    nan = {"fp8e4nv": 0x7F, "fp8e5": 0x7D}[kind.short]  # and above: there are three in fp8e5
+    assert len({min(int(out[0]) & 0x7F, nan) | int(out[0]) & 0x80 * np.isfinite(value) for out in outs}) == 1, outs
     largest = {"fp8e4nv": 448.0, "fp8e5": 57344.0}[kind.short]
     if abs(value) >= largest and (kind is tl.float8e4nv or np.isfinite(value)):
         assert outs[0][0] & 0x7F == {"fp8e4nv": 0x7E, "fp8e5": 0x7B}[kind.short]

@@ -194,8 +194,9 @@ def test_split_k(split_k: int):
     a, b, c = torch.randn(m, k), torch.randn(k, n), torch.zeros(m, n)
     grid = (triton.cdiv(n, 32), triton.cdiv(m, 32), split_k)
     split_k_kernel[grid](a, b, c, m, n, k, a.stride(0), b.stride(0), c.stride(0), 32, 32, 64, SPLIT_K=split_k)
-    # Sums of 1000 in f32 err by 1.3e-4; those of three products of tf32 for each, with as many roundings, by 2.1e-4.
-    torch.testing.assert_close(c.double(), a.double() @ b.double(), atol=4e-4, rtol=0)
+    # Sums of 1000 in f32 err by 1.3e-4, those of three products of tf32 for each by 2.1e-4, with as many roundings, and
+    # by 9e-4 where the matrix engine cuts sums off. One product of tf32 would err by 1e-2.
+    torch.testing.assert_close(c.double(), a.double() @ b.double(), atol=1.5e-3, rtol=0)
 
 
 @triton.jit

@@ -18,7 +18,7 @@ from mltriton.language.tensor import tensor
 from mltriton.language.types import dtype
 
 MOST = 0x7F  # the code of the largest number
-F32_BIAS, F32_MANTISSA = 127, 23
+F32_BIAS, F32_MANTISSA, F32_INFINITY = 127, 23, 0x7F800000
 
 
 class _Format(NamedTuple):
@@ -60,8 +60,8 @@ def encoded(value: tensor, target: dtype) -> tensor:
 
 
 def _usual(size: tensor, layout: _Format) -> tensor:
-    """Rounding the mantissa may carry into the exponent; then the bias changes."""
-    bits, shift = reinterpret(size, types.int32), F32_MANTISSA - layout.mantissa
+    """Rounding the mantissa may carry into the exponent, of a NaN with all bits set past it; then the bias changes."""
+    bits, shift = minimum(reinterpret(size, types.int32), F32_INFINITY), F32_MANTISSA - layout.mantissa
     rounded = (bits + ((1 << (shift - 1)) - 1) + ((bits >> shift) & 1)) >> shift
     return rounded - ((F32_BIAS - layout.bias) << layout.mantissa)
 
