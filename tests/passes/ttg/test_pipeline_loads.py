@@ -64,6 +64,26 @@ def gathered(a, b, table, c, N, BM: tl.constexpr, BN: tl.constexpr, BK: tl.const
     tl.store(c + m[:, None] * BN + n[None, :], total)
 
 
+@triton.jit
+def grow(a, b, c, out, N: tl.constexpr, STEPS: tl.constexpr):
+    """Each product is the right operand of the next one, through memory."""
+    at, k = tl.arange(0, N), tl.arange(0, N)
+    for step in range(STEPS):
+        left = tl.load(a + at[:, None] * N + k[None, :])
+        right = tl.load(b + (step * N + at)[:, None] * N + k[None, :])
+        result = tl.dot(left, right)
+        tl.store(b + ((step + 1) * N + at)[:, None] * N + k[None, :], result.to(tl.float16))
+        tl.debug_barrier()
+    tl.store(out + at[:, None] * N + k[None, :], tl.load(b + (STEPS * N + at)[:, None] * N + k[None, :]))
+
+
+def test_what_the_loop_writes_is_loaded_when_it_is_there() -> None:
+    arrays = {"a": "32x32:fp16", "b": "160x32:fp16", "c": "32x32:fp16", "out": "32x32:fp16", "N": 32, "STEPS": 3}
+    check_levels(grow, arrays, (1,), target="mma:ahead", num_warps=4)
+    text = triton.compile(grow, signature="*fp16:16,*fp16:16,*fp16:16,*fp16:16,32,3", target="mma:ahead").asm["ttg"]
+    assert copies(text) == 0
+
+
 def product(m: int, n: int, k: int) -> dict[str, Any]:
     return {"a": f"{m}x{k}:fp16", "b": f"{k}x{n}:fp16", "c": f"{m}x{n}:fp32", "M": m, "N": n, "K": k}
 

@@ -6,8 +6,9 @@ place the block is loaded from shared memory, in the encoding in which it is wan
 iteration waits for its own copies only; memory behind the last iteration is not touched; where the target copies
 nothing asynchronously (`TargetSpec.copy_bytes`) every loop stays as it is.
 
-A load stays where its place depends on other memory, where lanes have fewer neighbours than a copy needs, where what
-is outside of the mask is not 0, and where shared memory does not hold two buffers.
+A load stays where the loop may write what it reads, where its place depends on other memory, where lanes have fewer
+neighbours than a copy needs, where what is outside of the mask is not 0, and where shared memory does not hold two
+buffers.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import cast
 
+from mltriton.analysis.aliasing import may_alias, waits_for_programs, writes_in
 from mltriton.analysis.axis_info import AxisInfoAnalysis
 from mltriton.dialects import arith, scf, tt, ttg
 from mltriton.dialects.scf_carried import carry_also, yield_also
@@ -49,7 +51,7 @@ class PipelineLoads(Pass):
             for loop in [op for op in function.walk() if isinstance(op, scf.For)] if spec.copy_bytes else []:
                 stages = self.stages if self.stages is not None else loop.num_stages or usual
                 found = [op for op in loop.body.block.ops if isinstance(op, tt.Load) and is_load_of_dot(op)]
-                found = [load for load in found if _can_be_copied(load, axes, spec)]
+                found = [load for load in found if _can_be_copied(load, axes, spec) and _stays_as_it_is(load, loop)]
                 _pipeline(loop, found, stages, spec)
         return module
 
@@ -85,6 +87,11 @@ def _can_be_copied(load: tt.Load, axes: AxisInfoAnalysis, spec: TargetSpec) -> b
     if load.mask is not None:
         at_once = min(at_once, axes.of(load.mask).constancy[dim] * width)
     return at_once >= min(spec.copy_bytes)
+
+
+def _stays_as_it_is(load: tt.Load, loop: scf.For) -> bool:
+    """Whether a load gives the same some iterations earlier: nothing in the loop writes there, or waits for others."""
+    return not waits_for_programs(loop) and not any(may_alias(load, write) for write in writes_in(loop))
 
 
 # What must be known of a later iteration.
