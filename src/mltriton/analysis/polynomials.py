@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from functools import reduce
+from itertools import count
 from typing import cast
 
 from mltriton.dialects import arith
@@ -18,7 +19,18 @@ from mltriton.ir.constants import splat_of
 from mltriton.ir.operation import Value
 from mltriton.ir.types import IndexType, IntegerType, Type
 
-Monomial = tuple[Value, ...]  # a product of values, in a fixed order
+Monomial = tuple[Value, ...]  # a product of values, in the order in which products met them
+
+_NUMBERS = count()
+
+
+def _met(value: Value) -> int:
+    """When a product met a value first: each compilation of a program meets its values in one order."""
+    try:
+        return value.met
+    except AttributeError:
+        value.met = next(_NUMBERS)
+        return value.met
 
 
 class Polynomial:
@@ -63,7 +75,7 @@ class Polynomial:
         terms: dict[Monomial, int] = {}
         for a, x in self.terms.items():
             for b, y in other.terms.items():
-                product = tuple(sorted((*a, *b), key=id))
+                product = tuple(sorted((*a, *b), key=_met))
                 terms[product] = terms.get(product, 0) + x * y
         return Polynomial(terms)
 

@@ -18,10 +18,12 @@ from mltriton.ir.types import Type
 
 class Value:
     """Something an operation can use: `type`, the users (operation -> number of uses), and a `hint` for its printed
-    name.
+    name. `met` is for analyses that order values in the way they met them.
     """
 
-    __slots__ = ("hint", "type", "users")
+    __slots__ = ("hint", "met", "type", "users")
+
+    met: int
 
     def __init__(self, type: Type, hint: str | None = None) -> None:
         self.type = type
