@@ -94,7 +94,7 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=max(2, (os.cpu_count() or 2) - 1))
     parser.add_argument("--only", default="", help="parts: sanitizer, random, language, tutorials, gpu")
     parser.add_argument("--sanitized", default="77 or 65 or 513 or 257 or paged or grouped or around", help="pytest -k")
-    parser.add_argument("--limit", type=float, default=1500, help="seconds of a piece")
+    parser.add_argument("--limit", type=float, default=540, help="seconds of a piece")
     parser.add_argument("--log", type=Path, help="a file for all that was said")
     options = parser.parse_args()
     name = gpu()

@@ -1,6 +1,5 @@
 """Kernels that are as fast as memory, and functions of tensors around them: one text for mltriton and for upstream."""
 
-import torch
 import triton
 import triton.language as tl
 
@@ -214,4 +213,3 @@ def nothing_kernel(a, b, c, d, m, n, k, stride):
 
 def nothing(a, b, c, d):
     nothing_kernel[(1,)](a, b, c, d, 1024, 2048, 512, 64)
-    return torch.empty(0)
