@@ -84,6 +84,22 @@ def test_what_the_loop_writes_is_loaded_when_it_is_there() -> None:
     assert copies(text) == 0
 
 
+@triton.jit(warp_level=True)
+def rows_of_warps(a, b, c, K, N: tl.constexpr, BK: tl.constexpr):
+    """Each warp multiplies rows of its own."""
+    m, n, k = tl.warp_id() * 16 + tl.arange(0, 16), tl.arange(0, N), tl.arange(0, BK)
+    total = tl.zeros((16, N), tl.float32)
+    for start in range(0, K, BK):
+        left = tl.load(a + m[:, None] * K + (start + k)[None, :])
+        total = tl.dot(left, tl.load(b + (start + k)[:, None] * N + n[None, :]), total)
+    tl.store(c + m[:, None] * N + n[None, :], total)
+
+
+def test_warps_that_have_loops_of_their_own() -> None:
+    arrays = {"a": "64x64:fp16", "b": "64x32:fp16", "c": "64x32:fp32", "K": 64, "N": 32, "BK": 16}
+    check_levels(rows_of_warps, arrays, (1,), target="mma:ahead", num_warps=4)
+
+
 def product(m: int, n: int, k: int) -> dict[str, Any]:
     return {"a": f"{m}x{k}:fp16", "b": f"{k}x{n}:fp16", "c": f"{m}x{n}:fp32", "M": m, "N": n, "K": k}
 

@@ -4,7 +4,7 @@ Level: ttg, after `assign-lanes`. Takes `scf.for` loops of more than one stage a
 block goes into a dot becomes an asynchronous copy into one of `stages` buffers, `stages - 1` iterations ahead; in its
 place the block is loaded from shared memory, in the encoding in which it is wanted. Guarantees: no result changes; an
 iteration waits for its own copies only; memory behind the last iteration is not touched; where the target copies
-nothing asynchronously (`TargetSpec.copy_bytes`) every loop stays as it is.
+nothing asynchronously (`TargetSpec.copy_bytes`), and in warp-level kernels, every loop stays as it is.
 
 A load stays where the loop may write what it reads, where its place depends on other memory, where lanes have fewer
 neighbours than a copy needs, where what is outside of the mask is not 0, and where shared memory does not hold two
@@ -24,7 +24,7 @@ from mltriton.dialects.scf_carried import carry_also, yield_also
 from mltriton.ir.attributes import IntegerAttr
 from mltriton.ir.builder import Builder
 from mltriton.ir.constants import splat_of
-from mltriton.ir.module import Module
+from mltriton.ir.module import Module, is_warp_level
 from mltriton.ir.operation import BlockArgument, Operation, Value
 from mltriton.ir.passes import Pass
 from mltriton.ir.types import I1, I32, I64, MemDescType, TensorType, byte_width
@@ -44,6 +44,8 @@ class PipelineLoads(Pass):
     stages: int | None = None
 
     def run(self, module: Module) -> Module:
+        if is_warp_level(module):  # Buffers are the program's, and each warp has loops of its own.
+            return module
         spec, asked = spec_of(module), module.attributes.get("ttg.num-stages")
         usual = asked.value if isinstance(asked, IntegerAttr) else 0
         for function in (op for op in module.body.block.ops if isinstance(op, tt.Func)):
