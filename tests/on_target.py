@@ -31,6 +31,7 @@ from mltriton.passes.pipeline import parse_pipeline
 from mltriton.runtime import jobs
 from mltriton.runtime.slots import Slot
 from mltriton.targets.target import Binary, Target, find_target
+from ptx_emulator.launch import install
 
 # What cannot be the same on targets whose names begin so, and why.
 _DIFFERENT = {
@@ -55,6 +56,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--target", help="where launches and programs of tests that name no target run")
     group.addoption("--num-warps", type=int, default=4, help="with --target: warps of programs that have no launch")
     group.addoption("--shard", help="with I/N: of all tests only each N-th from the I-th on, counted from 0")
+    group.addoption("--emulated", action="store_true", help="with --target cuda:90: without a GPU, by the PTX emulator")
     group.addoption("--compiled-for", help="what tests launch on the CPU is compiled for this target as well")
     group.addoption("--codegen", help="with --target: the form of machine code of programs that have no launch")
 
@@ -84,6 +86,8 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     name = session.config.getoption("--target")
     if name is None:
         return
+    if session.config.getoption("--emulated"):
+        install(pytest.MonkeyPatch())
     target, warps, codegen = find_target(name), *map(session.config.getoption, ("--num-warps", "--codegen"))
     assert callable(jobs._target_of)  # what launches ask, which this replaces
     jobs._target_of = lambda _: name
@@ -114,7 +118,8 @@ def _compile_all_for(target: Target, warps: int) -> None:
         return made
 
     def run(module: Module, arguments: Sequence[Any], grid: Sequence[int], **options: Any) -> None:
-        compiled_on(target, module, warps, None)
+        if level_of(module) == "tt":
+            compiled_on(target, module, warps, None)
         execute(module, arguments, grid, **options)
 
     building.built = built

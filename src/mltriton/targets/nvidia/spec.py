@@ -12,13 +12,15 @@ from mltriton.targets.nvidia.devices import Device, device, variant_here
 from mltriton.targets.nvidia.facts import WARP
 
 PIPELINE = (
-    "inline,canonicalize,cse,fold-batches,combine,reorder-broadcast,"
-    "hoist-transposes,dce,fold-transposes,convert-dot-operands,canonicalize,cse,licm,dce,check-warp-level",
-    "assign-layouts,cse,assign-lanes,cse,verify-encodings",
+    "inline,canonicalize,cse,fold-batches,rewrite-tensor-pointers,canonicalize,combine,reorder-broadcast,"
+    "split-uniform-increments,hoist-transposes,dce,fold-transposes,convert-dot-operands,"
+    "canonicalize,cse,licm,dce,check-warp-level",
+    "assign-layouts,cse,assign-lanes,dce,pipeline-loads,dce,cse,verify-encodings",
     "distribute-to-warps,lower-cross-warp,assign-lanes,canonicalize,cse,licm,dce,verify-encodings",
     "match-target-size,canonicalize,cse,dce,schedule-loads,verify-encodings,allocate-shared-memory",
 )
 LANE_REGISTER = 4  # bytes
+COPY_BYTES = (4, 8, 16)  # of a lane's copy from global to shared memory
 # Products added up by one `mma.sync`, of which 16 rows and 8 columns come out, by the operands.
 DEPTHS: dict[Type, int] = {F16: 16, BF16: 16, F32: 8, I8: 32, F64: 8}
 DEPTHS_OF_FP8: dict[Type, int] = {F8E4M3: 32, F8E5M2: 32}
@@ -41,6 +43,7 @@ def spec(variant: str) -> TargetSpec:
         register_bytes=WARP * LANE_REGISTER,
         register_modes=_register_modes(of),
         shared_bytes=of.shared_bytes,
+        copy_bytes=COPY_BYTES,
         pipeline=PIPELINE,
         has_lanes=True,
     )

@@ -8,13 +8,14 @@ loop only advances travel as offsets (`moving`).
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from math import gcd
 from typing import NamedTuple
 
 from mltriton.dialects import arith, gpu, scf, tt
 from mltriton.dialects.tt.memory import is_block_pointer
 from mltriton.ir.operation import Block, Region
 from mltriton.ir.operation import Value as IRValue
-from mltriton.ir.types import TensorDescType
+from mltriton.ir.types import IntegerType, TensorDescType
 from mltriton.targets.llvm.types import I32, I64, Value, constant
 from mltriton.targets.simt.context import Emitter, Rules
 from mltriton.targets.simt.lanes import Emitted, Made
@@ -32,11 +33,12 @@ def _body(e: Emitter, block: Block) -> list[IRValue]:
 
 
 class _Carried(NamedTuple):
-    """What a loop carries for its `argument`: at first `start`."""
+    """What a loop carries for its `argument`: at first `start`. A number is a multiple of `divisor`."""
 
     argument: IRValue
     init: IRValue
     start: list[Value]
+    divisor: int = 1
 
     def raised(self, e: Emitter, values: Sequence[Value]) -> Emitted:
         """What stands for the argument or the loop's result."""
@@ -48,7 +50,11 @@ def _for(e: Emitter, op: scf.For) -> list[Emitted]:
     counter, *arguments = block.arguments
     parts = list(zip(arguments, op.inits, block.terminator.operands, strict=True))
     moving = Moving(e, parts)
-    carried = [_Carried(argument, init, e.flat(init)) for argument, init, _ in parts if argument not in moving.pointers]
+    carried = [
+        _Carried(argument, init, e.flat(init), _divisor(e, argument, init, following))
+        for argument, init, following in parts
+        if argument not in moving.pointers
+    ]
     range_ = _range(e, op)
     start = [*moving.start, *(value for part in carried for value in part.start)]
     counts = (range_.first, range_.last, range_.step)
@@ -62,12 +68,25 @@ def _for(e: Emitter, op: scf.For) -> list[Emitted]:
     return [e.any(argument) for argument in arguments]
 
 
+def _divisor(e: Emitter, argument: IRValue, init: IRValue, following: IRValue) -> int:
+    """What divides a number that a loop carries, to which each iteration adds the same; 1 for all else."""
+    op = following.defining_op
+    if not isinstance(init.type, IntegerType) or not isinstance(op, arith.AddI) or argument not in op.operands:
+        return 1
+    step = op.rhs if op.lhs is argument else op.lhs
+    if step is argument or not e.ensure(step):
+        return 1
+    return gcd(e.affine.divisor(e.get(init)), e.affine.divisor(e.get(step)))
+
+
 def _put(e: Emitter, moving: Moving, carried: Sequence[_Carried], values: Sequence[Value], *, inside: bool) -> None:
     """Say what stands for a loop's arguments: in an iteration, or after the loop."""
     moving.put(values[: len(moving.start)], inside=inside)
     values = values[len(moving.start) :]
     for part in carried:
         e.put(part.argument, part.raised(e, values[: len(part.start)]))
+        if part.divisor > 1:
+            e.affine.promise(values[0], part.divisor)
         values = values[len(part.start) :]
 
 

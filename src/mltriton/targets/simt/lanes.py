@@ -61,11 +61,23 @@ class BlockPointer(NamedTuple):
     staying: tuple[bool, ...] | None = None
 
 
+class Swizzle(NamedTuple):
+    """How elements of a block in shared memory change places: for each of its last dimensions the numbers of the
+    elements at 1, 2, 4, ..., and where a window of the block begins, i32.
+    """
+
+    images: tuple[tuple[int, ...], ...]
+    offsets: tuple[Value, ...]
+
+
 class SharedBlock(NamedTuple):
-    """A block in shared memory: where it starts and its strides in elements."""
+    """A block in shared memory: where it starts and its strides in elements. With a swizzle, which is about its last
+    dimensions, these have no strides.
+    """
 
     pointer: Value
     strides: Sequence[int]
+    swizzle: Swizzle | None = None
 
 
 Carried = Value | Lanes | BlockPointer  # what regions can hand on

@@ -1,6 +1,7 @@
 """Blocks in shared memory, and barriers.
 
-Level: intrinsic -> llvm. A block is row-major; allocations lie after each other in one array of the workgroup.
+Level: intrinsic -> llvm. A block is row-major, or as its encoding says (`swizzles.py`); allocations lie after each
+other in one array of the workgroup.
 """
 
 from __future__ import annotations
@@ -17,15 +18,17 @@ from mltriton.ir.module import Module as IRModule
 from mltriton.ir.operation import Operation
 from mltriton.ir.operation import Value as IRValue
 from mltriton.ir.types import MemDescType, TensorType, byte_width
+from mltriton.layouts.base import SharedEncoding
 from mltriton.targets.llvm.emit.memory import from_memory, in_memory, to_memory
 from mltriton.targets.llvm.types import I32, Value, constant, vector
 from mltriton.targets.llvm.writer import WORKGROUP_ALIGNMENT, Module
 from mltriton.targets.registry import num_warps_of
-from mltriton.targets.simt import accesses
+from mltriton.targets.simt import accesses, swizzles
 from mltriton.targets.simt.affine import Affine
 from mltriton.targets.simt.context import Emitter, Rules, coordinates
-from mltriton.targets.simt.lanes import Emitted, SharedBlock, element_name, layout_of
+from mltriton.targets.simt.lanes import Emitted, SharedBlock, Swizzle, element_name, layout_of
 from mltriton.targets.simt.machine import Machine
+from mltriton.targets.simt.swizzles import swizzle_of
 
 MEMORY = "shared$memory"  # as no kernel can be called
 
@@ -92,18 +95,23 @@ def _too_much(places: dict[Operation, int], size: int, machine: Machine) -> Shar
 
 
 def _allocate(e: Emitter, op: ttg.LocalAlloc) -> Emitted:
-    shape = cast(MemDescType, op.result.type).shape
+    type_ = cast(MemDescType, op.result.type)
+    shape, encoding = type_.shape, type_.encoding
     strides = [prod(shape[dim + 1 :]) for dim in range(len(shape))]
     block = SharedBlock(e.shared_places[op], strides)
+    if isinstance(encoding, SharedEncoding):
+        swizzle = swizzle_of(encoding, shape)
+        block = SharedBlock(block.pointer, strides[: len(shape) - len(swizzle.images)], swizzle)
     if op.init is not None:
         _write(e, op.init, op.result, block)
     return block
 
 
-def _load(e: Emitter, op: ttg.LocalLoad) -> Emitted:
+def load(e: Emitter, op: ttg.LocalLoad) -> Emitted:
+    """A block, lane by lane."""
     type_ = cast(TensorType, op.result.type)
     element = vector(element_name(type_.element), 1)
-    pointers = _addresses(e, type_, e.shared(op.memory))
+    pointers = addresses(e, type_, e.shared(op.memory))
     touch(e, op.memory, writes=False)
     loaded = accesses.load(e, in_memory(element), pointers, None, [])
     return e.held([from_memory(e, register, element) for register in loaded], type_)
@@ -115,7 +123,7 @@ def _store(e: Emitter, op: ttg.LocalStore) -> None:
 
 def _write(e: Emitter, value: IRValue, memory: IRValue, block: SharedBlock) -> None:
     touch(e, memory, writes=True)
-    pointers = _addresses(e, cast(TensorType, value.type), block)
+    pointers = addresses(e, cast(TensorType, value.type), block)
     accesses.store(e, pointers, None, [to_memory(e, register) for register in e.registers(value)])
 
 
@@ -125,9 +133,12 @@ def touch(e: Emitter, memory: IRValue, *, writes: bool) -> None:
         e.meet()
 
 
-def _addresses(e: Emitter, type_: TensorType, block: SharedBlock) -> list[Value]:
+def addresses(e: Emitter, type_: TensorType, block: SharedBlock) -> list[Value]:
+    """The address of each register of a block of that type."""
     layout, affine = layout_of(type_), e.affine
     element = vector(f"i{8 * byte_width(type_.element)}", 1)
+    if block.swizzle is not None:
+        return swizzles.addresses(e, block.pointer, block.swizzle, layout, element)
     along = [coordinates(e, layout, dim) for dim in range(type_.rank)]
     return [
         affine.address(block.pointer, offset_of(affine, place, block.strides), element)
@@ -144,16 +155,21 @@ def offset_of(affine: Affine, place: Sequence[Value], strides: Sequence[int]) ->
 
 
 def _window(e: Emitter, op: ttg.MemDescSubview) -> Emitted:
-    block = e.shared(op.memory)
-    offset = offset_of(e.affine, [e.get(offset) for offset in op.offsets], block.strides)
-    result = cast(MemDescType, op.result.type)
+    block, offsets = e.shared(op.memory), [e.get(offset) for offset in op.offsets]
+    result, outer = cast(MemDescType, op.result.type), len(block.strides)
+    offset = offset_of(e.affine, offsets[:outer], block.strides)
     pointer = e.affine.address(block.pointer, offset, vector(f"i{8 * byte_width(result.element)}", 1))
-    return SharedBlock(pointer, block.strides[len(block.strides) - len(result.shape) :])
+    left = block.strides[len(op.offsets) - len(result.shape) :]
+    if block.swizzle is None:
+        return SharedBlock(pointer, left)
+    moved = tuple(e.affine.add(a, b) for a, b in zip(block.swizzle.offsets, offsets[outer:], strict=True))
+    return SharedBlock(pointer, left, block.swizzle._replace(offsets=moved))
 
 
 def _transposed(e: Emitter, op: ttg.MemDescTrans) -> Emitted:
     block = e.shared(op.memory)
-    return SharedBlock(block.pointer, block.strides[::-1])
+    turned = block.swizzle and Swizzle(block.swizzle.images[::-1], block.swizzle.offsets[::-1])
+    return SharedBlock(block.pointer, block.strides[::-1], turned)
 
 
 def _barrier(e: Emitter, op: gpu.Barrier) -> None:
@@ -171,7 +187,7 @@ def _wait(e: Emitter, op: ttig.BarrierWait) -> None:
 
 RULES: Rules = {
     ttg.LocalAlloc: _allocate,
-    ttg.LocalLoad: _load,
+    ttg.LocalLoad: load,
     ttg.LocalStore: _store,
     ttg.MemDescSubview: _window,
     ttg.MemDescTrans: _transposed,

@@ -1,0 +1,220 @@
+"""The threads of a program: registers, control flow, and which threads an instruction is for.
+
+Of the threads that can go on those that are furthest behind do, so that branches meet again where the program says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from . import operations, warps
+from .memory import Array, EmulationError, Memory
+from .text import Function, Instruction, Module, Operand
+from .values import DTYPES, UNSIGNED, resized
+
+WARP = 32
+_WIDTHS = {"pred": 0, "b16": 2, "b32": 4, "b64": 8, "f32": 4, "f64": 8, "s16": 2, "s32": 4, "s64": 8, "u16": 2}
+
+
+class Threads:
+    """One program; in a call the threads that make it."""
+
+    def __init__(
+        self,
+        module: Module,
+        memory: Memory,
+        symbols: dict[str, int],
+        count: int,
+        place: Sequence[int],
+        grid: Sequence[int],
+        numbers: Array | None = None,
+    ) -> None:
+        self.module = module
+        self.memory = memory
+        self.symbols = symbols
+        self.place = place
+        self.grid = grid
+        self.numbers = np.arange(count) if numbers is None else numbers
+        self.count = len(self.numbers)
+        self.parameters: dict[str, Array] = {}  # of the function and of calls, bytes of each thread
+        self.registers: dict[str, Array] = {}
+        self.copies: list[list[tuple[Array, Array]]] = [[]]  # groups under way, the last one open
+        self.mask: Array | None = None  # the threads at hand; None for all
+        self.pc = np.zeros(self.count, np.int64)
+        self.waiting = np.zeros(self.count, bool)
+
+    def run(self, words: Sequence[int]) -> None:
+        """The kernel, with a word for each parameter."""
+        kernel = self.module.functions[self.module.kernel]
+        for name, word in zip(kernel.parameters, words, strict=False):
+            bits = np.array([word & (1 << 64) - 1], np.uint64).view(np.uint8)
+            self.parameters[name] = np.broadcast_to(bits, (self.count, 8))
+        self.function(kernel)
+        if any(self.copies):
+            raise EmulationError("the program ends before its copies have arrived")
+
+    def function(self, function: Function) -> None:
+        """Run a function to its end."""
+        self.current = function
+        self._prepare(function)
+        end = len(function.instructions)
+        with np.errstate(all="ignore"):
+            while (pcs := self.pc[~self.waiting]).size or self.waiting.any():
+                if not pcs.size or pcs.min() >= end:
+                    if not self.waiting.any():
+                        return
+                    self.waiting[:] = False  # All that are left have come to the barrier.
+                    continue
+                at = int(pcs.min())
+                here = (self.pc == at) & ~self.waiting
+                self.mask = None if here.all() else here
+                self.pc[here] = at + 1
+                self._step(function.instructions[at])
+
+    def _prepare(self, function: Function) -> None:
+        for name, size in function.local.items():
+            memory = np.zeros(self.count * size + 64, np.uint8)
+            memory = memory[-memory.ctypes.data % 64 :][: self.count * size]
+            start = self.memory.add(memory)
+            self.registers[name] = np.uint64(start) + np.arange(self.count, dtype=np.uint64) * np.uint64(size)
+
+    def _step(self, instruction: Instruction) -> None:
+        kept = self.mask
+        if instruction.guard:
+            guard = self.registers[instruction.guard] ^ instruction.negated
+            allowed = guard if kept is None else guard & kept
+            self.mask = None if allowed.all() else allowed
+            if not allowed.any():
+                return
+        name = instruction.opcode[0]
+        rule = CONTROL.get(name) or warps.RULES.get(name) or operations.RULES.get(name)
+        if rule is None:
+            raise EmulationError(f"the emulator does not know {instruction.text}")
+        try:
+            rule(self, instruction)
+        except EmulationError as error:
+            raise EmulationError(f"{error}\n  {instruction.text}") from None
+
+    @property
+    def active(self) -> Array:
+        """The threads at hand."""
+        return np.ones(self.count, bool) if self.mask is None else self.mask
+
+    # Operands
+
+    def read(self, operand: Operand, kind: str) -> Array:
+        """The value of an operand in all threads."""
+        dtype = DTYPES[kind]
+        if operand.kind == "number":
+            return np.broadcast_to(self._constant(operand, dtype), (self.count,))
+        if operand.kind == "name":
+            value = self.registers.get(operand.name)
+            return value if value is not None else np.full(self.count, self.symbols[operand.name], np.uint64)
+        if operand.kind == "vector":
+            parts = [self.read(part, f"b{8 * dtype.itemsize // len(operand.parts)}") for part in operand.parts]
+            return np.ascontiguousarray(np.stack(parts, 1)).view(dtype)[:, 0]
+        held = self._register(operand.name)
+        if "b" in (dtype.kind, held.dtype.kind):
+            return held
+        return resized(held, dtype.itemsize, signed=kind[0] == "s").view(dtype)
+
+    def _constant(self, operand: Operand, dtype: np.dtype[Any]) -> Any:
+        number = operand.number
+        if operand.width:
+            value = np.array([number], UNSIGNED[operand.width // 8])
+            return value.view(dtype)[0] if dtype.itemsize == value.itemsize else value.view(f"f{value.itemsize}")[0]
+        if dtype.kind == "f":
+            return np.array([number], np.uint64).astype(UNSIGNED[dtype.itemsize]).view(dtype)[0]
+        if dtype.kind == "b":
+            return bool(number)
+        return np.array([number & (1 << 64) - 1], np.uint64).astype(UNSIGNED[dtype.itemsize]).view(dtype)[0]
+
+    def _register(self, name: str) -> Array:
+        found = self.registers.get(name)
+        if found is None:
+            found = self._special(name)
+        return found
+
+    def _special(self, name: str) -> Array:
+        axis = "xyz".find(name[-1])
+        known = {
+            "%laneid": self.numbers % WARP,
+            "%tid": self.numbers if axis == 0 else 0,
+            "%ctaid": self.place[axis],
+            "%nctaid": self.grid[axis],
+        }
+        key = name if name == "%laneid" else name.partition(".")[0]
+        if key not in known:
+            raise EmulationError(f"the register {name} is read before it is written")
+        return np.broadcast_to(np.asarray(known[key]), (self.count,)).astype(np.uint32)
+
+    def write(self, operand: Operand, value: Array, kind: str) -> None:
+        """Set a register of the threads at hand."""
+        if operand.kind == "vector":
+            parts = np.ascontiguousarray(value)[:, None].view(UNSIGNED[value.dtype.itemsize // len(operand.parts)])
+            for number, part in enumerate(operand.parts):
+                self.write(part, parts[:, number], f"b{8 * parts.dtype.itemsize}")
+            return
+        if operand.name == "_":
+            return
+        size = _WIDTHS[next(t for p, t in self.current.registers.items() if _is_of(operand.name, p))]
+        value = np.ascontiguousarray(value)
+        if size == 0:
+            made = value.astype(bool)
+        else:
+            made = resized(value.view(UNSIGNED[value.dtype.itemsize]), size, signed=kind[0] == "s")
+        old = self.registers.get(operand.name)
+        if self.mask is not None:
+            made = np.where(self.mask, made, np.zeros_like(made) if old is None else old)
+        self.registers[operand.name] = made
+
+    def address(self, operand: Operand) -> Array:
+        """An address in all threads."""
+        [base] = operand.parts
+        start = self.read(base, "u64") if base.kind != "number" else np.full(self.count, base.number, np.uint64)
+        return start + np.uint64(operand.number & (1 << 64) - 1)
+
+
+def _is_of(name: str, prefix: str) -> bool:
+    return name == prefix or (name.startswith(prefix) and name[len(prefix) :].isdigit())
+
+
+# Control flow
+
+
+def _branch(t: Threads, i: Instruction) -> None:
+    t.pc[t.active] = t.current.labels[i.operands[-1].name]
+
+
+def _end(t: Threads, i: Instruction) -> None:
+    t.pc[t.active] = len(t.current.instructions)
+
+
+def _barrier(t: Threads, i: Instruction) -> None:
+    if i.opcode[:3] != ("bar", "warp", "sync"):
+        t.waiting |= t.active
+
+
+def _call(t: Threads, i: Instruction) -> None:
+    """A function of the module, or vprintf, by the threads at hand."""
+    result = i.operands[0].parts[0].name if i.operands[0].kind == "vector" else ""
+    name = next(o.name for o in i.operands if o.kind == "name")
+    given = [part.name for part in i.operands[-1].parts] if i.operands[-1].kind == "vector" else []
+    if name == "vprintf":
+        operations.print_lines(t, *(t.parameters[parameter] for parameter in given))
+        t.parameters[result] = np.zeros((t.count, 8), np.uint8)
+        return
+    function, active = t.module.functions[name], t.active
+    inner = Threads(t.module, t.memory, t.symbols, t.count, t.place, t.grid, t.numbers[active])
+    for parameter, argument in zip(function.parameters, given, strict=True):
+        inner.parameters[parameter] = t.parameters[argument][active]
+    inner.function(function)
+    made = np.zeros((t.count, 8), np.uint8)
+    made[active] = inner.parameters["func_retval0"]
+    t.parameters[result] = made
+
+
+CONTROL = {"bra": _branch, "ret": _end, "exit": _end, "bar": _barrier, "call": _call}

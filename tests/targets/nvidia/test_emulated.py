@@ -1,0 +1,161 @@
+"""Kernels for NVIDIA's GPUs, run by the PTX emulator: results, copies ahead, operands in every order.
+
+All tests of the language and of the tutorials run so, too: `pytest tests/language --target cuda:90 --emulated`.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import mltriton as triton
+import mltriton.language as tl
+from mltriton.errors import DeviceAssertionError
+from mltriton.targets.nvidia.facts import NvidiaFacts
+from ptx_emulator.launch import install
+from ptx_emulator.memory import EmulationError
+
+from . import kernels
+
+torch = pytest.importorskip("torch")
+ROOT = Path(__file__).parents[3]
+Array = Any
+
+
+@pytest.fixture(autouse=True)
+def emulator(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("MLTRITON_CACHE_DIR", str(tmp_path))
+    install(monkeypatch)
+
+
+@triton.jit
+def product(
+    a, b, c, K, sam, sak, sbk, sbn, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, PRECISION: tl.constexpr
+):
+    rows, columns = tl.program_id(0) * BM + tl.arange(0, BM), tl.program_id(1) * BN + tl.arange(0, BN)
+    along = tl.arange(0, BK)
+    left, right = a + rows[:, None] * sam + along[None, :] * sak, b + along[:, None] * sbk + columns[None, :] * sbn
+    total = tl.zeros((BM, BN), c.dtype.element_ty)
+    for k in range(0, K, BK):
+        inside = k + along < K
+        x = tl.load(left, mask=inside[None, :], other=0)
+        y = tl.load(right, mask=inside[:, None], other=0)
+        total = tl.dot(x, y, total, input_precision=PRECISION, out_dtype=c.dtype.element_ty)
+        left += BK * sak
+        right += BK * sbk
+    tl.store(c + rows[:, None] * (BN * tl.num_programs(1)) + columns[None, :], total)
+
+
+def ordered(x: Array, order: str) -> Array:
+    """The same matrix with its rows or its columns together."""
+    return x.contiguous() if order == "rows" else x.T.contiguous().T
+
+
+def multiplied(a: Array, b: Array, c: Array, blocks: tuple[int, int, int], precision: str, **options: Any) -> None:
+    (m, k), (_, n) = a.shape, b.shape
+    bm, bn, bk = blocks
+    product[(m // bm, n // bn)](
+        a, b, c, k, *a.stride(), *b.stride(), bm, bn, bk, precision, target="cuda:90", **options
+    )
+
+
+# Elements of operands and sum, tolerance, and how large numbers are.
+KINDS: dict[str, tuple[Any, Any, float]] = {
+    "f16": (torch.float16, torch.float32, 1e-5),
+    "f16 sums": (torch.float16, torch.float16, 2e-2),
+    "bf16": (torch.bfloat16, torch.float32, 1e-5),
+    "tf32": (torch.float32, torch.float32, 5e-3),
+    "ieee": (torch.float32, torch.float32, 1e-5),
+    "i8": (torch.int8, torch.int32, 0.0),
+    "f64": (torch.float64, torch.float64, 1e-12),
+    "e4m3": (torch.float8_e4m3fn, torch.float32, 1e-5),
+    "e5m2": (torch.float8_e5m2, torch.float32, 1e-5),
+}
+
+
+@pytest.mark.parametrize("orders", ["rows rows", "rows columns", "columns rows", "columns columns"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_products(kind: str, orders: str) -> None:
+    dtype, sums, tolerance = KINDS[kind]
+    random = torch.Generator().manual_seed(3)
+    numbers = [torch.randn((64, 96), generator=random), torch.randn((96, 32), generator=random)]
+    scale = 20 if dtype == torch.int8 else 1
+    a, b = (ordered((x * scale).to(dtype), order) for x, order in zip(numbers, orders.split(), strict=True))
+    c = torch.zeros((64, 32), dtype=sums)
+    multiplied(a, b, c, (32, 32, 32), "ieee" if kind == "ieee" else "tf32")
+    wanted = a.to(torch.float64) @ b.to(torch.float64)
+    assert (c.to(torch.float64) - wanted).abs().max() <= tolerance * wanted.abs().max()
+
+
+@pytest.mark.parametrize(
+    ("k", "stages", "warps"), [(16, 2, 8), (16, 4, 2), (80, 1, 2), (80, 4, 1), (100, 2, 2), (100, 3, 8)]
+)
+def test_copies_ahead(k: int, stages: int, warps: int) -> None:
+    random = torch.Generator().manual_seed(k)
+    a, b = (torch.randn(shape, generator=random).half() for shape in ((64, k), (k, 64)))
+    c = torch.zeros((64, 64))
+    multiplied(a, b, c, (64, 32, 16), "tf32", num_stages=stages, num_warps=warps)
+    torch.testing.assert_close(c, a.float() @ b.float(), rtol=1e-4, atol=1e-4)
+
+
+def test_operands_come_by_copies_and_ldmatrix() -> None:
+    a, b, c = torch.randn(64, 64).half(), torch.randn(64, 64).half(), torch.zeros(64, 64)
+    arguments = (a, b, c, 64, *a.stride(), *b.stride(), 64, 64, 32, "tf32")
+    made = product.warmup(*arguments, grid=(1, 1), target="cuda:90")
+    ptx = made.asm["ptx"]
+    assert "ldmatrix.sync.aligned.m8n8.x4.shared.b16" in ptx and "ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16" in ptx
+    assert "cp.async.cg.shared.global" in ptx and "ld.global" not in ptx and "ld.shared" not in ptx
+    assert NvidiaFacts(**made.binary.metadata["facts"]).shared >= 3 * 2 * 64 * 32 * 2
+
+
+def test_an_access_outside_of_the_arrays_is_found() -> None:
+    x, y, z = (np.ones(100, np.float32) for _ in range(3))
+    with pytest.raises(EmulationError, match="outside of all arrays"):
+        kernels.add[(1,)](x, y, z, 4096, 4096, target="cuda:90")
+
+
+def test_assertions(capsys: pytest.CaptureFixture[str]) -> None:
+    x = np.arange(64, dtype=np.int32)
+    kernels.checked[(1,)](x, 64, 64, target="cuda:90", debug=True)
+    assert "pid (0, 0, 0) idx (63) value: 63" in capsys.readouterr().out
+    with pytest.raises(DeviceAssertionError, match="too large"):
+        kernels.checked[(1,)](x, 60, 64, target="cuda:90", debug=True)
+
+
+@triton.jit
+def exponentials(x, y, BLOCK: tl.constexpr):
+    at = tl.arange(0, BLOCK)
+    tl.store(y + at, tl.exp(tl.load(x + at)))
+
+
+def test_exponentials_over_their_whole_range() -> None:
+    rng = np.random.default_rng(8)
+    special = [np.inf, -np.inf, np.nan, 0.0, -0.0, 88.8, -104.0, 1e-40, -87.4]
+    x = np.concatenate([rng.uniform(-105, 90, 1015), special]).astype(np.float32)
+    y = np.zeros_like(x)
+    exponentials[(1,)](x, y, 1024, target="cuda:90")
+    with np.errstate(over="ignore"):
+        wanted = np.exp(x.astype(np.float64)).astype(np.float32)
+    finite = np.isfinite(wanted)
+    assert (np.isnan(y) == np.isnan(wanted)).all() and (y[~finite & ~np.isnan(wanted)] == np.inf).all()
+    assert (np.abs(y[finite] - wanted[finite]) <= 2 * np.spacing(wanted[finite])).all()
+
+
+def run_language(tests: list[str], cache: Path, *options: str) -> None:
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *tests, "--target", "cuda:90"]
+    environment = os.environ | {"MLTRITON_CACHE_DIR": str(cache)}
+    command += ["--emulated", *options]
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-2000:]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("warps", [1, 4, 8])
+def test_the_language_and_the_tutorials(warps: int, tmp_path: Path) -> None:
+    run_language(["tests/language", "tests/tutorials", "tests/warps"], tmp_path, "--num-warps", str(warps))
