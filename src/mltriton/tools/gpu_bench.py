@@ -6,6 +6,7 @@ Times are the GPU's own between two events, with its second-level cache empty, c
 
 from __future__ import annotations
 
+import atexit
 import os
 import statistics
 import sys
@@ -40,7 +41,9 @@ def name_of_gpu() -> str:
 def load_both(path: Path) -> dict[str, ModuleType]:
     """The module at `path`, which imports triton, as it is for mltriton and, where it is installed, for upstream."""
     text = path.read_text(encoding="utf-8")
-    folder = Path(tempfile.mkdtemp(prefix="mltriton-bench-"))
+    kept = tempfile.TemporaryDirectory(prefix="mltriton-bench-")  # until the process ends
+    atexit.register(kept.cleanup)
+    folder = Path(kept.name)
     ours = text.replace("import triton\n", "import mltriton as triton\n")
     ours = ours.replace("import triton.language", "import mltriton.language")
     if ours == text:
