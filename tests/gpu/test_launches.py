@@ -277,3 +277,21 @@ def test_do_bench() -> None:
 
 def check_speed(x) -> None:
     scaled[(triton.cdiv(x.numel(), 1024),)](x, x, x.numel(), 1.0, BLOCK=1024)
+
+
+@triton.jit
+def largest_of_negated(x, out, ROWS: tl.constexpr, COLUMNS: tl.constexpr):
+    i, j = tl.arange(0, ROWS), tl.arange(0, COLUMNS)
+    block = tl.load(x + i[:, None] * COLUMNS + j[None, :])
+    tl.store(out + i, tl.max(-block, 1))
+    tl.store(out + ROWS + i, tl.min(block * -1, 1))
+
+
+@pytest.mark.parametrize("dtype", ["int8", "int16", "int32", "int64"])
+@pytest.mark.parametrize("columns", [8, 32, 128, 512])
+def test_extrema_of_negated_integers(dtype: str, columns: int) -> None:
+    """Of these ptxas would make VIMNMX3 that loses a sign."""
+    x = torch.randint(-100, 101, (4, columns), device="cuda", dtype=getattr(torch, dtype))
+    out = torch.empty(2, 4, device="cuda", dtype=x.dtype)
+    largest_of_negated[(1,)](x, out, 4, columns, num_warps=1)
+    assert torch.equal(out, torch.stack([(-x).amax(1), (-x).amin(1)]))

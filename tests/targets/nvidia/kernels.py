@@ -53,3 +53,11 @@ def kept(x, BLOCK: tl.constexpr):
     tl.store(memory[0], tl.load(x + at))
     tl.barrier()
     tl.store(x + at, tl.load(memory[0]))
+
+
+@triton.jit
+def extrema_of_negated(x, out, ROWS: tl.constexpr, COLUMNS: tl.constexpr):
+    i, j = tl.arange(0, ROWS), tl.arange(0, COLUMNS)
+    block = tl.load(x + i[:, None] * COLUMNS + j[None, :])
+    tl.store(out + i, tl.max(-block, 1))
+    tl.store(out + ROWS + i, tl.min(block * -1, 1))

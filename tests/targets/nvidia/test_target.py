@@ -149,3 +149,11 @@ def test_who_spills_gets_all_registers(monkeypatch: pytest.MonkeyPatch, more: in
     asked.clear()
     assert ptxas.assemble(".visible .entry k()\n.maxntid 256\n.minnctapersm 1\n{\n}\n", device("90")).binary == b"alone"
     assert asked == [True]
+
+
+@pytest.mark.parametrize("type_", ["i8", "i16", "i32"])
+def test_integers_are_negated_as_no_neg(type_: str, needs_ptxas: None) -> None:
+    """Which ptxas would take into extrema of three, where it is lost."""
+    ptx = compiled(kernels.extrema_of_negated, f"*{type_}:16, *{type_}:16, 4, 32", num_warps=1).asm["ptx"]
+    assert "neg.s" not in ptx
+    assert ptx.count("not.b32") == 4
