@@ -23,9 +23,9 @@ from statistics import median
 
 from mltriton.tools.migrate import migrate_source
 from mltriton.tools.migrate.files import migrate_files
-from mltriton.tools.migrate.report import summary, write_report
+from mltriton.tools.migrate.prove.verdicts import Proof
+from mltriton.tools.migrate.report.report import summary, write_report
 from mltriton.tools.migrate.result import Result, total
-from mltriton.tools.migrate.verdicts import Proof
 
 REQUIRED = 0.95  # of the call sites
 REQUIRED_PROVEN = 0.9  # of the kernels

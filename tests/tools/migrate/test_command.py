@@ -15,9 +15,9 @@ from mltriton.commands import app
 from mltriton.errors import OptionError
 from mltriton.tools.migrate import Options, migrate_source
 from mltriton.tools.migrate.migration import migrate_sources
-from mltriton.tools.migrate.proof import prove
+from mltriton.tools.migrate.prove.proof import prove
+from mltriton.tools.migrate.prove.verdicts import Limits
 from mltriton.tools.migrate.result import MigrationError
-from mltriton.tools.migrate.verdicts import Limits
 
 
 def migrate(*arguments: object) -> Result:

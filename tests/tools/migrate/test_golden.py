@@ -9,8 +9,8 @@ import pytest
 
 from migrate_cases import FORMS, NAMES, case
 from mltriton.tools.migrate import Options, migrate_source
-from mltriton.tools.migrate.proof import prove
-from mltriton.tools.migrate.verdicts import Limits
+from mltriton.tools.migrate.prove.proof import prove
+from mltriton.tools.migrate.prove.verdicts import Limits
 
 OLD = {"make_block_ptr", "advance", "boundary_check"}
 

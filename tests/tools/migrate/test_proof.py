@@ -10,13 +10,14 @@ import pytest
 from migrate_cases import case
 from mltriton.errors import BackendError
 from mltriton.tools.inference.roles import roles_of
-from mltriton.tools.migrate import migrate_source, migrate_sources, trial
-from mltriton.tools.migrate.coverage import truth
-from mltriton.tools.migrate.loading import Loader
-from mltriton.tools.migrate.proof import Prover, prove
+from mltriton.tools.migrate import migrate_source, migrate_sources
+from mltriton.tools.migrate.prove import trial
+from mltriton.tools.migrate.prove.coverage import truth
+from mltriton.tools.migrate.prove.loading import Loader
+from mltriton.tools.migrate.prove.proof import Prover, prove
+from mltriton.tools.migrate.prove.verdicts import Limits, Proof
+from mltriton.tools.migrate.prove.workers import Task, find_guarded
 from mltriton.tools.migrate.result import Result
-from mltriton.tools.migrate.verdicts import Limits, Proof
-from mltriton.tools.migrate.workers import Task, find_guarded
 
 TT = Limits(machine_code=0)
 HEAD = "import triton\nimport triton.language as tl\n\n\n@triton.jit\n"

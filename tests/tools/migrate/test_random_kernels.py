@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from mltriton.tools.migrate import Options, migrate_source
-from mltriton.tools.migrate.proof import prove
-from mltriton.tools.migrate.verdicts import Limits
+from mltriton.tools.migrate.prove.proof import prove
+from mltriton.tools.migrate.prove.verdicts import Limits
 
 _SPEC = importlib.util.spec_from_file_location("random_kernels", Path(__file__).with_name("random_kernels.py"))
 assert _SPEC is not None

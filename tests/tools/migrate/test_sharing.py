@@ -3,8 +3,8 @@
 import pytest
 
 from mltriton.tools.migrate import migrate_source
-from mltriton.tools.migrate.proof import prove
-from mltriton.tools.migrate.verdicts import Limits
+from mltriton.tools.migrate.prove.proof import prove
+from mltriton.tools.migrate.prove.verdicts import Limits
 
 KERNEL = """import triton
 import triton.language as tl

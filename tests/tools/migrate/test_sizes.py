@@ -3,9 +3,9 @@
 import pytest
 
 from mltriton.tools.migrate import Options, Result, migrate_source, migrate_sources
-from mltriton.tools.migrate.proof import prove
-from mltriton.tools.migrate.sizes import Sizes
-from mltriton.tools.migrate.verdicts import Limits
+from mltriton.tools.migrate.prove.proof import prove
+from mltriton.tools.migrate.prove.verdicts import Limits
+from mltriton.tools.migrate.read.sizes import Sizes
 
 HEAD = """import triton
 import triton.language as tl

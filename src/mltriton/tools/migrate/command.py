@@ -14,8 +14,8 @@ from rich.console import Console
 from mltriton.errors import OptionError
 from mltriton.tools.demo_display import progress
 from mltriton.tools.migrate.files import FileResult, migrate_files
-from mltriton.tools.migrate.lines import located
-from mltriton.tools.migrate.report import SUFFIXES, summary, write_report
+from mltriton.tools.migrate.report.lines import located
+from mltriton.tools.migrate.report.report import SUFFIXES, summary, write_report
 from mltriton.tools.migrate.result import Options
 
 

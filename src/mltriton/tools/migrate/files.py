@@ -16,12 +16,12 @@ from multiprocessing import get_context
 from pathlib import Path
 
 from mltriton.errors import OptionError, Place, TritonError
-from mltriton.tools.migrate.descriptors import with_descriptors
-from mltriton.tools.migrate.linking import launchers, linked
 from mltriton.tools.migrate.migration import migrate_sources
+from mltriton.tools.migrate.prove.verdicts import Proof, through_others
+from mltriton.tools.migrate.prove.workers import Task, find_all
+from mltriton.tools.migrate.read.linking import launchers, linked
+from mltriton.tools.migrate.report.descriptors import with_descriptors
 from mltriton.tools.migrate.result import MigrationError, Options, Result
-from mltriton.tools.migrate.verdicts import Proof, through_others
-from mltriton.tools.migrate.workers import Task, find_all
 
 SKIPPED = frozenset({".git", ".venv", "__pycache__", "node_modules", "build", "dist"})
 _PARALLEL = 4  # files from which on a pool pays

@@ -9,26 +9,25 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from mltriton.tools.migrate.annotations import note_annotations
-from mltriton.tools.migrate.bounds import Bounds
-from mltriton.tools.migrate.choice import Choice, choose, leaving
-from mltriton.tools.migrate.edits import Edits
-from mltriton.tools.migrate.group import Group
-from mltriton.tools.migrate.imports import without_unused_imports
-from mltriton.tools.migrate.masked_loads import MaskedLoads, masked_loads
-from mltriton.tools.migrate.masks import note_masked_loads, rewrite_masked_loads
-from mltriton.tools.migrate.naming import Namer
-from mltriton.tools.migrate.notes import note_group
-from mltriton.tools.migrate.parse import Source, functions_of, parse
-from mltriton.tools.migrate.pointers import Pointers
+from mltriton.tools.migrate.classify.bounds import Bounds
+from mltriton.tools.migrate.classify.choice import Choice, choose, leaving
+from mltriton.tools.migrate.classify.group import Group
+from mltriton.tools.migrate.classify.pointers import Pointers
+from mltriton.tools.migrate.classify.rows import Rows
+from mltriton.tools.migrate.read.parse import Source, functions_of, parse
+from mltriton.tools.migrate.read.sizes import Sizes
+from mltriton.tools.migrate.read.syntax import cst, dotted
+from mltriton.tools.migrate.report.notes import note_annotations, note_group
 from mltriton.tools.migrate.result import Note, Options, Result, Site
-from mltriton.tools.migrate.rewriting import rewrite_group
-from mltriton.tools.migrate.rows import Rows
-from mltriton.tools.migrate.simplifying import simplified
-from mltriton.tools.migrate.sizes import Sizes
-from mltriton.tools.migrate.steps import Notes, moved
-from mltriton.tools.migrate.syntax import cst, dotted
-from mltriton.tools.migrate.tidying import tidied
+from mltriton.tools.migrate.rewrite.edits import Edits
+from mltriton.tools.migrate.rewrite.imports import without_unused_imports
+from mltriton.tools.migrate.rewrite.masked_loads import MaskedLoads, masked_loads
+from mltriton.tools.migrate.rewrite.masks import note_masked_loads, rewrite_masked_loads
+from mltriton.tools.migrate.rewrite.naming import Namer
+from mltriton.tools.migrate.rewrite.rewriting import rewrite_group
+from mltriton.tools.migrate.rewrite.simplifying import simplified
+from mltriton.tools.migrate.rewrite.steps import Notes, moved
+from mltriton.tools.migrate.rewrite.tidying import tidied
 
 _BYTE_ORDER_MARK = "\ufeff"
 MARKS = ("make_block_ptr", "advance", "boundary_check")

@@ -1,0 +1,1 @@
+"""What block pointers and masked loads there are, and which form each gets."""

@@ -1,0 +1,1 @@
+"""Proofs: old and new kernels run on the same arguments."""

@@ -1,0 +1,1 @@
+"""Reading files: their syntax, which function calls which, what is known of integers."""

@@ -1,0 +1,1 @@
+"""What is told of a migration: notes, pages, what the hardware does with each descriptor."""
