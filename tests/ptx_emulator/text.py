@@ -105,8 +105,8 @@ def _read_body(function: Function, body: str) -> None:
 
 
 def _declare(function: Function, line: str) -> None:
-    if (found := re.match(r"\.reg \.(\w+) (%\w+)", line)) is not None:
-        function.registers[found[2]] = found[1]
+    if (found := re.match(r"\.reg \.(\w+) (.*)", line)) is not None:
+        function.registers.update(dict.fromkeys(re.findall(r"%?[a-zA-Z_]\w*", found[2]), found[1]))
     elif (found := re.match(r"\.local .*\.b8 ([\w$]+)\[(\d+)\]", line)) is not None:
         function.local[found[1]] = int(found[2])
 

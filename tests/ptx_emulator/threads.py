@@ -1,6 +1,6 @@
 """The threads of a program: registers, control flow, and which threads an instruction is for.
 
-Of the threads that can go on those that are furthest behind do, so that branches meet again where the program says so.
+Of the threads that can go on those that are furthest behind do; where a warp meets, lanes wait for the others.
 """
 
 from __future__ import annotations
@@ -44,7 +44,8 @@ class Threads:
         self.copies: list[list[tuple[Array, Array]]] = [[]]  # groups under way, the last one open
         self.mask: Array | None = None  # the threads at hand; None for all
         self.pc = np.zeros(self.count, np.int64)
-        self.waiting = np.zeros(self.count, bool)
+        self.waiting = np.zeros(self.count, bool)  # at a barrier
+        self.parked = np.zeros(self.count, bool)  # where their warp meets
 
     def run(self, words: Sequence[int]) -> None:
         """The kernel, with a word for each parameter."""
@@ -62,17 +63,32 @@ class Threads:
         self._prepare(function)
         end = len(function.instructions)
         with np.errstate(all="ignore"):
-            while (pcs := self.pc[~self.waiting]).size or self.waiting.any():
+            while True:
+                pcs = self.pc[~(self.waiting | self.parked)]
                 if not pcs.size or pcs.min() >= end:
+                    if self.parked.any():
+                        raise EmulationError("lanes of a warp are missing where it meets")
                     if not self.waiting.any():
                         return
                     self.waiting[:] = False  # All that are left have come to the barrier.
                     continue
                 at = int(pcs.min())
                 here = (self.pc == at) & ~self.waiting
+                if _meets(function.instructions[at]):
+                    here = self._complete(here, end)
                 self.mask = None if here.all() else here
                 self.pc[here] = at + 1
-                self._step(function.instructions[at])
+                if here.any():
+                    self._step(function.instructions[at])
+
+    def _complete(self, here: Array, end: int) -> Array:
+        """The threads of warps of which all lanes are here that are left; those of others are parked."""
+        first = self.numbers // WARP
+        missing = np.unique(first[~here & (self.pc < end)])
+        complete = here & ~np.isin(first, missing)
+        self.parked |= here
+        self.parked &= ~complete
+        return complete
 
     def _prepare(self, function: Function) -> None:
         for name, size in function.local.items():
@@ -111,8 +127,10 @@ class Threads:
         if operand.kind == "number":
             return np.broadcast_to(self._constant(operand, dtype), (self.count,))
         if operand.kind == "name":
-            value = self.registers.get(operand.name)
-            return value if value is not None else np.full(self.count, self.symbols[operand.name], np.uint64)
+            if operand.name in self.symbols:
+                return np.full(self.count, self.symbols[operand.name], np.uint64)
+            if operand.name in self.current.local:
+                return self.registers[operand.name]
         if operand.kind == "vector":
             parts = [self.read(part, f"b{8 * dtype.itemsize // len(operand.parts)}") for part in operand.parts]
             return np.ascontiguousarray(np.stack(parts, 1)).view(dtype)[:, 0]
@@ -176,6 +194,11 @@ class Threads:
         [base] = operand.parts
         start = self.read(base, "u64") if base.kind != "number" else np.full(self.count, base.number, np.uint64)
         return start + np.uint64(operand.number & (1 << 64) - 1)
+
+
+def _meets(i: Instruction) -> bool:
+    """Whether the lanes of a warp execute an instruction together."""
+    return i.opcode[0] in warps.RULES or i.opcode[:3] == ("bar", "warp", "sync")
 
 
 def _is_of(name: str, prefix: str) -> bool:

@@ -61,3 +61,10 @@ def extrema_of_negated(x, out, ROWS: tl.constexpr, COLUMNS: tl.constexpr):
     block = tl.load(x + i[:, None] * COLUMNS + j[None, :])
     tl.store(out + i, tl.max(-block, 1))
     tl.store(out + ROWS + i, tl.min(block * -1, 1))
+
+
+@triton.jit
+def assembled(x, BLOCK: tl.constexpr, TEXT: tl.constexpr):
+    at = tl.arange(0, BLOCK)
+    value = tl.load(x + at)
+    tl.store(x + at, tl.inline_asm_elementwise(TEXT, "=r,r", [value], dtype=tl.int32, is_pure=True, pack=1))

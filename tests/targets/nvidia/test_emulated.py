@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -145,6 +146,30 @@ def test_exponentials_over_their_whole_range() -> None:
     finite = np.isfinite(wanted)
     assert (np.isnan(y) == np.isnan(wanted)).all() and (y[~finite & ~np.isnan(wanted)] == np.inf).all()
     assert (np.abs(y[finite] - wanted[finite]) <= 2 * np.spacing(wanted[finite])).all()
+
+
+@triton.jit
+def assembled(x, y, BLOCK: tl.constexpr, TEXT: tl.constexpr, CONSTRAINTS: tl.constexpr, PACK: tl.constexpr):
+    at = tl.arange(0, BLOCK)
+    value = tl.load(x + at)
+    made = tl.inline_asm_elementwise(TEXT, CONSTRAINTS, [value], dtype=value.dtype, is_pure=True, pack=PACK)
+    tl.store(y + at, made)
+
+
+ASSEMBLY: dict[str, tuple[Any, str, str, int, Callable[[Array], Array]]] = {
+    "i32": (np.int32, "mad.lo.s32 $0, $1, $1, 3;", "=r,r", 1, lambda x: x * x + 3),
+    "f32": (np.float32, "{ .reg .f32 t; neg.f32 t, $1; add.f32 $0, t, $1; }", "=f,f", 1, lambda x: x - x),
+    "bytes": (np.uint8, "xor.b32 $0, $1, 0x01020304;", "=r,r", 4, lambda x: x ^ np.tile([4, 3, 2, 1], len(x) // 4)),
+}
+
+
+@pytest.mark.parametrize("kind", ASSEMBLY)
+def test_inline_assembly_is_ptx(kind: str) -> None:
+    dtype, text, constraints, pack, wanted = ASSEMBLY[kind]
+    x = np.random.default_rng(5).integers(0, 100, 256).astype(dtype)
+    y = np.zeros_like(x)
+    assembled[(1,)](x, y, 256, text, constraints, pack, target="cuda:90")
+    np.testing.assert_array_equal(y, wanted(x).astype(dtype))
 
 
 def run_language(tests: list[str], cache: Path, *options: str) -> None:

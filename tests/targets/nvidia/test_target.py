@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import mltriton as triton
-from mltriton.errors import BackendError, DeviceError, SharedMemoryError, TargetError
+from mltriton.errors import AssemblyError, BackendError, DeviceError, SharedMemoryError, TargetError
 from mltriton.targets.nvidia import driver, ptxas
 from mltriton.targets.nvidia.devices import device
 from mltriton.targets.nvidia.facts import NvidiaFacts
@@ -119,6 +119,12 @@ def test_without_a_gpu_compiling_works_and_levels_are_verified() -> None:
         _ = triton.compile(kernels.softmax, ROW, target="cuda:90").loaded
     with pytest.raises(DeviceError):
         triton.compile(kernels.softmax, ROW, target="cuda")
+
+
+def test_inline_assembly_that_ptxas_rejects_is_an_error_at_its_line(needs_ptxas: None) -> None:
+    with pytest.raises(AssemblyError, match="no assembly of the machine") as raised:
+        triton.compile(kernels.assembled, "*i32, 64, 'leal 5($1), $0'", target="cuda:90")
+    assert raised.value.expected == "PTX of sm_90a" and raised.value.place is not None
 
 
 def test_the_target_loads_no_compiler() -> None:

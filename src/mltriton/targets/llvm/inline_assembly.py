@@ -94,18 +94,23 @@ def fragment_of(op: tt.InlineAsm) -> Fragment:
 @cache
 def complaint(fragment: Fragment, machine: Machine) -> str | None:
     """What the machine's assembler or LLVM says against a fragment; None where it is accepted."""
+    try:
+        compile_isolated(alone(fragment, is_x86=_is_x86(machine)), machine, SECONDS)
+    except BackendError as error:
+        return error.found or str(error)
+    return None
+
+
+def alone(fragment: Fragment, *, is_x86: bool) -> str:
+    """A module with nothing but a fragment."""
     module = Module()
     parameters = [(f"x{i}", vector(element_name(kind), 1)) for i, kind in enumerate(fragment.takes)]
     function = module.function("check", VOID, [*parameters, ("to", PTR)], linkage="")
     *values, to = function.parameters
-    for value in fragment.emit(module, function, values, is_x86=_is_x86(machine)):
+    for value in fragment.emit(module, function, values, is_x86=is_x86):
         function.store(value, to)
     function.ret()
-    try:
-        compile_isolated(module.text, machine, SECONDS)
-    except BackendError as error:
-        return error.found or str(error)
-    return None
+    return module.text
 
 
 def over_arrays(fragment: Fragment, number: int, machine: Machine) -> str:

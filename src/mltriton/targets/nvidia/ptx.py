@@ -13,4 +13,9 @@ TRIPLE = "nvptx64-nvidia-cuda"
 
 def compile_ptx(text: str, device: Device) -> str:
     """The PTX module for a device. Raises `BackendError` for text that LLVM rejects."""
-    return compile_object(text, Machine(TRIPLE, device.arch, device.features, as_text=True)).decode()
+    return compile_object(text, machine_of(device)).decode()
+
+
+def machine_of(device: Device) -> Machine:
+    """A device as LLVM knows it."""
+    return Machine(TRIPLE, device.arch, device.features, as_text=True)
