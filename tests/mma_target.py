@@ -32,7 +32,7 @@ GROUPED = DotSize(
 SPECS = {
     "mma": {F16: SYNC, BF16: SYNC, F32: SYNC._replace(k=8), I8: SYNC._replace(k=32)},
     "mma:ahead": {F16: SYNC, BF16: SYNC, F32: SYNC._replace(k=8), I8: SYNC._replace(k=32)},
-    "mma:grouped": {F16: GROUPED, F32: SYNC._replace(k=8)},
+    "mma:grouped": {F16: GROUPED, BF16: GROUPED, F32: SYNC._replace(k=8), I8: SYNC._replace(k=32)},
 }
 
 

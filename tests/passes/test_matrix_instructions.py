@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,6 +10,8 @@ import pytest
 import mltriton as triton
 import mltriton.language as tl
 import mma_target
+from fuzz.check import failure
+from fuzz.programs import program
 from levels import check_levels
 from mltriton.dialects import tt
 from mltriton.ir.parser import parse_module
@@ -118,6 +121,14 @@ def test_what_fits_no_group_of_warps_is_multiplied_otherwise(block: tuple[int, i
 )
 def test_the_library(kernel: str) -> None:
     check_levels(f"mltriton.kernels.{kernel}", target="mma:ahead")
+
+
+@pytest.mark.parametrize("target", ["mma", "mma:ahead", "mma:grouped"])
+def test_random_programs_with_dots(target: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MLTRITON_CACHE_DIR", str(tmp_path / "cache"))
+    programs = [program(seed, "dots") for seed in range(40, 44)]
+    found = [failure(random, f"{target}/levels", tmp_path) for random in programs]
+    assert not any(found), "\n".join(text for text in found if text)
 
 
 SIGNATURE = "*fp16:16,*fp16:16,*fp32:16,i32:16,i32:16,i32:16,64,64,32"
