@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import threading
 
 import numpy as np
@@ -266,6 +267,7 @@ def test_a_forked_child_launches(run_script, before, how):
 @pytest.mark.parametrize("how", ["native", "portable"])
 def test_a_fork_while_other_threads_launch(run_script, how):
     forever = """
+import ctypes
 import threading
 stop = []
 def forever():
@@ -350,3 +352,65 @@ def test_the_portable_pool_serves_many_sizes():
         portable.pool().run(kernel.address, [counts.ctypes.data, 1, 1, 100], 100, 0, team)
     assert (counts == 4).all()
     portable.pool().set_num_threads(None)
+
+
+@pytest.fixture
+def splits():
+    """Counts launches that are split, in place of an OpenMP library; the calling thread does all the work."""
+    if library.machine() is None:
+        pytest.skip("no native launcher for this machine")
+    count: list[int] = []
+
+    def parallel(work, job, threads, flags):
+        count.append(threads)
+        ctypes.CFUNCTYPE(None, ctypes.c_void_p)(work)(job)
+
+    names = ("gomp_parallel", "omp_get_thread_num")
+    kinds = (ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 2, *[ctypes.c_uint] * 2), ctypes.CFUNCTYPE(ctypes.c_int))
+    functions = [kind(function) for kind, function in zip(kinds, (parallel, lambda: 0), strict=True)]
+    pool().set_num_threads(4)
+    pool().prepare()
+    pointers, limit = [pool().library.pointer(name) for name in names], pool().library.number("ticks_split")
+    before = [pointer.value for pointer in pointers], limit.value
+    for pointer, function in zip(pointers, functions, strict=True):
+        pointer.value = ctypes.cast(function, ctypes.c_void_p).value
+    yield count, limit
+    for pointer, value in zip(pointers, before[0], strict=True):
+        pointer.value = value
+    limit.value = before[1]
+    pool().set_num_threads(None)
+
+
+@pytest.mark.parametrize(("limit", "expected"), [(2**60, 1), (0, 50)], ids=["quick", "long"])
+def test_launches_that_took_less_than_the_limit_are_not_split(splits, limit, expected):
+    """The first is, as nothing is known of it. No clock decides here: everything takes less than one limit."""
+    count, ticks = splits
+    ticks.value = limit
+    counts = np.zeros(64, np.int64)
+    launch = make_kernel(COUNT).launcher(INT64)
+    for _ in range(50):
+        launch(64, 1, 1, counts)
+    assert (counts == 50).all()
+    assert count == [4] * expected
+
+
+def test_nobody_waits_for_workers_that_never_start(run_script):
+    if library.machine() is None:
+        pytest.skip("no native launcher for this machine")
+    code = """
+import ctypes
+import threading
+import numpy as np
+from mltriton.runtime.native import pool as module
+from mltriton.runtime.native.params import ParamSpec
+from native_kernels import WHO, make_kernel
+module._create_thread = lambda entry, number: True
+pool = module.pool()
+pool.set_num_threads(4)
+launch = make_kernel(WHO).launcher([ParamSpec.tensor(np.dtype(np.int64))])
+who = np.zeros(1000, np.int64)
+for _ in range(10):
+    launch(1000, 1, 1, who)
+print(pool.kind, pool.workers, set(who.tolist()) == {threading.get_ident()})
+"""
+    assert run_script(code, MLTRITON_LAUNCHER="native") == "workers 3 True\n"
