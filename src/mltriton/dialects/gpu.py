@@ -12,12 +12,10 @@ from mltriton.ir.operation import Operation, Value
 from mltriton.ir.types import INDEX, Type
 
 
-class SubgroupId(Operation):
+class SubgroupId(Operation, name="gpu.subgroup_id", pure=True):
     """`gpu.subgroup_id : index`: the id of this warp in its program, 0 to num_warps - 1."""
 
-    name = "gpu.subgroup_id"
     syntax = "attr-dict `:` type(result)"
-    pure = True
 
     @classmethod
     def infer(cls, operands: Sequence[Value], attributes: dict[str, Attribute]) -> Sequence[Type]:
@@ -27,13 +25,10 @@ class SubgroupId(Operation):
         require_type(self, "the result", self.result.type, INDEX)
 
 
-class Barrier(Operation):
+class Barrier(Operation, name="gpu.barrier", reads=True, writes=True):
     """All warps of the program wait here; writes to shared memory before it are seen after it."""
 
-    name = "gpu.barrier"
     syntax = "attr-dict"
-    reads = True
-    writes = True
 
     @classmethod
     def infer(cls, operands: Sequence[Value], attributes: dict[str, Attribute]) -> Sequence[Type]:

@@ -10,94 +10,65 @@ from mltriton.ir.checks import on_floats, one_type
 from mltriton.ir.definition import operand
 
 
-class Exp(FloatUnary):
+class Exp(FloatUnary, name="math.exp"):
     """e to the power of x."""
 
-    name = "math.exp"
 
-
-class Exp2(FloatUnary):
+class Exp2(FloatUnary, name="math.exp2"):
     """2 to the power of x."""
 
-    name = "math.exp2"
 
-
-class Log(FloatUnary):
+class Log(FloatUnary, name="math.log"):
     """Natural logarithm."""
 
-    name = "math.log"
 
-
-class Log2(FloatUnary):
+class Log2(FloatUnary, name="math.log2"):
     """Logarithm to base 2."""
 
-    name = "math.log2"
 
-
-class Sin(FloatUnary):
+class Sin(FloatUnary, name="math.sin"):
     """Sine, radians."""
 
-    name = "math.sin"
 
-
-class Cos(FloatUnary):
+class Cos(FloatUnary, name="math.cos"):
     """Cosine, radians."""
 
-    name = "math.cos"
 
-
-class Tanh(FloatUnary):
+class Tanh(FloatUnary, name="math.tanh"):
     """Hyperbolic tangent."""
 
-    name = "math.tanh"
 
-
-class Erf(FloatUnary):
+class Erf(FloatUnary, name="math.erf"):
     """Error function."""
 
-    name = "math.erf"
 
-
-class Sqrt(FloatUnary):
+class Sqrt(FloatUnary, name="math.sqrt"):
     """Square root, correctly rounded."""
 
-    name = "math.sqrt"
 
-
-class Rsqrt(FloatUnary):
+class Rsqrt(FloatUnary, name="math.rsqrt"):
     """One over the square root."""
 
-    name = "math.rsqrt"
 
-
-class AbsF(FloatUnary):
+class AbsF(FloatUnary, name="math.absf"):
     """Absolute value of a float."""
 
-    name = "math.absf"
 
-
-class AbsI(IntegerUnary):
+class AbsI(IntegerUnary, name="math.absi"):
     """Absolute value of a signed integer."""
 
-    name = "math.absi"
 
-
-class Floor(FloatUnary):
+class Floor(FloatUnary, name="math.floor"):
     """Round down."""
 
-    name = "math.floor"
 
-
-class Ceil(FloatUnary):
+class Ceil(FloatUnary, name="math.ceil"):
     """Round up."""
 
-    name = "math.ceil"
 
-
-class Fma(Elementwise):
+class Fma(Elementwise, name="math.fma"):
     """a * b + c, rounded once."""
 
-    name = "math.fma"
     checks = (one_type, on_floats)
     syntax = "$a `,` $b `,` $c permissions attr-dict `:` type($a, $b, $c, result)"
     a = operand()

@@ -14,12 +14,10 @@ from mltriton.ir.operation import BlockArgument, Operation
 from mltriton.ir.types import I1, IndexType, IntegerType
 
 
-class Yield(Operation):
+class Yield(Operation, name="scf.yield", terminator=True):
     """Ends a region of `for`, `if` or the body of `while`: the values of the next iteration, or the results."""
 
-    name = "scf.yield"
     syntax = "attr-dict ($values^ `:` type($values))?"
-    terminator = True
     values = variadic()
 
     def verify(self) -> None:
@@ -27,14 +25,13 @@ class Yield(Operation):
         require(self, isinstance(parent, For | If | While), "ends loops and branches", found=parent and parent.name)
 
 
-class For(Operation):
+class For(Operation, name="scf.for"):
     """`scf.for %i = %lower to %upper step %step iter_args(%x = %init) -> (T)`: counts up; the body's arguments are
     the counter and the carried values.
 
     `num_stages` and `warp_level` style hints of the source stay as attributes (`tt.num_stages`).
     """
 
-    name = "scf.for"
     syntax = "custom<for>"
     region_ends = ("scf.yield",)
     lower = operand()
@@ -67,10 +64,9 @@ class For(Operation):
         require_types(self, "the results", types_of(self.results), carried)
 
 
-class If(Operation):
+class If(Operation, name="scf.if"):
     """`scf.if %c -> (T) {...} else {...}`; without results the else region may be empty (no block)."""
 
-    name = "scf.if"
     syntax = "custom<if>"
     region_ends = ("scf.yield", "scf.yield")
     condition = operand()
@@ -88,12 +84,11 @@ class If(Operation):
                 require_types(self, "the yielded values", types_of(block.terminator.operands), types_of(self.results))
 
 
-class While(Operation):
+class While(Operation, name="scf.while"):
     """`scf.while`: `before` computes the condition (ends with `scf.condition`), `after` is the body (ends with
     `scf.yield`).
     """
 
-    name = "scf.while"
     syntax = "custom<while>"
     region_ends = ("scf.condition", "scf.yield")
     inits = variadic()
@@ -111,12 +106,10 @@ class While(Operation):
         require_types(self, "the yielded values", types_of(after.terminator.operands), carried)
 
 
-class Condition(Operation):
+class Condition(Operation, name="scf.condition", terminator=True):
     """Ends the `before` region of a `while`: go on if true; the values go to the body or become the results."""
 
-    name = "scf.condition"
     syntax = "`(` $condition `)` attr-dict ($values^ `:` type($values))?"
-    terminator = True
     condition = operand()
     values = variadic()
 

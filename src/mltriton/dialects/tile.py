@@ -28,14 +28,12 @@ from mltriton.ir.operation import Operation, Value
 from mltriton.ir.types import I1, I32, I64, PointerType, TensorType, Type
 
 
-class Scratch(Operation):
+class Scratch(Operation, name="tile.scratch", pure=True):
     """`tile.scratch {offset, bytes} : !tt.ptr<f32, 5>`: the thread's scratch memory at `offset` bytes (a multiple of
     64); `bytes` long. Contents undefined at first.
     """
 
-    name = "tile.scratch"
     syntax = "attr-dict `:` type(result)"
-    pure = True
     offset = integer()
     bytes = integer()
 
@@ -47,7 +45,7 @@ class Scratch(Operation):
         require(self, space == 5, "scratch memory is thread-private", "address space 5", space)
 
 
-class Load(Operation):
+class Load(Operation, name="tile.load", reads=True):
     """`tile.load %ptr [, %mask [, %other]] : tensor<16xf32>`: lane l reads ptr + l (of the chunk's element type; i1
     in memory is one byte, 0 or 1).
 
@@ -55,9 +53,7 @@ class Load(Operation):
     the element's); `nontemporal` is a hint.
     """
 
-    name = "tile.load"
     syntax = "$ptr (`,` $mask^)? (`,` $other^)? attr-dict `:` type(result)"
-    reads = True
     ptr = operand()
     mask = optional()
     other = optional()
@@ -72,12 +68,10 @@ class Load(Operation):
             require_type(self, "other", self.other.type, chunk)
 
 
-class Store(Operation):
+class Store(Operation, name="tile.store", writes=True):
     """`tile.store %ptr, %chunk [, %mask]`: lane l writes ptr + l where the mask is true."""
 
-    name = "tile.store"
     syntax = "$ptr `,` $value (`,` $mask^)? attr-dict `:` type($value)"
-    writes = True
     ptr = operand()
     value = operand()
     mask = optional()
@@ -92,12 +86,10 @@ class Store(Operation):
         verify_mask(self, self.mask, chunk_at(self, self.ptr, self.value))
 
 
-class Transpose(Operation):
+class Transpose(Operation, name="tile.transpose", pure=True):
     """`tile.transpose %r0, ..., %rn`: n chunks of n lanes; lane j of result i is lane i of operand j."""
 
-    name = "tile.transpose"
     syntax = "$rows attr-dict `:` type($rows)"
-    pure = True
     rows = variadic()
 
     @classmethod
@@ -113,14 +105,12 @@ class Transpose(Operation):
             require(self, type.shape == (len(rows),), "as many rows as lanes", len(rows), type)
 
 
-class Interleave(Operation):
+class Interleave(Operation, name="tile.interleave", pure=True):
     """`tile.interleave %a, %b [, %c, %d]`: n chunks of L lanes become one chunk of n L lanes: a0 b0 (c0 d0) a1 b1 ...
     (the packing that pair and quad dots want).
     """
 
-    name = "tile.interleave"
     syntax = "$parts attr-dict `:` type($parts) `->` type(result)"
-    pure = True
     parts = variadic()
 
     def verify(self) -> None:
@@ -131,12 +121,10 @@ class Interleave(Operation):
         require_type(self, "the result", self.result.type, first.with_shape((first.size * len(self.parts),)))
 
 
-class Lane(Operation):
+class Lane(Operation, name="tile.lane", pure=True):
     """`tile.lane %chunk[%i]`: one lane as a scalar; `index` is an i32 scalar."""
 
-    name = "tile.lane"
     syntax = "$source `[` $index `]` attr-dict `:` type($source) `->` type(result)"
-    pure = True
     source = operand()
     index = operand()
 
@@ -147,7 +135,7 @@ class Lane(Operation):
         require_type(self, "the result", self.result.type, chunk.element)
 
 
-class Dot(Operation):
+class Dot(Operation, name="tile.dot", reads=True, writes=True):
     """`tile.dot %a, %a_stride, %b, %b_stride, %c, %c_stride, %k, %accumulate {m, n, group, a_layout}`: a micro-kernel
     on memory.
 
@@ -159,13 +147,10 @@ class Dot(Operation):
     (j % panel) * g + r. Bytes of a or b may be read as unsigned (`a_unsigned`, `b_unsigned`).
     """
 
-    name = "tile.dot"
     syntax = (
         "$a `,` $a_stride `,` $b `,` $b_stride `,` $c `,` $c_stride `,` $k `,` $accumulate "
         "attr-dict `:` type($a) `,` type($b) `,` type($c)"
     )
-    reads = True
-    writes = True
     a = operand()
     a_stride = operand()
     b = operand()
@@ -205,7 +190,7 @@ class Dot(Operation):
         require(self, not grouped_column, "a column layout has no groups", "group = 1", self.group)
 
 
-class IndirectDot(Operation):
+class IndirectDot(Operation, name="tile.indirect_dot", reads=True, writes=True):
     """`tile.indirect_dot %a, %a_stride, %a_batch, %lines, %c, %c_stride, %c_batch, %accumulate {m, n, k, batch, chunk,
     ahead, b_layout}`: dots of few rows whose right operands lie in lines of their own.
 
@@ -217,13 +202,10 @@ class IndirectDot(Operation):
     multiplied before those of the next one; pointers to `ahead` more lines follow, for lines to be prefetched.
     """
 
-    name = "tile.indirect_dot"
     syntax = (
         "$a `,` $a_stride `,` $a_batch `,` $lines `,` $c `,` $c_stride `,` $c_batch `,` $accumulate "
         "attr-dict `:` type($a) `,` type($lines) `,` type($c)"
     )
-    reads = True
-    writes = True
     a = operand()
     a_stride = operand()
     a_batch = operand()
@@ -266,13 +248,10 @@ class IndirectDot(Operation):
         require(self, count % self.chunk == 0, "chunks are whole", f"a divisor of {count} lines", self.chunk)
 
 
-class Prefetch(Operation):
+class Prefetch(Operation, name="tile.prefetch", reads=True, writes=True):
     """`tile.prefetch %ptr`: brings the cache line at `ptr` nearer, with `write` to be written. Any address will do."""
 
-    name = "tile.prefetch"
     syntax = "$ptr attr-dict `:` type($ptr)"
-    reads = True
-    writes = True
     ptr = operand()
     write = boolean()
 
@@ -294,16 +273,13 @@ def verify_mask(op: Operation, mask: Value | None, chunk: TensorType) -> None:
         require_type(op, "the mask", mask.type, chunk.with_element(I1))
 
 
-class Print(Operation):
+class Print(Operation, name="tile.print", reads=True, writes=True):
     """`tile.print "prefix", %value at [%i, %j]`: prints elements of a block, as `tt.print` does: a scalar, the one at
     these places; of a chunk lane l, the one at (i, j + l). `prefix` is all that precedes the number; `widths` are the
     characters that each place takes at least.
     """
 
-    name = "tile.print"
     syntax = "$prefix `,` $value `at` `[` $places `]` attr-dict `:` type($value)"
-    reads = True
-    writes = True
     prefix = string("")
     widths = integers()
     hex = boolean()

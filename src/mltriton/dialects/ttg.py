@@ -35,14 +35,12 @@ from mltriton.layouts.hardware import linear_layout
 Attributes = dict[str, Attribute]
 
 
-class ConvertLayout(Operation):
+class ConvertLayout(Operation, name="ttg.convert_layout", pure=True):
     """`ttg.convert_layout %x`: the same elements owned by other warps, lanes or registers. The only operation that
     changes an encoding.
     """
 
-    name = "ttg.convert_layout"
     syntax = "$source attr-dict `:` type($source) `->` type(result)"
-    pure = True
     source = operand()
 
     def verify(self) -> None:
@@ -62,12 +60,10 @@ class ConvertLayout(Operation):
 ALLOCATION_OFFSET = "allocation.offset"  # attribute of an allocation: where it starts, in bytes
 
 
-class LocalAlloc(Operation):
+class LocalAlloc(Operation, name="ttg.local_alloc", writes=True):
     """`ttg.local_alloc [%init]`: a block in shared memory, for the program's lifetime."""
 
-    name = "ttg.local_alloc"
     syntax = "($init^)? attr-dict `:` functional-type(operands, results)"
-    writes = True
     init = optional()
 
     def verify(self) -> None:
@@ -81,24 +77,20 @@ class LocalAlloc(Operation):
             require_contents(self, tensor(self, "the initial value", self.init), result)
 
 
-class LocalLoad(Operation):
+class LocalLoad(Operation, name="ttg.local_load", reads=True):
     """`ttg.local_load %mem`: the whole block from shared memory. The result type says the encoding."""
 
-    name = "ttg.local_load"
     syntax = "$memory attr-dict `:` type($memory) `->` type(result)"
-    reads = True
     memory = operand()
 
     def verify(self) -> None:
         require_contents(self, tensor(self, "the result", self.result), memory(self, "the source", self.memory))
 
 
-class LocalStore(Operation):
+class LocalStore(Operation, name="ttg.local_store", writes=True):
     """`ttg.local_store %x, %mem`: the whole block to shared memory."""
 
-    name = "ttg.local_store"
     syntax = "$value `,` $memory attr-dict `:` type($value) `->` type($memory)"
-    writes = True
     value = operand()
     memory = operand()
 
@@ -112,14 +104,12 @@ class LocalStore(Operation):
         require_contents(self, tensor(self, "the value", self.value), target)
 
 
-class LocalGather(Operation):
+class LocalGather(Operation, name="ttg.local_gather", reads=True):
     """`ttg.local_gather %mem[%indices] {axis}`: element [.., i, ..] is mem[.., indices[.., i, ..], ..] along the axis.
     Indices and result have one encoding.
     """
 
-    name = "ttg.local_gather"
     syntax = "$memory `[` $indices `]` attr-dict `:` type($memory) `,` type($indices) `->` type(result)"
-    reads = True
     memory = operand()
     indices = operand()
     axis = integer()
@@ -134,14 +124,12 @@ class LocalGather(Operation):
         require_type(self, "the result", self.result.type, wanted)
 
 
-class MemDescSubview(Operation):
+class MemDescSubview(Operation, name="ttg.memdesc_subview", pure=True):
     """`ttg.memdesc_subview %mem[%offsets]`: a window at i32 offsets (seed name: extract_slice); a rank lower than the
     source drops leading dimensions.
     """
 
-    name = "ttg.memdesc_subview"
     syntax = "$memory `[` $offsets `]` attr-dict `:` type($memory) `->` type(result)"
-    pure = True
     memory = operand()
     offsets = variadic()
 
@@ -156,12 +144,10 @@ class MemDescSubview(Operation):
         require(self, fits and same, "the result is no window", source, result)
 
 
-class MemDescTrans(Operation):
+class MemDescTrans(Operation, name="ttg.memdesc_trans", pure=True):
     """`ttg.memdesc_trans %mem`: the transposed view of a rank-2 block."""
 
-    name = "ttg.memdesc_trans"
     syntax = "$memory attr-dict `:` type($memory) `->` type(result)"
-    pure = True
     memory = operand()
 
     @classmethod
@@ -176,15 +162,12 @@ class MemDescTrans(Operation):
         require(self, fits, "the result is not the transposed source", source, result)
 
 
-class AsyncCopyGlobalToLocal(Operation):
+class AsyncCopyGlobalToLocal(Operation, name="ttg.async_copy_global_to_local", reads=True, writes=True):
     """`ttg.async_copy_global_to_local %ptr, %mem [mask %m] [other %o]`: starts a copy (seed name:
     insert_slice_async); done after the matching wait.
     """
 
-    name = "ttg.async_copy_global_to_local"
     syntax = "$ptr `,` $memory (`mask` $mask^)? (`other` $other^)? attr-dict `:` type($ptr) `->` type($memory)"
-    reads = True
-    writes = True
     ptr = operand()
     memory = operand()
     mask = optional()
@@ -206,13 +189,10 @@ class AsyncCopyGlobalToLocal(Operation):
             require_type(self, "other", self.other.type, source.with_element(source.element.pointee))
 
 
-class AsyncCommitGroup(Operation):
+class AsyncCommitGroup(Operation, name="ttg.async_commit_group", reads=True, writes=True):
     """`ttg.async_commit_group %tokens`: closes the group of copies started so far."""
 
-    name = "ttg.async_commit_group"
     syntax = "$tokens attr-dict"
-    reads = True
-    writes = True
     tokens = variadic()
 
     @classmethod
@@ -220,13 +200,10 @@ class AsyncCommitGroup(Operation):
         return [TokenType()]
 
 
-class AsyncWait(Operation):
+class AsyncWait(Operation, name="ttg.async_wait", reads=True, writes=True):
     """`ttg.async_wait %tokens {num}`: waits until at most `num` groups are under way."""
 
-    name = "ttg.async_wait"
     syntax = "$tokens attr-dict"
-    reads = True
-    writes = True
     tokens = variadic()
     num = integer(0)
 
@@ -235,7 +212,7 @@ class AsyncWait(Operation):
         return [TokenType()]
 
 
-class CrossWarpReduce(Operation):
+class CrossWarpReduce(Operation, name="ttg.cross_warp_reduce", reads=True, writes=True):
     """`"ttg.cross_warp_reduce"(%x, ...) ({combine}) {dst_warps}`: combines the values that the warps of a program have
     for each source, element by element; scalars or blocks of one shape. Level: tt to warp, in warp-level kernels.
 
@@ -243,10 +220,7 @@ class CrossWarpReduce(Operation):
     The region is that of a `tt.reduce`.
     """
 
-    name = "ttg.cross_warp_reduce"
     region_ends = ("tt.reduce.return",)
-    reads = True
-    writes = True
     sources = variadic()
     dst_warps = integers()
     combine = region()
@@ -261,15 +235,12 @@ class CrossWarpReduce(Operation):
         require(self, fits, "dst_warps lists ids of warps", "different ids from 0 on", list(self.dst_warps))
 
 
-class CrossWarpScan(Operation):
+class CrossWarpScan(Operation, name="ttg.cross_warp_scan", reads=True, writes=True):
     """`"ttg.cross_warp_scan"(%x, ...) ({combine}) {reverse}`: warp w receives the combination of the values of warps 0
     to w, in this order (with `reverse` of the last warp down to w). Otherwise as `ttg.cross_warp_reduce`.
     """
 
-    name = "ttg.cross_warp_scan"
     region_ends = ("tt.scan.return",)
-    reads = True
-    writes = True
     sources = variadic()
     reverse = boolean()
     combine = region()

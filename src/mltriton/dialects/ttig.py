@@ -17,12 +17,10 @@ from mltriton.ir.rejection import reject
 from mltriton.ir.types import PointerType, TensorType
 
 
-class Extract(Operation):
+class Extract(Operation, name="ttig.extract", pure=True):
     """`ttig.extract %x[2] : tensor<32x32xf16> -> tensor<8x16xf16>`: piece number `index`."""
 
-    name = "ttig.extract"
     syntax = "$source `[` $index `]` attr-dict `:` type($source) `->` type(result)"
-    pure = True
     source = operand()
     index = integer()
 
@@ -43,12 +41,10 @@ class Extract(Operation):
         return None
 
 
-class Glue(Operation):
+class Glue(Operation, name="ttig.glue", pure=True):
     """`ttig.glue %p0, %p1 : ... -> tensor<32x64xf16>`: equal pieces put together."""
 
-    name = "ttig.glue"
     syntax = "$pieces attr-dict `:` functional-type($pieces, results)"
-    pure = True
     pieces = variadic()
 
     def verify(self) -> None:
@@ -61,16 +57,13 @@ class Glue(Operation):
         require(self, count == len(self.pieces), "another number of pieces", count, len(self.pieces))
 
 
-class Prefetch(Operation):
+class Prefetch(Operation, name="ttig.prefetch", reads=True, writes=True):
     """`ttig.prefetch %ptr`: brings a block nearer, with `write` to be written; no result. Any address will do."""
 
-    name = "ttig.prefetch"
     syntax = (
         "$ptr (`,` $mask^)? any-order(`cacheModifier` `=` $cache^ | `evictionPolicy` `=` $evict^) "
         "attr-dict `:` type($ptr)"
     )
-    reads = True
-    writes = True
     ptr = operand()
     mask = optional()
     cache = enum("cache", "none")
@@ -78,16 +71,13 @@ class Prefetch(Operation):
     write = boolean()
 
 
-class BarrierArrive(Operation):
+class BarrierArrive(Operation, name="ttig.barrier_arrive", reads=True, writes=True):
     """`ttig.barrier_arrive`: this warp has come to a meeting of all warps, and goes on. The `ttig.barrier_wait` that
     belongs to it is the next barrier of any kind, in the same block. Together they are a barrier that orders no memory
     accesses: warps stay together.
     """
 
-    name = "ttig.barrier_arrive"
     syntax = "attr-dict"
-    reads = True
-    writes = True
 
     def verify(self) -> None:
         following = next(filter(meets, _neighbours(self, 1)), None)
@@ -96,13 +86,10 @@ class BarrierArrive(Operation):
             reject(self, "the next barrier must be its wait", expected=BarrierWait.name, found=found)
 
 
-class BarrierWait(Operation):
+class BarrierWait(Operation, name="ttig.barrier_wait", reads=True, writes=True):
     """`ttig.barrier_wait`: waits until all warps of the program have come to the `ttig.barrier_arrive` before it."""
 
-    name = "ttig.barrier_wait"
     syntax = "attr-dict"
-    reads = True
-    writes = True
 
     def verify(self) -> None:
         before = next(filter(meets, _neighbours(self, -1)), None)

@@ -117,6 +117,12 @@ class Operation:
     region_ends: ClassVar[tuple[str, ...]] = ()  # the terminator that each region ends with
     checks: ClassVar[tuple[Callable[[Any], None], ...]] = ()  # rules of `ir/checks.py` that `verify` runs
 
+    def __init_subclass__(cls, **declared: Any) -> None:
+        """Class variables as a class's keywords: `class AddI(IntegerBinary, name="arith.addi", commutative=True)`."""
+        super().__init_subclass__()
+        for name, value in declared.items():
+            setattr(cls, name, value)
+
     def __init__(
         self,
         operands: Sequence[Value] = (),

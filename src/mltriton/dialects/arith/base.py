@@ -17,12 +17,10 @@ from mltriton.ir.rejection import reject
 from mltriton.ir.types import I1, INDEX, TensorType, Type
 
 
-class Constant(Operation):
+class Constant(Operation, name="arith.constant", pure=True):
     """`arith.constant 1 : i32`, `arith.constant dense<0.0> : tensor<4xf32>`."""
 
-    name = "arith.constant"
     syntax = "attr-dict $value"
-    pure = True
     value: IntegerAttr | FloatAttr | DenseAttr = attribute()
 
     @classmethod
@@ -54,11 +52,8 @@ class Constant(Operation):
         return f"c{value.value}" + ("" if value.type is INDEX else f"_{value.type}")
 
 
-class Pure(Operation):
+class Pure(Operation, pure=True, elementwise=True):
     """Base: element by element, and folded by the tables of `arith_folding.py`."""
-
-    pure = True
-    elementwise = True
 
     def fold(self) -> Value | Attribute | None:
         from mltriton.dialects.arith_folding import fold  # Its tables name the classes that stand on this one.

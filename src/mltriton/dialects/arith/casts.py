@@ -12,78 +12,67 @@ from mltriton.ir.checks import (
 from mltriton.ir.types import FloatType, IndexType, IntegerType
 
 
-class ExtSI(Cast):
+class ExtSI(Cast, name="arith.extsi"):
     """Sign extension."""
 
-    name = "arith.extsi"
     checks = (between(IntegerType, IntegerType), widens)
 
 
-class ExtUI(Cast):
+class ExtUI(Cast, name="arith.extui"):
     """Zero extension."""
 
-    name = "arith.extui"
     checks = (between(IntegerType, IntegerType), widens)
 
 
-class TruncI(Cast):
+class TruncI(Cast, name="arith.trunci"):
     """Truncation to fewer bits."""
 
-    name = "arith.trunci"
     checks = (between(IntegerType, IntegerType), narrows)
 
 
-class ExtF(Cast):
+class ExtF(Cast, name="arith.extf"):
     """Float to a wider float: exact."""
 
-    name = "arith.extf"
     checks = (between(FloatType, FloatType), widens)
 
 
-class TruncF(Cast):
+class TruncF(Cast, name="arith.truncf"):
     """Float to a narrower float, rounding to nearest even."""
 
-    name = "arith.truncf"
     checks = (between(FloatType, FloatType), narrows)
 
 
-class SIToFP(Cast):
+class SIToFP(Cast, name="arith.sitofp"):
     """Signed integer to float."""
 
-    name = "arith.sitofp"
     checks = (between(IntegerType, FloatType),)
 
 
-class UIToFP(Cast):
+class UIToFP(Cast, name="arith.uitofp"):
     """Unsigned integer to float."""
 
-    name = "arith.uitofp"
     checks = (between(IntegerType, FloatType),)
 
 
-class FPToSI(Cast):
+class FPToSI(Cast, name="arith.fptosi"):
     """Float to signed integer, rounding to zero; out of range is unspecified."""
 
-    name = "arith.fptosi"
     checks = (between(FloatType, IntegerType),)
 
 
-class FPToUI(Cast):
+class FPToUI(Cast, name="arith.fptoui"):
     """Float to unsigned integer, rounding to zero; out of range is unspecified."""
 
-    name = "arith.fptoui"
     checks = (between(FloatType, IntegerType),)
 
 
-class Bitcast(Cast):
+class Bitcast(Cast, name="arith.bitcast"):
     """The same bits as another type of the same width."""
 
-    name = "arith.bitcast"
     checks = (between((IntegerType, FloatType), (IntegerType, FloatType)), keeps_width)
 
 
-class IndexCast(Cast):
+class IndexCast(Cast, name="arith.index_cast"):
     """Between `index` and an integer type."""
 
-    name = "arith.index_cast"
     checks = (between((IntegerType, IndexType), (IntegerType, IndexType)),)

@@ -26,10 +26,9 @@ def _compares_floats(op: CmpF) -> None:
         reject(op, "compares floats", found=str(op.lhs.type))
 
 
-class CmpI(Pure):
+class CmpI(Pure, name="arith.cmpi"):
     """`arith.cmpi slt, %a, %b : i32`: integer comparison giving i1."""
 
-    name = "arith.cmpi"
     checks = (_compares_integers, gives_booleans)
     syntax = "$predicate `,` $lhs `,` $rhs attr-dict `:` type($lhs, $rhs)"
     predicate = enum("cmpi")
@@ -41,12 +40,11 @@ class CmpI(Pure):
         return [like(operands[0].type, I1)]
 
 
-class CmpF(Pure):
+class CmpF(Pure, name="arith.cmpf"):
     """`arith.cmpf olt, %a, %b : f32`: float comparison giving i1; o = ordered (false on NaN), u = unordered (true on
     NaN).
     """
 
-    name = "arith.cmpf"
     checks = (_compares_floats, gives_booleans)
     syntax = "$predicate `,` $lhs `,` $rhs permissions attr-dict `:` type($lhs, $rhs)"
     predicate = enum("cmpf")
@@ -58,10 +56,9 @@ class CmpF(Pure):
         return [like(operands[0].type, I1)]
 
 
-class Select(Pure):
+class Select(Pure, name="arith.select"):
     """`arith.select %c, %a, %b`: element by element when the condition is a tensor, whole when it is an i1 scalar."""
 
-    name = "arith.select"
     syntax = "$condition `,` $true_value `,` $false_value attr-dict `:` custom<select-types>"
     condition = operand()
     true_value = operand()

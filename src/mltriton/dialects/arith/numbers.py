@@ -5,190 +5,117 @@ from __future__ import annotations
 from mltriton.dialects.arith.base import FloatBinary, FloatUnary, IntegerBinary
 
 
-class AddI(IntegerBinary):
+class AddI(IntegerBinary, name="arith.addi", commutative=True):
     """Integer addition."""
 
-    name = "arith.addi"
-    commutative = True
 
-
-class SubI(IntegerBinary):
+class SubI(IntegerBinary, name="arith.subi"):
     """Integer subtraction."""
 
-    name = "arith.subi"
 
-
-class MulI(IntegerBinary):
+class MulI(IntegerBinary, name="arith.muli", commutative=True):
     """Integer multiplication."""
 
-    name = "arith.muli"
-    commutative = True
 
-
-class DivSI(IntegerBinary):
+class DivSI(IntegerBinary, name="arith.divsi"):
     """Signed division, rounding to zero."""
 
-    name = "arith.divsi"
 
-
-class DivUI(IntegerBinary):
+class DivUI(IntegerBinary, name="arith.divui"):
     """Unsigned division."""
 
-    name = "arith.divui"
 
-
-class CeilDivSI(IntegerBinary):
+class CeilDivSI(IntegerBinary, name="arith.ceildivsi"):
     """Signed division, rounding up."""
 
-    name = "arith.ceildivsi"
 
-
-class FloorDivSI(IntegerBinary):
+class FloorDivSI(IntegerBinary, name="arith.floordivsi"):
     """Signed division, rounding down."""
 
-    name = "arith.floordivsi"
 
-
-class RemSI(IntegerBinary):
+class RemSI(IntegerBinary, name="arith.remsi"):
     """Signed remainder, with the sign of the dividend."""
 
-    name = "arith.remsi"
 
-
-class RemUI(IntegerBinary):
+class RemUI(IntegerBinary, name="arith.remui"):
     """Unsigned remainder."""
 
-    name = "arith.remui"
 
-
-class AndI(IntegerBinary):
+class AndI(IntegerBinary, name="arith.andi", commutative=True):
     """Bitwise and."""
 
-    name = "arith.andi"
-    commutative = True
 
-
-class OrI(IntegerBinary):
+class OrI(IntegerBinary, name="arith.ori", commutative=True):
     """Bitwise or."""
 
-    name = "arith.ori"
-    commutative = True
 
-
-class XOrI(IntegerBinary):
+class XOrI(IntegerBinary, name="arith.xori", commutative=True):
     """Bitwise exclusive or."""
 
-    name = "arith.xori"
-    commutative = True
 
-
-class ShLI(IntegerBinary):
+class ShLI(IntegerBinary, name="arith.shli"):
     """Shift left."""
 
-    name = "arith.shli"
 
-
-class ShRSI(IntegerBinary):
+class ShRSI(IntegerBinary, name="arith.shrsi"):
     """Arithmetic shift right."""
 
-    name = "arith.shrsi"
 
-
-class ShRUI(IntegerBinary):
+class ShRUI(IntegerBinary, name="arith.shrui"):
     """Logical shift right."""
 
-    name = "arith.shrui"
 
-
-class MaxSI(IntegerBinary):
+class MaxSI(IntegerBinary, name="arith.maxsi", commutative=True):
     """Signed maximum."""
 
-    name = "arith.maxsi"
-    commutative = True
 
-
-class MinSI(IntegerBinary):
+class MinSI(IntegerBinary, name="arith.minsi", commutative=True):
     """Signed minimum."""
 
-    name = "arith.minsi"
-    commutative = True
 
-
-class MaxUI(IntegerBinary):
+class MaxUI(IntegerBinary, name="arith.maxui", commutative=True):
     """Unsigned maximum."""
 
-    name = "arith.maxui"
-    commutative = True
 
-
-class MinUI(IntegerBinary):
+class MinUI(IntegerBinary, name="arith.minui", commutative=True):
     """Unsigned minimum."""
 
-    name = "arith.minui"
-    commutative = True
 
-
-class AddF(FloatBinary):
+class AddF(FloatBinary, name="arith.addf", commutative=True):
     """Float addition."""
 
-    name = "arith.addf"
-    commutative = True
 
-
-class SubF(FloatBinary):
+class SubF(FloatBinary, name="arith.subf"):
     """Float subtraction."""
 
-    name = "arith.subf"
 
-
-class MulF(FloatBinary):
+class MulF(FloatBinary, name="arith.mulf", commutative=True):
     """Float multiplication."""
 
-    name = "arith.mulf"
-    commutative = True
 
-
-class DivF(FloatBinary):
+class DivF(FloatBinary, name="arith.divf"):
     """Float division."""
 
-    name = "arith.divf"
 
-
-class RemF(FloatBinary):
+class RemF(FloatBinary, name="arith.remf"):
     """Float remainder, as C's fmod."""
 
-    name = "arith.remf"
 
-
-class MaximumF(FloatBinary):
+class MaximumF(FloatBinary, name="arith.maximumf", commutative=True):
     """Maximum; NaN if an operand is NaN."""
 
-    name = "arith.maximumf"
-    commutative = True
 
-
-class MinimumF(FloatBinary):
+class MinimumF(FloatBinary, name="arith.minimumf", commutative=True):
     """Minimum; NaN if an operand is NaN."""
 
-    name = "arith.minimumf"
-    commutative = True
 
-
-class MaxNumF(FloatBinary):
+class MaxNumF(FloatBinary, name="arith.maxnumf", commutative=True):
     """Maximum; the other operand if one is NaN."""
 
-    name = "arith.maxnumf"
-    commutative = True
 
-
-class MinNumF(FloatBinary):
+class MinNumF(FloatBinary, name="arith.minnumf", commutative=True):
     """Minimum; the other operand if one is NaN."""
 
-    name = "arith.minnumf"
-    commutative = True
 
-
-class NegF(FloatUnary):
+class NegF(FloatUnary, name="arith.negf"):
     """Float negation."""
-
-    name = "arith.negf"

@@ -14,14 +14,12 @@ from mltriton.ir.rejection import reject
 from mltriton.ir.types import I32, I64, TensorDescType, TensorType, Type
 
 
-class MakeTensorPtr(Operation):
+class MakeTensorPtr(Operation, name="tt.make_tensor_ptr", pure=True):
     """`tt.make_tensor_ptr %base, [%shape], [%strides], [%offsets] {order}`: a block pointer. Shape and strides are
     i64, offsets i32, all in elements.
     """
 
-    name = "tt.make_tensor_ptr"
     syntax = "$base `,` `[` $shape `]` `,` `[` $strides `]` `,` `[` $offsets `]` attr-dict `:` short<tt.ptr>(result)"
-    pure = True
     base = operand()
     shape = variadic()
     strides = variadic()
@@ -40,12 +38,10 @@ class MakeTensorPtr(Operation):
         permutation(self, self.order, rank)
 
 
-class Advance(Operation):
+class Advance(Operation, name="tt.advance", pure=True):
     """`tt.advance %p, [%offsets]`: a block pointer moved by i32 offsets in elements."""
 
-    name = "tt.advance"
     syntax = "$ptr `,` `[` $offsets `]` attr-dict `:` short<tt.ptr>($ptr, result)"
-    pure = True
     ptr = operand()
     offsets = variadic()
 
@@ -64,17 +60,15 @@ class Advance(Operation):
         return self.ptr if all(splat_of(offset) == 0 for offset in self.offsets) else None
 
 
-class MakeTensorDesc(Operation):
+class MakeTensorDesc(Operation, name="tt.make_tensor_descriptor", pure=True):
     """`tt.make_tensor_descriptor %base, [%shape], [%strides]`: shape i32, strides i64 in elements (the last one is
     1); `padding` for elements outside.
     """
 
-    name = "tt.make_tensor_descriptor"
     syntax = (
         "$base `,` `[` $shape `]` `,` `[` $strides `]` attr-dict `:` "
         "short<tt.ptr>($base) `,` short<tt.tensordesc>(result)"
     )
-    pure = True
     base = operand()
     shape = variadic()
     strides = variadic()
@@ -87,16 +81,14 @@ class MakeTensorDesc(Operation):
         scalars(self, "the strides", self.strides, I64, block.rank)
 
 
-class DescriptorLoad(Operation):
+class DescriptorLoad(Operation, name="tt.descriptor_load", reads=True):
     """`tt.descriptor_load %desc[%indices]`: the block at i32 `indices`; elements outside the tensor are the padding."""
 
-    name = "tt.descriptor_load"
     old_names = ("tt.experimental_descriptor_load",)
     syntax = (
         "$desc `[` $indices `]` any-order(`cacheModifier` `=` $cache^ | `evictionPolicy` `=` $evict^) "
         "attr-dict `:` type($desc) `->` type(result)"
     )
-    reads = True
     desc = operand()
     indices = variadic()
     cache = enum("cache", "none")
@@ -110,13 +102,11 @@ class DescriptorLoad(Operation):
         verify_descriptor_access(self, self.desc, self.indices, tensor(self, "the result", self.result))
 
 
-class DescriptorStore(Operation):
+class DescriptorStore(Operation, name="tt.descriptor_store", writes=True):
     """`tt.descriptor_store %desc[%indices], %value`: elements outside the tensor are dropped."""
 
-    name = "tt.descriptor_store"
     old_names = ("tt.experimental_descriptor_store",)
     syntax = "$desc `[` $indices `]` `,` $value attr-dict `:` type($desc) `,` type($value)"
-    writes = True
     desc = operand()
     value = operand()
     indices = variadic()

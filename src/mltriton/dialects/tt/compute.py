@@ -13,18 +13,16 @@ from mltriton.ir.rejection import reject
 from mltriton.ir.types import FloatType, MemDescType, TensorType, Type, bit_width
 
 
-class Dot(Operation):
+class Dot(Operation, name="tt.dot", pure=True):
     """`tt.dot %a, %b, %c`: c + a b, [.., M, K] x [.., K, N] (rank 2 or 3); accumulates in c's type. `tiling` is the
     user's hint. Integers are signed; bytes of a or b may be read as unsigned (`a_unsigned`, `b_unsigned`). From level
     ttg on an operand may be a block in shared memory (`!ttg.memdesc`).
     """
 
-    name = "tt.dot"
     syntax = (
         "$a `,` $b `,` $c (`,` `inputPrecision` `=` $precision^)? (`tiling` `=` $tiling^)? attr-dict `:` "
         "type($a) `*` type($b) `->` type($c, result)"
     )
-    pure = True
     a = operand()
     b = operand()
     c = operand()
@@ -48,16 +46,14 @@ class Dot(Operation):
         require_bytes(self, a_unsigned=(self.a_unsigned, a.element), b_unsigned=(self.b_unsigned, b.element))
 
 
-class Reduce(Operation):
+class Reduce(Operation, name="tt.reduce", pure=True):
     """`"tt.reduce"(%x, ...) ({combine}) {axis}`: combines along `axis`, one accumulator and one new element for each
     source; 1D gives a scalar.
 
     The region takes (acc..., new...) and ends with `tt.reduce.return`; it is associative and commutative.
     """
 
-    name = "tt.reduce"
     region_ends = ("tt.reduce.return",)
-    pure = True
     sources = variadic()
     axis = integer()
     combine = region()
@@ -84,23 +80,19 @@ def reduced_type(source: TensorType, axis: int) -> Type:
     return TensorType(shape, source.element) if shape else source.element
 
 
-class ReduceReturn(Operation):
+class ReduceReturn(Operation, name="tt.reduce.return", terminator=True):
     """Ends the region of a reduce."""
 
-    name = "tt.reduce.return"
     syntax = "$values attr-dict `:` type($values)"
-    terminator = True
     values = variadic()
 
 
-class Scan(Operation):
+class Scan(Operation, name="tt.scan", pure=True):
     """`"tt.scan"(%x, ...) ({combine}) {axis, reverse}`: running combination along `axis`; the region is associative,
     in order.
     """
 
-    name = "tt.scan"
     region_ends = ("tt.scan.return",)
-    pure = True
     sources = variadic()
     axis = integer()
     reverse = boolean()
@@ -115,12 +107,10 @@ class Scan(Operation):
         require_types(self, "the results", types_of(self.results), types_of(self.sources))
 
 
-class ScanReturn(Operation):
+class ScanReturn(Operation, name="tt.scan.return", terminator=True):
     """Ends the region of a scan."""
 
-    name = "tt.scan.return"
     syntax = "$values attr-dict `:` type($values)"
-    terminator = True
     values = variadic()
 
 

@@ -9,62 +9,50 @@ from mltriton.ir.operation import Operation
 from mltriton.ir.types import FloatType, IntegerType, PointerType
 
 
-class Bitcast(Cast):
+class Bitcast(Cast, name="tt.bitcast"):
     """The same bits as another type of the same width, pointers included."""
 
-    name = "tt.bitcast"
     checks = (keeps_width,)
     syntax = "$source attr-dict `:` type($source) `->` type(result)"
 
 
-class IntToPtr(Cast):
+class IntToPtr(Cast, name="tt.int_to_ptr"):
     """i64 to a pointer."""
 
-    name = "tt.int_to_ptr"
     checks = (between(IntegerType, PointerType), keeps_width)
     syntax = "$source attr-dict `:` type($source) `->` type(result)"
 
 
-class PtrToInt(Cast):
+class PtrToInt(Cast, name="tt.ptr_to_int"):
     """A pointer to i64."""
 
-    name = "tt.ptr_to_int"
     checks = (between(PointerType, IntegerType), keeps_width)
     syntax = "$source attr-dict `:` type($source) `->` type(result)"
 
 
-class FpToFp(Cast):
+class FpToFp(Cast, name="tt.fp_to_fp"):
     """Float to float where fp8 takes part or the rounding is chosen."""
 
-    name = "tt.fp_to_fp"
     checks = (between(FloatType, FloatType),)
     syntax = "$source attr-dict (`,` `rounding` `=` $rounding^)? `:` type($source) `->` type(result)"
     rounding = enum("rounding")
 
 
-class MulhiUI(IntegerBinary):
+class MulhiUI(IntegerBinary, name="tt.mulhiui", commutative=True):
     """The upper half of the unsigned product."""
 
-    name = "tt.mulhiui"
-    commutative = True
 
-
-class PreciseSqrt(FloatUnary):
+class PreciseSqrt(FloatUnary, name="tt.precise_sqrt"):
     """Square root, correctly rounded."""
 
-    name = "tt.precise_sqrt"
 
-
-class PreciseDivF(FloatBinary):
+class PreciseDivF(FloatBinary, name="tt.precise_divf"):
     """Float division, correctly rounded."""
 
-    name = "tt.precise_divf"
 
-
-class ClampF(Elementwise):
+class ClampF(Elementwise, name="tt.clampf"):
     """min(max(x, low), high); NaN stays NaN with `propagate_nan`, becomes `low` without."""
 
-    name = "tt.clampf"
     checks = (one_type, on_floats)
     syntax = (
         "$x `,` $low `,` $high `,` `propagateNan` `=` choice<none|all>($propagate_nan) attr-dict `:` "
@@ -76,7 +64,7 @@ class ClampF(Elementwise):
     propagate_nan = boolean(text="propagateNan")
 
 
-class InlineAsm(Operation):
+class InlineAsm(Operation, name="tt.inline_asm", pure=True, elementwise=True):
     """`tt.inline_asm "leal 1($1), $0" "=r,r" {gives = [i32], number = 0 : i32} %x : i32 -> i32`: a fragment of machine
     code of the target's own for each element.
 
@@ -85,10 +73,7 @@ class InlineAsm(Operation):
     `is_llvm` the text is the body of a function in LLVM's language and the constraints are empty.
     """
 
-    name = "tt.inline_asm"
     syntax = "$assembly $constraints attr-dict ($sources^ `:` type($sources))? `->` type(result)"
-    pure = True
-    elementwise = True
     sources = variadic()
     assembly = string()
     constraints = string()

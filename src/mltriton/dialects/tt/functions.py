@@ -12,15 +12,13 @@ from mltriton.ir.rejection import reject
 from mltriton.ir.types import FunctionType
 
 
-class Func(Operation):
+class Func(Operation, name="tt.func", isolated=True):
     """`tt.func public @name(%x: !tt.ptr<f32> {tt.divisibility = 16 : i32}) {...}`. `arg_attrs` is an array of
     dictionaries.
     """
 
-    name = "tt.func"
     syntax = "custom<func>"
     region_ends = ("tt.return",)
-    isolated = True
     sym_name = string()
     function_type: FunctionType = cast(FunctionType, type_attribute())
     sym_visibility = string("public")
@@ -43,22 +41,17 @@ class Func(Operation):
         return self.body.block.terminator.operands
 
 
-class Return(Operation):
+class Return(Operation, name="tt.return", terminator=True):
     """`tt.return`: ends a function."""
 
-    name = "tt.return"
     syntax = "attr-dict ($values^ `:` type($values))?"
-    terminator = True
     values = variadic()
 
 
-class Call(Operation):
+class Call(Operation, name="tt.call", reads=True, writes=True):
     """`tt.call @callee(%x) : (i32) -> i32`."""
 
-    name = "tt.call"
     syntax = "$callee `(` $arguments `)` attr-dict `:` functional-type($arguments, results)"
-    reads = True
-    writes = True
     callee = attribute()
     arguments = variadic()
 

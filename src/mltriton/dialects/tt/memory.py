@@ -13,15 +13,12 @@ from mltriton.ir.operation import Operation, Value
 from mltriton.ir.types import I1, FloatType, IntegerType, PointerType, TensorType, Type, element_type, like
 
 
-class AddPtr(Operation):
+class AddPtr(Operation, name="tt.addptr", pure=True, elementwise=True):
     """`tt.addptr %p, %offset`: pointers moved by `offset` elements (i32 or i64, scalar with scalar, tensor with
     tensor).
     """
 
-    name = "tt.addptr"
     syntax = "$ptr `,` $offset attr-dict `:` type($ptr, result) `,` type($offset)"
-    pure = True
-    elementwise = True
     ptr = operand()
     offset = operand()
 
@@ -62,20 +59,18 @@ class _Memory(Operation):
             require_type(self, "the mask", mask.type, like(ptr.type, I1))
 
 
-class Load(_Memory):
+class Load(_Memory, name="tt.load", reads=True):
     """Load from a pointer, a tensor of pointers (mask: i1, false elements become `other` or unspecified), or a block
     pointer (`boundary_check` lists the dimensions that are checked; elements outside become 0, or NaN with
     `padding`).
     """
 
-    name = "tt.load"
     syntax = (
         "$ptr (`,` $mask^)? (`,` $other^)? "
         "any-order(`cacheModifier` `=` $cache^ | `evictionPolicy` `=` $evict^) "
         "attr-dict `:` type($ptr)"
     )
     old_syntax = ("$ptr (`,` $mask^)? (`,` $other^)? attr-dict `:` type(inferred)",)
-    reads = True
     ptr = operand()
     mask = optional()
     other = optional()
@@ -101,19 +96,17 @@ class Load(_Memory):
         return None
 
 
-class Store(_Memory):
+class Store(_Memory, name="tt.store", writes=True):
     """Store to a pointer, a tensor of pointers (where the mask is true), or a block pointer (inside the tensor, along
     `boundary_check`).
     """
 
-    name = "tt.store"
     syntax = (
         "$ptr `,` $value (`,` $mask^)? "
         "any-order(`cacheModifier` `=` $cache^ | `evictionPolicy` `=` $evict^) "
         "attr-dict `:` type($ptr)"
     )
     old_syntax = ("$ptr `,` $value (`,` $mask^)? attr-dict `:` type($value)",)
-    writes = True
     ptr = operand()
     value = operand()
     mask = optional()
@@ -153,15 +146,12 @@ def loaded_type(pointer: Type) -> Type:
 FLOAT_ATOMICS = ("fadd", "max", "min", "exch")
 
 
-class AtomicRMW(Operation):
+class AtomicRMW(Operation, name="tt.atomic_rmw", reads=True, writes=True):
     """`tt.atomic_rmw fadd, acq_rel, gpu, %ptr, %value, %mask`: gives the old value (unspecified where masked off)."""
 
-    name = "tt.atomic_rmw"
     syntax = (
         "$kind `,` $sem `,` $scope `,` $ptr `,` $value (`,` $mask^)? attr-dict `:` functional-type(operands, results)"
     )
-    reads = True
-    writes = True
     kind = enum("rmw", text="atomic_rmw_op")
     sem = enum("sem", "acq_rel")
     scope = enum("scope", "gpu")
@@ -184,13 +174,10 @@ class AtomicRMW(Operation):
         require(self, fits, f"{self.kind} does not work on these elements", found=self.value.type)
 
 
-class AtomicCAS(Operation):
+class AtomicCAS(Operation, name="tt.atomic_cas", reads=True, writes=True):
     """`tt.atomic_cas acq_rel, gpu, %ptr, %cmp, %value`: gives the old value."""
 
-    name = "tt.atomic_cas"
     syntax = "$sem `,` $scope `,` $ptr `,` $cmp `,` $value attr-dict `:` functional-type(operands, results)"
-    reads = True
-    writes = True
     sem = enum("sem", "acq_rel")
     scope = enum("scope", "gpu")
     ptr = operand()

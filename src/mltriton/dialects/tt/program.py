@@ -15,12 +15,11 @@ from mltriton.ir.operation import Operation, Value
 from mltriton.ir.types import I1, I32, TensorType, Type, element_type
 
 
-class _Coordinate(Operation):
+class _Coordinate(Operation, pure=True):
     """Base: reads one coordinate of the launch grid."""
 
     syntax = "$axis attr-dict `:` type(result)"
     old_syntax = ("attr-dict `:` type(result)",)
-    pure = True
     axis = enum("axis")
 
     @classmethod
@@ -32,24 +31,18 @@ class _Coordinate(Operation):
         require_type(self, "the result", self.result.type, I32)
 
 
-class GetProgramId(_Coordinate):
+class GetProgramId(_Coordinate, name="tt.get_program_id"):
     """`tt.get_program_id x : i32`."""
 
-    name = "tt.get_program_id"
 
-
-class GetNumPrograms(_Coordinate):
+class GetNumPrograms(_Coordinate, name="tt.get_num_programs"):
     """`tt.get_num_programs x : i32`."""
 
-    name = "tt.get_num_programs"
 
-
-class MakeRange(Operation):
+class MakeRange(Operation, name="tt.make_range", pure=True):
     """`tt.make_range {end = 128 : i32, start = 0 : i32} : tensor<128xi32>`: start, start + 1, ..., end - 1."""
 
-    name = "tt.make_range"
     syntax = "attr-dict `:` type(result)"
-    pure = True
     start = integer()
     end = integer()
 
@@ -75,29 +68,23 @@ def index_width(size: int) -> int:
     return len(str(size - 1)) if size > 1 else 0
 
 
-class Print(Operation):
+class Print(Operation, name="tt.print", reads=True, writes=True):
     """`tt.print "prefix" {hex} : %x`: prints from the program, one line for each element, with the program's
     coordinates: `pid (0, 0, 0) idx ( 3, 12)`, the prefix and the element, as upstream does.
     """
 
-    name = "tt.print"
     syntax = "$prefix attr-dict (`:` $arguments^ `:` type($arguments))?"
-    reads = True
-    writes = True
     prefix = string("")
     hex = boolean()
     arguments = variadic()
 
 
-class Assert(Operation):
+class Assert(Operation, name="tt.assert", reads=True, writes=True):
     """`tt.assert %c, "message"`: stops the launch with the message where an element of the i1 condition is false;
     `of_access` if it says that an access stays in bounds. `at %first`: the condition's first element has that number.
     """
 
-    name = "tt.assert"
     syntax = "$condition (`at` $first^)? `,` $message attr-dict `:` type($condition)"
-    reads = True
-    writes = True
     condition = operand()
     first = optional()
     message = string("")
@@ -109,13 +96,10 @@ class Assert(Operation):
             require_type(self, "the first element's number", self.first.type, I32)
 
 
-class Assume(Operation):
+class Assume(Operation, name="llvm.intr.assume", reads=True, writes=True):
     """`llvm.intr.assume %c : i1`: the condition holds; a hint."""
 
-    name = "llvm.intr.assume"
     syntax = "$condition attr-dict `:` type($condition)"
-    reads = True
-    writes = True
     condition = operand()
 
     def verify(self) -> None:

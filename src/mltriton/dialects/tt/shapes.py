@@ -13,13 +13,11 @@ from mltriton.ir.operation import Operation, Value
 from mltriton.ir.types import IntegerType, TensorType, Type, element_type, like, shape_of
 
 
-class Splat(Operation):
+class Splat(Operation, name="tt.splat", pure=True):
     """`tt.splat %x : i32 -> tensor<128xi32>`: a scalar as every element."""
 
-    name = "tt.splat"
     syntax = "$source attr-dict `:` type($source) `->` type(result)"
     old_syntax = ("$source attr-dict `:` functional-type($source, results)",)
-    pure = True
     source = operand()
 
     def verify(self) -> None:
@@ -30,12 +28,10 @@ class Splat(Operation):
         return reshaped(constant_of(self.source), self.result.type)
 
 
-class Unsplat(Operation):
+class Unsplat(Operation, name="tt.unsplat", pure=True):
     """`tt.unsplat %x : tensor<1xi32>`: the only element."""
 
-    name = "tt.unsplat"
     syntax = "$source attr-dict `:` type($source)"
-    pure = True
     source = operand()
 
     @classmethod
@@ -55,13 +51,11 @@ class Unsplat(Operation):
         return None if number is None else make_constant(self.result.type, (number,))
 
 
-class ExpandDims(Operation):
+class ExpandDims(Operation, name="tt.expand_dims", pure=True):
     """`tt.expand_dims %x {axis = 1 : i32}`: a new dimension of size 1."""
 
-    name = "tt.expand_dims"
     syntax = "$source attr-dict `:` type($source) `->` type(result)"
     old_syntax = ("$source attr-dict `:` functional-type($source, results)",)
-    pure = True
     source = operand()
     axis = integer()
 
@@ -80,13 +74,11 @@ class ExpandDims(Operation):
         return reshaped(constant_of(self.source), self.result.type)
 
 
-class Broadcast(Operation):
+class Broadcast(Operation, name="tt.broadcast", pure=True):
     """`tt.broadcast %x : tensor<128x1xi32> -> tensor<128x64xi32>`: dimensions of size 1 are repeated."""
 
-    name = "tt.broadcast"
     syntax = "$source attr-dict `:` type($source) `->` type(result)"
     old_syntax = ("$source attr-dict `:` functional-type($source, results)",)
-    pure = True
     source = operand()
 
     def verify(self) -> None:
@@ -106,12 +98,10 @@ class Broadcast(Operation):
         return reshaped(constant_of(self.source), self.result.type)
 
 
-class Reshape(Operation):
+class Reshape(Operation, name="tt.reshape", pure=True):
     """`tt.reshape %x`: the same elements in row-major order in another shape (`allow_reorder`: in any order)."""
 
-    name = "tt.reshape"
     syntax = "$source (`allow_reorder` $allow_reorder^)? attr-dict `:` type($source) `->` type(result)"
-    pure = True
     source = operand()
     allow_reorder = boolean()
 
@@ -126,13 +116,11 @@ class Reshape(Operation):
         return reshaped(constant_of(self.source), self.result.type)
 
 
-class Trans(Operation):
+class Trans(Operation, name="tt.trans", pure=True):
     """`tt.trans %x {order = array<i32: 1, 0>}`: dimension i of the result is dimension order[i] of the source."""
 
-    name = "tt.trans"
     syntax = "$source attr-dict `:` type($source) `->` type(result)"
     old_syntax = ("$source attr-dict `:` functional-type($source, results)",)
-    pure = True
     source = operand()
     order = integers()
 
@@ -157,12 +145,10 @@ class Trans(Operation):
         return reshaped(constant_of(self.source), self.result.type)
 
 
-class Join(Operation):
+class Join(Operation, name="tt.join", pure=True):
     """`tt.join %a, %b`: a new last dimension of size 2."""
 
-    name = "tt.join"
     syntax = "$lhs `,` $rhs attr-dict `:` type($lhs, $rhs) `->` type(result)"
-    pure = True
     lhs = operand()
     rhs = operand()
 
@@ -177,12 +163,10 @@ class Join(Operation):
         require_shape(self, result, (*source.shape, 2), source)
 
 
-class Split(Operation):
+class Split(Operation, name="tt.split", pure=True):
     """`tt.split %x`: the two halves of the last dimension, which has size 2."""
 
-    name = "tt.split"
     syntax = "$source attr-dict `:` type($source) `->` type(result, result)"
-    pure = True
     source = operand()
 
     @classmethod
@@ -199,14 +183,12 @@ class Split(Operation):
         require_type(self, "the second result", self.results[1].type, self.results[0].type)
 
 
-class Cat(Operation):
+class Cat(Operation, name="tt.cat", pure=True):
     """`tt.cat %a, %b`: one after the other along dimension 0 (elements of 1D blocks may come in any order in
     upstream; here in order).
     """
 
-    name = "tt.cat"
     syntax = "$lhs `,` $rhs attr-dict `:` type($lhs, $rhs) `->` type(result)"
-    pure = True
     lhs = operand()
     rhs = operand()
 
@@ -222,12 +204,10 @@ class Cat(Operation):
         require_shape(self, self.result.type, (lhs.shape[0] + rhs.shape[0], *lhs.shape[1:]), lhs)
 
 
-class Gather(Operation):
+class Gather(Operation, name="tt.gather", pure=True):
     """`tt.gather %src[%indices] {axis}`: element [.., i, ..] is src[.., indices[.., i, ..], ..] along the axis."""
 
-    name = "tt.gather"
     syntax = "$source `[` $indices `]` attr-dict `:` functional-type(operands, results)"
-    pure = True
     source = operand()
     indices = operand()
     axis = integer()
