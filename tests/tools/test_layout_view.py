@@ -41,6 +41,7 @@ import mltriton.language as tl
 def double(x_ptr, BLOCK: tl.constexpr):
     places = x_ptr + tl.arange(0, BLOCK)
     tl.store(places, tl.load(places) * 2)
+    tl.store(x_ptr + tl.arange(0, 2 * BLOCK), 1.0)
 """
 
 

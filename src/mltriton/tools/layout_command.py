@@ -14,7 +14,7 @@ from mltriton.errors import OptionError
 from mltriton.targets.registry import spec
 from mltriton.tools.layout_changes import Change, text_of_change
 from mltriton.tools.layout_picture import draw, svg, svg_of_change
-from mltriton.tools.layout_values import LayoutValue, chosen, definitions, values_in, values_of_kernel
+from mltriton.tools.layout_values import LayoutValue, chosen, definitions, names_of, values_in, values_of_kernel
 from mltriton.tools.layout_view import View, checked, layout_of, read_program, text_of, view_of
 
 
@@ -71,12 +71,11 @@ def _value(asked: Asked, value: LayoutValue) -> str:
 
 def _program(asked: Asked, values: Sequence[LayoutValue]) -> str:
     """A line for each value, what the short names stand for, then every layout."""
-    views = list(dict.fromkeys(value.view for value in values))
+    views = list({(value.view.encoding, value.view.shape): value.view for value in values}.values())
     if asked.svg is not None:
         if asked.svg.suffix and len(views) != 1:
-            listed = ", ".join(dict.fromkeys(value.name for value in values))
             expected = "a directory, or the --value that it is to show"
-            raise OptionError("a picture shows one layout", expected=expected, found=listed)
+            raise OptionError("a picture shows one layout", expected=expected, found=names_of(values))
         draw(_pictures(asked, values), asked.svg)
     tables = (text_of(view, asked.hardware, asked.rows, asked.columns) for view in views)
     return "\n\n".join(["\n".join(value.line for value in values), "\n".join(definitions(values)), *tables])
@@ -84,13 +83,14 @@ def _program(asked: Asked, values: Sequence[LayoutValue]) -> str:
 
 def _pictures(asked: Asked, values: Sequence[LayoutValue]) -> dict[str, str]:
     """Each layout under the name of the first value that has it, and each conversion under its result's."""
-    drawn: dict[View, str] = {}
+    drawn = set[object]()
     pictures: dict[str, str] = {}
     for value in values:
         name = value.name.lstrip("%")
         if value.change is not None:
             pictures[f"{name}-conversion"] = svg_of_change(value.change)
-        if value.view not in drawn and len(value.view.shape) <= 2:
-            drawn[value.view] = name
+        look = value.view.encoding, value.view.shape, value.view.word()
+        if look not in drawn and len(value.view.shape) <= 2:
+            drawn.add(look)
             pictures[name] = svg(value.view, asked.hardware)
     return pictures

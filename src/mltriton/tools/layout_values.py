@@ -25,6 +25,8 @@ from mltriton.targets.registry import spec_of
 from mltriton.tools.layout_changes import Change
 from mltriton.tools.layout_view import View
 
+NAMED = 16  # in a message
+
 
 @dataclass(frozen=True)
 class LayoutValue:
@@ -112,8 +114,14 @@ def chosen(values: Sequence[LayoutValue], name: str) -> LayoutValue:
     for value in values:
         if value.name == wanted:
             return value
-    known = ", ".join(dict.fromkeys(value.name for value in values))
-    raise OptionError(f"no value with a layout is called {wanted}", expected=known, found=wanted)
+    raise OptionError(f"no value with a layout is called {wanted}", expected=names_of(values), found=wanted)
+
+
+def names_of(values: Sequence[LayoutValue]) -> str:
+    """The names that the program itself gives, where there are such."""
+    names = list(dict.fromkeys(value.name for value in values))
+    given = [name for name in names if not name[1:].isdigit()] or names
+    return ", ".join(given[:NAMED]) + (", ..." if len(given) > NAMED else "")
 
 
 def conversions_of(module: Module) -> list[tuple[Operation, Change]]:

@@ -198,11 +198,11 @@ class _Pipeline:
         """Each user gets the block as it wants it: in its own encoding, or where it is."""
         for user in list(load.result.users):
             if isinstance(user, ttg.ConvertLayout):
-                user.replace_by([Builder().before(user).emit(ttg.LocalLoad, slot, result_types=[user.result.type])])
+                _replace(user, slot, load.result.hint)
             elif isinstance(user, ttg.LocalAlloc):
                 user.replace_by([slot])
         if load.result.users:
-            load.replace_by([Builder().before(load).emit(ttg.LocalLoad, slot, result_types=[load.result.type])])
+            _replace(load, slot, load.result.hint)
         else:
             load.erase()
 
@@ -229,6 +229,13 @@ class _Pipeline:
         count = _number(builder, self.stages)
         over = builder.emit(arith.CmpI, slot, count, predicate="sge")
         return builder.emit(arith.Select, over, builder.emit(arith.SubI, slot, count), slot)
+
+
+def _replace(op: tt.Load | ttg.ConvertLayout, slot: Value, name: str | None) -> None:
+    """Load from shared memory in place of an operation."""
+    loaded = Builder().before(op).emit(ttg.LocalLoad, slot, result_types=[op.result.type])
+    loaded.hint = name
+    op.replace_by([loaded])
 
 
 def _buffer(load: tt.Load, stages: int) -> MemDescType:
