@@ -239,8 +239,8 @@ NOT_IN_TABLE: dict[str, tuple[str, tuple[str, str], str, str | None, str | None]
         "panels of 64",
         "32 apart",
     ),
-    "pairs-of-floats": (AVX512, interleave(2, 8, "f32"), "no dot of such groups", None, "2 chunks of f32"),
-    "pairs-of-bytes": (AVX512, interleave(2, 8, "i8"), "no dot of such groups", "groups of 4 for i8", "2 chunks of i8"),
+    "pairs-of-floats": (AVX512, interleave(2, 16, "f32"), "no dot of such groups", None, "2 chunks of f32"),
+    "pairs-of-bytes": (AVX512, interleave(2, 16, "i8"), "no dot of such", "groups of 4 for i8", "2 chunks of i8"),
 }  # fmt: skip
 
 

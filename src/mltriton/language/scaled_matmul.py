@@ -127,19 +127,19 @@ def _operand(name: str, value: object, format: object, k_pack: bool, is_left: bo
 
 
 def _scaled(operand: _Operand, scale: object, kind: dtype, fast_math: bool) -> tensor:
-    """The elements of an operand, times their scales, as bf16 or fp16."""
+    """The elements of an operand, times their scales, as bf16 or fp16: computed in fp32, rounded once."""
     values = _elements(operand, kind)
     if scale is None:
-        return values
+        return cast(values, kind)
     if not isinstance(scale, tensor) or scale.dtype not in SCALES:
         found = scale.type.name if isinstance(scale, tensor) else repr(scale)
         raise DotTypeError(f"{operand.name}_scale must be uint8 or float8e4nv", found=found)
     group = _group(operand, scale)
-    product = mul(values, _along_k(operand, _factors(scale, kind), group))
-    if fast_math or scale.dtype.is_floating():
-        return product
-    is_nan = equal(_along_k(operand, cast(scale, types.uint8, bitcast=True), group), 255)
-    return where(is_nan, float("nan"), product)
+    factors = cast(_factors(scale, kind), types.float32)
+    if not (fast_math or scale.dtype.is_floating()):
+        is_nan = equal(cast(scale, types.uint8, bitcast=True), 255)
+        factors = where(is_nan, float("nan"), factors)
+    return cast(mul(cast(values, types.float32), _along_k(operand, factors, group)), kind)
 
 
 def _group(operand: _Operand, scale: tensor) -> int:
@@ -176,15 +176,16 @@ def _along_k(operand: _Operand, scale: tensor, group: int) -> tensor:
 
 
 def _elements(operand: _Operand, kind: dtype) -> tensor:
-    """The elements of an operand without their scales."""
+    """The elements of an operand without their scales, in a dtype that holds them exactly; bf16 and fp16 as `kind`."""
     block = operand.block
     if operand.format != "e2m1":
-        return cast(cast(block, FORMATS[operand.format][0], bitcast=True), kind)
+        elements = cast(block, FORMATS[operand.format][0], bitcast=True)
+        return cast(elements, kind) if elements.dtype.bits == 16 else elements
     pairs = join(_of_nibbles(bitwise_and(block, 15)), _of_nibbles(right_shift(block, 4)))
     if not operand.packs_last:
         rank = len(block.type.shape)
         pairs = permute(pairs, (*range(rank - 1), rank, rank - 1))
-    return cast(reshape(pairs, operand.shape), kind)
+    return reshape(pairs, operand.shape)
 
 
 def _of_nibbles(nibble: tensor) -> tensor:

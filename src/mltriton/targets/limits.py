@@ -188,9 +188,11 @@ def _chunk(target: TargetSpec, op: Operation, block: TensorType | None, lanes: i
 
 
 def _interleave(target: TargetSpec, op: tile.Interleave) -> None:
-    """The groups that a micro-kernel multiplies: as many chunks as it has in a group."""
+    """The groups that a micro-kernel multiplies, as many chunks as it has in a group; two halves of any chunk."""
     part = cast(TensorType, op.parts[0].type)
     _chunk(target, op, part, target.lanes)
+    if len(op.parts) == 2 and 2 * part.size <= target.lanes:
+        return
     groups = sorted({kernel.group for kernel in _kernels(target) if kernel.operand is part.element} - {1})
     if len(op.parts) not in groups:
         wanted = f"groups of {' or '.join(map(str, groups))} for {part.element}" if groups else None

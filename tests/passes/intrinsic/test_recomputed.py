@@ -7,6 +7,8 @@ import pytest
 
 import mltriton as triton
 import mltriton.language as tl
+from mltriton.dialects import scf, tile, tt
+from mltriton.tools.verify import verify_kernel
 
 
 @triton.jit
@@ -86,3 +88,28 @@ def test_what_is_kept_is_right(count):
     scale = np.abs(expected).sum()
     np.testing.assert_allclose(total[0] / scale, 2 * expected.sum() / scale, atol=1e-4)
     np.testing.assert_allclose(out / scale, (expected - 2 * expected.sum()) / scale, atol=1e-4)
+
+
+@triton.jit
+def scaled_dot(a, b, scales, c, K: tl.constexpr, N: tl.constexpr, GROUP: tl.constexpr):
+    """Columns of the right operand in groups with a scale each, that lie group after group."""
+    i, j, k = tl.arange(0, 32)[:, None], tl.arange(0, N)[None, :], tl.arange(0, K)
+    scale = tl.load(scales + tl.arange(0, N)[None, :] * (K // GROUP) + tl.arange(0, K // GROUP)[:, None])
+    many = tl.reshape(tl.broadcast_to(scale[:, None, :], [K // GROUP, GROUP, N]), [K, N])
+    right = (tl.load(b + k[:, None] * N + j).to(tl.float32) * many).to(tl.bfloat16)
+    tl.store(c + i * N + j, tl.dot(tl.load(a + i * K + k[None, :]).to(tl.bfloat16), right))
+
+
+@pytest.mark.parametrize("target", ["cpu:avx2", "cpu:avx512-bf16"])
+def test_scales_of_groups_are_loaded_once(target):
+    rng = np.random.default_rng(0)
+    a, b = (rng.standard_normal(shape).astype(np.float32) for shape in ((32, 64), (64, 48 + 16)))
+    scales = np.exp2(rng.integers(-3, 4, (64, 2))).astype(np.float32)
+    args = {"a": a, "b": b, "scales": scales, "c": np.zeros((32, 64), np.float32), "K": 64, "N": 64, "GROUP": 32}
+    result = verify_kernel(scaled_dot, args=args, grid=(1,), target=target, uninitialised=True)
+    assert result.ok, str(result)
+    kernel = triton.compile(scaled_dot, signature="*fp32, *fp32, *fp32, *fp32, 64, 64, 32", target=target)
+    loops = [op for op in kernel.job.module("intrinsic").walk() if isinstance(op, scf.For)]
+    bodies = [{type(op) for op in loop.body.block.ops} for loop in loops]
+    gathering = [kinds for kinds in bodies if tt.Load in kinds]
+    assert len(gathering) == 1 and tile.Load not in gathering[0]  # Only what fills the scales' own place gathers.

@@ -37,6 +37,7 @@ from mltriton.passes.intrinsic.tile_loops.indirect_dots import (
     may_use_lines,
 )
 from mltriton.passes.intrinsic.tile_loops.packing import Packing, Source
+from mltriton.passes.intrinsic.tile_loops.recomputed import repeated_parts
 from mltriton.passes.intrinsic.tile_loops.sharing import computed_value, fill_together, filled_before
 from mltriton.passes.intrinsic.tile_loops.tiles import Tile
 from mltriton.targets.base import MicroKernel, TargetSpec
@@ -199,7 +200,15 @@ def right_operand(low: Lowering, plan: Plan) -> Direct | Ready | Packing:
         direct = None if near is None else replace(direct, conditions=direct.conditions + near)
     if direct is not None and not direct.conditions:
         return direct
-    return known_operand(low, "right", value, kernel) or direct or right_packing(low, plan)
+    known = known_operand(low, "right", value, kernel) or direct
+    if known is not None:
+        return known
+    parts = repeated_parts(low, value)
+    for part in parts:
+        low.force(part)
+    if parts:
+        low.flush()
+    return right_packing(low, plan)
 
 
 def _near_rows(low: Lowering, stride: Stride, kernel: MicroKernel) -> list[Value] | None:

@@ -1,21 +1,26 @@
 """Values that many steps lead to and that are needed again later: computed once, into a tile.
 
 Level: warp to intrinsic. A virtual value is evaluated wherever it is needed. In a chain of steps with a loop each (a
-bitonic sort, whose every stage reduces what the one before it made) every loop would repeat all steps before it.
+bitonic sort, whose every stage reduces what the one before it made) every loop would repeat all steps before it. Scales
+that many elements of a dot's operand share would be gathered for each of them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from math import prod
 from typing import TYPE_CHECKING
 
+from mltriton.dialects import tt
 from mltriton.ir.operation import Value
-from mltriton.ir.types import TensorType
+from mltriton.ir.types import TensorType, shape_of
+from mltriton.passes.intrinsic.tile_loops import addressing
 from mltriton.passes.intrinsic.tile_loops.footprints import Footprint
 
 if TYPE_CHECKING:
     from mltriton.passes.intrinsic.tile_loops.lowering import Lowering
 
+REPEATED = 16  # elements that one stands for, from which on it is worth a place in memory
 MANY = 64  # values on the way to what a member reads: more than most formulas have
 
 
@@ -30,6 +35,29 @@ def needed_again(low: Lowering, footprint: Footprint) -> list[Value]:
     found = [value for value in visited if _is_computed_here(low, value) and _leaves(value, visited)]
     costly = [value for value in found if len(low.reads(value).visited) > MANY // 2]
     return sorted(costly, key=_number)
+
+
+def repeated_parts(low: Lowering, value: Value) -> list[Value]:
+    """The blocks of which each element stands for many of `value`, and that are loaded with a stride: scales of groups.
+
+    `value` is packed with its lanes along the last dimension.
+    """
+    visited = {found for found, _ in low.reads(value).visited}
+    repeated = [op.source for found in visited if isinstance(op := found.defining_op, tt.Broadcast)]
+    return sorted({source for source in repeated if _is_strided_part(low, source, value)}, key=_number)
+
+
+def _is_strided_part(low: Lowering, source: Value, value: Value) -> bool:
+    op = source.defining_op
+    shape = shape_of(source.type)
+    return (
+        op is not None
+        and low.e.block_depth.get(source.defining_block) == low.e.emitter.level
+        and prod(shape) * REPEATED <= prod(shape_of(value.type))
+        and shape[-1] > 1
+        and bool(low.reads(source).loads)
+        and addressing.contiguous_dim(low, source) != len(shape) - 1
+    )
 
 
 def _is_computed_here(low: Lowering, value: Value) -> bool:

@@ -9,10 +9,10 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, cast
 
 from mltriton.analysis.axis_rules import is_natural
-from mltriton.dialects import arith, tt, ttg
+from mltriton.dialects import arith, tile, tt, ttg
 from mltriton.ir.attributes import DenseAttr
 from mltriton.ir.operation import Operation, Value
-from mltriton.ir.types import I32, TensorType
+from mltriton.ir.types import I1, I32, FloatType, IntegerType, TensorType, Type
 from mltriton.passes.intrinsic.tile_loops.accesses import compare, load_at
 from mltriton.passes.intrinsic.tile_loops.combine import combine
 from mltriton.passes.intrinsic.tile_loops.emitter import refuse
@@ -20,13 +20,15 @@ from mltriton.passes.intrinsic.tile_loops.forms import (
     Affine,
     Form,
     Index,
+    Vector,
     constant_index,
 )
-from mltriton.passes.intrinsic.tile_loops.indexing import divided, operand_index, reshaped_index
+from mltriton.passes.intrinsic.tile_loops.indexing import divide, divided, operand_index, reshaped_index
 
 if TYPE_CHECKING:
     from mltriton.passes.intrinsic.tile_loops.evaluation import Evaluator
 
+SHORTEST = 4  # lanes that are put together of two halves
 Rule = Callable[["Evaluator", Any, Index, int], Form]
 
 
@@ -75,8 +77,34 @@ def same_element(e: Evaluator, op: Operation, index: Index, lanes: int) -> Form:
 
 
 def reshape(e: Evaluator, op: tt.Reshape, index: Index, lanes: int) -> Form:
-    """The element with the same row-major number."""
-    return e.at(op.source, reshaped_index(e, op, index, lanes), lanes)
+    """The element with the same row-major number; lanes that alternate between two blocks by a shuffle."""
+    pairs = op.source.defining_op
+    place = _half(e, op, index[-1], lanes) if isinstance(pairs, tt.Join) else None
+    if place is None:
+        return e.at(op.source, reshaped_index(e, op, index, lanes), lanes)
+    assert isinstance(pairs, tt.Join)
+    parts = [e.chunk(part, (*index[:-1], place), lanes // 2) for part in (pairs.lhs, pairs.rhs)]
+    return Vector(e.emitter.pure(tile.Interleave, parts, e.emitter.chunk_type(_element(op), lanes)))
+
+
+def _half(e: Evaluator, op: tt.Reshape, last: Form, lanes: int) -> Form | None:
+    """The place in blocks that are joined along the last dimension, of lanes that begin with the first one's; None
+    where they do not, or go along another dimension.
+    """
+    source, result = (cast(TensorType, value.type).shape for value in (op.source, op.result))
+    is_number = isinstance(_element(op), IntegerType | FloatType) and _element(op) is not I1
+    if source[:-2] != result[:-1] or not is_number or lanes < SHORTEST:
+        return None
+    if not isinstance(last, Affine) or last.stride != 1 or last.const % 2 or lanes % 2:
+        return None
+    if last.base is not None and e.emitter.multiple_of(last.base) % 2:
+        return None
+    first, _ = divide(e, last._replace(stride=0), 2, 1)
+    return combine(e, arith.AddI, [first, Affine(I32, None, 0, 1)], I32, lanes // 2, {})
+
+
+def _element(op: tt.Reshape) -> Type:
+    return cast(TensorType, op.result.type).element
 
 
 def join(e: Evaluator, op: tt.Join, index: Index, lanes: int) -> Form:

@@ -20,19 +20,28 @@ _MAGNITUDE = 0x7FFFFFFF
 
 def widen(function: Function, f16_conversion: bool, bits: Value, name: str) -> Value:
     """The f32 of values of the type `name` ("f16", "bf16", "f8E4M3FN", "f8E5M2") given as integers."""
-    layout, f32 = FORMATS[name], bits.type.with_element("float")
+    layout, f32, half_type = FORMATS[name], bits.type.with_element("float"), bits.type.with_element("half")
     i32 = bits.type.with_element("i32")
     if name == "f16" and f16_conversion:
-        return function.cast("fpext", function.bitcast(bits, bits.type.with_element("half")), f32)
+        return function.cast("fpext", function.bitcast(bits, half_type), f32)
     wide = function.cast("zext", bits, i32)
     if name == "bf16":
         return function.bitcast(function.shl(wide, 16), f32)
+    if name == "f8E5M2" and f16_conversion:  # the upper half of an f16
+        half = function.bitcast(function.shl(function.cast("zext", bits, bits.type.with_element("i16")), 8), half_type)
+        return function.cast("fpext", half, f32)
     width = layout.exponent + layout.mantissa
     magnitude = function.and_(wide, (1 << width) - 1)
     sign = function.shl(function.and_(wide, 1 << width), 31 - width)
-    scaled = function.bitcast(function.shl(magnitude, _F32.mantissa - layout.mantissa), f32)
-    value = function.fmul(scaled, constant(f32, 2.0 ** (_F32.bias - layout.bias)))
-    result = function.bitcast(value, i32)
+    moved = function.shl(magnitude, _F32.mantissa - layout.mantissa)
+    normal = function.add(moved, (_F32.bias - layout.bias) << _F32.mantissa)
+    # A denormal is the mantissa of a number with the least exponent, less that number's own: arithmetic with denormals
+    # of f32 would take the processor a hundred cycles.
+    least = _F32.bias - layout.bias + 1
+    one = constant(f32, 2.0 ** (least - _F32.bias))
+    small = function.fsub(function.bitcast(function.or_(moved, least << _F32.mantissa), f32), one)
+    is_small = function.icmp("ult", magnitude, 1 << layout.mantissa)
+    result = function.select(is_small, function.bitcast(small, i32), normal)
     # The all-ones exponent: infinity and NaN keep their mantissa; without infinities only the last code is NaN.
     special = function.icmp("uge", magnitude, layout.special)
     ones = _INFINITY | (0x400000 if layout.finite else 0)
