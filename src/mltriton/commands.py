@@ -178,7 +178,9 @@ def layout(
     rows: Annotated[int, typer.Option("--rows", min=1, help="Most rows of a table.")] = 16,
     columns: Annotated[int, typer.Option("--columns", min=1, help="Most columns of a table.")] = 16,
     signature: Annotated[str | None, typer.Option("--signature", "-s", help="Of a kernel: as for compile.")] = None,
-    target: Annotated[str, typer.Option("--target", help="What to compile a kernel for.")] = "generic",
+    target: Annotated[
+        str, typer.Option("--target", help="What a kernel is compiled for, and conversions cost.")
+    ] = "generic",
     num_warps: Warps = 4,
     level: Annotated[str, typer.Option("--level", "-l", help="Of a kernel: ttg or warp.")] = "ttg",
 ) -> None:
@@ -187,8 +189,8 @@ def layout(
     """
     from mltriton.tools.layout_command import Asked, show
 
-    kernel = None if signature is None else (signature, target, num_warps, level)
-    typer.echo(show(Asked(what, tensor, to, value, kernel, hw_view, svg, rows, columns)))
+    kernel = None if signature is None else (signature, num_warps, level)
+    typer.echo(show(Asked(what, tensor, to, value, target, kernel, hw_view, svg, rows, columns)))
 
 
 @app.command()

@@ -214,6 +214,15 @@ def test_the_command(tmp_path: Path) -> None:
     assert (tmp_path / "b.svg").exists()
 
 
+def test_a_target_may_convert_in_fewer_instructions() -> None:
+    """Moves of regions take two rows at a time where the rows of a left operand are in this order."""
+    parent = DPAS.replace("[1, 2], repCluster = [1, 1]", "[1, 1], repCluster = [4, 1], rowBases = [2, 1, 4]")
+    source = BLOCK.replace("[1, 2]", "[1, 1]").replace("[16, 16]}", "[32, 32], packedRows = 2}")
+    change = (source, "-t", "tensor<32x32xf16>", "--to", f"#ttg.dot_op<{{opIdx = 0, parent = {parent}}}>")
+    assert "about 64 instructions" in run(*change)[1]
+    assert "about 32 instructions" in run(*change, "--target", "xe:pvc")[1]
+
+
 def test_the_command_of_a_kernel(tmp_path: Path) -> None:
     (tmp_path / "kernels.py").write_text(KERNEL)
     kernel = (f"{tmp_path}/kernels.py:double", "-s", "*fp32:16, 64", "--num-warps", "2")

@@ -17,7 +17,7 @@ import numpy as np
 from mltriton.errors import OptionError
 from mltriton.ir.types import Type, byte_width
 from mltriton.layouts.base import Encoding
-from mltriton.layouts.conversions import Conversion, Means, Words, change_cost, conversion
+from mltriton.layouts.conversions import Conversion, Means, Words, conversion
 from mltriton.layouts.encodings import same_cut
 from mltriton.layouts.fields import Shape
 from mltriton.layouts.text import encoding_text
@@ -84,7 +84,9 @@ class Change:
         width, own = byte_width(self.element), self.spec.change_cost if self.spec is not None else None
         if not self.stays_in_warps:
             return self.how.cost(width)
-        return (own or change_cost)(self.source, self.target, self.source.share(self.shape), width)
+        if own is None:
+            return self.how.cost(width, self.words)
+        return own(self.source, self.target, self.source.share(self.shape), width)
 
     @property
     def words(self) -> Words:

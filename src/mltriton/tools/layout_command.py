@@ -19,13 +19,14 @@ from mltriton.tools.layout_view import View, checked, layout_of, read_program, t
 
 
 class Asked(NamedTuple):
-    """The options of the command; `kernel` has the signature, the target, the number of warps and the level."""
+    """The options of the command; `kernel` has the signature, the number of warps and the level."""
 
     what: str
     tensor: str | None = None
     to: str | None = None
     value: str | None = None
-    kernel: tuple[str, str, int, str] | None = None
+    target: str = "generic"
+    kernel: tuple[str, int, str] | None = None
     hardware: bool = False
     svg: Path | None = None
     rows: int = 16
@@ -37,8 +38,8 @@ def show(asked: Asked) -> str:
     if asked.what.lstrip().startswith("#"):
         return _one(asked, view_of(asked.what, asked.tensor))
     if asked.kernel is not None:
-        signature, target, num_warps, level = asked.kernel
-        values = values_of_kernel(asked.what, signature, target=target, num_warps=num_warps, level=level)
+        signature, num_warps, level = asked.kernel
+        values = values_of_kernel(asked.what, signature, target=asked.target, num_warps=num_warps, level=level)
     else:
         values = values_in(*read_program(asked.what))
     return _program(asked, values) if asked.value is None else _value(asked, chosen(values, asked.value))
@@ -48,7 +49,7 @@ def _one(asked: Asked, view: View) -> str:
     if asked.to is None:
         return _shown(asked, view)
     target = checked(View(layout_of(asked.to), view.shape, view.element))
-    return _changed(asked, Change.between(view, target, spec(asked.kernel[1]) if asked.kernel else None))
+    return _changed(asked, Change.between(view, target, spec(asked.target)))
 
 
 def _shown(asked: Asked, view: View) -> str:
