@@ -30,7 +30,7 @@ from mltriton.kernels.arrays import (
     requires_gradient,
     strides_of,
 )
-from mltriton.kernels.launch import Launch, family_of_warps, target_of
+from mltriton.kernels.launch import Launch, family_of_warps, stages_on, target_of
 
 LOG2_E = tl.constexpr(1.4426950408889634)
 
@@ -164,7 +164,7 @@ def _forward(
     if 0 not in o.shape:
         target = target_of(target, q)
         blocks = blocks_on(target, q)
-        attention_launch(q, k, v, o, causal, sm_scale, blocks, lse).on(target, blocks and blocks.warps).run()
+        attention_launch(q, k, v, o, causal, sm_scale, blocks, lse).on(target, *warps_on(target, q, blocks)).run()
     return o
 
 
@@ -197,6 +197,16 @@ def blocks_on(target: str | None, q: Array) -> Blocks | None:
     """`choose_blocks_of_warps` where the warps of a program share blocks; nothing where a program is one thread."""
     family = family_of_warps(target)
     return choose_blocks_of_warps(q.shape[2], q.shape[3], item_size(q), family) if family else None
+
+
+def warps_on(target: str | None, q: Array, blocks: Blocks | None) -> tuple[int | None, int | None]:
+    """Warps and stages of a launch with such blocks. Keys and values of a step are copied in either loop, with and
+    without a mask.
+    """
+    if blocks is None:
+        return None, None
+    dim = max(16, triton.next_power_of_2(q.shape[3]))
+    return blocks.warps, stages_on(target, 2 * 2 * blocks.keys * dim * item_size(q))
 
 
 def choose_blocks_of_warps(n_queries: int, dim: int, item_bytes: int, family: str = "xe") -> Blocks:

@@ -21,7 +21,7 @@ from mltriton.errors import ArgumentError
 from mltriton.kernels.arrays import Array, dtype_name, empty, is_torch, item_size, require_arrays, strides_of
 from mltriton.kernels.attention import LOG2_E, check_shapes, processors, scale_of
 from mltriton.kernels.gemm_tiles import FULL
-from mltriton.kernels.launch import Launch, family_of_warps, target_of
+from mltriton.kernels.launch import Launch, family_of_warps, stages_on, target_of
 from mltriton.runtime.config import NUM_THREADS
 
 
@@ -258,9 +258,13 @@ def flash_attention_backward(
     target = target_of(target, q)
     if (family := family_of_warps(target)) and batch * n_keys:
         blocks = choose_warp_blocks(n_keys, batch * kv_heads, dim, item_size(k), family)
+    stages = None
+    if blocks is not None:
+        block_dim = max(16, triton.next_power_of_2(dim))
+        stages = stages_on(target, STAGE_BLOCKS * blocks.queries * block_dim * item_size(k))
     for launch in backward_launches(do, q, k, v, o, lse, dq, dk, dv, causal, sm_scale, blocks):
         if 0 not in launch.grid:
-            launch.on(target, blocks and blocks.warps).run()
+            launch.on(target, blocks and blocks.warps, stages).run()
     return dq, dk, dv
 
 
@@ -301,6 +305,9 @@ WARP_BLOCKS = {
         4: {64: (16, 64, 4, 0), 128: (16, 32, 8, 0), 256: (16, 32, 8, 0)},
     },
 }
+
+
+STAGE_BLOCKS = 12  # of queries, and of their gradients, that a step takes from shared memory in one order or another
 
 
 def choose_warp_blocks(n_keys: int, sequences: int, dim: int, item_bytes: int, family: str = "xe") -> BackwardBlocks:

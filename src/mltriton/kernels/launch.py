@@ -28,9 +28,11 @@ class Launch(NamedTuple):
         """Launch; compiles first if need be."""
         return self.kernel[self.grid](*self.arguments, **self.constants)
 
-    def on(self, target: str | None, num_warps: int | None = None) -> Launch:
-        """The same launch on a target, with so many warps; None is where the arrays lie, and the usual number."""
-        options = {"target": target, "num_warps": num_warps}
+    def on(self, target: str | None, num_warps: int | None = None, num_stages: int | None = None) -> Launch:
+        """The same launch on a target, with so many warps and stages; None is where the arrays lie, and the usual
+        number.
+        """
+        options = {"target": target, "num_warps": num_warps, "num_stages": num_stages}
         chosen = {name: value for name, value in options.items() if value is not None}
         return self._replace(constants=self.constants | chosen) if chosen else self
 
@@ -60,6 +62,22 @@ def family_of_warps(target: str | None) -> str | None:
     from mltriton.targets.registry import spec  # Few launches ask for it.
 
     return split_name(target)[0] if spec(target).has_lanes else None
+
+
+STAGES = 3  # of a loop whose operands are copied to shared memory ahead, unless there is no room for so many
+EXCHANGED = 16384  # bytes of shared memory for what warps exchange besides
+
+
+def stages_on(target: str | None, stage_bytes: int) -> int | None:
+    """How many stages of a loop have room in shared memory, of which each takes so many bytes; None where operands are
+    not copied there.
+    """
+    if family_of_warps(target) != "cuda":
+        return None
+    from mltriton.targets.registry import spec  # Few launches ask for it.
+
+    assert target is not None
+    return max(1, min(STAGES, (spec(target).shared_bytes - EXCHANGED) // stage_bytes))
 
 
 def block_limits(target: str | None) -> BlockIO | None:

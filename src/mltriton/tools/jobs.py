@@ -17,7 +17,7 @@ import numpy as np
 
 from mltriton import kernels
 from mltriton.kernels.arrays import empty
-from mltriton.kernels.attention import attention_launch, blocks_on
+from mltriton.kernels.attention import attention_launch, blocks_on, warps_on
 from mltriton.kernels.attention_paged import form_on, paged_attention_launches
 from mltriton.kernels.gemm import matmul_launch
 from mltriton.kernels.gemm_tiles import tile_on
@@ -144,7 +144,8 @@ def attention(
     def launch() -> tuple[Launch, Array]:
         o = empty(q.shape, q)
         blocks = blocks_on(where.target, q)
-        return attention_launch(q, k, v, o, causal, None, blocks).on(where.target, blocks and blocks.warps), o
+        launch = attention_launch(q, k, v, o, causal, None, blocks)
+        return launch.on(where.target, *warps_on(where.target, q, blocks)), o
 
     return Job(
         name=f"{'causal ' if causal else ''}attention {dtype}",

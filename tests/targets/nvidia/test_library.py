@@ -1,0 +1,49 @@
+"""The library with the blocks, warps and stages that it chooses for NVIDIA GPUs: kernels fit, on each of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from mltriton import kernels
+from mltriton.runtime.jit import JITFunction
+from mltriton.targets.nvidia import ptxas
+from mltriton.targets.registry import spec
+
+
+@pytest.fixture
+def compiled(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> list[Any]:
+    """What launches would run, which are compiled to PTX and not made."""
+    found: list[Any] = []
+
+    def launch(self: JITFunction, grid: Any, shape: Any, everything: Any, kwargs: Any) -> Any:
+        options = {name: kwargs[name] for name in shape.option_names}
+        found.append(self.compiled_for(shape.pick(everything), options))
+        return found[-1]
+
+    monkeypatch.setattr(JITFunction, "launch", launch)
+    monkeypatch.setattr(ptxas, "find_tool", lambda name: None)
+    monkeypatch.setenv("MLTRITON_CACHE_DIR", str(tmp_path))
+    return found
+
+
+FEW = [("cuda:89", 128, "float16"), ("cuda:90", 64, "float32")]
+ALL = [(f"cuda:{of}", dim, dtype) for of in (80, 89, 90) for dim in (64, 128, 256) for dtype in ("float16", "float32")]
+
+
+@pytest.mark.parametrize(
+    ("target", "dim", "dtype"),
+    [*FEW, *(pytest.param(*case, marks=pytest.mark.slow) for case in ALL if case not in FEW)],
+)
+def test_attention(compiled: list[Any], target: str, dim: int, dtype: str) -> None:
+    q, k, v, o, do = (np.ones((1, 2, 200, dim), dtype) for _ in range(5))
+    kernels.flash_attention(q, k, v, causal=True, target=target)
+    kernels.flash_attention_backward(do, q, k, v, o, np.ones((1, 2, 200), np.float32), causal=True, target=target)
+    assert len(compiled) == 4
+    assert all(0 <= kernel.metadata.shared <= spec(target).shared_bytes for kernel in compiled)
+    stages = {kernel.name: kernel.metadata.num_stages for kernel in compiled}
+    if (target, dim) == ("cuda:90", 64):
+        assert stages["attention_kernel"] == 3
+    assert 1 <= stages["attention_backward_kernel"] <= 3
