@@ -1,6 +1,6 @@
 """Multiples of pi/2 taken off from angles of any size (Payne and Hanek 1983).
 
-Level: `llvm`. Takes an f32 or f64 whose magnitude is 2**20 or more, by those bits of 2/pi that matter to it.
+Level: `llvm`. Takes an f32 or f64 whose magnitude is 1 or more, by those bits of 2/pi that matter to it.
 Guarantees: the rest errs by about an ulp; NaN for infinities and NaN.
 """
 
