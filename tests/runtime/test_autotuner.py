@@ -279,3 +279,24 @@ def test_a_configuration_that_fails_never_ends_the_search(monkeypatch, capsys):
     fill.configs = fill.configs[:1] * 2
     with pytest.raises(triton.CompilationError, match="power of two"):
         fill[(1,)](out, 8)
+
+
+def test_subclasses_that_search_by_themselves():
+    """As FlagGems': upstream's `nargs`, `prune_configs` and `_bench`."""
+
+    class Own(triton.runtime.autotuner.Autotuner):
+        def run(self, *args, **kwargs):
+            self.nargs = dict(zip(self.arg_names, args, strict=False))
+            times = {config: self._bench(*args, config=config, **kwargs) for config in self.prune_configs(kwargs)}
+            self.best_config = min(times, key=times.get)
+            return self.fn.run(*args, **kwargs, **self.best_config.all_kwargs())
+
+    fn = make(Stopwatch(1)).fn
+    rules = {"early_config_prune": lambda configs, named, **rest: configs[: named["n"] // 25]}
+    kernel = Own(fn, fn.arg_names, CONFIGS, ["n"], None, None, do_bench=Stopwatch(3, 1), prune_configs_by=rules)
+    kernel[grid](x := np.zeros(50, np.float32), 50, target="executor")
+    assert kernel.best_config is CONFIGS[1]
+    np.testing.assert_array_equal(x, 3)
+    assert (
+        kernel._bench(x, 50, config=triton.Config({"BLOCK": 12}), grid=grid, target="executor") == (float("inf"),) * 3
+    )

@@ -14,7 +14,7 @@ import pytest
 import mltriton as triton
 import mltriton.compiler.build
 import mltriton.language as tl
-from mltriton.errors import AssertionFailed, AutotuneError, PerformanceWarning
+from mltriton.errors import AssertionFailed, AutotuneError, DeviceError, PerformanceWarning
 from mltriton.runtime.asynchronous import AsyncCompileMode
 from mltriton.targets import target as targets
 
@@ -283,6 +283,10 @@ def test_options_without_a_use_have_none(name):
 def test_targets_say_which_options_they_use():
     for name in targets.names():
         target = targets.find_target(name)
+        try:
+            _ = target.spec
+        except DeviceError:  # That of the GPU that is not there.
+            continue
         assert (target.spec.workgroup_warps is not None) == ("num_warps" in target.unused_options)
         if target.unused_options:
             assert "prefetch" not in " ".join(target.spec.pipeline)

@@ -25,7 +25,7 @@ from mltriton.errors import (
     raised_by_signal,
 )
 from mltriton.frontend import control_flow
-from mltriton.frontend.function import ConstexprFunction, LanguageFunction
+from mltriton.frontend.function import ConstexprFunction, LanguageFunction, as_constexpr_function
 from mltriton.frontend.python_functions import PYTHON_FUNCTIONS
 from mltriton.frontend.snapshot import record_call
 from mltriton.frontend.values import describe, is_runtime, wrap
@@ -43,7 +43,8 @@ MAX_RECURSION = 24
 
 def call(frame: Frame, node: ast.Call) -> Any:
     """The value of a call."""
-    callee = unwrap(frame.evaluate(node.func))
+    callee = frame.evaluate(node.func)
+    callee = unwrap(callee) if is_builtin(unwrap(callee)) else as_constexpr_function(callee)
     arguments = frame.evaluate_all(node.args)
     keywords: dict[str, Any] = {}
     for keyword in node.keywords:

@@ -16,7 +16,7 @@ from types import CodeType, ModuleType
 from typing import Any, cast
 
 from mltriton.frontend.environment import ABSENT
-from mltriton.frontend.function import ConstexprFunction, LanguageFunction
+from mltriton.frontend.function import ConstexprFunction, LanguageFunction, as_constexpr_function
 from mltriton.frontend.snapshot import Snapshot
 from mltriton.language.constants import constexpr, unwrap
 from mltriton.language.types import dtype
@@ -137,13 +137,14 @@ def _names_in(code: CodeType) -> Iterator[str]:
 
 def _add(value: Any, name: str, found: Dependencies) -> bool:
     """Add what a value contributes; whether it is worth watching."""
+    value = as_constexpr_function(value) if isinstance(value, constexpr) else value
     if isinstance(value, ConstexprFunction):
         is_users = value.fn.__module__.split(".")[0] not in _COMPILER
         found.parts.append(_text_of(value.fn))
         if is_users and value not in found.snapshot.functions:
             found.snapshot.functions.append(value)
         return is_users
-    if isinstance(value, constexpr | tuple | int | float | str | dtype | Enum) or value is None:
+    if isinstance(value, tuple | int | float | str | dtype | Enum) or value is None:
         found.parts.append(f"{name} = {identity(value)}")
         return True
     return _is_users(value)

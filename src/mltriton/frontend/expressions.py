@@ -20,6 +20,7 @@ from mltriton.frontend.snapshot import attribute_of
 from mltriton.frontend.values import describe, is_runtime, is_tuple, wrap
 from mltriton.language.constants import constexpr, unwrap
 from mltriton.language.tensor import METHODS
+from mltriton.language.types import dtype
 
 if TYPE_CHECKING:
     from mltriton.frontend.frame import Frame
@@ -207,6 +208,8 @@ def attribute(frame: Frame, node: ast.Attribute) -> Any:
     try:
         return wrap(attribute_of(owner, node.attr) if isinstance(owner, type) else getattr(owner, node.attr))
     except AttributeError:
+        if node.attr == "value" and isinstance(owner, dtype):  # A dtype handed to a function, which upstream wraps.
+            return owner
         hint = did_you_mean(node.attr, known_attributes(owner))
         raise frame.error(
             NameNotFoundError, node, f"{describe(wrap(owner))} has no attribute {node.attr}", hint=hint

@@ -9,6 +9,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from functools import cached_property
+from types import FunctionType
 from typing import Any
 
 from mltriton.frontend.environment import Environment
@@ -78,6 +79,12 @@ class ConstexprFunction:
         """Pickled, and copied, as Python's functions are: by the name."""
         return self.__qualname__
 
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ConstexprFunction) and self.fn is other.fn
+
+    def __hash__(self) -> int:
+        return hash(self.fn)
+
     @property
     def src(self) -> str:
         """The text, without its decorators."""
@@ -91,3 +98,9 @@ class ConstexprFunction:
 def constexpr_function(fn: Callable[..., Any]) -> ConstexprFunction:
     """Let kernels call `fn` with constants when they are compiled; its value is a constant again."""
     return ConstexprFunction(fn)
+
+
+def as_constexpr_function(value: Any) -> Any:
+    """The value of a constant; of `@tl.constexpr` on a Python function, the function that runs when compiling."""
+    plain = unwrap(value)
+    return ConstexprFunction(plain) if isinstance(value, constexpr) and isinstance(plain, FunctionType) else plain

@@ -83,6 +83,18 @@ def _named(kernel: CompiledKernel, arguments: Sequence[Any]) -> Mapping[str, Any
     """The values of all parameters by name, taken apart into those that the kernel was compiled for."""
     entries, texts = kernel.job.entries, of_parameters(kernel.job.entries)
     parameters = parameters_of(kernel.job.fn, (), ())
+    variable = tuple(parameter for parameter in parameters if not parameter.is_constexpr)
+    if len(arguments) == len(variable):  # As upstream: those that a launch gives and an autotuner does not.
+        constants = [entries[parameter.name] for parameter in parameters if parameter.is_constexpr]
+        given = iter([*arguments])
+        arguments = (
+            [
+                cast(Constant, entries[parameter.name]).value if parameter.is_constexpr else next(given)
+                for parameter in parameters
+            ]
+            if all(isinstance(entry, Constant) for entry in constants)
+            else arguments
+        )
     if len(arguments) != len(parameters):
         left = {name.partition(".")[0] for name, entry in entries.items() if isinstance(entry, Argument)}
         counts = f"{len(left)} arguments, or {len(parameters)} with its constants"

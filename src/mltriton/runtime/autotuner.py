@@ -10,6 +10,7 @@ and when all fail that is a named error.
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -86,6 +87,8 @@ class Autotuner(KernelInterface[Any]):
         self.configs_timings: dict[Config, Timings] = {}
         self.failures: dict[Config, Exception] = {}
         self.best_config: Config | None = None
+        self.nargs: dict[str, Any] | None = None
+        self.bench_time = 0.0  # Seconds that the last tuning took.
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickled, and copied, as Python's functions are: by the name."""
@@ -131,6 +134,24 @@ class Autotuner(KernelInterface[Any]):
     def run(self, *args: Any, grid: Any, warmup: bool = False, **kwargs: Any) -> Any:
         """Launch over `grid`, or with `warmup` only compile."""
         return self.warmup(*args, grid=grid, **kwargs) if warmup else self._launcher(grid)(*args, **kwargs)
+
+    def prune_configs(self, kwargs: Mapping[str, Any]) -> list[Config]:
+        """The configurations worth timing for the arguments `nargs`: for subclasses, which set those."""
+        return self._prune.configs(self.configs, self.nargs or {}, kwargs)
+
+    def _bench(self, *args: Any, config: Config, grid: Any, warmup: bool = False, **kwargs: Any) -> Timings:
+        """Median, 20 % and 80 % quantiles of a configuration, infinite where it fails: for subclasses."""
+        (group,) = grouped(self.fn, [config], grid, args, kwargs)
+        if group.error is None:
+            group.time_with(self.do_bench, self._run(group, grid, args, kwargs, self._named(args, kwargs)))
+        return group.timings
+
+    @property
+    def do_bench(self) -> Callable[..., Any]:
+        """What measures: the user's function, or `mltriton.testing.do_bench`."""
+        from mltriton.testing import do_bench
+
+        return self._do_bench or do_bench
 
     def warmup(self, *args: Any, grid: Any = None, **kwargs: Any) -> list[Any]:
         """Compile every configuration for these arguments."""
@@ -178,6 +199,7 @@ class Autotuner(KernelInterface[Any]):
             return stored
         from mltriton.runtime.compile_ahead import executor_for  # Nothing else needs it, or the modules of executors.
 
+        started = time.perf_counter()
         report = reporter(kernel_of(self.fn).__name__)
         try:
             groups = grouped(self.fn, configs, grid, args, kwargs)
@@ -186,6 +208,7 @@ class Autotuner(KernelInterface[Any]):
             best = self._measure(groups, grid, args, kwargs, named, report)
         finally:
             report.close()
+        self.bench_time = time.perf_counter() - started
         self.configs_timings = {config: group.timings for group in groups for config in group.configs}
         self.failures = {config: group.error for group in groups if group.error for config in group.configs}
         report.table(*results(kernel_of(self.fn).__name__, key, groups, best))
