@@ -13,6 +13,7 @@ from mltriton.dialects import scf
 from mltriton.ir.operation import Operation
 from mltriton.layouts.conversions import Words, conversion
 from mltriton.layouts.linear import LinearLayout
+from mltriton.passes.intrinsic.hoist_block_places import places
 from mltriton.targets.llvm.types import Value
 from mltriton.targets.llvm.writer import Function, Module
 from mltriton.targets.simt.context import Emitter, Rules
@@ -22,7 +23,6 @@ from mltriton.targets.xe.devices import Device
 from mltriton.targets.xe.layouts.regions import RegionMoves, cheaper_moves
 from mltriton.targets.xe.llvm.addresses import Addresses
 from mltriton.targets.xe.llvm.emit import versions
-from mltriton.targets.xe.llvm.emit.staying import bring_forward
 from mltriton.targets.xe.llvm.machine import XeMachine
 from mltriton.targets.xe.llvm.regions import calls_of, moved, sizes
 from mltriton.targets.xe.llvm.surfaces import Answers
@@ -57,7 +57,7 @@ class XeEmitter(Emitter):
         """While a loop is emitted: know what it does not change, and how many addresses it may have."""
         outside = self.staying, self.addresses
         if isinstance(op, scf.For):
-            self.staying = bring_forward(self, op.body.block)
+            self.staying = frozenset(value for value in places(op.body.block) if self.find(value) is not None)
             self.addresses = Addresses(self.addresses_of_loops.get(op, 0))
         else:
             self.staying = frozenset()
