@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).parent
-LIBRARIES = ("liger", "fla_ops", "fla_before")
+LIBRARIES = ("liger", "fla_ops", "fla_before", "gems")
 
 
 def fetch(folder: Path, packages: Sequence[str]) -> None:
@@ -85,7 +85,7 @@ def check(ours: Callable[..., Any], reference: Callable[..., Any], inputs: Seque
         says = [_verdict(forward, near), "-" if not both else "MISSING" if missing else _verdict(backward, near)]
         return " | ".join([*says, f"{first:.1f}", f"{ratio:.2f}"])
     except Exception as error:
-        text = " ".join(str(error).split())[:160].replace("|", "/")
+        text = re.sub(r"\S*/(?=\w+\.py:\d)", "", " ".join(str(error).split()))[:100].replace("|", "/")
         return f"FAILS {type(error).__name__}: {text} | | |"
 
 
