@@ -75,6 +75,7 @@ module {
       tt.scan.return %9 : f32
     }) : (tensor<16x4xf32>) -> tensor<16x4xf32>
     %10 = tt.mulhiui %6, %6 : i32
+    %asm = tt.inline_asm "leal 1($1), $0" "=r,r" {gives = [i32]} %10 : i32 -> i32
     %11 = tt.clampf %c, %8, %0, propagateNan = all : tensor<16x4xf32>
     tt.return
   }
