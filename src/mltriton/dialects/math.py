@@ -10,35 +10,39 @@ from mltriton.ir.checks import on_floats, one_type
 from mltriton.ir.definition import operand
 
 
-class Exp(FloatUnary, name="math.exp"):
+class Transcendental(FloatUnary):
+    """Base of functions that targets compute by polynomials where they have no instruction."""
+
+
+class Exp(Transcendental, name="math.exp"):
     """e to the power of x."""
 
 
-class Exp2(FloatUnary, name="math.exp2"):
+class Exp2(Transcendental, name="math.exp2"):
     """2 to the power of x."""
 
 
-class Log(FloatUnary, name="math.log"):
+class Log(Transcendental, name="math.log"):
     """Natural logarithm."""
 
 
-class Log2(FloatUnary, name="math.log2"):
+class Log2(Transcendental, name="math.log2"):
     """Logarithm to base 2."""
 
 
-class Sin(FloatUnary, name="math.sin"):
+class Sin(Transcendental, name="math.sin"):
     """Sine, radians."""
 
 
-class Cos(FloatUnary, name="math.cos"):
+class Cos(Transcendental, name="math.cos"):
     """Cosine, radians."""
 
 
-class Tanh(FloatUnary, name="math.tanh"):
+class Tanh(Transcendental, name="math.tanh"):
     """Hyperbolic tangent."""
 
 
-class Erf(FloatUnary, name="math.erf"):
+class Erf(Transcendental, name="math.erf"):
     """Error function."""
 
 
@@ -74,3 +78,9 @@ class Fma(Elementwise, name="math.fma"):
     a = operand()
     b = operand()
     c = operand()
+
+
+# The transcendental functions, each with its name without the dialect's.
+TRANSCENDENTAL: dict[type[Transcendental], str] = {
+    kind: kind.name.partition(".")[2] for kind in Transcendental.__subclasses__()
+}

@@ -206,13 +206,11 @@ def _factor(lhs: Value, rhs: Value) -> Value | None:
 
 
 MATH: dict[type, Compute] = {
+    **{kind: inline(name) for kind, name in math.TRANSCENDENTAL.items()},
     math.Exp: by_width(exponential, inline("exp")),
     math.Exp2: by_width(POWER_OF_TWO, inline("exp2")),
-    math.Log: inline("log"),
-    math.Log2: inline("log2"),
     math.Sin: sine_of(0),
     math.Cos: sine_of(1),
-    math.Tanh: inline("tanh"),
     math.Erf: by_width(error_function, inline("erf")),
     math.Rsqrt: by_width(instruction("rsqrt.approx.f32"), _reciprocal_root),
 }

@@ -111,17 +111,7 @@ RULES: Rules = {
     arith.MinimumF: _extremum("fmin", propagate=True),
     arith.MaxNumF: _extremum("fmax", propagate=False),
     arith.MinNumF: _extremum("fmin", propagate=False),
-    **{
-        kind: floats.wide(inline(name))
-        for kind, name in {
-            math.Exp: "exp",
-            math.Exp2: "exp2",
-            math.Log: "log",
-            math.Log2: "log2",
-            math.Tanh: "tanh",
-            math.Erf: "erf",
-        }.items()
-    },
+    **{kind: floats.wide(inline(name)) for kind, name in math.TRANSCENDENTAL.items()},
     math.Rsqrt: floats.wide(_rsqrt),
     math.Floor: floats.intrinsic("llvm.floor"),
     math.Ceil: floats.intrinsic("llvm.ceil"),

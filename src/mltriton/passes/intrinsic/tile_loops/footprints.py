@@ -31,7 +31,7 @@ SCALARS = (tt.GetProgramId, tt.GetNumPrograms, gpu.SubgroupId, tt.Unsplat)
 POINTERS = (tt.MakeTensorPtr, tt.MakeTensorDesc, tt.Advance, ttg.MemDescSubview, ttg.MemDescTrans)
 
 COSTS: dict[type[Operation], int] = {
-    **dict.fromkeys((math.Exp, math.Exp2, math.Log, math.Log2, math.Sin, math.Cos, math.Tanh, math.Erf), 14),
+    **dict.fromkeys(math.TRANSCENDENTAL, 14),
     **dict.fromkeys((arith.DivF, arith.RemF, math.Sqrt, math.Rsqrt, tt.PreciseSqrt, tt.PreciseDivF), 5),
     **dict.fromkeys((arith.DivSI, arith.DivUI, arith.RemSI, arith.RemUI, arith.CeilDivSI, arith.FloorDivSI), 8),
     **dict.fromkeys((arith.Constant, tt.MakeRange, tt.Splat, *SHAPES), 0),

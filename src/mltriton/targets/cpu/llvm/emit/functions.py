@@ -48,14 +48,7 @@ def _rounded(f: Function, stem: str, x: Value) -> Value:
 
 
 RULES: Rules = {
-    math.Exp: transcendental("exp"),
-    math.Exp2: transcendental("exp2"),
-    math.Log: transcendental("log"),
-    math.Log2: transcendental("log2"),
-    math.Sin: transcendental("sin"),
-    math.Cos: transcendental("cos"),
-    math.Tanh: transcendental("tanh"),
-    math.Erf: transcendental("erf"),
+    **{kind: transcendental(name) for kind, name in math.TRANSCENDENTAL.items()},
     math.Rsqrt: wide(_rsqrt),
     math.Floor: rounding("floor"),
     math.Ceil: rounding("ceil"),
