@@ -196,3 +196,20 @@ def test_dtypes_by_name():
     assert tl.dtype("fp32").is_fp32()
     assert tl.core.dtype.is_dtype("int8") and not tl.core.dtype.is_dtype("int9")
     assert tl.core.constexpr_type(3) == tl.constexpr(3).type
+
+
+def test_what_a_machine_can_do_at_most(monkeypatch):
+    from mltriton.as_triton import throughput
+
+    monkeypatch.setattr(throughput, "BYTES", 1 << 20)
+    throughput.get_dram_gbps.cache_clear()
+    assert throughput.get_dram_gbps() > 0
+    throughput.get_dram_gbps.cache_clear()
+    single, double = (throughput.get_max_simd_tflops(dtype, 1e6) for dtype in (np.dtype("float32"), "fp64"))
+    assert single == 2 * double > 0
+    assert throughput.get_max_tensorcore_tflops("torch.bfloat16", 1e6) >= single
+    with pytest.raises(TargetError, match="nothing is known of the speed of fp7"):
+        throughput.get_max_simd_tflops("fp7")
+    assert (
+        throughput.cuda_memcheck(target_size=3)(test_a_source_is_compiled_and_run) is test_a_source_is_compiled_and_run
+    )

@@ -173,3 +173,13 @@ def test_variables_of_upstream(tmp_path: Path) -> None:
     assert list((tmp_path / "here").iterdir())
     assert python(*run, MLIR_ENABLE_DUMP="other") == "added\nJITFunction\n"
     assert "TRITON_DEBUG='perhaps' is not a truth value" in python(*run, TRITON_DEBUG="perhaps", ok=False)
+
+
+def test_upstreams_command_for_c_programs(tmp_path: Path) -> None:
+    (tmp_path / "add.py").write_text(ADD.partition("\nx, y")[0])
+    command = ("-m", "mltriton.as_triton", "-m", "triton.tools.compile", str(tmp_path / "add.py"))
+    options = ("-n", "add", "-s", "*fp32, *fp32, *fp32, i32, 128", "-o", str(tmp_path / "out" / "added"), "-g", "1,1,1")
+    printed = python(*command, *options).split()
+    assert [Path(file).name for file in printed] == ["added.h", "added.o"]
+    assert "int added(uint32_t grid_x" in Path(printed[0]).read_text()
+    assert "TargetError" in python(*command, *options, "-t", "generic", ok=False)

@@ -16,6 +16,7 @@ from mltriton.as_triton.nativert import linked
 from mltriton.errors import OptionError, TargetError
 from mltriton.targets.cpu.exports import header, launcher_text, named_text, source_of
 from mltriton.tools.c_object import cpu_of, write_c_object
+from mltriton.tools.disasm import get_sass
 
 needs_cc = pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler")
 RNG = np.random.default_rng(0)
@@ -148,3 +149,18 @@ def test_mistakes(tmp_path, monkeypatch):
     monkeypatch.delenv("CC", raising=False)
     with pytest.raises(TargetError, match="a shared library needs a C compiler"):
         linked(b"")
+
+
+def test_disassembly():
+    kernel = triton.compile(scale, signature="*fp32, *fp16, i32, fp32, 1.5, 128")
+    assert get_sass(kernel) == kernel.asm["asm"]
+
+
+@pytest.mark.skipif(shutil.which("objdump") is None, reason="no objdump")
+def test_disassembly_of_a_file(tmp_path):
+    kernel = triton.compile(scale, signature="*fp32, *fp16, i32, fp32, 1.5, 128")
+    _, file = write_c_object(kernel, tmp_path)
+    assert "<scale_programs>" in get_sass(file) and "<scale_kernel>:" not in get_sass(file, "scale_programs")
+    (tmp_path / "text").write_text("no object")
+    with pytest.raises(OptionError, match="objdump cannot read"):
+        get_sass(tmp_path / "text")

@@ -89,6 +89,15 @@ def _is_absent(name: str) -> bool:
     return any(f"{name}.".startswith(f"{absent}.") for absent in ABSENT)
 
 
+def _is_package(name: str, home: str) -> bool:
+    if name in SAME or name in MADE:
+        return True
+    from importlib.util import find_spec
+
+    found = find_spec(home)
+    return found is not None and found.submodule_search_locations is not None
+
+
 class _Finder:
     """Finds modules named triton, and puts ours in their place."""
 
@@ -99,9 +108,17 @@ class _Finder:
         home = _home(fullname)
         if home is None:
             raise ModuleNotFoundError(_missing(fullname), name=fullname)
-        spec = ModuleSpec(fullname, self, is_package=True)  # pyright: ignore[reportArgumentType]
+        spec = ModuleSpec(fullname, self, is_package=_is_package(fullname, home))  # pyright: ignore[reportArgumentType]
         spec.loader_state = home
         return spec
+
+    def get_code(self, fullname: str) -> Any:
+        """The code of ours, for `python -m`."""
+        from importlib.util import find_spec
+
+        found = find_spec(_home(fullname) or fullname)
+        loader: Any = found.loader if found is not None else None
+        return loader.get_code(loader.name)
 
     def create_module(self, spec: ModuleSpec) -> ModuleType | None:
         """None: Python makes a module, which `exec_module` takes the place of."""
