@@ -232,9 +232,9 @@ print(found, os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
     assert run_script(code) == "5 0\n"
 
 
-def test_a_process_ends_after_llvm_does(run_script):
-    code = """
+ENDING = """
 import os, signal, sys, time
+from mltriton.runtime import llvm_thread
 from mltriton.runtime.llvm_thread import call_llvm
 
 def stop(*_):
@@ -242,7 +242,7 @@ def stop(*_):
 
 def work():
     os.kill(os.getpid(), signal.SIGUSR1)
-    time.sleep(0.5)
+    time.sleep(SECONDS)
     print("worked", flush=True)
 
 signal.signal(signal.SIGUSR1, stop)
@@ -251,7 +251,14 @@ try:
 except KeyError:
     print("stopped", flush=True)
 """
-    assert run_script(code) == "stopped\nworked\n"
+
+
+def test_a_process_ends_after_llvm_does(run_script):
+    assert run_script(f"SECONDS = 0.5\n{ENDING}") == "stopped\nworked\n"
+
+
+def test_a_process_does_not_wait_for_ever(run_script):
+    assert run_script(f"SECONDS = 10**6\n{ENDING}\nllvm_thread.GRACE = 0.2") == "stopped\n"
 
 
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="asks Linux how much is mapped")

@@ -4,8 +4,8 @@ Level: runtime. Python runs the handlers of signals on the main thread, between 
 one raises while llvmlite frees an object makes it free the object twice, and while llvmlite takes its lock, keep it.
 `call_llvm` does work on a thread of its own, in which nobody raises anything, and waits. Guarantees: no llvmlite object
 is left to the caller, by an error's frames neither (`Kept` holds those that must outlive the call); an exception that
-reaches the caller (Ctrl-C) goes on at once, and the work ends by itself; the process does not end in the middle of it.
-Where the system gives no thread the work is done here.
+reaches the caller (Ctrl-C) goes on at once, and the work ends by itself; a process that ends waits for it, `GRACE`
+seconds at most. Where the system gives no thread the work is done here.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeVar
 from weakref import ref
 
-from mltriton.runtime.compile_thread import is_deep
+from mltriton.runtime.compile_thread import GRACE, is_deep
 from mltriton.runtime.own_thread import SLICE, NoThreadError, OwnThread
 
 if TYPE_CHECKING:
@@ -106,9 +106,9 @@ _under_way: set[LockType] = set()
 
 @atexit.register
 def _finish() -> None:
-    """Let LLVM's work end before its library goes. Ctrl-C ends the wait."""
-    left = set(_under_way)
-    while left & _under_way:
+    """Let LLVM's work end before its library goes, for a moment: it may take minutes. Ctrl-C ends the wait."""
+    left, deadline = set(_under_way), time.monotonic() + GRACE
+    while left & _under_way and time.monotonic() < deadline:
         time.sleep(SLICE)
 
 
