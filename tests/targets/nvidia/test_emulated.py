@@ -61,9 +61,8 @@ def ordered(x: Array, order: str) -> Array:
 def multiplied(a: Array, b: Array, c: Array, blocks: tuple[int, int, int], precision: str, **options: Any) -> None:
     (m, k), (_, n) = a.shape, b.shape
     bm, bn, bk = blocks
-    product[(m // bm, n // bn)](
-        a, b, c, k, *a.stride(), *b.stride(), bm, bn, bk, precision, target="cuda:90", **options
-    )
+    arguments = (a, b, c, k, *a.stride(), *b.stride(), bm, bn, bk, precision)
+    product[(m // bm, n // bn)](*arguments, **{"target": "cuda:90", **options})
 
 
 # Elements of operands and sum, tolerance, and how large numbers are.
@@ -80,18 +79,27 @@ KINDS: dict[str, tuple[Any, Any, float]] = {
 }
 
 
-@pytest.mark.parametrize("orders", ["rows rows", "rows columns", "columns rows", "columns columns"])
-@pytest.mark.parametrize("kind", KINDS)
-def test_products(kind: str, orders: str) -> None:
+def check_product(kind: str, orders: str, target: str) -> None:
     dtype, sums, tolerance = KINDS[kind]
     random = torch.Generator().manual_seed(3)
     numbers = [torch.randn((64, 96), generator=random), torch.randn((96, 32), generator=random)]
     scale = 20 if dtype == torch.int8 else 1
     a, b = (ordered((x * scale).to(dtype), order) for x, order in zip(numbers, orders.split(), strict=True))
     c = torch.zeros((64, 32), dtype=sums)
-    multiplied(a, b, c, (32, 32, 32), "ieee" if kind == "ieee" else "tf32")
+    multiplied(a, b, c, (32, 32, 32), "ieee" if kind == "ieee" else "tf32", target=target)
     wanted = a.to(torch.float64) @ b.to(torch.float64)
     assert (c.to(torch.float64) - wanted).abs().max() <= tolerance * wanted.abs().max()
+
+
+@pytest.mark.parametrize("orders", ["rows rows", "rows columns", "columns rows", "columns columns"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_products(kind: str, orders: str) -> None:
+    check_product(kind, orders, "cuda:90")
+
+
+@pytest.mark.parametrize("kind", ["f64", "e4m3", "e5m2"])
+def test_products_by_the_instructions_of_older_devices(kind: str) -> None:
+    check_product(kind, "rows rows", "cuda:80")
 
 
 @pytest.mark.parametrize(
