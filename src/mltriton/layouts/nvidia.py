@@ -15,7 +15,7 @@ from mltriton.layouts.encodings import DotOperandEncoding, NoLanesError
 from mltriton.layouts.fields import Fields, Shape, check_ranks, integer, powers, require
 from mltriton.layouts.growing import Growing, Vectors, steps
 from mltriton.layouts.linear import LinearLayout
-from mltriton.layouts.shared import GROUP_BYTES, LINE_BYTES, SWIZZLES, NvmmaSharedEncoding, SwizzledSharedEncoding
+from mltriton.layouts.shared import SWIZZLES, NvmmaSharedEncoding, swizzled
 
 if TYPE_CHECKING:
     from mltriton.targets.base import DotSize, ResultShare
@@ -153,9 +153,7 @@ class NvidiaMmaEncoding(MatrixEncoding):
         if self.version == 3:
             swizzle = next((width for width in reversed(SWIZZLES) if width <= line), 0)
             return NvmmaSharedEncoding(swizzle, order[0] == len(shape) - 2, 8 * element_bytes)
-        groups, per_phase = max(1, line // GROUP_BYTES), max(1, LINE_BYTES // line)
-        phases = max(1, min(8 // per_phase, groups)) if per_phase < 8 else 1
-        return SwizzledSharedEncoding(GROUP_BYTES // element_bytes, per_phase, phases, order)
+        return swizzled(line, element_bytes, order)
 
     # Text
 

@@ -102,6 +102,13 @@ class NvmmaSharedEncoding(SharedEncoding):
         return NvmmaSharedEncoding(swizzle, boolean(fields, "transposed"), bits)
 
 
+def swizzled(line: int, element_bytes: int, order: Shape) -> SwizzledSharedEncoding:
+    """For lines of so many bytes: groups of 16 bytes below each other in 8 lines are in different banks."""
+    groups, per_phase = max(1, line // GROUP_BYTES), max(1, LINE_BYTES // line)
+    phases = max(1, min(8 // per_phase, groups)) if per_phase < 8 else 1
+    return SwizzledSharedEncoding(GROUP_BYTES // element_bytes, per_phase, phases, order)
+
+
 def _layout(bases: Vectors, shape: Shape) -> LinearLayout:
     return LinearLayout.of({"offset": bases}, {f"dim{dim}": size for dim, size in enumerate(shape)})
 

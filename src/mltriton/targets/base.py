@@ -237,7 +237,8 @@ class TargetSpec:
     lane copies from global to shared memory while it goes on with something else (none where it cannot): what a dot
     takes is then loaded by all warps together. `change_cost(source, target, share, element_bytes)`: instructions of a
     warp that changes the layout of its share, where the target has cheaper ways than `layouts/conversions.py` knows.
-    `codegens`: the forms of machine code that there are, by name.
+    `swizzles`: whether what crosses warps is swizzled in shared memory, against conflicts of its banks. `codegens`: the
+    forms of machine code that there are, by name.
     """
 
     name: str
@@ -259,6 +260,7 @@ class TargetSpec:
     register_bytes: int = 0
     register_modes: tuple[RegisterMode, ...] = ()
     shared_bytes: int = 0
+    swizzles: bool = False
     copy_bytes: tuple[int, ...] = ()
     change_cost: Callable[[Encoding, Encoding, tuple[int, ...], int], int] | None = None
     vector_bytes: int = 2048  # most bytes of one access of a warp that is no 2D block

@@ -123,6 +123,24 @@ def test_operands_come_by_copies_and_ldmatrix() -> None:
     assert NvidiaFacts(**made.binary.metadata["facts"]).shared >= 3 * 2 * 64 * 32 * 2
 
 
+@triton.jit
+def turned(x, y, ROWS: tl.constexpr, COLUMNS: tl.constexpr):
+    rows, columns = tl.arange(0, ROWS), tl.arange(0, COLUMNS)
+    block = tl.load(x + rows[:, None] * COLUMNS + columns[None, :])
+    largest = tl.max(block, 1)
+    total = tl.cumsum(block, 0)
+    tl.store(y + columns[:, None] * ROWS + rows[None, :], tl.trans(total + largest[:, None]))
+
+
+@pytest.mark.parametrize("shape", [(16, 16), (64, 32), (32, 128), (8, 4)], ids=str)
+@pytest.mark.parametrize("dtype", [np.int8, np.int16, np.int32, np.float64], ids=lambda d: d.__name__)
+def test_blocks_that_cross_warps(dtype: Any, shape: tuple[int, int]) -> None:
+    x = np.random.default_rng(6).integers(-4, 5, shape).astype(dtype)
+    y = np.zeros(shape[::-1], dtype)
+    turned[(1,)](x, y, *shape, target="cuda:90")
+    np.testing.assert_array_equal(y, (np.cumsum(x, 0, dtype=dtype) + x.max(1, keepdims=True)).T)
+
+
 def test_an_access_outside_of_the_arrays_is_found() -> None:
     x, y, z = (np.ones(100, np.float32) for _ in range(3))
     with pytest.raises(EmulationError, match="outside of all arrays"):

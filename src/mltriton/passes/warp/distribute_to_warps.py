@@ -22,7 +22,7 @@ from mltriton.ir.types import I1, MemDescType, PointerType, TensorType, Type
 from mltriton.layouts.encodings import Encoding, SliceEncoding, same_cut
 from mltriton.passes.warp.coordinates import WarpCoordinates
 from mltriton.passes.warp.exchange import Exchange
-from mltriton.targets.registry import sharing_warps_of
+from mltriton.targets.registry import sharing_warps_of, spec_of
 
 
 class DistributeToWarps(Pass):
@@ -33,18 +33,20 @@ class DistributeToWarps(Pass):
     def run(self, module: Module) -> Module:
         attributes = module.attributes | {"mltriton.level": StringAttr("warp")}
         distributed = Module.empty(attributes, module.loc)
+        swizzles = spec_of(module).swizzles
         for op in module.body.block.ops:
             assert isinstance(op, tt.Func)
-            distributed.body.block.append(_Distributor(sharing_warps_of(module)).function(op))
+            distributed.body.block.append(_Distributor(sharing_warps_of(module), swizzles=swizzles).function(op))
         return distributed
 
 
 class _Distributor(Rewriter):
     """Rebuilds one function; adds the warp's coordinates to what a rewriter knows."""
 
-    def __init__(self, num_warps: int) -> None:
+    def __init__(self, num_warps: int, *, swizzles: bool = False) -> None:
         super().__init__(RULES, share_type)
         self.num_warps = num_warps
+        self.swizzles = swizzles
         self.exchange = Exchange(self.builder, num_warps)
         self.warp = WarpCoordinates(num_warps, self.builder.loc)
 
@@ -174,7 +176,7 @@ def convert_through_shared_memory(d: _Distributor, op: ttg.ConvertLayout, operan
     source, target = _block(op.source), _block(op.result)
     if same_cut(_encoding(source), _encoding(target), source.shape):
         return d.copy(op, operands)
-    memory = d.exchange.buffer(source.shape, source.element)
+    memory = d.exchange.buffer(source.shape, source.element, swizzles=d.swizzles)
     d.exchange.store(operands[0], memory, d.offsets(source))
     d.exchange.barrier()
     return [d.exchange.load(memory, d.offsets(target), cast(TensorType, share_type(target)))]

@@ -44,6 +44,7 @@ def spec(variant: str) -> TargetSpec:
         register_modes=_register_modes(of),
         shared_bytes=of.shared_bytes,
         copy_bytes=COPY_BYTES,
+        swizzles=True,
         pipeline=PIPELINE,
         has_lanes=True,
     )
