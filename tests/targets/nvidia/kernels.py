@@ -68,3 +68,14 @@ def assembled(x, BLOCK: tl.constexpr, TEXT: tl.constexpr):
     at = tl.arange(0, BLOCK)
     value = tl.load(x + at)
     tl.store(x + at, tl.inline_asm_elementwise(TEXT, "=r,r", [value], dtype=tl.int32, is_pure=True, pack=1))
+
+
+@triton.jit
+def wrapped(x, out, m, n, M: tl.constexpr, N: tl.constexpr):
+    """A block of a matrix that goes on at its beginning."""
+    i = (tl.program_id(0) * M + tl.arange(0, M)) % m
+    j = (tl.program_id(1) * N + tl.arange(0, N)) % n
+    block = tl.load(x + i[:, None] * n + j[None, :])
+    across = tl.program_id(1) * N + tl.arange(0, N)
+    down = tl.program_id(0) * M + tl.arange(0, M)
+    tl.store(out + down[:, None] * (N * tl.num_programs(1)) + across[None, :], block)

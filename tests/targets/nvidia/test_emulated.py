@@ -210,3 +210,13 @@ def run_language(tests: list[str], cache: Path, *options: str) -> None:
 @pytest.mark.parametrize("warps", [1, 4, 8])
 def test_the_language_and_the_tutorials(warps: int, tmp_path: Path) -> None:
     run_language(["tests/language", "tests/tutorials", "tests/warps"], tmp_path, "--num-warps", str(warps))
+
+
+@pytest.mark.parametrize(("n", "accesses"), [(48, 1), (52, 8), (64, 1)])
+def test_neighbours_of_remainders_are_loaded_together(n: int, accesses: int) -> None:
+    """In pieces of 16 bytes where the divisor is a multiple of so many elements."""
+    x, out = torch.randn(12, n).half(), torch.zeros(32, 128).half()
+    made = kernels.wrapped[(2, 2)](x, out, 12, n, 16, 64, target="cuda:90")
+    rows, columns = torch.arange(32) % 12, torch.arange(128) % n
+    assert torch.equal(out, x[rows][:, columns])
+    assert made.asm["ptx"].count("ld.global") == accesses

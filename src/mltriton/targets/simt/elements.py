@@ -32,6 +32,24 @@ def _kept(name: str) -> Rule:
     return rule
 
 
+def _remainder(signed: bool) -> Rule:
+    """A remainder goes on by ones within groups that do not reach the next multiple of the divisor, as axis analysis
+    says: neighbours share one division. A dividend that is a negative multiple of the divisor must not begin a group.
+    """
+
+    def rule(e: Emitter, op: arith.Binary) -> Value:
+        lhs, rhs = e.get(op.lhs), e.get(op.rhs)
+        if lhs.type.is_vector:
+            return integer_rules.remainder(e, lhs, rhs, signed)
+        first = e.affine.floor(lhs, e.affine.divisor(rhs))
+        rest = integer_rules.remainder(e, first, rhs, signed)
+        e.affine.promise(rest, min(e.affine.divisor(first), e.affine.divisor(rhs)))
+        above = e.affine.term(lhs).constant - e.affine.term(first).constant
+        return e.affine.add(rest, constant(lhs.type, above))
+
+    return rule
+
+
 def _sign_extension(e: Emitter, op: arith.ExtSI) -> Value:
     value, to = e.get(op.source), e.result_type(op)
     return e.function.cast("sext", value, to) if to.is_vector else e.affine.widen(value, to)
@@ -104,6 +122,8 @@ RULES: Rules = {
     arith.AddI: _kept("add"),
     arith.SubI: _kept("sub"),
     arith.MulI: _kept("mul"),
+    arith.RemSI: _remainder(signed=True),
+    arith.RemUI: _remainder(signed=False),
     arith.ExtSI: _sign_extension,
     arith.CmpI: _compare,
     arith.Bitcast: _bitcast,

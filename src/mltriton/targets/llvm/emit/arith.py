@@ -88,12 +88,13 @@ def _division(signed: bool) -> Rule:
     return lambda e, op: quotient(e, e.get(op.lhs), e.get(op.rhs), signed)
 
 
-def _remainder(signed: bool) -> Rule:
-    def rule(e: Emitter, op: arith.Binary) -> Value:
-        lhs, rhs = e.get(op.lhs), e.get(op.rhs)
-        return e.function.sub(lhs, e.function.mul(quotient(e, lhs, rhs, signed), rhs))
+def remainder(e: Emitter, lhs: Value, rhs: Value, signed: bool) -> Value:
+    """What a division rounded to zero leaves."""
+    return e.function.sub(lhs, e.function.mul(quotient(e, lhs, rhs, signed), rhs))
 
-    return rule
+
+def _remainder(signed: bool) -> Rule:
+    return lambda e, op: remainder(e, e.get(op.lhs), e.get(op.rhs), signed)
 
 
 def _rounded_division(up: bool) -> Rule:
