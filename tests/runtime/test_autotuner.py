@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import sys
 
 import numpy as np
@@ -300,3 +301,13 @@ def test_subclasses_that_search_by_themselves():
     assert (
         kernel._bench(x, 50, config=triton.Config({"BLOCK": 12}), grid=grid, target="executor") == (float("inf"),) * 3
     )
+
+
+def test_a_configuration_can_be_changed():
+    """As programs do with upstream's; Inductor notes options of its own on one."""
+    config = triton.Config({"BLOCK": 64}, num_warps=2)
+    assert config.keywords["num_warps"] == 2
+    config.num_warps, config.extra_options = 8, {"a": 1}
+    assert config.all_kwargs() == {"BLOCK": 64, "num_warps": 8, "num_stages": 3, "num_ctas": 1}
+    assert config == triton.Config({"BLOCK": 64}, num_warps=8) and hash(config) == hash(copy.copy(config))
+    assert config.extra_options == {"a": 1}

@@ -17,9 +17,10 @@ from mltriton.errors import OptionError
 Hook = Callable[..., None]
 
 
-@dataclass(frozen=True)
+@dataclass
 class Config:
-    """One way to compile a kernel: values for its `tl.constexpr` parameters, and options.
+    """One way to compile a kernel: values for its `tl.constexpr` parameters, and options. Fields may be given other
+    values, and objects attributes of a program's own (Inductor adds some).
 
     `pre_hook` is called with the named arguments before each run. `ir_override` is upstream's path of a program to take
     instead of the compiler's; it must be None here.
@@ -38,6 +39,11 @@ class Config:
             raise OptionError(
                 "a Config takes no ir_override", hint="Compile the text with triton.compile and launch what it gives."
             )
+
+    def __setattr__(self, name: str, value: object) -> None:
+        """Set a field; the keywords are made again."""
+        object.__setattr__(self, name, value)
+        self.__dict__.pop("keywords", None)
 
     @cached_property
     def keywords(self) -> dict[str, Any]:
