@@ -206,6 +206,10 @@ def run_language(tests: list[str], cache: Path, *options: str) -> None:
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-2000:]
 
 
+def test_operations_on_shapes(tmp_path: Path) -> None:
+    run_language(["tests/language/test_shapes.py"], tmp_path, "--num-warps", "2")
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("warps", [1, 4, 8])
 def test_the_language_and_the_tutorials(warps: int, tmp_path: Path) -> None:
