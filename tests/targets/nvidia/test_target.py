@@ -163,3 +163,22 @@ def test_integers_are_negated_as_no_neg(type_: str, needs_ptxas: None) -> None:
     ptx = compiled(kernels.extrema_of_negated, f"*{type_}:16, *{type_}:16, 4, 32", num_warps=1).asm["ptx"]
     assert "neg.s" not in ptx
     assert ptx.count("not.b32") == 4
+
+
+@pytest.mark.parametrize(
+    ("registers", "shared", "spilled", "together"),
+    [(164, 97 * 1024, 0, True), (164, 97 * 1024, 8, False), (200, 97 * 1024, 0, False), (164, 120 * 1024, 0, False)],
+)
+def test_two_programs_share_registers_where_few_are_missing(
+    monkeypatch: pytest.MonkeyPatch, registers: int, shared: int, spilled: int, together: bool
+) -> None:
+    def answer(name: str, ptx: str, *arguments: str) -> str:
+        two = ".maxntid 256\n.minnctapersm 2" in ptx
+        Path(arguments[-1]).write_bytes(b"two" if two else b"one")
+        used, lost = (128, spilled) if two else (registers, 0)
+        start = "ptxas info    : Compiling entry function 'k' for 'sm_90a'\n"
+        return f"{start}    {lost} bytes spill stores, {lost} bytes spill loads\nptxas info : Used {used} registers\n"
+
+    monkeypatch.setattr(ptxas, "_run", answer)
+    cubin = ptxas.assemble(".visible .entry k()\n.maxntid 256\n{\n}\n", device("90"), shared)
+    assert cubin.binary == (b"two" if together else b"one")

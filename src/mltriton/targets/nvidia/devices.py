@@ -12,14 +12,16 @@ from mltriton.errors import TargetError
 
 class Device(NamedTuple):
     """One compute capability. `cpu` and `features` are LLVM's names of it, `arch` that of ptxas; `shared_bytes` what a
-    program may have of shared memory. `fp8`: whether there are conversions and products of floats of 8 bits; `bf16`:
-    whether there is arithmetic on bf16 besides products; `wide_f64`: whether products of f64 have the size of others'.
+    program may have of shared memory, `all_shared_bytes` what a multiprocessor has. `fp8`: whether there are
+    conversions and products of floats of 8 bits; `bf16`: whether there is arithmetic on bf16 besides products;
+    `wide_f64`: whether products of f64 have the size of others'.
     """
 
     name: str
     arch: str
     features: str
     shared_bytes: int
+    all_shared_bytes: int
     fp8: bool
     bf16: bool
     wide_f64: bool
@@ -31,9 +33,9 @@ class Device(NamedTuple):
 DEVICES = {
     device.name: device
     for device in (
-        Device("80", "sm_80", "+ptx87", 163 * 1024, fp8=False, bf16=False, wide_f64=False),
-        Device("89", "sm_89", "+ptx87", 99 * 1024, fp8=True, bf16=False, wide_f64=False),
-        Device("90", "sm_90a", "+ptx87", 227 * 1024, fp8=True, bf16=True, wide_f64=True),
+        Device("80", "sm_80", "+ptx87", 163 * 1024, 164 * 1024, fp8=False, bf16=False, wide_f64=False),
+        Device("89", "sm_89", "+ptx87", 99 * 1024, 100 * 1024, fp8=True, bf16=False, wide_f64=False),
+        Device("90", "sm_90a", "+ptx87", 227 * 1024, 228 * 1024, fp8=True, bf16=True, wide_f64=True),
     )
 }
 

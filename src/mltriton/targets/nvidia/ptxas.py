@@ -26,7 +26,9 @@ TIME_LIMIT = 300  # seconds, where MLTRITON_COMPILE_TIMEOUT is not set
 TOOLKIT = Path("/usr/local/cuda/bin")
 PACKAGES = ("nvidia/cu13/bin", "nvidia/cuda_nvcc/bin", "nvidia/cu12/bin")  # where PyPI's packages install programs
 
-_FOR_ONE_PROGRAM = re.compile(r"^\.maxntid .*$(?!\n\.minnctapersm)", re.MULTILINE)
+_THREADS = re.compile(r"^\.maxntid (\d+).*$(?!\n\.minnctapersm)", re.MULTILINE)
+_SQUEEZED = 1.35  # as many registers as there are, at most, so that ptxas is asked to do with those
+_RESERVED = 1024  # bytes of shared memory that each program takes besides
 _KERNEL = re.compile(r"Compiling entry function '([^']+)' for")
 _USED = re.compile(r"Used (\d+) registers")
 _SPILLED = re.compile(r"(\d+) bytes spill stores, (\d+) bytes spill loads")
@@ -84,15 +86,30 @@ def version() -> str:
     return f"ptxas {stat.st_size} {stat.st_mtime_ns}"
 
 
-def assemble(ptx: str, device: Device) -> Cubin:
-    """Machine code of a PTX module. By itself ptxas leaves registers to other programs on the multiprocessor, even if
-    it spills for that: then one program may have them all.
+def assemble(ptx: str, device: Device, shared: int = 0) -> Cubin:
+    """Machine code of a PTX module whose programs have so many bytes of dynamic shared memory.
+
+    By itself ptxas leaves registers to other programs on the multiprocessor, even if it spills for that: then one
+    program may have them all. Where but one program would fit for a few registers, two of them share the registers if
+    they need not spill: one computes while the other waits.
     """
     cubin = _assembled(ptx, device)
-    alone = _FOR_ONE_PROGRAM.sub(r"\g<0>\n.minnctapersm 1", ptx)
-    if not cubin.spilled or alone == ptx:
+    threads = _THREADS.search(ptx)
+    if threads is None:
         return cubin
-    return min(cubin, _assembled(alone, device), key=lambda made: made.spilled)
+    if cubin.spilled:
+        return min(cubin, _assembled(_resident(ptx, 1), device), key=lambda made: made.spilled)
+    each = device.all_registers // (2 * int(threads[1]))
+    most = max((info.registers for info in cubin.kernels.values()), default=0)
+    if each < most <= each * _SQUEEZED and 2 * (shared + _RESERVED) <= device.all_shared_bytes:
+        together = _assembled(_resident(ptx, 2), device)
+        return cubin if together.spilled else together
+    return cubin
+
+
+def _resident(ptx: str, programs: int) -> str:
+    """The same for at least so many programs on a multiprocessor."""
+    return _THREADS.sub(rf"\g<0>\n.minnctapersm {programs}", ptx)
 
 
 def _assembled(ptx: str, device: Device) -> Cubin:

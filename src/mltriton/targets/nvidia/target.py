@@ -84,7 +84,8 @@ class NvidiaTarget:
     def _cubin(self, lowered: Lowered) -> Cubin:
         from mltriton.targets.nvidia.ptxas import assemble
 
-        return assemble(self.ptx(lowered), self.device)
+        assert isinstance(lowered.facts, NvidiaFacts), "what this target lowered"
+        return assemble(self.ptx(lowered), self.device, lowered.facts.shared)
 
     def assembly(self, lowered: Lowered) -> str:
         """The device's instructions, under lines that say what they use and what ptxas remarks.
@@ -107,7 +108,7 @@ class NvidiaTarget:
         metadata: dict[str, Any] = {"shared": facts.shared, "facts": asdict(facts), "remarks": []}
         if find_tool("ptxas") is None:
             return Binary(ptx.encode(), metadata)
-        cubin = assemble(ptx, self.device)
+        cubin = assemble(ptx, self.device, facts.shared)
         return Binary(cubin.binary, metadata | {"remarks": cubin.remarks})
 
     def registers(self, assembly: str) -> tuple[int, int]:
