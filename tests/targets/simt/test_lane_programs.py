@@ -104,6 +104,17 @@ def counted(x, y, out, n, BLOCK: tl.constexpr):
         tl.store(x + at, tl.load(out + BLOCK - 1 - at))
 
 
+@triton.jit
+def multiplied(x, y, out, n, BLOCK: tl.constexpr):
+    at, along = tl.arange(0, 64), tl.arange(0, 32)
+    total = tl.zeros((64, 64), tl.float32)
+    for k in range(0, n, 32):
+        left = tl.load(x + at[:, None] * n + (k + along)[None, :])
+        right = tl.load(y + (k + along)[:, None] * 64 + at[None, :])
+        total = tl.dot(left, right, total)
+    tl.store(out + at[:, None] * 64 + at[None, :], total.to(out.dtype.element_ty))
+
+
 def compiled(kernel: Any, dtype: Any = F32, block: int = 1024, warps: int = 4, **options: Any) -> str:
     """PTX for a GPU whose lanes need not run in step."""
     x = np.zeros(1 << 12, dtype)
@@ -151,6 +162,15 @@ def test_lanes_wait_for_each_other_around_shared_memory() -> None:
 def test_ordered_updates_are_ordered_for_all_lanes() -> None:
     order = instructions(compiled(counted, I32, 256, warps=1), "st.global", "atom", "bar.warp", "ld.global")
     assert order[1:6] == ["st.global", "bar.warp", "atom", "bar.warp", "ld.global"]
+
+
+@pytest.mark.parametrize(("warps", "meeting"), [(1, "bar.warp"), (4, "bar.sync")])
+def test_lanes_meet_once_for_what_was_copied(warps: int, meeting: str) -> None:
+    """Behind the wait, in front of everything else."""
+    ptx = compiled(multiplied, np.float16, warps=warps)
+    order = instructions(ptx, "cp.async.wait", "bar.warp", "bar.sync", "cp.async.cg", "cp.async.commit", "ldmatrix")
+    loop = order[order.index("cp.async.wait") :]
+    assert loop[:5] == ["cp.async.wait", meeting, "cp.async.cg", "cp.async.commit", "ldmatrix"]
 
 
 def test_lanes_that_run_in_step_wait_for_nobody() -> None:

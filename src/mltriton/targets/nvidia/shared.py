@@ -111,7 +111,7 @@ def _copy(e: Emitter, op: ttg.AsyncCopyGlobalToLocal) -> Value:
     pointers, element = e.registers(op.ptr), in_memory(vector(element_name(_pointee(type_)), 1))
     masks = None if op.mask is None else e.registers(op.mask)
     targets = shared.addresses(e, type_.with_element(_pointee(type_)), e.shared(op.memory))
-    shared.touch(e, op.memory, writes=True)
+    shared.touch(e, op.memory, writes=True, under_way=True)
     order = accesses.in_memory_order(e, pointers)
     pointers, masks, targets = accesses.reordered(order, pointers, masks, targets)
     for run in accesses.runs(e, pointers, element):
@@ -168,6 +168,7 @@ def _commit(e: Emitter, op: ttg.AsyncCommitGroup) -> Value:
 
 def _wait(e: Emitter, op: ttg.AsyncWait) -> Value:
     ptx(e.function, f"cp.async.wait_group {op.num};", [])
+    e.shared_accesses.forget(met=False)
     return constant(I32, 0)
 
 

@@ -127,9 +127,9 @@ def _write(e: Emitter, value: IRValue, memory: IRValue, block: SharedBlock) -> N
     accesses.store(e, pointers, None, [to_memory(e, register) for register in e.registers(value)])
 
 
-def touch(e: Emitter, memory: IRValue, *, writes: bool) -> None:
+def touch(e: Emitter, memory: IRValue, *, writes: bool, under_way: bool = False) -> None:
     """All lanes access a block next: none before others are done with what they did to it."""
-    if not e.machine.in_step and e.shared_accesses.must_meet(memory, writes=writes):
+    if not e.machine.in_step and e.shared_accesses.must_meet(memory, writes=writes, under_way=under_way):
         e.meet()
 
 

@@ -29,11 +29,16 @@ class SharedAccesses:
         """All lanes have met, or nothing is known of what came before."""
         self._open = [] if met else None
 
-    def must_meet(self, memory: Value, *, writes: bool) -> bool:
-        """Whether all lanes must meet before they access a block; it is one of the accesses from here on."""
+    def must_meet(self, memory: Value, *, writes: bool, under_way: bool = False) -> bool:
+        """Whether all lanes must meet before they access a block; it is one of the accesses from here on, but for what
+        is only `under_way`: nobody reads it before a wait, of which nothing is known.
+        """
         before = self._open
         conflicts = before is None or any((writes or a.writes) and not _apart(memory, a.memory) for a in before)
-        self._open = [*([] if conflicts or before is None else before), _Access(memory, writes)]
+        self._open = [
+            *([] if conflicts or before is None else before),
+            *([] if under_way else [_Access(memory, writes)]),
+        ]
         return conflicts
 
 
