@@ -5,10 +5,8 @@ from __future__ import annotations
 from functools import cache
 
 from mltriton.dialects import arith, gpu, math, scf, tile, tt, ttg, ttig, upstream
-from mltriton.dialects.region_syntax import CUSTOM
 from mltriton.ir import module
 from mltriton.ir.operation import Operation
-from mltriton.ir.registry import Known
 
 DIALECTS = (module, arith, math, scf, gpu, tt, ttg, ttig, tile)
 
@@ -33,6 +31,3 @@ def _by_any_name() -> dict[str, type[Operation]]:
 def find_operation(name: str) -> type[Operation] | None:
     """The class of that name, also of an older one (`triton_gpu.convert_layout`, `tt.experimental_descriptor_load`)."""
     return _by_any_name().get(name.replace("triton_gpu.", "ttg.")) or upstream.NAMES.get(name)
-
-
-KNOWN = Known(find_operation, CUSTOM)

@@ -19,7 +19,7 @@ from mltriton.ir.definition import EnumPart, Parts, parts_of
 from mltriton.ir.location import FileLoc, NameLoc
 from mltriton.ir.module import Module
 from mltriton.ir.operation import Block, Operation, Region, Value
-from mltriton.ir.registry import dialects
+from mltriton.ir.registry import find_operation
 from mltriton.ir.syntax import Syntax, old_syntaxes, syntax_of
 from mltriton.ir.syntax_elements import Argument, Parsed
 from mltriton.ir.types import Type
@@ -101,7 +101,7 @@ class Parser(AttributeParser):
         return names
 
     def _class(self, name: str, start: int) -> type[Operation]:
-        found = dialects().find(name)
+        found = find_operation(name)
         if found is None:
             self.fail(f"unknown operation `{name}`", at=start)
         return found

@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING
 
 from mltriton.ir.definition import AttributePart, BoolPart, EnumPart, IntPart, parts_of
 from mltriton.ir.operation import Operation
-from mltriton.ir.registry import dialects
+from mltriton.ir.registry import custom_elements
 from mltriton.ir.syntax_elements import (
     AnyOrder,
     AttributeDictionary,
@@ -146,7 +146,7 @@ class _Compiler:
         if name == "functional-type":
             return FunctionalType(self.cls, self._arguments()[0], space)
         if name == "custom":
-            return dialects().elements[argument.rstrip(">")]
+            return custom_elements()[argument.rstrip(">")]
         return {"attr-dict": AttributeDictionary, "permissions": Permissions}[name](self.cls)
 
     def _named(self, name: str, space: str, anchored: bool) -> Element:

@@ -15,7 +15,6 @@ from mltriton.ir.operation import Operation
 from mltriton.ir.rejection import OperationError, reject
 from mltriton.ir.verifier import located
 from mltriton.passes.agreement import BlockRule, EncodingRules, encoded, one_share, with_lanes
-from mltriton.targets.limits import lanes_matter, limits_of
 
 Rule = Callable[[Operation], None]
 
@@ -58,6 +57,8 @@ def _rules_of(module: Module) -> Iterator[Rule]:
         reject(module, "unknown level", expected=" or ".join(_RULES), found=level)
     yield _tt_of_warps if level == "tt" and is_warp_level(module) else _RULES[level]
     if level == "intrinsic":
+        from mltriton.targets.limits import limits_of  # Other levels have no limits.
+
         limits = limits_of(module)
         if limits is not None:
             yield limits
@@ -72,6 +73,8 @@ def _has_encodings(module: Module) -> bool:
     """Whether blocks have encodings: where warps share them, and where lanes matter."""
     if level_of(module) != "intrinsic":
         return level_of(module) != "tt"
+    from mltriton.targets.limits import lanes_matter  # As above.
+
     return lanes_matter(module)
 
 

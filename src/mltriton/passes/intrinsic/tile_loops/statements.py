@@ -6,15 +6,14 @@ its results are used.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 from mltriton.dialects import gpu, scf, tt, ttg, ttig
 from mltriton.ir.attributes import StringAttr
 from mltriton.ir.operation import Operation
 from mltriton.ir.types import TensorType, shape_of
-from mltriton.passes.intrinsic.tile_loops import shared
-from mltriton.passes.intrinsic.tile_loops.control_flow import lower_for, lower_if, lower_while
-from mltriton.passes.intrinsic.tile_loops.dots import lower_dot
 from mltriton.passes.intrinsic.tile_loops.footprints import (
     EXPENSIVE,
 )
@@ -22,7 +21,6 @@ from mltriton.passes.intrinsic.tile_loops.lowering import Rules
 from mltriton.passes.intrinsic.tile_loops.members import AssertBlock, Atomic, PrintBlock
 from mltriton.passes.intrinsic.tile_loops.prefetching import PrefetchBlock
 from mltriton.passes.intrinsic.tile_loops.reductions import ReduceColumns, ReduceRow
-from mltriton.passes.intrinsic.tile_loops.scans import lower_scan
 from mltriton.passes.intrinsic.tile_loops.transposing import store_member
 
 if TYPE_CHECKING:
@@ -118,6 +116,15 @@ def prefetch(low: Lowering, op: ttig.Prefetch) -> None:
         low.add(PrefetchBlock(op))
 
 
+def _later(module: str, name: str) -> Callable[[Lowering, Any], None]:
+    """A rule of a module that is loaded when a program first needs it: simple kernels have neither loops nor dots."""
+
+    def rule(low: Lowering, op: Any) -> None:
+        getattr(import_module(f"{__package__}.{module}"), name)(low, op)
+
+    return rule
+
+
 RULES: Rules = {
     tt.Store: store,
     tt.DescriptorStore: store,
@@ -130,14 +137,14 @@ RULES: Rules = {
     tt.Assert: assertion,
     tt.Assume: assume,
     tt.Gather: gather,
-    tt.Scan: lower_scan,
-    tt.Dot: lower_dot,
-    ttg.LocalAlloc: shared.allocate,
+    tt.Scan: _later("scans", "lower_scan"),
+    tt.Dot: _later("dots", "lower_dot"),
+    ttg.LocalAlloc: _later("shared", "allocate"),
     ttg.LocalLoad: barrier,
-    ttg.LocalStore: shared.store,
-    scf.For: lower_for,
-    scf.If: lower_if,
-    scf.While: lower_while,
+    ttg.LocalStore: _later("shared", "store"),
+    scf.For: _later("control_flow", "lower_for"),
+    scf.If: _later("control_flow", "lower_if"),
+    scf.While: _later("control_flow", "lower_while"),
     gpu.Barrier: barrier,
     ttig.Prefetch: prefetch,
 }
