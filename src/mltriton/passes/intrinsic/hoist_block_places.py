@@ -8,15 +8,12 @@ inside stay in the loop around them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from mltriton.dialects import scf, tt
+from mltriton.analysis.block_places import places
+from mltriton.dialects import scf
 from mltriton.ir.module import Module
-from mltriton.ir.operation import Block, BlockArgument, Operation, Value
+from mltriton.ir.operation import BlockArgument, Operation, Value
 from mltriton.ir.passes import Pass
 from mltriton.ir.types import TensorType
-
-_PLACES = (tt.MakeTensorPtr, tt.MakeTensorDesc, tt.DescriptorLoad, tt.DescriptorStore)
 
 
 class HoistBlockPlaces(Pass):
@@ -29,22 +26,6 @@ class HoistBlockPlaces(Pass):
         for loop in reversed(loops):  # those inside first
             _hoist(loop)
         return module
-
-
-def places(body: Block) -> list[Value]:
-    """The scalars that a loop's own block accesses need, without those of other loops inside."""
-    found = (op for op in _own_operations(body) if isinstance(op, _PLACES))
-    operands = dict.fromkeys(operand for op in found for operand in op.operands)
-    return [value for value in operands if not isinstance(value.type, TensorType)]
-
-
-def _own_operations(body: Block) -> Iterator[Operation]:
-    for op in body.ops:
-        yield op
-        if not isinstance(op, scf.For | scf.While):
-            for region in op.regions:
-                for block in region.blocks:
-                    yield from _own_operations(block)
 
 
 def _hoist(loop: scf.For) -> None:

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 
+from mltriton.analysis.block_places import places
 from mltriton.dialects import scf
 from mltriton.ir.operation import Operation
 from mltriton.layouts.conversions import Words, conversion
 from mltriton.layouts.linear import LinearLayout
-from mltriton.passes.intrinsic.hoist_block_places import places
 from mltriton.targets.llvm.types import Value
 from mltriton.targets.llvm.writer import Function, Module
 from mltriton.targets.simt.context import Emitter, Rules
