@@ -40,7 +40,7 @@ def get_dram_gbps(device: int | None = None) -> float:
 
 def get_max_simd_tflops(dtype: Any, clock_rate: float | None = None, device: int | None = None) -> float:
     """10 ** 12 operations a second of vector registers; `clock_rate` in kHz."""
-    from mltriton.targets.cpu.features import host
+    from mltriton.targets.cpu.features import host  # Needed seldom.
 
     name = _name(dtype)
     narrow = host().bf16_dot and name == "bfloat16"
@@ -50,7 +50,7 @@ def get_max_simd_tflops(dtype: Any, clock_rate: float | None = None, device: int
 
 def get_max_tensorcore_tflops(dtype: Any, clock_rate: float | None = None, device: int | None = None) -> float:
     """10 ** 12 operations a second of matrix tiles where the processor has them for the dtype, else of vectors."""
-    from mltriton.targets.cpu.features import host
+    from mltriton.targets.cpu.features import host  # Needed seldom.
 
     short = {"bfloat16": "bf16", "float16": "f16", "int8": "i8"}.get(_name(dtype))
     if short not in host().matrix_tiles:
@@ -70,7 +70,7 @@ def _timed(run: Callable[[], object]) -> float:
 
 
 def _threads() -> int:
-    from mltriton.runtime.native.launcher import num_threads
+    from mltriton.runtime.native.launcher import num_threads  # Needed seldom.
 
     return num_threads()
 

@@ -149,7 +149,7 @@ class Autotuner(KernelInterface[Any]):
     @property
     def do_bench(self) -> Callable[..., Any]:
         """What measures: the user's function, or `mltriton.testing.do_bench`."""
-        from mltriton.testing import do_bench
+        from mltriton.testing import do_bench  # Few launches need it.
 
         return self._do_bench or do_bench
 
