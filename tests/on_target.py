@@ -140,11 +140,8 @@ def run_on(
 def compiled_on(target: Target, module: Module, warps: int, codegen: str | None) -> tuple[Binary, list[Any], str]:
     """The machine code of a program at level `tt`, which is left as it is; its parameters' types and its name."""
     module = parse_module(print_op(module))
-    module.attributes |= {
-        "ttg.num-warps": IntegerAttr(warps, I32),
-        "ttg.num-stages": IntegerAttr(3, I32),
-        "ttg.target": StringAttr(target.name),
-    }
+    usual = {"ttg.num-warps": IntegerAttr(warps, I32), "ttg.num-stages": IntegerAttr(3, I32)}
+    module.attributes = {**usual, **module.attributes, "ttg.target": StringAttr(target.name)}
     if codegen is not None:
         module.attributes["ttig.codegen"] = StringAttr(codegen)
     function = next(op for op in module.walk() if isinstance(op, tt.Func))

@@ -213,7 +213,12 @@ def test_operations_on_shapes(tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("warps", [1, 4, 8])
 def test_the_language_and_the_tutorials(warps: int, tmp_path: Path) -> None:
-    run_language(["tests/language", "tests/tutorials", "tests/warps"], tmp_path, "--num-warps", str(warps))
+    run_language(
+        ["tests/language", "tests/tutorials", "tests/warps/test_kernels.py", "tests/warps/test_language.py"],
+        tmp_path,
+        "--num-warps",
+        str(warps),
+    )
 
 
 @pytest.mark.parametrize(("n", "accesses"), [(48, 1), (52, 8), (64, 1)])

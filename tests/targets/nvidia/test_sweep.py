@@ -11,7 +11,7 @@ import pytest
 
 ROOT = Path(__file__).parents[3]
 FEW = ["tests/language/test_matmul.py", "tests/language/test_atomics.py"]
-ALL = ["tests/language", "tests/tutorials", "tests/warps"]
+ALL = ["tests/language", "tests/tutorials", "tests/warps/test_kernels.py", "tests/warps/test_language.py"]
 
 
 def compile_all(tests: list[str], target: str, cache: Path, *options: str) -> None:
