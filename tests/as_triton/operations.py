@@ -63,8 +63,10 @@ def samples_of(operation: Any, dtype: torch.dtype, most: int) -> list[Sample]:
 
 
 def _sample(operation: Any, given: Any) -> Sample:
-    stable = {"stable": True} if operation.name in SORTS else {}
-    leaves, tree = pytree.tree_flatten((given.input, given.args, given.kwargs | stable))
+    args, keywords = given.args, given.kwargs
+    if operation.name in SORTS:
+        args, keywords = (), keywords | dict(zip(("dim", "descending"), args, strict=False)) | {"stable": True}
+    leaves, tree = pytree.tree_flatten((given.input, args, keywords))
     places = [i for i, leaf in enumerate(leaves) if isinstance(leaf, torch.Tensor)]
 
     def call(tensors: Sequence[torch.Tensor]) -> Any:
