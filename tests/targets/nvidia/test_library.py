@@ -47,3 +47,20 @@ def test_attention(compiled: list[Any], target: str, dim: int, dtype: str) -> No
     if (target, dim) == ("cuda:90", 64):
         assert stages["attention_kernel"] == 3
     assert 1 <= stages["attention_backward_kernel"] <= 3
+
+
+@pytest.mark.parametrize("form", ["descriptor", "block_pointer"])
+def test_products_are_copied_ahead(compiled: list[Any], form: Any) -> None:
+    """Through descriptors and block pointers, too: by 16 bytes a lane."""
+    a = np.ones((512, 512), "float16")
+    kernels.matmul(a, a, form, target="cuda:90")
+    ptx = compiled[-1].asm["ptx"]
+    assert "cp.async.cg.shared.global" in ptx and "cp.async.ca" not in ptx and "ld.global" not in ptx
+
+
+def test_keys_and_values_are_copied_ahead(compiled: list[Any]) -> None:
+    q = np.ones((1, 2, 256, 64), "float16")
+    kernels.flash_attention(q, q, q, causal=True, target="cuda:90")
+    ptx = compiled[-1].asm["ptx"]
+    assert "cp.async.cg.shared.global" in ptx and "cp.async.ca" not in ptx
+    assert "ld.global.b16" not in ptx

@@ -49,3 +49,18 @@ def test_constants_are_added_and_taken_away() -> None:
     assert (term.root, term.constant) == (root, 2)
     assert affine.sub(five, three) == constant(I8, 2)
     assert affine.term(affine.mul(affine.sub(root, five), three)).constant == -15
+
+
+@pytest.mark.parametrize("divisor", [1, 8, 64, 128, 1 << 10])
+def test_widened_sums_keep_what_cannot_wrap_around(divisor: int) -> None:
+    """In all of i8: the sign of a sum is that of the multiple below it, and the rest is added behind."""
+    f = Module().function("f", VOID, [("root", I8)])
+    affine, [root] = Affine(f), f.parameters
+    affine.promise(root, divisor)
+    for distance in (-1, 3, 7, 70):
+        value = affine.add(root, constant(I8, distance))
+        apart = affine.term(affine.widen(value, vector("i16", 1))).constant
+        assert apart == distance % min(divisor, 128)
+        for start in (number for number in NUMBERS if number % divisor == 0):
+            assert wrapped(start + distance) == wrapped(start + distance - apart) + apart
+    assert affine.widen(constant(I8, 5), vector("i16", 1)) == constant(vector("i16", 1), 5)

@@ -94,11 +94,16 @@ class Affine:
         return self._sum(term.root, term.constant - left, value.type) if left else value
 
     def widen(self, value: Value, to: Type) -> Value:
-        """The value with its sign extended."""
-        wide = self._function.cast("sext", value, to)
-        if wide.literal is None and wide.text != value.text:
+        """The value with its sign extended. The part of its constant that cannot wrap around, as what it is added to is
+        a multiple of more, stays apart.
+        """
+        low = value if value.literal is not None else self.floor(value, 1 << value.type.bits - 1)
+        wide = self._function.cast("sext", low, to)
+        if wide.literal is None and wide.text != low.text:
+            self._narrow[wide.text] = low
+            self.promise(wide, self.divisor(low))
+            wide = self._sum(wide, self.term(value).constant - self.term(low).constant, to)
             self._narrow[wide.text] = value
-            self.promise(wide, self.divisor(value))
         return wide
 
     def address(self, pointer: Value, index: Value, element: Type) -> Value:
