@@ -33,12 +33,16 @@ def is_load_of_dot(op: Operation) -> bool:
 
 def _is_multiplied(value: Value) -> bool:
     """Whether a value goes into a dot as an operand, as it is or computed on element by element."""
-    for user in value.users:
-        if isinstance(user, tt.Dot) and value in (user.a, user.b):
-            return True
-        passes_on = isinstance(user, ttg.ConvertLayout | ttg.LocalAlloc) or (user.elementwise and user.pure)
-        if passes_on and _is_multiplied(user.results[0]):
-            return True
+    pending, seen = [value], {value}
+    while pending:
+        value = pending.pop()
+        for user in value.users:
+            if isinstance(user, tt.Dot) and value in (user.a, user.b):
+                return True
+            passes_on = isinstance(user, ttg.ConvertLayout | ttg.LocalAlloc) or (user.elementwise and user.pure)
+            if passes_on and user.results[0] not in seen:
+                seen.add(user.results[0])
+                pending.append(user.results[0])
     return False
 
 
