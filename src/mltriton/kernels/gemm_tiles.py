@@ -151,7 +151,7 @@ class WarpTiles(NamedTuple):
 # step. Intel's compiler keeps sums and operands in 256 registers then. Elements of f32 are multiplied in parts.
 WARP_SHARES = {
     "xe": {1: (32, 64, 64), 2: (32, 64, 32), 4: (32, 32, 16), 8: (32, 32, 16)},
-    "cuda": {1: (64, 32, 64), 2: (64, 32, 32), 4: (32, 32, 32), 8: (32, 16, 16)},
+    "cuda": {1: (64, 32, 64), 2: (64, 32, 64), 4: (32, 32, 32), 8: (32, 16, 16)},
 }
 BLOCK_SIDES = (256, 128, 64, 32, 16, 8)
 MOST_WARPS = {"xe": 32, "cuda": 8}  # with so many registers

@@ -17,6 +17,7 @@ import pytest
 
 import mltriton as triton
 import mltriton.language as tl
+from mltriton import kernels as library
 from mltriton.errors import DeviceAssertionError
 from mltriton.targets.nvidia.facts import NvidiaFacts
 from ptx_emulator.launch import install
@@ -121,6 +122,24 @@ def test_operands_come_by_copies_and_ldmatrix() -> None:
     assert "ldmatrix.sync.aligned.m8n8.x4.shared.b16" in ptx and "ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16" in ptx
     assert "cp.async.cg.shared.global" in ptx and "ld.global" not in ptx and "ld.shared" not in ptx
     assert NvidiaFacts(**made.binary.metadata["facts"]).shared >= 3 * 2 * 64 * 32 * 2
+
+
+def test_products_through_descriptors() -> None:
+    """Copied ahead, too, whole rows and parts of blocks."""
+    rng = np.random.default_rng(9)
+    a, b = (rng.standard_normal(shape).astype(np.float16) for shape in ((80, 160), (160, 96)))
+    c = library.matmul(a, b, "descriptor", target="cuda:90")
+    np.testing.assert_allclose(c.astype(np.float64), a.astype(np.float64) @ b.astype(np.float64), rtol=2e-3, atol=2e-2)
+
+
+def test_attention_through_block_pointers() -> None:
+    rng = np.random.default_rng(10)
+    q, k, v = (rng.standard_normal((1, 2, 160, 32)).astype(np.float16) for _ in range(3))
+    found = library.flash_attention(q, k, v, causal=True, target="cuda:90").astype(np.float64)
+    q, k, v = (x.astype(np.float64) for x in (q, k, v))
+    scores = np.where(np.tril(np.ones((160, 160), bool)), q @ k.swapaxes(-1, -2) / np.sqrt(32), -np.inf)
+    p = np.exp(scores - scores.max(-1, keepdims=True))
+    np.testing.assert_allclose(found, p / p.sum(-1, keepdims=True) @ v, atol=3e-3)
 
 
 @triton.jit
