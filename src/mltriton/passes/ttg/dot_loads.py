@@ -16,6 +16,9 @@ from mltriton.ir.types import TensorType
 from mltriton.layouts import tiling
 from mltriton.layouts.encodings import Encoding
 
+# Of warps: no dot's result that is cut alike has it, and so these blocks get lanes of their own.
+BY_COLUMNS = (0, 1)
+
 
 def staged_loads(function: tt.Func, num_warps: int) -> dict[Operation, Encoding]:
     """The loads and their encodings."""
@@ -56,4 +59,5 @@ def fastest_dim(load: tt.Load, axes: AxisInfoAnalysis) -> tuple[int, int]:
 def _shared_out(op: Operation, axes: AxisInfoAnalysis, num_warps: int) -> Encoding:
     load = cast(tt.Load, op)
     fastest, _ = fastest_dim(load, axes)
-    return tiling.along(cast(TensorType, load.result.type).shape, num_warps, (1 - fastest, fastest))
+    cut = tiling.along(cast(TensorType, load.result.type).shape, num_warps, (1 - fastest, fastest))
+    return cut.replaced(order=BY_COLUMNS)
