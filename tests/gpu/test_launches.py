@@ -181,7 +181,7 @@ def test_ptx_of_the_driver_s_own_compiler() -> None:
 
 def test_too_much_memory() -> None:
     with pytest.raises(OutOfResources):
-        driver.device(0).shared(1 << 46)
+        driver.device(0).allocate(1 << 46)  # of its own: memory that is shared lies elsewhere, too
 
 
 def test_a_grid_that_cuda_does_not_start() -> None:
