@@ -99,10 +99,14 @@ class Affine:
         """
         low = value if value.literal is not None else self.floor(value, 1 << value.type.bits - 1)
         wide = self._function.cast("sext", low, to)
-        if wide.literal is None and wide.text != low.text:
+        if wide.literal is not None:
+            return wide
+        if wide.text != low.text:
             self._narrow[wide.text] = low
             self.promise(wide, self.divisor(low))
-            wide = self._sum(wide, self.term(value).constant - self.term(low).constant, to)
+        above = self.term(value).constant - self.term(low).constant
+        wide = self._sum(wide, above, to) if above else wide
+        if wide.text != value.text:
             self._narrow[wide.text] = value
         return wide
 
