@@ -31,7 +31,6 @@ from mltriton.passes.pipeline import parse_pipeline
 from mltriton.runtime import jobs
 from mltriton.runtime.slots import Slot
 from mltriton.targets.target import Binary, Target, find_target
-from ptx_emulator.launch import install
 
 # What cannot be the same on targets whose names begin so, and why.
 _DIFFERENT = {
@@ -87,6 +86,8 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     if name is None:
         return
     if session.config.getoption("--emulated"):
+        from ptx_emulator.launch import install  # which lies beside this file only here
+
         install(pytest.MonkeyPatch())
     target, warps, codegen = find_target(name), *map(session.config.getoption, ("--num-warps", "--codegen"))
     assert callable(jobs._target_of)  # what launches ask, which this replaces

@@ -11,9 +11,10 @@ import math
 import os
 import platform
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import asdict
-from importlib.metadata import version
-from importlib.util import find_spec, module_from_spec, spec_from_file_location
+from importlib.metadata import PackageNotFoundError, version
+from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from typing import Any
 
@@ -164,8 +165,11 @@ def _time(seconds: float) -> str:
 
 def libraries() -> str:
     """Names and versions of what takes part."""
-    found = [name for name in ("numpy", "torch", "triton", "llvmlite") if find_spec(name) is not None]
-    return ", ".join([f"Python {platform.python_version()}", *(f"{name} {version(name)}" for name in found)])
+    found = [f"Python {platform.python_version()}"]
+    for name in ("numpy", "torch", "triton", "llvmlite"):
+        with suppress(PackageNotFoundError):
+            found.append(f"{name} {version(name)}")
+    return ", ".join(found)
 
 
 def machine() -> str:
