@@ -19,6 +19,7 @@ pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs POSIX sig
 SPINNING = """
 import os, signal, sys, threading, time
 sys.path.insert(0, PLACE)
+signal.signal(signal.SIGINT, signal.default_int_handler)  # which a job in the background is started without
 if TORCH:
     import torch
 import numpy as np
