@@ -281,6 +281,15 @@ class Instructions:
             return scalar
         return self.pure(f"insertelement {a}, {scalar}, {_lane(lane)}", a.type)
 
+    def joined(self, values: Sequence[Value]) -> Value:
+        """Scalars of one type as one vector; a single one as it is."""
+        if len(values) == 1:
+            return values[0]
+        made = poison(values[0].type.with_lanes(len(values)))
+        for number, value in enumerate(values):
+            made = self.insert(made, value, number)
+        return made
+
     def lane_numbers(self, element: str, lanes: int) -> Value:
         """0, 1, ... in the lanes."""
         return integers(element, range(lanes))

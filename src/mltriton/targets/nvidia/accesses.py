@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from mltriton.targets.llvm.types import I16, I32, I64, Type, Value, poison, vector
+from mltriton.targets.llvm.types import I16, I32, I64, Type, Value, vector
 from mltriton.targets.llvm.writer import Function
 from mltriton.targets.nvidia.assembly import ptx, tied
 from mltriton.targets.nvidia.calls import as_integer, from_integer
@@ -76,16 +76,13 @@ def _words(f: Function, values: Sequence[Value], shape: Shape) -> list[Value]:
     bits = [as_integer(f, value) for value in values]
     if shape.bits < shape.word.bits:
         return [f.cast("zext", bits[0], shape.word)]
-    each = len(bits) // shape.words
-    if each == 1:
-        return bits
-    words: list[Value] = []
-    for start in range(0, len(bits), each):
-        joined = poison(bits[0].type.with_lanes(each))
-        for number in range(each):
-            joined = f.insert(joined, bits[start + number], number)
-        words.append(f.bitcast(joined, shape.word))
-    return words
+    return in_words(f, bits, shape.word)
+
+
+def in_words(f: Function, bits: Sequence[Value], word: Type) -> list[Value]:
+    """Integers, of which a word has several or one, as words."""
+    each = word.bits // bits[0].type.bits
+    return [f.bitcast(f.joined(bits[start : start + each]), word) for start in range(0, len(bits), each)]
 
 
 def _elements(f: Function, words: Sequence[Value], element: Type, width: int, shape: Shape) -> list[Value]:

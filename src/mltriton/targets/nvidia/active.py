@@ -10,9 +10,9 @@ from typing import Any
 from mltriton.runtime.driver import DriverBase, GPUTarget, torch_module
 from mltriton.targets.nvidia import driver
 from mltriton.targets.nvidia.driver import Attribute
+from mltriton.targets.nvidia.facts import WARP
+from mltriton.targets.nvidia.timing import FLUSHED
 
-_FLUSHED = 256 << 20  # bytes
-_WARP = 32
 _PROPERTIES = {
     "multiprocessor_count": Attribute.MULTIPROCESSORS,
     "max_shared_mem": Attribute.MAX_SHARED,
@@ -47,7 +47,7 @@ class CudaDriver(DriverBase):
     def get_current_target(self) -> GPUTarget:
         """What kernels are compiled for."""
         major, minor = driver.device(driver.current_index()).capability
-        return GPUTarget("cuda", 10 * major + minor, _WARP)
+        return GPUTarget("cuda", 10 * major + minor, WARP)
 
     def get_current_device(self) -> int:
         """The number of the GPU that torch uses."""
@@ -72,7 +72,7 @@ class CudaDriver(DriverBase):
     def get_empty_cache_for_benchmark(self) -> Any:
         """Memory that is larger than the caches: whoever writes it takes everything else out of them."""
         torch = torch_module()
-        return torch.empty(_FLUSHED // 4, dtype=torch.int32, device="cuda")
+        return torch.empty(FLUSHED // 4, dtype=torch.int32, device="cuda")
 
     def clear_cache(self, cache: Any) -> None:
         """Take everything out of the GPU's caches."""

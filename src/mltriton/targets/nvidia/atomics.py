@@ -12,9 +12,6 @@ from mltriton.targets.nvidia.accesses import space_of
 from mltriton.targets.nvidia.assembly import ptx
 from mltriton.targets.nvidia.calls import as_integer, from_integer
 
-ORDERS = {"relaxed": "relaxed", "acquire": "acquire", "release": "release", "acq_rel": "acq_rel"}
-SCOPES = {"cta": "cta", "gpu": "gpu", "sys": "sys"}
-
 # An update by the name in the program -> PTX's operation and the letter of the type that it works on.
 _INTEGERS = {
     "add": ("add", "u"),
@@ -47,7 +44,7 @@ def update(f: Function, operation: str, pointer: Value, value: Value, sem: str, 
     """What was in memory before an operation of `operation`."""
     by_bits = ".b" in operation or "16" in operation
     operand = as_integer(f, value) if by_bits else value
-    text = f"atom.{ORDERS[sem]}.{SCOPES[scope]}{space_of(pointer.type)}.{operation} $0, [$1], $2;"
+    text = f"atom.{sem}.{scope}{space_of(pointer.type)}.{operation} $0, [$1], $2;"
     (old,) = ptx(f, text, [operand.type], pointer, operand)
     return from_integer(f, old, value.type) if by_bits else old
 
@@ -55,6 +52,6 @@ def update(f: Function, operation: str, pointer: Value, value: Value, sem: str, 
 def compare_and_swap(f: Function, pointer: Value, expected: Value, new: Value, sem: str, scope: str) -> Value:
     """What was in memory before it was replaced by `new`, if that was `expected`; of 16 bits or more."""
     held: Type = as_integer(f, expected).type
-    text = f"atom.{ORDERS[sem]}.{SCOPES[scope]}{space_of(pointer.type)}.cas.b{held.bits} $0, [$1], $2, $3;"
+    text = f"atom.{sem}.{scope}{space_of(pointer.type)}.cas.b{held.bits} $0, [$1], $2, $3;"
     (old,) = ptx(f, text, [held], pointer, as_integer(f, expected), as_integer(f, new))
     return from_integer(f, old, expected.type)

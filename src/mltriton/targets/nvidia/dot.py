@@ -18,8 +18,9 @@ from mltriton.ir.types import BF16, F8E4M3, F8E5M2, F16, F32, F64, I8, TensorTyp
 from mltriton.ir.types import Type as IRType
 from mltriton.layouts.nvidia import NvidiaMmaEncoding
 from mltriton.targets.llvm import types
-from mltriton.targets.llvm.types import Type, Value, poison
+from mltriton.targets.llvm.types import Type, Value
 from mltriton.targets.llvm.writer import Function
+from mltriton.targets.nvidia.accesses import in_words
 from mltriton.targets.nvidia.assembly import ptx
 from mltriton.targets.nvidia.calls import as_integer
 from mltriton.targets.nvidia.machine import NvidiaMachine
@@ -66,16 +67,7 @@ def _sums_of(op: tt.Dot) -> str:
 def _words(f: Function, registers: Sequence[Value]) -> list[Value]:
     """Registers as words of 32 bits, or as they are where they are wider; f32 as integers."""
     bits = [as_integer(f, register) if register.type.bits <= WORD_BITS else register for register in registers]
-    each = WORD_BITS // bits[0].type.bits
-    if each <= 1:
-        return bits
-    words: list[Value] = []
-    for start in range(0, len(bits), each):
-        joined = poison(bits[0].type.with_lanes(each))
-        for number in range(each):
-            joined = f.insert(joined, bits[start + number], number)
-        words.append(f.bitcast(joined, types.I32))
-    return words
+    return bits if bits[0].type.bits > WORD_BITS else in_words(f, bits, types.I32)
 
 
 def _tf32(f: Function, words: Sequence[Value], is_enough: bool) -> list[list[Value]]:

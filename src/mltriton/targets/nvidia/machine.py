@@ -18,7 +18,6 @@ from mltriton.targets.llvm.writer import Function, Module
 from mltriton.targets.nvidia import accesses, atomics, calls, conversions, printing
 from mltriton.targets.nvidia.assembly import ptx
 from mltriton.targets.nvidia.devices import Device
-from mltriton.targets.simt.accesses import joined
 from mltriton.targets.simt.machine import Calls, Machine, Order
 
 SHARED_ALIGNMENT = 1024  # what a swizzle repeats after
@@ -111,7 +110,7 @@ class NvidiaMachine(Machine):
             return f.load(type_, pointer, align)
         others = [poison(type_.scalar)] * type_.lanes
         made = self.load_where(f, f.true(), type_.scalar, pointer, others, align, caching)
-        return f.load(type_, pointer, align) if made is None else joined(f, made)
+        return f.load(type_, pointer, align) if made is None else f.joined(made)
 
     def store(self, f: Function, value: Value, pointer: Value, align: int, caching: str | None) -> None:
         """Write neighbours."""

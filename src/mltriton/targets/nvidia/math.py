@@ -9,31 +9,20 @@ are kept everywhere.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
 
 from mltriton.dialects import arith, math, tt
 from mltriton.targets.llvm import large_angles
 from mltriton.targets.llvm.emit import floats
-from mltriton.targets.llvm.math import FUNCTIONS, Vectors, circular, erf, reduced
+from mltriton.targets.llvm.math import Vectors, circular, erf, reduced
 from mltriton.targets.llvm.types import F32, I32, Type, Value, constant
 from mltriton.targets.llvm.writer import Function, Module
 from mltriton.targets.nvidia.assembly import ptx
 from mltriton.targets.simt import elements
 from mltriton.targets.simt.context import Emitter, Rule, Rules
+from mltriton.targets.simt.elements import inline
+from mltriton.targets.simt.features import Features
 
 Compute = Callable[[Function, Value], Value]
-
-
-class Features(NamedTuple):
-    """Fused multiply-add there is, and nothing of x86."""
-
-    has_fma: bool = True
-    avx512: bool = False
-
-
-def inline(name: str) -> Compute:
-    """The function by polynomials."""
-    return lambda f, x: FUNCTIONS[name](f, Features(), x)
 
 
 def by_width(single: Compute, double: Compute) -> Compute:
@@ -217,8 +206,6 @@ MATH: dict[type, Compute] = {
 RULES: Rules = {
     **{kind: floats.wide(compute) for kind, compute in MATH.items()},
     math.Sqrt: floats.intrinsic("llvm.sqrt"),
-    math.Floor: floats.intrinsic("llvm.floor"),
-    math.Ceil: floats.intrinsic("llvm.ceil"),
     math.Fma: floats.intrinsic("llvm.fma"),
     tt.PreciseSqrt: floats.intrinsic("llvm.sqrt"),
     arith.RemF: floats.wide(remainder),

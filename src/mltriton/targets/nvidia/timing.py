@@ -14,7 +14,7 @@ from typing import NamedTuple
 from mltriton.targets.nvidia import driver
 from mltriton.targets.nvidia.driver import Device
 
-_FLUSHED = 256 << 20  # bytes; the largest second-level cache of NVIDIA's has half as many
+FLUSHED = 256 << 20  # bytes; the largest second-level cache of NVIDIA's has half as many
 _MOST = 1000  # calls of one contender
 
 
@@ -34,7 +34,7 @@ class Clock:
         self._memory = 0
 
     def __enter__(self) -> Clock:
-        self._memory = self.device.allocate(_FLUSHED)
+        self._memory = self.device.allocate(FLUSHED)
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -42,7 +42,7 @@ class Clock:
 
     def flush(self) -> None:
         """Take everything out of the second-level cache, in the order of the stream."""
-        size = ctypes.c_size_t(_FLUSHED)
+        size = ctypes.c_size_t(FLUSHED)
         self._call("cuMemsetD8Async", ctypes.c_uint64(self._memory), ctypes.c_ubyte(0), size, self.stream)
 
     def wait(self) -> None:

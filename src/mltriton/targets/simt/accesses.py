@@ -14,8 +14,7 @@ from functools import reduce
 from typing import NamedTuple
 
 from mltriton.layouts.lanes import LANE_BYTES
-from mltriton.targets.llvm.types import I1, Type, Value, constant, poison
-from mltriton.targets.llvm.writer import Function
+from mltriton.targets.llvm.types import I1, Type, Value, constant
 from mltriton.targets.simt.context import Emitter
 
 Masks = Sequence[Value] | None
@@ -143,16 +142,6 @@ def _all(e: Emitter, masks: Sequence[Value]) -> Value:
     return e.calls.everywhere(e.function, reduce(e.function.and_, dict.fromkeys(masks), constant(I1, 1)))
 
 
-def joined(f: Function, values: Sequence[Value]) -> Value:
-    """Values as one vector."""
-    if len(values) == 1:
-        return values[0]
-    made = poison(values[0].type.with_lanes(len(values)))
-    for number, value in enumerate(values):
-        made = f.insert(made, value, number)
-    return made
-
-
 def _load_run(e: Emitter, element: Type, pointers: Sequence[Value], run: Run) -> list[Value]:
     f = e.function
     loaded = e.machine.load(f, element.with_lanes(run.width), pointers[run.start], run.align, e.caching)
@@ -160,5 +149,5 @@ def _load_run(e: Emitter, element: Type, pointers: Sequence[Value], run: Run) ->
 
 
 def _store_run(e: Emitter, pointers: Sequence[Value], values: Sequence[Value], run: Run) -> None:
-    f, stored = e.function, joined(e.function, values[run.start : run.start + run.width])
+    f, stored = e.function, e.function.joined(values[run.start : run.start + run.width])
     e.machine.store(f, stored, pointers[run.start], run.align, e.caching)

@@ -19,7 +19,7 @@ from mltriton.ir.types import TensorDescType, TensorType, block_of, element_type
 from mltriton.ir.types import Type as IRType
 from mltriton.layouts.linear import LinearLayout
 from mltriton.targets.llvm.emit import context
-from mltriton.targets.llvm.types import I32, Type, Value, constant, poison, vector
+from mltriton.targets.llvm.types import I32, Type, Value, constant, vector
 from mltriton.targets.llvm.writer import Function, Module
 from mltriton.targets.simt.affine import Affine
 from mltriton.targets.simt.lanes import (
@@ -186,16 +186,9 @@ class Emitter(context.Emitter):
         literals = {register.literal for register in registers}
         if len(literals) == 1 and (None not in literals) and per_word == 1:
             return f.splat(registers[0], form.width)
-        made = poison(form.type)
-        for number in range(form.type.lanes):
-            word = registers[number * per_word]
-            if per_word > 1:
-                parts = poison(form.element.with_lanes(per_word))
-                for part in range(per_word):
-                    parts = f.insert(parts, registers[number * per_word + part], part)
-                word = f.bitcast(parts, form.type.scalar)
-            made = f.insert(made, word, number)
-        return made
+        starts = range(0, form.width, per_word)
+        words = [f.bitcast(f.joined(registers[start : start + per_word]), form.type.scalar) for start in starts]
+        return f.joined(words)
 
     def _whole(self, registers: Sequence[Value], type_: Type) -> Value | None:
         """The value from which these registers were taken, all and in order."""
@@ -211,10 +204,7 @@ class Emitter(context.Emitter):
 
     def of_words(self, words: Sequence[Value], form: Form) -> Value:
         """A value of a block of its words."""
-        made = poison(form.type)
-        for number, word in enumerate(words):
-            made = self.function.insert(made, word, number)
-        return made
+        return self.function.joined(words)
 
     def shared_word(self, registers: Sequence[Value]) -> Value | None:
         """The word from which just these registers were taken, in order; None where there is none."""

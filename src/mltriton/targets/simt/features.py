@@ -1,4 +1,4 @@
-"""What functions written as polynomials (`targets/llvm/math.py`) may use on Xe. Level: data."""
+"""What functions written as polynomials (`targets/llvm/math.py`) may use on a GPU. Level: data."""
 
 from __future__ import annotations
 

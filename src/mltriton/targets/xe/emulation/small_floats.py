@@ -6,7 +6,7 @@ Level: `llvm`. Each lane has its own elements, and gives its own results.
 from __future__ import annotations
 
 from mltriton.ir.types import Type as IRType
-from mltriton.targets.llvm.types import Type, poison
+from mltriton.targets.llvm.types import Type
 from mltriton.targets.llvm.writer import Module
 from mltriton.targets.xe.llvm.small_floats import halves, pairs_of_halves
 
@@ -19,8 +19,5 @@ def write(module: Module, symbol: str, kind: IRType, source: Type, result: Type)
     if source.bits == 8:
         f.ret(halves(f, kind, held))
         return name
-    made = poison(result)
-    for number, word in enumerate(pairs_of_halves(f, kind, held)):
-        made = f.insert(made, word, number)
-    f.ret(made)
+    f.ret(f.joined(list(pairs_of_halves(f, kind, held))))
     return name

@@ -209,10 +209,7 @@ def store(
 
 def _word(f: Function, parts: Sequence[Value]) -> Value:
     """Neighbours as one word."""
-    joined = poison(parts[0].type.with_lanes(len(parts)))
-    for number, part in enumerate(parts):
-        joined = f.insert(joined, part, number)
-    return f.bitcast(joined, I32)
+    return f.bitcast(f.joined(parts), I32)
 
 
 def prefetch(e: XeEmitter, type_: TensorType, pointer: BlockPointer, message: Message) -> None:

@@ -15,7 +15,6 @@ from mltriton.ir.types import Type as IRType
 from mltriton.targets.llvm.emit.atomics import FAILURE_ORDERS, FLOAT_NAMES, NAMES, ORDERS
 from mltriton.targets.llvm.types import CONSTANT_PTR, I32, VOID, Type, Value
 from mltriton.targets.llvm.writer import Function, Module
-from mltriton.targets.simt.accesses import joined
 from mltriton.targets.simt.lanes import Form
 from mltriton.targets.simt.machine import Calls, Machine, Order
 from mltriton.targets.xe.cache_hints import Controls, controls
@@ -117,7 +116,7 @@ class XeMachine(Machine):
         if (name := self._predicated(element.with_lanes(len(others)), align)) is None:
             return None
         address = decorated(f, pointer, caching)
-        loaded = builtins.PREDICATED_LOAD.of(name).call(f, address, mask, joined(f, others))
+        loaded = builtins.PREDICATED_LOAD.of(name).call(f, address, mask, f.joined(others))
         return [f.extract(loaded, number) for number in range(len(others))]
 
     def store_where(
@@ -132,7 +131,7 @@ class XeMachine(Machine):
         """One instruction under a condition."""
         if (name := self._predicated(values[0].type.with_lanes(len(values)), align)) is None:
             return False
-        stored = joined(f, values)
+        stored = f.joined(values)
         builtins.PREDICATED_STORE.of(name).call(f, decorated(f, pointer, caching), stored, mask)
         return True
 

@@ -130,10 +130,7 @@ def _joined(f: Function, values: Sequence[Value]) -> Value:
     if len(values) == 1:
         return values[0]
     if not first.is_vector:
-        made = poison(first.with_lanes(len(values)))
-        for number, value in enumerate(values):
-            made = f.insert(made, value, number)
-        return made
+        return f.joined(values)
     half = len(values) // 2
     low, high = _joined(f, values[:half]), _joined(f, values[half:])
     return f.shuffle(low, high, range(2 * low.type.lanes))
