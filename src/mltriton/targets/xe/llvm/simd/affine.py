@@ -43,14 +43,10 @@ class VectorAffine(Affine):
         return self._sum(root, term.constant, root.type) if term.constant else root
 
     def widen(self, value: Value, to: Type) -> Value:
-        """The value with its sign extended, in as many lanes and in one piece."""
+        """The value with its sign extended, in as many lanes."""
         if value.literal is not None:
             return constant(to.with_lanes(value.type.lanes), value.literal)
-        wide = self._function.cast("sext", value, to.with_lanes(value.type.lanes))
-        if wide.literal is None and wide.text != value.text:
-            self._narrow[wide.text] = value
-            self.promise(wide, self.divisor(value))
-        return wide
+        return super().widen(value, to.with_lanes(value.type.lanes))
 
     def narrow(self, value: Value, to: Type) -> Value:
         """The low bits of a value; of one that was widened, what it was."""
