@@ -8,6 +8,7 @@ immutable, interned.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, NoReturn, Self
 
@@ -145,9 +146,24 @@ class Encoding(LayoutAttr):
 
 
 class MatrixEncoding(Encoding):
-    """Base of encodings of the results of matrix instructions: their operands have lanes."""
+    """Base of encodings of the results of matrix instructions: their operands have lanes. Warps have tiles of it."""
 
     __slots__ = ()
+
+    if TYPE_CHECKING:
+        warps_per_cta: Shape
+
+    @property
+    def tile(self) -> Shape:
+        """Rows and columns (after batches) of the result that a warp has next to each other."""
+        raise NotImplementedError
+
+    @property
+    def warps(self) -> int:
+        return math.prod(self.warps_per_cta)
+
+    def extent(self, dim: int) -> int:
+        return self.tile[dim] * self.warps_per_cta[dim]
 
     def k_width(self, element_bytes: int) -> int:
         """The `k_width` of operands of the instruction whose elements have so many bytes; 0 where it says nothing."""

@@ -75,13 +75,6 @@ class NvidiaMmaEncoding(MatrixEncoding):
     def cut(self, shape: Shape) -> tuple[Cut, ...]:
         return cuts(self.tile, self.warps_per_cta, self.warp_order)
 
-    @property
-    def warps(self) -> int:
-        return math.prod(self.warps_per_cta)
-
-    def extent(self, dim: int) -> int:
-        return self.tile[dim] * self.warps_per_cta[dim]
-
     def places(self, shape: Shape) -> LinearLayout:
         rows, columns = self.size
         registers: Vectors = [(0, 1), (8, 0), *((0, column) for column in steps(COLUMNS, columns))]

@@ -7,6 +7,7 @@ loads no compiler module: a launch of a cached kernel needs them.
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -90,6 +91,19 @@ class Binary:
 
     object: bytes
     metadata: dict[str, Any]
+
+
+def heading(registers: int, spilled: int) -> str:
+    """The first line of an assembly: registers of a lane or a warp, bytes of memory of a lane in their place."""
+    return f"// {registers} registers, {spilled} bytes spilled\n"
+
+
+def registers_in(assembly: str, target: str) -> tuple[int, int]:
+    """What `heading` says, in registers and words of 4 bytes. Raises `TargetError` for a text without it."""
+    match = re.match(r"// (\d+) registers, (\d+) bytes spilled", assembly)
+    if match is None:
+        raise TargetError(f"the text is no assembly of {target}")
+    return int(match[1]), int(match[2]) // 4
 
 
 class Target(Protocol):

@@ -26,12 +26,9 @@ def _compares_floats(op: CmpF) -> None:
         reject(op, "compares floats", found=str(op.lhs.type))
 
 
-class CmpI(Pure, name="arith.cmpi"):
-    """`arith.cmpi slt, %a, %b : i32`: integer comparison giving i1."""
+class Comparison(Pure):
+    """Base of comparisons, which give an i1 for each element."""
 
-    checks = (_compares_integers, gives_booleans)
-    syntax = "$predicate `,` $lhs `,` $rhs attr-dict `:` type($lhs, $rhs)"
-    predicate = enum("cmpi")
     lhs = operand()
     rhs = operand()
 
@@ -40,7 +37,15 @@ class CmpI(Pure, name="arith.cmpi"):
         return [like(operands[0].type, I1)]
 
 
-class CmpF(Pure, name="arith.cmpf"):
+class CmpI(Comparison, name="arith.cmpi"):
+    """`arith.cmpi slt, %a, %b : i32`: integer comparison giving i1."""
+
+    checks = (_compares_integers, gives_booleans)
+    syntax = "$predicate `,` $lhs `,` $rhs attr-dict `:` type($lhs, $rhs)"
+    predicate = enum("cmpi")
+
+
+class CmpF(Comparison, name="arith.cmpf"):
     """`arith.cmpf olt, %a, %b : f32`: float comparison giving i1; o = ordered (false on NaN), u = unordered (true on
     NaN).
     """
@@ -48,12 +53,6 @@ class CmpF(Pure, name="arith.cmpf"):
     checks = (_compares_floats, gives_booleans)
     syntax = "$predicate `,` $lhs `,` $rhs permissions attr-dict `:` type($lhs, $rhs)"
     predicate = enum("cmpf")
-    lhs = operand()
-    rhs = operand()
-
-    @classmethod
-    def infer(cls, operands: Sequence[Value], attributes: dict[str, Attribute]) -> Sequence[Type]:
-        return [like(operands[0].type, I1)]
 
 
 class Select(Pure, name="arith.select"):

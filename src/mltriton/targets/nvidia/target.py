@@ -6,15 +6,13 @@ Guarantees: importing this module imports neither LLVM nor a pass.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from mltriton.errors import TargetError
 from mltriton.targets.nvidia.facts import WARP, NvidiaFacts
-from mltriton.targets.target import AccessChecks, Binary, LoadedKernel, Lowered, Target
+from mltriton.targets.target import AccessChecks, Binary, LoadedKernel, Lowered, Target, heading, registers_in
 
 if TYPE_CHECKING:
     from mltriton.ir.module import Module
@@ -97,7 +95,7 @@ class NvidiaTarget:
         cubin = self._cubin(lowered)
         [info] = cubin.kernels.values()
         remarks = "".join(f"// {remark}\n" for remark in cubin.remarks)
-        return f"// {info.registers} registers, {info.spilled} bytes spilled\n{remarks}{disassemble(cubin.binary)}"
+        return f"{heading(info.registers, info.spilled)}{remarks}{disassemble(cubin.binary)}"
 
     def assemble(self, lowered: Lowered, module: Module) -> Binary:
         """A cubin, or PTX where ptxas is not installed, and what the launch must know."""
@@ -113,10 +111,7 @@ class NvidiaTarget:
 
     def registers(self, assembly: str) -> tuple[int, int]:
         """Registers of a lane, and words that it keeps in memory in their place."""
-        match = re.match(r"// (\d+) registers, (\d+) bytes spilled", assembly)
-        if match is None:
-            raise TargetError(f"the text is no assembly of {self.name}")
-        return int(match[1]), int(match[2]) // 4
+        return registers_in(assembly, self.name)
 
     def load(self, binary: Binary, name: str) -> LoadedKernel:
         """Bring the kernel to the GPU. Raises `DeviceError` where there is none."""

@@ -6,14 +6,12 @@ Intel GPU its kernels run emulated on the CPU. Guarantees: importing this module
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
-from mltriton.errors import TargetError
-from mltriton.targets.target import AccessChecks, Binary, LoadedKernel, Lowered, Target
+from mltriton.targets.target import AccessChecks, Binary, LoadedKernel, Lowered, Target, heading, registers_in
 from mltriton.targets.xe.facts import XeFacts
 
 if TYPE_CHECKING:
@@ -103,7 +101,7 @@ class XeTarget:
         native = self._native(lowered)
         [(name, text)] = disassemble(native).items()
         info = native.kernels[name]
-        return f"// {info.registers} registers, {info.spilled} bytes spilled\n{text}"
+        return heading(info.registers, info.spilled) + text
 
     def _native(self, lowered: Lowered) -> Native:
         """What Intel's offline compiler makes of a kernel, beginning with the registers that it should need."""
@@ -135,10 +133,7 @@ class XeTarget:
 
     def registers(self, assembly: str) -> tuple[int, int]:
         """Registers of a warp, and words that a lane keeps in memory in their place."""
-        match = re.match(r"// (\d+) registers, (\d+) bytes spilled", assembly)
-        if match is None:
-            raise TargetError(f"the text is no assembly of {self.name}")
-        return int(match[1]), int(match[2]) // 4
+        return registers_in(assembly, self.name)
 
     def load(self, binary: Binary, name: str) -> LoadedKernel:
         """Bring the kernel to the device; where there is no Intel GPU, with what only Xe has emulated on the CPU.

@@ -70,13 +70,6 @@ class DpasEncoding(MatrixEncoding):
     def cut(self, shape: Shape) -> tuple[Cut, ...]:
         return cuts(self.tile, self.warps_per_cta, last_first(len(self.tile)))
 
-    @property
-    def warps(self) -> int:
-        return math.prod(self.warps_per_cta)
-
-    def extent(self, dim: int) -> int:
-        return self.tile[dim] * self.warps_per_cta[dim]
-
     def places(self, shape: Shape) -> LinearLayout:
         """A row of the instruction's tile in the lanes; a warp of 32 has two rows."""
         rows, size = self.threads_per_warp // self.execution_size, self.execution_size
