@@ -15,6 +15,7 @@ from mltriton.tools.migrate.read.parse import Source
 from mltriton.tools.migrate.read.syntax import code_of, cst, walk
 from mltriton.tools.migrate.rewrite.edits import Edits
 from mltriton.tools.migrate.rewrite.returns import (
+    PARTS,
     Call,
     Returned,
     calls_of,
@@ -24,8 +25,6 @@ from mltriton.tools.migrate.rewrite.returns import (
     with_arguments,
 )
 from mltriton.tools.migrate.rewrite.steps import Analyses, Changed, Notes, caller_notes
-
-_PARTS = ("shape", "strides", "offsets", "block_shape")
 
 
 @dataclass(frozen=True)
@@ -101,7 +100,7 @@ def _last(body: Sequence[cst.CSTNode]) -> cst.CSTNode | None:
 
 
 def _parts(pointer: Returned) -> list[cst.BaseExpression]:
-    return [pointer.construct.base, *(part for name in _PARTS for part in pointer.parts[name])]
+    return [pointer.construct.base, *(part for name in PARTS for part in pointer.parts[name])]
 
 
 def _rewrite(
@@ -134,7 +133,7 @@ def _branch(call: Call, arms: Sequence[_Arm], made: Sequence[Returned], language
     text = ""
     for index, (arm, pointer) in enumerate(zip(arms, made, strict=True)):
         test = f"{'el' if index else ''}if {with_arguments(arm.test, call)}" if arm.test is not None else "else"
-        columns = [[with_arguments(part, call) for part in pointer.parts[name]] for name in _PARTS]
+        columns = [[with_arguments(part, call) for part in pointer.parts[name]] for name in PARTS]
         tuples = ", ".join(f"({', '.join(column)}{',' if len(column) == 1 else ''})" for column in columns)
         order = code_of(cst.Tuple([cst.Element(each) for each in pointer.construct.order]))
         base = with_arguments(pointer.construct.base, call)

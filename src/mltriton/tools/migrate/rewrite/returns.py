@@ -32,7 +32,7 @@ from mltriton.tools.migrate.rewrite.edits import Edits, constantly
 from mltriton.tools.migrate.rewrite.naming import Namer
 from mltriton.tools.migrate.rewrite.steps import Analyses, Changed, Notes, caller_notes
 
-_PARTS = ("shape", "strides", "offsets", "block_shape")
+PARTS = ("shape", "strides", "offsets", "block_shape")
 
 
 @dataclass(frozen=True)
@@ -121,8 +121,8 @@ def returned_at(node: cst.BaseExpression, pointers: Pointers, bounds: Bounds, at
             continue
         construct = pointers.construct_of(value)
         if construct is not None:
-            parts = {name: getattr(construct, name) for name in _PARTS}
-            held = [(each, construct.statement) for name in _PARTS for each in parts[name]]
+            parts = {name: getattr(construct, name) for name in PARTS}
+            held = [(each, construct.statement) for name in PARTS for each in parts[name]]
             if not construct.rank or not all(
                 _holds(bounds, each, first, at) for each, first in [*held, (construct.base, construct.statement)]
             ):
@@ -220,7 +220,7 @@ def _rewrite(
             continue
         open_parts = [
             (name, dim)
-            for name in _PARTS
+            for name in PARTS
             for dim, part in enumerate(pointer.parts[name])
             if not is_known(part, helper, calls)
         ]
@@ -274,7 +274,7 @@ def _made(
     base = namer.name(call.call, target, "", "_base").lstrip("_")
     call.names.append(base)
     fields: list[str] = []
-    for name in _PARTS:
+    for name in PARTS:
         texts: list[str] = []
         for dim, part in enumerate(pointer.parts[name]):
             if (name, dim) in open_parts:
