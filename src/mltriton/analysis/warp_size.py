@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from mltriton.dialects import tt
 from mltriton.dialects.tt.memory import is_block_pointer
-from mltriton.ir.attributes import StringAttr
+from mltriton.ir.attributes import string_in
 from mltriton.ir.module import Module
 from mltriton.ir.operation import Operation
 from mltriton.ir.types import TensorDescType, block_of
@@ -24,8 +24,7 @@ def warp_size_for(module: Module) -> int:
 
 
 def _may_be_wide(module: Module, spec: TargetSpec, wide: WideWarps) -> bool:
-    form = module.attributes.get("ttig.codegen")
-    codegen = form.value if isinstance(form, StringAttr) else next(iter(spec.codegens), "")
+    codegen = string_in(module.attributes, "ttig.codegen", next(iter(spec.codegens), ""))
     if codegen not in wide.codegens or num_warps_of(module) > wide.max_warps:
         return False
     ops = list(module.walk())

@@ -23,7 +23,7 @@ from mltriton.frontend.dependencies import Dependencies
 from mltriton.frontend.function import LanguageFunction
 from mltriton.frontend.signature import Argument
 from mltriton.frontend.upstream_operations import with_pointers_for_descriptors, without_upstream_operations
-from mltriton.ir.attributes import ArrayAttr, DictAttr, IntegerAttr, StringAttr
+from mltriton.ir.attributes import StringAttr, integer_in
 from mltriton.ir.module import Module
 from mltriton.ir.parser import parse_module
 from mltriton.ir.structured_text import without_jumps
@@ -115,21 +115,13 @@ def _entry(module: Module) -> tt.Func:
 
 def _entries(function: tt.Func) -> Iterator[Argument]:
     """What is known of each parameter: its type, and whether it is divisible by 16."""
-    promised = function.attributes.get("arg_attrs")
-    promises = promised.elements if isinstance(promised, ArrayAttr) else ()
-    for position, value in enumerate(function.body.block.arguments):
-        known = promises[position] if position < len(promises) else None
+    for known, value in zip(function.promises, function.body.block.arguments, strict=True):
         pointee = value.type.pointee if isinstance(value.type, PointerType) else None
         yield Argument(
             _scalar(pointee or value.type, value.hint),
             is_pointer=pointee is not None,
-            divisibility=ALIGNMENT if isinstance(known, DictAttr) and _is_aligned(known) else 1,
+            divisibility=1 if integer_in(dict(known.entries), "tt.divisibility", 1) % ALIGNMENT else ALIGNMENT,
         )
-
-
-def _is_aligned(known: DictAttr) -> bool:
-    found = known.get("tt.divisibility")
-    return isinstance(found, IntegerAttr) and found.value % ALIGNMENT == 0
 
 
 def _scalar(kind: Type, name: str | None) -> str:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, cast
 
 from mltriton.dialects import scf, tt
 from mltriton.ir.attribute_text import symbol_text
-from mltriton.ir.attributes import ArrayAttr, Attribute, DictAttr, StringAttr, TypeAttr
+from mltriton.ir.attributes import ArrayAttr, Attribute, DictAttr, StringAttr, TypeAttr, string_in
 from mltriton.ir.definition import parts_of
 from mltriton.ir.operation import Block, Operation, Region, Value
 from mltriton.ir.syntax_elements import Argument, Element, Parsed
@@ -22,15 +22,13 @@ if TYPE_CHECKING:
     from mltriton.ir.parser import Parser
     from mltriton.ir.printer import Printer
 
-NO_ATTRIBUTES = DictAttr(())
-
 
 class ModuleElement(Element):
     """`@name attributes {...} { ... }`."""
 
     def text(self, op: Operation, printer: Printer) -> str:
-        name = op.attributes.get("sym_name")
-        symbol = f" {symbol_text(name.value)}" if isinstance(name, StringAttr) else ""
+        name = string_in(op.attributes, "sym_name", None)
+        symbol = "" if name is None else f" {symbol_text(name)}"
         return symbol + attributes_text(op, printer, skip=("sym_name",)) + " " + printer.region(op.regions[0])
 
     def read(self, parser: Parser, parsed: Parsed) -> None:
@@ -56,12 +54,11 @@ class FunctionElement(Element):
 
     def _parameters(self, op: tt.Func, printer: Printer) -> str:
         types = op.function_type.inputs
-        stored = op.attributes.get("arg_attrs")
-        attributes = stored.elements if isinstance(stored, ArrayAttr) else (NO_ATTRIBUTES,) * len(types)
+        attributes = op.promises
         written: list[str] = []
         for index, type in enumerate(types):
             name = f"{printer.names[op.body.block.arguments[index]]}: " if op.body.blocks else ""
-            entries = cast(DictAttr, attributes[index])
+            entries = attributes[index]
             extra = f" {printer.tables.attribute(entries)}" if entries.entries else ""
             written.append(f"{name}{printer.type(type)}{extra}")
         return ", ".join(written)

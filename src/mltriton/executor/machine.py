@@ -21,8 +21,8 @@ from mltriton.executor.memory import POISON, Memory, Segment
 from mltriton.executor.races import Watch
 from mltriton.executor.shared import AsyncCopies, SharedMemory
 from mltriton.executor.values import Array
-from mltriton.ir.attributes import IntegerAttr, StringAttr
-from mltriton.ir.module import Module, is_warp_level
+from mltriton.ir.attributes import integer_in
+from mltriton.ir.module import Module, is_warp_level, level_of
 from mltriton.ir.operation import Operation
 from mltriton.targets.limits import lanes_matter
 
@@ -177,29 +177,19 @@ def _forget(scratch: Segment | None) -> None:
             scratch.written.fill(False)
 
 
-def level_of(module: Module) -> str:
-    """The level that the module says it has; `tt` when it says nothing."""
-    level = module.attributes.get("mltriton.level")
-    return level.value if isinstance(level, StringAttr) else "tt"
-
-
 def warps_of(module: Module) -> int:
     """How many warps run a program: one at `tt` and `ttg`, where a tensor is the whole block, unless the kernel was
     written for warps.
     """
-    count = module.attributes.get("ttg.num-warps")
     is_whole = level_of(module) in ("tt", "ttg") and not is_warp_level(module)
-    if is_whole or not isinstance(count, IntegerAttr):
-        return 1
-    return count.value
+    return 1 if is_whole else integer_in(module.attributes, "ttg.num-warps", 1)
 
 
 def scratch_bytes(module: Module) -> int:
     """The size of a thread's scratch memory: as the module says, or as its operations need."""
-    stated = module.attributes.get("tile.scratch_bytes")
-    if isinstance(stated, IntegerAttr):
-        return stated.value
-    return max((op.offset + op.bytes for op in module.walk() if isinstance(op, tile.Scratch)), default=0)
+    stated = integer_in(module.attributes, "tile.scratch_bytes", None)
+    needed = (op.offset + op.bytes for op in module.walk() if isinstance(op, tile.Scratch))
+    return max(needed, default=0) if stated is None else stated
 
 
 def coordinates(grid: Coordinate) -> Iterator[Coordinate]:

@@ -77,8 +77,7 @@ def with_pointers_for_descriptors(module: Module) -> Module:
 def _make_descriptors(function: tt.Func) -> None:
     block = function.body.block
     parameters = block.arguments
-    known = function.attributes.get("arg_attrs")
-    promises = list(known.elements) if isinstance(known, ArrayAttr) else [DictAttr(()) for _ in parameters]
+    promises = function.promises
     for position, parameter in enumerate(parameters):
         kind = parameter.type
         if not isinstance(kind, TensorDescType):

@@ -7,7 +7,8 @@ Level: all. Takes Python values; guarantees immutable interned objects (equality
 from __future__ import annotations
 
 import struct
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from mltriton.ir.interned import InternedBase
 
@@ -138,6 +139,21 @@ class EnumAttr(Attribute):
     def bits(self) -> int:
         """Width of the integer in generic text."""
         return ENUMS[self.kind].bits
+
+
+Default = TypeVar("Default")
+
+
+def integer_in(attributes: Mapping[str, Attribute], name: str, default: Default) -> int | Default:
+    """The integer of that name; `default` where there is none."""
+    found = attributes.get(name)
+    return found.value if isinstance(found, IntegerAttr) else default
+
+
+def string_in(attributes: Mapping[str, Attribute], name: str, default: Default) -> str | Default:
+    """The string of that name; `default` where there is none."""
+    found = attributes.get(name)
+    return found.value if isinstance(found, StringAttr) else default
 
 
 class Enum(NamedTuple):

@@ -15,9 +15,10 @@ the parser and the verifier.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
+from operator import attrgetter
 from typing import Any, Literal, cast, overload
 
 from mltriton.ir.attributes import (
@@ -182,15 +183,29 @@ def region() -> Region:
     return cast(Region, RegionPart())
 
 
-class AttributePart:
-    """Declares an attribute: how it reads as a Python value, and what it is when unset. Subclasses code one kind.
+class Coder:
+    """How one kind of attribute is written from a Python value and read as one, and what may stand there."""
 
-    `text` is its name in text where that is another one.
+    def __init__(
+        self, write: Callable[[AttributePart, Any], Any], read: Callable[[Any], Any], *kinds: type[Attribute]
+    ) -> None:
+        self.write = write
+        self.read = read
+        self.kinds = kinds
+
+
+class AttributePart:
+    """Declares an attribute: how it reads as a Python value, and what it is when unset.
+
+    `text` is its name in text where that is another one, `type` that of an integer, `kind` names an enumeration.
     """
 
-    def __init__(self, default: Any = None, text: str = "") -> None:
+    def __init__(self, coder: Coder, default: Any = None, text: str = "", type: Type = I32, kind: str = "") -> None:
+        self.coder = coder
         self.default = default
         self.text = text
+        self.type = type
+        self.kind = kind
         self.name = ""
 
     def __set_name__(self, owner: type, name: str) -> None:
@@ -200,7 +215,7 @@ class AttributePart:
         if op is None:
             return self
         stored = op.attributes.get(self.name)
-        return self.default if stored is None else self.decode(stored)
+        return self.default if stored is None else self.coder.read(stored)
 
     def __set__(self, op: Operation, value: Any) -> None:
         encoded = self.encode(value)
@@ -211,139 +226,60 @@ class AttributePart:
 
     def encode(self, value: Any) -> Attribute | None:
         """The attribute for a Python value (an attribute passes through); None leaves it unset."""
-        return value
-
-    def decode(self, stored: Attribute) -> Any:
-        """The Python value of an attribute."""
-        return stored
+        return value if value is None or isinstance(value, Attribute) else self.coder.write(self, value)
 
 
-class IntPart(AttributePart):
-    """An integer attribute of type `type`."""
-
-    def __init__(self, default: int | None, type: Type, text: str = "") -> None:
-        super().__init__(default, text)
-        self.type = type
-
-    def encode(self, value: Any) -> Attribute | None:
-        return value if value is None or isinstance(value, Attribute) else IntegerAttr(int(value), self.type)
-
-    def decode(self, stored: Attribute) -> int:
-        assert isinstance(stored, IntegerAttr)
-        return stored.value
+def _is_true(stored: Attribute) -> bool:
+    return isinstance(stored, UnitAttr) or (isinstance(stored, IntegerAttr) and bool(stored.value))
 
 
-class BoolPart(AttributePart):
-    """A true/false attribute."""
-
-    def encode(self, value: Any) -> Attribute | None:
-        return value if value is None or isinstance(value, Attribute) else IntegerAttr(int(value), I1)
-
-    def decode(self, stored: Attribute) -> bool:
-        return isinstance(stored, UnitAttr) or (isinstance(stored, IntegerAttr) and bool(stored.value))
-
-
-class FloatPart(AttributePart):
-    """A float attribute (f32)."""
-
-    def encode(self, value: Any) -> Attribute | None:
-        return value if value is None or isinstance(value, Attribute) else FloatAttr(float(value), F32)
-
-    def decode(self, stored: Attribute) -> float:
-        assert isinstance(stored, FloatAttr)
-        return stored.value
-
-
-class StringPart(AttributePart):
-    """A string attribute."""
-
-    def encode(self, value: Any) -> Attribute | None:
-        return StringAttr(value) if isinstance(value, str) else value
-
-    def decode(self, stored: Attribute) -> str:
-        assert isinstance(stored, StringAttr)
-        return stored.value
-
-
-class TypePart(AttributePart):
-    """A type attribute."""
-
-    def encode(self, value: Any) -> Attribute | None:
-        return TypeAttr(value) if isinstance(value, Type) else value
-
-    def decode(self, stored: Attribute) -> Type:
-        assert isinstance(stored, TypeAttr)
-        return stored.type
-
-
-class EnumPart(AttributePart):
-    """One case of an enumeration of `ir/attributes.py`."""
-
-    def __init__(self, kind: str, default: str | None, text: str = "") -> None:
-        super().__init__(default, text)
-        self.kind = kind
-
-    def encode(self, value: Any) -> Attribute | None:
-        return EnumAttr(self.kind, value) if isinstance(value, str) else value
-
-    def decode(self, stored: Attribute) -> str:
-        assert isinstance(stored, EnumAttr)
-        return stored.case
-
-
-class IntsPart(AttributePart):
-    """A list of integers of type `type`; unset reads as ()."""
-
-    def __init__(self, type: Type, default: tuple[int, ...] | None = (), text: str = "") -> None:
-        super().__init__(default, text)
-        self.type = type
-
-    def encode(self, value: Any) -> Attribute | None:
-        if value is None or isinstance(value, Attribute):
-            return value
-        values: Sequence[int] = value
-        return DenseArrayAttr(tuple(int(v) for v in values), self.type)
-
-    def decode(self, stored: Attribute) -> tuple[int, ...]:
-        assert isinstance(stored, DenseArrayAttr)
-        return stored.values
+ANY = Coder(lambda _, value: value, lambda stored: stored, Attribute)
+INTEGER = Coder(lambda part, value: IntegerAttr(int(value), part.type), attrgetter("value"), IntegerAttr)
+BOOLEAN = Coder(lambda _, value: IntegerAttr(int(value), I1), _is_true, IntegerAttr, UnitAttr)
+NUMBER = Coder(lambda _, value: FloatAttr(float(value), F32), attrgetter("value"), FloatAttr)
+STRING = Coder(lambda _, value: StringAttr(value), attrgetter("value"), StringAttr)
+TYPE = Coder(lambda _, value: TypeAttr(value), attrgetter("type"), TypeAttr)
+ENUM = Coder(lambda part, value: EnumAttr(part.kind, value), attrgetter("case"), EnumAttr)
+INTEGERS = Coder(
+    lambda part, value: DenseArrayAttr(tuple(map(int, value)), part.type), attrgetter("values"), DenseArrayAttr
+)
 
 
 def attribute() -> Any:
     """Declare an attribute of any kind, read as the attribute itself (None when unset)."""
-    return AttributePart()
+    return AttributePart(ANY)
 
 
 def integer(default: int | None = None, type: Type = I32, text: str = "") -> int:
     """Declare an integer attribute."""
-    return cast(int, IntPart(default, type, text))
+    return cast(int, AttributePart(INTEGER, default, text, type))
 
 
 def boolean(default: bool = False, text: str = "") -> bool:
     """Declare a true/false attribute."""
-    return cast(bool, BoolPart(default, text))
+    return cast(bool, AttributePart(BOOLEAN, default, text))
 
 
 def number(default: float | None = None) -> float:
     """Declare a float attribute."""
-    return cast(float, FloatPart(default))
+    return cast(float, AttributePart(NUMBER, default))
 
 
 def string(default: str | None = None) -> str:
     """Declare a string attribute."""
-    return cast(str, StringPart(default))
+    return cast(str, AttributePart(STRING, default))
 
 
 def type_attribute() -> Type:
     """Declare a type attribute."""
-    return cast(Type, TypePart())
+    return cast(Type, AttributePart(TYPE))
 
 
 def enum(kind: str, default: str | None = None, text: str = "") -> str:
     """Declare an attribute that is one case of an enumeration."""
-    return cast(str, EnumPart(kind, default, text))
+    return cast(str, AttributePart(ENUM, default, text, kind=kind))
 
 
 def integers(type: Type = I32, default: tuple[int, ...] | None = (), text: str = "") -> tuple[int, ...]:
     """Declare a list-of-integers attribute."""
-    return cast("tuple[int, ...]", IntsPart(type, default, text))
+    return cast("tuple[int, ...]", AttributePart(INTEGERS, default, text, type))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from mltriton.ir.attributes import Attribute, IntegerAttr, StringAttr
+from mltriton.ir.attributes import Attribute, integer_in, string_in
 from mltriton.ir.definition import region
 from mltriton.ir.location import UNKNOWN, Location
 from mltriton.ir.operation import Block, Operation, Region
@@ -29,11 +29,9 @@ class Module(Operation):
 
 def level_of(module: Module) -> str:
     """The level that a module says it is on."""
-    level = module.attributes.get("mltriton.level")
-    return level.value if isinstance(level, StringAttr) else "tt"
+    return string_in(module.attributes, "mltriton.level", "tt")
 
 
 def is_warp_level(module: Module) -> bool:
     """Whether the kernel was written for warps: every tensor belongs to one warp, at every level."""
-    mark = module.attributes.get("mltriton.warp_level")
-    return isinstance(mark, IntegerAttr) and bool(mark.value)
+    return bool(integer_in(module.attributes, "mltriton.warp_level", 0))

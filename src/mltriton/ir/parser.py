@@ -15,7 +15,7 @@ from typing import Any, cast
 from mltriton.errors import IRSyntaxError
 from mltriton.ir.attribute_parser import AttributeParser
 from mltriton.ir.attributes import ENUMS, Attribute, DenseArrayAttr, EnumAttr, IntegerAttr
-from mltriton.ir.definition import EnumPart, Parts, parts_of
+from mltriton.ir.definition import ENUM, Parts, parts_of
 from mltriton.ir.location import FileLoc, NameLoc
 from mltriton.ir.module import Module
 from mltriton.ir.operation import Block, Operation, Region, Value
@@ -263,7 +263,7 @@ class Parser(AttributeParser):
                 continue
             name = names.get(text, text)
             part = declared.get(name)
-            made[name] = self._case(part.kind, value, start) if isinstance(part, EnumPart) else value
+            made[name] = self._case(part.kind, value, start) if part is not None and part.coder is ENUM else value
         return made
 
     def _case(self, kind: str, value: Attribute, start: int) -> Attribute:

@@ -28,7 +28,7 @@ from collections.abc import Iterator
 from functools import cache
 from typing import TYPE_CHECKING
 
-from mltriton.ir.definition import AttributePart, BoolPart, EnumPart, IntPart, parts_of
+from mltriton.ir.definition import BOOLEAN, ENUM, INTEGER, AttributePart, parts_of
 from mltriton.ir.operation import Operation
 from mltriton.ir.registry import custom_elements
 from mltriton.ir.syntax_elements import (
@@ -183,8 +183,6 @@ class _Compiler:
 
 
 def _attribute_element(part: AttributePart, anchored: bool) -> type[AttributeElement]:
-    if isinstance(part, BoolPart) and anchored:
+    if part.coder is BOOLEAN and anchored:
         return UnitElement
-    if isinstance(part, EnumPart):
-        return KeywordElement
-    return IntegerElement if isinstance(part, IntPart) else AttributeElement
+    return {ENUM: KeywordElement, INTEGER: IntegerElement}.get(part.coder, AttributeElement)

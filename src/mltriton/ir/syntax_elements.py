@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 from mltriton.ir.attributes import ENUMS, Attribute, EnumAttr, IntegerAttr, UnitAttr
-from mltriton.ir.definition import AttributePart, EnumPart, IntPart, parts_of, segments_of
+from mltriton.ir.definition import AttributePart, parts_of, segments_of
 from mltriton.ir.operation import Operation, Region, Value
 from mltriton.ir.types import I1, Type
 
@@ -148,7 +148,6 @@ class KeywordElement(AttributeElement):
         return self.space + (value.case if isinstance(value, EnumAttr) else printer.tables.attribute(value))
 
     def read(self, parser: Parser, parsed: Parsed) -> None:
-        assert isinstance(self.part, EnumPart)
         kind = self.part.kind
         parsed.attributes[self.name] = EnumAttr(kind, parser.one_of(list(ENUMS[kind].cases)))
 
@@ -161,7 +160,6 @@ class IntegerElement(AttributeElement):
         return f"{self.space}{value.value if isinstance(value, IntegerAttr) else printer.tables.attribute(value)}"
 
     def read(self, parser: Parser, parsed: Parsed) -> None:
-        assert isinstance(self.part, IntPart)
         parsed.attributes[self.name] = IntegerAttr(parser.integer(), self.part.type)
 
 
@@ -183,7 +181,7 @@ class ChoiceElement(AttributeElement):
         self.words = words
 
     def text(self, op: Operation, printer: Printer) -> str:
-        return self.space + self.words[bool(self.part.decode(self.stored(op)))]
+        return self.space + self.words[bool(self.part.coder.read(self.stored(op)))]
 
     def read(self, parser: Parser, parsed: Parsed) -> None:
         parsed.attributes[self.name] = IntegerAttr(self.words.index(parser.one_of(self.words)), I1)

@@ -13,26 +13,8 @@ from functools import cache
 from typing import NoReturn
 
 from mltriton.errors import VerificationError
-from mltriton.ir.attributes import (
-    Attribute,
-    DenseArrayAttr,
-    EnumAttr,
-    FloatAttr,
-    IntegerAttr,
-    StringAttr,
-    TypeAttr,
-    UnitAttr,
-)
 from mltriton.ir.definition import (
-    AttributePart,
-    BoolPart,
-    EnumPart,
-    FloatPart,
-    IntPart,
-    IntsPart,
     Parts,
-    StringPart,
-    TypePart,
     parts_of,
     segments_of,
 )
@@ -88,17 +70,6 @@ def _text_within(op: Operation, root: Operation) -> str:
     return op.name
 
 
-_KINDS: dict[type[AttributePart], tuple[type[Attribute], ...]] = {
-    IntPart: (IntegerAttr,),
-    BoolPart: (IntegerAttr, UnitAttr),
-    FloatPart: (FloatAttr,),
-    StringPart: (StringAttr,),
-    TypePart: (TypeAttr,),
-    EnumPart: (EnumAttr,),
-    IntsPart: (DenseArrayAttr,),
-}
-
-
 _LIMITS = {"one": (1, 1), "optional": (0, 1), "variadic": (0, 1 << 30)}
 
 
@@ -119,7 +90,7 @@ class _Declared:
         self.segmented = self.parts.is_segmented
         self.limits = [_LIMITS[arity] for arity in self.parts.operands.values()]
         self.regions = len(self.parts.regions)
-        self.kinds = {name: _KINDS.get(type(part), (Attribute,)) for name, part in self.parts.attributes.items()}
+        self.kinds = {name: part.coder.kinds for name, part in self.parts.attributes.items()}
         self.elementwise = cls.elementwise
         self.has_rules = cls.verify is not Operation.verify or bool(cls.checks)
 

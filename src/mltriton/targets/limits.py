@@ -14,7 +14,7 @@ from typing import Any, cast
 
 from mltriton.dialects import tile, tt, ttg, ttig
 from mltriton.errors import TargetError
-from mltriton.ir.attributes import StringAttr
+from mltriton.ir.attributes import string_in
 from mltriton.ir.module import Module
 from mltriton.ir.operation import Operation, Value
 from mltriton.ir.rejection import reject
@@ -29,19 +29,19 @@ Check = Callable[[TargetSpec, Any], None]
 
 def lanes_matter(module: Module) -> bool:
     """Whether the module names a target whose pieces have encodings."""
-    name = module.attributes.get("ttg.target")
-    return isinstance(name, StringAttr) and name.value in names() and spec(name.value).has_lanes
+    name = string_in(module.attributes, "ttg.target", "")
+    return name in names() and spec(name).has_lanes
 
 
 def limits_of(module: Module) -> Callable[[Operation], None] | None:
     """The check of one operation against the table of the module's target; None where the module names no target."""
-    name = module.attributes.get("ttg.target")
-    if not isinstance(name, StringAttr):
+    name = string_in(module.attributes, "ttg.target", None)
+    if name is None:
         return None
     try:
-        target = spec(name.value)
+        target = spec(name)
     except TargetError:
-        reject(module, "unknown target", expected=", ".join(names()), found=name.value)
+        reject(module, "unknown target", expected=", ".join(names()), found=name)
     limits = _LIMITS[target.storage]
 
     def check(op: Operation) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import cache
 
-from mltriton.ir.attributes import IntegerAttr, StringAttr
+from mltriton.ir.attributes import integer_in, string_in
 from mltriton.ir.module import Module, is_warp_level
 from mltriton.targets.base import TargetSpec
 from mltriton.targets.target import module_of, split_name
@@ -26,9 +26,9 @@ def spec_of(module: Module) -> TargetSpec:
     """The target that the module is compiled for, its attribute `ttg.target`; where it has wide warps and the module's
     attribute `ttg.threads-per-warp` asks for them, with these.
     """
-    target, lanes = (module.attributes.get(name) for name in ("ttg.target", "ttg.threads-per-warp"))
-    usual = spec(target.value if isinstance(target, StringAttr) else "generic")
-    wide = usual.wide_warps is not None and isinstance(lanes, IntegerAttr) and lanes.value == usual.wide_warps.lanes
+    usual = spec(string_in(module.attributes, "ttg.target", "generic"))
+    lanes = integer_in(module.attributes, "ttg.threads-per-warp", usual.warp_size)
+    wide = usual.wide_warps is not None and lanes == usual.wide_warps.lanes
     return _with_wide_warps(usual.name) if wide else usual
 
 
@@ -44,9 +44,8 @@ def num_warps_of(module: Module) -> int:
     The attribute `ttg.num-warps` (4 when absent), unless the target runs every program of a workgroup-level kernel
     with its own number.
     """
-    asked = module.attributes.get("ttg.num-warps")
     fixed = None if is_warp_level(module) else spec_of(module).workgroup_warps
-    return fixed if fixed is not None else asked.value if isinstance(asked, IntegerAttr) else 4
+    return fixed if fixed is not None else integer_in(module.attributes, "ttg.num-warps", 4)
 
 
 def sharing_warps_of(module: Module) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import cast
 
-from mltriton.ir.attributes import ArrayAttr, SymbolRefAttr
+from mltriton.ir.attributes import ArrayAttr, DictAttr, SymbolRefAttr
 from mltriton.ir.checks import require, require_attributes, require_types, types_of
 from mltriton.ir.definition import attribute, region, string, type_attribute, variadic
 from mltriton.ir.operation import Operation, Value
@@ -35,6 +35,14 @@ class Func(Operation, name="tt.func", isolated=True):
         if isinstance(attributes, ArrayAttr):
             count = len(attributes.elements)
             require(self, count == len(inputs), "one dictionary a parameter in arg_attrs", len(inputs), count)
+
+    @property
+    def promises(self) -> list[DictAttr]:
+        """What callers promise of each parameter."""
+        stored = self.attributes.get("arg_attrs")
+        if isinstance(stored, ArrayAttr):
+            return [cast(DictAttr, each) for each in stored.elements]
+        return [DictAttr(())] * len(self.function_type.inputs)
 
     @property
     def _returned(self) -> list[Value]:

@@ -21,7 +21,7 @@ from mltriton.analysis.aliasing import may_alias, waits_for_programs, writes_in
 from mltriton.analysis.axis_info import AxisInfoAnalysis
 from mltriton.dialects import arith, scf, tt, ttg
 from mltriton.dialects.scf_carried import carry_also, yield_also
-from mltriton.ir.attributes import IntegerAttr
+from mltriton.ir.attributes import IntegerAttr, integer_in
 from mltriton.ir.builder import Builder
 from mltriton.ir.constants import splat_of
 from mltriton.ir.module import Module, is_warp_level
@@ -46,8 +46,7 @@ class PipelineLoads(Pass):
     def run(self, module: Module) -> Module:
         if is_warp_level(module):  # Buffers are the program's, and each warp has loops of its own.
             return module
-        spec, asked = spec_of(module), module.attributes.get("ttg.num-stages")
-        usual = asked.value if isinstance(asked, IntegerAttr) else 0
+        spec, usual = spec_of(module), integer_in(module.attributes, "ttg.num-stages", 0)
         for function in (op for op in module.body.block.ops if isinstance(op, tt.Func)):
             axes = AxisInfoAnalysis(function)
             for loop in [op for op in function.walk() if isinstance(op, scf.For)] if spec.copy_bytes else []:

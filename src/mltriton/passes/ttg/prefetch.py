@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from mltriton.analysis.loop_affine import LoopAffine
 from mltriton.dialects import scf, tt, ttig
-from mltriton.ir.attributes import IntegerAttr
+from mltriton.ir.attributes import integer_in
 from mltriton.ir.builder import Builder
 from mltriton.ir.module import Module
 from mltriton.ir.operation import Operation, Value
@@ -37,8 +37,7 @@ class Prefetch(Pass):
         if limits is None or (prefetched := limits.prefetched) is None:
             return module
         companions = Companions(lambda block, contiguous: prefetched(block, contiguous, warps, limits, spec.warp_size))
-        stages = module.attributes.get("ttg.num-stages")
-        usual = stages.value if isinstance(stages, IntegerAttr) else 0
+        usual = integer_in(module.attributes, "ttg.num-stages", 0)
         for op in list(module.walk()):
             if isinstance(op, scf.For):
                 distance = self.distance if self.distance is not None else op.num_stages or usual

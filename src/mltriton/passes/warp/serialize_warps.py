@@ -13,7 +13,7 @@ new program, in which `carrying` replaces buffers of sums.
 from __future__ import annotations
 
 from mltriton.dialects import tt
-from mltriton.ir.attributes import IntegerAttr
+from mltriton.ir.attributes import IntegerAttr, integer_in
 from mltriton.ir.module import Module, is_warp_level
 from mltriton.ir.passes import Pass
 from mltriton.ir.types import I32
@@ -34,8 +34,7 @@ class SerializeWarps(Pass):
             return module
         from mltriton.passes.warp.serialize.writer import serialized  # Few kernels need it.
 
-        asked = module.attributes.get(NUM_WARPS)
-        count = asked.value if isinstance(asked, IntegerAttr) else 1
+        count = integer_in(module.attributes, NUM_WARPS, 1)
         attributes = {name: value for name, value in module.attributes.items() if name != WARP_LEVEL}
         made = Module.empty(attributes | {NUM_WARPS: IntegerAttr(1, I32)}, module.loc)
         for op in module.body.block.ops:

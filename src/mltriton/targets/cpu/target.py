@@ -88,12 +88,11 @@ class CpuTarget:
 
         `shared` is all memory of a program besides arrays: scratch, and the slots of its arguments and the grid.
         """
-        from mltriton.ir.attributes import IntegerAttr
+        from mltriton.ir.attributes import integer_in
         from mltriton.targets.assertions import describe
         from mltriton.targets.llvm.toolchain import compile_object
 
-        scratch = module.attributes.get("tile.scratch_bytes")
-        size = scratch.value if isinstance(scratch, IntegerAttr) else 0
+        size = integer_in(module.attributes, "tile.scratch_bytes", 0)
         shared = size + 8 * (_parameters(module) + 3)
         metadata = {"scratch_bytes": size, "shared": shared, "assertions": describe(module)}
         seconds = ASSEMBLY_SECONDS if ' asm "' in lowered.text else None

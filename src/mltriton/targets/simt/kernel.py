@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 from mltriton.dialects import gpu, tt, ttig
 from mltriton.errors import BackendError
-from mltriton.ir.attributes import ArrayAttr, DictAttr, IntegerAttr
+from mltriton.ir.attributes import integer_in
 from mltriton.ir.module import Module as IRModule
 from mltriton.ir.types import I64, FloatType, IntegerType, PointerType
 from mltriton.ir.types import Type as IRType
@@ -97,13 +97,4 @@ def argument(e: Emitter, value: Value, type_: IRType) -> Value:
 
 def divisors(function: tt.Func) -> list[int]:
     """What the caller promises of each parameter."""
-    return [_divisibility(function, number) for number in range(len(function.body.block.arguments))]
-
-
-def _divisibility(function: tt.Func, number: int) -> int:
-    attributes = function.attributes.get("arg_attrs")
-    if not isinstance(attributes, ArrayAttr):
-        return 1
-    of = attributes.elements[number]
-    known = of.get("tt.divisibility") if isinstance(of, DictAttr) else None
-    return known.value if isinstance(known, IntegerAttr) else 1
+    return [integer_in(dict(known.entries), "tt.divisibility", 1) for known in function.promises]

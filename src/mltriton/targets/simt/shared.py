@@ -13,7 +13,7 @@ from typing import cast
 
 from mltriton.dialects import gpu, tt, ttg, ttig
 from mltriton.errors import SharedMemoryError
-from mltriton.ir.attributes import IntegerAttr
+from mltriton.ir.attributes import integer_in
 from mltriton.ir.module import Module as IRModule
 from mltriton.ir.operation import Operation
 from mltriton.ir.operation import Value as IRValue
@@ -41,8 +41,7 @@ def allocations(module: IRModule) -> tuple[dict[Operation, int], int]:
     end = gathered = 0
     for op in module.walk():
         if isinstance(op, ttg.LocalAlloc):
-            place = op.attributes.get(ttg.ALLOCATION_OFFSET)
-            places[op] = place.value if isinstance(place, IntegerAttr) else end
+            places[op] = integer_in(op.attributes, ttg.ALLOCATION_OFFSET, end)
             end = max(end, places[op] + _rounded(allocated_bytes(op)))
         elif isinstance(op, tt.Gather):
             gathered = max(gathered, num_warps_of(module) * gathered_bytes(op))

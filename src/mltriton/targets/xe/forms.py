@@ -54,7 +54,6 @@ FORMS: dict[str, Form] = {
 
 def asked_for(module: Module) -> Form:
     """The form that a program is to have: its attribute `ttig.codegen`."""
-    from mltriton.ir.attributes import StringAttr
+    from mltriton.ir.attributes import string_in
 
-    wanted = module.attributes.get("ttig.codegen")
-    return FORMS[wanted.value if isinstance(wanted, StringAttr) else "simt"]
+    return FORMS[string_in(module.attributes, "ttig.codegen", "simt")]

@@ -188,11 +188,10 @@ def registers_of(module: Module, device: Device) -> int:
 
     Raises `TargetError` for a program with more warps than any mode allows.
     """
-    from mltriton.ir.attributes import IntegerAttr
+    from mltriton.ir.attributes import integer_in
     from mltriton.targets.registry import num_warps_of
 
-    chosen = module.attributes.get("ttig.register_mode")
-    registers = chosen.value if isinstance(chosen, IntegerAttr) else device.grf_modes[0].registers
+    registers = integer_in(module.attributes, "ttig.register_mode", device.grf_modes[0].registers)
     device.check_warps(num_warps_of(module), registers)
     return registers
 

@@ -10,7 +10,7 @@ from collections.abc import Collection
 from typing import NamedTuple
 
 from mltriton.dialects import tt
-from mltriton.ir.attributes import IntegerAttr
+from mltriton.ir.attributes import integer_in
 from mltriton.ir.module import Module as IRModule
 from mltriton.ir.operation import Operation
 from mltriton.targets.llvm.writer import Module
@@ -66,8 +66,8 @@ def finished(e: XeEmitter, module: IRModule) -> KernelText:
 
 def addresses_of(module: IRModule, device: Device) -> dict[Operation, int]:
     """How many addresses of their own block accesses have in loops, where the device makes them worth it."""
-    registers = module.attributes.get("ttig.register_mode")
-    if device.distances or not isinstance(registers, IntegerAttr):
+    registers = integer_in(module.attributes, "ttig.register_mode", None)
+    if device.distances or registers is None:
         return {}
     function: tt.Func = public_function(module)
-    return addresses_of_loops(function, spec_of(module), registers.value)
+    return addresses_of_loops(function, spec_of(module), registers)
