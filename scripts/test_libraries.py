@@ -16,11 +16,12 @@ import sys
 import time
 import warnings
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).parent
-LIBRARIES = ("liger", "fla_ops", "fla_before", "gems")
+LIBRARIES = ("liger", "fla_ops", "fla_before", "gems", "vllm_kernels")
 
 
 def fetch(folder: Path, packages: Sequence[str]) -> None:
@@ -30,9 +31,9 @@ def fetch(folder: Path, packages: Sequence[str]) -> None:
 
 
 def flat(value: Any) -> list[Any]:
-    """The tensors of floats in what an operation gives."""
+    """The tensors in what an operation gives."""
     items = value if isinstance(value, tuple | list) else (value,)
-    return [item for item in items if hasattr(item, "is_floating_point") and item.is_floating_point()]
+    return [item for item in items if hasattr(item, "is_floating_point")]
 
 
 def fresh(inputs: Sequence[Any]) -> list[Any]:
@@ -63,8 +64,13 @@ def run(operation: Callable[..., Any], inputs: Sequence[Any]) -> tuple[list[Any]
 
 
 def far(found: Any, expected: Any) -> float:
-    """The largest difference in units of the largest value."""
-    return float((found.double() - expected.double()).abs().max() / expected.double().abs().max().clamp(min=1e-3))
+    """The largest difference in units of the largest finite value; infinities and NaN have to be the same."""
+    if found.shape != expected.shape:
+        return float("inf")
+    found, expected = found.double(), expected.double()
+    same = (found == expected) | (found.isnan() & expected.isnan())
+    difference = (found - expected).abs().masked_fill(same, 0).nan_to_num(nan=float("inf"))
+    return float(difference.max() / expected.abs().masked_fill(~expected.isfinite(), 0).max().clamp(min=1e-3))
 
 
 def _verdict(difference: float, near: float) -> str:
@@ -80,10 +86,10 @@ def check(ours: Callable[..., Any], reference: Callable[..., Any], inputs: Seque
         both = [(g, t) for g, t in zip(gradients, their_gradients, strict=True) if t is not None]
         missing = [t for g, t in both if g is None]
         backward = max((far(g, t) for g, t in both if g is not None), default=0.0)
-        times = [(run(ours, inputs)[2], run(reference, inputs)[2]) for _ in range(5)]
-        ratio = sorted(theirs / mine for mine, theirs in times)[2]
+        times = [(run(ours, inputs)[2], run(reference, inputs)[2]) for _ in range(10)]
+        mine, theirs = (min(column) for column in zip(*times, strict=True))
         says = [_verdict(forward, near), "-" if not both else "MISSING" if missing else _verdict(backward, near)]
-        return " | ".join([*says, f"{first:.1f}", f"{ratio:.2f}"])
+        return " | ".join([*says, f"{first:.1f}", f"{theirs / mine:.2f}"])
     except Exception as error:
         text = re.sub(r"\S*/(?=\w+\.py:\d)", "", " ".join(str(error).split()))[:100].replace("|", "/")
         return f"FAILS {type(error).__name__}: {text} | | |"
@@ -114,7 +120,7 @@ def main() -> None:
     importlib.import_module("mltriton.as_triton")
     library = importlib.import_module(name)
     if not all(_is_there(folder, package) for package in library.PACKAGES):
-        fetch(folder, library.PACKAGES)
+        getattr(library, "fetch", partial(fetch, packages=library.PACKAGES))(folder)
         importlib.invalidate_caches()
     print(f"\n## {', '.join(library.PACKAGES)}\n")
     print("| operation | forward | backward | first call, s | torch's time / ours |\n|---|---|---|---|---|")
