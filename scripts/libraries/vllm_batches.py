@@ -161,7 +161,10 @@ def _slots(r: Requests) -> Operation:
         part("v1.worker.gpu.block_table")._compute_slot_mappings_kernel[(2, BATCH + 1)](
             *(out.shape[1], r.state, r.starts, positions, addresses, strides, sizes, enabled, enabled),
             *(out, out.stride(0), 0),
-            CP_SIZE=1, CP_INTERLEAVE=1, PAD_ID=-1, TRITON_BLOCK_SIZE=1024,
+            CP_SIZE=1,
+            CP_INTERLEAVE=1,
+            PAD_ID=-1,
+            TRITON_BLOCK_SIZE=1024,
         )
         return out
 
@@ -185,7 +188,8 @@ def _gathered(r: Requests) -> Operation:
         sources, targets = (torch.tensor([t.data_ptr() for t in x], dtype=torch.uint64) for x in (tables, out))
         part("v1.worker.gpu.block_table")._gather_block_tables_kernel[(2, BATCH + 2)](
             *(r.state, sources, targets, strides, counts, counts.stride(0), BATCH, r.computed, reach, sizes),
-            MASK_SLIDING_WINDOW=True, BLOCK_SIZE=1024,
+            MASK_SLIDING_WINDOW=True,
+            BLOCK_SIZE=1024,
         )
         return out
 
@@ -243,7 +247,8 @@ def _rope(r: Requests) -> Operation:
     def ours(out: Tensor) -> Tensor:
         part("v1.worker.gpu.mm.rope")._prepare_rope_positions_kernel[(BATCH,)](
             *(out, out.stride(0), known, 3 * LENGTH, LENGTH, change, r.state, r.starts, r.prefill, r.computed),
-            BLOCK_SIZE=1024, NUM_DIMS=3,
+            BLOCK_SIZE=1024,
+            NUM_DIMS=3,
         )
         return out
 
@@ -262,9 +267,16 @@ def operations() -> dict[str, Operation]:
     """Operation, reference and inputs by name."""
     torch.manual_seed(0)
     rows = {
-        "prepare_prefill_inputs": _prefill, "prepare_pos_seq_lens": _positions, "post_update": _after,
-        "combine_sampled_and_draft_tokens": _sampled_and_draft, "expand_idx_mapping": _expanded,
-        "get_num_sampled_and_rejected": _sampled_and_rejected, "compute_slot_mappings": _slots,
-        "gather_block_tables": _gathered, "apply_write": _written, "batch_memcpy": _copied, "rope_positions": _rope,
+        "prepare_prefill_inputs": _prefill,
+        "prepare_pos_seq_lens": _positions,
+        "post_update": _after,
+        "combine_sampled_and_draft_tokens": _sampled_and_draft,
+        "expand_idx_mapping": _expanded,
+        "get_num_sampled_and_rejected": _sampled_and_rejected,
+        "compute_slot_mappings": _slots,
+        "gather_block_tables": _gathered,
+        "apply_write": _written,
+        "batch_memcpy": _copied,
+        "rope_positions": _rope,
     }
     return {name: row(Requests()) for name, row in rows.items()}

@@ -149,7 +149,8 @@ def _grammar() -> Operation:
     def ours(logits: Tensor) -> Tensor:
         part("v1.worker.gpu.structured_outputs")._apply_grammar_bitmask_kernel[(7, -(-VOCABULARY // 1024))](
             *(logits, logits.stride(0), rows, ends, mask, mask.stride(0), VOCABULARY),
-            MASK_STRIDE=3, BLOCK_SIZE=1024,
+            MASK_STRIDE=3,
+            BLOCK_SIZE=1024,
         )
         return logits
 
@@ -207,7 +208,8 @@ def _compacted() -> Operation:
         packed = torch.zeros(9, -(-VOCABULARY // 8), dtype=torch.uint8)
         part("v1.worker.gpu.sample.output")._compact_sampling_mask_kernel[(9,)](
             *(logits, *logits.stride(), ends, sampled, ids, 200, packed, packed.stride(0), counts, VOCABULARY, 200),
-            ROWS_PER_REQUEST=3, BLOCK_SIZE=1024,
+            ROWS_PER_REQUEST=3,
+            BLOCK_SIZE=1024,
         )
         return ids, packed, counts
 
@@ -284,8 +286,11 @@ def _most_probable(count: Tensor | None, mass: Tensor | None) -> Operation:
         module._topk_topp_kernel[(4,)](
             *(logits, logits.stride(0), logits.new_empty(4, vocabulary), *tables),
             *(logits if count is None else count, logits if mass is None else mass, rows, vocabulary, float("-inf")),
-            BLOCK_SIZE=256, BLOCK_SIZE_TRUNC=128, TOPK_ENABLED=count is not None,
-            TOPP_ENABLED=mass is not None, SPLIT_COVERS_PONLY=False,
+            BLOCK_SIZE=256,
+            BLOCK_SIZE_TRUNC=128,
+            TOPK_ENABLED=count is not None,
+            TOPP_ENABLED=mass is not None,
+            SPLIT_COVERS_PONLY=False,
         )
         return logits
 
@@ -324,11 +329,21 @@ def operations() -> dict[str, Operation]:
     count = torch.tensor([1, 20, 400, 5000, 50, 3], dtype=int32)
     mass = torch.tensor([0.9, 0.5, 0.95, 0.8, 0.3, 0.99])
     return {
-        "min_p": _min_p(), "temperature": _temperature(), "bad_words": _bad_words(), "penalties": _penalties(),
-        "bincount": _counts(), "logit_bias": _bias(), "grammar_bitmask": _grammar(), "ranks": _ranks(),
-        "topk_log_softmax": _log_probabilities(), "prompt_logprobs_token_ids": _prompt_ids(),
-        "compact_sampling_mask": _compacted(), "num_nans": _not_numbers(),
-        "gumbel_sample": _gumbel(wide=False), "gumbel_sample, float64": _gumbel(wide=True),
-        "topk": _most_probable(count, None), "topp": _most_probable(None, mass),
+        "min_p": _min_p(),
+        "temperature": _temperature(),
+        "bad_words": _bad_words(),
+        "penalties": _penalties(),
+        "bincount": _counts(),
+        "logit_bias": _bias(),
+        "grammar_bitmask": _grammar(),
+        "ranks": _ranks(),
+        "topk_log_softmax": _log_probabilities(),
+        "prompt_logprobs_token_ids": _prompt_ids(),
+        "compact_sampling_mask": _compacted(),
+        "num_nans": _not_numbers(),
+        "gumbel_sample": _gumbel(wide=False),
+        "gumbel_sample, float64": _gumbel(wide=True),
+        "topk": _most_probable(count, None),
+        "topp": _most_probable(None, mass),
         "topk_topp": _most_probable(count, mass),
     }

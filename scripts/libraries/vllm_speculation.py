@@ -59,7 +59,8 @@ def _random() -> Operation:
     def ours(out: Tensor) -> Tensor:
         kernel[(REQUESTS,)](
             *(out, ENDS, drafts, draft, target, bonus, recovered, chances, greedy, MOST, VOCABULARY, None),
-            NO_DRAFT_PROBS=False, SYNTHETIC_MODE=False,
+            NO_DRAFT_PROBS=False,
+            SYNTHETIC_MODE=False,
         )
         return out
 
@@ -82,7 +83,9 @@ def _recovered(wide: bool) -> Operation:
     def ours(out: Tensor) -> Tensor:
         kernel[(REQUESTS, MOST)](
             *(out, ENDS, drafts, draft, target, inverse, VOCABULARY),
-            BLOCK_SIZE=1024, NO_DRAFT_PROBS=False, USE_FP64_GUMBEL=wide,
+            BLOCK_SIZE=1024,
+            NO_DRAFT_PROBS=False,
+            USE_FP64_GUMBEL=wide,
         )
         return out
 
@@ -116,7 +119,11 @@ def _next_step() -> Operation:
     def ours(lengths: Tensor, where: Tensor, slots: Tensor) -> tuple[Tensor, ...]:
         kernel[(REQUESTS + 2,)](
             *(positions, table, table.stride(0), lengths, where, slots),
-            block_size=16, max_model_len=320, n_blocks_per_req=20, PAD_ID=-1, batch_size=REQUESTS,
+            block_size=16,
+            max_model_len=320,
+            n_blocks_per_req=20,
+            PAD_ID=-1,
+            batch_size=REQUESTS,
         )
         return lengths, where, slots
 
@@ -172,8 +179,12 @@ def operations() -> dict[str, Operation]:
     """Operation, reference and inputs by name."""
     torch.manual_seed(0)
     return {
-        "rejection_greedy_sample": _greedy(), "rejection_random_sample": _random(), "expand": _spread(),
-        "sample_recovered_tokens": _recovered(wide=False), "eagle_step_slot_mapping": _next_step(),
+        "rejection_greedy_sample": _greedy(),
+        "rejection_random_sample": _random(),
+        "expand": _spread(),
+        "sample_recovered_tokens": _recovered(wide=False),
+        "eagle_step_slot_mapping": _next_step(),
         "sample_recovered_tokens, float64": _recovered(wide=True),
-        "eagle_prepare_inputs_padded": _padded_inputs(), "eagle_prepare_next_token_padded": _next_tokens(),
+        "eagle_prepare_inputs_padded": _padded_inputs(),
+        "eagle_prepare_next_token_padded": _next_tokens(),
     }
