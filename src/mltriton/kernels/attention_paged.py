@@ -278,9 +278,7 @@ def _by_blocks(q: Array, k_cache: Array, v_cache: Array, form: Form) -> Parts:
     constants = {
         "GROUP": q.shape[1] // k_cache.shape[2], "BG": form.heads, "BLOCK": form.block,
         "BN": piece, "PIECES": form.keys // piece,
-        "K_COLUMNS": keys.head_columns, "K_STRIDE": keys.stride, "K_ELEMENT": keys.element,
-        "V_COLUMNS": values.head_columns, "V_STRIDE": values.stride, "V_ELEMENT": values.element,
-        "num_warps": WARPS[form.warp_level],
+        "K": tuple(keys[3:]), "V": tuple(values[3:]), "num_warps": WARPS[form.warp_level],
     }  # fmt: skip
     return kernel, (*keys[:3], *values[:3]), (), constants
 

@@ -19,7 +19,7 @@ import numpy as np
 
 import mltriton as triton
 import mltriton.language as tl
-from mltriton.kernels.attention_paged_kernels import FINITE, LOG2_E
+from mltriton.kernels.attention_paged_kernels import LOG2_E, join_warps, keys_of_split
 from mltriton.kernels.attention_paged_loads import (
     columns_of,
     join_values,
@@ -75,14 +75,15 @@ def load_slopes(slopes_ptr, GROUP: tl.constexpr, BG: tl.constexpr):
 
 @triton.jit
 def attend_step(
-    acc, l_i, m_i, q, k_cache, v_cache, k_ptr, v_ptr, table_ptr, stride_tp, slopes, first, end, last_key, sm_scale,
-    soft_cap, k_page_rows, k_row, k_column, v_page_rows, v_row, v_column, K_STRIDE: tl.constexpr,
-    K_ELEMENT: tl.constexpr, V_STRIDE: tl.constexpr, V_ELEMENT: tl.constexpr, PAGE: tl.constexpr, BLOCK: tl.constexpr,
-    BN: tl.constexpr, PIECES: tl.constexpr, BD: tl.constexpr, DIM: tl.constexpr, MASKED: tl.constexpr,
+    found, q, k, v, table_ptr, stride_tp, slopes, first, end, last_key, sm_scale, soft_cap, PAGE: tl.constexpr,
+    BLOCK: tl.constexpr, BN: tl.constexpr, PIECES: tl.constexpr, BD: tl.constexpr, DIM: tl.constexpr,
+    MASKED: tl.constexpr,
 ):  # fmt: skip
     """Queries q [BG, BD] over PIECES blocks of BN keys from `first` on. All keys are below `end`; where MASKED, at
-    least the first one of each block.
+    least the first one of each block. k and v: descriptor, pointer, rows of a page, the head's row and column, strides
+    of slots and of elements.
     """
+    acc, l_i, m_i = found
     scores, pages, slots, rows = (), (), (), ()
     m_new = m_i
     for piece in tl.static_range(PIECES):
@@ -90,14 +91,14 @@ def attend_step(
         keys = key + tl.arange(0, BN)
         if BLOCK >= REST:
             page, slot = place_of(key, table_ptr, stride_tp, PAGE)
-            k_t = tl.trans(k_cache.load([page * k_page_rows + k_row + slot, k_column]))
+            k_t = tl.trans(k[0].load([page * k[2] + k[3] + slot, k[4]]))
             if DIM < BD:
                 k_t = tl.where((tl.arange(0, BD) < DIM)[:, None], k_t, 0.0)  # what lies behind a head may be no number
             pages, slots = pages + (page,), slots + (slot,)  # noqa: RUF005
         else:
             page, slot = places_of(keys, end, table_ptr, stride_tp, PAGE, MASKED)
-            k_t = load_keys(k_ptr, page * k_page_rows + slot * K_STRIDE, keys, end, K_ELEMENT, BD, DIM, MASKED)
-            rows = rows + (tl.reshape(page * v_page_rows + slot * V_STRIDE, [BN, 1]),)  # noqa: RUF005
+            k_t = load_keys(k[1], page * k[2] + slot * k[5], keys, end, k[6], BD, DIM, MASKED)
+            rows = rows + (tl.reshape(page * v[2] + slot * v[5], [BN, 1]),)  # noqa: RUF005
         s = tl.dot(q, k_t, input_precision="ieee") * sm_scale
         if soft_cap is not None:
             s = soft_cap * tl.math.tanh(s / soft_cap)
@@ -117,25 +118,34 @@ def attend_step(
         key = first + piece * BN
         keys = key + tl.arange(0, BN)
         if BLOCK >= REST:
-            v = v_cache.load([pages[piece] * v_page_rows + v_row + slots[piece], v_column])
+            values = v[0].load([pages[piece] * v[2] + v[3] + slots[piece], v[4]])
         elif BLOCK > 1:
             last = (end - 1) // BLOCK * BLOCK if MASKED else key + (BN - BLOCK)
-            v = join_values(
-                v_cache, table_ptr, stride_tp, key, last, v_page_rows, v_row, v_column, PAGE, BN, BLOCK
-            )  # fmt: skip
+            values = join_values(v, table_ptr, stride_tp, key, last, PAGE, BN, BLOCK)
         else:
-            v = load_values(v_ptr, rows[piece], keys, end, V_ELEMENT, BD, DIM, MASKED)
+            values = load_values(v[1], rows[piece], keys, end, v[6], BD, DIM, MASKED)
         if MASKED and BLOCK > 1:
-            v = tl.where((keys < end)[:, None], v, 0.0)
-        acc = tl.dot(p.to(v.dtype), v, acc, input_precision="ieee")
+            values = tl.where((keys < end)[:, None], values, 0.0)
+        acc = tl.dot(p.to(values.dtype), values, acc, input_precision="ieee")
     return acc, l_i, m_new
 
 
 @triton.jit
+def cache_of_head(cache, head, by_blocks: tl.constexpr, ROWS: tl.constexpr, BD: tl.constexpr):
+    """A cache as `attend_step` takes it, with rectangles of ROWS keys. `cache`: pointer, rows, rows of a page and of a
+    head, columns of a head, strides of slots and of elements.
+    """
+    pointer, rows, page_rows, head_rows, columns, stride, element = cache
+    matrix = tl.make_tensor_descriptor(pointer, [rows, stride], [stride, 1], [ROWS, BD])
+    row, column = head * head_rows, head * columns
+    if not by_blocks:
+        pointer += head.to(tl.int64) * head_rows
+    return matrix, pointer, page_rows, row, column, stride, element
+
+
+@triton.jit
 def attend_blocks(
-    q, k_ptr, v_ptr, table_ptr, stride_tp, slopes, start, end, warp, warps, length, sm_scale, soft_cap,
-    k_rows, k_page_rows, k_head_rows, v_rows, v_page_rows, v_head_rows, K_COLUMNS: tl.constexpr, K_STRIDE: tl.constexpr,
-    K_ELEMENT: tl.constexpr, V_COLUMNS: tl.constexpr, V_STRIDE: tl.constexpr, V_ELEMENT: tl.constexpr,
+    q, k, v, table_ptr, stride_tp, slopes, start, end, warp, warps, length, sm_scale, soft_cap,
     PAGE: tl.constexpr, BLOCK: tl.constexpr, BN: tl.constexpr, PIECES: tl.constexpr,
     GROUP: tl.constexpr, BG: tl.constexpr, BD: tl.constexpr, DIM: tl.constexpr,
 ):  # fmt: skip
@@ -145,45 +155,38 @@ def attend_blocks(
     head = tl.program_id(0) // ((GROUP + BG - 1) // BG)
     rectangle: tl.constexpr = BN if BLOCK >= REST else BLOCK
     last: tl.constexpr = REST if BLOCK >= REST else BLOCK
-    k_cache = tl.make_tensor_descriptor(k_ptr, [k_rows, K_STRIDE], [K_STRIDE, 1], [rectangle, BD])
-    v_cache = tl.make_tensor_descriptor(v_ptr, [v_rows, V_STRIDE], [V_STRIDE, 1], [rectangle, BD])
-    k_rest = tl.make_tensor_descriptor(k_ptr, [k_rows, K_STRIDE], [K_STRIDE, 1], [last, BD])
-    v_rest = tl.make_tensor_descriptor(v_ptr, [v_rows, V_STRIDE], [V_STRIDE, 1], [last, BD])
-    k_row, k_column = head * k_head_rows, head * K_COLUMNS
-    v_row, v_column = head * v_head_rows, head * V_COLUMNS
-    if BLOCK < REST:
-        k_ptr += head.to(tl.int64) * k_head_rows
-    if BLOCK == 1:
-        v_ptr += head.to(tl.int64) * v_head_rows
+    k_blocks, k_rest = (
+        cache_of_head(k, head, BLOCK >= REST, rectangle, BD),
+        cache_of_head(k, head, BLOCK >= REST, last, BD),
+    )
+    v_blocks, v_rest = (cache_of_head(v, head, BLOCK > 1, rectangle, BD), cache_of_head(v, head, BLOCK > 1, last, BD))
     m_i = tl.full([BG], -float("inf"), tl.float32)
     l_i = tl.zeros([BG], tl.float32)
     acc = tl.zeros([BG, BD], tl.float32)
     steps = tl.maximum(end - start, 0) // (PIECES * BN)
     for step in range(warp, steps, warps):
         acc, l_i, m_i = attend_step(
-            acc, l_i, m_i, q, k_cache, v_cache, k_ptr, v_ptr, table_ptr, stride_tp, slopes,
-            start + step * (PIECES * BN), end, length - 1, sm_scale, soft_cap,
-            k_page_rows, k_row, k_column, v_page_rows, v_row, v_column,
-            K_STRIDE, K_ELEMENT, V_STRIDE, V_ELEMENT, PAGE, BLOCK, BN, PIECES, BD, DIM, False,
+            (acc, l_i, m_i), q, k_blocks, v_blocks, table_ptr, stride_tp, slopes, start + step * (PIECES * BN), end,
+            length - 1, sm_scale, soft_cap, PAGE, BLOCK, BN, PIECES, BD, DIM, False,
         )  # fmt: skip
     if steps % warps == warp:
         for first in range(start + steps * (PIECES * BN), end, REST):
             acc, l_i, m_i = attend_step(
-                acc, l_i, m_i, q, k_rest, v_rest, k_ptr, v_ptr, table_ptr, stride_tp, slopes, first, end,
-                length - 1, sm_scale, soft_cap, k_page_rows, k_row, k_column, v_page_rows, v_row, v_column,
-                K_STRIDE, K_ELEMENT, V_STRIDE, V_ELEMENT, PAGE, BLOCK, REST, 1, BD, DIM, True,
+                (acc, l_i, m_i), q, k_rest, v_rest, table_ptr, stride_tp, slopes, first, end,
+                length - 1, sm_scale, soft_cap, PAGE, BLOCK, REST, 1, BD, DIM, True,
             )  # fmt: skip
     return acc, l_i, m_i
 
 
 @triton.jit
 def store_result(
-    acc, l_i, m_i, o_ptr, lse_ptr, stride_os, stride_oh, n_heads,
+    found, o_ptr, lse_ptr, stride_os, stride_oh, n_heads,
     BLOCK: tl.constexpr, GROUP: tl.constexpr, BG: tl.constexpr, BD: tl.constexpr, DIM: tl.constexpr,
 ):  # fmt: skip
     """Store acc / l_i, zeros where there is no key; with several splits into that split's part of o_ptr, and the
     logarithm (base 2) of the sum of weights to lse_ptr [splits, sequences, heads].
     """
+    acc, l_i, m_i = found
     present = is_query(GROUP, BG)
     if lse_ptr is not None:
         split = tl.program_id(2).to(tl.int64) * tl.num_programs(1)
@@ -200,58 +203,46 @@ def store_result(
 def paged_attention_blocks_kernel(
     q_ptr, k_ptr, v_ptr, table_ptr, lens_ptr, slopes_ptr, o_ptr, lse_ptr, sm_scale, soft_cap,
     stride_qs, stride_qh, stride_qd, k_rows, k_page_rows, k_head_rows, v_rows, v_page_rows, v_head_rows,
-    stride_ts, stride_tp, stride_l, stride_os, stride_oh, n_heads, keys_per_split, K_COLUMNS: tl.constexpr,
-    K_STRIDE: tl.constexpr, K_ELEMENT: tl.constexpr, V_COLUMNS: tl.constexpr, V_STRIDE: tl.constexpr,
-    V_ELEMENT: tl.constexpr, PAGE: tl.constexpr, BLOCK: tl.constexpr, BN: tl.constexpr, PIECES: tl.constexpr,
+    stride_ts, stride_tp, stride_l, stride_os, stride_oh, n_heads, keys_per_split,
+    K: tl.constexpr, V: tl.constexpr, PAGE: tl.constexpr, BLOCK: tl.constexpr, BN: tl.constexpr, PIECES: tl.constexpr,
     GROUP: tl.constexpr, BG: tl.constexpr, BD: tl.constexpr, DIM: tl.constexpr,
 ):  # fmt: skip
     """One token's queries over one split of a sequence's keys; program ids (kv head and part of its query heads,
-    sequence, split).
+    sequence, split). K and V: columns of a head, strides of slots and of elements.
     """
-    sequence = tl.program_id(1).to(tl.int64)
-    length = tl.load(lens_ptr + sequence * stride_l)
-    start = tl.program_id(2) * keys_per_split
-    end = tl.minimum(start + keys_per_split, length)
+    start, end, length = keys_of_split(lens_ptr, stride_l, keys_per_split)
+    k, v = (k_ptr, k_rows, k_page_rows, k_head_rows, *K), (v_ptr, v_rows, v_page_rows, v_head_rows, *V)
     q = load_queries(q_ptr, stride_qs, stride_qh, stride_qd, GROUP, BG, BD, DIM)
-    acc, l_i, m_i = attend_blocks(
-        q, k_ptr, v_ptr, table_ptr + sequence * stride_ts, stride_tp, load_slopes(slopes_ptr, GROUP, BG),
-        start, end, 0, 1, length, sm_scale, soft_cap,
-        k_rows, k_page_rows, k_head_rows, v_rows, v_page_rows, v_head_rows,
-        K_COLUMNS, K_STRIDE, K_ELEMENT, V_COLUMNS, V_STRIDE, V_ELEMENT, PAGE, BLOCK, BN, PIECES, GROUP, BG, BD, DIM,
+    found = attend_blocks(
+        q, k, v, table_ptr + tl.program_id(1).to(tl.int64) * stride_ts, stride_tp, load_slopes(slopes_ptr, GROUP, BG),
+        start, end, 0, 1, length, sm_scale, soft_cap, PAGE, BLOCK, BN, PIECES, GROUP, BG, BD, DIM,
     )  # fmt: skip
-    store_result(acc, l_i, m_i, o_ptr, lse_ptr, stride_os, stride_oh, n_heads, BLOCK, GROUP, BG, BD, DIM)
+    store_result(found, o_ptr, lse_ptr, stride_os, stride_oh, n_heads, BLOCK, GROUP, BG, BD, DIM)
 
 
 @triton.jit(warp_level=True)
 def paged_attention_blocks_warps_kernel(
     q_ptr, k_ptr, v_ptr, table_ptr, lens_ptr, slopes_ptr, o_ptr, lse_ptr, sm_scale, soft_cap,
     stride_qs, stride_qh, stride_qd, k_rows, k_page_rows, k_head_rows, v_rows, v_page_rows, v_head_rows,
-    stride_ts, stride_tp, stride_l, stride_os, stride_oh, n_heads, keys_per_split, K_COLUMNS: tl.constexpr,
-    K_STRIDE: tl.constexpr, K_ELEMENT: tl.constexpr, V_COLUMNS: tl.constexpr, V_STRIDE: tl.constexpr,
-    V_ELEMENT: tl.constexpr, PAGE: tl.constexpr, BLOCK: tl.constexpr, BN: tl.constexpr, PIECES: tl.constexpr,
+    stride_ts, stride_tp, stride_l, stride_os, stride_oh, n_heads, keys_per_split,
+    K: tl.constexpr, V: tl.constexpr, PAGE: tl.constexpr, BLOCK: tl.constexpr, BN: tl.constexpr, PIECES: tl.constexpr,
     GROUP: tl.constexpr, BG: tl.constexpr, BD: tl.constexpr, DIM: tl.constexpr,
 ):  # fmt: skip
     """The same, by warps: warp w of W takes the steps w, w + W, ... of the keys."""
-    sequence = tl.program_id(1).to(tl.int64)
-    length = tl.load(lens_ptr + sequence * stride_l)
-    start = tl.program_id(2) * keys_per_split
-    end = tl.minimum(start + keys_per_split, length)
+    start, end, length = keys_of_split(lens_ptr, stride_l, keys_per_split)
+    k, v = (k_ptr, k_rows, k_page_rows, k_head_rows, *K), (v_ptr, v_rows, v_page_rows, v_head_rows, *V)
     q_shared = tl.alloc([BG, BD], q_ptr.dtype.element_ty)
     if tl.warp_id() == 0:  # brings the queries for all
         tl.store(q_shared, load_queries(q_ptr, stride_qs, stride_qh, stride_qd, GROUP, BG, BD, DIM))
     tl.barrier()
     acc, l_i, m_i = attend_blocks(
-        tl.load(q_shared), k_ptr, v_ptr, table_ptr + sequence * stride_ts, stride_tp,
+        tl.load(q_shared), k, v, table_ptr + tl.program_id(1).to(tl.int64) * stride_ts, stride_tp,
         load_slopes(slopes_ptr, GROUP, BG), start, end, tl.warp_id(), tl.num_warps(), length, sm_scale, soft_cap,
-        k_rows, k_page_rows, k_head_rows, v_rows, v_page_rows, v_head_rows,
-        K_COLUMNS, K_STRIDE, K_ELEMENT, V_COLUMNS, V_STRIDE, V_ELEMENT, PAGE, BLOCK, BN, PIECES, GROUP, BG, BD, DIM,
+        PAGE, BLOCK, BN, PIECES, GROUP, BG, BD, DIM,
     )  # fmt: skip
-    m = tl.max(m_i, cross_warp=True)
-    alpha = tl.exp2(m_i - tl.maximum(m, FINITE))  # 0 on a warp without keys
-    l = tl.sum(l_i * alpha, cross_warp=True, dst_warps=0)  # noqa: E741
-    o = tl.sum(acc * alpha[:, None], cross_warp=True, dst_warps=0)
+    found = join_warps(acc, l_i, m_i)
     if tl.warp_id() == 0:
-        store_result(o, l, m, o_ptr, lse_ptr, stride_os, stride_oh, n_heads, BLOCK, GROUP, BG, BD, DIM)
+        store_result(found, o_ptr, lse_ptr, stride_os, stride_oh, n_heads, BLOCK, GROUP, BG, BD, DIM)
 
 
 def mltriton_verify(

@@ -22,40 +22,59 @@ FINITE = tl.constexpr(-3.0e38)  # a maximum is at least this where it is subtrac
 
 
 @triton.jit
-def query_offsets(stride_s, stride_h, stride_d, group, dim, HEADS: tl.constexpr, BG: tl.constexpr, BD: tl.constexpr):
-    """Where the queries [HEADS, BG, BD] of this program lie in an array [sequences, heads, dim], and which of them
-    there are.
+def keys_of_split(lens_ptr, stride_l, keys_per_split):
+    """The keys of this program: the first one, the end, and how many its sequence has."""
+    length = tl.load(lens_ptr + tl.program_id(1).to(tl.int64) * stride_l)
+    start = tl.program_id(2) * keys_per_split
+    return start, tl.minimum(start + keys_per_split, length), length
+
+
+@triton.jit
+def join_warps(acc, l_i, m_i):
+    """What the warps have found, on warp 0: the sums, relative to the largest score of all."""
+    m = tl.max(m_i, cross_warp=True)
+    alpha = tl.exp2(m_i - tl.maximum(m, FINITE))  # 0 on a warp without keys
+    l = tl.sum(l_i * alpha, cross_warp=True, dst_warps=0)  # noqa: E741
+    return tl.sum(acc * tl.expand_dims(alpha, -1), cross_warp=True, dst_warps=0), l, m
+
+
+@triton.jit
+def query_offsets(strides, group, dim, HEADS: tl.constexpr, BG: tl.constexpr, BD: tl.constexpr):
+    """Where the queries [HEADS, BG, BD] of this program lie in an array [sequences, heads, dim] with these strides, and
+    which of them there are.
     """
     members, dims = tl.arange(0, BG), tl.arange(0, BD)
     kv_heads = tl.program_id(0).to(tl.int64) * HEADS + tl.arange(0, HEADS)
     heads = kv_heads[:, None] * group + members[None, :]
-    offsets = tl.program_id(1).to(tl.int64) * stride_s + heads[:, :, None] * stride_h + (dims * stride_d)[None, None, :]
+    sequence = tl.program_id(1).to(tl.int64) * strides[0]
+    offsets = sequence + heads[:, :, None] * strides[1] + (dims * strides[2])[None, None, :]
     return offsets, (members < group)[None, :, None] & (dims < dim)[None, None, :]
 
 
 @triton.jit
 def attend_pages(
-    q, k_ptr, v_ptr, table_ptr, kv_heads, slopes, start, end, step, last_key, sm_scale, soft_cap,
-    stride_kp, stride_kt, stride_kh, stride_kd, stride_vp, stride_vt, stride_vh, stride_vd, stride_tp,
+    q, k, v, table_ptr, stride_tp, slopes, start, end, step, last_key, sm_scale, soft_cap,
     PAGE: tl.constexpr, BN: tl.constexpr, HEADS: tl.constexpr, BG: tl.constexpr, BD: tl.constexpr, DIM: tl.constexpr,
 ):  # fmt: skip
     """Queries q [HEADS, BG, BD] over blocks of BN keys at start, start + step, ... below `end`: the sum of the values
-    by weights, the sum of the weights, and the largest score, in units of log2, that both are relative to.
+    by weights, the sum of the weights, and the largest score, in units of log2, that both are relative to. k and v:
+    pointer, strides of pages, of slots, of heads and of elements.
     """
     m_i = tl.full([HEADS, BG], -float("inf"), tl.float32)
     l_i = tl.zeros([HEADS, BG], tl.float32)
     acc = tl.zeros([HEADS, BG, BD], tl.float32)
     dims = tl.arange(0, BD)
-    k_lines = k_ptr + kv_heads[:, None, None] * stride_kh + (dims * stride_kd)[None, None, :]
-    v_lines = v_ptr + kv_heads[:, None, None] * stride_vh + (dims * stride_vd)[None, None, :]
+    kv_heads = (tl.program_id(0).to(tl.int64) * HEADS + tl.arange(0, HEADS))[:, None, None]
+    k_lines = k[0] + kv_heads * k[3] + (dims * k[4])[None, None, :]
+    v_lines = v[0] + kv_heads * v[3] + (dims * v[4])[None, None, :]
     for first in range(start, end, step):
         keys = first + tl.arange(0, BN)
         inside = keys < end
         wanted = inside[None, :, None] & (dims < DIM)[None, None, :]
         pages = tl.load(table_ptr + keys // PAGE * stride_tp, inside, 0).to(tl.int64)
         slots = keys % PAGE
-        k = tl.load(k_lines + (pages * stride_kp + slots * stride_kt)[None, :, None], wanted, 0.0)
-        s = tl.dot(q, tl.trans(k, 0, 2, 1), input_precision="ieee") * sm_scale
+        keys_there = k_lines + (pages * k[1] + slots * k[2])[None, :, None]
+        s = tl.dot(q, tl.trans(tl.load(keys_there, wanted, 0.0), 0, 2, 1), input_precision="ieee") * sm_scale
         if soft_cap is not None:
             s = soft_cap * tl.math.tanh(s / soft_cap)
         if slopes is not None:
@@ -65,25 +84,26 @@ def attend_pages(
         p = tl.exp2(s - m_new[:, :, None])
         alpha = tl.exp2(m_i - m_new)
         l_i = l_i * alpha + tl.sum(p, 2)
-        v = tl.load(v_lines + (pages * stride_vp + slots * stride_vt)[None, :, None], wanted, 0.0)
-        acc = tl.dot(p.to(v.dtype), v, acc * alpha[:, :, None], input_precision="ieee")
+        values = tl.load(v_lines + (pages * v[1] + slots * v[2])[None, :, None], wanted, 0.0)
+        acc = tl.dot(p.to(values.dtype), values, acc * alpha[:, :, None], input_precision="ieee")
         m_i = m_new
     return acc, l_i, m_i
 
 
 @triton.jit
 def store_result(
-    acc, l_i, m_i, o_ptr, lse_ptr, stride_os, stride_oh, stride_lh, group, dim,
+    found, o_ptr, lse_ptr, stride_os, stride_oh, stride_lh, group, dim,
     HEADS: tl.constexpr, BG: tl.constexpr, BD: tl.constexpr,
 ):  # fmt: skip
     """Store acc / l_i, zeros where there is no key; with several splits into that split's part of o_ptr, and the
     logarithm (base 2) of the sum of weights to lse_ptr [splits, sequences, heads].
     """
-    o_offsets, wanted = query_offsets(stride_os, stride_oh, 1, group, dim, HEADS, BG, BD)
+    acc, l_i, m_i = found
+    o_offsets, wanted = query_offsets((stride_os, stride_oh, 1), group, dim, HEADS, BG, BD)
     if lse_ptr is not None:
         row = tl.program_id(2).to(tl.int64) * tl.num_programs(1)
         o_ptr += row * stride_os
-        lse_offsets, present = query_offsets(stride_lh, 1, 0, group, 1, HEADS, BG, 1)
+        lse_offsets, present = query_offsets((stride_lh, 1, 0), group, 1, HEADS, BG, 1)
         lse = (m_i + tl.log2(l_i))[:, :, None]
         tl.store(lse_ptr + row * stride_lh + lse_offsets, lse, present)
     o = acc / tl.where(l_i > 0.0, l_i, 1.0)[:, :, None]
@@ -99,20 +119,16 @@ def paged_attention_kernel(
     PAGE: tl.constexpr, HEADS: tl.constexpr, BG: tl.constexpr, BN: tl.constexpr, BD: tl.constexpr, DIM: tl.constexpr,
 ):  # fmt: skip
     """One token's queries over one split of a sequence's keys; program ids (HEADS kv heads, sequence, split)."""
-    sequence = tl.program_id(1).to(tl.int64)
-    length = tl.load(lens_ptr + sequence * stride_l)
-    start = tl.program_id(2) * keys_per_split
-    end = tl.minimum(start + keys_per_split, length)
-    kv_heads = tl.program_id(0).to(tl.int64) * HEADS + tl.arange(0, HEADS)
-    q_offsets, wanted = query_offsets(stride_qs, stride_qh, stride_qd, group, DIM, HEADS, BG, BD)
+    start, end, length = keys_of_split(lens_ptr, stride_l, keys_per_split)
+    k, v = (k_ptr, stride_kp, stride_kt, stride_kh, stride_kd), (v_ptr, stride_vp, stride_vt, stride_vh, stride_vd)
+    q_offsets, wanted = query_offsets((stride_qs, stride_qh, stride_qd), group, DIM, HEADS, BG, BD)
     q = tl.load(q_ptr + q_offsets, wanted, 0.0)
-    slopes = load_slopes(slopes_ptr, group, HEADS, BG)
-    acc, l_i, m_i = attend_pages(
-        q, k_ptr, v_ptr, table_ptr + sequence * stride_ts, kv_heads, slopes, start, end, BN, length - 1,
-        sm_scale, soft_cap, stride_kp, stride_kt, stride_kh, stride_kd,
-        stride_vp, stride_vt, stride_vh, stride_vd, stride_tp, PAGE, BN, HEADS, BG, BD, DIM,
+    found = attend_pages(
+        q, k, v, table_ptr + tl.program_id(1).to(tl.int64) * stride_ts, stride_tp,
+        load_slopes(slopes_ptr, group, HEADS, BG), start, end, BN, length - 1, sm_scale, soft_cap,
+        PAGE, BN, HEADS, BG, BD, DIM,
     )  # fmt: skip
-    store_result(acc, l_i, m_i, o_ptr, lse_ptr, stride_os, stride_oh, n_heads, group, DIM, HEADS, BG, BD)
+    store_result(found, o_ptr, lse_ptr, stride_os, stride_oh, n_heads, group, DIM, HEADS, BG, BD)
 
 
 @triton.jit(warp_level=True)
@@ -124,30 +140,21 @@ def paged_attention_warps_kernel(
     PAGE: tl.constexpr, HEADS: tl.constexpr, BG: tl.constexpr, BN: tl.constexpr, BD: tl.constexpr, DIM: tl.constexpr,
 ):  # fmt: skip
     """The same, by warps: warp w of W takes the blocks w, w + W, ... of the keys."""
-    sequence = tl.program_id(1).to(tl.int64)
-    length = tl.load(lens_ptr + sequence * stride_l)
-    start = tl.program_id(2) * keys_per_split
-    end = tl.minimum(start + keys_per_split, length)
-    kv_heads = tl.program_id(0).to(tl.int64) * HEADS + tl.arange(0, HEADS)
+    start, end, length = keys_of_split(lens_ptr, stride_l, keys_per_split)
+    k, v = (k_ptr, stride_kp, stride_kt, stride_kh, stride_kd), (v_ptr, stride_vp, stride_vt, stride_vh, stride_vd)
     q_shared = tl.alloc([HEADS, BG, BD], q_ptr.dtype.element_ty)
     if tl.warp_id() == 0:  # brings the queries for all
-        q_offsets, wanted = query_offsets(stride_qs, stride_qh, stride_qd, group, DIM, HEADS, BG, BD)
+        q_offsets, wanted = query_offsets((stride_qs, stride_qh, stride_qd), group, DIM, HEADS, BG, BD)
         tl.store(q_shared, tl.load(q_ptr + q_offsets, wanted, 0.0))
     tl.barrier()
-    q = tl.load(q_shared)
-    slopes = load_slopes(slopes_ptr, group, HEADS, BG)
     acc, l_i, m_i = attend_pages(
-        q, k_ptr, v_ptr, table_ptr + sequence * stride_ts, kv_heads, slopes,
-        start + tl.warp_id() * BN, end, tl.num_warps() * BN, length - 1,
-        sm_scale, soft_cap, stride_kp, stride_kt, stride_kh, stride_kd,
-        stride_vp, stride_vt, stride_vh, stride_vd, stride_tp, PAGE, BN, HEADS, BG, BD, DIM,
+        tl.load(q_shared), k, v, table_ptr + tl.program_id(1).to(tl.int64) * stride_ts, stride_tp,
+        load_slopes(slopes_ptr, group, HEADS, BG), start + tl.warp_id() * BN, end, tl.num_warps() * BN, length - 1,
+        sm_scale, soft_cap, PAGE, BN, HEADS, BG, BD, DIM,
     )  # fmt: skip
-    m = tl.max(m_i, cross_warp=True)
-    alpha = tl.exp2(m_i - tl.maximum(m, FINITE))  # 0 on a warp without keys
-    l = tl.sum(l_i * alpha, cross_warp=True, dst_warps=0)  # noqa: E741
-    o = tl.sum(acc * alpha[:, :, None], cross_warp=True, dst_warps=0)
+    found = join_warps(acc, l_i, m_i)
     if tl.warp_id() == 0:
-        store_result(o, l, m, o_ptr, lse_ptr, stride_os, stride_oh, n_heads, group, DIM, HEADS, BG, BD)
+        store_result(found, o_ptr, lse_ptr, stride_os, stride_oh, n_heads, group, DIM, HEADS, BG, BD)
 
 
 @triton.jit

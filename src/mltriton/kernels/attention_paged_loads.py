@@ -88,21 +88,14 @@ def load_values(
 
 
 @triton.jit
-def join_values(
-    v_cache, table_ptr, stride_tp, key, last, v_page_rows, v_row, v_column,
-    PAGE: tl.constexpr, BN: tl.constexpr, BLOCK: tl.constexpr,
-):  # fmt: skip
-    """Rows [BN, BD] of the keys from `key` on as BN / BLOCK rectangles; in place of a block behind the one that starts
-    at key `last` there is that one.
+def join_values(v, table_ptr, stride_tp, key, last, PAGE: tl.constexpr, BN: tl.constexpr, BLOCK: tl.constexpr):
+    """Rows [BN, BD] of the keys from `key` on as BN / BLOCK rectangles of the cache v (`attend_step`); in place of a
+    block behind the one that starts at key `last` there is that one.
     """
     if BN == BLOCK:
         page, slot = place_of(tl.minimum(key, last), table_ptr, stride_tp, PAGE)
-        return v_cache.load([page * v_page_rows + v_row + slot, v_column])
+        return v[0].load([page * v[2] + v[3] + slot, v[4]])
     half: tl.constexpr = BN // 2
-    upper = join_values(
-        v_cache, table_ptr, stride_tp, key, last, v_page_rows, v_row, v_column, PAGE, half, BLOCK
-    )  # fmt: skip
-    lower = join_values(
-        v_cache, table_ptr, stride_tp, key + half, last, v_page_rows, v_row, v_column, PAGE, half, BLOCK
-    )  # fmt: skip
+    upper = join_values(v, table_ptr, stride_tp, key, last, PAGE, half, BLOCK)
+    lower = join_values(v, table_ptr, stride_tp, key + half, last, PAGE, half, BLOCK)
     return tl.cat(upper, lower)
