@@ -26,8 +26,8 @@ from mltriton.ir.types import BF16, F32, I8, I32
 from mltriton.passes.registry import PASSES
 from mltriton.targets.generic.spec import GENERIC
 from mltriton.targets.target import Binary, Lowered
-from mltriton.tools.comparison import compare
 from mltriton.tools.launches import parse_grid
+from mltriton.tools.level_runs import compare
 from mltriton.tools.samples import ArrayText, Copy, allocate, parse_argument, random_values
 from mltriton.tools.verify import verify_kernel, verify_module
 

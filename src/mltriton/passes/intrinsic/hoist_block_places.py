@@ -8,7 +8,7 @@ inside stay in the loop around them.
 
 from __future__ import annotations
 
-from mltriton.analysis.block_places import places
+from mltriton.analysis.block_io import places
 from mltriton.dialects import scf
 from mltriton.ir.module import Module
 from mltriton.ir.operation import BlockArgument, Operation, Value

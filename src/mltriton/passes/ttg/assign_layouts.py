@@ -11,16 +11,17 @@ index arithmetic) is emitted once for each encoding that is asked of it.
 
 from __future__ import annotations
 
-from mltriton.analysis.warp_size import warp_size_for
-from mltriton.dialects import ttg
-from mltriton.ir.attributes import IntegerAttr, StringAttr
+from mltriton.dialects import tt, ttg
+from mltriton.dialects.tt.memory import is_block_pointer
+from mltriton.ir.attributes import IntegerAttr, StringAttr, string_in
 from mltriton.ir.builder import Builder
 from mltriton.ir.module import Module
 from mltriton.ir.operation import Block, Operation, Region, Value
 from mltriton.ir.passes import Pass
-from mltriton.ir.types import I32, Type, block_of
+from mltriton.ir.types import I32, TensorDescType, Type, block_of
 from mltriton.layouts.encodings import Encoding
 from mltriton.passes.ttg.layout_plan import LayoutPlan, functions, with_encoding
+from mltriton.targets.base import TargetSpec, WideWarps
 from mltriton.targets.registry import num_warps_of, sharing_warps_of, spec_of
 
 
@@ -103,3 +104,34 @@ class _Writer:
     def _define(self, old: Value, new: Value) -> None:
         new.hint = old.hint
         self.values[old, self.plan.encodings.get(old) if block_of(old.type) else None] = new
+
+
+def warp_size_for(module: Module) -> int:
+    """Lanes of each of the program's warps."""
+    spec = spec_of(module)
+    wide = spec.wide_warps
+    return wide.lanes if wide is not None and _may_be_wide(module, spec, wide) else spec.warp_size
+
+
+def _may_be_wide(module: Module, spec: TargetSpec, wide: WideWarps) -> bool:
+    codegen = string_in(module.attributes, "ttig.codegen", next(iter(spec.codegens), ""))
+    if codegen not in wide.codegens or num_warps_of(module) > wide.max_warps:
+        return False
+    ops = list(module.walk())
+    return not any(map(_takes_usual_lanes, ops)) and _largest_block(ops) >= wide.lanes * sharing_warps_of(module)
+
+
+def _takes_usual_lanes(op: Operation) -> bool:
+    """Whether an operation is one of the matrix engine's or accesses matrices."""
+    if isinstance(op, tt.Dot):
+        return True
+    blocks = (
+        value.type.block if isinstance(value.type, TensorDescType) else block_of(value.type)
+        for value in op.operands
+        if isinstance(value.type, TensorDescType) or is_block_pointer(value.type)
+    )
+    return any(block is not None and block.rank > 1 for block in blocks)
+
+
+def _largest_block(ops: list[Operation]) -> int:
+    return max((block.size for op in ops for result in op.results if (block := block_of(result.type))), default=1)

@@ -20,14 +20,13 @@ from mltriton.tools.migrate.read.syntax import cst, dotted
 from mltriton.tools.migrate.report.notes import note_annotations, note_group
 from mltriton.tools.migrate.result import Note, Options, Result, Site
 from mltriton.tools.migrate.rewrite.edits import Edits
-from mltriton.tools.migrate.rewrite.imports import without_unused_imports
 from mltriton.tools.migrate.rewrite.masked_loads import MaskedLoads, masked_loads
 from mltriton.tools.migrate.rewrite.masks import note_masked_loads, rewrite_masked_loads
 from mltriton.tools.migrate.rewrite.naming import Namer
 from mltriton.tools.migrate.rewrite.rewriting import rewrite_group
 from mltriton.tools.migrate.rewrite.simplifying import simplified
 from mltriton.tools.migrate.rewrite.steps import Notes, moved
-from mltriton.tools.migrate.rewrite.tidying import tidied
+from mltriton.tools.migrate.rewrite.tidying import tidied, without_unused_imports
 
 _BYTE_ORDER_MARK = "\ufeff"
 MARKS = ("make_block_ptr", "advance", "boundary_check")

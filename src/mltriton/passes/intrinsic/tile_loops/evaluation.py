@@ -19,16 +19,17 @@ from mltriton.ir.attributes import IntegerAttr
 from mltriton.ir.location import Location
 from mltriton.ir.operation import Block, Operation, OpResult, Value
 from mltriton.ir.order import operands_first
-from mltriton.ir.types import I32, MemDescType, PointerType, TensorType, Type
+from mltriton.ir.types import I32, FloatType, IntegerType, MemDescType, PointerType, TensorType, Type, element_type
 from mltriton.passes.intrinsic.tile_loops.accesses import read
 from mltriton.passes.intrinsic.tile_loops.combine import are_affine, are_uniform, combine
-from mltriton.passes.intrinsic.tile_loops.conversions import converted
 from mltriton.passes.intrinsic.tile_loops.emitter import Emitter, refuse, unknown_buffer
 from mltriton.passes.intrinsic.tile_loops.forms import (
     Affine,
     Form,
     FormArithmetic,
     Index,
+    Uniform,
+    Vector,
     constant_index,
 )
 from mltriton.passes.intrinsic.tile_loops.rules import RULES, elementwise
@@ -266,7 +267,7 @@ class Evaluator:
         return combine(self, tt.AddPtr, [pointer, offset], tile.pointer.type, 0, {})
 
     def convert(self, form: Form, element: Type, lanes: int) -> Form:
-        """Elements in another type, as `conversions.py` says."""
+        """Elements in another type."""
         return converted(self, form, element, lanes)
 
 
@@ -274,3 +275,29 @@ class Evaluator:
 
 
 # Rules of operations
+
+
+def conversion(source: Type, target: Type) -> type[Operation]:
+    """The operation that takes elements of one type to another."""
+    if isinstance(source, FloatType) and isinstance(target, FloatType):
+        if min(source.width, target.width) == 8 or source.width == target.width:
+            return tt.FpToFp
+        return arith.ExtF if source.width < target.width else arith.TruncF
+    if isinstance(source, IntegerType) and isinstance(target, IntegerType):
+        if source.width == 1:
+            return arith.ExtUI
+        return arith.ExtSI if source.width < target.width else arith.TruncI
+    return arith.SIToFP if isinstance(target, FloatType) else arith.FPToSI
+
+
+def element_of(form: Form) -> Type:
+    """The element type of a form."""
+    return form.type if isinstance(form, Affine) else element_type(form.value.type)
+
+
+def converted(e: Evaluator, form: Uniform | Vector | Affine, element: Type, lanes: int) -> Form:
+    """A form with another element type."""
+    source = element_of(form)
+    if source is element:
+        return form
+    return combine(e, conversion(source, element), [form], element, lanes, {})

@@ -3,21 +3,20 @@
 Level: warp. A loop without barriers whose trips are the same for all warps may be cut like one with barriers: each
 iteration is done for all warps before the next one. That pays where a dot takes a right operand that is the same for
 all warps and new in every iteration: it is brought into the micro-kernel's form once, not once for each warp. It also
-pays where the iterations are dealt out to the warps (`dealing.py`).
+pays where the iterations are dealt out to the warps (`share_of`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Container
 
 from mltriton.analysis.axis_info import AxisInfoAnalysis
-from mltriton.dialects import scf, tt, ttg
+from mltriton.dialects import arith, gpu, scf, tt, ttg
 from mltriton.ir.constants import splat_of
 from mltriton.ir.operation import Operation, Value
-from mltriton.ir.types import TensorType
+from mltriton.ir.types import I32, FloatType, IntegerType, TensorType, bit_width, element_type, shape_of
 from mltriton.passes.intrinsic.tile_loops.dot_operands import is_packed
 from mltriton.passes.intrinsic.tile_loops.footprints import is_outside
-from mltriton.passes.warp.serialize.dealing import is_whole, share_of
 from mltriton.passes.warp.serialize.grid import Axis, Grid, grid_of
 from mltriton.passes.warp.serialize.units import Cut, Piece, has_barrier
 from mltriton.passes.warp.serialize.varying import Varying
@@ -92,3 +91,51 @@ def _runs_along_rows(value: Value, axes: AxisInfoAnalysis) -> bool:
         return axes.of(op.ptr).contiguity[-1] > 1
     pointer = op.ptr.defining_op
     return isinstance(pointer, tt.MakeTensorPtr) and splat_of(pointer.strides[-1]) == 1
+
+
+MOST_STATE = 1 << 16  # bytes that all warps carry together; more would come from slower memory in each iteration
+
+
+def share_of(loop: Operation, warps: int, varying: Container[Value]) -> int | None:
+    """By how much a warp starts after the one before it, if the iterations of a loop are dealt out to the warps."""
+    if not isinstance(loop, scf.For) or loop.counter.type is not I32 or loop.upper in varying:
+        return None
+    step, share = splat_of(loop.step), _slope(loop.lower, varying)
+    if share is None or share <= 0 or step != share * warps:
+        return None
+    types = [value.type for value in loop.carried]
+    if not all(isinstance(element_type(type), FloatType | IntegerType) for type in types):
+        return None
+    bits = sum(bit_width(element_type(value.type)) * _size(value) for value in loop.carried)
+    return share if bits * warps <= MOST_STATE * 8 else None
+
+
+def is_whole(loop: Operation, cut: Cut) -> bool:
+    """Whether nothing in a loop is cut."""
+    assert isinstance(loop, scf.For)
+    return len(cut.units[loop.body.block]) == 1
+
+
+def _size(value: Value) -> int:
+    size = 1
+    for extent in shape_of(value.type):
+        size *= extent
+    return size
+
+
+def _slope(value: Value, varying: Container[Value]) -> int | None:
+    """What a number grows by from a warp to the next one; None where that is not known to be one number."""
+    op = value.defining_op
+    if isinstance(op, arith.IndexCast) and isinstance(op.operands[0].defining_op, gpu.SubgroupId):
+        return 1
+    if isinstance(op, arith.AddI | arith.SubI):
+        first, second = (_slope(operand, varying) for operand in op.operands)
+        if first is None or second is None:
+            return None
+        return first + second if isinstance(op, arith.AddI) else first - second
+    if isinstance(op, arith.MulI):
+        for factor, other in (op.operands, tuple(reversed(op.operands))):
+            number, slope = splat_of(factor), _slope(other, varying)
+            if number is not None and slope is not None:
+                return int(number) * slope
+    return None if value in varying else 0

@@ -47,7 +47,7 @@ class Cut:
     """The units of every block that holds a barrier, and of the function's.
 
     `dealt`: loops that are cut to count for all warps together, and how far each warp is ahead of the one before it
-    (`dealing.py`).
+    (`sharing.py`).
     """
 
     def __init__(self, body: Block, is_fork: Callable[[Operation], bool], dealt: Mapping[Operation, int]) -> None:

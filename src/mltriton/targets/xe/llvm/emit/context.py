@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 
-from mltriton.analysis.block_places import places
+from mltriton.analysis.block_io import places
 from mltriton.dialects import scf
 from mltriton.ir.operation import Operation
 from mltriton.layouts.conversions import Words, conversion
