@@ -11,6 +11,7 @@ import linecache
 import os
 import sys
 import threading
+from collections.abc import Iterable
 from itertools import islice
 from pathlib import Path
 from typing import NamedTuple, Self
@@ -148,6 +149,14 @@ class TritonError(Exception):
         if self.upstream is not None:
             lines.append(f"In Triton's words: {self.upstream}")
         return lines + [f"called from {place}" for place in self.calls]
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str | None:
+    """A hint with the most similar known name."""
+    from difflib import get_close_matches  # Only a mistake needs it.
+
+    close = get_close_matches(name, list(known), n=1)
+    return f"Did you mean {close[0]}?" if close else None
 
 
 def excerpt(place: Place | None, source: str | None = None) -> list[str]:

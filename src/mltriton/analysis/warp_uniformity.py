@@ -11,18 +11,19 @@ alike.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from mltriton.dialects import arith, gpu, scf, tt, ttg
 from mltriton.ir.attributes import Attribute, DenseAttr, IntegerAttr
 from mltriton.ir.constants import constant_of
 from mltriton.ir.operation import Block, Operation, Value
 from mltriton.ir.types import INDEX, IndexType, IntegerType, element_type
+from mltriton.records import record
 
 Missing = Mapping[int, Operation]  # warp -> the operation across warps whose result it does not receive
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Fact:
     """What is known of a value; a tuple has an entry for each warp.
 
@@ -50,7 +51,7 @@ class Fact:
         return None
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Context:
     """Where control flow stands: the warps that may come here; the operation after whose condition not all of the
     program's warps do the same, and what made that condition differ.

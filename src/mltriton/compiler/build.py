@@ -83,11 +83,24 @@ def _collector_paused() -> Generator[None]:
         yield
     finally:
         if was_enabled:
+            _settle()
             gc.enable()
         _paused.pop(get_ident(), None)
 
 
 _paused: dict[int, bool] = {}  # The threads that compile: whether the collector was at work before.
+_settled: list[bool] = []  # Not empty after the first compilation.
+
+
+def _settle() -> None:
+    """After the first compilation nearly all new objects are the compiler's own modules, which stay.
+
+    They join the oldest generation, where the collector would put them after it has looked at all of them twice.
+    """
+    if not _settled and gc.get_freeze_count() == 0:  # Where the program froze objects, thawing would thaw its own.
+        gc.freeze()
+        gc.unfreeze()
+    _settled.append(True)
 
 
 def _after_fork() -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Generator, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +22,7 @@ from mltriton.frontend.dependencies import Dependencies
 from mltriton.frontend.function import LanguageFunction
 from mltriton.frontend.signature import Argument, Constant, Entry, of_parameters
 from mltriton.frontend.snapshot import Snapshot
+from mltriton.records import record
 from mltriton.runtime import config
 from mltriton.runtime.cache import digest
 from mltriton.runtime.fingerprint import compiler_fingerprint
@@ -36,7 +37,7 @@ _USUAL = Options()
 _CHECKED_ACCESSES = "inline,rewrite-tensor-pointers,check-accesses"
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Job:
     """One compilation: what, for which arguments, for whom."""
 
@@ -108,6 +109,7 @@ class Job:
         """
         from mltriton.passes.manager import PassManager
         from mltriton.passes.pipeline import parse_pipeline
+        from mltriton.passes.registry import concerned
 
         timings = {} if timings is None else timings
         with timed(timings, "front end"):
@@ -117,7 +119,8 @@ class Job:
             if level == "tt" and self.options.sanitize:
                 pipeline = f"{_CHECKED_ACCESSES},{pipeline}"
             with timed(timings, level):
-                module = PassManager(parse_pipeline(pipeline), verify_each, restart=restart).run(module)
+                passes = parse_pipeline(pipeline, wanted=concerned(module))
+                module = PassManager(passes, verify_each, restart=restart).run(module)
             yield level, module
             restart = partial(self.module, level)
 

@@ -7,13 +7,14 @@ What only compiling needs is imported by the functions that use it.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 from mltriton.compiler.levels import ASSEMBLY, Levels
 from mltriton.errors import BackendError, TargetError
 from mltriton.frontend.snapshot import Call
+from mltriton.records import record
 from mltriton.runtime.cache import default_cache
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from mltriton.targets.target import Binary, LoadedKernel, Lowered
 
 
-@dataclass
+@record()
 class Metadata:
     """What is known of a compiled kernel. `timings` are milliseconds by stage, empty when it came from the cache.
 

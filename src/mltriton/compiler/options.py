@@ -6,15 +6,16 @@ names what it may be.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from typing import Any
 
 from mltriton.errors import OptionError
 from mltriton.language.constants import unwrap
+from mltriton.records import record
 from mltriton.targets.options import known_options
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Options:
     """How a kernel is compiled, besides its arguments.
 

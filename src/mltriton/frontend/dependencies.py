@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum
 from functools import partial
 from types import CodeType, ModuleType
@@ -20,6 +20,7 @@ from mltriton.frontend.function import ConstexprFunction, LanguageFunction, as_c
 from mltriton.frontend.snapshot import Snapshot
 from mltriton.language.constants import constexpr, unwrap
 from mltriton.language.types import dtype
+from mltriton.records import record
 
 _COMPILER = ("mltriton", "triton")  # Modules named triton are names of ours where mltriton stands in for it.
 
@@ -27,7 +28,7 @@ _COMPILER = ("mltriton", "triton")  # Modules named triton are names of ours whe
 Watched = tuple[Callable[[str], Any], str, Any]
 
 
-@dataclass
+@record()
 class Dependencies:
     """`parts` is text that identifies everything found, and `snapshot` has the objects themselves.
 
@@ -75,7 +76,7 @@ def _collect(fn: LanguageFunction, found: Dependencies) -> list[LanguageFunction
     called: list[LanguageFunction] = []
     for find, name, value in _objects(fn, found.snapshot):
         inner = unwrap(value)
-        if getattr(inner, "is_aggregate", False):
+        if not isinstance(inner, ModuleType) and getattr(inner, "is_aggregate", False):
             called += _methods(inner, found)
         if isinstance(inner, LanguageFunction):
             called.append(inner)

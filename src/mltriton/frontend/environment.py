@@ -9,12 +9,11 @@ from __future__ import annotations
 
 import builtins
 import enum
-from collections.abc import Callable, Iterable
-from difflib import get_close_matches
+from collections.abc import Callable
 from types import ModuleType
 from typing import Any, cast
 
-from mltriton.errors import NameNotFoundError
+from mltriton.errors import NameNotFoundError, did_you_mean
 from mltriton.frontend.snapshot import UNSEEN, attribute_of, seen_name
 from mltriton.frontend.values import wrap
 from mltriton.language.constants import constexpr
@@ -127,9 +126,3 @@ def attribute_of_module(module: ModuleType, name: str) -> Any:
         raise NameNotFoundError(f"module {module.__name__} has no attribute {name}", hint=hint)
     is_annotated = getattr(module, "__annotations__", {}).get(name) in (constexpr, "tl.constexpr", "constexpr")
     return usable(found, name, is_annotated=is_annotated or module.__name__ in _CONSTANT_MODULES)
-
-
-def did_you_mean(name: str, known: Iterable[str]) -> str | None:
-    """A hint with the most similar known name."""
-    close = get_close_matches(name, list(known), n=1)
-    return f"Did you mean {close[0]}?" if close else None

@@ -13,9 +13,9 @@ from collections.abc import Callable, Mapping
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from mltriton.errors import ConstexprError, NameNotFoundError, SyntaxNotSupportedError, TypeMismatchError
+from mltriton.errors import ConstexprError, NameNotFoundError, SyntaxNotSupportedError, TypeMismatchError, did_you_mean
 from mltriton.frontend import assignment, calls, control_flow
-from mltriton.frontend.environment import attribute_of_module, did_you_mean
+from mltriton.frontend.environment import attribute_of_module
 from mltriton.frontend.snapshot import attribute_of
 from mltriton.frontend.values import describe, is_runtime, is_tuple, wrap
 from mltriton.language.constants import constexpr, unwrap

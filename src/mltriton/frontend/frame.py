@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, TypedDict, Unpack
 
 from mltriton.errors import CompilationError, TritonError
@@ -21,6 +21,7 @@ from mltriton.frontend.scope import Scope
 from mltriton.frontend.source import FunctionSource
 from mltriton.ir.builder import Builder
 from mltriton.ir.location import CallSiteLoc, Location
+from mltriton.records import record
 
 
 class Details(TypedDict, total=False):
@@ -32,7 +33,7 @@ class Details(TypedDict, total=False):
     upstream: str | None
 
 
-@dataclass
+@record()
 class Unit:
     """What all frames of one kernel share."""
 

@@ -15,11 +15,10 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from difflib import get_close_matches
 from typing import Any
 
-from mltriton.errors import Place, SignatureError
+from mltriton.errors import Place, SignatureError, did_you_mean
+from mltriton.records import record
 
 _INTEGERS = ("i1", "i8", "i16", "i32", "i64", "u1", "u8", "u16", "u32", "u64")
 _FLOATS = ("fp16", "bf16", "fp32", "fp64", "fp8e4nv", "fp8e5", "fp8e4b8", "fp8e4b15", "fp8e5b16")
@@ -30,7 +29,7 @@ _TYPE = re.compile(r"(?P<pointer>\*(?P<const>k)?)?(?P<scalar>\w+)$")
 _DESCRIPTOR = re.compile(r"tensordesc<\s*(?P<scalar>\w+)\s*\[(?P<sizes>[^\]]*)\]\s*>$")
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True)
 class Argument:
     """A parameter whose value comes at launch.
 
@@ -52,7 +51,7 @@ class Argument:
         return f"{'*' * self.is_pointer}{'k' * self.is_const}{self.scalar}{hint}"
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True)
 class Constant:
     """A parameter whose value is known: a constexpr, or an integer specialised to 1."""
 
@@ -77,7 +76,7 @@ def parse_signature(signature: str | Mapping[str, str], parameters: Sequence[str
     if unknown:
         raise SignatureError(
             f"the kernel has no parameter {unknown[0]!r}",
-            hint=_did_you_mean(unknown[0], parameters) or f"Its parameters are {', '.join(parameters)}.",
+            hint=did_you_mean(unknown[0], parameters) or f"Its parameters are {', '.join(parameters)}.",
         )
     return {name: _entry_of(name, signature[name]) for name in parameters if name in signature}
 
@@ -186,7 +185,7 @@ def _parse_type(text: str) -> Argument:
 
 def _canonical(scalar: str) -> str:
     if scalar not in SCALARS:
-        raise SignatureError(f"unknown type {scalar!r}", hint=_did_you_mean(scalar, SCALARS) or _KNOWN)
+        raise SignatureError(f"unknown type {scalar!r}", hint=did_you_mean(scalar, SCALARS) or _KNOWN)
     return SCALARS[scalar]
 
 
@@ -213,11 +212,6 @@ def _apply_hint(argument: Argument, hint: str, text: str) -> Entry:
         expected=allowed,
         hint="16 says that an address or integer is divisible by 16, 1 that a value is the constant 1.",
     )
-
-
-def _did_you_mean(name: str, known: Sequence[str] | Mapping[str, str]) -> str | None:
-    close = get_close_matches(name, list(known), n=1)
-    return f"Did you mean {close[0]}?" if close else None
 
 
 _KNOWN = f"The types are {', '.join(_INTEGERS + _FLOATS)}, and pointers to them (*fp32)."

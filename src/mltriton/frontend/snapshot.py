@@ -11,11 +11,12 @@ from __future__ import annotations
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any, cast
 
 from mltriton.errors import NameNotFoundError
 from mltriton.language.types import by_name, dtype
+from mltriton.records import record
 
 UNSEEN = object()
 
@@ -25,7 +26,7 @@ _PURE = frozenset({"builtins", "math", "operator", "_operator", "mltriton", "tri
 Call = list[Any]  # the number of a function among `Snapshot.functions`, its arguments, its keywords, its result
 
 
-@dataclass
+@record()
 class Snapshot:
     """Objects by who names them: a function's `Environment`, or (by id) a module or class that has an attribute.
 

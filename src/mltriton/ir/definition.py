@@ -16,7 +16,7 @@ the parser and the verifier.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from operator import attrgetter
 from typing import Any, Literal, cast, overload
@@ -33,11 +33,12 @@ from mltriton.ir.attributes import (
 )
 from mltriton.ir.operation import Operation, Region, Value
 from mltriton.ir.types import F32, I1, I32, Type
+from mltriton.records import record
 
 Arity = Literal["one", "optional", "variadic"]
 
 
-@dataclass
+@record()
 class Parts:
     """What a class declares: operand groups (name -> arity), attributes (name -> coder), regions by name."""
 

@@ -6,9 +6,9 @@ Level: all. Text is MLIR's: `loc("file.py":12:4)`, `loc(callsite(... at ...))`, 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from mltriton.errors import Place
+from mltriton.records import record
 
 
 class Location:
@@ -32,12 +32,12 @@ class Location:
         return iter(())
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True)
 class UnknownLoc(Location):
     """No location known."""
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True)
 class FileLoc(Location):
     """A place in a file; line and column count from 1 and 0, as Python's `ast` does."""
 
@@ -50,7 +50,7 @@ class FileLoc(Location):
         return self
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True)
 class CallSiteLoc(Location):
     """`callee` was inlined at `caller`."""
 
@@ -68,7 +68,7 @@ class CallSiteLoc(Location):
         yield from self.caller.callers()
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True)
 class NameLoc(Location):
     """A location with the name of the variable that holds the value."""
 

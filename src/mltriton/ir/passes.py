@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from mltriton.ir.module import Module
+from mltriton.records import record
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Pass:
     """Base of passes."""
 

@@ -7,20 +7,21 @@ Level: all. `text` returns its part with a leading space where one belongs, or "
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, NamedTuple
 
 from mltriton.ir.attributes import ENUMS, Attribute, EnumAttr, IntegerAttr, UnitAttr
 from mltriton.ir.definition import AttributePart, parts_of, segments_of
 from mltriton.ir.operation import Operation, Region, Value
 from mltriton.ir.types import I1, Type
+from mltriton.records import record
 
 if TYPE_CHECKING:
     from mltriton.ir.parser import Parser
     from mltriton.ir.printer import Printer
 
 
-@dataclass
+@record()
 class Parsed:
     """What was read of one operation so far; `result_names` are those left of the equals sign."""
 

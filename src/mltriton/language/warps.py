@@ -7,7 +7,6 @@ Takes values of one warp each; every function here is an error (`WarpLevelError`
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import cast
 
 from mltriton.dialects import arith, gpu, ttg
@@ -19,6 +18,7 @@ from mltriton.language.building import builtin, current, current_warps
 from mltriton.language.constants import constexpr
 from mltriton.language.shapes import constexpr_int, shown
 from mltriton.language.tensor import tensor
+from mltriton.records import record
 
 __all__ = ["barrier", "num_warps", "warp_id"]
 
@@ -56,7 +56,7 @@ def barrier() -> None:
     current().create(gpu.Barrier, result_types=[])
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class AcrossWarps:
     """Combining across warps; `receivers` are the warps that get the result, () for all."""
 

@@ -9,18 +9,17 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import TextIO
 
 from mltriton.errors import InternalError, PassError, TritonError, VerificationError, raised_by_signal
 from mltriton.ir.module import Module
 from mltriton.ir.passes import Pass
-from mltriton.ir.printer import print_op
-from mltriton.passes.reproducer import save
+from mltriton.records import record
 
 
-@dataclass
+@record()
 class PassManager:
     """Runs passes one after the other.
 
@@ -43,7 +42,7 @@ class PassManager:
         """Run the passes. Raises `PassError` for a failure inside a pass or invalid IR after it."""
         if not self.passes:
             return module
-        start = "" if self.restart is not None else print_op(module, locations=True)
+        start = "" if self.restart is not None else _text(module)
         if self.verify_each:
             self._verify(module)
         for index, step in enumerate(self.passes):
@@ -83,15 +82,21 @@ class PassManager:
         verify_level(module)
 
     def _saved(self, error: InternalError, start: str, index: int) -> InternalError:
-        from mltriton.ir.printer import print_op  # Only a failure needs it.
+        from mltriton.passes.reproducer import save  # Only a failure needs it.
 
         if error.reproducer is None:
             if self.restart is not None:
-                start = print_op(self.restart(), locations=True)
+                start = _text(self.restart())
             path = save(start, self.passes[: index + 1], str(error), self.reproducer_dir)
             if path is not None:
                 error.saved_to(path)
         return error
+
+
+def _text(module: Module) -> str:
+    from mltriton.ir.printer import print_op  # Only a failure and programs from a file need it.
+
+    return print_op(module, locations=True)
 
 
 def timing_table(timings: Sequence[tuple[str, float]]) -> str:

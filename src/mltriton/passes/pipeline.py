@@ -10,11 +10,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import MISSING, fields
-from difflib import get_close_matches
 from types import UnionType
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
-from mltriton.errors import OptionError
+from mltriton.errors import OptionError, did_you_mean
 from mltriton.ir.passes import Pass
 from mltriton.passes.registry import find_pass
 
@@ -23,15 +22,18 @@ _OPTION = re.compile(r"\s*([\w-]+)(?:\s*=\s*(\"[^\"]*\"|[^\s,]+))?\s*,?")
 _BOOLEANS = {"true": True, "1": True, "false": False, "0": False}
 
 
-def parse_pipeline(text: str, find: Callable[[str], type[Pass]] = find_pass) -> list[Pass]:
-    """The passes of a pipeline; `find` gives the class of a name (default: `passes/registry.py`)."""
+def parse_pipeline(
+    text: str, find: Callable[[str], type[Pass]] = find_pass, wanted: Callable[[str], bool] = lambda name: True
+) -> list[Pass]:
+    """The passes of a pipeline, those by a wanted name; `find` gives a name's class (default: `passes/registry.py`)."""
     passes: list[Pass] = []
     position = 0
     while text[position:].strip():
         item = _ITEM.match(text, position)
         if item is None:
             raise OptionError(f"cannot read the pipeline at `{text[position:]}`", expected="pass,pass{option=value}")
-        passes.append(make_pass(find(item[1]), _options(item[2] or "")))
+        if wanted(item[1]):
+            passes.append(make_pass(find(item[1]), _options(item[2] or "")))
         position = item.end()
     return passes
 
@@ -54,8 +56,7 @@ def make_pass(cls: type[Pass], options: dict[str, str]) -> Pass:
     known = [field.name for field in fields(cls)]
     for name in options:
         if name not in known:
-            near = get_close_matches(name, known, 1)
-            hint = f"Did you mean {near[0]}?" if near else f"{cls.name} has: {', '.join(known) or 'no options'}"
+            hint = did_you_mean(name, known) or f"{cls.name} has: {', '.join(known) or 'no options'}"
             raise OptionError(f"{cls.name} has no option {name}", hint=hint)
     values = {name: _convert(cls, name, text, types[name]) for name, text in options.items()}
     required = [field.name for field in fields(cls) if field.default is MISSING and field.default_factory is MISSING]

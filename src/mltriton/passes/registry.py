@@ -5,10 +5,11 @@ Level: all. Adding a pass is adding a line: its name and `module:Class`.
 
 from __future__ import annotations
 
-from difflib import get_close_matches
+from collections.abc import Callable
 from importlib import import_module
 
-from mltriton.errors import OptionError
+from mltriton.errors import OptionError, did_you_mean
+from mltriton.ir.module import Module
 from mltriton.ir.passes import Pass
 
 PASSES: dict[str, str] = {
@@ -46,13 +47,29 @@ PASSES: dict[str, str] = {
     "serialize-warps": "mltriton.passes.warp.serialize_warps:SerializeWarps",
 }
 
+# Passes that leave every program as it is that has none of these operations and attributes: they are not even loaded.
+WARP_LEVEL = "mltriton.warp_level"
+CONCERNS: dict[str, frozenset[str]] = {
+    "check-warp-level": frozenset({WARP_LEVEL}),
+    "lower-cross-warp": frozenset({WARP_LEVEL}),
+    "serialize-warps": frozenset({WARP_LEVEL}),
+    "merge-k-steps": frozenset({"tt.dot"}),
+    "convert-dot-operands": frozenset({"tt.dot", "tt.reduce"}),  # sums of products become products
+    "split-uniform-increments": frozenset({"scf.for", "scf.while"}),
+    "licm": frozenset({"scf.for", "scf.while", WARP_LEVEL}),  # warps become loops
+}
+
+
+def concerned(module: Module) -> Callable[[str], bool]:
+    """Whether a pass may change this program, or what other passes of its level make of it."""
+    found = {*module.attributes, *(op.name for op in module.walk())}
+    return lambda name: name not in CONCERNS or not found.isdisjoint(CONCERNS[name])
+
 
 def find_pass(name: str) -> type[Pass]:
     """The class of a pass. Raises `OptionError` for an unknown name."""
     if name not in PASSES:
-        near = get_close_matches(name, PASSES, 1)
-        raise OptionError(
-            f"unknown pass {name}", hint=f"Did you mean {near[0]}?" if near else f"Passes: {', '.join(sorted(PASSES))}"
-        )
+        hint = did_you_mean(name, PASSES) or f"Passes: {', '.join(sorted(PASSES))}"
+        raise OptionError(f"unknown pass {name}", hint=hint)
     module, _, cls = PASSES[name].partition(":")
     return getattr(import_module(module), cls)

@@ -17,10 +17,11 @@ import struct
 import time
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple, cast
+
+from mltriton.records import record
 
 from ..errors import calling_level
 from . import config, private_files
@@ -53,7 +54,7 @@ class _CorruptEntryError(Exception):
     """The file is not a whole entry."""
 
 
-@dataclass(slots=True)
+@record()
 class _Content:
     metadata: dict[str, Any]
     files: dict[str, bytes]

@@ -10,9 +10,10 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Generic, TypeVar
+
+from mltriton.records import record
 
 from ..errors import TritonError
 
@@ -45,7 +46,7 @@ def _read_as_upstream(name: str) -> tuple[str, str]:
     return READERS[name]() if name in READERS else (name, "")
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Setting(Generic[T]):
     """One environment variable: `parse` turns its text into a value or raises `ValueError` saying what it wants.
 

@@ -11,12 +11,12 @@ from __future__ import annotations
 import ctypes
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from mltriton.errors import ArgumentError, calling_place
+from mltriton.records import record
 
 _CUDA, _DLPACK = "__cuda_array_interface__", "__dlpack__"
 _DEVICES = {1: "cpu", 2: "cuda", 3: "cpu", 13: "cuda"}  # DLDeviceType: CPU, CUDA, pinned and managed memory
@@ -24,7 +24,7 @@ _KINDS = {0: "int", 1: "uint", 2: "float", 4: "bfloat", 6: "bool"}  # DLDataType
 _FLOATS8 = {10: "float8_e4m3fn", 11: "float8_e4m3fnuz", 12: "float8_e5m2", 13: "float8_e5m2fnuz"}
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Place:
     """A device, as torch names it."""
 

@@ -9,14 +9,13 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
-from difflib import get_close_matches
 from operator import itemgetter
 from typing import Any, NoReturn
 
 from mltriton.compiler.options import OPTIONS
-from mltriton.errors import ArgumentError
+from mltriton.errors import ArgumentError, did_you_mean
 from mltriton.frontend.function import LanguageFunction, is_constexpr_annotation
+from mltriton.records import record
 from mltriton.runtime.specialization import annotation_of, is_const_annotation
 from mltriton.targets.options import known_options
 
@@ -57,7 +56,7 @@ _OPTION_DEFAULTS = {"num_warps": 4, "num_stages": 3, "num_ctas": 1}
 Pick = Callable[[tuple[Any, ...]], tuple[Any, ...]]
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Parameter:
     """One parameter of a kernel: its name, whether it is a `tl.constexpr`, and how its arguments are specialised.
 
@@ -164,8 +163,7 @@ class CallShape:
         if name in LAUNCH_OPTIONS or name in IGNORED_OPTIONS or name in known_options():
             return
         options = (*LAUNCH_OPTIONS, *known_options())
-        close = get_close_matches(name, [*known, *options], n=1)
-        hint = f"Did you mean {close[0]}?" if close else f"The options are {', '.join(options)}."
+        hint = did_you_mean(name, [*known, *options]) or f"The options are {', '.join(options)}."
         self._fail(f"has no parameter {name!r}, and there is no such option", hint)
 
     def _fail(self, message: str, hint: str | None = None) -> NoReturn:

@@ -11,13 +11,14 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, cast
 
 import numpy as np
 
 from mltriton.frontend.signature import Argument, Entry
 from mltriton.language.constants import constexpr, unwrap
+from mltriton.records import record
 from mltriton.runtime.foreign import known_array
 from mltriton.runtime.parameters import Parameter
 from mltriton.runtime.specialization import constant_of, specialize
@@ -26,7 +27,7 @@ Launch = Callable[..., Any]
 Taker = Callable[[Any, list[Any]], bool]
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Part:
     """An argument, or a part of one that has parts; `parameter` says how it is specialised."""
 

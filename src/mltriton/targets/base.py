@@ -7,11 +7,12 @@ real device stand in `targets/<name>/`.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mltriton.ir.types import TensorType, Type
+from mltriton.records import record
 
 if TYPE_CHECKING:
     from mltriton.layouts.base import Cut, Encoding, MatrixEncoding, MessageEncoding
@@ -169,7 +170,7 @@ class Questions(NamedTuple):
     advice: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class BlockIO:
     """Limits of 2D block loads and stores: rows (in a store, `store_rows`), bytes per row of all blocks side by side
     and how many those may be, pitch (distance of rows) and base rules in bytes. Arrays in main memory that start at a
@@ -221,7 +222,7 @@ class WideWarps(NamedTuple):
     codegens: tuple[str, ...]
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class TargetSpec:
     """Everything passes ask about a target.
 

@@ -8,12 +8,13 @@ there; a value that an option cannot have is one, too. Importing this module imp
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import Field, dataclass, field, fields
+from dataclasses import Field, field, fields
 from functools import cache
 from importlib import import_module
 from typing import Any
 
 from mltriton.errors import OptionError
+from mltriton.records import record
 
 # The families that have options of their own: `module:Class`.
 DECLARED: dict[str, str] = {
@@ -22,7 +23,7 @@ DECLARED: dict[str, str] = {
 }
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class TargetOptions:
     """The options of a target: none, if it declares none."""
 

@@ -10,14 +10,13 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from difflib import get_close_matches
 from enum import Enum, auto
 from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Protocol
 
-from mltriton.errors import TargetError
+from mltriton.errors import TargetError, did_you_mean
+from mltriton.records import record
 
 if TYPE_CHECKING:
     from mltriton.ir.module import Module
@@ -70,12 +69,12 @@ class AccessChecks(Enum):
     ON_DEMAND = auto()
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Facts:
     """What a target knows of a lowered kernel besides its text: each target has its own class, of JSON values."""
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Lowered:
     """A kernel as LLVM IR text, and what is known of it besides."""
 
@@ -83,7 +82,7 @@ class Lowered:
     facts: Facts = Facts()
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Binary:
     """What a target makes of a module: `object` is what `load` takes, `metadata` (JSON values) what it must know
     besides, such as `scratch_bytes`.
@@ -216,8 +215,7 @@ def module_of(family: str, name: str) -> Any:
 def split_name(name: str) -> tuple[str, str]:
     """Family and variant of a target's name. Raises `TargetError` for an unknown one."""
     if name not in names():
-        close = get_close_matches(name, names(), n=1)
-        hint = f"Did you mean {close[0]}?" if close else None
+        hint = did_you_mean(name, names())
         of_family = [known for known in names() if known.partition(":")[0] == name.partition(":")[0]]
         expected = f"one of {', '.join(of_family or names())}"
         raise TargetError(f"unknown target {name!r}", expected=expected, found=name, hint=hint)

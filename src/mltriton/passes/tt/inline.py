@@ -6,7 +6,7 @@ Level: tt. Takes modules whose functions may call each other, not recursively; c
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from mltriton.dialects import tt
 from mltriton.errors import PassError
@@ -15,6 +15,7 @@ from mltriton.ir.location import CallSiteLoc, Location
 from mltriton.ir.module import Module
 from mltriton.ir.operation import Block, Operation, Value
 from mltriton.ir.passes import Pass
+from mltriton.records import record
 
 
 class Inline(Pass):
@@ -33,7 +34,7 @@ class Inline(Pass):
         return module
 
 
-@dataclass
+@record()
 class _Inliner:
     """Inlines into callees first; `active` are the functions whose calls are being inlined."""
 

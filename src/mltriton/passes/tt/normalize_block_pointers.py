@@ -9,7 +9,6 @@ Raises `PassError` for a block pointer that is a parameter of a function.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 
 from mltriton.analysis.block_pointer_roots import Roots
 from mltriton.dialects import arith, scf, tt
@@ -22,6 +21,7 @@ from mltriton.ir.module import Module
 from mltriton.ir.operation import Block, Operation, Value
 from mltriton.ir.passes import Pass
 from mltriton.ir.types import Type
+from mltriton.records import record
 
 
 class NormalizeBlockPointers(Pass):
@@ -36,7 +36,7 @@ class NormalizeBlockPointers(Pass):
         return module
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class BlockPointer:
     """The operands of the `tt.make_tensor_ptr` that gives a block pointer: base, shape, strides, offsets."""
 

@@ -10,7 +10,6 @@ only where they move by different amounts.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import cast
 
 from mltriton.dialects import arith, scf, tt
@@ -23,6 +22,7 @@ from mltriton.ir.operation import Block, Operation, Value
 from mltriton.ir.passes import Pass
 from mltriton.ir.types import I64, IntegerType, PointerType, TensorType, Type, element_type, like
 from mltriton.passes.tt.reorder_broadcast import moved_by
+from mltriton.records import record
 
 
 class SplitUniformIncrements(Pass):
@@ -138,7 +138,7 @@ def _moved(builder: Builder, start: Value, amount: Value) -> Value:
     return builder.emit(arith.AddI, start, builder.emit(tt.Splat, amount, result_types=[like(start.type, amount.type)]))
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class _Split:
     """A carried block to split: its initial value, what stands for it in the body, and its offset's type."""
 

@@ -10,7 +10,6 @@ additions. Purpose: a micro-kernel in memory pays for packing its operands once 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import cast
 
 from mltriton.analysis.loop_affine import LoopAffine
@@ -23,10 +22,11 @@ from mltriton.ir.operation import Block, Region, Value
 from mltriton.ir.passes import Pass
 from mltriton.ir.types import TensorType, Type, element_type
 from mltriton.passes.warp.widening import NotMergeable, Widener
+from mltriton.records import record
 from mltriton.targets.registry import spec_of
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class MergeKSteps(Pass):
     """Merge steps along K. `k`: the wanted length, instead of the target's."""
 

@@ -10,7 +10,7 @@ values, or two whose difference is one; everything else is element by element, a
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, cast
 
 from mltriton.analysis.loop_affine import LoopAffine, Motion, dim_of, source_dim
@@ -33,13 +33,14 @@ from mltriton.ir.types import (
     element_type,
 )
 from mltriton.layouts.encodings import BlockedEncoding, DotOperandEncoding, Encoding, Shape, SliceEncoding, same_cut
+from mltriton.records import record
 
 
 class NotMergeable(Exception):  # noqa: N818 - says what cannot be done; the pass that catches it leaves the loop alone
     """A value of several steps cannot be proven to be one wide value."""
 
 
-@dataclass
+@record()
 class Widener:
     """Builds wide blocks.
 

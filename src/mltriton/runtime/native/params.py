@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+
+from mltriton.records import record
 
 INTEGER_RANGES: dict[str, tuple[int, int]] = {
     f"{sign}{bits}": (-(1 << bits - 1), (1 << bits - 1) - 1) if sign == "i" else (0, (1 << bits) - 1)
@@ -44,7 +45,7 @@ def float_bits(kind: str, value: float) -> int:
         return int(np.float32(value).view(np.uint32))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(frozen=True, eq=False)
 class ParamSpec:
     """One parameter of a kernel as it was specialised. Use the constructors `tensor`, `integer`, ...
 

@@ -15,8 +15,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -25,6 +24,9 @@ from ..arrays import has_memory, is_masked
 from .cpus import available_cpus
 from .params import ParamSpec, float_bits
 from .pool import ScratchMemoryError
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future, ThreadPoolExecutor
 
 _MAX_DIMENSION = 2**31 - 1
 _LONG_SECONDS = 1e-3  # A piece that takes this long makes the next one smaller.
@@ -179,6 +181,8 @@ class PortablePool:
             return []
 
     def _threads(self, count: int) -> ThreadPoolExecutor:
+        from concurrent.futures import ThreadPoolExecutor  # It loads logging, and is needed here alone.
+
         with self._lock:
             if self._executor is None or self._executor_size < count:
                 self._executor = ThreadPoolExecutor(count, thread_name_prefix="mltriton")

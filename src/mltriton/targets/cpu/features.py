@@ -7,9 +7,11 @@ Guarantees: values are immutable and hashable, so they can key a compilation cac
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 from typing import NamedTuple
+
+from mltriton.records import record
 
 
 class RegisterTile(NamedTuple):
@@ -19,7 +21,7 @@ class RegisterTile(NamedTuple):
     vectors: int
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True)
 class CpuFeatures:
     """One instruction set, as the code generator sees it.
 

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from mltriton.records import record
 from mltriton.targets.llvm.instructions import Instructions
 from mltriton.targets.llvm.types import I64, PTR, SHARED_PTR, VOID, Type, Value, constant
 
@@ -119,7 +120,7 @@ class Module:
         return "\n".join(parts)
 
 
-@dataclass(slots=True)
+@record()
 class Loop:
     """An open counted loop: `index`, the values `carried` into this iteration and, after it, the `results`."""
 
@@ -337,7 +338,7 @@ class Function(Instructions):
         self.open_block(body.exit_label)
 
 
-@dataclass(slots=True)
+@record()
 class While:
     """An open `while` loop: what comes before `leave_unless` decides, what comes after it is the body.
 

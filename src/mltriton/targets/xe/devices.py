@@ -7,10 +7,9 @@ Level: data. Sources: Intel's Xe and oneAPI optimisation guides; what IGC 2.40 a
 from __future__ import annotations
 
 from dataclasses import dataclass
-from difflib import get_close_matches
 from typing import NamedTuple
 
-from mltriton.errors import TargetError
+from mltriton.errors import TargetError, did_you_mean
 from mltriton.ir.types import BF16, F8E4M3, F8E5M2, F16, F32, I8, Type
 
 
@@ -112,8 +111,7 @@ DEVICES: dict[str, Device] = {
 def device(name: str) -> Device:
     """The device called `name`. Raises `TargetError`, which lists those that are known."""
     if name not in DEVICES:
-        close = get_close_matches(name, DEVICES, n=1)
         known = ", ".join(f"{each.name} ({', '.join(each.products)})" for each in DEVICES.values())
-        hint = f"Did you mean {close[0]}?" if close else None
+        hint = did_you_mean(name, DEVICES)
         raise TargetError(f"unknown Xe device {name!r}", expected=known, found=name, hint=hint)
     return DEVICES[name]

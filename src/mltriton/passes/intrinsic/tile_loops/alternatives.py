@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
 from mltriton.ir.operation import Value
 from mltriton.passes.intrinsic.tile_loops.tiles import Tile
+from mltriton.records import record
 
 if TYPE_CHECKING:
     from mltriton.passes.intrinsic.tile_loops.accesses import BlockPointer
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 KnownT = TypeVar("KnownT")
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class _Tables:
     """Copies of an evaluator's tables at one time, and which value each tile held then."""
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cache
 from math import gcd
 from typing import Any
@@ -21,6 +21,7 @@ from mltriton.ir.definition import parts_of
 from mltriton.ir.location import UNKNOWN, Location
 from mltriton.ir.operation import Block, Operation, Region, Value
 from mltriton.ir.types import I32, FloatType, IntegerType, TensorType, Type
+from mltriton.records import record
 
 NO_ATTRIBUTES: Mapping[str, Attribute] = {}
 
@@ -36,7 +37,7 @@ class Scope:
         self.memo: dict[Any, Any] = {}
 
 
-@dataclass
+@record()
 class Loop:
     """A loop under construction. Set `yields` before it ends; `results` are there afterwards."""
 

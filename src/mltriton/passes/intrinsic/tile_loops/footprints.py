@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Container, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import cast
 
 from mltriton.analysis.aliasing import may_alias, same_places, writes_in
@@ -18,6 +18,7 @@ from mltriton.ir.operation import Block, Operation, Value
 from mltriton.ir.order import operands_first
 from mltriton.ir.types import TensorType, shape_of
 from mltriton.passes.intrinsic.tile_loops.indexing import operand_index, unit_reshape
+from mltriton.records import record
 
 FIRST = -1  # the place 0
 OTHER = -2  # a place that follows no dimension of the root
@@ -51,7 +52,7 @@ def is_virtual(op: Operation) -> bool:
     ) and op.pure
 
 
-@dataclass
+@record()
 class Footprint:
     """What a root reads: (value, places) of leaves by kind, and every block value on the way."""
 

@@ -8,7 +8,6 @@ even where the target has one: hardware prefetchers do not follow it.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from mltriton.dialects import arith, tt, ttg
@@ -21,6 +20,7 @@ from mltriton.passes.intrinsic.tile_loops.evaluation import Evaluator
 from mltriton.passes.intrinsic.tile_loops.footprints import Footprint, Places
 from mltriton.passes.intrinsic.tile_loops.forms import Affine, Form, Index, constant_index, is_uniform
 from mltriton.passes.intrinsic.tile_loops.indexing import operand_index
+from mltriton.records import record
 
 if TYPE_CHECKING:
     from mltriton.passes.intrinsic.tile_loops.members import Member
@@ -97,7 +97,7 @@ def _mask_of(op: Operation) -> Value | tuple[int, ...] | None:
     return None
 
 
-@dataclass(eq=False)
+@record(eq=False)
 class _Row:
     """A row: `index` are the places of its outer dimensions and the lanes, which start at 0 and are `length`."""
 

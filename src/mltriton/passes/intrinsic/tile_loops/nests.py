@@ -6,17 +6,18 @@ those before it (`accepts`), and says which loops over a row they share (`loops`
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from mltriton.analysis.aliasing import may_alias, same_places
 from mltriton.ir.operation import Value
 from mltriton.passes.intrinsic.tile_loops.footprints import Footprint, Places
 from mltriton.passes.intrinsic.tile_loops.members import Atomic, Member
+from mltriton.records import record
 
 MOST_MEMBERS = 128  # of a nest: what they need of each other is compared pair by pair
 
 
-@dataclass
+@record()
 class Loop:
     """One loop over the chunks of a row."""
 
@@ -30,7 +31,7 @@ class Loop:
         return any(member.scalars_only for member in self.members)
 
 
-@dataclass
+@record()
 class Nest:
     """Members of equal outer dimensions, in program order, with what each reads."""
 

@@ -8,13 +8,14 @@ bytes; a region that a loop reads and that was written before it stays untouched
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from mltriton.dialects import tile
 from mltriton.ir.attributes import IntegerAttr
 from mltriton.ir.operation import Value
 from mltriton.ir.types import I32, PointerType, Type, byte_width
 from mltriton.passes.intrinsic.tile_loops.emitter import Emitter
+from mltriton.records import record
 
 LINE = 64  # bytes of a cache line
 LONG_ROW = 256  # bytes from which rows are padded, so that neighbouring rows do not fall on the same cache sets
@@ -22,7 +23,7 @@ SCRATCH_SPACE = 5
 NEVER = 1 << 62  # later than any time
 
 
-@dataclass(eq=False)
+@record(eq=False)
 class Region:
     """A range of scratch memory: the operation that makes its address, and when it is first and last needed.
 
@@ -37,7 +38,7 @@ class Region:
     is_buffer: bool = False
 
 
-@dataclass(eq=False)
+@record(eq=False)
 class Tile:
     """Elements of `element` type at pointer + sum of index * strides, in a region of scratch memory.
 
@@ -53,7 +54,7 @@ class Tile:
     depth: int = 0
 
 
-@dataclass
+@record()
 class _OpenLoop:
     start: int
     touched: set[Region] = field(default_factory=set[Region])

@@ -16,8 +16,9 @@ are in a function of their own, because around a call LLVM reloads all constants
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from mltriton.records import record
 from mltriton.targets.cpu.features import CpuFeatures
 from mltriton.targets.cpu.llvm.dot import CACHE_LINE
 from mltriton.targets.llvm.emit.narrow import widen
@@ -48,7 +49,7 @@ Step = Callable[[Value, Sequence[Value]], list[Value]]  # (index, sums so far) -
 _BITS = {"f32": "float", "f16": "i16", "bf16": "i16"}
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True)
 class IndirectShape:
     """What one function computes: `rows` x `columns` of f32 from `k` products each.
 
@@ -86,7 +87,7 @@ def indirect_dot_function(module: Module, features: CpuFeatures, shape: Indirect
     return name
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True)
 class _Generator:
     module: Module
     features: CpuFeatures

@@ -5,13 +5,14 @@ from __future__ import annotations
 from mltriton.dialects import tt
 from mltriton.errors import AssemblyError
 from mltriton.targets.cpu.llvm.emit.context import Emitter, Rules
-from mltriton.targets.llvm.inline_assembly import check, fragment_of
 from mltriton.targets.llvm.toolchain import Machine
 from mltriton.targets.llvm.types import Value, poison
 
 
 def _inline_asm(e: Emitter, op: tt.InlineAsm) -> Value:
     """The result of every lane."""
+    from mltriton.targets.llvm.inline_assembly import check, fragment_of  # Few kernels need it.
+
     fragment, machine = fragment_of(op), Machine(e.features.triple, e.features.cpu, e.features.attributes)
     try:
         check(fragment, machine)

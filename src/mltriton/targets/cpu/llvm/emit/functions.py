@@ -9,7 +9,6 @@ from mltriton.dialects import arith, math
 from mltriton.targets.cpu.features import CpuFeatures
 from mltriton.targets.cpu.llvm.emit.context import Emitter, Rule, Rules
 from mltriton.targets.llvm.emit.floats import wide
-from mltriton.targets.llvm.math import FUNCTIONS, rounded
 from mltriton.targets.llvm.types import Value, constant
 from mltriton.targets.llvm.writer import Function
 
@@ -18,6 +17,8 @@ def transcendental(name: str) -> Rule:
     """A function of `targets/llvm/math.py`."""
 
     def rule(e: Emitter, op: arith.Unary) -> Value:
+        from mltriton.targets.llvm.math import FUNCTIONS  # Few kernels need it.
+
         x = e.widen(e.get(op.source), op.source.type)
         return e.narrow(FUNCTIONS[name](e.function, e.features, x), op.results[0].type)
 
@@ -32,6 +33,8 @@ def rounding(stem: str) -> Rule:
     """Floor or ceil; SSE2 has no instruction for it, so there it is made of truncations."""
 
     def rule(e: Emitter, op: arith.Unary) -> Value:
+        from mltriton.targets.llvm.math import rounded  # Few kernels need it.
+
         x = e.widen(e.get(op.source), op.source.type)
         emit = rounded if _lacks_rounding(e.features) else _rounded
         return e.narrow(emit(e.function, stem, x), op.results[0].type)

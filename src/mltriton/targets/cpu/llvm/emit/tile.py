@@ -13,10 +13,7 @@ from mltriton.errors import BackendError
 from mltriton.ir.operation import Value as IRValue
 from mltriton.ir.types import BF16, F16, F32, F64, I8, I32, FloatType, IntegerType, PointerType
 from mltriton.ir.types import Type as IRType
-from mltriton.targets.cpu.llvm.dot import UNROLL, DotShape, dot_function
 from mltriton.targets.cpu.llvm.emit.context import Emitter, Rules
-from mltriton.targets.cpu.llvm.indirect_dot import IndirectShape, indirect_dot_function
-from mltriton.targets.cpu.llvm.matrix_tiles import tile_dot_function
 from mltriton.targets.cpu.llvm.transpose import transpose
 from mltriton.targets.llvm.types import I64, VOID, Value
 
@@ -67,6 +64,8 @@ def _lane(e: Emitter, op: tile.Lane) -> Value:
 
 
 def _dot(e: Emitter, op: tile.Dot) -> None:
+    from mltriton.targets.cpu.llvm.dot import UNROLL, DotShape, dot_function  # Only products need it.
+
     f = e.function
     a, b, c = (_pointee(pointer) for pointer in (op.a, op.b, op.c))
     dtype = _DTYPES.get((a, op.group))
@@ -85,6 +84,8 @@ def _dot(e: Emitter, op: tile.Dot) -> None:
     shape = DotShape(dtype, op.m, op.n, op.a_layout, op.panel, op.panel_stride, has_rest, unsigned)
     try:
         if dtype in e.features.matrix_tiles and k.literal is not None:
+            from mltriton.targets.cpu.llvm.matrix_tiles import tile_dot_function  # Only AMX.
+
             name = tile_dot_function(e.module, shape, int(k.literal))
         else:
             name = dot_function(e.module, e.features, shape)
@@ -94,6 +95,8 @@ def _dot(e: Emitter, op: tile.Dot) -> None:
 
 
 def _indirect_dot(e: Emitter, op: tile.IndirectDot) -> None:
+    from mltriton.targets.cpu.llvm.indirect_dot import IndirectShape, indirect_dot_function  # Only products need it.
+
     f, left = e.function, _pointee(op.a)
     try:
         shape = IndirectShape(str(left), str(op.element), op.m, op.n, op.k, op.b_layout, op.batch, op.chunk, op.ahead)
