@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -356,7 +357,7 @@ def test_the_portable_pool_serves_many_sizes():
 
 @pytest.fixture
 def splits():
-    """Counts launches that are split, in place of an OpenMP library; the calling thread does all the work."""
+    """Counts launches that are split, for an OpenMP library: the calling thread does all the work, and is then late."""
     if library.machine() is None:
         pytest.skip("no native launcher for this machine")
     count: list[int] = []
@@ -364,27 +365,29 @@ def splits():
     def parallel(work, job, threads, flags):
         count.append(threads)
         ctypes.CFUNCTYPE(None, ctypes.c_void_p)(work)(job)
+        time.sleep(0.002)
 
     names = ("gomp_parallel", "omp_get_thread_num")
     kinds = (ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 2, *[ctypes.c_uint] * 2), ctypes.CFUNCTYPE(ctypes.c_int))
     functions = [kind(function) for kind, function in zip(kinds, (parallel, lambda: 0), strict=True)]
     pool().set_num_threads(4)
     pool().prepare()
-    pointers, limit = [pool().library.pointer(name) for name in names], pool().library.number("ticks_split")
-    before = [pointer.value for pointer in pointers], limit.value
+    pointers = [pool().library.pointer(name) for name in names]
+    limit, forget = (pool().library.number(name) for name in ("ticks_split", "ticks_forget"))
+    before = [setting.value for setting in (*pointers, limit, forget)]
     for pointer, function in zip(pointers, functions, strict=True):
         pointer.value = ctypes.cast(function, ctypes.c_void_p).value
-    yield count, limit
-    for pointer, value in zip(pointers, before[0], strict=True):
-        pointer.value = value
-    limit.value = before[1]
+    forget.value = 0
+    yield count, limit, forget
+    for setting, value in zip((*pointers, limit, forget), before, strict=True):
+        setting.value = value
     pool().set_num_threads(None)
 
 
 @pytest.mark.parametrize(("limit", "expected"), [(2**60, 1), (0, 50)], ids=["quick", "long"])
 def test_launches_that_took_less_than_the_limit_are_not_split(splits, limit, expected):
     """The first is, as nothing is known of it. No clock decides here: everything takes less than one limit."""
-    count, ticks = splits
+    count, ticks, _ = splits
     ticks.value = limit
     counts = np.zeros(64, np.int64)
     launch = make_kernel(COUNT).launcher(INT64)
@@ -392,6 +395,19 @@ def test_launches_that_took_less_than_the_limit_are_not_split(splits, limit, exp
         launch(64, 1, 1, counts)
     assert (counts == 50).all()
     assert count == [4] * expected
+
+
+@pytest.mark.parametrize("forget", [1, 2**60], ids=["forgotten", "known"])
+def test_launches_that_gain_less_than_waiting_has_cost_are_not_split(splits, forget):
+    """A region that waits for a thread other programs keep from running takes thousands of times as long as these."""
+    count, limit, half = splits
+    limit.value, half.value = 0, forget
+    counts = np.zeros(64, np.int64)
+    launch = make_kernel(COUNT).launcher(INT64)
+    for _ in range(50):
+        launch(64, 1, 1, counts)
+    assert (counts == 50).all()
+    assert len(count) == 50 if forget == 1 else len(count) < 25
 
 
 def test_nobody_waits_for_workers_that_never_start(run_script):

@@ -57,7 +57,7 @@ POINTERS = (
 )
 NUMBERS = (
     *("spin_limit", "workers", "threads", "torch_handle"),
-    *("main_thread", "ticks_long", "ticks_ask", "ticks_split"),
+    *("main_thread", "ticks_long", "ticks_ask", "ticks_split", "ticks_forget"),
 )
 FLAGS = ("torch_is_bound",)
 TABLES = ("array_types", "tensor_types")

@@ -26,6 +26,7 @@
 @ticks_long = global i64 0              ; of the clock (@ticks): a piece that takes this long makes the next one smaller
 @ticks_ask = global i64 0               ; between two questions whether to stop
 @ticks_split = global i64 0             ; a launch that takes less on one thread is not split
+@ticks_forget = global i64 0            ; until half of @late is forgotten; 0: nothing is learnt of teams that are late
 @workers = global i64 0                 ; threads that run @worker, numbered from 1
 
 ; The workers' state.
@@ -43,6 +44,12 @@
 @team = internal global i64 0                ; threads that may take part in @job, the launching one included
 
 @scratch = internal global [1024 x %Scratch] zeroinitializer, align 64
+
+; What splitting has lately cost: where other programs have the processors, an OpenMP region waits for a thread that is
+; not running, thousands of times as long as a small launch takes.
+
+@late = internal global i64 0                ; ticks lost by a split launch, a running mean at @late_since
+@late_since = internal global i64 0
 
 declare ptr @aligned_alloc(i64, i64)
 declare void @free(ptr)
@@ -493,24 +500,39 @@ weigh:
   %limit.float = sitofp i64 %limit to double
   %is.new = fcmp oeq double %expected, 0.0
   %large = fcmp oge double %total, %limit.float
-  %splits = or i1 %is.new, %large
+  %late = call i64 @lateness()
+  %late.float = sitofp i64 %late to double
+  %team.float = sitofp i64 %team to double
+  %share.float = fdiv double %total, %team.float
+  %gain = fsub double %total, %share.float
+  %pays = fcmp oge double %gain, %late.float
+  %worth = and i1 %large, %pays
+  %splits = or i1 %is.new, %worth
   br i1 %splits, label %split, label %begin.alone
 begin.alone:
-  %patience = shl i64 %limit, 2
+  %most.patient = call i64 @llvm.umax.i64(i64 %limit, i64 %late)
+  %patience = shl i64 %most.patient, 2
   call void @take_part(ptr %job, i64 0, i64 %patience)
   %begun = load atomic i64, ptr %next.at monotonic, align 8
   %quick = icmp sge i64 %begun, %end
-  br i1 %quick, label %done, label %split
+  br i1 %quick, label %done, label %split.rest
+split.rest:
+  br label %split
 split:
+  %alone.takes = phi double [ 0.0, %together ], [ %total, %weigh ], [ %total, %split.rest ]
+  %split.at = call i64 @ticks()
   %parallel = load ptr, ptr @gomp_parallel
   %no.openmp = icmp eq ptr %parallel, null
   br i1 %no.openmp, label %workers, label %openmp
 openmp:
   %threads = trunc i64 %team to i32
   call void %parallel(ptr @take_part_in_region, ptr %job, i32 %threads, i32 0)
-  br label %done
+  br label %joined
 workers:
   call void @run_with_workers(ptr %job, i64 %team)
+  br label %joined
+joined:
+  call void @learn_lateness(i64 %split.at, double %alone.takes)
   br label %done
 done:
   call void @remember(ptr %pace, ptr %cost.at)
@@ -521,6 +543,53 @@ done:
   %left = zext i1 %missing to i32
   %status = select i1 %was.stopped, i32 2, i32 %left
   ret i32 %status
+}
+
+; Returns how many ticks a split launch has lately lost, half of it forgotten in every @ticks_forget.
+define internal i64 @lateness() #0 {
+entry:
+  %late = load atomic i64, ptr @late monotonic, align 8
+  %half = load i64, ptr @ticks_forget
+  %never = icmp eq i64 %late, 0
+  %off = icmp eq i64 %half, 0
+  %none = or i1 %never, %off
+  br i1 %none, label %nothing, label %fade
+fade:
+  %now = call i64 @ticks()
+  %since = load atomic i64, ptr @late_since monotonic, align 8
+  %elapsed = sub i64 %now, %since
+  %positive = call i64 @llvm.smax.i64(i64 %elapsed, i64 0)
+  %halvings = udiv i64 %positive, %half
+  %bounded = call i64 @llvm.umin.i64(i64 %halvings, i64 63)
+  %left = lshr i64 %late, %bounded
+  ret i64 %left
+nothing:
+  ret i64 0
+}
+
+; Adds a launch split at a time of the clock to the mean: what it took beyond twice the ticks it should take alone (0: not
+; known), so that only waiting counts, and not that the threads share the memory.
+define internal void @learn_lateness(i64 %split.at, double %alone) #0 {
+entry:
+  %known = fcmp ogt double %alone, 0.0
+  br i1 %known, label %learn, label %done
+learn:
+  %now = call i64 @ticks()
+  %took = sub i64 %now, %split.at
+  %took.float = sitofp i64 %took to double
+  %twice = fmul double %alone, 2.0
+  %beyond = fsub double %took.float, %twice
+  %lost.float = call double @llvm.maxnum.f64(double %beyond, double 0.0)
+  %lost = fptosi double %lost.float to i64
+  %late = call i64 @lateness()
+  %difference = sub i64 %lost, %late
+  %part = ashr i64 %difference, 5
+  %new = add i64 %late, %part
+  store atomic i64 %new, ptr @late monotonic, align 8
+  store atomic i64 %now, ptr @late_since monotonic, align 8
+  br label %done
+done:
+  ret void
 }
 
 ; Keeps what a program cost, of a cheaper launch 7/8, of a dearer one no more than 4 times what was known: one launch that
@@ -552,6 +621,7 @@ done:
 
 declare i64 @llvm.umin.i64(i64, i64)
 declare i64 @llvm.umax.i64(i64, i64)
+declare double @llvm.maxnum.f64(double, double)
 declare i64 @llvm.ctlz.i64(i64, i1)
 
 attributes #0 = { nounwind uwtable }
