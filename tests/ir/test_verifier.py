@@ -235,7 +235,7 @@ OTHER = "#ttg.blocked<{sizePerWarp = [8, 4], warpsPerCTA = [1, 2], order = [1, 0
             "the warps' parts are not permuted",
         ),
         ('"warp"', f"%x: tensor<4x8xf32, {BLOCKED}>", "", None),
-        ('"warp"', f"%x: tensor<8x8xf32, {BLOCKED}>", "", "a block is larger than one warp's share"),
+        ('"warp"', f"%x: tensor<8x8xf32, {BLOCKED}>", "", "a block is larger than its encoding's per-warp shape"),
         ('"warp"', "%x: tensor<4x8xf32>", "", "a block has no encoding"),
         ('"intrinsic"', "%x: tensor<4x8xf32>", "", None),
         ('"intrinsic"', f"%x: tensor<4x8xf32, {BLOCKED}>", "", "a block has an encoding"),

@@ -17,17 +17,17 @@ from mltriton.layouts.nvidia import mma_sync as make_sync
 from mltriton.layouts.nvidia import wgmma as make_wgmma
 from mltriton.layouts.shared import NvmmaSharedEncoding, SwizzledSharedEncoding
 from mltriton.layouts.text import build_encoding, encoding_text
-from mltriton.targets.base import DotSize, ResultShare
+from mltriton.targets.base import DotSize, ResultPerWarp
 
 Place = Callable[[int, int], tuple[int, int]]  # from register i and lane n to row and column
 
 
 def mma_sync(warps: tuple[int, ...], share: tuple[int, ...]) -> NvidiaMmaEncoding:
-    return make_sync(DotSize(16, 8, 16), ResultShare(share, warps, 32))
+    return make_sync(DotSize(16, 8, 16), ResultPerWarp(share, warps, 32))
 
 
 def wgmma(warps: tuple[int, ...], share: tuple[int, ...]) -> NvidiaMmaEncoding:
-    return make_wgmma(DotSize(64, 256, 16, warps=4), ResultShare(share, warps, 32))
+    return make_wgmma(DotSize(64, 256, 16, warps=4), ResultPerWarp(share, warps, 32))
 
 
 ONE = NvidiaMmaEncoding(2, (1, 1), (16, 8))

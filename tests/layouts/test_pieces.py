@@ -1,4 +1,4 @@
-"""Pieces of a warp's share: their elements lie in the lanes that have them in the share."""
+"""Pieces of a warp's part of a tensor: their elements lie in the lanes that have them in the whole part."""
 
 from __future__ import annotations
 
@@ -53,14 +53,14 @@ SHARES: dict[str, tuple[Encoding, Shape]] = {
 
 @pytest.mark.parametrize(("encoding", "shape"), SHARES.values(), ids=SHARES)
 def test_a_piece_is_a_choice_of_registers(encoding: Encoding, shape: Shape) -> None:
-    share = encoding.share(shape)
-    whole = warp_layout(encoding, share)
-    tile = encoding.lane_tile(len(share))
-    piece, lanes = tuple(map(min, tile, share)), whole.count("lane")
+    per_warp = encoding.per_warp_shape(shape)
+    whole = warp_layout(encoding, per_warp)
+    tile = encoding.lane_tile(len(per_warp))
+    piece, lanes = tuple(map(min, tile, per_warp)), whole.count("lane")
     part = warp_layout(encoding.piece(tile), piece)
     assert part.is_surjective
     held = [{whole.at(register=r, lane=lane) for r in range(whole.count("register"))} for lane in range(lanes)]
-    for origin in product(*(range(0, extent, size) for extent, size in zip(share, piece, strict=True))):
+    for origin in product(*(range(0, extent, size) for extent, size in zip(per_warp, piece, strict=True))):
         for lane, register in product(range(lanes), range(part.count("register"))):
             element = part.at(register=register, lane=lane)
             assert tuple(x + first for x, first in zip(element, origin, strict=True)) in held[lane]
@@ -90,8 +90,8 @@ def test_blocks_of_different_shapes_agree() -> None:
 def test_lanes_keep_the_part_of_every_warp(blocked: BlockedEncoding, shape: Shape, run: int) -> None:
     made = with_lanes(blocked, shape, 16, run)
     assert same_cut(made, blocked, shape)
-    assert made.share(shape) == blocked.share(shape)
-    layout = warp_layout(made, made.share(shape))
+    assert made.per_warp_shape(shape) == blocked.per_warp_shape(shape)
+    layout = warp_layout(made, made.per_warp_shape(shape))
     assert layout.is_surjective
     assert layout.count("lane") == 16
 

@@ -54,13 +54,13 @@ class LayoutAttr(Attribute):
         """The name that a module's alias starts with: `blocked`, `slice`, `dot0`."""
         return self.alias
 
-    def places(self, shape: Shape) -> LinearLayout:
+    def linear_layout(self, shape: Shape) -> LinearLayout:
         """The linear layout of a tensor of `shape` (`hardware.linear_layout` remembers it). Raises `NoLanesError`."""
         raise NoLanesError(f"{type(self).__name__} has no lanes")
 
 
 class SharedEncoding(LayoutAttr):
-    """Base of layouts of shared memory: `places` takes the input "offset", which counts elements, to the last
+    """Base of layouts of shared memory: `linear_layout` takes the input "offset", which counts elements, to the last
     dimensions of a block; others are buffers, one after the other. A window of a block has the layout of the whole.
     """
 
@@ -80,7 +80,7 @@ class Encoding(LayoutAttr):
         """How a tensor of `shape` is cut between warps, dimension by dimension."""
         raise NotImplementedError
 
-    def share(self, shape: Shape) -> Shape:
+    def per_warp_shape(self, shape: Shape) -> Shape:
         """The shape of one warp's part of a tensor of `shape`."""
         return tuple(min(cut.size, extent) for cut, extent in zip(self.cut(shape), shape, strict=True))
 
@@ -113,7 +113,7 @@ class Encoding(LayoutAttr):
 
     # What an operand of a dot asks of the encoding of the result.
 
-    def operand_places(self, operand: DotOperandEncoding, shape: Shape) -> LinearLayout:
+    def operand_layout(self, operand: DotOperandEncoding, shape: Shape) -> LinearLayout:
         """The linear layout of an operand. Raises `NoLanesError`."""
         self._no_operands()
 

@@ -52,8 +52,8 @@ COSTS: dict[Means, Callable[[int, int], int]] = {
 
 @dataclass(frozen=True)
 class Conversion:
-    """How to get from `source` to `target`: `fetch` maps places of the target to places of the source; a lane ends up
-    with `registers` elements.
+    """How to get from `source` to `target`: `fetch` maps positions in the target to positions in the source; a lane
+    ends up with `registers` elements.
     """
 
     source: LinearLayout
@@ -78,20 +78,22 @@ def conversion(source: LinearLayout, target: LinearLayout) -> Conversion:
     return Conversion(source, target, _means(fetch), fetch, target.count("register"))
 
 
-def change(source: Encoding, target: Encoding, share: Shape, element_bytes: int) -> tuple[Conversion, Words]:
-    """How a warp brings the whole of a tensor of `share` from one encoding to another, and in which words it lies."""
+def change(source: Encoding, target: Encoding, per_warp: Shape, element_bytes: int) -> tuple[Conversion, Words]:
+    """How a warp brings a tensor of shape `per_warp` from one encoding to another, and in which words that is."""
     words = Words(source.word_bytes(element_bytes), target.word_bytes(element_bytes))
-    return conversion(warp_layout(source, share), warp_layout(target, share)), words
+    return conversion(warp_layout(source, per_warp), warp_layout(target, per_warp)), words
 
 
-def change_cost(source: Encoding, target: Encoding, share: Shape, element_bytes: int) -> int:
+def change_cost(source: Encoding, target: Encoding, per_warp: Shape, element_bytes: int) -> int:
     """Instructions of that change, about."""
-    how, words = change(source, target, share, element_bytes)
+    how, words = change(source, target, per_warp, element_bytes)
     return how.cost(element_bytes, words)
 
 
 def _fetch(source: LinearLayout, target: LinearLayout) -> LinearLayout:
-    """Places of the target to places of the source; a bit of a place that means the same in both stays as it is."""
+    """Positions in the target to positions in the source; a bit of a position that means the same in both stays as it
+    is.
+    """
     general = source.into(target)
     sizes = {dim: max(source.count(dim), target.count(dim)) for dim in PLACES}
     order = [target.outputs.index(output) for output in source.outputs]

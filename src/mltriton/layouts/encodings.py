@@ -47,7 +47,7 @@ class BlockedEncoding(BasesEncoding):
     def extent(self, dim: int) -> int:
         return self.size_per_warp[dim] * self.warps_per_cta[dim]
 
-    def places(self, shape: Shape) -> LinearLayout:
+    def linear_layout(self, shape: Shape) -> LinearLayout:
         """Elements of a thread, then threads, then warps, each along the fastest dimension first."""
         if self.size_per_thread is None or self.threads_per_warp is None:
             raise NoLanesError("a blocked encoding without sizePerThread has no lanes")
@@ -100,7 +100,7 @@ class SliceEncoding(Encoding):
     def extent(self, dim: int) -> int:
         return self.parent.extent(dim + (dim >= self.dim))
 
-    def places(self, shape: Shape) -> LinearLayout:
+    def linear_layout(self, shape: Shape) -> LinearLayout:
         """The parent's layout with its dimension forgotten; registers that repeat others are dropped."""
         dim = self.dim
         parent = linear_layout(self.parent, (*shape[:dim], self.parent.extent(dim), *shape[dim:]))
@@ -147,8 +147,8 @@ class DotOperandEncoding(Encoding):
     def extent(self, dim: int) -> int:
         return self.parent.operand_extent(self, dim)
 
-    def places(self, shape: Shape) -> LinearLayout:
-        return self.parent.operand_places(self, shape)
+    def linear_layout(self, shape: Shape) -> LinearLayout:
+        return self.parent.operand_layout(self, shape)
 
     def lane_tile(self, rank: int) -> Shape:
         return (*[1] * (rank - 2), *self.parent.operand_tile(self))

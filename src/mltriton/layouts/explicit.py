@@ -3,7 +3,7 @@
 Level: ttg to llvm. `#ttg.linear` says in full which register of which lane of which warp holds an element; a tensor
 that is smaller than what the bases span wraps around, a larger one repeats in further registers. Name and text are
 upstream's. Guarantees: `cut` agrees with the place of each element; a tile holds whole registers of all lanes, so that
-a piece of tile size is a choice of the share's registers.
+a piece of tile size is a choice of the registers of a warp's part.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class LinearEncoding(BasesEncoding):
     def as_linear(self, rank: int) -> LinearEncoding:
         return self
 
-    def places(self, shape: Shape) -> LinearLayout:
+    def linear_layout(self, shape: Shape) -> LinearLayout:
         """The bases as they are listed."""
         layout = Growing(self.register, self.lane, self.natural_shape(self.rank))
         layout.bases["warp"] = list(self.warp)

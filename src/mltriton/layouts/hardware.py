@@ -2,7 +2,7 @@
 
 Level: ttg to llvm. `linear_layout(encoding, shape)` has the inputs "register", "lane", "warp" (of shared memory:
 "offset") and the outputs "dim0", "dim1", ...; register counts elements. Each class of encodings has its own rule,
-`places`. Guarantees: every element of the tensor is somewhere; what several places hold has bases of zero.
+`linear_layout`. Guarantees: every element of the tensor is somewhere; what several positions hold has bases of zero.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from mltriton.layouts.linear import LinearLayout
 
 @cache
 def linear_layout(encoding: LayoutAttr, shape: Shape) -> LinearLayout:
-    """The places of the elements of a tensor of `shape`. Raises `NoLanesError` where lanes are not stated."""
-    return encoding.places(shape)
+    """The linear layout of a tensor of `shape`. Raises `NoLanesError` where lanes are not stated."""
+    return encoding.linear_layout(shape)
 
 
 @cache

@@ -103,7 +103,7 @@ class LinearLayout:
 
     @property
     def is_injective(self) -> bool:
-        """Whether no element is in two places."""
+        """Whether no element is in two positions."""
         return _rank(self._columns) == len(self._columns)
 
     @cached_property
@@ -126,11 +126,11 @@ class LinearLayout:
         inputs = tuple(dict.fromkeys((*self.inputs, *other.inputs)))
 
         def widened(layout: LinearLayout, dim: str, shifts: Sizes) -> list[tuple[int, ...]]:
-            places = [layout.outputs.index(out) if out in layout.outputs else None for out in outputs]
+            indices = [layout.outputs.index(out) if out in layout.outputs else None for out in outputs]
             return [
                 tuple(
-                    0 if place is None else vector[place] << shifts[out]
-                    for place, out in zip(places, outputs, strict=True)
+                    0 if index is None else vector[index] << shifts[out]
+                    for index, out in zip(indices, outputs, strict=True)
                 )
                 for vector in layout.vectors(dim)
             ]
@@ -152,7 +152,7 @@ class LinearLayout:
         return LinearLayout.of(bases, dict(zip(other.outputs, other.sizes, strict=True)))
 
     def inverse(self) -> LinearLayout:
-        """From the tensor to the hardware: of several places of an element the one with the smallest index.
+        """From the tensor to the hardware: of several positions of an element the one with the smallest index.
 
         ValueError where an element is nowhere.
         """

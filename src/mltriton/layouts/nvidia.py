@@ -18,7 +18,7 @@ from mltriton.layouts.linear import LinearLayout
 from mltriton.layouts.shared import SWIZZLES, NvmmaSharedEncoding, swizzled
 
 if TYPE_CHECKING:
-    from mltriton.targets.base import DotSize, ResultShare
+    from mltriton.targets.base import DotSize, ResultPerWarp
 
 ROWS = 16  # of the result of one instruction in one warp
 COLUMNS = 8  # of the smallest result; `wgmma` has a multiple of it
@@ -75,7 +75,7 @@ class NvidiaMmaEncoding(MatrixEncoding):
     def cut(self, shape: Shape) -> tuple[Cut, ...]:
         return cuts(self.tile, self.warps_per_cta, self.warp_order)
 
-    def places(self, shape: Shape) -> LinearLayout:
+    def linear_layout(self, shape: Shape) -> LinearLayout:
         rows, columns = self.size
         registers: Vectors = [(0, 1), (8, 0), *((0, column) for column in steps(COLUMNS, columns))]
         lanes: Vectors = [(0, 2), (0, 4), (1, 0), (2, 0), (4, 0)]
@@ -120,7 +120,7 @@ class NvidiaMmaEncoding(MatrixEncoding):
         result = (rows, self.size[1]) if operand.op_idx == 0 else (self.size[0], columns)
         return self.piece((*batch, *result))
 
-    def operand_places(self, operand: DotOperandEncoding, shape: Shape) -> LinearLayout:
+    def operand_layout(self, operand: DotOperandEncoding, shape: Shape) -> LinearLayout:
         """Registers of `kWidth` neighbours along k; lane t has the t-th of four, and the t-th of the next four."""
         width, rank = operand.k_width, len(shape)
         if not width or (self.version == 3 and operand.op_idx == 1):
@@ -176,16 +176,16 @@ class NvidiaMmaEncoding(MatrixEncoding):
         return NvidiaMmaEncoding(version, warps, instruction, _stated(cluster), integer(fields, "versionMinor", 0))
 
 
-def mma_sync(size: DotSize, result: ResultShare) -> NvidiaMmaEncoding:
+def mma_sync(size: DotSize, result: ResultPerWarp) -> NvidiaMmaEncoding:
     """The encoding of results of `mma.sync`."""
-    *batch, rows, columns = result.share
+    *batch, rows, columns = result.shape
     cluster = (*batch, max(1, rows // ROWS), max(1, columns // COLUMNS))
     return NvidiaMmaEncoding(2, result.warps, (*[1] * len(batch), ROWS, COLUMNS), _stated(cluster))
 
 
-def wgmma(size: DotSize, result: ResultShare) -> NvidiaMmaEncoding:
-    """The encoding of results of `wgmma`, as wide as a warp's share allows."""
-    *batch, rows, columns = result.share
+def wgmma(size: DotSize, result: ResultPerWarp) -> NvidiaMmaEncoding:
+    """The encoding of results of `wgmma`, as wide as the per-warp shape allows."""
+    *batch, rows, columns = result.shape
     width = min(max(columns, COLUMNS), size.n)
     cluster = (*batch, max(1, rows // ROWS), max(1, columns // width))
     return NvidiaMmaEncoding(3, result.warps, (ROWS, width, size.k), _stated(cluster))

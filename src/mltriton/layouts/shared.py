@@ -31,7 +31,7 @@ class SwizzledSharedEncoding(SharedEncoding):
     max_phase: int
     order: Shape
 
-    def places(self, shape: Shape) -> LinearLayout:
+    def linear_layout(self, shape: Shape) -> LinearLayout:
         rank = len(self.order)
         shape = shape[len(shape) - rank :]
         fastest = self.order[0]
@@ -69,7 +69,7 @@ class NvmmaSharedEncoding(SharedEncoding):
     transposed: bool
     element_bits: int
 
-    def places(self, shape: Shape) -> LinearLayout:
+    def linear_layout(self, shape: Shape) -> LinearLayout:
         shape = shape[-2:]
         row, column = (1, 0) if self.transposed else (0, 1)
         width = 8 * max(GROUP_BYTES, self.swizzle) // self.element_bits

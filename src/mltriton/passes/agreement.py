@@ -65,15 +65,20 @@ def encoded(op: Operation, type: TensorType) -> None:
         reject(op, "a block has no encoding", expected="a layout encoding", found=str(type))
 
 
-def one_share(op: Operation, type: TensorType) -> None:
+def in_one_warp(op: Operation, type: TensorType) -> None:
     """A block is what its encoding gives to one warp."""
     encoded(op, type)
     try:
-        share = cast(Encoding, type.encoding).share(type.shape)
+        per_warp = cast(Encoding, type.encoding).per_warp_shape(type.shape)
     except (LookupError, ValueError):
         reject(op, "a block's encoding is of another rank", found=str(type))
-    if share != type.shape:
-        reject(op, "a block is larger than one warp's share", expected=str(type.with_shape(share)), found=str(type))
+    if per_warp != type.shape:
+        reject(
+            op,
+            "a block is larger than its encoding's per-warp shape",
+            expected=str(type.with_shape(per_warp)),
+            found=str(type),
+        )
 
 
 def with_lanes(op: Operation, type: TensorType) -> None:
@@ -144,10 +149,10 @@ def _expand(op: tt.ExpandDims) -> None:
 def _require_whole(op: Operation, value: Value, *dims: int) -> None:
     """Every warp has the whole of the dimensions (of all, where none is given)."""
     block = _block(value)
-    share = cast(Encoding, block.encoding).share(block.shape)
-    if any(share[dim] != block.shape[dim] for dim in dims or range(block.rank)):
+    per_warp = cast(Encoding, block.encoding).per_warp_shape(block.shape)
+    if any(per_warp[dim] != block.shape[dim] for dim in dims or range(block.rank)):
         where = f" along {', '.join(map(str, dims))}" if dims else ""
-        reject(op, f"a warp has only a part of a block{where}", expected=str(block.shape), found=str(share))
+        reject(op, f"a warp has only a part of a block{where}", expected=str(block.shape), found=str(per_warp))
 
 
 def _all_whole(op: Operation) -> None:

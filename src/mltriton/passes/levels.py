@@ -14,7 +14,7 @@ from mltriton.ir.module import Module, is_warp_level, level_of
 from mltriton.ir.operation import Operation
 from mltriton.ir.rejection import OperationError, reject
 from mltriton.ir.verifier import located
-from mltriton.passes.agreement import BlockRule, EncodingRules, encoded, one_share, with_lanes
+from mltriton.passes.agreement import BlockRule, EncodingRules, encoded, in_one_warp, with_lanes
 
 Rule = Callable[[Operation], None]
 
@@ -99,4 +99,4 @@ def _intrinsic(op: Operation) -> None:
 
 
 _RULES: dict[str, Rule] = {"tt": _tt, "ttg": _before_chunks, "warp": _before_chunks, "intrinsic": _intrinsic}
-_BLOCKS: dict[str, BlockRule] = {"ttg": encoded, "warp": one_share, "intrinsic": with_lanes}
+_BLOCKS: dict[str, BlockRule] = {"ttg": encoded, "warp": in_one_warp, "intrinsic": with_lanes}

@@ -51,7 +51,7 @@ class DotSize(NamedTuple):
     fewer_rows: tuple[int, ...] = ()
     parts: int = 1
     fewer_columns: tuple[int, ...] = ()
-    encoding: Callable[[DotSize, ResultShare], MatrixEncoding] | None = None
+    encoding: Callable[[DotSize, ResultPerWarp], MatrixEncoding] | None = None
     otherwise: DotSize | None = None
 
     def acting(self, together: int) -> DotSize:
@@ -84,10 +84,10 @@ class DotSize(NamedTuple):
         return self.a, self.b
 
 
-class ResultShare(NamedTuple):
-    """The result of a dot: each warp's `share`, the number of warps along each dimension, the lanes of a warp."""
+class ResultPerWarp(NamedTuple):
+    """The result of a dot: `shape` for each warp, the number of warps along each dimension, the lanes of a warp."""
 
-    share: tuple[int, ...]
+    shape: tuple[int, ...]
     warps: tuple[int, ...]
     lanes: int
 
@@ -227,19 +227,18 @@ class TargetSpec:
     """Everything passes ask about a target.
 
     `warp_size`: lanes a warp, `wide_warps`: where there are more; `max_warps`: most warps a program may have;
-    `workgroup_warps`: the number of warps a workgroup-level kernel really gets (None: what the user asked for; 1
-    where one thread runs a program); `dot` by operand element type, `dot_through` what other operands become;
-    `lanes`: elements in a chunk at the intrinsic level of a MEMORY target; `micro_kernels`: its dots by operand
-    element type, best first; `indirect_dots` by the right operand's element type and layout ("row" or "column");
-    `merged_k` by operand element type: how long a step along K should be for a dot's loop (shorter ones are merged).
-    `has_lanes`: encodings say from level ttg on which lane holds an element, and pieces at the intrinsic level keep
-    theirs. `register_modes`: the numbers of registers that a warp may have, fewest first, and `register_bytes` the
-    size of one, all lanes together. `copy_bytes`: how many bytes a
-    lane copies from global to shared memory while it goes on with something else (none where it cannot): what a dot
-    takes is then loaded by all warps together. `change_cost(source, target, share, element_bytes)`: instructions of a
-    warp that changes the layout of its share, where the target has cheaper ways than `layouts/conversions.py` knows.
-    `swizzles`: whether what crosses warps is swizzled in shared memory, against conflicts of its banks. `codegens`: the
-    forms of machine code that there are, by name.
+    `workgroup_warps`: the number of warps a workgroup-level kernel really gets (None: what the user asked for; 1 where
+    one thread runs a program); `dot` by operand element type, `dot_through` what other operands become; `lanes`:
+    elements in a chunk at the intrinsic level of a MEMORY target; `micro_kernels`: its dots by operand element type,
+    best first; `indirect_dots` by the right operand's element type and layout ("row" or "column"); `merged_k` by
+    operand element type: how long a step along K should be for a dot's loop (shorter ones are merged). `has_lanes`:
+    encodings say from level ttg on which lane holds an element, and pieces at the intrinsic level keep theirs.
+    `register_modes`: the numbers of registers that a warp may have, fewest first, and `register_bytes` the size of one,
+    all lanes together. `copy_bytes`: how many bytes a lane copies from global to shared memory while it goes on with
+    something else (none where it cannot): what a dot takes is then loaded by all warps together. `change_cost(source,
+    target, per_warp, element_bytes)`: instructions of a warp that changes the layout of its part, where the target has
+    cheaper ways than `layouts/conversions.py` knows. `swizzles`: whether what crosses warps is swizzled in shared
+    memory, against conflicts of its banks. `codegens`: the forms of machine code that there are, by name.
     """
 
     name: str

@@ -86,7 +86,7 @@ class Change:
             return self.how.cost(width)
         if own is None:
             return self.how.cost(width, self.words)
-        return own(self.source, self.target, self.source.share(self.shape), width)
+        return own(self.source, self.target, self.source.per_warp_shape(self.shape), width)
 
     @property
     def words(self) -> Words:

@@ -188,8 +188,8 @@ def _verb(access: BlockAccess) -> str:
 
 
 def _as_blocks(access: BlockAccess, block: TensorType, encoding: MessageEncoding, layouts: bool) -> Iterator[str]:
-    share = encoding.share(block.shape)
-    messages = math.prod(share) // math.prod(encoding.tile)
+    per_warp = encoding.per_warp_shape(block.shape)
+    messages = math.prod(per_warp) // math.prod(encoding.tile)
     kind = "transposing 2D block" if access.transposes else "2D block"
     layout = f", {encoding_text(encoding)}" if layouts else ""
     yield f"{messages} {kind} message{'s' if messages > 1 else ''} a warp, {encoding.summary}{layout}"
@@ -209,7 +209,10 @@ def _reason(access: BlockAccess, block: TensorType, encoding: Encoding, run: int
     """Why an access is not one by blocks."""
     if access.reason is None and run == LANE_BYTES:
         return "that costs less than 2D blocks and moving their elements between lanes"
-    return access.reason or f"no 2D block of the target fits a warp's {'x'.join(map(str, encoding.share(block.shape)))}"
+    return (
+        access.reason
+        or f"no 2D block of the target fits a warp's {'x'.join(map(str, encoding.per_warp_shape(block.shape)))}"
+    )
 
 
 def _run(access: BlockAccess, block: TensorType, encoding: Encoding) -> int:

@@ -188,16 +188,16 @@ def test_cuts(shape: tuple[int, int], warps: int, element: str) -> None:
         encoding = prefetch_encoding(block, contiguous, warps, target.block_load, target.warp_size)
         assert np.prod(encoding.warps_per_cta) <= warps
         covered = np.zeros(shape, int)
-        share = encoding.share(shape)
+        per_warp = encoding.per_warp_shape(shape)
         for warp in range(warps):
             cuts = encoding.cut(shape)
             start = [warp // cut.stride % cut.parts(extent) * cut.size for cut, extent in zip(cuts, shape, strict=True)]
-            covered[tuple(slice(s, s + size) for s, size in zip(start, share, strict=True))] += 1
+            covered[tuple(slice(s, s + size) for s, size in zip(start, per_warp, strict=True))] += 1
         assert covered.min() >= 1
         rows, columns = encoding.tile
         across, along = (rows, columns) if contiguous == 1 else (columns, rows)
         assert across <= 32 and along * byte_width(block.element) <= 64
-        assert share[0] % rows == 0 and share[1] % columns == 0
+        assert per_warp[0] % rows == 0 and per_warp[1] % columns == 0
 
 
 def test_a_target_without_block_accesses_has_none() -> None:

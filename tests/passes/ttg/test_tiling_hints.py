@@ -40,7 +40,7 @@ def dots(text: str) -> list[Any]:
 
 def shares(text: str) -> dict[str, Shape]:
     """What one warp has of each dot's result."""
-    return {dot.result.hint: dot.result.type.encoding.share(dot.result.type.shape) for dot in dots(text)}
+    return {dot.result.hint: dot.result.type.encoding.per_warp_shape(dot.result.type.shape) for dot in dots(text)}
 
 
 def error_of(fn: LanguageFunction, num_warps: int, target: str = "generic", **constants: Any) -> TritonError:

@@ -1,6 +1,6 @@
 """`tt`: what a Triton kernel says, on whole blocks.
 
-Level: tt to intrinsic (shapes shrink from level to level: a block, a warp's share, one instruction's tile). Names and
+Level: tt to intrinsic (shapes shrink from level to level: a block, a warp's part, one instruction's tile). Names and
 operand order are upstream Triton's (TritonOps.td), so that upstream `.ttir` text loads; the block-pointer operations
 that upstream removed are kept.
 """

@@ -1,7 +1,7 @@
 """`ttg` on the machine: shared memory, asynchronous copies, layout changes.
 
 Level: ttg to intrinsic. `ttg.convert_layout` keeps every element where it is: at `ttg` a block is whole in any
-layout, and below it may only be left where a warp's share stays the same.
+layout, and below it may only be left where the per-warp part stays the same.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def convert_layout(op: ttg.ConvertLayout) -> Handler:
     """The same elements."""
     source, result = cast(TensorType, op.source.type), cast(TensorType, op.result.type)
     if source.shape != result.shape:
-        raise InvalidOperation("a layout change that gives a warp another share must go through shared memory")
+        raise InvalidOperation("a layout change that gives a warp another part must go through shared memory")
     return lambda warp, values: values
 
 

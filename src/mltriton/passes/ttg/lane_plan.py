@@ -31,7 +31,7 @@ from mltriton.layouts.explicit import LinearEncoding
 from mltriton.layouts.lanes import LANE_BYTES, by_rows, with_lanes
 from mltriton.layouts.tiling import row_major
 from mltriton.passes.ttg.row_order import best_rows
-from mltriton.targets.base import BlockIO, Home, ResultShare, TargetSpec, Wanted
+from mltriton.targets.base import BlockIO, Home, ResultPerWarp, TargetSpec, Wanted
 
 WORD = 4  # bytes that a register has for each lane
 
@@ -152,7 +152,7 @@ class LanePlan:
             hint = "Convert the operands, as with .to(tl.float32)."
             raise TargetError(message, place=dot.loc.place, expected=expected, found=str(element), hint=hint)
         warps = tuple(cut.warps for cut in cuts)
-        return size.encoding(size, ResultShare(encoding.share(type.shape), warps, self.spec.warp_size))
+        return size.encoding(size, ResultPerWarp(encoding.per_warp_shape(type.shape), warps, self.spec.warp_size))
 
     # Blocks of pointers
 

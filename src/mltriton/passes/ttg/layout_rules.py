@@ -127,7 +127,7 @@ def cat(plan: LayoutPlan, op: tt.Cat) -> None:
     encoding = plan.known([op.result, op.lhs, op.rhs])
     if encoding is None:
         return
-    if all(encoding.share(_shape(value))[0] == _shape(value)[0] for value in (op.result, op.lhs)):
+    if all(encoding.per_warp_shape(_shape(value))[0] == _shape(value)[0] for value in (op.result, op.lhs)):
         plan.agree(op, encoding)
         return
     plan.decided.add(op)

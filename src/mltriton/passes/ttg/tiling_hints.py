@@ -79,8 +79,8 @@ def _contradiction(root: tt.Dot, dot: tt.Dot, follows: Encoding, asked: Encoding
     return _error(
         dot,
         f'two tiling hints cannot both hold: "{dot.tiling}" here and "{root.tiling}" at {elsewhere}',
-        expected=f"{_text(asked.share(shape))} of {_text(shape)} for each of {num_warps} warps, as this hint says",
-        found=f"{_text(follows.share(shape))}, as follows from the other dot ({_text(_shape(root))})",
+        expected=f"{_text(asked.per_warp_shape(shape))} of {_text(shape)} for each of {num_warps} warps, by this hint",
+        found=f"{_text(follows.per_warp_shape(shape))}, as follows from the other dot ({_text(_shape(root))})",
         hint="The blocks between the two dots are cut once: hint one of them, the other follows from it.",
     )
 

@@ -1,9 +1,9 @@
 """distribute-to-warps: ttg -> warp.
 
-Takes a program in which every block has an encoding; leaves the program of one warp: shapes are that warp's share and
-offsets depend on its id (`gpu.subgroup_id`). Guarantees: no tensor is larger than its encoding's share; values cross
-warps only through shared memory between barriers; where several warps hold the same part, one of them has the
-effects. Source: ML-Triton paper, section 2.2 and Table 3.
+Takes a program in which every block has an encoding; leaves the program of one warp: shapes are per warp and offsets
+depend on its id (`gpu.subgroup_id`). Guarantees: no tensor is larger than its encoding's per-warp shape; values cross
+warps only through shared memory between barriers; where several warps hold the same part, one of them has the effects.
+Source: ML-Triton paper, section 2.2 and Table 3.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class _Distributor(Rewriter):
     """Rebuilds one function; adds the warp's coordinates to what a rewriter knows."""
 
     def __init__(self, num_warps: int, *, swizzles: bool = False) -> None:
-        super().__init__(RULES, share_type)
+        super().__init__(RULES, per_warp_type)
         self.num_warps = num_warps
         self.swizzles = swizzles
         self.exchange = Exchange(self.builder, num_warps)
@@ -62,16 +62,16 @@ class _Distributor(Rewriter):
 
     def part(self, memory: Value, block: TensorType) -> Value:
         """This warp's window of a whole block in shared memory."""
-        offsets, share = self.offsets(block), cast(TensorType, share_type(block)).shape
-        return memory if share == block.shape else self.exchange.window(memory, offsets, share)
+        offsets, per_warp = self.offsets(block), cast(TensorType, per_warp_type(block)).shape
+        return memory if per_warp == block.shape else self.exchange.window(memory, offsets, per_warp)
 
 
-def share_type(type: Type) -> Type:
-    """The type of one warp's share; scalars and descriptors stay."""
+def per_warp_type(type: Type) -> Type:
+    """The type of one warp's part; scalars and descriptors stay."""
     if isinstance(type, PointerType) and isinstance(type.pointee, TensorType):
-        return PointerType(share_type(type.pointee), type.address_space)
+        return PointerType(per_warp_type(type.pointee), type.address_space)
     if isinstance(type, TensorType) and isinstance(type.encoding, Encoding):
-        return type.with_shape(type.encoding.share(type.shape))
+        return type.with_shape(type.encoding.per_warp_shape(type.shape))
     return type
 
 
@@ -89,18 +89,18 @@ def _block(value: Value) -> TensorType:
 def shift_range(d: _Distributor, op: tt.MakeRange, operands: list[Value]) -> Sequence[Value]:
     """A range starts at the warp's first element."""
     type = _block(op.result)
-    share = cast(TensorType, share_type(type))
-    local = d.builder.emit(tt.MakeRange, result_types=[share], start=op.start, end=op.start + share.shape[0])
+    per_warp = cast(TensorType, per_warp_type(type))
+    local = d.builder.emit(tt.MakeRange, result_types=[per_warp], start=op.start, end=op.start + per_warp.shape[0])
     (offset,) = d.offsets(type)
     if offset is None:
         return [local]
-    return [d.builder.emit(arith.AddI, local, d.builder.emit(tt.Splat, offset, result_types=[share]))]
+    return [d.builder.emit(arith.AddI, local, d.builder.emit(tt.Splat, offset, result_types=[per_warp]))]
 
 
 def shrink_constant(d: _Distributor, op: arith.Constant, operands: list[Value]) -> Sequence[Value]:
     """A splat constant shrinks with its type."""
     value = op.value
-    type = share_type(op.result.type)
+    type = per_warp_type(op.result.type)
     if not isinstance(value, DenseAttr) or type is op.result.type:
         return d.copy(op, operands)
     if not value.is_splat:
@@ -109,7 +109,7 @@ def shrink_constant(d: _Distributor, op: arith.Constant, operands: list[Value]) 
 
 
 def shift_block_pointer(d: _Distributor, op: tt.MakeTensorPtr, operands: list[Value]) -> Sequence[Value]:
-    """The block pointer of the warp's share starts at the warp's first element."""
+    """The block pointer of the warp's part starts at the warp's first element."""
     return _shift_indices(d, op, operands, len(operands) - len(op.offsets), d.offsets(_block(op.result)))
 
 
@@ -147,21 +147,21 @@ def reduce_within_then_across(d: _Distributor, op: tt.Reduce, operands: list[Val
     across = d.builder.create(tt.Reduce, gathered, result_types=types, regions=[d.rebuild_region(op.combine)], axis=0)
     return [
         new
-        if new.type is share_type(old.type)
-        else d.builder.emit(ttg.ConvertLayout, new, result_types=[share_type(old.type)])
+        if new.type is per_warp_type(old.type)
+        else d.builder.emit(ttg.ConvertLayout, new, result_types=[per_warp_type(old.type)])
         for old, new in zip(op.results, across.results, strict=True)
     ]
 
 
 def _gather_parts(d: _Distributor, old: Value, new: Value, part: Value | None, parts: int) -> Value:
     whole = old.type.shape if isinstance(old.type, TensorType) else ()
-    share = new.type.shape if isinstance(new.type, TensorType) else ()
+    per_warp = new.type.shape if isinstance(new.type, TensorType) else ()
     element = new.type.element if isinstance(new.type, TensorType) else new.type
     offsets = d.offsets(old.type) if isinstance(old.type, TensorType) else []
     memory = d.exchange.buffer((parts, *whole), element)
     d.exchange.store(d.exchange.block_of_one(new), memory, [part, *offsets])
     d.exchange.barrier()
-    return d.exchange.load(memory, [None, *offsets], d.exchange.local_type((parts, *share), element))
+    return d.exchange.load(memory, [None, *offsets], d.exchange.local_type((parts, *per_warp), element))
 
 
 def _without_first(value: Value) -> Type:
@@ -179,7 +179,7 @@ def convert_through_shared_memory(d: _Distributor, op: ttg.ConvertLayout, operan
     memory = d.exchange.buffer(source.shape, source.element, swizzles=d.swizzles)
     d.exchange.store(operands[0], memory, d.offsets(source))
     d.exchange.barrier()
-    return [d.exchange.load(memory, d.offsets(target), cast(TensorType, share_type(target)))]
+    return [d.exchange.load(memory, d.offsets(target), cast(TensorType, per_warp_type(target)))]
 
 
 def window_of_operands(d: _Distributor, op: tt.Dot, operands: list[Value]) -> Sequence[Value]:
@@ -188,11 +188,11 @@ def window_of_operands(d: _Distributor, op: tt.Dot, operands: list[Value]) -> Se
     """
     result = _block(op.result)
     *batch, rows, columns = d.offsets(result)
-    share = cast(TensorType, share_type(result)).shape
+    per_warp = cast(TensorType, per_warp_type(result)).shape
     for index, (operand, offsets) in enumerate(((op.a, (rows, None)), (op.b, (None, columns)))):
         if isinstance(operand.type, MemDescType):
             *_, height, width = operand.type.shape
-            size = (*share[:-2], share[-2], width) if index == 0 else (*share[:-2], height, share[-1])
+            size = (*per_warp[:-2], per_warp[-2], width) if index == 0 else (*per_warp[:-2], height, per_warp[-1])
             if size != operand.type.shape:
                 operands[index] = d.exchange.window(operands[index], [*batch, *offsets], size)
     return d.copy(op, operands)
@@ -256,9 +256,9 @@ def gather_through_shared_memory(d: _Distributor, op: tt.Gather, operands: list[
     memory = d.exchange.buffer(source.shape, source.element)
     d.exchange.store(operands[0], memory, d.offsets(source))
     d.exchange.barrier()
-    share = cast(TensorType, share_type(result)).shape
-    rows = d.exchange.window(memory, window, (*share[: op.axis], source.shape[op.axis], *share[op.axis + 1 :]))
-    return [d.builder.emit(ttg.LocalGather, rows, operands[1], result_types=[share_type(result)], axis=op.axis)]
+    per_warp = cast(TensorType, per_warp_type(result)).shape
+    rows = d.exchange.window(memory, window, (*per_warp[: op.axis], source.shape[op.axis], *per_warp[op.axis + 1 :]))
+    return [d.builder.emit(ttg.LocalGather, rows, operands[1], result_types=[per_warp_type(result)], axis=op.axis)]
 
 
 def store_by_owner(d: _Distributor, op: Operation, operands: list[Value]) -> Sequence[Value]:
@@ -307,12 +307,12 @@ def atomic_by_owner(d: _Distributor, op: tt.AtomicRMW | tt.AtomicCAS, operands: 
         d.builder.create(scf.Yield, [], result_types=[])
     d.exchange.barrier()
     if isinstance(type, TensorType):
-        return [d.exchange.load(memory, offsets, cast(TensorType, share_type(type)))]
+        return [d.exchange.load(memory, offsets, cast(TensorType, per_warp_type(type)))]
     block = d.exchange.load(memory, offsets, d.exchange.local_type((1,), element))
     return [d.builder.emit(tt.Unsplat, block, result_types=[element])]
 
 
-# How each kind of operation becomes one warp's; whatever is not listed is copied with the types of the share.
+# How each kind of operation becomes one warp's; whatever is not listed is copied with per-warp types.
 RULES: RuleTable = {
     arith.Constant: shrink_constant,
     tt.MakeRange: shift_range,

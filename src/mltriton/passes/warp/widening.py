@@ -265,7 +265,7 @@ class Widener:
 def widened(encoding: Encoding, shape: Shape, dim: int, size: int) -> Encoding:
     """The encoding of a block of one warp that grows to `size` along a dimension and stays in one warp."""
     wanted = _with(shape, dim, size)
-    if encoding.share(wanted) == wanted:
+    if encoding.per_warp_shape(wanted) == wanted:
         return encoding
     if isinstance(encoding, BlockedEncoding):
         made: Encoding = BlockedEncoding(
@@ -278,7 +278,7 @@ def widened(encoding: Encoding, shape: Shape, dim: int, size: int) -> Encoding:
         made = DotOperandEncoding(encoding.op_idx, widened(encoding.parent, shape, dim, size), encoding.k_width)
     else:
         raise NotMergeable(f"{encoding} does not grow")
-    if made.share(wanted) != wanted:
+    if made.per_warp_shape(wanted) != wanted:
         raise NotMergeable(f"{encoding} does not grow")
     return made
 

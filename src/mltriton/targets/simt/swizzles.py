@@ -22,7 +22,7 @@ from mltriton.targets.simt.moves import linear
 
 def swizzle_of(encoding: SharedEncoding, shape: Sequence[int]) -> Swizzle:
     """The swizzle of a whole block, whose last dimensions an encoding is about."""
-    back = encoding.places(tuple(shape)).inverse()
+    back = encoding.linear_layout(tuple(shape)).inverse()
     images = tuple(tuple(vector[0] for vector in back.vectors(name)) for name in back.inputs)
     return Swizzle(images, (constant(I32, 0),) * len(images))
 

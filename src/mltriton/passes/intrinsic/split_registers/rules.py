@@ -269,8 +269,8 @@ def _shifted(s: Splitter, operands: list[Value], first: int, origin: Shape) -> l
 
 
 def whole(s: Splitter, op: Operation) -> Sequence[Split]:
-    """Operations that move elements between positions, or show them in order, work on the whole share, glued before
-    and cut after.
+    """Operations that move elements between positions, or show them in order, work on all of a warp's part, glued
+    before and cut after.
     """
     operands = [s.pieces(v).whole(s.builder) if isinstance(v.type, TensorType) else s.scalar(v) for v in op.operands]
     results = s.copy(op, operands, None)

@@ -18,7 +18,7 @@ from mltriton.layouts.growing import Growing, Vectors, steps
 from mltriton.layouts.linear import LinearLayout
 
 if TYPE_CHECKING:
-    from mltriton.targets.base import DotSize, ResultShare
+    from mltriton.targets.base import DotSize, ResultPerWarp
 
 SYSTOLIC_DEPTH = 8  # steps of 32 bits in which a dot instruction adds up
 WORD = 4  # bytes that a register has for each lane
@@ -70,7 +70,7 @@ class DpasEncoding(MatrixEncoding):
     def cut(self, shape: Shape) -> tuple[Cut, ...]:
         return cuts(self.tile, self.warps_per_cta, last_first(len(self.tile)))
 
-    def places(self, shape: Shape) -> LinearLayout:
+    def linear_layout(self, shape: Shape) -> LinearLayout:
         """A row of the instruction's tile in the lanes; a warp of 32 has two rows."""
         rows, size = self.threads_per_warp // self.execution_size, self.execution_size
         in_lanes, in_registers = self._rows(rows)
@@ -126,7 +126,7 @@ class DpasEncoding(MatrixEncoding):
             return element_bytes
         return HALF if operand.op_idx == 0 else WORD
 
-    def operand_places(self, operand: DotOperandEncoding, shape: Shape) -> LinearLayout:
+    def operand_layout(self, operand: DotOperandEncoding, shape: Shape) -> LinearLayout:
         return (self._left if operand.op_idx == 0 else self._right)(shape)
 
     def _left(self, shape: Shape) -> LinearLayout:
@@ -186,9 +186,9 @@ class DpasEncoding(MatrixEncoding):
         return made if bases == made.rows else made.replaced(row_bases=bases)
 
 
-def dpas(size: DotSize, result: ResultShare) -> DpasEncoding:
+def dpas(size: DotSize, result: ResultPerWarp) -> DpasEncoding:
     """The encoding of results of the matrix engine."""
-    *batch, rows, columns = result.share
+    *batch, rows, columns = result.shape
     repeat = min((count for count in size.fewer_rows if count >= rows), default=size.m)
     cluster = (*batch, max(1, rows // repeat), max(1, columns // size.n))
     ops = size.k // SYSTOLIC_DEPTH
@@ -261,7 +261,7 @@ class Subgroup2DBlockEncoding(MessageEncoding):
             return self.size_per_warp[dim] * self.warps_per_cta[dim]
         return self.tile[dim]
 
-    def places(self, shape: Shape) -> LinearLayout:
+    def linear_layout(self, shape: Shape) -> LinearLayout:
         """Neighbouring columns in one lane as far as a row is longer than the warp; lanes along columns, then rows."""
         registers, lanes = self._one_block()
         layout = Growing.matrix(len(shape), registers, lanes, self.block)

@@ -22,14 +22,14 @@ def prefetch_encoding(
     for dim in (contiguous, *reversed(range(block.rank - 2)), across):
         warps[dim] = _share(left, block.shape[dim] // (line if dim == contiguous else 1))
         left //= warps[dim]
-    share = tuple(extent // count for extent, count in zip(block.shape, warps, strict=True))
+    per_warp = tuple(extent // count for extent, count in zip(block.shape, warps, strict=True))
     along_rows = contiguous == block.rank - 1
     most = limits.max_rows, limits.max_row_bytes // width
-    rows, columns = map(min, share[-2:], most if along_rows else reversed(most))
+    rows, columns = map(min, per_warp[-2:], most if along_rows else reversed(most))
     column = min(columns, max(threads, columns // limits.max_blocks)) if along_rows else columns
     order = (contiguous, across, *reversed(range(block.rank - 2)))
     fields = (tuple(warps), (rows, column), columns // column, order, width, threads)
-    return Subgroup2DBlockEncoding(*fields, share)
+    return Subgroup2DBlockEncoding(*fields, per_warp)
 
 
 def _share(num_warps: int, parts: int) -> int:

@@ -118,9 +118,9 @@ def cheaper_moves(
     return moves if moves is not None and moves.moves < cost else None
 
 
-def change_cost(source: Encoding, target: Encoding, share: Shape, element_bytes: int) -> int:
-    """Instructions of a warp that brings the whole of a tensor of `share` from one encoding to another, about."""
-    how, words = change(source, target, share, element_bytes)
+def change_cost(source: Encoding, target: Encoding, per_warp: Shape, element_bytes: int) -> int:
+    """Instructions of a warp that brings the whole of a tensor of `per_warp` from one encoding to another, about."""
+    how, words = change(source, target, per_warp, element_bytes)
     moves = cheaper_moves(how, element_bytes, words)
     return how.cost(element_bytes, words) if moves is None else moves.moves
 
