@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import cast
 
 from mltriton.analysis.axis_info import AxisInfoAnalysis
-from mltriton.analysis.block_pointer_roots import origins
+from mltriton.analysis.block_pointer_roots import is_inside, origins
 from mltriton.dialects import scf, tt, ttig
 from mltriton.dialects.tt.memory import is_block_pointer
 from mltriton.ir.operation import Block, Operation, Value
@@ -161,3 +161,24 @@ def _own_operations(body: Block) -> Iterator[Operation]:
             for region in op.regions:
                 for block in region.blocks:
                     yield from _own_operations(block)
+
+
+def parts(op: BlockOperation) -> tuple[list[Value], list[Value]] | None:
+    """What an access says of its tensor, and the offsets of its block; None where the pointer is made elsewhere."""
+    if isinstance(op, tt.DescriptorLoad | tt.DescriptorStore):
+        return [op.desc], op.indices
+    maker = op.ptr.defining_op
+    return ([maker.base, *maker.shape, *maker.strides], maker.offsets) if isinstance(maker, tt.MakeTensorPtr) else None
+
+
+def invariant_offsets(op: BlockOperation) -> tuple[bool, ...] | None:
+    """Which offsets of an access its innermost loop does not change; None where it changes the tensor, or there is no
+    loop that counts.
+    """
+    loop = op.parent_op
+    while loop is not None and not isinstance(loop, scf.For | scf.While):
+        loop = loop.parent_op
+    found = parts(op)
+    if not isinstance(loop, scf.For) or found is None or any(is_inside(value, loop) for value in found[0]):
+        return None
+    return tuple(not is_inside(offset, loop) for offset in found[1])

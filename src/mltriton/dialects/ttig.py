@@ -16,6 +16,8 @@ from mltriton.ir.operation import Operation, Value
 from mltriton.ir.rejection import reject
 from mltriton.ir.types import PointerType, TensorType
 
+ADDRESS = "ttig.address"  # i32, of a block access: the number of its address (`allocate-addresses`)
+
 
 class Extract(Operation, name="ttig.extract", pure=True):
     """`ttig.extract %x[2] : tensor<32x32xf16> -> tensor<8x16xf16>`: piece number `index`."""

@@ -179,7 +179,8 @@ class BlockIO:
     gives a function that tells of an access, and whether it is transposed, what must be asked. `choose(wanted, limits,
     lanes)` is the cheapest legal block of an access, its change of layout included; `lane_cost(wanted, bytes)` what it
     costs if each lane accesses so many neighbours instead, None where it has fewer; `prefetched(block, contiguous,
-    warps, limits, lanes)` how all warps share out a block to be prefetched.
+    warps, limits, lanes)` how all warps share out a block to be prefetched. `distances`: an instruction adds a constant
+    to the place of its block.
     """
 
     max_rows: int
@@ -195,6 +196,7 @@ class BlockIO:
     asks: Callable[[Any, int], Callable[[Any, bool], Questions]] | None = None
     choose: Callable[[Wanted, BlockIO, int], Choice | None] | None = None
     lane_cost: Callable[[Wanted, int], int | None] | None = None
+    distances: bool = True
     prefetched: Callable[[TensorType, int, int, BlockIO, int], MessageEncoding] | None = None
 
     def takes(self, size: BlockSize) -> bool:

@@ -8,14 +8,15 @@ operation without an emission function raises `BackendError` at its source line.
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
 from math import gcd
 from typing import Any
 
+from mltriton.dialects.tt.memory import is_block_pointer
 from mltriton.errors import BackendError
 from mltriton.ir.operation import Operation
 from mltriton.ir.operation import Value as IRValue
-from mltriton.ir.types import TensorDescType, TensorType, block_of, element_type
+from mltriton.ir.types import TensorDescType, TensorType, element_type
 from mltriton.ir.types import Type as IRType
 from mltriton.layouts.linear import LinearLayout
 from mltriton.targets.llvm.emit import context
@@ -57,7 +58,6 @@ class Emitter(context.Emitter):
         self.shared_places: dict[Operation, Value] = {}  # where each allocation of shared memory starts
         self.shared_accesses = SharedAccesses()
         self.caching: Any = None  # what the access at hand asks of the caches, as the machine says it
-        self.staying: frozenset[IRValue] = frozenset()  # scalars that the innermost loop does not change
         self._emitted: dict[IRValue, Emitted] = {}
         self._parts: dict[IRValue, Value] = {}
         self._taken_from: dict[str, tuple[Value, int]] = {}
@@ -289,19 +289,20 @@ class Emitter(context.Emitter):
     def flat(self, value: IRValue) -> list[Value]:
         """What a loop carries or a branch gives for a value."""
         found = self.any(value)
-        if isinstance(found, SharedBlock):
-            raise BackendError("a region cannot carry a block in shared memory", found=str(value.type))
+        if isinstance(found, SharedBlock) or is_block_pointer(value.type):
+            raise BackendError(
+                "a region cannot carry a block in shared memory or a block pointer", found=str(value.type)
+            )
         return parts_of(found)
 
     def raised(self, like: IRValue, type_: IRType, values: Sequence[Value]) -> Emitted:
         """The opposite of `flat`; `like` has what does not travel with the values."""
         if isinstance(type_, TensorType):
             return Lanes(self.form_of(type_), values)
-        if isinstance(type_, TensorDescType) or block_of(type_) is not None:
-            rank, base = (len(values) - 1) // 3, values[0]
-            shape, strides, offsets = (values[1 + rank * part : 1 + rank * (part + 1)] for part in range(3))
+        if isinstance(type_, TensorDescType):
+            rank = type_.block.rank
             padding = self.block_pointer(like).padding if like in self._emitted else "pad_zero"
-            return BlockPointer(base, shape, strides, offsets, padding)
+            return BlockPointer(values[0], values[1 : 1 + rank], values[1 + rank :], (), padding)
         return values[0]
 
     # Operations
@@ -310,10 +311,6 @@ class Emitter(context.Emitter):
         """Emit operations that follow each other in a block."""
         for op in ops:
             self.operation(op)
-
-    def inside_loop(self, op: Operation) -> AbstractContextManager[None]:
-        """While a loop is emitted."""
-        return nullcontext()
 
     def operation(self, op: Operation) -> None:
         """Emit one operation."""

@@ -1,8 +1,7 @@
 """`scf`, and the program's place in the grid.
 
 Level: intrinsic -> llvm. A loop counts in the type of its bounds: in 32 bits it counts its iterations where a step
-could pass the largest number. Block pointers that a
-loop only advances travel as offsets (`moving`).
+could pass the largest number. No block pointer crosses a loop or branch (`normalize-block-pointers`).
 """
 
 from __future__ import annotations
@@ -12,14 +11,12 @@ from math import gcd
 from typing import NamedTuple
 
 from mltriton.dialects import arith, gpu, scf, tt
-from mltriton.dialects.tt.memory import is_block_pointer
 from mltriton.ir.operation import Block, Region
 from mltriton.ir.operation import Value as IRValue
 from mltriton.ir.types import IntegerType, TensorDescType
 from mltriton.targets.llvm.types import I32, I64, Value, constant
 from mltriton.targets.simt.context import Emitter, Rules
 from mltriton.targets.simt.lanes import Emitted, Made
-from mltriton.targets.simt.moving import Moving
 
 AXES = ("x", "y", "z")
 
@@ -49,22 +46,15 @@ def _for(e: Emitter, op: scf.For) -> list[Emitted]:
     f, block = e.function, op.body.block
     counter, *arguments = block.arguments
     parts = list(zip(arguments, op.inits, block.terminator.operands, strict=True))
-    moving = Moving(e, parts)
-    carried = [
-        _Carried(argument, init, e.flat(init), _divisor(e, argument, init, following))
-        for argument, init, following in parts
-        if argument not in moving.pointers
-    ]
+    carried = [_Carried(arg, init, e.flat(init), _divisor(e, arg, init, following)) for arg, init, following in parts]
     range_ = _range(e, op)
-    start = [*moving.start, *(value for part in carried for value in part.start)]
+    start = [value for part in carried for value in part.start]
     counts = (range_.first, range_.last, range_.step)
-    with e.inside_loop(op), f.loop(*counts, start, unsigned=range_.unsigned) as loop:
+    with f.loop(*counts, start, unsigned=range_.unsigned) as loop:
         e.put(counter, _counter(e, op, loop.index, range_))
-        _put(e, moving, carried, loop.carried, inside=True)
-        yielded: dict[IRValue, IRValue] = dict(zip(arguments, _body(e, block), strict=True))
-        following = [part for held in carried for part in e.flat(yielded[held.argument])]
-        loop.yield_(*moving.following(yielded), *following)
-    _put(e, moving, carried, loop.results, inside=False)
+        _put(e, carried, loop.carried)
+        loop.yield_(*(part for value in _body(e, block) for part in e.flat(value)))
+    _put(e, carried, loop.results)
     return [e.any(argument) for argument in arguments]
 
 
@@ -79,10 +69,8 @@ def _divisor(e: Emitter, argument: IRValue, init: IRValue, following: IRValue) -
     return gcd(e.affine.divisor(e.get(init)), e.affine.divisor(e.get(step)))
 
 
-def _put(e: Emitter, moving: Moving, carried: Sequence[_Carried], values: Sequence[Value], *, inside: bool) -> None:
+def _put(e: Emitter, carried: Sequence[_Carried], values: Sequence[Value]) -> None:
     """Say what stands for a loop's arguments: in an iteration, or after the loop."""
-    moving.put(values[: len(moving.start)], inside=inside)
-    values = values[len(moving.start) :]
     for part in carried:
         e.put(part.argument, part.raised(e, values[: len(part.start)]))
         if part.divisor > 1:
@@ -166,7 +154,7 @@ def _raised(e: Emitter, likes: Sequence[IRValue], flat: Sequence[Value]) -> list
 def _while(e: Emitter, op: scf.While) -> list[Emitted]:
     before, after = op.before.block, op.after.block
     carried = [part for init in op.inits for part in e.flat(init)]
-    with e.inside_loop(op), e.function.repeat(carried) as loop:
+    with e.function.repeat(carried) as loop:
         for argument, value in zip(before.arguments, _raised(e, op.inits, loop.carried), strict=True):
             e.put(argument, value)
         condition, *passed = _body(e, before)
@@ -198,9 +186,9 @@ def _assume(e: Emitter, op: tt.Assume) -> None:
 
 
 def _select(e: Emitter, op: arith.Select) -> Made:
-    """One of two block pointers or descriptors, part by part; anything else is chosen element by element."""
+    """One of two descriptors, part by part; anything else is chosen element by element."""
     type_ = op.result.type
-    if not isinstance(type_, TensorDescType) and not is_block_pointer(type_):
+    if not isinstance(type_, TensorDescType):
         return e.elementwise(op, e.element_rules[arith.Select])
     condition, sides = e.get(op.condition), zip(e.flat(op.true_value), e.flat(op.false_value), strict=True)
     chosen = [e.function.select(condition, yes, no) for yes, no in sides]

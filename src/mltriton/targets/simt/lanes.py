@@ -49,8 +49,7 @@ class Lanes(NamedTuple):
 
 class BlockPointer(NamedTuple):
     """A block in global memory: sizes and strides in elements (i64), the block's offsets (i32). `padding` fills a
-    descriptor's outside. `staying` says which offsets the innermost loop does not change, where it changes no other
-    part; None where nothing is known.
+    descriptor's outside.
     """
 
     base: Value
@@ -58,7 +57,6 @@ class BlockPointer(NamedTuple):
     strides: Sequence[Value]
     offsets: Sequence[Value]
     padding: str = "pad_zero"
-    staying: tuple[bool, ...] | None = None
 
 
 class Swizzle(NamedTuple):

@@ -92,12 +92,7 @@ def padding_of(element: IRType, padding: str) -> Value:
 
 def _make_block_pointer(e: Emitter, op: tt.MakeTensorPtr) -> BlockPointer:
     shape, strides, offsets = ([e.get(value) for value in values] for values in (op.shape, op.strides, op.offsets))
-    stays = _staying(e, op.offsets) if {op.base, *op.shape, *op.strides} <= e.staying else None
-    return BlockPointer(e.get(op.base), shape, strides, offsets, staying=stays)
-
-
-def _staying(e: Emitter, offsets: Sequence[IRValue]) -> tuple[bool, ...]:
-    return tuple(offset in e.staying for offset in offsets)
+    return BlockPointer(e.get(op.base), shape, strides, offsets)
 
 
 def _make_descriptor(e: Emitter, op: tt.MakeTensorDesc) -> BlockPointer:
@@ -107,17 +102,6 @@ def _make_descriptor(e: Emitter, op: tt.MakeTensorDesc) -> BlockPointer:
 
 def _prefetch(e: Emitter, op: ttig.Prefetch) -> None:
     """A hint."""
-
-
-def _advance(e: Emitter, op: tt.Advance) -> BlockPointer:
-    pointer = e.block_pointer(op.ptr)
-    steps = zip(pointer.offsets, op.offsets, strict=True)
-    moved = [e.affine.add(offset, e.get(step)) for offset, step in steps]
-    staying = pointer.staying
-    if staying is not None:
-        same = (old == new for old, new in zip(pointer.offsets, moved, strict=True))
-        staying = tuple(stays and unmoved for stays, unmoved in zip(staying, same, strict=True))
-    return pointer._replace(offsets=moved, staying=staying)
 
 
 def _descriptor_load(load_block: LoadBlock) -> Rule:
@@ -137,8 +121,7 @@ def _descriptor_store(store_block: StoreBlock) -> Rule:
 
 def described(e: Emitter, descriptor: IRValue, indices: Sequence[IRValue]) -> BlockPointer:
     """The block of a descriptor's tensor that starts at `indices`."""
-    stays = _staying(e, indices) if descriptor in e.staying else None
-    return e.block_pointer(descriptor)._replace(offsets=[e.get(index) for index in indices], staying=stays)
+    return e.block_pointer(descriptor)._replace(offsets=[e.get(index) for index in indices])
 
 
 def hinted(rule: Callable[[Any, Any], Any]) -> Rule:
@@ -160,7 +143,6 @@ def rules(load_block: LoadBlock, store_block: StoreBlock) -> Rules:
         tt.Store: hinted(_store(store_block)),
         tt.MakeTensorPtr: _make_block_pointer,
         tt.MakeTensorDesc: _make_descriptor,
-        tt.Advance: _advance,
         ttig.Prefetch: _prefetch,
         tt.DescriptorLoad: hinted(_descriptor_load(load_block)),
         tt.DescriptorStore: _descriptor_store(store_block),

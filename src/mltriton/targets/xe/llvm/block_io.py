@@ -23,9 +23,9 @@ from mltriton.targets.xe.block_limits import SUB_GROUP, Access, Block, Guard, Re
 from mltriton.targets.xe.devices import Device
 from mltriton.targets.xe.layouts.encodings import WORD, Subgroup2DBlockEncoding
 from mltriton.targets.xe.llvm import calls, payloads
-from mltriton.targets.xe.llvm.addresses import told_apart
 from mltriton.targets.xe.llvm.caching import decorated
 from mltriton.targets.xe.llvm.lanes import form_of
+from mltriton.targets.xe.llvm.matrices import Matrix
 from mltriton.targets.xe.spirv import builtins
 
 if TYPE_CHECKING:
@@ -119,7 +119,9 @@ def _rows_of_lanes(layout: LinearLayout) -> tuple[int, int]:
 # The surface.
 
 
-def asked(e: XeEmitter, pointer: BlockPointer, size: int, limits: Sequence[Guard], *, transposed: bool) -> Value:
+def asked(
+    e: XeEmitter, pointer: BlockPointer | Matrix, size: int, limits: Sequence[Guard], *, transposed: bool
+) -> Value:
     """Whether limits hold for the matrix that a block pointer points into, an i1; its elements have `size` bytes."""
     row, column = (-1, -2) if transposed else (-2, -1)
     fields = {
@@ -157,7 +159,7 @@ def _asked(f: Function, value: Value, relation: Relation, bound: Value) -> Value
 # Accesses.
 
 
-def load(e: XeEmitter, type_: TensorType, pointer: BlockPointer, message: Message, *, fast: bool) -> Lanes:
+def load(e: XeEmitter, type_: TensorType, matrix: Matrix, message: Message, *, fast: bool) -> Lanes:
     """The block; with `fast` by the instruction, or else element by element."""
     form, f = form_of(type_), e.function
     if message.registers % form.width:
@@ -165,7 +167,7 @@ def load(e: XeEmitter, type_: TensorType, pointer: BlockPointer, message: Messag
     values: list[Value] = []
     for number in range(message.number):
         memory = _private(e, type_, message)
-        _access(e, type_, pointer, message, number, memory, fast=fast)
+        _access(e, type_, matrix, message, number, memory, fast=fast)
         values += _from_private(f, memory, form, message)
     made = Lanes(form, values)
     return made if form == form_of(type_) else e.packed(e.scalars(made), form_of(type_))
@@ -187,9 +189,7 @@ def _in_words(form: Form, message: Message) -> bool:
     return form.width == 1 and lanes_columns > 1 and lanes_columns * form.element.bytes == I32.bytes
 
 
-def store(
-    e: XeEmitter, type_: TensorType, pointer: BlockPointer, value: Lanes, message: Message, *, fast: bool
-) -> None:
+def store(e: XeEmitter, type_: TensorType, matrix: Matrix, value: Lanes, message: Message, *, fast: bool) -> None:
     """Write the block."""
     f, form = e.function, value.form
     if not form.is_plain or message.registers % form.width:
@@ -204,7 +204,7 @@ def store(
         memory = _private(e, type_, message)
         for part in range(per_message):
             f.store(values[number * per_message + part], f.gep(memory, part * size, vector("i8", 1)))
-        _access(e, type_, pointer, message, number, memory, fast=fast)
+        _access(e, type_, matrix, message, number, memory, fast=fast)
 
 
 def _word(f: Function, parts: Sequence[Value]) -> Value:
@@ -212,10 +212,10 @@ def _word(f: Function, parts: Sequence[Value]) -> Value:
     return f.bitcast(f.joined(parts), I32)
 
 
-def prefetch(e: XeEmitter, type_: TensorType, pointer: BlockPointer, message: Message) -> None:
+def prefetch(e: XeEmitter, type_: TensorType, matrix: Matrix, message: Message) -> None:
     """Bring the block nearer."""
     for number in range(message.number):
-        _access(e, type_, pointer, message, number, None, fast=True)
+        _access(e, type_, matrix, message, number, None, fast=True)
 
 
 def _private(e: XeEmitter, type_: TensorType, message: Message) -> Value:
@@ -228,7 +228,7 @@ def _private(e: XeEmitter, type_: TensorType, message: Message) -> Value:
 def _access(
     e: XeEmitter,
     type_: TensorType,
-    pointer: BlockPointer,
+    matrix: Matrix,
     message: Message,
     number: int,
     memory: Value | None,
@@ -238,22 +238,22 @@ def _access(
     f, block = e.function, message.block
     size, (row, column) = byte_width(type_.element), message.dims
     origin = layout_of(type_).at(register=number * message.registers)
-    y, x = (e.affine.add(pointer.offsets[dim], constant(I32, origin[dim])) for dim in (row, column))
+    y, x = (e.affine.add(matrix.offsets[dim], constant(I32, origin[dim])) for dim in (row, column))
     private = () if memory is None else (memory,)
     if not fast:
         slow = _by_elements(e, type_, message)
-        sizes = (extent(e, pointer.shape[dim]) for dim in (row, column))
-        f.call(slow, VOID, pointer.base, *sizes, e.affine.widen(pointer.strides[row], I64), y, x, *private)
+        sizes = (extent(e, matrix.shape[dim]) for dim in (row, column))
+        f.call(slow, VOID, matrix.base, *sizes, e.affine.widen(matrix.strides[row], I64), y, x, *private)
         return
-    if e.address_payloads and pointer.staying is not None and payloads.word_of(block) is not None:
-        _by_payload(e, pointer, message, size, (origin[column], origin[row]), memory)
+    if e.address_payloads and matrix.invariant is not None and payloads.word_of(block) is not None:
+        _by_payload(e, matrix, message, size, (origin[column], origin[row]), memory)
         return
-    if memory is not None and not e.device.distances:
-        x, y = _apart(e, pointer, message, origin, (x, y))
+    if memory is not None:
+        x, y = _apart(e, matrix, message, origin, (x, y))
     shape = [constant(I32, n) for n in (block.element_bytes, block.width, block.height, block.blocks)]
     x = _words(f, message, size, x)
     place = f.insert(f.insert(poison(I32.with_lanes(2)), x, 0), y, 1)
-    base, *sizes = _surface(e, pointer, message, size)
+    base, *sizes = _surface(e, matrix, message, size)
     surface = (decorated(f, base, e.caching), *sizes, place)
     if block.access is Access.STORE:
         BUILTINS[block.access].call(f, *shape, *private, *surface)
@@ -262,35 +262,43 @@ def _access(
 
 
 def _apart(
-    e: XeEmitter, pointer: BlockPointer, message: Message, origin: Sequence[int], place: tuple[Value, Value]
+    e: XeEmitter, matrix: Matrix, message: Message, origin: Sequence[int], place: tuple[Value, Value]
 ) -> tuple[Value, Value]:
-    """A place, column and row; where a loop moves it along one of them, with an address of its own (`addresses.py`)."""
-    (row, column), staying, (x, y) = message.dims, pointer.staying, place
-    if staying is None or staying[row] == staying[column]:
+    """A place, column and row; with an address of its own where `allocate-addresses` says so."""
+    (row, column), invariant, (x, y) = message.dims, matrix.invariant, place
+    if invariant is None or not matrix.address:
         return place
-    dim = row if staying[row] else column
+    dim = row if invariant[row] else column
     with e.function.before_loop():
-        kept = e.affine.add(pointer.offsets[dim], constant(I32, origin[dim]))
-        kept = told_apart(e.function, kept, e.addresses.number((pointer.base, message.block), place))
-    return (x, kept) if staying[row] else (kept, y)
+        kept = e.affine.add(matrix.offsets[dim], constant(I32, origin[dim]))
+        kept = e.function.add(kept, e.function.mul(_unknown_zero(e.function), matrix.address))
+    return (x, kept) if invariant[row] else (kept, y)
+
+
+def _unknown_zero(f: Function) -> Value:
+    """0, which Intel's compiler does not know: there are fewer than 2**31 programs along a dimension. Of places at no
+    known distance from each other it keeps an address each. (Of a function of the warp, like a broadcast, nothing is
+    known either; but kernels with such are not compiled again where they spill.)
+    """
+    return f.lshr(calls.program(f, 0), 31)
 
 
 def _by_payload(
-    e: XeEmitter, pointer: BlockPointer, message: Message, size: int, origin: tuple[int, int], memory: Value | None
+    e: XeEmitter, matrix: Matrix, message: Message, size: int, origin: tuple[int, int], memory: Value | None
 ) -> None:
     """An access in a loop that moves the block, but not what it is part of; `origin` is column and row in the block."""
     f, (row, column) = e.function, message.dims
-    staying = cast("tuple[bool, ...]", pointer.staying)
+    invariant = cast("tuple[bool, ...]", matrix.invariant)
 
     def place(dim: int) -> Value:
-        at = e.affine.add(pointer.offsets[dim], constant(I32, origin[0 if dim == column else 1]))
+        at = e.affine.add(matrix.offsets[dim], constant(I32, origin[0 if dim == column else 1]))
         return _words(f, message, size, at) if dim == column else at
 
     with f.before_loop():
-        x, y = (place(dim) if staying[dim] else constant(I32, 0) for dim in (column, row))
-        payload = payloads.create(f, _surface(e, pointer, message, size), message.block, x, y)
+        x, y = (place(dim) if invariant[dim] else constant(I32, 0) for dim in (column, row))
+        payload = payloads.create(f, _surface(e, matrix, message, size), message.block, x, y)
     for field, dim in ((payloads.Field.X, column), (payloads.Field.Y, row)):
-        if not staying[dim]:
+        if not invariant[dim]:
             payloads.move(f, payload, field, place(dim))
     if memory is None:
         payloads.prefetch(f, payload, message.block)
@@ -298,10 +306,10 @@ def _by_payload(
         payloads.load(f, payload, message.block, memory, 0 if e.caching is None else e.caching.payload_code)
 
 
-def _surface(e: XeEmitter, pointer: BlockPointer, message: Message, size: int) -> payloads.Surface:
+def _surface(e: XeEmitter, matrix: Matrix, message: Message, size: int) -> payloads.Surface:
     f, (row, column) = e.function, message.dims
-    width, pitch = (f.cast("trunc", _bytes(e, n, size), I32) for n in (pointer.shape[column], pointer.strides[row]))
-    return payloads.Surface(pointer.base, width, f.cast("trunc", pointer.shape[row], I32), pitch)
+    width, pitch = (f.cast("trunc", _bytes(e, n, size), I32) for n in (matrix.shape[column], matrix.strides[row]))
+    return payloads.Surface(matrix.base, width, f.cast("trunc", matrix.shape[row], I32), pitch)
 
 
 def _words(f: Function, message: Message, size: int, x: Value) -> Value:

@@ -1,16 +1,13 @@
 """What emission functions for Xe share besides what those of every GPU do (`simt/context.py`).
 
-Level: intrinsic -> llvm. Blocks are accessed as the answers about their matrices say, loops know which places of block
-accesses stay where they are, and elements move by regions where that takes fewer instructions than shuffles.
+Level: intrinsic -> llvm. Blocks are accessed as the answers about their matrices say; elements move by regions where
+that takes fewer instructions than shuffles.
 """
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 
-from mltriton.analysis.block_io import places
-from mltriton.dialects import scf
 from mltriton.ir.operation import Operation
 from mltriton.layouts.conversions import Words, conversion
 from mltriton.layouts.linear import LinearLayout
@@ -21,7 +18,6 @@ from mltriton.targets.simt.lanes import Form, Lanes
 from mltriton.targets.xe.block_limits import SUB_GROUP
 from mltriton.targets.xe.devices import Device
 from mltriton.targets.xe.layouts.regions import RegionMoves, cheaper_moves
-from mltriton.targets.xe.llvm.addresses import Addresses
 from mltriton.targets.xe.llvm.emit import versions
 from mltriton.targets.xe.llvm.machine import XeMachine
 from mltriton.targets.xe.llvm.regions import calls_of, moved, sizes
@@ -45,24 +41,10 @@ class XeEmitter(Emitter):
         self.device: Device = machine.device
         self.address_payloads = False  # whether loops keep those of block accesses
         self.answers = answers
-        self.addresses = Addresses()  # of the innermost loop's block accesses
-        self.addresses_of_loops: Mapping[Operation, int] = {}
 
     def operations(self, ops: Sequence[Operation]) -> None:
         """Emit operations that follow each other in a block: where a kernel must ask, in two versions."""
         versions.emit(self, ops)
-
-    @contextmanager
-    def inside_loop(self, op: Operation) -> Generator[None]:
-        """While a loop is emitted: know what it does not change, and how many addresses it may have."""
-        outside = self.staying, self.addresses
-        if isinstance(op, scf.For):
-            self.staying = frozenset(value for value in places(op.body.block) if self.find(value) is not None)
-            self.addresses = Addresses(self.addresses_of_loops.get(op, 0))
-        else:
-            self.staying = frozenset()
-        yield
-        self.staying, self.addresses = outside
 
     def regrouped(
         self, lanes: Lanes, source: LinearLayout, wanted: LinearLayout, form: Form, origin: tuple[int, ...]

@@ -9,17 +9,13 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import NamedTuple
 
-from mltriton.dialects import tt
-from mltriton.ir.attributes import integer_in
 from mltriton.ir.module import Module as IRModule
-from mltriton.ir.operation import Operation
 from mltriton.targets.llvm.writer import Module
 from mltriton.targets.registry import num_warps_of, spec_of
 from mltriton.targets.simt.kernel import argument, begin, divisors, finish, parameters_of, public_function
 from mltriton.targets.simt.shared import place_allocations
 from mltriton.targets.xe.devices import Device
 from mltriton.targets.xe.launch_guards import Surface, Use
-from mltriton.targets.xe.llvm.addresses import addresses_of_loops
 from mltriton.targets.xe.llvm.emit.context import XeEmitter
 from mltriton.targets.xe.llvm.emit.rules import ELEMENTS, RULES
 from mltriton.targets.xe.llvm.machine import XeMachine
@@ -46,7 +42,6 @@ def emit_kernel(module: IRModule, device: Device, failing: Collection[Surface] =
     body = machine.kernel(target, name, parameters_of(module), warps, lanes)
     emitter = XeEmitter(target, body, machine, warps, RULES, ELEMENTS, answers(module, device, failing))
     emitter.address_payloads = "ttig.address_payloads" in module.attributes
-    emitter.addresses_of_loops = addresses_of(module, device)
     begin(emitter, module, argument)
     place_allocations(emitter, target, module)
     return finished(emitter, module)
@@ -62,12 +57,3 @@ def finished(e: XeEmitter, module: IRModule) -> KernelText:
     """The module with the kernel's operations."""
     finish(e, module)
     return KernelText(e.module.text, e.answers.relied, e.answers.uses)
-
-
-def addresses_of(module: IRModule, device: Device) -> dict[Operation, int]:
-    """How many addresses of their own block accesses have in loops, where the device makes them worth it."""
-    registers = integer_in(module.attributes, "ttig.register_mode", None)
-    if device.distances or registers is None:
-        return {}
-    function: tt.Func = public_function(module)
-    return addresses_of_loops(function, spec_of(module), registers)

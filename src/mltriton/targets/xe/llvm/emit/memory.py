@@ -20,7 +20,7 @@ from mltriton.targets.simt.lanes import BlockPointer, Emitted, Lanes
 from mltriton.targets.xe.block_limits import Access
 from mltriton.targets.xe.llvm import block_io
 from mltriton.targets.xe.llvm.emit.context import XeEmitter
-from mltriton.targets.xe.llvm.matrices import matrix_of
+from mltriton.targets.xe.llvm.matrices import Matrix, matrix_of
 from mltriton.targets.xe.llvm.surfaces import KernelGuard
 
 
@@ -32,7 +32,7 @@ def load_block(
     message = block_io.message_of(e.device, block, pointer, Access.LOAD)
     outside = memory.padding_of(block.element, padding)
     if message is not None:
-        matrix = matrix_of(e, pointer, byte_width(block.element), checked)
+        matrix = matrix_of(e, op, pointer, byte_width(block.element), checked)
         loaded = _either(e, op, matrix, message, lambda fast: block_io.load(e, block, matrix, message, fast=fast))
         assert loaded is not None
         return loaded if outside.literal == 0 else filled(e, loaded, inside(e, block, pointer, checked), outside)
@@ -58,7 +58,7 @@ def store_block(e: XeEmitter, op: tt.Store | tt.DescriptorStore, pointer: BlockP
     block = cast(TensorType, op.value.type)
     message = block_io.message_of(e.device, block, pointer, Access.STORE)
     if message is not None:
-        matrix = matrix_of(e, pointer, byte_width(block.element), checked)
+        matrix = matrix_of(e, op, pointer, byte_width(block.element), checked)
         store = partial(block_io.store, e, block, matrix, e.lanes(op.value), message)
         _either(e, op, matrix, message, lambda fast: store(fast=fast))
         return
@@ -68,7 +68,7 @@ def store_block(e: XeEmitter, op: tt.Store | tt.DescriptorStore, pointer: BlockP
 def _either(
     e: XeEmitter,
     op: BlockOperation,
-    pointer: BlockPointer,
+    pointer: Matrix,
     message: block_io.Message,
     do: Callable[[bool], Lanes | None],
 ) -> Lanes | None:
@@ -90,7 +90,7 @@ def _either(
     return None if made[0] is None else made[0]._replace(values=values)
 
 
-def asked(e: XeEmitter, pointer: BlockPointer, guards: Sequence[KernelGuard]) -> Value:
+def asked(e: XeEmitter, pointer: Matrix, guards: Sequence[KernelGuard]) -> Value:
     """What could not be asked before the access: where a branch chose the matrix, say, or its column was loaded."""
     limits = dict.fromkeys(limit for guard in guards for limit in guard.all_limits)
     first = guards[0]
@@ -105,7 +105,7 @@ def _prefetch(e: XeEmitter, op: ttig.Prefetch) -> None:
         return
     message = block_io.message_of(e.device, block, pointer, Access.PREFETCH)
     if message is not None and e.answers.of(op, message.transposed) is True:
-        matrix = matrix_of(e, pointer, byte_width(block.element), range(block.rank))
+        matrix = matrix_of(e, op, pointer, byte_width(block.element), range(block.rank))
         block_io.prefetch(e, block, matrix, message)
 
 

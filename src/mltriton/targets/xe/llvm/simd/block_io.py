@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from typing import cast
 
 from mltriton.ir.types import TensorType, byte_width
 from mltriton.targets.llvm.types import I32, Value, constant, poison, vector
@@ -16,6 +17,7 @@ from mltriton.targets.simt.lanes import BlockPointer, Form, Lanes, layout_of
 from mltriton.targets.xe.block_limits import Access
 from mltriton.targets.xe.llvm.block_io import Message
 from mltriton.targets.xe.llvm.lanes import form_of
+from mltriton.targets.xe.llvm.matrices import Matrix
 from mltriton.targets.xe.llvm.simd import by_registers, intrinsics
 from mltriton.targets.xe.llvm.simd.by_registers import apart, loaded_type
 from mltriton.targets.xe.llvm.simd.context import WarpEmitter, value_type
@@ -26,17 +28,17 @@ _ALIGNMENT = 4  # bytes, of such a distance along a row
 _FORMS = {Access.LOAD: "", Access.LOAD_VNNI: "vnni.", Access.LOAD_TRANSPOSE: "transpose."}
 
 
-def load(e: WarpEmitter, type_: TensorType, pointer: BlockPointer, message: Message, *, fast: bool) -> Lanes:
+def load(e: WarpEmitter, type_: TensorType, matrix: Matrix, message: Message, *, fast: bool) -> Lanes:
     """The block; with `fast` by the instruction, or else register by register."""
     form, values = _form_in(form_of(type_), type_, message), list[Value]()
     for number in range(message.number):
         if fast:
-            described, distance = _place(e, type_, pointer, message, number)
+            described, distance = _place(e, type_, matrix, message, number)
             kind, shape = _FORMS[message.block.access], _shape(message)
             held = loaded_type(type_, message)
             loaded = intrinsics.load_rectangle(e.function, held, kind, shape, described, distance, e.cached)
         else:
-            loaded = by_registers.load(e, type_, pointer, message, number)
+            loaded = by_registers.load(e, type_, matrix, message, number)
         values += _values(e, loaded, form, apart(type_, message))
     made = Lanes(form, values)
     return made if form == form_of(type_) else e.packed(e.scalars(made), form_of(type_))
@@ -60,9 +62,7 @@ def _values(e: WarpEmitter, loaded: Value, form: Form, between: int) -> list[Val
     return [read(f, whole, start, LANES, between) for start in starts]
 
 
-def store(
-    e: WarpEmitter, type_: TensorType, pointer: BlockPointer, value: Lanes, message: Message, *, fast: bool
-) -> None:
+def store(e: WarpEmitter, type_: TensorType, matrix: Matrix, value: Lanes, message: Message, *, fast: bool) -> None:
     """Write the block."""
     form = _form_in(value.form, type_, message)
     if form != value.form:
@@ -72,10 +72,10 @@ def store(
         held = value.values[number * per_message : (number + 1) * per_message]
         data = e.bits_as(_data(e, held, apart(type_, message) if form.width == 1 else 1), loaded_type(type_, message))
         if fast:
-            described, distance = _place(e, type_, pointer, message, number)
+            described, distance = _place(e, type_, matrix, message, number)
             intrinsics.store_rectangle(e.function, data, _shape(message), described, distance, e.cached)
         else:
-            by_registers.store(e, type_, pointer, message, number, data)
+            by_registers.store(e, type_, matrix, message, number, data)
 
 
 def _data(e: WarpEmitter, values: Sequence[Value], between: int) -> Value:
@@ -90,11 +90,11 @@ def _data(e: WarpEmitter, values: Sequence[Value], between: int) -> Value:
     return held
 
 
-def prefetch(e: WarpEmitter, type_: TensorType, pointer: BlockPointer, message: Message) -> None:
+def prefetch(e: WarpEmitter, type_: TensorType, matrix: Matrix, message: Message) -> None:
     """Bring the block nearer."""
     element = vector(f"i{8 * message.block.element_bytes}", 1)
     for number in range(message.number):
-        described, distance = _place(e, type_, pointer, message, number)
+        described, distance = _place(e, type_, matrix, message, number)
         intrinsics.prefetch_rectangle(e.function, element, _shape(message), described, distance)
 
 
@@ -103,7 +103,7 @@ def _shape(message: Message) -> Sequence[int]:
     return block.blocks, block.height, block.width
 
 
-def describe(e: WarpEmitter, pointer: BlockPointer, size: int, dims: tuple[int, int]) -> Value:
+def describe(e: WarpEmitter, pointer: BlockPointer | Matrix, size: int, dims: tuple[int, int]) -> Value:
     """What messages say of a matrix with elements of `size` bytes."""
     row, column = dims
     words = [e.affine.narrow(n, I32) for n in (pointer.shape[column], pointer.shape[row], pointer.strides[row])]
@@ -112,47 +112,45 @@ def describe(e: WarpEmitter, pointer: BlockPointer, size: int, dims: tuple[int, 
 
 
 def _place(
-    e: WarpEmitter, type_: TensorType, pointer: BlockPointer, message: Message, number: int
+    e: WarpEmitter, type_: TensorType, matrix: Matrix, message: Message, number: int
 ) -> tuple[Value, tuple[int, int]]:
     """The description of message `number`, and the distances of columns and rows that its instruction adds."""
     size, (row, column) = byte_width(type_.element), message.dims
     origin = layout_of(type_).at(register=number * message.registers)
 
     def at(dim: int) -> Value:
-        place = e.affine.add(pointer.offsets[dim], constant(I32, origin[dim]))
+        place = e.affine.add(matrix.offsets[dim], constant(I32, origin[dim]))
         if dim == column and message.transposed:
             return e.function.ashr(place, (message.block.element_bytes // size).bit_length() - 1)
         return place
 
-    described = partial(describe, e, pointer, size, message.dims)
+    described = partial(describe, e, matrix, size, message.dims)
     units = {column: message.block.element_bytes, row: _ALIGNMENT}
-    if pointer.staying is not None and any(pointer.staying[dim] for dim in units):
-        number = 0 if e.device.distances else e.addresses.number((pointer.base, message.block), (at(row), at(column)))
-        return _place_in_loop(e, pointer.staying, described, at, units, number)
+    if matrix.invariant is not None and any(matrix.invariant):
+        return _place_in_loop(e, matrix, described, at, units)
     (x, dx), (y, dy) = (_apart(e, at(dim), unit) for dim, unit in units.items())
     return intrinsics.rectangle(e.function, described(), x, y), (dx, dy)
 
 
 def _place_in_loop(
     e: WarpEmitter,
-    staying: Sequence[bool],
+    matrix: Matrix,
     described: Callable[[], Value],
     at: Callable[[int], Value],
     units: Mapping[int, int],
-    number: int,
 ) -> tuple[Value, tuple[int, int]]:
     """The same where a loop moves a block along one dimension: the description is a variable, of which an iteration
-    changes that place alone. Messages with a `number` have a variable of their own, the others share those of number 0.
+    changes that place alone. Each address is a variable; to the place in the first one, instructions add distances.
     """
-    f, distances = e.function, [0, 0]
+    f, distances, invariant = e.function, [0, 0], cast("tuple[bool, ...]", matrix.invariant)
     with f.before_loop():
         first = described()
         for element, dim in enumerate(units, intrinsics.PLACE):
-            first = f.insert(first, at(dim), element) if staying[dim] else first
-        kept = e.variable(first, number)
+            first = f.insert(first, at(dim), element) if invariant[dim] else first
+        kept = e.variable(first, matrix.address)
     for element, (dim, unit) in enumerate(units.items()):
-        if not staying[dim]:
-            value, distances[element] = (at(dim), 0) if number else _apart(e, at(dim), unit)
+        if not invariant[dim]:
+            value, distances[element] = (at(dim), 0) if matrix.address else _apart(e, at(dim), unit)
             held = f.pure(f"load {first.type}, {kept}, align 64", first.type)
             first = f.insert(held, value, intrinsics.PLACE + element)
             f.store(first, kept, 64)

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from mltriton.ir.types import TensorType, byte_width
 from mltriton.targets.llvm.types import I16, I32, I64, Type, Value, constant, poison, vector
-from mltriton.targets.simt.lanes import BlockPointer, layout_of
+from mltriton.targets.simt.lanes import layout_of
 from mltriton.targets.simt.moves import linear
 from mltriton.targets.xe.block_limits import Access
 from mltriton.targets.xe.llvm.block_io import Message
+from mltriton.targets.xe.llvm.matrices import Matrix
 from mltriton.targets.xe.llvm.simd.context import WarpEmitter
 from mltriton.targets.xe.llvm.simd.intrinsics import LANES, gather, read_at, scatter, write_at
 
@@ -32,14 +33,14 @@ def apart(type_: TensorType, message: Message) -> int:
     return max(1, _WORD // byte_width(type_.element) if turned else message.block.width // LANES)
 
 
-def load(e: WarpEmitter, type_: TensorType, pointer: BlockPointer, message: Message, number: int) -> Value:
+def load(e: WarpEmitter, type_: TensorType, matrix: Matrix, message: Message, number: int) -> Value:
     """The rectangle of message `number`."""
     f, size = e.function, byte_width(type_.element)
     element = vector(f"i{8 * size}", message.registers * LANES)
     count, one = constant(I32, message.registers), constant(I32, 1)
     # A first value would stay in registers beside what is loaded; each element is written once.
     with f.loop(constant(I32, 0), count, one, [poison(element)], at_least_once=True, name="register") as loop:
-        address, inside = _place(e, type_, pointer, message, number, loop.index)
+        address, inside = _place(e, type_, matrix, message, number, loop.index)
         found = f.cast("trunc", gather(f, address, inside, size, 1, cached=e.cached), element.with_lanes(LANES))
         found = f.select(inside, found, constant(found.type, 0))
         byte, stride = _held(e, type_, message, loop.index)
@@ -47,12 +48,12 @@ def load(e: WarpEmitter, type_: TensorType, pointer: BlockPointer, message: Mess
     return f.bitcast(loop.results[0], loaded_type(type_, message))
 
 
-def store(e: WarpEmitter, type_: TensorType, pointer: BlockPointer, message: Message, number: int, data: Value) -> None:
+def store(e: WarpEmitter, type_: TensorType, matrix: Matrix, message: Message, number: int, data: Value) -> None:
     """The opposite of `load`."""
     f, size = e.function, byte_width(type_.element)
     count, one = constant(I32, message.registers), constant(I32, 1)
     with f.loop(constant(I32, 0), count, one, at_least_once=True, name="register") as loop:
-        address, inside = _place(e, type_, pointer, message, number, loop.index)
+        address, inside = _place(e, type_, matrix, message, number, loop.index)
         byte, stride = _held(e, type_, message, loop.index)
         row = read_at(f, data, byte, LANES, stride)
         scatter(
@@ -68,7 +69,7 @@ def store(e: WarpEmitter, type_: TensorType, pointer: BlockPointer, message: Mes
 
 
 def _place(
-    e: WarpEmitter, type_: TensorType, pointer: BlockPointer, message: Message, number: int, register: Value
+    e: WarpEmitter, type_: TensorType, matrix: Matrix, message: Message, number: int, register: Value
 ) -> tuple[Value, Value]:
     """The addresses of a register's elements, and whether they are in the matrix."""
     f, layout, size = e.function, layout_of(type_), byte_width(type_.element)
@@ -77,17 +78,17 @@ def _place(
     index: list[Value] = []
     for dim in message.dims:
         by_register = tuple(vector[dim] for vector in layout.vectors("register")[:bits])
-        start = e.affine.add(pointer.offsets[dim], constant(I32, origin[dim]))
+        start = e.affine.add(matrix.offsets[dim], constant(I32, origin[dim]))
         moved = e.affine.spread(linear(f, register, by_register), LANES)
         place = f.xor(moved, e.by_lane(tuple(vector[dim] for vector in layout.vectors("lane"))))
         index.append(f.cast("sext", f.add(e.affine.spread(start, LANES), place), I64.with_lanes(LANES)))
-    sizes = [e.affine.spread(f.cast("sext", pointer.shape[dim], I64), LANES) for dim in message.dims]
+    sizes = [e.affine.spread(f.cast("sext", matrix.shape[dim], I64), LANES) for dim in message.dims]
     # Both comparisons with a sign: sizes made positive beforehand would stay in registers beside the loops.
     below = [f.icmp("slt", place, end) for place, end in zip(index, sizes, strict=True)]
     inside = f.and_(f.and_(*below), f.icmp("sge", f.or_(*index), constant(I64.with_lanes(LANES), 0)))
-    stride = e.affine.spread(e.affine.widen(pointer.strides[message.dims[0]], I64), LANES)
+    stride = e.affine.spread(e.affine.widen(matrix.strides[message.dims[0]], I64), LANES)
     offset = f.mul(f.add(f.mul(index[0], stride), index[1]), size)
-    return f.add(e.affine.spread(pointer.base, LANES), offset), inside
+    return f.add(e.affine.spread(matrix.base, LANES), offset), inside
 
 
 def _held(e: WarpEmitter, type_: TensorType, message: Message, register: Value) -> tuple[Value, int]:

@@ -22,7 +22,7 @@ from mltriton.targets.simt.lanes import BlockPointer, Emitted, Lanes
 from mltriton.targets.xe.block_limits import Access
 from mltriton.targets.xe.llvm.block_io import Message, message_of
 from mltriton.targets.xe.llvm.emit.memory import asked, filled
-from mltriton.targets.xe.llvm.matrices import matrix_of
+from mltriton.targets.xe.llvm.matrices import Matrix, matrix_of
 from mltriton.targets.xe.llvm.simd import accesses, block_io
 from mltriton.targets.xe.llvm.simd.blocks import addresses, inside
 from mltriton.targets.xe.llvm.simd.context import WarpEmitter, held_element, value_type
@@ -82,7 +82,7 @@ def load_block(
     if message is None:
         pointers = addresses(e, block, pointer)
         return _loaded(e, block, pointers, inside(e, block, pointer, checked), [outside] * len(pointers))
-    matrix = matrix_of(e, pointer, byte_width(block.element), checked)
+    matrix = matrix_of(e, op, pointer, byte_width(block.element), checked)
     made: list[Lanes] = []
 
     def arm(fast: bool) -> Callable[[], Sequence[Value]]:
@@ -128,7 +128,7 @@ def store_block(
         masks = inside(e, block, pointer, checked)
         accesses.store(e, addresses(e, block, pointer), masks, [to_memory(e, part) for part in e.scalars(lanes)])
         return
-    matrix = matrix_of(e, pointer, byte_width(block.element), checked)
+    matrix = matrix_of(e, op, pointer, byte_width(block.element), checked)
 
     def arm(fast: bool) -> Callable[[], Sequence[Value]]:
         def build() -> Sequence[Value]:
@@ -140,7 +140,7 @@ def store_block(
     e.function.choose(_holds(e, op, matrix, message), arm(fast=True), arm(fast=False), "block")
 
 
-def _holds(e: WarpEmitter, op: BlockOperation, pointer: BlockPointer, message: Message) -> Value:
+def _holds(e: WarpEmitter, op: BlockOperation, pointer: Matrix, message: Message) -> Value:
     """Whether the hardware takes the matrix, an i1."""
     answer = e.answers.of(op, message.transposed)
     return constant(I1, int(answer)) if isinstance(answer, bool) else asked(e, pointer, answer)
@@ -160,8 +160,8 @@ def _prefetch(e: WarpEmitter, op: ttig.Prefetch) -> None:
     if not isinstance(pointer, BlockPointer) or block is None:
         return
     message = message_of(e.device, block, pointer, Access.PREFETCH)
-    if message is not None and _holds(e, op, pointer, message).literal:
-        matrix = matrix_of(e, pointer, byte_width(block.element), range(block.rank))
+    if message is not None and e.answers.of(op, message.transposed) is True:
+        matrix = matrix_of(e, op, pointer, byte_width(block.element), range(block.rank))
         block_io.prefetch(e, block, matrix, message)
 
 
