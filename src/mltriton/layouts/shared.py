@@ -1,4 +1,4 @@
-"""Layouts of blocks in shared memory: `#ttg.swizzled_shared` and `#ttg.nvmma_shared`.
+"""Layouts of blocks in shared memory: `#ttg.swizzled_shared`, `#ttg.nvmma_shared` and `#ttg.shared_linear`.
 
 Level: ttg to llvm. Names, text and meaning are upstream's. Lanes that access a column at a time would all meet in the
 same banks, so groups of elements of a row change places by exclusive or with the row's number. Source: PTX ISA,
@@ -8,7 +8,7 @@ same banks, so groups of elements of a row change places by exclusive or with th
 from __future__ import annotations
 
 from mltriton.layouts.base import SharedEncoding
-from mltriton.layouts.fields import Fields, Shape, boolean, check_ranks, power, require, shape
+from mltriton.layouts.fields import Fields, Shape, bases, boolean, check_ranks, power, require, shape
 from mltriton.layouts.fields import integer as read_integer
 from mltriton.layouts.growing import Vectors, steps
 from mltriton.layouts.linear import LinearLayout
@@ -35,13 +35,13 @@ class SwizzledSharedEncoding(SharedEncoding):
         rank = len(self.order)
         shape = shape[len(shape) - rank :]
         fastest = self.order[0]
-        bases: Vectors = [_unit(rank, fastest, step) for step in steps(1, shape[fastest])]
+        found: Vectors = [_unit(rank, fastest, step) for step in steps(1, shape[fastest])]
         for number, dim in enumerate(self.order[1:]):
             for row in steps(1, shape[dim]):
                 phase = row // self.per_phase % self.max_phase if number == 0 else 0
                 column = self.vec * phase % shape[fastest]
-                bases.append(_sum(_unit(rank, dim, row), _unit(rank, fastest, column)))
-        return _layout(bases, shape)
+                found.append(_sum(_unit(rank, dim, row), _unit(rank, fastest, column)))
+        return _layout(found, shape)
 
     def turned(self) -> SwizzledSharedEncoding:
         return self.replaced(order=self.order[::-1])
@@ -77,12 +77,12 @@ class NvmmaSharedEncoding(SharedEncoding):
             raise ValueError(f"{self} is for blocks of {TILE_ROWS} rows of {width} elements or more")
         group, per_phase = 8 * GROUP_BYTES // self.element_bits, LINE_BYTES // max(GROUP_BYTES, self.swizzle)
         phases = max(1, self.swizzle // GROUP_BYTES)
-        bases: Vectors = [_unit(2, column, step) for step in steps(1, width)]
+        found: Vectors = [_unit(2, column, step) for step in steps(1, width)]
         for step in steps(1, shape[row]):
             moved = group * (step // per_phase % phases) if step < TILE_ROWS else 0
-            bases.append(_sum(_unit(2, row, step), _unit(2, column, moved)))
-        bases += [_unit(2, column, step) for step in steps(width, shape[column])]
-        return _layout(bases, shape)
+            found.append(_sum(_unit(2, row, step), _unit(2, column, moved)))
+        found += [_unit(2, column, step) for step in steps(width, shape[column])]
+        return _layout(found, shape)
 
     def turned(self) -> NvmmaSharedEncoding:
         return self.replaced(transposed=not self.transposed)
@@ -102,6 +102,32 @@ class NvmmaSharedEncoding(SharedEncoding):
         return NvmmaSharedEncoding(swizzle, boolean(fields, "transposed"), bits)
 
 
+class SharedLinearEncoding(SharedEncoding):
+    """`#ttg.shared_linear<{offset = [[0, 1], [1, 0], [2, 1]]}>`: where each bit of the number of an element takes it.
+    `rank` is that of the block.
+    """
+
+    mnemonic = "ttg.shared_linear"
+    alias = "shared"
+    rank: int
+    offset: tuple[Shape, ...]
+
+    def places(self, shape: Shape) -> LinearLayout:
+        return _layout(list(self.offset), shape[len(shape) - self.rank :])
+
+    def turned(self) -> SharedLinearEncoding:
+        return self.replaced(offset=tuple(vector[::-1] for vector in self.offset))
+
+    def fields(self) -> Fields:
+        return {"offset": self.offset}
+
+    @classmethod
+    def build(cls, fields: Fields) -> SharedLinearEncoding:
+        offset = bases(fields, "offset")
+        require(len({len(vector) for vector in offset}) == 1, "the bases must have one length, the rank of the block")
+        return SharedLinearEncoding(len(offset[0]), offset)
+
+
 def swizzled(line: int, element_bytes: int, order: Shape) -> SwizzledSharedEncoding:
     """For lines of so many bytes: groups of 16 bytes below each other in 8 lines are in different banks."""
     groups, per_phase = max(1, line // GROUP_BYTES), max(1, LINE_BYTES // line)
@@ -109,8 +135,8 @@ def swizzled(line: int, element_bytes: int, order: Shape) -> SwizzledSharedEncod
     return SwizzledSharedEncoding(GROUP_BYTES // element_bytes, per_phase, phases, order)
 
 
-def _layout(bases: Vectors, shape: Shape) -> LinearLayout:
-    return LinearLayout.of({"offset": bases}, {f"dim{dim}": size for dim, size in enumerate(shape)})
+def _layout(offset: Vectors, shape: Shape) -> LinearLayout:
+    return LinearLayout.of({"offset": offset}, {f"dim{dim}": size for dim, size in enumerate(shape)})
 
 
 def _unit(rank: int, dim: int, step: int) -> Shape:

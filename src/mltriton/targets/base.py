@@ -240,7 +240,9 @@ class TargetSpec:
     something else (none where it cannot): what a dot takes is then loaded by all warps together. `change_cost(source,
     target, per_warp, element_bytes)`: instructions of a warp that changes the layout of its part, where the target has
     cheaper ways than `layouts/conversions.py` knows. `swizzles`: whether what crosses warps is swizzled in shared
-    memory, against conflicts of its banks. `codegens`: the forms of machine code that there are, by name.
+    memory, against conflicts of its banks. `repeats_loads`: whether what is spread over a block and has fewer elements
+    than a program has lanes is loaded by each warp that wants it, instead of by one for all. `codegens`: the forms of
+    machine code that there are, by name.
     """
 
     name: str
@@ -263,6 +265,7 @@ class TargetSpec:
     register_modes: tuple[RegisterMode, ...] = ()
     shared_bytes: int = 0
     swizzles: bool = False
+    repeats_loads: bool = False
     copy_bytes: tuple[int, ...] = ()
     change_cost: Callable[[Encoding, Encoding, tuple[int, ...], int], int] | None = None
     vector_bytes: int = 2048  # most bytes of one access of a warp that is no 2D block

@@ -11,6 +11,7 @@ from typing import cast
 
 from mltriton.analysis.axis_info import AxisInfoAnalysis
 from mltriton.dialects import tt, ttg
+from mltriton.dialects.tt.memory import is_block_pointer
 from mltriton.ir.operation import Operation, Value
 from mltriton.ir.types import TensorType
 from mltriton.layouts import tiling
@@ -47,6 +48,22 @@ def _is_multiplied(value: Value) -> bool:
                 seen.add(user.results[0])
                 pending.append(user.results[0])
     return False
+
+
+def is_small_spread(load: tt.Load, lanes: int) -> bool:
+    """Whether a load has fewer elements than there are lanes, all of which go into larger blocks."""
+    block = load.result.type
+    if not isinstance(block, TensorType) or load.volatile or block.size >= lanes or is_block_pointer(load.ptr.type):
+        return False
+    pending, seen = [load.result], {load.result}
+    while pending:
+        for user in pending.pop().users:
+            if user.elementwise and user.pure and user.results[0] not in seen:
+                seen.add(user.results[0])
+                pending.append(user.results[0])
+            elif not (user.elementwise and user.pure) and not isinstance(user, tt.ExpandDims):
+                return False
+    return True
 
 
 def fastest_dim(load: tt.Load, axes: AxisInfoAnalysis) -> tuple[int, int]:

@@ -69,6 +69,7 @@ class LanePlan:
         self._of_pointers = {_encoding_of_access(a) for a in found if isinstance(a.pointer.type, TensorType)}
         for access in found:
             self._add_reach(access)
+        self._add_transposed(function)
         self._add_blocks(function)
 
     def of(self, encoding: Encoding) -> Encoding:
@@ -178,6 +179,14 @@ class LanePlan:
             self._reached[encoding] = Reach(order, min(most, old.run) if old and old.order == order else most, weight)
         elif old.order == order:
             self._reached[encoding] = old._replace(run=min(old.run, most))
+
+    def _add_transposed(self, function: tt.Func) -> None:
+        """What nobody accesses has the lanes of what it is the transpose of, so that only names change."""
+        for op in (op for op in function.walk() if isinstance(op, tt.Trans)):
+            reach = self._reached.get(_encoding(op.result))
+            if reach is not None:
+                order = tuple(op.order[dim] for dim in reach.order)
+                self._reached.setdefault(_encoding(op.source), reach._replace(order=order))
 
     # 2D block accesses
 

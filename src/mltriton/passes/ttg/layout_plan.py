@@ -2,8 +2,8 @@
 
 Level: tt. Takes functions without encodings. Afterwards: `encodings` holds one encoding for every anchored block
 value, `demanded` all encodings in which a flexible value is wanted, and `wanted` the encoding in which an operation
-wants each operand. A *flexible* value is cheap to compute again (constants, ranges, splats, broadcasts and arithmetic
-on only those); every other block is *anchored*: it exists once.
+wants each operand. A *flexible* value is cheap to compute again (constants, ranges, splats, broadcasts, loads of little
+where the target repeats them, and arithmetic on only those); every other block is *anchored*: it exists once.
 
 Roots are taken in order: dots with a hint (`tiling_hints.py`), dots fed by another dot, other dots, reductions and
 scans, then whatever is left (elementwise). From each root the encoding spreads along definitions and uses until it
@@ -26,7 +26,7 @@ from mltriton.ir.order import operands_first
 from mltriton.ir.types import PointerType, TensorType, Type, block_of
 from mltriton.layouts import tiling
 from mltriton.layouts.encodings import Encoding, SliceEncoding
-from mltriton.passes.ttg.dot_loads import staged_loads
+from mltriton.passes.ttg.dot_loads import is_small_spread, staged_loads
 from mltriton.passes.ttg.layout_rules import OWNERS, rule_of, same_everywhere
 from mltriton.passes.ttg.tiling_hints import hinted_roots, smallest_part
 from mltriton.targets.base import TargetSpec
@@ -242,12 +242,18 @@ class LayoutPlan:
         """The same of a value by the operation that defines it; it is known of blocks among the operands."""
         if op is None or isinstance(op, FLEXIBLE):
             return op is not None
-        return op.elementwise and op.pure and all(self._flexible[v] for v in op.operands if block_of(v.type))
+        return self._may_repeat(op) and all(self._flexible[v] for v in op.operands if block_of(v.type))
+
+    def _may_repeat(self, op: Operation) -> bool:
+        """Whether an operation is cheap where its operands are."""
+        if isinstance(op, tt.Load) and self.spec.repeats_loads:
+            return is_small_spread(op, self.num_warps * self.spec.warp_size)
+        return op.elementwise and op.pure
 
     def _undecided_operands(self, value: Value) -> list[Value]:
         """The operands on which it depends whether a block is flexible, of which that is not known yet."""
         op = value.defining_op
-        if op is None or isinstance(op, FLEXIBLE) or not (op.elementwise and op.pure):
+        if op is None or isinstance(op, FLEXIBLE) or not self._may_repeat(op):
             return []
         return [operand for operand in op.operands if operand not in self._flexible and block_of(operand.type)]
 

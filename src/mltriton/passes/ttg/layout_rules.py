@@ -80,7 +80,8 @@ def scan(plan: LayoutPlan, op: tt.Scan) -> None:
 
 def trans(plan: LayoutPlan, op: tt.Trans) -> None:
     """The result is cut as the source, with the dimensions permuted. Where no source can be cut so that the result
-    comes out as it is wanted, every warp has the whole of both, and users get theirs by a conversion.
+    comes out as it is wanted, every warp has the whole of both, and users get theirs by a conversion. Where that goes
+    through swizzled memory, what is known of the source alone decides nothing: both sides are accessed by lines.
     """
     if op in plan.decided:
         return
@@ -91,7 +92,7 @@ def trans(plan: LayoutPlan, op: tt.Trans) -> None:
         return
     source = plan.encodings.get(op.source)
     blocked = as_blocked(source, _shape(op.source)) if source else None
-    if blocked is not None and known is None:
+    if blocked is not None and known is None and not plan.spec.swizzles:
         plan.want(op, 0, blocked)
         plan.anchor(op.result, tiling.transposed(blocked, op.order))
     elif known is not None:

@@ -18,8 +18,11 @@ from mltriton.ir.module import Module
 from mltriton.ir.operation import Operation, Region, Value
 from mltriton.ir.passes import Pass
 from mltriton.ir.rewriting import Rewriter, RuleTable
-from mltriton.ir.types import I1, MemDescType, PointerType, TensorType, Type
+from mltriton.ir.types import I1, MemDescType, PointerType, TensorType, Type, byte_width
+from mltriton.layouts.base import SharedEncoding
 from mltriton.layouts.encodings import Encoding, SliceEncoding, same_cut
+from mltriton.layouts.exchanges import between
+from mltriton.layouts.hardware import linear_layout
 from mltriton.passes.warp.coordinates import WarpCoordinates
 from mltriton.passes.warp.exchange import Exchange
 from mltriton.targets.registry import sharing_warps_of, spec_of
@@ -176,10 +179,18 @@ def convert_through_shared_memory(d: _Distributor, op: ttg.ConvertLayout, operan
     source, target = _block(op.source), _block(op.result)
     if same_cut(_encoding(source), _encoding(target), source.shape):
         return d.copy(op, operands)
-    memory = d.exchange.buffer(source.shape, source.element, swizzles=d.swizzles)
+    memory = d.exchange.buffer(source.shape, source.element, _between(source, target) if d.swizzles else None)
     d.exchange.store(operands[0], memory, d.offsets(source))
     d.exchange.barrier()
     return [d.exchange.load(memory, d.offsets(target), cast(TensorType, per_warp_type(target)))]
+
+
+def _between(source: TensorType, target: TensorType) -> SharedEncoding | None:
+    """How a matrix lies in shared memory on its way from one encoding to another."""
+    if source.rank == 1:
+        return None
+    layouts = (linear_layout(_encoding(block), source.shape) for block in (source, target))
+    return between(*layouts, byte_width(source.element))
 
 
 def window_of_operands(d: _Distributor, op: tt.Dot, operands: list[Value]) -> Sequence[Value]:

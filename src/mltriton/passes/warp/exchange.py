@@ -12,10 +12,10 @@ from mltriton.dialects import arith, gpu, tt, ttg
 from mltriton.ir.attributes import IntegerAttr
 from mltriton.ir.builder import Builder
 from mltriton.ir.operation import Value
-from mltriton.ir.types import I32, MemDescType, TensorType, Type, byte_width
+from mltriton.ir.types import I32, MemDescType, TensorType, Type
 from mltriton.layouts import tiling
+from mltriton.layouts.base import SharedEncoding
 from mltriton.layouts.encodings import Shape
-from mltriton.layouts.shared import GROUP_BYTES, swizzled
 
 Offsets = Sequence[Value | None]
 
@@ -27,11 +27,8 @@ class Exchange:
         self.builder = builder
         self.num_warps = num_warps
 
-    def buffer(self, shape: Shape, element: Type, *, swizzles: bool = False) -> Value:
-        """Shared memory for a whole block, free to be written by every warp; a matrix may be swizzled."""
-        width = byte_width(element)
-        is_swizzled = swizzles and len(shape) == 2 and shape[1] * width >= 2 * GROUP_BYTES
-        encoding = swizzled(shape[1] * width, width, (1, 0)) if is_swizzled else None
+    def buffer(self, shape: Shape, element: Type, encoding: SharedEncoding | None = None) -> Value:
+        """Shared memory for a whole block, free to be written by every warp."""
         memory = self.builder.emit(ttg.LocalAlloc, None, result_types=[MemDescType(shape, element, encoding)])
         self.barrier()
         return memory

@@ -1,9 +1,9 @@
 """Functions of f32 and f64 on NVIDIA's GPUs: instructions where they are exact enough, else the polynomials of all
 targets. No library of NVIDIA's takes part.
 
-Level: `llvm`. Guarantees: exp2 and rsqrt of f32 within 2 ulp (the instructions'), exp of f32 within 2 ulp, +, -, *, /,
-sqrt, fma, floor and ceil exactly rounded, remainders exact, everything else as `targets/llvm/math.py` says. Denormals
-are kept everywhere.
+Level: `llvm`. Guarantees: exp2, rsqrt and `/` of f32 within 2 ulp (the instructions'), exp of f32 within 2 ulp, +, -,
+*, `/` of f64, `div_rn`, sqrt, fma, floor and ceil exactly rounded, remainders exact, everything else as
+`targets/llvm/math.py` says. Denormals are kept everywhere.
 """
 
 from __future__ import annotations
@@ -36,6 +36,7 @@ def instruction(name: str) -> Compute:
 
 
 POWER_OF_TWO = instruction("ex2.approx.f32")
+_POWER_IN_RANGE = instruction("ex2.approx.ftz.f32")  # neither operand nor result is a denormal that matters
 _LOG2_E = 1.4426950408889634
 _LOG2_E_HIGH = 1.44269502162933349609375  # as f32
 _STEPS = 252.0  # powers of two that a normal f32 can be
@@ -54,7 +55,14 @@ def exponential(f: Function, x: Value) -> Value:
     rest = f.intrinsic("llvm.fma", F32, x, number(_LOG2_E_HIGH), f.fneg(n))
     rest = f.intrinsic("llvm.fma", F32, x, number(_LOG2_E - _LOG2_E_HIGH), rest)
     scale = f.bitcast(f.shl(f.bitcast(shifted, I32), 23), F32)
-    return f.fmul(POWER_OF_TWO(f, rest), scale)
+    return f.fmul(_POWER_IN_RANGE(f, rest), scale)
+
+
+def quotient(f: Function, x: Value, y: Value) -> Value:
+    """x / y; of f32 by a reciprocal, without the branches that correct rounding takes."""
+    if x.type != F32 or (x.literal is not None and y.literal is not None):
+        return f.fdiv(x, y)
+    return ptx(f, "div.full.f32 $0, $1, $2;", [F32], x, y, pure=True)[0]
 
 
 def high_product(f: Function, a: Value, b: Value) -> Value:
@@ -208,6 +216,7 @@ RULES: Rules = {
     math.Sqrt: floats.intrinsic("llvm.sqrt"),
     math.Fma: floats.intrinsic("llvm.fma"),
     tt.PreciseSqrt: floats.intrinsic("llvm.sqrt"),
+    arith.DivF: floats.wide(quotient),
     arith.RemF: floats.wide(remainder),
     arith.SubI: _negation(elements.RULES[arith.SubI], lambda lhs, rhs: rhs if lhs.literal == 0 else None),
     arith.MulI: _negation(elements.RULES[arith.MulI], _factor),

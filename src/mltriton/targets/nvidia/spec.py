@@ -45,6 +45,7 @@ def spec(variant: str) -> TargetSpec:
         shared_bytes=of.shared_bytes,
         copy_bytes=COPY_BYTES,
         swizzles=True,
+        repeats_loads=True,
         pipeline=PIPELINE,
         has_lanes=True,
     )
