@@ -79,3 +79,20 @@ def wrapped(x, out, m, n, M: tl.constexpr, N: tl.constexpr):
     across = tl.program_id(1) * N + tl.arange(0, N)
     down = tl.program_id(0) * M + tl.arange(0, M)
     tl.store(out + down[:, None] * (N * tl.num_programs(1)) + across[None, :], block)
+
+
+@triton.jit
+def transposed(x, out, rows, columns, BLOCK: tl.constexpr):
+    i = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
+    j = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    inside = (i[:, None] < rows) & (j[None, :] < columns)
+    block = tl.load(x + i[:, None] * columns + j[None, :], mask=inside)
+    tl.store(out + j[:, None] * rows + i[None, :], tl.trans(block), mask=tl.trans(inside))
+
+
+@triton.jit
+def scaled_columns(x, factors, out, n, ROWS: tl.constexpr, COLUMNS: tl.constexpr):
+    i, j = tl.program_id(0) * ROWS + tl.arange(0, ROWS), tl.arange(0, COLUMNS)
+    at, inside = i[:, None] * COLUMNS + j[None, :], i[:, None] < n
+    scale = tl.exp(tl.load(factors + j))
+    tl.store(out + at, tl.load(x + at, mask=inside) * scale[None, :] / 3, mask=inside)
