@@ -189,8 +189,8 @@ def _between(source: TensorType, target: TensorType) -> SharedEncoding | None:
     """How a matrix lies in shared memory on its way from one encoding to another."""
     if source.rank == 1:
         return None
-    layouts = (linear_layout(_encoding(block), source.shape) for block in (source, target))
-    return between(*layouts, byte_width(source.element))
+    before, after = (linear_layout(_encoding(block), source.shape) for block in (source, target))
+    return between(before, after, byte_width(source.element))
 
 
 def window_of_operands(d: _Distributor, op: tt.Dot, operands: list[Value]) -> Sequence[Value]:
