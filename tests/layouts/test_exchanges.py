@@ -56,7 +56,7 @@ def side_by_side(memory: LinearLayout, layout: LinearLayout) -> int:
 @pytest.mark.parametrize("turned", list(product([False, True], repeat=2)), ids=str)
 def test_lanes_access_different_banks(shape: tuple[int, ...], width: int, turned: tuple[bool, bool]) -> None:
     source, target = (lines(shape, width, turned=of) for of in turned)
-    memory = between(source, target, width).places(shape)
+    memory = between(source, target, width).linear_layout(shape)
     assert memory.is_injective and memory.is_surjective
     for layout in (source, target):
         # An access of several words takes as many turns, whose lanes are not told apart here.
@@ -66,4 +66,4 @@ def test_lanes_access_different_banks(shape: tuple[int, ...], width: int, turned
 
 def test_what_stays_is_moved_by_16_bytes() -> None:
     layout = lines((64, 64), 2, turned=False)
-    assert side_by_side(between(layout, layout, 2).places((64, 64)), layout) >= 8
+    assert side_by_side(between(layout, layout, 2).linear_layout((64, 64)), layout) >= 8

@@ -112,7 +112,7 @@ class SharedLinearEncoding(SharedEncoding):
     rank: int
     offset: tuple[Shape, ...]
 
-    def places(self, shape: Shape) -> LinearLayout:
+    def linear_layout(self, shape: Shape) -> LinearLayout:
         return _layout(list(self.offset), shape[len(shape) - self.rank :])
 
     def turned(self) -> SharedLinearEncoding:
