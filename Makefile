@@ -9,7 +9,7 @@ TEST := $(BIN)/python -m pytest -n auto --dist worksteal
 # Pyright's launcher looks for a newer release of itself on every run unless it is told not to.
 export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 
-.PHONY: help setup setup-torch setup-xe demo test test-all test-gpu test-libraries test-operations test-models test-mutations lint format bench bench-gpu clean
+.PHONY: help setup setup-torch setup-xe demo test test-all test-gpu test-arm64 test-libraries test-operations test-models test-mutations lint format bench bench-gpu clean
 .DEFAULT_GOAL := help
 
 help: ## say what there is
@@ -58,6 +58,10 @@ test-models: setup setup-torch ## fetch transformers and Helion, and compare sma
 
 test-gpu: ## run the tests of the language, the library and random kernels on this machine's NVIDIA GPU; SEEDS=5000
 	$(PYTHON) scripts/test_gpu.py --seeds $(SEEDS)
+
+test-arm64: setup ## run the tests of the language, the library and the launcher for AArch64, on x86-64 Debian by emulation (an hour)
+	PYTHON=$(BIN)/python scripts/install-arm64.sh $(VENV)/arm64
+	PYTHONPATH=src $(VENV)/arm64/python -m pytest -n auto --dist worksteal -q -rs tests/runtime/test_objects.py tests/runtime/test_launcher.py tests/language tests/kernels
 
 test-mutations: setup ## plant mistakes in copies of the compiler: the tests must notice 95 % of them
 	PYTHONPATH=tests $(BIN)/python -m mutations.run

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import ctypes
 import gc
+import mmap
 import platform
 import random
 import struct
-import sys
 import weakref
 from collections.abc import Callable
 from pathlib import Path
@@ -19,12 +19,11 @@ from mltriton.runtime.native.elf import ElfError, ElfObject
 from mltriton.runtime.native.launcher import NativeKernel
 from mltriton.runtime.native.linker import LinkedImage
 from mltriton.runtime.native.objects import ObjectLoadError, load_elf, load_object, load_with_llvm
+from mltriton.runtime.native.relocations import AARCH64, X86_64, this_machine
 
 from .native_kernels import COUNT, TRIPLE, compile_body, make_kernel
 
-on_x86 = pytest.mark.skipif(
-    (sys.platform, platform.machine()) != ("linux", "x86_64"), reason="the linker is for x86-64 Linux"
-)
+with_linker = pytest.mark.skipif(this_machine() is None, reason="the linker has no table for this machine")
 
 # Code, constants, a jump table, variables with and without a value, and the C library's functions and variables.
 PROGRAM = """
@@ -97,8 +96,10 @@ def compile_text(text: str, code_model: str = "default", relocation: str = "pic"
 
 @pytest.fixture(params=["elf", "llvm"])
 def load(request: pytest.FixtureRequest) -> Callable[..., objects.LoadedObject]:
-    if request.param == "elf" and (sys.platform, platform.machine()) != ("linux", "x86_64"):
-        pytest.skip("the linker is for x86-64 Linux")
+    if request.param == "elf" and this_machine() is None:
+        pytest.skip("the linker has no table for this machine")
+    if request.param == "llvm" and platform.machine() == "aarch64":
+        pytest.skip("LLVM's own linker ends the process where sections lie far apart")
     return {"elf": load_elf, "llvm": load_with_llvm}[request.param]
 
 
@@ -137,15 +138,16 @@ def test_what_is_no_object_file(image):
         NativeKernel(image)
 
 
+@pytest.mark.skipif(platform.machine() == "aarch64", reason="LLVM's own linker is not for it")
 def test_load_object_takes_what_the_machine_needs(monkeypatch):
-    monkeypatch.setattr(objects.platform, "machine", lambda: "aarch64")
+    monkeypatch.setattr(objects, "this_machine", lambda: None)
     assert type(load_object(compile_body(COUNT), ["kernel"])._owner) is not LinkedImage
     monkeypatch.undo()
-    linked = type(load_object(compile_body(COUNT), ["kernel"])._owner) is LinkedImage
-    assert linked == ((sys.platform, platform.machine()) == ("linux", "x86_64"))
+    is_linked_here = type(load_object(compile_body(COUNT), ["kernel"])._owner) is LinkedImage
+    assert is_linked_here == (this_machine() is not None)
 
 
-@on_x86
+@with_linker
 def test_weak_symbols_may_be_absent():
     text = """
 @absent = extern_weak global i8
@@ -159,11 +161,13 @@ define i64 @is_null() {
     assert ctypes.CFUNCTYPE(ctypes.c_int64)(loaded.addresses["is_null"])() == 1
 
 
-@on_x86
+@with_linker
 def test_no_memory_is_writable_and_executable():
     loaded = load_elf(compile_text(PROGRAM), ["count", "counter", "table"])
     permissions = {name: permissions_at(address) for name, address in loaded.addresses.items()}
-    assert permissions == {"count": "r-xp", "counter": "rw-p", "table": "r--p"}
+    assert permissions["count"] == "r-xp"
+    assert permissions["counter"] == "rw-p"
+    assert permissions["table"] in ("r--p", "r-xp")  # An emulator reports neighbours that nobody writes as one.
 
 
 def permissions_at(address: int) -> str:
@@ -175,7 +179,7 @@ def permissions_at(address: int) -> str:
     return ""
 
 
-@on_x86
+@with_linker
 def test_memory_goes_with_the_object():
     loaded = load_elf(compile_text(PROGRAM), ["count"])
     address = loaded.addresses["count"]
@@ -187,13 +191,13 @@ def test_memory_goes_with_the_object():
     assert permissions_at(address) != "r-xp"
 
 
-@on_x86
+@pytest.mark.skipif(this_machine() is not X86_64, reason="elsewhere such code reaches all that it names")
 def test_code_that_is_not_position_independent_is_refused():
-    with pytest.raises(ObjectLoadError, match=r"out of reach|relocation type 1[01] is not supported"):
+    with pytest.raises(ObjectLoadError, match=r"out of reach|relocation type \d+ is not supported"):
         load_elf(compile_text(PROGRAM, relocation="static"), ["count"])
 
 
-@on_x86
+@with_linker
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
@@ -210,17 +214,17 @@ def test_what_the_linker_does_not_support_is_named(text, problem):
         load_elf(compile_text(text), ["kernel"])
 
 
-@on_x86
+@with_linker
 def test_damaged_objects_are_refused_or_harmless():
     """No truncation and no damage to the tables may crash the process while an object is linked."""
     image = compile_text(PROGRAM)
     for length in range(0, len(image), 7):
         with pytest.raises(ElfError):
-            ElfObject(image[:length])
+            ElfObject(image[:length], this_machine().number)
     source = random.Random(0)
     [tables] = struct.unpack_from("<Q", image, 40)
     places = [*range(64), *range(tables, len(image))]
-    for section in ElfObject(image).sections:
+    for section in ElfObject(image, this_machine().number).sections:
         if section.kind in (2, 4):  # Symbols, relocations.
             start = image.index(bytes(section.data))
             places += range(start, start + section.size)
@@ -239,3 +243,27 @@ def test_many_objects_come_and_go():
     for _ in range(300):
         kernel = make_kernel(COUNT)
     assert kernel.address
+
+
+# Words of an assembler: bl .+8, bl .-4, adrp x0, .+0x12345000, add x0, x0, #0xabc, ldr x0, [x0, #8].
+@pytest.mark.parametrize(
+    ("kind", "empty", "value", "word"),
+    [
+        (283, 0x94000000, 8, 0x94000002),
+        (283, 0x94000000, -4, 0x97FFFFFF),
+        (275, 0x90000000, 0x12345000, 0xB0091A20),
+        (277, 0x91000000, 0x7FABC, 0x912AF000),
+        (312, 0xF9400000, 0x1008, 0xF9400400),
+    ],
+)
+def test_fields_of_aarch64(kind, empty, value, word):
+    memory = mmap.mmap(-1, 16)
+    memory[4:8] = struct.pack("<I", empty)
+    AARCH64.kinds[kind].field.write(memory, 4, value)
+    assert struct.unpack_from("<I", memory, 4)[0] == word
+
+
+@pytest.mark.parametrize(("kind", "value"), [(283, 1 << 27), (283, 2), (275, 1 << 32), (275, 8), (312, 0x1004)])
+def test_fields_of_aarch64_refuse_what_does_not_fit(kind, value):
+    with pytest.raises(OverflowError):
+        AARCH64.kinds[kind].field.write(mmap.mmap(-1, 16), 0, value)

@@ -1,4 +1,4 @@
-"""Reading x86-64 ELF object files: sections, symbols and relocations.
+"""Reading ELF object files: sections, symbols and relocations.
 
 Level: `binary`. Takes a relocatable object (bytes); gives an `ElfObject`. Guarantees: every offset that is used lies in
 the file, so a damaged object is an `ElfError` and not a crash later.
@@ -16,7 +16,7 @@ _SYMBOL = struct.Struct("<IBBHQQ")
 _RELOCATION = struct.Struct("<QIIq")
 
 _IDENT = b"\x7fELF\x02\x01\x01"  # 64-bit, little-endian, version 1
-_RELOCATABLE, _X86_64 = 1, 62
+_RELOCATABLE = 1
 _SYMBOL_TABLE, _RELOCATIONS, _NO_BITS = 2, 4, 8
 _WRITE, _ALLOCATE, _EXECUTE, _THREAD_LOCAL = 1, 2, 4, 0x400
 _ABSOLUTE, _FIRST_RESERVED = 0xFFF1, 0xFF00
@@ -76,21 +76,23 @@ class Relocation:
 
 
 class ElfObject:
-    """A relocatable object's sections, symbols and the relocations of what is loaded. Raises `ElfError`."""
+    """Sections, symbols and the relocations of what is loaded, of a relocatable object for this machine (its number in
+    ELF). Raises `ElfError`.
+    """
 
-    def __init__(self, image: bytes) -> None:
+    def __init__(self, image: bytes, machine: int) -> None:
         self._image = memoryview(image)
         try:
-            self.sections = self._read_sections()
+            self.sections = self._read_sections(machine)
             self.symbols = self._read_symbols()
             self.relocations = list(self._read_relocations())
         except (struct.error, IndexError, OverflowError, ValueError) as error:
             raise ElfError(f"the object file is damaged ({error})") from None
 
-    def _read_sections(self) -> list[Section]:
-        sections = read_sections(self._image, _RELOCATABLE, _X86_64)
+    def _read_sections(self, machine: int) -> list[Section]:
+        sections = read_sections(self._image, _RELOCATABLE, machine)
         if sections is None:
-            raise ElfError("this is not a relocatable x86-64 object file")
+            raise ElfError("this is not a relocatable object file of this machine")
         for section in sections:
             _check(section)
         return sections

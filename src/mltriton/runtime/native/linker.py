@@ -1,10 +1,10 @@
-"""Linking x86-64 ELF object files into this process without LLVM.
+"""Linking ELF object files of this machine into this process without LLVM.
 
 Level: `binary`. Importing llvmlite costs some 75 ms, more than all else a cached launch does, so what comes out of the
 cache is linked here. Takes position-independent code as LLVM and GCC write it; undefined symbols are looked up in the
 process. Guarantees: a relocation of an unknown kind is an error, never skipped; memory is writable or executable
 but not both, private to this process, and given back when the `LinkedImage` goes.
-Source: System V ABI, AMD64 supplement, section 4.4.
+Source: System V ABI, generic part, chapter 4; `relocations` for each machine.
 """
 
 from __future__ import annotations
@@ -19,42 +19,13 @@ from typing import Any
 
 from .elf import ElfError, ElfObject, Relocation, Section, Symbol
 from .frames import are_sound
+from .relocations import PAGE, Kind, this_machine
 
 _PROTECTIONS = (mmap.PROT_READ | mmap.PROT_EXEC, mmap.PROT_READ, mmap.PROT_READ | mmap.PROT_WRITE)
 _CODE, _CONSTANTS, _VARIABLES = 0, 1, 2
-_ENTRY = 8  # Bytes of an address in the table, and of a stub.
-_STUB = struct.Struct("<2si")
-_JUMP = b"\xff\x25"  # jmp *displacement(%rip)
+_ENTRY = struct.Struct("<Q")  # An address in the table.
 _FRAMES = ".eh_frame"
 _REACH = 1 << 31  # Bytes a 32-bit displacement spans.
-
-
-class _Kind:
-    """How a relocation is computed and written: what it refers to, minus what it is relative to."""
-
-    __slots__ = ("field", "refers_to", "relative_to")
-
-    def __init__(self, field: struct.Struct, refers_to: str, relative_to: str) -> None:
-        self.field = field
-        self.refers_to = refers_to  # symbol; stub: that jumps to it where it is far away; entry: of its address; table
-        self.relative_to = relative_to  # nothing; place: the field itself; table: of addresses
-
-
-_I32, _I64, _U64 = struct.Struct("<i"), struct.Struct("<q"), struct.Struct("<Q")
-
-_KINDS = {
-    1: _Kind(_U64, "symbol", "nothing"),  # R_X86_64_64
-    2: _Kind(_I32, "symbol", "place"),  # R_X86_64_PC32
-    4: _Kind(_I32, "stub", "place"),  # R_X86_64_PLT32
-    9: _Kind(_I32, "entry", "place"),  # R_X86_64_GOTPCREL
-    24: _Kind(_I64, "symbol", "place"),  # R_X86_64_PC64
-    25: _Kind(_I64, "symbol", "table"),  # R_X86_64_GOTOFF64
-    27: _Kind(_I64, "entry", "table"),  # R_X86_64_GOT64
-    29: _Kind(_I64, "table", "place"),  # R_X86_64_GOTPC64
-    31: _Kind(_I64, "stub", "table"),  # R_X86_64_PLTOFF64
-    41: _Kind(_I32, "entry", "place"),  # R_X86_64_GOTPCRELX
-    42: _Kind(_I32, "entry", "place"),  # R_X86_64_REX_GOTPCRELX
-}
 
 
 class LinkedImage:
@@ -64,7 +35,11 @@ class LinkedImage:
     """
 
     def __init__(self, image: bytes) -> None:
-        self._object = ElfObject(image)
+        machine = this_machine()
+        if machine is None:
+            raise ElfError("there is no linker for this machine")
+        self._machine = machine
+        self._object = ElfObject(image, machine.number)
         try:
             self._entries = self._number_entries()
             self._map()
@@ -84,7 +59,7 @@ class LinkedImage:
         """Give each symbol that is imported, or referred to through the table, its entry there."""
         wanted: dict[int, int] = {}
         for relocation in self._object.relocations:
-            refers_to = _kind(relocation).refers_to
+            refers_to = self._kind(relocation).refers_to
             is_import = self._object.symbols[relocation.symbol].section is None
             if refers_to == "entry" or (is_import and refers_to != "table"):
                 wanted.setdefault(relocation.symbol, len(wanted))
@@ -92,7 +67,7 @@ class LinkedImage:
 
     def _map(self) -> None:
         """Give each loaded section its place and copy it there."""
-        extra = _ENTRY * len(self._entries)
+        extra = {_CODE: self._machine.stub_bytes, _CONSTANTS: _ENTRY.size, _VARIABLES: 0}
         places: dict[int, int] = {}
         ends: list[int] = []
         self._groups: list[tuple[int, int]] = []
@@ -102,10 +77,10 @@ class LinkedImage:
             for number, section in enumerate(self._object.sections):
                 if section.is_loaded and _group(section) == group:
                     position = places[number] = _round_up(position, section.alignment)
-                    position += section.size + (_ENTRY if section.name == _FRAMES else 0)  # Zeros end the frames.
-            position = _round_up(position, _ENTRY)
+                    position += section.size + (_ENTRY.size if section.name == _FRAMES else 0)  # Zeros end the frames.
+            position = _round_up(position, _ENTRY.size)
             ends.append(position)
-            position = _round_up(position + (extra if group != _VARIABLES else 0), mmap.PAGESIZE)
+            position = _round_up(position + extra[group] * len(self._entries), mmap.PAGESIZE)
             self._groups.append((start, position - start))
         if position >= _REACH:
             raise ElfError(f"{position} bytes are too many: code must reach its constants and variables")
@@ -119,21 +94,36 @@ class LinkedImage:
 
     def _fill_table(self) -> None:
         """Write each entry's address and the stub that jumps there."""
-        for number, entry in self._entries.items():
+        for number in self._entries:
             symbol = self._object.symbols[number]
             address = _address_in_process(symbol) if symbol.section is None else self._defined(symbol)
-            slot, stub = self._table + _ENTRY * entry, self._stubs + _ENTRY * entry
-            _U64.pack_into(self._memory, slot - self._base, address)
-            _STUB.pack_into(self._memory, stub - self._base, _JUMP, slot - (stub + _STUB.size))
+            slot, stub = self._entry(number), self._stub(number)
+            _ENTRY.pack_into(self._memory, slot - self._base, address)
+            at = stub - self._base
+            self._memory[at : at + self._machine.stub_bytes] = self._machine.stub(slot - stub)
+
+    def _entry(self, number: int) -> int:
+        return self._table + _ENTRY.size * self._entries[number]
+
+    def _stub(self, number: int) -> int:
+        return self._stubs + self._machine.stub_bytes * self._entries[number]
+
+    def _kind(self, relocation: Relocation) -> Kind:
+        kind = self._machine.kinds.get(relocation.kind)
+        if kind is None:
+            raise ElfError(f"relocation type {relocation.kind} is not supported")
+        return kind
 
     def _relocate(self, relocation: Relocation) -> None:
-        kind = _kind(relocation)
+        kind = self._kind(relocation)
         place = self._places[relocation.section] + relocation.offset
-        origin = {"nothing": 0, "place": place, "table": self._table}[kind.relative_to]
-        value = self._referred(kind.refers_to, relocation.symbol) + relocation.addend - origin
+        value = self._referred(kind.refers_to, relocation.symbol) + relocation.addend
+        if kind.relative_to == "page":
+            value = value // PAGE * PAGE
+        value -= {"nothing": 0, "place": place, "page": place // PAGE * PAGE, "table": self._table}[kind.relative_to]
         try:
-            kind.field.pack_into(self._memory, place - self._base, value)
-        except struct.error:
+            kind.field.write(self._memory, place - self._base, value)
+        except OverflowError:
             name = self._object.symbols[relocation.symbol].name
             raise ElfError(f"{name} is out of reach: the object is not position-independent code") from None
 
@@ -143,11 +133,11 @@ class LinkedImage:
         if refers_to == "table":
             return self._table
         if refers_to == "entry":
-            return self._table + _ENTRY * self._entries[number]
+            return self._entry(number)
         if symbol.section is not None:
             return self._defined(symbol)
         if refers_to == "stub":
-            return self._stubs + _ENTRY * self._entries[number]
+            return self._stub(number)
         return _address_in_process(symbol)
 
     def _defined(self, symbol: Symbol) -> int:
@@ -156,6 +146,8 @@ class LinkedImage:
         return self._places[symbol.section] + symbol.offset
 
     def _protect(self) -> None:
+        start, size = self._groups[_CODE]
+        _forget_cached_code(self._base + start, size)
         for (start, size), protection in zip(self._groups, _PROTECTIONS, strict=True):
             if size and _libc().mprotect(ctypes.c_void_p(self._base + start), ctypes.c_size_t(size), protection):
                 raise ElfError(f"memory cannot be made executable ({os.strerror(ctypes.get_errno())})")
@@ -196,13 +188,6 @@ def _private_memory(size: int) -> mmap.mmap:
         raise ElfError(f"there is no memory for {size} bytes ({error})") from None
 
 
-def _kind(relocation: Relocation) -> _Kind:
-    kind = _KINDS.get(relocation.kind)
-    if kind is None:
-        raise ElfError(f"relocation type {relocation.kind} is not supported")
-    return kind
-
-
 def _group(section: Section) -> int:
     return _CODE if section.is_code else _VARIABLES if section.is_writable else _CONSTANTS
 
@@ -224,6 +209,13 @@ def _address_in_process(symbol: Symbol) -> int:
 @cache
 def _libc() -> ctypes.CDLL:
     return ctypes.CDLL(None, use_errno=True)
+
+
+def _forget_cached_code(start: int, size: int) -> None:
+    """Let the processor read code anew: AArch64's caches of instructions do not follow what is written."""
+    compiler_support: Any = _unwinder()
+    if hasattr(compiler_support, "__clear_cache"):
+        compiler_support["__clear_cache"](ctypes.c_void_p(start), ctypes.c_void_p(start + size))
 
 
 @cache

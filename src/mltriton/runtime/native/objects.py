@@ -1,15 +1,14 @@
 """Loading objects: relocatable object files (bytes) become callable addresses in this process.
 
 Level: `binary`. Takes what LLVM's `emit_object` gives for this machine; undefined symbols are looked up in the process
-(the C library, CPython, libraries loaded globally). Objects for x86-64 Linux are linked by `linker`, without importing
-llvmlite, others by LLVM's LLJIT. Guarantees: an object's symbols never meet another object's, and its code stays mapped
-as long as the `LoadedObject` lives (LLJIT's until LLVM is used the next time).
+(the C library, CPython, libraries loaded globally). ELF objects are linked by `linker`, without importing llvmlite,
+where `relocations` has a table for the machine; others by LLVM's LLJIT. Guarantees: an object's symbols never meet
+another object's, and its code stays mapped as long as the `LoadedObject` lives (LLJIT's until LLVM is used the next
+time).
 """
 
 from __future__ import annotations
 
-import platform
-import sys
 from collections.abc import Mapping, Sequence
 from functools import cache, partial
 from itertools import count
@@ -17,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from ...errors import BackendError
 from ..forking import fork_lock
+from .relocations import this_machine
 
 if TYPE_CHECKING:
     from llvmlite import binding
@@ -47,13 +47,13 @@ def load_object(image: bytes, symbols: Sequence[str]) -> LoadedObject:
     """
     if len(image) < 64 or not image.startswith(_FORMATS):  # LLVM aborts the process on some files that are no objects.
         raise ObjectLoadError("this is not a 64-bit ELF, Mach-O or COFF object file", found=repr(image[:8]))
-    if sys.platform == "linux" and platform.machine() == "x86_64":
+    if this_machine() is not None:
         return load_elf(image, symbols)
     return load_with_llvm(image, symbols)
 
 
 def load_elf(image: bytes, symbols: Sequence[str]) -> LoadedObject:
-    """Do what `load_object` does for x86-64 Linux, without LLVM."""
+    """Do what `load_object` does for the machines of `relocations`, without LLVM."""
     from .elf import ElfError
     from .linker import LinkedImage
 
