@@ -257,7 +257,7 @@ MEMORY = [
     ),
     Mutation(
         "passes/intrinsic/tile_loops/control_flow.py",
-        "if low.e.tiles.get(leaf) is tile and (other != number or places != own):",
+        "if low.e.tiles.get(leaf) is tile and (other != number or coordinates != own):",
         "if low.e.tiles.get(leaf) is tile and other != number:",
         "a carried block is overwritten while other elements of it are needed",
         f"{LOOPS} -kother_elements",
@@ -292,8 +292,8 @@ MEMORY = [
     ),
     Mutation(
         "passes/intrinsic/tile_loops/indexing.py",
-        "            places[dim] = place\n        return tuple(places)",
-        "            places[op.order[dim]] = place\n        return tuple(places)",
+        "            coordinates[dim] = coordinate\n        return tuple(coordinates)",
+        "            coordinates[op.order[dim]] = coordinate\n        return tuple(coordinates)",
         "a permutation is done twice",
         "fuzz/test_programs.py::test_levels_agree_with_the_evaluator[cpu-shapes]",
     ),
@@ -319,7 +319,7 @@ MEMORY = [
         f"{LOOPS} -kend_early",
     ),
     Mutation(
-        "passes/intrinsic/tile_loops/nests.py",
+        "passes/intrinsic/tile_loops/loop_nests.py",
         "return not any(may_alias(load, store) for store in stores for load, _ in footprint.loads)",
         "return True",
         "a row is loaded before what it needs is stored",

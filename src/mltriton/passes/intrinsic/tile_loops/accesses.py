@@ -110,21 +110,21 @@ def block_access(e: Evaluator, block: BlockPointer, checked: tuple[int, ...], in
     mask: Form | None = None
     order = sorted(range(len(index)), key=lambda dim: (not is_uniform(index[dim]), e.arithmetic.depth(index[dim])))
     for dim in order:
-        place = combine(e, arith.AddI, [wrap(block.offsets[dim]), index[dim]], I32, lanes, {})
-        wide = combine(e, arith.ExtSI, [place], I64, lanes, {})
+        coordinate = combine(e, arith.AddI, [wrap(block.offsets[dim]), index[dim]], I32, lanes, {})
+        wide = combine(e, arith.ExtSI, [coordinate], I64, lanes, {})
         step = wrap(block.strides[dim])
         if block.strides[dim].type is not I64:
             step = combine(e, arith.ExtSI, [step], I64, 1, {})
         moved = combine(e, arith.MulI, [wide, step], I64, lanes, {})
         address = combine(e, tt.AddPtr, [address, moved], block.base.type, lanes, {})
         if dim in checked:
-            inside = compare(e, "ult", place, wrap(extent_of(e, block.shape[dim])), lanes)
+            inside = compare(e, "ult", coordinate, wrap(extent_of(e, block.shape[dim])), lanes)
             mask = inside if mask is None else combine(e, arith.AndI, [mask, inside], I1, lanes, {})
     return Access(address, mask)
 
 
 def extent_of(e: Evaluator, extent: Value) -> Value:
-    """A dimension of a tensor as an i32: places are i32, so that a larger one holds them all; a negative one none."""
+    """A dimension of a tensor as an i32: coordinates are, so that a larger one holds them all; a negative one none."""
     if extent.type is I32:
         largest = e.emitter.integers.get(extent)
         zero = e.emitter.integer(0)

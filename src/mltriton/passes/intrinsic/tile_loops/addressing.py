@@ -17,7 +17,7 @@ from mltriton.ir.types import I1, I32, I64, PointerType, TensorType, Type, shape
 from mltriton.passes.intrinsic.tile_loops import accesses
 from mltriton.passes.intrinsic.tile_loops.combine import combine
 from mltriton.passes.intrinsic.tile_loops.evaluation import Evaluator
-from mltriton.passes.intrinsic.tile_loops.footprints import LOADS, Places
+from mltriton.passes.intrinsic.tile_loops.footprints import LOADS, Coordinates
 from mltriton.passes.intrinsic.tile_loops.forms import Affine, Form, Index, constant_index
 from mltriton.passes.intrinsic.tile_loops.tiles import Tile
 
@@ -36,10 +36,10 @@ class InMemory(NamedTuple):
 
     def at(self, index: Index) -> Index:
         """The index of the source."""
-        places: list[Form] = [constant_index(0)] * len(index)
-        for place, dim in zip(index, self.order, strict=True):
-            places[dim] = place
-        return tuple(places)
+        coordinates: list[Form] = [constant_index(0)] * len(index)
+        for coordinate, dim in zip(index, self.order, strict=True):
+            coordinates[dim] = coordinate
+        return tuple(coordinates)
 
 
 def in_memory(low: Lowering, value: Value) -> InMemory | None:
@@ -66,23 +66,26 @@ def in_memory(low: Lowering, value: Value) -> InMemory | None:
 
 def address(e: Evaluator, source: Tile | Operation, index: Index, lanes: int) -> Form:
     """The address of an element of a tile or load."""
-    return e.place(source, index) if isinstance(source, Tile) else accesses.address_at(e, source, index, lanes)
+    return e.address(source, index) if isinstance(source, Tile) else accesses.address_at(e, source, index, lanes)
 
 
-def stride_along(low: Lowering, source: Tile | Operation, places: Places, dim: int, extent: int) -> Stride | None:
-    """How far apart neighbours along dimension `dim` of an iteration are, whose dimensions the places of `source` name;
-    None if that is not the same everywhere, or if the addresses wait for what the open nest computes.
+def stride_along(
+    low: Lowering, source: Tile | Operation, coordinates: Coordinates, dim: int, extent: int
+) -> Stride | None:
+    """How far apart neighbours along dimension `dim` of an iteration are, whose dimensions the coordinates of `source`
+    name; None if that is not the same everywhere, or if the addresses wait for what the open loop nest computes.
     """
     if isinstance(source, Tile):
-        return sum(stride for stride, place in zip(source.strides, places, strict=True) if place == dim)
+        return sum(stride for stride, coordinate in zip(source.strides, coordinates, strict=True) if coordinate == dim)
     operands = [operand for operand in source.operands if operand is not getattr(source, "value", None)]
     if any(value in low.nest.produced for operand in operands for value, _ in low.reads(operand).leaves):
         return None
     e = low.e
     depth = e.emitter.level
-    with e.emitter.trial(max((*places, dim), default=0) + 1) as anywhere:
+    with e.emitter.trial(max((*coordinates, dim), default=0) + 1) as anywhere:
         index = tuple(
-            Affine(I32, anywhere[place], 0, int(place == dim)) if place >= 0 else constant_index(0) for place in places
+            Affine(I32, anywhere[coordinate], 0, int(coordinate == dim)) if coordinate >= 0 else constant_index(0)
+            for coordinate in coordinates
         )
         form = address(e, source, index, extent)
         if not isinstance(form, Affine):
@@ -93,10 +96,10 @@ def stride_along(low: Lowering, source: Tile | Operation, places: Places, dim: i
 
 def strides_of(low: Lowering, block: InMemory, shape: tuple[int, ...]) -> list[Stride | None]:
     """The stride of each dimension."""
-    places: list[int] = [0] * len(shape)
+    coordinates: list[int] = [0] * len(shape)
     for dim, target in enumerate(block.order):
-        places[target] = dim
-    return [stride_along(low, block.source, tuple(places), dim, extent) for dim, extent in enumerate(shape)]
+        coordinates[target] = dim
+    return [stride_along(low, block.source, tuple(coordinates), dim, extent) for dim, extent in enumerate(shape)]
 
 
 def contiguous_dim(low: Lowering, value: Value) -> int:
@@ -104,18 +107,18 @@ def contiguous_dim(low: Lowering, value: Value) -> int:
     shape = shape_of(value.type)
     last = len(shape) - 1
     found = low.reads(value)
-    sources: list[tuple[Tile | Operation, Places]] = [
-        (low.e.tiles[leaf], places) for leaf, places in found.leaves if leaf in low.e.tiles
+    sources: list[tuple[Tile | Operation, Coordinates]] = [
+        (low.e.tiles[leaf], coordinates) for leaf, coordinates in found.leaves if leaf in low.e.tiles
     ]
     low.finish([load.operands[0] for load, _ in found.loads])
-    for place, places in [*found.loads, *sources]:
-        source = low.e.window(place.memory) if isinstance(place, ttg.LocalLoad) else place
-        if min(places, default=0) < -1 or len(set(places) - {-1}) < 2:
+    for coordinate, coordinates in [*found.loads, *sources]:
+        source = low.e.window(coordinate.memory) if isinstance(coordinate, ttg.LocalLoad) else coordinate
+        if min(coordinates, default=0) < -1 or len(set(coordinates) - {-1}) < 2:
             continue
-        if stride_along(low, source, places, last, shape[last]) in (0, 1):
+        if stride_along(low, source, coordinates, last, shape[last]) in (0, 1):
             return last
         for dim in range(last):
-            if dim in places and stride_along(low, source, places, dim, shape[dim]) == 1:
+            if dim in coordinates and stride_along(low, source, coordinates, dim, shape[dim]) == 1:
                 return dim
     return last
 
@@ -199,7 +202,7 @@ def _is_affine(e: Evaluator, value: Value) -> bool:
     depth = e.emitter.level
     for dim, extent in enumerate(shape):
         with e.emitter.trial(len(shape)) as anywhere:
-            index = tuple(Affine(I32, place, 0, int(d == dim)) for d, place in enumerate(anywhere))
+            index = tuple(Affine(I32, coordinate, 0, int(d == dim)) for d, coordinate in enumerate(anywhere))
             form = e.at(value, index, extent)
             if not isinstance(form, Affine):
                 return False

@@ -181,8 +181,8 @@ def _is_needed(low: Lowering, left: list[tuple[Tile, Value]], number: int) -> bo
     tile = left[number][0]
     for other, (_, end) in enumerate(left):
         own = tuple(range(len(shape_of(end.type))))
-        for leaf, places in low.reads(end).leaves:
-            if low.e.tiles.get(leaf) is tile and (other != number or places != own):
+        for leaf, coordinates in low.reads(end).leaves:
+            if low.e.tiles.get(leaf) is tile and (other != number or coordinates != own):
                 return True
     return False
 

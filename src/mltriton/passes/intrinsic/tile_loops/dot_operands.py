@@ -1,9 +1,9 @@
 """Operands of dots: read where they lie, or brought to memory in the form that the micro-kernel takes.
 
 Level: warp to intrinsic. The left operand is read where it lies (a tile, or a load that is row-major or column-major
-and inside its masks, which an `scf.if` finds out) or filled into a tile, as part of the open nest. The right operand is
-read where it lies when its rows are near each other, and packed otherwise. Operands that a loop does not change are
-prepared before it.
+and inside its masks, which an `scf.if` finds out) or filled into a tile, as part of the open loop nest. The right
+operand is read where it lies when its rows are near each other, and packed otherwise. Operands that a loop does not
+change are prepared before it.
 """
 
 from __future__ import annotations
@@ -136,7 +136,7 @@ def known_operand(low: Lowering, side: str, value: Value, kernel: MicroKernel) -
 
 
 def left_operand(low: Lowering, plan: Plan) -> Direct | Ready:
-    """The left operand where it lies, or a tile that the open nest (or a nest of its own) fills."""
+    """The left operand where it lies, or a tile that the open loop nest (or a nest of its own) fills."""
     value, kernel = plan.op.a, plan.kernel
     direct = _direct(low, value, kernel, (-1,) if kernel.needs_rows else (-1, -2))
     if direct is not None and not direct.conditions:
@@ -183,7 +183,7 @@ def _left_transpose(low: Lowering, plan: Plan, base: Value) -> Ready:
 def _from_tile(low: Lowering, made: Tile, layout: str) -> Ready:
     e, zero = low.e, constant_index(0)
     return Ready(
-        lambda prefix: e.arithmetic.scalar(e.place(made, (*prefix, zero, zero))),
+        lambda prefix: e.arithmetic.scalar(e.address(made, (*prefix, zero, zero))),
         e.emitter.integer(made.strides[-2], I64),
         layout,
         e.emitter.scopes[-1],

@@ -180,7 +180,7 @@ def _multiply(
     """One matrix."""
     e = low.e
     a = address_of(low, plan, left, prefix)
-    c = e.arithmetic.scalar(e.place(target, (*prefix, constant_index(0), constant_index(0))))
+    c = e.arithmetic.scalar(e.address(target, (*prefix, constant_index(0), constant_index(0))))
 
     def call(b: Value, b_stride: Value, panel: tuple[int, int] | None = None) -> None:
         numbers = {"m": plan.m, "n": plan.n, "group": plan.kernel.group}

@@ -27,7 +27,7 @@ NO_ATTRIBUTES: Mapping[str, Attribute] = {}
 
 
 class Scope:
-    """One block under construction: what was computed in it by how it was computed, and block values by place."""
+    """One block under construction: what was computed in it by how it was computed, and block values by coordinate."""
 
     __slots__ = ("block", "known", "memo")
 

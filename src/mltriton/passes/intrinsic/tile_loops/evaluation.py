@@ -168,8 +168,8 @@ class Evaluator:
     def depth_of(self, value: Value, index: Index) -> int:
         """The outermost scope in which the value and the index exist."""
         depth = max(self.floor, self.definition_depth(value))
-        for place in index:
-            found = self.arithmetic.depth(place)
+        for coordinate in index:
+            found = self.arithmetic.depth(coordinate)
             if found > depth:
                 depth = found
         return depth
@@ -221,7 +221,7 @@ class Evaluator:
     def from_tile(self, tile: Tile, value: Value, index: Index, lanes: int) -> Form:
         """Read a materialised block; elements are converted back where the tile holds another type."""
         self.scratch.touch(tile)
-        form = read(self, self.place(tile, index), None, None, tile.element, lanes)
+        form = read(self, self.address(tile, index), None, None, tile.element, lanes)
         element = cast(TensorType, value.type).element
         return form if element is tile.element else self.convert(form, element, lanes)
 
@@ -239,30 +239,30 @@ class Evaluator:
         source, arithmetic = self.window(op.memory), self.arithmetic
         offset = constant_index(0)
         for value, stride in zip(op.offsets, source.strides, strict=True):
-            place = arithmetic.wrap(self.scalar(value))
-            offset = arithmetic.add(offset, arithmetic.times(cast(Affine, place), constant_index(stride)))
+            coordinate = arithmetic.wrap(self.scalar(value))
+            offset = arithmetic.add(offset, arithmetic.times(cast(Affine, coordinate), constant_index(stride)))
         pointer = arithmetic.scalar(arithmetic.move(Affine(source.pointer.type, source.pointer, 0, 0), offset))
         dropped = len(op.offsets) - len(cast(MemDescType, memory.type).shape)
         return replace(source, pointer=pointer, strides=source.strides[dropped:])
 
-    def place(self, tile: Tile, index: Index) -> Form:
+    def address(self, tile: Tile, index: Index) -> Form:
         """The address of an element of a tile."""
         pointer = Affine(tile.pointer.type, tile.pointer, 0, 0)
         if not are_affine(index):
             return self._scattered(tile, pointer, index)
         arithmetic = self.arithmetic
         offset = constant_index(0)
-        for place, stride in zip(cast("tuple[Affine, ...]", index), tile.strides, strict=True):
+        for coordinate, stride in zip(cast("tuple[Affine, ...]", index), tile.strides, strict=True):
             if stride:
-                offset = arithmetic.add(offset, arithmetic.times(place, constant_index(stride)))
+                offset = arithmetic.add(offset, arithmetic.times(coordinate, constant_index(stride)))
         return arithmetic.move(pointer, offset)
 
     def _scattered(self, tile: Tile, pointer: Form, index: Index) -> Form:
-        """The addresses of elements whose places are chunks."""
+        """The addresses of elements whose coordinates are chunks."""
         offset: Form = constant_index(0)
-        for place, stride in zip(index, tile.strides, strict=True):
+        for coordinate, stride in zip(index, tile.strides, strict=True):
             if stride:
-                step = combine(self, arith.MulI, [place, constant_index(stride)], I32, 0, {})
+                step = combine(self, arith.MulI, [coordinate, constant_index(stride)], I32, 0, {})
                 offset = combine(self, arith.AddI, [offset, step], I32, 0, {})
         return combine(self, tt.AddPtr, [pointer, offset], tile.pointer.type, 0, {})
 

@@ -1,7 +1,7 @@
 """What the evaluation of a value would read, without evaluating it.
 
 Level: warp. `Footprints.of` follows virtual values from a root to what is really read - loads, tiles, results that an
-open nest still has to compute - and says for each dimension which dimension of the root it follows. Also: which
+open loop nest still has to compute - and says for each dimension which dimension of the root it follows. Also: which
 operations use a value in the end, what evaluating a value costs, and which accesses may touch the same memory.
 """
 
@@ -20,10 +20,10 @@ from mltriton.ir.types import TensorType, shape_of
 from mltriton.passes.intrinsic.tile_loops.indexing import operand_index, unit_reshape
 from mltriton.records import record
 
-FIRST = -1  # the place 0
-OTHER = -2  # a place that follows no dimension of the root
+FIRST = -1  # the coordinate 0
+OTHER = -2  # a coordinate that follows no dimension of the root
 
-Places = tuple[int, ...]  # for each dimension of a value: the root's dimension it follows, FIRST or OTHER
+Coordinates = tuple[int, ...]  # for each dimension of a value: the root's dimension it follows, FIRST or OTHER
 
 LOADS = (tt.Load, tt.DescriptorLoad, ttg.LocalLoad)
 SHAPES = (tt.ExpandDims, tt.Broadcast, tt.Trans, ttg.ConvertLayout)
@@ -54,22 +54,22 @@ def is_virtual(op: Operation) -> bool:
 
 @record()
 class Footprint:
-    """What a root reads: (value, places) of leaves by kind, and every block value on the way."""
+    """What a root reads: (value, coordinates) of leaves by kind, and every block value on the way."""
 
-    loads: list[tuple[Operation, Places]] = field(default_factory=list[tuple[Operation, Places]])
-    leaves: list[tuple[Value, Places]] = field(default_factory=list[tuple[Value, Places]])
-    visited: set[tuple[Value, Places]] = field(default_factory=set[tuple[Value, Places]])
+    loads: list[tuple[Operation, Coordinates]] = field(default_factory=list[tuple[Operation, Coordinates]])
+    leaves: list[tuple[Value, Coordinates]] = field(default_factory=list[tuple[Value, Coordinates]])
+    visited: set[tuple[Value, Coordinates]] = field(default_factory=set[tuple[Value, Coordinates]])
     aliases: Mapping[Value, Value] = field(default_factory=dict[Value, Value])
 
-    def follow(self, value: Value, places: Places, known: Container[Value]) -> None:
-        """Add what `value` at `places` reads; `known` values are leaves."""
-        pending = [(value, places)]
+    def follow(self, value: Value, coordinates: Coordinates, known: Container[Value]) -> None:
+        """Add what `value` at `coordinates` reads; `known` values are leaves."""
+        pending = [(value, coordinates)]
         while pending:
-            value, places = pending.pop()
-            if not self.is_followed(value, places, known):
+            value, coordinates = pending.pop()
+            if not self.is_followed(value, coordinates, known):
                 continue
             value = self.aliases.get(value, value)
-            key = (value, places)
+            key = (value, coordinates)
             if key in self.visited:
                 continue
             self.visited.add(key)
@@ -78,42 +78,42 @@ class Footprint:
                 self.leaves.append(key)
                 continue
             if isinstance(op, LOADS):
-                self.loads.append((op, places))
-            pending += reversed(list(operand_places(op, value, places)))
+                self.loads.append((op, coordinates))
+            pending += reversed(list(operand_coordinates(op, value, coordinates)))
 
-    def is_followed(self, value: Value, places: Places, known: Container[Value]) -> bool:
-        """Whether `value` at `places` belongs to the walk."""
+    def is_followed(self, value: Value, coordinates: Coordinates, known: Container[Value]) -> bool:
+        """Whether `value` at `coordinates` belongs to the walk."""
         return True
 
 
-def operand_places(op: Operation, result: Value, places: Places) -> Iterator[tuple[Value, Places]]:
-    """The operands of a virtual operation with the places that are read of them."""
+def operand_coordinates(op: Operation, result: Value, coordinates: Coordinates) -> Iterator[tuple[Value, Coordinates]]:
+    """The operands of a virtual operation with the coordinates that are read of them."""
     if isinstance(op, tt.Reshape):
         shapes = (shape_of(op.source.type), shape_of(op.result.type))
-        mapped = unit_reshape(*shapes, places, FIRST)
+        mapped = unit_reshape(*shapes, coordinates, FIRST)
         yield op.source, mapped if mapped is not None else (OTHER,) * len(shapes[0])
     elif isinstance(op, tt.Split):
-        yield op.source, (*places, FIRST)
+        yield op.source, (*coordinates, FIRST)
     elif isinstance(op, tt.Join):
-        yield op.lhs, places[:-1]
-        yield op.rhs, places[:-1]
+        yield op.lhs, coordinates[:-1]
+        yield op.rhs, coordinates[:-1]
     elif isinstance(op, tt.Cat):
-        yield op.lhs, (OTHER, *places[1:])
-        yield op.rhs, (OTHER, *places[1:])
+        yield op.lhs, (OTHER, *coordinates[1:])
+        yield op.rhs, (OTHER, *coordinates[1:])
     elif isinstance(op, tt.Gather):
-        yield op.indices, places
-        yield op.source, (*places[: op.axis], OTHER, *places[op.axis + 1 :])
+        yield op.indices, coordinates
+        yield op.source, (*coordinates[: op.axis], OTHER, *coordinates[op.axis + 1 :])
     else:
         for operand in op.operands:
-            yield operand, _operand_places(op, operand, places)
+            yield operand, _operand_coordinates(op, operand, coordinates)
 
 
-def _operand_places(op: Operation, operand: Value, places: Places) -> Places:
+def _operand_coordinates(op: Operation, operand: Value, coordinates: Coordinates) -> Coordinates:
     if not isinstance(operand.type, TensorType):
         return ()
     if isinstance(op, tt.Unsplat):
         return (FIRST,) * operand.type.rank
-    return operand_index(op, places, FIRST) if isinstance(op, SHAPES) else places
+    return operand_index(op, coordinates, FIRST) if isinstance(op, SHAPES) else coordinates
 
 
 # Uses
@@ -243,4 +243,4 @@ def _reads_own_elements(load: Operation, write: Operation) -> bool:
     for operand in write.operands:
         found.follow(operand, tuple(range(len(shape_of(operand.type)))), ())
     own = tuple(range(len(shape_of(value.type))))
-    return all(places == own for other, places in found.loads if other is load)
+    return all(coordinates == own for other, coordinates in found.loads if other is load)

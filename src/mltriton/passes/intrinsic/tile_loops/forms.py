@@ -42,7 +42,7 @@ Index = tuple[Form, ...]
 
 
 def constant_index(number: int) -> Affine:
-    """A known place along a dimension."""
+    """A known coordinate along a dimension."""
     return Affine(I32, None, number, 0)
 
 

@@ -29,7 +29,7 @@ def lower(function: tt.Func, spec: TargetSpec) -> tuple[tt.Func, int]:
     remove_unused(body)
     alive = {op for op in body.ops if isinstance(op, tile.Scratch)}
     e.scratch.regions = [region for region in e.scratch.regions if region.op in alive]
-    size = e.scratch.place()
+    size = e.scratch.assign_offsets()
     return tt.Func((), (), function.attributes, [Region([body])], function.loc), size
 
 

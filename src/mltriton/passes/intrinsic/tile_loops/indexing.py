@@ -1,8 +1,8 @@
 """Which element of its operand an operation that moves elements reads.
 
-Level: warp to intrinsic. `operand_index` maps the places of a result to those of its operand for operations that drop,
-repeat or permute dimensions; places may be forms (evaluation) or numbers of loop dimensions (analysis). A reshape is
-arithmetic on forms.
+Level: warp to intrinsic. `operand_index` maps the coordinates of a result to those of its operand for operations that
+drop, repeat or permute dimensions; coordinates may be forms (evaluation) or numbers of loop dimensions (analysis). A
+reshape is arithmetic on forms.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ PlaceT = TypeVar("PlaceT")
 
 
 def operand_index(op: Operation, index: Sequence[PlaceT], first: PlaceT) -> tuple[PlaceT, ...]:
-    """Where the operand's element stands; `first` is the place of the only element of a dimension."""
+    """Where the operand's element stands; `first` is the coordinate of the only element of a dimension."""
     if isinstance(op, tt.ExpandDims):
         return (*index[: op.axis], *index[op.axis + 1 :])
     if isinstance(op, tt.Broadcast):
         shape = cast(TensorType, op.source.type).shape
-        return tuple(first if extent == 1 else place for extent, place in zip(shape, index, strict=True))
+        return tuple(first if extent == 1 else coordinate for extent, coordinate in zip(shape, index, strict=True))
     if isinstance(op, tt.Trans):
-        places = [first] * len(index)
-        for place, dim in zip(index, op.order, strict=True):
-            places[dim] = place
-        return tuple(places)
+        coordinates = [first] * len(index)
+        for coordinate, dim in zip(index, op.order, strict=True):
+            coordinates[dim] = coordinate
+        return tuple(coordinates)
     return tuple(index)
 
 
@@ -44,7 +44,7 @@ def unit_reshape(
     """The operand's index for a reshape that only adds or drops dimensions of size 1; None for any other."""
     if [extent for extent in source if extent != 1] != [extent for extent in result if extent != 1]:
         return None
-    rest = iter([place for place, extent in zip(index, result, strict=True) if extent != 1])
+    rest = iter([coordinate for coordinate, extent in zip(index, result, strict=True) if extent != 1])
     return tuple(first if extent == 1 else next(rest) for extent in source)
 
 
@@ -55,14 +55,14 @@ def reshaped_index(e: Evaluator, op: tt.Reshape, index: Index, lanes: int) -> In
     if plain is not None:
         return plain
     number: Form = constant_index(0)
-    for place, extent in zip(index, result, strict=True):
+    for coordinate, extent in zip(index, result, strict=True):
         scaled = combine(e, arith.MulI, [number, constant_index(extent)], I32, lanes, {})
-        number = combine(e, arith.AddI, [scaled, place], I32, lanes, {})
-    places: list[Form] = []
+        number = combine(e, arith.AddI, [scaled, coordinate], I32, lanes, {})
+    coordinates: list[Form] = []
     for extent in reversed(source[1:]):
-        number, place = divide(e, number, extent, lanes)
-        places.append(place)
-    return (number, *reversed(places))
+        number, coordinate = divide(e, number, extent, lanes)
+        coordinates.append(coordinate)
+    return (number, *reversed(coordinates))
 
 
 def divide(e: Evaluator, number: Form, divisor: int, lanes: int) -> tuple[Form, Form]:

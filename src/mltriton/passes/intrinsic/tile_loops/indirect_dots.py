@@ -85,8 +85,8 @@ class Lines:
 
     def index(self, matrix: Value, line: Value) -> Index:
         """The index of a line's first element in the block."""
-        place, start = Affine(I32, line, 0, 0), constant_index(0)
-        inner = (place, start) if self.layout == "row" else (start, place)
+        coordinate, start = Affine(I32, line, 0, 0), constant_index(0)
+        inner = (coordinate, start) if self.layout == "row" else (start, coordinate)
         return inner if len(self.block.order) == 2 else (Affine(I32, matrix, 0, 0), *inner)
 
 
@@ -172,16 +172,16 @@ def _along_lines(low: Lowering, block: InMemory, along: int, shape: tuple[int, .
 
 
 def _known_length(mask: Value, extent: int) -> int | None:
-    """Up to which element of every line `place < constant` holds; None for other masks."""
+    """Up to which element of every line `coordinate < constant` holds; None for other masks."""
     op = mask.defining_op
     while isinstance(op, tt.ExpandDims):
         op = op.operands[0].defining_op
     if not isinstance(op, arith.CmpI) or op.predicate != "slt":
         return None
-    limit, places = splat_of(op.rhs), op.lhs.defining_op
-    while isinstance(places, tt.ExpandDims):
-        places = places.operands[0].defining_op
-    if not isinstance(limit, int) or not isinstance(places, tt.MakeRange) or places.start != 0:
+    limit, coordinates = splat_of(op.rhs), op.lhs.defining_op
+    while isinstance(coordinates, tt.ExpandDims):
+        coordinates = coordinates.operands[0].defining_op
+    if not isinstance(limit, int) or not isinstance(coordinates, tt.MakeRange) or coordinates.start != 0:
         return None
     return limit if 0 < limit <= extent else None
 
@@ -200,8 +200,12 @@ def _varies(low: Lowering, mask: Value, block: InMemory, along: int, extent: int
     """Whether a mask differs from element to element of a line."""
     shape = shape_of(mask.type)
     with low.e.emitter.trial(len(block.order)) as anywhere:
-        index = block.at(tuple(Affine(I32, place, 0, int(dim == along)) for dim, place in enumerate(anywhere)))
-        index = tuple(constant_index(0) if size == 1 else place for size, place in zip(shape, index, strict=True))
+        index = block.at(
+            tuple(Affine(I32, coordinate, 0, int(dim == along)) for dim, coordinate in enumerate(anywhere))
+        )
+        index = tuple(
+            constant_index(0) if size == 1 else coordinate for size, coordinate in zip(shape, index, strict=True)
+        )
         return not is_uniform(low.e.at(mask, index, extent))
 
 
@@ -220,7 +224,7 @@ def multiply_lines(low: Lowering, op: tt.Dot, lines: Lines, a: Left, target: Til
     attributes["b_layout"] = EnumAttr("tile_layout", lines.layout)
     c_strides = target.strides[-2], target.strides[0] if lines.matrices > 1 else 0
     a_batch, c_stride, c_batch = (e.emitter.integer(stride, I64) for stride in (a.batch_stride, *c_strides))
-    into = e.arithmetic.scalar(e.place(target, (constant_index(0),) * len(target.strides)))
+    into = e.arithmetic.scalar(e.address(target, (constant_index(0),) * len(target.strides)))
     more = e.emitter.integer(int(accumulate), I1)
     operands = [a.pointer, a.stride, a_batch, array.pointer, into, c_stride, c_batch, more]
     e.emitter.effect(tile.IndirectDot, operands, (), attributes)
@@ -259,7 +263,7 @@ def _zeros(low: Lowering, lines: Lines) -> Tile | None:
     lanes = e.emitter.lanes
     zero = accesses.Uniform(e.emitter.number(0.0, element))
     for first in range(0, lines.length, lanes):
-        accesses.write(e, e.place(made, (Affine(I32, None, first, 1),)), None, zero, lanes)
+        accesses.write(e, e.address(made, (Affine(I32, None, first, 1),)), None, zero, lanes)
     return made
 
 
@@ -290,13 +294,13 @@ def _point_to_copy(low: Lowering, op: tt.Dot, lines: Lines, array: Tile) -> Tile
     made = e.scratch.raw(lines.matrices * size, how.element, (size, how.stride, 1))
     with e.emitter.count(lines.matrices) as matrices:
         matrix = Affine(I32, matrices.counter, 0, 0)
-        start = e.arithmetic.scalar(e.place(made, (matrix, constant_index(0), constant_index(0))))
+        start = e.arithmetic.scalar(e.address(made, (matrix, constant_index(0), constant_index(0))))
         part = Tile(start, made.element, (0, how.stride, 1), made.region)
         packing.pack(e, how, part, () if rank == 2 else (matrix,))
 
     def pointer_to(matrix: Value, line: Value) -> Value:
-        place = (Affine(I32, matrix, 0, 0), Affine(I32, line, 0, 0), constant_index(0))
-        return e.arithmetic.scalar(e.place(made, place))
+        coordinate = (Affine(I32, matrix, 0, 0), Affine(I32, line, 0, 0), constant_index(0))
+        return e.arithmetic.scalar(e.address(made, coordinate))
 
     _fill(low, lines, array, pointer_to)
     return made
@@ -307,10 +311,12 @@ def _fill(low: Lowering, lines: Lines, array: Tile, pointer_to: Callable[[Value,
     e = low.e
     type = PointerType(lines.block.element)
 
-    def save(place: Value, line: Value) -> None:
+    def save(coordinate: Value, line: Value) -> None:
         def one(matrix: Value) -> None:
             plain = e.arithmetic.wrap(e.emitter.pure(tt.Bitcast, (pointer_to(matrix, line),), type))
-            accesses.write(e, e.place(array, (Affine(I32, place, 0, 0), Affine(I32, matrix, 0, 0))), None, plain, 1)
+            accesses.write(
+                e, e.address(array, (Affine(I32, coordinate, 0, 0), Affine(I32, matrix, 0, 0))), None, plain, 1
+            )
 
         if lines.matrices <= FEW_MATRICES:
             for matrix in range(lines.matrices):

@@ -1,6 +1,6 @@
-"""One function from the warp level to loops over chunks: walks the program in order and collects nests.
+"""One function from the warp level to loops over chunks: walks the program in order and collects loop nests.
 
-Level: warp to intrinsic. Block values stay virtual; what needs a loop is added to the open nest, which is written
+Level: warp to intrinsic. Block values stay virtual; what needs a loop is added to the open loop nest, which is written
 (`flush`) when something does not fit it. Guarantees: effects keep their order; a value that the rest of the program
 needs after its nest has a tile.
 """
@@ -23,13 +23,13 @@ from mltriton.passes.intrinsic.tile_loops.footprints import (
     is_virtual,
     killed_loads,
 )
+from mltriton.passes.intrinsic.tile_loops.loop_nest_writer import LoopNestWriter
+from mltriton.passes.intrinsic.tile_loops.loop_nests import LoopNest
 from mltriton.passes.intrinsic.tile_loops.members import (
     Fill,
     Member,
     StoreBlock,
 )
-from mltriton.passes.intrinsic.tile_loops.nest_writer import NestWriter
-from mltriton.passes.intrinsic.tile_loops.nests import Nest
 from mltriton.passes.intrinsic.tile_loops.recomputed import needed_again
 from mltriton.passes.intrinsic.tile_loops.reuse import reuse_tiles
 from mltriton.passes.intrinsic.tile_loops.tiles import Tile
@@ -43,9 +43,9 @@ Rules = Mapping[type[Operation], Callable[["Lowering", Any], None]]
 
 
 class Known:
-    """Values that evaluation does not look behind: they have a tile, or the open nest will compute them."""
+    """Values that evaluation does not look behind: they have a tile, or the open loop nest will compute them."""
 
-    def __init__(self, e: Evaluator, nest: Nest) -> None:
+    def __init__(self, e: Evaluator, nest: LoopNest) -> None:
         self.e, self.nest = e, nest
 
     def __contains__(self, value: Value) -> bool:
@@ -53,7 +53,7 @@ class Known:
 
 
 class Lowering:
-    """State of one function: the evaluator, the open nest, and the tile that a value is meant for (`homes`).
+    """State of one function: the evaluator, the open loop nest, and the tile that a value is meant for (`homes`).
 
     `rules`: how operations with effects, and those that need a nest, are lowered; others are evaluated where their
     results are used.
@@ -63,7 +63,7 @@ class Lowering:
         self.spec = spec
         self._rules = rules
         self.e = Evaluator(Emitter(spec.lanes))
-        self.nest = Nest()
+        self.nest = LoopNest()
         self.homes: dict[Value, Tile] = {}
         self.stored: set[Operation] = set()  # stores to shared memory whose values were computed there
         self.first_sums: dict[Value, tuple[Value, Value]] = {}  # `first_sums.py`: accumulator -> (is written, zeros)
@@ -99,8 +99,8 @@ class Lowering:
         """What a member reads."""
         found = Footprint(aliases=self.e.aliases)
         known = Known(self.e, self.nest)
-        for value, places in member.inputs():
-            found.follow(value, places, known)
+        for value, coordinates in member.inputs():
+            found.follow(value, coordinates, known)
         return found
 
     def reads(self, value: Value) -> Footprint:
@@ -110,7 +110,7 @@ class Lowering:
         return found
 
     def add(self, member: Member) -> None:
-        """Append to the open nest, or to a new one where the member does not fit."""
+        """Append to the open loop nest, or to a new one where the member does not fit."""
         footprint = self.footprint(member)
         if kept := [] if isinstance(member, Fill) else needed_again(self, footprint):
             for value in kept:
@@ -126,8 +126,8 @@ class Lowering:
         self.nest.add(member, footprint)
 
     def flush(self) -> None:
-        """Write the open nest."""
-        nest, self.nest = self.nest, Nest()
+        """Write the open loop nest."""
+        nest, self.nest = self.nest, LoopNest()
         if not nest.members:
             return
         self._save_results(nest)
@@ -137,9 +137,9 @@ class Lowering:
             if isinstance(member, Fill) and member.saves:
                 self.settle(member.value, member.tile)
 
-    def _write(self, nest: Nest) -> None:
+    def _write(self, nest: LoopNest) -> None:
         """The loops of a nest, in two versions where masks are expensive and loops are not split where they end."""
-        writer = NestWriter(self.e, nest)
+        writer = LoopNestWriter(self.e, nest)
         if self.spec.cheap_masks or writer.splits_loops:
             writer.write()
             return
@@ -148,7 +148,7 @@ class Lowering:
         accesses += [member.op for member in nest.members if isinstance(member, StoreBlock)]
 
         def write() -> list[Value]:
-            NestWriter(self.e, nest).write()
+            LoopNestWriter(self.e, nest).write()
             return [self.e.scalars[value] for value in scalars]
 
         results = with_and_without_masks(self, accesses, write)
@@ -161,7 +161,7 @@ class Lowering:
         tile.owner = value
         self.e.tiles[value] = tile
 
-    def _save_results(self, nest: Nest) -> None:
+    def _save_results(self, nest: LoopNest) -> None:
         """Give tiles to what the nest computes and others need."""
         filled = {member.value for member in nest.members if isinstance(member, Fill)}
         inside = {member.whole for member in nest.members if member.whole is not None}
@@ -178,7 +178,7 @@ class Lowering:
     # Materialising
 
     def force(self, value: Value, tile: Tile | None = None) -> Tile:
-        """A tile that holds `value` once the open nest is written."""
+        """A tile that holds `value` once the open loop nest is written."""
         value = self.e.aliases.get(value, value)
         found = self.e.tiles.get(value)
         if found is not None and tile is None:
@@ -199,16 +199,16 @@ class Lowering:
         return Costs(self.e.tiles)
 
     def finish(self, values: Iterable[Value]) -> None:
-        """Write the open nest if one of the values needs what it computes."""
+        """Write the open loop nest if one of the values needs what it computes."""
         if self.nest.members and any(self.awaits(self.reads(value)) for value in values):
             self.flush()
 
     def awaits(self, found: Footprint) -> bool:
-        """Whether what is read is still to be computed by the open nest."""
+        """Whether what is read is still to be computed by the open loop nest."""
         return any(leaf in self.nest.produced for leaf, _ in found.leaves)
 
     def needs_flush(self, op: Operation) -> bool:
-        """Whether a scalar operation must wait for the open nest."""
+        """Whether a scalar operation must wait for the open loop nest."""
         if not self.nest.members:
             return False
         if any(member.store is not None and may_alias(op, member.store) for member in self.nest.members):

@@ -1,8 +1,8 @@
 """Where the masks of a row end: the part of a loop over chunks that lies inside all of them.
 
 Level: warp to intrinsic. Most masks of a row are `column < n`: they hold up to a column that is known before the loop.
-The loop is split there (`nests.py`), and only its rest takes masks. A masked access costs more than its instruction
-even where the target has one: hardware prefetchers do not follow it.
+The loop is split there (`loop_nests.py`), and only its rest takes masks. A masked access costs more than its
+instruction even where the target has one: hardware prefetchers do not follow it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from mltriton.ir.types import I32, I64, PointerType, TensorType
 from mltriton.passes.intrinsic.tile_loops import accesses
 from mltriton.passes.intrinsic.tile_loops.combine import combine
 from mltriton.passes.intrinsic.tile_loops.evaluation import Evaluator
-from mltriton.passes.intrinsic.tile_loops.footprints import Footprint, Places
+from mltriton.passes.intrinsic.tile_loops.footprints import Coordinates, Footprint
 from mltriton.passes.intrinsic.tile_loops.forms import Affine, Form, Index, constant_index, is_uniform
 from mltriton.passes.intrinsic.tile_loops.indexing import operand_index
 from mltriton.records import record
@@ -39,27 +39,27 @@ _ORDERS: dict[str, tuple[bool, int, bool]] = {
 
 
 class Inside(NamedTuple):
-    """Operations whose masks hold at the places of a row below `end` (an i32 from 0 to the row's length)."""
+    """Operations whose masks hold at the coordinates of a row below `end` (an i32 from 0 to the row's length)."""
 
     operations: frozenset[Operation]
     end: Value
 
 
 class _NoEnd(Exception):  # noqa: N818 - no error: a question that has no answer
-    """A mask that does not hold from the start of a row up to one place."""
+    """A mask that does not hold from the start of a row up to one coordinate."""
 
 
 def inside_masks(
     e: Evaluator, members: Iterable[tuple[Member, Footprint]], produced: Collection[Value], index: Index, length: int
 ) -> Inside | None:
-    """The masked accesses and selections of a row's members that need no mask up to some place."""
+    """The masked accesses and selections of a row's members that need no mask up to some coordinate."""
     row = _Row(e, produced, (*index, Affine(I32, None, 0, 1)), length)
     ends: list[Value] = []
     operations: set[Operation] = set()
-    for op, places in _masked(members, lane=len(index)).items():
+    for op, coordinates in _masked(members, lane=len(index)).items():
         if op not in e.unmasked:
             try:
-                ends += [end for where in places for end in row.ends(op, where)]
+                ends += [end for where in coordinates for end in row.ends(op, where)]
             except _NoEnd:
                 continue
             operations.add(op)
@@ -72,17 +72,17 @@ def inside_masks(
     return Inside(frozenset(operations), e.emitter.pure(arith.TruncI, (end,), I32))
 
 
-def _masked(members: Iterable[tuple[Member, Footprint]], lane: int) -> dict[Operation, list[Places]]:
-    """What has a mask, with all the places at which the members evaluate it; only what always follows the lanes."""
-    found: dict[Operation, list[Places]] = {}
+def _masked(members: Iterable[tuple[Member, Footprint]], lane: int) -> dict[Operation, list[Coordinates]]:
+    """What has a mask, and all coordinates at which the members evaluate it, if they follow the lanes."""
+    found: dict[Operation, list[Coordinates]] = {}
     for member, footprint in members:
         seen = [*footprint.loads]
         if member.store is not None:
-            seen.append((member.store, member.places))
+            seen.append((member.store, member.coordinates))
         seen += [(op, at) for value, at in footprint.visited if isinstance(op := value.defining_op, arith.Select)]
-        for op, places in seen:
+        for op, coordinates in seen:
             if _mask_of(op) is not None:
-                found.setdefault(op, []).append(places)
+                found.setdefault(op, []).append(coordinates)
     return {op: all_ for op, all_ in found.items() if all(lane in at and min(at) >= -1 for at in all_)}
 
 
@@ -99,20 +99,20 @@ def _mask_of(op: Operation) -> Value | tuple[int, ...] | None:
 
 @record(eq=False)
 class _Row:
-    """A row: `index` are the places of its outer dimensions and the lanes, which start at 0 and are `length`."""
+    """A row: `index` are the coordinates of its outer dimensions and the lanes, which start at 0 and are `length`."""
 
     e: Evaluator
     produced: Collection[Value]
     index: Index
     length: int
 
-    def ends(self, op: Operation, places: Places) -> Iterator[Value]:
+    def ends(self, op: Operation, coordinates: Coordinates) -> Iterator[Value]:
         """i64 scalars: up to the smallest of them the mask of `op` holds. Raises `_NoEnd`."""
-        index = tuple(self.index[place] if place >= 0 else constant_index(0) for place in places)
+        index = tuple(self.index[coordinate] if coordinate >= 0 else constant_index(0) for coordinate in coordinates)
         mask = _mask_of(op)
         if isinstance(mask, Value):
             footprint = Footprint(aliases=self.e.aliases)
-            footprint.follow(mask, places, self.produced)
+            footprint.follow(mask, coordinates, self.produced)
             if footprint.loads or any(v in self.produced or v in self.e.tiles for v, _ in footprint.visited):
                 raise _NoEnd
             yield from self._of_mask(mask, index)
@@ -144,9 +144,11 @@ class _Row:
             pointer = accesses.block_pointer(e, op.ptr)
         index = (constant_index(0),) * (len(pointer.offsets) - len(index)) + index
         for dim in checked:
-            place = combine(e, arith.AddI, [e.arithmetic.wrap(pointer.offsets[dim]), index[dim]], I32, self.length, {})
+            coordinate = combine(
+                e, arith.AddI, [e.arithmetic.wrap(pointer.offsets[dim]), index[dim]], I32, self.length, {}
+            )
             extent = e.arithmetic.wrap(accesses.extent_of(e, pointer.shape[dim]))
-            yield self._of_comparison("ult", place, extent)
+            yield self._of_comparison("ult", coordinate, extent)
 
     def _of_comparison(self, predicate: str, a: Form, b: Form) -> Value:
         e = self.e

@@ -1,8 +1,8 @@
-"""What a nest of loops does at each chunk: fill a tile, store, reduce, update atomically, print, assert.
+"""What a loop nest does at each chunk: fill a tile, store, reduce, update atomically, print, assert.
 
 Level: warp to intrinsic. A `Member` walks over an iteration shape whose last dimension runs in chunks. At every chunk
 all members of a loop first `evaluate` what they need and then `commit`, so that a member may overwrite what another
-one read at the same place. A reduction along the last dimension keeps accumulators, one for each unrolled chunk.
+one read at the same coordinate. A reduction along the last dimension keeps accumulators, one for each unrolled chunk.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from mltriton.ir.operation import Operation, Value
 from mltriton.ir.types import I32, TensorType, shape_of
 from mltriton.passes.intrinsic.tile_loops import accesses
 from mltriton.passes.intrinsic.tile_loops.evaluation import Evaluator
-from mltriton.passes.intrinsic.tile_loops.footprints import Places
+from mltriton.passes.intrinsic.tile_loops.footprints import Coordinates
 from mltriton.passes.intrinsic.tile_loops.forms import Affine, Form, Index, Vector, constant_index, is_uniform
 from mltriton.passes.intrinsic.tile_loops.tiles import Tile
 
@@ -52,11 +52,11 @@ class Member:
         return self.shape[-1]
 
     @property
-    def places(self) -> Places:
+    def coordinates(self) -> Coordinates:
         """The iteration's own dimensions."""
         return tuple(range(len(self.shape)))
 
-    def inputs(self) -> list[tuple[Value, Places]]:
+    def inputs(self) -> list[tuple[Value, Coordinates]]:
         """What is evaluated, and where."""
         raise NotImplementedError
 
@@ -117,8 +117,8 @@ class Fill(Member):
             self.produces = [value]
             self.saves = {value: tile}
 
-    def inputs(self) -> list[tuple[Value, Places]]:
-        return [(self.value, self.places)]
+    def inputs(self) -> list[tuple[Value, Coordinates]]:
+        return [(self.value, self.coordinates)]
 
     @property
     def target(self) -> Tile:
@@ -131,7 +131,7 @@ class Fill(Member):
         self, e: Evaluator, index: Index, lanes: int, forms: list[Form], old: Accumulators | None
     ) -> Accumulators:
         e.scratch.touch(self.tile)
-        accesses.write(e, e.place(self.tile, index), None, forms[0], lanes)
+        accesses.write(e, e.address(self.tile, index), None, forms[0], lanes)
         return []
 
 
@@ -142,12 +142,12 @@ class CopyTile(Member):
         super().__init__(shape, loc)
         self.source, self.tile = source, target
 
-    def inputs(self) -> list[tuple[Value, Places]]:
+    def inputs(self) -> list[tuple[Value, Coordinates]]:
         return []
 
     def evaluate(self, e: Evaluator, index: Index, lanes: int) -> list[Form]:
         e.scratch.touch(self.source)
-        return [accesses.read(e, e.place(self.source, index), None, None, self.source.element, lanes)]
+        return [accesses.read(e, e.address(self.source, index), None, None, self.source.element, lanes)]
 
     def commit(
         self, e: Evaluator, index: Index, lanes: int, forms: list[Form], old: Accumulators | None
@@ -169,13 +169,13 @@ class StoreBlock(Member):
     def store(self) -> Operation:
         return self.op
 
-    def inputs(self) -> list[tuple[Value, Places]]:
+    def inputs(self) -> list[tuple[Value, Coordinates]]:
         op = self.op
-        needed = [(op.value, self.places)]
+        needed = [(op.value, self.coordinates)]
         if isinstance(op, tt.Store) and isinstance(op.ptr.type, TensorType):
-            needed.append((op.ptr, self.places))
+            needed.append((op.ptr, self.coordinates))
             if op.mask is not None:
-                needed.append((op.mask, self.places))
+                needed.append((op.mask, self.coordinates))
         else:
             needed.extend((operand, ()) for operand in op.operands if operand is not op.value)
         return needed
@@ -208,8 +208,8 @@ class Atomic(Member):
     def store(self) -> Operation:
         return self.op
 
-    def inputs(self) -> list[tuple[Value, Places]]:
-        return [(operand, self.places) for operand in self.op.operands]
+    def inputs(self) -> list[tuple[Value, Coordinates]]:
+        return [(operand, self.coordinates) for operand in self.op.operands]
 
     def evaluate(self, e: Evaluator, index: Index, lanes: int) -> list[Form]:
         return [e.at(operand, index, lanes) for operand in self.op.operands]
@@ -219,7 +219,7 @@ class Atomic(Member):
     ) -> Accumulators:
         op, result = self.op, self.op.results[0]
         element = cast(TensorType, result.type).element
-        if all(is_uniform(place) for place in index):
+        if all(is_uniform(coordinate) for coordinate in index):
             operands, type = [e.arithmetic.scalar(form) for form in forms], element
         else:
             operands, type = [e.arithmetic.chunk(form, lanes) for form in forms], e.emitter.chunk_type(element, lanes)
@@ -234,7 +234,7 @@ def save_chunk(e: Evaluator, tile: Tile | None, index: Index, form: Form, lanes:
     """Write a chunk to its tile where it has one."""
     if tile is not None:
         e.scratch.touch(tile)
-        accesses.write(e, e.place(tile, index), None, form, lanes)
+        accesses.write(e, e.address(tile, index), None, form, lanes)
 
 
 class AssertBlock(Member):
@@ -246,8 +246,8 @@ class AssertBlock(Member):
         super().__init__(shape_of(op.condition.type), op.loc)
         self.op = self.whole = op
 
-    def inputs(self) -> list[tuple[Value, Places]]:
-        return [(self.op.condition, self.places)]
+    def inputs(self) -> list[tuple[Value, Coordinates]]:
+        return [(self.op.condition, self.coordinates)]
 
     def evaluate(self, e: Evaluator, index: Index, lanes: int) -> list[Form]:
         return [e.at(self.op.condition, index, lanes)]
@@ -256,11 +256,11 @@ class AssertBlock(Member):
         self, e: Evaluator, index: Index, lanes: int, forms: list[Form], old: Accumulators | None
     ) -> Accumulators:
         a = e.arithmetic
-        uniform = all(is_uniform(place) for place in index)
+        uniform = all(is_uniform(coordinate) for coordinate in index)
         condition = a.scalar(forms[0]) if uniform else a.chunk(forms[0], lanes)
         first = constant_index(0)
-        for size, place in zip(self.shape, index, strict=True):
-            first = a.add(a.times(first, constant_index(size)), cast(Affine, place))
+        for size, coordinate in zip(self.shape, index, strict=True):
+            first = a.add(a.times(first, constant_index(size)), cast(Affine, coordinate))
         e.emitter.insert(tt.Assert([condition, a.scalar(first)], (), self.op.attributes, (), self.op.loc, (1, 1)))
         return []
 
@@ -274,8 +274,8 @@ class PrintBlock(Member):
         super().__init__(shape_of(value.type), op.loc)
         self.op, self.value, self.prefix = op, value, prefix
 
-    def inputs(self) -> list[tuple[Value, Places]]:
-        return [(self.value, self.places)]
+    def inputs(self) -> list[tuple[Value, Coordinates]]:
+        return [(self.value, self.coordinates)]
 
     def evaluate(self, e: Evaluator, index: Index, lanes: int) -> list[Form]:
         return [e.at(self.value, index, lanes)]
@@ -289,5 +289,5 @@ class PrintBlock(Member):
         attributes: dict[str, Attribute] = {"prefix": StringAttr(self.prefix), "widths": widths}
         if self.op.hex:
             attributes["hex"] = self.op.attributes["hex"]
-        e.emitter.insert(tile.Print([value, *(a.scalar(place) for place in index)], (), attributes))
+        e.emitter.insert(tile.Print([value, *(a.scalar(coordinate) for coordinate in index)], (), attributes))
         return []

@@ -71,9 +71,9 @@ class Packing:
 
     def index(self, prefix: Index, row: Form, column: Form) -> Index:
         """The block's index of an element of the matrix."""
-        places: list[Form] = [*prefix, row, row]
-        places[self.row_dim], places[self.column_dim] = row, column
-        return tuple(places)
+        coordinates: list[Form] = [*prefix, row, row]
+        coordinates[self.row_dim], coordinates[self.column_dim] = row, column
+        return tuple(coordinates)
 
 
 def allocate(e: Evaluator, packing: Packing) -> Tile:
@@ -140,9 +140,9 @@ def _pack_chunk(
     if group > 1:
         form = Vector(_interleave(e, [a.chunk(part, lanes) for part in parts]))
     panel, inside = at or (constant_index(0), column)
-    place = a.times(inside, constant_index(group))
-    start = Affine(place.type, place.base, place.const, int(lanes * group > 1))
-    accesses.write(e, e.place(target, (panel, row, start)), None, form, lanes * group)
+    coordinate = a.times(inside, constant_index(group))
+    start = Affine(coordinate.type, coordinate.base, coordinate.const, int(lanes * group > 1))
+    accesses.write(e, e.address(target, (panel, row, start)), None, form, lanes * group)
 
 
 def _interleave(e: Evaluator, parts: Sequence[Value]) -> Value:
@@ -192,16 +192,16 @@ def pack_transposed(e: Evaluator, packing: Packing, target: Tile, source: Source
         made = list(e.emitter.insert(tile.Transpose(chunks, [chunk.type for chunk in chunks])).results)
         first = _group_of(e, rows.counter, group)
         panel, inside = _panel_of(e, Affine(I32, columns.counter, 0, 0), packing.panel)
-        place = a.times(inside, constant_index(group))
-        start = Affine(place.type, place.base, place.const, 1)
+        coordinate = a.times(inside, constant_index(group))
+        start = Affine(coordinate.type, coordinate.base, coordinate.const, 1)
         for i in range(0, lanes, group):
             form = Vector(_interleave(e, made[i : i + group]) if group > 1 else made[i])
             at = a.add(first, constant_index(i // group))
-            accesses.write(e, e.place(target, (panel, at, start)), None, form, lanes * group)
+            accesses.write(e, e.address(target, (panel, at, start)), None, form, lanes * group)
 
 
 def _panel_of(e: Evaluator, column: Affine, width: int | None) -> tuple[Affine, Affine]:
-    """The panel that a column belongs to, and its place there."""
+    """The panel that a column belongs to, and its coordinate there."""
     if width is None:
         return constant_index(0), column
     panel, inside = divide(e, column, width, 1)

@@ -15,12 +15,12 @@ from mltriton.ir.operation import Value
 from mltriton.ir.types import I1, TensorType, block_of, byte_width
 from mltriton.passes.intrinsic.tile_loops import accesses
 from mltriton.passes.intrinsic.tile_loops.evaluation import Evaluator
-from mltriton.passes.intrinsic.tile_loops.footprints import Footprint, Places
+from mltriton.passes.intrinsic.tile_loops.footprints import Coordinates, Footprint
 from mltriton.passes.intrinsic.tile_loops.forms import Affine, Form, Index
 from mltriton.passes.intrinsic.tile_loops.members import Accumulators, Member, StoreBlock
 
 if TYPE_CHECKING:
-    from mltriton.passes.intrinsic.tile_loops.nests import Loop
+    from mltriton.passes.intrinsic.tile_loops.loop_nests import Loop
 
 SHORTEST = 512  # bytes of a row from which it pays
 
@@ -32,7 +32,7 @@ class PrefetchStore(Member):
         super().__init__(store.shape, store.loc)
         self.op = store.op
 
-    def inputs(self) -> list[tuple[Value, Places]]:
+    def inputs(self) -> list[tuple[Value, Coordinates]]:
         return []
 
     def evaluate(self, e: Evaluator, index: Index, lanes: int) -> list[Form]:
@@ -52,8 +52,8 @@ class PrefetchBlock(Member):
         super().__init__(cast(TensorType, block_of(op.ptr.type)).shape, op.loc)
         self.op = self.whole = op
 
-    def inputs(self) -> list[tuple[Value, Places]]:
-        return [(self.op.ptr, self.places if isinstance(self.op.ptr.type, TensorType) else ())]
+    def inputs(self) -> list[tuple[Value, Coordinates]]:
+        return [(self.op.ptr, self.coordinates if isinstance(self.op.ptr.type, TensorType) else ())]
 
     def evaluate(self, e: Evaluator, index: Index, lanes: int) -> list[Form]:
         ptr = self.op.ptr
@@ -98,6 +98,6 @@ def _is_produced(store: StoreBlock, produced: Container[Value]) -> bool:
     op = store.op
     pointers = op.operands[:1] if isinstance(op, tt.Store) else [v for v in op.operands if v is not op.value]
     for pointer in pointers:
-        places = store.places if isinstance(pointer.type, TensorType) else ()
-        footprint.follow(pointer, places, produced)
+        coordinates = store.coordinates if isinstance(pointer.type, TensorType) else ()
+        footprint.follow(pointer, coordinates, produced)
     return bool(footprint.loads) or any(value in produced for value, _ in footprint.leaves)

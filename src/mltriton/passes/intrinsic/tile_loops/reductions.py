@@ -14,7 +14,7 @@ from mltriton.ir.operation import Region, Value
 from mltriton.ir.types import I32, TensorType
 from mltriton.passes.intrinsic.tile_loops import combining
 from mltriton.passes.intrinsic.tile_loops.evaluation import Evaluator
-from mltriton.passes.intrinsic.tile_loops.footprints import OTHER, Places
+from mltriton.passes.intrinsic.tile_loops.footprints import OTHER, Coordinates
 from mltriton.passes.intrinsic.tile_loops.forms import Affine, Form, Index, Vector, constant_index, is_uniform
 from mltriton.passes.intrinsic.tile_loops.members import Accumulators, Member, save_chunk
 from mltriton.passes.intrinsic.tile_loops.tiles import Tile
@@ -34,8 +34,8 @@ class ReduceRow(Member):
         self.produces = list(op.results)
         self.saves = saves
 
-    def inputs(self) -> list[tuple[Value, Places]]:
-        return [(source, self.places) for source in self.op.sources]
+    def inputs(self) -> list[tuple[Value, Coordinates]]:
+        return [(source, self.coordinates) for source in self.op.sources]
 
     @property
     def scalars_only(self) -> bool:
@@ -54,7 +54,7 @@ class ReduceRow(Member):
     def commit(
         self, e: Evaluator, index: Index, lanes: int, forms: list[Form], old: Accumulators | None
     ) -> Accumulators:
-        uniform = all(is_uniform(place) for place in index)
+        uniform = all(is_uniform(coordinate) for coordinate in index)
         new = [e.arithmetic.scalar(f) if uniform else e.arithmetic.chunk(f, lanes) for f in forms]
         return new if old is None else combining.apply(e, self.region, old, new)
 
@@ -94,9 +94,9 @@ class ReduceColumns(Member):
     def scalars_only(self) -> bool:
         return not combining.is_straight(self.region)
 
-    def inputs(self) -> list[tuple[Value, Places]]:
-        places = (*self.places[: self.axis], OTHER, *self.places[self.axis :])
-        return [(source, places) for source in self.op.sources]
+    def inputs(self) -> list[tuple[Value, Coordinates]]:
+        coordinates = (*self.coordinates[: self.axis], OTHER, *self.coordinates[self.axis :])
+        return [(source, coordinates) for source in self.op.sources]
 
     def evaluate(self, e: Evaluator, index: Index, lanes: int) -> list[Form]:
         unroll = COLUMN_UNROLL if self.extent % COLUMN_UNROLL == 0 else 1
@@ -116,10 +116,10 @@ class ReduceColumns(Member):
             e.define(result, index, lanes, form)
         return forms
 
-    def _at(self, e: Evaluator, index: Index, lanes: int, place: Form) -> list[Value]:
-        where = (*index[: self.axis], place, *index[self.axis :])
+    def _at(self, e: Evaluator, index: Index, lanes: int, coordinate: Form) -> list[Value]:
+        where = (*index[: self.axis], coordinate, *index[self.axis :])
         forms = [e.at(source, where, lanes) for source in self.op.sources]
-        uniform = all(is_uniform(place) for place in index)
+        uniform = all(is_uniform(coordinate) for coordinate in index)
         return [e.arithmetic.scalar(f) if uniform else e.arithmetic.chunk(f, lanes) for f in forms]
 
     def commit(

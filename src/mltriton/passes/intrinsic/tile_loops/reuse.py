@@ -15,15 +15,15 @@ from mltriton.ir.types import shape_of
 from mltriton.passes.intrinsic.tile_loops.footprints import (
     consumers,
 )
+from mltriton.passes.intrinsic.tile_loops.loop_nests import LoopNest
 from mltriton.passes.intrinsic.tile_loops.members import Fill, Member
-from mltriton.passes.intrinsic.tile_loops.nests import Nest
 from mltriton.passes.intrinsic.tile_loops.tiles import Tile
 
 if TYPE_CHECKING:
     from mltriton.passes.intrinsic.tile_loops.lowering import Lowering
 
 
-def reuse_tiles(low: Lowering, nest: Nest) -> None:
+def reuse_tiles(low: Lowering, nest: LoopNest) -> None:
     """Give the new tiles of a nest the memory of tiles that nothing needs after it."""
     fills = [member for member in nest.members if isinstance(member, Fill) and member.is_new]
     if not fills:
@@ -31,8 +31,8 @@ def reuse_tiles(low: Lowering, nest: Nest) -> None:
     order = {member: number for number, loop in enumerate(nest.loops()) for member in loop.members}
     for fill in fills:
         footprint = nest.prints[nest.members.index(fill)]
-        for value, places in footprint.leaves:
-            if places == fill.places and _is_free_after(low, nest, fill, value, order):
+        for value, coordinates in footprint.leaves:
+            if coordinates == fill.coordinates and _is_free_after(low, nest, fill, value, order):
                 old = low.e.tiles[value]
                 fill.tile.pointer, fill.tile.region = old.pointer, old.region
                 low.e.scratch.touch(fill.tile)
@@ -40,7 +40,7 @@ def reuse_tiles(low: Lowering, nest: Nest) -> None:
                 break
 
 
-def _is_free_after(low: Lowering, nest: Nest, fill: Fill, value: Value, order: dict[Member, int]) -> bool:
+def _is_free_after(low: Lowering, nest: LoopNest, fill: Fill, value: Value, order: dict[Member, int]) -> bool:
     e, tile = low.e, low.e.tiles.get(value)
     if (
         tile is None
@@ -55,10 +55,12 @@ def _is_free_after(low: Lowering, nest: Nest, fill: Fill, value: Value, order: d
     if shape_of(value.type) != fill.shape or e.block_depth[value.defining_block] != e.emitter.level:
         return False
     for member, footprint in zip(nest.members, nest.prints, strict=True):
-        for leaf, places in footprint.leaves:
+        for leaf, coordinates in footprint.leaves:
             if leaf is not value:
                 continue
-            same = places == fill.places or (order[member] < order[fill] and places[:-1] == fill.places[:-1])
+            same = coordinates == fill.coordinates or (
+                order[member] < order[fill] and coordinates[:-1] == fill.coordinates[:-1]
+            )
             if order[member] > order[fill] or not same:
                 return False
     fills = [member for member in nest.members if isinstance(member, Fill)]
@@ -113,4 +115,4 @@ def _comes_after(user: Operation, writer: Operation) -> bool:
 
 def _reads_own_element(low: Lowering, value: Value, owner: Value) -> bool:
     own = tuple(range(len(shape_of(value.type))))
-    return all(leaf is not owner or places == own for leaf, places in low.reads(value).leaves)
+    return all(leaf is not owner or coordinates == own for leaf, coordinates in low.reads(value).leaves)

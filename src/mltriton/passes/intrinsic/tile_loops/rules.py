@@ -62,7 +62,7 @@ def select(e: Evaluator, op: arith.Select, index: Index, lanes: int) -> Form:
 
 
 def make_range(e: Evaluator, op: tt.MakeRange, index: Index, lanes: int) -> Form:
-    """start + place."""
+    """start + coordinate."""
     return combine(e, arith.AddI, [index[0], constant_index(op.start)], I32, lanes, {})
 
 
@@ -79,16 +79,16 @@ def same_element(e: Evaluator, op: Operation, index: Index, lanes: int) -> Form:
 def reshape(e: Evaluator, op: tt.Reshape, index: Index, lanes: int) -> Form:
     """The element with the same row-major number; lanes that alternate between two blocks by a shuffle."""
     pairs = op.source.defining_op
-    place = _half(e, op, index[-1], lanes) if isinstance(pairs, tt.Join) else None
-    if place is None:
+    coordinate = _half(e, op, index[-1], lanes) if isinstance(pairs, tt.Join) else None
+    if coordinate is None:
         return e.at(op.source, reshaped_index(e, op, index, lanes), lanes)
     assert isinstance(pairs, tt.Join)
-    parts = [e.chunk(part, (*index[:-1], place), lanes // 2) for part in (pairs.lhs, pairs.rhs)]
+    parts = [e.chunk(part, (*index[:-1], coordinate), lanes // 2) for part in (pairs.lhs, pairs.rhs)]
     return Vector(e.emitter.pure(tile.Interleave, parts, e.emitter.chunk_type(_element(op), lanes)))
 
 
 def _half(e: Evaluator, op: tt.Reshape, last: Form, lanes: int) -> Form | None:
-    """The place in blocks that are joined along the last dimension, of lanes that begin with the first one's; None
+    """The coordinate in blocks that are joined along the last dimension, of lanes that begin with the first one's; None
     where they do not, or go along another dimension.
     """
     source, result = (cast(TensorType, value.type).shape for value in (op.source, op.result))
@@ -108,12 +108,12 @@ def _element(op: tt.Reshape) -> Type:
 
 
 def join(e: Evaluator, op: tt.Join, index: Index, lanes: int) -> Form:
-    """One operand or the other, as the last place says."""
+    """One operand or the other, as the last coordinate says."""
     return _choose(e, index[-1], 1, op.lhs, index[:-1], op.rhs, index[:-1], lanes)
 
 
 def cat(e: Evaluator, op: tt.Cat, index: Index, lanes: int) -> Form:
-    """The first operand where the first place lies in it, else the second."""
+    """The first operand where the first coordinate lies in it, else the second."""
     first = index[0]
     extent = cast(TensorType, op.lhs.type).shape[0]
     if isinstance(first, Affine) and first.base is None and isinstance(first.stride, int):
@@ -127,17 +127,17 @@ def cat(e: Evaluator, op: tt.Cat, index: Index, lanes: int) -> Form:
     return _choose(e, first, extent, op.lhs, (left, *index[1:]), op.rhs, (right, *index[1:]), lanes)
 
 
-def _minus(e: Evaluator, place: Form, extent: int) -> Form:
-    return combine(e, arith.AddI, [place, constant_index(-extent)], I32, 0, {})
+def _minus(e: Evaluator, coordinate: Form, extent: int) -> Form:
+    return combine(e, arith.AddI, [coordinate, constant_index(-extent)], I32, 0, {})
 
 
 def _choose(
-    e: Evaluator, place: Form, limit: int, lhs: Value, left: Index, rhs: Value, right: Index, lanes: int
+    e: Evaluator, coordinate: Form, limit: int, lhs: Value, left: Index, rhs: Value, right: Index, lanes: int
 ) -> Form:
-    """lhs[left] where place < limit, else rhs[right]."""
-    if isinstance(place, Affine) and place.base is None and place.stride == 0:
-        return e.at(lhs, left, lanes) if place.const < limit else e.at(rhs, right, lanes)
-    is_left = compare(e, "slt", place, constant_index(limit), lanes)
+    """lhs[left] where coordinate < limit, else rhs[right]."""
+    if isinstance(coordinate, Affine) and coordinate.base is None and coordinate.stride == 0:
+        return e.at(lhs, left, lanes) if coordinate.const < limit else e.at(rhs, right, lanes)
+    is_left = compare(e, "slt", coordinate, constant_index(limit), lanes)
     forms = [is_left, e.at(lhs, left, lanes), e.at(rhs, right, lanes)]
     return combine(e, arith.Select, forms, cast(TensorType, lhs.type).element, lanes, {})
 

@@ -1,4 +1,4 @@
-"""Scans: running combinations along a dimension, in a nest of their own.
+"""Scans: running combinations along a dimension, in a loop nest of their own.
 
 Level: warp to intrinsic. Along the last dimension each chunk is scanned by itself (`tt.scan` of a chunk) and combined
 with the last lane before it; along another dimension a chunk of running values walks down. A combine region with
@@ -68,7 +68,7 @@ class _Scan:
             self._down(index, lanes)
 
     def _down(self, index: dict[int, Form], lanes: int) -> None:
-        """Element by element along the axis, each a chunk of other places."""
+        """Element by element along the axis, each a chunk of other coordinates."""
         extent = self.shape[self.op.axis]
         first = self._sources(index, constant_index(extent - 1 if self.op.reverse else 0), lanes)
         self._save(index, constant_index(extent - 1 if self.op.reverse else 0), first, lanes)
@@ -106,8 +106,8 @@ class _Scan:
     ) -> list[Value]:
         """One chunk of the result, saved."""
         e, op = self.e, self.op
-        place = Affine(I32, start.base, start.const, int(lanes > 1))
-        chunks: Sequence[Value] = self._sources(index, place, lanes)
+        coordinate = Affine(I32, start.base, start.const, int(lanes > 1))
+        chunks: Sequence[Value] = self._sources(index, coordinate, lanes)
         if lanes > 1:
             region = Region([])
             op.combine.clone_into(region, {})
@@ -116,7 +116,7 @@ class _Scan:
         if before is not None:
             old = [e.emitter.splat(value, lanes) for value in before] if lanes > 1 else before
             chunks = combining.apply(e, op.combine, old, chunks)
-        self._save(index, place, chunks, lanes)
+        self._save(index, coordinate, chunks, lanes)
         return list(chunks)
 
     def _index(self, index: dict[int, Form], at: Form) -> Index:

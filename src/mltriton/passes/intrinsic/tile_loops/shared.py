@@ -17,7 +17,7 @@ from mltriton.ir.types import MemDescType
 from mltriton.passes.intrinsic.tile_loops import accesses
 from mltriton.passes.intrinsic.tile_loops.emitter import refuse
 from mltriton.passes.intrinsic.tile_loops.evaluation import Evaluator
-from mltriton.passes.intrinsic.tile_loops.footprints import Places, consumers
+from mltriton.passes.intrinsic.tile_loops.footprints import Coordinates, consumers
 from mltriton.passes.intrinsic.tile_loops.forms import Form, Index
 from mltriton.passes.intrinsic.tile_loops.members import Accumulators, Member
 
@@ -52,8 +52,8 @@ class StoreShared(Member):
     def store(self) -> Operation:
         return self.op
 
-    def inputs(self) -> list[tuple[Value, Places]]:
-        return [(self.value, self.places), (self.op.memory, ())]
+    def inputs(self) -> list[tuple[Value, Coordinates]]:
+        return [(self.value, self.coordinates), (self.op.memory, ())]
 
     def evaluate(self, e: Evaluator, index: Index, lanes: int) -> list[Form]:
         return [e.at(self.value, index, lanes)]
@@ -63,7 +63,7 @@ class StoreShared(Member):
     ) -> Accumulators:
         tile = e.window(self.op.memory)
         e.scratch.touch(tile)
-        accesses.write(e, e.place(tile, index), None, forms[0], lanes)
+        accesses.write(e, e.address(tile, index), None, forms[0], lanes)
         return []
 
 
@@ -106,8 +106,10 @@ def _is_read_as_accumulator(low: Lowering, op: tt.Dot, load: Operation, store: t
     if any(found is load for operand in (op.a, op.b) for found, _ in low.reads(operand).loads):
         return False
     own = tuple(range(len(cast(MemDescType, store.memory.type).shape)))
-    uses = [places for found, places in low.reads(op.c).loads if found is load]
-    return not uses or (is_same_window(load.operands[0], store.memory) and all(places == own for places in uses))
+    uses = [coordinates for found, coordinates in low.reads(op.c).loads if found is load]
+    return not uses or (
+        is_same_window(load.operands[0], store.memory) and all(coordinates == own for coordinates in uses)
+    )
 
 
 def _is_known(low: Lowering, memory: Value, op: Operation) -> bool:

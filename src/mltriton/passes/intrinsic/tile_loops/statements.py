@@ -1,4 +1,4 @@
-"""What each operation of a program becomes: a member of the open nest, loops of its own, or scalars in its place.
+"""What each operation of a program becomes: a member of the open loop nest, loops of its own, or scalars in its place.
 
 Level: warp to intrinsic. `RULES` is what `Lowering` walks a function by; an operation without a rule is evaluated where
 its results are used.

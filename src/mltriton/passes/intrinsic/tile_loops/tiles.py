@@ -61,7 +61,7 @@ class _OpenLoop:
 
 
 class ScratchMemory:
-    """Hands out tiles; `place` gives them their offsets at the end."""
+    """Hands out tiles; `assign_offsets` says at the end where each lies."""
 
     def __init__(self, emitter: Emitter) -> None:
         self.emitter = emitter
@@ -130,9 +130,9 @@ class ScratchMemory:
             region.last = max(region.last, self.clock)
         self.tick()
 
-    # Places
+    # Offsets
 
-    def place(self) -> int:
+    def assign_offsets(self) -> int:
         """Give every region its offset, largest first; returns the bytes needed in all."""
         placed: list[tuple[int, Region]] = []  # by offset
         ends: dict[tuple[int, int, int], int] = {}  # of the last region of this size and life: none fits before

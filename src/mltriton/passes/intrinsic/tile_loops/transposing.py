@@ -15,7 +15,7 @@ from mltriton.ir.operation import Value
 from mltriton.ir.types import I32, shape_of
 from mltriton.passes.intrinsic.tile_loops import accesses, addressing
 from mltriton.passes.intrinsic.tile_loops.evaluation import Evaluator
-from mltriton.passes.intrinsic.tile_loops.footprints import Places
+from mltriton.passes.intrinsic.tile_loops.footprints import Coordinates
 from mltriton.passes.intrinsic.tile_loops.forms import Affine, Form, Index, Vector, constant_index
 from mltriton.passes.intrinsic.tile_loops.members import Accumulators, Member, StoreBlock
 
@@ -45,16 +45,16 @@ def store_member(low: Lowering, op: tt.Store | tt.DescriptorStore) -> Member:
 
 def _store_dim(low: Lowering, op: tt.Store | tt.DescriptorStore, shape: tuple[int, ...]) -> int:
     """The dimension along which the stored memory runs; the last where it is not known."""
-    places = tuple(range(len(shape)))
+    coordinates = tuple(range(len(shape)))
     low.finish([op.desc if isinstance(op, tt.DescriptorStore) else op.ptr])
-    for dim in reversed(places):
-        if shape[dim] > 1 and addressing.stride_along(low, op, places, dim, shape[dim]) == 1:
+    for dim in reversed(coordinates):
+        if shape[dim] > 1 and addressing.stride_along(low, op, coordinates, dim, shape[dim]) == 1:
             return dim
-    return places[-1]
+    return coordinates[-1]
 
 
 class StoreAlong(StoreBlock):
-    """A store with its lanes along another dimension than the last; in a nest of its own."""
+    """A store with its lanes along another dimension than the last; in a loop nest of its own."""
 
     alone = True
 
@@ -65,16 +65,16 @@ class StoreAlong(StoreBlock):
         self.shape = tuple(block[dim] for dim in self.order)
 
     @property
-    def places(self) -> Places:
+    def coordinates(self) -> Coordinates:
         """For each dimension of the block, the loop that walks along it."""
         return tuple(self.order.index(dim) for dim in range(len(self.order)))
 
     def evaluate(self, e: Evaluator, index: Index, lanes: int) -> list[Form]:
-        return super().evaluate(e, tuple(index[place] for place in self.places), lanes)
+        return super().evaluate(e, tuple(index[coordinate] for coordinate in self.coordinates), lanes)
 
 
 class StoreTransposed(StoreBlock):
-    """A store in squares: chunks along the last dimension become chunks along another; in a nest of its own.
+    """A store in squares: chunks along the last dimension become chunks along another; in a loop nest of its own.
 
     Its iteration runs over squares: the dimension `along` and the last one count squares' rows and columns.
     """
@@ -89,7 +89,7 @@ class StoreTransposed(StoreBlock):
         self.shape = (*squares, 1)
 
     @property
-    def places(self) -> Places:
+    def coordinates(self) -> Coordinates:
         """The block's dimensions are the loops but the last, which does one square."""
         return tuple(range(len(self.block)))
 
@@ -100,7 +100,7 @@ class StoreTransposed(StoreBlock):
         self, e: Evaluator, index: Index, lanes: int, forms: list[Form], old: Accumulators | None
     ) -> Accumulators:
         last, size = len(self.block) - 1, self.lanes
-        start = [self._scaled(e, place, dim in (self.along, last)) for dim, place in enumerate(index[:-1])]
+        start = [self._scaled(e, coordinate, dim in (self.along, last)) for dim, coordinate in enumerate(index[:-1])]
         rows: list[Value] = []
         for number in range(size):
             rows.append(e.chunk(self.op.value, self._at(e, start, self.along, number, last), size))
@@ -111,13 +111,13 @@ class StoreTransposed(StoreBlock):
             accesses.write(e, access.address, access.mask, Vector(column), size)
         return []
 
-    def _scaled(self, e: Evaluator, place: Form, in_square: bool) -> Affine:
-        assert isinstance(place, Affine)
-        return e.arithmetic.times(place, constant_index(self.lanes)) if in_square else place
+    def _scaled(self, e: Evaluator, coordinate: Form, in_square: bool) -> Affine:
+        assert isinstance(coordinate, Affine)
+        return e.arithmetic.times(coordinate, constant_index(self.lanes)) if in_square else coordinate
 
     def _at(self, e: Evaluator, start: list[Affine], fixed: int, number: int, lanes: int) -> Index:
         """The chunk along dimension `lanes` that is `number` further along dimension `fixed`."""
-        places = list(start)
-        places[fixed] = e.arithmetic.add(places[fixed], constant_index(number))
-        places[lanes] = Affine(I32, places[lanes].base, places[lanes].const, 1)
-        return tuple(places)
+        coordinates = list(start)
+        coordinates[fixed] = e.arithmetic.add(coordinates[fixed], constant_index(number))
+        coordinates[lanes] = Affine(I32, coordinates[lanes].base, coordinates[lanes].const, 1)
+        return tuple(coordinates)

@@ -1,7 +1,7 @@
-"""Nests: members that share the loops over their outer dimensions, scheduled into loops over the chunks of a row.
+"""Loop nests: members that share the loops over their outer dimensions, scheduled into loops over the chunks of a row.
 
 Level: warp to intrinsic. A nest collects members in program order as long as each may run, row by row, together with
-those before it (`accepts`), and says which loops over a row they share (`loops`); `nest_writer.py` writes them.
+those before it (`accepts`), and says which loops over a row they share (`loops`); `loop_nest_writer.py` writes them.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from dataclasses import field
 
 from mltriton.analysis.aliasing import may_alias, same_places
 from mltriton.ir.operation import Value
-from mltriton.passes.intrinsic.tile_loops.footprints import Footprint, Places
+from mltriton.passes.intrinsic.tile_loops.footprints import Coordinates, Footprint
 from mltriton.passes.intrinsic.tile_loops.members import Atomic, Member
 from mltriton.records import record
 
@@ -32,7 +32,7 @@ class Loop:
 
 
 @record()
-class Nest:
+class LoopNest:
     """Members of equal outer dimensions, in program order, with what each reads."""
 
     members: list[Member] = field(default_factory=list[Member])
@@ -70,22 +70,22 @@ class Nest:
 
     def _reads_own_row(self, member: Member, footprint: Footprint) -> bool:
         """What the nest produces is read in the same row only."""
-        own = member.places[:-1]
+        own = member.coordinates[:-1]
         return all(
-            self._row_places(value, places) == own and not self._is_of_atomic(value)
-            for value, places in footprint.leaves
+            self._row_coordinates(value, coordinates) == own and not self._is_of_atomic(value)
+            for value, coordinates in footprint.leaves
             if value in self.produced
         )
 
     def _is_of_atomic(self, value: Value) -> bool:
         """Whether a value is what an atomic update found: it is in its tile when the nest is written, and no loop that
-        needs it at other places can compute it again.
+        needs it at other coordinates can compute it again.
         """
         return isinstance(self.members[self.produced[value]], Atomic)
 
-    def _row_places(self, value: Value, places: Places) -> Places:
-        """The places of a produced value along the outer dimensions."""
-        return places if self.members[self.produced[value]].in_rows else places[: len(self.outer)]
+    def _row_coordinates(self, value: Value, coordinates: Coordinates) -> Coordinates:
+        """The coordinates of a produced value along the outer dimensions."""
+        return coordinates if self.members[self.produced[value]].in_rows else coordinates[: len(self.outer)]
 
     def _loads_are_untouched(self, footprint: Footprint) -> bool:
         """No member writes what the new member's loads read."""
@@ -94,7 +94,7 @@ class Nest:
 
     def _touches_own_row(self, member: Member) -> bool:
         """What the new member overwrites is not read in other rows by those before it."""
-        store, own = member.store, member.places
+        store, own = member.store, member.coordinates
         for other, footprint in zip(self.members, self.prints, strict=True):
             if store is not None:
                 if any(may_alias(load, store) and not same_places(load, store) for load, _ in footprint.loads):
@@ -102,8 +102,8 @@ class Nest:
                 if other.store is not None and may_alias(other.store, store) and not same_places(other.store, store):
                     return False
             if member.target is not None and any(
-                value is member.target.owner and places[: len(own) - 1] != own[:-1]
-                for value, places in footprint.leaves
+                value is member.target.owner and coordinates[: len(own) - 1] != own[:-1]
+                for value, coordinates in footprint.leaves
             ):
                 return False
         return True
@@ -128,20 +128,20 @@ class Nest:
     def _level(self, number: int, levels: list[int]) -> int:
         member, footprint = self.members[number], self.prints[number]
         level = 0
-        for value, places in footprint.leaves:
+        for value, coordinates in footprint.leaves:
             producer = self.produced.get(value)
             if producer is not None and producer < number:
-                level = max(level, levels[producer] + (0 if self._forwards(producer, member, places) else 1))
+                level = max(level, levels[producer] + (0 if self._forwards(producer, member, coordinates) else 1))
         for before, other in enumerate(self.members[:number]):
             if self._must_follow(member, other, self.prints[before]):
                 level = max(level, levels[before] + (0 if self._same_loop(member, other) else 1))
         return level
 
-    def _forwards(self, producer: int, member: Member, places: Places) -> bool:
+    def _forwards(self, producer: int, member: Member, coordinates: Coordinates) -> bool:
         """Whether a member can use the chunk that another one has just computed in the same loop."""
         other = self.members[producer]
         same = self._same_loop(member, other) and not other.in_rows
-        return same and places == member.places
+        return same and coordinates == member.coordinates
 
     def _same_loop(self, a: Member, b: Member) -> bool:
         return a.inner == b.inner and a.scalars_only == b.scalars_only

@@ -1,4 +1,4 @@
-"""Writes a nest: loops over its outer dimensions, and in them loops over the chunks of a row.
+"""Writes a loop nest: loops over its outer dimensions, and in them loops over the chunks of a row.
 
 Level: warp to intrinsic. Each member goes to the earliest loop of the row in which everything it needs is there; a
 value that two loops of a row need and that is expensive is kept for the row.
@@ -14,11 +14,11 @@ from mltriton.dialects import arith, tt
 from mltriton.ir.operation import Value
 from mltriton.ir.types import I32, TensorType
 from mltriton.passes.intrinsic.tile_loops.evaluation import Evaluator
-from mltriton.passes.intrinsic.tile_loops.footprints import EXPENSIVE, Costs, Footprint, Places
+from mltriton.passes.intrinsic.tile_loops.footprints import EXPENSIVE, Coordinates, Costs, Footprint
 from mltriton.passes.intrinsic.tile_loops.forms import Affine, Form, Index, constant_index
+from mltriton.passes.intrinsic.tile_loops.loop_nests import Loop, LoopNest
 from mltriton.passes.intrinsic.tile_loops.mask_ends import Inside, inside_masks
 from mltriton.passes.intrinsic.tile_loops.members import Accumulators, Fill
-from mltriton.passes.intrinsic.tile_loops.nests import Loop, Nest
 from mltriton.passes.intrinsic.tile_loops.prefetching import prefetch_stores
 
 STRAIGHT = 8  # rows of at most this many chunks are written without a loop
@@ -26,10 +26,10 @@ UNROLL = 4
 ROWS = 2  # rows taken at a time where each is a chain of steps that wait for each other
 
 
-class NestWriter:
-    """Writes a nest."""
+class LoopNestWriter:
+    """Writes a loop nest."""
 
-    def __init__(self, e: Evaluator, nest: Nest) -> None:
+    def __init__(self, e: Evaluator, nest: LoopNest) -> None:
         self.e = e
         self.nest = nest
         self.costs = Costs(e.tiles)
@@ -155,22 +155,22 @@ class NestWriter:
             carried = iter(counted.carried)
             inside = [[[next(carried) for _ in accumulators] for accumulators in part] for part in parts]
             for u in range(len(parts)):
-                place = Affine(I32, counted.counter, u * lanes, 1 if lanes > 1 else 0)
-                inside[u] = self._chunk(loop, (*index, place), lanes, inside[u])
+                coordinate = Affine(I32, counted.counter, u * lanes, 1 if lanes > 1 else 0)
+                inside[u] = self._chunk(loop, (*index, coordinate), lanes, inside[u])
             counted.yields = [value for part in inside for accumulators in part for value in accumulators]
         results = iter(counted.results)
         return [[[next(results) for _ in accumulators] for accumulators in part] for part in parts]
 
     def _chunks(
-        self, loop: Loop, index: Index, lanes: int, places: Sequence[Form], width: int
+        self, loop: Loop, index: Index, lanes: int, coordinates: Sequence[Form], width: int
     ) -> list[list[Accumulators]]:
         """Chunks one after the other, with up to `width` sets of accumulators."""
         parts: list[list[Accumulators]] = []
-        for number, place in enumerate(places):
+        for number, coordinate in enumerate(coordinates):
             if number < width:
-                parts.append(self._chunk(loop, (*index, place), lanes, None))
+                parts.append(self._chunk(loop, (*index, coordinate), lanes, None))
             else:
-                parts[number % width] = self._chunk(loop, (*index, place), lanes, parts[number % width])
+                parts[number % width] = self._chunk(loop, (*index, coordinate), lanes, parts[number % width])
         return parts
 
     def _chunk(self, loop: Loop, index: Index, lanes: int, old: list[Accumulators] | None) -> list[Accumulators]:
@@ -199,42 +199,52 @@ class NestWriter:
         kept: list[Value] = []
         for loop in loops:
             straight = loop.inner // gcd(loop.inner, e.emitter.lanes) <= STRAIGHT
-            mine: dict[Value, Places] = {}
+            mine: dict[Value, Coordinates] = {}
             for member in loop.members:
-                for value, places in member.inputs():
-                    self._collect(value, places, lane, first, mine)
-            for value, places in mine.items():
+                for value, coordinates in member.inputs():
+                    self._collect(value, coordinates, lane, first, mine)
+            for value, coordinates in mine.items():
                 owner = first.setdefault(value, loop)
                 if owner is loop or value in kept or (straight and owner.inner == loop.inner):
                     continue
                 type = cast(TensorType, value.type)
-                tile = e.scratch.row(type.rank, places.index(lane), loop.inner, type.element, value)
-                owner.members.append(KeptForRow(value, tile, nest, places))
+                tile = e.scratch.row(type.rank, coordinates.index(lane), loop.inner, type.element, value)
+                owner.members.append(KeptForRow(value, tile, nest, coordinates))
                 kept.append(value)
         return kept
 
     def _collect(
-        self, value: Value, places: Places, lane: int, first: dict[Value, Loop], mine: dict[Value, Places]
+        self,
+        value: Value,
+        coordinates: Coordinates,
+        lane: int,
+        first: dict[Value, Loop],
+        mine: dict[Value, Coordinates],
     ) -> None:
         """The expensive values that are evaluated along the lanes; not beyond one that an earlier loop computed."""
         footprint = _Expensive(self.costs, lane, first, mine)
         footprint.aliases = self.e.aliases
-        footprint.follow(value, places, self.nest.produced)
+        footprint.follow(value, coordinates, self.nest.produced)
 
 
 class _Expensive(Footprint):
-    """A walk that notes expensive values at lane places."""
+    """A walk that notes expensive values at lane coordinates."""
 
-    def __init__(self, costs: Costs, lane: int, first: dict[Value, Loop], mine: dict[Value, Places]) -> None:
+    def __init__(self, costs: Costs, lane: int, first: dict[Value, Loop], mine: dict[Value, Coordinates]) -> None:
         super().__init__()
         self.costs, self.lane, self.first, self.mine = costs, lane, first, mine
 
-    def is_followed(self, value: Value, places: Places, known: Container[Value]) -> bool:
-        if self.lane not in places or self.costs.of(value) < EXPENSIVE:
+    def is_followed(self, value: Value, coordinates: Coordinates, known: Container[Value]) -> bool:
+        if self.lane not in coordinates or self.costs.of(value) < EXPENSIVE:
             return False
         op = value.defining_op
-        if op is not None and not isinstance(op, tt.Reshape | tt.Join) and min(places) >= -1 and value not in known:
-            self.mine[value] = places
+        if (
+            op is not None
+            and not isinstance(op, tt.Reshape | tt.Join)
+            and min(coordinates) >= -1
+            and value not in known
+        ):
+            self.mine[value] = coordinates
             return value not in self.first
         return True
 
@@ -242,13 +252,13 @@ class _Expensive(Footprint):
 class KeptForRow(Fill):
     """A value kept for the later loops of a row."""
 
-    def __init__(self, value: Value, tile: object, nest: Nest, places: Places) -> None:
+    def __init__(self, value: Value, tile: object, nest: LoopNest, coordinates: Coordinates) -> None:
         super().__init__(value, tile, nest.members[0].loc)  # type: ignore[arg-type]
-        self.at = places
-        self.shape = (*nest.outer, cast(TensorType, value.type).shape[places.index(len(nest.outer))])
+        self.at = coordinates
+        self.shape = (*nest.outer, cast(TensorType, value.type).shape[coordinates.index(len(nest.outer))])
 
     def _index(self, index: Index) -> Index:
-        return tuple(constant_index(0) if place < 0 else index[place] for place in self.at)
+        return tuple(constant_index(0) if coordinate < 0 else index[coordinate] for coordinate in self.at)
 
     def evaluate(self, e: Evaluator, index: Index, lanes: int) -> list[Form]:
         return super().evaluate(e, self._index(index), lanes)
