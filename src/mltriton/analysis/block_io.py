@@ -8,7 +8,7 @@ a device takes is no question here (`targets/xe/layouts/block_loads.py`).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import cast
 
@@ -16,7 +16,7 @@ from mltriton.analysis.axis_info import AxisInfoAnalysis
 from mltriton.analysis.block_pointer_roots import is_inside, origins
 from mltriton.dialects import scf, tt, ttig
 from mltriton.dialects.tt.memory import is_block_pointer
-from mltriton.ir.operation import Block, Operation, Value
+from mltriton.ir.operation import Operation, Value
 from mltriton.ir.types import PointerType, TensorDescType, TensorType, block_of, byte_width
 from mltriton.targets.base import BlockIO
 
@@ -142,25 +142,6 @@ class BlockIOAnalysis:
 
 def _refused(access: BlockAccess, reason: str, hint: str | None, fastest: int | None = None) -> BlockAccess:
     return BlockAccess(access.op, access.block, access.makers, reason=reason, hint=hint, fastest=fastest)
-
-
-_PLACES = (tt.MakeTensorPtr, tt.MakeTensorDesc, tt.DescriptorLoad, tt.DescriptorStore)
-
-
-def places(body: Block) -> list[Value]:
-    """The scalars that a loop's own block accesses need, without those of other loops inside."""
-    found = (op for op in _own_operations(body) if isinstance(op, _PLACES))
-    operands = dict.fromkeys(operand for op in found for operand in op.operands)
-    return [value for value in operands if not isinstance(value.type, TensorType)]
-
-
-def _own_operations(body: Block) -> Iterator[Operation]:
-    for op in body.ops:
-        yield op
-        if not isinstance(op, scf.For | scf.While):
-            for region in op.regions:
-                for block in region.blocks:
-                    yield from _own_operations(block)
 
 
 def parts(op: BlockOperation) -> tuple[list[Value], list[Value]] | None:

@@ -39,7 +39,7 @@ PASSES: dict[str, str] = {
     "split-barriers": "mltriton.passes.warp.split_barriers:SplitBarriers",
     "match-target-size": "mltriton.passes.intrinsic.match_target_size:MatchTargetSize",
     "schedule-loads": "mltriton.passes.intrinsic.schedule_loads:ScheduleLoads",
-    "hoist-block-places": "mltriton.passes.intrinsic.hoist_block_places:HoistBlockPlaces",
+    "hoist-block-offsets": "mltriton.passes.intrinsic.hoist_block_offsets:HoistBlockOffsets",
     "allocate-addresses": "mltriton.passes.intrinsic.allocate_addresses:AllocateAddresses",
     "allocate-shared-memory": "mltriton.passes.intrinsic.allocate_shared_memory:AllocateSharedMemory",
     "choose-registers": "mltriton.passes.intrinsic.choose_registers:ChooseRegisters",

@@ -1,4 +1,4 @@
-// RUN: mltriton opt %s -p hoist-block-places | filecheck %s
+// RUN: mltriton opt %s -p hoist-block-offsets | filecheck %s
 // What the place of a block in a loop is made of and the loop does not change moves in front of it, out of a branch,
 // too; what the loop's counter is part of stays, and so does what is not a place.
 
