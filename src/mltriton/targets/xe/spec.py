@@ -30,8 +30,8 @@ PIPELINE = (
     "hoist-transposes,dce,fold-transposes,convert-dot-operands,canonicalize,cse,licm,dce,check-warp-level",
     "assign-layouts,cse,assign-lanes,prefetch,cse,verify-encodings",
     "distribute-to-warps,lower-cross-warp,assign-lanes,canonicalize,cse,licm,dce,split-barriers,verify-encodings",
-    "match-target-size,normalize-block-pointers,canonicalize,cse,dce,schedule-loads,hoist-block-offsets,"
-    "choose-registers,verify-encodings,allocate-shared-memory,allocate-addresses",
+    "match-target-size,normalize-block-pointers,canonicalize,cse,merge-inductions,dce,schedule-loads,"
+    "hoist-block-offsets,choose-registers,verify-encodings,allocate-shared-memory,allocate-addresses",
 )
 WIDE_CODEGENS = ("simt",)
 # Rows of a smaller matrix product, by steps of k: a row of few steps fills only a part of the lanes.
