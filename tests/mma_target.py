@@ -23,9 +23,10 @@ GROUPED = DotSize(
     256,
     16,
     warps=4,
+    a=Home.EITHER,
     b=Home.SHARED,
     asynchronous=True,
-    fewer_columns=(8, 16, 32, 64, 128),
+    fewer_columns=(16, 32, 64, 128),
     encoding=wgmma,
     otherwise=SYNC,
 )
@@ -50,8 +51,8 @@ def spec(variant: str) -> TargetSpec:
         shared_bytes=228 * 1024,
         pipeline=(
             "inline,canonicalize,cse,combine,convert-dot-operands,canonicalize,cse,licm,dce",
-            "assign-layouts,cse,assign-lanes,dce,pipeline-loads,dce,cse,verify-encodings",
-            "distribute-to-warps,lower-cross-warp,assign-lanes,canonicalize,cse,licm,dce,verify-encodings",
+            "assign-layouts,cse,assign-lanes,dce,pipeline-loads,dce,cse,start-dots,verify-encodings",
+            "distribute-to-warps,lower-cross-warp,fence-shared-memory,assign-lanes,canonicalize,cse,licm,dce,verify-encodings",
             "match-target-size,canonicalize,cse,dce,verify-encodings",
         ),
     )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from . import values
+from . import values, warp_groups
 from .memory import Array, EmulationError
 from .text import Instruction
 from .values import DTYPES, UNSIGNED
@@ -242,6 +242,7 @@ def _store(t: Threads, i: Instruction) -> None:
         return
     active, addresses, _, _ = _places(t, i)
     data = np.stack([t.read(part, bits)[active] for part in parts], 1)
+    warp_groups.check_write(t, addresses)
     t.memory.write(addresses, np.ascontiguousarray(data).view(np.uint8))
 
 
@@ -289,6 +290,7 @@ def _copy(t: Threads, i: Instruction) -> None:
             raise EmulationError("a copy of a part")
         data, reads = np.zeros((t.count, size), np.uint8), t.active & (taken == size)
         data[reads] = t.memory.read(source[reads], size)
+        warp_groups.check_write(t, target[t.active])
         t.copies[-1].append((target[t.active], data[t.active]))
 
 

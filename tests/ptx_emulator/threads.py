@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from . import operations, warps
+from . import operations, warp_groups, warps
 from .memory import Array, EmulationError, Memory
 from .text import Function, Instruction, Module, Operand
 from .values import DTYPES, UNSIGNED, resized
@@ -42,6 +42,7 @@ class Threads:
         self.parameters: dict[str, Array] = {}  # of the function and of calls, bytes of each thread
         self.registers: dict[str, Array] = {}
         self.copies: list[list[tuple[Array, Array]]] = [[]]  # groups under way, the last one open
+        self.products: dict[int, warp_groups.Products] = {}  # of groups of warps
         self.mask: Array | None = None  # the threads at hand; None for all
         self.pc = np.zeros(self.count, np.int64)
         self.waiting = np.zeros(self.count, bool)  # at a barrier
@@ -56,6 +57,8 @@ class Threads:
         self.function(kernel)
         if any(self.copies):
             raise EmulationError("the program ends before its copies have arrived")
+        if any(products.sums for products in self.products.values()):
+            raise EmulationError("the program ends before its products are done")
 
     def function(self, function: Function) -> None:
         """Run a function to its end."""
@@ -106,10 +109,12 @@ class Threads:
             if not allowed.any():
                 return
         name = instruction.opcode[0]
-        rule = CONTROL.get(name) or warps.RULES.get(name) or operations.RULES.get(name)
+        rule = CONTROL.get(name) or warps.RULES.get(name) or operations.RULES.get(name) or warp_groups.RULES.get(name)
         if rule is None:
             raise EmulationError(f"the emulator does not know {instruction.text}")
         try:
+            if self.products and name != "wgmma":
+                warp_groups.check(self, instruction)
             rule(self, instruction)
         except EmulationError as error:
             raise EmulationError(f"{error}\n  {instruction.text}") from None
@@ -198,7 +203,7 @@ class Threads:
 
 def _meets(i: Instruction) -> bool:
     """Whether the lanes of a warp execute an instruction together."""
-    return i.opcode[0] in warps.RULES or i.opcode[:3] == ("bar", "warp", "sync")
+    return i.opcode[0] in warps.RULES or i.opcode[0] in warp_groups.RULES or i.opcode[:3] == ("bar", "warp", "sync")
 
 
 def _is_of(name: str, prefix: str) -> bool:

@@ -72,7 +72,7 @@ def _load_matrices(t: Threads, i: Instruction) -> None:
         t.write(result, made, "b32")
 
 
-_FACTORS: dict[str, tuple[int, Callable[[Array], Array]]] = {  # bits, and numbers of bits
+FACTORS: dict[str, tuple[int, Callable[[Array], Array]]] = {  # bits, and numbers of bits
     "f16": (16, lambda bits: bits.view(np.float16)),
     "bf16": (16, values.from_bf16),
     "tf32": (32, lambda bits: (bits & np.uint32(0xFFFFE000)).view(np.float32)),
@@ -84,9 +84,9 @@ _FACTORS: dict[str, tuple[int, Callable[[Array], Array]]] = {  # bits, and numbe
 }
 
 
-def _fragments(t: Threads, operands: Any, warps: Array, name: str) -> Array:
+def fragments(t: Threads, operands: Any, warps: Array, name: str) -> Array:
     """Numbers of the words of an operand: [warps, 32, words, elements of a word]."""
-    bits, numbers = _FACTORS[name]
+    bits, numbers = FACTORS[name]
     held = "b64" if bits == 64 else "b32"
     words = np.ascontiguousarray(np.stack([t.read(part, held)[warps] for part in operands], 2))
     parts = words[..., None].view(np.dtype(f"u{bits // 8}"))
@@ -100,7 +100,7 @@ def _multiply(t: Threads, i: Instruction) -> None:
     rows, depth = int(shape[1 : shape.index("n")]), int(shape[shape.index("k") + 1 :])
     lane = np.arange(WARP)
     g, k = lane >> 2, lane & 3
-    first, second = (_fragments(t, words, warps, name) for words, name in ((a, left), (b, right)))
+    first, second = (fragments(t, words, warps, name) for words, name in ((a, left), (b, right)))
     width = first.shape[3]
     big_a, big_b = np.zeros((len(warps), rows, depth)), np.zeros((len(warps), depth, 8))
     for word in range(first.shape[2]):
@@ -118,14 +118,14 @@ def _multiply(t: Threads, i: Instruction) -> None:
             halves = np.ascontiguousarray(held[number])[..., None].view(np.float16).astype(np.float64)
             places = (slice(None), g[:, None] + 8 * number, 2 * k[:, None] + np.arange(2))
             total = np.ascontiguousarray((product[places] + halves).astype(np.float16)).view(np.uint32)[..., 0]
-            _put(t, result, warps, total, "b32")
+            put(t, result, warps, total, "b32")
         return
     for number, result in enumerate(d):
         total = product[:, g + 8 * (number >> 1), 2 * k + (number & 1)] + held[number]
-        _put(t, result, warps, total.astype(held[number].dtype), kind)
+        put(t, result, warps, total.astype(held[number].dtype), kind)
 
 
-def _put(t: Threads, result: Any, warps: Array, value: Array, kind: str) -> None:
+def put(t: Threads, result: Any, warps: Array, value: Array, kind: str) -> None:
     made = np.zeros(t.count, value.dtype)
     made[warps] = value
     t.write(result, made, kind)

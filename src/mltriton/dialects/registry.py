@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from functools import cache
 
-from mltriton.dialects import arith, gpu, math, scf, tile, tt, ttg, ttig, upstream
+from mltriton.dialects import arith, gpu, math, scf, tile, tt, ttg, ttig, ttng, upstream
 from mltriton.ir import module
 from mltriton.ir.operation import Operation
 
-DIALECTS = (module, arith, math, scf, gpu, tt, ttg, ttig, tile)
+DIALECTS = (module, arith, math, scf, gpu, tt, ttg, ttig, ttng, tile)
 
 
 @cache

@@ -58,7 +58,9 @@ class Uninitialised(Fault):
 
 
 class Unfinished(Fault):
-    """An access to shared memory to which an asynchronous copy is under way."""
+    """An access to shared memory to which an asynchronous copy is under way, or which a product under way reads; a use
+    of that product's result.
+    """
 
 
 class DataRace(Fault):

@@ -78,6 +78,7 @@ class Warp:
     scratch: Segment | None
     options: Options
     copies: AsyncCopies = field(default_factory=AsyncCopies)
+    products: AsyncCopies = field(default_factory=AsyncCopies)
     op: Operation | None = None
 
     @property

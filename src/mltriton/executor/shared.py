@@ -6,7 +6,8 @@ least one of them a write, raise `DataRace` naming both source lines (`races.py`
 block, each of the warps that hold the same part stores it; in a warp-level kernel (`strict`) storing what is there
 already is a race, too. Memory that nothing has written holds poison (NaN, -1) and raises `Uninitialised` with
 `track=True`. An asynchronous copy reads its source when it starts and writes its destination when it is waited for; in
-between an access to the destination raises `Unfinished`: a missing wait shows.
+between an access to the destination raises `Unfinished`: a missing wait shows. So does a write to what a product reads
+that goes on by itself.
 """
 
 from __future__ import annotations
@@ -40,6 +41,7 @@ class SharedView:
     strict: bool
     unwritten: list[tuple[Uninitialised, Access]]
     arriving: Array  # where an asynchronous copy will write
+    held: Array  # how many products under way read an element
 
     def load(self, access: Access) -> Array:
         """All elements as values. Raises `Unfinished` where a copy to them is under way."""
@@ -74,7 +76,13 @@ class SharedView:
         poison = np.full(self.bits.itemsize, POISON, np.uint8).view(self.bits.dtype)[0]
         self._write(np.broadcast_to(poison, self.bits.shape), access)
 
+    def hold(self, by: int) -> None:
+        """More (or fewer) products read the elements until they are done."""
+        self.held[...] += by
+
     def _write(self, bits: Array, access: Access) -> None:
+        if self.held.any():
+            raise Unfinished("a write to shared memory that a product reads for which nobody has waited")
         self.history.record("write", access, only=self.strict or self._changed(bits), races=self.races)
         self.bits[...] = bits
 
@@ -103,8 +111,8 @@ class SharedView:
         return self._part(lambda array: array.T)
 
     def _part(self, transform: Callable[[Array], Array]) -> SharedView:
-        bits, arriving = transform(self.bits), transform(self.arriving)
-        return replace(self, bits=bits, history=self.history.view(transform), arriving=arriving)
+        parts = {name: transform(getattr(self, name)) for name in ("bits", "arriving", "held")}
+        return replace(self, **parts, history=self.history.view(transform))
 
 
 @dataclass
@@ -133,6 +141,7 @@ class SharedMemory:
                 self.strict,
                 self.unwritten,
                 np.zeros(type.shape, bool),
+                np.zeros(type.shape, np.int16),
             )
         return self.buffers[op]
 
@@ -149,7 +158,7 @@ Copy = Callable[[], None]  # what completes an asynchronous copy
 
 @dataclass
 class AsyncCopies:
-    """A warp's copies under way: those not yet in a group, and the groups in the order in which they were closed."""
+    """A warp's copies, or products, under way: those not yet in a group, and the groups in the order in which they were closed."""
 
     started: list[Copy] = field(default_factory=list[Copy])
     groups: deque[list[Copy]] = field(default_factory=deque[list[Copy]])

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from mltriton.dialects import scf, tt
 from mltriton.executor.code import FlowTable, Table
-from mltriton.executor.dialects import arith, assembly, gpu, math, tile, tt_blocks, tt_dot, tt_memory, ttg, ttig, warps
+from mltriton.executor.dialects import arith, assembly, gpu, math, tile, tt_blocks, tt_dot, tt_memory, ttg, ttig, ttng, warps
 from mltriton.executor.dialects import scf as flow
 from mltriton.ir.module import Module
 from mltriton.ir.operation import Operation
@@ -22,6 +22,7 @@ OPERATIONS: Table = {
     **tt_dot.TABLE,
     **ttg.TABLE,
     **ttig.TABLE,
+    **ttng.TABLE,
     **tile.TABLE,
     **assembly.TABLE,
 }

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import cast
 
-from mltriton.dialects import scf, tt, ttg
+from mltriton.dialects import scf, tt, ttg, ttng
 from mltriton.ir.operation import Operation, Value
 from mltriton.ir.rejection import reject
 from mltriton.ir.types import MemDescType, TensorType, Type, block_of
@@ -218,6 +218,7 @@ _AGREEMENTS: dict[type[Operation], Callable[..., None]] = {
     ttg.ConvertLayout: ttg.ConvertLayout.verify,
     tt.Scan: _scan,
     tt.Dot: _dot,
+    ttng.WarpGroupDot: _dot,
     tt.Reduce: _reduce,
     tt.ExpandDims: _expand,
     tt.Reshape: _all_whole,

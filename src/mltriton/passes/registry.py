@@ -35,6 +35,8 @@ PASSES: dict[str, str] = {
     "assign-lanes": "mltriton.passes.ttg.assign_lanes:AssignLanes",
     "verify-encodings": "mltriton.passes.ttg.verify_encodings:VerifyEncodings",
     "pipeline-loads": "mltriton.passes.ttg.pipeline_loads:PipelineLoads",
+    "start-dots": "mltriton.passes.ttg.start_dots:StartDots",
+    "fence-shared-memory": "mltriton.passes.warp.fence_shared_memory:FenceSharedMemory",
     "prefetch": "mltriton.passes.ttg.prefetch:Prefetch",
     "split-barriers": "mltriton.passes.warp.split_barriers:SplitBarriers",
     "match-target-size": "mltriton.passes.intrinsic.match_target_size:MatchTargetSize",

@@ -6,7 +6,7 @@ real device stand in `targets/<name>/`.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import field
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -30,6 +30,7 @@ class Home(Enum):
 
     REGISTERS = auto()
     SHARED = auto()
+    EITHER = auto()  # what was loaded in shared memory, what was computed in registers
     MEMORY = auto()
 
 
@@ -61,12 +62,16 @@ class DotSize(NamedTuple):
             size = size.otherwise
         return size
 
-    def fitting(self, rows: Cut, extent: int) -> DotSize | None:
-        """This one or another that can give a result of `extent` rows that are cut like this; None where none can."""
+    def fitting(self, cuts: Sequence[Cut], shape: Sequence[int], k: int) -> DotSize | None:
+        """This one or another that can give a result of `shape` that is cut like this, of products of `k` elements;
+        None where none can.
+        """
+        rows, columns = cuts[-2:]
         in_groups = rows.stride == 1 and rows.warps % self.warps == 0 and rows.size == self.rows
-        if self.warps == 1 or (in_groups and rows.parts(extent) == rows.warps):
+        whole = min(columns.size, shape[-1]) >= self.columns and k >= self.k
+        if self.warps == 1 or (in_groups and whole and rows.parts(shape[-2]) == rows.warps):
             return self
-        return self.otherwise.fitting(rows, extent) if self.otherwise is not None else None
+        return self.otherwise.fitting(cuts, shape, k) if self.otherwise is not None else None
 
     @property
     def rows(self) -> int:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any, cast
 
-from mltriton.dialects import tile, tt, ttg, ttig
+from mltriton.dialects import tile, tt, ttg, ttig, ttng
 from mltriton.errors import TargetError
 from mltriton.ir.attributes import string_in
 from mltriton.ir.module import Module
@@ -82,7 +82,8 @@ def _dot(target: TargetSpec, op: tt.Dot) -> None:
     size = size.acting(result.together if isinstance(result, MatrixEncoding) else 1)
     *batch, m, k = a.shape
     n = b.shape[-1]
-    fits = m in (*size.fewer_rows, size.rows) and n in (*size.fewer_columns, size.n) and k == size.k
+    whole = k % size.k == 0 if isinstance(op, ttng.WarpGroupDot) else k == size.k
+    fits = m in (*size.fewer_rows, size.rows) and n in (*size.fewer_columns, size.n) and whole
     if prod(batch) != 1 or not fits:
         rows = " or ".join(map(str, (*size.fewer_rows, size.rows)))
         columns = " or ".join(map(str, (*size.fewer_columns, size.n)))
@@ -90,7 +91,7 @@ def _dot(target: TargetSpec, op: tt.Dot) -> None:
         wanted = f"M x N x K = {rows} x {columns} x {size.k} for {a.element}"
         reject(op, f"the target {target.name} has no dot of this size", expected=wanted, found=found)
     for operand, home, name in zip((a, b), size.homes, "ab", strict=True):
-        if isinstance(operand, MemDescType) != (home is Home.SHARED):
+        if home is not Home.EITHER and isinstance(operand, MemDescType) != (home is Home.SHARED):
             wanted, found = f"in {home.name.lower()}", str(operand)
             reject(op, f"the target {target.name} takes operand {name} elsewhere", expected=wanted, found=found)
 
@@ -251,6 +252,7 @@ _LIMITS: dict[Storage, _Limits] = {
         foreign=("tile",),
         checks={
             tt.Dot: _dot,
+            ttng.WarpGroupDot: _dot,
             tt.Load: _load,
             ttig.Prefetch: _load,
             tt.Store: _store,

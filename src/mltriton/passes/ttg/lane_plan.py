@@ -13,7 +13,7 @@ from typing import NamedTuple, cast
 
 from mltriton.analysis.block_io import BlockAccess, BlockIOAnalysis
 from mltriton.analysis.ties import tied_block_pointers
-from mltriton.dialects import scf, tt
+from mltriton.dialects import scf, tt, ttg
 from mltriton.dialects.tt.memory import is_block_pointer
 from mltriton.errors import TargetError
 from mltriton.ir.operation import Operation, Value
@@ -121,7 +121,8 @@ class LanePlan:
 
     def homes(self, dot: tt.Dot) -> tuple[Home, Home]:
         """Where the operands of a dot must be."""
-        return self.spec.dot[_element(dot)].acting(self.dots[dot].together).homes
+        a, b = self.spec.dot[_element(dot)].acting(self.dots[dot].together).homes
+        return _home(a, dot.a), _home(b, dot.b)
 
     def _choose_rows(self, encoding: Encoding, dots: Sequence[tt.Dot]) -> None:
         """Another order of rows, where all dots with an encoding have one layout and gain by it."""
@@ -146,7 +147,8 @@ class LanePlan:
             return encoding
         type, element = _block(dot.result), _element(dot)
         listed, cuts = self.spec.dot.get(element), encoding.cut(type.shape)
-        size = listed.fitting(cuts[-2], type.shape[-2]) if listed is not None else None
+        k = cast(TensorType | MemDescType, dot.a.type).shape[-1]
+        size = listed.fitting(cuts, type.shape, k) if listed is not None else None
         if size is None or size.encoding is None:
             expected = ", ".join(map(str, self.spec.dot))
             message = f"the target {self.spec.name} has no dot of {element} elements"
@@ -242,6 +244,16 @@ class LanePlan:
         moves = choice.change and first.transposes and isinstance(encoding, LinearEncoding)
         direct = limits.lane_cost(wanted, LANE_BYTES) if moves and limits.lane_cost is not None else None
         return choice.encoding if direct is None or direct > choice.cost else None
+
+
+def _home(home: Home, operand: Value) -> Home:
+    """Where an operand is to be that may be in either place."""
+    if home is not Home.EITHER:
+        return home
+    source = operand.defining_op
+    source = source.source.defining_op if isinstance(source, ttg.ConvertLayout) else source
+    is_there = isinstance(operand.type, MemDescType) or isinstance(source, tt.Load | tt.DescriptorLoad)
+    return Home.SHARED if is_there else Home.REGISTERS
 
 
 def _encoding_of_access(access: BlockAccess) -> Encoding:

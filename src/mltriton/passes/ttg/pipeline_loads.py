@@ -2,7 +2,8 @@
 
 Level: ttg, after `assign-lanes`. Takes `scf.for` loops of more than one stage and changes them in place: a load whose
 block goes into a dot becomes an asynchronous copy into one of `stages` buffers, `stages - 1` iterations ahead; in its
-place the block is loaded from shared memory, in the encoding in which it is wanted. Guarantees: no result changes; an
+place the block is loaded from shared memory, in the encoding in which it is wanted. Of more than two buffers one is
+kept for an iteration more where dots go on by themselves (`KEPT`): so are copies one iteration less ahead. Guarantees: no result changes; an
 iteration waits for its own copies only; memory behind the last iteration is not touched; where the target copies
 nothing asynchronously (`TargetSpec.copy_bytes`), and in warp-level kernels, every loop stays as it is.
 
@@ -32,6 +33,7 @@ from mltriton.layouts.base import Encoding, SharedEncoding
 from mltriton.layouts.encodings import DotOperandEncoding
 from mltriton.layouts.lanes import lane_run, order_of
 from mltriton.passes.ttg.dot_loads import fastest_dim, is_load_of_dot
+from mltriton.passes.ttg.start_dots import KEPT, is_asynchronous
 from mltriton.targets.base import TargetSpec
 from mltriton.targets.registry import spec_of
 
@@ -57,6 +59,12 @@ class PipelineLoads(Pass):
         return module
 
 
+def _kept(loop: scf.For, spec: TargetSpec, stages: int) -> int:
+    """For how many iterations more buffers are left as they are."""
+    dots = [op for op in loop.body.block.ops if isinstance(op, tt.Dot)]
+    return int(stages > 2 and any(is_asynchronous(dot, spec) for dot in dots))
+
+
 def _pipeline(loop: scf.For, loads: Sequence[tt.Load], stages: int, spec: TargetSpec) -> None:
     """Copy `loads` ahead, as many as can be, in as many buffers as there is room for."""
     loads = [load for load in loads if _Ahead.of(loop, [load]) is not None]
@@ -64,7 +72,7 @@ def _pipeline(loop: scf.For, loads: Sequence[tt.Load], stages: int, spec: Target
     room = spec.shared_bytes // sum(map(_bytes, loads)) if loads else 0
     stages = min(stages, room)
     if ahead is not None and stages > 1:
-        _Pipeline(loop, loads, ahead, stages).write()
+        _Pipeline(loop, loads, ahead, stages, _kept(loop, spec, stages)).write()
 
 
 def _bytes(load: tt.Load) -> int:
@@ -136,11 +144,14 @@ _Iteration = tuple[Value, int]  # the counter of an iteration, and how many iter
 class _Pipeline:
     """The rewriting of one loop."""
 
-    def __init__(self, loop: scf.For, loads: Sequence[tt.Load], ahead: _Ahead, stages: int) -> None:
+    def __init__(self, loop: scf.For, loads: Sequence[tt.Load], ahead: _Ahead, stages: int, kept: int) -> None:
         self.loop = loop
         self.loads = loads
         self.ahead = ahead
         self.stages = stages
+        self.early = stages - 1 - kept  # iterations
+        if kept:
+            loop.attributes[KEPT] = IntegerAttr(kept, I32)
         self.entry = Builder().before(loop)
         self.buffers = [self.entry.emit(ttg.LocalAlloc, None, result_types=[_buffer(load, stages)]) for load in loads]
 
@@ -150,7 +161,7 @@ class _Pipeline:
         arguments = [carry_also(self.loop, state)[0] for state in states]
         slot, _ = carry_also(self.loop, _number(self.entry, 0))
         builder = Builder().before(self.loop.body.block.ops[0])
-        builder.create(ttg.AsyncWait, [], num=self.stages - 2)
+        builder.create(ttg.AsyncWait, [], num=self.early - 1)
         yielded = self._copies_of_the_body(builder, arguments, slot)
         yield_also(self.loop.body.block, [*yielded, self._next(builder, slot)])
         arrived = [_slot_of(builder, buffer, slot) for buffer in self.buffers]
@@ -163,14 +174,14 @@ class _Pipeline:
     def _prologue(self) -> list[Value]:
         """Start the copies of the first iterations; the carried values of the first one that is not begun."""
         carried = [self.loop.inits[index] for index in self.ahead.carried]
-        for step in range(self.stages - 1):
+        for step in range(self.early):
             carried = self._copies(self.entry, (self.loop.lower, step), carried, _number(self.entry, step))
         return carried
 
     def _copies_of_the_body(self, builder: Builder, carried: Sequence[Value], slot: Value) -> list[Value]:
-        """Start the copies of an iteration that comes later, into the buffers that were read last."""
-        last = builder.emit(arith.AddI, slot, _number(builder, self.stages - 1))
-        return self._copies(builder, (self.loop.counter, self.stages - 1), carried, self._wrapped(builder, last))
+        """Start the copies of an iteration that comes later, into the buffers that were read longest ago."""
+        last = builder.emit(arith.AddI, slot, _number(builder, self.early))
+        return self._copies(builder, (self.loop.counter, self.early), carried, self._wrapped(builder, last))
 
     def _copies(self, builder: Builder, when: _Iteration, carried: Sequence[Value], slot: Value) -> list[Value]:
         """Start the copies of an iteration; what it hands on to the next."""

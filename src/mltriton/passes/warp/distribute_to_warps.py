@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import cast
 
-from mltriton.dialects import arith, scf, tt, ttg
+from mltriton.dialects import arith, scf, tt, ttg, ttng
 from mltriton.errors import PassError
 from mltriton.ir.attributes import DenseAttr, StringAttr
 from mltriton.ir.module import Module
@@ -332,6 +332,7 @@ RULES: RuleTable = {
     tt.DescriptorStore: shift_descriptor_store,
     tt.Reduce: reduce_within_then_across,
     tt.Dot: window_of_operands,
+    ttng.WarpGroupDot: window_of_operands,
     ttg.LocalAlloc: allocate_then_store,
     ttg.LocalLoad: shared_part,
     ttg.LocalStore: shared_part,

@@ -14,7 +14,7 @@ from typing import cast
 
 from mltriton.dialects import tt
 from mltriton.errors import BackendError
-from mltriton.ir.types import BF16, F8E4M3, F8E5M2, F16, F32, F64, I8, TensorType, element_type
+from mltriton.ir.types import BF16, F8E4M3, F8E5M2, F16, F32, F64, I8, MemDescType, TensorType, element_type
 from mltriton.ir.types import Type as IRType
 from mltriton.layouts.nvidia import NvidiaMmaEncoding
 from mltriton.targets.llvm import types
@@ -36,18 +36,18 @@ def _dot(e: Emitter, op: tt.Dot) -> Emitted:
     a, c = (cast(TensorType, value.type) for value in (op.a, op.c))
     if not isinstance(c.encoding, NvidiaMmaEncoding):
         raise BackendError("a dot whose result is not in the layout of mma.sync", found=str(c))
-    left, right = ([_words(e.function, e.registers(value))] for value in (op.a, op.b))
+    left, right = ([words_of(e.function, e.registers(value))] for value in (op.a, op.b))
     if a.element is F32:
         left, right = (_tf32(e.function, words[0], op.precision == "tf32") for words in (left, right))
-    name = _sums_of(op)
-    sums = _as_sums(e, op, name)
+    name = sums_of(op)
+    sums = as_sums(e, op, name)
     pairs = [(i, j) for i in range(len(left)) for j in range(len(right)) if i + j < len(left)]
     for i, j in reversed(pairs):
         sums = _product(e, op, name, left[i], right[j], sums)
-    return e.held(_from_sums(e, op, name, sums), op.result.type)
+    return e.held(from_sums(e, op, name, sums), op.result.type)
 
 
-def _name(element: IRType, unsigned: bool) -> str:
+def name_of(element: IRType, unsigned: bool) -> str:
     if element is I8:
         return "u8" if unsigned else "s8"
     if element not in _NAMES:
@@ -56,15 +56,15 @@ def _name(element: IRType, unsigned: bool) -> str:
     return _NAMES[element]
 
 
-def _sums_of(op: tt.Dot) -> str:
+def sums_of(op: tt.Dot) -> str:
     """What the instruction adds products up in."""
-    a, c = element_type(op.a.type), element_type(op.result.type)
+    a, c = cast(TensorType | MemDescType, op.a.type).element, element_type(op.result.type)
     if a is I8:
         return "s32"
     return "f64" if a is F64 else "f16" if a is c is F16 else "f32"
 
 
-def _words(f: Function, registers: Sequence[Value]) -> list[Value]:
+def words_of(f: Function, registers: Sequence[Value]) -> list[Value]:
     """Registers as words of 32 bits, or as they are where they are wider; f32 as integers."""
     bits = [as_integer(f, register) if register.type.bits <= WORD_BITS else register for register in registers]
     return bits if bits[0].type.bits > WORD_BITS else in_words(f, bits, types.I32)
@@ -84,15 +84,15 @@ def _tf32(f: Function, words: Sequence[Value], is_enough: bool) -> list[list[Val
     return [high, [rounded(number) for number in rest]]
 
 
-def _as_sums(e: Emitter, op: tt.Dot, name: str) -> list[Value]:
+def as_sums(e: Emitter, op: tt.Dot, name: str) -> list[Value]:
     """The accumulator as the instruction takes it."""
     registers = e.registers(op.c)
     if name == "f16":
-        return _words(e.function, registers)
+        return words_of(e.function, registers)
     return [e.widen(register, op.c.type) for register in registers] if name == "f32" else list(registers)
 
 
-def _from_sums(e: Emitter, op: tt.Dot, name: str, sums: Sequence[Value]) -> list[Value]:
+def from_sums(e: Emitter, op: tt.Dot, name: str, sums: Sequence[Value]) -> list[Value]:
     """What the instruction gives as registers of the result."""
     f = e.function
     if name == "f16":
@@ -106,7 +106,7 @@ def _product(
 ) -> list[Value]:
     """One instruction; of f64 as many as the device needs for the size of the others'."""
     a, b = element_type(op.a.type), element_type(op.b.type)
-    factors = f"{_name(a, op.a_unsigned)}.{_name(b, op.b_unsigned)}"
+    factors = f"{name_of(a, op.a_unsigned)}.{name_of(b, op.b_unsigned)}"
     if name == "f64" and not cast(NvidiaMachine, e.machine).device.wide_f64:
         return _by_quarters(e.function, left, right, sums)
     shape = _SHAPES[_bits(left[0], a)]

@@ -8,7 +8,7 @@ from __future__ import annotations
 from mltriton.dialects import tt
 from mltriton.ir.module import Module
 from mltriton.targets.assertions import describe
-from mltriton.targets.nvidia import dot, inline_assembly, math, shared
+from mltriton.targets.nvidia import dot, inline_assembly, math, shared, wgmma
 from mltriton.targets.nvidia.devices import Device
 from mltriton.targets.nvidia.facts import NvidiaFacts
 from mltriton.targets.nvidia.machine import NvidiaMachine
@@ -19,7 +19,7 @@ from mltriton.targets.simt.kernel import emit_kernel
 from mltriton.targets.simt.shared import allocations
 from mltriton.targets.target import Lowered
 
-RULES: Rules = {**rules.RULES, **dot.RULES, **shared.RULES}
+RULES: Rules = {**rules.RULES, **dot.RULES, **shared.RULES, **wgmma.RULES}
 ELEMENTS: Rules = {**rules.ELEMENTS, **math.RULES, **inline_assembly.RULES}
 
 

@@ -1,4 +1,4 @@
-"""NVIDIA's GPUs as passes see them: blocks in registers of 32 lanes, products by `mma.sync`.
+"""NVIDIA's GPUs as passes see them: blocks in registers of 32 lanes, products by `mma.sync` and `wgmma`.
 
 Level: data, made from `devices.py`.
 """
@@ -6,8 +6,8 @@ Level: data, made from `devices.py`.
 from __future__ import annotations
 
 from mltriton.ir.types import BF16, F8E4M3, F8E5M2, F16, F32, F64, I8, Type
-from mltriton.layouts.nvidia import mma_sync
-from mltriton.targets.base import DotSize, RegisterMode, Storage, TargetSpec
+from mltriton.layouts.nvidia import mma_sync, wgmma
+from mltriton.targets.base import DotSize, Home, RegisterMode, Storage, TargetSpec
 from mltriton.targets.nvidia.devices import Device, device, variant_here
 from mltriton.targets.nvidia.facts import WARP
 
@@ -15,8 +15,8 @@ PIPELINE = (
     "inline,canonicalize,cse,fold-batches,rewrite-tensor-pointers,canonicalize,combine,reorder-broadcast,"
     "split-uniform-increments,hoist-transposes,dce,fold-transposes,convert-dot-operands,"
     "canonicalize,cse,licm,dce,check-warp-level",
-    "assign-layouts,cse,assign-lanes,dce,pipeline-loads,dce,cse,verify-encodings",
-    "distribute-to-warps,lower-cross-warp,assign-lanes,canonicalize,cse,licm,dce,verify-encodings",
+    "assign-layouts,cse,assign-lanes,dce,pipeline-loads,dce,cse,start-dots,verify-encodings",
+    "distribute-to-warps,lower-cross-warp,fence-shared-memory,assign-lanes,canonicalize,cse,licm,dce,verify-encodings",
     "match-target-size,canonicalize,cse,dce,schedule-loads,verify-encodings,allocate-shared-memory",
 )
 LANE_REGISTER = 4  # bytes
@@ -24,6 +24,7 @@ COPY_BYTES = (4, 8, 16)  # of a lane's copy from global to shared memory
 # Products added up by one `mma.sync`, of which 16 rows and 8 columns come out, by the operands.
 DEPTHS: dict[Type, int] = {F16: 16, BF16: 16, F32: 8, I8: 32, F64: 8}
 DEPTHS_OF_FP8: dict[Type, int] = {F8E4M3: 32, F8E5M2: 32}
+GROUPED = (F16, BF16)  # what groups of four warps multiply
 PARTS: dict[Type, int] = {F32: 2}  # summands of an operand that may not be rounded to TF32
 
 
@@ -36,7 +37,7 @@ def spec(variant: str) -> TargetSpec:
         warp_size=WARP,
         max_warps=of.max_warps,
         dot={
-            element: DotSize(16, 8, depth, parts=PARTS.get(element, 1), encoding=mma_sync)
+            element: _dot(of, element, depth)
             for element, depth in (DEPTHS | (DEPTHS_OF_FP8 if of.fp8 else {})).items()
         },
         dot_through={} if of.fp8 else {F8E4M3: F16, F8E5M2: F16},
@@ -48,6 +49,25 @@ def spec(variant: str) -> TargetSpec:
         repeats_loads=True,
         pipeline=PIPELINE,
         has_lanes=True,
+    )
+
+
+def _dot(of: Device, element: Type, depth: int) -> DotSize:
+    """What multiplies such elements: a warp, or where there are rows enough a group of four."""
+    by_warp = DotSize(16, 8, depth, parts=PARTS.get(element, 1), encoding=mma_sync)
+    if not of.warp_groups or element not in GROUPED:
+        return by_warp
+    return DotSize(
+        64,
+        256,
+        depth,
+        warps=4,
+        a=Home.EITHER,
+        b=Home.SHARED,
+        asynchronous=True,
+        fewer_columns=(16, 32, 64, 128),
+        encoding=wgmma,
+        otherwise=by_warp,
     )
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, cast
 
-from mltriton.dialects import arith, scf, tt, ttg, ttig
+from mltriton.dialects import arith, scf, tt, ttg, ttig, ttng
 from mltriton.ir.attributes import DenseAttr, IntegerAttr
 from mltriton.ir.builder import Builder
 from mltriton.ir.operation import Operation, Value
@@ -205,6 +205,30 @@ def dot(s: Splitter, op: tt.Dot) -> Sequence[Split]:
     return [s.pieces_of(op.result.type, grid, values)]
 
 
+def group_dot(s: Splitter, op: ttng.WarpGroupDot) -> Sequence[Split]:
+    """A product for each piece, with all of K: its instructions follow each other. The last piece ends the group."""
+    grid, k = s.grid_of(op), cast(TensorType | MemDescType, op.a.type).shape[-1]
+    assert grid is not None
+    *batch, m, n = grid.piece
+    values: list[Value] = []
+    for origin in grid.origins():
+        *outer, row, column = origin
+        a = operand_of(s, op.a, (*outer, row, 0), (*batch, m, k), (*batch, m, k))
+        b = operand_of(s, op.b, (*outer, 0, column), (*batch, k, n), (*batch, k, n))
+        (value,) = s.copy(op, [a, b, s.piece(op.c, origin, grid.piece)], grid.piece)
+        cast(ttng.WarpGroupDot, value.defining_op).continues = op.is_async and len(values) + 1 < len(grid.origins())
+        values.append(value)
+    return [s.pieces_of(op.result.type, grid, values)]
+
+
+def group_dot_wait(s: Splitter, op: ttng.WarpGroupDotWait) -> Sequence[Split]:
+    """One wait for all pieces."""
+    values = [piece for value in op.inputs for piece in s.flat(value)]
+    types = [value.type for value in values]
+    made = s.builder.create(ttng.WarpGroupDotWait, values, result_types=types, pendings=op.pendings)
+    return s.unflatten(op.results, made.results)
+
+
 def reduce(s: Splitter, op: tt.Reduce) -> Sequence[Split]:
     """Pieces along the axis are combined element by element, then each is reduced."""
     source = s.pieces(op.sources[0]).grid
@@ -342,6 +366,8 @@ RULES: dict[type[Operation], Callable[..., Sequence[Split]]] = {
     tt.Broadcast: broadcast,
     tt.Trans: trans,
     tt.Dot: dot,
+    ttng.WarpGroupDot: group_dot,
+    ttng.WarpGroupDotWait: group_dot_wait,
     tt.Reduce: reduce,
     tt.MakeTensorPtr: make_tensor_ptr,
     tt.DescriptorLoad: descriptor_load,

@@ -1,0 +1,135 @@
+"""start-dots: products that a target computes while its warps go on are started, and waited for.
+
+Level: ttg, after `pipeline-loads`. Takes dots whose instruction is asynchronous (`DotSize.asynchronous`) and changes
+them in place: `ttng.warp_group_dot`, and a `ttng.warp_group_dot_wait` behind it. A product that every iteration of a
+loop adds to, and nothing else takes, is waited for one iteration later, where the loop keeps what was multiplied so
+long (`KEPT`), and once more behind the loop. Guarantees: nobody takes a result before its wait; no memory is written
+again before the products that read it are done.
+"""
+
+from __future__ import annotations
+
+from typing import cast
+
+from mltriton.dialects import scf, tt, ttg, ttng
+from mltriton.ir.attributes import IntegerAttr
+from mltriton.ir.builder import Builder
+from mltriton.ir.module import Module
+from mltriton.ir.operation import Operation, Value
+from mltriton.ir.passes import Pass
+from mltriton.ir.types import F32, I32, MemDescType, TensorType, element_type
+from mltriton.layouts.encodings import MatrixEncoding
+from mltriton.targets.base import TargetSpec
+from mltriton.targets.registry import spec_of
+
+KEPT = "ttg.slots-kept"  # attribute of a loop: for how many further iterations it leaves what it has copied
+
+
+class StartDots(Pass):
+    """Start products and wait for them."""
+
+    name = "start-dots"
+
+    def run(self, module: Module) -> Module:
+        spec = spec_of(module)
+        for op in list(module.walk()):
+            if isinstance(op, tt.Dot) and is_asynchronous(op, spec):
+                _start(op)
+        return module
+
+
+def is_asynchronous(dot: tt.Dot, spec: TargetSpec) -> bool:
+    """Whether the instruction that a dot is made of goes on by itself."""
+    result, size = dot.result.type, spec.dot.get(cast(TensorType | MemDescType, dot.a.type).element)
+    encoding = cast(TensorType, result).encoding
+    if size is None or not isinstance(encoding, MatrixEncoding):
+        return False
+    return size.acting(encoding.together).asynchronous
+
+
+def _start(dot: tt.Dot) -> None:
+    loop, builder = _adding(dot), Builder().before(dot)
+    started = builder.insert(ttng.WarpGroupDot(dot.operands, [dot.result.type], dot.attributes, (), dot.loc))
+    started.result.hint = dot.result.hint
+    started.is_async = element_type(dot.result.type) in (F32, I32)  # Others are taken apart and put together around it.
+    if not started.is_async:
+        dot.replace_by([started.result])
+        return
+    later = loop is not None and all(_stays(operand, loop) for operand in (dot.a, dot.b))
+    with builder.at(dot.loc):
+        waited = _waited(builder, started, started.result, pendings=int(later))
+    if loop is not None and later:
+        _wait_behind(loop, started, loop.results[_number(loop, dot.c)])
+    dot.replace_by([waited])
+
+
+def _waited(builder: Builder, dot: ttng.WarpGroupDot, result: Value, *, pendings: int) -> Value:
+    """A result behind a wait, up to which registers that the product reads keep what they hold."""
+    inside = dot.block is builder.block
+    values = [result, *([dot.a] if inside and isinstance(dot.a.type, TensorType) else [])]
+    types = [value.type for value in values]
+    wait = builder.create(ttng.WarpGroupDotWait, values, result_types=types, pendings=pendings)
+    wait.results[0].hint = result.hint
+    return wait.results[0]
+
+
+def _wait_behind(loop: scf.For, dot: ttng.WarpGroupDot, result: Value) -> None:
+    """The loop's result is there behind one more wait."""
+    block, users = loop.block, list(result.users)
+    assert block is not None
+    builder = Builder().before(block.ops[block.position(loop) + 1])
+    builder.loc = dot.loc
+    waited = _waited(builder, dot, result, pendings=0)
+    for user in users:
+        for index, operand in enumerate(user.operands):
+            if operand is result:
+                user.set_operand(index, waited)
+
+
+def _number(loop: scf.For, carried: Value) -> int:
+    return next(index for index, argument in enumerate(loop.carried) if argument is carried)
+
+
+def _adding(dot: tt.Dot) -> scf.For | None:
+    """The loop that adds a product to the same value in every iteration, which nothing else in it takes."""
+    loop = dot.parent_op
+    if not isinstance(loop, scf.For) or dot.c not in loop.carried or list(dot.c.users) != [dot]:
+        return None
+    yielded = loop.body.block.terminator
+    is_yielded = list(dot.result.users) == [yielded] and yielded.operands.count(dot.result) == 1
+    return loop if is_yielded and yielded.operands[_number(loop, dot.c)] is dot.result else None
+
+
+def _stays(operand: Value, loop: scf.For) -> bool:
+    """Whether what a product reads is left as it is until the next iteration's product has started."""
+    if not isinstance(operand.type, MemDescType):
+        return True
+    kept = loop.attributes.get(KEPT)
+    if isinstance(kept, IntegerAttr) and kept.value > 0 and isinstance(operand.defining_op, ttg.MemDescSubview):
+        return True
+    memory = _allocation(operand)
+    return memory is not None and memory.parent_op is not loop and not _is_written(memory.result, loop)
+
+
+def _allocation(memory: Value) -> ttg.LocalAlloc | None:
+    op = memory.defining_op
+    while isinstance(op, ttg.MemDescSubview | ttg.MemDescTrans):
+        op = op.memory.defining_op
+    return op if isinstance(op, ttg.LocalAlloc) else None
+
+
+def _is_written(memory: Value, loop: scf.For) -> bool:
+    for user in memory.users:
+        if isinstance(user, ttg.MemDescSubview | ttg.MemDescTrans):
+            if _is_written(user.result, loop):
+                return True
+        elif not isinstance(user, tt.Dot | ttg.LocalLoad | ttg.LocalGather) and _is_inside(user, loop):
+            return True
+    return False
+
+
+def _is_inside(op: Operation, loop: scf.For) -> bool:
+    parent = op.parent_op
+    while parent is not None and parent is not loop:
+        parent = parent.parent_op
+    return parent is loop

@@ -1,0 +1,145 @@
+"""Products of four warps (`wgmma`), which read shared memory by themselves and go on behind the instruction.
+
+Level: intrinsic -> llvm. Sums, and a left operand in registers, lie as `mma.sync` has them; what is in shared memory is
+named by descriptors (PTX ISA, "Matrix Descriptor Format"), which all four warps give alike. Guarantees: sums are tied
+to the registers they start from, and to the wait for them, so that none moves while a product is under way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple, cast
+
+from mltriton.dialects import ttng
+from mltriton.errors import BackendError
+from mltriton.ir.operation import Value as IRValue
+from mltriton.ir.types import I8, MemDescType, TensorType, Type, byte_width
+from mltriton.layouts.shared import NvmmaSharedEncoding
+from mltriton.targets.llvm.types import I32, I64, Value, constant
+from mltriton.targets.nvidia import dot
+from mltriton.targets.nvidia.assembly import letter
+from mltriton.targets.simt.context import Emitted, Emitter, Rules
+from mltriton.targets.simt.moves import linear
+
+GROUP_ROWS = 64
+ROWS = 8  # of the smallest matrix in shared memory
+STEP_BYTES = 32  # along K that one instruction multiplies
+UNIT = 16  # bytes that descriptors count in
+SPACE = 0x3FFFF  # addresses that they reach
+SWIZZLES = {128: 1, 64: 2, 32: 3}  # descriptors' numbers of them
+
+
+class Operand(NamedTuple):
+    """What instructions say of an operand in shared memory: the descriptor of the first step along K, by how much it
+    grows for each of the next, and whether K is not what lies side by side.
+    """
+
+    descriptor: Value
+    steps: Sequence[int]
+    turned: bool
+
+
+def _in_shared(e: Emitter, operand: IRValue, index: int, depth: int) -> Operand:
+    """Operand `index` of products of `depth` elements."""
+    type_, block = cast(MemDescType, operand.type), e.shared(operand)
+    encoding, f = type_.encoding, e.function
+    if not isinstance(encoding, NvmmaSharedEncoding) or block.swizzle is None or encoding.swizzle not in SWIZZLES:
+        raise BackendError("an operand of wgmma that does not lie as it is read", found=str(type_))
+    size, k = byte_width(type_.element), 1 - index
+    images, inner = block.swizzle.images, 0 if encoding.transposed else 1
+    outer = 1 - inner
+    starts = list(block.swizzle.offsets)
+    if index == 0:
+        starts[0] = f.and_(starts[0], -GROUP_ROWS)  # Each warp names its own rows, the instruction those of all four.
+    moved = f.add(linear(f, starts[0], images[0]), linear(f, starts[1], images[1]))
+    address = f.add(f.cast("ptrtoint", block.pointer, I32), f.mul(moved, size))
+    strides = _stride(images[outer], ROWS) * size, _stride(images[inner], encoding.swizzle // size) * size
+    fixed = SWIZZLES[encoding.swizzle] << 62 | strides[0] // UNIT << 32 | max(strides[1] // UNIT, 1) << 16
+    place = f.lshr(f.and_(address, SPACE), UNIT.bit_length() - 1)
+    descriptor = f.or_(f.cast("zext", place, I64), constant(I64, fixed - (1 << 64) if fixed >> 63 else fixed))
+    steps = [_image(images[k], step) * size // UNIT for step in range(0, type_.shape[k], depth)]
+    return Operand(descriptor, steps, turned=inner != k)
+
+
+def _element(operand: IRValue) -> Type:
+    return cast(TensorType | MemDescType, operand.type).element
+
+
+def _stride(images: Sequence[int], distance: int) -> int:
+    """How far an element lies that is so many places, a power of two, further."""
+    bit = distance.bit_length() - 1
+    return images[bit] if bit < len(images) else 0
+
+
+def _image(images: Sequence[int], place: int) -> int:
+    return sum(image for bit, image in enumerate(images) if place >> bit & 1)
+
+
+def _dot(e: Emitter, op: ttng.WarpGroupDot) -> Emitted:
+    """All instructions along K, in one group."""
+    name, depth = dot.sums_of(op), STEP_BYTES // byte_width(_element(op.a))
+    sums = dot.as_sums(e, op, name)
+    b = _in_shared(e, op.b, 1, depth)
+    a = _in_shared(e, op.a, 0, depth) if isinstance(op.a.type, MemDescType) else None
+    words = [] if a is not None else dot.words_of(e.function, e.registers(op.a))
+    descriptors = [] if a is None else [a.descriptor]
+    operands = [*words, *descriptors, b.descriptor]
+    text = _text(op, name, len(sums), len(words), a, b)
+    constraints = [*(f"={letter(value.type)}" for value in sums), *(letter(value.type) for value in operands)]
+    constraints += [*map(str, range(len(sums))), "~{memory}"]
+    made = e.function.assembly(text, ",".join(constraints), [value.type for value in sums], *operands, *sums)
+    return e.held(dot.from_sums(e, op, name, made), op.result.type)
+
+
+def _text(op: ttng.WarpGroupDot, name: str, sums: int, words: int, a: Operand | None, b: Operand) -> str:
+    """The instructions: `$0`, ... are sums, then come words of `a` or its descriptor, and that of `b`."""
+    left, right = _element(op.a), _element(op.b)
+    columns = cast(TensorType, op.result.type).shape[-1]
+    depth = STEP_BYTES // byte_width(left)
+    factors = f"{dot.name_of(left, op.a_unsigned)}.{dot.name_of(right, op.b_unsigned)}"
+    listed = ", ".join(f"${number}" for number in range(sums))
+    steps = len(b.steps)
+    each = words // steps
+    lines = ["{ .reg .b64 da, db; wgmma.fence.sync.aligned;"]
+    for step in range(steps):
+        if a is None:
+            first = ", ".join(f"${sums + each * step + number}" for number in range(each))
+            first = f"{{{first}}}"
+        else:
+            lines.append(f"add.s64 da, ${sums}, {a.steps[step]};")
+            first = "da"
+        lines.append(f"add.s64 db, ${sums + words + (a is not None)}, {b.steps[step]};")
+        ends = "" if left is I8 else ", 1, 1"
+        if byte_width(left) == 2:
+            ends += ("" if a is None else f", {int(a.turned)}") + f", {int(b.turned)}"
+        shape = f"m{GROUP_ROWS}n{columns}k{depth}"
+        lines.append(f"wgmma.mma_async.sync.aligned.{shape}.{name}.{factors} {{{listed}}}, {first}, db, 1{ends};")
+    if not op.continues:
+        lines.append("wgmma.commit_group.sync.aligned;")
+    if not op.is_async:
+        lines.append("wgmma.wait_group.sync.aligned 0;")
+    return " ".join([*lines, "}"])
+
+
+def _wait(e: Emitter, op: ttng.WarpGroupDotWait) -> list[Emitted]:
+    """The results come out of the wait; what nobody takes is only kept until then."""
+    taken = [value for value, result in zip(op.inputs, op.results, strict=True) if result.users]
+    kept = [value for value, result in zip(op.inputs, op.results, strict=True) if not result.users]
+    inputs = [register for value in taken for register in e.registers(value)]
+    others = [word for value in kept for word in dot.words_of(e.function, e.registers(value))]
+    constraints = [*(f"={letter(value.type)}" for value in inputs), *(letter(value.type) for value in others)]
+    constraints += [*map(str, range(len(inputs))), "~{memory}"]
+    text = f"wgmma.wait_group.sync.aligned {op.pendings};"
+    types = [value.type for value in inputs]
+    made = iter(e.function.assembly(text, ",".join(constraints), types, *others, *inputs))
+    return [
+        e.held([next(made) for _ in e.registers(value)], value.type) if result.users else e.any(value)
+        for value, result in zip(op.inputs, op.results, strict=True)
+    ]
+
+
+def _fence(e: Emitter, op: ttng.FenceAsyncShared) -> None:
+    e.function.assembly("fence.proxy.async.shared::cta;", "~{memory}", [])
+
+
+RULES: Rules = {ttng.WarpGroupDot: _dot, ttng.WarpGroupDotWait: _wait, ttng.FenceAsyncShared: _fence}
