@@ -25,7 +25,7 @@ from .text import parse
 from .threads import Threads
 
 REST = 0xA5  # in shared memory, before anything is written there
-ALIGNMENT = 1024  # of shared memory
+ALIGNMENT = 1 << 18  # of shared memory, so that addresses in it, which descriptors cut off, begin with 0
 
 
 class EmulatedKernel:

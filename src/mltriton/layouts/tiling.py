@@ -61,7 +61,9 @@ def in_groups(shape: Shape, num_warps: int, rows: int, group: int) -> BlockedEnc
     down = min(num_warps, shape[-2] // rows)
     if len(shape) != 2 or down % group or shape[0] != down * rows or shape[1] < num_warps // down:
         return None
-    return BlockedEncoding((rows, shape[1] // (num_warps // down)), (down, num_warps // down), (0, 1))
+    across = num_warps // down
+    order = (0, 1) if across > 1 else row_major(2)  # What loads have that are shared out is another encoding.
+    return BlockedEncoding((rows, shape[1] // across), (down, across), order)
 
 
 TILINGS = {"square": square, "horizontal": horizontal, "vertical": vertical}

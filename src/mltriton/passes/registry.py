@@ -59,6 +59,8 @@ CONCERNS: dict[str, frozenset[str]] = {
     "serialize-warps": frozenset({WARP_LEVEL}),
     "merge-k-steps": frozenset({"tt.dot"}),
     "convert-dot-operands": frozenset({"tt.dot", "tt.reduce"}),  # sums of products become products
+    "start-dots": frozenset({"tt.dot"}),
+    "fence-shared-memory": frozenset({"ttng.warp_group_dot"}),
     "split-uniform-increments": frozenset({"scf.for", "scf.while"}),
     "licm": frozenset({"scf.for", "scf.while", WARP_LEVEL}),  # warps become loops
 }

@@ -3,8 +3,9 @@
 Level: intrinsic, targets whose blocks live in registers. Gives each `ttg.local_alloc` its place, `allocation.offset` in
 bytes. Two of them may have one place when they are never needed at once and all warps meet in between: from its
 allocation on until the last operation of the same body that uses it (a loop counts whole) a block is needed, and a
-barrier of that body must stand between its allocation and its first use. Blocks without one, those that regions carry
-and those that copies under way write have a place of their own. Guarantees: a warp writes a place only
+barrier of that body must stand between its allocation and its first use. What copies or products under way use is
+needed until the body has waited for all of them. Blocks of which that cannot be said, and those that regions carry,
+have a place of their own. Guarantees: a warp writes a place only
 after all warps are done with what was there. No later pass may move uses of shared memory over barriers.
 """
 
@@ -14,13 +15,14 @@ from dataclasses import dataclass
 from math import prod
 from typing import cast
 
-from mltriton.dialects import gpu, tt, ttg
+from mltriton.dialects import gpu, tt, ttg, ttng
 from mltriton.ir.attributes import IntegerAttr
 from mltriton.ir.module import Module
 from mltriton.ir.operation import Operation, Value
 from mltriton.ir.passes import Pass
 from mltriton.ir.types import I32, MemDescType, byte_width
 
+UNDER_WAY = (ttg.AsyncCopyGlobalToLocal, ttng.WarpGroupDot)
 ALIGNMENT, SWIZZLED_ALIGNMENT = 64, 1024  # bytes; what is swizzled repeats after 1024
 
 
@@ -92,9 +94,24 @@ def _block(op: ttg.LocalAlloc, order: dict[Operation, int]) -> _Block:
         return _Block(op, 0, len(order))
     around = [_around(use, op) for use in uses]
     first, last = (choose(around, key=order.__getitem__, default=op) for choose in (min, max))
-    if not any(isinstance(between, gpu.Barrier) for between in body[body.index(op) : body.index(first)]):
+    ends = [_end(use, body[body.index(last) + 1 :]) for use in uses if isinstance(use, UNDER_WAY)]
+    if None in ends:
         return _Block(op, 0, len(order))
-    return _Block(op, order[op], max(order[inner] for inner in last.walk()))
+    last = max((last, *(_around(end, op) for end in ends if end)), key=order.__getitem__)
+    end = max(order[inner] for inner in last.walk())
+    if any(isinstance(between, gpu.Barrier) for between in body[body.index(op) : body.index(first)]):
+        return _Block(op, order[op], end)
+    return _Block(op, 0, end if isinstance(op.parent_op, tt.Func) else len(order))
+
+
+def _end(use: Operation, behind: list[Operation]) -> Operation | None:
+    """The operation that waits for a copy or product: behind it in its own body, or among those `behind`."""
+    if isinstance(use, ttng.WarpGroupDot) and not use.is_async:
+        return use
+    own = use.block.ops if use.block is not None else []
+    kind = ttg.AsyncWait if isinstance(use, ttg.AsyncCopyGlobalToLocal) else ttng.WarpGroupDotWait
+    waits = (op for op in (*own[own.index(use) :], *behind) if isinstance(op, kind))
+    return next((op for op in waits if not (op.num if isinstance(op, ttg.AsyncWait) else op.pendings)), None)
 
 
 def _around(use: Operation, op: Operation) -> Operation:
@@ -107,7 +124,7 @@ def _around(use: Operation, op: Operation) -> Operation:
 
 
 def _uses(memory: Value) -> list[Operation] | None:
-    """The operations that use a block or a part of it; None where they cannot be told, or go on after they are done."""
+    """The operations that use a block or a part of it; None where they cannot be told."""
     found: list[Operation] = []
     for user in memory.users:
         if isinstance(user, ttg.MemDescSubview | ttg.MemDescTrans):
@@ -115,7 +132,7 @@ def _uses(memory: Value) -> list[Operation] | None:
             if inner is None:
                 return None
             found += [user, *inner]
-        elif isinstance(user, ttg.LocalLoad | ttg.LocalStore | ttg.LocalGather):
+        elif isinstance(user, ttg.LocalLoad | ttg.LocalStore | ttg.LocalGather | tt.Dot | ttg.AsyncCopyGlobalToLocal):
             found.append(user)
         else:
             return None

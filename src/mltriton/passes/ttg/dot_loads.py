@@ -1,8 +1,9 @@
-"""Loads of what dots take, where it goes through shared memory: which they are, and how warps share them out.
+"""Loads of what dots take, and stores of what they give, where it goes through shared memory: which they are, and how
+warps share them out.
 
 Level: tt to ttg. Takes a function; gives each load of a matrix through a block of pointers from which an operand of a
-dot is computed an encoding in which every element is loaded once: warps take lines of memory, whatever part of the
-operand they need.
+dot is computed, and each store of a matrix computed from a dot's result, an encoding in which every element is accessed
+once: warps take lines of memory, whatever part of the dot they have.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 from typing import cast
 
 from mltriton.analysis.axis_info import AxisInfoAnalysis
-from mltriton.dialects import tt, ttg
+from mltriton.dialects import scf, tt, ttg
 from mltriton.dialects.tt.memory import is_block_pointer
 from mltriton.ir.operation import Operation, Value
 from mltriton.ir.types import TensorType
@@ -25,6 +26,36 @@ def staged_loads(function: tt.Func, num_warps: int) -> dict[Operation, Encoding]
     """The loads and their encodings."""
     axes = AxisInfoAnalysis(function)
     return {op: _shared_out(op, axes, num_warps) for op in function.walk() if is_load_of_dot(op)}
+
+
+def staged_stores(function: tt.Func, num_warps: int) -> dict[Operation, Encoding]:
+    """The stores and their encodings."""
+    axes = AxisInfoAnalysis(function)
+    return {op: _shared_out(op, axes, num_warps) for op in function.walk() if _is_store_of_dot(op)}
+
+
+def _is_store_of_dot(op: Operation) -> bool:
+    if not isinstance(op, tt.Store) or not isinstance(op.ptr.type, TensorType) or op.ptr.type.rank != 2:
+        return False
+    return _is_product(op.value)
+
+
+def _is_product(value: Value) -> bool:
+    """Whether a value is a dot's result, as a loop hands it on or computed on element by element."""
+    pending, seen = [value], {value}
+    while pending:
+        op = pending.pop().defining_op
+        if isinstance(op, tt.Dot):
+            return True
+        if isinstance(op, scf.For):
+            before = list(op.body.block.terminator.operands)
+        elif op is not None and (isinstance(op, ttg.ConvertLayout) or (op.elementwise and op.pure)):
+            before = op.operands
+        else:
+            continue
+        pending += [value for value in before if isinstance(value.type, TensorType) and value not in seen]
+        seen.update(before)
+    return False
 
 
 def is_load_of_dot(op: Operation) -> bool:
@@ -66,15 +97,15 @@ def is_small_spread(load: tt.Load, lanes: int) -> bool:
     return True
 
 
-def fastest_dim(load: tt.Load, axes: AxisInfoAnalysis) -> tuple[int, int]:
-    """The dimension along which a load has the longest runs of memory, and their bytes."""
-    runs = [axes.contiguous_bytes(load.ptr, dim) for dim in range(2)]
+def fastest_dim(access: tt.Load | tt.Store, axes: AxisInfoAnalysis) -> tuple[int, int]:
+    """The dimension along which an access has the longest runs of memory, and their bytes."""
+    runs = [axes.contiguous_bytes(access.ptr, dim) for dim in range(2)]
     dim = max(range(2), key=lambda dim: (runs[dim], dim))
     return dim, runs[dim]
 
 
 def _shared_out(op: Operation, axes: AxisInfoAnalysis, num_warps: int) -> Encoding:
-    load = cast(tt.Load, op)
-    fastest, _ = fastest_dim(load, axes)
-    cut = tiling.along(cast(TensorType, load.result.type).shape, num_warps, (1 - fastest, fastest))
+    access = cast(tt.Load | tt.Store, op)
+    fastest, _ = fastest_dim(access, axes)
+    cut = tiling.along(cast(TensorType, access.ptr.type).shape, num_warps, (1 - fastest, fastest))
     return cut.replaced(order=BY_COLUMNS)

@@ -26,7 +26,7 @@ from mltriton.ir.order import operands_first
 from mltriton.ir.types import PointerType, TensorType, Type, block_of
 from mltriton.layouts import tiling
 from mltriton.layouts.encodings import Encoding, SliceEncoding
-from mltriton.passes.ttg.dot_loads import is_small_spread, staged_loads
+from mltriton.passes.ttg.dot_loads import is_small_spread, staged_loads, staged_stores
 from mltriton.passes.ttg.layout_rules import OWNERS, rule_of, same_everywhere
 from mltriton.passes.ttg.tiling_hints import hinted_roots, smallest_part
 from mltriton.targets.base import TargetSpec
@@ -60,14 +60,15 @@ class LayoutPlan:
         self.wanted: dict[tuple[Operation, int], Encoding] = {}
         self._flexible: dict[Value, bool] = {}
         self.decided: set[Operation] = set()
-        self.staged: dict[Operation, Encoding] = {}  # loads on the way to dots that have encodings of their own
+        self.staged: dict[Operation, Encoding] = {}  # accesses that have encodings of their own
         self._pending: list[Value] = []
         self._postponed: list[tuple[Value, Encoding]] = []
 
     def add(self, function: tt.Func) -> None:
         """Decide for all blocks of a function."""
         self._ties = _with_one_encoding(function)
-        self.staged = staged_loads(function, self.num_warps) if self.spec.copy_bytes else {}
+        if self.spec.copy_bytes:
+            self.staged = staged_loads(function, self.num_warps) | staged_stores(function, self.num_warps)
         workload = analyse(function)
         for dot, encoding in hinted_roots(workload.dots, self.spec, self.num_warps, self._reached):
             self._root(dot, encoding)

@@ -47,6 +47,20 @@ def load(plan: LayoutPlan, op: tt.Load) -> None:
         plan.want(op, index, encoding)
 
 
+def store(plan: LayoutPlan, op: tt.Store) -> None:
+    """As everywhere; what goes through shared memory on its way is stored as the plan says, where the places can be
+    computed again.
+    """
+    encoding = plan.staged.get(op)
+    places = [value for value in (op.ptr, op.mask) if value is not None]
+    if encoding is None or not all(plan.is_flexible(value) for value in places):
+        same_everywhere(plan, op)
+        return
+    plan.decided.add(op)
+    for index in range(len(op.operands)):
+        plan.want(op, index, encoding)
+
+
 def dot(plan: LayoutPlan, op: tt.Dot) -> None:
     """The result has the accumulator's encoding; the operands are its `#ttg.dot_op`."""
     encoding = plan.known([op.result, op.c])
@@ -187,7 +201,7 @@ def _inverse(order: tuple[int, ...]) -> tuple[int, ...]:
 
 RULES: dict[type[Operation], Callable[..., None]] = {
     tt.Load: load,
-    tt.Store: same_everywhere,
+    tt.Store: store,
     tt.Advance: same_everywhere,
     tt.MakeTensorPtr: same_everywhere,
     tt.DescriptorLoad: same_everywhere,

@@ -20,12 +20,16 @@ from mltriton.ir.passes import Pass
 from mltriton.ir.rewriting import Rewriter, RuleTable
 from mltriton.ir.types import I1, MemDescType, PointerType, TensorType, Type, byte_width
 from mltriton.layouts.base import SharedEncoding
-from mltriton.layouts.encodings import Encoding, SliceEncoding, same_cut
+from mltriton.layouts.conversions import Means, conversion
+from mltriton.layouts.encodings import DotOperandEncoding, Encoding, MatrixEncoding, SliceEncoding, same_cut
 from mltriton.layouts.exchanges import between
-from mltriton.layouts.hardware import linear_layout
+from mltriton.layouts.hardware import linear_layout, warp_layout
 from mltriton.passes.warp.coordinates import WarpCoordinates
 from mltriton.passes.warp.exchange import Exchange
 from mltriton.targets.registry import sharing_warps_of, spec_of
+
+
+MANY = 8  # elements of a lane that other lanes want
 
 
 class DistributeToWarps(Pass):
@@ -175,13 +179,17 @@ def _without_first(value: Value) -> Type:
 
 
 def convert_through_shared_memory(d: _Distributor, op: ttg.ConvertLayout, operands: list[Value]) -> Sequence[Value]:
-    """Nothing moves where both encodings give a warp the same part; otherwise the block goes through shared memory."""
+    """Nothing moves where both encodings give a warp the same part; otherwise the block goes through shared memory. So
+    do results of matrix instructions whose elements other lanes of the warp want, without a barrier.
+    """
     source, target = _block(op.source), _block(op.result)
-    if same_cut(_encoding(source), _encoding(target), source.shape):
+    own = same_cut(_encoding(source), _encoding(target), source.shape)
+    if own and not (d.swizzles and _is_spread(source, target)):
         return d.copy(op, operands)
     memory = d.exchange.buffer(source.shape, source.element, _between(source, target) if d.swizzles else None)
     d.exchange.store(operands[0], memory, d.offsets(source))
-    d.exchange.barrier()
+    if not own:
+        d.exchange.barrier()
     return [d.exchange.load(memory, d.offsets(target), cast(TensorType, per_warp_type(target)))]
 
 
@@ -191,6 +199,15 @@ def _between(source: TensorType, target: TensorType) -> SharedEncoding | None:
         return None
     before, after = (linear_layout(_encoding(block), source.shape) for block in (source, target))
     return between(before, after, byte_width(source.element))
+
+
+def _is_spread(source: TensorType, target: TensorType) -> bool:
+    """Whether the lanes of a warp want so much of each other that is better exchanged through shared memory."""
+    before, after = _encoding(source), _encoding(target)
+    if source.rank != 2 or not isinstance(before, MatrixEncoding) or isinstance(after, DotOperandEncoding):
+        return False
+    how = conversion(*(warp_layout(end, end.per_warp_shape(source.shape)) for end in (before, after)))
+    return how.means is Means.SHUFFLE and how.registers >= MANY
 
 
 def window_of_operands(d: _Distributor, op: tt.Dot, operands: list[Value]) -> Sequence[Value]:
