@@ -92,7 +92,9 @@ def run(t: Threads, i: Instruction) -> None:
     for group, threads in _groups(t):
         products = t.products.setdefault(group, Products())
         if kind == "mma_async":
+            mask, t.mask = t.mask, np.isin(np.arange(t.count), threads)
             _multiply(t, i, products, threads)
+            t.mask = mask
         elif kind == "commit_group":
             products.closed += 1
         elif kind == "wait_group":
