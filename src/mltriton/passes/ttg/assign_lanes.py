@@ -50,6 +50,7 @@ class _Writer(Rewriter):
     def __init__(self, plan: LanePlan) -> None:
         super().__init__(RULES)
         self.plan = plan
+        self.memory: dict[tuple[Value, MemDescType], Value] = {}  # blocks stored in front of a loop
 
     def type_of(self, value: Value) -> Type:
         """The type of an old value with lanes."""
@@ -80,6 +81,19 @@ class _Writer(Rewriter):
         """A block in another encoding."""
         type = with_encoding(value.type, encoding)
         return value if value.type is type else self.builder.emit(ttg.ConvertLayout, value, result_types=[type])
+
+
+    def stored(self, value: Value, type: MemDescType) -> Value:
+        """A block in shared memory: once, where it is defined, if that is outside of the loop at hand."""
+        if (value, type) not in self.memory:
+            op, block = value.defining_op, self.builder.block
+            outside = op.block if op is not None else None
+            if op is None or outside is None or outside is block:
+                return self.builder.emit(ttg.LocalAlloc, value, result_types=[type])
+            allocation = ttg.LocalAlloc([value], [type], loc=self.builder.loc)
+            outside.insert_after(op, allocation)
+            self.memory[value, type] = allocation.result
+        return self.memory[value, type]
 
 
 def load(w: _Writer, op: tt.Load | tt.DescriptorLoad, operands: list[Value]) -> Sequence[Value]:
@@ -124,8 +138,7 @@ def _operand(w: _Writer, old: Value, encoding: DotOperandEncoding, home: Home) -
     block = cast(TensorType, value.type)
     order, width = order_of(_encoding(block), block.shape), byte_width(block.element)
     layout = encoding.parent.operand_in_shared(encoding, block.shape, width, order)
-    type = MemDescType(block.shape, block.element, layout)
-    return w.builder.emit(ttg.LocalAlloc, value, result_types=[type])
+    return w.stored(value, MemDescType(block.shape, block.element, layout))
 
 
 def convert(w: _Writer, op: ttg.ConvertLayout, operands: list[Value]) -> Sequence[Value]:

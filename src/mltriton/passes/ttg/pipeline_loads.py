@@ -3,7 +3,7 @@
 Level: ttg, after `assign-lanes`. Takes `scf.for` loops of more than one stage and changes them in place: a load whose
 block goes into a dot becomes an asynchronous copy into one of `stages` buffers, `stages - 1` iterations ahead; in its
 place the block is loaded from shared memory, in the encoding in which it is wanted. Of more than two buffers one is
-kept for an iteration more where dots go on by themselves (`KEPT`): so are copies one iteration less ahead. Guarantees: no result changes; an
+kept for an iteration more where a dot goes on by itself into the next (`KEPT`): copies are one iteration less ahead. Guarantees: no result changes; an
 iteration waits for its own copies only; memory behind the last iteration is not touched; where the target copies
 nothing asynchronously (`TargetSpec.copy_bytes`), and in warp-level kernels, every loop stays as it is.
 
@@ -33,7 +33,7 @@ from mltriton.layouts.base import Encoding, SharedEncoding
 from mltriton.layouts.encodings import DotOperandEncoding
 from mltriton.layouts.lanes import lane_run, order_of
 from mltriton.passes.ttg.dot_loads import fastest_dim, is_load_of_dot
-from mltriton.passes.ttg.start_dots import KEPT, is_asynchronous
+from mltriton.passes.ttg.start_dots import KEPT, adding_loop, is_asynchronous
 from mltriton.targets.base import TargetSpec
 from mltriton.targets.registry import spec_of
 
@@ -62,7 +62,7 @@ class PipelineLoads(Pass):
 def _kept(loop: scf.For, spec: TargetSpec, stages: int) -> int:
     """For how many iterations more buffers are left as they are."""
     dots = [op for op in loop.body.block.ops if isinstance(op, tt.Dot)]
-    return int(stages > 2 and any(is_asynchronous(dot, spec) for dot in dots))
+    return int(stages > 2 and any(is_asynchronous(dot, spec) and adding_loop(dot) is loop for dot in dots))
 
 
 def _pipeline(loop: scf.For, loads: Sequence[tt.Load], stages: int, spec: TargetSpec) -> None:

@@ -48,7 +48,7 @@ def is_asynchronous(dot: tt.Dot, spec: TargetSpec) -> bool:
 
 
 def _start(dot: tt.Dot) -> None:
-    loop, builder = _adding(dot), Builder().before(dot)
+    loop, builder = adding_loop(dot), Builder().before(dot)
     started = builder.insert(ttng.WarpGroupDot(dot.operands, [dot.result.type], dot.attributes, (), dot.loc))
     started.result.hint = dot.result.hint
     started.is_async = element_type(dot.result.type) in (F32, I32)  # Others are taken apart and put together around it.
@@ -90,7 +90,7 @@ def _number(loop: scf.For, carried: Value) -> int:
     return next(index for index, argument in enumerate(loop.carried) if argument is carried)
 
 
-def _adding(dot: tt.Dot) -> scf.For | None:
+def adding_loop(dot: tt.Dot) -> scf.For | None:
     """The loop that adds a product to the same value in every iteration, which nothing else in it takes."""
     loop = dot.parent_op
     if not isinstance(loop, scf.For) or dot.c not in loop.carried or list(dot.c.users) != [dot]:
