@@ -122,7 +122,8 @@ def _multiply(t: Threads, i: Instruction, products: Products, threads: Array) ->
         for number, part in enumerate(d.parts):
             held = np.ascontiguousarray(t.read(part, "b32")[threads])[:, None].view(np.float16).astype(np.float64)
             places = (row + 8 * (number & 1))[:, None], (8 * (number >> 1) + column)[:, None] + np.arange(2)
-            put(t, part, threads, np.ascontiguousarray((product[places] + held).astype(np.float16)).view(np.uint32)[:, 0], "b32")
+            halves = np.ascontiguousarray((product[places] + held).astype(np.float16))
+            put(t, part, threads, halves.view(np.uint32)[:, 0], "b32")
     else:
         kind = {"f32": "f32", "s32": "s32"}[sums]
         for number, part in enumerate(d.parts):

@@ -39,8 +39,8 @@ class WarpGroupDot(Dot, name="ttng.warp_group_dot", pure=False, reads=True, writ
 
 
 class WarpGroupDotWait(Operation, name="ttng.warp_group_dot_wait", reads=True, writes=True):
-    """`%r, ... = ttng.warp_group_dot_wait %x, ... {pendings = 1}`: waits until at most `pendings` groups of products are
-    under way; the results are those products' that are done, and what else was given.
+    """`%r, ... = ttng.warp_group_dot_wait %x, ... {pendings = 1}`: waits until at most `pendings` groups are under
+    way; the results are those products' that are done, and what else was given.
     """
 
     syntax = "$inputs attr-dict `:` functional-type($inputs, results)"

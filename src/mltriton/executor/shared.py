@@ -158,7 +158,9 @@ Copy = Callable[[], None]  # what completes an asynchronous copy
 
 @dataclass
 class AsyncCopies:
-    """A warp's copies, or products, under way: those not yet in a group, and the groups in the order in which they were closed."""
+    """A warp's copies, or products, under way: those not yet in a group, and the groups in the order in which they were
+    closed.
+    """
 
     started: list[Copy] = field(default_factory=list[Copy])
     groups: deque[list[Copy]] = field(default_factory=deque[list[Copy]])

@@ -8,7 +8,20 @@ from __future__ import annotations
 
 from mltriton.dialects import scf, tt
 from mltriton.executor.code import FlowTable, Table
-from mltriton.executor.dialects import arith, assembly, gpu, math, tile, tt_blocks, tt_dot, tt_memory, ttg, ttig, ttng, warps
+from mltriton.executor.dialects import (
+    arith,
+    assembly,
+    gpu,
+    math,
+    tile,
+    tt_blocks,
+    tt_dot,
+    tt_memory,
+    ttg,
+    ttig,
+    ttng,
+    warps,
+)
 from mltriton.executor.dialects import scf as flow
 from mltriton.ir.module import Module
 from mltriton.ir.operation import Operation

@@ -117,7 +117,7 @@ def test_copies_ahead(k: int, stages: int, warps: int) -> None:
 def test_operands_come_by_copies_and_ldmatrix() -> None:
     a, b, c = torch.randn(64, 64).half(), torch.randn(64, 64).half(), torch.zeros(64, 64)
     arguments = (a, b, c, 64, *a.stride(), *b.stride(), 64, 64, 32, "tf32")
-    made = product.warmup(*arguments, grid=(1, 1), target="cuda:90")
+    made = product.warmup(*arguments, grid=(1, 1), target="cuda:89")
     ptx = made.asm["ptx"]
     assert "ldmatrix.sync.aligned.m8n8.x4.shared.b16" in ptx and "ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16" in ptx
     assert "cp.async.cg.shared.global" in ptx and "ld.global" not in ptx and "ld.shared" not in ptx

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from typing import Any, NoReturn, cast
 
-import numpy as np
-
 from mltriton.dialects import ttng
 from mltriton.executor.code import Handler, Table
 from mltriton.executor.dialects import tt_dot

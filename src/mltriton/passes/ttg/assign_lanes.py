@@ -82,7 +82,6 @@ class _Writer(Rewriter):
         type = with_encoding(value.type, encoding)
         return value if value.type is type else self.builder.emit(ttg.ConvertLayout, value, result_types=[type])
 
-
     def stored(self, value: Value, type: MemDescType) -> Value:
         """A block in shared memory: once, where it is defined, if that is outside of the loop at hand."""
         if (value, type) not in self.memory:

@@ -3,9 +3,10 @@
 Level: ttg, after `assign-lanes`. Takes `scf.for` loops of more than one stage and changes them in place: a load whose
 block goes into a dot becomes an asynchronous copy into one of `stages` buffers, `stages - 1` iterations ahead; in its
 place the block is loaded from shared memory, in the encoding in which it is wanted. Of more than two buffers one is
-kept for an iteration more where a dot goes on by itself into the next (`KEPT`): copies are one iteration less ahead. Guarantees: no result changes; an
-iteration waits for its own copies only; memory behind the last iteration is not touched; where the target copies
-nothing asynchronously (`TargetSpec.copy_bytes`), and in warp-level kernels, every loop stays as it is.
+kept for an iteration more where a dot goes on by itself into the next (`KEPT`): copies are one iteration less ahead.
+Guarantees: no result changes; an iteration waits for its own copies only; memory behind the last iteration is not
+touched; where the target copies nothing asynchronously (`TargetSpec.copy_bytes`), and in warp-level kernels, every loop
+stays as it is.
 
 A load stays where the loop may write what it reads, where its place depends on other memory, where lanes have fewer
 neighbours than a copy needs, where what is outside of the mask is not 0, and where shared memory does not hold two

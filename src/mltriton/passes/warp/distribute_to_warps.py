@@ -28,7 +28,6 @@ from mltriton.passes.warp.coordinates import WarpCoordinates
 from mltriton.passes.warp.exchange import Exchange
 from mltriton.targets.registry import sharing_warps_of, spec_of
 
-
 MANY = 8  # elements of a lane that other lanes want
 
 

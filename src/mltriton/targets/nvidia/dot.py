@@ -48,6 +48,7 @@ def _dot(e: Emitter, op: tt.Dot) -> Emitted:
 
 
 def name_of(element: IRType, unsigned: bool) -> str:
+    """What the instruction calls elements of an operand."""
     if element is I8:
         return "u8" if unsigned else "s8"
     if element not in _NAMES:

@@ -37,8 +37,7 @@ def spec(variant: str) -> TargetSpec:
         warp_size=WARP,
         max_warps=of.max_warps,
         dot={
-            element: _dot(of, element, depth)
-            for element, depth in (DEPTHS | (DEPTHS_OF_FP8 if of.fp8 else {})).items()
+            element: _dot(of, element, depth) for element, depth in (DEPTHS | (DEPTHS_OF_FP8 if of.fp8 else {})).items()
         },
         dot_through={} if of.fp8 else {F8E4M3: F16, F8E5M2: F16},
         register_bytes=WARP * LANE_REGISTER,
