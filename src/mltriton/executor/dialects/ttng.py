@@ -6,6 +6,7 @@ result not be taken, until it was waited for: either raises `Unfinished`.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NoReturn, cast
 
 from mltriton.dialects import ttng
@@ -45,7 +46,7 @@ class InFlight:
 
 def start(op: ttng.WarpGroupDot) -> Handler:
     """c + a b, which goes on."""
-    multiply = tt_dot.dot(op)
+    multiply = cast(Callable[..., Array], tt_dot.dot(op))
     is_async, ends = op.is_async, not op.continues
     in_memory = [isinstance(operand.type, MemDescType) for operand in (op.a, op.b)]
 
@@ -84,7 +85,11 @@ def wait(op: ttng.WarpGroupDotWait) -> Handler:
 
 def fence(op: Operation) -> Handler:
     """Nothing: what warps have written others see."""
-    return lambda warp: None
+
+    def call(warp: Warp) -> None:
+        return None
+
+    return call
 
 
 TABLE: Table = {ttng.WarpGroupDot: start, ttng.WarpGroupDotWait: wait, ttng.FenceAsyncShared: fence}
