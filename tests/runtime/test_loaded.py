@@ -13,6 +13,11 @@ from pathlib import Path
 
 import pytest
 
+import mltriton
+from mltriton.targets.target import FOREIGN_SOURCES
+
+PATH = Path(mltriton.__file__).parent
+
 PROGRAM = """
 import json, sys
 import numpy as np
@@ -74,9 +79,7 @@ def rooms(modules: set[str]) -> set[str]:
 
 
 def is_folder(name: str) -> bool:
-    import mltriton
-
-    return (Path(mltriton.__file__).parent / name.replace(".", "/")).is_dir()
+    return (PATH / name.replace(".", "/")).is_dir()
 
 
 @pytest.fixture(scope="module")
@@ -91,6 +94,13 @@ def test_a_first_compilation_on_the_cpu(runs):
     assert rooms(first) == FIRST
     assert not {f"mltriton.{name}" for name in SOMETIMES} & first
     assert not ELSEWHERE & first
+
+
+def test_foreign_sources_are_not_loaded(runs):
+    """What the cache key of the CPU's kernels leaves out has no part in them."""
+    foreign = {f"mltriton.targets.{package}" for package in FOREIGN_SOURCES["cpu"]}
+    assert foreign and all(PATH.joinpath("targets", name.rpartition(".")[2]).is_dir() for name in foreign)
+    assert not [name for name in runs[0] if name.startswith(tuple(foreign))]
 
 
 def test_a_kernel_from_the_cache(runs):

@@ -27,7 +27,7 @@ from mltriton.runtime import config
 from mltriton.runtime.cache import digest
 from mltriton.runtime.fingerprint import compiler_fingerprint
 from mltriton.targets.options import TargetOptions, options_for
-from mltriton.targets.target import find_target
+from mltriton.targets.target import FOREIGN_SOURCES, find_target
 
 if TYPE_CHECKING:
     from mltriton.ir.module import Module
@@ -166,8 +166,9 @@ class Job:
         asked = self.used_options
         options = [asked.num_warps, asked.num_stages, asked.num_ctas, self.debug, asked.sanitize, self.warp_level]
         own = [(name, str(value)) for name, value in asked.of_targets]
+        foreign = FOREIGN_SOURCES.get(self.target.name.partition(":")[0], frozenset[str]())
         return (
-            *(compiler_fingerprint(), self.target.name, self.target.fingerprint),
+            *(compiler_fingerprint(foreign), self.target.name, self.target.fingerprint),
             *([*options, asked.sanitize_overflow], own),
         )
 

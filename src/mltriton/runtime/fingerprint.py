@@ -19,15 +19,15 @@ import mltriton
 
 _LLVM_LIBRARIES = ("libllvmlite.so", "libllvmlite.dylib", "llvmlite.dll")  # LLVM is in them.
 _SOURCES = (".py", ".ll")
-# Kernels are in the key with their own text; the executor only checks results.
-_NOT_COMPILER = ("__pycache__", "executor", "kernels")
+# Kernels are in the key with their own text; the executor only checks results; the others only call the compiler.
+_NOT_COMPILER = frozenset({"__pycache__", "executor", "kernels", "tools", "as_triton", "triton_plugin"})
 
 
 @cache
-def compiler_fingerprint() -> str:
-    """The fingerprint of this compiler, computed once in a process."""
+def compiler_fingerprint(without: frozenset[str] = frozenset()) -> str:
+    """The fingerprint of this compiler, computed once in a process, but for folders that a target has no use for."""
     root = str(Path(mltriton.__file__).parent)
-    files = sorted((path[len(root) :], size, time) for path, size, time in _files(root))
+    files = sorted((path[len(root) :], size, time) for path, size, time in _files(root, _NOT_COMPILER | without))
     known = (mltriton.__version__, sys.version_info[:2], llvm_version(), files)
     return sha256(repr(known).encode()).hexdigest()
 
@@ -49,7 +49,7 @@ def llvm_version() -> str:
     return repr(known)
 
 
-def _files(root: str) -> list[tuple[str, int, int]]:
+def _files(root: str, without: frozenset[str]) -> list[tuple[str, int, int]]:
     """Path, size and time of change of every source file of the compiler: asked on every start, so one plain loop."""
     found: list[tuple[str, int, int]] = []
     folders = [root]
@@ -60,6 +60,6 @@ def _files(root: str) -> list[tuple[str, int, int]]:
                 if name.endswith(_SOURCES):
                     status = entry.stat()
                     found.append((entry.path, status.st_size, status.st_mtime_ns))
-                elif "." not in name and name not in _NOT_COMPILER:
+                elif "." not in name and name not in without:
                     folders.append(entry.path)
     return found

@@ -36,6 +36,8 @@ FAMILIES: dict[str, tuple[str, ...]] = {
 PACKAGES: dict[str, str] = {"cuda": "nvidia"}
 # Families whose name alone is no target: there is no machine of which all variants are parts.
 VARIANTS_ONLY = frozenset({"xe"})
+# Packages of other targets that a family has no use for: changes there change nothing of its kernels.
+FOREIGN_SOURCES: dict[str, frozenset[str]] = {"cpu": frozenset({"xe", "nvidia", "simt"})}
 
 
 # Families whose launches return before they have run -> the module with their clock, `milliseconds(run)`.
