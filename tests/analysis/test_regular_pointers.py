@@ -70,7 +70,7 @@ def judged(which: str, pitch: int = 20) -> tuple[Rectangle | Reason, Rectangle |
     names = list(kernel.signature.parameters)
     entries = parse_signature("*fp16:16, *fp32:16, i32, i32, i32, i32:16, i32:16, i64", names[:8])
     constants = {"WHICH": Constant(which), "BLOCK": Constant(32), "PITCH": Constant(pitch)}
-    module = generate(kernel, {name: constants.get(name) or entries[name] for name in names}, family="generic")
+    module = generate(kernel, {name: constants.get(name) or entries[name] for name in names}, target="generic")
     PassManager(parse_pipeline("canonicalize,cse")).run(module)
     [function] = (op for op in module.body.block.ops if isinstance(op, tt.Func))
     assert LIMITS is not None

@@ -86,7 +86,7 @@ def kernel_module(fn: Any, signature: str, **constants: Any) -> Module:
     names = [name for name in fn.signature.parameters if name not in constants]
     entries = parse_signature(signature, names)
     known = {name: Constant(value) for name, value in constants.items()}
-    return generate(fn, {name: known.get(name) or entries[name] for name in fn.signature.parameters}, family="generic")
+    return generate(fn, {name: known.get(name) or entries[name] for name in fn.signature.parameters}, target="generic")
 
 
 def kernel(

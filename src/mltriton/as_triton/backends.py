@@ -7,6 +7,8 @@ which options there are and what identifies it; compiling is `triton.compile`'s.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import Enum
+from importlib import import_module
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
@@ -18,9 +20,23 @@ from mltriton.runtime.parameters import IGNORED_OPTIONS
 from mltriton.targets.nvidia.active import CudaDriver
 from mltriton.targets.target import find_target
 
-__all__ = ["Backend", "BaseBackend", "CPUBackend", "DriverBase", "GPUTarget", "backends", "make_backend"]
+__all__ = ["Backend", "BaseBackend", "CPUBackend", "DriverBase", "GPUTarget", "Language", "backends", "make_backend"]
 
 __path__: list[str] = []  # Programs import modules of the same content below it.
+
+
+def __getattr__(name: str) -> Any:
+    """Modules below this one, which `import triton` gives by itself."""
+    if name not in ("compiler", "driver"):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return import_module(f"triton.backends.{name}")
+
+
+class Language(Enum):
+    """In what a kernel is written."""
+
+    TRITON = 0
+    GLUON = 1
 
 
 class BaseBackend:

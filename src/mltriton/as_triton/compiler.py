@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from importlib import import_module
 from pathlib import Path
 from typing import Any, cast
 
@@ -17,7 +18,9 @@ from mltriton.as_triton.backends import GPUTarget, make_backend
 from mltriton.as_triton.nativert import WithLibraries
 from mltriton.as_triton.program_view import ModuleView
 from mltriton.compiler import CompiledKernel, Job, compile_job, options_of
+from mltriton.errors import AssemblyError as PTXASError
 from mltriton.errors import AssertionFailed as CompileTimeAssertionFailure
+from mltriton.errors import AutotuneError as AutotunerError
 from mltriton.errors import CompilationError, OutOfResources, SignatureError
 from mltriton.errors import SyntaxNotSupportedError as UnsupportedLanguageConstruct
 from mltriton.frontend.function import LanguageFunction
@@ -31,12 +34,14 @@ from mltriton.targets.target import find_target
 
 __all__ = [
     "ASTSource",
+    "AutotunerError",
     "CompilationError",
     "CompileTimeAssertionFailure",
     "CompiledKernel",
     "GPUTarget",
     "IRSource",
     "OutOfResources",
+    "PTXASError",
     "UnsupportedLanguageConstruct",
     "compile",
     "make_backend",
@@ -46,6 +51,15 @@ __all__ = [
 ]
 
 __path__: list[str] = []  # Programs import modules of the same content below it.
+
+
+def __getattr__(name: str) -> Any:
+    """Modules below this one, which `import triton` gives by itself."""
+    if name not in ("code_generator", "compiler", "errors"):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return import_module(f"triton.compiler.{name}")
+
+
 _ALIGNED = ["tt.divisibility", 16]
 
 

@@ -17,8 +17,6 @@ SAME: Mapping[str, str] = {
     "triton.language": "mltriton.language",
     "triton.knobs": "mltriton.knobs",
     "triton.errors": "mltriton.errors",
-    "triton.compiler.errors": "mltriton.errors",
-    "triton.runtime.errors": "mltriton.errors",
     "triton.tools": "mltriton.tools",
     "triton._utils": "mltriton.as_triton.utilities",
     "triton.backends": "mltriton.as_triton.backends",
@@ -69,8 +67,26 @@ MADE: Mapping[str, Mapping[str, str]] = {
         "OutOfResources": "mltriton.errors",
         "knobs": "mltriton",
     },
+    "triton.compiler.errors": {
+        "": "mltriton.errors",
+        "CompileTimeAssertionFailure": "mltriton.as_triton.compiler",
+        "UnsupportedLanguageConstruct": "mltriton.as_triton.compiler",
+    },
+    "triton.runtime.errors": {
+        "": "mltriton.errors",
+        "AutotunerError": "mltriton.as_triton.compiler",
+        "PTXASError": "mltriton.as_triton.compiler",
+    },
+    "triton.runtime._async_compile": {"": "mltriton.runtime.asynchronous"},
     "triton.runtime.cache": {
         "": "mltriton.runtime.cache",
+        **dict.fromkeys(
+            (
+                *("CacheManager", "FileCacheManager", "get_cache_manager", "get_dump_manager", "get_override_manager"),
+                "make_so_cache_key",
+            ),
+            "mltriton.as_triton.file_cache",
+        ),
         "triton_key": "mltriton.as_triton.compiler",
         "_base32": "mltriton.as_triton.utilities",
         "knobs": "mltriton",
@@ -82,6 +98,10 @@ MADE: Mapping[str, Mapping[str, str]] = {
         **dict.fromkeys(
             ("get_dram_gbps", "get_max_simd_tflops", "get_max_tensorcore_tflops", "cuda_memcheck"),
             "mltriton.as_triton.throughput",
+        ),
+        **dict.fromkeys(
+            ("do_bench_cudagraph", "do_bench_cudagraph_proton", "do_bench_proton", "nvsmi", "set_gpu_clock"),
+            "mltriton.as_triton.measuring",
         ),
     },
     "triton.runtime._allocation": {

@@ -12,7 +12,7 @@ from typing import Any, TypeVar, cast
 
 from mltriton.frontend.signature import SCALARS
 from mltriton.language.types import MAX_BLOCK_ELEMENTS as TRITON_MAX_TENSOR_NUMEL
-from mltriton.language.types import checked_shape
+from mltriton.language.types import by_name, checked_shape
 from mltriton.runtime.specialization import SIGNATURE_NAMES
 
 __all__ = ["TRITON_MAX_TENSOR_NUMEL", "type_canonicalisation_dict"]
@@ -58,10 +58,31 @@ def set_iterable_path(values: Any, path: Sequence[int], item: Any) -> None:
     get_iterable_path(values, path[:-1])[path[-1]] = item
 
 
+def apply_with_path(values: Any, fn: Callable[[Path, Any], object]) -> None:
+    """Call `fn(path, item)` for all items."""
+    for path, item in _items(values, ()):
+        fn(path, item)
+
+
+def is_namedtuple(kind: Any) -> bool:
+    """Whether a class is that of tuples with names."""
+    return isinstance(kind, type) and issubclass(kind, tuple) and "_fields" in dir(cast("type", kind))
+
+
 def canonicalize_dtype(dtype: Any) -> str:
     """The signature's name of a dtype: `torch.float32` is fp32."""
     name = str(dtype).rpartition(".")[2]
     return type_canonicalisation_dict.get(name, name)
+
+
+def canonicalize_ptr_dtype(dtype: Any, is_const: bool) -> str:
+    """The signature's name of a pointer to a dtype."""
+    return f"*{'k' * bool(is_const)}{canonicalize_dtype(dtype)}"
+
+
+def get_primitive_bitwidth(dtype: str) -> int:
+    """The bits of an element, by its signature's name."""
+    return by_name(dtype).primitive_bitwidth
 
 
 def is_power_of_two(number: int) -> bool:

@@ -129,14 +129,13 @@ class Job:
         from mltriton.frontend.code_generator import generate
 
         warps = self.options.num_warps if self.warp_level else None
-        family, debug = self.target.name.partition(":")[0], self.debug
         with self.snapshot.seen():
             module = generate(
                 self.fn,
                 self.entries,
-                family=family,
+                target=self.target.name,
                 warps=warps,
-                debug=debug,
+                debug=self.debug,
                 sanitize_overflow=self.options.sanitize_overflow,
             )
         self._annotate(module)

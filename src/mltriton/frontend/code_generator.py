@@ -36,7 +36,7 @@ def generate(
     fn: LanguageFunction,
     entries: Mapping[str, Entry],
     *,
-    family: str = "cpu",
+    target: str = "cpu",
     warps: int | None = None,
     debug: bool = False,
     sanitize_overflow: bool = True,
@@ -44,7 +44,7 @@ def generate(
     """The module of a kernel; `warps` is the number of warps of a program where it is written for warps.
 
     `entries` says for each parameter what it is (the parts of tuples and descriptors are entries of their own);
-    `family` is the kind of machine that `tl.target_info` reports; with `debug` assertions are checked at run time, and
+    `target` is the machine that `tl.target_info` speaks of; with `debug` assertions are checked at run time, and
     with `sanitize_overflow` integers. Raises the `CompilationError` that fits the mistake, with its place in the user's
     file.
     """
@@ -59,7 +59,7 @@ def generate(
     for argument, (name, dtype) in zip(block.arguments, dtypes.items(), strict=True):
         argument.hint = name
         values[name] = tensor(argument, _passed_as(dtype))
-    with building(unit.builder, _inliner(unit), family, warps, debug, sanitize_overflow):
+    with building(unit.builder, _inliner(unit), target, warps, debug, sanitize_overflow):
         frame.mark(frame.source.tree)
         values |= {name: values[name].to(dtype) for name, dtype in dtypes.items() if _passed_as(dtype) != dtype}
         for name in fn.signature.parameters:

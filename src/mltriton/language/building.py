@@ -56,7 +56,7 @@ def building(
     """Let builtins create operations with `builder`, which stands in the kernel's outermost block, and inline functions
     with `inliner` within the `with` statement.
 
-    `target` is the kind of machine ("cpu", "xe", "cuda"): only `tl.target_info` reads it. `warps` is the number of
+    `target` is the target's name ("cpu", "xe:pvc", "cuda:90"): only `tl.target_info` reads it. `warps` is the number of
     warps of a program where the kernel is written for warps. With `debug` the kernel checks what `tl.device_assert`
     says, and with `sanitize_overflow` too whether sums, differences and products of integers fit.
     """
@@ -75,7 +75,13 @@ def current() -> Builder:
 
 def current_target() -> str:
     """The kind of machine that the kernel is compiled for; `CompilationError` outside a kernel."""
-    return _require().target
+    return _require().target.partition(":")[0]
+
+
+def target_being_compiled_for() -> str | None:
+    """The name of the target that the kernel is compiled for; None outside a kernel."""
+    kernel = _kernel.get()
+    return None if kernel is None else kernel.target
 
 
 def current_warps() -> int | None:

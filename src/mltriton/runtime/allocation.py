@@ -11,11 +11,20 @@ from collections.abc import Callable
 from contextvars import ContextVar
 from typing import Any
 
-from mltriton.errors import ArgumentError, calling_place
+from mltriton.errors import ArgumentError, LaunchError, calling_place
 
 Allocator = Callable[[int, int, int | None], Any]
 
-_allocator: ContextVar[Allocator | None] = ContextVar("mltriton_allocator", default=None)
+
+class NullAllocator:
+    """Nobody gives memory, and who asks is told so."""
+
+    def __call__(self, size: int, alignment: int, stream: int | None) -> Any:
+        """Refuse."""
+        raise LaunchError("the kernel needs memory that programs share", hint="Call triton.set_allocator first.")
+
+
+_allocator: ContextVar[Allocator] = ContextVar("mltriton_allocator", default=NullAllocator())  # noqa: B039 - it has no state
 
 
 def set_allocator(allocator: Allocator | None) -> None:
@@ -27,9 +36,10 @@ def set_allocator(allocator: Allocator | None) -> None:
             found=repr(allocator),
             place=calling_place(),
         )
-    _allocator.set(allocator)
+    _allocator.set(NullAllocator() if allocator is None else allocator)
 
 
 def allocator() -> Allocator | None:
     """The function that was set last in this context."""
-    return _allocator.get()
+    found = _allocator.get()
+    return None if isinstance(found, NullAllocator) else found

@@ -15,6 +15,7 @@ from mltriton.errors import ArgumentError, calling_place
 from mltriton.runtime import jit
 from mltriton.runtime.grid import Grid, normalize
 from mltriton.runtime.launching import Launcher
+from mltriton.runtime.preloading import specialization_data
 
 Hook = Callable[..., Any]
 
@@ -92,7 +93,13 @@ def compile_with_hooks(kernel: jit.JITFunction, job: Job) -> CompiledKernel:
         "key": key,
         "repr": f"{kernel.__qualname__}[{', '.join(f'{name}={value}' for name, value in asked.items())}]",
         "fn": KernelInfo(kernel.__module__, kernel.__qualname__, kernel),
-        "compile": {"key": key, "signature": job.signature, "constants": job.constants, **asked},
+        "compile": {
+            "key": key,
+            "signature": job.signature,
+            "constants": job.constants,
+            **asked,
+            "specialization_data": specialization_data(job),
+        },
         "is_manual_warmup": False,
         "already_compiled": False,
     }

@@ -235,8 +235,16 @@ class JITFunction(Described, LanguageFunction, KernelInterface[Any]):
         """Take a kernel that was compiled for a job."""
         with self._lock:
             self._programs[key_of(job, job.used_options)] = compiled
+            self._compiled.setdefault(key_of(job, job.options), compiled)
             if len(self.watched) < len(self.dependencies.watched):  # Functions among the constants name more.
                 self.watched[:] = self.dependencies.watched
+
+    def preload(self, specialization_data: str) -> CompiledKernel:
+        """Compile, or load, for what a compile hook was told (`runtime/preloading.py`), before any launch."""
+        from mltriton.runtime.preloading import preload  # Few programs need it.
+
+        with launching:
+            return preload(self, specialization_data)
 
     def knows(self, job: Job) -> bool:
         """Whether the program of a job is there."""

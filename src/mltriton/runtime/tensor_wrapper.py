@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from mltriton.errors import ArgumentError, calling_place
 from mltriton.kernels.arrays import strides_of
 from mltriton.language.types import by_name
@@ -55,6 +57,11 @@ class TensorWrapper:
     def clone(self) -> TensorWrapper:
         """A copy."""
         return TensorWrapper(self.base.clone() if hasattr(self.base, "clone") else self.base.copy(), self.dtype)
+
+    def new_empty(self, sizes: Any) -> TensorWrapper:
+        """An array of other sizes whose elements are not set, with the same dtypes and on the same device."""
+        new = getattr(self.base, "new_empty", None)
+        return TensorWrapper(np.empty(sizes, self.base.dtype) if new is None else new(sizes), self.dtype)
 
     def copy_(self, other: Any) -> None:
         """Copy the elements of another wrapper's base here."""

@@ -34,7 +34,7 @@ def program(fn: Any, warps: int, signature: str, arguments: Any, **constants: An
         names = [name for name in fn.signature.parameters if name not in constants]
         entries = parse_signature(signature, names) | {name: Constant(value) for name, value in constants.items()}
         ordered = {name: entries[name] for name in fn.signature.parameters}
-        module = generate(fn, ordered, family="cpu", warps=warps)
+        module = generate(fn, ordered, target="cpu", warps=warps)
         module.attributes |= {
             "mltriton.warp_level": IntegerAttr(1, I1),
             "ttg.num-warps": IntegerAttr(warps, I32),

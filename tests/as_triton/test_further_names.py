@@ -1,0 +1,159 @@
+"""Names of upstream that programs meet seldom: they are there, and do what they say."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+import mltriton as triton
+import mltriton.language as tl
+from mltriton.errors import ArgumentError, DescriptorError
+from mltriton.tools import ragged_tma
+
+from .test_import import python
+
+IMPORTS = """
+import triton, triton.language as tl
+from triton.testing import do_bench_cudagraph, do_bench_cudagraph_proton, do_bench_proton, nvsmi, set_gpu_clock
+from triton.runtime.errors import AutotunerError, InterpreterError, OutOfResources, PTXASError
+from triton.compiler.errors import CompilationError, CompileTimeAssertionFailure, UnsupportedLanguageConstruct
+from triton.runtime.cache import CacheManager, FileCacheManager, get_cache_manager, get_dump_manager
+from triton.runtime.cache import get_override_manager, make_so_cache_key, triton_key
+from triton.runtime._allocation import NullAllocator, _allocator
+from triton.runtime._async_compile import AsyncCompileMode, FutureKernel
+from triton._utils import apply_with_path, canonicalize_ptr_dtype, get_primitive_bitwidth, is_namedtuple
+from triton.backends.compiler import Language
+from triton.tools.ragged_tma import atomic_add_ragged, create_ragged_descriptor, load_ragged, store_ragged
+from triton.tools.link import link
+assert triton.compiler.compiler.triton_key() and triton.compiler.errors.CompilationError is CompilationError
+assert triton.backends.compiler.GPUTarget and triton.backends.driver.DriverBase
+assert isinstance(_allocator.get(), NullAllocator)
+assert not tl.target_info.is_cuda() and not tl.target_info.cuda_capability_geq(9, 0)
+assert not tl.target_info.is_hip_cdna4() and tl.target_info.current_target().backend == "cpu"
+found = []
+apply_with_path((1, (2, 3)), lambda path, item: found.append((path, item)))
+assert found == [((0,), 1), ((1, 0), 2), ((1, 1), 3)]
+assert canonicalize_ptr_dtype("float32", True) == "*kfp32" and get_primitive_bitwidth("bf16") == 16
+assert 0 < do_bench_cudagraph(lambda: None, rep=1) < 100 and 0 < do_bench_proton(lambda: None, 1, 1) < 100
+with set_gpu_clock() as (tflops, gbps):
+    assert tflops > 0 and gbps > 0
+manager = get_cache_manager("key")
+assert manager.get_file("a.so") is None
+path = manager.put(b"12", "a.so")
+assert get_cache_manager("key").get_file("a.so") == path and open(path, "rb").read() == b"12"
+manager.put_group("a.json", {"a.so": path, "gone": path + "x"})
+assert manager.get_group("a.json") == {"a.so": path} and manager.get_group("b.json") is None
+print("all there")
+"""
+
+
+def test_imports(tmp_path):
+    assert "all there" in python("-c", f"import mltriton.as_triton\n{IMPORTS}", MLTRITON_CACHE_DIR=str(tmp_path))
+
+
+@triton.jit
+def _twice(x):
+    return x * 2
+
+
+@triton.jit
+def scaled(x, o, n, factor, KIND: tl.constexpr, f: tl.constexpr, B: tl.constexpr):
+    i = tl.program_id(0) * B + tl.arange(0, B)
+    tl.store(o + i, f(tl.load(x + i, i < n).to(KIND) * factor), i < n)
+
+
+@pytest.fixture
+def hooked(monkeypatch, tmp_path):
+    """What a hook is told of compilations, in a cache of this test's own."""
+    monkeypatch.setenv("MLTRITON_CACHE_DIR", str(tmp_path))
+    told = []
+    with triton.knobs.runtime.scope():
+        triton.knobs.runtime.jit_cache_hook = lambda **said: told.append(said["compile"])
+        yield told
+
+
+def test_preload_is_the_launch_of_another_process(hooked):
+    x = np.arange(100, dtype=np.float32)
+    o = np.zeros_like(x)
+    arguments = (x, o, 100, 2.5, tl.float32, _twice)
+    first = scaled[(4,)](*arguments, B=32)
+    assert first is not None and np.array_equal(o, x * 5)
+    data = hooked[0]["specialization_data"]
+    assert json.loads(data)["name"] == "scaled"
+    scaled._compiled.clear()
+    scaled._programs.clear()
+    kernel = scaled.preload(data)
+    assert kernel.hash == first.hash
+    o[:] = 0
+    assert scaled[(4,)](*arguments, B=32) is not None and np.array_equal(o, x * 5)
+    assert len(hooked) == 1, "the launch compiles nothing"
+    scaled[(4,)](*arguments, B=64)
+    assert len(hooked) == 2
+
+
+def test_preload_refuses_what_is_not_its_own(hooked):
+    x = np.zeros(8, np.float32)
+    scaled[(1,)](x, x, 8, 1.0, tl.float32, _twice, B=8)
+    data = json.loads(hooked[0]["specialization_data"])
+    for wrong in ("{", "[]", json.dumps(data | {"name": "other"}), json.dumps(data | {"entries": {"x": {}}})):
+        with pytest.raises(ArgumentError):
+            scaled.preload(wrong)
+
+
+def test_a_constant_that_cannot_be_said(hooked):
+    @triton.jit
+    def inner(x):
+        return x
+
+    x = np.zeros(8, np.float32)
+    scaled[(1,)](x, x, 8, 1.0, tl.float32, inner, B=8)
+    assert hooked[0]["specialization_data"] is None
+
+
+@triton.jit
+def move(source, copied, summed, start, size, row, column, D: tl.constexpr):
+    coords = (row, column) if D is None else (1, row, column)
+    ragged: tl.constexpr = 0 if D is None else D
+    block = ragged_tma.load_ragged(source, start, size, coords, ragged)
+    ragged_tma.store_ragged(copied, start, size, coords, block * 2, ragged)
+    ragged_tma.atomic_add_ragged(summed, start, size, coords, block, ragged)
+
+
+@pytest.mark.parametrize(("start", "size", "row"), [(5, 11, 8), (0, 3, 0), (36, 9, 0), (7, 0, 0), (3, 20, -4)])
+@pytest.mark.parametrize("dim", [None, 1, -2])
+def test_ragged_slices(start, size, row, dim):
+    shape, block = ((40, 16), (8, 16)) if dim is None else ((3, 40, 16), (1, 8, 16))
+    x = np.random.default_rng(0).standard_normal(shape).astype(np.float32)
+    copied, summed = np.full_like(x, 7), np.ones_like(x)
+    described = [ragged_tma.create_ragged_descriptor(array, block, dim or 0) for array in (x, copied, summed)]
+    move[(1,)](*described, start, size, row, 0, D=dim)
+    first, last = max(start + row, start), max(start, min(start + row + 8, start + size, 40))
+    rows = slice(first, last)
+    place = rows if dim is None else (1, rows)
+    wanted, sums = np.full_like(x, 7), np.ones_like(x)
+    wanted[place] = 2 * x[place]
+    sums[place] += x[place]
+    assert np.array_equal(copied, wanted) and np.array_equal(summed, sums)
+
+
+def test_a_ragged_dimension_is_not_the_last():
+    with pytest.raises(DescriptorError, match="ragged"):
+        ragged_tma.create_ragged_descriptor(np.zeros((4, 16), np.float32), (4, 16), 1)
+
+
+@triton.jit
+def asks(o):
+    tl.store(o, 9 if tl.target_info.cuda_capability_geq(9, 0) else 8)
+
+
+def test_the_capability_is_that_of_the_target():
+    for target, constant in (("cpu", " 8 :"), ("cuda:80", " 8 :"), ("cuda:90", " 9 :")):
+        assert f"constant{constant}" in triton.compile(asks, "*i32", target=target).asm["tt"]
+
+
+def test_new_empty():
+    wrapped = triton.reinterpret(np.zeros((2, 3), np.uint16), tl.bfloat16)
+    made = wrapped.new_empty((4, 5))
+    assert made.shape == (4, 5) and made.dtype is tl.bfloat16 and made.base.dtype == np.uint16
