@@ -20,7 +20,7 @@ BELOW: Mapping[str, set[str]] = {
     "analysis": {"ir", "layouts", "dialects", "targets"},
     "passes": {"ir", "layouts", "dialects", "analysis", "targets", "runtime"},
     "executor": {"ir", "layouts", "dialects", "analysis", "targets", "runtime"},
-    "language": {"ir", "dialects", "frontend"},
+    "language": {"ir", "dialects", "frontend", "runtime"},
     "frontend": {"ir", "dialects", "language", "runtime"},
     "targets": {"ir", "layouts", "dialects", "analysis", "executor", "frontend", "runtime"},
 }
