@@ -201,11 +201,14 @@ class AsyncCommitGroup(Operation, name="ttg.async_commit_group", reads=True, wri
 
 
 class AsyncWait(Operation, name="ttg.async_wait", reads=True, writes=True):
-    """`ttg.async_wait %tokens {num}`: waits until at most `num` groups are under way."""
+    """`ttg.async_wait %tokens {num, own}`: waits until at most `num` groups are under way. `own`: every lane reads only
+    what it copied itself.
+    """
 
     syntax = "$tokens attr-dict"
     tokens = variadic()
     num = integer(0)
+    own = boolean()
 
     @classmethod
     def infer(cls, operands: Sequence[Value], attributes: Attributes) -> Sequence[Type]:

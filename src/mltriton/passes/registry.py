@@ -37,6 +37,7 @@ PASSES: dict[str, str] = {
     "pipeline-loads": "mltriton.passes.ttg.pipeline_loads:PipelineLoads",
     "start-dots": "mltriton.passes.ttg.start_dots:StartDots",
     "fence-shared-memory": "mltriton.passes.warp.fence_shared_memory:FenceSharedMemory",
+    "load-ahead": "mltriton.passes.ttg.load_ahead:LoadAhead",
     "prefetch": "mltriton.passes.ttg.prefetch:Prefetch",
     "split-barriers": "mltriton.passes.warp.split_barriers:SplitBarriers",
     "match-target-size": "mltriton.passes.intrinsic.match_target_size:MatchTargetSize",
@@ -62,6 +63,7 @@ CONCERNS: dict[str, frozenset[str]] = {
     "start-dots": frozenset({"tt.dot"}),
     "fence-shared-memory": frozenset({"ttng.warp_group_dot"}),
     "split-uniform-increments": frozenset({"scf.for", "scf.while"}),
+    "load-ahead": frozenset({"scf.for"}),
     "licm": frozenset({"scf.for", "scf.while", WARP_LEVEL}),  # warps become loops
 }
 

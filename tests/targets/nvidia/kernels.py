@@ -96,3 +96,56 @@ def scaled_columns(x, factors, out, n, ROWS: tl.constexpr, COLUMNS: tl.constexpr
     at, inside = i[:, None] * COLUMNS + j[None, :], i[:, None] < n
     scale = tl.exp(tl.load(factors + j))
     tl.store(out + at, tl.load(x + at, mask=inside) * scale[None, :] / 3, mask=inside)
+
+
+@triton.jit
+def logits_of_rows(x, labels, loss, out, stride, n, BLOCK: tl.constexpr):
+    """The loss of a row, and its gradient."""
+    row = tl.program_id(0).to(tl.int64)
+    label = tl.load(labels + row)
+    largest, total = -float("inf"), 0.0
+    for first in range(0, n, BLOCK):
+        at = first + tl.arange(0, BLOCK)
+        values = tl.load(x + row * stride + at, mask=at < n, other=-float("inf"))
+        new = tl.maximum(largest, tl.max(values, 0))
+        total = total * tl.exp(largest - new) + tl.sum(tl.exp(values - new), 0)
+        largest = new
+    tl.store(loss + row, largest + tl.log(total) - tl.load(x + row * stride + label))
+    for first in range(0, n, BLOCK):
+        at = first + tl.arange(0, BLOCK)
+        values = tl.load(x + row * stride + at, mask=at < n)
+        tl.store(
+            out + row * stride + at, tl.exp(values - largest) / total - tl.where(at == label, 1.0, 0.0), mask=at < n
+        )
+
+
+@triton.jit
+def centred_rows(x, scales, out, sums, rows, columns, BLOCK: tl.constexpr):
+    """Rows in turn, with a sum of all."""
+    at = tl.arange(0, BLOCK)
+    inside = at < columns
+    total = tl.zeros((BLOCK,), tl.float32)
+    for row in range(tl.program_id(0), rows, tl.num_programs(0)):
+        values = tl.load(x + row * columns + at, mask=inside, other=0.0).to(tl.float32)
+        centred = (values - tl.sum(values, 0) / columns) * tl.load(scales + row)
+        tl.store(out + row * columns + at, centred, mask=inside)
+        total += values
+    tl.store(sums + tl.program_id(0) * columns + at, total, mask=inside)
+
+
+@triton.jit
+def steps_in_place(x, out, n, BLOCK: tl.constexpr):
+    """Each iteration adds up what the one before has stored."""
+    at = tl.arange(0, BLOCK)
+    for step in range(n):
+        values = tl.load(x + at)
+        tl.store(out + at, values + tl.max(values, 0))
+
+
+@triton.jit
+def running_in_place(x, n, BLOCK: tl.constexpr):
+    """Each block is that before it, which this program has changed, and one more."""
+    at = tl.arange(0, BLOCK)
+    for step in range(n - 1):
+        values = tl.load(x + step * BLOCK + at)
+        tl.store(x + (step + 1) * BLOCK + at, values + tl.max(values, 0))

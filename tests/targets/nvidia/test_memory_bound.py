@@ -54,3 +54,62 @@ def test_scaled_columns(emulated: None) -> None:
     out = np.zeros_like(x)
     kernels.scaled_columns[3,](x, factors, out, 37, ROWS=16, COLUMNS=64, target="cuda:90")
     np.testing.assert_allclose(out, x * np.exp(factors) / 3, rtol=1e-6)
+
+
+def is_ahead(kernel: triton.JITFunction, signature: str) -> bool:
+    return "cp.async.cg.shared.global" in ptx_of(kernel, signature)
+
+
+def test_which_loops_load_ahead(needs_ptxas: None) -> None:
+    assert is_ahead(kernels.logits_of_rows, "*fp32:16, *i64:16, *fp32:16, *fp32:16, i32:16, i32:16, 1024")
+    assert is_ahead(kernels.centred_rows, "*bf16:16, *fp32:16, *bf16:16, *fp32:16, i32:16, i32:16, 1024")
+    assert not is_ahead(kernels.steps_in_place, "*fp32:16, *fp32:16, i32, 1024")
+    assert not is_ahead(kernels.running_in_place, "*fp32:16, i32, 1024")
+
+
+def test_lanes_do_not_wait_for_what_is_their_own(needs_ptxas: None) -> None:
+    ptx = ptx_of(kernels.centred_rows, "*fp32:16, *fp32:16, *fp32:16, *fp32:16, i32:16, i32:16, 1024")
+    assert ptx.count("bar.sync") == ptx.count("barrier.sync") or ptx.count("bar.sync") <= 2  # those of the sum
+
+
+@pytest.mark.parametrize("n", [0, 16, 512, 1200])
+@pytest.mark.parametrize("in_place", [False, True])
+def test_rows_that_are_read_twice(n: int, in_place: bool, emulated: None) -> None:
+    rng = np.random.default_rng(0)
+    x, labels = rng.standard_normal((3, 1280), np.float32), rng.integers(0, max(n, 1), 3)
+    out, loss = x if in_place else np.full_like(x, 7), np.zeros(3, np.float32)
+    rows, kept = x[:, :n].astype(np.float64), x.copy()
+    kernels.logits_of_rows[3,](x, labels, loss, out, 1280, n, BLOCK=512, target="cuda:90")
+    if n:
+        sums = np.exp(rows).sum(1)
+        wanted = np.exp(rows) / sums[:, None]
+        wanted[range(3), labels] -= 1
+        np.testing.assert_allclose(out[:, :n], wanted, atol=1e-6)
+        np.testing.assert_allclose(loss, np.log(sums) - rows[range(3), labels], atol=1e-5)
+    assert (out[:, n:] == (kept[:, n:] if in_place else 7)).all()
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float16])
+@pytest.mark.parametrize("columns", [1000, 1024])
+@pytest.mark.parametrize("in_place", [False, True])
+def test_rows_in_turn(dtype: type, columns: int, in_place: bool, emulated: None) -> None:
+    rng = np.random.default_rng(0)
+    x, scales = rng.standard_normal((11, columns)).astype(dtype), rng.standard_normal(11, np.float32)
+    rows = x.astype(np.float64)
+    out, sums = x if in_place else np.zeros_like(x), np.zeros((3, columns), np.float32)
+    kernels.centred_rows[3,](x, scales, out, sums, 11, columns, BLOCK=1024, target="cuda:90")
+    wanted = (rows - rows.mean(1, keepdims=True)) * scales[:, None]
+    np.testing.assert_allclose(out, wanted, atol=1e-5 if dtype is np.float32 else 4e-3)
+    np.testing.assert_allclose(sums, [rows[first::3].sum(0) for first in range(3)], atol=1e-5)
+
+
+def test_what_an_iteration_stores_the_next_one_loads(emulated: None) -> None:
+    x = np.arange(256, dtype=np.float32)
+    kernels.steps_in_place[1,](x, x, 3, BLOCK=256, target="cuda:90")
+    wanted = np.arange(256, dtype=np.float32)
+    for _ in range(3):
+        wanted += wanted.max()
+    np.testing.assert_array_equal(x, wanted)
+    x = np.ones((4, 256), np.float32)
+    kernels.running_in_place[1,](x, 4, BLOCK=256, target="cuda:90")
+    np.testing.assert_array_equal(x, np.array([1, 2, 4, 8], np.float32)[:, None] * np.ones(256))

@@ -34,6 +34,7 @@ from mltriton.passes.ttg.row_order import best_rows
 from mltriton.targets.base import BlockIO, Home, ResultPerWarp, TargetSpec, Wanted
 
 WORD = 4  # bytes that a register has for each lane
+DEEPER = 8  # how many times more often what is in a loop is done than what is around it
 
 
 class Reach(NamedTuple):
@@ -160,7 +161,7 @@ class LanePlan:
     # Blocks of pointers
 
     def _add_reach(self, access: BlockAccess) -> None:
-        """The order and the run that suit the accesses with an encoding: those of most elements."""
+        """The order and the run that suit the accesses with an encoding: those of most elements, in the innermost loop."""
         encoding, element = _encoding_of_access(access), access.block.element
         if not isinstance(encoding, BlockedEncoding):
             return
@@ -175,11 +176,12 @@ class LanePlan:
         first = rank - 1 if fastest is None else fastest
         order = (first, *(dim for dim in reversed(range(rank)) if dim != first))
         most = max(1, min(run, LANE_BYTES // byte_width(element)))
-        weight = access.block.size * 8 ** _depth(access.op)
+        weight = access.block.size * DEEPER ** _depth(access.op)
         old = self._reached.get(encoding)
         if old is None or weight > old.weight:
-            self._reached[encoding] = Reach(order, min(most, old.run) if old and old.order == order else most, weight)
-        elif old.order == order:
+            limited = old is not None and old.order == order and old.weight * DEEPER > weight
+            self._reached[encoding] = Reach(order, min(most, old.run) if old and limited else most, weight)
+        elif old.order == order and weight * DEEPER > old.weight:
             self._reached[encoding] = old._replace(run=min(old.run, most))
 
     def _add_transposed(self, function: tt.Func) -> None:

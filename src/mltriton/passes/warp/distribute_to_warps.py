@@ -266,8 +266,8 @@ def close_group(d: _Distributor, op: ttg.AsyncCommitGroup, operands: list[Value]
 
 def wait_together(d: _Distributor, op: ttg.AsyncWait, operands: list[Value]) -> Sequence[Value]:
     """What a warp has waited for is there for the others behind a barrier; what they read before may be written."""
-    results = d.builder.create(ttg.AsyncWait, [], num=op.num).results
-    if d.num_warps > 1:
+    results = d.builder.create(ttg.AsyncWait, [], num=op.num, own=op.own or None).results
+    if d.num_warps > 1 and not op.own:
         d.exchange.barrier()
     return results
 

@@ -1,0 +1,236 @@
+"""load-ahead: what a loop loads anew in each iteration is on its way one iteration before.
+
+Level: ttg, after `pipeline-loads`. Takes `scf.for` loops of more than one stage that multiply nothing and changes them
+in place: a load of a block becomes an asynchronous copy to shared memory, of which every lane copies and later reads
+what is its own, so that nobody waits for others; a scalar is loaded ahead and carried. Guarantees: no result changes;
+memory behind the last iteration is not touched; where the target copies nothing asynchronously
+(`TargetSpec.copy_bytes`), and in warp-level kernels, every loop stays as it is.
+
+A load stays where its place does not follow from the loop's counter, where lanes have fewer neighbours than the largest
+copy takes, where shared memory does not hold its block, and where the loop may write what it reads: of two parameters
+that may be one array an element is always accessed at the same index of a block, and so by one iteration where the
+counter moves the block.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import cast
+
+from mltriton.analysis.aliasing import may_alias, through_other_parameter, waits_for_programs, writes_in
+from mltriton.analysis.axis_info import AxisInfoAnalysis
+from mltriton.dialects import arith, scf, tt, ttg
+from mltriton.dialects.scf_carried import carry_also, yield_also
+from mltriton.dialects.tt.memory import is_block_pointer
+from mltriton.ir.attributes import IntegerAttr
+from mltriton.ir.builder import Builder
+from mltriton.ir.constants import splat_of
+from mltriton.ir.module import Module, is_warp_level
+from mltriton.ir.operation import BlockArgument, Operation, Value
+from mltriton.ir.passes import Pass
+from mltriton.ir.types import I1, I32, I64, MemDescType, TensorType, byte_width
+from mltriton.layouts.base import Encoding
+from mltriton.layouts.lanes import lane_run, order_of
+from mltriton.targets.base import TargetSpec
+from mltriton.targets.registry import num_warps_of, spec_of
+
+FEW_WARPS = 16  # that a multiprocessor should have at least, whatever buffers need
+KEPT_BYTES = 16384  # of shared memory for what crosses warps
+# How a counter may become an offset, so that each iteration has places of its own.
+MOVING = (arith.AddI, arith.MulI, arith.ExtSI, arith.IndexCast, tt.Splat, tt.ExpandDims, tt.Broadcast, tt.AddPtr)
+
+
+@dataclass(frozen=True)
+class LoadAhead(Pass):
+    """Load one iteration ahead."""
+
+    name = "load-ahead"
+
+    def run(self, module: Module) -> Module:
+        spec, asked = spec_of(module), module.attributes.get("ttg.num-stages")
+        if is_warp_level(module) or not spec.copy_bytes:
+            return module
+        usual = asked.value if isinstance(asked, IntegerAttr) else 0
+        for function in (op for op in module.body.block.ops if isinstance(op, tt.Func)):
+            axes = AxisInfoAnalysis(function)
+            room = _room(function, spec, num_warps_of(module))
+            for loop in [op for op in function.walk() if isinstance(op, scf.For)]:
+                if (loop.num_stages or usual) > 1 and not any(isinstance(op, tt.Dot) for op in loop.walk()):
+                    room -= _load_ahead(loop, axes, spec, room)
+        return module
+
+
+def _room(function: tt.Func, spec: TargetSpec, warps: int) -> int:
+    """Bytes of shared memory for buffers."""
+    held = [cast(MemDescType, op.result.type) for op in function.walk() if isinstance(op, ttg.LocalAlloc)]
+    taken = sum(prod(block.shape) * byte_width(block.element) for block in held)
+    return min(spec.shared_bytes * warps // FEW_WARPS, spec.shared_bytes - KEPT_BYTES) - taken
+
+
+def _load_ahead(loop: scf.For, axes: AxisInfoAnalysis, spec: TargetSpec, room: int) -> int:
+    """Change a loop; gives the bytes that its buffers need."""
+    found = [op for op in loop.body.block.ops if isinstance(op, tt.Load) and _can_be_ahead(op, loop, axes, spec)]
+    blocks = [load for load in found if isinstance(load.result.type, TensorType)]
+    needed = sum(map(_bytes, blocks))
+    if not blocks or needed > room:
+        return 0
+    _Ahead(loop, found).write()
+    return needed
+
+
+def _bytes(load: tt.Load) -> int:
+    block = cast(TensorType, load.result.type)
+    return block.size * byte_width(block.element)
+
+
+# Which loads.
+
+
+def _can_be_ahead(load: tt.Load, loop: scf.For, axes: AxisInfoAnalysis, spec: TargetSpec) -> bool:
+    if load.volatile or is_block_pointer(load.ptr.type) or waits_for_programs(loop):
+        return False
+    if isinstance(load.result.type, TensorType) and not _can_be_copied(load, axes, max(spec.copy_bytes)):
+        return False
+    if _operations_for(loop, [load]) is None or not _moves_on(load.ptr, loop):
+        return False
+    order = loop.body.block.ops
+    for write in writes_in(loop):
+        behind = write.block is loop.body.block and order.index(write) > order.index(load)
+        if may_alias(load, write) and not (behind and through_other_parameter(load, write)):
+            return False
+    return True
+
+
+def _can_be_copied(load: tt.Load, axes: AxisInfoAnalysis, size: int) -> bool:
+    """Whether lanes have `size` bytes in a row, all of it inside or outside of the mask."""
+    block = cast(TensorType, load.result.type)
+    encoding, width = cast(Encoding, block.encoding), byte_width(block.element)
+    dim = order_of(encoding, block.shape)[0]
+    at_once = min(axes.contiguous_bytes(load.ptr, dim), axes.alignment(load.ptr))
+    at_once = min(at_once, lane_run(encoding, block.shape, dim) * width)
+    if load.mask is not None:
+        at_once = min(at_once, axes.of(load.mask).constancy[dim] * width)
+    return at_once >= size
+
+
+def _operations_for(loop: scf.For, loads: Sequence[tt.Load]) -> list[Operation] | None:
+    """The operations of a loop's body that say where and whether loads happen; None where these need more than the
+    counter.
+    """
+    body, found = loop.body.block, set[Operation]()
+    pending = [value for load in loads for value in (load.ptr, load.mask) if value is not None]
+    while pending:
+        value = pending.pop()
+        if isinstance(value, BlockArgument):
+            if value.owner is body and value is not loop.counter:
+                return None
+            continue
+        op = cast(Operation, value.owner)
+        if op.block is not body or op in found:
+            continue
+        if not op.pure or op.regions:
+            return None
+        found.add(op)
+        pending += op.operands
+    return [op for op in body.ops if op in found]
+
+
+def _moves_on(value: Value, loop: scf.For) -> bool:
+    """Whether each iteration has places of its own."""
+    if value is loop.counter:
+        return True
+    op = value.defining_op
+    if op is None or op.block is not loop.body.block or not isinstance(op, MOVING):
+        return False
+    changing = [operand for operand in op.operands if _changes(operand, loop)]
+    return len(changing) == 1 and _moves_on(changing[0], loop)
+
+
+def _changes(value: Value, loop: scf.For) -> bool:
+    """Whether a value depends on the loop's counter."""
+    pending, seen = [value], {value}
+    while pending:
+        value = pending.pop()
+        if value is loop.counter:
+            return True
+        op = value.defining_op
+        if op is not None and op.block is loop.body.block:
+            new = [operand for operand in op.operands if operand not in seen]
+            seen.update(new)
+            pending += new
+    return False
+
+
+class _Ahead:
+    """The rewriting of one loop."""
+
+    def __init__(self, loop: scf.For, loads: Sequence[tt.Load]) -> None:
+        self.loop = loop
+        self.loads = loads
+        self.ops = _operations_for(loop, loads) or []
+        self.entry = Builder().before(loop)
+        self.buffers = {load: self._buffer(load) for load in loads if isinstance(load.result.type, TensorType)}
+
+    def write(self) -> None:
+        """Copies in front of the loop; then in each iteration what has arrived, and the copies for the next."""
+        body, block = self.loop.body.block, self.loop.block
+        assert block is not None
+        first = self._start(self.entry, _wide(self.entry, self.loop.lower), self.loop.lower)
+        Builder().before(body.ops[0]).create(ttg.AsyncWait, [], num=0, own=True)
+        builder = Builder().before(body.ops[max(map(body.ops.index, self.loads)) + 1])
+        following = builder.emit(arith.AddI, self.loop.counter, self.loop.step)
+        wide = (_wide(builder, value) for value in (self.loop.counter, self.loop.step))
+        after = self._start(builder, builder.emit(arith.AddI, *wide), following)
+        carried = {load: carry_also(self.loop, value)[0] for load, value in first.items()}
+        yield_also(body, list(after.values()))
+        for load in self.loads:
+            load.replace_by([carried.get(load) or self._arrived(load)])
+        Builder().before(block.ops[block.position(self.loop) + 1]).create(ttg.AsyncWait, [], num=0, own=True)
+
+    def _buffer(self, load: tt.Load) -> Value:
+        block = cast(TensorType, load.result.type)
+        return self.entry.emit(ttg.LocalAlloc, None, result_types=[MemDescType(block.shape, block.element)])
+
+    def _start(self, builder: Builder, wide: Value, counter: Value) -> dict[tt.Load, Value]:
+        """Start the copies of the iteration with that counter (in 64 bits and in its own); what scalars are loaded."""
+        values: dict[Value, Value] = {self.loop.counter: counter}
+        for op in self.ops:
+            builder.insert(op.clone(values))
+        happens = builder.emit(arith.CmpI, wide, _wide(builder, self.loop.upper), predicate="slt")
+        scalars: dict[tt.Load, Value] = {}
+        for load in self.loads:
+            with builder.at(load.loc):
+                place, mask = values.get(load.ptr, load.ptr), _both(builder, load, values, happens)
+                if load in self.buffers:
+                    builder.create(ttg.AsyncCopyGlobalToLocal, place, self.buffers[load], mask, None)
+                else:
+                    parts = (place, mask, *([values.get(load.other, load.other)] if load.other is not None else []))
+                    segments = (1, 1, len(parts) - 2)
+                    made = tt.Load(parts, [load.result.type], load.attributes, (), load.loc, segments)
+                    scalars[load] = builder.insert(made).results[0]
+        builder.create(ttg.AsyncCommitGroup, [])
+        return scalars
+
+    def _arrived(self, load: tt.Load) -> Value:
+        """The block of this iteration, with what is asked for outside of the mask."""
+        builder = Builder().before(load)
+        loaded = builder.emit(ttg.LocalLoad, self.buffers[load], result_types=[load.result.type])
+        if load.mask is not None and load.other is not None and splat_of(load.other) != 0:
+            loaded = builder.emit(arith.Select, load.mask, loaded, load.other)
+        loaded.hint = load.result.hint
+        return loaded
+
+
+def _both(builder: Builder, load: tt.Load, values: dict[Value, Value], happens: Value) -> Value:
+    """The mask of a load in an iteration that may not be."""
+    if isinstance(load.result.type, TensorType):
+        happens = builder.emit(tt.Splat, happens, result_types=[load.result.type.with_element(I1)])
+    if load.mask is None:
+        return happens
+    return builder.emit(arith.AndI, values.get(load.mask, load.mask), happens)
+
+
+def _wide(builder: Builder, value: Value) -> Value:
+    return builder.emit(arith.ExtSI, value, result_types=[I64]) if value.type is I32 else value
