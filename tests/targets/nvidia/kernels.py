@@ -137,7 +137,7 @@ def centred_rows(x, scales, out, sums, rows, columns, BLOCK: tl.constexpr):
 def steps_in_place(x, out, n, BLOCK: tl.constexpr):
     """Each iteration adds up what the one before has stored."""
     at = tl.arange(0, BLOCK)
-    for step in range(n):
+    for _ in range(n):
         values = tl.load(x + at)
         tl.store(out + at, values + tl.max(values, 0))
 

@@ -161,7 +161,7 @@ class LanePlan:
     # Blocks of pointers
 
     def _add_reach(self, access: BlockAccess) -> None:
-        """The order and the run that suit the accesses with an encoding: those of most elements, in the innermost loop."""
+        """The order and the run that suit the accesses with an encoding: those of most elements, in inner loops."""
         encoding, element = _encoding_of_access(access), access.block.element
         if not isinstance(encoding, BlockedEncoding):
             return
