@@ -44,6 +44,7 @@ PASSES: dict[str, str] = {
     "schedule-loads": "mltriton.passes.intrinsic.schedule_loads:ScheduleLoads",
     "hoist-block-offsets": "mltriton.passes.intrinsic.hoist_block_offsets:HoistBlockOffsets",
     "allocate-addresses": "mltriton.passes.intrinsic.allocate_addresses:AllocateAddresses",
+    "guard-block-io": "mltriton.passes.intrinsic.guard_block_io:GuardBlockIO",
     "merge-inductions": "mltriton.passes.intrinsic.merge_inductions:MergeInductions",
     "allocate-shared-memory": "mltriton.passes.intrinsic.allocate_shared_memory:AllocateSharedMemory",
     "choose-registers": "mltriton.passes.intrinsic.choose_registers:ChooseRegisters",

@@ -6,7 +6,7 @@ real device stand in `targets/<name>/`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -15,6 +15,7 @@ from mltriton.ir.types import TensorType, Type
 from mltriton.records import record
 
 if TYPE_CHECKING:
+    from mltriton.ir.operation import Value
     from mltriton.layouts.base import Cut, Encoding, MatrixEncoding, MessageEncoding
 
 
@@ -164,15 +165,65 @@ class Choice(NamedTuple):
     cost: int
 
 
+class Relation(Enum):
+    """What a limit asks of a number."""
+
+    MULTIPLE = "a multiple of"
+    AT_LEAST = "at least"
+    AT_MOST = "at most"
+
+
+class Guard(NamedTuple):
+    """A condition on a field of a matrix in memory that must be asked; `bound` may be another field."""
+
+    field: str
+    relation: Relation
+    bound: int | str
+
+    def __str__(self) -> str:
+        return f"{self.field} is {self.relation.value} {self.bound}"
+
+
+class MatrixGuard(NamedTuple):
+    """Limits that a running kernel asks of a matrix of elements of `size` bytes, which is `transposed` where columns
+    are its rows in memory; `columns` are to be multiples of `step`, so that the column of an access is one.
+    """
+
+    base: Value
+    shape: tuple[Value, ...]
+    strides: tuple[Value, ...]
+    size: int
+    transposed: bool
+    limits: tuple[Guard, ...]
+    columns: tuple[Value, ...] = ()
+    step: int = 1
+
+    @property
+    def values(self) -> tuple[Value, ...]:
+        """All that is asked about."""
+        return (self.base, *self.shape, *self.strides, *self.columns)
+
+    def of(self, values: Mapping[Value, Value]) -> MatrixGuard:
+        """The same of the values that stand for these."""
+
+        def each(old: tuple[Value, ...]) -> tuple[Value, ...]:
+            return tuple(values.get(value, value) for value in old)
+
+        parts = {name: each(getattr(self, name)) for name in ("shape", "strides", "columns")}
+        return self._replace(base=values.get(self.base, self.base), **parts)
+
+
 class Questions(NamedTuple):
     """What must be asked of the matrix of an access, in words: when the kernel is launched, and while it runs. `broken`
-    is what is wrong with it for certain; `advice` is how arguments meet what the launch asks.
+    is what is wrong with it for certain; `advice` is how arguments meet what the launch asks, `guards` what the kernel
+    asks.
     """
 
     launch: tuple[str, ...] = ()
     kernel: tuple[str, ...] = ()
     broken: str | None = None
     advice: tuple[str, ...] = ()
+    guards: tuple[MatrixGuard, ...] = ()
 
 
 @record(frozen=True)
@@ -181,7 +232,8 @@ class BlockIO:
     and how many those may be, pitch (distance of rows) and base rules in bytes. Arrays in main memory that start at a
     multiple of `host_alignment` are copied to where the base is allowed. `is_legal` knows what else an access must keep
     to, `caching(stores, modifier, eviction)` what the hints of an access ask of the caches. `asks(function, warps)`
-    gives a function that tells of an access, and whether it is transposed, what must be asked. `choose(wanted, limits,
+    gives a function that tells of an access, and whether it is transposed (None: as the strides say), what must be
+    asked. `choose(wanted, limits,
     lanes)` is the cheapest legal block of an access, its change of layout included; `lane_cost(wanted, bytes)` what it
     costs if each lane accesses so many neighbours instead, None where it has fewer; `prefetched(block, contiguous,
     warps, limits, lanes)` how all warps share out a block to be prefetched. `distances`: an instruction adds a constant
@@ -198,7 +250,7 @@ class BlockIO:
     store_rows: int = 8
     is_legal: Callable[[BlockSize], bool] | None = None
     caching: Callable[[bool, str, str], object | None] | None = None
-    asks: Callable[[Any, int], Callable[[Any, bool], Questions]] | None = None
+    asks: Callable[[Any, int], Callable[[Any, bool | None], Questions]] | None = None
     choose: Callable[[Wanted, BlockIO, int], Choice | None] | None = None
     lane_cost: Callable[[Wanted, int], int | None] | None = None
     distances: bool = True

@@ -34,7 +34,7 @@ from mltriton.tools.layout_values import conversions_of
 if TYPE_CHECKING:
     from mltriton.compiler.kernel import CompiledKernel
 
-Ask = Callable[[BlockOperation, bool], Questions]
+Ask = Callable[[BlockOperation, bool | None], Questions]
 
 
 class Remark(NamedTuple):
@@ -136,7 +136,7 @@ def _with_reason(access: BlockAccess, regular: RegularPointers) -> BlockAccess:
     return access
 
 
-def _nothing_asked(_access: object, _transposed: bool) -> Questions:
+def _nothing_asked(_access: object, _transposed: bool | None) -> Questions:
     return Questions()
 
 

@@ -20,6 +20,7 @@ import mltriton.language as tl
 from aligned_arrays import aligned
 from mltriton.errors import PerformanceWarning, TargetError
 from mltriton.ir.parser import parse_module
+from mltriton.passes.intrinsic.guard_block_io import GuardBlockIO
 from mltriton.targets.target import Binary
 from mltriton.targets.xe import block_limits
 from mltriton.targets.xe.devices import device
@@ -133,7 +134,7 @@ module attributes {{"ttg.num-warps" = 1 : i32, ttg.target = "xe:pvc", mltriton.l
   }}
 }}
 """
-    return emit_kernel(parse_module(module), PVC, failing)
+    return emit_kernel(GuardBlockIO().run(parse_module(module)), PVC, failing)
 
 
 def failures(kernel: KernelText, *slots: int) -> int:
@@ -160,7 +161,7 @@ def test_what_is_outside_is_refused(access: str, kind: str) -> None:
     assert failures(lowered(access), 4096, *matrix) == 1
     text, asked, _ = lowered(access, loaded=True)
     assert asked == []
-    assert text.index("label %surfaces.then") < text.index(builtin, text.index("define"))
+    assert text.index("label %if.then") < text.index(builtin, text.index("define"))
 
 
 @pytest.mark.parametrize("access", ACCESSES)
@@ -296,9 +297,8 @@ def test_what_is_loaded_is_asked_once_before_the_inner_loop() -> None:
     """And what the two versions of the loop give is the same for what follows."""
     kernel = add_up.warmup(np.float16, np.float16, np.int64, 3, target="xe:pvc", num_warps=1)
     kernel_text = kernel.asm["llvm"].split("define spir_kernel")[1].split("define ")[0]
-    assert kernel_text.count("label %surfaces.then") == 1
-    fast = kernel_text.split("surfaces.then", 2)[2].split("br label %surfaces.end")[0]
-    assert "label %block.then" not in kernel_text
+    assert kernel_text.count("label %if.then") == 1
+    fast = kernel_text.split("if.then", 2)[2].split("br label %if.end")[0]
     assert fast.count("call void @_Z32__spirv_Subgroup2DBlockLoadINTEL") == 2
 
 

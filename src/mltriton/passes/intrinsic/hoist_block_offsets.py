@@ -8,7 +8,7 @@ inside stay in the loop around them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from mltriton.dialects import scf, tt
 from mltriton.ir.module import Module
@@ -30,36 +30,42 @@ class HoistBlockOffsets(Pass):
 
 
 def _hoist(loop: scf.For) -> None:
-    inside = set(loop.walk()) - {loop}
-    moved: dict[Operation, None] = {}
+    hoisting = Hoisting([loop])
+    for value in _block_scalars(loop.body.block):
+        hoisting.reaches(value)
+    hoisting.move_before(loop)
 
-    def is_invariant(value: Value) -> bool:
+
+class Hoisting:
+    """What can be computed in front of operations that follow each other."""
+
+    def __init__(self, ops: Iterable[Operation]) -> None:
+        self._inside = {inner for op in ops for inner in op.walk()}
+        self._moved: dict[Operation, None] = {}
+
+    def reaches(self, value: Value) -> bool:
+        """Whether a value is there in front of them, or can be: what it is made of then moves."""
         op = value.defining_op
         if op is None:
             assert isinstance(value, BlockArgument)
-            around = value.block.parent_op
-            return around is not loop and around not in inside
-        if op not in inside or op in moved:
+            return value.block.parent_op not in self._inside
+        if op not in self._inside or op in self._moved:
             return True
-        if not op.pure or op.regions or isinstance(value.type, TensorType) or not all(map(is_invariant, op.operands)):
+        if not op.pure or op.regions or isinstance(value.type, TensorType) or not all(map(self.reaches, op.operands)):
             return False
-        moved[op] = None
+        self._moved[op] = None
         return True
 
-    for value in _block_scalars(loop.body.block):
-        is_invariant(value)
-    _move_before(loop, moved)
-
-
-def _move_before(loop: scf.For, moved: dict[Operation, None]) -> None:
-    for block in {op.block for op in moved if op.block is not None}:
-        block.ops[:] = [op for op in block.ops if op not in moved]
-    body = loop.block
-    assert body is not None
-    at = body.ops.index(loop)
-    body.ops[at:at] = moved
-    for op in moved:
-        op.block = body
+    def move_before(self, first: Operation) -> None:
+        """Move what was reached."""
+        for block in {op.block for op in self._moved if op.block is not None}:
+            block.ops[:] = [op for op in block.ops if op not in self._moved]
+        body = first.block
+        assert body is not None
+        at = body.ops.index(first)
+        body.ops[at:at] = self._moved
+        for op in self._moved:
+            op.block = body
 
 
 _WITH_SCALARS = (tt.MakeTensorPtr, tt.MakeTensorDesc, tt.DescriptorLoad, tt.DescriptorStore)

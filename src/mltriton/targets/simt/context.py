@@ -7,8 +7,7 @@ operation without an emission function raises `BackendError` at its source line.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from math import gcd
 from typing import Any
 
@@ -95,13 +94,6 @@ class Emitter(context.Emitter):
             return False
         self.operation(op)
         return True
-
-    @contextmanager
-    def scope(self) -> Generator[None]:
-        """Forget afterwards what is emitted inside."""
-        saved = dict(self._emitted), dict(self._values)
-        yield
-        self._emitted, self._values = saved
 
     def lanes(self, value: IRValue) -> Lanes:
         """A block in registers."""

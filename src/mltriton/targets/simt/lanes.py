@@ -92,17 +92,6 @@ def parts_of(found: Carried) -> list[Value]:
     return [found.base, *found.shape, *found.strides, *found.offsets]
 
 
-def with_parts(found: Carried, parts: Sequence[Value]) -> Carried:
-    """The same of other LLVM values."""
-    if isinstance(found, Value):
-        return parts[0]
-    if isinstance(found, Lanes):
-        return found._replace(values=parts)
-    ends = [1, 1 + len(found.shape), 1 + len(found.shape) + len(found.strides)]
-    shape, strides, offsets = parts[ends[0] : ends[1]], parts[ends[1] : ends[2]], parts[ends[2] :]
-    return found._replace(base=parts[0], shape=shape, strides=strides, offsets=offsets)
-
-
 def element_name(type_: IRType) -> str:
     """LLVM's element type for a scalar IR type, as values have it (i1 is one bit)."""
     if isinstance(type_, IntegerType):

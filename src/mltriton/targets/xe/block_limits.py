@@ -13,6 +13,7 @@ from enum import Enum
 from functools import cache
 from typing import NamedTuple
 
+from mltriton.targets.base import Guard, Relation
 from mltriton.targets.xe.devices import Device
 
 
@@ -165,25 +166,6 @@ class Surface(NamedTuple):
     pitch: Number = Number()
     x: Number = Number()
     covered: bool = False
-
-
-class Relation(Enum):
-    """What a limit asks of a number."""
-
-    MULTIPLE = "a multiple of"
-    AT_LEAST = "at least"
-    AT_MOST = "at most"
-
-
-class Guard(NamedTuple):
-    """A condition on a field of `Surface` that must be asked; `bound` may be another field."""
-
-    field: str
-    relation: Relation
-    bound: int | str
-
-    def __str__(self) -> str:
-        return f"{self.field} is {self.relation.value} {self.bound}"
 
 
 class SurfaceReport(NamedTuple):

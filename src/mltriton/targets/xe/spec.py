@@ -31,7 +31,7 @@ PIPELINE = (
     "assign-layouts,cse,assign-lanes,prefetch,cse,verify-encodings",
     "distribute-to-warps,lower-cross-warp,assign-lanes,canonicalize,cse,licm,dce,split-barriers,verify-encodings",
     "match-target-size,normalize-block-pointers,canonicalize,cse,merge-inductions,dce,schedule-loads,"
-    "hoist-block-offsets,choose-registers,verify-encodings,allocate-shared-memory,allocate-addresses",
+    "hoist-block-offsets,choose-registers,verify-encodings,allocate-shared-memory,allocate-addresses,guard-block-io",
 )
 WIDE_CODEGENS = ("simt",)
 # Rows of a smaller matrix product, by steps of k: a row of few steps fills only a part of the lanes.
@@ -66,7 +66,7 @@ def dot_size(element: Type, size: DpasShape) -> DotSize:
     return DotSize(*size, fewer_rows=rows, parts=DPAS_PARTS.get(element, 1), encoding=dpas)
 
 
-def asks(of: Device, function: Func, warps: int) -> Callable[[BlockOperation, bool], Questions]:
+def asks(of: Device, function: Func, warps: int) -> Callable[[BlockOperation, bool | None], Questions]:
     """What a device asks of the matrices that a function accesses."""
     from mltriton.targets.simt.kernel import divisors  # A launch from the cache needs none of it.
     from mltriton.targets.xe.llvm.surfaces import Surfaces

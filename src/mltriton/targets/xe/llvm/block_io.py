@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 
 from mltriton.ir.types import TensorType, byte_width
 from mltriton.layouts.linear import LinearLayout
-from mltriton.targets.llvm.types import GLOBAL_PTR, I1, I8, I32, I64, PTR, VOID, Type, Value, constant, poison, vector
+from mltriton.targets.llvm.types import GLOBAL_PTR, I8, I32, I64, PTR, VOID, Type, Value, constant, poison, vector
 from mltriton.targets.llvm.writer import Function
 from mltriton.targets.simt.blocks import extent
 from mltriton.targets.simt.lanes import BlockPointer, Form, Lanes, layout_of
 from mltriton.targets.simt.moves import linear
-from mltriton.targets.xe.block_limits import SUB_GROUP, Access, Block, Guard, Relation, broken_limits
+from mltriton.targets.xe.block_limits import SUB_GROUP, Access, Block, broken_limits
 from mltriton.targets.xe.devices import Device
 from mltriton.targets.xe.layouts.encodings import WORD, Subgroup2DBlockEncoding
 from mltriton.targets.xe.llvm import calls, payloads
@@ -114,46 +114,6 @@ def _rows_of_lanes(layout: LinearLayout) -> tuple[int, int]:
             break
         height *= 2
     return height, 1 << len(lanes)
-
-
-# The surface.
-
-
-def asked(
-    e: XeEmitter, pointer: BlockPointer | Matrix, size: int, limits: Sequence[Guard], *, transposed: bool
-) -> Value:
-    """Whether limits hold for the matrix that a block pointer points into, an i1; its elements have `size` bytes."""
-    row, column = (-1, -2) if transposed else (-2, -1)
-    fields = {
-        "base": pointer.base,
-        "width": _bytes(e, pointer.shape[column], size),
-        "height": pointer.shape[row],
-        "pitch": _bytes(e, pointer.strides[row], size),
-    }
-    if pointer.offsets:
-        fields["x"] = pointer.offsets[column]
-    f, holds = e.function, constant(I1, 1)
-    for limit in limits:
-        bound = fields[limit.bound] if isinstance(limit.bound, str) else constant(I64, limit.bound)
-        holds = f.and_(_asked(f, fields[limit.field], limit.relation, bound), holds)
-    return holds
-
-
-def _bytes(e: XeEmitter, elements: Value, size: int) -> Value:
-    return e.affine.mul(e.affine.widen(elements, I64), constant(I64, size))
-
-
-def _asked(f: Function, value: Value, relation: Relation, bound: Value) -> Value:
-    if value.type.element.startswith("ptr"):
-        value = f.cast("ptrtoint", value, I64)
-    match relation:
-        case Relation.AT_LEAST:
-            return f.icmp("sge", value, bound)
-        case Relation.AT_MOST:
-            return f.icmp("sle", value, bound)
-        case Relation.MULTIPLE:
-            assert bound.literal is not None
-            return f.icmp("eq", f.and_(value, int(bound.literal) - 1), 0)
 
 
 # Accesses.
@@ -304,6 +264,10 @@ def _by_payload(
         payloads.prefetch(f, payload, message.block)
     else:
         payloads.load(f, payload, message.block, memory, 0 if e.caching is None else e.caching.payload_code)
+
+
+def _bytes(e: XeEmitter, elements: Value, size: int) -> Value:
+    return e.affine.mul(e.affine.widen(elements, I64), constant(I64, size))
 
 
 def _surface(e: XeEmitter, matrix: Matrix, message: Message, size: int) -> payloads.Surface:

@@ -11,21 +11,19 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple, cast
 
-from mltriton.analysis.block_io import BlockOperation, Maker
+from mltriton.analysis.block_io import BlockOperation, Maker, parts
 from mltriton.analysis.block_pointer_roots import origins
 from mltriton.analysis.bounds import HIGHEST, Expression, Known, evaluate
 from mltriton.analysis.launch_values import LaunchValues, Traced
 from mltriton.dialects import tt
-from mltriton.ir.operation import Value
+from mltriton.dialects.ttig import BLOCK_IO
 from mltriton.ir.types import PointerType, TensorDescType, block_of, byte_width
-from mltriton.targets.base import Questions
+from mltriton.targets.base import Guard, MatrixGuard, Questions, Relation
 from mltriton.targets.xe.block_limits import (
     X_BYTES,
     Access,
     Block,
-    Guard,
     Number,
-    Relation,
     Surface,
     advice,
     check_surface,
@@ -34,24 +32,6 @@ from mltriton.targets.xe.block_limits import (
 from mltriton.targets.xe.devices import Device
 from mltriton.targets.xe.launch_guards import Condition, Use, arguments_of
 from mltriton.targets.xe.launch_guards import Surface as Asked
-
-
-class KernelGuard(NamedTuple):
-    """Limits that the kernel asks of the matrix that `maker` describes; `columns` are numbers that must be multiples
-    for the column at which an access starts to be one. Elements have `size` bytes.
-    """
-
-    maker: Maker
-    size: int
-    transposed: bool
-    limits: tuple[Guard, ...]
-    columns: tuple[Value, ...]
-
-    @property
-    def all_limits(self) -> tuple[Guard, ...]:
-        """The limits, where the column itself is at hand."""
-        on_column = Guard("x", Relation.MULTIPLE, max(1, X_BYTES // self.size))
-        return (*self.limits, on_column) if self.columns else self.limits
 
 
 class LaunchGuard(NamedTuple):
@@ -72,7 +52,7 @@ class Verdict(NamedTuple):
 
     broken: str | None = None
     launch: tuple[LaunchGuard, ...] = ()
-    kernel: tuple[KernelGuard, ...] = ()
+    kernel: tuple[MatrixGuard, ...] = ()
 
 
 _UNKNOWN_ORIGIN = Verdict("where the pointer comes from is not known")
@@ -108,15 +88,16 @@ class Surfaces:
             return _STORES_COLUMNS
         return self.of(op, transposed)
 
-    def questions(self, op: BlockOperation, transposed: bool) -> Questions:
-        """What is known of an access, in words."""
-        verdict = self.of(op, transposed)
-        in_kernel = dict.fromkeys(limit for guard in verdict.kernel for limit in guard.all_limits)
+    def questions(self, op: BlockOperation, transposed: bool | None) -> Questions:
+        """What is known of an access, in words; None: the way that the strides say the block lies in memory."""
+        verdict = self.expected(op) if transposed is None else self.of(op, transposed)
+        in_kernel = dict.fromkeys(limit for guard in verdict.kernel for limit in guard.limits)
+        in_kernel |= {Guard("x", Relation.MULTIPLE, g.step): None for g in verdict.kernel if g.columns}
         at_launch = list(dict.fromkeys(limit for guard in verdict.launch for limit in guard.limits))
         sizes = [guard.size for guard in verdict.launch]
-        return Questions(
-            in_words(at_launch), in_words(list(in_kernel)), verdict.broken, advice(at_launch, max(sizes, default=1))
-        )
+        told = advice(at_launch, max(sizes, default=1))
+        guards = () if verdict.broken else verdict.kernel
+        return Questions(in_words(at_launch), in_words(list(in_kernel)), verdict.broken, told, guards)
 
     def _makers(self, op: BlockOperation) -> Sequence[Maker]:
         if isinstance(op, tt.DescriptorLoad | tt.DescriptorStore):
@@ -149,7 +130,7 @@ class Surfaces:
         in_kernel = [guard for guard in report.guards if guard not in at_launch]
         asked = tuple(_condition(guard, fields) for guard in at_launch)
         launch = LaunchGuard(asked, tuple(at_launch), self._array(fields["base"].expression), size)
-        kernel = (self._guard(maker, size, transposed, in_kernel, fields["x"]),) if in_kernel else ()
+        kernel = (self._guard(op, maker, size, transposed, in_kernel, fields["x"]),) if in_kernel else ()
         return Verdict(None, (launch,) if asked else (), kernel)
 
     def _array(self, base: Expression) -> str:
@@ -181,17 +162,21 @@ class Surfaces:
             return self._values.of(op.indices[dim])
         return self._values.offset(op.ptr, dim)
 
-    def _guard(self, maker: Maker, size: int, transposed: bool, limits: Sequence[Guard], column: Traced) -> KernelGuard:
+    def _guard(
+        self, op: BlockOperation, maker: Maker, size: int, transposed: bool, limits: Sequence[Guard], column: Traced
+    ) -> MatrixGuard:
         """A column that is a multiple where what it is made of is one needs no question of its own."""
-        on_column = next((guard for guard in limits if guard.field == "x"), None)
-        if on_column is None:
-            return KernelGuard(maker, size, transposed, tuple(limits), ())
-        assert isinstance(on_column.bound, int)
-        step = Known(divisor=on_column.bound)
-        proved = evaluate(column.expression, self._argument, step).divisor % on_column.bound == 0
-        columns = column.opaque if proved else ()
-        kept = tuple(guard for guard in limits if guard != on_column or not proved)
-        return KernelGuard(maker, size, transposed, kept, columns)
+        kept, on_column = (tuple(g for g in limits if (g.field == "x") is about) for about in (False, True))
+        step = X_BYTES // size if on_column else 1
+        proved = evaluate(column.expression, self._argument, Known(divisor=step)).divisor % step == 0
+        own = parts(op)
+        if not proved and own is None:
+            kept = (*kept, *on_column)  # Nobody can answer: it stays open.
+        offsets = () if own is None else (own[1][-2 if transposed else -1],)
+        columns = () if not on_column else column.opaque if proved else offsets
+        return MatrixGuard(
+            maker.base, tuple(maker.shape), tuple(maker.strides), size, transposed, kept, tuple(columns), step
+        )
 
     def _known(self, value: Traced) -> Known:
         return evaluate(value.expression, self._argument)
@@ -201,11 +186,10 @@ class Surfaces:
 
 
 class Answers:
-    """What the code at hand may take for granted: surfaces that are not `failing`, and what was asked in the kernel."""
+    """What code may take for granted: surfaces that are not `failing`, and what `guard-block-io` found."""
 
     def __init__(self, surfaces: Surfaces, failing: Collection[Asked] = ()) -> None:
         self.surfaces = surfaces
-        self.decided: dict[KernelGuard, bool] = {}
         self._failing = frozenset(failing)
         self._relied: dict[Asked, tuple[LaunchGuard, dict[str, None]]] = {}
 
@@ -222,17 +206,15 @@ class Answers:
             for guard, places in self._relied.values()
         ]
 
-    def of(self, op: BlockOperation, transposed: bool) -> bool | tuple[KernelGuard, ...]:
-        """Whether the hardware does an access; or what the kernel must ask first."""
+    def of(self, op: BlockOperation, transposed: bool) -> bool:
+        """Whether the hardware does an access; not where a kernel should have asked and did not."""
         verdict = self.surfaces.of(op, transposed)
         if verdict.broken is not None:
             return False
         for guard in verdict.launch:
             self._relied.setdefault(guard.asked, (guard, {}))[1][_place(op)] = None
-        asked = [guard.asked for guard in verdict.launch]
-        if not self._failing.isdisjoint(asked) or any(self.decided.get(g) is False for g in verdict.kernel):
-            return False
-        return tuple(guard for guard in verdict.kernel if guard not in self.decided) or True
+        held = not verdict.kernel or BLOCK_IO in op.attributes
+        return held and self._failing.isdisjoint(guard.asked for guard in verdict.launch)
 
 
 def _place(op: BlockOperation) -> str:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from mltriton.ir.operation import Operation
 from mltriton.layouts.conversions import Words, conversion
 from mltriton.layouts.linear import LinearLayout
 from mltriton.targets.llvm.types import Value
@@ -18,7 +17,6 @@ from mltriton.targets.simt.lanes import Form, Lanes
 from mltriton.targets.xe.block_limits import SUB_GROUP
 from mltriton.targets.xe.devices import Device
 from mltriton.targets.xe.layouts.regions import RegionMoves, cheaper_moves
-from mltriton.targets.xe.llvm.emit import versions
 from mltriton.targets.xe.llvm.machine import XeMachine
 from mltriton.targets.xe.llvm.regions import calls_of, moved, sizes
 from mltriton.targets.xe.llvm.surfaces import Answers
@@ -41,10 +39,6 @@ class XeEmitter(Emitter):
         self.device: Device = machine.device
         self.address_payloads = False  # whether loops keep those of block accesses
         self.answers = answers
-
-    def operations(self, ops: Sequence[Operation]) -> None:
-        """Emit operations that follow each other in a block: where a kernel must ask, in two versions."""
-        versions.emit(self, ops)
 
     def regrouped(
         self, lanes: Lanes, source: LinearLayout, wanted: LinearLayout, form: Form, origin: tuple[int, ...]

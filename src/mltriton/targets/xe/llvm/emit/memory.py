@@ -5,11 +5,9 @@ Level: intrinsic -> llvm.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Sequence
 from typing import cast
 
-from mltriton.analysis.block_io import BlockOperation
 from mltriton.dialects import tt, ttig
 from mltriton.ir.types import TensorType, block_of, byte_width
 from mltriton.targets.llvm.types import I1, Value
@@ -20,8 +18,7 @@ from mltriton.targets.simt.lanes import BlockPointer, Emitted, Lanes
 from mltriton.targets.xe.block_limits import Access
 from mltriton.targets.xe.llvm import block_io
 from mltriton.targets.xe.llvm.emit.context import XeEmitter
-from mltriton.targets.xe.llvm.matrices import Matrix, matrix_of
-from mltriton.targets.xe.llvm.surfaces import KernelGuard
+from mltriton.targets.xe.llvm.matrices import matrix_of
 
 
 def load_block(
@@ -33,8 +30,7 @@ def load_block(
     outside = memory.padding_of(block.element, padding)
     if message is not None:
         matrix = matrix_of(e, op, pointer, byte_width(block.element), checked)
-        loaded = _either(e, op, matrix, message, lambda fast: block_io.load(e, block, matrix, message, fast=fast))
-        assert loaded is not None
+        loaded = block_io.load(e, block, matrix, message, fast=e.answers.of(op, message.transposed))
         return loaded if outside.literal == 0 else filled(e, loaded, inside(e, block, pointer, checked), outside)
     return memory.load_block(e, op, pointer, checked, padding)
 
@@ -59,42 +55,10 @@ def store_block(e: XeEmitter, op: tt.Store | tt.DescriptorStore, pointer: BlockP
     message = block_io.message_of(e.device, block, pointer, Access.STORE)
     if message is not None:
         matrix = matrix_of(e, op, pointer, byte_width(block.element), checked)
-        store = partial(block_io.store, e, block, matrix, e.lanes(op.value), message)
-        _either(e, op, matrix, message, lambda fast: store(fast=fast))
+        fast = e.answers.of(op, message.transposed)
+        block_io.store(e, block, matrix, e.lanes(op.value), message, fast=fast)
         return
     memory.store_block(e, op, pointer, checked)
-
-
-def _either(
-    e: XeEmitter,
-    op: BlockOperation,
-    pointer: Matrix,
-    message: block_io.Message,
-    do: Callable[[bool], Lanes | None],
-) -> Lanes | None:
-    """An access by the instruction where the hardware takes the matrix, else element by element."""
-    answer = e.answers.of(op, message.transposed)
-    if isinstance(answer, bool):
-        return do(answer)
-    guard = asked(e, pointer, answer)
-    made: list[Lanes | None] = []
-
-    def arm(fast: bool) -> Callable[[], Sequence[Value]]:
-        def build() -> Sequence[Value]:
-            made.append(do(fast))
-            return made[-1].values if made[-1] is not None else []
-
-        return build
-
-    values = e.function.choose(guard, arm(fast=True), arm(fast=False), "block")
-    return None if made[0] is None else made[0]._replace(values=values)
-
-
-def asked(e: XeEmitter, pointer: Matrix, guards: Sequence[KernelGuard]) -> Value:
-    """What could not be asked before the access: where a branch chose the matrix, say, or its column was loaded."""
-    limits = dict.fromkeys(limit for guard in guards for limit in guard.all_limits)
-    first = guards[0]
-    return block_io.asked(e, pointer, first.size, list(limits), transposed=first.transposed)
 
 
 def _prefetch(e: XeEmitter, op: ttig.Prefetch) -> None:
@@ -104,7 +68,7 @@ def _prefetch(e: XeEmitter, op: ttig.Prefetch) -> None:
     if not isinstance(pointer, BlockPointer) or block is None:
         return
     message = block_io.message_of(e.device, block, pointer, Access.PREFETCH)
-    if message is not None and e.answers.of(op, message.transposed) is True:
+    if message is not None and e.answers.of(op, message.transposed):
         matrix = matrix_of(e, op, pointer, byte_width(block.element), range(block.rank))
         block_io.prefetch(e, block, matrix, message)
 

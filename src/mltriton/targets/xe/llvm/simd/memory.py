@@ -5,24 +5,23 @@ Level: intrinsic -> llvm. Guarantees: those of a lane's program (`emit/memory.py
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import cast
 
-from mltriton.analysis.block_io import BlockOperation
 from mltriton.dialects import tt, ttig
 from mltriton.ir.floats import float_to_bits
 from mltriton.ir.operation import Value as IRValue
 from mltriton.ir.types import FloatType, TensorDescType, TensorType, block_of, byte_width, element_type
 from mltriton.ir.types import Type as IRType
 from mltriton.targets.llvm.emit.memory import from_memory, in_memory, to_memory
-from mltriton.targets.llvm.types import I1, Value, constant, integers
+from mltriton.targets.llvm.types import Value, constant, integers
 from mltriton.targets.simt import memory
 from mltriton.targets.simt.context import Rule, Rules
 from mltriton.targets.simt.lanes import BlockPointer, Emitted, Lanes
 from mltriton.targets.xe.block_limits import Access
-from mltriton.targets.xe.llvm.block_io import Message, message_of
-from mltriton.targets.xe.llvm.emit.memory import asked, filled
-from mltriton.targets.xe.llvm.matrices import Matrix, matrix_of
+from mltriton.targets.xe.llvm.block_io import message_of
+from mltriton.targets.xe.llvm.emit.memory import filled
+from mltriton.targets.xe.llvm.matrices import matrix_of
 from mltriton.targets.xe.llvm.simd import accesses, block_io
 from mltriton.targets.xe.llvm.simd.blocks import addresses, inside
 from mltriton.targets.xe.llvm.simd.context import WarpEmitter, held_element, value_type
@@ -83,17 +82,7 @@ def load_block(
         pointers = addresses(e, block, pointer)
         return _loaded(e, block, pointers, inside(e, block, pointer, checked), [outside] * len(pointers))
     matrix = matrix_of(e, op, pointer, byte_width(block.element), checked)
-    made: list[Lanes] = []
-
-    def arm(fast: bool) -> Callable[[], Sequence[Value]]:
-        def build() -> Sequence[Value]:
-            made.append(block_io.load(e, block, matrix, message, fast=fast))
-            return made[-1].values
-
-        return build
-
-    values = e.function.choose(_holds(e, op, matrix, message), arm(fast=True), arm(fast=False), "block")
-    loaded = made[0]._replace(values=values)
+    loaded = block_io.load(e, block, matrix, message, fast=e.answers.of(op, message.transposed))
     return loaded if outside.literal == 0 else _filled(e, loaded, inside(e, block, pointer, checked), outside)
 
 
@@ -129,21 +118,7 @@ def store_block(
         accesses.store(e, addresses(e, block, pointer), masks, [to_memory(e, part) for part in e.scalars(lanes)])
         return
     matrix = matrix_of(e, op, pointer, byte_width(block.element), checked)
-
-    def arm(fast: bool) -> Callable[[], Sequence[Value]]:
-        def build() -> Sequence[Value]:
-            block_io.store(e, block, matrix, lanes, message, fast=fast)
-            return []
-
-        return build
-
-    e.function.choose(_holds(e, op, matrix, message), arm(fast=True), arm(fast=False), "block")
-
-
-def _holds(e: WarpEmitter, op: BlockOperation, pointer: Matrix, message: Message) -> Value:
-    """Whether the hardware takes the matrix, an i1."""
-    answer = e.answers.of(op, message.transposed)
-    return constant(I1, int(answer)) if isinstance(answer, bool) else asked(e, pointer, answer)
+    block_io.store(e, block, matrix, lanes, message, fast=e.answers.of(op, message.transposed))
 
 
 def _padding(element: IRType, padding: str) -> Value:
@@ -160,7 +135,7 @@ def _prefetch(e: WarpEmitter, op: ttig.Prefetch) -> None:
     if not isinstance(pointer, BlockPointer) or block is None:
         return
     message = message_of(e.device, block, pointer, Access.PREFETCH)
-    if message is not None and e.answers.of(op, message.transposed) is True:
+    if message is not None and e.answers.of(op, message.transposed):
         matrix = matrix_of(e, op, pointer, byte_width(block.element), range(block.rank))
         block_io.prefetch(e, block, matrix, message)
 
