@@ -38,6 +38,22 @@ with torch.autocast("cuda", dtype=torch.bfloat16):
     assert linear(torch.rand(2, 3, device="cuda")).dtype is torch.bfloat16
 with torch.cpu.device(0):
     assert torch.arange(3, device="cuda:0").to(device="cuda", dtype=torch.float32).tolist() == [0, 1, 2]
+class Doubled(torch.autograd.Function):
+    @staticmethod
+    def forward(context, x):
+        assert x.is_cuda
+        return x + x
+    @staticmethod
+    def backward(context, gradient):
+        assert gradient.is_cuda
+        gradient = gradient.contiguous()
+        out = torch.empty(gradient.shape, device="cuda")
+        add[(1,)](gradient, gradient, out, out.numel(), BLOCK=16)
+        return out
+
+x = torch.rand(3, device="cuda", requires_grad=True)
+Doubled.apply(x).sum().backward()
+assert x.grad.tolist() == torch.autograd.grad(Doubled.apply(x).sum(), x)[0].tolist() == [2, 2, 2]
 assert torch.rand(3, pin_memory=True).pin_memory().device.type == "cpu"
 torch.manual_seed(3)
 first = torch.rand(4, device="cuda")

@@ -198,6 +198,18 @@ def test_dtypes_by_name():
     assert tl.core.constexpr_type(3) == tl.constexpr(3).type
 
 
+def test_a_gpu_is_asked_as_upstream_asks_it(monkeypatch, tmp_path):
+    from mltriton.as_triton.throughput import nvsmi
+
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(FileNotFoundError):
+        nvsmi(["clocks.max.sm"])
+    program = tmp_path / "nvidia-smi"
+    program.write_text("#!/bin/sh\n[ $3 = --query-gpu=clocks.max.sm,temperature.gpu ] && echo 1980, 40\n")
+    program.chmod(0o755)
+    assert nvsmi(["clocks.max.sm", "temperature.gpu"]) == [1980, 40]
+
+
 def test_what_a_machine_can_do_at_most(monkeypatch):
     from mltriton.as_triton import throughput
 

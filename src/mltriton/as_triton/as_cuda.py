@@ -156,14 +156,12 @@ def _on_cpu(value: Any) -> Any:
 
 def _mode(torch: Any) -> Any:
     """The mode that changes devices in calls of torch's functions."""
-    is_cuda, cuda, pin = torch.Tensor.is_cuda.__get__, torch.Tensor.cuda, torch.Tensor.pin_memory
+    cuda, pin = torch.Tensor.cuda, torch.Tensor.pin_memory
 
     class CudaIsCpu(torch.overrides.TorchFunctionMode):  # pyright: ignore[reportUntypedBaseClass]
         """Calls functions on the CPU instead."""
 
         def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-            if func == is_cuda:
-                return True
             if func in (cuda, pin):
                 return args[0]
             given: dict[str, Any] = {} if kwargs is None else kwargs
@@ -192,4 +190,17 @@ def show_cpu_as_cuda() -> None:
         begin(self, _on_cpu(device_type), *args, **kwargs)
 
     torch.autocast.__init__ = autocast
-    cast("Any", sys.modules[__name__])._entered = _mode(torch).__enter__()
+    torch.Tensor.is_cuda = property(_always(True))
+    mode = _mode(torch)
+    torch.autograd._engine_run_backward = _within(mode, torch.autograd._engine_run_backward)
+    cast("Any", sys.modules[__name__])._entered = mode.__enter__()
+
+
+def _within(mode: Any, run: Callable[..., Any]) -> Callable[..., Any]:
+    """`run` in a mode of which torch's functions, `backward` among them, know nothing while the mode handles them."""
+
+    def run_within(*args: Any, **kwargs: Any) -> Any:
+        with mode:
+            return run(*args, **kwargs)
+
+    return run_within

@@ -96,7 +96,7 @@ MADE: Mapping[str, Mapping[str, str]] = {
     "triton.testing": {
         "": "mltriton.testing",
         **dict.fromkeys(
-            ("get_dram_gbps", "get_max_simd_tflops", "get_max_tensorcore_tflops", "cuda_memcheck"),
+            ("get_dram_gbps", "get_max_simd_tflops", "get_max_tensorcore_tflops", "nvsmi", "cuda_memcheck"),
             "mltriton.as_triton.throughput",
         ),
         **dict.fromkeys(

@@ -7,8 +7,9 @@ the clock rate that is given, or the highest that the system names.
 
 from __future__ import annotations
 
+import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from pathlib import Path
@@ -56,6 +57,12 @@ def get_max_tensorcore_tflops(dtype: Any, clock_rate: float | None = None, devic
     if short not in host().matrix_tiles:
         return get_max_simd_tflops(dtype, clock_rate, device)
     return TILES[_name(dtype)] * _threads() * (clock_rate or _clock_rate()) * 1e-9
+
+
+def nvsmi(attrs: Sequence[str]) -> list[int]:
+    """Numbers of the first GPU as `nvidia-smi --query-gpu` gives them. Raises FileNotFoundError where there is none."""
+    question = ["nvidia-smi", "-i", "0", f"--query-gpu={','.join(attrs)}", "--format=csv,noheader,nounits"]
+    return [int(number) for number in subprocess.check_output(question, text=True).split(",")]
 
 
 def cuda_memcheck(**_options: Any) -> Callable[[F], F]:
