@@ -1,8 +1,8 @@
 """Named errors: every mistake has a class, the user's line with a caret, and what to do.
 
 Level: all. Raised by the front end, the passes, the back ends and the runtime; caught by nobody on the way except to
-add a place to an error that has none (`at`) or the call it was inlined through (`called_from`). Imports nothing of the
-compiler, so that `mltriton.CompilationError` is cheap.
+add a location to an error that has none (`at`) or the call it was inlined through (`called_from`). Imports nothing of
+the compiler, so that `mltriton.CompilationError` is cheap.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from typing import NamedTuple, Self
 _PACKAGE = (str(Path(__file__).parent) + os.sep, str(threading.__file__))
 
 
-class Place(NamedTuple):
-    """A place in the user's source: `line` counts from 1, `column` from 0 (in characters); it prints both from 1."""
+class SourceLocation(NamedTuple):
+    """A location in the user's source: `line` counts from 1, `column` from 0 (in characters); it prints both from 1."""
 
     file: str
     line: int
@@ -31,8 +31,8 @@ class Place(NamedTuple):
         return f"{self.file}:{self.line}:{self.column + 1}"
 
 
-def calling_place() -> Place | None:
-    """Return the place of the innermost call that comes from outside this package: the line that launched a kernel."""
+def calling_location() -> SourceLocation | None:
+    """The innermost call that comes from outside this package: the line that launched a kernel."""
     frame = sys._getframe(1)  # pyright: ignore[reportPrivateUsage]
     while frame and frame.f_code.co_filename.startswith(_PACKAGE):
         frame = frame.f_back
@@ -40,7 +40,7 @@ def calling_place() -> Place | None:
         return None
     positions = next(islice(frame.f_code.co_positions(), frame.f_lasti // 2, None), None)
     line, _, column, _ = positions or (None, None, None, None)
-    return Place(frame.f_code.co_filename, line or frame.f_lineno, column or 0)
+    return SourceLocation(frame.f_code.co_filename, line or frame.f_lineno, column or 0)
 
 
 def calling_level() -> int:
@@ -74,14 +74,14 @@ class TritonError(Exception):
     `message` says what is wrong in one line; `expected` and `found` say it in types or shapes; `hint` says what to
     change; `upstream` is Triton's own sentence, which programs and tests look for. `source` is the text of the line,
     read from the file when it is not given. `str(error)` is the whole text, and `render()` the same with the class
-    named where there is no place.
+    named where there is no location.
     """
 
     def __init__(
         self,
         message: str,
         *,
-        place: Place | None = None,
+        location: SourceLocation | None = None,
         source: str | None = None,
         expected: str | None = None,
         found: str | None = None,
@@ -90,53 +90,53 @@ class TritonError(Exception):
     ) -> None:
         super().__init__(message)
         self.message = message
-        self.place = place
+        self.location = location
         self.source = source
         self.expected = expected
         self.found = found
         self.hint = hint
         self.upstream = upstream
-        self.calls: list[Place] = []
+        self.calls: list[SourceLocation] = []
 
     @property
     def file(self) -> str | None:
-        """The user's file, when the place is known."""
-        return self.place.file if self.place else None
+        """The user's file, when the location is known."""
+        return self.location.file if self.location else None
 
     @property
     def line(self) -> int | None:
-        """The line, counted from 1, when the place is known."""
-        return self.place.line if self.place else None
+        """The line, counted from 1, when the location is known."""
+        return self.location.line if self.location else None
 
     @property
     def column(self) -> int | None:
-        """The column, counted from 0, when the place is known."""
-        return self.place.column if self.place else None
+        """The column, counted from 0, when the location is known."""
+        return self.location.column if self.location else None
 
-    def at(self, place: Place | None, source: str | None = None) -> Self:
-        """Set the place and the text of its line, unless a more precise place is known already."""
-        if self.place is None:
-            self.place = place
+    def at(self, location: SourceLocation | None, source: str | None = None) -> Self:
+        """Set the location and the text of its line, unless a more precise location is known already."""
+        if self.location is None:
+            self.location = location
             self.source = source
         return self
 
-    def called_from(self, place: Place) -> Self:
-        """Record that the code of the error was inlined into a call at `place`; innermost call first."""
-        self.calls.append(place)
+    def called_from(self, location: SourceLocation) -> Self:
+        """Record that the code of the error was inlined into a call at `location`; innermost call first."""
+        self.calls.append(location)
         return self
 
     def render(self) -> str:
-        """Return the whole text: place, class and message; source line and caret; explanation."""
-        place = f"{self.place}: " if self.place else ""
-        return "\n".join([f"{place}{type(self).__name__}: {self.message}", *self._excerpt(), *self.explanation()])
+        """Return the whole text: location, class and message; source line and caret; explanation."""
+        location = f"{self.location}: " if self.location else ""
+        return "\n".join([f"{location}{type(self).__name__}: {self.message}", *self._excerpt(), *self.explanation()])
 
     def __str__(self) -> str:
-        """Return the rendering; without a place the class is left out, since a traceback names it before the text."""
-        return self.render() if self.place else "\n".join([self.message, *self.explanation()])
+        """The rendering; without a location the class is left out, since a traceback names it before the text."""
+        return self.render() if self.location else "\n".join([self.message, *self.explanation()])
 
     def _excerpt(self) -> list[str]:
         """Return the source line and the caret under the column."""
-        return excerpt(self.place, self.source)
+        return excerpt(self.location, self.source)
 
     def explanation(self) -> list[str]:
         """Return the lines after the caret."""
@@ -148,7 +148,7 @@ class TritonError(Exception):
             lines.append(self.hint)
         if self.upstream is not None:
             lines.append(f"In Triton's words: {self.upstream}")
-        return lines + [f"called from {place}" for place in self.calls]
+        return lines + [f"called from {location}" for location in self.calls]
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str | None:
@@ -159,15 +159,15 @@ def did_you_mean(name: str, known: Iterable[str]) -> str | None:
     return f"Did you mean {close[0]}?" if close else None
 
 
-def excerpt(place: Place | None, source: str | None = None) -> list[str]:
-    """The line of a place (read from the file unless it is given) and the caret under the column."""
-    if place is None:
+def excerpt(location: SourceLocation | None, source: str | None = None) -> list[str]:
+    """The line of a location (read from the file unless it is given) and the caret under the column."""
+    if location is None:
         return []
-    source = (source if source is not None else linecache.getline(place.file, place.line)).rstrip("\n")
+    source = (source if source is not None else linecache.getline(location.file, location.line)).rstrip("\n")
     if not source.strip():
         return []
-    number = f"{place.line:>5}"
-    padding = "".join("\t" if character == "\t" else " " for character in source[: place.column])
+    number = f"{location.line:>5}"
+    padding = "".join("\t" if character == "\t" else " " for character in source[: location.column])
     return [f"{number} | {source}", f"{' ' * len(number)} | {padding}^"]
 
 

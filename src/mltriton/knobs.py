@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from mltriton.errors import OptionError, calling_place
+from mltriton.errors import OptionError, calling_location
 from mltriton.runtime import config, hooks, jit
 from mltriton.runtime.config import Setting
 
@@ -131,7 +131,9 @@ class Group:
         found = self.__dict__["knobs"].get(name)
         if found is None:
             message = f"there is no knob {self.__dict__['_name']}.{name}"
-            raise KnobError(message, expected=f"one of {', '.join(self.__dict__['knobs'])}", place=calling_place())
+            raise KnobError(
+                message, expected=f"one of {', '.join(self.__dict__['knobs'])}", location=calling_location()
+            )
         return found
 
     def __dir__(self) -> list[str]:

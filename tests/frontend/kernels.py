@@ -68,9 +68,9 @@ def error_of(kernel: Callable[..., Any] | JITFunction, **parameters: Any) -> Tri
 
 def marked(error: TritonError) -> str:
     """The text that the caret points at, to the end of the line without its comment."""
-    place = error.place
-    assert place is not None, f"no place: {error}"
+    location = error.location
+    assert location is not None, f"no location: {error}"
     lines = error.render().splitlines()
-    assert str(place) in lines[0], lines[0]
+    assert str(location) in lines[0], lines[0]
     source, caret = lines[1], lines[2]
     return source[caret.index("^") :].split("  #")[0].rstrip()

@@ -252,7 +252,7 @@ def test_what_is_not_in_the_table_is_named(
         verify_level(module_of(target, *program))
     error = caught.value
     assert message in error.message
-    assert error.place is not None and error.place.file == "limits.mlir"
+    assert error.location is not None and error.location.file == "limits.mlir"
     for wanted, text in ((expected, error.expected), (found, error.found)):
         assert text is None if wanted is None else wanted in (text or "")
 

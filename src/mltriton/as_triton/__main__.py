@@ -21,7 +21,7 @@ def main(arguments: list[str]) -> None:
     try:
         run_program(arguments, as_cuda="--as-cuda" in given, explain="--explain" in given)
     except ArgumentError as error:
-        if error.place is not None:  # The program's own.
+        if error.location is not None:  # The program's own.
             raise
         sys.exit(f"{error.render()}\n{_USAGE}")
 

@@ -184,7 +184,7 @@ class Job:
             from mltriton.runtime.private_files import save_text
 
             message = f"lowering {self.fn.__name__} for {self.target.name} failed: {type(failure).__name__}: {failure}"
-            error = BackendError(message).at(self.fn.source.place(self.fn.source.tree))
+            error = BackendError(message).at(self.fn.source.in_source(self.fn.source.tree))
             saved = save_text(print_op(module, locations=True), f"lower-{self.fn.__name__}")
             raise (error if saved is None else error.saved_to(saved)) from failure
 

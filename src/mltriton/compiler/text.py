@@ -2,7 +2,7 @@
 
 Level: tt to binary. Takes the text of a module with one public function; gives a `CompiledKernel` whose parameters are
 that function's. Guarantees: the same passes and the same cache as for a kernel in Python; text that cannot be read is
-an `IRSyntaxError` at its place in the text.
+an `IRSyntaxError` at its location in the text.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from mltriton.compiler.job import Job
 from mltriton.compiler.kernel import CompiledKernel
 from mltriton.compiler.options import options_of
 from mltriton.dialects import tt
-from mltriton.errors import Place, SignatureError
+from mltriton.errors import SignatureError, SourceLocation
 from mltriton.frontend.dependencies import Dependencies
 from mltriton.frontend.function import LanguageFunction
 from mltriton.frontend.signature import Argument
@@ -49,9 +49,9 @@ class _Text:
     def __init__(self, name: str) -> None:
         self.name = name
 
-    def place(self, _node: object) -> Place:
+    def in_source(self, _node: object) -> SourceLocation:
         """The text's beginning."""
-        return Place(f"<{self.name}>", 1, 0)
+        return SourceLocation(f"<{self.name}>", 1, 0)
 
 
 class TextFunction(LanguageFunction):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Self
 
-from mltriton.errors import ExecutionError, Place
+from mltriton.errors import ExecutionError, SourceLocation
 from mltriton.ir.location import Location
 
 
@@ -25,7 +25,7 @@ class Fault(ExecutionError):  # noqa: N818 - the field's word
         """Record where it happened, unless that is known already."""
         if self.program is None:
             self.operation, self.program, self.warp = operation, program, warp
-            self.at(place_of(loc))
+            self.at(location_of(loc))
         return self
 
     def explanation(self) -> list[str]:
@@ -68,7 +68,7 @@ class DataRace(Fault):
     the earlier access.
     """
 
-    other: Place | None = None
+    other: SourceLocation | None = None
 
 
 class BarrierDivergence(Fault):
@@ -83,7 +83,7 @@ class InvalidOperation(Fault):
     """Operands that the operation cannot take, or a result that is not of its type: the program is malformed."""
 
 
-def place_of(loc: Location) -> Place | None:
+def location_of(loc: Location) -> SourceLocation | None:
     """The user's line of a location, if it is known."""
     inner = loc.innermost
-    return Place(inner.file, inner.line, inner.column) if inner is not None else None
+    return SourceLocation(inner.file, inner.line, inner.column) if inner is not None else None

@@ -16,7 +16,7 @@ from mltriton.analysis.written_arguments import written_parameters
 from mltriton.dialects import tile, tt, ttig
 from mltriton.executor.blocks import TensorView
 from mltriton.executor.code import Code, Run
-from mltriton.executor.faults import BarrierDivergence, place_of
+from mltriton.executor.faults import BarrierDivergence, location_of
 from mltriton.executor.memory import POISON, Memory, Segment
 from mltriton.executor.races import Watch
 from mltriton.executor.shared import AsyncCopies, SharedMemory
@@ -163,7 +163,7 @@ def _require_meeting(waiting: dict[int, Operation], running: dict[int, Run], at:
     if not waiting or (len(stops) == 1 and len(waiting) == len(running)):
         return
     ended = sorted(set(running) - set(waiting))
-    places = [f"warp {w} waits at {place_of(op.loc) or 'an unknown line'}" for w, op in sorted(waiting.items())]
+    places = [f"warp {w} waits at {location_of(op.loc) or 'an unknown line'}" for w, op in sorted(waiting.items())]
     places += [f"warp {w} has ended" for w in ended]
     first = waiting[min(waiting)]
     fault = BarrierDivergence("not all warps of the program reach the same barrier", hint="; ".join(places))

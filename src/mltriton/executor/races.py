@@ -18,7 +18,7 @@ import numpy as np
 
 from mltriton.dialects import tt
 from mltriton.errors import excerpt
-from mltriton.executor.faults import DataRace, place_of
+from mltriton.executor.faults import DataRace, location_of
 from mltriton.executor.values import Array, choose
 from mltriton.ir.operation import Operation
 from mltriton.ir.types import TensorType, block_of
@@ -155,7 +155,7 @@ class History:
 
     def _race(self, kind: str, who: str, others: str, element: object, earlier: str, number: int) -> DataRace:
         other = list(self.numbers)[number]
-        place = place_of(other.loc)
+        place = location_of(other.loc)
         error = DataRace(
             f"a {kind} of {self.memory} by {who} races with {others}",
             found=f"element {element} was {VERBS[earlier]} with no barrier between",

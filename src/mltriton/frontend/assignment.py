@@ -11,7 +11,7 @@ import ast
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from mltriton.errors import ConstexprError, Place, SyntaxNotSupportedError, TypeMismatchError
+from mltriton.errors import ConstexprError, SourceLocation, SyntaxNotSupportedError, TypeMismatchError
 from mltriton.frontend.values import describe, is_number, is_runtime, is_tuple, rebuilt, wrap
 from mltriton.language.semantic import to_tensor
 from mltriton.language.tensor import tensor
@@ -54,7 +54,7 @@ def _assign(frame: Frame, target: ast.expr, value: Any, convert: Callable[[Any],
                 check_constant(frame, target, value)
                 convert = wrap
             kept = value if is_tuple(value) else convert(value)
-            set_hinted(frame, target.id, kept, frame.source.place(target))
+            set_hinted(frame, target.id, kept, frame.source.in_source(target))
         case ast.Tuple() | ast.List():
             _unpack(frame, target, value, convert)
         case ast.Subscript():
@@ -109,8 +109,8 @@ def stored(value: Any) -> Any:
     return value
 
 
-def set_hinted(frame: Frame, name: str, value: Any, place: Place | None = None) -> None:
+def set_hinted(frame: Frame, name: str, value: Any, location: SourceLocation | None = None) -> None:
     """Give a variable a value, and the IR value the variable's name if it has none yet."""
     if isinstance(value, tensor) and value.handle.hint is None:
         value.handle.hint = name
-    frame.scope.set(name, value, place)
+    frame.scope.set(name, value, location)

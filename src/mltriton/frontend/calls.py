@@ -1,7 +1,7 @@
 """Calls: of builtins, of functions written in the language, of Python's own functions.
 
 Level: Python syntax tree -> `tt`. A function decorated with `jit` is inlined: its body is compiled at the call, with a
-scope of its own. Guarantees: an error inside it has the place inside it and says from where it was called; wrong
+scope of its own. Guarantees: an error inside it has the location inside it and says from where it was called; wrong
 arguments are a `TypeMismatchError` at the call.
 """
 
@@ -55,8 +55,8 @@ def call(frame: Frame, node: ast.Call) -> Any:
     try:
         return _invoke(frame, node, callee, arguments, keywords)
     except TritonError as error:
-        here = frame.source.place(node)
-        if error.place not in (None, here):  # The place is inside the called function: say how it was reached.
+        here = frame.source.in_source(node)
+        if error.location not in (None, here):  # The location is inside the called function: say how it was reached.
             error.called_from(here)
         raise
 

@@ -107,8 +107,8 @@ class Carried:
             upstream=f"Loop-carried variable {name} has initial type {describe(init)} but is re-assigned to "
             f"{describe(value)} in loop! Please make sure that the type stays consistent.",
         )
-        place = inner.places.get(name)
-        return error.at(place, self.frame.source.line(place)) if place else error
+        location = inner.locations.get(name)
+        return error.at(location, self.frame.source.line(location)) if location else error
 
     def _lose(self, name: str, arguments: Sequence[BlockArgument]) -> Sequence[Value]:
         """A variable without a value at the end of the body: fine if no iteration starts by reading it."""
@@ -166,7 +166,7 @@ class Carried:
             if name in self._lost:
                 scope.lose(name, self._lost[name])
             else:
-                set_hinted(self.frame, name, value, inner.places.get(name))
+                set_hinted(self.frame, name, value, inner.locations.get(name))
 
     def discard(self) -> None:
         """Forget the regions compiled so far."""

@@ -13,7 +13,7 @@ from functools import cache
 from typing import Any
 
 from mltriton.dialects import tt
-from mltriton.errors import InternalError, Place, TritonError, TypeMismatchError, raised_by_signal
+from mltriton.errors import InternalError, SourceLocation, TritonError, TypeMismatchError, raised_by_signal
 from mltriton.frontend.calls import inline
 from mltriton.frontend.flow import Flow
 from mltriton.frontend.frame import Frame, Unit
@@ -44,8 +44,8 @@ def generate(
     """The module of a kernel; `warps` is the number of warps of a program where it is written for warps.
 
     `entries` says for each parameter what it is (the parts of tuples and descriptors are entries of their own);
-    `target` is the machine that `tl.target_info` speaks of; with `debug` assertions are checked at run time, and
-    with `sanitize_overflow` integers. Raises the `CompilationError` that fits the mistake, with its place in the user's
+    `target` is the machine that `tl.target_info` speaks of; with `debug` assertions are checked at run time, and with
+    `sanitize_overflow` integers. Raises the `CompilationError` that fits the mistake, with its location in the user's
     file.
     """
     arguments = {name: entry for name, entry in entries.items() if isinstance(entry, Argument)}
@@ -72,7 +72,7 @@ def generate(
             if raised_by_signal(failure):
                 raise
             message = f"the front end failed: {type(failure).__name__}: {failure}"
-            raise InternalError(message, place=_place_of(unit.builder.loc)) from failure
+            raise InternalError(message, location=_place_of(unit.builder.loc)) from failure
         attributes = [
             _argument_attributes(entry, promises().get(argument, {}))
             for argument, entry in zip(block.arguments, arguments.values(), strict=True)
@@ -119,9 +119,9 @@ def _inliner(unit: Unit) -> Inliner:
     return call
 
 
-def _place_of(location: Location) -> Place | None:
+def _place_of(location: Location) -> SourceLocation | None:
     found = location.innermost
-    return None if found is None else Place(found.file, found.line, found.column)
+    return None if found is None else SourceLocation(found.file, found.line, found.column)
 
 
 def _compile_body(frame: Frame) -> None:

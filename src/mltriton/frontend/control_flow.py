@@ -282,8 +282,8 @@ def _join_scopes(frame: Frame, branches: Branches, scopes: Sequence[Scope]) -> N
     joined = branches.join({name: [then[name], otherwise[name]] for name in then if name in otherwise})
     for name in dict.fromkeys([*then, *otherwise, *then.lost, *otherwise.lost]):
         if name in joined:
-            assigned_in = then if then.places.get(name) != frame.scope.places.get(name) else otherwise
-            assignment.set_hinted(frame, name, joined[name], assigned_in.places.get(name))
+            assigned_in = then if then.locations.get(name) != frame.scope.locations.get(name) else otherwise
+            assignment.set_hinted(frame, name, joined[name], assigned_in.locations.get(name))
         elif name in then and name in otherwise:
             types = f"{describe(then[name])}{then.where(name)} and {describe(otherwise[name])}{otherwise.where(name)}"
             frame.scope.lose(name, f"has different types after the branches of the if in line {line}: {types}")

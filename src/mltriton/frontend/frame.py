@@ -1,9 +1,9 @@
-"""One function while it is compiled: its variables, its place in the file, the dispatch to what syntax means.
+"""One function while it is compiled: its variables, its location in the file, the dispatch to what syntax means.
 
 Level: Python syntax tree -> `tt`. A kernel is one frame; every call of a function written in the language is another,
 which emits into the same builder (calls are inlined). Guarantees: each operation carries the user's line, as a
-call-site location inside calls; an error without a place gets the one of the innermost expression that caused it. What
-syntax means stands in the tables of `expressions.py` and `statements.py`.
+call-site location inside calls; an error without a location gets the one of the innermost expression that caused it.
+What syntax means stands in the tables of `expressions.py` and `statements.py`.
 """
 
 from __future__ import annotations
@@ -97,18 +97,18 @@ class Frame:
             raise
 
     def mark(self, node: ast.AST) -> None:
-        """Let the operations created next carry the place of `node`."""
+        """Let the operations created next carry the location of `node`."""
         self.builder.loc = self.location(node)
 
     def location(self, node: ast.AST) -> Location:
-        """The location of a node: inside a call, the place in the called function and the place of the call."""
+        """The location of a node: inside a call, the location in the called function and the location of the call."""
         here = self.source.location(node)
         return here if self.call is None else CallSiteLoc(here, self.call)
 
     def placed(self, error: TritonError, node: ast.AST) -> None:
-        """Set the place of an error to `node` unless it knows a more precise one."""
-        place = self.source.place(node)
-        error.at(place, self.source.line(place))
+        """Set the location of an error to `node` unless it knows a more precise one."""
+        location = self.source.in_source(node)
+        error.at(location, self.source.line(location))
 
     def error(
         self, kind: type[CompilationError], node: ast.AST, message: str, **details: Unpack[Details]

@@ -3,7 +3,7 @@
 Level: Python syntax tree -> `tt`. A range becomes an `scf.for`, a `while` (and a `for` with `break`) an `scf.while`;
 tuples and `tl.static_range` are unrolled. The variables that a loop carries are those its body assigns and that had a
 value before. Guarantees: each keeps its type from iteration to iteration (`LoopCarriedTypeError` otherwise, naming both
-places); variables that only the body has are gone after it.
+locations); variables that only the body has are gone after it.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ def _for(frame: Frame, stmt: ast.For, target: ast.Name, bounds: _Bounds, found: 
         counter = tensor(block.add_argument(bounds.lower.handle.type, target.id), bounds.lower.type)
         carried.enter(block)
         with frame.builder.inside(block):
-            frame.scope.set(target.id, bounds.value(counter), frame.source.place(target))
+            frame.scope.set(target.id, bounds.value(counter), frame.source.in_source(target))
             _body(frame, stmt.body)
             frame.mark(stmt)
             frame.builder.create(scf.Yield, carried.leave(), result_types=[])
@@ -143,7 +143,7 @@ def _for_with_break(frame: Frame, stmt: ast.For, target: ast.Name, bounds: _Boun
 
     def body() -> None:
         count: tensor = frame.scope[_COUNTER]
-        frame.scope.set(target.id, bounds.value(count), frame.source.place(target))
+        frame.scope.set(target.id, bounds.value(count), frame.source.in_source(target))
         _body(frame, stmt.body)
         frame.mark(stmt)
         frame.scope.set(_COUNTER, count + bounds.step)
@@ -181,7 +181,7 @@ def _while(
     """An `scf.while`: `condition` gives the condition and may assign, `body` compiles one iteration."""
     has_break, goes_on_name = ast.Break in names.exits(stmt.body), running(frame.bodies)
     if has_break:
-        frame.scope.set(goes_on_name, constexpr(True), frame.source.place(stmt))
+        frame.scope.set(goes_on_name, constexpr(True), frame.source.in_source(stmt))
 
     def attempt(carried: Carried) -> None:
         before, after = Block(), Block()

@@ -9,22 +9,22 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from mltriton.errors import Place
+from mltriton.errors import SourceLocation
 
 
 class Scope:
-    """Values by name, where each was last assigned (`places`), and why names that once were there are gone (`lost`)."""
+    """Values by name, where each was last assigned (`locations`), and why names that were there are gone (`lost`)."""
 
     def __init__(
-        self, values: Mapping[str, Any] = {}, places: Mapping[str, Place] = {}, lost: Mapping[str, str] = {}
+        self, values: Mapping[str, Any] = {}, locations: Mapping[str, SourceLocation] = {}, lost: Mapping[str, str] = {}
     ) -> None:
         self._values = dict(values)
-        self.places = dict(places)
+        self.locations = dict(locations)
         self.lost = dict(lost)
 
     def copy(self) -> Scope:
         """An independent scope with the same variables."""
-        return Scope(self._values, self.places, self.lost)
+        return Scope(self._values, self.locations, self.lost)
 
     def __contains__(self, name: str) -> bool:
         return name in self._values
@@ -35,12 +35,12 @@ class Scope:
     def __iter__(self) -> Iterator[str]:
         return iter(self._values)
 
-    def set(self, name: str, value: Any, place: Place | None = None) -> None:
-        """Give a variable a value; without a `place` it stays said to be assigned where it was."""
+    def set(self, name: str, value: Any, location: SourceLocation | None = None) -> None:
+        """Give a variable a value; without a `location` it stays said to be assigned where it was."""
         self._values[name] = value
         self.lost.pop(name, None)
-        if place is not None:
-            self.places[name] = place
+        if location is not None:
+            self.locations[name] = location
 
     def lose(self, name: str, why: str) -> None:
         """Take a variable's value away; `why` completes "NAME ...", for the error at its next use."""
@@ -49,5 +49,5 @@ class Scope:
 
     def where(self, name: str) -> str:
         """ " (line N)" for the last assignment of a variable, or nothing where it is not known."""
-        place = self.places.get(name)
-        return f" (line {place.line})" if place else ""
+        location = self.locations.get(name)
+        return f" (line {location.line})" if location else ""

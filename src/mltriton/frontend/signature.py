@@ -17,7 +17,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from mltriton.errors import Place, SignatureError, did_you_mean
+from mltriton.errors import SignatureError, SourceLocation, did_you_mean
 from mltriton.records import record
 
 _INTEGERS = ("i1", "i8", "i16", "i32", "i64", "u1", "u8", "u16", "u32", "u64")
@@ -141,7 +141,7 @@ def _parse_text(signature: str, parameters: Sequence[str]) -> dict[str, Entry]:
         try:
             entries[parameter] = parse_entry(text)
         except SignatureError as error:
-            raise error.at(Place("<signature>", 1, column), signature) from None
+            raise error.at(SourceLocation("<signature>", 1, column), signature) from None
     return entries
 
 
@@ -149,7 +149,7 @@ def _entry_of(name: str, text: str) -> Entry:
     try:
         return parse_entry(text.strip())
     except SignatureError as error:
-        raise error.at(Place(f"<signature of {name}>", 1, 0), text) from None
+        raise error.at(SourceLocation(f"<signature of {name}>", 1, 0), text) from None
 
 
 def _split(signature: str) -> Iterator[tuple[int, str]]:

@@ -60,7 +60,7 @@ class Snapshot:
         """Whether the functions give the results that a compilation was given."""
         try:
             return all(self._repeat(*call) == call[3] for call in calls)
-        except Exception:  # A function that fails now must fail again while compiling, with a place.
+        except Exception:  # A function that fails now must fail again while compiling, with a location.
             return False
 
     def _repeat(self, number: int, arguments: Any, keywords: Mapping[str, Any], _: Any) -> object:

@@ -1,4 +1,4 @@
-"""The text and the syntax tree of a kernel, with the places of its nodes in the user's file.
+"""The text and the syntax tree of a kernel, with the locations of its nodes in the user's file.
 
 Level: above `tt`. Takes a Python function; guarantees that every node has the line and column it has in the file, so
 that errors and locations need no translation. The lines are remembered when the function is decorated (a reference, no
@@ -17,7 +17,7 @@ from tokenize import TokenError
 from types import CodeType
 from typing import Any, cast
 
-from mltriton.errors import NestingError, Place, SyntaxNotSupportedError
+from mltriton.errors import NestingError, SourceLocation, SyntaxNotSupportedError
 from mltriton.ir.location import FileLoc
 
 
@@ -43,7 +43,7 @@ class FunctionSource:
         """
         if self.name == "<lambda>":
             raise SyntaxNotSupportedError(
-                "a lambda cannot be a kernel", place=self._start, hint="Write a function with def, and decorate it."
+                "a lambda cannot be a kernel", location=self._start, hint="Write a function with def, and decorate it."
             )
         lines = self._lines[self.first_line - 1 :]
         if not lines:
@@ -68,7 +68,7 @@ class FunctionSource:
         return "".join(lines[self.tree.lineno - self.first_line :])
 
     def replace(self, text: str) -> None:
-        """Take `text` for the function's, at the same place."""
+        """Take `text` for the function's, at the same location."""
         self._lines = [*[""] * (self.first_line - 1), *text.splitlines(keepends=True)]
         self.__dict__["text"] = text
         self.__dict__.pop("tree", None)
@@ -89,7 +89,7 @@ class FunctionSource:
                 if isinstance(node, ast.AsyncFunctionDef)
                 else "no function that is written with def"
             )
-            raise SyntaxNotSupportedError(f"{self.name} is {kind}", place=self.place(node))
+            raise SyntaxNotSupportedError(f"{self.name} is {kind}", location=self.in_source(node))
         if not _may_be_of(module, self._code):
             raise self._edited()
         return node
@@ -101,35 +101,35 @@ class FunctionSource:
             raise self._edited() from None
         except MemoryError:
             message = f"Python's parser cannot follow the text of {self.name}: it is nested too deep"
-            raise NestingError(message, place=self._start) from None
+            raise NestingError(message, location=self._start) from None
 
     @property
-    def _start(self) -> Place:
-        return Place(self.file, self.first_line, 0)
+    def _start(self) -> SourceLocation:
+        return SourceLocation(self.file, self.first_line, 0)
 
     def _edited(self) -> SyntaxNotSupportedError:
         return SyntaxNotSupportedError(
             f"the text of {self.name} in its file is not what Python runs",
-            place=self._start,
+            location=self._start,
             hint="The file was edited while it was being imported: import it again.",
         )
 
-    def place(self, node: ast.AST) -> Place:
+    def in_source(self, node: ast.AST) -> SourceLocation:
         """Where a node is; the column counts characters."""
         line, column = getattr(node, "lineno", self.first_line), getattr(node, "col_offset", 0)
         text = self._lines[line - 1] if 0 < line <= len(self._lines) else ""
         if not text.isascii():
             column = len(text.encode()[:column].decode(errors="ignore"))
-        return Place(self.file, line, column)
+        return SourceLocation(self.file, line, column)
 
-    def line(self, place: Place) -> str | None:
-        """The text of the line of a place."""
-        return self._lines[place.line - 1] if 0 < place.line <= len(self._lines) else None
+    def line(self, location: SourceLocation) -> str | None:
+        """The text of the line of a location."""
+        return self._lines[location.line - 1] if 0 < location.line <= len(self._lines) else None
 
     def location(self, node: ast.AST) -> FileLoc:
         """Where a node is, for the IR."""
-        place = self.place(node)
-        return FileLoc(place.file, place.line, place.column)
+        location = self.in_source(node)
+        return FileLoc(location.file, location.line, location.column)
 
 
 def _block(lines: Sequence[str], known: int) -> Sequence[str]:

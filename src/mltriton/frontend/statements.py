@@ -119,7 +119,7 @@ def leave_loop(frame: Frame, stmt: ast.Break | ast.Continue) -> Flow:
     if isinstance(stmt, ast.Continue):
         return Flow.CONTINUE
     if frame.bodies[-1] is Body.LOOP:
-        frame.scope.set(running(frame.bodies[:-1]), constexpr(False), frame.source.place(stmt))
+        frame.scope.set(running(frame.bodies[:-1]), constexpr(False), frame.source.in_source(stmt))
     return Flow.BREAK
 
 

@@ -2,7 +2,7 @@
 
 Level: tt. Takes a module that was read from a text; leaves none of `dialects/upstream.py`. Each rule calls the function
 of the language that stands for the operation, on the operation's operands. Guarantees: what there is no such function
-for is a `TargetError` at the operation's place in the kernel.
+for is a `TargetError` at the operation's location in the kernel.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
 
 from mltriton.dialects import arith, tt, upstream
-from mltriton.errors import Place, TargetError
+from mltriton.errors import SourceLocation, TargetError
 from mltriton.frontend.calls import inline
 from mltriton.frontend.frame import Unit
 from mltriton.ir.attributes import ArrayAttr, DictAttr, IntegerAttr, TypeAttr
@@ -49,7 +49,7 @@ def without_upstream_operations(module: Module) -> Module:
 
 def _replace(op: Operation, function: tt.Func) -> None:
     unit = Unit(Builder(function.body.block))
-    place = op.loc.innermost
+    location = op.loc.innermost
 
     def inliner(fn: Any, arguments: Sequence[Any]) -> Any:
         return inline(unit, fn, arguments, {}, unit.builder.loc)
@@ -59,7 +59,9 @@ def _replace(op: Operation, function: tt.Func) -> None:
             unit.builder.before(op)
             made = RULES[type(op)](op)
     except TargetError as error:
-        raise error.at(Place(place.file, place.line, place.column) if place is not None else None) from None
+        raise error.at(
+            SourceLocation(location.file, location.line, location.column) if location is not None else None
+        ) from None
     values: Sequence[Any] = cast("tuple[Any, ...]", made) if isinstance(made, tuple) else [made] if op.results else []
     op.replace_by([value.handle for value in values])
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mltriton.errors import Place
+from mltriton.errors import SourceLocation
 from mltriton.records import record
 
 
@@ -22,12 +22,12 @@ class Location:
         return None
 
     @property
-    def place(self) -> Place | None:
+    def in_source(self) -> SourceLocation | None:
         """The innermost line as errors name it."""
         found = self.innermost
-        return None if found is None else Place(found.file, found.line, found.column)
+        return None if found is None else SourceLocation(found.file, found.line, found.column)
 
-    def callers(self) -> Iterator[Place]:
+    def callers(self) -> Iterator[SourceLocation]:
         """The calls that the innermost line was inlined through, innermost first."""
         return iter(())
 
@@ -39,7 +39,7 @@ class UnknownLoc(Location):
 
 @record(frozen=True)
 class FileLoc(Location):
-    """A place in a file; line and column count from 1 and 0, as Python's `ast` does."""
+    """A location in a file; line and column count from 1 and 0, as Python's `ast` does."""
 
     file: str
     line: int
@@ -61,10 +61,10 @@ class CallSiteLoc(Location):
     def innermost(self) -> FileLoc | None:
         return self.callee.innermost
 
-    def callers(self) -> Iterator[Place]:
+    def callers(self) -> Iterator[SourceLocation]:
         yield from self.callee.callers()
-        if self.caller.place is not None:
-            yield self.caller.place
+        if self.caller.in_source is not None:
+            yield self.caller.in_source
         yield from self.caller.callers()
 
 
@@ -79,7 +79,7 @@ class NameLoc(Location):
     def innermost(self) -> FileLoc | None:
         return self.child.innermost
 
-    def callers(self) -> Iterator[Place]:
+    def callers(self) -> Iterator[SourceLocation]:
         return self.child.callers()
 
 

@@ -3,7 +3,7 @@
 Level: all. `parse_module` reads a module (or operations without one, which then get one) in custom or generic syntax,
 as this package and upstream Triton write it. Guarantees: structure and types as written, with the operand types that
 the text states checked; rules of operations are left to `ir/verifier.py`. An operation without `loc(...)` gets its
-place in the text. Raises `IRSyntaxError` with file, line, column and a caret.
+location in the text. Raises `IRSyntaxError` with file, line, column and a caret.
 """
 
 from __future__ import annotations
@@ -81,8 +81,8 @@ class Parser(AttributeParser):
         if self.at_word("loc"):
             op.loc = self.location()
         else:
-            place = self.place(start)
-            op.loc = FileLoc(*place)
+            location = self.in_source(start)
+            op.loc = FileLoc(*location)
         self._define_results(op, names, start)
         return op
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class OperationError(VerificationError):
-    """A `VerificationError` that still knows its operation; `ir/verifier.py` adds the text and the place."""
+    """A `VerificationError` that still knows its operation; `ir/verifier.py` adds the text and the location."""
 
     def __init__(self, op: Operation, message: str, expected: str | None = None, found: str | None = None) -> None:
         super().__init__(f"{op.name}: {message}", expected=expected, found=found)

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from functools import cached_property
 from typing import NoReturn
 
-from mltriton.errors import IRSyntaxError, Place
+from mltriton.errors import IRSyntaxError, SourceLocation
 
 _SPACE = r"\s*(?://[^\n]*\s*)*"
 _WORD = re.compile(r"([A-Za-z_][\w$.]*)" + _SPACE)
@@ -163,17 +163,17 @@ class Scanner:
     ) -> IRSyntaxError:
         """An error at a position."""
         position = self.position if at is None else at
-        place = self.place(position)
-        source = self.text_read[self._lines[place.line - 1] :].split("\n", 1)[0]
+        location = self.in_source(position)
+        source = self.text_read[self._lines[location.line - 1] :].split("\n", 1)[0]
         if found is None and expected is None:
             token = _TOKEN.search(self.text_read, position)
             found = f"`{token[0]}`" if token and token[0] else "the end of the text"
-        return IRSyntaxError(message, place=place, source=source, expected=expected, found=found)
+        return IRSyntaxError(message, location=location, source=source, expected=expected, found=found)
 
-    def place(self, position: int) -> Place:
+    def in_source(self, position: int) -> SourceLocation:
         """File, line and column of a position."""
         line = bisect_right(self._lines, position)
-        return Place(self.filename, line, position - self._lines[line - 1])
+        return SourceLocation(self.filename, line, position - self._lines[line - 1])
 
     @cached_property
     def _lines(self) -> list[int]:

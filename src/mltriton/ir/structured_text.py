@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from mltriton.errors import IRSyntaxError, Place
+from mltriton.errors import IRSyntaxError, SourceLocation
 
 _NAME = r"%[\w.$-]+(?:#\d+)?"
 _FUNCTION = re.compile(r"(\s*)tt\.func\b.*\{\s*(?:loc\(.*\))?\s*$")
@@ -152,7 +152,9 @@ class _Function:
         return self.after[label]
 
     def _error(self, label: str, message: str) -> IRSyntaxError:
-        return IRSyntaxError(message, place=Place(self.filename, self.blocks[label].line, 0), found=f"^{label}")
+        return IRSyntaxError(
+            message, location=SourceLocation(self.filename, self.blocks[label].line, 0), found=f"^{label}"
+        )
 
 
 def _choice(

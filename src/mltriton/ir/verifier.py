@@ -1,7 +1,7 @@
 """Checks that IR keeps the rules of SSA, of its operations and of its level.
 
 Level: all. `verify` takes any operation, usually a module, and raises `VerificationError` with the operation's text
-and place and what was expected and found. It checks in one walk: definitions come before uses and dominate them,
+and location and what was expected and found. It checks in one walk: definitions come before uses and dominate them,
 users are counted, regions and terminators are in place, operand groups and attribute kinds are as declared,
 element-wise operations agree in shape and encoding, and `Operation.verify`. The rules of levels stand in
 `passes/levels.py`.
@@ -29,18 +29,18 @@ def verify(root: Operation) -> None:
     try:
         _Walk().op(root)
     except VerificationError as error:
-        if error.place is None:
+        if error.location is None:
             raise located(error, root) from None
         raise
 
 
 def located(error: VerificationError, root: Operation) -> VerificationError:
-    """The error with the text of its operation, named as in `root`, and its place."""
+    """The error with the text of its operation, named as in `root`, and its location."""
     if not isinstance(error, OperationError):
         return error
     made = VerificationError(error.message, expected=error.expected, found=error.found)
     made.hint = f"in: {_text_within(error.op, root)}"
-    return made.at(error.op.loc.place)
+    return made.at(error.op.loc.in_source)
 
 
 class _Watching(Printer):

@@ -107,4 +107,4 @@ def timing_table(timings: Sequence[tuple[str, float]]) -> str:
 
 
 def _rest_of(error: VerificationError) -> str:
-    return "\n".join([*([f"at {error.place}"] if error.place else []), *error.explanation()])
+    return "\n".join([*([f"at {error.location}"] if error.location else []), *error.explanation()])

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
-from mltriton.errors import ArgumentError, TritonError, calling_place
+from mltriton.errors import ArgumentError, TritonError, calling_location
 from mltriton.frontend.signature import Argument, Constant, Entry, of_parameters
 from mltriton.language.constants import unwrap
 from mltriton.runtime.arrays import check_arrays
@@ -37,7 +37,7 @@ def launch_compiled(kernel: CompiledKernel, grid: Any, arguments: Sequence[Any])
         if all(size := normalize(grid)):
             kernel.loaded.run(size, slots)
     except TritonError as error:
-        error.at(calling_place())
+        error.at(calling_location())
         raise
 
 

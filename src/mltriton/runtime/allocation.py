@@ -11,7 +11,7 @@ from collections.abc import Callable
 from contextvars import ContextVar
 from typing import Any
 
-from mltriton.errors import ArgumentError, LaunchError, calling_place
+from mltriton.errors import ArgumentError, LaunchError, calling_location
 
 Allocator = Callable[[int, int, int | None], Any]
 
@@ -34,7 +34,7 @@ def set_allocator(allocator: Allocator | None) -> None:
             "an allocator is a function",
             expected="a function of size, alignment and stream, or None",
             found=repr(allocator),
-            place=calling_place(),
+            location=calling_location(),
         )
     _allocator.set(NullAllocator() if allocator is None else allocator)
 

@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from mltriton.errors import ArgumentError, OptionError, calling_place
+from mltriton.errors import ArgumentError, OptionError, calling_location
 from mltriton.runtime import config as settings
 from mltriton.runtime.cache import default_cache, digest
 from mltriton.runtime.candidates import Group, grouped, no_configuration, prepare, results
@@ -184,7 +184,7 @@ class Autotuner(KernelInterface[Any]):
                 raise ArgumentError(
                     f"the launch and a configuration both give a value for {', '.join(sorted(both))}",
                     hint="Leave to autotune what its configurations choose.",
-                    place=calling_place(),
+                    location=calling_location(),
                 )
 
     def _tune(

@@ -15,7 +15,7 @@ from functools import cached_property
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
-from mltriton.errors import DeviceError, calling_place
+from mltriton.errors import DeviceError, calling_location
 
 MAX_WARPS = 64  # The most warps that a program asks for on any GPU.
 
@@ -125,7 +125,7 @@ class Driver(DriverBase):
 def _check_device(device: Any) -> None:
     """DeviceError for another device than the only one, which a torch device may call None."""
     if device not in (None, 0):
-        raise DeviceError(f"there is no device {device}", expected="0", place=calling_place())
+        raise DeviceError(f"there is no device {device}", expected="0", location=calling_location())
 
 
 def torch_module() -> Any:

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from mltriton.errors import ArgumentError, calling_place
+from mltriton.errors import ArgumentError, calling_location
 from mltriton.records import record
 
 _CUDA, _DLPACK = "__cuda_array_interface__", "__dlpack__"
@@ -84,7 +84,7 @@ def _by_cuda_interface(value: Any) -> ForeignArray:
 
     said = value.__cuda_array_interface__
     if said.get("mask") is not None:
-        raise ArgumentError("an array has a mask, which kernels do not see", place=calling_place())
+        raise ArgumentError("an array has a mask, which kernels do not see", location=calling_location())
     address, dtype = said["data"][0], np.dtype(said["typestr"])
     strides = said.get("strides")
     in_elements = None if strides is None else [stride // dtype.itemsize for stride in strides]
@@ -140,7 +140,7 @@ def _by_dlpack(value: Any) -> ForeignArray:
     if place is None or tensor.lanes != 1 or dtype.startswith("unknown"):
         found = f"DLPack's device {tensor.device_type}, type {tensor.code} of {tensor.bits} bits, {tensor.lanes} lanes"
         message = f"an array of type {type(value).__name__} is not one that kernels know"
-        raise ArgumentError(message, found=found, place=calling_place())
+        raise ArgumentError(message, found=found, location=calling_location())
     shape = tensor.shape[: tensor.ndim]
     strides = tensor.strides[: tensor.ndim] if tensor.strides else None
     address = (tensor.data or 0) + tensor.byte_offset

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from mltriton.compiler import CompiledKernel, Job, compile_job
-from mltriton.errors import ArgumentError, calling_place
+from mltriton.errors import ArgumentError, calling_location
 from mltriton.runtime import jit
 from mltriton.runtime.grid import Grid, normalize
 from mltriton.runtime.launching import Launcher
@@ -46,7 +46,7 @@ class HookChain:
     def add(self, hook: Hook) -> None:
         """Run `hook` too from now on."""
         if not callable(hook):
-            raise ArgumentError("a hook is a function", found=repr(hook), place=calling_place())
+            raise ArgumentError("a hook is a function", found=repr(hook), location=calling_location())
         if hook not in self.calls:
             self.calls.append(hook)
             jit.HOOKS.append(hook)

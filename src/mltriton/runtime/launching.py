@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from mltriton.compiler import CompiledKernel
-from mltriton.errors import TritonError, calling_place
+from mltriton.errors import TritonError, calling_location
 from mltriton.frontend.function import constexpr_function as constexpr_function
 from mltriton.runtime.grid import EmptyGridError, Grid
 from mltriton.runtime.interface import KernelInterface as KernelInterface
@@ -71,8 +71,8 @@ class Launching:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if isinstance(error, TritonError) and error.place is None:
-            error.at(calling_place())
+        if isinstance(error, TritonError) and error.location is None:
+            error.at(calling_location())
 
 
 launching = Launching()

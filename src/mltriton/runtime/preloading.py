@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from mltriton.compiler import CompiledKernel, Job, compile_job
 from mltriton.compiler.options import Options
-from mltriton.errors import ArgumentError, calling_place
+from mltriton.errors import ArgumentError, calling_location
 from mltriton.frontend.function import LanguageFunction
 from mltriton.frontend.signature import Argument, Constant, Entry, parse_signature
 from mltriton.language.types import by_name, dtype
@@ -54,7 +54,7 @@ def preload(kernel: JITFunction, data: str) -> CompiledKernel:
 
 def _refused(kernel: JITFunction, message: str) -> ArgumentError:
     hint = f"specialization_data that a compile hook got for {kernel.__name__}"
-    return ArgumentError(message, expected=hint, place=calling_place())
+    return ArgumentError(message, expected=hint, location=calling_location())
 
 
 def _entries(kernel: JITFunction, entries: Mapping[str, Any]) -> dict[str, Entry]:

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from mltriton.errors import ArgumentError, calling_place
+from mltriton.errors import ArgumentError, calling_location
 from mltriton.kernels.arrays import strides_of
 from mltriton.language.types import by_name
 from mltriton.runtime.specialization import address, array_like_dtype, device_of, is_array
@@ -85,9 +85,9 @@ def reinterpret(tensor: Any, dtype: Any) -> Any:
     if not is_array(base) or name is None:
         what, expected = ("an array", "a numpy array or a torch tensor") if name else ("a dtype", "tl.float8e5, say")
         found = type(base).__name__ if name else repr(dtype)
-        raise ArgumentError(f"reinterpret needs {what}", expected=expected, found=found, place=calling_place())
+        raise ArgumentError(f"reinterpret needs {what}", expected=expected, found=found, location=calling_location())
     kind = by_name(name)
     if address(base) % kind.itemsize:
         expected = f"an address that is a multiple of {kind.itemsize}"
-        raise ArgumentError(f"the array does not lie where {kind} may", expected=expected, place=calling_place())
+        raise ArgumentError(f"the array does not lie where {kind} may", expected=expected, location=calling_location())
     return base if array_like_dtype(base.dtype) == name else TensorWrapper(base, kind)

@@ -10,7 +10,7 @@ import ctypes
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from mltriton.errors import DeviceAssertionError, OutOfBoundsError, Place
+from mltriton.errors import DeviceAssertionError, OutOfBoundsError, SourceLocation
 
 if TYPE_CHECKING:
     from mltriton.dialects import tt
@@ -32,8 +32,8 @@ def describe(module: Module) -> list[Description]:
     """(message, file or None, line, column) of each assertion, by number, and whether it is about an access."""
     described: list[Description] = []
     for op in assertions(module):
-        place = op.loc.place
-        file, line, column = (place.file, place.line, place.column) if place else (None, 0, 0)
+        location = op.loc.in_source
+        file, line, column = (location.file, location.line, location.column) if location else (None, 0, 0)
         described.append((op.message, file, line, column, op.of_access))
     return described
 
@@ -49,6 +49,6 @@ def check(described: Sequence[Description], record: ctypes.Array[ctypes.c_int64]
     message, file, line, column, of_access = described[number - 1]
     x, rest = program % grid[0], program // grid[0]
     where = (x, rest % grid[1], rest // grid[1])
-    place = Place(file, line, column) if file is not None else None
+    location = SourceLocation(file, line, column) if file is not None else None
     kind = OutOfBoundsError if of_access else DeviceAssertionError
-    raise kind(f"{message} (program {where}, element {element})", place=place)
+    raise kind(f"{message} (program {where}, element {element})", location=location)

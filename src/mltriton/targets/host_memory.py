@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from mltriton.errors import ArgumentError, LaunchError, calling_place
+from mltriton.errors import ArgumentError, LaunchError, calling_location
 from mltriton.runtime.alignment import ALIGNMENT as KNOWN_ALIGNMENT
 from mltriton.runtime.extents import Span, covered_by, viewed_by
 from mltriton.runtime.parts import is_wrapper
@@ -54,7 +54,7 @@ def held(array: Any, address: int, written: bool) -> Held:
     if covered is None:
         message = "an argument is of a kind that cannot be copied to the device"
         expected, found = "numpy arrays or torch tensors", type(array).__name__
-        raise ArgumentError(message, expected=expected, found=found, place=calling_place())
+        raise ArgumentError(message, expected=expected, found=found, location=calling_location())
     around = viewed_by(array) or covered
     if not (around.start <= covered.stop and covered.start <= around.stop):
         around = covered

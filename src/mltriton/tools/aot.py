@@ -15,7 +15,7 @@ from types import ModuleType
 from typing import Any
 
 import mltriton
-from mltriton.errors import OptionError, Place, TritonError
+from mltriton.errors import OptionError, SourceLocation, TritonError
 
 Levels = Mapping[str, str | bytes]
 Images = Mapping[str, Callable[[], bytes]]
@@ -112,7 +112,7 @@ def _load_module(where: str) -> ModuleType:
     except TritonError:
         raise
     except Exception as error:
-        raise OptionError(f"{where} cannot be imported: {error!r}").at(_raising_place(error)) from error
+        raise OptionError(f"{where} cannot be imported: {error!r}").at(_raising_location(error)) from error
 
 
 def _import_file(file: Path) -> ModuleType:
@@ -132,15 +132,15 @@ def _import_file(file: Path) -> ModuleType:
     return module
 
 
-def _raising_place(error: Exception) -> Place | None:
+def _raising_location(error: Exception) -> SourceLocation | None:
     """Return the innermost line of user code in the traceback."""
     if isinstance(error, SyntaxError) and error.filename is not None:
-        return Place(error.filename, error.lineno or 1, (error.offset or 1) - 1)
-    place = None
+        return SourceLocation(error.filename, error.lineno or 1, (error.offset or 1) - 1)
+    location = None
     frame = error.__traceback__
     while frame is not None:
         file = frame.tb_frame.f_code.co_filename
         if not file.startswith("<frozen") and file != __file__:
-            place = Place(file, frame.tb_lineno, 0)
+            location = SourceLocation(file, frame.tb_lineno, 0)
         frame = frame.tb_next
-    return place
+    return location

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from mltriton.dialects import ttg
-from mltriton.errors import OptionError, Place
+from mltriton.errors import OptionError, SourceLocation
 from mltriton.ir.attribute_text import TextTables
 from mltriton.ir.module import Module
 from mltriton.ir.operation import Operation, Value
@@ -30,12 +30,12 @@ NAMED = 16  # in a message
 
 @dataclass(frozen=True)
 class LayoutValue:
-    """A value of a program: its name in the text, where it comes from (`place` is the user's line, `operation` what
+    """A value of a program: its name in the text, where it comes from (`location` is the user's line, `operation` what
     computes it), its view; `change` of the result of a conversion.
     """
 
     name: str
-    place: Place | None
+    location: SourceLocation | None
     operation: str
     view: View
     alias: str
@@ -44,7 +44,7 @@ class LayoutValue:
     @property
     def line(self) -> str:
         """`file.py:12  %x  tt.load  64x32xf16  #block`."""
-        where = f"{self.place.file.rpartition('/')[2]}:{self.place.line}" if self.place is not None else "-"
+        where = f"{self.location.file.rpartition('/')[2]}:{self.location.line}" if self.location is not None else "-"
         block = f"{'x'.join(map(str, self.view.shape))}x{self.view.element}"
         how = f"  ({self.change.summary()})" if self.change is not None else ""
         return f"{where}  {self.name}  {self.operation}  {block}  {self.alias}{how}"
@@ -92,7 +92,7 @@ def _values(module: Module) -> Iterator[LayoutValue]:
                 continue
             change = Change.between(_of(op.source), view, spec) if isinstance(op, ttg.ConvertLayout) else None
             what = op.name if value in op.results else f"{op.name} argument"
-            yield LayoutValue(names[value], op.loc.place, what, view, tables.attribute(view.encoding), change)
+            yield LayoutValue(names[value], op.loc.in_source, what, view, tables.attribute(view.encoding), change)
 
 
 def _of(value: Value) -> View:

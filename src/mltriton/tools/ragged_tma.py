@@ -13,7 +13,7 @@ from typing import Any
 
 import mltriton as triton
 import mltriton.language as tl
-from mltriton.errors import DescriptorError, calling_place
+from mltriton.errors import DescriptorError, calling_location
 from mltriton.tools.tensor_descriptor import TensorDescriptor
 
 __all__ = ["atomic_add_ragged", "create_ragged_descriptor", "load_ragged", "store_ragged"]
@@ -25,7 +25,7 @@ def create_ragged_descriptor(T: Any, block_shape: Sequence[int], ragged_dim: int
     dim = ragged_dim + rank if ragged_dim < 0 else ragged_dim
     if not 0 <= dim < rank - 1:
         message, expected = "the last dimension cannot be ragged, and the others must be there", f"0 to {rank - 2}"
-        raise DescriptorError(message, expected=expected, found=str(ragged_dim), place=calling_place())
+        raise DescriptorError(message, expected=expected, found=str(ragged_dim), location=calling_location())
     return TensorDescriptor.from_tensor(T, list(block_shape))
 
 

@@ -19,7 +19,7 @@ from mltriton.analysis.rectangles import Reason
 from mltriton.analysis.registers import Peak, RegisterEstimate, choose_mode
 from mltriton.analysis.regular_pointers import RegularPointers
 from mltriton.dialects import tt, ttig
-from mltriton.errors import OptionError, Place
+from mltriton.errors import OptionError, SourceLocation
 from mltriton.ir.module import Module
 from mltriton.ir.types import TensorType, block_of, byte_width
 from mltriton.layouts.encodings import Encoding, MessageEncoding
@@ -40,13 +40,13 @@ Ask = Callable[[BlockOperation, bool | None], Questions]
 class Remark(NamedTuple):
     """One access: where it is, what it is (`load 256x32xf16`), how it is done, and what would make it faster."""
 
-    place: Place | None
+    location: SourceLocation | None
     what: str
     how: str
     hint: str | None = None
 
     def __str__(self) -> str:
-        where = f"{self.place.file}:{self.place.line}: " if self.place is not None else ""
+        where = f"{self.location.file}:{self.location.line}: " if self.location is not None else ""
         return f"{where}{self.what}: {self.how}{f'. {self.hint}' if self.hint else ''}"
 
 
@@ -67,7 +67,7 @@ def kernel_remarks(compiled: CompiledKernel) -> list[str]:
 def conversion_remarks(module: Module) -> list[Remark]:
     """The conversions of a module at level ttg that take instructions, and what each does."""
     return [
-        Remark(op.loc.place, f"convert {'x'.join(map(str, change.shape))}x{change.element}", how)
+        Remark(op.loc.in_source, f"convert {'x'.join(map(str, change.shape))}x{change.element}", how)
         for op, change in conversions_of(module)
         if change.cost != 0 and (how := f"{change.summary()}: {change.names}")
     ]
@@ -112,7 +112,7 @@ def register_remarks(module: Module) -> list[Remark]:
 
 def _on_registers(peak: Peak, spec: TargetSpec, num_warps: int) -> Remark:
     mode = choose_mode(spec, peak.registers, num_warps)
-    place = peak.op.loc.place if peak.op is not None else None
+    location = peak.op.loc.in_source if peak.op is not None else None
     counts: Counter[str] = Counter()
     for value, registers in peak.values:
         if registers > 1:
@@ -123,7 +123,7 @@ def _on_registers(peak: Peak, spec: TargetSpec, num_warps: int) -> Remark:
     how = f"about {peak.registers} {given}{f': {most}' if most else ''}"
     fits = mode is not None and peak.registers <= mode.registers
     hint = "Smaller blocks or more warps (up to those that may have as many registers) leave more of them free"
-    return Remark(place, "registers", how, None if fits else hint)
+    return Remark(location, "registers", how, None if fits else hint)
 
 
 def _with_reason(access: BlockAccess, regular: RegularPointers) -> BlockAccess:
@@ -167,10 +167,10 @@ def _remark(access: BlockAccess, layouts: bool, ask: Ask) -> Remark:
         advice = (
             f"Where that does not hold, the launch warns: {'; '.join(questions.advice)}" if questions.advice else None
         )
-        return Remark(access.op.loc.place, what, "; ".join(chain.from_iterable(parts)), advice)
+        return Remark(access.op.loc.in_source, what, "; ".join(chain.from_iterable(parts)), advice)
     layout, run = f" in {encoding_text(encoding)}" if layouts else "", _run(access, block, encoding)
     how = f"each lane accesses {run} bytes at a time{layout}, since {_reason(access, block, encoding, run)}"
-    return Remark(access.op.loc.place, what, how, access.hint)
+    return Remark(access.op.loc.in_source, what, how, access.hint)
 
 
 def _moved(access: BlockAccess) -> TensorType:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from mltriton.errors import DescriptorError, calling_place
+from mltriton.errors import DescriptorError, calling_location
 from mltriton.kernels.arrays import item_size, strides_of
 from mltriton.runtime.alignment import ALIGNMENT
 from mltriton.runtime.specialization import address, dtype_name, is_array
@@ -58,7 +58,7 @@ class TensorDescriptor:
                 "a descriptor needs an array",
                 expected="a numpy array or a torch tensor",
                 found=type(tensor).__name__,
-                place=calling_place(),
+                location=calling_location(),
             )
         shape = tuple(int(size) for size in tensor.shape)
         return TensorDescriptor(tensor, shape, _strides(tensor), block_shape, padding, round_f32_to_tf32)
@@ -67,7 +67,7 @@ class TensorDescriptor:
         """Raise `DescriptorError` for the first rule that the fields break."""
         for is_broken, message, expected, found in self._rules():
             if is_broken:
-                raise DescriptorError(message, expected=expected, found=found, place=calling_place())
+                raise DescriptorError(message, expected=expected, found=found, location=calling_location())
 
     def _rules(self) -> Iterator[tuple[bool, str, str | None, str]]:
         """Whether a rule is broken, what it says, and what it expected and found; each may rely on those before."""

@@ -124,7 +124,7 @@ def test_without_a_gpu_compiling_works_and_levels_are_verified() -> None:
 def test_inline_assembly_that_ptxas_rejects_is_an_error_at_its_line(needs_ptxas: None) -> None:
     with pytest.raises(AssemblyError, match="no assembly of the machine") as raised:
         triton.compile(kernels.assembled, "*i32, 64, 'leal 5($1), $0'", target="cuda:90")
-    assert raised.value.expected == "PTX of sm_90a" and raised.value.place is not None
+    assert raised.value.expected == "PTX of sm_90a" and raised.value.location is not None
 
 
 def test_the_target_loads_no_compiler() -> None:

@@ -16,7 +16,7 @@ from mltriton.errors import DeviceAssertionError
 from mltriton.executor.code import Handler, Maker, Table
 from mltriton.executor.dialects.arith import Function, bitcast, floats, same, unsigned, without_warp
 from mltriton.executor.dialects.math import exact
-from mltriton.executor.faults import BrokenAssumption, place_of
+from mltriton.executor.faults import BrokenAssumption, location_of
 from mltriton.executor.machine import Warp
 from mltriton.executor.values import Array, is_wide, round_to_zero, rounder, value_dtype
 from mltriton.ir.operation import Operation
@@ -179,7 +179,7 @@ def require(op: tt.Assert) -> Handler:
         if not np.all(condition):
             where = [tuple(int(i) for i in index) for index in np.argwhere(~np.asarray(condition))[:1]]
             place = f", element {where[0]}" if where and where[0] else ""
-            raise DeviceAssertionError(f"{message} (program {warp.program}{place})", place=place_of(op.loc))
+            raise DeviceAssertionError(f"{message} (program {warp.program}{place})", location=location_of(op.loc))
 
     return call
 

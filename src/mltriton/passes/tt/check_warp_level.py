@@ -198,15 +198,15 @@ def _text(shape: Sequence[int]) -> str:
 
 
 def _at(error: CompilationError, loc: Location) -> CompilationError:
-    error.at(loc.place)
+    error.at(loc.in_source)
     for caller in loc.callers():
         error.called_from(caller)
     return error
 
 
 def _named(loc: Location) -> str:
-    return str(loc.place or "an unknown line")
+    return str(loc.in_source or "an unknown line")
 
 
 def _shown(loc: Location) -> list[str]:
-    return excerpt(loc.place)
+    return excerpt(loc.in_source)

@@ -154,7 +154,7 @@ class LanePlan:
             expected = ", ".join(map(str, self.spec.dot))
             message = f"the target {self.spec.name} has no dot of {element} elements"
             hint = "Convert the operands, as with .to(tl.float32)."
-            raise TargetError(message, place=dot.loc.place, expected=expected, found=str(element), hint=hint)
+            raise TargetError(message, location=dot.loc.in_source, expected=expected, found=str(element), hint=hint)
         warps = tuple(cut.warps for cut in cuts)
         return size.encoding(size, ResultPerWarp(encoding.per_warp_shape(type.shape), warps, self.spec.warp_size))
 

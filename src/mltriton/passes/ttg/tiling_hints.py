@@ -75,7 +75,7 @@ def _followers(dot: tt.Dot, asked: Mapping[tt.Dot, Encoding], num_warps: int, re
 
 def _contradiction(root: tt.Dot, dot: tt.Dot, follows: Encoding, asked: Encoding, num_warps: int) -> TilingError:
     shape = _shape(dot)
-    elsewhere = ", called from ".join(map(str, [root.loc.place or "an unknown line", *root.loc.callers()]))
+    elsewhere = ", called from ".join(map(str, [root.loc.in_source or "an unknown line", *root.loc.callers()]))
     return _error(
         dot,
         f'two tiling hints cannot both hold: "{dot.tiling}" here and "{root.tiling}" at {elsewhere}',
@@ -86,7 +86,7 @@ def _contradiction(root: tt.Dot, dot: tt.Dot, follows: Encoding, asked: Encoding
 
 
 def _error(dot: tt.Dot, message: str, *, expected: str, found: str, hint: str) -> TilingError:
-    error = TilingError(message, place=dot.loc.place, expected=expected, found=found, hint=hint)
+    error = TilingError(message, location=dot.loc.in_source, expected=expected, found=found, hint=hint)
     for caller in dot.loc.callers():
         error.called_from(caller)
     return error

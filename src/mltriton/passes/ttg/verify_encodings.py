@@ -23,5 +23,5 @@ class VerifyEncodings(Pass):
             verify_encodings(module)
         except VerificationError as error:
             found = LayoutError(error.message, expected=error.expected, found=error.found, hint=error.hint)
-            raise found.at(error.place) from error
+            raise found.at(error.location) from error
         return module

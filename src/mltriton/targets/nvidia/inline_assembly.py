@@ -33,7 +33,7 @@ def _inline_asm(e: Emitter, op: tt.InlineAsm) -> Value:
             expected="a function's body in LLVM's language" if fragment.is_llvm else f"PTX of {device.arch}",
             found=said,
             hint="Assembly belongs to one machine: write it with the functions of tl and tl.math for all.",
-        ).at(op.loc.place)
+        ).at(op.loc.in_source)
     values: Sequence[Value] = [e.get(source) for source in op.sources]
     return fragment.emit(e.module, e.function, values, is_x86=False)[op.number]
 

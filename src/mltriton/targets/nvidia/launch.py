@@ -16,7 +16,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
-from mltriton.errors import DeviceError, GridError, PerformanceWarning, TritonError, calling_level, calling_place
+from mltriton.errors import DeviceError, GridError, PerformanceWarning, TritonError, calling_level, calling_location
 from mltriton.runtime.grid import Grid
 from mltriton.runtime.native.launcher import is_native, new_launcher
 from mltriton.runtime.native.params import ParamSpec, encode_params
@@ -149,7 +149,7 @@ class CudaKernel:
         try:
             device.wait(stream, f"kernel {self.name}")
         except TritonError as error:
-            raise error.at(calling_place()) from None
+            raise error.at(calling_location()) from None
         ctypes.CDLL(None).fflush(None)
         if memory is not None:
             memory.copy_back()
@@ -174,7 +174,7 @@ class CudaKernel:
             raise GridError(
                 f"kernel {self.name} has more programs than CUDA starts", expected=expected, found=str(grid)
             )
-        raise device.api.error(status, f"kernel {self.name}").at(calling_place())
+        raise device.api.error(status, f"kernel {self.name}").at(calling_location())
 
     def _warn(self) -> None:
         """Say, the first time, that arrays are copied."""

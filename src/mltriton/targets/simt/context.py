@@ -316,7 +316,7 @@ class Emitter(context.Emitter):
                 found = ", ".join(str(operand.type) for operand in op.operands)
                 raise BackendError(f"{op.name} has no lowering for {self.machine.name}", found=found)
         except BackendError as error:
-            raise error.at(op.loc.place) from None
+            raise error.at(op.loc.in_source) from None
 
     def _remember(self, op: Operation, emitted: Made) -> None:
         made = () if emitted is None else emitted if isinstance(emitted, list) else (emitted,)

@@ -82,7 +82,9 @@ def _too_much(places: dict[Operation, int], size: int, machine: Machine) -> Shar
     sizes = {
         op: allocated_bytes(op) if isinstance(op, ttg.LocalAlloc) else size - place for op, place in places.items()
     }
-    lines = Counter(f"  {sizes[op]:>8} bytes at line {op.loc.place.line if op.loc.place else '?'}" for op in places)
+    lines = Counter(
+        f"  {sizes[op]:>8} bytes at line {op.loc.in_source.line if op.loc.in_source else '?'}" for op in places
+    )
     counted = [line if count == 1 else f"{line} ({count} times)" for line, count in lines.items()]
     advice = "Warps exchange elements through it: take smaller blocks. It holds"
     return SharedMemoryError(
@@ -90,7 +92,7 @@ def _too_much(places: dict[Operation, int], size: int, machine: Machine) -> Shar
         expected=f"at most {machine.shared_bytes} bytes",
         found=f"{size} bytes",
         hint="\n".join((advice, *counted)),
-    ).at(max(sizes, key=sizes.__getitem__).loc.place)
+    ).at(max(sizes, key=sizes.__getitem__).loc.in_source)
 
 
 def _allocate(e: Emitter, op: ttg.LocalAlloc) -> Emitted:

@@ -15,7 +15,7 @@ from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
 
-from mltriton.errors import OptionError, Place, TritonError
+from mltriton.errors import OptionError, SourceLocation, TritonError
 from mltriton.tools.migrate.migration import migrate_sources
 from mltriton.tools.migrate.prove.verdicts import Proof, through_others
 from mltriton.tools.migrate.prove.workers import Task, find_all
@@ -108,7 +108,7 @@ def read(path: Path) -> str:
         return data.decode()
     except UnicodeDecodeError as error:
         before = error.object[: error.start]
-        place = Place(str(path), before.count(b"\n") + 1, len(before.rpartition(b"\n")[2]))
+        place = SourceLocation(str(path), before.count(b"\n") + 1, len(before.rpartition(b"\n")[2]))
         line = error.object.splitlines()[place.line - 1].decode(errors="replace")
         raise MigrationError(f"{path} is not UTF-8 text", found=str(error)).at(place, line) from None
     except OSError as error:

@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import cast
 
 from mltriton.dialects import tt
-from mltriton.errors import Place, TargetError
+from mltriton.errors import SourceLocation, TargetError
 from mltriton.ir.attributes import Attribute
 from mltriton.ir.types import MemDescType, PointerType, TensorType, Type, block_of, byte_width
 from mltriton.layouts.encodings import (
@@ -52,7 +52,7 @@ class PieceSizes:
         if element not in self.spec.dot:
             raise TargetError(
                 f"the target {self.spec.name} has no dot of {element} elements",
-                place=Place(place.file, place.line, place.column) if place is not None else None,
+                location=SourceLocation(place.file, place.line, place.column) if place is not None else None,
                 expected=", ".join(map(str, self.spec.dot)),
                 found=str(element),
             )

@@ -91,10 +91,10 @@ def plan_of(low: Lowering, op: tt.Dot) -> Plan:
     kernel = spec.micro_kernel(element, n, k)
     if kernel is None:
         message, expected = f"the target {spec.name} has no dot of {element} elements", map(str, spec.micro_kernels)
-        raise TargetError(message, place=op.loc.place, expected=", ".join(expected), found=str(element))
+        raise TargetError(message, location=op.loc.in_source, expected=", ".join(expected), found=str(element))
     if bit_width(result) > bit_width(kernel.accumulator):
         message, expected = f"the target {spec.name} sums products of {element} in fewer bits", str(kernel.accumulator)
-        raise TargetError(message, place=op.loc.place, expected=expected, found=str(result))
+        raise TargetError(message, location=op.loc.in_source, expected=expected, found=str(result))
     return Plan(op, kernel, tuple(batch), m, n, k)
 
 

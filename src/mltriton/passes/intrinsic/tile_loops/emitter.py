@@ -255,11 +255,11 @@ _MULTIPLES: dict[type[Operation], Callable[..., int]] = {
 def refuse(op: Operation, message: str) -> CompilationError:
     """The error for what this lowering cannot do, at the operation's line."""
     found = ", ".join(str(operand.type) for operand in op.operands) or None
-    return TargetError(message, place=op.loc.place, found=found)
+    return TargetError(message, location=op.loc.in_source, found=found)
 
 
 def unknown_buffer(memory: Value) -> CompilationError:
     """The error for a block in shared memory that control flow chooses."""
     op = memory.defining_op
     message = "which block in shared memory this is must be known when compiling"
-    return TargetError(message, place=op.loc.place if op is not None else None, found=str(memory.type))
+    return TargetError(message, location=op.loc.in_source if op is not None else None, found=str(memory.type))

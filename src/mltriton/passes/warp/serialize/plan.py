@@ -182,10 +182,10 @@ class Plan:
 
     def _keep(self, value: Value) -> None:
         if isinstance(value.type, MemDescType) or is_block_pointer(value):
-            place = value.defining_op.loc.place if value.defining_op is not None else None
+            place = value.defining_op.loc.in_source if value.defining_op is not None else None
             raise TargetError(
                 "which block in memory this is depends on the warp, and it is used after a barrier",
-                place=place,
+                location=place,
                 found=str(value.type),
                 hint="Choose between offsets into one block.",
             )

@@ -108,7 +108,7 @@ class Emitter:
         if rule is None:
             raise BackendError(
                 f"{op.name} is not an operation of the intrinsic level of {self.target_name}",
-                place=op.loc.place,
+                location=op.loc.in_source,
                 found=", ".join(str(operand.type) for operand in op.operands),
             )
         emitted = rule(self, op)

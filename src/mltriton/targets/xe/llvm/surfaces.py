@@ -219,7 +219,7 @@ class Answers:
 
 def _place(op: BlockOperation) -> str:
     """An access as a line of the program, and what it does."""
-    place = op.loc.place
+    place = op.loc.in_source
     what = "store" if isinstance(op, tt.Store | tt.DescriptorStore) else "load"
     return f"{what} at {place.file}:{place.line}" if place is not None else what
 

@@ -12,7 +12,7 @@ from functools import cached_property
 
 from libcst.metadata import CodeRange, MetadataWrapper, PositionProvider
 
-from mltriton.errors import Place
+from mltriton.errors import SourceLocation
 from mltriton.tools.migrate.read.syntax import cst, dotted, keyword_of, names_in, walk
 from mltriton.tools.migrate.result import MigrationError
 
@@ -64,10 +64,10 @@ class Source:
         """The line on which a node starts."""
         return self.positions[node].start.line
 
-    def place(self, node: cst.CSTNode) -> Place:
+    def in_source(self, node: cst.CSTNode) -> SourceLocation:
         """Where a node starts."""
         start = self.positions[node].start
-        return Place(self.path, start.line, start.column)
+        return SourceLocation(self.path, start.line, start.column)
 
     def callee(self, node: cst.CSTNode) -> str | None:
         """The name of the function of Triton's language that a call calls, `advance` as a method of a pointer too."""
@@ -147,9 +147,9 @@ def _unreadable(text: str, path: str, error: cst.ParserSyntaxError) -> Migration
     except SyntaxError as fault:
         line, column, found = fault.lineno or line, max((fault.offset or 1) - 1, 0), fault.msg
     lines = text.splitlines()
-    place = Place(path, min(line, max(len(lines), 1)), column)
-    source = lines[place.line - 1] if lines else ""
-    return MigrationError("the file does not parse", found=found).at(place, source)
+    location = SourceLocation(path, min(line, max(len(lines), 1)), column)
+    source = lines[location.line - 1] if lines else ""
+    return MigrationError("the file does not parse", found=found).at(location, source)
 
 
 def _imports(module: cst.Module) -> tuple[set[str], dict[str, str]]:

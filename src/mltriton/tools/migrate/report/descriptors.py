@@ -16,7 +16,7 @@ import numpy as np
 
 from mltriton.analysis.block_io import BlockAccess
 from mltriton.dialects import ttig
-from mltriton.errors import Place, TritonError
+from mltriton.errors import SourceLocation, TritonError
 from mltriton.tools.inference.roles import Roles
 from mltriton.tools.migrate.prove.trial import Input, job_of, short
 from mltriton.tools.migrate.report.lines import Lines
@@ -101,9 +101,9 @@ class _Where:
 
     def made(self, access: BlockAccess) -> set[int]:
         """The lines that make what an access goes through."""
-        return {line for maker in access.makers if (line := self._of(maker.loc.place)) is not None}
+        return {line for maker in access.makers if (line := self._of(maker.loc.in_source)) is not None}
 
-    def _of(self, place: Place | None) -> int | None:
+    def _of(self, place: SourceLocation | None) -> int | None:
         if place is None or place.file != self.file:
             return None
         if place.line in self.names:
@@ -114,7 +114,7 @@ class _Where:
 
 
 def _text(access: BlockAccess, remark: Remark) -> str:
-    where = f" at line {remark.place.line}" if remark.place is not None else ""
+    where = f" at line {remark.location.line}" if remark.location is not None else ""
     hint = f". {remark.hint.removesuffix('.')}" if remark.hint else ""
     return f"{remark.what}{where}: {remark.how}{hint}"
 

@@ -17,7 +17,7 @@ def _inline_asm(e: Emitter, op: tt.InlineAsm) -> Value:
     try:
         check(fragment, machine)
     except AssemblyError as error:
-        raise error.at(op.loc.place) from None
+        raise error.at(op.loc.in_source) from None
     values = [e.get(source) for source in op.sources]
     lanes = max((value.type.lanes for value in values), default=1)
     found = poison(e.result_type(op).with_lanes(lanes))

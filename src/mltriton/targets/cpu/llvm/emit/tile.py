@@ -72,7 +72,7 @@ def _dot(e: Emitter, op: tile.Dot) -> None:
     if dtype is None or a is not b or c is not _accumulator(a):
         raise BackendError(
             "the CPU has no dot of these types",
-            place=op.loc.place,
+            location=op.loc.in_source,
             expected=", ".join(f"{type_} in groups of {group}" for type_, group in _DTYPES),
             found=f"{a} and {b} in groups of {op.group}, accumulated in {c}",
         )
@@ -90,7 +90,7 @@ def _dot(e: Emitter, op: tile.Dot) -> None:
         else:
             name = dot_function(e.module, e.features, shape)
     except (KeyError, ValueError) as error:
-        raise BackendError(str(error.args[0]), place=op.loc.place) from error
+        raise BackendError(str(error.args[0]), location=op.loc.in_source) from error
     f.call(name, VOID, e.get(op.a), a_stride, e.get(op.b), b_stride, e.get(op.c), c_stride, k, e.get(op.accumulate))
 
 
@@ -102,7 +102,7 @@ def _indirect_dot(e: Emitter, op: tile.IndirectDot) -> None:
         shape = IndirectShape(str(left), str(op.element), op.m, op.n, op.k, op.b_layout, op.batch, op.chunk, op.ahead)
         name = indirect_dot_function(e.module, e.features, shape)
     except ValueError as error:
-        raise BackendError(str(error.args[0]), place=op.loc.place) from error
+        raise BackendError(str(error.args[0]), location=op.loc.in_source) from error
     f.call(name, VOID, *map(e.get, op.operands))
 
 
