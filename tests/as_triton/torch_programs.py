@@ -18,19 +18,19 @@ from torch import randn
 
 import mltriton.as_triton  # noqa: F401 - before torch looks for triton
 
-INDEX = (torch.arange(64) * 7 + 3) % 40
-INTEGERS = torch.arange(660).view(33, 20) % 101 - 50
 Program = tuple[Callable[..., torch.Tensor], Sequence[torch.Tensor]]
 
 
-def programs() -> dict[str, Program]:
-    """The programs and their inputs; floats require gradients."""
+def programs(n: int = 1) -> dict[str, Program]:
+    """The programs and their inputs, `n` times as many rows as few; floats require gradients."""
     torch.manual_seed(0)
-    rows, wide, image = randn(30, 70), randn(9, 1300), randn(2, 4, 12, 12)
-    narrow = randn(30, 70)
+    rows, wide, image = randn(30 * n, 70), randn(9 * n, 1300), randn(2 * n, 4, 12, 12)
+    narrow = randn(30 * n, 70)
+    index = (torch.arange(64 * n) * 7 + 3) % 40
+    integers = torch.arange(660 * n).view(33 * n, 20) % 101 - 50
     return {
         "pointwise": (lambda x, y: torch.sin(x) * y + torch.exp(-x.abs()) + F.gelu(x) + F.silu(y), (rows, narrow)),
-        "broadcast": (lambda x, y: x * y + 1, (randn(33, 1), randn(1, 65))),
+        "broadcast": (lambda x, y: x * y + 1, (randn(33 * n, 1), randn(1, 65))),
         "powers": (lambda x: torch.atan2(x, x + 2).pow(2).add(1).sqrt().log1p(), (rows,)),
         "sum of all": (lambda x: x.sum(), (wide,)),
         "sums of columns": (lambda x: (x * x).sum(0) + x.std(0) + x.amax(0), (rows,)),
@@ -40,28 +40,28 @@ def programs() -> dict[str, Program]:
         "any and all": (lambda x: (x > 3).any(-1) | (x < 0).all(-1), (rows,)),
         "softmax": (lambda x: torch.softmax(x * 2, -1), (wide,)),
         "log softmax of columns": (lambda x: torch.log_softmax(x, 0), (rows,)),
-        "cross entropy": (lambda x, t: F.cross_entropy(x, t), (randn(64, 40), INDEX)),
+        "cross entropy": (lambda x, t: F.cross_entropy(x, t), (randn(64 * n, 40), index)),
         "layer norm": (lambda x, w, b: F.layer_norm(x, (70,), w, b), (rows, randn(70), randn(70))),
         "group norm": (lambda x: F.group_norm(x, 2), (image,)),
         "batch norm": (lambda x, w, b: F.batch_norm(x, None, None, w, b, True), (image, randn(4), randn(4))),
         "linear": (lambda x, w, b: F.relu(F.linear(x, w, b)), (rows, randn(48, 70), randn(48))),
-        "product": (lambda x, y: (x @ y).tanh() * 2, (randn(64, 48), randn(48, 80))),
-        "batched product": (lambda x, y: torch.bmm(x, y) * 2, (randn(4, 20, 30), randn(4, 30, 25))),
-        "attention": (F.scaled_dot_product_attention, tuple(randn(2, 2, 32, 16) for _ in range(3))),
-        "gather": (lambda x, i: x[i] * 2, (randn(40, 17), INDEX)),
-        "embedding": (lambda w, i: F.embedding(i, w).sum(1), (randn(40, 17), INDEX.view(8, 8))),
-        "index add": (lambda x, i: torch.zeros(40, 17).index_add(0, i, x), (randn(64, 17), INDEX)),
+        "product": (lambda x, y: (x @ y).tanh() * 2, (randn(64 * n, 48), randn(48, 80))),
+        "batched product": (lambda x, y: torch.bmm(x, y) * 2, (randn(4 * n, 20, 30), randn(4 * n, 30, 25))),
+        "attention": (F.scaled_dot_product_attention, tuple(randn(2 * n, 2, 32, 16) for _ in range(3))),
+        "gather": (lambda x, i: x[i] * 2, (randn(40, 17), index)),
+        "embedding": (lambda w, i: F.embedding(i, w).sum(1), (randn(40, 17), index.view(8 * n, 8))),
+        "index add": (lambda x, i: torch.zeros(40, 17).index_add(0, i, x), (randn(64 * n, 17), index)),
         "scatter": (
-            lambda x, i: torch.zeros(40, 17).scatter_add(0, i.view(-1, 1).expand(64, 17), x),
-            (randn(64, 17), INDEX),
+            lambda x, i: torch.zeros(40, 17).scatter_add(0, i.view(-1, 1).expand(-1, 17), x),
+            (randn(64 * n, 17), index),
         ),
-        "cat": (lambda x, y: torch.cat([x * 2, y.relu()], 1), (randn(20, 30), randn(20, 50))),
+        "cat": (lambda x, y: torch.cat([x * 2, y.relu()], 1), (randn(20 * n, 30), randn(20 * n, 50))),
         "stack and turn": (lambda x, y: torch.stack([x, y]).transpose(0, 2).contiguous(), (rows, narrow)),
         "flip, roll and unfold": (lambda x: x.flip(0).roll(3, 1).unfold(1, 4, 2).sum(-1), (rows,)),
         "where and pad": (lambda x: F.pad(torch.where(x > 0, x, x * 0.1), (1, 2, 3, 4)), (rows,)),
-        "running sum": (lambda x: torch.cumsum(x, -1), (randn(20, 100),)),
-        "long running sum": (lambda x: torch.cumsum(x, 0) * 0.1, (randn(20000),)),
-        "running product": (lambda x: torch.cumprod(x, -1), (randn(20, 50),)),
+        "running sum": (lambda x: torch.cumsum(x, -1), (randn(20 * n, 100),)),
+        "long running sum": (lambda x: torch.cumsum(x, 0) * 0.1, (randn(20000 * n),)),
+        "running product": (lambda x: torch.cumprod(x, -1), (randn(20 * n, 50),)),
         "around a convolution": (lambda x, w: F.relu(F.conv2d(x * 2, w, padding=1)) + 1, (image, randn(5, 4, 3, 3))),
         "pooling": (lambda x: F.max_pool2d(x, 2) + F.avg_pool2d(x, 2), (image,)),
         "interpolation": (lambda x: F.interpolate(x, scale_factor=2, mode="bilinear"), (image,)),
@@ -70,10 +70,10 @@ def programs() -> dict[str, Program]:
         "bfloat16": (lambda x, y: (x * y).softmax(-1), (rows.bfloat16(), narrow.bfloat16())),
         "float16": (lambda x: F.gelu(x), (rows.half(),)),
         "float64": (lambda x: torch.exp(x).sum(-1), (rows.double(),)),
-        "integers": (lambda i: i * 3 // 7 + i % 5 - i.max(0).values, (INTEGERS,)),
+        "integers": (lambda i: i * 3 // 7 + i % 5 - i.max(0).values, (integers,)),
         "masked": (lambda x, m: x.masked_fill(m, -1.0).softmax(-1), (rows, narrow > 0)),
         "buckets": (lambda x: torch.bucketize(x, torch.tensor([-1.0, 0.0, 1.0])), (rows,)),
-        "sort": (lambda x: torch.sort(x, -1).values, (randn(5, 16),)),
+        "sort": (lambda x: torch.sort(x, -1).values, (randn(5 * n, 16),)),
         "largest five": (lambda x: torch.topk(x, 5, -1).values, (rows,)),
     }
 

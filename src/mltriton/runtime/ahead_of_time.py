@@ -69,7 +69,11 @@ def runner(kernel: CompiledKernel) -> Callable[..., None]:
         if exit_hook:
             exit_hook(launch_metadata)
 
-    return run
+    if not is_plain:
+        return run
+    from mltriton.runtime.native.launcher import described  # Not every target that launches has it loaded.
+
+    return described(launch, run)
 
 
 def _spec(name: str, entry: Entry, kernel: CompiledKernel) -> ParamSpec:

@@ -36,41 +36,42 @@ class LaunchMetadata:
         return known if describe is None else known | describe(self._grid, self._compiled.metadata, self._named)
 
 
-class HookChain:
-    """Hooks that run one after the other; each one is there once."""
+class HookChain(list[Hook]):
+    """Hooks that run one after the other; each one is there once. A list, so that launches learn in no time of none."""
 
     def __init__(self, *, is_reversed: bool = False) -> None:
-        self.calls: list[Hook] = []
+        super().__init__()
         self._is_reversed = is_reversed
+
+    @property
+    def calls(self) -> list[Hook]:
+        """The hooks, by upstream's name."""
+        return self
 
     def add(self, hook: Hook) -> None:
         """Run `hook` too from now on."""
         if not callable(hook):
             raise ArgumentError("a hook is a function", found=repr(hook), location=calling_location())
-        if hook not in self.calls:
-            self.calls.append(hook)
+        if hook not in self:
+            self.append(hook)
             jit.HOOKS.append(hook)
 
     def remove(self, hook: Hook) -> None:
         """Run `hook` no more; nothing where it is not there."""
-        if hook in self.calls:
-            self.calls.remove(hook)
+        if hook in self:
+            super().remove(hook)
             jit.HOOKS.remove(hook)
 
     def set(self, hook: Hook | None) -> None:
         """Run only `hook`, or none."""
-        for call in list(self.calls):
+        for call in list(self):
             self.remove(call)
         if hook is not None:
             self.add(hook)
 
-    def __bool__(self) -> bool:
-        """Whether there is a hook."""
-        return bool(self.calls)
-
     def __call__(self, *args: Any, **kwargs: Any) -> None:
         """Run the hooks."""
-        for call in reversed(self.calls) if self._is_reversed else self.calls:
+        for call in reversed(self) if self._is_reversed else self:
             call(*args, **kwargs)
 
 

@@ -113,6 +113,15 @@ def release_scratch() -> int:
     return current_pool().release_scratch()
 
 
+def described(launch: Callable[..., Any], otherwise: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function of a grid, six objects that describe the launch, two of them hooks, and the arguments.
+
+    Without hooks it calls `launch` with the grid and the arguments; with hooks, and where that gives `NotImplemented`,
+    `otherwise` with everything.
+    """
+    return new_launcher("launch_described", (launch, otherwise)) if is_native() else otherwise
+
+
 class _MethodDef(ctypes.Structure):
     """CPython's PyMethodDef."""
 

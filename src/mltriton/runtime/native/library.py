@@ -25,6 +25,7 @@ _FILE = "native.o"
 FUNCTIONS = (
     *(
         "launch",
+        "launch_described",
         "launch_cuda",
         "run_released",
         "thread_count",

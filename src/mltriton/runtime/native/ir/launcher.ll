@@ -68,6 +68,8 @@ declare i64 @PyLong_AsUnsignedLongLong(ptr)
 declare double @PyFloat_AsDouble(ptr)
 declare i32 @PyObject_RichCompareBool(ptr, ptr, i32)
 declare ptr @PyObject_GetAttr(ptr, ptr)
+declare i32 @PyObject_IsTrue(ptr)
+declare ptr @PyObject_Vectorcall(ptr, ptr, i64, ptr)
 declare ptr @PyObject_VectorcallMethod(ptr, ptr, i64, ptr)
 declare ptr @PyObject_CallNoArgs(ptr)
 declare ptr @PyObject_CallOneArg(ptr, ptr)
@@ -804,7 +806,51 @@ raise:
   ret ptr null
 }
 
+; Upstream's way to launch. The function object's `self` is a tuple of a launcher and of what does the same in Python. The
+; objects: x, y, z, stream, function, metadata, launch metadata, enter hook, exit hook, arguments. Where there are no hooks
+; the launcher gets the grid and the arguments; whatever it does not take, and launches with hooks, Python gets whole.
+define ptr @launch_described(ptr %self, ptr %objects, i64 %count) #0 {
+entry:
+  %described = icmp uge i64 %count, 9
+  br i1 %described, label %look, label %whole
+look:
+  %enter.at = getelementptr ptr, ptr %objects, i64 7
+  %enter = load ptr, ptr %enter.at
+  %exit.at = getelementptr ptr, ptr %objects, i64 8
+  %exit = load ptr, ptr %exit.at
+  %enters = call i32 @PyObject_IsTrue(ptr %enter)
+  %exits = call i32 @PyObject_IsTrue(ptr %exit)
+  %hooks = or i32 %enters, %exits
+  switch i32 %hooks, label %whole [ i32 0, label %shorten
+                                    i32 -1, label %raise ]
+shorten:
+  %short.count = sub i64 %count, 6
+  %short = alloca ptr, i64 %short.count
+  call void @llvm.memcpy.p0.p0.i64(ptr %short, ptr %objects, i64 24, i1 false)
+  %arguments = getelementptr ptr, ptr %objects, i64 9
+  %rest = getelementptr ptr, ptr %short, i64 3
+  %rest.count = sub i64 %count, 9
+  %rest.bytes = shl i64 %rest.count, 3
+  call void @llvm.memcpy.p0.p0.i64(ptr %rest, ptr %arguments, i64 %rest.bytes, i1 false)
+  %launcher = call ptr @PyTuple_GetItem(ptr %self, i64 0)
+  %result = call ptr @PyObject_Vectorcall(ptr %launcher, ptr %short, i64 %short.count, ptr null)
+  %differs = icmp eq ptr %result, @_Py_NotImplementedStruct
+  br i1 %differs, label %give.up, label %done
+give.up:
+  call void @Py_DecRef(ptr %result)
+  br label %whole
+done:
+  ret ptr %result
+whole:
+  %python = call ptr @PyTuple_GetItem(ptr %self, i64 1)
+  %answer = call ptr @PyObject_Vectorcall(ptr %python, ptr %objects, i64 %count, ptr null)
+  ret ptr %answer
+raise:
+  ret ptr null
+}
+
 declare { i64, i1 } @llvm.smul.with.overflow.i64(i64, i64)
+declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
 declare i64 @llvm.smax.i64(i64, i64)
 
 attributes #2 = { nounwind uwtable alwaysinline }
