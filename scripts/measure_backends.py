@@ -1,9 +1,9 @@
-"""How fast torch.compile's programs are with Triton kernels on the CPU, against Inductor's C++ backend (which needs g++).
+"""How fast torch.compile's programs are with Triton kernels on the CPU, against Inductor's C++ backend (needs g++).
 
-`python scripts/measure_backends.py [--rounds N] [--rows N] [--threads N] [--write FILE] [PROGRAM]...` times the forward part of
-the programs of `tests/as_triton/torch_programs.py` by both backends in one process, calls interleaved, and prints for
-each the least and the median time of both and the quotient of the least. `--write` puts the table into a page between
-its marks.
+`python scripts/measure_backends.py [--rounds N] [--rows N] [--threads N] [--write FILE] [PROGRAM]...` times the forward
+part of the programs of `tests/as_triton/torch_programs.py` by both backends in one process, calls interleaved, and
+prints for each the least and the median time of both and the quotient of the least. `--write` puts the table into a
+page.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from typing import Any
 ROOT = Path(__file__).parent.parent
 sys.path[:0] = [str(ROOT / "tests" / "as_triton"), str(ROOT / "src")]
 
-import torch_programs  # noqa: E402
 import torch  # noqa: E402
+import torch_programs  # noqa: E402
 
 BACKENDS = ("triton", "cpp")
 CALLS = 10  # of one backend before it is the other's turn

@@ -41,6 +41,7 @@ PASSES: dict[str, str] = {
     "prefetch": "mltriton.passes.ttg.prefetch:Prefetch",
     "split-barriers": "mltriton.passes.warp.split_barriers:SplitBarriers",
     "match-target-size": "mltriton.passes.intrinsic.match_target_size:MatchTargetSize",
+    "split-wrapped-accesses": "mltriton.passes.intrinsic.split_wrapped_accesses:SplitWrappedAccesses",
     "schedule-loads": "mltriton.passes.intrinsic.schedule_loads:ScheduleLoads",
     "hoist-block-offsets": "mltriton.passes.intrinsic.hoist_block_offsets:HoistBlockOffsets",
     "allocate-addresses": "mltriton.passes.intrinsic.allocate_addresses:AllocateAddresses",
