@@ -16,7 +16,7 @@ from mltriton.errors import TargetError
 from mltriton.runtime.driver import driver
 from mltriton.testing import do_bench
 
-__all__ = ["do_bench_cudagraph", "do_bench_cudagraph_proton", "do_bench_proton", "nvsmi", "set_gpu_clock"]
+__all__ = ["do_bench_cudagraph", "do_bench_cudagraph_proton", "do_bench_proton", "set_gpu_clock"]
 
 do_bench_proton = do_bench
 
@@ -42,18 +42,6 @@ def set_gpu_clock(ref_sm_clock: int = 1350, ref_mem_clock: int = 1215) -> Genera
         hint = f"nvidia-smi --lock-gpu-clocks={ref_sm_clock} --lock-memory-clocks={ref_mem_clock}"
         raise TargetError("mltriton does not change a GPU's clocks", hint=hint)
     yield get_max_simd_tflops("float32"), get_dram_gbps()
-
-
-def nvsmi(attrs: Sequence[str]) -> list[int]:
-    """Numbers that `nvidia-smi` tells of the first GPU. Raises `TargetError` where there is none."""
-    import subprocess
-
-    command = ["nvidia-smi", "-i", "0", f"--query-gpu={','.join(attrs)}", "--format=csv,noheader,nounits"]
-    try:
-        text = subprocess.run(command, capture_output=True, check=True, text=True).stdout
-    except (OSError, subprocess.CalledProcessError) as error:
-        raise TargetError("nvidia-smi gives no answer", found=str(error)) from None
-    return [int(word) for word in text.split(",")]
 
 
 def _is_gpu() -> bool:

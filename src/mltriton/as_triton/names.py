@@ -100,7 +100,7 @@ MADE: Mapping[str, Mapping[str, str]] = {
             "mltriton.as_triton.throughput",
         ),
         **dict.fromkeys(
-            ("do_bench_cudagraph", "do_bench_cudagraph_proton", "do_bench_proton", "nvsmi", "set_gpu_clock"),
+            ("do_bench_cudagraph", "do_bench_cudagraph_proton", "do_bench_proton", "set_gpu_clock"),
             "mltriton.as_triton.measuring",
         ),
     },

@@ -25,6 +25,7 @@ from mltriton.errors import (
     raised_by_signal,
 )
 from mltriton.frontend import control_flow
+from mltriton.frontend.debugging import debugger_in, stop
 from mltriton.frontend.function import ConstexprFunction, LanguageFunction, as_constexpr_function
 from mltriton.frontend.python_functions import PYTHON_FUNCTIONS
 from mltriton.frontend.snapshot import record_call
@@ -71,6 +72,8 @@ def _invoke(frame: Frame, node: ast.Call, callee: Any, arguments: list[Any], key
         return _call_constexpr_function(frame, node, callee, arguments, keywords)
     if _is_language_function(callee):
         return call_builtin(frame, node, callee, arguments, keywords)
+    if debugger := debugger_in(callee):
+        return stop(frame, node, debugger)
     replacement = PYTHON_FUNCTIONS.get(callee) if getattr(callee, "__hash__", None) else None
     if replacement is not None:
         return call_builtin(frame, node, replacement, arguments, keywords)

@@ -15,6 +15,7 @@ from typing import Any
 
 from mltriton import language
 from mltriton.errors import ConstexprError, TypeMismatchError
+from mltriton.frontend.debugging import print_, prints_in_python
 from mltriton.frontend.environment import attribute_of_module
 from mltriton.frontend.values import describe, is_runtime, is_tuple
 from mltriton.language.constants import compute, constexpr, unwrap
@@ -115,8 +116,9 @@ def _cdiv(x: Any, y: Any) -> Any:
     return _language("cdiv")(x, y) if is_runtime((x, y)) else compute(arithmetic.cdiv, unwrap(x), unwrap(y))
 
 
-def _device_print(*arguments: Any, **keywords: Any) -> None:
-    _language("device_print")(*arguments, **keywords)
+def _print(*arguments: Any, **keywords: Any) -> None:
+    """Python's own where Python runs the kernel, `tl.device_print` elsewhere."""
+    (print_ if prints_in_python() else _language("device_print"))(*arguments, **keywords)
 
 
 def _as_tuple(value: Any = ()) -> tuple[Any, ...]:
@@ -149,7 +151,7 @@ PYTHON_FUNCTIONS: Mapping[Any, Callable[..., Any]] = {
     builtins.isinstance: _is_instance,
     builtins.getattr: _get_attribute,
     builtins.hasattr: _has_attribute,
-    builtins.print: _device_print,
+    builtins.print: _print,
     arithmetic.cdiv: _cdiv,
     arithmetic.next_power_of_2: _conversion(arithmetic.next_power_of_2),
 }

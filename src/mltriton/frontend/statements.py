@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from mltriton import language
 from mltriton.errors import AssertionFailed, SyntaxNotSupportedError
 from mltriton.frontend import assignment, calls, control_flow, loops, names
+from mltriton.frontend.debugging import import_debugger
 from mltriton.frontend.expressions import apply
 from mltriton.frontend.flow import Body, Flow, running
 from mltriton.frontend.values import is_runtime
@@ -99,6 +100,12 @@ def expression(frame: Frame, stmt: ast.Expr) -> None:
     frame.evaluate(stmt.value)
 
 
+def import_(frame: Frame, stmt: ast.Import) -> None:
+    """`import pdb`; nothing else is imported in a kernel."""
+    if not import_debugger(frame, stmt):
+        raise unsupported(stmt)
+
+
 def return_(frame: Frame, stmt: ast.Return) -> Flow:
     """`return value`: a constant stays one (where branches return different ones they become tensors)."""
     if Body.LOOP in frame.bodies:
@@ -151,4 +158,5 @@ STATEMENTS: Mapping[type[ast.stmt], Callable[[Frame, Any], Flow | None]] = {
     ast.While: loops.while_,
     ast.Assert: assertion,
     ast.Pass: nothing,
+    ast.Import: import_,
 }

@@ -11,6 +11,7 @@ module {
     %3 = tt.make_range {end = 16 : i32, start = 0 : i32} : tensor<16xi32>
     tt.print "x = " {hex = true} : %3, %n : tensor<16xi32>, i32
     tt.print "here"
+    tt.python "pdb:set_trace", "{\22n\22: 1}" : %3, %n : tensor<16xi32>, i32
     tt.assert %c, "n must be \22even\22" : i1
     llvm.intr.assume %c : i1
     gpu.barrier

@@ -20,7 +20,16 @@ from mltriton.dialects.tt.elementwise import (
 )
 from mltriton.dialects.tt.functions import Call, Func, Return
 from mltriton.dialects.tt.memory import AddPtr, AtomicCAS, AtomicRMW, Load, Store, loaded_type
-from mltriton.dialects.tt.program import Assert, Assume, GetNumPrograms, GetProgramId, MakeRange, Print, index_width
+from mltriton.dialects.tt.program import (
+    Assert,
+    Assume,
+    GetNumPrograms,
+    GetProgramId,
+    MakeRange,
+    Print,
+    Python,
+    index_width,
+)
 from mltriton.dialects.tt.shapes import Broadcast, Cat, ExpandDims, Gather, Join, Reshape, Splat, Split, Trans, Unsplat
 
 __all__ = [
@@ -56,6 +65,7 @@ __all__ = [
     "PreciseSqrt",
     "Print",
     "PtrToInt",
+    "Python",
     "Reduce",
     "ReduceReturn",
     "Reshape",

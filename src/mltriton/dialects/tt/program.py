@@ -79,6 +79,17 @@ class Print(Operation, name="tt.print", reads=True, writes=True):
     arguments = variadic()
 
 
+class Python(Operation, name="tt.python", reads=True, writes=True):
+    """`tt.python "builtins:print", "{...}" : %x`: a call of Python's `print`, or of a debugger, where the executor runs
+    the kernel (`frontend/debugging.py`). `values` is JSON: what is printed, or variables by name; operands by number.
+    """
+
+    syntax = "$function `,` $values attr-dict (`:` $arguments^ `:` type($arguments))?"
+    function = string("")
+    values = string("")
+    arguments = variadic()
+
+
 class Assert(Operation, name="tt.assert", reads=True, writes=True):
     """`tt.assert %c, "message"`: stops the launch with the message where an element of the i1 condition is false;
     `of_access` if it says that an access stays in bounds. `at %first`: the condition's first element has that number.

@@ -16,6 +16,7 @@ from mltriton.errors import DeviceAssertionError
 from mltriton.executor.code import Handler, Maker, Table
 from mltriton.executor.dialects.arith import Function, bitcast, floats, same, unsigned, without_warp
 from mltriton.executor.dialects.math import exact
+from mltriton.executor.dialects.python import call_python
 from mltriton.executor.faults import BrokenAssumption, location_of
 from mltriton.executor.machine import Warp
 from mltriton.executor.values import Array, is_wide, round_to_zero, rounder, value_dtype
@@ -257,6 +258,7 @@ TABLE: Table = {
     tt.PreciseDivF: precise(np.divide),
     tt.ClampF: clamp,
     tt.Print: print_values,
+    tt.Python: call_python,
     tt.Assert: require,
     tt.Assume: assume,
 }
