@@ -55,7 +55,7 @@ def test_each_access_has_a_line(file: Path) -> None:
     assert "#ttig.subgroup_2d_block<{" in load
     sizes = "at least 64 and at most 16777216"
     assert load.endswith(
-        f"; asked at the launch: address a multiple of 64, bytes of a row {sizes}, rows at least 1 and at most "
+        f"; checked at the launch: address a multiple of 64, bytes of a row {sizes}, rows at least 1 and at most "
         f"16777216, bytes from row to row {sizes} and at least bytes of a row. Where that does not hold, the launch "
         "warns: let the array start at a multiple of 64 bytes; give rows at least 32 elements; cut the matrix into "
         "smaller ones; give the matrix at least 1 rows; let rows lie at least 32 elements apart; let no row reach into "
@@ -76,7 +76,10 @@ def test_each_access_has_a_line(file: Path) -> None:
 @pytest.mark.parametrize(
     ("sizes", "said"),
     [
-        ("n = tl.load(y).to(tl.int32)", "; asked in the kernel: bytes of a row at least 64 and at most 16777216 and a"),
+        (
+            "n = tl.load(y).to(tl.int32)",
+            "; checked in the kernel: bytes of a row at least 64 and at most 16777216 and a",
+        ),
         (
             "n = 24",
             "; but element by element, since width of the surface (bytes of a row): expected at least 64",

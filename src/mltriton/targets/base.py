@@ -174,7 +174,7 @@ class Relation(Enum):
 
 
 class Guard(NamedTuple):
-    """A condition on a field of a matrix in memory that must be asked; `bound` may be another field."""
+    """A condition on a field of a matrix in memory that must be checked; `bound` may be another field."""
 
     field: str
     relation: Relation
@@ -213,10 +213,10 @@ class MatrixGuard(NamedTuple):
         return self._replace(base=values.get(self.base, self.base), **parts)
 
 
-class Questions(NamedTuple):
-    """What must be asked of the matrix of an access, in words: when the kernel is launched, and while it runs. `broken`
-    is what is wrong with it for certain; `advice` is how arguments meet what the launch asks, `guards` what the kernel
-    asks.
+class RunTimeChecks(NamedTuple):
+    """What must be checked of the matrix of an access, in words: when the kernel is launched, and while it runs.
+    `broken` is what is wrong with it for certain; `advice` is how arguments meet what the launch asks, `guards` what
+    the kernel asks.
     """
 
     launch: tuple[str, ...] = ()
@@ -231,13 +231,12 @@ class BlockIO:
     """Limits of 2D block loads and stores: rows (in a store, `store_rows`), bytes per row of all blocks side by side
     and how many those may be, pitch (distance of rows) and base rules in bytes. Arrays in main memory that start at a
     multiple of `host_alignment` are copied to where the base is allowed. `is_legal` knows what else an access must keep
-    to, `caching(stores, modifier, eviction)` what the hints of an access ask of the caches. `asks(function, warps)`
-    gives a function that tells of an access, and whether it is transposed (None: as the strides say), what must be
-    asked. `choose(wanted, limits,
-    lanes)` is the cheapest legal block of an access, its change of layout included; `lane_cost(wanted, bytes)` what it
-    costs if each lane accesses so many neighbours instead, None where it has fewer; `prefetched(block, contiguous,
-    warps, limits, lanes)` how all warps share out a block to be prefetched. `distances`: an instruction adds a constant
-    to the place of its block.
+    to, `caching(stores, modifier, eviction)` what the hints of an access ask of the caches. `run_time_checks(function,
+    warps)` gives a function that tells of an access, and whether it is transposed (None: as the strides say), what must
+    be checked. `choose(wanted, limits, lanes)` is the cheapest legal block of an access, its change of layout included;
+    `lane_cost(wanted, bytes)` what it costs if each lane accesses so many neighbours instead, None where it has fewer;
+    `prefetched(block, contiguous, warps, limits, lanes)` how all warps share out a block to be prefetched. `distances`:
+    an instruction adds a constant to the place of its block.
     """
 
     max_rows: int
@@ -250,7 +249,7 @@ class BlockIO:
     store_rows: int = 8
     is_legal: Callable[[BlockSize], bool] | None = None
     caching: Callable[[bool, str, str], object | None] | None = None
-    asks: Callable[[Any, int], Callable[[Any, bool | None], Questions]] | None = None
+    run_time_checks: Callable[[Any, int], Callable[[Any, bool | None], RunTimeChecks]] | None = None
     choose: Callable[[Wanted, BlockIO, int], Choice | None] | None = None
     lane_cost: Callable[[Wanted, int], int | None] | None = None
     distances: bool = True

@@ -27,14 +27,14 @@ from mltriton.layouts.hardware import linear_layout
 from mltriton.layouts.lanes import LANE_BYTES
 from mltriton.layouts.linear import LinearLayout
 from mltriton.layouts.text import encoding_text
-from mltriton.targets.base import Questions, TargetSpec
+from mltriton.targets.base import RunTimeChecks, TargetSpec
 from mltriton.targets.registry import num_warps_of, spec_of
 from mltriton.tools.layout_values import conversions_of
 
 if TYPE_CHECKING:
     from mltriton.compiler.kernel import CompiledKernel
 
-Ask = Callable[[BlockOperation, bool | None], Questions]
+Checks = Callable[[BlockOperation, bool | None], RunTimeChecks]
 
 
 class Remark(NamedTuple):
@@ -91,10 +91,10 @@ def access_remarks(module: Module, *, layouts: bool = True) -> Iterator[tuple[Bl
     warps, caching = num_warps_of(module), limits.caching or _nothing_cached
     for function in (op for op in module.body.block.ops if isinstance(op, tt.Func)):
         regular = RegularPointers(function, limits)
-        ask = limits.asks(function, warps) if limits.asks is not None else _nothing_asked
+        checks_of = limits.run_time_checks(function, warps) if limits.run_time_checks is not None else _no_checks
         for found in BlockIOAnalysis(function, limits).accesses.values():
             access = _with_reason(found, regular)
-            remark = _remark(access, layouts, ask)
+            remark = _remark(access, layouts, checks_of)
             yield access, remark._replace(how=f"{remark.how}{_cached(access, caching)}")
 
 
@@ -136,8 +136,8 @@ def _with_reason(access: BlockAccess, regular: RegularPointers) -> BlockAccess:
     return access
 
 
-def _nothing_asked(_access: object, _transposed: bool | None) -> Questions:
-    return Questions()
+def _no_checks(_access: object, _transposed: bool | None) -> RunTimeChecks:
+    return RunTimeChecks()
 
 
 def _nothing_cached(_stores: bool, _modifier: str, _eviction: str) -> None:
@@ -156,17 +156,15 @@ def _cached(access: BlockAccess, caching: Callable[[bool, str, str], object | No
     )
 
 
-def _remark(access: BlockAccess, layouts: bool, ask: Ask) -> Remark:
+def _remark(access: BlockAccess, layouts: bool, checks_of: Checks) -> Remark:
     block = _moved(access)
     what = f"{_verb(access)} {'x'.join(map(str, block.shape))}x{block.element}"
     encoding = cast(Encoding, block.encoding)
     if isinstance(encoding, MessageEncoding):
         filled = ["lanes put NaN in outside of the tensor"] if access.pads_with_nan else []
-        questions = ask(access.op, access.transposes)
-        parts = (_as_blocks(access, block, encoding, layouts), filled, _asked(questions))
-        advice = (
-            f"Where that does not hold, the launch warns: {'; '.join(questions.advice)}" if questions.advice else None
-        )
+        checks = checks_of(access.op, access.transposes)
+        parts = (_as_blocks(access, block, encoding, layouts), filled, _checked(checks))
+        advice = f"Where that does not hold, the launch warns: {'; '.join(checks.advice)}" if checks.advice else None
         return Remark(access.op.loc.in_source, what, "; ".join(chain.from_iterable(parts)), advice)
     layout, run = f" in {encoding_text(encoding)}" if layouts else "", _run(access, block, encoding)
     how = f"each lane accesses {run} bytes at a time{layout}, since {_reason(access, block, encoding, run)}"
@@ -195,14 +193,14 @@ def _as_blocks(access: BlockAccess, block: TensorType, encoding: MessageEncoding
     yield f"{messages} {kind} message{'s' if messages > 1 else ''} a warp, {encoding.summary}{layout}"
 
 
-def _asked(questions: Questions) -> Iterator[str]:
-    """What a launch and the kernel ask before they access a matrix by blocks."""
-    if questions.broken is not None:
-        yield f"but element by element, since {questions.broken}"
+def _checked(checks: RunTimeChecks) -> Iterator[str]:
+    """What a launch and the kernel check before they access a matrix by blocks."""
+    if checks.broken is not None:
+        yield f"but element by element, since {checks.broken}"
         return
-    for when, asked in (("at the launch", questions.launch), ("in the kernel", questions.kernel)):
-        if asked:
-            yield f"asked {when}: {', '.join(asked)}"
+    for when, limits in (("at the launch", checks.launch), ("in the kernel", checks.kernel)):
+        if limits:
+            yield f"checked {when}: {', '.join(limits)}"
 
 
 def _reason(access: BlockAccess, block: TensorType, encoding: Encoding, run: int) -> str:

@@ -135,7 +135,7 @@ def built(function: Any, batch: int, warps: int) -> CompiledKernel:
 def test_all_accesses_are_messages_that_a_launch_judges(function: Any, batch: int, warps: int) -> None:
     """No lane accesses elements of its own, and the kernel asks nothing."""
     lowered: Any = built(function, batch, warps).asm.lowered
-    assert lowered.facts.asked
+    assert lowered.facts.checked
     assert lowered.text.count("define ") == 1
     assert "Subgroup2DBlockPrefetch" in lowered.text
 

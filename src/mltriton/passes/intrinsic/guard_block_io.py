@@ -1,10 +1,10 @@
 """guard-block-io: where a running kernel alone can judge matrices, code with 2D block accesses and code without.
 
 Level: intrinsic, targets with 2D block accesses, after normalize-block-pointers. What a target leaves to the kernel
-(`Questions.guards`: of addresses and sizes that are loaded, or differ from program to program) is computed as soon as
-all numbers are there. What follows in the same body, up to the last access concerned, becomes a branch: the accesses
-of its first region that have nothing left to ask get `ttig.block_io`, those without it go element by element.
-Guarantees: no loop asks what is known before it; both regions compute the same.
+(`RunTimeChecks.guards`: of addresses and sizes that are loaded, or differ from program to program) is computed as soon
+as all numbers are there. What follows in the same body, up to the last access concerned, becomes a branch: the accesses
+of its first region that have nothing left to check get `ttig.block_io`, those without it go element by element.
+Guarantees: no loop checks what is known before it; both regions compute the same.
 """
 
 from __future__ import annotations
@@ -38,13 +38,15 @@ class GuardBlockIO(Pass):
 
     def run(self, module: Module) -> Module:
         limits = spec_of(module).block_load
-        if limits is None or limits.asks is None:
+        if limits is None or limits.run_time_checks is None:
             return module
         for function in module.body.block.ops:
             if isinstance(function, tt.Func):
-                ask = limits.asks(function, num_warps_of(module))
-                found = {op: ask(op, None).guards for op in function.walk() if isinstance(op, BlockOperation)}
-                guards: dict[Operation, Sequence[MatrixGuard]] = {op: asked for op, asked in found.items() if asked}
+                checks_of = limits.run_time_checks(function, num_warps_of(module))
+                found = {op: checks_of(op, None).guards for op in function.walk() if isinstance(op, BlockOperation)}
+                guards: dict[Operation, Sequence[MatrixGuard]] = {
+                    op: checked for op, checked in found.items() if checked
+                }
                 if guards:
                     _Versions(guards).block(function.body.block, _NONE, _NONE)
         return module
@@ -74,7 +76,7 @@ class _Versions:
     def askable(
         self, behind: Sequence[Operation], ops: Iterable[Operation], held: _Guards, broken: _Guards
     ) -> tuple[Sequence[MatrixGuard], Hoisting] | None:
-        """What accesses in `ops` still ask that can be answered in front of the operations `behind`."""
+        """What accesses in `ops` still need checked that can be computed in front of the operations `behind`."""
         asking = (self.guards.get(inner, ()) for op in ops for inner in op.walk())
         waiting = dict.fromkeys(guard for guards in asking if broken.isdisjoint(guards) for guard in guards)
         hoisting = Hoisting(behind if waiting else ())
@@ -85,8 +87,8 @@ class _Versions:
         """Make two versions of what follows; gives the number of the operation behind them."""
         found = self.askable(block.ops[first:], block.ops[first:], held, broken)
         assert found is not None
-        asked, hoisting = found
-        last = max(i for i in range(first, len(block.ops)) if self._asks(block.ops[i], asked))
+        checked, hoisting = found
+        last = max(i for i in range(first, len(block.ops)) if self._checks(block.ops[i], checked))
         if any(isinstance(value.type, MemDescType) for value in _used_later(block.ops[first : last + 1])):
             last = len(block.ops) - 2  # No branch gives a block in shared memory.
         ops, after = block.ops[first : last + 1], block.ops[last + 1]
@@ -96,7 +98,7 @@ class _Versions:
         ops = block.ops[block.position(ops[0]) : block.position(after)]
         results = _behind(ops, after)
         builder = Builder().before(ops[0])
-        holds = reduce(lambda x, y: builder.emit(arith.AndI, x, y), [_holds(builder, guard) for guard in asked])
+        holds = reduce(lambda x, y: builder.emit(arith.AndI, x, y), [_holds(builder, guard) for guard in checked])
         regions = [self.version(ops, results) for _ in range(2)]
         types = [value.type for value in results]
         made = builder.insert(scf.If([holds], types, {}, regions, ops[0].loc))
@@ -105,15 +107,15 @@ class _Versions:
             old.replace_by(new)
         for op in reversed(ops):
             op.erase()
-        self.block(regions[0].block, held.union(asked), broken)
-        self.block(regions[1].block, held, broken.union(asked))
+        self.block(regions[0].block, held.union(checked), broken)
+        self.block(regions[1].block, held, broken.union(checked))
         return block.ops.index(made) + 1
 
-    def _asks(self, op: Operation, asked: Sequence[MatrixGuard]) -> bool:
-        return any(guard in asked for inner in op.walk() for guard in self.guards.get(inner, ()))
+    def _checks(self, op: Operation, checked: Sequence[MatrixGuard]) -> bool:
+        return any(guard in checked for inner in op.walk() for guard in self.guards.get(inner, ()))
 
     def version(self, ops: Sequence[Operation], results: Sequence[Value]) -> Region:
-        """A copy of operations that gives their results; the copies of accesses ask the same of the copies' values."""
+        """A copy of operations that gives their results; the copies of accesses need the same of the copies' values."""
         values: dict[Value, Value] = {}
         builder = Builder().at_end(Block())
         for op in ops:
@@ -140,7 +142,7 @@ def _used_later(ops: Sequence[Operation]) -> list[Value]:
     return [value for op in ops for value in op.results if not inside.issuperset(value.users)]
 
 
-# What is asked.
+# What is checked.
 
 
 def _holds(builder: Builder, guard: MatrixGuard) -> Value:
@@ -155,10 +157,10 @@ def _holds(builder: Builder, guard: MatrixGuard) -> Value:
     }
     holds: list[Value] = []
     for field, relation, bound in guard.limits:
-        asked = [fields[field]()]
+        checked = [fields[field]()]
         if field == "base":  # The matrices of a tensor start so many bytes apart.
-            asked += [numbers.times(stride, size) for stride in guard.strides[:-2]]
-        for number in asked:
+            checked += [numbers.times(stride, size) for stride in guard.strides[:-2]]
+        for number in checked:
             holds.append(numbers.related(number, relation, fields[bound]() if isinstance(bound, str) else bound))
     holds += [numbers.related(numbers.times(at, 1), Relation.MULTIPLE, guard.step) for at in guard.columns]
     return reduce(lambda x, y: builder.emit(arith.AndI, x, y), holds)

@@ -1,7 +1,7 @@
 """What a 2D block access may be: blocks, surfaces and coordinates that the hardware takes.
 
 Level: from ttg to llvm. `broken_limits` says what is wrong with a block, which is known when compiling; `check_surface`
-says of the surface what is wrong, and what must be asked because it is not known. Guarantees: an access
+says of the surface what is wrong, and what must be checked at run time. Guarantees: an access
 without broken limits whose guards all hold is one that Intel's compiler takes and the hardware executes. An access
 outside the limits is no error to the hardware: it gives other data.
 """
@@ -241,7 +241,7 @@ _ADVICE = {
 
 
 def check_surface(device: Device, block: Block, surface: Surface) -> SurfaceReport:
-    """Sort what a block access asks of its surface into what holds, what does not, and what must be asked."""
+    """Sort what a block access asks of its surface into what holds, what does not, and what must be checked."""
     report = SurfaceReport([], [])
     for guard in surface_limits(device, block):
         number: Number = getattr(surface, guard.field)

@@ -18,7 +18,7 @@ class XeFacts(Facts):
     """`codegen` names the form of code (`forms.py`). A program has so many warps, which are `work_items`, one of a lane
     or else of a warp, and share `shared` bytes; a warp is to have so many registers, with `fixed_registers` no others.
     `prints` says whether the kernel prints, `assertions` what its assertions say. The code takes for granted that the
-    hardware takes the surfaces `asked` at each launch, of which `uses` says what they are.
+    hardware takes the surfaces `checked` at each launch, of which `uses` says what they are.
     """
 
     codegen: str
@@ -29,5 +29,5 @@ class XeFacts(Facts):
     fixed_registers: bool = False
     prints: bool = False
     assertions: Sequence[Description] = ()
-    asked: Sequence[Surface] = ()
+    checked: Sequence[Surface] = ()
     uses: Sequence[Use] = ()

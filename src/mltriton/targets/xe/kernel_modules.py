@@ -29,7 +29,7 @@ class KernelModules:
         self._name = name
         self._build = build
         self._key = key
-        self.guards = LaunchGuards(facts.asked, facts.uses, name) if facts.asked else None  # asked of the arguments
+        self.guards = LaunchGuards(facts.checked, facts.uses, name) if facts.checked else None  # of the arguments
         self._made: dict[tuple[bool, tuple[Surface, ...]], bytes] = {}
 
     def of(self, queue: Queue, failing: tuple[Surface, ...]) -> bytes:

@@ -1,4 +1,4 @@
-"""What a kernel with 2D block accesses asks of its arguments, evaluated at each launch.
+"""What a kernel with 2D block accesses checks of its arguments, evaluated at each launch.
 
 Level: runtime; no compiler module is imported. A condition is `(relation, expression, bound)`, where the bound is an
 expression, too (`analysis/bounds.py`); a surface is the conditions on one matrix. Guarantees: where a surface is not

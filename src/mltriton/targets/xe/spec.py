@@ -10,7 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from mltriton.runtime.alignment import ALIGNMENT
-from mltriton.targets.base import BlockIO, DotSize, Questions, RegisterMode, Storage, TargetSpec, WideWarps
+from mltriton.targets.base import BlockIO, DotSize, RegisterMode, RunTimeChecks, Storage, TargetSpec, WideWarps
 from mltriton.targets.xe.block_limits import MOST_ROW_BYTES, Access, Block, broken_limits, shapes
 from mltriton.targets.xe.cache_hints import controls
 from mltriton.targets.xe.devices import DPAS_PARTS, DPAS_SHAPES, DPAS_THROUGH, Device, DpasShape, device
@@ -52,7 +52,7 @@ def block_io(of: Device) -> BlockIO:
         store_rows=max(shape.rows.most for shape in stores),
         caching=controls,
         is_legal=lambda size: not broken_limits(of, Block(Access(size.access), *size[1:])),
-        asks=partial(asks, of),
+        run_time_checks=partial(_run_time_checks, of),
         choose=cheapest_block,
         lane_cost=lane_cost,
         distances=of.distances,
@@ -66,12 +66,12 @@ def dot_size(element: Type, size: DpasShape) -> DotSize:
     return DotSize(*size, fewer_rows=rows, parts=DPAS_PARTS.get(element, 1), encoding=dpas)
 
 
-def asks(of: Device, function: Func, warps: int) -> Callable[[BlockOperation, bool | None], Questions]:
+def _run_time_checks(of: Device, function: Func, warps: int) -> Callable[[BlockOperation, bool | None], RunTimeChecks]:
     """What a device asks of the matrices that a function accesses."""
     from mltriton.targets.simt.kernel import divisors  # A launch from the cache needs none of it.
     from mltriton.targets.xe.llvm.surfaces import Surfaces
 
-    return Surfaces(function, of, warps, divisors(function)).questions
+    return Surfaces(function, of, warps, divisors(function)).run_time_checks
 
 
 def spec(variant: str) -> TargetSpec:

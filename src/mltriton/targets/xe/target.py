@@ -125,7 +125,7 @@ class XeTarget:
 
         form, facts, llvm = _form(lowered), _known(lowered), lowered.text
         metadata: dict[str, Any] = {"shared": facts.shared, "facts": asdict(facts)}
-        if facts.asked:
+        if facts.checked:
             metadata["program"] = packed(print_op(module, locations=True).encode())
         if emulates():
             metadata["emulated"] = packed(form.emulated(llvm, self.device))
@@ -215,7 +215,7 @@ def _facts(module: Module, device: Device, made: KernelText) -> XeFacts:
         fixed_registers="ttig.grf_mode" in module.attributes,
         prints=any(isinstance(op, tt.Print) for op in module.walk()),
         assertions=describe(module),
-        asked=made.asked,
+        checked=made.checked,
         uses=made.uses,
     )
 

@@ -2,7 +2,7 @@
 
 Level: intrinsic -> llvm. Takes blocks whose layout is that of the instruction: `#ttig.subgroup_2d_block`, or rows of 16
 neighbouring columns in the lanes, as the matrix engine leaves its results. Guarantees: an access that breaks a limit
-known when compiling is none of these (`message_of` gives None); what is not known is asked (by whom, says
+known when compiling is none of these (`message_of` gives None); what is not known is checked at run time (by whom, says
 `surfaces.py`), and where it does not hold, a function of the module does the same element by element. Elements outside
 the matrix load as 0 and are not stored. Dimensions whose bounds are not checked are promised to be inside.
 """

@@ -1,9 +1,9 @@
-"""Which matrices the hardware takes for 2D block accesses: proved, asked when a kernel is launched, or by the kernel.
+"""Which matrices the hardware takes for 2D block accesses: proved, checked when a kernel is launched, or by the kernel.
 
 Level: tt to intrinsic -> llvm. Takes a function; changes nothing. What an access asks of its surface
-(`block_limits.py`) and is not proved is asked at the launch where arguments may prove it, and otherwise in the kernel:
-where addresses or sizes are loaded, or sizes depend on the program's place. Guarantees: the answers depend on the
-function alone, so that every version of a kernel asks the same.
+(`block_limits.py`) and is not proved is checked at the launch where arguments may prove it, and otherwise in the
+kernel: where addresses or sizes are loaded, or sizes depend on the program's place. Guarantees: the checks depend on
+the function alone, so that every version of a kernel checks the same.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from mltriton.analysis.launch_values import LaunchValues, Traced
 from mltriton.dialects import tt
 from mltriton.dialects.ttig import BLOCK_IO
 from mltriton.ir.types import PointerType, TensorDescType, block_of, byte_width
-from mltriton.targets.base import Guard, MatrixGuard, Questions, Relation
+from mltriton.targets.base import Guard, MatrixGuard, Relation, RunTimeChecks
 from mltriton.targets.xe.block_limits import (
     X_BYTES,
     Access,
@@ -31,7 +31,7 @@ from mltriton.targets.xe.block_limits import (
 )
 from mltriton.targets.xe.devices import Device
 from mltriton.targets.xe.launch_guards import Condition, Use, arguments_of
-from mltriton.targets.xe.launch_guards import Surface as Asked
+from mltriton.targets.xe.launch_guards import Surface as Conditions
 
 
 class LaunchGuard(NamedTuple):
@@ -39,7 +39,7 @@ class LaunchGuard(NamedTuple):
     bytes in the array that is argument `matrix`.
     """
 
-    asked: Asked
+    conditions: Conditions
     limits: tuple[Guard, ...]
     matrix: str
     size: int
@@ -88,7 +88,7 @@ class Surfaces:
             return _STORES_COLUMNS
         return self.of(op, transposed)
 
-    def questions(self, op: BlockOperation, transposed: bool | None) -> Questions:
+    def run_time_checks(self, op: BlockOperation, transposed: bool | None) -> RunTimeChecks:
         """What is known of an access, in words; None: the way that the strides say the block lies in memory."""
         verdict = self.expected(op) if transposed is None else self.of(op, transposed)
         in_kernel = dict.fromkeys(limit for guard in verdict.kernel for limit in guard.limits)
@@ -97,7 +97,7 @@ class Surfaces:
         sizes = [guard.size for guard in verdict.launch]
         told = advice(at_launch, max(sizes, default=1))
         guards = () if verdict.broken else verdict.kernel
-        return Questions(in_words(at_launch), in_words(list(in_kernel)), verdict.broken, told, guards)
+        return RunTimeChecks(in_words(at_launch), in_words(list(in_kernel)), verdict.broken, told, guards)
 
     def _makers(self, op: BlockOperation) -> Sequence[Maker]:
         if isinstance(op, tt.DescriptorLoad | tt.DescriptorStore):
@@ -128,10 +128,10 @@ class Surfaces:
             return Verdict(str(report.broken[0]))
         at_launch = [guard for guard in report.guards if _is_for_launch(guard, fields)]
         in_kernel = [guard for guard in report.guards if guard not in at_launch]
-        asked = tuple(_condition(guard, fields) for guard in at_launch)
-        launch = LaunchGuard(asked, tuple(at_launch), self._array(fields["base"].expression), size)
+        conditions = tuple(_condition(guard, fields) for guard in at_launch)
+        launch = LaunchGuard(conditions, tuple(at_launch), self._array(fields["base"].expression), size)
         kernel = (self._guard(op, maker, size, transposed, in_kernel, fields["x"]),) if in_kernel else ()
-        return Verdict(None, (launch,) if asked else (), kernel)
+        return Verdict(None, (launch,) if conditions else (), kernel)
 
     def _array(self, base: Expression) -> str:
         """The argument that an address is made of."""
@@ -185,16 +185,16 @@ class Surfaces:
         return Known(divisor=self._divisibility[number])
 
 
-class Answers:
+class Legality:
     """What code may take for granted: surfaces that are not `failing`, and what `guard-block-io` found."""
 
-    def __init__(self, surfaces: Surfaces, failing: Collection[Asked] = ()) -> None:
+    def __init__(self, surfaces: Surfaces, failing: Collection[Conditions] = ()) -> None:
         self.surfaces = surfaces
         self._failing = frozenset(failing)
-        self._relied: dict[Asked, tuple[LaunchGuard, dict[str, None]]] = {}
+        self._relied: dict[Conditions, tuple[LaunchGuard, dict[str, None]]] = {}
 
     @property
-    def relied(self) -> list[Asked]:
+    def relied(self) -> list[Conditions]:
         """The surfaces of the accesses so far, for the launch to ask about."""
         return list(self._relied)
 
@@ -207,14 +207,14 @@ class Answers:
         ]
 
     def of(self, op: BlockOperation, transposed: bool) -> bool:
-        """Whether the hardware does an access; not where a kernel should have asked and did not."""
+        """Whether the hardware does an access; not where a kernel should have checked and did not."""
         verdict = self.surfaces.of(op, transposed)
         if verdict.broken is not None:
             return False
         for guard in verdict.launch:
-            self._relied.setdefault(guard.asked, (guard, {}))[1][_place(op)] = None
+            self._relied.setdefault(guard.conditions, (guard, {}))[1][_place(op)] = None
         held = not verdict.kernel or BLOCK_IO in op.attributes
-        return held and self._failing.isdisjoint(guard.asked for guard in verdict.launch)
+        return held and self._failing.isdisjoint(guard.conditions for guard in verdict.launch)
 
 
 def _place(op: BlockOperation) -> str:

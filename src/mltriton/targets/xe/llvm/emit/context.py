@@ -1,6 +1,6 @@
 """What emission functions for Xe share besides what those of every GPU do (`simt/context.py`).
 
-Level: intrinsic -> llvm. Blocks are accessed as the answers about their matrices say; elements move by regions where
+Level: intrinsic -> llvm. Blocks are accessed as is legal for their matrices; elements move by regions where
 that takes fewer instructions than shuffles.
 """
 
@@ -19,7 +19,7 @@ from mltriton.targets.xe.devices import Device
 from mltriton.targets.xe.layouts.regions import RegionMoves, cheaper_moves
 from mltriton.targets.xe.llvm.machine import XeMachine
 from mltriton.targets.xe.llvm.regions import calls_of, moved, sizes
-from mltriton.targets.xe.llvm.surfaces import Answers
+from mltriton.targets.xe.llvm.surfaces import Legality
 
 
 class XeEmitter(Emitter):
@@ -33,12 +33,12 @@ class XeEmitter(Emitter):
         warps: int,
         rules: Rules,
         elements: Rules,
-        answers: Answers,
+        legality: Legality,
     ) -> None:
         super().__init__(module, function, machine, warps, rules, elements)
         self.device: Device = machine.device
         self.address_payloads = False  # whether loops keep those of block accesses
-        self.answers = answers
+        self.legality = legality
 
     def regrouped(
         self, lanes: Lanes, source: LinearLayout, wanted: LinearLayout, form: Form, origin: tuple[int, ...]

@@ -19,16 +19,16 @@ from mltriton.targets.xe.launch_guards import Surface, Use
 from mltriton.targets.xe.llvm.emit.context import XeEmitter
 from mltriton.targets.xe.llvm.emit.rules import ELEMENTS, RULES
 from mltriton.targets.xe.llvm.machine import XeMachine
-from mltriton.targets.xe.llvm.surfaces import Answers, Surfaces
+from mltriton.targets.xe.llvm.surfaces import Legality, Surfaces
 
 
 class KernelText(NamedTuple):
-    """A kernel as LLVM IR text, for launches that `asked` whether the hardware takes these surfaces; `uses` says what
+    """A kernel as LLVM IR text, for launches that `checked` whether the hardware takes these surfaces; `uses` says what
     they are.
     """
 
     text: str
-    asked: list[Surface]
+    checked: list[Surface]
     uses: list[Use]
 
 
@@ -40,20 +40,20 @@ def emit_kernel(module: IRModule, device: Device, failing: Collection[Surface] =
     target.name_nodes("opencl.enable.FP_CONTRACT")
     name, lanes = public_function(module).sym_name, spec_of(module).warp_size
     body = machine.kernel(target, name, parameters_of(module), warps, lanes)
-    emitter = XeEmitter(target, body, machine, warps, RULES, ELEMENTS, answers(module, device, failing))
+    emitter = XeEmitter(target, body, machine, warps, RULES, ELEMENTS, legality_of(module, device, failing))
     emitter.address_payloads = "ttig.address_payloads" in module.attributes
     begin(emitter, module, argument)
     place_allocations(emitter, target, module)
     return finished(emitter, module)
 
 
-def answers(module: IRModule, device: Device, failing: Collection[Surface]) -> Answers:
+def legality_of(module: IRModule, device: Device, failing: Collection[Surface]) -> Legality:
     """What is known of the matrices of a kernel."""
     function = public_function(module)
-    return Answers(Surfaces(function, device, num_warps_of(module), divisors(function)), failing)
+    return Legality(Surfaces(function, device, num_warps_of(module), divisors(function)), failing)
 
 
 def finished(e: XeEmitter, module: IRModule) -> KernelText:
     """The module with the kernel's operations."""
     finish(e, module)
-    return KernelText(e.module.text, e.answers.relied, e.answers.uses)
+    return KernelText(e.module.text, e.legality.relied, e.legality.uses)

@@ -30,7 +30,7 @@ def load_block(
     outside = memory.padding_of(block.element, padding)
     if message is not None:
         matrix = matrix_of(e, op, pointer, byte_width(block.element), checked)
-        loaded = block_io.load(e, block, matrix, message, fast=e.answers.of(op, message.transposed))
+        loaded = block_io.load(e, block, matrix, message, fast=e.legality.of(op, message.transposed))
         return loaded if outside.literal == 0 else filled(e, loaded, inside(e, block, pointer, checked), outside)
     return memory.load_block(e, op, pointer, checked, padding)
 
@@ -55,7 +55,7 @@ def store_block(e: XeEmitter, op: tt.Store | tt.DescriptorStore, pointer: BlockP
     message = block_io.message_of(e.device, block, pointer, Access.STORE)
     if message is not None:
         matrix = matrix_of(e, op, pointer, byte_width(block.element), checked)
-        fast = e.answers.of(op, message.transposed)
+        fast = e.legality.of(op, message.transposed)
         block_io.store(e, block, matrix, e.lanes(op.value), message, fast=fast)
         return
     memory.store_block(e, op, pointer, checked)
@@ -68,7 +68,7 @@ def _prefetch(e: XeEmitter, op: ttig.Prefetch) -> None:
     if not isinstance(pointer, BlockPointer) or block is None:
         return
     message = block_io.message_of(e.device, block, pointer, Access.PREFETCH)
-    if message is not None and e.answers.of(op, message.transposed):
+    if message is not None and e.legality.of(op, message.transposed):
         matrix = matrix_of(e, op, pointer, byte_width(block.element), range(block.rank))
         block_io.prefetch(e, block, matrix, message)
 

@@ -29,7 +29,7 @@ from mltriton.targets.xe.llvm.simd import moves
 from mltriton.targets.xe.llvm.simd.affine import VectorAffine
 from mltriton.targets.xe.llvm.simd.intrinsics import AS_USUAL, LANES, Caching, joined, read, same_bits, write
 from mltriton.targets.xe.llvm.simd.rows import Rows, form_of_rows, holds_rows, rows_of
-from mltriton.targets.xe.llvm.surfaces import Answers
+from mltriton.targets.xe.llvm.surfaces import Legality
 
 # What a load or a store asks of a cache -> the code in a message.
 LOADED = {Load.UNCACHED: 1, Load.CACHED: 2, Load.STREAMING: 5}
@@ -66,9 +66,9 @@ class WarpEmitter(XeEmitter):
         warps: int,
         rules: Rules,
         elements: Rules,
-        answers: Answers,
+        legality: Legality,
     ) -> None:
-        super().__init__(module, function, machine, warps, rules, elements, answers)
+        super().__init__(module, function, machine, warps, rules, elements, legality)
         self.affine = VectorAffine(function)
         self.rows = Rows(function)
         self._bits_of: dict[str, Value] = {}

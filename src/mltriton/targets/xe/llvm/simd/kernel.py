@@ -21,7 +21,7 @@ from mltriton.targets.simt.kernel import argument, begin, parameters_of, public_
 from mltriton.targets.simt.shared import allocations
 from mltriton.targets.xe.devices import Device
 from mltriton.targets.xe.launch_guards import Surface
-from mltriton.targets.xe.llvm.emit.kernel import KernelText, answers, finished
+from mltriton.targets.xe.llvm.emit.kernel import KernelText, finished, legality_of
 from mltriton.targets.xe.llvm.machine import XeMachine
 from mltriton.targets.xe.llvm.simd.context import WarpEmitter
 from mltriton.targets.xe.llvm.simd.rules import ELEMENTS, RULES
@@ -39,7 +39,7 @@ def emit_kernel(module: IRModule, device: Device, failing: Collection[Surface] =
     target = Module(f'"VCFunction" "VCSLMSize"="{shared}"')
     machine, warps = XeMachine(device, vectors=True), num_warps_of(module)
     body = machine.kernel(target, public_function(module).sym_name, parameters_of(module), warps, 1)
-    emitter = WarpEmitter(target, body, machine, warps, RULES, ELEMENTS, answers(module, device, failing))
+    emitter = WarpEmitter(target, body, machine, warps, RULES, ELEMENTS, legality_of(module, device, failing))
     begin(emitter, module, _argument)
     place_allocations(emitter, module)
     return finished(emitter, module)

@@ -82,7 +82,7 @@ def load_block(
         pointers = addresses(e, block, pointer)
         return _loaded(e, block, pointers, inside(e, block, pointer, checked), [outside] * len(pointers))
     matrix = matrix_of(e, op, pointer, byte_width(block.element), checked)
-    loaded = block_io.load(e, block, matrix, message, fast=e.answers.of(op, message.transposed))
+    loaded = block_io.load(e, block, matrix, message, fast=e.legality.of(op, message.transposed))
     return loaded if outside.literal == 0 else _filled(e, loaded, inside(e, block, pointer, checked), outside)
 
 
@@ -118,7 +118,7 @@ def store_block(
         accesses.store(e, addresses(e, block, pointer), masks, [to_memory(e, part) for part in e.scalars(lanes)])
         return
     matrix = matrix_of(e, op, pointer, byte_width(block.element), checked)
-    block_io.store(e, block, matrix, lanes, message, fast=e.answers.of(op, message.transposed))
+    block_io.store(e, block, matrix, lanes, message, fast=e.legality.of(op, message.transposed))
 
 
 def _padding(element: IRType, padding: str) -> Value:
@@ -135,7 +135,7 @@ def _prefetch(e: WarpEmitter, op: ttig.Prefetch) -> None:
     if not isinstance(pointer, BlockPointer) or block is None:
         return
     message = message_of(e.device, block, pointer, Access.PREFETCH)
-    if message is not None and e.answers.of(op, message.transposed):
+    if message is not None and e.legality.of(op, message.transposed):
         matrix = matrix_of(e, op, pointer, byte_width(block.element), range(block.rank))
         block_io.prefetch(e, block, matrix, message)
 
