@@ -1,4 +1,4 @@
-"""Kernels of the language as one vector program for each warp (`codegen="simd"`), emulated, against numpy."""
+"""Kernels of the language in SIMD form (one program for each warp) (`codegen="simd"`), emulated, against numpy."""
 
 from __future__ import annotations
 
@@ -163,7 +163,7 @@ def test_address_payloads_are_refused() -> None:
     a = operand(1, 16, 16, dtype=np.float16)
     launch = matmul_launch(a, a, np.zeros_like(a), tile=Tile(16, 16, 16, 1))
     options = {"target": TARGET, "codegen": "simd", "address_payloads": True, "num_warps": 1}
-    with pytest.raises(BackendError, match="vector programs have no address payloads"):
+    with pytest.raises(BackendError, match="SIMD kernels have no address payloads"):
         launch.kernel.warmup(*launch.arguments, **launch.constants, **options)
 
 

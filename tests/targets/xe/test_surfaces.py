@@ -138,7 +138,7 @@ module attributes {{"ttg.num-warps" = 1 : i32, ttg.target = "xe:pvc", mltriton.l
 
 
 def failures(kernel: KernelText, *slots: int) -> int:
-    return len(LaunchGuards(kernel.asked).failing(slots))
+    return len(LaunchGuards(kernel.checked).failing(slots))
 
 
 @pytest.mark.parametrize("access", ACCESSES)
@@ -166,12 +166,12 @@ def test_what_is_outside_is_refused(access: str, kind: str) -> None:
 
 @pytest.mark.parametrize("access", ACCESSES)
 def test_the_version_for_what_fails_has_no_block_access(access: str) -> None:
-    guards = LaunchGuards(lowered(access).asked)
+    guards = LaunchGuards(lowered(access).checked)
     assert f"{ACCESSES[access].builtin}INTELi" not in lowered(access, failing=guards.surfaces).text
 
 
 def test_equally_aligned_arrays_are_judged_once() -> None:
-    guards = LaunchGuards(lowered("load").asked)
+    guards = LaunchGuards(lowered("load").checked)
     assert guards.failing((4096, *FINE)) is guards.failing((64 * 12345, *FINE))
     assert guards.failing((4096 + 32, *FINE)) == guards.surfaces
     assert guards.failing((4096, 0, -1 & (1 << 64) - 1, 64, 64, 16)) == guards.surfaces  # -1 in 64 bits
@@ -182,7 +182,7 @@ def warned(access: str, *slots: int) -> list[str]:
     kernel = lowered(access)
     with warnings.catch_warnings(record=True) as found:
         warnings.simplefilter("always")
-        guards = LaunchGuards(kernel.asked, kernel.uses, "copy")
+        guards = LaunchGuards(kernel.checked, kernel.uses, "copy")
         for _ in range(2):
             assert guards.failing(slots)
     assert all(item.category is PerformanceWarning and item.filename == __file__ for item in found)
@@ -323,7 +323,7 @@ def test_a_version_is_made_once_and_kept_on_disk(tmp_path: Path, monkeypatch: py
         made.append(failing)
         return f"{program} {len(failing)} {emulated}".encode()
 
-    facts = XeFacts("simt", 1, 16, 0, 128, asked=lowered("load").asked)
+    facts = XeFacts("simt", 1, 16, 0, 128, checked=lowered("load").checked)
     binary = Binary(b"first", {"program": packed(b"a program"), "emulated": packed(b"emulated")})
     some_queue = cast(Queue, SimpleNamespace(emulated=True))
     for _ in range(2):

@@ -1,4 +1,4 @@
-"""LLVM IR text of vector programs to SPIR-V, instruction by instruction; Intel's compiler takes what comes out."""
+"""LLVM IR text of SIMD kernels to SPIR-V, instruction by instruction; Intel's compiler takes what comes out."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_branches_and_loops() -> None:
 @pytest.mark.parametrize(
     ("line", "expected"),
     [
-        ("%a = freeze i32 %n", "an instruction of a vector program"),
+        ("%a = freeze i32 %n", "an instruction of a SIMD kernel"),
         ("%a = call i32 @unknown(i32 %n)", "a function of OpenCL's or of the vector compiler's"),
         ("%a = icmp above i32 %n, 1", "one of eq, ne"),
         ("%a = add i33x %n, 1", "a type"),

@@ -1,4 +1,4 @@
-"""The forms of code for Xe: a program of each lane (`simt`), or one vector program of each warp (`simd`).
+"""The forms of code for Xe: a program of each lane (`simt`), or a SIMD kernel, one program of each warp (`simd`).
 
 Level: intrinsic to binary. A form says how a program is lowered, translated and emulated. Guarantees: importing this
 module imports neither LLVM nor a pass.
@@ -47,7 +47,7 @@ _HERE = "mltriton.targets.xe"
 FORMS: dict[str, Form] = {
     "simt": Form(Code.SIMT, f"{_HERE}.llvm.emit.kernel", f"{_HERE}.spirv.emission", f"{_HERE}.emulation"),
     "simd": Form(
-        Code.SIMD, f"{_HERE}.llvm.simd.kernel", f"{_HERE}.spirv.vectors.translate", f"{_HERE}.emulation.warps.object"
+        Code.SIMD, f"{_HERE}.llvm.simd.kernel", f"{_HERE}.spirv.vectors.translate", f"{_HERE}.emulation.simd.object"
     ),
 }
 

@@ -39,7 +39,7 @@ class XeOptions(RegisterOptions):
     """Of Intel's Xe GPUs."""
 
     codegen: str | None = option(
-        None, "simt (a program of each lane, the default) or simd (one vector program of a warp)", choices=CODEGENS
+        None, "simt (a program of each lane, the default) or simd (one program of a warp)", choices=CODEGENS
     )
     address_payloads: bool = option(
         False, "loops keep addresses of 2D block accesses (intrinsics that Intel's compiler may change)"

@@ -142,7 +142,7 @@ class XeTarget:
         """
         from mltriton.runtime.fingerprint import compiler_fingerprint
         from mltriton.targets.xe import driver
-        from mltriton.targets.xe.emulation.warps.launch import EmulatedWarps
+        from mltriton.targets.xe.emulation.simd.launch import EmulatedWarps
         from mltriton.targets.xe.forms import FORMS
         from mltriton.targets.xe.kernel_modules import KernelModules
         from mltriton.targets.xe.launch import XeKernel

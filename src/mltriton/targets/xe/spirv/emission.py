@@ -56,7 +56,7 @@ TIME_LIMIT = 60  # seconds, where MLTRITON_COMPILE_TIMEOUT is not set
 
 
 class Code(Enum):
-    """What a lane's program stands for: one lane of a warp, or the warp as one vector program."""
+    """What a lane's program stands for: one lane of a warp, or the whole warp (SIMD)."""
 
     SIMT = "simt"
     SIMD = "simd"

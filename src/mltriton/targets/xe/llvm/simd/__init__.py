@@ -1,1 +1,1 @@
-"""A kernel for Xe as one vector program for each warp (Intel's vector compiler): what a lane's program is not."""
+"""A kernel for Xe in SIMD form: one program for each warp (Intel's vector compiler): what a lane's program is not."""

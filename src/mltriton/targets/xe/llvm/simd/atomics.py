@@ -1,4 +1,4 @@
-"""Atomic updates of a warp's vector program: one message for a register of all lanes.
+"""Atomic updates of a SIMD kernel: one message for a register of all lanes.
 
 Level: intrinsic -> llvm. Guarantees: of lanes and registers that hold the same element one alone updates memory, and
 all are given what it got; masked-off elements touch nothing and give 0. Sums and extrema of floats but f32 go through a

@@ -1,4 +1,4 @@
-"""2D block accesses of a warp's vector program: one instruction moves a rectangle between memory and one vector.
+"""2D block accesses of a SIMD kernel: one instruction moves a rectangle between memory and one vector.
 
 Level: intrinsic -> llvm. Which messages access a block, and what the hardware asks of a matrix, is as in a lane's
 program (`..block_io`). A matrix is described by a vector that is made where the matrix is; an access puts its place

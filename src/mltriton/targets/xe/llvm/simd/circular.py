@@ -1,4 +1,4 @@
-"""sin and cos of f32 in a warp's vector program, for arguments of any size.
+"""sin and cos of f32 in a SIMD kernel, for arguments of any size.
 
 Level: `llvm`. Multiples of pi/2 are taken off by the steps of `targets/llvm/math.py`, or where an element is too large
 for them by `large_angles.py`. Guarantees: errors as there; NaN for infinities.

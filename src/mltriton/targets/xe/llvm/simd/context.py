@@ -1,4 +1,4 @@
-"""What emission functions of a warp's vector program share: a block's registers as vectors of all lanes.
+"""What emission functions of a SIMD kernel share: a block's registers as vectors of all lanes.
 
 Level: intrinsic -> llvm. What is one scalar of each lane otherwise (`emit/context.py`) is here a vector of 16 elements;
 where an instruction of the matrix engine takes several registers of a lane, they are one longer vector, register after

@@ -1,4 +1,4 @@
-"""Printing and assertions from a warp's vector program, by the means of a lane's program (`..emit.debug`).
+"""Printing and assertions from a SIMD kernel, by the means of a lane's program (`..emit.debug`).
 
 Level: intrinsic -> llvm. A warp prints the elements that it holds one after the other, each once. Of the elements for
 which an assertion fails, the warp writes the first into the kernel's last argument, and ends, except in kernels with

@@ -1,4 +1,4 @@
-"""Element-wise operations of a warp's vector program: rules that see one vector of each block.
+"""Element-wise operations of a SIMD kernel: rules that see one vector of each block.
 
 Level: intrinsic -> llvm. Almost all are those of a lane's program. What differs: sums and products of 16 elements keep
 what is known of addresses, pointers are integers, and functions of which the vector compiler makes much code are

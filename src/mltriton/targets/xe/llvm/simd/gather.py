@@ -1,4 +1,4 @@
-"""`ttg.local_gather` and `tt.gather` in a warp's vector program: elements of shared memory chosen by index, and through
+"""`ttg.local_gather` and `tt.gather` in a SIMD kernel: elements of shared memory chosen by index, and through
 shared memory that only this warp uses.
 
 Level: intrinsic -> llvm. The warp's accesses to one address keep their order, so that nobody waits.

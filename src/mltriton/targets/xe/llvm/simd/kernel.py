@@ -1,4 +1,4 @@
-"""The kernel of a module at the intrinsic level as one vector program for each warp: LLVM IR text.
+"""The kernel of a module at the intrinsic level in SIMD form (one program for each warp): LLVM IR text.
 
 Level: intrinsic -> llvm. `spir_kernel` with the name and the parameters of the `tt.func`, as in a lane's program
 (`simt/kernel.py`); one work item is a warp. The function's attributes say so (`VCFunction`) and how much memory its
@@ -33,7 +33,7 @@ def emit_kernel(module: IRModule, device: Device, failing: Collection[Surface] =
     no lowering.
     """
     if "ttig.address_payloads" in module.attributes:
-        message = "vector programs have no address payloads: what describes a matrix stays in registers anyway"
+        message = "SIMD kernels have no address payloads: what describes a matrix stays in registers anyway"
         raise BackendError(message, hint="Leave the option address_payloads out.")
     _, shared = allocations(module)
     target = Module(f'"VCFunction" "VCSLMSize"="{shared}"')

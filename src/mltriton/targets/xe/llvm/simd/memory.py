@@ -1,4 +1,4 @@
-"""Loads and stores of a warp's vector program: through pointers and block pointers, of scalars and of blocks.
+"""Loads and stores of a SIMD kernel: through pointers and block pointers, of scalars and of blocks.
 
 Level: intrinsic -> llvm. Guarantees: those of a lane's program (`emit/memory.py`).
 """

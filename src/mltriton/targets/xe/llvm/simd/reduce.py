@@ -1,4 +1,4 @@
-"""Reductions of a warp's vector program: over registers, then over the lanes of several registers at once.
+"""Reductions of a SIMD kernel: over registers, then over the lanes of several registers at once.
 
 Level: intrinsic -> llvm. Registers that differ along the axis are combined as whole vectors. What is left lies in the
 lanes: registers are put after each other, and halves of all rows are combined, then quarters, so that the vectors get

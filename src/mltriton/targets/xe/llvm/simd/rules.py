@@ -1,4 +1,4 @@
-"""The tables of emission functions of a warp's vector program: operation class -> rule. Level: intrinsic -> llvm."""
+"""The tables of emission functions of a SIMD kernel: operation class -> rule. Level: intrinsic -> llvm."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Blocks of places and numbers in a warp's vector program; rearrangements are those of a lane's program.
+"""Blocks of places and numbers in a SIMD kernel; rearrangements are those of a lane's program.
 
 Level: intrinsic -> llvm.
 """

@@ -1,4 +1,4 @@
-"""Blocks in shared memory (SLM) and barriers, in a warp's vector program.
+"""Blocks in shared memory (SLM) and barriers, in a SIMD kernel.
 
 Level: intrinsic -> llvm. Addresses in shared memory are numbers of bytes from its start, of 32 bits. Registers whose
 lanes lie side by side there are moved in rows of up to 64 words, which take one address and no vector of them.

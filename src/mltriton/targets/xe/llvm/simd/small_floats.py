@@ -1,4 +1,4 @@
-"""Conversions of floats of 8 bits to f16 in a warp's vector program.
+"""Conversions of floats of 8 bits to f16 in a SIMD kernel.
 
 Level: intrinsic -> llvm. As in a lane's program, but by the formula, which the vector compiler makes instructions for
 32 elements of: the bytes of a word are read as regions of two.

@@ -1,1 +1,1 @@
-"""LLVM IR text of a vector program to SPIR-V, written here, since LLVM's back end ends its process on wide vectors."""
+"""LLVM IR text of a SIMD kernel to SPIR-V, written here, since LLVM's back end ends its process on wide vectors."""

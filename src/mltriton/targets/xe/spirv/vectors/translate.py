@@ -1,4 +1,4 @@
-"""LLVM IR text of a kernel that is one warp's vector program, to SPIR-V for Intel's vector compiler.
+"""LLVM IR text of a SIMD kernel, the program of a whole warp, to SPIR-V for Intel's vector compiler.
 
 Level: `llvm` -> binary. Takes the text of one kernel as `targets/llvm/writer.py` writes it, whose vectors may have any
 width and whose memory accesses are Intel's intrinsics (`llvm.genx.*`). Guarantees: an instruction that has no
@@ -89,7 +89,7 @@ class _Kernel:
         elif name in _RULES:
             _RULES[name](self, reader, result)
         else:
-            raise reader.error("an instruction of a vector program")
+            raise reader.error("an instruction of a SIMD kernel")
 
     # Values
 

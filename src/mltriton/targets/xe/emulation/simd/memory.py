@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 from mltriton.targets.llvm.types import I64, PTR, Type, Value, constant, poison, vector
 from mltriton.targets.llvm.writer import Function
-from mltriton.targets.xe.emulation.warps.call import Call, Write
-from mltriton.targets.xe.emulation.warps.places import shared_memory
+from mltriton.targets.xe.emulation.simd.call import Call, Write
+from mltriton.targets.xe.emulation.simd.warp_position import shared_memory
 from mltriton.targets.xe.llvm.simd.intrinsics import ATOMICS, DATA_SIZES, VECTOR_SIZES
 
 _DISPLACED, _SIZE, _COUNT, _ADDRESSES = 5, 6, 7, 10  # numbers of parameters

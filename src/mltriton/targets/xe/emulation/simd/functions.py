@@ -10,7 +10,7 @@ from mltriton.targets.cpu.features import host
 from mltriton.targets.llvm.math import FUNCTIONS
 from mltriton.targets.llvm.types import Value, constant
 from mltriton.targets.llvm.writer import Function
-from mltriton.targets.xe.emulation.warps.call import Call, Write
+from mltriton.targets.xe.emulation.simd.call import Call, Write
 
 # LLVM's intrinsics for functions that this machine has instructions or short sequences for.
 _INTRINSICS = {

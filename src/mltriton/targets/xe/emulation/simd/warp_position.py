@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from mltriton.targets.llvm.types import I32, I64, PTR, Value, constant, poison
 from mltriton.targets.llvm.writer import Function
-from mltriton.targets.xe.emulation.warps.call import Call, Write
+from mltriton.targets.xe.emulation.simd.call import Call, Write
 
 WARP, GROUP, GRID, WORDS = 0, 1, 4, 8  # numbers of words
 SHARED, BARRIER = 4 * WORDS, 4 * WORDS + 8  # bytes

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mltriton.targets.llvm.types import I8, I64, Value, poison
 from mltriton.targets.llvm.writer import Function
-from mltriton.targets.xe.emulation.warps.call import Call, Write
+from mltriton.targets.xe.emulation.simd.call import Call, Write
 
 
 def _numbers(call: Call, first: int, count: int) -> list[int]:

@@ -10,7 +10,7 @@ from mltriton.targets.cpu.features import host
 from mltriton.targets.llvm.emit.narrow import narrow, widen
 from mltriton.targets.llvm.types import Type, Value, constant, poison, vector
 from mltriton.targets.llvm.writer import Function
-from mltriton.targets.xe.emulation.warps.call import Call, Write
+from mltriton.targets.xe.emulation.simd.call import Call, Write
 from mltriton.targets.xe.llvm.simd.intrinsics import PRECISIONS
 
 _COLUMNS, _DEPTH = 16, 8

@@ -5,7 +5,7 @@ from __future__ import annotations
 from mltriton.targets.cpu.features import host
 from mltriton.targets.llvm.toolchain import Machine, compile_object
 from mltriton.targets.xe.devices import Device
-from mltriton.targets.xe.emulation.warps import emulate_warps
+from mltriton.targets.xe.emulation.simd import emulate_warps
 
 
 def image_of(llvm: str, device: Device) -> bytes:

@@ -1,4 +1,4 @@
-"""An emulated kernel of warps' vector programs in this process.
+"""An emulated kernel of SIMD form in this process.
 
 Level: runtime. Takes an object file of what `emulate_warps` makes; arrays are used where they lie. A program of several
 warps that wait for each other runs as so many threads, otherwise one warp runs after the other. Guarantees: memory that
@@ -32,7 +32,7 @@ _STACK = 64 << 20  # bytes, of a thread that runs a warp
 
 
 class _Place(ctypes.Structure):
-    """Which warp of which program runs (`places.py`)."""
+    """Which warp of which program runs (`warp_position.py`)."""
 
     _fields_ = (
         ("warp", ctypes.c_uint32),

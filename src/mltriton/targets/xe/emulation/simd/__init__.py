@@ -1,4 +1,4 @@
-"""Running kernels for Xe that are one vector program for each warp on this machine's CPU.
+"""Running kernels for Xe that are in SIMD form on this machine's CPU.
 
 Level: `llvm` -> `llvm`. `emulate_warps` takes the IR text of such a kernel and gives that of a function for this CPU,
 `void run(ptr slots, ptr place)`, in which every intrinsic of Intel's vector compiler is a function of the text itself.
@@ -17,8 +17,8 @@ from mltriton.targets.cpu.llvm.emit.kernel import function_attributes
 from mltriton.targets.llvm.types import CONSTANT_PTR, PTR, VOID, Type, Value, vector
 from mltriton.targets.llvm.writer import Function, Module
 from mltriton.targets.xe.devices import Device
-from mltriton.targets.xe.emulation.warps import functions, memory, places, products, rectangles, regions
-from mltriton.targets.xe.emulation.warps.call import Call, Write
+from mltriton.targets.xe.emulation.simd import functions, memory, products, rectangles, regions, warp_position
+from mltriton.targets.xe.emulation.simd.call import Call, Write
 from mltriton.targets.xe.spirv.emission import PRINTF
 from mltriton.targets.xe.spirv.vectors.syntax import Number, Reader
 
@@ -34,7 +34,7 @@ _DECLARED = f"declare i32 @printf({CONSTANT_PTR}, ...)"
 # How the name of a function begins -> what writes one with the same parameters, and the place after them.
 _WRITERS: dict[str, Write] = {
     **regions.WRITERS,
-    **places.WRITERS,
+    **warp_position.WRITERS,
     **memory.WRITERS,
     **rectangles.WRITERS,
     **products.WRITERS,

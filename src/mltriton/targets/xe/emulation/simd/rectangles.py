@@ -11,7 +11,7 @@ from mltriton.targets.llvm.types import GLOBAL_PTR, I32, I64, Value, constant, v
 from mltriton.targets.llvm.writer import Function
 from mltriton.targets.xe.block_limits import Access, Block, broken_limits
 from mltriton.targets.xe.emulation.blocks import Surface, legal_surface, move_element
-from mltriton.targets.xe.emulation.warps.call import Call, Write
+from mltriton.targets.xe.emulation.simd.call import Call, Write
 
 _BLOCKS, _COLUMNS, _ROWS, _DESCRIBED, _X, _Y = 2, 3, 4, 5, 6, 7  # numbers of parameters
 _WORD = 4
