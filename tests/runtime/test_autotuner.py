@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import sys
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ import pytest
 import mltriton as triton
 import mltriton.language as tl
 from mltriton.errors import ArgumentError, AssertionFailed, OptionError
+from mltriton.runtime.native import launcher
 from mltriton.targets import target as targets
 
 from . import executor_target
@@ -155,6 +157,60 @@ def test_the_choice_is_kept_on_disk():
         kernel[grid](np.zeros(50, np.float32), 50, target="executor")
         assert stopwatch.runs == runs
         assert kernel.best_config is CONFIGS[2]
+
+
+@pytest.fixture
+def threads():
+    """Sets the number of threads, and puts it back."""
+    yield launcher.set_num_threads
+    launcher.set_num_threads(None)
+
+
+def test_another_number_of_threads_chooses_anew(threads):
+    stopwatch = Stopwatch(3, 2, 1, 1, 2, 3)
+    kernel = make(stopwatch, cache_results=True)
+
+    def launch(kernel):
+        kernel[grid](np.zeros(50, np.float32), 50, target="executor")
+        return kernel.best_config
+
+    chosen = []
+    for count in (1, 2, 1, 2):
+        threads(count)
+        chosen.append(launch(kernel))
+    assert chosen == [CONFIGS[2], CONFIGS[0], CONFIGS[2], CONFIGS[0]] and stopwatch.runs == 6
+    again = make(stopwatch, cache_results=True)
+    assert launch(again) is CONFIGS[0] and stopwatch.runs == 6  # That of two threads, from disk.
+    threads(3)
+    launch(again)
+    assert stopwatch.runs == 9
+
+
+def test_a_choice_of_another_processor_is_not_taken_from_disk(executor, monkeypatch):
+    for fingerprint, runs in (("1", 3), ("2", 3), ("1", 0)):
+        monkeypatch.setattr(executor, "fingerprint", fingerprint)
+        kernel = make(stopwatch := Stopwatch(3, 2, 1), cache_results=True)
+        kernel[grid](np.zeros(50, np.float32), 50, target="executor")
+        assert stopwatch.runs == runs
+
+
+def test_a_choice_of_another_gpu_is_not_taken(monkeypatch):
+    from mltriton.runtime import tuned_machine
+
+    class OnGpu:
+        dtype = np.dtype(np.float32)
+
+        def __init__(self, number):
+            self.device = SimpleNamespace(type="cuda", index=number)
+
+    names = ["NVIDIA H100", "NVIDIA H200", "NVIDIA H100"]
+    monkeypatch.setattr("mltriton.targets.nvidia.driver.device", lambda number: SimpleNamespace(name=names[number]))
+    machines = [tuned_machine.machine_of({"n": 3, "x": OnGpu(number)}) for number in range(3)]
+    assert len(set(machines)) == 3
+    texts = [tuned_machine.identity(machine, "executor") for machine in machines]
+    assert texts[0] == texts[2] != texts[1] and "H200" in texts[1]
+    on_cpu = tuned_machine.machine_of({"x": np.zeros(3)})
+    assert on_cpu == launcher.num_threads()
 
 
 def test_the_choice_is_printed_when_asked_for(monkeypatch, capsys):

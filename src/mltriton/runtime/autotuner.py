@@ -28,6 +28,7 @@ from mltriton.runtime.heuristics import heuristics as heuristics
 from mltriton.runtime.interface import KernelInterface
 from mltriton.runtime.jit import JITFunction
 from mltriton.runtime.ranking import Candidate, Timings, fastest
+from mltriton.runtime.tuned_machine import Machine, identity, machine_of
 from mltriton.runtime.tuning_report import Silent, reporter
 from mltriton.targets.target import clock_of
 
@@ -83,7 +84,9 @@ class Autotuner(KernelInterface[Any]):
         self._do_bench = do_bench
         self.executor = executor
         self._cache_results = cache_results
-        self.cache: dict[tuple[Any, ...], Config] = {}
+        self.cache: dict[tuple[Any, ...], Config] = {}  # of the machine that was launched on last
+        self._machine: Machine | None = None
+        self._elsewhere: dict[Machine, dict[tuple[Any, ...], Config]] = {}
         self.configs_timings: dict[Config, Timings] = {}
         self.failures: dict[Config, Exception] = {}
         self.best_config: Config | None = None
@@ -163,12 +166,22 @@ class Autotuner(KernelInterface[Any]):
         """The configuration for these arguments, measured if they are new."""
         named = self._named(args, kwargs)
         key = self._key(named)
+        machine = machine_of(named)
+        if machine != self._machine:
+            self._move_to(machine)
         config = self.cache.get(key)
         if config is None:
             self._check_conflicts(kwargs)
             config = self.cache[key] = self._tune(grid, key, args, kwargs, named)
         self.best_config = config
         return config
+
+    def _move_to(self, machine: Machine) -> None:
+        """Take the choices made on another machine; the first one has those that are there."""
+        if self._machine is not None and type(self.cache) is dict:  # Other packages put other mappings there.
+            self._elsewhere[self._machine] = self.cache
+            self.cache = self._elsewhere.pop(machine, {})
+        self._machine = machine
 
     def _named(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
         return dict(zip(self.arg_names, args, strict=False)) | kwargs
@@ -193,7 +206,7 @@ class Autotuner(KernelInterface[Any]):
         configs = self._prune.configs(self.configs, named, kwargs)
         if len(configs) == 1:
             return configs[0]
-        result_key = self._result_key(key, configs)
+        result_key = self._result_key(key, configs, machine_of(named), kwargs.get("target"))
         stored = self._stored(result_key, configs)
         if stored is not None:
             return stored
@@ -270,9 +283,13 @@ class Autotuner(KernelInterface[Any]):
 
         return run
 
-    def _result_key(self, key: tuple[Any, ...], configs: Sequence[Config]) -> str:
+    def _result_key(self, key: tuple[Any, ...], configs: Sequence[Config], machine: Machine, target: Any) -> str:
+        if not self._keeps_results:
+            return ""
+        kernel = kernel_of(self.fn)
         parts = [str(part) for part in key], [str(config) for config in configs]
-        return digest("autotune", compiler_fingerprint(), kernel_of(self.fn).cache_key, *parts)
+        where = identity(machine, target or kernel.default_target)
+        return digest("autotune", compiler_fingerprint(), kernel.cache_key, where, *parts)
 
     @property
     def _keeps_results(self) -> bool:
