@@ -8,9 +8,9 @@ from typing import cast
 import numpy as np
 import pytest
 
-from mltriton.analysis.block_formulas import Formulas
-from mltriton.analysis.inequalities import holds
-from mltriton.analysis.polynomials import Polynomial
+from mltriton.analysis.affine.formulas import Formulas
+from mltriton.analysis.affine.inequalities import holds
+from mltriton.analysis.affine.polynomials import Polynomial
 from mltriton.dialects import arith, tt
 from mltriton.ir.constants import splat_of
 from mltriton.ir.operation import Value

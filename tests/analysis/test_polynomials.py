@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mltriton.analysis.polynomials import Polynomial
+from mltriton.analysis.affine.polynomials import Polynomial
 from mltriton.dialects import arith
 from mltriton.ir.builder import Builder
 from mltriton.ir.operation import Block

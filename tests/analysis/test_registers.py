@@ -16,7 +16,7 @@ GENERIC = spec("generic")
 
 
 def peak(body: str, parameters: str = "", header: str = "") -> Peak:
-    """The fullest place of a function at level intrinsic; blocks of 8x16xf32 take 8 registers."""
+    """The fullest point of a function at level intrinsic; blocks of 8x16xf32 take 8 registers."""
     text = f"{header}\ntt.func @f({parameters}) {{\n{body}\ntt.return\n}}"
     (function,) = parse_module(text, "f.mlir").body.block.ops
     return RegisterEstimate(function, GENERIC).peak

@@ -8,7 +8,7 @@ import pytest
 
 import mltriton as triton
 import mltriton.language as tl
-from mltriton.analysis.polynomials import Polynomial
+from mltriton.analysis.affine.polynomials import Polynomial
 from mltriton.analysis.rectangles import Reason, Rectangle
 from mltriton.analysis.regular_pointers import RegularPointers
 from mltriton.dialects import tt
@@ -113,7 +113,7 @@ def test_what_may_be_negative_is_asked() -> None:
 
 
 REASONS = {
-    "wraps from anywhere": "the first place is not known to be positive",
+    "wraps from anywhere": "the first index is not known to be positive",
     "two lower bounds": "several lower bounds",
     "backwards": "may move backwards",
     "far": "a number of 64 bits",

@@ -45,7 +45,7 @@ FIRST = CACHED | {
 }
 # What only some programs need.
 SOMETIMES = {
-    *("analysis.warp_uniformity", "analysis.loop_affine", "passes.warp.widening", "passes.warp.lower_cross_warp"),
+    *("analysis.warp_uniformity", "analysis.affine.motion", "passes.warp.widening", "passes.warp.lower_cross_warp"),
     *("passes.tt.convert_dot_operands", "passes.warp.serialize_warps", "passes.tt.split_uniform_increments"),
     *("targets.cpu.llvm.dot", "targets.cpu.llvm.indirect_dot", "targets.cpu.llvm.matrix_tiles"),
     *("targets.llvm.math", "targets.llvm.inline_assembly", "targets.llvm.isolation", "passes.reproducer"),

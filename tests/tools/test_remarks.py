@@ -137,8 +137,8 @@ REASONS = {
     "other": "the mask is more than bounds of rows and columns. Compare tl.arange + start with a scalar bound.",
     "irregular": "rows and columns are not a fixed distance apart. Compute pointers as base + rows[:, None] * stride + "
     "columns[None, :].",
-    "wraps": "pointers wrap around or are clamped, and places beyond the bound are used. Let the mask of the load or "
-    "of the final store leave those places out.",
+    "wraps": "pointers wrap around or are clamped, and indices beyond the bound are used. Let the mask of the load or "
+    "of the final store leave those indices out.",
     "strides": "no stride is known to be 1. Pass a stride of 1 as it is, or as a tl.constexpr.",
 }
 

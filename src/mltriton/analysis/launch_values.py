@@ -1,8 +1,8 @@
 """What the scalars of a kernel are made of: expressions over its arguments, as far as a launch can evaluate them.
 
-Level: tt to intrinsic. Takes a function; changes nothing; a value is looked at when it is asked for. A program's place
-in the grid, its warp and the iterations of loops count as numbers of which bounds are known; `varies` marks what
-depends on them. What is loaded from memory, or made in a way that nobody follows here, is opaque. Guarantees:
+Level: tt to intrinsic. Takes a function; changes nothing; a value is looked at when it is asked for. A program's
+position in the grid, its warp and the iterations of loops count as numbers of which bounds are known; `varies` marks
+what depends on them. What is loaded from memory, or made in a way that nobody follows here, is opaque. Guarantees:
 `evaluate` says of an expression what holds in every program, warp and iteration.
 """
 

@@ -1,6 +1,6 @@
 """Rectangles of matrices: where an access's matrix starts, where the block lies in it, and where it ends.
 
-Level: tt to ttg. Takes the formula of a block of pointers and the bounds on its places, and shares the terms of its
+Level: tt to ttg. Takes the formula of a block of pointers and the bounds on its indices, and shares the terms of its
 first address out between base and offsets. Guarantees: base, offsets and strides give the same addresses; what is out
 of bounds is before the matrix or beyond its ends. Offsets hold what makes the ends simple, and what loops move.
 """
@@ -11,8 +11,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
-from mltriton.analysis.formula import Bound, Formula, Iteration
-from mltriton.analysis.polynomials import ZERO, Monomial, Polynomial
+from mltriton.analysis.affine.formula import Bound, Formula, Iteration
+from mltriton.analysis.affine.polynomials import ZERO, Monomial, Polynomial
 from mltriton.ir.operation import Value
 from mltriton.ir.types import IntegerType, TensorType, byte_width
 
@@ -109,7 +109,7 @@ class Shares:
         return [bound.limit for bound in self.bounds if bound.dim == dim and bound.is_upper]
 
     def _lower(self, dim: int) -> Polynomial | None:
-        """The place from which on elements are inside, where it is not known to be 0 or less."""
+        """The index from which on elements are inside, where it is not known to be 0 or less."""
         limits = [bound.limit for bound in self.bounds if bound.dim == dim and not bound.is_upper]
         open_ones = [limit for limit in limits if not self.numbers.is_natural(ZERO - limit, self.in_mask)]
         if len(open_ones) > 1:
@@ -174,8 +174,8 @@ class Shares:
         ends = tuple(upper + offset for upper in self._uppers(dim))
         if lower is not None or self.numbers.is_natural(offset, self.facts):
             return Line(stride, offset, ends)
-        still = {m: n for m, n in offset.terms.items() if not any(isinstance(value, Iteration) for value in m)}
-        start = Polynomial(still)
+        invariant = {m: n for m, n in offset.terms.items() if not any(isinstance(value, Iteration) for value in m)}
+        start = Polynomial(invariant)
         if not self.numbers.is_natural(offset - start, self.facts):
             raise NotRegular("the pointers may move backwards", "Let loops move pointers forwards.")
         return Line(stride, offset, ends, start)

@@ -1,4 +1,4 @@
-"""How many registers of a warp a program needs: what is alive at its fullest place.
+"""How many registers of a warp a program needs: what is alive at its fullest point.
 
 Level: intrinsic, targets whose blocks live in registers. Takes a function and the target; changes nothing. A block
 takes the registers of its layout (its elements where lanes do not matter), scalars share registers, and what only names
@@ -46,7 +46,7 @@ _LOADS = (tt.Load, tt.DescriptorLoad)
 # What takes no registers: a descriptor's parts are values of their own, a buffer's address is known.
 _ELSEWHERE = (TensorDescType, MemDescType, TokenType)
 
-# Blocks of indices and addresses made of scalars are not kept: an access adds the scalars and the lane's place.
+# Blocks of indices and addresses made of scalars are not kept: an access adds the scalars and the lane's offset.
 _INDICES = (tt.MakeRange, tt.AddPtr, arith.AddI, arith.SubI, arith.MulI, arith.ExtSI)
 
 Storages = frozenset[Value]
@@ -55,7 +55,7 @@ _NOTHING: Storages = frozenset()
 
 @dataclass(frozen=True)
 class Peak:
-    """The fullest place: `registers` in all, `op` the operation there, `values` what is alive with its registers."""
+    """The fullest point: `registers` in all, `op` the operation there, `values` what is alive with its registers."""
 
     registers: int
     op: Operation | None = None
@@ -78,7 +78,7 @@ class RegisterEstimate:
 
     @cached_property
     def peak(self) -> Peak:
-        """What the function needs at its fullest place."""
+        """What the function needs at its fullest point."""
         for region in self.function.regions:
             for block in region.blocks:
                 self._block(block, _NOTHING)
@@ -87,7 +87,7 @@ class RegisterEstimate:
         return Peak(self._registers(bytes) + RESERVED, op, tuple(values))
 
     def within(self, loop: Operation) -> int:
-        """What a loop of the function needs at its fullest place."""
+        """What a loop of the function needs at its fullest point."""
         if self.peak.op is None:
             return RESERVED
         blocks = (block for op in loop.walk() for region in op.regions for block in region.blocks)
@@ -100,7 +100,7 @@ class RegisterEstimate:
     # Walking backwards
 
     def _block(self, block: Block, after: Storages) -> Storages:
-        """What is alive before a block, given what is alive after it; notes the fullest place."""
+        """What is alive before a block, given what is alive after it; notes the fullest point."""
         alive = set(after)
         total = self._total(alive)
         for op in reversed(block.ops):

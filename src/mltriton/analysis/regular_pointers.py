@@ -1,8 +1,8 @@
 """Which blocks of pointers point to the elements of a rectangle of a matrix, with what the matrix is, or why not.
 
 Level: tt to ttg. Takes a function; changes nothing. A load or store of a matrix through a block of pointers is regular
-where rows and columns are a fixed distance apart, one of them 1, and where the mask says of places only that they are
-below or not below bounds. Places outside of a load's provisos (`% M`) must not matter (`observed_places.py`), then
+where rows and columns are a fixed distance apart, one of them 1, and where the mask says of indices only that they are
+below or not below bounds. Indices outside of a load's provisos (`% M`) must not matter (`observed_indices.py`), then
 they are outside of the matrix. Guarantees: a `Rectangle` describes the same elements, the ones that the mask leaves
 out (or that do not matter) being outside of it.
 """
@@ -13,12 +13,12 @@ from collections.abc import Iterable
 from functools import cached_property
 from typing import cast
 
+from mltriton.analysis.affine.formula import Bound, Formula, Iteration, Mask
+from mltriton.analysis.affine.formulas import Formulas
+from mltriton.analysis.affine.inequalities import holds
+from mltriton.analysis.affine.polynomials import ZERO, Monomial, Polynomial
 from mltriton.analysis.axis_info import AxisInfoAnalysis
-from mltriton.analysis.block_formulas import Formulas
-from mltriton.analysis.formula import Bound, Formula, Iteration, Mask
-from mltriton.analysis.inequalities import holds
-from mltriton.analysis.observed_places import EVERYWHERE, Observed, ObservedPlaces, within
-from mltriton.analysis.polynomials import ZERO, Monomial, Polynomial
+from mltriton.analysis.observed_indices import EVERYWHERE, Observed, ObservedIndices, within
 from mltriton.analysis.rectangles import NotRegular, Reason, Rectangle, Shares
 from mltriton.dialects import tt
 from mltriton.dialects.tt.memory import is_block_pointer
@@ -46,9 +46,9 @@ class RegularPointers:
         return Formulas(self.function)
 
     @cached_property
-    def observed(self) -> ObservedPlaces:
+    def observed(self) -> ObservedIndices:
         """Where blocks of the function matter."""
-        return ObservedPlaces(self.function, self.formulas)
+        return ObservedIndices(self.function, self.formulas)
 
     def of(self, op: Access) -> Rectangle | Reason:
         """The judgement of one access through a block of pointers."""
@@ -117,7 +117,7 @@ class RegularPointers:
         return Observed(used.bounds | inside.bounds, used.facts | inside.facts)
 
     def _provisos(self, block: TensorType, formula: Formula, seen: Observed) -> Iterable[Bound]:
-        """What is promised of places that matter; what is not is no reason to load another element."""
+        """What is promised of indices that matter; what is not is no reason to load another element."""
         for bound in formula.provisos:
             size = Polynomial.constant(block.shape[bound.dim])
             if bound.is_upper and self.is_natural(bound.limit - size, seen.facts):
@@ -127,11 +127,11 @@ class RegularPointers:
             elif bound.is_upper or not self.is_natural(ZERO - bound.limit, seen.facts):
                 if bound.is_upper:
                     raise NotRegular(
-                        "pointers wrap around or are clamped, and places beyond the bound are used",
-                        "Let the mask of the load or of the final store leave those places out.",
+                        "pointers wrap around or are clamped, and indices beyond the bound are used",
+                        "Let the mask of the load or of the final store leave those indices out.",
                     )
                 raise NotRegular(
-                    "pointers wrap around or are clamped, and the first place is not known to be positive",
+                    "pointers wrap around or are clamped, and the first index is not known to be positive",
                     "Compute it from tl.program_id, or let the mask leave out what is below 0.",
                 )
 

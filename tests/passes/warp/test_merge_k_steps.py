@@ -9,7 +9,7 @@ import pytest
 
 import mltriton as triton
 import mltriton.language as tl
-from mltriton.analysis.loop_affine import LoopAffine
+from mltriton.analysis.affine.motion import LoopAffine
 from mltriton.dialects import scf, tt
 from mltriton.ir.module import Module
 

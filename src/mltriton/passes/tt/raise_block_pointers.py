@@ -13,9 +13,9 @@ import math
 from functools import reduce
 from typing import Any
 
-from mltriton.analysis.block_formulas import Formulas
-from mltriton.analysis.formula import Iteration
-from mltriton.analysis.polynomials import ONE, ZERO, Monomial, Polynomial
+from mltriton.analysis.affine.formula import Iteration
+from mltriton.analysis.affine.formulas import Formulas
+from mltriton.analysis.affine.polynomials import ONE, ZERO, Monomial, Polynomial
 from mltriton.analysis.rectangles import Line, Rectangle
 from mltriton.analysis.regular_pointers import Access, RegularPointers
 from mltriton.dialects import arith, scf, tt

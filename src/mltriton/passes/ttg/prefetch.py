@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from mltriton.analysis.loop_affine import LoopAffine
+from mltriton.analysis.affine.motion import LoopAffine
 from mltriton.dialects import scf, tt, ttig
 from mltriton.ir.attributes import integer_in
 from mltriton.ir.builder import Builder

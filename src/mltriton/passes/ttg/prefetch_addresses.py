@@ -12,8 +12,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol, cast
 
-from mltriton.analysis.loop_affine import LoopAffine
-from mltriton.analysis.polynomials import ZERO, Polynomial
+from mltriton.analysis.affine.motion import LoopAffine
+from mltriton.analysis.affine.polynomials import ZERO, Polynomial
 from mltriton.dialects import arith, scf, tt
 from mltriton.dialects.scf_carried import carry_also, yield_also
 from mltriton.ir.builder import Builder

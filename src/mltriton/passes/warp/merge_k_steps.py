@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import cast
 
-from mltriton.analysis.loop_affine import LoopAffine
+from mltriton.analysis.affine.motion import LoopAffine
 from mltriton.dialects import arith, scf, tt
 from mltriton.ir.attributes import IntegerAttr
 from mltriton.ir.builder import Builder

@@ -13,8 +13,8 @@ from collections.abc import Callable
 from dataclasses import field
 from typing import Any, cast
 
-from mltriton.analysis.loop_affine import LoopAffine, Motion, dim_of, source_dim
-from mltriton.analysis.polynomials import Polynomial
+from mltriton.analysis.affine.motion import LoopAffine, Motion, dim_of, source_dim
+from mltriton.analysis.affine.polynomials import Polynomial
 from mltriton.dialects import arith, tt, ttg
 from mltriton.dialects.tt.memory import is_block_pointer
 from mltriton.ir.attributes import Attribute, DenseAttr

@@ -1,21 +1,122 @@
-"""The formula of an operation's result, from those of its operands.
+"""Formulas of the integers and pointers of a block, `first + sum of step_d * i_d`, and bounds on its indices.
 
-Level: tt to ttg. A table by the class of operation; None where a result has no formula. Provisos are made here: of
-remainders, minima, maxima and choices.
+Level: tt to ttg. Data, and what becomes of bounds where a block changes its shape; `formulas.py` says which
+formula a value has.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import replace
-from typing import Any, Protocol
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple, Protocol
 
-from mltriton.analysis.formula import Bound, Formula, Mask, moved_bounds, result_dim
-from mltriton.analysis.polynomials import ONE, ZERO, Polynomial
-from mltriton.dialects import arith, tt, ttg
+from mltriton.analysis.affine.polynomials import ONE, ZERO, Polynomial
+from mltriton.dialects import arith, scf, tt, ttg
 from mltriton.ir.constants import splat_of
-from mltriton.ir.operation import Operation, Value
-from mltriton.ir.types import I1, TensorType, element_type, shape_of
+from mltriton.ir.operation import Block, Operation, Value
+from mltriton.ir.types import I1, I32, TensorType, element_type, shape_of
+
+
+class Iteration(Value):
+    """How many iterations of a loop there were before this one; after it (`is_over`), how many there were at all."""
+
+    __slots__ = ("is_over", "loop")
+
+    def __init__(self, loop: scf.For, *, is_over: bool) -> None:
+        super().__init__(I32, "iteration")
+        self.loop = loop
+        self.is_over = is_over
+
+    @property
+    def owner(self) -> Operation | Block:
+        return self.loop if self.is_over else self.loop.body.block
+
+    @property
+    def defining_op(self) -> None:
+        return None
+
+
+class Bound(NamedTuple):
+    """Says of indices in a block that `index[dim] < limit` (`is_upper`), or that `index[dim] >= limit`."""
+
+    dim: int
+    is_upper: bool
+    limit: Polynomial
+
+
+@dataclass(frozen=True)
+class Formula:
+    """Element i is `first + sum(steps[d] * i[d])`, for pointers in elements after `base`, where the provisos hold."""
+
+    first: Polynomial
+    steps: tuple[Polynomial, ...] = ()
+    base: Value | None = None
+    provisos: frozenset[Bound] = frozenset()
+
+    @property
+    def is_uniform(self) -> bool:
+        """Whether all elements are the same."""
+        return all(step.is_zero for step in self.steps) and not self.provisos
+
+    def __add__(self, other: Formula) -> Formula:
+        steps = tuple(a + b for a, b in zip(self.steps, other.steps, strict=True))
+        return Formula(self.first + other.first, steps, self.base or other.base, self.provisos | other.provisos)
+
+    def times(self, factor: Polynomial) -> Formula:
+        """Every element multiplied."""
+        return replace(self, first=self.first * factor, steps=tuple(step * factor for step in self.steps))
+
+    def __sub__(self, other: Formula) -> Formula:
+        return self + other.times(Polynomial.constant(-1))
+
+
+class Mask(NamedTuple):
+    """A conjunction: indices within `bounds`, where every scalar of `scalars` is true; `rest` is what else there is."""
+
+    bounds: tuple[Bound, ...] = ()
+    scalars: tuple[Value, ...] = ()
+    rest: tuple[Value, ...] = ()
+
+
+def moved_bounds(op: Any, bounds: Iterable[Bound]) -> tuple[Bound, ...] | None:
+    """Bounds on indices of an operation's source as bounds on those of its result; None where one is on a dimension
+    that is repeated.
+    """
+    dims = [(result_dim(op, bound.dim), bound) for bound in bounds]
+    moved = [bound._replace(dim=dim) for dim, bound in dims if dim is not None]
+    return tuple(moved) if len(moved) == len(dims) else None
+
+
+def result_dim(op: Any, dim: int) -> int | None:
+    """The dimension of the result that a dimension of the source becomes; None for one that is repeated."""
+    if isinstance(op, tt.ExpandDims):
+        return dim + (dim >= op.axis)
+    if isinstance(op, tt.Trans):
+        return list(op.order).index(dim)
+    if isinstance(op, tt.Broadcast):
+        return dim if shape_of(op.source.type)[dim] == shape_of(op.result.type)[dim] else None
+    return dim
+
+
+def varies_in(value: Value, loop: scf.For) -> bool:
+    """Whether a value may differ from one iteration of a loop to the next."""
+    return _is_within(value.defining_block, loop.body.block)
+
+
+def precedes(first: Value, second: Value) -> bool:
+    """Whether a result of an operation is there wherever another one is."""
+    op, block = second.defining_op, first.defining_block
+    while op is not None and op.block is not block:
+        op = op.parent_op
+    before = first.defining_op
+    return op is not None and before is not None and block.position(before) < block.position(op)
+
+
+def _is_within(block: Block | None, outer: Block) -> bool:
+    while block is not None and block is not outer:
+        parent = block.parent_op
+        block = parent.block if parent is not None else None
+    return block is outer
 
 
 class Known(Protocol):
@@ -26,7 +127,7 @@ class Known(Protocol):
         ...
 
     def mask(self, value: Value) -> Mask:
-        """What a block of i1 says of places."""
+        """What a block of i1 says of indices."""
         ...
 
 
@@ -34,16 +135,16 @@ def _constant(formulas: Known, op: arith.Constant) -> Formula | None:
     number = splat_of(op.result)
     if not isinstance(number, int) or element_type(op.result.type) is I1:
         return None
-    return Formula(Polynomial.constant(number), _still(op))
+    return Formula(Polynomial.constant(number), _no_steps(op))
 
 
-def _still(op: Operation) -> tuple[Polynomial, ...]:
+def _no_steps(op: Operation) -> tuple[Polynomial, ...]:
     return (ZERO,) * len(shape_of(op.results[0].type))
 
 
 def _splat(formulas: Known, op: tt.Splat) -> Formula | None:
     source = formulas.of(op.source)
-    return replace(source, steps=_still(op)) if source is not None else None
+    return replace(source, steps=_no_steps(op)) if source is not None else None
 
 
 def _range(formulas: Known, op: tt.MakeRange) -> Formula:
@@ -97,7 +198,7 @@ def _remainder(formulas: Known, op: arith.RemSI | arith.RemUI) -> Formula | None
 
 
 def _within(index: Formula, lower: Polynomial | None, upper: Polynomial | None) -> Formula | None:
-    """Places that go on by ones along one dimension, promised to be `lower <= place < upper`."""
+    """Indices that go on by ones along one dimension, promised to be `lower <= index < upper`."""
     moving = [dim for dim, step in enumerate(index.steps) if not step.is_zero]
     if len(moving) != 1 or index.steps[moving[0]].number != 1:
         return None
@@ -128,7 +229,7 @@ def _clamped(
 
 
 def _choice(formulas: Known, op: arith.Select) -> Formula | None:
-    """Where a comparison of places holds, the first value."""
+    """Where a comparison of indices holds, the first value."""
     if not isinstance(op.condition.type, TensorType):
         return None
     mask, chosen = formulas.mask(op.condition), formulas.of(op.true_value)

@@ -1,8 +1,8 @@
-"""Which places of a block matter: outside of them, an element may be anything without any effect of the program.
+"""Which indices of a block matter: outside of them, an element may be anything without any effect of the program.
 
 Level: tt to ttg. Takes a function; changes nothing. A store matters where its mask or boundary check holds; from there
-places are followed backwards through operations that keep them apart (element by element; rows of a product's left
-operand, columns of its right one) and through loops and branches. Guarantees: a place that matters is within the
+indices are followed backwards through operations that keep them apart (element by element; rows of a product's left
+operand, columns of its right one) and through loops and branches. Guarantees: an index that matters is within the
 `bounds`, and what depends on it is only looked at where none of `facts` is negative.
 """
 
@@ -12,9 +12,9 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from mltriton.analysis.block_formulas import Formulas
-from mltriton.analysis.formula import Bound, varies_in
-from mltriton.analysis.polynomials import ONE, Polynomial
+from mltriton.analysis.affine.formula import Bound, varies_in
+from mltriton.analysis.affine.formulas import Formulas
+from mltriton.analysis.affine.polynomials import ONE, Polynomial
 from mltriton.dialects import scf, tt, ttg
 from mltriton.dialects.tt.memory import is_block_pointer
 from mltriton.ir.operation import Block, Operation, Value
@@ -51,12 +51,12 @@ EVERYWHERE = Observed()
 
 
 def within(bounds: Iterable[Bound]) -> Observed:
-    """Places within bounds; that there is one says that upper bounds are positive."""
+    """Indices within bounds; that there is one says that upper bounds are positive."""
     bounds = frozenset(bounds)
     return Observed(bounds, frozenset(bound.limit - ONE for bound in bounds if bound.is_upper))
 
 
-class ObservedPlaces:
+class ObservedIndices:
     """Where each block of a function matters. Nothing is computed before the first question."""
 
     def __init__(self, function: tt.Func, formulas: Formulas) -> None:
@@ -118,67 +118,67 @@ class ObservedPlaces:
                 self._note(value, EVERYWHERE)
 
 
-Rule = Callable[[ObservedPlaces, Any, Observed], Sequence[Observed]]
+Rule = Callable[[ObservedIndices, Any, Observed], Sequence[Observed]]
 
 
-def _everywhere(places: ObservedPlaces, op: Operation, where: Observed) -> Sequence[Observed]:
+def _everywhere(observed: ObservedIndices, op: Operation, where: Observed) -> Sequence[Observed]:
     return [EVERYWHERE] * len(op.operands)
 
 
-def _elementwise(places: ObservedPlaces, op: Operation, where: Observed) -> Sequence[Observed]:
+def _elementwise(observed: ObservedIndices, op: Operation, where: Observed) -> Sequence[Observed]:
     rank = len(shape_of(op.results[0].type))
     return [where if len(shape_of(value.type)) == rank else EVERYWHERE for value in op.operands]
 
 
-def _store(places: ObservedPlaces, op: tt.Store, where: Observed) -> Sequence[Observed]:
+def _store(observed: ObservedIndices, op: tt.Store, where: Observed) -> Sequence[Observed]:
     seen = EVERYWHERE
     if op.mask is not None and isinstance(op.mask.type, TensorType):
-        seen = within(places.formulas.mask(op.mask).bounds)
+        seen = within(observed.formulas.mask(op.mask).bounds)
     elif is_block_pointer(op.ptr.type) and isinstance(maker := op.ptr.defining_op, tt.MakeTensorPtr):
-        seen = _inside(places, maker.shape, maker.offsets, op.boundary_check)
+        seen = _inside(observed, maker.shape, maker.offsets, op.boundary_check)
     return [seen if value is op.value else EVERYWHERE for value in op.operands]
 
 
-def _descriptor_store(places: ObservedPlaces, op: tt.DescriptorStore, where: Observed) -> Sequence[Observed]:
+def _descriptor_store(observed: ObservedIndices, op: tt.DescriptorStore, where: Observed) -> Sequence[Observed]:
     maker, seen = op.desc.defining_op, EVERYWHERE
     if isinstance(maker, tt.MakeTensorDesc):
-        seen = _inside(places, maker.shape, op.indices, range(len(op.indices)))
+        seen = _inside(observed, maker.shape, op.indices, range(len(op.indices)))
     return [seen if value is op.value else EVERYWHERE for value in op.operands]
 
 
 def _inside(
-    places: ObservedPlaces, shape: Sequence[Value], offsets: Sequence[Value], checked: Iterable[int]
+    observed: ObservedIndices, shape: Sequence[Value], offsets: Sequence[Value], checked: Iterable[int]
 ) -> Observed:
-    scalar = places.formulas.scalar
+    scalar = observed.formulas.scalar
     return within(Bound(dim, True, scalar(shape[dim]) - scalar(offsets[dim])) for dim in checked)
 
 
-def _dot(places: ObservedPlaces, op: tt.Dot, where: Observed) -> Sequence[Observed]:
+def _dot(observed: ObservedIndices, op: tt.Dot, where: Observed) -> Sequence[Observed]:
     """Rows of the result need rows of the left operand, its columns those of the right one."""
     rank = len(shape_of(op.result.type))
     batch = list(range(rank - 2))
     rows, columns = where.in_dims([*batch, rank - 2, None]), where.in_dims([*batch, None, rank - 1])
     known = {op.a: rows, op.b: columns, op.c: where}
-    if len(known) < 3:  # one value in two places
-        return _everywhere(places, op, where)
+    if len(known) < 3:  # one value twice
+        return _everywhere(observed, op, where)
     return [known.get(value, EVERYWHERE) for value in op.operands]
 
 
-def _expanded(places: ObservedPlaces, op: tt.ExpandDims, where: Observed) -> Sequence[Observed]:
+def _expanded(observed: ObservedIndices, op: tt.ExpandDims, where: Observed) -> Sequence[Observed]:
     rank = len(shape_of(op.result.type))
     return [where.in_dims([None if dim == op.axis else dim - (dim > op.axis) for dim in range(rank)])]
 
 
-def _repeated(places: ObservedPlaces, op: tt.Broadcast, where: Observed) -> Sequence[Observed]:
+def _repeated(observed: ObservedIndices, op: tt.Broadcast, where: Observed) -> Sequence[Observed]:
     pairs = zip(shape_of(op.source.type), shape_of(op.result.type), strict=True)
     return [where.in_dims([dim if a == b else None for dim, (a, b) in enumerate(pairs)])]
 
 
-def _transposed(places: ObservedPlaces, op: tt.Trans, where: Observed) -> Sequence[Observed]:
+def _transposed(observed: ObservedIndices, op: tt.Trans, where: Observed) -> Sequence[Observed]:
     return [where.in_dims(list(op.order))]
 
 
-def _same(places: ObservedPlaces, op: ttg.ConvertLayout, where: Observed) -> Sequence[Observed]:
+def _same(observed: ObservedIndices, op: ttg.ConvertLayout, where: Observed) -> Sequence[Observed]:
     return [where]
 
 

@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterable, Sequence
 from math import gcd
 from typing import Any
 
-from mltriton.analysis.formula import Iteration
-from mltriton.analysis.polynomials import ONE, ZERO, Monomial, Polynomial
+from mltriton.analysis.affine.formula import Iteration
+from mltriton.analysis.affine.polynomials import ONE, ZERO, Monomial, Polynomial
 from mltriton.dialects import arith, tt
 from mltriton.ir.operation import Value
 

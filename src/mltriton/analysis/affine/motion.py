@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, cast
 
-from mltriton.analysis.polynomials import ONE, ZERO, Polynomial
+from mltriton.analysis.affine.polynomials import ONE, ZERO, Polynomial
 from mltriton.dialects import arith, scf, tt, ttg
 from mltriton.ir.constants import splat_of
 from mltriton.ir.operation import Operation, Value
@@ -37,12 +37,12 @@ class Motion:
         return Motion(self.along * factor, self.per_step * factor)
 
     @property
-    def is_still(self) -> bool:
+    def is_invariant(self) -> bool:
         """Whether the value is the same everywhere along the dimension and in every iteration."""
         return self.along.is_zero and self.per_step.is_zero
 
 
-STILL = Motion(ZERO, ZERO)
+INVARIANT = Motion(ZERO, ZERO)
 
 
 class LoopAffine:
@@ -88,7 +88,7 @@ class LoopAffine:
 
     def _compute(self, value: Value, dim: int | None) -> Motion | None:
         if dim is None and self.is_invariant(value):
-            return STILL
+            return INVARIANT
         if value in self.increments:
             return Motion(ZERO, self.increments[value])
         op = value.defining_op
@@ -97,14 +97,14 @@ class LoopAffine:
         rule = _RULES.get(type(op))
         if rule is not None:
             return rule(self, op, dim)
-        return self.of_still_operands(op, dim)
+        return self.of_invariant_operands(op, dim)
 
-    def of_still_operands(self, op: Operation, dim: int | None) -> Motion | None:
-        """An element-wise operation on values that do not move gives one that does not."""
+    def of_invariant_operands(self, op: Operation, dim: int | None) -> Motion | None:
+        """An element-wise operation on invariant values gives an invariant one."""
         if not op.elementwise:
             return None
         motions = [self.motion(value, dim_of(value, dim)) for value in op.operands]
-        return STILL if all(motion is not None and motion.is_still for motion in motions) else None
+        return INVARIANT if all(motion is not None and motion.is_invariant for motion in motions) else None
 
     def uniform(self, value: Value) -> Polynomial | None:
         """The number that every element of an invariant block or scalar is."""
@@ -140,11 +140,11 @@ def source_dim(op: tt.Broadcast | tt.ExpandDims | tt.Trans, dim: int | None) -> 
 
 
 def _line(loop: LoopAffine, op: tt.MakeRange, dim: int | None) -> Motion:
-    return STILL if dim is None else Motion(ONE, ZERO)
+    return INVARIANT if dim is None else Motion(ONE, ZERO)
 
 
 def _constant(loop: LoopAffine, op: arith.Constant, dim: int | None) -> Motion | None:
-    return STILL if dim is None or splat_of(op.result) is not None else None
+    return INVARIANT if dim is None or splat_of(op.result) is not None else None
 
 
 def _splat(loop: LoopAffine, op: tt.Splat, dim: int | None) -> Motion | None:
@@ -172,13 +172,13 @@ def _product(loop: LoopAffine, op: arith.MulI, dim: int | None) -> Motion | None
         factor = loop.uniform(other)
         if motion is not None and factor is not None:
             return motion.times(factor)
-    return STILL if all(motion is not None and motion.is_still for motion in motions) else None
+    return INVARIANT if all(motion is not None and motion.is_invariant for motion in motions) else None
 
 
 def _shifted(loop: LoopAffine, op: arith.ShLI, dim: int | None) -> Motion | None:
     motion, amount = loop.motion(op.lhs, dim), splat_of(op.rhs)
     if motion is None or not isinstance(amount, int) or not 0 <= amount < 64:
-        return loop.of_still_operands(op, dim)
+        return loop.of_invariant_operands(op, dim)
     return motion.times(Polynomial.constant(1 << amount))
 
 

@@ -1,4 +1,4 @@
-"""What the integers and pointers of a block are as formulas of their places, and what masks say of places.
+"""What the integers and pointers of a block are as formulas of their indices, and what masks say of indices.
 
 Level: tt to ttg. Takes a function; changes nothing. `formula.py` has the formulas. What loops carry is looked through
 where it grows by the same amount in each iteration: formulas then speak of the loop's `Iteration`, and a loop's counter
@@ -10,9 +10,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from mltriton.analysis.formula import Bound, Formula, Iteration, Mask, moved_bounds, precedes, varies_in
-from mltriton.analysis.formula_rules import RULES
-from mltriton.analysis.polynomials import ONE, ZERO, Polynomial
+from mltriton.analysis.affine.formula import RULES, Bound, Formula, Iteration, Mask, moved_bounds, precedes, varies_in
+from mltriton.analysis.affine.polynomials import ONE, ZERO, Polynomial
 from mltriton.dialects import arith, scf, tt, ttg
 from mltriton.ir.constants import splat_of
 from mltriton.ir.operation import BlockArgument, Operation, OpResult, Value
@@ -116,7 +115,7 @@ class Formulas:
     # Masks.
 
     def mask(self, value: Value) -> Mask:
-        """What a block of i1 says of places."""
+        """What a block of i1 says of indices."""
         op = value.defining_op
         if splat_of(value) == 1:
             return Mask()
@@ -133,7 +132,7 @@ class Formulas:
         return Mask((bound,)) if bound is not None else Mask(rest=(value,))
 
     def _bound(self, op: arith.CmpI) -> Bound | None:
-        """A comparison of places along one dimension with something that is the same for all."""
+        """A comparison of indices along one dimension with something that is the same for all."""
         sides = _SIDES.get(op.predicate)
         lhs, rhs = self.of(op.lhs), self.of(op.rhs)
         if sides is None or lhs is None or rhs is None or lhs.provisos or rhs.provisos or lhs.base or rhs.base:
