@@ -150,6 +150,7 @@ class _Pipeline:
         self.loads = loads
         self.ahead = ahead
         self.stages = stages
+        self.kept = kept
         self.early = stages - 1 - kept  # iterations
         if kept:
             loop.attributes[KEPT] = IntegerAttr(kept, I32)
@@ -163,9 +164,10 @@ class _Pipeline:
         slot, _ = carry_also(self.loop, _number(self.entry, 0))
         builder = Builder().before(self.loop.body.block.ops[0])
         builder.create(ttg.AsyncWait, [], num=self.early - 1)
-        yielded = self._copies_of_the_body(builder, arguments, slot)
-        yield_also(self.loop.body.block, [*yielded, self._next(builder, slot)])
+        later = Builder().before(self.loop.body.block.terminator) if self.kept else builder  # Dots start first.
         arrived = [_slot_of(builder, buffer, slot) for buffer in self.buffers]
+        yielded = self._copies_of_the_body(later, arguments, slot)
+        yield_also(self.loop.body.block, [*yielded, self._next(later, slot)])
         for load, block in zip(self.loads, arrived, strict=True):
             self._read(load, block)
         block = self.loop.block

@@ -56,6 +56,8 @@ def _start(dot: tt.Dot) -> None:
         dot.replace_by([started.result])
         return
     later = loop is not None and all(_stays(operand, loop) for operand in (dot.a, dot.b))
+    if loop is not None and later:
+        builder = Builder().before(loop.body.block.terminator)
     with builder.at(dot.loc):
         waited = _waited(builder, started, started.result, pendings=int(later))
     if loop is not None and later:
