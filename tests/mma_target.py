@@ -51,7 +51,7 @@ def spec(variant: str) -> TargetSpec:
         shared_bytes=228 * 1024,
         pipeline=(
             "inline,canonicalize,cse,combine,convert-dot-operands,canonicalize,cse,licm,dce",
-            "assign-layouts,cse,assign-lanes,dce,pipeline-loads,dce,cse,start-dots,verify-encodings",
+            "assign-layouts,cse,assign-lanes,dce,pipeline-loads,dce,cse,delay-dots,start-dots,verify-encodings",
             "distribute-to-warps,lower-cross-warp,fence-shared-memory,assign-lanes,canonicalize,cse,licm,dce,verify-encodings",
             "match-target-size,canonicalize,cse,dce,verify-encodings",
         ),

@@ -35,6 +35,7 @@ from mltriton.kernels.gemm_tiles import (
     Tile,
     block_coordinates,
     choose_tile,
+    stages_of,
     tile_on,
 )
 from mltriton.kernels.launch import Launch, family_of_warps, target_of
@@ -246,7 +247,7 @@ def _launches_of_warps(product: Product, form: Form, splits: int, target: str | 
         made = [matmul_launch(a, b, out, form, tile)]
     else:
         made = [fused_matmul_launch(a, b, out, product.epilogue, None, tile)]
-    return [*first, *(launch.on(target, warps) for launch in made)]
+    return [*first, *(launch.on(target, warps, stages_of(target, a, tile)) for launch in made)]
 
 
 def _launches_of_threads(product: Product, form: Form, split_k: int | None) -> Iterable[Launch]:

@@ -68,7 +68,7 @@ STAGES = 3  # of a loop whose operands are copied to shared memory ahead, unless
 EXCHANGED = 16384  # bytes of shared memory for what warps exchange besides
 
 
-def stages_on(target: str | None, stage_bytes: int) -> int | None:
+def stages_on(target: str | None, stage_bytes: int, most: int = STAGES) -> int | None:
     """How many stages of a loop have room in shared memory, of which each takes so many bytes; None where operands are
     not copied there.
     """
@@ -77,7 +77,7 @@ def stages_on(target: str | None, stage_bytes: int) -> int | None:
     from mltriton.targets.registry import spec  # Few launches ask for it.
 
     assert target is not None
-    return max(1, min(STAGES, (spec(target).shared_bytes - EXCHANGED) // stage_bytes))
+    return max(1, min(most, (spec(target).shared_bytes - EXCHANGED) // stage_bytes))
 
 
 def block_limits(target: str | None) -> BlockIO | None:

@@ -35,6 +35,7 @@ PASSES: dict[str, str] = {
     "assign-lanes": "mltriton.passes.ttg.assign_lanes:AssignLanes",
     "verify-encodings": "mltriton.passes.ttg.verify_encodings:VerifyEncodings",
     "pipeline-loads": "mltriton.passes.ttg.pipeline_loads:PipelineLoads",
+    "delay-dots": "mltriton.passes.ttg.delay_dots:DelayDots",
     "start-dots": "mltriton.passes.ttg.start_dots:StartDots",
     "fence-shared-memory": "mltriton.passes.warp.fence_shared_memory:FenceSharedMemory",
     "load-ahead": "mltriton.passes.ttg.load_ahead:LoadAhead",
@@ -62,6 +63,7 @@ CONCERNS: dict[str, frozenset[str]] = {
     "serialize-warps": frozenset({WARP_LEVEL}),
     "merge-k-steps": frozenset({"tt.dot"}),
     "convert-dot-operands": frozenset({"tt.dot", "tt.reduce"}),  # sums of products become products
+    "delay-dots": frozenset({"tt.dot"}),
     "start-dots": frozenset({"tt.dot"}),
     "fence-shared-memory": frozenset({"ttng.warp_group_dot"}),
     "split-uniform-increments": frozenset({"scf.for", "scf.while"}),

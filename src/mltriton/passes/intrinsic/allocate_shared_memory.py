@@ -2,10 +2,10 @@
 
 Level: intrinsic, targets whose blocks live in registers. Gives each `ttg.local_alloc` its place, `allocation.offset` in
 bytes. Two of them may have one place when they are never needed at once and all warps meet in between: from its
-allocation on until the last operation of the same body that uses it (a loop counts whole) a block is needed, and a
-barrier of that body must stand between its allocation and its first use. What copies or products under way use is
-needed until the body has waited for all of them. Blocks of which that cannot be said, and those that regions carry,
-have a place of their own. Guarantees: a warp writes a place only
+allocation on until the last operation of the same body that uses it (a loop counts whole) a block is needed; where no
+barrier of that body stands between its allocation and its first use, from the barrier before the allocation on. What
+copies or products under way use is needed until the body has waited for all of them. Blocks of which that cannot be
+said, and those that regions carry, have a place of their own. Guarantees: a warp writes a place only
 after all warps are done with what was there. No later pass may move uses of shared memory over barriers.
 """
 
@@ -101,6 +101,9 @@ def _block(op: ttg.LocalAlloc, order: dict[Operation, int]) -> _Block:
     end = max(order[inner] for inner in last.walk())
     if any(isinstance(between, gpu.Barrier) for between in body[body.index(op) : body.index(first)]):
         return _Block(op, order[op], end)
+    barriers = [order[other] for other in body[: body.index(op)] if isinstance(other, gpu.Barrier)]
+    if barriers:
+        return _Block(op, barriers[-1], end)
     return _Block(op, 0, end if isinstance(op.parent_op, tt.Func) else len(order))
 
 

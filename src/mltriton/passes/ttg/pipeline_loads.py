@@ -33,6 +33,7 @@ from mltriton.ir.types import I1, I32, I64, MemDescType, TensorType, byte_width
 from mltriton.layouts.base import Encoding, SharedEncoding
 from mltriton.layouts.encodings import DotOperandEncoding
 from mltriton.layouts.lanes import lane_run, order_of
+from mltriton.passes.ttg.delay_dots import pair_of
 from mltriton.passes.ttg.dot_loads import fastest_dim, is_load_of_dot
 from mltriton.passes.ttg.start_dots import KEPT, adding_loop, is_asynchronous
 from mltriton.targets.base import TargetSpec
@@ -62,8 +63,13 @@ class PipelineLoads(Pass):
 
 def _kept(loop: scf.For, spec: TargetSpec, stages: int) -> int:
     """For how many iterations more buffers are left as they are."""
+    return int(stages > 2 and (_adds_up(loop, spec) or pair_of(loop, spec) is not None))
+
+
+def _adds_up(loop: scf.For, spec: TargetSpec) -> bool:
+    """Whether a loop adds up products that go on into the next iteration."""
     dots = [op for op in loop.body.block.ops if isinstance(op, tt.Dot)]
-    return int(stages > 2 and any(is_asynchronous(dot, spec) and adding_loop(dot) is loop for dot in dots))
+    return any(is_asynchronous(dot, spec) and adding_loop(dot) is loop for dot in dots)
 
 
 def _pipeline(loop: scf.For, loads: Sequence[tt.Load], stages: int, spec: TargetSpec) -> None:
@@ -73,7 +79,7 @@ def _pipeline(loop: scf.For, loads: Sequence[tt.Load], stages: int, spec: Target
     room = spec.shared_bytes // sum(map(_bytes, loads)) if loads else 0
     stages = min(stages, room)
     if ahead is not None and stages > 1:
-        _Pipeline(loop, loads, ahead, stages, _kept(loop, spec, stages)).write()
+        _Pipeline(loop, loads, ahead, stages, _kept(loop, spec, stages), adds_up=_adds_up(loop, spec)).write()
 
 
 def _bytes(load: tt.Load) -> int:
@@ -145,12 +151,14 @@ _Iteration = tuple[Value, int]  # the counter of an iteration, and how many iter
 class _Pipeline:
     """The rewriting of one loop."""
 
-    def __init__(self, loop: scf.For, loads: Sequence[tt.Load], ahead: _Ahead, stages: int, kept: int) -> None:
+    def __init__(
+        self, loop: scf.For, loads: Sequence[tt.Load], ahead: _Ahead, stages: int, kept: int, *, adds_up: bool
+    ) -> None:
         self.loop = loop
         self.loads = loads
         self.ahead = ahead
         self.stages = stages
-        self.kept = kept
+        self.adds_up = adds_up
         self.early = stages - 1 - kept  # iterations
         if kept:
             loop.attributes[KEPT] = IntegerAttr(kept, I32)
@@ -164,7 +172,7 @@ class _Pipeline:
         slot, _ = carry_also(self.loop, _number(self.entry, 0))
         builder = Builder().before(self.loop.body.block.ops[0])
         builder.create(ttg.AsyncWait, [], num=self.early - 1)
-        later = Builder().before(self.loop.body.block.terminator) if self.kept else builder  # Dots start first.
+        later = Builder().before(self.loop.body.block.terminator) if self.adds_up else builder  # Dots start first.
         arrived = [_slot_of(builder, buffer, slot) for buffer in self.buffers]
         yielded = self._copies_of_the_body(later, arguments, slot)
         yield_also(self.loop.body.block, [*yielded, self._next(later, slot)])

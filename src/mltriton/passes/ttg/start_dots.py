@@ -1,7 +1,7 @@
 """start-dots: products that a target computes while its warps go on are started, and waited for.
 
 Level: ttg, after `pipeline-loads`. Takes dots whose instruction is asynchronous (`DotSize.asynchronous`) and changes
-them in place: `ttng.warp_group_dot`, and a `ttng.warp_group_dot_wait` behind it. A product that every iteration of a
+them in place: `ttng.warp_group_dot`, and a `ttng.warp_group_dot_wait` in front of what takes its result. A product that every iteration of a
 loop adds to, and nothing else takes, is waited for one iteration later, where the loop keeps what was multiplied so
 long (`KEPT`), and once more behind the loop. Guarantees: nobody takes a result before its wait; no memory is written
 again before the products that read it are done.
@@ -25,6 +25,9 @@ from mltriton.targets.registry import spec_of
 KEPT = "ttg.slots-kept"  # attribute of a loop: for how many further iterations it leaves what it has copied
 
 
+COPIES = (ttg.AsyncCopyGlobalToLocal, ttg.AsyncCommitGroup)
+
+
 class StartDots(Pass):
     """Start products and wait for them."""
 
@@ -34,7 +37,7 @@ class StartDots(Pass):
         spec = spec_of(module)
         for op in list(module.walk()):
             if isinstance(op, tt.Dot) and is_asynchronous(op, spec):
-                _start(op)
+                _start(op, spec)
         return module
 
 
@@ -47,22 +50,48 @@ def is_asynchronous(dot: tt.Dot, spec: TargetSpec) -> bool:
     return size.acting(encoding.together).asynchronous
 
 
-def _start(dot: tt.Dot) -> None:
+def _start(dot: tt.Dot, spec: TargetSpec) -> None:
     loop, builder = adding_loop(dot), Builder().before(dot)
     started = builder.insert(ttng.WarpGroupDot(dot.operands, [dot.result.type], dot.attributes, (), dot.loc))
     started.result.hint = dot.result.hint
-    started.is_async = element_type(dot.result.type) in (F32, I32)  # Others are taken apart and put together around it.
+    started.is_async = _goes_on(dot)
     if not started.is_async:
         dot.replace_by([started.result])
         return
     later = loop is not None and all(_stays(operand, loop) for operand in (dot.a, dot.b))
+    pendings = int(later)
     if loop is not None and later:
         builder = Builder().before(loop.body.block.terminator)
+    else:
+        user, pendings = _first_user(dot, spec)
+        builder = Builder().before(user)
     with builder.at(dot.loc):
-        waited = _waited(builder, started, started.result, pendings=int(later))
+        waited = _waited(builder, started, started.result, pendings=pendings)
     if loop is not None and later:
         _wait_behind(loop, started, loop.results[_number(loop, dot.c)])
     dot.replace_by([waited])
+
+
+def _first_user(dot: tt.Dot, spec: TargetSpec) -> tuple[Operation, int]:
+    """In front of which operation a product must be done, and how many others have been started until then: where its
+    result is taken, or what it reads may be written.
+    """
+    block, started = dot.block, 0
+    assert block is not None
+    kept = KEPT in dot.parent_op.attributes if dot.parent_op is not None else False
+    for op in block.ops[block.position(dot) + 1 :]:
+        passes = op.pure or isinstance(op, ttng.WarpGroupDotWait) or (kept and isinstance(op, COPIES))
+        is_start = isinstance(op, tt.Dot) and is_asynchronous(op, spec) and _goes_on(op)
+        passes = passes or is_start or (op.reads and not op.writes and not op.regions)
+        if op.terminator or dot.result in op.operands or not passes:
+            return op, started
+        started += is_start
+    raise AssertionError("a block without an end")
+
+
+def _goes_on(dot: tt.Dot) -> bool:
+    """Whether sums are as the instruction adds them up; others are taken apart and put together around it."""
+    return element_type(dot.result.type) in (F32, I32)
 
 
 def _waited(builder: Builder, dot: ttng.WarpGroupDot, result: Value, *, pendings: int) -> Value:

@@ -15,7 +15,7 @@ PIPELINE = (
     "inline,canonicalize,cse,fold-batches,rewrite-tensor-pointers,canonicalize,combine,reorder-broadcast,"
     "split-uniform-increments,hoist-transposes,dce,fold-transposes,convert-dot-operands,"
     "canonicalize,cse,licm,dce,check-warp-level",
-    "assign-layouts,cse,assign-lanes,dce,pipeline-loads,load-ahead,dce,cse,start-dots,verify-encodings",
+    "assign-layouts,cse,assign-lanes,dce,pipeline-loads,load-ahead,dce,cse,delay-dots,start-dots,verify-encodings",
     "distribute-to-warps,lower-cross-warp,fence-shared-memory,assign-lanes,canonicalize,cse,licm,dce,verify-encodings",
     "match-target-size,canonicalize,cse,dce,schedule-loads,verify-encodings,allocate-shared-memory",
 )
