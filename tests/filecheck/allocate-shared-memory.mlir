@@ -15,7 +15,12 @@
 // CHECK: ttg.local_alloc {allocation.offset = 128 : i32}
 // CHECK-LABEL: @without_a_barrier
 // CHECK: ttg.local_alloc {allocation.offset = 0 : i32}
+// CHECK: ttg.local_alloc {allocation.offset = 0 : i32}
 // CHECK: ttg.local_alloc {allocation.offset = 128 : i32}
+// CHECK-LABEL: @copied_and_multiplied
+// CHECK: ttg.local_alloc {allocation.offset = 0 : i32}
+// CHECK: ttg.local_alloc {allocation.offset = 128 : i32}
+// CHECK: ttg.local_alloc {allocation.offset = 0 : i32}
 #own = #ttg.linear<{register = [], lane = [[1], [2], [4], [8], [16]], warp = [], block = []}>
 module attributes {mltriton.level = "intrinsic", "ttg.num-warps" = 4 : i32, ttg.target = "cuda:90"} {
 tt.func public @one_after_the_other(%x: tensor<32xf32, #own>) {
@@ -68,6 +73,22 @@ tt.func public @without_a_barrier(%x: tensor<32xf32, #own>) {
   %b = ttg.local_alloc : () -> !ttg.memdesc<32xf32, #ttg.shared_memory, mutable>
   gpu.barrier
   ttg.local_store %x, %b : tensor<32xf32, #own> -> !ttg.memdesc<32xf32, #ttg.shared_memory, mutable>
+  %c = ttg.local_alloc : () -> !ttg.memdesc<32xf32, #ttg.shared_memory, mutable>
+  ttg.local_store %x, %c : tensor<32xf32, #own> -> !ttg.memdesc<32xf32, #ttg.shared_memory, mutable>
+  tt.return
+}
+tt.func public @copied_and_multiplied(%p: tensor<32x!tt.ptr<f32>, #own>, %x: tensor<32xf32, #own>) {
+  %a = ttg.local_alloc : () -> !ttg.memdesc<32xf32, #ttg.shared_memory, mutable>
+  %t = ttg.async_copy_global_to_local %p, %a : tensor<32x!tt.ptr<f32>, #own> -> !ttg.memdesc<32xf32, #ttg.shared_memory, mutable>
+  %g = ttg.async_commit_group
+  gpu.barrier
+  %b = ttg.local_alloc : () -> !ttg.memdesc<32xf32, #ttg.shared_memory, mutable>
+  ttg.local_store %x, %b : tensor<32xf32, #own> -> !ttg.memdesc<32xf32, #ttg.shared_memory, mutable>
+  %w = ttg.async_wait
+  gpu.barrier
+  %c = ttg.local_alloc : () -> !ttg.memdesc<32xf32, #ttg.shared_memory, mutable>
+  ttg.local_store %x, %c : tensor<32xf32, #own> -> !ttg.memdesc<32xf32, #ttg.shared_memory, mutable>
+  %y = ttg.local_load %b : !ttg.memdesc<32xf32, #ttg.shared_memory, mutable> -> tensor<32xf32, #own>
   tt.return
 }
 }
