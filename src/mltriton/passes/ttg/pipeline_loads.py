@@ -173,9 +173,9 @@ class _Pipeline:
         builder = Builder().before(self.loop.body.block.ops[0])
         builder.create(ttg.AsyncWait, [], num=self.early - 1)
         later = Builder().before(self.loop.body.block.terminator) if self.adds_up else builder  # Dots start first.
-        arrived = [_slot_of(builder, buffer, slot) for buffer in self.buffers]
         yielded = self._copies_of_the_body(later, arguments, slot)
         yield_also(self.loop.body.block, [*yielded, self._next(later, slot)])
+        arrived = [_slot_of(builder, buffer, slot) for buffer in self.buffers]
         for load, block in zip(self.loads, arrived, strict=True):
             self._read(load, block)
         block = self.loop.block
