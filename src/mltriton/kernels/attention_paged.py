@@ -39,6 +39,7 @@ from mltriton.kernels.attention_paged_kernels import (
     paged_attention_kernel,
     paged_attention_warps_kernel,
 )
+from mltriton.kernels.attention_paged_tiles import paged_attention_tiles_kernel
 from mltriton.kernels.launch import Launch, block_limits, family_of_warps, target_of
 from mltriton.runtime.specialization import ON_HOST, place_of
 
@@ -53,13 +54,14 @@ LONG_ROW = 512  # bytes of a key, of which a step then has few that do not come 
 LEAST_BLOCK = 4  # keys of a block that pays: two are read faster with an address for each
 WORD = 4  # bytes; a block of a matrix starts at a multiple of them
 PROGRAMS = 256  # as many fill a GPU
+TILE_PROGRAMS = 1024  # as many even out what those of one multiprocessor wait for
 STEP = 64  # keys of one step, read by blocks
-LANE_WARPS = 4  # of a program of the kernels of a CPU, where it has several
 WARPS = {True: 8, False: 4}  # of a program that reads blocks, by form
 # Bytes of a program's block of queries [heads, dim], and of one block of keys, that leave registers for all else.
 QUERY_BYTES = 2048
 KEY_BYTES = {2: 16384, 4: 8192}
-WARP_KEY_BYTES = 4096  # of one step, which a warp reads by addresses where lanes share the work
+TILE_WARPS = 4
+TILE_BYTES = 16384  # of the keys of one step that warps share
 PIECE = 4  # rectangles of values that are put together at most
 
 
@@ -68,13 +70,15 @@ class Form(NamedTuple):
 
     `block`: keys that lie in one page, as rows of a rectangle, where hardware reads such; 1 where keys have an address
     each (of 4 or 8, values alone are rectangles). Then `heads` counts the heads of queries that a program does for one
-    head of keys. None for the kernels of a CPU.
+    head of keys. None for the kernels of a CPU, and where warps share `tiles`, that have an address for each key: then
+    `heads` is of queries, too, and there is one form for both.
     """
 
     warp_level: bool
     heads: int
     keys: int
     block: int | None = None
+    tiles: bool = False
 
 
 class Matrix(NamedTuple):
@@ -151,7 +155,7 @@ def paged_attention(
     if place_of(q) == ON_HOST:
         check_pages(k_cache, block_table, seq_lens)
     form = form_on(target, q, k_cache, v_cache, warp_level)
-    cut = choose_splits(q, k_cache, block_table, form, target) if splits is None else splits
+    cut = choose_splits(q, k_cache, block_table, form) if splits is None else splits
     for launch in paged_attention_launches(
         q, k_cache, v_cache, block_table, seq_lens, o, sm_scale, alibi_slopes, soft_cap, form, cut
     ):
@@ -165,8 +169,9 @@ def form_on(target: str | None, q: Array, k_cache: Array, v_cache: Array, warp_l
     if limits is not None:
         return choose_block_form(q, k_cache, v_cache, warp_level, limits)
     if family_of_warps(target):
-        room = WARP_KEY_BYTES * (1 if warp_level else LANE_WARPS) // (block_dim(q) * item_size(q))
-        return Form(warp_level, heads=1, keys=max(REST.value, min(STEP, room)))
+        group = q.shape[1] // k_cache.shape[2]
+        keys = max(REST.value, min(STEP, TILE_BYTES // (block_dim(q) * item_size(q))))
+        return Form(warp_level, max(REST.value, triton.next_power_of_2(group)), keys, tiles=True)
     return choose_form(k_cache, warp_level)
 
 
@@ -196,12 +201,12 @@ def choose_block_form(q: Array, k_cache: Array, v_cache: Array, warp_level: bool
     return Form(warp_level, heads, keys, block)
 
 
-def choose_splits(q: Array, k_cache: Array, block_table: Array, form: Form, target: str | None = None) -> int:
+def choose_splits(q: Array, k_cache: Array, block_table: Array, form: Form) -> int:
     """Enough stretches for every thread to have something to do, none shorter than `SHORTEST_SPLIT` keys."""
     programs = q.shape[0] * programs_of(q, k_cache, form)
     longest = block_table.shape[1] * k_cache.shape[1]
-    on_gpu = form.block is not None or family_of_warps(target)
-    at_once = PROGRAMS if on_gpu else 2 * (os.cpu_count() or 1)
+    on_gpu = TILE_PROGRAMS if form.tiles else PROGRAMS if form.block is not None else 0
+    at_once = on_gpu or 2 * (os.cpu_count() or 1)
     wanted = triton.cdiv(at_once, programs)
     return max(1, min(wanted, longest // SHORTEST_SPLIT))
 
@@ -209,6 +214,8 @@ def choose_splits(q: Array, k_cache: Array, block_table: Array, form: Form, targ
 def programs_of(q: Array, k_cache: Array, form: Form) -> int:
     """Programs of one sequence and one split."""
     kv_heads = k_cache.shape[2]
+    if form.tiles:
+        return kv_heads
     return kv_heads // form.heads if form.block is None else kv_heads * triton.cdiv(q.shape[1] // kv_heads, form.heads)
 
 
@@ -243,7 +250,7 @@ def paged_attention_launches(
     lse = empty((splits, sequences, heads), q, "float32") if splits > 1 else None
     shared = (q, k_cache, v_cache, block_table, seq_lens, alibi_slopes, parts, lse, scale_of(dim, sm_scale), soft_cap)
     tables = (*strides_of(block_table), *strides_of(seq_lens), heads * dim, dim, heads)
-    launch = _by_addresses if form.block is None else _by_blocks
+    launch = _by_tiles if form.tiles else _by_addresses if form.block is None else _by_blocks
     kernel, places, counts, constants = launch(q, k_cache, v_cache, form)
     constants |= {"PAGE": page, "BD": block_dim(q), "DIM": dim}
     attend = Launch(
@@ -268,6 +275,11 @@ def _by_addresses(q: Array, k_cache: Array, v_cache: Array, form: Form) -> Parts
     group = q.shape[1] // k_cache.shape[2]
     constants = {"HEADS": form.heads, "BG": triton.next_power_of_2(group), "BN": form.keys}
     return kernel, (*strides_of(k_cache), *strides_of(v_cache)), (group,), constants
+
+
+def _by_tiles(q: Array, k_cache: Array, v_cache: Array, form: Form) -> Parts:
+    constants = {"GROUP": q.shape[1] // k_cache.shape[2], "BG": form.heads, "BN": form.keys, "num_warps": TILE_WARPS}
+    return paged_attention_tiles_kernel, (*strides_of(k_cache), *strides_of(v_cache)), (), constants
 
 
 def _by_blocks(q: Array, k_cache: Array, v_cache: Array, form: Form) -> Parts:

@@ -24,6 +24,7 @@ from mltriton.layouts.conversions import Means, conversion
 from mltriton.layouts.encodings import DotOperandEncoding, Encoding, MatrixEncoding, SliceEncoding, same_cut
 from mltriton.layouts.exchanges import between
 from mltriton.layouts.hardware import linear_layout, warp_layout
+from mltriton.layouts.lanes import order_of
 from mltriton.passes.warp.coordinates import WarpCoordinates
 from mltriton.passes.warp.exchange import Exchange
 from mltriton.targets.registry import sharing_warps_of, spec_of
@@ -193,11 +194,16 @@ def convert_through_shared_memory(d: _Distributor, op: ttg.ConvertLayout, operan
 
 
 def _between(source: TensorType, target: TensorType) -> SharedEncoding | None:
-    """How a matrix lies in shared memory on its way from one encoding to another."""
+    """How a matrix lies in shared memory on its way from one encoding to another: an operand of a product as the
+    instruction likes to load it.
+    """
+    width, wanted = byte_width(source.element), target.encoding
+    if isinstance(wanted, DotOperandEncoding):
+        return wanted.parent.operand_in_shared(wanted, source.shape, width, order_of(_encoding(source), source.shape))
     if source.rank == 1:
         return None
     before, after = (linear_layout(_encoding(block), source.shape) for block in (source, target))
-    return between(before, after, byte_width(source.element))
+    return between(before, after, width)
 
 
 def _is_spread(source: TensorType, target: TensorType) -> bool:
