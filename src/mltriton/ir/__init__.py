@@ -1,4 +1,4 @@
 """The IR core: types, attributes, operations, builder, text, verifier, rewriting, pass manager.
 
-Level: all. A small SSA core with MLIR's text (docs/architecture.md, section "IR core").
+Level: all. A small SSA core with MLIR's text (docs/architecture.md, section "The IR").
 """

@@ -1,6 +1,6 @@
 """The kernel's argument slots filled in Python: for arguments that the launcher's machine code does not know.
 
-Level: runtime. A slot is 8 bytes: an address, an integer in its low part, the bits of a float (docs/architecture.md,
+Level: runtime. A slot is 8 bytes: an address, an integer in its low part, the bits of a float (docs/cpu.md,
 "Kernel ABI"). Used for array types other than numpy's and torch's, for numpy scalars, for kernels that were compiled
 ahead of time, and for launches that must know the arrays themselves.
 """

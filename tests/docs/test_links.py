@@ -1,0 +1,55 @@
+"""Links of the documentation lead somewhere, files that it names are there, and its prose keeps to 120 columns."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+DOCUMENTS = {str(path.relative_to(ROOT)): path for path in [*ROOT.glob("*.md"), *sorted((ROOT / "docs").glob("*.md"))]}
+# The contracts and what they point to; tables and blocks of code may be wider.
+NARROW = [f"docs/{name}.md" for name in ("architecture", "cpu", "gpu", "measurements", "xe")]
+LINK = re.compile(r"\]\((?![a-z]+:)([^)#\s]*)(?:#([^)\s]*))?\)")
+NAMED = re.compile(r"`([\w./]+\.(?:py|mlir|md))`")
+FENCED = re.compile(r"^ *```.*?^ *```$", re.MULTILINE | re.DOTALL)
+
+
+def prose(path: Path) -> str:
+    return FENCED.sub("", path.read_text(encoding="utf-8"))
+
+
+def anchors(path: Path) -> set[str]:
+    """Headings as GitHub names them in links."""
+    headings = re.findall(r"^#+ (.*)$", prose(path), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_links_lead_somewhere(name: str) -> None:
+    path = DOCUMENTS[name]
+    for target, anchor in LINK.findall(prose(path)):
+        there = path.parent / target if target else path
+        assert there.exists(), f"{name} links to {target}"
+        assert not anchor or anchor in anchors(there), f"{name} links to {target}#{anchor}"
+
+
+@pytest.mark.parametrize("name", ["CONTRIBUTING.md", *NARROW])
+def test_files_that_are_named_are_there(name: str) -> None:
+    files = [
+        str(path.relative_to(ROOT))
+        for folder in ("src", "tests", "docs", "scripts")
+        for path in (ROOT / folder).rglob("*.*")
+    ]
+    known = {"/" + file for file in [*files, *DOCUMENTS]}
+    missing = [
+        named for named in NAMED.findall(prose(DOCUMENTS[name])) if not any(k.endswith("/" + named) for k in known)
+    ]
+    assert not missing
+
+
+@pytest.mark.parametrize("name", NARROW)
+def test_lines_are_short(name: str) -> None:
+    wide = [line for line in prose(DOCUMENTS[name]).splitlines() if len(line) > 120 and not line.startswith("|")]
+    assert not wide
