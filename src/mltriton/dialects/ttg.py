@@ -9,13 +9,13 @@ upstream TritonGPU's, but for `cross_warp_*`, which it has not. A block in share
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import cast
+from typing import Any, cast
 
 from mltriton.ir.attributes import Attribute
 from mltriton.ir.checks import axis, memory, require, require_type, require_types, scalars, tensor, types_of
 from mltriton.ir.constants import constant_of, reshaped
 from mltriton.ir.definition import boolean, integer, integers, operand, optional, region, variadic
-from mltriton.ir.operation import Block, Operation, Value
+from mltriton.ir.operation import ALIKE, Block, Coordinates, Elements, Encodings, Operation, Value
 from mltriton.ir.rejection import reject
 from mltriton.ir.types import (
     I1,
@@ -47,6 +47,9 @@ class ConvertLayout(Operation, name="ttg.convert_layout", pure=True):
         source, result = tensor(self, "the source", self.source), tensor(self, "the result", self.result)
         same = source.with_encoding(None) is result.with_encoding(None)
         require(self, same, "only the encoding changes", source, result)
+
+    def source_elements(self, at: Coordinates, first: Any, other: Any) -> Elements:
+        return [(self.source, at)]
 
     def fold(self) -> Value | Attribute | None:
         inner = self.source.defining_op
@@ -104,7 +107,7 @@ class LocalStore(Operation, name="ttg.local_store", writes=True):
         require_contents(self, tensor(self, "the value", self.value), target)
 
 
-class LocalGather(Operation, name="ttg.local_gather", reads=True):
+class LocalGather(Operation, name="ttg.local_gather", reads=True, encodings=Encodings(free=(0,))):
     """`ttg.local_gather %mem[%indices] {axis}`: element [.., i, ..] is mem[.., indices[.., i, ..], ..] along the axis.
     Indices and result have one encoding.
     """
@@ -215,7 +218,7 @@ class AsyncWait(Operation, name="ttg.async_wait", reads=True, writes=True):
         return [TokenType()]
 
 
-class CrossWarpReduce(Operation, name="ttg.cross_warp_reduce", reads=True, writes=True):
+class CrossWarpReduce(Operation, name="ttg.cross_warp_reduce", reads=True, writes=True, encodings=ALIKE):
     """`"ttg.cross_warp_reduce"(%x, ...) ({combine}) {dst_warps}`: combines the values that the warps of a program have
     for each source, element by element; scalars or blocks of one shape. Level: tt to warp, in warp-level kernels.
 
@@ -238,7 +241,7 @@ class CrossWarpReduce(Operation, name="ttg.cross_warp_reduce", reads=True, write
         require(self, fits, "dst_warps lists ids of warps", "different ids from 0 on", list(self.dst_warps))
 
 
-class CrossWarpScan(Operation, name="ttg.cross_warp_scan", reads=True, writes=True):
+class CrossWarpScan(Operation, name="ttg.cross_warp_scan", reads=True, writes=True, encodings=ALIKE):
     """`"ttg.cross_warp_scan"(%x, ...) ({combine}) {reverse}`: warp w receives the combination of the values of warps 0
     to w, in this order (with `reverse` of the last warp down to w). Otherwise as `ttg.cross_warp_reduce`.
     """

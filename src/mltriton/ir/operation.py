@@ -9,11 +9,14 @@ while it is built.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 from mltriton.ir.attributes import Attribute
 from mltriton.ir.location import UNKNOWN, Location
 from mltriton.ir.types import Type
+
+Coordinates = tuple[Any, ...]
+Elements = Sequence[tuple["Value", Coordinates]]
 
 
 class Value:
@@ -92,6 +95,18 @@ class BlockArgument(Value):
         return self.block
 
 
+class Encodings(NamedTuple):
+    """Which encodings the blocks of an operation have: where it is `whole`, those with which every warp has all of a
+    block; otherwise operands and results have the same, but operands whose numbers are `free` have any.
+    """
+
+    whole: bool = False
+    free: tuple[int, ...] = ()
+
+
+ALIKE, WHOLE = Encodings(), Encodings(whole=True)
+
+
 class Operation:
     """Base of all operations. Class variables describe the kind, instances the use of it.
 
@@ -110,6 +125,8 @@ class Operation:
     elementwise: ClassVar[bool] = (
         False  # result element i depends only on operand elements i; all shapes and encodings agree
     )
+    encodings: ClassVar[Encodings | None] = None  # of its blocks, where a few words say it
+    rearranges: ClassVar[bool] = False  # elements of results are elements of operands: `source_elements` says which
     isolated: ClassVar[bool] = False  # regions use no value defined outside
     syntax: ClassVar[str] = ""  # the custom text, a format of `ir/syntax.py`; "" has generic text only
     old_syntax: ClassVar[tuple[str, ...]] = ()  # formats that are read as well
@@ -122,6 +139,9 @@ class Operation:
         super().__init_subclass__()
         for name, value in declared.items():
             setattr(cls, name, value)
+        cls.rearranges = cls.source_elements is not Operation.source_elements
+        if cls.elementwise:
+            cls.encodings = ALIKE
 
     def __init__(
         self,
@@ -260,6 +280,12 @@ class Operation:
         """Check what is particular to the operation; raises `VerificationError`. `ir/verifier.py` checks the rest."""
         for check in self.checks:
             check(self)
+
+    def source_elements(self, at: Coordinates, first: Any, other: Any) -> Elements:
+        """The operands, each with the coordinates that are read of it for the element of a result that is `at` some
+        coordinates: `first` is that of a dimension's only element, `other` one that `at` does not say.
+        """
+        raise NotImplementedError(self.name)
 
     def fold(self) -> Value | Attribute | None:
         """The value or constant that the single result equals, when it is known; operands may be changed in place."""

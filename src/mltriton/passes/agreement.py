@@ -8,11 +8,11 @@ operation that reshapes has the whole of what it moves in every warp; only
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import cast
 
 from mltriton.dialects import scf, tt, ttg, ttng
-from mltriton.ir.operation import Operation, Value
+from mltriton.ir.operation import Encodings, Operation, Value
 from mltriton.ir.rejection import reject
 from mltriton.ir.types import MemDescType, TensorType, Type, block_of
 from mltriton.layouts.encodings import DotOperandEncoding, Encoding, SliceEncoding, same_part
@@ -39,9 +39,11 @@ class EncodingRules:
             for block in region.blocks:
                 for argument in block.arguments:
                     self._type(op, argument.type)
-        rule = self._agreements.get(op.__class__, _all_equal if op.elementwise else None)
+        rule = self._agreements.get(op.__class__)
         if rule is not None:
             rule(op)
+        elif op.encodings is not None and self._agreements:
+            _as_declared(op, op.encodings)
 
     def _type(self, op: Operation, type: Type) -> None:
         if type not in self._known:
@@ -109,9 +111,16 @@ def _expect(op: Operation, what: str, value: Value, wanted: Encoding | None) -> 
         reject(op, f"the encoding of {what} does not fit", expected=str(wanted), found=str(found))
 
 
-def _all_equal(op: Operation) -> None:
+def _as_declared(op: Operation, declared: Encodings) -> None:
+    if declared.whole:
+        _all_whole(op)
+    else:
+        _all_equal(op, declared.free)
+
+
+def _all_equal(op: Operation, free: Sequence[int] = ()) -> None:
     wanted: Encoding | None = None
-    for value in (*op.results, *op.operands):
+    for value in (*op.results, *(value for number, value in enumerate(op.operands) if number not in free)):
         found = _encoding(value)
         if wanted is None:
             wanted = found
@@ -169,10 +178,6 @@ def _trans(op: tt.Trans) -> None:
         reject(op, "the warps' parts are not permuted", expected=str(source), found=str(result))
 
 
-def _gather(op: tt.Gather | ttg.LocalGather) -> None:
-    _expect(op, "the indices", op.indices, _encoding(op.result))
-
-
 def _cat(op: tt.Cat) -> None:
     _all_equal(op) if _encoding(op.lhs) is _encoding(op.result) else _all_whole(op)
     _require_whole(op, op.lhs, 0)
@@ -205,29 +210,12 @@ def _branch(op: scf.If) -> None:
 
 _AGREEMENTS: dict[type[Operation], Callable[..., None]] = {
     tt.Broadcast: _all_equal,
-    tt.Load: _all_equal,
-    tt.Store: _all_equal,
-    tt.Advance: _all_equal,
-    tt.DescriptorLoad: _all_equal,
-    tt.DescriptorStore: _all_equal,
-    tt.AtomicRMW: _all_equal,
-    tt.AtomicCAS: _all_equal,
-    tt.Assert: _all_equal,
-    ttg.CrossWarpReduce: _all_equal,
-    ttg.CrossWarpScan: _all_equal,
     ttg.ConvertLayout: ttg.ConvertLayout.verify,
     tt.Scan: _scan,
     tt.Dot: _dot,
     ttng.WarpGroupDot: _dot,
     tt.Reduce: _reduce,
     tt.ExpandDims: _expand,
-    tt.Reshape: _all_whole,
-    tt.Join: _all_whole,
-    tt.Split: _all_whole,
-    tt.Gather: _gather,
-    ttg.LocalGather: _gather,
-    tt.Unsplat: _all_whole,
-    tt.Print: _all_whole,
     tt.Trans: _trans,
     tt.Cat: _cat,
     scf.For: _loop,

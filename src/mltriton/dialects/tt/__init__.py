@@ -5,6 +5,7 @@ operand order are upstream Triton's (TritonOps.td), so that upstream `.ttir` tex
 that upstream removed are kept.
 """
 
+from mltriton.dialects.tt import shapes
 from mltriton.dialects.tt.blocks import Advance, DescriptorLoad, DescriptorStore, MakeTensorDesc, MakeTensorPtr
 from mltriton.dialects.tt.compute import Dot, Reduce, ReduceReturn, Scan, ScanReturn, reduced_type
 from mltriton.dialects.tt.elementwise import (
@@ -30,7 +31,7 @@ from mltriton.dialects.tt.program import (
     Python,
     index_width,
 )
-from mltriton.dialects.tt.shapes import Broadcast, Cat, ExpandDims, Gather, Join, Reshape, Splat, Split, Trans, Unsplat
+from mltriton.dialects.tt.shapes import *  # noqa: F403 - `__all__` there names them
 
 __all__ = [
     "AddPtr",
@@ -40,22 +41,17 @@ __all__ = [
     "AtomicCAS",
     "AtomicRMW",
     "Bitcast",
-    "Broadcast",
     "Call",
-    "Cat",
     "ClampF",
     "DescriptorLoad",
     "DescriptorStore",
     "Dot",
-    "ExpandDims",
     "FpToFp",
     "Func",
-    "Gather",
     "GetNumPrograms",
     "GetProgramId",
     "InlineAsm",
     "IntToPtr",
-    "Join",
     "Load",
     "MakeRange",
     "MakeTensorDesc",
@@ -68,16 +64,12 @@ __all__ = [
     "Python",
     "Reduce",
     "ReduceReturn",
-    "Reshape",
     "Return",
     "Scan",
     "ScanReturn",
-    "Splat",
-    "Split",
     "Store",
-    "Trans",
-    "Unsplat",
     "index_width",
     "loaded_type",
     "reduced_type",
 ]
+__all__ += shapes.__all__

@@ -9,12 +9,12 @@ from mltriton.ir.attributes import Attribute
 from mltriton.ir.checks import descriptor, permutation, pointer, require, require_type, scalars, tensor
 from mltriton.ir.constants import splat_of
 from mltriton.ir.definition import enum, integers, operand, variadic
-from mltriton.ir.operation import Operation, Value
+from mltriton.ir.operation import ALIKE, Operation, Value
 from mltriton.ir.rejection import reject
 from mltriton.ir.types import I32, I64, TensorDescType, TensorType, Type
 
 
-class MakeTensorPtr(Operation, name="tt.make_tensor_ptr", pure=True):
+class MakeTensorPtr(Operation, name="tt.make_tensor_ptr", pure=True, encodings=ALIKE):
     """`tt.make_tensor_ptr %base, [%shape], [%strides], [%offsets] {order}`: a block pointer. Shape and strides are
     i64, offsets i32, all in elements.
     """
@@ -38,7 +38,7 @@ class MakeTensorPtr(Operation, name="tt.make_tensor_ptr", pure=True):
         permutation(self, self.order, rank)
 
 
-class Advance(Operation, name="tt.advance", pure=True):
+class Advance(Operation, name="tt.advance", pure=True, encodings=ALIKE):
     """`tt.advance %p, [%offsets]`: a block pointer moved by i32 offsets in elements."""
 
     syntax = "$ptr `,` `[` $offsets `]` attr-dict `:` short<tt.ptr>($ptr, result)"
@@ -81,7 +81,7 @@ class MakeTensorDesc(Operation, name="tt.make_tensor_descriptor", pure=True):
         scalars(self, "the strides", self.strides, I64, block.rank)
 
 
-class DescriptorLoad(Operation, name="tt.descriptor_load", reads=True):
+class DescriptorLoad(Operation, name="tt.descriptor_load", reads=True, encodings=ALIKE):
     """`tt.descriptor_load %desc[%indices]`: the block at i32 `indices`; elements outside the tensor are the padding."""
 
     old_names = ("tt.experimental_descriptor_load",)
@@ -102,7 +102,7 @@ class DescriptorLoad(Operation, name="tt.descriptor_load", reads=True):
         verify_descriptor_access(self, self.desc, self.indices, tensor(self, "the result", self.result))
 
 
-class DescriptorStore(Operation, name="tt.descriptor_store", writes=True):
+class DescriptorStore(Operation, name="tt.descriptor_store", writes=True, encodings=ALIKE):
     """`tt.descriptor_store %desc[%indices], %value`: elements outside the tensor are dropped."""
 
     old_names = ("tt.experimental_descriptor_store",)

@@ -9,7 +9,7 @@ from mltriton.ir.attributes import Attribute
 from mltriton.ir.checks import axis, require, require_type
 from mltriton.ir.constants import make_constant, splat_of
 from mltriton.ir.definition import boolean, enum, integers, operand, optional
-from mltriton.ir.operation import Operation, Value
+from mltriton.ir.operation import ALIKE, Operation, Value
 from mltriton.ir.types import I1, FloatType, IntegerType, PointerType, TensorType, Type, element_type, like
 
 
@@ -59,7 +59,7 @@ class _Memory(Operation):
             require_type(self, "the mask", mask.type, like(ptr.type, I1))
 
 
-class Load(_Memory, name="tt.load", reads=True):
+class Load(_Memory, name="tt.load", reads=True, encodings=ALIKE):
     """Load from a pointer, a tensor of pointers (mask: i1, false elements become `other` or unspecified), or a block
     pointer (`boundary_check` lists the dimensions that are checked; elements outside become 0, or NaN with
     `padding`).
@@ -96,7 +96,7 @@ class Load(_Memory, name="tt.load", reads=True):
         return None
 
 
-class Store(_Memory, name="tt.store", writes=True):
+class Store(_Memory, name="tt.store", writes=True, encodings=ALIKE):
     """Store to a pointer, a tensor of pointers (where the mask is true), or a block pointer (inside the tensor, along
     `boundary_check`).
     """
@@ -146,7 +146,7 @@ def loaded_type(pointer: Type) -> Type:
 FLOAT_ATOMICS = ("fadd", "max", "min", "exch")
 
 
-class AtomicRMW(Operation, name="tt.atomic_rmw", reads=True, writes=True):
+class AtomicRMW(Operation, name="tt.atomic_rmw", reads=True, writes=True, encodings=ALIKE):
     """`tt.atomic_rmw fadd, acq_rel, gpu, %ptr, %value, %mask`: gives the old value (unspecified where masked off)."""
 
     syntax = (
@@ -174,7 +174,7 @@ class AtomicRMW(Operation, name="tt.atomic_rmw", reads=True, writes=True):
         require(self, fits, f"{self.kind} does not work on these elements", found=self.value.type)
 
 
-class AtomicCAS(Operation, name="tt.atomic_cas", reads=True, writes=True):
+class AtomicCAS(Operation, name="tt.atomic_cas", reads=True, writes=True, encodings=ALIKE):
     """`tt.atomic_cas acq_rel, gpu, %ptr, %cmp, %value`: gives the old value."""
 
     syntax = "$sem `,` $scope `,` $ptr `,` $cmp `,` $value attr-dict `:` functional-type(operands, results)"

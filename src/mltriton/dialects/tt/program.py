@@ -11,7 +11,7 @@ from mltriton.ir.attributes import Attribute, IntegerAttr
 from mltriton.ir.checks import require, require_attributes, require_type, tensor
 from mltriton.ir.constants import make_constant
 from mltriton.ir.definition import boolean, enum, integer, operand, optional, string, variadic
-from mltriton.ir.operation import Operation, Value
+from mltriton.ir.operation import ALIKE, WHOLE, Operation, Value
 from mltriton.ir.types import I1, I32, TensorType, Type, element_type
 
 
@@ -68,7 +68,7 @@ def index_width(size: int) -> int:
     return len(str(size - 1)) if size > 1 else 0
 
 
-class Print(Operation, name="tt.print", reads=True, writes=True):
+class Print(Operation, name="tt.print", reads=True, writes=True, encodings=WHOLE):
     """`tt.print "prefix" {hex} : %x`: prints from the program, one line for each element, with the program's
     coordinates: `pid (0, 0, 0) idx ( 3, 12)`, the prefix and the element, as upstream does.
     """
@@ -90,7 +90,7 @@ class Python(Operation, name="tt.python", reads=True, writes=True):
     arguments = variadic()
 
 
-class Assert(Operation, name="tt.assert", reads=True, writes=True):
+class Assert(Operation, name="tt.assert", reads=True, writes=True, encodings=ALIKE):
     """`tt.assert %c, "message"`: stops the launch with the message where an element of the i1 condition is false;
     `of_access` if it says that an access stays in bounds. `at %first`: the condition's first element has that number.
     """

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import cast
+from typing import Any, cast
 
 from mltriton.ir.attributes import Attribute, DenseArrayAttr, IntegerAttr
 from mltriton.ir.checks import axis, permutation, require, require_type, tensor
 from mltriton.ir.constants import constant_of, make_constant, reshaped, splat_of
 from mltriton.ir.definition import boolean, integer, integers, operand
-from mltriton.ir.operation import Operation, Value
+from mltriton.ir.operation import WHOLE, Coordinates, Elements, Encodings, Operation, Value
 from mltriton.ir.types import IntegerType, TensorType, Type, element_type, like, shape_of
+
+__all__ = ["Broadcast", "Cat", "ExpandDims", "Gather", "Join", "Reshape", "Splat", "Split", "Trans", "Unsplat"]
 
 
 class Splat(Operation, name="tt.splat", pure=True):
@@ -28,7 +30,7 @@ class Splat(Operation, name="tt.splat", pure=True):
         return reshaped(constant_of(self.source), self.result.type)
 
 
-class Unsplat(Operation, name="tt.unsplat", pure=True):
+class Unsplat(Operation, name="tt.unsplat", pure=True, encodings=WHOLE):
     """`tt.unsplat %x : tensor<1xi32>`: the only element."""
 
     syntax = "$source attr-dict `:` type($source)"
@@ -70,6 +72,9 @@ class ExpandDims(Operation, name="tt.expand_dims", pure=True):
         at = axis(self, self.axis, source.rank + 1)
         require_shape(self, result, (*source.shape[:at], 1, *source.shape[at:]), source)
 
+    def source_elements(self, at: Coordinates, first: Any, other: Any) -> Elements:
+        return [(self.source, (*at[: self.axis], *at[self.axis + 1 :]))]
+
     def fold(self) -> Value | Attribute | None:
         return reshaped(constant_of(self.source), self.result.type)
 
@@ -89,6 +94,10 @@ class Broadcast(Operation, name="tt.broadcast", pure=True):
         require(self, fits, "only dimensions of size 1 grow", source, result)
         require_type(self, "an element of the result", result.element, source.element)
 
+    def source_elements(self, at: Coordinates, first: Any, other: Any) -> Elements:
+        shape = shape_of(self.source.type)
+        return [(self.source, tuple(first if extent == 1 else i for extent, i in zip(shape, at, strict=True)))]
+
     def fold(self) -> Value | Attribute | None:
         if self.source.type is self.result.type:
             return self.source
@@ -98,7 +107,7 @@ class Broadcast(Operation, name="tt.broadcast", pure=True):
         return reshaped(constant_of(self.source), self.result.type)
 
 
-class Reshape(Operation, name="tt.reshape", pure=True):
+class Reshape(Operation, name="tt.reshape", pure=True, encodings=WHOLE):
     """`tt.reshape %x`: the same elements in row-major order in another shape (`allow_reorder`: in any order)."""
 
     syntax = "$source (`allow_reorder` $allow_reorder^)? attr-dict `:` type($source) `->` type(result)"
@@ -109,6 +118,14 @@ class Reshape(Operation, name="tt.reshape", pure=True):
         source, result = tensor(self, "the source", self.source), tensor(self, "the result", self.result)
         require(self, source.size == result.size, "the number of elements changes", source.size, result.size)
         require_type(self, "an element of the result", result.element, source.element)
+
+    def source_elements(self, at: Coordinates, first: Any, other: Any) -> Elements:
+        """Known where dimensions of size 1 come and go."""
+        source, result = shape_of(self.source.type), shape_of(self.result.type)
+        rest = [i for i, extent in zip(at, result, strict=True) if extent != 1]
+        if [extent for extent in source if extent != 1] != [extent for extent in result if extent != 1]:
+            return [(self.source, (other,) * len(source))]
+        return [(self.source, tuple(first if extent == 1 else rest.pop(0) for extent in source))]
 
     def fold(self) -> Value | Attribute | None:
         if self.source.type is self.result.type:
@@ -135,6 +152,9 @@ class Trans(Operation, name="tt.trans", pure=True):
         permutation(self, self.order, source.rank)
         require_shape(self, result, tuple(source.shape[dim] for dim in self.order), source)
 
+    def source_elements(self, at: Coordinates, first: Any, other: Any) -> Elements:
+        return [(self.source, tuple(at[self.order.index(dim)] for dim in range(len(at))))]
+
     def fold(self) -> Value | Attribute | None:
         inner = self.source.defining_op
         if isinstance(inner, Trans):
@@ -145,7 +165,7 @@ class Trans(Operation, name="tt.trans", pure=True):
         return reshaped(constant_of(self.source), self.result.type)
 
 
-class Join(Operation, name="tt.join", pure=True):
+class Join(Operation, name="tt.join", pure=True, encodings=WHOLE):
     """`tt.join %a, %b`: a new last dimension of size 2."""
 
     syntax = "$lhs `,` $rhs attr-dict `:` type($lhs, $rhs) `->` type(result)"
@@ -162,8 +182,11 @@ class Join(Operation, name="tt.join", pure=True):
         require_type(self, "the right operand", self.rhs.type, source)
         require_shape(self, result, (*source.shape, 2), source)
 
+    def source_elements(self, at: Coordinates, first: Any, other: Any) -> Elements:
+        return [(self.lhs, at[:-1]), (self.rhs, at[:-1])]
 
-class Split(Operation, name="tt.split", pure=True):
+
+class Split(Operation, name="tt.split", pure=True, encodings=WHOLE):
     """`tt.split %x`: the two halves of the last dimension, which has size 2."""
 
     syntax = "$source attr-dict `:` type($source) `->` type(result, result)"
@@ -181,6 +204,9 @@ class Split(Operation, name="tt.split", pure=True):
         for result in self.results:
             require_shape(self, result.type, source.shape[:-1], source)
         require_type(self, "the second result", self.results[1].type, self.results[0].type)
+
+    def source_elements(self, at: Coordinates, first: Any, other: Any) -> Elements:
+        return [(self.source, (*at, first))]
 
 
 class Cat(Operation, name="tt.cat", pure=True):
@@ -203,8 +229,11 @@ class Cat(Operation, name="tt.cat", pure=True):
         require(self, same, "the operands differ in more than dimension 0", lhs, rhs)
         require_shape(self, self.result.type, (lhs.shape[0] + rhs.shape[0], *lhs.shape[1:]), lhs)
 
+    def source_elements(self, at: Coordinates, first: Any, other: Any) -> Elements:
+        return [(self.lhs, (other, *at[1:])), (self.rhs, (other, *at[1:]))]
 
-class Gather(Operation, name="tt.gather", pure=True):
+
+class Gather(Operation, name="tt.gather", pure=True, encodings=Encodings(free=(0,))):
     """`tt.gather %src[%indices] {axis}`: element [.., i, ..] is src[.., indices[.., i, ..], ..] along the axis."""
 
     syntax = "$source `[` $indices `]` attr-dict `:` functional-type(operands, results)"
@@ -227,6 +256,9 @@ class Gather(Operation, name="tt.gather", pure=True):
         )
         require(self, fits, "the indices are larger than the source", source, indices)
         require_shape(self, self.result.type, indices.shape, source)
+
+    def source_elements(self, at: Coordinates, first: Any, other: Any) -> Elements:
+        return [(self.indices, at), (self.source, (*at[: self.axis], other, *at[self.axis + 1 :]))]
 
 
 def require_shape(op: Operation, found: Type, shape: tuple[int, ...], source: TensorType) -> None:

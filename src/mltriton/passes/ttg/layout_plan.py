@@ -27,7 +27,7 @@ from mltriton.ir.types import PointerType, TensorType, Type, block_of
 from mltriton.layouts import tiling
 from mltriton.layouts.encodings import Encoding, SliceEncoding
 from mltriton.passes.ttg.dot_loads import is_small_spread, staged_loads, staged_stores
-from mltriton.passes.ttg.layout_rules import OWNERS, rule_of, same_everywhere
+from mltriton.passes.ttg.layout_rules import decides, rule_of, same_everywhere
 from mltriton.passes.ttg.tiling_hints import hinted_roots, smallest_part
 from mltriton.targets.base import TargetSpec
 
@@ -148,7 +148,7 @@ class LayoutPlan:
     def anchor(self, value: Value, encoding: Encoding, by: Operation | None = None) -> None:
         """`value` has `encoding`, unless it has one already.
 
-        The result of an operation that decides for itself (`OWNERS`) gets one from its own rule only (`by` is the
+        The result of an operation that decides for itself (`decides`) gets one from its own rule only (`by` is the
         operation): where others want another there is a conversion.
         """
         if value in self.encodings or not block_of(value.type) or self.is_flexible(value):
@@ -162,7 +162,7 @@ class LayoutPlan:
     def _settle_owner(self, value: Value) -> bool:
         """Let the operation that defines a value decide, if it is one that decides for itself; whether it is."""
         owner = value.defining_op
-        if owner is None or not (type(owner) in OWNERS or owner in self.staged):
+        if owner is None or not (decides(owner) or owner in self.staged):
             return False
         self._visit(owner)
         return True

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, cast
 
-from mltriton.dialects import scf, tt, ttg
+from mltriton.dialects import scf, tt
 from mltriton.dialects.tt.memory import is_block_pointer
 from mltriton.ir.operation import Operation, Value
 from mltriton.ir.types import TensorType
@@ -127,12 +127,18 @@ def whole_everywhere(plan: LayoutPlan, op: Operation) -> None:
             plan.anchor(result, tiling.replicated(_shape(result), plan.num_warps), by=op)
 
 
-def gather(plan: LayoutPlan, op: tt.Gather) -> None:
-    """Indices and result agree; the source may be cut in another way: warps find its elements in shared memory."""
-    encoding = plan.wanted.get((op, 1)) or plan.known([op.result, op.indices])
+def same_where_bound(plan: LayoutPlan, op: Operation) -> None:
+    """Results and the operands that are not free agree (the indices of a gather); the others may be cut in another way:
+    warps find their elements in shared memory.
+    """
+    bound = [index for index in range(len(op.operands)) if op.encodings and index not in op.encodings.free]
+    wanted = next((found for index in bound if (found := plan.wanted.get((op, index)))), None)
+    encoding = wanted or plan.known([*op.results, *(op.operands[index] for index in bound)])
     if encoding is not None:
-        plan.want(op, 1, encoding)
-        plan.anchor(op.result, encoding)
+        for index in bound:
+            plan.want(op, index, encoding)
+        for result in op.results:
+            plan.anchor(result, encoding)
 
 
 def cat(plan: LayoutPlan, op: tt.Cat) -> None:
@@ -202,26 +208,11 @@ def _inverse(order: tuple[int, ...]) -> tuple[int, ...]:
 RULES: dict[type[Operation], Callable[..., None]] = {
     tt.Load: load,
     tt.Store: store,
-    tt.Advance: same_everywhere,
-    tt.MakeTensorPtr: same_everywhere,
-    tt.DescriptorLoad: same_everywhere,
-    tt.DescriptorStore: same_everywhere,
-    tt.AtomicRMW: same_everywhere,
-    tt.AtomicCAS: same_everywhere,
-    ttg.CrossWarpReduce: same_everywhere,
-    ttg.CrossWarpScan: same_everywhere,
-    tt.Print: whole_everywhere,
-    tt.Assert: same_everywhere,
     tt.Dot: dot,
     tt.Reduce: reduce,
     tt.Scan: scan,
     tt.Trans: trans,
-    tt.Reshape: whole_everywhere,
-    tt.Join: whole_everywhere,
-    tt.Split: whole_everywhere,
     tt.Cat: cat,
-    tt.Gather: gather,
-    tt.Unsplat: whole_everywhere,
     scf.For: loop,
     scf.If: branch,
     scf.While: while_loop,
@@ -230,10 +221,14 @@ RULES: dict[type[Operation], Callable[..., None]] = {
 }
 
 
-# Operations whose results have the encoding that their own rule gives, whatever their users would like.
-OWNERS = frozenset(cls for cls, rule in RULES.items() if rule in (reduce, scan, whole_everywhere))
+def decides(op: Operation) -> bool:
+    """Whether results have the encoding that the rule of their operation gives, whatever their users would like."""
+    return rule_of(op) in (reduce, scan, whole_everywhere)
 
 
 def rule_of(op: Operation) -> Callable[..., None] | None:
-    """The rule of an operation, if encodings matter to it."""
-    return RULES.get(type(op), same_everywhere if op.elementwise else None)
+    """The rule of an operation, if encodings matter to it: its own, or that of what it declares."""
+    rule, declared = RULES.get(type(op)), op.encodings
+    if rule is not None or declared is None:
+        return rule
+    return whole_everywhere if declared.whole else same_where_bound if declared.free else same_everywhere

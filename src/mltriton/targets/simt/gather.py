@@ -17,7 +17,7 @@ from mltriton.targets.llvm.types import I32, Value, constant, vector
 from mltriton.targets.simt import accesses
 from mltriton.targets.simt.context import Emitter, Rules, coordinates
 from mltriton.targets.simt.lanes import Emitted, element_name, layout_of
-from mltriton.targets.simt.shared import gathered_bytes, offset_of, touch
+from mltriton.targets.simt.shared import offset_of, own_bytes, touch
 
 
 def _gather(e: Emitter, op: tt.Gather) -> Emitted:
@@ -63,7 +63,7 @@ def _places(e: Emitter, type_: TensorType) -> list[tuple[Value, ...]]:
 
 def _own_memory(e: Emitter, op: tt.Gather) -> Value:
     """The start of this warp's part."""
-    start, size = e.shared_places[op], gathered_bytes(op)
+    start, size = e.shared_places[op], own_bytes(op)
     if e.warps == 1:
         return start
     return e.affine.address(start, e.function.mul(e.calls.warp(e.function), constant(I32, size)), vector("i8", 1))

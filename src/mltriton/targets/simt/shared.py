@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from math import prod
 from typing import cast
 
-from mltriton.dialects import gpu, tt, ttg, ttig
+from mltriton.dialects import gpu, ttg, ttig
 from mltriton.errors import SharedMemoryError
 from mltriton.ir.attributes import integer_in
 from mltriton.ir.module import Module as IRModule
@@ -35,18 +35,16 @@ MEMORY = "shared$memory"  # as no kernel can be called
 
 def allocations(module: IRModule) -> tuple[dict[Operation, int], int]:
     """Where each allocation starts (as the pass allocate-shared-memory says, or one after the other), and how many
-    bytes there are in all; gathers share one at the end.
+    bytes there are in all; operations with memory of their warp's own share a place at the end.
     """
     places: dict[Operation, int] = {}
-    end = gathered = 0
+    end, own = 0, {op: size for op in module.walk() if (size := own_bytes(op))}
     for op in module.walk():
         if isinstance(op, ttg.LocalAlloc):
             places[op] = integer_in(op.attributes, ttg.ALLOCATION_OFFSET, end)
             end = max(end, places[op] + _rounded(allocated_bytes(op)))
-        elif isinstance(op, tt.Gather):
-            gathered = max(gathered, num_warps_of(module) * gathered_bytes(op))
-    places |= {op: end for op in module.walk() if isinstance(op, tt.Gather)}
-    return places, end + _rounded(gathered)
+    places |= dict.fromkeys(own, end)
+    return places, end + _rounded(num_warps_of(module) * max(own.values(), default=0))
 
 
 def allocated_bytes(op: ttg.LocalAlloc) -> int:
@@ -55,10 +53,10 @@ def allocated_bytes(op: ttg.LocalAlloc) -> int:
     return prod(block.shape) * byte_width(block.element)
 
 
-def gathered_bytes(op: tt.Gather) -> int:
-    """The memory of its own that a warp needs for what it gathers from."""
-    source = cast(TensorType, op.source.type)
-    return source.size * byte_width(source.element)
+def own_bytes(op: Operation) -> int:
+    """The shared memory of its own that a warp needs for blocks of which an operation reads elements by index."""
+    types = (op.operands[number].type for number in (op.encodings.free if op.encodings else ()))
+    return sum(type_.size * byte_width(type_.element) for type_ in types if isinstance(type_, TensorType))
 
 
 def _rounded(size: int) -> int:

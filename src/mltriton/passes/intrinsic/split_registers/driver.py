@@ -15,7 +15,7 @@ from mltriton.ir.operation import Block, Operation, Region, Value
 from mltriton.ir.types import PointerType, TensorType, Type, block_of
 from mltriton.layouts.encodings import Shape
 from mltriton.passes.intrinsic.split_registers.pieces import Grid, Pieces
-from mltriton.passes.intrinsic.split_registers.rules import RULES, Split, each_piece
+from mltriton.passes.intrinsic.split_registers.rules import Split, rule_of
 from mltriton.passes.intrinsic.split_registers.sizes import PieceSizes
 from mltriton.targets.base import TargetSpec
 
@@ -52,7 +52,7 @@ class Splitter:
     def operation(self, op: Operation) -> None:
         """Rebuild one operation."""
         with self.builder.at(op.loc):
-            for old, new in zip(op.results, RULES.get(type(op), each_piece)(self, op), strict=True):
+            for old, new in zip(op.results, rule_of(op)(self, op), strict=True):
                 self._define(old, new)
 
     def _define(self, old: Value, new: Split) -> None:

@@ -372,15 +372,8 @@ RULES: dict[type[Operation], Callable[..., Sequence[Split]]] = {
     tt.MakeTensorPtr: make_tensor_ptr,
     tt.DescriptorLoad: descriptor_load,
     tt.DescriptorStore: descriptor_store,
-    tt.Reshape: whole,
-    tt.Join: whole,
-    tt.Split: whole,
     tt.Cat: whole,
-    tt.Gather: whole,
-    ttg.LocalGather: whole,
     tt.Scan: whole,
-    tt.Unsplat: whole,
-    tt.Print: whole,
     ttg.ConvertLayout: convert_layout,
     ttg.LocalLoad: local_load,
     ttg.LocalStore: local_store,
@@ -391,3 +384,9 @@ RULES: dict[type[Operation], Callable[..., Sequence[Split]]] = {
     scf.Yield: terminator,
     scf.Condition: terminator,
 }
+
+
+def rule_of(op: Operation) -> Callable[..., Sequence[Split]]:
+    """How an operation is cut: as its table says, whole where pieces need more than pieces, or else piece by piece."""
+    declared = op.encodings
+    return RULES.get(type(op)) or (whole if declared and (declared.whole or declared.free) else each_piece)

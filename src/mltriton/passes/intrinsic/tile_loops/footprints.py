@@ -17,7 +17,6 @@ from mltriton.dialects import arith, gpu, math, tt, ttg
 from mltriton.ir.operation import Block, Operation, Value
 from mltriton.ir.order import operands_first
 from mltriton.ir.types import TensorType, shape_of
-from mltriton.passes.intrinsic.tile_loops.indexing import operand_index, unit_reshape
 from mltriton.records import record
 
 FIRST = -1  # the coordinate 0
@@ -27,7 +26,6 @@ Coordinates = tuple[int, ...]  # for each dimension of a value: the root's dimen
 
 LOADS = (tt.Load, tt.DescriptorLoad, ttg.LocalLoad)
 SHAPES = (tt.ExpandDims, tt.Broadcast, tt.Trans, ttg.ConvertLayout)
-MOVES = (tt.Reshape, tt.Join, tt.Split, tt.Cat, tt.Gather)
 SCALARS = (tt.GetProgramId, tt.GetNumPrograms, gpu.SubgroupId, tt.Unsplat)
 POINTERS = (tt.MakeTensorPtr, tt.MakeTensorDesc, tt.Advance, ttg.MemDescSubview, ttg.MemDescTrans)
 
@@ -37,8 +35,8 @@ COSTS: dict[type[Operation], int] = {
     **dict.fromkeys((arith.DivSI, arith.DivUI, arith.RemSI, arith.RemUI, arith.CeilDivSI, arith.FloorDivSI), 8),
     **dict.fromkeys((arith.Constant, tt.MakeRange, tt.Splat, *SHAPES), 0),
     **dict.fromkeys(LOADS, 3),
-    **dict.fromkeys(MOVES, 4),
 }
+REARRANGED = 4
 EXPENSIVE = 12  # from here on storing a chunk and loading it again is cheaper than computing it twice
 SMALL_PART = 8  # a part this many times smaller than the whole is computed for free
 
@@ -48,7 +46,7 @@ def is_virtual(op: Operation) -> bool:
     if isinstance(op, LOADS):
         return isinstance(op.results[0].type, TensorType)
     return (
-        op.elementwise or isinstance(op, (arith.Constant, tt.MakeRange, tt.Splat, *SHAPES, *MOVES, *POINTERS, *SCALARS))
+        op.elementwise or op.rearranges or isinstance(op, (arith.Constant, tt.MakeRange, tt.Splat, *POINTERS, *SCALARS))
     ) and op.pure
 
 
@@ -79,41 +77,21 @@ class Footprint:
                 continue
             if isinstance(op, LOADS):
                 self.loads.append((op, coordinates))
-            pending += reversed(list(operand_coordinates(op, value, coordinates)))
+            pending += reversed(list(operand_coordinates(op, coordinates)))
 
     def is_followed(self, value: Value, coordinates: Coordinates, known: Container[Value]) -> bool:
         """Whether `value` at `coordinates` belongs to the walk."""
         return True
 
 
-def operand_coordinates(op: Operation, result: Value, coordinates: Coordinates) -> Iterator[tuple[Value, Coordinates]]:
+def operand_coordinates(op: Operation, coordinates: Coordinates) -> Iterator[tuple[Value, Coordinates]]:
     """The operands of a virtual operation with the coordinates that are read of them."""
-    if isinstance(op, tt.Reshape):
-        shapes = (shape_of(op.source.type), shape_of(op.result.type))
-        mapped = unit_reshape(*shapes, coordinates, FIRST)
-        yield op.source, mapped if mapped is not None else (OTHER,) * len(shapes[0])
-    elif isinstance(op, tt.Split):
-        yield op.source, (*coordinates, FIRST)
-    elif isinstance(op, tt.Join):
-        yield op.lhs, coordinates[:-1]
-        yield op.rhs, coordinates[:-1]
-    elif isinstance(op, tt.Cat):
-        yield op.lhs, (OTHER, *coordinates[1:])
-        yield op.rhs, (OTHER, *coordinates[1:])
-    elif isinstance(op, tt.Gather):
-        yield op.indices, coordinates
-        yield op.source, (*coordinates[: op.axis], OTHER, *coordinates[op.axis + 1 :])
-    else:
-        for operand in op.operands:
-            yield operand, _operand_coordinates(op, operand, coordinates)
-
-
-def _operand_coordinates(op: Operation, operand: Value, coordinates: Coordinates) -> Coordinates:
-    if not isinstance(operand.type, TensorType):
-        return ()
-    if isinstance(op, tt.Unsplat):
-        return (FIRST,) * operand.type.rank
-    return operand_index(op, coordinates, FIRST) if isinstance(op, SHAPES) else coordinates
+    if op.rearranges:
+        yield from op.source_elements(coordinates, FIRST, OTHER)
+        return
+    for operand in op.operands:
+        rank = operand.type.rank if isinstance(operand.type, TensorType) else 0
+        yield operand, (FIRST,) * rank if isinstance(op, tt.Unsplat) else coordinates[:rank]
 
 
 # Uses
@@ -178,6 +156,11 @@ def is_outside(op: Operation, value: Value) -> bool:
 # Cost
 
 
+def cost_of(op: Operation) -> int:
+    """What one element of a virtual operation costs, without its operands'."""
+    return COSTS.get(op.__class__, REARRANGED if op.rearranges else 1)
+
+
 class Costs:
     """What evaluating one chunk of a value costs, in vector operations; parts that are much smaller than the whole are
     free. Values in `free` are read from a tile.
@@ -194,7 +177,7 @@ class Costs:
         if value not in self.known:
             for each in operands_first(value, self._unknown_operands):
                 op = each.defining_op
-                own = 1 if op is None or not is_virtual(op) else COSTS.get(op.__class__, 1)
+                own = 1 if op is None or not is_virtual(op) else cost_of(op)
                 self.known[each] = own + sum(map(self.of, self._operands(each)))
         return self.known[value]
 

@@ -1,18 +1,14 @@
 """Which element of its operand an operation that moves elements reads.
 
-Level: warp to intrinsic. `operand_index` maps the coordinates of a result to those of its operand for operations that
-drop, repeat or permute dimensions; coordinates may be forms (evaluation) or numbers of loop dimensions (analysis). A
-reshape is arithmetic on forms.
+Level: warp to intrinsic. A reshape is arithmetic on forms; of others the operation says it (`source_elements`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from math import gcd
-from typing import TYPE_CHECKING, TypeVar, cast
+from typing import TYPE_CHECKING, cast
 
 from mltriton.dialects import arith, tt
-from mltriton.ir.operation import Operation
 from mltriton.ir.types import I32, TensorType
 from mltriton.passes.intrinsic.tile_loops.combine import combine
 from mltriton.passes.intrinsic.tile_loops.forms import Affine, Form, Index, constant_index
@@ -20,39 +16,12 @@ from mltriton.passes.intrinsic.tile_loops.forms import Affine, Form, Index, cons
 if TYPE_CHECKING:
     from mltriton.passes.intrinsic.tile_loops.evaluation import Evaluator
 
-PlaceT = TypeVar("PlaceT")
-
-
-def operand_index(op: Operation, index: Sequence[PlaceT], first: PlaceT) -> tuple[PlaceT, ...]:
-    """Where the operand's element stands; `first` is the coordinate of the only element of a dimension."""
-    if isinstance(op, tt.ExpandDims):
-        return (*index[: op.axis], *index[op.axis + 1 :])
-    if isinstance(op, tt.Broadcast):
-        shape = cast(TensorType, op.source.type).shape
-        return tuple(first if extent == 1 else coordinate for extent, coordinate in zip(shape, index, strict=True))
-    if isinstance(op, tt.Trans):
-        coordinates = [first] * len(index)
-        for coordinate, dim in zip(index, op.order, strict=True):
-            coordinates[dim] = coordinate
-        return tuple(coordinates)
-    return tuple(index)
-
-
-def unit_reshape(
-    source: tuple[int, ...], result: tuple[int, ...], index: Sequence[PlaceT], first: PlaceT
-) -> tuple[PlaceT, ...] | None:
-    """The operand's index for a reshape that only adds or drops dimensions of size 1; None for any other."""
-    if [extent for extent in source if extent != 1] != [extent for extent in result if extent != 1]:
-        return None
-    rest = iter([coordinate for coordinate, extent in zip(index, result, strict=True) if extent != 1])
-    return tuple(first if extent == 1 else next(rest) for extent in source)
-
 
 def reshaped_index(e: Evaluator, op: tt.Reshape, index: Index, lanes: int) -> Index:
     """The operand's index of an element of a reshape."""
     source, result = (cast(TensorType, value.type).shape for value in (op.source, op.result))
-    plain = unit_reshape(source, result, index, constant_index(0))
-    if plain is not None:
+    ((_, plain),) = op.source_elements(index, constant_index(0), None)
+    if None not in plain:
         return plain
     number: Form = constant_index(0)
     for coordinate, extent in zip(index, result, strict=True):

@@ -17,6 +17,7 @@ from mltriton.passes.intrinsic.tile_loops.emitter import Emitter, refuse, unknow
 from mltriton.passes.intrinsic.tile_loops.evaluation import Evaluator
 from mltriton.passes.intrinsic.tile_loops.fast_paths import with_and_without_masks
 from mltriton.passes.intrinsic.tile_loops.footprints import (
+    EXPENSIVE,
     Costs,
     Footprint,
     consumers,
@@ -88,6 +89,9 @@ class Lowering:
             for result in op.results:
                 if isinstance(result.type, MemDescType):
                     raise unknown_buffer(result)
+        for number in op.encodings.free if op.encodings and op.rearranges else ():  # Read where an index says.
+            if self.costs().of(op.operands[number]) >= EXPENSIVE:
+                self.force(op.operands[number])
         if rule is not None:
             rule(self, op)
         elif not (op.pure and (is_virtual(op) or not op.regions)):

@@ -19,7 +19,6 @@ from mltriton.passes.intrinsic.tile_loops.combine import combine
 from mltriton.passes.intrinsic.tile_loops.evaluation import Evaluator
 from mltriton.passes.intrinsic.tile_loops.footprints import Coordinates, Footprint
 from mltriton.passes.intrinsic.tile_loops.forms import Affine, Form, Index, constant_index, is_uniform
-from mltriton.passes.intrinsic.tile_loops.indexing import operand_index
 from mltriton.records import record
 
 if TYPE_CHECKING:
@@ -125,7 +124,8 @@ class _Row:
             yield from self._of_mask(op.lhs, index)
             yield from self._of_mask(op.rhs, index)
         elif isinstance(op, tt.ExpandDims | tt.Broadcast | tt.Trans | ttg.ConvertLayout):
-            yield from self._of_mask(op.operands[0], operand_index(op, index, constant_index(0)))
+            ((source, coordinates),) = op.source_elements(index, constant_index(0), None)
+            yield from self._of_mask(source, coordinates)
         elif isinstance(op, tt.Splat):
             yield self._if(self.e.scalar(op.source))
         elif isinstance(op, arith.CmpI):

@@ -23,7 +23,7 @@ from mltriton.passes.intrinsic.tile_loops.forms import (
     Vector,
     constant_index,
 )
-from mltriton.passes.intrinsic.tile_loops.indexing import divide, divided, operand_index, reshaped_index
+from mltriton.passes.intrinsic.tile_loops.indexing import divide, divided, reshaped_index
 
 if TYPE_CHECKING:
     from mltriton.passes.intrinsic.tile_loops.evaluation import Evaluator
@@ -73,7 +73,13 @@ def splat(e: Evaluator, op: tt.Splat, index: Index, lanes: int) -> Form:
 
 def same_element(e: Evaluator, op: Operation, index: Index, lanes: int) -> Form:
     """The element stands elsewhere in the operand."""
-    return e.at(op.operands[0], operand_index(op, index, constant_index(0)), lanes)
+    ((source, coordinates),) = op.source_elements(index, constant_index(0), None)
+    return e.at(source, coordinates, lanes)
+
+
+def split(e: Evaluator, op: tt.Split, index: Index, lanes: int) -> Form:
+    """The coordinates name the half, too."""
+    return e.at(op.source, index, lanes)
 
 
 def reshape(e: Evaluator, op: tt.Reshape, index: Index, lanes: int) -> Form:
@@ -167,12 +173,8 @@ RULES: dict[type[Operation], Rule] = {
     **dict.fromkeys((arith.DivSI, arith.DivUI, arith.RemSI, arith.RemUI), division),
     tt.MakeRange: make_range,
     tt.Splat: splat,
-    tt.ExpandDims: same_element,
-    tt.Broadcast: same_element,
-    tt.Trans: same_element,
-    ttg.ConvertLayout: same_element,
     tt.Reshape: reshape,
-    tt.Split: same_element,
+    tt.Split: split,
     tt.Join: join,
     tt.Cat: cat,
     tt.Gather: gather,
@@ -180,3 +182,8 @@ RULES: dict[type[Operation], Rule] = {
     tt.DescriptorLoad: load,
     ttg.LocalLoad: shared_load,
 }
+
+
+def rule_of(op: Operation) -> Rule | None:
+    """How an element of an operation is made; None where that is not done on demand."""
+    return RULES.get(type(op), elementwise if op.elementwise else same_element if op.rearranges else None)

@@ -14,9 +14,6 @@ from mltriton.dialects import gpu, scf, tt, ttg, ttig
 from mltriton.ir.attributes import StringAttr
 from mltriton.ir.operation import Operation
 from mltriton.ir.types import TensorType, shape_of
-from mltriton.passes.intrinsic.tile_loops.footprints import (
-    EXPENSIVE,
-)
 from mltriton.passes.intrinsic.tile_loops.lowering import Rules
 from mltriton.passes.intrinsic.tile_loops.members import AssertBlock, Atomic, PrintBlock
 from mltriton.passes.intrinsic.tile_loops.prefetching import PrefetchBlock
@@ -100,12 +97,6 @@ def assume(low: Lowering, op: tt.Assume) -> None:
         low.e.emitter.insert(tt.Assume([low.e.scalar(op.condition)]))
 
 
-def gather(low: Lowering, op: tt.Gather) -> None:
-    """An expensive source is computed once, not once for each index."""
-    if low.costs().of(op.source) >= EXPENSIVE:
-        low.force(op.source)
-
-
 def barrier(low: Lowering, op: gpu.Barrier) -> None:
     """One warp waits for nobody."""
 
@@ -136,7 +127,6 @@ RULES: Rules = {
     tt.Print: print_values,
     tt.Assert: assertion,
     tt.Assume: assume,
-    tt.Gather: gather,
     tt.Scan: _later("scans", "lower_scan"),
     tt.Dot: _later("dots", "lower_dot"),
     ttg.LocalAlloc: _later("shared", "allocate"),
