@@ -60,8 +60,8 @@ WARPS = {True: 8, False: 4}  # of a program that reads blocks, by form
 # Bytes of a program's block of queries [heads, dim], and of one block of keys, that leave registers for all else.
 QUERY_BYTES = 2048
 KEY_BYTES = {2: 16384, 4: 8192}
-TILE_WARPS = 4
-TILE_BYTES = 16384  # of the keys of one step that warps share
+TILE_WARPS = 2
+TILE_BYTES = 8192  # of the keys of one step that warps share
 PIECE = 4  # rectangles of values that are put together at most
 
 

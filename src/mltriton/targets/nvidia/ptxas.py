@@ -27,7 +27,10 @@ TOOLKIT = Path("/usr/local/cuda/bin")
 PACKAGES = ("nvidia/cu13/bin", "nvidia/cuda_nvcc/bin", "nvidia/cu12/bin")  # where PyPI's packages install programs
 
 _THREADS = re.compile(r"^\.maxntid (\d+).*$(?!\n\.minnctapersm)", re.MULTILINE)
-_SQUEEZED = 1.35  # as many registers as there are, at most, so that ptxas is asked to do with those
+_SQUEEZED = 1.45  # as many registers as there are, at most, so that ptxas is asked to do with those
+_FEW = 3  # programs on a multiprocessor, for one more of which it is worth to ask
+_UNIT = 8  # of which registers of a lane are a multiple
+_NEXT_TO_NOTHING = 4  # bytes of a lane
 _RESERVED = 1024  # bytes of shared memory that each program takes besides
 _KERNEL = re.compile(r"Compiling entry function '([^']+)' for")
 _USED = re.compile(r"Used (\d+) registers")
@@ -90,21 +93,28 @@ def assemble(ptx: str, device: Device, shared: int = 0) -> Cubin:
     """Machine code of a PTX module whose programs have so many bytes of dynamic shared memory.
 
     By itself ptxas leaves registers to other programs on the multiprocessor, even if it spills for that: then one
-    program may have them all. Where but one program would fit for a few registers, two of them share the registers if
-    they need not spill: one computes while the other waits.
+    program may have them all. Where few programs fit and one more would for a few registers, they share the registers
+    if that spills next to nothing: one computes while the others wait.
     """
     cubin = _assembled(ptx, device)
-    threads = _THREADS.search(ptx)
-    if threads is None:
+    found = _THREADS.search(ptx)
+    if found is None:
         return cubin
     if cubin.spilled:
         return min(cubin, _assembled(_resident(ptx, 1), device), key=lambda made: made.spilled)
-    each = device.all_registers // (2 * int(threads[1]))
     most = max((info.registers for info in cubin.kernels.values()), default=0)
-    if each < most <= each * _SQUEEZED and 2 * (shared + _RESERVED) <= device.all_shared_bytes:
-        together = _assembled(_resident(ptx, 2), device)
-        return cubin if together.spilled else together
+    programs = 1 + device.all_registers // (int(found[1]) * _allotted(most))
+    each = device.all_registers // (programs * int(found[1])) // _UNIT * _UNIT
+    shared_too = programs * (shared + _RESERVED) <= device.all_shared_bytes
+    if programs <= _FEW and each < most <= each * _SQUEEZED and shared_too:
+        together = _assembled(_resident(ptx, programs), device)
+        return together if together.spilled <= _NEXT_TO_NOTHING else cubin
     return cubin
+
+
+def _allotted(registers: int) -> int:
+    """The registers that a lane takes of its multiprocessor's."""
+    return max(1, -(-registers // _UNIT)) * _UNIT
 
 
 def _resident(ptx: str, programs: int) -> str:
