@@ -16,9 +16,9 @@ from mltriton.targets.xe.devices import device
 from mltriton.targets.xe.driver import Queue
 from mltriton.targets.xe.emulation import image_of
 from mltriton.targets.xe.launch import XeKernel
-from mltriton.targets.xe.layouts.regions import RegionMoves, Stage, fewest_moves
+from mltriton.targets.xe.layouts.region_moves import RegionMoves, Stage, fewest_moves
 from mltriton.targets.xe.llvm import calls
-from mltriton.targets.xe.llvm.regions import Sizes, calls_of, moved, named, symbol
+from mltriton.targets.xe.llvm.region_calls import Sizes, calls_of, moved, named, symbol
 from mltriton.targets.xe.spirv.assembly import CAPABILITY, EXTENSION, text_of_moves
 from mltriton.targets.xe.spirv.emission import emit
 from mltriton.targets.xe.spirv.validation import validate

@@ -12,7 +12,13 @@ from mltriton.layouts.encodings import DotOperandEncoding, Encoding
 from mltriton.layouts.hardware import linear_layout, warp_layout
 from mltriton.layouts.linear import LinearLayout
 from mltriton.targets.xe.layouts.encodings import DpasEncoding, Subgroup2DBlockEncoding
-from mltriton.targets.xe.layouts.regions import RegionMoves, cheaper_moves, fewest_moves, region_moves, register_file
+from mltriton.targets.xe.layouts.region_moves import (
+    RegionMoves,
+    cheaper_moves,
+    fewest_moves,
+    region_moves,
+    register_file,
+)
 
 Shape = tuple[int, ...]
 

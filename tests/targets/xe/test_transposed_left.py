@@ -1,7 +1,7 @@
 """Products whose left operand has to be put in order by moves of regions, emulated, against numpy.
 
-A transposing load brings words of several rows; moves of regions (`xe/layouts/regions.py`) make rows of them, and the
-matrix engine takes f16 and bf16 in another order of rows where that takes half as many.
+A transposing load brings words of several rows; moves of regions (`xe/layouts/region_moves.py`) make rows of them, and
+the matrix engine takes f16 and bf16 in another order of rows where that takes half as many.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ from mltriton.targets.xe.devices import DPAS_PARTS, DPAS_SHAPES, DPAS_THROUGH, D
 from mltriton.targets.xe.layouts.block_loads import cheapest_block, lane_cost
 from mltriton.targets.xe.layouts.encodings import dpas
 from mltriton.targets.xe.layouts.prefetches import prefetch_encoding
-from mltriton.targets.xe.layouts.regions import change_cost
+from mltriton.targets.xe.layouts.region_moves import change_cost
 from mltriton.targets.xe.options import CODEGENS
 
 if TYPE_CHECKING:

@@ -16,8 +16,17 @@ from mltriton.errors import BackendError
 from mltriton.targets.llvm.types import Type, vector
 from mltriton.targets.llvm.writer import Module
 from mltriton.targets.xe.devices import Device
-from mltriton.targets.xe.emulation import blocks, lanes, lockstep, payloads, phis, products, regions, small_floats
-from mltriton.targets.xe.llvm.regions import named
+from mltriton.targets.xe.emulation import (
+    blocks,
+    lanes,
+    lockstep,
+    payloads,
+    phis,
+    products,
+    region_shuffles,
+    small_floats,
+)
+from mltriton.targets.xe.llvm.region_calls import named
 from mltriton.targets.xe.llvm.small_floats import named as widening_named
 from mltriton.targets.xe.spirv import builtins as xe
 from mltriton.targets.xe.spirv.builtins import Builtin, every_builtin
@@ -60,7 +69,7 @@ def emulate(text: str, device: Device) -> str:
         if (symbol, ()) not in written:
             source, result = (_type(text) for text in (call[2], call[0].removeprefix("call ")))
             if (moves := named(symbol)) is not None:
-                written[symbol, ()] = regions.write(library, symbol, moves, source, result)
+                written[symbol, ()] = region_shuffles.write(library, symbol, moves, source, result)
             elif (widening := widening_named(symbol)) is not None:
                 written[symbol, ()] = small_floats.write(library, symbol, widening[0], source, result)
         return written[symbol, ()]

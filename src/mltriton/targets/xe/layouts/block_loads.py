@@ -3,7 +3,7 @@
 Level: ttg. Takes the encoding in which the value is wanted (or is, for a store), the limits of the target's block
 accesses and the dimension that is contiguous in memory; gives a `#ttig.subgroup_2d_block` with the same cut between
 warps, or None where there is no such block. The cost counts messages and what the conversion costs afterwards
-(`regions.py`): a larger block is no better where its elements come into the wrong lanes.
+(`region_calls.py`): a larger block is no better where its elements come into the wrong lanes.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from mltriton.layouts.encodings import DotOperandEncoding, Encoding, Shape, same
 from mltriton.layouts.hardware import linear_layout, warp_layout
 from mltriton.targets.base import BlockIO, BlockSize, Choice, Wanted
 from mltriton.targets.xe.layouts.encodings import WORD, Subgroup2DBlockEncoding
-from mltriton.targets.xe.layouts.regions import change_cost
+from mltriton.targets.xe.layouts.region_moves import change_cost
 
 MESSAGE = 8  # instructions that one more message costs: its address and its place in the queue
 TRANSPOSED_WORDS = 8  # along the contiguous dimension of a block that is transposed on its way

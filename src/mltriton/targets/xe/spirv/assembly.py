@@ -1,7 +1,7 @@
 """Region moves, and conversions of small floats, as inline assembly of Intel's compiler (SPV_INTEL_inline_assembly).
 
 Level: binary -> binary. LLVM's back end takes no assembly with vectors, so a kernel calls functions whose names say
-what they do (`llvm/regions.py`, `llvm/small_floats.py`), and here each import becomes an `OpAsmINTEL` with the
+what they do (`llvm/region_calls.py`, `llvm/small_floats.py`), and here each import becomes an `OpAsmINTEL` with the
 instructions of vISA, Intel's virtual instruction set. Guarantees: a module without such calls comes back equal.
 """
 
@@ -14,8 +14,8 @@ from mltriton.ir.types import F8E5M2, F16
 from mltriton.ir.types import Type as IRType
 from mltriton.targets.llvm.types import Type
 from mltriton.targets.xe.block_limits import SUB_GROUP
-from mltriton.targets.xe.layouts.regions import RegionMoves
-from mltriton.targets.xe.llvm import regions, small_floats
+from mltriton.targets.xe.layouts.region_moves import RegionMoves
+from mltriton.targets.xe.llvm import region_calls, small_floats
 from mltriton.targets.xe.llvm.small_floats import CARRIED, MAGNITUDE, ONE, SCALE, SIGN
 from mltriton.targets.xe.spirv.words import IMPORT, LINKAGE_ATTRIBUTES, Instruction, Op, SpirvModule, text_of, words_of
 
@@ -95,7 +95,7 @@ def _fields_and_scale(registers: int) -> list[str]:
 
 def text_named(symbol: str) -> str | None:
     """The instructions of a function of that name; None where the name says nothing."""
-    if (moves := regions.named(symbol)) is not None:
+    if (moves := region_calls.named(symbol)) is not None:
         return text_of_moves(moves)
     if (widening := small_floats.named(symbol)) is not None:
         return text_of_widening(*widening)

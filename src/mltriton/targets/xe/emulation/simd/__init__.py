@@ -17,7 +17,14 @@ from mltriton.targets.cpu.llvm.emit.kernel import function_attributes
 from mltriton.targets.llvm.types import CONSTANT_PTR, PTR, VOID, Type, Value, vector
 from mltriton.targets.llvm.writer import Function, Module
 from mltriton.targets.xe.devices import Device
-from mltriton.targets.xe.emulation.simd import functions, memory, products, rectangles, regions, warp_position
+from mltriton.targets.xe.emulation.simd import (
+    functions,
+    products,
+    rectangles,
+    scattered_accesses,
+    vector_regions,
+    warp_position,
+)
 from mltriton.targets.xe.emulation.simd.call import Call, Write
 from mltriton.targets.xe.spirv.emission import PRINTF
 from mltriton.targets.xe.spirv.vectors.syntax import Number, Reader
@@ -33,9 +40,9 @@ _DECLARED = f"declare i32 @printf({CONSTANT_PTR}, ...)"
 
 # How the name of a function begins -> what writes one with the same parameters, and the place after them.
 _WRITERS: dict[str, Write] = {
-    **regions.WRITERS,
+    **vector_regions.WRITERS,
     **warp_position.WRITERS,
-    **memory.WRITERS,
+    **scattered_accesses.WRITERS,
     **rectangles.WRITERS,
     **products.WRITERS,
     **functions.WRITERS,

@@ -16,9 +16,9 @@ from mltriton.targets.simt.context import Emitter, Rules
 from mltriton.targets.simt.lanes import Form, Lanes
 from mltriton.targets.xe.block_limits import SUB_GROUP
 from mltriton.targets.xe.devices import Device
-from mltriton.targets.xe.layouts.regions import RegionMoves, cheaper_moves
+from mltriton.targets.xe.layouts.region_moves import RegionMoves, cheaper_moves
 from mltriton.targets.xe.llvm.machine import XeMachine
-from mltriton.targets.xe.llvm.regions import calls_of, moved, sizes
+from mltriton.targets.xe.llvm.region_calls import calls_of, moved, sizes
 from mltriton.targets.xe.llvm.surfaces import Legality
 
 

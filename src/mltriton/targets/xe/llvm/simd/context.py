@@ -21,7 +21,7 @@ from mltriton.targets.simt.context import Rule, Rules
 from mltriton.targets.simt.lanes import Emitted, Form, Lanes, Made, element_name, layout_of
 from mltriton.targets.simt.moves import names
 from mltriton.targets.xe.cache_hints import Controls, Load, Store
-from mltriton.targets.xe.layouts.regions import RegionMoves
+from mltriton.targets.xe.layouts.region_moves import RegionMoves
 from mltriton.targets.xe.llvm.emit.context import XeEmitter
 from mltriton.targets.xe.llvm.lanes import form_of
 from mltriton.targets.xe.llvm.machine import XeMachine

@@ -11,7 +11,7 @@ from mltriton.targets.llvm.types import Type, Value, vector
 from mltriton.targets.llvm.writer import Function, Module
 from mltriton.targets.simt.moves import move
 from mltriton.targets.xe.block_limits import SUB_GROUP
-from mltriton.targets.xe.layouts.regions import RegionMoves
+from mltriton.targets.xe.layouts.region_moves import RegionMoves
 from mltriton.targets.xe.llvm import calls
 
 _LANE_BITS = SUB_GROUP.bit_length() - 1

@@ -1,9 +1,9 @@
 """Region moves between the LLVM values of a block: which values take part in one call, and the call.
 
 Level: intrinsic -> llvm. A block is several values, each a run of bytes of the warp's registers. `calls_of` splits the
-moves of a whole block (`layouts/regions.py`) so that each call takes and gives few values. In a lane's program a call
-is that of a function whose name says everything (`symbol`, `named`); the module has inline assembly in its place
-(`spirv/assembly.py`), and emulation a function in plain LLVM IR (`emulation/regions.py`).
+moves of a whole block (`layouts/region_moves.py`) so that each call takes and gives few values. In a lane's program a
+call is that of a function whose name says everything (`symbol`, `named`); the module has inline assembly in its place
+(`spirv/assembly.py`), and emulation a function in plain LLVM IR (`emulation/region_shuffles.py`).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from mltriton.targets.llvm.types import Type, Value, poison, vector
 from mltriton.targets.llvm.writer import Function
 from mltriton.targets.simt.lanes import Form
 from mltriton.targets.xe.block_limits import SUB_GROUP
-from mltriton.targets.xe.layouts.regions import RegionMoves, Stage, fewest_moves
+from mltriton.targets.xe.layouts.region_moves import RegionMoves, Stage, fewest_moves
 from mltriton.targets.xe.llvm.lanes import LONGEST_VECTOR
 
 PREFIX = "region_moves"
