@@ -141,12 +141,15 @@ class NvidiaMmaEncoding(MatrixEncoding):
     def operand_in_shared(
         self, operand: DotOperandEncoding, shape: Shape, element_bytes: int, order: Shape
     ) -> SharedEncoding:
-        """As wgmma reads it; for `ldmatrix` so that 8 neighbours across rows of 16 bytes are in different banks."""
-        line = shape[order[0]] * element_bytes
+        """As wgmma reads it, which takes elements of other than two bytes only along K; for `ldmatrix` so that 8
+        neighbours across rows of 16 bytes are in different banks.
+        """
         if self.version == 3:
+            fastest = order[0] if element_bytes == 2 else len(shape) - 1 - operand.op_idx
+            line = shape[fastest] * element_bytes
             swizzle = next((width for width in reversed(SWIZZLES) if width <= line), 0)
-            return NvmmaSharedEncoding(swizzle, order[0] == len(shape) - 2, 8 * element_bytes)
-        return swizzled(line, element_bytes, order)
+            return NvmmaSharedEncoding(swizzle, fastest == len(shape) - 2, 8 * element_bytes)
+        return swizzled(shape[order[0]] * element_bytes, element_bytes, order)
 
     # Text
 

@@ -40,7 +40,8 @@ class DotSize(NamedTuple):
     in `a` and `b`. It may have `fewer_rows` and `fewer_columns` as well: smaller numbers in place of m (a repeat count)
     and n. Operands that may not be rounded to what the instruction takes are multiplied in so many `parts`.
     `encoding` makes the encoding of results, where lanes matter; it says that of the operands, too. `otherwise`: what
-    multiplies where there are not so many rows and warps.
+    multiplies where there are not so many rows and warps. `k_major`: operands that are loaded have K along lines of
+    memory.
     """
 
     m: int
@@ -55,6 +56,7 @@ class DotSize(NamedTuple):
     fewer_columns: tuple[int, ...] = ()
     encoding: Callable[[DotSize, ResultPerWarp], MatrixEncoding] | None = None
     otherwise: DotSize | None = None
+    k_major: bool = False
 
     def acting(self, together: int) -> DotSize:
         """This one or another, of which so many warps act together."""

@@ -166,15 +166,15 @@ def test_what_is_not_copied() -> None:
 
 
 def test_buffers_are_laid_out_as_the_instruction_reads_them() -> None:
-    def layouts(target: str) -> list[object]:
+    def layouts(target: str, buffers: int) -> list[object]:
         found = [
             op.result.type for op in parse_module(compiled(target, "ttg")).walk() if isinstance(op, ttg.LocalAlloc)
         ]
-        assert all(isinstance(type, MemDescType) and type.shape[0] == 3 for type in found)
+        assert all(isinstance(type, MemDescType) and type.shape[0] == buffers for type in found)
         return [type.encoding for type in found]  # type: ignore[attr-defined]
 
-    assert layouts("mma:ahead") == [SwizzledSharedEncoding(8, 2, 4, (1, 0))] * 2
-    assert layouts("mma:grouped")[1] is NvmmaSharedEncoding(64, False, 16)
+    assert layouts("mma:ahead", 3) == [SwizzledSharedEncoding(8, 2, 4, (1, 0))] * 2
+    assert layouts("mma:grouped", 4)[1] is NvmmaSharedEncoding(64, False, 16)
 
 
 def test_the_order_of_a_body() -> None:

@@ -111,6 +111,26 @@ def test_other_elements_and_sums() -> None:
     assert multiplied(64, 64, 96, (64, 64, 32), "rr", "float16", num_warps=4, num_stages=3, sums=tl.float16) < 1e-2
 
 
+BYTES = {"i8": (torch.int8, tl.int32, torch.int32), "e4m3": (torch.float8_e4m3fn, tl.float32, torch.float32)}
+
+
+@pytest.mark.usefixtures("emulator")
+@pytest.mark.parametrize("order", ["rc", "rr"])
+@pytest.mark.parametrize("kind", BYTES)
+def test_bytes_are_multiplied_in_groups_where_k_lies_along_memory(kind: str, order: str) -> None:
+    element, sums, result = BYTES[kind]
+    torch.manual_seed(0)
+    a = torch.randint(-8, 8, (128, 160)).to(element)
+    b = torch.randint(-8, 8, (160, 64)).float().contiguous() if order == "rr" else torch.randint(-8, 8, (64, 160)).T
+    b = b.to(element)
+    c = torch.zeros((128, 64), dtype=result)
+    made = product[(1, 1)](
+        a, b, c, 128, 64, 160, *a.stride(), *b.stride(), 128, 64, 64, sums, num_warps=8, target="cuda:90"
+    )
+    assert torch.equal(c.double(), a.double() @ b.double())
+    assert ("wgmma" in made.asm["ptx"]) == (order == "rc")
+
+
 @pytest.mark.usefixtures("emulator")
 @pytest.mark.parametrize(("d", "rows", "keys", "warps"), [(64, 128, 64, 8), (64, 64, 32, 4)])
 def test_attention_multiplies_from_registers(d: int, rows: int, keys: int, warps: int) -> None:
@@ -190,11 +210,11 @@ def test_a_result_without_a_wait_is_rejected() -> None:
 
 
 def test_stages_keep_their_meaning() -> None:
-    """So many buffers; of more than two one is kept for the product under way."""
-    for stages, waits in ((2, [0, 0]), (3, [0, 0]), (4, [1, 0])):
+    """Copies are so many iterations ahead, less one; one buffer more is kept for the product under way."""
+    for stages, waits in ((2, [0, 0]), (3, [1, 0]), (4, [2, 0])):
         module = parse_module(compiled("ttg", num_warps=4, num_stages=stages))
         buffers = [op.result.type for op in module.walk() if isinstance(op, ttg.LocalAlloc)]
-        assert [type.shape[0] for type in buffers] == [stages] * 2  # type: ignore[attr-defined]
+        assert [type.shape[0] for type in buffers] == [stages + 1] * 2  # type: ignore[attr-defined]
         assert [op.num for op in module.walk() if isinstance(op, ttg.AsyncWait)] == waits
 
 

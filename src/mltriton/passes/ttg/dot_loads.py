@@ -81,6 +81,21 @@ def _is_multiplied(value: Value) -> bool:
     return False
 
 
+def along_k(dot: tt.Dot, axes: AxisInfoAnalysis) -> bool:
+    """Whether operands that are loaded have K along lines of memory."""
+    return all(_along(operand, 1 - index, axes) for index, operand in enumerate((dot.a, dot.b)))
+
+
+def _along(operand: Value, dim: int, axes: AxisInfoAnalysis) -> bool:
+    load = operand.defining_op
+    load = load.source.defining_op if isinstance(load, ttg.ConvertLayout) else load
+    if isinstance(load, tt.DescriptorLoad):
+        return dim == 1
+    return (
+        not isinstance(load, tt.Load) or not isinstance(load.ptr.type, TensorType) or fastest_dim(load, axes)[0] == dim
+    )
+
+
 def is_small_spread(load: tt.Load, lanes: int) -> bool:
     """Whether a load has fewer elements than there are lanes, all of which go into larger blocks."""
     block = load.result.type

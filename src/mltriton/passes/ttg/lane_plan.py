@@ -30,6 +30,7 @@ from mltriton.layouts.encodings import (
 from mltriton.layouts.explicit import LinearEncoding
 from mltriton.layouts.lanes import LANE_BYTES, by_rows, with_lanes
 from mltriton.layouts.tiling import row_major
+from mltriton.passes.ttg.dot_loads import along_k
 from mltriton.passes.ttg.row_order import best_rows
 from mltriton.targets.base import BlockIO, Home, ResultPerWarp, TargetSpec, Wanted
 
@@ -149,6 +150,8 @@ class LanePlan:
         type, element = _block(dot.result), _element(dot)
         listed, cuts = self.spec.dot.get(element), encoding.cut(type.shape)
         k = cast(TensorType | MemDescType, dot.a.type).shape[-1]
+        if listed is not None and listed.k_major and not along_k(dot, self.io.axes):
+            listed = listed.otherwise
         size = listed.fitting(cuts, type.shape, k) if listed is not None else None
         if size is None or size.encoding is None:
             expected = ", ".join(map(str, self.spec.dot))

@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import cast
 
+from mltriton.analysis.axis_info import AxisInfoAnalysis
 from mltriton.analysis.ties import Ties, tied_block_pointers
 from mltriton.analysis.workload import Workload, analyse
 from mltriton.dialects import arith, scf, tt
@@ -26,7 +27,7 @@ from mltriton.ir.order import operands_first
 from mltriton.ir.types import PointerType, TensorType, Type, block_of
 from mltriton.layouts import tiling
 from mltriton.layouts.encodings import Encoding, SliceEncoding
-from mltriton.passes.ttg.dot_loads import is_small_spread, staged_loads, staged_stores
+from mltriton.passes.ttg.dot_loads import along_k, is_small_spread, staged_loads, staged_stores
 from mltriton.passes.ttg.layout_rules import decides, rule_of, same_everywhere
 from mltriton.passes.ttg.tiling_hints import hinted_roots, smallest_part
 from mltriton.targets.base import TargetSpec
@@ -94,6 +95,8 @@ class LayoutPlan:
         shape_of_cut = "square" if not fed else "horizontal" if 0 in fed else "vertical"
         shape, smallest = _shape(dot.result), smallest_part(dot, self.spec)
         size = self.spec.dot.get(cast(TensorType, dot.a.type).element)
+        if size is not None and size.k_major and not along_k(dot, AxisInfoAnalysis(_function_of(dot))):
+            size = size.otherwise
         grouped = tiling.in_groups(shape, self.num_warps, size.rows, size.warps) if size and size.warps > 1 else None
         if grouped is not None and (not fed or grouped.warps_per_cta[0] == self.num_warps):
             return grouped
@@ -295,6 +298,14 @@ def _with_one_encoding(function: tt.Func) -> Ties:
             for argument, result in zip(carried, op.results, strict=True):
                 ties.join(argument, result)
     return ties
+
+
+def _function_of(op: Operation) -> tt.Func:
+    parent = op.parent_op
+    while not isinstance(parent, tt.Func):
+        assert parent is not None
+        parent = parent.parent_op
+    return parent
 
 
 def _by_importance(workload: Workload) -> list[tt.Dot]:

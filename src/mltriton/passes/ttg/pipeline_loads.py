@@ -2,8 +2,8 @@
 
 Level: ttg, after `assign-lanes`. Takes `scf.for` loops of more than one stage and changes them in place: a load whose
 block goes into a dot becomes an asynchronous copy into one of `stages` buffers, `stages - 1` iterations ahead; in its
-place the block is loaded from shared memory, in the encoding in which it is wanted. Of more than two buffers one is
-kept for an iteration more where a dot goes on by itself into the next (`KEPT`): copies are one iteration less ahead.
+place the block is loaded from shared memory, in the encoding in which it is wanted. Where a dot goes on by itself into
+the next iteration buffers are kept for one more (`KEPT`): there is one more, or copies are one iteration less ahead.
 Guarantees: no result changes; an iteration waits for its own copies only; memory behind the last iteration is not
 touched; where the target copies nothing asynchronously (`TargetSpec.copy_bytes`), and in warp-level kernels, every loop
 stays as it is.
@@ -63,7 +63,7 @@ class PipelineLoads(Pass):
 
 def _kept(loop: scf.For, spec: TargetSpec, stages: int) -> int:
     """For how many iterations more buffers are left as they are."""
-    return int(stages > 2 and (_adds_up(loop, spec) or pair_of(loop, spec) is not None))
+    return int(stages > 1 and (_adds_up(loop, spec) or pair_of(loop, spec) is not None))
 
 
 def _adds_up(loop: scf.For, spec: TargetSpec) -> bool:
@@ -77,9 +77,10 @@ def _pipeline(loop: scf.For, loads: Sequence[tt.Load], stages: int, spec: Target
     loads = [load for load in loads if _Ahead.of(loop, [load]) is not None]
     ahead = _Ahead.of(loop, loads) if loads else None
     room = spec.shared_bytes // sum(map(_bytes, loads)) if loads else 0
-    stages = min(stages, room)
+    kept = _kept(loop, spec, stages)
+    stages = min(stages + kept, room)
     if ahead is not None and stages > 1:
-        _Pipeline(loop, loads, ahead, stages, _kept(loop, spec, stages), adds_up=_adds_up(loop, spec)).write()
+        _Pipeline(loop, loads, ahead, stages, kept if stages > 2 else 0, adds_up=_adds_up(loop, spec)).write()
 
 
 def _bytes(load: tt.Load) -> int:
