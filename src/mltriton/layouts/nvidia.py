@@ -24,6 +24,7 @@ ROWS = 16  # of the result of one instruction in one warp
 COLUMNS = 8  # of the smallest result; `wgmma` has a multiple of it
 MOST_COLUMNS = 256
 WORD = 4  # bytes of a register
+MOST_WARPS_OF_WIDE = 12  # with as many registers as results of 256 columns take
 GROUP = 4  # warps that one wgmma keeps busy: their 16 rows lie below each other
 
 
@@ -187,9 +188,10 @@ def mma_sync(size: DotSize, result: ResultPerWarp) -> NvidiaMmaEncoding:
 
 
 def wgmma(size: DotSize, result: ResultPerWarp) -> NvidiaMmaEncoding:
-    """The encoding of results of `wgmma`, as wide as the per-warp shape allows."""
+    """The encoding of results of `wgmma`, as wide as the per-warp shape and its registers allow."""
     *batch, rows, columns = result.shape
-    width = min(max(columns, COLUMNS), size.n)
+    most = size.n if math.prod(result.warps) <= MOST_WARPS_OF_WIDE else size.n // 2
+    width = min(max(columns, COLUMNS), most)
     cluster = (*batch, max(1, rows // ROWS), max(1, columns // width))
     return NvidiaMmaEncoding(3, result.warps, (ROWS, width, size.k), _stated(cluster))
 

@@ -80,7 +80,7 @@ def _pipeline(loop: scf.For, loads: Sequence[tt.Load], stages: int, spec: Target
     kept = _kept(loop, spec, stages)
     stages = min(stages + kept, room)
     if ahead is not None and stages > 1:
-        _Pipeline(loop, loads, ahead, stages, kept if stages > 2 else 0, adds_up=_adds_up(loop, spec)).write()
+        _Pipeline(loop, loads, ahead, stages, kept if stages > 2 else 0).write()
 
 
 def _bytes(load: tt.Load) -> int:
@@ -152,14 +152,11 @@ _Iteration = tuple[Value, int]  # the counter of an iteration, and how many iter
 class _Pipeline:
     """The rewriting of one loop."""
 
-    def __init__(
-        self, loop: scf.For, loads: Sequence[tt.Load], ahead: _Ahead, stages: int, kept: int, *, adds_up: bool
-    ) -> None:
+    def __init__(self, loop: scf.For, loads: Sequence[tt.Load], ahead: _Ahead, stages: int, kept: int) -> None:
         self.loop = loop
         self.loads = loads
         self.ahead = ahead
         self.stages = stages
-        self.adds_up = adds_up
         self.early = stages - 1 - kept  # iterations
         if kept:
             loop.attributes[KEPT] = IntegerAttr(kept, I32)
@@ -173,9 +170,8 @@ class _Pipeline:
         slot, _ = carry_also(self.loop, _number(self.entry, 0))
         builder = Builder().before(self.loop.body.block.ops[0])
         builder.create(ttg.AsyncWait, [], num=self.early - 1)
-        later = Builder().before(self.loop.body.block.terminator) if self.adds_up else builder  # Dots start first.
-        yielded = self._copies_of_the_body(later, arguments, slot)
-        yield_also(self.loop.body.block, [*yielded, self._next(later, slot)])
+        yielded = self._copies_of_the_body(builder, arguments, slot)
+        yield_also(self.loop.body.block, [*yielded, self._next(builder, slot)])
         arrived = [_slot_of(builder, buffer, slot) for buffer in self.buffers]
         for load, block in zip(self.loads, arrived, strict=True):
             self._read(load, block)
