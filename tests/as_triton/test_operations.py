@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
 
-from .test_import import python
+from .test_import import SOURCES, python
 
 SCRIPT = str(Path(__file__).with_name("operations.py"))
 # Of each way in which Inductor writes kernels a few.
@@ -33,3 +34,20 @@ def test_some_operations(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_all_operations(tmp_path: Path) -> None:
     assert operations(tmp_path, "--samples", "1", "--types", "float32", seconds=7200)
+
+
+JUDGE = """
+import torch
+from operations import Sample, as_near
+
+sample = Sample([torch.randn(100).half()], lambda tensors: tensors[0].sum())
+eager = sample.call(sample.tensors)
+print(as_near(sample, eager, eager), as_near(sample, eager + 1, eager))
+"""
+
+
+def test_as_near_as_eager_torch(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    (tmp_path / "judge.py").write_text(JUDGE)
+    paths = os.pathsep.join((SOURCES, str(Path(SCRIPT).parent)))
+    assert python("-W", "ignore", str(tmp_path / "judge.py"), PYTHONPATH=paths).splitlines()[-1] == "True False"
