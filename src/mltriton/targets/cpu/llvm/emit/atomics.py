@@ -13,9 +13,10 @@ from mltriton.ir.types import F32, F64, FloatType, element_type
 from mltriton.ir.types import Type as IRType
 from mltriton.targets.cpu.llvm.emit.context import Emitter, Rules
 from mltriton.targets.llvm.emit.atomics import FAILURE_ORDERS, FLOAT_NAMES, NAMES, ORDERS
-from mltriton.targets.llvm.types import I1, Type, Value, constant
+from mltriton.targets.llvm.types import I1, I8, Type, Value, constant
 
 Update = Callable[..., Value]
+ALIGNMENT = 64  # in bytes, of lanes in memory
 
 
 def _update(e: Emitter, op: tt.AtomicRMW) -> Value:
@@ -31,7 +32,7 @@ def _update(e: Emitter, op: tt.AtomicRMW) -> Value:
             name = NAMES.get(op.kind, op.kind)
         return e.function.emit(f"atomicrmw {name} {pointer}, {value} {order}, align {value.type.bytes}", value.type)
 
-    return _each_lane(e, one, e.optional(op.mask), e.get(op.ptr), e.get(op.value))
+    return _each_lane(e, one, op.result.uses > 0, e.optional(op.mask), e.get(op.ptr), e.get(op.value))
 
 
 def _swap(e: Emitter, op: tt.AtomicCAS) -> Value:
@@ -43,7 +44,7 @@ def _swap(e: Emitter, op: tt.AtomicCAS) -> Value:
         old, _ = _compare_and_swap(e, pointer, f.bitcast(expected, bits), f.bitcast(new, bits), order)
         return f.bitcast(old, expected.type)
 
-    return _each_lane(e, one, None, e.get(op.ptr), e.get(op.cmp), e.get(op.value))
+    return _each_lane(e, one, op.result.uses > 0, None, e.get(op.ptr), e.get(op.cmp), e.get(op.value))
 
 
 def _compare_and_swap(e: Emitter, pointer: Value, expected: Value, new: Value, order: str) -> tuple[Value, Value]:
@@ -74,17 +75,37 @@ def _by_swapping(e: Emitter, pointer: Value, value: Value, element: IRType, name
     return old
 
 
-def _each_lane(e: Emitter, one: Update, mask: Value | None, *operands: Value) -> Value:
-    """Run `one` for each lane whose mask bit holds; 0 for the others."""
+def _each_lane(e: Emitter, one: Update, is_used: bool, mask: Value | None, *operands: Value) -> Value:
+    """Run `one` for each lane whose mask bit holds; 0 for the others, and for all where the result is not used.
+
+    Lanes go through memory, written once: LLVM writes a vector of which the lane is not known each time, and an atomic
+    update waits until everything before it is written.
+    """
     f, result_type = e.function, operands[-1].type
     if not operands[0].type.is_vector:
         return _if_allowed(e, one, mask, result_type, operands)
-    with f.loop(0, operands[0].type.lanes, carried=[constant(result_type, 0)], name="lane") as loop:
-        lane_mask = None if mask is None else f.extract(mask, loop.index)
-        lane_operands = [f.extract(operand, loop.index) for operand in operands]
+    lanes = operands[0].type.lanes
+    bytes = I8.with_lanes(lanes)
+    allowed = None if mask is None else _in_memory(e, f.select(mask, constant(bytes, 1), constant(bytes, 0)))
+    places = [_in_memory(e, operand) for operand in operands]
+    found = f.alloca(result_type, align=ALIGNMENT) if is_used else None
+    with f.loop(0, lanes, name="lane") as loop:
+        lane_mask = None if allowed is None else f.icmp("ne", f.load(I8, f.gep(allowed, loop.index, I8)), 0)
+        lane_operands = [
+            f.load(operand.type.scalar, f.gep(place, loop.index, operand.type.scalar))
+            for operand, place in zip(operands, places, strict=True)
+        ]
         old = _if_allowed(e, one, lane_mask, result_type.scalar, lane_operands)
-        loop.yield_(f.insert(loop.carried[0], old, loop.index))
-    return loop.results[0]
+        if found is not None:
+            f.store(old, f.gep(found, loop.index, result_type.scalar))
+    return constant(result_type, 0) if found is None else f.load(result_type, found, ALIGNMENT)
+
+
+def _in_memory(e: Emitter, value: Value) -> Value:
+    """The address of a vector's lanes."""
+    place = e.function.alloca(value.type, align=ALIGNMENT)
+    e.function.store(value, place, ALIGNMENT)
+    return place
 
 
 def _if_allowed(
