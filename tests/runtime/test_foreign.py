@@ -11,7 +11,7 @@ import mltriton as triton
 import mltriton.language as tl
 from mltriton.errors import ArgumentError, LaunchError
 from mltriton.runtime.foreign import is_foreign, known_array
-from mltriton.runtime.specialization import address, device_of, place_of
+from mltriton.runtime.specialization import address, device_kind, device_of
 
 
 class Exchanged:
@@ -40,7 +40,7 @@ def test_dlpack(kind: type[Exchanged], dtype: str) -> None:
     assert found.dtype == dtype
     assert found.shape == array.shape
     assert [stride * found.element_size() for stride in found.stride()] == list(array.strides)
-    assert device_of(found) == "cpu"
+    assert device_kind(found) == "cpu"
 
 
 def test_what_is_known_stays() -> None:
@@ -70,7 +70,7 @@ def test_the_cuda_array_interface(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(driver, "index_of", lambda address: 1)
     found = known_array(OnGpu(0x7F0000000100, (3, 5), "<f2", stream=7))
     assert (address(found), found.dtype, found.stride()) == (0x7F0000000100, "float16", (5, 1))
-    assert place_of(found) == "cuda:1"
+    assert device_of(found) == "cuda:1"
     assert found.stream == 7
     assert known_array(OnGpu(64, (2, 2), "<i8", strides=(64, 16))).stride() == (8, 2)
     with pytest.raises(ArgumentError, match="mask"):

@@ -41,7 +41,7 @@ from mltriton.kernels.attention_paged_kernels import (
 )
 from mltriton.kernels.attention_paged_tiles import paged_attention_tiles_kernel
 from mltriton.kernels.launch import Launch, block_limits, family_of_warps, target_of
-from mltriton.runtime.specialization import ON_HOST, place_of
+from mltriton.runtime.specialization import ON_HOST, device_of
 
 if TYPE_CHECKING:
     from mltriton.runtime.jit import JITFunction
@@ -114,7 +114,7 @@ def has_blocks(cache: Array, limits: BlockIO) -> bool:
     matrix, size = matrix_of(cache), item_size(cache)
     if matrix is None or matrix.stride * size < limits.max_row_bytes or matrix.head_columns * size % WORD:
         return False
-    alignment = limits.host_alignment if place_of(cache) == ON_HOST else limits.base_alignment
+    alignment = limits.host_alignment if device_of(cache) == ON_HOST else limits.base_alignment
     return matrix.stride * size % limits.pitch_multiple == 0 and addresses([cache])[0] % alignment == 0
 
 
@@ -152,7 +152,7 @@ def paged_attention(
     if 0 in o.shape:
         return o
     target = target_of(target, q)
-    if place_of(q) == ON_HOST:
+    if device_of(q) == ON_HOST:
         check_pages(k_cache, block_table, seq_lens)
     form = form_on(target, q, k_cache, v_cache, warp_level)
     cut = choose_splits(q, k_cache, block_table, form) if splits is None else splits

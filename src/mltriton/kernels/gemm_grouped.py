@@ -36,7 +36,7 @@ from mltriton.kernels.epilogues import Epilogue, Function, finish, make_epilogue
 from mltriton.kernels.fused_gemm import accumulate
 from mltriton.kernels.gemm_tiles import ACCUMULATORS, Tile, blocks_of, speed, tile_of, tile_on
 from mltriton.kernels.launch import Launch, block_limits
-from mltriton.runtime.specialization import ON_HOST, place_of
+from mltriton.runtime.specialization import ON_HOST, device_of
 
 # Columns of the table, int64: distances of A, B and C from their bases, M, N, K, strides of A (m, k), B (k, n), C (m).
 COLUMNS = tl.constexpr(11)
@@ -100,7 +100,7 @@ def grouped_gemm(
     shapes = [(x.shape[0], y.shape[1]) for x, y in zip(a, b, strict=True)]
     limits = block_limits(target)
     bases = None
-    if limits is not None and place_of(a[0]) == ON_HOST:
+    if limits is not None and device_of(a[0]) == ON_HOST:
         (a_all, a), (b_all, b) = (_copied(x, limits.base_alignment) for x in (a, b))
         c_all, c = _side_by_side(shapes, limits.base_alignment, a[0], out)
         bases = a_all, b_all, c_all
@@ -148,7 +148,7 @@ def grouped_gemm_launch(
 
 def _beside(table: Array, like: Array) -> Array:
     """The table where a launch of arrays like this one can reach it."""
-    if place_of(like) == ON_HOST:
+    if device_of(like) == ON_HOST:
         return table
     return like.new_tensor(table.tolist(), dtype=empty((), like, "int64").dtype)
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from mltriton.runtime.specialization import ON_HOST, device_of
+from mltriton.runtime.specialization import ON_HOST, device_kind
 from mltriton.targets.target import DEVICES, split_name
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ class Launch(NamedTuple):
 
 def target_of(target: str | None, x: Any) -> str | None:
     """The target that was named, or that of the GPU on which an array lies; None in main memory."""
-    device = device_of(x)
+    device = device_kind(x)
     return target if target is not None or device == ON_HOST else DEVICES.get(device)
 
 

@@ -33,9 +33,9 @@ from mltriton.runtime.slots import slots_of
 from mltriton.runtime.specialization import (
     Placeholder,
     array_like_dtype,
+    device_of,
     guard,
     one_nan,
-    place_of,
     plain,
 )
 
@@ -272,7 +272,7 @@ class JITFunction(Described, LanguageFunction, KernelInterface[Any]):
             is_annotated=parameter.annotation is not None,
             by_value=parameter.by_value,
             by_alignment=parameter.by_alignment,
-            place=place_of(part.value),
+            device=device_of(part.value),
         )
 
     @cached_property

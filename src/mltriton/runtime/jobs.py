@@ -16,7 +16,7 @@ from mltriton.runtime import config
 from mltriton.runtime.arrays import check_arrays
 from mltriton.runtime.grid import Grid
 from mltriton.runtime.parts import Part, entry_of, parts_of
-from mltriton.runtime.specialization import check_devices, device_of, is_array
+from mltriton.runtime.specialization import check_devices, device_kind, is_array
 from mltriton.targets.target import DEVICES, AccessChecks, find_target
 
 if TYPE_CHECKING:
@@ -58,5 +58,5 @@ def key_of(job: Job, options: Options) -> Key:
 
 def _target_of(parts: Sequence[Part]) -> str:
     """The target that a launch without one runs on: its first array's; the CPU where there is none."""
-    devices = (device_of(part.value) for part in parts if is_array(part.value))
+    devices = (device_kind(part.value) for part in parts if is_array(part.value))
     return DEVICES.get(next(devices, "cpu"), "cpu")

@@ -20,7 +20,7 @@ from mltriton.runtime.grid import Grid
 from mltriton.runtime.native.params import ParamSpec, float_bits
 from mltriton.runtime.native.portable import read_argument
 from mltriton.runtime.parts import is_wrapper
-from mltriton.runtime.specialization import ON_HOST, address, place_of, plain
+from mltriton.runtime.specialization import ON_HOST, address, device_of, plain
 
 
 class Slot(NamedTuple):
@@ -102,9 +102,9 @@ def read(spec: ParamSpec, argument: Any) -> int | None:
     """The slot for an argument, or None if it does not pass its spec. Tensors may lie on the GPU."""
     if spec.kind != "tensor":
         return read_argument(spec, argument)
-    if place_of(argument) != spec.place:
+    if device_of(argument) != spec.device:
         return None
-    if spec.place == ON_HOST:
+    if spec.device == ON_HOST:
         return read_argument(spec, argument)
     if spec.torch_dtype is None or argument.dtype is not spec.torch_dtype:
         return None

@@ -161,36 +161,36 @@ def array_like_dtype(value: Any) -> str | None:
     return SIGNATURE_NAMES.get(f"{value}".removeprefix("torch.")) if is_dtype else None
 
 
-def device_of(value: Any) -> str:
+def device_kind(value: Any) -> str:
     """The kind of device that an array lies on."""
     device = getattr(value, "device", None)
     return str(getattr(device, "type", "cpu")) if not isinstance(device, str) else device
 
 
-def place_of(value: Any) -> str:
+def device_of(value: Any) -> str:
     """The device that an array lies on with its number; main memory for what names none."""
     device = getattr(value, "device", None)
     index = None if isinstance(device, str) else getattr(device, "index", None)
-    return device_of(value) if index is None else f"{device_of(value)}:{index}"
+    return device_kind(value) if index is None else f"{device_kind(value)}:{index}"
 
 
 def check_devices(arguments: Mapping[str, Any], takes: Any, target: str) -> None:
     """Raise `DeviceError` unless every array lies where `takes(device)` allows, and all on one device."""
     arrays = {name: value for name, value in arguments.items() if is_array(value)}
     for name, value in arrays.items():
-        if not takes(device := device_of(value)):
+        if not takes(device := device_kind(value)):
             hint = f"Move it with {name}.to('cpu')." if target.startswith("cpu") else None
             if target.startswith("cpu") and device == "xpu":
                 hint = f"Say which GPU it is with target=, such as \"xe:pvc\", or move it with {name}.to('cpu')."
             raise DeviceError(
                 f"the argument {name} lies on the device {device}, and the kernel runs on {target}", hint=hint
             )
-    places = {name: place_of(value) for name, value in arrays.items() if not isinstance(value, Placeholder)}
-    if len(set(places.values())) > 1:
+    devices = {name: device_of(value) for name, value in arrays.items() if not isinstance(value, Placeholder)}
+    if len(set(devices.values())) > 1:
         raise DeviceError(
             "the arrays of a launch lie on several devices",
             expected="all on one device",
-            found=", ".join(f"{name} on {place}" for name, place in places.items()),
+            found=", ".join(f"{name} on {device}" for name, device in devices.items()),
             hint="Move them with .to(device).",
         )
 
@@ -203,18 +203,18 @@ def guard(
     by_value: bool,
     by_alignment: bool,
     array: Any = None,
-    place: str = ON_HOST,
+    device: str = ON_HOST,
 ) -> ParamSpec:
     """What the launcher checks of an argument before it runs the code that was compiled for `entry`.
 
-    `array` has the dtype that arguments have where it is not the entry's; arrays lie at `place`.
+    `array` has the dtype that arguments have where it is not the entry's; arrays lie at `device`.
     """
     if isinstance(entry, Constant):
         return ParamSpec.constant(entry.value)
     aligned = entry.divisibility == ALIGNMENT if by_alignment else None
     if entry.is_pointer:
         numpy_dtype, torch_dtype = array_dtypes(entry.scalar if array is None else dtype_name("", array))
-        return ParamSpec.tensor(numpy_dtype, torch_dtype, writes=writes, divisible_by_16=aligned, place=place)
+        return ParamSpec.tensor(numpy_dtype, torch_dtype, writes=writes, divisible_by_16=aligned, device=device)
     if entry.scalar == "i1":
         return ParamSpec.boolean()
     if entry.scalar in INTEGER_RANGES:

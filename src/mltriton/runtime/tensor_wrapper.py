@@ -14,7 +14,7 @@ import numpy as np
 from mltriton.errors import ArgumentError, calling_location
 from mltriton.kernels.arrays import strides_of
 from mltriton.language.types import by_name
-from mltriton.runtime.specialization import address, array_like_dtype, device_of, is_array
+from mltriton.runtime.specialization import address, array_like_dtype, device_kind, is_array
 
 
 class TensorWrapper:
@@ -52,7 +52,7 @@ class TensorWrapper:
 
     def cpu(self) -> TensorWrapper:
         """The same in main memory."""
-        return self if device_of(self.base) == "cpu" else TensorWrapper(self.base.cpu(), self.dtype)
+        return self if device_kind(self.base) == "cpu" else TensorWrapper(self.base.cpu(), self.dtype)
 
     def clone(self) -> TensorWrapper:
         """A copy."""

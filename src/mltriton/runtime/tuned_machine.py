@@ -14,7 +14,7 @@ import numpy as np
 
 from mltriton.language.constants import unwrap
 from mltriton.runtime.native.launcher import current_pool
-from mltriton.runtime.specialization import place_of
+from mltriton.runtime.specialization import device_of
 from mltriton.targets.target import DEVICES, find_target
 
 Machine = int | str  # the number of threads of a launch on the CPU, or the device that its first array lies on
@@ -26,7 +26,7 @@ def machine_of(named: Mapping[str, Any]) -> Machine:
         if type(value) is np.ndarray:
             break
         if hasattr(value, "dtype"):
-            place = place_of(value)
+            place = device_of(value)
             if place != "cpu":
                 return place
             break

@@ -100,7 +100,7 @@ def test_tensors_of_another_gpu(fake: Fake) -> None:
     library = fake(devices=2, take=ignore)
     kernel = CudaKernel(b"take(ptr)", "take", threads=32)
     for place in ("cuda:0", "cuda:1"):
-        spec = ParamSpec.tensor(F32, torch.float32, place=place)
+        spec = ParamSpec.tensor(F32, torch.float32, device=place)
         for launch in (kernel.launcher([spec]), kernel._native(driver.device(0), [spec])):
             assert launch(1, 1, 1, torch.zeros(3)) is NotImplemented
             assert launch(1, 1, 1, np.zeros(3, np.float32)) is NotImplemented

@@ -33,7 +33,7 @@ _INTEGER, _SAME, _EQUAL, _EQUAL_FLOAT = 1, 5, 6, 7
 _TABLE = struct.Struct("<QqqIId")
 _PARAM = struct.Struct("<II6Q")
 _MASK_64, _MASK_32 = (1 << 64) - 1, (1 << 32) - 1
-ON_HOST = "cpu"  # the place of arrays in main memory
+ON_HOST = "cpu"  # the device of arrays in main memory
 _DLPACK_DEVICES = {ON_HOST: 1, "cuda": 2}
 
 
@@ -50,7 +50,7 @@ class ParamSpec:
     """One parameter of a kernel as it was specialised. Use the constructors `tensor`, `integer`, ...
 
     `kind` is `tensor`, `i1`, one of `i8` to `i64` and `u8` to `u64`, `f32`, `f64`, or `constant`.
-    `place` is where a tensor lies: "cpu", or another device with its number ("cuda:0").
+    `device` is where a tensor lies: "cpu", or another device with its number ("cuda:0").
     `divisible_by_16`, of a tensor's address in bytes or an integer's value: True, the kernel relies on it; False, such
     arguments belong to another specialisation; None, any will do.
     """
@@ -63,7 +63,7 @@ class ParamSpec:
     range: tuple[int, int] = _EMPTY  # An integer's least and greatest value.
     hole: tuple[int, int] = _EMPTY  # A range of values inside `range` that belong to another specialisation.
     value: Any = None  # What a constant is.
-    place: str = ON_HOST
+    device: str = ON_HOST
 
     @staticmethod
     def tensor(
@@ -72,9 +72,9 @@ class ParamSpec:
         *,
         writes: bool = True,
         divisible_by_16: bool | None = None,
-        place: str = ON_HOST,
+        device: str = ON_HOST,
     ) -> ParamSpec:
-        """Take numpy arrays of `numpy_dtype` and torch tensors of `torch_dtype` (either may be None) at `place`.
+        """Take numpy arrays of `numpy_dtype` and torch tensors of `torch_dtype` (either may be None) at `device`.
 
         Elements may lie at any address: what a kernel accesses is aligned to 16 bytes or taken not to be aligned.
         """
@@ -83,7 +83,7 @@ class ParamSpec:
         itemsize = numpy_dtype.itemsize if numpy_dtype is not None else torch_dtype.itemsize
         if itemsize.bit_count() != 1:
             raise ValueError(f"elements of {itemsize} bytes are not a number a kernel knows")
-        return ParamSpec("tensor", numpy_dtype, torch_dtype, writes, divisible_by_16, place=place)
+        return ParamSpec("tensor", numpy_dtype, torch_dtype, writes, divisible_by_16, device=device)
 
     @staticmethod
     def integer(
@@ -164,13 +164,13 @@ def encode_params(specs: Sequence[ParamSpec], torch_key: Callable[[Any], int]) -
 
 def _encode(spec: ParamSpec, torch_key: Callable[[Any], int]) -> bytes:
     number, flags, first, second = _fields(spec, torch_key)
-    words = (first, second, *spec.masks, *(_device(spec.place) if spec.kind == "tensor" else spec.hole))
+    words = (first, second, *spec.masks, *(_device(spec.device) if spec.kind == "tensor" else spec.hole))
     return _PARAM.pack(number, flags, *(word & _MASK_64 for word in words))
 
 
-def _device(place: str) -> tuple[int, int]:
+def _device(device: str) -> tuple[int, int]:
     """Return the device that DLPack must say, and a mask of its bits that count: in main memory the kind alone."""
-    kind, _, index = place.partition(":")
+    kind, _, index = device.partition(":")
     return _DLPACK_DEVICES.get(kind, 0) | int(index or 0) << 32, _MASK_64 if index else _MASK_32
 
 
@@ -179,7 +179,7 @@ def _fields(spec: ParamSpec, torch_key: Callable[[Any], int]) -> tuple[int, int,
     if spec.is_integer:
         return _INTEGER, spec.kind == "u64", *spec.range
     if spec.kind == "tensor":
-        numpy_key = 0 if spec.numpy_dtype is None or spec.place != ON_HOST else id(spec.numpy_dtype)
+        numpy_key = 0 if spec.numpy_dtype is None or spec.device != ON_HOST else id(spec.numpy_dtype)
         return _KINDS["tensor"], spec.writes, numpy_key, 0 if spec.torch_dtype is None else torch_key(spec.torch_dtype)
     if spec.takes_slot:
         return _KINDS[spec.kind], 0, 0, 0

@@ -22,7 +22,7 @@ from mltriton.runtime.native.launcher import is_native, new_launcher
 from mltriton.runtime.native.params import ParamSpec, encode_params
 from mltriton.runtime.native.pool import pool
 from mltriton.runtime.slots import Slot, launcher_of
-from mltriton.runtime.specialization import ON_HOST, place_of
+from mltriton.runtime.specialization import ON_HOST, device_of
 from mltriton.targets.assertions import Description, Record, check
 from mltriton.targets.host_memory import Memory, held
 from mltriton.targets.nvidia import driver
@@ -72,7 +72,7 @@ class CudaKernel:
 
         Arrays that all lie on one GPU are handed over by machine code.
         """
-        places = {spec.place for spec in specs if spec.kind == "tensor"}
+        places = {spec.device for spec in specs if spec.kind == "tensor"}
         if len(places) > 1 or ON_HOST in places or not _takes_tensors():
             return launcher_of(self.run, specs)
         device = driver.device(int(next(iter(places)).partition(":")[2]) if places else driver.current_index())
@@ -111,7 +111,7 @@ class CudaKernel:
         """
         if math.prod(grid) == 0:
             return
-        places = {place_of(slot.array) for slot in slots if slot.kind == "tensor"}
+        places = {device_of(slot.array) for slot in slots if slot.kind == "tensor"}
         if len(places) > 1:
             expected, found = "all on one device", ", ".join(sorted(places))
             raise DeviceError("the arrays of a launch lie on several devices", expected=expected, found=found)

@@ -19,7 +19,7 @@ from mltriton.errors import DeviceError
 from mltriton.runtime.grid import Grid
 from mltriton.runtime.native.params import ParamSpec
 from mltriton.runtime.slots import Slot, launcher_of
-from mltriton.runtime.specialization import ON_HOST, place_of
+from mltriton.runtime.specialization import ON_HOST, device_of
 from mltriton.targets.assertions import Description, Record, check
 from mltriton.targets.host_memory import Memory, held
 from mltriton.targets.xe import driver
@@ -79,12 +79,12 @@ class XeKernel:
         """
         if math.prod(grid) == 0:
             return
-        places = {place_of(slot.array): slot for slot in slots if slot.kind == "tensor"}
-        if len(places) > 1:
-            expected, found = "all on one device", ", ".join(sorted(places))
+        devices = {device_of(slot.array): slot for slot in slots if slot.kind == "tensor"}
+        if len(devices) > 1:
+            expected, found = "all on one device", ", ".join(sorted(devices))
             raise DeviceError("the arrays of a launch lie on several devices", expected=expected, found=found)
-        on_host = not places or ON_HOST in places
-        queue = self._queue if on_host else driver.queue_of_torch(next(iter(places)))
+        on_host = not devices or ON_HOST in devices
+        queue = self._queue if on_host else driver.queue_of_torch(next(iter(devices)))
         arrays = [held(slot.array, slot.bits, slot.writes) for slot in slots if on_host and slot.kind == "tensor"]
         memory = Memory(queue, arrays)
         locate = memory.pointer if on_host else queue.pointer

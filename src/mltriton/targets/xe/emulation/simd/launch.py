@@ -20,7 +20,7 @@ from mltriton.runtime.grid import Grid
 from mltriton.runtime.llvm_thread import Kept, call_llvm
 from mltriton.runtime.native.params import ParamSpec
 from mltriton.runtime.slots import Slot, launcher_of
-from mltriton.runtime.specialization import ON_HOST, place_of
+from mltriton.runtime.specialization import ON_HOST, device_of
 from mltriton.targets.assertions import Description, Record, check
 from mltriton.targets.xe.launch_guards import LaunchGuards, Surface
 
@@ -81,9 +81,9 @@ class EmulatedWarps:
         """Launch and wait. Raises `DeviceError` for arrays that are not in main memory, `DeviceAssertionError` for an
         assertion that failed.
         """
-        places = {place_of(slot.array) for slot in slots if slot.kind == "tensor"}
-        if places - {ON_HOST}:
-            found = ", ".join(sorted(places))
+        devices = {device_of(slot.array) for slot in slots if slot.kind == "tensor"}
+        if devices - {ON_HOST}:
+            found = ", ".join(sorted(devices))
             raise DeviceError("emulated kernels take arrays in main memory", expected=ON_HOST, found=found)
         if math.prod(grid) == 0:
             return
