@@ -290,3 +290,16 @@ def test_targets_say_which_options_they_use():
         assert (target.spec.workgroup_warps is not None) == ("num_warps" in target.unused_options)
         if target.unused_options:
             assert "prefetch" not in " ".join(target.spec.pipeline)
+
+
+def test_a_mistake_is_an_answer_of_the_executor():
+    """Executors on other machines write down what is raised there, for every configuration that fails."""
+    from mltriton.errors import PowerOfTwoError
+    from mltriton.runtime.compile_ahead import Request, fulfil
+
+    @triton.jit
+    def odd(x, B: tl.constexpr):
+        tl.store(x + tl.arange(0, B), 1.0)
+
+    found = fulfil(Request(odd.plan((1,), (np.zeros(8, np.float32), 6), {}).job))
+    assert isinstance(found, PowerOfTwoError) and found.__traceback__ is None

@@ -49,9 +49,12 @@ def _requested(module: str, name: str, entries: dict[str, Entry], target: str, o
     return Request(Job(kernel_of(named(module, name)), entries, find_target(target), options))
 
 
-def fulfil(request: Request) -> Answer:
-    """Compile: what the executor does."""
-    kernel = compile_job(request.job)
+def fulfil(request: Request) -> Answer | TritonError:
+    """Compile: what the executor does. A mistake of the kernel's is an answer: executors report what is raised."""
+    try:
+        kernel = compile_job(request.job)
+    except TritonError as error:
+        return error.with_traceback(None)
     return kernel.hash, None if kernel.metadata.host_calls is None else to_files(kernel)
 
 
@@ -71,9 +74,10 @@ def compile_all(
     return made
 
 
-def _made(job: Job, answer: Callable[[], Answer]) -> CompiledKernel | Exception:
+def _made(job: Job, answer: Callable[[], Answer | TritonError]) -> CompiledKernel | Exception:
     try:
-        return _received(job, *answer())
+        found = answer()
+        return found if isinstance(found, TritonError) else _received(job, *found)
     except TritonError as error:
         return error
     except Exception as error:
