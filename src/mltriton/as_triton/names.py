@@ -16,6 +16,7 @@ VERSION = "3.9.0"  # of upstream, whose names these are: programs compare `trito
 SAME: Mapping[str, str] = {
     "triton.language": "mltriton.language",
     "triton.knobs": "mltriton.knobs",
+    "triton.profiler": "mltriton.as_triton.profiler",
     "triton.errors": "mltriton.errors",
     "triton.tools": "mltriton.tools",
     "triton._utils": "mltriton.as_triton.utilities",
@@ -112,7 +113,7 @@ MADE: Mapping[str, Mapping[str, str]] = {
 # Modules that upstream has and nobody needs to look for here.
 ABSENT: Mapping[str, str] = {
     "triton._C": "upstream's compiled part; mltriton has of it only what torch looks at: triton._C.libtriton.ir",
-    "triton.profiler": "Proton profiles GPUs; on the CPU use launch hooks (triton.knobs.runtime) or perf",
+    "triton.profiler.language": "kernels are not instrumented: scopes are the host's (triton.profiler.scope)",
     "triton.experimental": "Gluon names the layouts of particular GPUs; write the kernel in triton.language",
     "triton.language.extra.tlx": "TLX is for particular GPUs; write the kernel in triton.language",
 }

@@ -29,6 +29,11 @@ class LaunchMetadata:
         self._grid = grid
         self._named = dict(named)
 
+    @property
+    def kernel_name(self) -> str:
+        """The kernel's own name."""
+        return self._compiled.name
+
     def get(self) -> dict[str, Any]:
         """The entries: the kernel's `name`, `function` (None) and `stream` (0), and those of `launch_metadata`."""
         known: dict[str, Any] = {"name": self._compiled.name, "function": None, "stream": 0}
