@@ -128,6 +128,27 @@ REGISTERS = [
         "loads move down over stores",
         "passes/intrinsic/test_schedule_loads.py filecheck/schedule-loads.mlir",
     ),
+    Mutation(
+        "passes/intrinsic/guard_block_io.py",
+        "self.block(regions[1].block, held, broken.union(checked))",
+        "self.block(regions[1].block, held.union(checked), broken)",
+        "block accesses where the hardware does not take the matrix",
+        "filecheck/guard-block-io.mlir",
+    ),
+    Mutation(
+        "passes/intrinsic/allocate_addresses.py",
+        "stays[-2] != stays[-1]",
+        "stays[-2] == stays[-1]",
+        "what does not move takes the addresses",
+        "filecheck/allocate-addresses.mlir",
+    ),
+    Mutation(
+        "passes/intrinsic/merge_inductions.py",
+        "known, constant - start",
+        "known, start - constant",
+        "pieces of a block lie on the wrong side of the first",
+        "filecheck/merge-inductions.mlir",
+    ),
 ]
 
 EMITTERS = [

@@ -291,9 +291,9 @@ MEMORY = [
         f"{LOOPS} -kscans",
     ),
     Mutation(
-        "passes/intrinsic/tile_loops/indexing.py",
-        "            coordinates[dim] = coordinate\n        return tuple(coordinates)",
-        "            coordinates[op.order[dim]] = coordinate\n        return tuple(coordinates)",
+        "dialects/tt/shapes.py",
+        "tuple(at[self.order.index(dim)] for dim in range(len(at)))",
+        "tuple(at[self.order.index(self.order.index(dim))] for dim in range(len(at)))",
         "a permutation is done twice",
         "fuzz/test_programs.py::test_levels_agree_with_the_evaluator[cpu-shapes]",
     ),
