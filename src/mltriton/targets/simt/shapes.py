@@ -12,6 +12,7 @@ from typing import cast
 
 from mltriton.dialects import arith, tt, ttg, ttig
 from mltriton.ir.attributes import DenseAttr
+from mltriton.ir.operation import Operation
 from mltriton.ir.operation import Value as IRValue
 from mltriton.ir.types import TensorType
 from mltriton.layouts.linear import LinearLayout
@@ -40,22 +41,9 @@ def _moved(
     return e.moved(e.lanes(source), layout_of(from_), wanted, e.form_of(to), origin)
 
 
-def _convert_layout(e: Emitter, op: ttg.ConvertLayout) -> Lanes:
-    return _moved(e, op.source, op.result, lambda place: place)
-
-
-def _expand_dims(e: Emitter, op: tt.ExpandDims) -> Lanes:
-    return _moved(e, op.source, op.result, lambda place: place[: op.axis] + place[op.axis + 1 :])
-
-
-def _broadcast(e: Emitter, op: tt.Broadcast) -> Lanes:
-    shape = cast(TensorType, op.source.type).shape
-    return _moved(e, op.source, op.result, lambda p: tuple(x if n > 1 else 0 for x, n in zip(p, shape, strict=True)))
-
-
-def _trans(e: Emitter, op: tt.Trans) -> Lanes:
-    where = [op.order.index(dim) for dim in range(len(op.order))]
-    return _moved(e, op.source, op.result, lambda place: tuple(place[dim] for dim in where))
+def _rearranged(e: Emitter, op: Operation) -> Lanes:
+    """Each element stands elsewhere in the source."""
+    return _moved(e, op.operands[0], op.results[0], lambda place: op.source_elements(place, 0, None)[0][1])
 
 
 def _reshape(e: Emitter, op: tt.Reshape) -> Lanes:
@@ -196,12 +184,9 @@ def _by_lane(e: Emitter, numbers: list[int | float], element: Type) -> Value:
 
 
 RULES: Rules = {
-    ttg.ConvertLayout: _convert_layout,
+    **dict.fromkeys((ttg.ConvertLayout, tt.ExpandDims, tt.Broadcast, tt.Trans), _rearranged),
     ttig.Extract: _extract,
     ttig.Glue: _glue,
-    tt.ExpandDims: _expand_dims,
-    tt.Broadcast: _broadcast,
-    tt.Trans: _trans,
     tt.Reshape: _reshape,
     tt.Join: _join,
     tt.Cat: _cat,

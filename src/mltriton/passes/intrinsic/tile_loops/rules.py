@@ -148,13 +148,14 @@ def _choose(
     return combine(e, arith.Select, forms, cast(TensorType, lhs.type).element, lanes, {})
 
 
-def gather(e: Evaluator, op: tt.Gather, index: Index, lanes: int) -> Form:
-    """The element that the indices name along the axis."""
-    where = e.at(op.indices, index, lanes)
-    element = cast(TensorType, op.indices.type).element
+def indexed(e: Evaluator, op: Operation, index: Index, lanes: int) -> Form:
+    """The element that the indices, its first source, name: the coordinate that `index` does not say."""
+    (indices, at), _ = op.source_elements(index, constant_index(0), None)
+    where, element = e.at(indices, at, lanes), cast(TensorType, indices.type).element
     if element is not I32:
         where = e.convert(where, I32, lanes)
-    return e.at(op.source, (*index[: op.axis], where, *index[op.axis + 1 :]), lanes)
+    _, (source, coordinates) = op.source_elements(index, constant_index(0), where)
+    return e.at(source, coordinates, lanes)
 
 
 def load(e: Evaluator, op: tt.Load | tt.DescriptorLoad, index: Index, lanes: int) -> Form:
@@ -177,7 +178,6 @@ RULES: dict[type[Operation], Rule] = {
     tt.Split: split,
     tt.Join: join,
     tt.Cat: cat,
-    tt.Gather: gather,
     tt.Load: load,
     tt.DescriptorLoad: load,
     ttg.LocalLoad: shared_load,
@@ -186,4 +186,6 @@ RULES: dict[type[Operation], Rule] = {
 
 def rule_of(op: Operation) -> Rule | None:
     """How an element of an operation is made; None where that is not done on demand."""
-    return RULES.get(type(op), elementwise if op.elementwise else same_element if op.rearranges else None)
+    if op.rearranges:
+        return RULES.get(type(op), indexed if op.encodings and op.encodings.free else same_element)
+    return RULES.get(type(op), elementwise if op.elementwise else None)
