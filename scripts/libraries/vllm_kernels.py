@@ -6,19 +6,16 @@ Kernels' modules are vLLM's own; what they import besides each other (configurat
 
 from __future__ import annotations
 
-import os
-import subprocess
 import sys
-import tarfile
 from collections.abc import Callable, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from absent import from_sources
+from sources import fetch_sources
 
 PACKAGES = ("vllm==0.33.0",)
-BUILD = ("setuptools==80.9.0", "setuptools-scm", "setuptools-rust", "wheel", "packaging", "jinja2")
 _GPU, _WARM = "v1.worker.gpu", "model_executor.warmup"
 REAL = (
     *(f"{_GPU}.{name}" for name in ("input_batch", "block_table", "buffer_utils", "structured_outputs")),
@@ -31,21 +28,9 @@ Operation = tuple[Callable[..., Any], Callable[..., Any], Sequence[Any]] | tuple
 
 
 def fetch(folder: Path) -> None:
-    """Download the source distribution, whose metadata asks for the tools it would be built with, and unpack it."""
-    tools = folder / "tools"
-    pip = [sys.executable, "-m", "pip"]
-    subprocess.run([*pip, "install", "-q", "--target", str(tools), *BUILD], check=True)
-    path = os.pathsep.join([str(tools), os.environ.get("PYTHONPATH", "")])
+    """Unpack vLLM's Python from its source distribution, whose version has to be said where it is not built."""
     version = PACKAGES[0].partition("==")[2]
-    environment = {"PYTHONPATH": path, "VLLM_TARGET_DEVICE": "empty", "VLLM_VERSION_OVERRIDE": version}
-    command = [*pip, "download", "-q", "--no-deps", "--no-binary", "vllm", "--no-build-isolation", *PACKAGES]
-    subprocess.run([*command, "-d", str(folder)], check=True, env=os.environ | environment)
-    with tarfile.open(next(folder.glob("vllm-*.tar.gz"))) as archive:
-        for member in archive.getmembers():
-            _, _, member.name = member.name.partition("/")
-            if member.name.startswith("vllm/") and member.name.endswith(".py"):
-                archive.extract(member, folder, filter="data")
-    folder.joinpath(f"vllm-{version}.dist-info").mkdir(exist_ok=True)
+    fetch_sources(folder, PACKAGES[0], "vllm/", {"VLLM_TARGET_DEVICE": "empty", "VLLM_VERSION_OVERRIDE": version})
 
 
 def part(name: str) -> Any:

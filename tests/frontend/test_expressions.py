@@ -319,7 +319,7 @@ def test_every_kind_of_expression_is_handled_or_named():
         ("attribute target", SyntaxNotSupportedError, "x.y = 1"),
         ("f-string", ConstexprError, 'x}")'),
         ("in", ConstexprError, "x in (1, 2):"),
-        ("constant", ConstexprError, "x"),
+        ("constant", ConstexprError, "tl.arange(0, y))"),
         ("zero", ConstexprError, "1 // 0)"),
         ("int", ConstexprError, "int(x))"),
         ("python function", NameNotFoundError, "scalar(x)"),
@@ -392,6 +392,7 @@ def _mistakes():
 
     def constant(out, x):
         y: tl.constexpr = x
+        tl.store(out, tl.arange(0, y))
 
     def zero(out, x):
         tl.store(out, 1 // 0)

@@ -56,18 +56,15 @@ def assign(frame: Frame, stmt: ast.Assign) -> None:
 
 def assign_annotated(frame: Frame, stmt: ast.AnnAssign) -> None:
     """`N: tl.constexpr = value` makes a constant, and `N: tl.constexpr` the next value that N gets; other annotations
-    say nothing.
+    say nothing, nor does that of a value that is computed when the kernel runs, as in upstream.
     """
     if stmt.value is None:
         if isinstance(stmt.target, ast.Name) and is_constexpr_annotation(frame, stmt.annotation):
             frame.declared.add(stmt.target.id)
         return
     value = frame.evaluate(stmt.value)
-    if not is_constexpr_annotation(frame, stmt.annotation):
-        assignment.bind(frame, stmt.target, value)
-        return
-    assignment.check_constant(frame, stmt.value, value)
-    assignment.bind_constant(frame, stmt.target, value)
+    constant = is_constexpr_annotation(frame, stmt.annotation)
+    (assignment.bind_constant if constant else assignment.bind)(frame, stmt.target, value)
 
 
 def is_constexpr_annotation(frame: Frame, annotation: ast.expr) -> bool:
