@@ -75,3 +75,19 @@ def test_a_compiled_kernel_takes_what_is_no_constexpr_parameter(stride):
     out[:] = 0
     compiled[(1,)](x, out, stride, 8, 3.0, 8)
     np.testing.assert_array_equal(out[: 8 * stride : stride], 3 * x)
+
+
+@triton.jit
+def annotated_values(x, out, n, m, BLOCK: tl.constexpr):
+    width: tl.constexpr = BLOCK * n
+    last: tl.constexpr = m
+    for start in range(0, width, BLOCK):
+        i = start + tl.arange(0, BLOCK)
+        tl.store(out + i, tl.load(x + i) * width + last)
+
+
+def test_the_annotation_of_a_computed_value_says_nothing():
+    x, out = np.arange(32, dtype=np.int32), np.zeros(32, np.int32)
+    for n in (1, 3):
+        annotated_values[(1,)](x, out, n, 5, BLOCK=8)
+        assert (out[: 8 * n] == x[: 8 * n] * 8 * n + 5).all()

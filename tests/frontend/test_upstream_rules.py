@@ -253,22 +253,6 @@ def test_functions_that_return_constants():
 
 
 @triton.jit
-def annotated_values(x, out, n, m, BLOCK: tl.constexpr):
-    width: tl.constexpr = BLOCK * n
-    last: tl.constexpr = m
-    for start in range(0, width, BLOCK):
-        i = start + tl.arange(0, BLOCK)
-        tl.store(out + i, tl.load(x + i) * width + last)
-
-
-def test_the_annotation_of_a_computed_value_says_nothing():
-    x, out = np.arange(32, dtype=np.int32), np.zeros(32, np.int32)
-    for n in (1, 3):
-        annotated_values[(1,)](x, out, n, 5, BLOCK=8)
-        assert (out[: 8 * n] == x[: 8 * n] * 8 * n + 5).all()
-
-
-@triton.jit
 def constant_from_value(out, n):
     first: tl.constexpr
     first, second = n, 2
