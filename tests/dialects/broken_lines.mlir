@@ -328,3 +328,14 @@
 // expected: a's stride has another type
 "tile.prefetch"(%i) : (i32) -> ()
 // expected: the address is no pointer
+
+"ttng.tensor_map"(%p, %i, %i, %j, %j) <{operandSegmentSizes = array<i32: 1, 2, 2, 0>}> : (!tt.ptr<f32>, i32, i32, i64, i64) -> !tt.tensordesc<tensor<4x4xf32>>
+// expected: the sizes
+"ttng.init_barrier"(%mem) <{count = 1 : i32}> : (!ttg.memdesc<4x4xf32, #ttg.shared_memory>) -> ()
+// expected: a barrier is one i64 in shared memory
+"ttng.wait_barrier"(%mem, %i) : (!ttg.memdesc<4x4xf32, #ttg.shared_memory>, i32) -> ()
+// expected: a barrier is one i64 in shared memory
+"ttng.init_barrier"(%one) <{count = 1 : i32}> : (tensor<1xf32>) -> ()
+// expected: the barrier is no block in shared memory
+"ttng.async_tma_copy_local_to_global"(%d, %i, %mem) <{operandSegmentSizes = array<i32: 1, 1, 1, 0>}> : (!tt.tensordesc<tensor<4x4xf32>>, i32, !ttg.memdesc<4x4xf32, #ttg.shared_memory>) -> ()
+// expected: the indices

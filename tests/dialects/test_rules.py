@@ -59,4 +59,4 @@ def test_functions(text: str, message: str) -> None:
 
 def test_there_are_cases_for_every_dialect() -> None:
     dialects = {line.strip('"').partition(".")[0] for line, _ in cases("broken_lines.mlir")}
-    assert dialects == {"arith", "math", "scf", "tt", "llvm", "gpu", "ttg", "ttig", "tile"}
+    assert dialects == {"arith", "math", "scf", "tt", "llvm", "gpu", "ttg", "ttig", "ttng", "tile"}

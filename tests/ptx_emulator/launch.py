@@ -18,9 +18,11 @@ from mltriton.targets.host_memory import held
 from mltriton.targets.nvidia import ptxas
 from mltriton.targets.nvidia.facts import WARP, NvidiaFacts
 from mltriton.targets.nvidia.target import NvidiaTarget
-from mltriton.targets.target import Binary
+from mltriton.targets.nvidia.tensor_maps import MAP_BYTES
+from mltriton.targets.target import Binary, LoadedKernel
 
 from .memory import Memory
+from .tensor_copies import Engine
 from .text import parse
 from .threads import Threads
 
@@ -34,6 +36,7 @@ class EmulatedKernel:
     def __init__(self, ptx: str, facts: NvidiaFacts) -> None:
         self.module = parse(ptx)
         self.facts = facts
+        self.otherwise: Callable[[], LoadedKernel] | None = None
 
     def launcher(self, specs: Sequence[ParamSpec], /) -> Callable[..., Any]:
         """As every target's."""
@@ -44,8 +47,17 @@ class EmulatedKernel:
         if math.prod(grid) == 0:
             return
         record = np.zeros(3, np.int64)
-        words = [slot.bits for slot in slots] + [record.ctypes.data]
+        given = [slot.bits for slot in slots]
+        maps = [map_.evaluated(given) for map_ in self.facts.maps]
+        if None in maps:
+            assert self.otherwise is not None
+            self.otherwise().run(grid, slots)
+            return
+        places = np.zeros((len(maps), MAP_BYTES), np.uint8)
+        starts = [row.ctypes.data for row in places]
+        words = [*given, *starts, record.ctypes.data]
         regions = [record.view(np.uint8), *_arrays(slots)]
+        kernel = self.module.functions[self.module.kernel]
         constants = {name: np.frombuffer(data, np.uint8).copy() for name, data in self.module.constants.items()}
         for z, y, x in np.ndindex(grid[::-1]):
             shared = np.full(self.facts.shared + ALIGNMENT, REST, np.uint8)
@@ -53,8 +65,10 @@ class EmulatedKernel:
             memory = Memory([*regions, *constants.values(), shared])
             symbols = {name: data.ctypes.data for name, data in constants.items()}
             symbols |= dict.fromkeys(self.module.shared, shared.ctypes.data)
+            symbols |= dict(zip(kernel.parameters[len(given) :], starts, strict=False))
+            engine = Engine({start: map_ for start, map_ in zip(starts, maps, strict=True) if map_ is not None})
             threads = WARP * self.facts.num_warps
-            Threads(self.module, memory, symbols, threads, (x, y, z), grid).run(words)
+            Threads(self.module, memory, symbols, threads, (x, y, z), grid, engine=engine).run(words)
         if self.facts.assertions:
             found = Record(*map(int, record))
             check(self.facts.assertions, found, grid)
@@ -71,7 +85,7 @@ def install(monkeypatch: pytest.MonkeyPatch) -> None:
     """From now on kernels of the `cuda` targets are PTX, and run here."""
 
     def load(self: NvidiaTarget, binary: Binary, name: str) -> EmulatedKernel:
-        return EmulatedKernel(binary.object.decode(), NvidiaFacts(**binary.metadata["facts"]))
+        return EmulatedKernel(binary.object.decode(), NvidiaFacts.of(binary.metadata["facts"]))
 
     monkeypatch.setattr(ptxas, "find_tool", lambda name: None)
     monkeypatch.setattr(NvidiaTarget, "load", load)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from . import values, warp_groups
+from . import tensor_copies, values, warp_groups
 from .memory import Array, EmulationError
 from .text import Instruction
 from .values import DTYPES, UNSIGNED
@@ -277,7 +277,9 @@ def _atomic(t: Threads, i: Instruction) -> None:
 
 def _copy(t: Threads, i: Instruction) -> None:
     """Copies arrive when their group is waited for."""
-    if "commit_group" in i.opcode:
+    if "bulk" in i.opcode:
+        tensor_copies.copy(t, i)
+    elif "commit_group" in i.opcode:
         t.copies.append([])
     elif "wait_group" in i.opcode:
         while len(t.copies) - 1 > i.operands[0].number:
@@ -377,5 +379,5 @@ RULES: dict[str, Rule] = {
     "not": _plain(np.invert), "shl": _shift, "shr": _shift, "setp": _compare, "selp": _select, "mov": _move,
     "cvt": _convert, "cvta": _move, "ld": _load, "st": _store, "atom": _atomic, "cp": _copy, "popc": _count_bits,
     "clz": _count_bits, "brev": _reversed, "bfe": _extracted, "prmt": _permuted, "shf": _funnel,
-    "fence": lambda t, i: None, "membar": lambda t, i: None,
+    "mbarrier": tensor_copies.barrier, "fence": lambda t, i: None, "membar": lambda t, i: None,
 }  # fmt: skip

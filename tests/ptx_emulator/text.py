@@ -70,13 +70,31 @@ def parse(ptx: str) -> Module:
             place = start
             continue
         end = _closing(text, opening)
-        function = Function(header[3], re.findall(r"([\w$]+)\s*(?:,|$)", header[4]))
-        _read_body(function, text[opening + 1 : end])
+        function = Function(header[3], re.findall(r"([\w$]+)(?:\[\d+\])?\s*(?:,|$)", header[4]))
+        _read_body(function, _with_own_names(text[opening + 1 : end]))
         module.functions[function.name] = function
         if header[1] == "entry":
             module.kernel = function.name
         place = end
     return module
+
+
+_SCOPE = re.compile(r"\{\s*(?=\.reg)")
+
+
+def _with_own_names(body: str) -> str:
+    """A body in which what assembly in braces declares, registers and labels, has names that nothing else has."""
+    number = 0
+    while (found := _SCOPE.search(body)) is not None:
+        end = _closing(body, found.start())
+        inner = body[found.end() : end]
+        names = {name: f"%own{number}_{name}" for name in re.findall(r"\.reg \.\w+ (\w+);", inner)}
+        names |= {name: f"own{number}_{name}" for name in re.findall(r"(?<!:)\b(\w+):(?!:)", inner)}
+        for name, own in names.items():
+            inner = re.sub(rf"(?<![\w.%:]){name}\b(?!::)", own, inner)
+        body = f"{body[: found.start()]}{inner}{body[end + 1 :]}"
+        number += 1
+    return body
 
 
 def _closing(text: str, start: int) -> int:
@@ -130,6 +148,8 @@ def _operand(text: str) -> Operand:
         return Operand("vector", parts=tuple(_operands(text[1:-1])))
     if text[0] == "[":
         base, _, offset = text[1:-1].replace(" ", "").partition("+")
+        if "," in base:  # of a tensor map: the map, and the coordinates
+            return Operand("address", parts=tuple(_operands(base.replace("{", "").replace("}", ""))))
         return Operand("address", number=int(offset or 0), parts=(_operand(base),))
     if text[0] == "%":
         return Operand("register", text)

@@ -12,6 +12,7 @@ import numpy as np
 
 from . import operations, warp_groups, warps
 from .memory import Array, EmulationError, Memory
+from .tensor_copies import Engine
 from .text import Function, Instruction, Module, Operand
 from .values import DTYPES, UNSIGNED, resized
 
@@ -31,6 +32,7 @@ class Threads:
         place: Sequence[int],
         grid: Sequence[int],
         numbers: Array | None = None,
+        engine: Engine | None = None,
     ) -> None:
         self.module = module
         self.memory = memory
@@ -43,10 +45,12 @@ class Threads:
         self.registers: dict[str, Array] = {}
         self.copies: list[list[tuple[Array, Array]]] = [[]]  # groups under way, the last one open
         self.products: dict[int, warp_groups.Products] = {}  # of groups of warps
+        self.engine = engine or Engine({})
         self.mask: Array | None = None  # the threads at hand; None for all
         self.pc = np.zeros(self.count, np.int64)
         self.waiting = np.zeros(self.count, bool)  # at a barrier
         self.parked = np.zeros(self.count, bool)  # where their warp meets
+        self.asleep = np.zeros(self.count, bool)  # until something happens to a barrier in shared memory
 
     def run(self, words: Sequence[int]) -> None:
         """The kernel, with a word for each parameter."""
@@ -59,6 +63,7 @@ class Threads:
             raise EmulationError("the program ends before its copies have arrived")
         if any(products.sums for products in self.products.values()):
             raise EmulationError("the program ends before its products are done")
+        self.engine.end()
 
     def function(self, function: Function) -> None:
         """Run a function to its end."""
@@ -67,8 +72,10 @@ class Threads:
         end = len(function.instructions)
         with np.errstate(all="ignore"):
             while True:
-                pcs = self.pc[~(self.waiting | self.parked)]
+                pcs = self.pc[~(self.waiting | self.parked | self.asleep)]
                 if not pcs.size or pcs.min() >= end:
+                    if self.asleep.any():
+                        raise EmulationError("threads wait for a phase of a barrier that never ends")
                     if self.parked.any():
                         raise EmulationError("lanes of a warp are missing where it meets")
                     if not self.waiting.any():
@@ -76,17 +83,17 @@ class Threads:
                     self.waiting[:] = False  # All that are left have come to the barrier.
                     continue
                 at = int(pcs.min())
-                here = (self.pc == at) & ~self.waiting
-                if _meets(function.instructions[at]):
-                    here = self._complete(here, end)
+                here = (self.pc == at) & ~(self.waiting | self.asleep)
+                if _meets(instruction := function.instructions[at]):
+                    here = self._complete(here, end, warp_groups.GROUP if instruction.opcode[0] == "wgmma" else WARP)
                 self.mask = None if here.all() else here
                 self.pc[here] = at + 1
                 if here.any():
                     self._step(function.instructions[at])
 
-    def _complete(self, here: Array, end: int) -> Array:
-        """The threads of warps of which all lanes are here that are left; those of others are parked."""
-        first = self.numbers // WARP
+    def _complete(self, here: Array, end: int, size: int) -> Array:
+        """The threads of warps, or groups, of which all that are left are here; those of others are parked."""
+        first = self.numbers // size
         missing = np.unique(first[~here & (self.pc < end)])
         complete = here & ~np.isin(first, missing)
         self.parked |= here

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from . import values
+from . import tensor_copies, values
 from .memory import Array, EmulationError
 from .text import Instruction
 
@@ -132,6 +132,7 @@ def put(t: Threads, result: Any, warps: Array, value: Array, kind: str) -> None:
 
 
 RULES = {
+    "elect": tensor_copies.elect,
     "shfl": _shuffle,
     "vote": _vote,
     "redux": _reduce,

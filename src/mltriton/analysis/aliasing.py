@@ -8,18 +8,18 @@ from __future__ import annotations
 
 from typing import NamedTuple, cast
 
-from mltriton.dialects import arith, scf, tt, ttg
+from mltriton.dialects import arith, scf, tt, ttg, ttng
 from mltriton.ir.attributes import IntegerAttr
 from mltriton.ir.constants import constant_of
 from mltriton.ir.operation import BlockArgument, Operation, OpResult, Value
 from mltriton.ir.types import MemDescType, PointerType, TensorDescType, TensorType, Type
 
-GLOBAL_READS = (tt.Load, tt.DescriptorLoad)
-GLOBAL_WRITES = (tt.Store, tt.DescriptorStore, tt.AtomicRMW, tt.AtomicCAS)
+GLOBAL_READS = (tt.Load, tt.DescriptorLoad, ttng.AsyncTMACopyGlobalToLocal)
+GLOBAL_WRITES = (tt.Store, tt.DescriptorStore, tt.AtomicRMW, tt.AtomicCAS, ttng.AsyncTMACopyLocalToGlobal)
 WRITES = (*GLOBAL_WRITES, ttg.LocalStore)
 SHARED = (ttg.LocalLoad, ttg.LocalGather, ttg.LocalStore)
 SAME_POINTER = (tt.ExpandDims, tt.Broadcast, tt.Trans, ttg.ConvertLayout)
-MADE_POINTERS = (tt.MakeTensorPtr, tt.MakeTensorDesc, tt.Advance)
+MADE_POINTERS = (tt.MakeTensorPtr, tt.MakeTensorDesc, tt.Advance, ttng.TensorMap)
 
 
 def argument_of(pointer: Value) -> Value | None:

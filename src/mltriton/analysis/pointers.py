@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Final
 
-from mltriton.dialects import arith, scf, tt
+from mltriton.dialects import arith, scf, tt, ttng
 from mltriton.ir.operation import BlockArgument, Operation, OpResult, Value
 from mltriton.ir.types import PointerType, TensorDescType, element_type
 
@@ -125,6 +125,6 @@ def _sources(value: Value) -> list[Value] | None:
         return [op.true_value, op.false_value]
     if not op.pure or op.regions:
         return None
-    if isinstance(op, tt.AddPtr | tt.Advance | tt.MakeTensorPtr | tt.MakeTensorDesc):
+    if isinstance(op, tt.AddPtr | tt.Advance | tt.MakeTensorPtr | tt.MakeTensorDesc | ttng.TensorMap):
         return [op.operands[0]]
     return list(op.operands)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from mltriton.dialects import scf, tt
+from mltriton.dialects import scf, tt, ttg
 from mltriton.ir.operation import Operation, Value
 from mltriton.ir.types import TensorType
 
@@ -75,3 +75,19 @@ def _same_size(operand: Value, result: Value) -> bool:
 
 def _index(op: Operation, value: Value) -> int:
     return next(i for i, result in enumerate(op.results) if result is value)
+
+
+def is_multiplied(value: Value, *, turned: bool = False) -> bool:
+    """Whether a value goes into a dot as an operand, as it is or computed on element by element, or `turned`."""
+    pending, seen = [value], {value}
+    while pending:
+        value = pending.pop()
+        for user in value.users:
+            if isinstance(user, tt.Dot) and value in (user.a, user.b):
+                return True
+            passes_on = isinstance(user, ttg.ConvertLayout | ttg.LocalAlloc) or (user.elementwise and user.pure)
+            passes_on = passes_on or (turned and isinstance(user, tt.Trans))
+            if passes_on and user.results[0] not in seen:
+                seen.add(user.results[0])
+                pending.append(user.results[0])
+    return False

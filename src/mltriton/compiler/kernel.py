@@ -16,6 +16,7 @@ from mltriton.errors import BackendError, TargetError
 from mltriton.frontend.snapshot import Call
 from mltriton.records import record
 from mltriton.runtime.cache import default_cache
+from mltriton.targets.target import ConditionalKernel
 
 if TYPE_CHECKING:
     from mltriton.compiler.job import Job
@@ -114,6 +115,8 @@ class CompiledKernel:
         """The binary in this process; made again where what the cache held of it is damaged."""
         try:
             loaded = self.job.target.load(binary, self.metadata.name)
+            if isinstance(loaded, ConditionalKernel):
+                loaded.otherwise = self._unconditional
             if self.job.options.sanitize:
                 from mltriton.runtime.sanitizer import SanitizedKernel
 
@@ -126,6 +129,14 @@ class CompiledKernel:
         fresh = self._again(self.job)
         self.metadata, self.binary, self.asm = fresh.metadata, fresh.binary, fresh.asm
         return fresh.loaded
+
+    def _unconditional(self) -> LoadedKernel:
+        """The kernel compiled so that it asks nothing of the memory of its arguments."""
+        from mltriton.compiler.compilation import compile_job
+
+        options = self.job.options
+        own = (*((name, value) for name, value in options.of_targets if name != "tensor_maps"), ("tensor_maps", "none"))
+        return compile_job(replace(self.job, options=replace(options, of_targets=tuple(sorted(own))))).loaded
 
     def _init_handles(self) -> None:
         """Load the kernel, and make `run`, upstream's way to launch it."""

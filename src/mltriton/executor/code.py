@@ -107,7 +107,11 @@ class ReadyBlock:
                     continue
                 warp.op = step.op
                 outcome = step.call(warp, *[frame[name] for name in step.operands])
-                if type(outcome) is Stop:
+                while outcome is BLOCKED:
+                    yield step.op
+                    warp.op = step.op
+                    outcome = step.call(warp, *[frame[name] for name in step.operands])
+                if outcome is STOP:
                     yield step.op
                 elif len(step.results) == 1:
                     _check(step, 0, outcome)
@@ -135,6 +139,7 @@ class Stop:
 
 
 STOP = Stop()
+BLOCKED = Stop()  # the same, and to be asked again then
 
 
 def finish(run: Run) -> list[Any]:

@@ -13,10 +13,10 @@ from dataclasses import dataclass, field
 from typing import Literal, TextIO
 
 from mltriton.analysis.written_arguments import written_parameters
-from mltriton.dialects import tile, tt, ttig
+from mltriton.dialects import tile, tt, ttig, ttng
 from mltriton.executor.blocks import TensorView
 from mltriton.executor.code import Code, Run
-from mltriton.executor.faults import BarrierDivergence, location_of
+from mltriton.executor.faults import BarrierDivergence, Fault, location_of
 from mltriton.executor.memory import POISON, Memory, Segment
 from mltriton.executor.races import Watch
 from mltriton.executor.shared import AsyncCopies, SharedMemory
@@ -127,14 +127,33 @@ class Machine:
             warps.append(Warp(w, program, self.memory, scratch, self.options))
             running[w] = body.run(warps[w], {}, arguments)
         while running:
-            waiting = {
-                w: stop for w in self._order(list(running)) if (stop := self._advance(warps[w], running[w])) is not None
-            }
+            waiting = self._to_barrier(program, warps, running)
             shared.settle(at)
             _require_meeting(waiting, running, at)
             running = {w: running[w] for w in waiting}
             program.epoch += not _orders_nothing(waiting)
         self.epoch = program.epoch
+        shared.engine.check_end()
+
+    def _to_barrier(self, program: Program, warps: list[Warp], running: dict[int, Run]) -> dict[int, Operation]:
+        """Run all warps to the next barrier of the program. A warp that waits for another goes on when that has come
+        further; BarrierDivergence where none can.
+        """
+        waiting: dict[int, Operation] = {}
+        left, engine = list(running), program.shared.engine
+        while left:
+            blocked: dict[int, Operation] = {}
+            before = engine.events
+            for w in self._order(left):
+                stop = self._advance(warps[w], running[w])
+                if isinstance(stop, ttng.WaitBarrier):
+                    blocked[w] = stop
+                elif stop is not None:
+                    waiting[w] = stop
+            if len(blocked) == len(left) and engine.events == before:
+                raise _stuck(blocked, program.at)
+            left = list(blocked)
+        return waiting
 
     def _advance(self, warp: Warp, run: Run) -> Operation | None:
         """Run a warp to its next barrier, which is returned, or to its end."""
@@ -168,6 +187,16 @@ def _require_meeting(waiting: dict[int, Operation], running: dict[int, Run], at:
     first = waiting[min(waiting)]
     fault = BarrierDivergence("not all warps of the program reach the same barrier", hint="; ".join(places))
     raise fault.within(first.name, at, min(waiting), first.loc)
+
+
+def _stuck(blocked: dict[int, Operation], at: Coordinate) -> Fault:
+    """The fault of warps that wait for what never comes."""
+    places = "; ".join(
+        f"warp {w} waits at {location_of(op.loc) or 'an unknown line'}" for w, op in sorted(blocked.items())
+    )
+    first = min(blocked)
+    fault = BarrierDivergence("warps wait for a phase of a barrier that never ends", hint=places)
+    return fault.within(blocked[first].name, at, first, blocked[first].loc)
 
 
 def _forget(scratch: Segment | None) -> None:

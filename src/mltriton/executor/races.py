@@ -98,6 +98,11 @@ class History:
         part.numbers = self.numbers
         return part
 
+    def forget_writers(self) -> None:
+        """What was written is no warp's any more: it races with nobody."""
+        for name in ("epoch", "other_epoch"):
+            self.marks["write"].arrays[name][...] = NOBODY
+
     @property
     def is_written(self) -> Array:
         """Which elements something has written."""

@@ -18,6 +18,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from mltriton.executor.engine import Engine, Traffic, Transfer
 from mltriton.executor.faults import OutOfBounds, Unfinished, Uninitialised
 from mltriton.executor.memory import POISON
 from mltriton.executor.races import Access, History
@@ -42,10 +43,14 @@ class SharedView:
     unwritten: list[tuple[Uninitialised, Access]]
     arriving: Array  # where an asynchronous copy will write
     held: Array  # how many products under way read an element
+    engine: Engine
+    traffic: Traffic
 
     def load(self, access: Access) -> Array:
         """All elements as values. Raises `Unfinished` where a copy to them is under way."""
         self._require_arrived("a read")
+        if self.engine.transfers:
+            self.traffic.read(self.engine, access.warp, access.epoch)
         if self.track and not self.history.is_written.all():
             index = tuple(int(i) for i in np.argwhere(~self.history.is_written)[0])
             fault = Uninitialised(f"a read of shared memory: nothing has written element {index} of the block")
@@ -56,12 +61,35 @@ class SharedView:
     def store(self, values: Array, access: Access) -> None:
         """Write all elements."""
         self._require_arrived("a write")
+        self.traffic.written(access.warp)
         self._write(encode(values, self.element), access)
 
     def arrive(self, values: Array, access: Access) -> None:
         """Write all elements, of which an asynchronous copy has come to its end."""
         self.arriving[...] = False
         self._write(encode(values, self.element), access)
+
+    def receive(self, values: Array, access: Access) -> Transfer:
+        """Let the engine write all elements, which the end of a barrier's phase completes."""
+        self.traffic.written(access.warp)
+        self.begin(access)
+        self.history.forget_writers()
+        self.traffic.unfenced[...] = -1
+        self.traffic.transfer[...] = len(self.engine.transfers)
+
+        def complete() -> None:
+            self.arriving[...] = False
+            self.bits[...] = encode(values, self.element)
+
+        transfer = Transfer(complete)
+        self.engine.transfers.append(transfer)
+        return transfer
+
+    def send(self, access: Access) -> Array:
+        """What the engine reads: all elements, until it is waited for."""
+        values = self.load(access)
+        self.traffic.sent(access.warp)
+        return values
 
     def _require_arrived(self, what: str) -> None:
         if self.arriving.any():
@@ -112,7 +140,7 @@ class SharedView:
 
     def _part(self, transform: Callable[[Array], Array]) -> SharedView:
         parts = {name: transform(getattr(self, name)) for name in ("bits", "arriving", "held")}
-        return replace(self, **parts, history=self.history.view(transform))
+        return replace(self, **parts, history=self.history.view(transform), traffic=self.traffic.part(transform))
 
 
 @dataclass
@@ -124,6 +152,17 @@ class SharedMemory:
     strict: bool = False
     buffers: dict[Operation, SharedView] = field(default_factory=dict[Operation, SharedView])
     unwritten: list[tuple[Uninitialised, Access]] = field(default_factory=list[tuple[Uninitialised, Access]])
+    engine: Engine = field(default_factory=Engine)
+
+    def fence(self, warp: int) -> None:
+        """The engine sees what a warp has written."""
+        for view in self.buffers.values():
+            view.traffic.unfenced[view.traffic.unfenced == warp] = -1
+
+    def sent(self, warp: int) -> None:
+        """The engine has read all that a warp lets it copy to global memory."""
+        for view in self.buffers.values():
+            view.traffic.leaving[view.traffic.leaving == warp] = -1
 
     def allocate(self, op: Operation, type: MemDescType) -> SharedView:
         """The buffer of an allocation; the warps of a program get the same one, and so does a loop that comes back."""
@@ -142,6 +181,8 @@ class SharedMemory:
                 self.unwritten,
                 np.zeros(type.shape, bool),
                 np.zeros(type.shape, np.int16),
+                self.engine,
+                Traffic.none(type.shape),
             )
         return self.buffers[op]
 

@@ -204,9 +204,12 @@ class SharedType(Element):
     def text(self, op: Operation, printer: Printer) -> str:
         if self.is_list:
             return self.space + printer.tables.type_list([value.type for value in self.operands[0].values(op)])
-        type = op.results[0].type if self.results else op.operands[self.first].type
+        type = op.results[0].type if self.results else self._first_of(op).type
         written = printer.type(type)
         return self.space + (written.removeprefix(f"!{self.prefix}") if self.prefix else written)
+
+    def _first_of(self, op: Operation) -> Value:
+        return op.operands[self.first] if self.first >= 0 else self.operands[0].values(op)[0]
 
     def read(self, parser: Parser, parsed: Parsed) -> None:
         if self.is_list:

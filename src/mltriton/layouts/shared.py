@@ -17,6 +17,7 @@ GROUP_BYTES = 16  # that change places together
 LINE_BYTES = 128  # of all banks
 TILE_ROWS = 8  # of the smallest matrix that wgmma reads
 SWIZZLES = (0, 32, 64, 128)
+MOST_COPIED = 256  # elements along a dimension of one tensor copy
 
 
 class SwizzledSharedEncoding(SharedEncoding):
@@ -133,6 +134,22 @@ def swizzled(line: int, element_bytes: int, order: Shape) -> SwizzledSharedEncod
     groups, per_phase = max(1, line // GROUP_BYTES), max(1, LINE_BYTES // line)
     phases = max(1, min(8 // per_phase, groups)) if per_phase < 8 else 1
     return SwizzledSharedEncoding(GROUP_BYTES // element_bytes, per_phase, phases, order)
+
+
+def copied(shape: Shape, element_bytes: int) -> NvmmaSharedEncoding | None:
+    """How a block lies in shared memory that the engine for tensor copies moves, rows along the last dimension: with
+    the widest swizzle that rows fill, or as it is (None). Raises `ValueError` with the reason where it cannot be moved.
+    """
+    *rows, columns = shape
+    line = columns * element_bytes
+    if line < GROUP_BYTES:
+        raise ValueError(f"rows of {line} bytes are shorter than {GROUP_BYTES}")
+    if len(rows) == 1 and rows[0] >= TILE_ROWS and element_bytes <= 4:
+        swizzle = next(width for width in reversed(SWIZZLES) if width <= line)
+        return NvmmaSharedEncoding(swizzle, False, 8 * element_bytes)
+    if max(rows, default=1) > MOST_COPIED or (columns > MOST_COPIED and max(rows, default=1) > 1):
+        raise ValueError(f"a block {'x'.join(map(str, shape))} of {element_bytes} bytes is too long for one copy")
+    return None
 
 
 def _layout(offset: Vectors, shape: Shape) -> LinearLayout:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from mltriton.dialects import gpu, ttg
+from mltriton.dialects import gpu, ttg, ttng
 from mltriton.ir.module import Module, is_warp_level, level_of
 from mltriton.ir.operation import Operation
 from mltriton.ir.rejection import OperationError, reject
@@ -79,7 +79,11 @@ def _has_encodings(module: Module) -> bool:
 
 
 def _tt(op: Operation) -> None:
-    if op.name.partition(".")[0] in ("ttg", "ttig", "tile") or isinstance(op, gpu.SubgroupId):
+    if (
+        op.name.partition(".")[0] in ("ttg", "ttig", "tile")
+        or (op.name.startswith("ttng.") and not isinstance(op, ttng.TensorMap))
+        or isinstance(op, gpu.SubgroupId)
+    ):
         reject(op, "the operation belongs to a later level than tt")
 
 

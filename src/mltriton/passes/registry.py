@@ -26,6 +26,8 @@ PASSES: dict[str, str] = {
     "split-uniform-increments": "mltriton.passes.tt.split_uniform_increments:SplitUniformIncrements",
     "raise-block-pointers": "mltriton.passes.tt.raise_block_pointers:RaiseBlockPointers",
     "fold-batches": "mltriton.passes.tt.fold_batches:FoldBatches",
+    "hoist-descriptors": "mltriton.passes.tt.hoist_descriptors:HoistDescriptors",
+    "copy-blocks": "mltriton.passes.ttg.copy_blocks:CopyBlocks",
     "normalize-block-pointers": "mltriton.passes.tt.normalize_block_pointers:NormalizeBlockPointers",
     "rewrite-tensor-pointers": "mltriton.passes.tt.rewrite_tensor_pointers:RewriteTensorPointers",
     "merge-k-steps": "mltriton.passes.warp.merge_k_steps:MergeKSteps",

@@ -16,7 +16,7 @@ from mltriton.records import record
 
 if TYPE_CHECKING:
     from mltriton.ir.operation import Value
-    from mltriton.layouts.base import Cut, Encoding, MatrixEncoding, MessageEncoding
+    from mltriton.layouts.base import Cut, Encoding, MatrixEncoding, MessageEncoding, SharedEncoding
 
 
 class Storage(Enum):
@@ -265,6 +265,22 @@ class BlockIO:
         return fits and (self.is_legal is None or self.is_legal(size))
 
 
+class TensorCopies(NamedTuple):
+    """An engine that copies blocks between tensors in global memory and shared memory: tensors have up to `most_dims`
+    dimensions, bases and strides are multiples of `alignment` bytes. `layout(shape, element_bytes)` is how a block lies
+    in shared memory (None: as it is); it raises `ValueError` for one that cannot be moved. What goes into no dot is
+    copied so from `least_bytes` on, up to `most_bytes` for all such blocks of a program, where there are dots beside it
+    or it need not be `beside_products`.
+    """
+
+    layout: Callable[[tuple[int, ...], int], SharedEncoding | None]
+    most_dims: int = 5
+    alignment: int = 16
+    least_bytes: int = 2048
+    most_bytes: int = 64 * 1024
+    beside_products: bool = True
+
+
 class RegisterMode(NamedTuple):
     """How many registers a warp has, and how many warps a program may then have at most."""
 
@@ -297,10 +313,10 @@ class TargetSpec:
     all lanes together. `copy_bytes`: how many bytes a lane copies from global to shared memory while it goes on with
     something else (none where it cannot): what a dot takes is then loaded by all warps together. `change_cost(source,
     target, per_warp, element_bytes)`: instructions of a warp that changes the layout of its part, where the target has
-    cheaper ways than `layouts/conversions.py` knows. `swizzles`: whether what crosses warps is swizzled in shared
-    memory, against conflicts of its banks. `repeats_loads`: whether what is spread over a block and has fewer elements
-    than a program has lanes is loaded by each warp that wants it, instead of by one for all. `codegens`: the forms of
-    machine code that there are, by name.
+    cheaper ways than `layouts/conversions.py` knows. `tensor_copies`: the engine that copies whole blocks, where there
+    is one. `swizzles`: whether what crosses warps is swizzled in shared memory, against conflicts of its banks.
+    `repeats_loads`: whether what is spread over a block and has fewer elements than a program has lanes is loaded by
+    each warp that wants it, instead of by one for all. `codegens`: the forms of machine code that there are, by name.
     """
 
     name: str
@@ -325,6 +341,7 @@ class TargetSpec:
     swizzles: bool = False
     repeats_loads: bool = False
     copy_bytes: tuple[int, ...] = ()
+    tensor_copies: TensorCopies | None = None
     change_cost: Callable[[Encoding, Encoding, tuple[int, ...], int], int] | None = None
     vector_bytes: int = 2048  # most bytes of one access of a warp that is no 2D block
     pipeline: tuple[str, ...] = ()  # passes at and to tt, ttg, warp, intrinsic: one text in `-p` syntax for each level

@@ -18,6 +18,7 @@ from mltriton.records import record
 
 # The families that have options of their own: `module:Class`.
 DECLARED: dict[str, str] = {
+    "cuda": "mltriton.targets.nvidia.options:CudaOptions",
     "generic": "mltriton.targets.xe.options:RegisterOptions",
     "xe": "mltriton.targets.xe.options:XeOptions",
 }

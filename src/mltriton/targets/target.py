@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from enum import Enum, auto
 from functools import cache
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from mltriton.errors import TargetError, did_you_mean
 from mltriton.records import record
@@ -61,6 +61,15 @@ class LoadedKernel(Protocol):
     def run(self, grid: tuple[int, int, int], slots: Sequence[Slot], /) -> None:
         """Launch with the slots of the kernel's parameters already filled."""
         ...
+
+
+@runtime_checkable
+class ConditionalKernel(Protocol):
+    """A kernel that asks something of the memory of its arguments which launches only find out; `otherwise` gives the
+    one that does without, compiled when it is needed.
+    """
+
+    otherwise: Callable[[], LoadedKernel] | None
 
 
 class AccessChecks(Enum):

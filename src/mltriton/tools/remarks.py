@@ -56,9 +56,11 @@ def kernel_remarks(compiled: CompiledKernel) -> list[str]:
     Raises `OptionError` for a target that has none.
     """
     said = None if compiled.binary is None else compiled.binary.metadata.get("remarks")
-    if said is not None:
-        return list(said)
     job = compiled.job
+    if said is not None:
+        from mltriton.tools.tensor_copy_remarks import tensor_copy_remarks  # It has remarks of its own kind.
+
+        return [*map(str, tensor_copy_remarks(job)), *said]
     whole = job.module("ttg")
     found = (*remarks_of(whole), *conversion_remarks(whole), *register_remarks(job.module("intrinsic")))
     return list(map(str, found))

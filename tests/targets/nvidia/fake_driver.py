@@ -15,6 +15,7 @@ from typing import Any
 POINTER = ctypes.c_void_p
 TYPES: dict[str, Any] = {
     "ptr": ctypes.c_uint64,
+    "map": ctypes.c_uint64,  # of which memory has the number among `maps`
     "i1": ctypes.c_bool,
     **{f"i{bits}": getattr(ctypes, f"c_int{bits}") for bits in (8, 16, 32, 64)},
     **{f"u{bits}": getattr(ctypes, f"c_uint{bits}") for bits in (8, 16, 32, 64)},
@@ -22,8 +23,8 @@ TYPES: dict[str, Any] = {
     "f64": ctypes.c_double,
 }
 NAMES = {2: b"CUDA_ERROR_OUT_OF_MEMORY", 218: b"CUDA_ERROR_INVALID_PTX", 700: b"CUDA_ERROR_ILLEGAL_ADDRESS"}
-OUT_OF_MEMORY, NO_CONTEXT, NOT_FOUND = 2, 201, 500
-_WITHOUT_CONTEXT = ("cuInit", "cuGetErrorName", "cuDevice", "cuCtx", "cuPointer")
+INVALID_VALUE, OUT_OF_MEMORY, NO_CONTEXT, NOT_FOUND = 1, 2, 201, 500
+_WITHOUT_CONTEXT = ("cuTensorMap", "cuInit", "cuGetErrorName", "cuDevice", "cuCtx", "cuPointer")
 CONTEXTS = 0xC000  # the first GPU's; what a stream, a module and a function are called is a number as well
 ATTRIBUTES = {
     1: 1024,
@@ -61,6 +62,7 @@ class FakeCuda:
         self.flushed = 0
         self.events: list[float] = []
         self.allocated: dict[int, Any] = {}
+        self.maps: list[tuple[Any, ...]] = []  # base, sizes, strides, box; kind of elements, swizzle
         self._modules: list[tuple[str, list[str]]] = []
         self._made: dict[str, Any] = {}
 
@@ -169,6 +171,19 @@ class FakeCuda:
         """A launch takes a millisecond."""
         ctypes.c_float.from_address(out).value = self.events[end - 1] - self.events[start - 1]
 
+    def _cuTensorMapEncodeTiled(
+        self, out: int, kind: int, rank: int, base: int, sizes: int, strides: int, box: int, steps: int, *how: int
+    ) -> int:
+        found = (ctypes.c_uint64 * rank).from_address(sizes), (ctypes.c_uint64 * (rank - 1)).from_address(strides)
+        if out % 64 or base % 16 or any(step % 16 or step >= 1 << 40 for step in found[1]) or 0 in found[0]:
+            return INVALID_VALUE
+        boxes, ones = ((ctypes.c_uint32 * rank).from_address(at) for at in (box, steps))
+        assert set(ones) == {1}
+        assert how[0] == 0 and how[2:] == (3, 0)
+        ctypes.c_uint64.from_address(out).value = len(self.maps)
+        self.maps.append((base, *map(tuple, found), tuple(boxes), kind, how[1]))
+        return 0
+
     def _cuLaunchKernel(self, function: int, *rest: Any) -> None:
         *sizes, stream, parameters, _ = rest
         name, types = self._modules[function - 1]
@@ -218,5 +233,6 @@ _SIGNATURES: dict[str, tuple[Any, ...]] = {
     "cuStreamIsCapturing": (POINTER, POINTER),
     "cuStreamSynchronize": (POINTER,),
     "cuPointerGetAttribute": (POINTER, _INT, _WORD),
+    "cuTensorMapEncodeTiled": (POINTER, _INT, _INT, *[POINTER] * 5, *[_INT] * 4),
     "cuLaunchKernel": (POINTER, *[ctypes.c_uint] * 7, POINTER, POINTER, POINTER),
 }

@@ -8,11 +8,19 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mltriton.errors import DeviceAssertionError, DeviceError, GridError, OutOfResources, PerformanceWarning
+from mltriton.errors import (
+    DeviceAssertionError,
+    DeviceError,
+    GridError,
+    LaunchError,
+    OutOfResources,
+    PerformanceWarning,
+)
 from mltriton.runtime.native.params import ParamSpec
 from mltriton.runtime.slots import Slot
 from mltriton.targets.nvidia import driver
 from mltriton.targets.nvidia.launch import CudaKernel
+from mltriton.targets.nvidia.tensor_maps import TensorMap
 
 from .conftest import Fake
 
@@ -92,6 +100,58 @@ def test_the_native_launcher(fake: Fake) -> None:
     assert library.calls == ["cuCtxGetCurrent", "cuLaunchKernel"]
     assert launch(2, 3, 4, x.double(), "mode", y, 5) is NotImplemented
     assert launch(2, 3, 4, x.numpy(), "other", y, 5) is NotImplemented
+
+
+def moved(rows: int, width: int) -> TensorMap:
+    """f16 of `rows` and `width` (parameters), each row as long as twice the width, moved by 3 rows."""
+    times = ((1, (rows,)),), ((1, (width,)),)
+    return TensorMap(
+        0,
+        2,
+        ((12, (width,)), (32, ())),
+        (times[1], times[0]),
+        (((4, (width,)),),),
+        (64, 32),
+        128,
+        (width,),
+        (times[0],),
+    )
+
+
+@pytest.mark.filterwarnings("ignore:the arrays of kernel:mltriton.errors.PerformanceWarning")
+@pytest.mark.parametrize("is_native", [True, False])
+def test_tensor_maps(fake: Fake, is_native: bool) -> None:
+    """Made of a launch's arguments; where one cannot be, the kernel that does without is launched."""
+    torch = pytest.importorskip("torch")
+    library = fake(take=ignore, plain=ignore)
+    maps = (moved(1, 2), moved(2, 2), TensorMap(0, 1, (), (((50, ()),),), (), (32,), 0))
+    kernel = CudaKernel(b"take(ptr, i32, i64, map, map, map)", "take", threads=32, maps=maps)
+    kernel.otherwise = lambda: CudaKernel(b"plain(ptr, i32, i64)", "plain", threads=32)
+    specs = [ParamSpec.tensor(torch_dtype=torch.float16), ParamSpec.integer("i32")]
+    specs.append(ParamSpec.integer("i64", annotated=True))
+    x = torch.zeros(4096, dtype=torch.float16)
+
+    def launch(rows: int, width: int) -> Any:
+        if is_native:
+            return kernel._native(driver.device(0), specs)(1, 1, 1, x, rows, width)
+        return kernel.launcher(specs)(1, 1, 1, x, rows, width)
+
+    assert launch(7, 40) is None
+    start, *values = library.launches.pop()[-1]
+    assert values == [7, 40, 0, 1, 2]
+    base = start + 12 * 40 + 32
+    assert library.maps == [
+        (base, (40, 7), (160,), (64, 32), 1, 3),
+        (base, (40, 40), (160,), (64, 32), 1, 3),
+        (start, (50,), (), (32,), 0, 0),
+    ]
+    for rows, width in ((7, 41), (0, 40), (-7, 40), (7, 0), (7, -40), (7, 1 << 38)):
+        assert launch(rows, width) is None
+        name, *_, values = library.launches.pop()
+        assert (name, values[1:]) == ("plain", [rows, width])
+    kernel.otherwise = None
+    with pytest.raises(LaunchError, match="arrays of kernel take cannot be described"):
+        launch(7, 41)
 
 
 def test_tensors_of_another_gpu(fake: Fake) -> None:

@@ -51,16 +51,24 @@ def test_attention(compiled: list[Any], target: str, dim: int, dtype: str) -> No
 
 @pytest.mark.parametrize("form", ["descriptor", "block_pointer"])
 def test_products_are_copied_ahead(compiled: list[Any], form: Any) -> None:
-    """Through descriptors and block pointers, too: by 16 bytes a lane."""
+    """Through descriptors and block pointers, too: by 16 bytes a lane, or by the engine where there is one."""
     a = np.ones((512, 512), "float16")
-    kernels.matmul(a, a, form, target="cuda:90")
+    kernels.matmul(a, a, form, target="cuda:80")
     ptx = compiled[-1].asm["ptx"]
     assert "cp.async.cg.shared.global" in ptx and "cp.async.ca" not in ptx and "ld.global" not in ptx
+    kernels.matmul(a, a, form, target="cuda:90")
+    ptx = compiled[-1].asm["ptx"]
+    assert "cp.async.bulk.tensor.3d.shared" in ptx and "cp.async.bulk.tensor.3d.global" in ptx  # with the batch
+    assert not any(access in ptx for access in ("cp.async.ca", "cp.async.cg", "ld.global", "st.global"))
 
 
 def test_keys_and_values_are_copied_ahead(compiled: list[Any]) -> None:
     q = np.ones((1, 2, 256, 64), "float16")
-    kernels.flash_attention(q, q, q, causal=True, target="cuda:90")
+    kernels.flash_attention(q, q, q, causal=True, target="cuda:80")
     ptx = compiled[-1].asm["ptx"]
     assert "cp.async.cg.shared.global" in ptx and "cp.async.ca" not in ptx
     assert "ld.global.b16" not in ptx
+    kernels.flash_attention(q, q, q, causal=True, target="cuda:90")
+    ptx = compiled[-1].asm["ptx"]
+    assert "cp.async.bulk.tensor.4d.shared" in ptx
+    assert not any(access in ptx for access in ("cp.async.ca", "cp.async.cg", "ld.global"))

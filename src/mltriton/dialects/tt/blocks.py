@@ -75,10 +75,7 @@ class MakeTensorDesc(Operation, name="tt.make_tensor_descriptor", pure=True):
     padding = enum("padding", "pad_zero")
 
     def verify(self) -> None:
-        base, block = pointer(self, "the base", self.base), descriptor(self, self.result)
-        require_type(self, "an element of the block", block.element, base.pointee)
-        scalars(self, "the sizes", self.shape, I32, block.rank)
-        scalars(self, "the strides", self.strides, I64, block.rank)
+        verify_shape_and_strides(self, self.base, self.shape, self.strides, self.result, I32)
 
 
 class DescriptorLoad(Operation, name="tt.descriptor_load", reads=True, encodings=ALIKE):
@@ -119,9 +116,21 @@ class DescriptorStore(Operation, name="tt.descriptor_store", writes=True, encodi
         verify_descriptor_access(self, self.desc, self.indices, tensor(self, "the value", self.value))
 
 
+def verify_shape_and_strides(
+    op: Operation, base: Value, shape: list[Value], strides: list[Value], result: Value, size: Type
+) -> None:
+    """The operands of what makes a descriptor: a size of that type and an i64 stride for each dimension."""
+    found, block = pointer(op, "the base", base), descriptor(op, result)
+    require_type(op, "an element of the block", block.element, found.pointee)
+    scalars(op, "the sizes", shape, size, block.rank)
+    scalars(op, "the strides", strides, I64, block.rank)
+
+
 def verify_descriptor_access(op: Operation, desc: Value, indices: list[Value], found: TensorType) -> None:
-    """The block is the descriptor's or, after a block is cut between warps, a part of it."""
+    """The block is the descriptor's, maybe without first dimensions of size 1, or a part of it: one warp's."""
     block = descriptor(op, desc)
-    part = found.rank == block.rank and all(size <= whole for size, whole in zip(found.shape, block.shape, strict=True))
+    dropped = block.rank - found.rank
+    part = dropped >= 0 and block.shape[:dropped] == (1,) * dropped
+    part = part and all(size <= whole for size, whole in zip(found.shape, block.shape[dropped:], strict=True))
     require(op, part and found.element is block.element, "the block is not the descriptor's", block, found)
     scalars(op, "the indices", indices, I32, block.rank)

@@ -11,7 +11,7 @@ from typing import Any, NoReturn, cast
 
 from mltriton.dialects import ttng
 from mltriton.executor.code import Handler, Table
-from mltriton.executor.dialects import tt_dot
+from mltriton.executor.dialects import tensor_copies, tt_dot
 from mltriton.executor.faults import Unfinished
 from mltriton.executor.machine import Warp
 from mltriton.executor.shared import SharedView
@@ -84,12 +84,17 @@ def wait(op: ttng.WarpGroupDotWait) -> Handler:
 
 
 def fence(op: Operation) -> Handler:
-    """Nothing: what warps have written others see."""
+    """The engine that copies blocks sees what this warp has written, too."""
 
     def call(warp: Warp) -> None:
-        return None
+        warp.instance.shared.fence(warp.id)
 
     return call
 
 
-TABLE: Table = {ttng.WarpGroupDot: start, ttng.WarpGroupDotWait: wait, ttng.FenceAsyncShared: fence}
+TABLE: Table = {
+    ttng.WarpGroupDot: start,
+    ttng.WarpGroupDotWait: wait,
+    ttng.FenceAsyncShared: fence,
+    **tensor_copies.TABLE,
+}

@@ -22,8 +22,16 @@ from mltriton.ir.operation import Operation, Value
 from mltriton.ir.passes import Pass
 from mltriton.ir.types import I32, MemDescType, byte_width
 
-UNDER_WAY = (ttg.AsyncCopyGlobalToLocal, ttng.WarpGroupDot)
-ALIGNMENT, SWIZZLED_ALIGNMENT = 64, 1024  # bytes; what is swizzled repeats after 1024
+# What goes on after it, and what waits for all of that.
+_Wait = ttg.AsyncWait | ttng.WarpGroupDotWait | ttng.AsyncTMAStoreWait
+UNDER_WAY: dict[type[Operation], type[_Wait]] = {
+    ttg.AsyncCopyGlobalToLocal: ttg.AsyncWait,
+    ttng.WarpGroupDot: ttng.WarpGroupDotWait,
+    ttng.AsyncTMACopyLocalToGlobal: ttng.AsyncTMAStoreWait,
+}
+ALIGNMENT, COPIED_ALIGNMENT, SWIZZLED_ALIGNMENT = 64, 128, 1024  # bytes; what is swizzled repeats after 1024
+_ENGINE = (ttng.AsyncTMACopyGlobalToLocal, ttng.AsyncTMACopyLocalToGlobal)  # Who reads comes after what it waited for.
+_USES = (ttg.LocalLoad, ttg.LocalStore, ttg.LocalGather, tt.Dot, ttg.AsyncCopyGlobalToLocal, *_ENGINE)
 
 
 class AllocateSharedMemory(Pass):
@@ -60,7 +68,9 @@ class _Block:
     @property
     def alignment(self) -> int:
         """What its place is a multiple of."""
-        return ALIGNMENT if self.memory.encoding is None else SWIZZLED_ALIGNMENT
+        if self.memory.encoding is not None:
+            return SWIZZLED_ALIGNMENT
+        return COPIED_ALIGNMENT if any(isinstance(use, _ENGINE) for use in _uses(self.op.result) or ()) else ALIGNMENT
 
     def meets(self, other: _Block) -> bool:
         """Whether both are needed at once."""
@@ -94,7 +104,7 @@ def _block(op: ttg.LocalAlloc, order: dict[Operation, int]) -> _Block:
         return _Block(op, 0, len(order))
     around = [_around(use, op) for use in uses]
     first, last = (choose(around, key=order.__getitem__, default=op) for choose in (min, max))
-    ends = [_end(use, body[body.index(last) + 1 :]) for use in uses if isinstance(use, UNDER_WAY)]
+    ends = [_end(use, body[body.index(last) + 1 :]) for use in uses if type(use) in UNDER_WAY]
     if None in ends:
         return _Block(op, 0, len(order))
     last = max((last, *(_around(end, op) for end in ends if end)), key=order.__getitem__)
@@ -112,7 +122,7 @@ def _end(use: Operation, behind: list[Operation]) -> Operation | None:
     if isinstance(use, ttng.WarpGroupDot) and not use.is_async:
         return use
     own = use.block.ops if use.block is not None else []
-    kind = ttg.AsyncWait if isinstance(use, ttg.AsyncCopyGlobalToLocal) else ttng.WarpGroupDotWait
+    kind = UNDER_WAY[type(use)]
     waits = (op for op in (*own[own.index(use) :], *behind) if isinstance(op, kind))
     return next((op for op in waits if not (op.num if isinstance(op, ttg.AsyncWait) else op.pendings)), None)
 
@@ -135,7 +145,7 @@ def _uses(memory: Value) -> list[Operation] | None:
             if inner is None:
                 return None
             found += [user, *inner]
-        elif isinstance(user, ttg.LocalLoad | ttg.LocalStore | ttg.LocalGather | tt.Dot | ttg.AsyncCopyGlobalToLocal):
+        elif isinstance(user, _USES):
             found.append(user)
         else:
             return None

@@ -2,7 +2,7 @@
 
 Level: tt. Takes any program and changes it in place; block pointers are normalised first. For targets that have no
 block loads, and to hold both forms of addressing against each other. Guarantees: no block pointer is left, and no
-descriptor that the kernel makes itself. Raises `PassError` for a descriptor that is made elsewhere.
+descriptor but those that the launch makes. Raises `PassError` for a descriptor that is made elsewhere.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import cast
 
-from mltriton.dialects import arith, tt
+from mltriton.dialects import arith, tt, ttng
 from mltriton.dialects.tt.memory import is_block_pointer
 from mltriton.errors import PassError
 from mltriton.ir.attributes import DenseAttr
@@ -114,8 +114,10 @@ def load(builder: Builder, op: tt.Load) -> Sequence[Value] | None:
     return [_load(builder, op, _at_pointer(op.ptr, op.boundary_check), op.padding == "pad_nan")]
 
 
-def descriptor_load(builder: Builder, op: tt.DescriptorLoad) -> Sequence[Value]:
+def descriptor_load(builder: Builder, op: tt.DescriptorLoad) -> Sequence[Value] | None:
     """A load through a descriptor."""
+    if isinstance(op.desc.defining_op, ttng.TensorMap):
+        return None
     access, maker = _at_descriptor(op.desc, op.indices, op.result.type)
     return [_load(builder, op, access, maker.padding == "pad_nan")]
 
@@ -142,8 +144,10 @@ def store(builder: Builder, op: tt.Store) -> Sequence[Value] | None:
     return _store(builder, op, op.value, _at_pointer(op.ptr, op.boundary_check))
 
 
-def descriptor_store(builder: Builder, op: tt.DescriptorStore) -> Sequence[Value]:
+def descriptor_store(builder: Builder, op: tt.DescriptorStore) -> Sequence[Value] | None:
     """A store through a descriptor."""
+    if isinstance(op.desc.defining_op, ttng.TensorMap):
+        return None
     return _store(builder, op, op.value, _at_descriptor(op.desc, op.indices, op.value.type)[0])
 
 

@@ -11,7 +11,8 @@ from __future__ import annotations
 from typing import cast
 
 from mltriton.analysis.axis_info import AxisInfoAnalysis
-from mltriton.dialects import scf, tt, ttg
+from mltriton.analysis.workload import is_multiplied
+from mltriton.dialects import scf, tt, ttg, ttng
 from mltriton.dialects.tt.memory import is_block_pointer
 from mltriton.ir.operation import Operation, Value
 from mltriton.ir.types import TensorType
@@ -25,7 +26,8 @@ BY_COLUMNS = (0, 1)
 def staged_loads(function: tt.Func, num_warps: int) -> dict[Operation, Encoding]:
     """The loads and their encodings."""
     axes = AxisInfoAnalysis(function)
-    return {op: _shared_out(op, axes, num_warps) for op in function.walk() if is_load_of_dot(op)}
+    loads = [op for op in function.walk() if isinstance(op, tt.Load) and is_load_of_dot(op)]
+    return {op: _shared_out(op, axes, num_warps) for op in loads}
 
 
 def staged_stores(function: tt.Func, num_warps: int) -> dict[Operation, Encoding]:
@@ -59,26 +61,15 @@ def _is_product(value: Value) -> bool:
 
 
 def is_load_of_dot(op: Operation) -> bool:
-    """Whether an operation loads a matrix, through a block of pointers, that is multiplied."""
+    """Whether an operation loads a matrix, through a block of pointers or a descriptor of the launch, that is
+    multiplied.
+    """
+    if isinstance(op, tt.DescriptorLoad):
+        return isinstance(op.desc.defining_op, ttng.TensorMap) and is_multiplied(op.result, turned=True)
     if not isinstance(op, tt.Load) or op.volatile:
         return False
     pointers = op.ptr.type
-    return isinstance(pointers, TensorType) and pointers.rank == 2 and _is_multiplied(op.result)
-
-
-def _is_multiplied(value: Value) -> bool:
-    """Whether a value goes into a dot as an operand, as it is or computed on element by element."""
-    pending, seen = [value], {value}
-    while pending:
-        value = pending.pop()
-        for user in value.users:
-            if isinstance(user, tt.Dot) and value in (user.a, user.b):
-                return True
-            passes_on = isinstance(user, ttg.ConvertLayout | ttg.LocalAlloc) or (user.elementwise and user.pure)
-            if passes_on and user.results[0] not in seen:
-                seen.add(user.results[0])
-                pending.append(user.results[0])
-    return False
+    return isinstance(pointers, TensorType) and pointers.rank == 2 and is_multiplied(op.result)
 
 
 def along_k(dot: tt.Dot, axes: AxisInfoAnalysis) -> bool:

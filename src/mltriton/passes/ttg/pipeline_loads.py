@@ -4,6 +4,7 @@ Level: ttg, after `assign-lanes`. Takes `scf.for` loops of more than one stage a
 block goes into a dot becomes an asynchronous copy into one of `stages` buffers, `stages - 1` iterations ahead; in its
 place the block is loaded from shared memory, in the encoding in which it is wanted. Where a dot goes on by itself into
 the next iteration buffers are kept for one more (`KEPT`): there is one more, or copies are one iteration less ahead.
+A block of a tensor that the launch describes is copied by the engine, and waited for by the barrier of its buffer.
 Guarantees: no result changes; an iteration waits for its own copies only; memory behind the last iteration is not
 touched; where the target copies nothing asynchronously (`TargetSpec.copy_bytes`), and in warp-level kernels, every loop
 stays as it is.
@@ -21,7 +22,7 @@ from typing import cast
 
 from mltriton.analysis.aliasing import may_alias, waits_for_programs, writes_in
 from mltriton.analysis.axis_info import AxisInfoAnalysis
-from mltriton.dialects import arith, scf, tt, ttg
+from mltriton.dialects import arith, scf, tt, ttg, ttng
 from mltriton.dialects.scf_carried import carry_also, yield_also
 from mltriton.ir.attributes import IntegerAttr, integer_in
 from mltriton.ir.builder import Builder
@@ -33,6 +34,16 @@ from mltriton.ir.types import I1, I32, I64, MemDescType, TensorType, byte_width
 from mltriton.layouts.base import Encoding, SharedEncoding
 from mltriton.layouts.encodings import DotOperandEncoding
 from mltriton.layouts.lanes import lane_run, order_of
+from mltriton.passes.ttg.copy_blocks import (
+    Load,
+    block_bytes,
+    bytes_beside,
+    copied_type,
+    end_barriers,
+    make_barriers,
+    read_from,
+    window_at,
+)
 from mltriton.passes.ttg.delay_dots import pair_of
 from mltriton.passes.ttg.dot_loads import fastest_dim, is_load_of_dot
 from mltriton.passes.ttg.start_dots import KEPT, adding_loop, is_asynchronous
@@ -53,11 +64,12 @@ class PipelineLoads(Pass):
         spec, usual = spec_of(module), integer_in(module.attributes, "ttg.num-stages", 0)
         for function in (op for op in module.body.block.ops if isinstance(op, tt.Func)):
             axes = AxisInfoAnalysis(function)
+            room = spec.shared_bytes - bytes_beside(function)
             for loop in [op for op in function.walk() if isinstance(op, scf.For)] if spec.copy_bytes else []:
                 stages = self.stages if self.stages is not None else loop.num_stages or usual
-                found = [op for op in loop.body.block.ops if isinstance(op, tt.Load) and is_load_of_dot(op)]
+                found = [op for op in loop.body.block.ops if isinstance(op, Load) and is_load_of_dot(op)]
                 found = [load for load in found if _can_be_copied(load, axes, spec) and _stays_as_it_is(load, loop)]
-                _pipeline(loop, found, stages, spec)
+                _pipeline(loop, found, stages, room, spec)
         return module
 
 
@@ -72,27 +84,23 @@ def _adds_up(loop: scf.For, spec: TargetSpec) -> bool:
     return any(is_asynchronous(dot, spec) and adding_loop(dot) is loop for dot in dots)
 
 
-def _pipeline(loop: scf.For, loads: Sequence[tt.Load], stages: int, spec: TargetSpec) -> None:
+def _pipeline(loop: scf.For, loads: Sequence[Load], stages: int, room: int, spec: TargetSpec) -> None:
     """Copy `loads` ahead, as many as can be, in as many buffers as there is room for."""
     loads = [load for load in loads if _Ahead.of(loop, [load]) is not None]
     ahead = _Ahead.of(loop, loads) if loads else None
-    room = spec.shared_bytes // sum(map(_bytes, loads)) if loads else 0
     kept = _kept(loop, spec, stages)
-    stages = min(stages + kept, room)
+    stages = min(stages + kept, room // sum(map(block_bytes, loads)) if loads else 0)
     if ahead is not None and stages > 1:
-        _Pipeline(loop, loads, ahead, stages, kept if stages > 2 else 0).write()
-
-
-def _bytes(load: tt.Load) -> int:
-    block = cast(TensorType, load.result.type)
-    return block.size * byte_width(block.element)
+        _Pipeline(loop, loads, ahead, stages, kept if stages > 2 else 0, spec).write()
 
 
 # Which loads.
 
 
-def _can_be_copied(load: tt.Load, axes: AxisInfoAnalysis, spec: TargetSpec) -> bool:
+def _can_be_copied(load: Load, axes: AxisInfoAnalysis, spec: TargetSpec) -> bool:
     """Whether lanes have as much in a row as a copy needs, all of it inside or outside of the mask."""
+    if isinstance(load, tt.DescriptorLoad):
+        return True
     other = splat_of(load.other) if load.other is not None else 0
     if other != 0:
         return False
@@ -106,7 +114,7 @@ def _can_be_copied(load: tt.Load, axes: AxisInfoAnalysis, spec: TargetSpec) -> b
     return at_once >= min(spec.copy_bytes)
 
 
-def _stays_as_it_is(load: tt.Load, loop: scf.For) -> bool:
+def _stays_as_it_is(load: Load, loop: scf.For) -> bool:
     """Whether a load gives the same some iterations earlier: nothing in the loop writes there, or waits for others."""
     return not waits_for_programs(loop) and not any(may_alias(load, write) for write in writes_in(loop))
 
@@ -124,10 +132,10 @@ class _Ahead:
     carried: list[int]
 
     @staticmethod
-    def of(loop: scf.For, loads: Sequence[tt.Load]) -> _Ahead | None:
+    def of(loop: scf.For, loads: Sequence[Load]) -> _Ahead | None:
         """None where that depends on memory, or on what happens in the iterations between."""
         body, ops, carried = loop.body.block, set[Operation](), set[int]()
-        pending: list[Value] = [value for load in loads for value in (load.ptr, load.mask) if value is not None]
+        pending = [value for load in loads for value in _place_of(load)]
         while pending:
             value = pending.pop()
             if isinstance(value, BlockArgument):
@@ -146,13 +154,22 @@ class _Ahead:
         return _Ahead([op for op in body.ops if op in ops], sorted(carried))
 
 
+def _place_of(load: Load) -> list[Value]:
+    """What says where a load happens, and whether."""
+    if isinstance(load, tt.DescriptorLoad):
+        return [load.desc, *load.indices]
+    return [value for value in (load.ptr, load.mask) if value is not None]
+
+
 _Iteration = tuple[Value, int]  # the counter of an iteration, and how many iterations after it
 
 
 class _Pipeline:
     """The rewriting of one loop."""
 
-    def __init__(self, loop: scf.For, loads: Sequence[tt.Load], ahead: _Ahead, stages: int, kept: int) -> None:
+    def __init__(
+        self, loop: scf.For, loads: Sequence[Load], ahead: _Ahead, stages: int, kept: int, spec: TargetSpec
+    ) -> None:
         self.loop = loop
         self.loads = loads
         self.ahead = ahead
@@ -161,7 +178,11 @@ class _Pipeline:
         if kept:
             loop.attributes[KEPT] = IntegerAttr(kept, I32)
         self.entry = Builder().before(loop)
-        self.buffers = [self.entry.emit(ttg.LocalAlloc, None, result_types=[_buffer(load, stages)]) for load in loads]
+        self.buffers = [
+            self.entry.emit(ttg.LocalAlloc, None, result_types=[_buffer(load, stages, spec)]) for load in loads
+        ]
+        self.fetched = [load for load in loads if isinstance(load, tt.DescriptorLoad)]
+        self.barriers = make_barriers(self.entry, stages) if self.fetched else None
 
     def write(self) -> None:
         """Copies in front of the loop, then those of the body, then the loads from shared memory."""
@@ -169,15 +190,38 @@ class _Pipeline:
         arguments = [carry_also(self.loop, state)[0] for state in states]
         slot, _ = carry_also(self.loop, _number(self.entry, 0))
         builder = Builder().before(self.loop.body.block.ops[0])
-        builder.create(ttg.AsyncWait, [], num=self.early - 1)
+        parities = self._wait(builder, slot)
         yielded = self._copies_of_the_body(builder, arguments, slot)
-        yield_also(self.loop.body.block, [*yielded, self._next(builder, slot)])
-        arrived = [_slot_of(builder, buffer, slot) for buffer in self.buffers]
+        following = self._next(builder, slot)
+        parities = [self._parity(builder, parity, following) for parity in parities]
+        yield_also(self.loop.body.block, [*yielded, following, *parities])
+        arrived = [window_at(builder, buffer, slot) for buffer in self.buffers]
         for load, block in zip(self.loads, arrived, strict=True):
             self._read(load, block)
+        self._finish()
+
+    def _wait(self, builder: Builder, slot: Value) -> list[Value]:
+        """Until the iteration's copies have come, and all warps are done with those before; the parity, if any."""
+        parities: list[Value] = []
+        if self.barriers is not None:
+            parity, _ = carry_also(self.loop, _number(self.entry, 0))
+            builder.create(ttng.WaitBarrier, window_at(builder, self.barriers, slot), parity)
+            parities = [parity]
+        builder.create(ttg.AsyncWait, [], num=self.early - 1)
+        return parities
+
+    def _parity(self, builder: Builder, parity: Value, following: Value) -> Value:
+        """That of the next iteration, which another one is when it begins with the buffers anew."""
+        wraps = builder.emit(arith.CmpI, following, _number(builder, 0), predicate="eq")
+        return builder.emit(arith.XOrI, parity, builder.emit(arith.ExtUI, wraps, result_types=[I32]))
+
+    def _finish(self) -> None:
         block = self.loop.block
         assert block is not None
-        Builder().before(block.ops[block.position(self.loop) + 1]).create(ttg.AsyncWait, [], num=0)
+        after = Builder().before(block.ops[block.position(self.loop) + 1])
+        after.create(ttg.AsyncWait, [], num=0)
+        if self.barriers is not None:
+            end_barriers(after, self.barriers, self.stages)
 
     def _prologue(self) -> list[Value]:
         """Start the copies of the first iterations; the carried values of the first one that is not begun."""
@@ -199,9 +243,18 @@ class _Pipeline:
         for op in self.ahead.ops:
             builder.insert(op.clone(values))
         happens = self._happens(builder, *when)
+        barrier = None
+        if self.barriers is not None:
+            barrier = window_at(builder, self.barriers, slot)
+            builder.create(ttng.BarrierExpect, barrier, happens, size=sum(map(block_bytes, self.fetched)))
         for load, buffer in zip(self.loads, self.buffers, strict=True):
             with builder.at(load.loc):
-                self._copy(builder, load, values, happens, _slot_of(builder, buffer, slot))
+                there = window_at(builder, buffer, slot)
+                if isinstance(load, tt.Load):
+                    self._copy(builder, load, values, happens, there)
+                else:
+                    indices = [values.get(index, index) for index in load.indices]
+                    builder.create(ttng.AsyncTMACopyGlobalToLocal, load.desc, indices, there, barrier, happens)
         builder.create(ttg.AsyncCommitGroup, [])
         ends = [body.terminator.operands[index] for index in self.ahead.carried]
         return [values.get(end, end) for end in ends]
@@ -212,17 +265,9 @@ class _Pipeline:
             mask = builder.emit(arith.AndI, values.get(load.mask, load.mask), mask)
         builder.create(ttg.AsyncCopyGlobalToLocal, values.get(load.ptr, load.ptr), slot, mask, None)
 
-    def _read(self, load: tt.Load, slot: Value) -> None:
+    def _read(self, load: Load, slot: Value) -> None:
         """Each user gets the block as it wants it: in its own encoding, or where it is."""
-        for user in list(load.result.users):
-            if isinstance(user, ttg.ConvertLayout):
-                _replace(user, slot, load.result.hint)
-            elif isinstance(user, ttg.LocalAlloc):
-                user.replace_by([slot])
-        if load.result.users:
-            _replace(load, slot, load.result.hint)
-        else:
-            load.erase()
+        read_from(load, slot)
 
     def _counter(self, builder: Builder, first: Value, steps: int) -> Value:
         """The loop's counter so many iterations after `first`."""
@@ -249,15 +294,10 @@ class _Pipeline:
         return builder.emit(arith.Select, over, builder.emit(arith.SubI, slot, count), slot)
 
 
-def _replace(op: tt.Load | ttg.ConvertLayout, slot: Value, name: str | None) -> None:
-    """Load from shared memory in place of an operation."""
-    loaded = Builder().before(op).emit(ttg.LocalLoad, slot, result_types=[op.result.type])
-    loaded.hint = name
-    op.replace_by([loaded])
-
-
-def _buffer(load: tt.Load, stages: int) -> MemDescType:
+def _buffer(load: Load, stages: int, spec: TargetSpec) -> MemDescType:
     """The buffers of a load, laid out as the instruction that multiplies its blocks likes to read them."""
+    if isinstance(load, tt.DescriptorLoad):
+        return copied_type(load, spec, stages)
     block = cast(TensorType, load.result.type)
     return MemDescType((stages, *block.shape), block.element, _shared_encoding(load, block))
 
@@ -277,15 +317,6 @@ def _shared_encoding(load: tt.Load, block: TensorType) -> SharedEncoding | None:
 
 def _wide(builder: Builder, value: Value) -> Value:
     return builder.emit(arith.ExtSI, value, result_types=[I64]) if value.type is I32 else value
-
-
-def _slot_of(builder: Builder, buffer: Value, slot: Value) -> Value:
-    """One of the buffers."""
-    whole = cast(MemDescType, buffer.type)
-    window = MemDescType(whole.shape[1:], whole.element, whole.encoding, whole.mutable)
-    zero = _number(builder, 0)
-    offsets = [slot, *[zero] * len(window.shape)]
-    return builder.emit(ttg.MemDescSubview, buffer, offsets, result_types=[window])
 
 
 def _number(builder: Builder, number: int) -> Value:

@@ -135,8 +135,10 @@ def _stays(operand: Value, loop: scf.For) -> bool:
     """Whether what a product reads is left as it is until the next iteration's product has started."""
     if not isinstance(operand.type, MemDescType):
         return True
-    kept = loop.attributes.get(KEPT)
-    if isinstance(kept, IntegerAttr) and kept.value > 0 and isinstance(operand.defining_op, ttg.MemDescSubview):
+    kept, window = loop.attributes.get(KEPT), operand.defining_op
+    while isinstance(window, ttg.MemDescTrans):
+        window = window.memory.defining_op
+    if isinstance(kept, IntegerAttr) and kept.value > 0 and isinstance(window, ttg.MemDescSubview):
         return True
     memory = _allocation(operand)
     return memory is not None and memory.parent_op is not loop and not _is_written(memory.result, loop)

@@ -278,6 +278,11 @@ def wait_together(d: _Distributor, op: ttg.AsyncWait, operands: list[Value]) -> 
     return results
 
 
+def by_first_warp(d: _Distributor, op: Operation, operands: list[Value]) -> Sequence[Value]:
+    """What is done once for the program."""
+    return _by_owner(d, I1, lambda: d.copy(op, operands))
+
+
 def gather_through_shared_memory(d: _Distributor, op: tt.Gather, operands: list[Value]) -> Sequence[Value]:
     """A warp gathers by itself where it alone has what it gathers from; otherwise the source goes through shared
     memory once, and every warp finds its elements there.
@@ -361,6 +366,17 @@ RULES: RuleTable = {
     ttg.AsyncCopyGlobalToLocal: copy_part,
     ttg.AsyncCommitGroup: close_group,
     ttg.AsyncWait: wait_together,
+    **dict.fromkeys(
+        (
+            ttng.InitBarrier,
+            ttng.InvalBarrier,
+            ttng.BarrierExpect,
+            ttng.ArriveBarrier,
+            ttng.AsyncTMACopyGlobalToLocal,
+            ttng.AsyncTMACopyLocalToGlobal,
+        ),
+        by_first_warp,
+    ),
     tt.Gather: gather_through_shared_memory,
     ttg.ConvertLayout: convert_through_shared_memory,
     tt.Store: store_by_owner,

@@ -55,6 +55,7 @@ POINTERS = (
     "name_is_neg",
     "scratch_error",
     *("cu_launch_kernel", "cu_ctx_get_current", "cu_ctx_push_current", "cu_ctx_pop_current"),
+    "cu_tensor_map_encode",
 )
 NUMBERS = (
     *("spin_limit", "workers", "threads", "torch_handle"),

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from mltriton.targets.nvidia.tensor_maps import TensorMap, from_json
 from mltriton.targets.target import Facts
 
 if TYPE_CHECKING:
@@ -18,10 +19,17 @@ WARP = 32  # lanes
 class NvidiaFacts(Facts):
     """A program has so many warps of 32 lanes, which share `shared` bytes that the launch provides (dynamic shared
     memory). `prints` says whether the kernel prints, `assertions` what its assertions say: with any, the last
-    parameter points to what they record.
+    parameter points to what they record. `maps` are what the launch passes behind the arguments.
     """
 
     num_warps: int
     shared: int
     prints: bool = False
     assertions: Sequence[Description] = ()
+    maps: Sequence[TensorMap] = ()
+
+    @staticmethod
+    def of(values: Mapping[str, Any]) -> NvidiaFacts:
+        """From JSON."""
+        others = {name: value for name, value in values.items() if name != "maps"}
+        return NvidiaFacts(**others, maps=from_json(values.get("maps", ())))

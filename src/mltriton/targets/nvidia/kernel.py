@@ -8,7 +8,7 @@ from __future__ import annotations
 from mltriton.dialects import tt
 from mltriton.ir.module import Module
 from mltriton.targets.assertions import describe
-from mltriton.targets.nvidia import dot, inline_assembly, math, shared, wgmma
+from mltriton.targets.nvidia import dot, inline_assembly, math, shared, tensor_copies, wgmma
 from mltriton.targets.nvidia.devices import Device
 from mltriton.targets.nvidia.facts import NvidiaFacts
 from mltriton.targets.nvidia.machine import NvidiaMachine
@@ -19,7 +19,7 @@ from mltriton.targets.simt.kernel import emit_kernel
 from mltriton.targets.simt.shared import allocations
 from mltriton.targets.target import Lowered
 
-RULES: Rules = {**rules.RULES, **dot.RULES, **shared.RULES, **wgmma.RULES}
+RULES: Rules = {**rules.RULES, **dot.RULES, **shared.RULES, **wgmma.RULES, **tensor_copies.RULES}
 ELEMENTS: Rules = {**rules.ELEMENTS, **math.RULES, **inline_assembly.RULES}
 
 
@@ -30,5 +30,6 @@ def lower(module: Module, device: Device) -> Lowered:
         shared=allocations(module)[1],
         prints=any(isinstance(op, tt.Print) for op in module.walk()),
         assertions=describe(module),
+        maps=tensor_copies.maps_of(module),
     )
     return Lowered(emit_kernel(module, NvidiaMachine(device), RULES, ELEMENTS), facts)

@@ -14,9 +14,18 @@ import math
 import struct
 import warnings
 from collections.abc import Callable, Sequence
-from typing import Any, NoReturn
+from functools import cache
+from typing import TYPE_CHECKING, Any, NoReturn
 
-from mltriton.errors import DeviceError, GridError, PerformanceWarning, TritonError, calling_level, calling_location
+from mltriton.errors import (
+    DeviceError,
+    GridError,
+    LaunchError,
+    PerformanceWarning,
+    TritonError,
+    calling_level,
+    calling_location,
+)
 from mltriton.runtime.grid import Grid
 from mltriton.runtime.native.launcher import is_native, new_launcher
 from mltriton.runtime.native.params import ParamSpec, encode_params
@@ -27,14 +36,19 @@ from mltriton.targets.assertions import Description, Record, check
 from mltriton.targets.host_memory import Memory, held
 from mltriton.targets.nvidia import driver
 from mltriton.targets.nvidia.driver import Device, Function, stream_function
+from mltriton.targets.nvidia.tensor_maps import TensorMap
 
-_TABLE = struct.Struct("<QQIIIIQ")  # %CudaTable of runtime/native/ir/cuda.ll
+if TYPE_CHECKING:
+    from mltriton.targets.target import LoadedKernel
+
+_TABLE = struct.Struct("<QQIIIIQQ")  # %CudaTable of runtime/native/ir/cuda.ll
 _MOST_PROGRAMS = 65535  # along y and z
 _FUNCTIONS = {  # variables of the launcher's machine code -> functions of the driver
     "cu_launch_kernel": "cuLaunchKernel",
     "cu_ctx_get_current": "cuCtxGetCurrent",
     "cu_ctx_push_current": "cuCtxPushCurrent",
     "cu_ctx_pop_current": "cuCtxPopCurrent",
+    "cu_tensor_map_encode": "cuTensorMapEncodeTiled",
 }
 
 
@@ -50,8 +64,11 @@ class CudaKernel:
         shared: int = 0,
         assertions: Sequence[Description] = (),
         prints: bool = False,
+        maps: Sequence[TensorMap] = (),
     ) -> None:
         self.name = name
+        self.maps = maps
+        self.otherwise: Callable[[], LoadedKernel] | None = None  # the kernel for launches that cannot make the maps
         self.threads = threads
         self.shared = shared
         self._image = image
@@ -86,12 +103,21 @@ class CudaKernel:
         function, record = self.on(device), self._record(device)
         slots = sum(spec.takes_slot for spec in specs)
         counts = (self.threads, self.shared, len(specs), slots)
-        table = _TABLE.pack(function.handle, device.context, *counts, record) + encode_params(specs, pool().torch_key)
+        table = _TABLE.pack(function.handle, device.context, *counts, record, len(self.maps))
+        table += encode_params(specs, pool().torch_key) + b"".join(map_.encoded() for map_ in self.maps)
 
         def refuse(status: int, x: int, y: int, z: int) -> NoReturn:
             self._refuse(device, status, (x, y, z))
 
-        return new_launcher("launch_cuda", (table, stream_function(), device.index, refuse, function, *specs))
+        @cache
+        def launcher_without_maps() -> Callable[..., Any]:
+            return self._without_maps().launcher(specs)
+
+        def otherwise(*arguments: Any) -> Any:
+            return launcher_without_maps()(*arguments)
+
+        holder = (table, stream_function(), device.index, refuse, otherwise, function, *specs)
+        return new_launcher("launch_cuda", holder)
 
     def _waiting(self, device: Device, launch: Callable[..., Any]) -> Callable[..., Any]:
         """A launcher that looks at what the kernel recorded."""
@@ -124,16 +150,43 @@ class CudaKernel:
         locate = memory.pointer if place == ON_HOST else int
         words = [locate(slot.bits) if slot.kind == "tensor" else slot.bits for slot in slots]
         stream = _stream_of(slots) or stream_function()(device.index)
-        self._submit(device, stream, grid, [*words, self._record(device)])
+        maps = self._encoded(device, words)
+        if maps is None:
+            self._without_maps().run(grid, slots)
+            return
+        self._submit(device, stream, grid, [*words, self._record(device)], maps)
         if place == ON_HOST or self._waits:
             self._finish(device, stream, grid, memory)
 
-    def _submit(self, device: Device, stream: int, grid: Grid, words: Sequence[int]) -> None:
-        """Launch with a word for each parameter, of which the kernel takes as many bytes as it needs."""
+    def _encoded(self, device: Device, words: Sequence[int]) -> list[Any] | None:
+        """The tensor maps for a launch with these words for its arguments; None where one cannot be made."""
+        made: list[Any] = []
+        for map_ in self.maps:
+            found = map_.evaluated(words)
+            encoded = found and found.encoded_by(device.api.function("cuTensorMapEncodeTiled"))
+            if encoded is None:
+                return None
+            made.append(encoded)
+        return made
+
+    def _without_maps(self) -> LoadedKernel:
+        """The kernel that does without tensor maps."""
+        if self.otherwise is None:
+            message = f"the arrays of kernel {self.name} cannot be described to the GPU's engine for tensor copies"
+            expected = "positive sizes, bases and strides that are multiples of 16 bytes"
+            raise LaunchError(message, expected=expected, hint='Compile with tensor_maps="none".')
+        return self.otherwise()
+
+    def _submit(self, device: Device, stream: int, grid: Grid, words: Sequence[int], maps: Sequence[Any] = ()) -> None:
+        """Launch with a word for each parameter, of which the kernel takes as many bytes as it needs, but for the last,
+        which comes after the tensor maps.
+        """
         function = self.on(device)
         values = (ctypes.c_uint64 * len(words))(*(word & (1 << 64) - 1 for word in words))
         size, first = ctypes.sizeof(ctypes.c_uint64), ctypes.addressof(values)
-        pointers = (ctypes.c_void_p * len(words))(*(first + size * number for number in range(len(words))))
+        *places, last = (first + size * number for number in range(len(words)))
+        places += [*map(ctypes.addressof, maps), last]
+        pointers = (ctypes.c_void_p * len(places))(*places)
         sizes = (*grid, self.threads, 1, 1, self.shared)
         with device.current(f"kernel {self.name}"):
             launch = device.api.function("cuLaunchKernel")

@@ -9,13 +9,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from mltriton.dialects import arith
+from mltriton.ir.module import Module as IRModule
 from mltriton.ir.operation import Operation
 from mltriton.ir.types import BF16, F8E4M3, F8E5M2, FloatType
 from mltriton.ir.types import Type as IRType
 from mltriton.targets.llvm.types import F32 as FLOAT
 from mltriton.targets.llvm.types import I32, VOID, Type, Value, poison
 from mltriton.targets.llvm.writer import Function, Module
-from mltriton.targets.nvidia import accesses, atomics, calls, conversions, printing
+from mltriton.targets.nvidia import accesses, atomics, calls, conversions, printing, tensor_copies
 from mltriton.targets.nvidia.assembly import ptx
 from mltriton.targets.nvidia.devices import Device
 from mltriton.targets.simt.machine import Calls, Machine, Order
@@ -60,6 +61,10 @@ class NvidiaMachine(Machine):
         """`ptx_kernel`."""
         extra = f'"nvvm.maxntid"="{warps * lanes}" '
         return module.function(name, VOID, parameters, linkage="ptx_kernel", extra=extra)
+
+    def parameters(self, module: IRModule) -> list[tuple[str, Type]]:
+        """The tensor maps."""
+        return tensor_copies.declared(module)
 
     def shared_memory(self, module: Module, name: str, size: int) -> Value:
         """What the launch provides: only so there is all of it."""

@@ -7,15 +7,18 @@ from __future__ import annotations
 
 from mltriton.ir.types import BF16, F8E4M3, F8E5M2, F16, F32, F64, I8, Type
 from mltriton.layouts.nvidia import mma_sync, wgmma
-from mltriton.targets.base import DotSize, Home, RegisterMode, Storage, TargetSpec
+from mltriton.layouts.shared import copied
+from mltriton.targets.base import DotSize, Home, RegisterMode, Storage, TargetSpec, TensorCopies
 from mltriton.targets.nvidia.devices import Device, device, variant_here
 from mltriton.targets.nvidia.facts import WARP
 
 PIPELINE = (
-    "inline,canonicalize,cse,fold-batches,rewrite-tensor-pointers,canonicalize,combine,reorder-broadcast,"
+    "inline,canonicalize,cse,fold-batches,hoist-descriptors,rewrite-tensor-pointers,canonicalize,combine,"
+    "reorder-broadcast,"
     "split-uniform-increments,hoist-transposes,dce,fold-transposes,convert-dot-operands,"
     "canonicalize,cse,licm,dce,check-warp-level",
-    "assign-layouts,cse,assign-lanes,dce,pipeline-loads,load-ahead,dce,cse,delay-dots,start-dots,verify-encodings",
+    "assign-layouts,cse,assign-lanes,dce,pipeline-loads,copy-blocks,load-ahead,dce,cse,delay-dots,start-dots,"
+    "verify-encodings",
     "distribute-to-warps,lower-cross-warp,fence-shared-memory,assign-lanes,canonicalize,cse,licm,dce,verify-encodings",
     "match-target-size,canonicalize,cse,dce,schedule-loads,verify-encodings,allocate-shared-memory",
 )
@@ -45,6 +48,7 @@ def spec(variant: str) -> TargetSpec:
         register_modes=_register_modes(of),
         shared_bytes=of.shared_bytes,
         copy_bytes=COPY_BYTES,
+        tensor_copies=TensorCopies(copied) if of.tensor_copies else None,
         swizzles=True,
         repeats_loads=True,
         pipeline=PIPELINE,

@@ -61,7 +61,7 @@ class NvidiaTarget:
 
     def restored(self, text: str, binary: Binary) -> Lowered:
         """With what the binary says of the program."""
-        return Lowered(text, NvidiaFacts(**binary.metadata["facts"]))
+        return Lowered(text, NvidiaFacts.of(binary.metadata["facts"]))
 
     @property
     def texts(self) -> Mapping[str, Callable[[Lowered], str]]:
@@ -119,10 +119,16 @@ class NvidiaTarget:
         from mltriton.targets.nvidia.launch import CudaKernel
 
         driver.device(driver.current_index())
-        facts = NvidiaFacts(**binary.metadata["facts"])
+        facts = NvidiaFacts.of(binary.metadata["facts"])
         threads = WARP * facts.num_warps
         return CudaKernel(
-            binary.object, name, threads=threads, shared=facts.shared, assertions=facts.assertions, prints=facts.prints
+            binary.object,
+            name,
+            threads=threads,
+            shared=facts.shared,
+            assertions=facts.assertions,
+            prints=facts.prints,
+            maps=facts.maps,
         )
 
     def takes(self, device: str) -> bool:

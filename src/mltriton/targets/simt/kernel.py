@@ -7,7 +7,7 @@ workgroup is a program.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from mltriton.dialects import gpu, tt, ttig
 from mltriton.errors import BackendError
@@ -33,9 +33,8 @@ def emit_kernel(module: IRModule, machine: Machine, rules: Rules, elements: Rule
     `BackendError` at the line of what has no lowering.
     """
     target, warps = Module(), num_warps_of(module)
-    function = machine.kernel(
-        target, public_function(module).sym_name, parameters_of(module), warps, spec_of(module).warp_size
-    )
+    parameters = parameters_of(module, machine.parameters(module))
+    function = machine.kernel(target, public_function(module).sym_name, parameters, warps, spec_of(module).warp_size)
     emitter = Emitter(target, function, machine, warps, rules, elements)
     begin(emitter, module, argument)
     place_allocations(emitter, target, module)
@@ -52,11 +51,13 @@ def public_function(module: IRModule) -> tt.Func:
     return public[0]
 
 
-def parameters_of(module: IRModule) -> list[tuple[str, Type]]:
-    """Name and type of each parameter, with the record of assertions where there are any."""
+def parameters_of(module: IRModule, further: Sequence[tuple[str, Type]] = ()) -> list[tuple[str, Type]]:
+    """Name and type of each parameter, then those that a machine has further, then the record of assertions where there
+    are any.
+    """
     types = [parameter_type(parameter.type) for parameter in public_function(module).body.block.arguments]
-    types += [GLOBAL_PTR] * bool(assertions(module))
-    return [(f"arg{number}", type_) for number, type_ in enumerate(types)]
+    record = [("record", GLOBAL_PTR)] * bool(assertions(module))
+    return [*((f"arg{number}", type_) for number, type_ in enumerate(types)), *further, *record]
 
 
 def parameter_type(type_: IRType) -> Type:

@@ -11,6 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any, NamedTuple, Protocol
 
+from mltriton.ir.module import Module as IRModule
 from mltriton.ir.operation import Operation
 from mltriton.ir.types import TensorType
 from mltriton.ir.types import Type as IRType
@@ -102,6 +103,10 @@ class Machine(ABC):
         self, module: Module, name: str, parameters: Sequence[tuple[str, Type]], warps: int, lanes: int
     ) -> Function:
         """The kernel's function, still without instructions; a program has so many warps of so many lanes."""
+
+    def parameters(self, module: IRModule) -> list[tuple[str, Type]]:
+        """Name and type of what a kernel takes besides its own parameters."""
+        return []
 
     def shared_memory(self, module: Module, name: str, size: int) -> Value:
         """The address of `size` bytes that the warps of a program share."""

@@ -1,10 +1,18 @@
 ; The launcher of CUDA kernels, by the guards and slots of launcher.ll. Nothing here waits, allocates memory of the GPU or
 ; touches the interpreter's objects while the driver works: launches go into CUDA graphs, and other threads go on.
 
-; What the function object's `self`, a tuple, has: a bytes object with a %CudaTable and then its %Param records; a callable
-; (device) -> stream; the device's number; a callable (status, grid x, y, z) that raises.
-; function, context, threads, bytes of shared memory, parameters, slots, and an address that is a last parameter (0: none)
-%CudaTable = type { ptr, ptr, i32, i32, i32, i32, i64 }
+; What the function object's `self`, a tuple, has: a bytes object with a %CudaTable, its %Param records and then its maps; a
+; callable (device) -> stream; the device's number; a callable (status, grid x, y, z) that raises; a callable with the
+; launcher's own arguments, for launches of which a tensor map cannot be made.
+; function, context, threads, bytes of shared memory, parameters, slots, an address that is a last parameter (0: none), and
+; how many tensor maps are parameters in front of it
+%CudaTable = type { ptr, ptr, i32, i32, i32, i32, i64, i64 }
+
+; A tensor map to be made for each launch: the slot of its base, the type of its elements, the number of its dimensions, how
+; it is swizzled, how many of its numbers must be positive, and its box. Its numbers come after the record: those that must
+; be positive, by how many bytes the base is moved, sizes, and strides of all dimensions but the first. A number is how many terms it is the sum of, then of each term a
+; factor, how many slots it is multiplied by, and these: twice their numbers, and one more for a slot of 64 bits.
+%Map = type { i32, i32, i32, i32, i32, [5 x i32] }
 
 ; Set from Python: the driver's functions.
 
@@ -12,10 +20,152 @@
 @cu_ctx_get_current = global ptr null
 @cu_ctx_push_current = global ptr null
 @cu_ctx_pop_current = global ptr null
+@cu_tensor_map_encode = global ptr null
 
+@ones = internal constant [5 x i32] [i32 1, i32 1, i32 1, i32 1, i32 1]
 @refusal = internal constant [5 x i8] c"iLLL\00"
 
 declare ptr @PyObject_CallFunction(ptr, ptr, ...)
+
+; Computes the number at a cursor, which it moves behind that.
+define internal i64 @take_number(ptr %cursor.at, ptr %slots) #2 {
+entry:
+  %start = load ptr, ptr %cursor.at
+  %terms = load i64, ptr %start
+  %first = getelementptr i64, ptr %start, i64 1
+  br label %look
+look:
+  %left = phi i64 [ %terms, %entry ], [ %left.next, %add ]
+  %at = phi ptr [ %first, %entry ], [ %place, %add ]
+  %sum = phi i64 [ 0, %entry ], [ %sum.next, %add ]
+  %more = icmp ne i64 %left, 0
+  br i1 %more, label %term, label %done
+term:
+  %factor = load i64, ptr %at
+  %count.at = getelementptr i64, ptr %at, i64 1
+  %count = load i64, ptr %count.at
+  %place.first = getelementptr i64, ptr %at, i64 2
+  br label %multiply
+multiply:
+  %places = phi i64 [ %count, %term ], [ %places.next, %by ]
+  %place = phi ptr [ %place.first, %term ], [ %place.next, %by ]
+  %product = phi i64 [ %factor, %term ], [ %product.next, %by ]
+  %more.places = icmp ne i64 %places, 0
+  br i1 %more.places, label %by, label %add
+by:
+  %code = load i64, ptr %place
+  %number = lshr i64 %code, 1
+  %slot = getelementptr i64, ptr %slots, i64 %number
+  %word = load i64, ptr %slot
+  %low = trunc i64 %word to i32
+  %narrow = sext i32 %low to i64
+  %wide.bit = and i64 %code, 1
+  %is.wide = icmp ne i64 %wide.bit, 0
+  %value = select i1 %is.wide, i64 %word, i64 %narrow
+  %product.next = mul i64 %product, %value
+  %places.next = sub i64 %places, 1
+  %place.next = getelementptr i64, ptr %place, i64 1
+  br label %multiply
+add:
+  %sum.next = add i64 %sum, %product
+  %left.next = sub i64 %left, 1
+  br label %look
+done:
+  store ptr %at, ptr %cursor.at
+  ret i64 %sum
+}
+
+; Computes so many numbers into an array.
+define internal void @take_numbers(ptr %cursor.at, ptr %slots, i64 %count, ptr %into) #2 {
+entry:
+  br label %look
+look:
+  %i = phi i64 [ 0, %entry ], [ %next, %take ]
+  %more = icmp ult i64 %i, %count
+  br i1 %more, label %take, label %done
+take:
+  %value = call i64 @take_number(ptr %cursor.at, ptr %slots)
+  %value.at = getelementptr i64, ptr %into, i64 %i
+  store i64 %value, ptr %value.at
+  %next = add i64 %i, 1
+  br label %look
+done:
+  ret void
+}
+
+; Makes a map of 128 bytes of the record at a cursor, which it moves behind that. Returns the driver's status.
+define internal i32 @make_map(ptr %cursor.at, ptr %slots, ptr %map) #2 {
+entry:
+  %sizes = alloca [5 x i64]
+  %strides = alloca [5 x i64]
+  %record = load ptr, ptr %cursor.at
+  %base.slot.32 = load i32, ptr %record
+  %kind.at = getelementptr %Map, ptr %record, i32 0, i32 1
+  %kind = load i32, ptr %kind.at
+  %rank.at = getelementptr %Map, ptr %record, i32 0, i32 2
+  %rank = load i32, ptr %rank.at
+  %swizzle.at = getelementptr %Map, ptr %record, i32 0, i32 3
+  %swizzle = load i32, ptr %swizzle.at
+  %positive.at = getelementptr %Map, ptr %record, i32 0, i32 4
+  %positive.32 = load i32, ptr %positive.at
+  %positive = zext i32 %positive.32 to i64
+  %box = getelementptr %Map, ptr %record, i32 0, i32 5
+  %numbers = getelementptr %Map, ptr %record, i64 1
+  store ptr %numbers, ptr %cursor.at
+  br label %look
+look:
+  %i = phi i64 [ 0, %entry ], [ %next, %ask ]
+  %more = icmp ult i64 %i, %positive
+  br i1 %more, label %ask, label %make
+ask:
+  %number = call i64 @take_number(ptr %cursor.at, ptr %slots)
+  %next = add i64 %i, 1
+  %is.positive = icmp sgt i64 %number, 0
+  br i1 %is.positive, label %look, label %refuse
+refuse:
+  ret i32 1
+make:
+  %shift = call i64 @take_number(ptr %cursor.at, ptr %slots)
+  %rank.64 = zext i32 %rank to i64
+  %strides.count = sub i64 %rank.64, 1
+  call void @take_numbers(ptr %cursor.at, ptr %slots, i64 %rank.64, ptr %sizes)
+  call void @take_numbers(ptr %cursor.at, ptr %slots, i64 %strides.count, ptr %strides)
+  %base.slot = zext i32 %base.slot.32 to i64
+  %base.at = getelementptr i64, ptr %slots, i64 %base.slot
+  %base = load i64, ptr %base.at
+  %address = add i64 %base, %shift
+  %pointer = inttoptr i64 %address to ptr
+  %encode = load ptr, ptr @cu_tensor_map_encode
+  %status = call i32 %encode(ptr %map, i32 %kind, i32 %rank, ptr %pointer, ptr %sizes, ptr %strides, ptr %box, ptr @ones,
+                             i32 0, i32 %swizzle, i32 3, i32 0)
+  ret i32 %status
+}
+
+; Makes all maps, and an array of pointers to them. Returns the first status that is none of success.
+define internal i32 @make_maps(ptr %records, i64 %count, ptr %slots, ptr %maps, ptr %pointers) #2 {
+entry:
+  %cursor.at = alloca ptr
+  store ptr %records, ptr %cursor.at
+  br label %look
+look:
+  %i = phi i64 [ 0, %entry ], [ %next, %made ]
+  %more = icmp ult i64 %i, %count
+  br i1 %more, label %make, label %done
+make:
+  %map = getelementptr [128 x i8], ptr %maps, i64 %i
+  %status = call i32 @make_map(ptr %cursor.at, ptr %slots, ptr %map)
+  %is.made = icmp eq i32 %status, 0
+  br i1 %is.made, label %made, label %failed
+made:
+  %pointer.at = getelementptr ptr, ptr %pointers, i64 %i
+  store ptr %map, ptr %pointer.at
+  %next = add i64 %i, 1
+  br label %look
+done:
+  ret i32 0
+failed:
+  ret i32 %status
+}
 
 ; Makes an array of pointers to so many slots.
 define internal void @point_to_slots(ptr %slots, i64 %count, ptr %pointers) #2 {
@@ -121,7 +271,10 @@ read:
   %slots.count = zext i32 %slots.count.32 to i64
   %record.at = getelementptr %CudaTable, ptr %table, i32 0, i32 6
   %record = load i64, ptr %record.at
+  %maps.count.at = getelementptr %CudaTable, ptr %table, i32 0, i32 7
+  %maps.count = load i64, ptr %maps.count.at
   %params = getelementptr %CudaTable, ptr %table, i64 1
+  %records = getelementptr %Param, ptr %params, i64 %params.count
   %expected = add i64 %params.count, 3
   %right.count = icmp eq i64 %count, %expected
   br i1 %right.count, label %fill, label %differs
@@ -131,7 +284,9 @@ fill:
   %all.slots = add i64 %slots.count, 4
   %grid = alloca i64, i64 %all.slots, align 16
   %slots = getelementptr i64, ptr %grid, i64 3
-  %pointers = alloca ptr, i64 %all.slots, align 16
+  %all.pointers = add i64 %all.slots, %maps.count
+  %pointers = alloca ptr, i64 %all.pointers, align 16
+  %maps = alloca [128 x i8], i64 %maps.count, align 64
   %grid.status = call i32 @fill_grid(ptr %objects, ptr %grid, ptr %programs.at)
   switch i32 %grid.status, label %raise [ i32 0, label %fill.rest
                                           i32 1, label %differs ]
@@ -151,8 +306,18 @@ find:
 go:
   %record.slot = getelementptr i64, ptr %slots, i64 %slots.count
   store i64 %record, ptr %record.slot
-  %given = add i64 %slots.count, 1
-  call void @point_to_slots(ptr %slots, i64 %given, ptr %pointers)
+  call void @point_to_slots(ptr %slots, i64 %slots.count, ptr %pointers)
+  %maps.pointers = getelementptr ptr, ptr %pointers, i64 %slots.count
+  %record.pointer = getelementptr ptr, ptr %maps.pointers, i64 %maps.count
+  store ptr %record.slot, ptr %record.pointer
+  %maps.status = call i32 @make_maps(ptr %records, i64 %maps.count, ptr %slots, ptr %maps, ptr %maps.pointers)
+  %are.made = icmp eq i32 %maps.status, 0
+  br i1 %are.made, label %submit, label %otherwise
+otherwise:
+  %instead = call ptr @PyTuple_GetItem(ptr %self, i64 4)
+  %result = call ptr @PyObject_Vectorcall(ptr %instead, ptr %objects, i64 %count, ptr null)
+  ret ptr %result
+submit:
   %stream = load i64, ptr %stream.at
   %outcome = call i32 @start(ptr %table, ptr %grid, i64 %stream, ptr %pointers)
   %is.launched = icmp eq i32 %outcome, 0

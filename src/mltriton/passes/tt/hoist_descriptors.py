@@ -1,0 +1,102 @@
+"""hoist-descriptors: the launch describes the tensors whose blocks an engine copies.
+
+Level: tt. Takes any program and changes it in place; does nothing for a target without such an engine
+(`TargetSpec.tensor_copies`) and where the launch must do without (`ttg.tensor-maps` is "none"). Loads and stores
+through descriptors and block pointers that `analysis/tensor_maps.py` understands go through a `ttng.tensor_map` at the
+beginning of the function; all others stay as they are. Guarantees: the same effects wherever the launch can describe
+the tensors; it can where bases and strides are aligned, sizes positive and strides not negative.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import cast
+
+from mltriton.analysis.affine.polynomials import Polynomial
+from mltriton.analysis.tensor_maps import Access, Place, Tensor, TensorMaps, accesses_of
+from mltriton.dialects import tt, ttng
+from mltriton.ir.attributes import StringAttr
+from mltriton.ir.builder import Builder
+from mltriton.ir.module import Module, is_warp_level
+from mltriton.ir.operation import Value
+from mltriton.ir.passes import Pass
+from mltriton.ir.types import I32, I64, TensorDescType, TensorType
+from mltriton.passes.any.dce import DeadCode
+from mltriton.passes.tt.normalize_block_pointers import NormalizeBlockPointers
+from mltriton.targets.base import TensorCopies
+from mltriton.targets.registry import spec_of
+
+_TURNED = (1, 0)
+
+
+class HoistDescriptors(Pass):
+    """Let the launch make descriptors."""
+
+    name = "hoist-descriptors"
+
+    def run(self, module: Module) -> Module:
+        limits = spec_of(module).tensor_copies
+        if limits is None or is_warp_level(module) or not are_allowed(module):
+            return module
+        module = NormalizeBlockPointers().run(module)
+        for function in module.body.block.ops:
+            if isinstance(function, tt.Func):
+                _hoist(function, limits_in(module, limits))
+        return DeadCode().run(module)
+
+
+def _asked(module: Module) -> str:
+    mark = module.attributes.get("ttg.tensor-maps")
+    return mark.value if isinstance(mark, StringAttr) else "products"
+
+
+def are_allowed(module: Module) -> bool:
+    """Whether the launch may describe tensors."""
+    return _asked(module) != "none"
+
+
+def limits_in(module: Module, limits: TensorCopies) -> TensorCopies:
+    """What the engine is used for in a program."""
+    return limits._replace(beside_products=_asked(module) != "all")
+
+
+def _hoist(function: tt.Func, limits: TensorCopies) -> None:
+    judge = TensorMaps(function, limits)
+    judged = [(op, judge.of(op)) for op in accesses_of(function)]
+    entry, maps = Builder().before(function.body.block.ops[0]), dict[Tensor, Value]()
+    for op, place in judged:
+        if isinstance(place, Place):
+            if place.tensor not in maps:
+                with entry.at(op.loc):
+                    maps[place.tensor] = _map(entry, place.tensor)
+            _through(op, place, maps[place.tensor])
+
+
+def _map(builder: Builder, tensor: Tensor) -> Value:
+    base = tensor.base
+    if not tensor.shift.is_zero:
+        base = builder.emit(tt.AddPtr, base, tensor.shift.emit(builder, I64))
+    numbers = [_scalars(builder, each) for each in (tensor.sizes, tensor.strides, tensor.positive)]
+    return builder.emit(ttng.TensorMap, base, *numbers, result_types=[TensorDescType(tensor.block)])
+
+
+def _scalars(builder: Builder, numbers: Sequence[Polynomial]) -> list[Value]:
+    return [number.emit(builder, I64) for number in numbers]
+
+
+def _through(op: Access, place: Place, described: Value) -> None:
+    """Access a block by a descriptor in the place of an operation."""
+    builder = Builder().before(op)
+    indices = [index.emit(builder, I32) for index in place.indices]
+    if isinstance(op, tt.Store | tt.DescriptorStore):
+        value = builder.emit(tt.Trans, op.value, order=_TURNED) if place.turned else op.value
+        builder.create(tt.DescriptorStore, described, value, indices)
+    else:
+        block = cast(TensorType, op.result.type)
+        block = block.with_shape(block.shape[::-1]) if place.turned else block
+        loaded = builder.emit(
+            tt.DescriptorLoad, described, indices, result_types=[block], cache=op.cache, evict=op.evict
+        )
+        loaded.hint = op.result.hint
+        op.result.replace_by(builder.emit(tt.Trans, loaded, order=_TURNED) if place.turned else loaded)
+    op.erase()

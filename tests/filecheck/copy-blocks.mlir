@@ -1,0 +1,59 @@
+// RUN: mltriton opt %s -p "assign-layouts,cse,assign-lanes,dce,pipeline-loads{stages=4},copy-blocks,dce,canonicalize,cse,start-dots" | filecheck %s
+// A loop's operands come by the engine two iterations ahead, and a barrier for each buffer says when; the fourth buffer
+// is still read by the product that goes on into the next iteration. The sum goes to memory by the engine as well.
+
+// CHECK-DAG: #[[SHARED:.*]] = #ttg.nvmma_shared<{swizzlingByteWidth = 128, transposed = false, elementBitWidth = 16}>
+// CHECK-LABEL: @product
+// CHECK: %[[A:.*]] = ttg.local_alloc : () -> !ttg.memdesc<4x64x64xf16, #[[SHARED]], #ttg.shared_memory, mutable>
+// CHECK: %[[B:.*]] = ttg.local_alloc : () -> !ttg.memdesc<4x64x64xf16, #[[SHARED]], #ttg.shared_memory, mutable>
+// CHECK: %[[BARRIERS:.*]] = ttg.local_alloc : () -> !ttg.memdesc<4x1xi64, #ttg.shared_memory, mutable>
+// CHECK-COUNT-4: ttng.init_barrier
+// CHECK-NEXT: ttng.fence_async_shared
+// CHECK-NEXT: gpu.barrier
+// CHECK: %[[FIRST:.*]] = arith.cmpi slt
+// CHECK: ttng.barrier_expect %{{.*}}, 16384, %[[FIRST]]
+// CHECK: ttng.async_tma_copy_global_to_local %{{.*}}[%i, %{{.*}}] %{{.*}}, %{{.*}}, %[[FIRST]]
+// CHECK: ttng.async_tma_copy_global_to_local
+// CHECK: ttng.barrier_expect
+// CHECK: scf.for {{.*}} iter_args(%[[SUM:.*]] = %{{.*}}, %[[SLOT:.*]] = %c0, %[[PARITY:.*]] = %c0)
+// CHECK: %[[NOW:.*]] = ttg.memdesc_subview %[[BARRIERS]][%[[SLOT]], %c0]
+// CHECK: ttng.wait_barrier %[[NOW]], %[[PARITY]]
+// CHECK: ttg.async_wait
+// CHECK: %[[X:.*]] = ttg.memdesc_subview %[[A]][%[[SLOT]], %c0, %c0]
+// CHECK: %[[Y:.*]] = ttg.memdesc_subview %[[B]][%[[SLOT]], %c0, %c0]
+// CHECK: %[[TURNED:.*]] = ttg.memdesc_trans %[[Y]]
+// CHECK: ttng.warp_group_dot %[[X]], %[[TURNED]], %[[SUM]] {isAsync = true}
+// CHECK: ttng.barrier_expect
+// CHECK-COUNT-2: ttng.async_tma_copy_global_to_local
+// CHECK: arith.xori %[[PARITY]]
+// CHECK: ttng.warp_group_dot_wait %{{.*}} {pendings = 1 : i32}
+// CHECK: ttng.warp_group_dot_wait
+// CHECK: ttg.async_wait
+// CHECK: gpu.barrier
+// CHECK-COUNT-4: ttng.inval_barrier
+// CHECK: %[[OUT:.*]] = ttg.local_alloc
+// CHECK: ttg.local_store %{{.*}}, %[[OUT]]
+// CHECK-NEXT: ttng.fence_async_shared
+// CHECK-NEXT: gpu.barrier
+// CHECK-NEXT: ttng.async_tma_copy_local_to_global %{{.*}}[%i, %j] %[[OUT]]
+// CHECK-NEXT: ttng.async_tma_store_wait
+module attributes {"ttg.num-warps" = 4 : i32, ttg.target = "cuda:90"} {
+tt.func public @product(%a: !tt.ptr<f16>, %b: !tt.ptr<f16>, %c: !tt.ptr<f32>, %n: i64, %i: i32, %j: i32, %steps: i32) {
+  %cst = arith.constant dense<0.000000e+00> : tensor<64x64xf32>
+  %one = arith.constant 1 : i64
+  %c0 = arith.constant 0 : i32
+  %c64 = arith.constant 64 : i32
+  %da = ttng.tensor_map %a, [%n, %n], [%n, %one] : <f16>, <tensor<64x64xf16>>
+  %db = ttng.tensor_map %b, [%n, %n], [%n, %one] : <f16>, <tensor<64x64xf16>>
+  %dc = ttng.tensor_map %c, [%n, %n], [%n, %one] : <f32>, <tensor<64x64xf32>>
+  %sum = scf.for %k = %c0 to %steps step %c64 iter_args(%acc = %cst) -> (tensor<64x64xf32>) : i32 {
+    %x = tt.descriptor_load %da[%i, %k] : !tt.tensordesc<tensor<64x64xf16>> -> tensor<64x64xf16>
+    %y = tt.descriptor_load %db[%j, %k] : !tt.tensordesc<tensor<64x64xf16>> -> tensor<64x64xf16>
+    %t = tt.trans %y {order = array<i32: 1, 0>} : tensor<64x64xf16> -> tensor<64x64xf16>
+    %z = tt.dot %x, %t, %acc : tensor<64x64xf16> * tensor<64x64xf16> -> tensor<64x64xf32>
+    scf.yield %z : tensor<64x64xf32>
+  }
+  tt.descriptor_store %dc[%i, %j], %sum : !tt.tensordesc<tensor<64x64xf32>>, tensor<64x64xf32>
+  tt.return
+}
+}

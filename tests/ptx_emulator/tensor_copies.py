@@ -1,0 +1,191 @@
+"""Copies of blocks by an engine of the GPU's, and the barriers in shared memory that count what has come.
+
+A copy reads its source when it starts, and comes at once where lanes may wait for it: it is written when the phase of
+its barrier ends. Tensor maps are what the launch evaluated, found by the addresses of the parameters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from itertools import product
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from mltriton.targets.nvidia.tensor_maps import Evaluated
+
+from .memory import Array, EmulationError
+from .text import Instruction
+
+if TYPE_CHECKING:
+    from .threads import Threads
+
+WARP = 32
+
+
+@dataclass
+class Barrier:
+    """What the phase of a barrier still needs, and how many there were before it."""
+
+    count: int
+    arrivals: int
+    bytes: int = 0
+    phase: int = 0
+    coming: list[Callable[[], None]] = field(default_factory=list[Callable[[], None]])
+
+    def settle(self) -> None:
+        """End the phase where nothing is missing."""
+        if self.arrivals == 0 and self.bytes == 0:
+            for complete in self.coming:
+                complete()
+            self.coming, self.arrivals, self.phase = [], self.count, self.phase + 1
+
+
+@dataclass
+class Engine:
+    """Of one program."""
+
+    maps: dict[int, Evaluated]
+    barriers: dict[int, Barrier] = field(default_factory=dict[int, Barrier])
+    leaving: list[Callable[[], None]] = field(default_factory=list[Callable[[], None]])
+    committed: list[list[Callable[[], None]]] = field(default_factory=list[list[Callable[[], None]]])
+
+    def barrier(self, address: int) -> Barrier:
+        """The one there."""
+        if address % 8 or address not in self.barriers:
+            raise EmulationError(f"there is no barrier at {address:#x}")
+        return self.barriers[address]
+
+    def end(self) -> None:
+        """What must be true when the program ends."""
+        if any(barrier.coming for barrier in self.barriers.values()):
+            raise EmulationError("the program ends before its tensor copies have come")
+        if self.leaving or self.committed:
+            raise EmulationError("the program ends before its tensor copies have read shared memory")
+
+
+def elect(t: Threads, i: Instruction) -> None:
+    """One lane of each warp."""
+    numbers = np.flatnonzero(t.active)
+    if len(numbers) % WARP:
+        raise EmulationError("lanes of a warp are missing")
+    made = np.zeros(t.count, bool)
+    made[numbers[::WARP]] = True
+    t.write(i.operands[1], made, "pred")
+
+
+def _one(t: Threads, addresses: Array) -> int:
+    """An address that only one thread has."""
+    found = addresses[t.active]
+    if len(found) != 1:
+        raise EmulationError(f"{len(found)} threads do what one does")
+    return int(found[0])
+
+
+def barrier(t: Threads, i: Instruction) -> None:
+    """`mbarrier`: initialise, arrive, expect bytes, wait."""
+    what = i.opcode[1]
+    if what == "try_wait":
+        _wait(t, i)
+        return
+    memory = next(operand for operand in i.operands if operand.kind == "address")
+    at = _one(t, t.address(memory))
+    t.asleep[:] = False
+    if what == "init":
+        t.memory.read(np.array([at], np.uint64), 8)
+        count = i.operands[1].number
+        t.engine.barriers[at] = Barrier(count, count)
+    elif what == "inval":
+        if t.engine.barrier(at).coming:
+            raise EmulationError("a barrier ends before its copies have come")
+        del t.engine.barriers[at]
+    elif what == "arrive":
+        found = t.engine.barrier(at)
+        number = i.operands[-1].number
+        found.bytes += number if "expect_tx" in i.opcode else 0
+        found.arrivals -= 1 if "expect_tx" in i.opcode else number
+        found.settle()
+    else:
+        raise EmulationError("an operation of barriers of another kind")
+
+
+def _wait(t: Threads, i: Instruction) -> None:
+    """Threads whose phase has not ended come here again when something has happened to a barrier."""
+    addresses, parity = t.address(i.operands[1]), t.read(i.operands[2], "u32")
+    done = np.ones(t.count, bool)
+    for thread in np.flatnonzero(t.active):
+        done[thread] = (t.engine.barrier(int(addresses[thread])).phase & 1) != parity[thread] & 1
+    t.write(i.operands[0], done, "pred")
+    t.asleep |= t.active & ~done
+    t.pc[t.active & ~done] -= 1
+
+
+def copy(t: Threads, i: Instruction) -> None:
+    """`cp.async.bulk`: a box of a tensor to or from shared memory, groups of those from it."""
+    if "commit_group" in i.opcode:
+        _one(t, np.zeros(t.count))
+        t.engine.committed.append(t.engine.leaving)
+        t.engine.leaving = []
+    elif "wait_group" in i.opcode:
+        while len(t.engine.committed) > i.operands[0].number:
+            for complete in t.engine.committed.pop(0):
+                complete()
+    elif "bulk_group" in i.opcode:
+        _out(t, i)
+    else:
+        _in(t, i)
+
+
+def _box(t: Threads, operand: Any) -> tuple[Evaluated, Array, Array]:
+    """A map, and for each element of its box the address and whether it is inside."""
+    start, *rest = operand.parts
+    found = t.engine.maps.get(_one(t, t.read(start, "u64")))
+    if found is None:
+        raise EmulationError("a tensor copy without a tensor map")
+    first = [int(t.read(part, "s32")[t.active][0]) for part in rest]
+    if len(first) != len(found.sizes):
+        raise EmulationError(f"{len(first)} coordinates in {len(found.sizes)} dimensions")
+    if first[0] * found.element_bytes % 16:
+        raise EmulationError(f"a tensor copy begins at column {first[0]}, no multiple of 16 bytes")
+    steps = (found.element_bytes, *found.strides)
+    places = list(product(*(range(size) for size in found.box[::-1])))
+    at = np.array(places, np.int64).reshape(-1, len(first))[:, ::-1] + np.array(first)
+    inside = ((at >= 0) & (at < np.array(found.sizes))).all(1)
+    return found, at @ np.array(steps, np.int64) + found.base, inside
+
+
+def _shared(found: Evaluated, start: int) -> Array:
+    """The address of each element of a box in shared memory."""
+    if start % max(128, 8 * found.swizzle):
+        raise EmulationError("a box in shared memory is misaligned")
+    count = int(np.prod(found.box))
+    offsets = np.arange(count, dtype=np.int64) * found.element_bytes + start
+    bits = {0: 0, 32: 1, 64: 3, 128: 7}[found.swizzle]
+    return (offsets ^ (((offsets >> 7) & bits) << 4)).astype(np.uint64)
+
+
+def _in(t: Threads, i: Instruction) -> None:
+    target, source, arrives = i.operands
+    found, addresses, inside = _box(t, source)
+    data = np.zeros((len(addresses), found.element_bytes), np.uint8)
+    data[inside] = t.memory.read(addresses[inside].astype(np.uint64), found.element_bytes)
+    there = _shared(found, _one(t, t.address(target)))
+    at = t.engine.barrier(_one(t, t.address(arrives)))
+    t.memory.read(there, found.element_bytes)
+    at.coming.append(lambda: t.memory.write(there, data))
+    at.bytes -= data.size
+    t.asleep[:] = False
+    at.settle()
+
+
+def _out(t: Threads, i: Instruction) -> None:
+    target, source = i.operands
+    found, addresses, inside = _box(t, target)
+    here = _shared(found, _one(t, t.address(source)))
+
+    def complete() -> None:
+        data = t.memory.read(here[inside], found.element_bytes)
+        t.memory.write(addresses[inside].astype(np.uint64), data)
+
+    t.engine.leaving.append(complete)

@@ -1,0 +1,176 @@
+"""Blocks copied by Hopper's engine, on the PTX emulator: clipped tensors, element sizes, pipelines, what falls back.
+
+So run all tests of the language with descriptors: `pytest tests/language --target cuda:90 --emulated -k descriptor`.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import mltriton as triton
+import mltriton.language as tl
+from mltriton.targets.base import TensorCopies
+from mltriton.targets.nvidia import spec
+from mltriton.tools.tensor_descriptor import TensorDescriptor
+from ptx_emulator.launch import install
+
+ENGINE = "cp.async.bulk.tensor"
+ALL: dict[str, Any] = {"target": "cuda:90", "tensor_maps": "all"}  # also in programs without products
+
+
+@pytest.fixture(autouse=True)
+def emulator(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("MLTRITON_CACHE_DIR", str(tmp_path))
+    install(monkeypatch)
+
+
+@triton.jit
+def copy(x, y, M, N, S, BM: tl.constexpr, BN: tl.constexpr):
+    source = tl.make_tensor_descriptor(x, [M, N], [S, 1], [BM, BN])
+    target = tl.make_tensor_descriptor(y, [M, N], [S, 1], [BM, BN])
+    i, j = tl.program_id(0) * BM, tl.program_id(1) * BN
+    target.store([i, j], source.load([i, j]))
+
+
+@triton.jit
+def copy_described(source, sink):
+    at = [tl.program_id(0) * 2, tl.program_id(1) * 16, 0]
+    sink.store(at, source.load(at))
+
+
+@triton.jit
+def product(a, b, c, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, TURNED: tl.constexpr):
+    left = tl.make_tensor_descriptor(a, [M, K], [K, 1], [BM, BK])
+    if TURNED:
+        right = tl.make_tensor_descriptor(b, [N, K], [K, 1], [BN, BK])
+    else:
+        right = tl.make_tensor_descriptor(b, [K, N], [N, 1], [BK, BN])
+    out = tl.make_tensor_descriptor(c, [M, N], [N, 1], [BM, BN])
+    for tile in range(tl.program_id(0), tl.cdiv(M, BM) * tl.cdiv(N, BN), tl.num_programs(0)):
+        i, j = tile // tl.cdiv(N, BN) * BM, tile % tl.cdiv(N, BN) * BN
+        total = tl.zeros((BM, BN), tl.float32)
+        for k in range(0, K, BK):
+            y = right.load([j, k]).T if TURNED else right.load([k, j])
+            total = tl.dot(left.load([i, k]), y, total)
+        out.store([i, j], total.to(c.dtype.element_ty))
+
+
+@triton.jit
+def batched(a, b, c, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+    z, i, j = tl.program_id(2), tl.program_id(0) * BM, tl.program_id(1) * BN
+    left = tl.make_block_ptr(a + z * M * K, (M, K), (K, 1), (i, 0), (BM, BK), (1, 0))
+    right = tl.make_block_ptr(b + z * N * K, (K, N), (1, K), (0, j), (BK, BN), (0, 1))
+    total = tl.zeros((BM, BN), tl.float32)
+    for _ in range(0, K, BK):
+        total = tl.dot(tl.load(left, boundary_check=(0, 1)), tl.load(right, boundary_check=(0, 1)), total)
+        left, right = tl.advance(left, (0, BK)), tl.advance(right, (BK, 0))
+    out = tl.make_block_ptr(c + z * M * N, (M, N), (N, 1), (i, j), (BM, BN), (1, 0))
+    tl.store(out, total, boundary_check=(0, 1))
+
+
+@pytest.mark.parametrize("dtype", ["int8", "float16", "float32", "float64"])
+@pytest.mark.parametrize("block", [(16, 128), (64, 32), (4, 256)])
+def test_tensors_are_clipped(dtype: str, block: tuple[int, int]) -> None:
+    x = (100 * np.random.default_rng(0).normal(size=(70, 272))).astype(dtype)
+    y, wanted = np.zeros_like(x), np.zeros_like(x)
+    wanted[:67, :261] = x[:67, :261]
+    grid = triton.cdiv(67, block[0]), triton.cdiv(261, block[1])
+    kernel = copy[grid](x, y, 67, 261, 272, *block, **ALL)
+    assert (y == wanted).all()
+    bytes_ = block[0] * block[1] * x.itemsize
+    assert (ENGINE in kernel.asm["ptx"]) == (bytes_ >= 2048)
+
+
+def test_descriptors_of_the_host() -> None:
+    x = np.random.default_rng(0).normal(size=(5, 40, 64)).astype(np.float16)
+    y = np.zeros_like(x)
+    described = (TensorDescriptor.from_tensor(array, [2, 16, 64]) for array in (x, y))
+    kernel = copy_described[(3, 3)](*described, **ALL)
+    assert (x == y).all()
+    assert f"{ENGINE}.3d.shared" in kernel.asm["ptx"]
+
+
+@pytest.mark.parametrize(("shift", "stride"), [(0, 72), (1, 72), (4, 72), (8, 72), (0, 73), (0, 76)])
+def test_what_cannot_be_described_is_copied_otherwise(shift: int, stride: int) -> None:
+    memory = np.random.default_rng(0).normal(size=64 * stride + 8).astype(np.float16)
+    room = np.zeros(len(memory) + 8, np.float16)
+    start = -(memory.ctypes.data // 2) % 8
+    x = memory[start:][shift:][: 48 * stride].reshape(48, stride)
+    y = room[-(room.ctypes.data // 2) % 8 :][: x.size].reshape(x.shape)
+    for _ in range(2):
+        copy[(1, 2)](x, y, 48, stride, stride, 64, 64, **ALL)
+    assert (x == y).all()
+
+
+@pytest.mark.parametrize("stages", [1, 2, 3])
+@pytest.mark.parametrize("turned", [False, True])
+@pytest.mark.parametrize("programs", [1, 4])
+def test_products(stages: int, turned: bool, programs: int) -> None:
+    """Tails of all three sizes; one program walks over all tiles, so that barriers begin anew."""
+    rng = np.random.default_rng(0)
+    m, n, k = 40, 72, 104
+    a, b = rng.normal(size=(m, k)).astype(np.float16), rng.normal(size=(k, n)).astype(np.float16)
+    c = np.full((m, n), np.nan, np.float16)
+    right = np.ascontiguousarray(b.T) if turned else b
+    blocks = (32, 64, 32, turned)
+    kernel = product[(programs,)](a, right, c, m, n, k, *blocks, num_stages=stages, target="cuda:90")
+    np.testing.assert_allclose(c, a.astype(np.float64) @ b, rtol=2e-3, atol=2e-3)
+    assert ENGINE in kernel.asm["ptx"] and "ld.global" not in kernel.asm["ptx"]
+
+
+def test_batches_by_block_pointers() -> None:
+    """What moves the base is a dimension of its own; a column-major operand is turned."""
+    rng = np.random.default_rng(0)
+    a, b = rng.normal(size=(3, 40, 56)).astype(np.float16), rng.normal(size=(3, 48, 56)).astype(np.float16)
+    c = np.full((3, 40, 48), np.nan, np.float32)
+    kernel = batched[(2, 1, 3)](a, b, c, 40, 48, 56, 32, 64, 32, target="cuda:90")
+    np.testing.assert_allclose(c, a.astype(np.float64) @ b.transpose(0, 2, 1), rtol=1e-3, atol=1e-3)
+    assert f"{ENGINE}.3d.shared" in kernel.asm["ptx"]
+
+
+@triton.jit
+def moved(x, y, i, j, BLOCK: tl.constexpr):
+    source = tl.make_tensor_descriptor(x, [100, 80], [80, 1], [BLOCK, BLOCK])
+    target = tl.make_tensor_descriptor(y, [BLOCK, BLOCK], [BLOCK, 1], [BLOCK, BLOCK])
+    target.store([0, 0], source.load([i, j]))
+
+
+@pytest.mark.parametrize("at", [(3, 5), (-5, 16), (90, -16), (99, 32), (200, 0), (0, 80)])
+def test_blocks_begin_anywhere(at: tuple[int, int]) -> None:
+    """Outside of the tensor, too; columns of which nothing is known are loaded by lanes."""
+    x = np.random.default_rng(0).normal(size=(100, 80)).astype(np.float16)
+    y, room = np.full((64, 64), np.nan, np.float16), np.zeros((600, 600), np.float16)
+    room[200:300, 200:280] = x
+    moved[(1,)](x, y, *at, 64, **ALL)
+    assert (y == room[200 + at[0] :, 200 + at[1] :][:64, :64]).all()
+
+
+def test_an_empty_product() -> None:
+    """A tensor without elements cannot be described: the launch does without."""
+    a, c = np.ones((32, 32), np.float16), np.full((32, 64), np.nan, np.float16)
+    product[(1,)](a, a, c, 32, 64, 0, 32, 64, 32, False, target="cuda:90")
+    assert not c.any()
+
+
+@pytest.mark.parametrize(("asked", "used"), [("products", False), ("all", True), ("none", False)])
+def test_the_option(asked: str, used: bool) -> None:
+    """A program that multiplies nothing is not faster by the engine."""
+    x = np.arange(64 * 64, dtype=np.float16).reshape(64, 64)
+    kernel = copy[(1, 1)](x, np.zeros_like(x), 64, 64, 64, 64, 64, target="cuda:90", tensor_maps=asked)
+    assert (ENGINE in kernel.asm["ptx"]) == used
+
+
+def test_older_gpus_have_no_engine() -> None:
+    assert spec.spec("80").tensor_copies is None
+    assert isinstance(spec.spec("90").tensor_copies, TensorCopies)
+
+
+def test_blocks_that_are_needed_at_once_share_no_memory() -> None:
+    """The sum is sent from where operands were: it takes no shared memory of its own."""
+    arguments = "*fp16:16,*fp16:16,*fp16:16,i32,i32,i32,128,128,64,False"
+    kernel: Any = triton.compile(product, arguments, target="cuda:90", num_stages=3)
+    assert kernel.metadata.shared < 3 * 2 * (128 * 64) * 2 + 4096
