@@ -108,7 +108,7 @@ class Traffic:
 
     def read(self, engine: Engine, warp: int, epoch: int) -> None:
         """A warp reads all elements."""
-        for number in map(int, np.unique(self.transfer)):
+        for number in sorted({int(each) for each in self.transfer.flat}):
             if number != NOBODY and not engine.transfers[number].is_seen(warp, epoch):
                 message = f"warp {warp} reads what a copy brought that only other warps have waited for"
                 raise DataRace(message, hint="Let every warp wait for the barrier, or meet one that has.")
