@@ -248,3 +248,13 @@ def test_neighbours_of_remainders_are_loaded_together(n: int, accesses: int) -> 
     rows, columns = torch.arange(32) % 12, torch.arange(128) % n
     assert torch.equal(out, x[rows][:, columns])
     assert made.asm["ptx"].count("ld.global") == accesses
+
+
+@pytest.mark.parametrize("step", [1, 2, 4, 8])
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.int8])
+def test_fewer_products_than_an_instruction_adds_up(step: int, dtype: type) -> None:
+    rng = np.random.default_rng(0)
+    a, b = (rng.integers(-3, 4, shape).astype(dtype) for shape in ((32, 3 * step), (3 * step, 32)))
+    c = np.zeros((32, 32), np.int32 if dtype is np.int8 else np.float32)
+    kernels.product[1,](a, b, c, 3 * step, BLOCK=32, STEP=step, PRECISION="tf32", target="cuda:90", num_warps=2)
+    np.testing.assert_array_equal(c, a.astype(np.int32) @ b.astype(np.int32))

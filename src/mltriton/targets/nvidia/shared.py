@@ -26,7 +26,7 @@ from mltriton.targets.simt.accesses import Run
 from mltriton.targets.simt.context import Emitter, Rules
 from mltriton.targets.simt.lanes import Emitted, Swizzle, element_name, layout_of
 
-ROW_BYTES = 16  # of a matrix of `ldmatrix`
+ROW_BYTES, ROWS = 16, 8  # of a matrix of `ldmatrix`
 WORD_BYTES = 4
 MOST = 2  # matrices of one instruction, as a power of two
 
@@ -55,7 +55,7 @@ def matrices_of(type_: TensorType, swizzle: Swizzle | None) -> Matrices | None:
     if fastest is None or swizzle.images[fastest][: along.bit_length() - 1] != _powers(along):
         return None
     turned = fastest != k
-    if type_.rank != 2 or (turned and size != 2):
+    if type_.rank != 2 or (turned and (size != 2 or layout.sizes[k] < ROWS)):
         return None
     in_words = encoding.k_width.bit_length() - 1
     words = list(layout.vectors("register")[in_words:])
