@@ -1,24 +1,31 @@
 // RUN: mltriton opt %s -p "assign-layouts,cse,assign-lanes,dce,load-ahead,dce,canonicalize,cse" | filecheck %s
-// A loop's block is copied one iteration ahead, and what is outside of its mask chosen after it has arrived; scalars
+// A loop's block is copied two iterations ahead, and what is outside of its mask chosen after it has arrived; scalars
 // are carried. What is found through memory is loaded as before.
 
 // CHECK-LABEL: @rows
-// CHECK: %[[BUFFER:.*]] = ttg.local_alloc : () -> !ttg.memdesc<1024xf32, #ttg.shared_memory, mutable>
-// CHECK: ttg.async_copy_global_to_local %{{.*}}, %[[BUFFER]] mask
-// CHECK: %[[PLACE:.*]] = tt.load %table, %{{.*}} : !tt.ptr<i32>
-// CHECK: %[[SCALE:.*]] = tt.load %scales, %{{.*}} : !tt.ptr<f32>
+// CHECK: %[[BUFFERS:.*]] = ttg.local_alloc : () -> !ttg.memdesc<2x1024xf32, #ttg.shared_memory, mutable>
+// CHECK: %[[W0:.*]] = ttg.memdesc_subview %[[BUFFERS]][%c0, %c0]
+// CHECK: ttg.async_copy_global_to_local %{{.*}}, %[[W0]] mask
+// CHECK: %[[P0:.*]] = tt.load %table, %{{.*}} : !tt.ptr<i32>
+// CHECK: %[[S0:.*]] = tt.load %scales, %{{.*}} : !tt.ptr<f32>
 // CHECK: ttg.async_commit_group
-// CHECK: scf.for {{.*}} iter_args(%{{.*}}, %[[P:.*]] = %[[PLACE]], %[[S:.*]] = %[[SCALE]])
-// CHECK-NEXT: ttg.async_wait {own = true}
-// CHECK-NEXT: %[[HERE:.*]] = ttg.local_load %[[BUFFER]]
+// CHECK: %[[W1:.*]] = ttg.memdesc_subview %[[BUFFERS]][%c1, %c0]
+// CHECK: ttg.async_copy_global_to_local %{{.*}}, %[[W1]] mask
+// CHECK: %[[P1:.*]] = tt.load
+// CHECK: %[[S1:.*]] = tt.load
+// CHECK: ttg.async_commit_group
+// CHECK: scf.for {{.*}} iter_args(%{{.*}}, %[[SLOT:.*]] = %c0, %[[P:.*]] = %[[P0]], %{{.*}} = %[[P1]], %[[S:.*]] = %[[S0]], %{{.*}} = %[[S1]])
+// CHECK-NEXT: ttg.async_wait {num = 1 : i32, own = true}
+// CHECK: %[[WINDOW:.*]] = ttg.memdesc_subview %[[BUFFERS]][%[[SLOT]], %c0]
+// CHECK-NEXT: %[[HERE:.*]] = ttg.local_load %[[WINDOW]]
 // CHECK: arith.select %{{.*}}, %[[HERE]], %{{.*}}
 // CHECK: arith.muli %[[P]],
 // CHECK: tt.load %{{.*}} : tensor<1024x!tt.ptr<f32>
-// CHECK: ttg.async_copy_global_to_local %{{.*}}, %[[BUFFER]] mask
+// CHECK: ttg.async_copy_global_to_local %{{.*}}, %[[WINDOW]] mask
 // CHECK-NOT: ttg.async_copy_global_to_local
 // CHECK: arith.mulf %{{.*}}, %[[S]]
 // CHECK: ttg.async_wait {own = true}
-module attributes {"ttg.num-warps" = 4 : i32, "ttg.num-stages" = 2 : i32, ttg.target = "cuda:90"} {
+module attributes {"ttg.num-warps" = 4 : i32, "ttg.num-stages" = 3 : i32, ttg.target = "cuda:90"} {
 tt.func public @rows(%x: !tt.ptr<f32> {tt.divisibility = 16 : i32}, %scales: !tt.ptr<f32>, %table: !tt.ptr<i32>, %out: !tt.ptr<f32> {tt.divisibility = 16 : i32}, %rows: i32, %columns: i32 {tt.divisibility = 16 : i32}) {
   %c0 = arith.constant 0 : i32
   %c1 = arith.constant 1 : i32

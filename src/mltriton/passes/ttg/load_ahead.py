@@ -1,4 +1,4 @@
-"""load-ahead: what a loop loads anew in each iteration is on its way one iteration before.
+"""load-ahead: what a loop loads anew in each iteration is on its way some iterations before.
 
 Level: ttg, after `pipeline-loads`. Takes `scf.for` loops of more than one stage that multiply nothing and changes them
 in place: a load of a block becomes an asynchronous copy to shared memory, of which every lane copies and later reads
@@ -9,7 +9,7 @@ memory behind the last iteration is not touched; where the target copies nothing
 A load stays where its place does not follow from the loop's counter, where lanes have fewer neighbours than the largest
 copy takes, where shared memory does not hold its block, and where the loop may write what it reads: of two parameters
 that may be one array an element is always accessed at the same index of a block, and so by one iteration where the
-counter moves the block.
+counter moves the block. What keeps memory busy is enough: no more iterations are ahead.
 """
 
 from __future__ import annotations
@@ -38,13 +38,14 @@ from mltriton.targets.registry import num_warps_of, spec_of
 
 FEW_WARPS = 16  # that a multiprocessor should have at least, whatever buffers need
 KEPT_BYTES = 16384  # of shared memory for what crosses warps
+UNDER_WAY = 16384  # bytes of a program that keep memory busy
 # How a counter may become an offset, so that each iteration has places of its own.
 MOVING = (arith.AddI, arith.MulI, arith.ExtSI, arith.IndexCast, tt.Splat, tt.ExpandDims, tt.Broadcast, tt.AddPtr)
 
 
 @dataclass(frozen=True)
 class LoadAhead(Pass):
-    """Load one iteration ahead."""
+    """Load ahead, as many iterations as the loop has stages after its first one and shared memory has room for."""
 
     name = "load-ahead"
 
@@ -57,8 +58,9 @@ class LoadAhead(Pass):
             axes = AxisInfoAnalysis(function)
             room = _room(function, spec, num_warps_of(module))
             for loop in [op for op in function.walk() if isinstance(op, scf.For)]:
-                if (loop.num_stages or usual) > 1 and not any(isinstance(op, tt.Dot) for op in loop.walk()):
-                    room -= _load_ahead(loop, axes, spec, room)
+                depth = (loop.num_stages or usual) - 1
+                if depth > 0 and not any(isinstance(op, tt.Dot) for op in loop.walk()):
+                    room -= _load_ahead(loop, axes, spec, room, depth)
         return module
 
 
@@ -69,15 +71,16 @@ def _room(function: tt.Func, spec: TargetSpec, warps: int) -> int:
     return min(spec.shared_bytes * warps // FEW_WARPS, spec.shared_bytes - KEPT_BYTES) - taken
 
 
-def _load_ahead(loop: scf.For, axes: AxisInfoAnalysis, spec: TargetSpec, room: int) -> int:
-    """Change a loop; gives the bytes that its buffers need."""
+def _load_ahead(loop: scf.For, axes: AxisInfoAnalysis, spec: TargetSpec, room: int, depth: int) -> int:
+    """Change a loop, whose loads may be `depth` iterations ahead; gives the bytes that its buffers need."""
     found = [op for op in loop.body.block.ops if isinstance(op, tt.Load) and _can_be_ahead(op, loop, axes, spec)]
     blocks = [load for load in found if isinstance(load.result.type, TensorType)]
     needed = sum(map(_bytes, blocks))
     if not blocks or needed > room:
         return 0
-    _Ahead(loop, found).write()
-    return needed
+    depth = min(depth, room // needed, -(-UNDER_WAY // needed))
+    _Ahead(loop, found, depth).write()
+    return depth * needed
 
 
 def _bytes(load: tt.Load) -> int:
@@ -164,47 +167,63 @@ def _changes(value: Value, loop: scf.For) -> bool:
 
 
 class _Ahead:
-    """The rewriting of one loop."""
+    """The rewriting of one loop, whose loads are under way `depth` iterations before."""
 
-    def __init__(self, loop: scf.For, loads: Sequence[tt.Load]) -> None:
+    def __init__(self, loop: scf.For, loads: Sequence[tt.Load], depth: int) -> None:
         self.loop = loop
         self.loads = loads
+        self.depth = depth
         self.ops = _operations_for(loop, loads) or []
         self.entry = Builder().before(loop)
         self.buffers = {load: self._buffer(load) for load in loads if isinstance(load.result.type, TensorType)}
 
     def write(self) -> None:
-        """Copies in front of the loop; then in each iteration what has arrived, and the copies for the next."""
+        """Copies in front of the loop; then in each iteration what has arrived, and copies for a later one."""
         body, block = self.loop.body.block, self.loop.block
         assert block is not None
-        first = self._start(self.entry, _wide(self.entry, self.loop.lower), self.loop.lower)
-        Builder().before(body.ops[0]).create(ttg.AsyncWait, [], num=0, own=True)
+        first = [
+            self._start(self.entry, self.loop.lower, step, _number(self.entry, step)) for step in range(self.depth)
+        ]
+        slot: Value = _number(self.entry, 0)
+        if self.depth > 1:
+            slot, _ = carry_also(self.loop, slot)
+        carried = {load: [carry_also(self.loop, of[load])[0] for of in first] for load in first[0]}
+        Builder().before(body.ops[0]).create(ttg.AsyncWait, [], num=self.depth - 1, own=True)
         builder = Builder().before(body.ops[max(map(body.ops.index, self.loads)) + 1])
-        following = builder.emit(arith.AddI, self.loop.counter, self.loop.step)
-        wide = (_wide(builder, value) for value in (self.loop.counter, self.loop.step))
-        after = self._start(builder, builder.emit(arith.AddI, *wide), following)
-        carried = {load: carry_also(self.loop, value)[0] for load, value in first.items()}
-        yield_also(body, list(after.values()))
+        after = self._start(builder, self.loop.counter, self.depth, slot)
+        scalars = [value for load, last in after.items() for value in (*carried[load][1:], last)]
+        yield_also(body, [*([self._next(builder, slot)] if self.depth > 1 else []), *scalars])
         for load in self.loads:
-            load.replace_by([carried.get(load) or self._arrived(load)])
+            load.replace_by([carried[load][0] if load in carried else self._arrived(load, slot)])
         Builder().before(block.ops[block.position(self.loop) + 1]).create(ttg.AsyncWait, [], num=0, own=True)
 
     def _buffer(self, load: tt.Load) -> Value:
         block = cast(TensorType, load.result.type)
-        return self.entry.emit(ttg.LocalAlloc, None, result_types=[MemDescType(block.shape, block.element)])
+        type = MemDescType((self.depth, *block.shape), block.element)
+        return self.entry.emit(ttg.LocalAlloc, None, result_types=[type])
 
-    def _start(self, builder: Builder, wide: Value, counter: Value) -> dict[tt.Load, Value]:
-        """Start the copies of the iteration with that counter (in 64 bits and in its own); what scalars are loaded."""
-        values: dict[Value, Value] = {self.loop.counter: counter}
+    def _window(self, builder: Builder, load: tt.Load, slot: Value) -> Value:
+        """One of the buffers of a load."""
+        block = cast(TensorType, load.result.type)
+        offsets = [slot, *[_number(builder, 0)] * block.rank]
+        type = MemDescType(block.shape, block.element)
+        return builder.emit(ttg.MemDescSubview, self.buffers[load], offsets, result_types=[type])
+
+    def _start(self, builder: Builder, counter: Value, steps: int, slot: Value) -> dict[tt.Load, Value]:
+        """Start the copies of the iteration so many steps after that with this counter; what is loaded of scalars."""
+        loop = self.loop
+        wide = _later(builder, *(_wide(builder, value) for value in (counter, loop.step)), steps)
+        values: dict[Value, Value] = {loop.counter: _later(builder, counter, loop.step, steps)}
         for op in self.ops:
             builder.insert(op.clone(values))
-        happens = builder.emit(arith.CmpI, wide, _wide(builder, self.loop.upper), predicate="slt")
+        happens = builder.emit(arith.CmpI, wide, _wide(builder, loop.upper), predicate="slt")
         scalars: dict[tt.Load, Value] = {}
         for load in self.loads:
             with builder.at(load.loc):
                 place, mask = values.get(load.ptr, load.ptr), _both(builder, load, values, happens)
                 if load in self.buffers:
-                    builder.create(ttg.AsyncCopyGlobalToLocal, place, self.buffers[load], mask, None)
+                    window = self._window(builder, load, slot)
+                    builder.create(ttg.AsyncCopyGlobalToLocal, place, window, mask, None)
                 else:
                     parts = (place, mask, *([values.get(load.other, load.other)] if load.other is not None else []))
                     segments = (1, 1, len(parts) - 2)
@@ -213,14 +232,32 @@ class _Ahead:
         builder.create(ttg.AsyncCommitGroup, [])
         return scalars
 
-    def _arrived(self, load: tt.Load) -> Value:
+    def _arrived(self, load: tt.Load, slot: Value) -> Value:
         """The block of this iteration, with what is asked for outside of the mask."""
         builder = Builder().before(load)
-        loaded = builder.emit(ttg.LocalLoad, self.buffers[load], result_types=[load.result.type])
+        loaded = builder.emit(ttg.LocalLoad, self._window(builder, load, slot), result_types=[load.result.type])
         if load.mask is not None and load.other is not None and splat_of(load.other) != 0:
             loaded = builder.emit(arith.Select, load.mask, loaded, load.other)
         loaded.hint = load.result.hint
         return loaded
+
+    def _next(self, builder: Builder, slot: Value) -> Value:
+        """The number of the next buffer."""
+        following = builder.emit(arith.AddI, slot, _number(builder, 1))
+        over = builder.emit(arith.CmpI, following, _number(builder, self.depth), predicate="sge")
+        return builder.emit(arith.Select, over, _number(builder, 0), following)
+
+
+def _later(builder: Builder, first: Value, step: Value, steps: int) -> Value:
+    """A counter so many steps after `first`."""
+    if steps == 0:
+        return first
+    count = builder.emit(arith.Constant, value=IntegerAttr(steps, first.type))
+    return builder.emit(arith.AddI, first, builder.emit(arith.MulI, step, count))
+
+
+def _number(builder: Builder, number: int) -> Value:
+    return builder.emit(arith.Constant, value=IntegerAttr(number, I32))
 
 
 def _both(builder: Builder, load: tt.Load, values: dict[Value, Value], happens: Value) -> Value:
