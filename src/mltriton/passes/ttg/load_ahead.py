@@ -212,7 +212,7 @@ class _Ahead:
     def _start(self, builder: Builder, counter: Value, steps: int, slot: Value) -> dict[tt.Load, Value]:
         """Start the copies of the iteration so many steps after that with this counter; what is loaded of scalars."""
         loop = self.loop
-        wide = _later(builder, *(_wide(builder, value) for value in (counter, loop.step)), steps)
+        wide = _later(builder, _wide(builder, counter), _wide(builder, loop.step), steps)
         values: dict[Value, Value] = {loop.counter: _later(builder, counter, loop.step, steps)}
         for op in self.ops:
             builder.insert(op.clone(values))
