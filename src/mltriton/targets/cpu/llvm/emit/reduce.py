@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from mltriton.dialects import tt
 from mltriton.ir.operation import Region
 from mltriton.targets.cpu.llvm.emit.context import Emitter, Rules
-from mltriton.targets.llvm.types import I64, Value, constant, integers
+from mltriton.targets.llvm.types import I32, I64, Value, constant, integers
 
 
 def _combine(e: Emitter, region: Region, accumulated: Sequence[Value], new: Sequence[Value]) -> list[Value]:
@@ -58,19 +58,32 @@ def _scan(e: Emitter, op: tt.Scan) -> Sequence[Value]:
     lanes, distance = sources[0].type.lanes, 1
     if not _halves(op.combine, lanes):
         return _scan_in_order(e, op, sources)
-    numbers = integers("i32", range(lanes))
+    numbers, none = integers("i32", range(lanes)), _zero(e)
     while distance < lanes:
         if op.reverse:
             order = [min(lane + distance, lanes - 1) for lane in range(lanes)]
-            has_partner = e.function.icmp("slt", numbers, lanes - distance)
+            first_without = e.function.sub(constant(I32, lanes - distance), none)
+            has_partner = e.function.icmp("slt", numbers, e.function.splat(first_without, lanes))
         else:
             order = [max(lane - distance, 0) for lane in range(lanes)]
-            has_partner = e.function.icmp("sge", numbers, distance)
+            first_with = e.function.add(constant(I32, distance), none)
+            has_partner = e.function.icmp("sge", numbers, e.function.splat(first_with, lanes))
         before = [e.function.shuffle(source, source, order) for source in sources]
         combined = _combine(e, op.combine, before, sources)
         sources = [e.function.select(has_partner, new, old) for new, old in zip(combined, sources, strict=True)]
         distance *= 2
     return sources
+
+
+def _zero(e: Emitter) -> Value:
+    """A number that LLVM does not know to be 0: the sign of the first program's number.
+
+    Where LLVM knows which lanes are not taken it computes them of whatever a register holds, of denormal floats, too,
+    each of which takes a product some 150 cycles.
+    """
+    f = e.function
+    begin = next(parameter for parameter in f.parameters if parameter.type == I64)
+    return f.cast("trunc", f.lshr(begin, 63), I32)
 
 
 def _scan_in_order(e: Emitter, op: tt.Scan, sources: Sequence[Value]) -> Sequence[Value]:
