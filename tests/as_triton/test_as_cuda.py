@@ -54,6 +54,9 @@ class Doubled(torch.autograd.Function):
 x = torch.rand(3, device="cuda", requires_grad=True)
 Doubled.apply(x).sum().backward()
 assert x.grad.tolist() == torch.autograd.grad(Doubled.apply(x).sum(), x)[0].tolist() == [2, 2, 2]
+generator = torch.Generator(device="cuda").manual_seed(5)
+assert isinstance(generator, torch.Generator) and isinstance(torch.default_generator, torch.Generator)
+assert torch.rand(3, generator=generator).is_cuda and torch.Generator().device.type == "cpu"
 assert torch.rand(3, pin_memory=True).pin_memory().device.type == "cpu"
 torch.manual_seed(3)
 first = torch.rand(4, device="cuda")

@@ -27,6 +27,7 @@ SHOWN: Mapping[str, str] = {
     "Tensor.is_cuda": "is True of every tensor",
     'torch.autocast("cuda")': "is the CPU's",
     "torch.cpu.device, set_stream": "are there, and do nothing",
+    'torch.Generator(device="cuda")': "is one of the CPU",
 }
 _CAPABILITY = (8, 0)
 
@@ -191,9 +192,28 @@ def show_cpu_as_cuda() -> None:
 
     torch.autocast.__init__ = autocast
     torch.Tensor.is_cuda = property(_always(True))
+    torch.Generator = _generator(torch.Generator)
     mode = _mode(torch)
     torch.autograd._engine_run_backward = _within(mode, torch.autograd._engine_run_backward)
     cast("Any", sys.modules[__name__])._entered = mode.__enter__()
+
+
+def _generator(known: Any) -> Any:
+    """torch's generator of random numbers, made for the CPU whatever the device."""
+
+    class AnyGenerator(type(known)):  # pyright: ignore[reportUntypedBaseClass]
+        """torch's own generators are generators."""
+
+        def __instancecheck__(self, instance: object) -> bool:
+            return isinstance(instance, known)
+
+    class Generator(known, metaclass=AnyGenerator):  # pyright: ignore[reportUntypedBaseClass]
+        """Made for the CPU; what is made is of torch's own type."""
+
+        def __new__(cls, device: Any = "cpu") -> Any:
+            return known(device=_on_cpu(device))
+
+    return Generator
 
 
 def _within(mode: Any, run: Callable[..., Any]) -> Callable[..., Any]:
