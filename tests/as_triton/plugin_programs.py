@@ -300,7 +300,7 @@ def scaled_product():
     return run(scaled_kernel, a, scale, b, out=torch.zeros(64, 64)), (a.float() * 2) @ (b.float() * 2)
 
 
-@triton.autotune([triton.Config({"B": 64}), triton.Config({"B": 128})], key=["n"])
+@triton.autotune([triton.Config({"B": 64}), triton.Config({"B": 128, "waves_per_eu": 2, "kpack": 1})], key=["n"])
 @triton.jit
 def tuned_kernel(x, n, out, B: tl.constexpr):
     i = tl.program_id(0) * B + tl.arange(0, B)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import subprocess
 import sys
@@ -9,6 +10,8 @@ import tomllib
 from pathlib import Path
 
 import pytest
+
+from mltriton.runtime.parameters import IGNORED_OPTIONS
 
 from .test_import import SOURCES, python
 
@@ -24,6 +27,15 @@ def test_the_entry_point_names_a_package_of_ours() -> None:
     assert entry_points() == {"cpu": "mltriton.triton_plugin"}
     folder = ROOT / "src" / "mltriton" / "triton_plugin"
     assert {"__init__.py", "compiler.py", "driver.py"} <= {path.name for path in folder.iterdir()}
+
+
+def test_options_of_other_gpus_are_options() -> None:
+    """Upstream refuses a configuration with another keyword than parameters and options."""
+    text = (ROOT / "src" / "mltriton" / "triton_plugin" / "compiler.py").read_text(encoding="utf-8")
+    options = next(node for node in ast.parse(text).body if isinstance(node, ast.ClassDef) and "Options" in node.name)
+    named = {node.target.id for node in options.body if isinstance(node, ast.AnnAssign)}
+    at_launches = {"stream", "device", "cluster_dims", "launch_cluster"}
+    assert not IGNORED_OPTIONS - named - at_launches
 
 
 @pytest.fixture(scope="module")

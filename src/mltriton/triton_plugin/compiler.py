@@ -49,6 +49,12 @@ class CPUOptions:
     max_num_imprecise_acc_default: int = 0
     allow_fp8e4nv: bool = True
     allow_fp8e4b15: bool = False
+    # Of other GPUs: configurations name them, and they change nothing here.
+    waves_per_eu: int | None = None
+    kpack: int | None = None
+    matrix_instr_nonkdim: int | None = None
+    schedule_hint: str | None = None
+    threads_per_warp: int | None = None
 
     def hash(self) -> str:
         """What tells options apart in upstream's cache."""
