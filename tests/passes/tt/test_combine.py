@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+import mltriton as triton
+import mltriton.language as tl
 from mltriton.dialects import arith, tt
 from mltriton.errors import PassError
 from mltriton.ir.location import CallSiteLoc
@@ -220,3 +222,21 @@ def test_a_uniform_offset_moves_to_the_base() -> None:
     )
     (base,) = (op for op in _of(module, tt.AddPtr) if not isinstance(op.results[0].type, TensorType))
     assert base.operands[1].hint == "n"
+
+
+@triton.jit
+def equal_to_one(x, number, out, BLOCK: tl.constexpr):
+    at = tl.arange(0, BLOCK)
+    values, wanted = tl.load(x + at), tl.load(number)
+    tl.store(out + at, tl.where(values == wanted, 1, 0) + tl.where(wanted != values, 2, 0))
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.int32, np.uint32])
+def test_numbers_outside_of_a_narrow_type_equal_none(dtype: type) -> None:
+    """One that is equal in its low bits alone is not equal."""
+    limits = np.iinfo(dtype)
+    x = np.array([0, 1, 2, 7, limits.max, limits.min, 100, 3], dtype)
+    for number in (7, 0, int(limits.max), int(limits.min), 7 + (1 << limits.bits), -1, -(1 << limits.bits)):
+        out = np.zeros(8, np.int32)
+        equal_to_one[1,](x, np.array([number], np.int64), out, BLOCK=8)
+        np.testing.assert_array_equal(out, np.where(x.astype(object) == number, 1, 2))

@@ -1,7 +1,8 @@
 """combine: operations that together are one.
 
 Level: tt. Takes any program and changes it in place. The rules are upstream's: chains of pointer offsets, a sum with
-a dot that started at zero, a select around a masked load, a broadcast product that is summed (which is a dot).
+a dot that started at zero, a select around a masked load, a broadcast product that is summed (which is a dot). One is
+our own: what is widened to be compared with one number is compared as it is.
 Guarantees: integers and addresses are the same; a dot that takes over a sum or a reduction rounds as dots do.
 """
 
@@ -17,8 +18,9 @@ from mltriton.ir.module import Module
 from mltriton.ir.operation import Value
 from mltriton.ir.passes import Pass
 from mltriton.ir.patterns import Patterns, apply_patterns
-from mltriton.ir.types import F32, TensorType
+from mltriton.ir.types import F32, TensorType, element_type
 
+WIDENING = (arith.ExtSI, arith.ExtUI)
 SMALLEST_DOT = 16  # a summed product of fewer terms is left as it is
 
 
@@ -97,6 +99,24 @@ def _is_sum(op: tt.Reduce) -> bool:
     return is_whole and isinstance(first, arith.AddF) and set(first.operands) == set(body.arguments)
 
 
+def equal_to_wider(builder: Builder, op: arith.CmpI) -> Sequence[Value] | None:
+    """A widened block equals one number where the block does, and the number is one of the narrow ones."""
+    for wide, other in ((op.lhs, op.rhs), (op.rhs, op.lhs)):
+        extension, splat = wide.defining_op, other.defining_op
+        if op.predicate in ("eq", "ne") and isinstance(extension, WIDENING) and isinstance(splat, tt.Splat):
+            narrow = extension.source
+            number = builder.emit(arith.TruncI, splat.source, result_types=[element_type(narrow.type)])
+            again = builder.emit(type(extension), number, result_types=[splat.source.type])
+            same = builder.emit(arith.CmpI, again, splat.source, predicate=op.predicate)
+            numbers, sames = (
+                builder.emit(tt.Splat, value, result_types=[type_])
+                for value, type_ in ((number, narrow.type), (same, op.result.type))
+            )
+            found = builder.emit(arith.CmpI, narrow, numbers, predicate=op.predicate)
+            return [builder.emit(arith.AndI if op.predicate == "eq" else arith.OrI, found, sames)]
+    return None
+
+
 def _expanded(value: Value, axis: int) -> Value | None:
     """x where the value is an f32 x of rank 2 with a new dimension at `axis`, broadcast along that dimension only."""
     op = value.defining_op
@@ -112,6 +132,7 @@ PATTERNS: Patterns = {
     tt.AddPtr: offsets_of_offsets,
     arith.AddF: sum_with_dot,
     arith.AddI: sum_with_dot,
+    arith.CmpI: equal_to_wider,
     arith.Select: select_of_load,
     tt.Reduce: summed_product,
 }
