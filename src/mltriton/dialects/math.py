@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from mltriton.dialects.arith import Elementwise, FloatUnary, IntegerUnary
 from mltriton.ir.checks import on_floats, one_type
-from mltriton.ir.definition import operand
+from mltriton.ir.definition import boolean, operand
 
 
 class Transcendental(FloatUnary):
@@ -19,7 +19,9 @@ class Exp(Transcendental, name="math.exp"):
 
 
 class Exp2(Transcendental, name="math.exp2"):
-    """2 to the power of x."""
+    """2 to the power of x. With `flushes` powers less than the least normal number may be 0."""
+
+    flushes = boolean()
 
 
 class Log(Transcendental, name="math.log"):

@@ -3,7 +3,7 @@ targets. No library of NVIDIA's takes part.
 
 Level: `llvm`. Guarantees: exp2, rsqrt and `/` of f32 within 2 ulp (the instructions'), exp of f32 within 2 ulp, +, -,
 *, `/` of f64, `div_rn`, sqrt, fma, floor and ceil exactly rounded, remainders exact, everything else as
-`targets/llvm/math.py` says. Denormals are kept everywhere.
+`targets/llvm/math.py` says. Denormals are kept everywhere but in powers of which the program says that it needs none.
 """
 
 from __future__ import annotations
@@ -56,6 +56,14 @@ def exponential(f: Function, x: Value) -> Value:
     rest = f.intrinsic("llvm.fma", F32, x, number(_LOG2_E - _LOG2_E_HIGH), rest)
     scale = f.bitcast(f.shl(f.bitcast(shifted, I32), 23), F32)
     return f.fmul(_POWER_IN_RANGE(f, rest), scale)
+
+
+_KEPT, _FLUSHED = (floats.wide(by_width(of, inline("exp2"))) for of in (POWER_OF_TWO, _POWER_IN_RANGE))
+
+
+def power_of_two(e: Emitter, op: math.Exp2) -> Value:
+    """2**x, with denormals unless the program needs none."""
+    return (_FLUSHED if op.flushes else _KEPT)(e, op)
 
 
 def quotient(f: Function, x: Value, y: Value) -> Value:
@@ -205,7 +213,6 @@ def _factor(lhs: Value, rhs: Value) -> Value | None:
 MATH: dict[type, Compute] = {
     **{kind: inline(name) for kind, name in math.TRANSCENDENTAL.items()},
     math.Exp: by_width(exponential, inline("exp")),
-    math.Exp2: by_width(POWER_OF_TWO, inline("exp2")),
     math.Sin: sine_of(0),
     math.Cos: sine_of(1),
     math.Erf: by_width(error_function, inline("erf")),
@@ -213,6 +220,7 @@ MATH: dict[type, Compute] = {
 }
 RULES: Rules = {
     **{kind: floats.wide(compute) for kind, compute in MATH.items()},
+    math.Exp2: power_of_two,
     math.Sqrt: floats.intrinsic("llvm.sqrt"),
     math.Fma: floats.intrinsic("llvm.fma"),
     tt.PreciseSqrt: floats.intrinsic("llvm.sqrt"),

@@ -1,0 +1,76 @@
+"""flush-powers: powers of two in a softmax need no denormals.
+
+Level: tt. Takes any program and marks `math.exp2` (`flushes`) where a row's largest element was subtracted before, so
+that the row has a power of 1 or is added to one that had: what is less than the least normal number is lost in any sum
+of such a row. Guarantees: nothing else changes. Purpose: where an instruction gives powers without denormals, keeping
+them takes three more.
+"""
+
+from __future__ import annotations
+
+from mltriton.dialects import arith, math, tt
+from mltriton.ir.constants import Number, splat_of
+from mltriton.ir.module import Module
+from mltriton.ir.operation import Operation, Value
+from mltriton.ir.passes import Pass
+
+MAXIMA = (arith.MaximumF, arith.MaxNumF)
+Scaled = tuple[Value, tuple[Value | Number, ...]]  # a value and the numbers by which it is multiplied
+
+
+class FlushPowers(Pass):
+    """Let powers of two below the least normal number be 0 where they do not matter."""
+
+    name = "flush-powers"
+
+    def run(self, module: Module) -> Module:
+        for op in module.walk():
+            if isinstance(op, math.Exp2) and _is_at_most_one(op.source):
+                op.flushes = True
+        return module
+
+
+def _is_at_most_one(exponent: Value) -> bool:
+    """Whether a row's largest element, or more, was subtracted."""
+    op = exponent.defining_op
+    return isinstance(op, arith.SubF) and _scaled(op.lhs) in _largest(op.rhs)
+
+
+def _largest(value: Value) -> set[Scaled]:
+    """The blocks of whose rows a value is no less than the largest elements."""
+    op, found = value.defining_op, set[Scaled]()
+    if isinstance(op, tt.Broadcast | tt.ExpandDims):
+        return _largest(op.source)
+    if isinstance(op, MAXIMA):
+        return _largest(op.lhs) | _largest(op.rhs)
+    if isinstance(op, arith.MulF):
+        for factor, of in ((op.lhs, op.rhs), (op.rhs, op.lhs)):
+            number = _number(factor)
+            found |= {(block, (*by, number)) for block, by in _largest(of)} if number is not None else set()
+    elif isinstance(op, tt.Reduce) and _is_maximum(op):
+        found.add(_scaled(op.sources[0]))
+    return found
+
+
+def _scaled(value: Value) -> Scaled:
+    op = value.defining_op
+    if isinstance(op, arith.MulF):
+        for factor, of in ((op.lhs, op.rhs), (op.rhs, op.lhs)):
+            number = _number(factor)
+            if number is not None:
+                block, by = _scaled(of)
+                return block, (*by, number)
+    return value, ()
+
+
+def _number(factor: Value) -> Value | Number | None:
+    """The number that is everywhere in a block."""
+    op = factor.defining_op
+    if isinstance(op, tt.Splat):
+        return op.source
+    return splat_of(factor)
+
+
+def _is_maximum(op: tt.Reduce) -> bool:
+    ops: list[Operation] = op.combine.block.ops
+    return len(op.sources) == 1 and len(ops) == 2 and isinstance(ops[0], MAXIMA)

@@ -1,0 +1,35 @@
+// RUN: mltriton opt %s -p "flush-powers" | filecheck %s
+// Powers in a softmax may lose denormals: of scores less their rows' maximum, or less more than that, scaled alike.
+module {
+// CHECK-LABEL: @softmax
+// CHECK: math.exp2 %{{.*}} {flushes = true}
+// CHECK: math.exp2 %{{.*}} {flushes = true}
+// CHECK: math.exp2 %{{.*}} :
+// CHECK: math.exp2 %{{.*}} :
+tt.func public @softmax(%x: tensor<16x32xf32>, %y: tensor<16x32xf32>, %before: tensor<16xf32>, %scale: f32) {
+  %rows = "tt.reduce"(%x) ({
+  ^bb0(%a: f32, %b: f32):
+    %m = arith.maxnumf %a, %b : f32
+    tt.reduce.return %m : f32
+  }) {axis = 1 : i32} : (tensor<16x32xf32>) -> tensor<16xf32>
+  %new = arith.maxnumf %before, %rows : tensor<16xf32>
+  %new1 = tt.expand_dims %new {axis = 1 : i32} : tensor<16xf32> -> tensor<16x1xf32>
+  %new2 = tt.broadcast %new1 : tensor<16x1xf32> -> tensor<16x32xf32>
+  %d = arith.subf %x, %new2 : tensor<16x32xf32>
+  %p = math.exp2 %d : tensor<16x32xf32>
+  %s1 = tt.splat %scale : f32 -> tensor<16xf32>
+  %s2 = tt.splat %scale : f32 -> tensor<16x32xf32>
+  %scaled = arith.mulf %rows, %s1 : tensor<16xf32>
+  %new3 = arith.maxnumf %before, %scaled : tensor<16xf32>
+  %new4 = tt.expand_dims %new3 {axis = 1 : i32} : tensor<16xf32> -> tensor<16x1xf32>
+  %new5 = tt.broadcast %new4 : tensor<16x1xf32> -> tensor<16x32xf32>
+  %z = arith.mulf %x, %s2 : tensor<16x32xf32>
+  %e = arith.subf %z, %new5 : tensor<16x32xf32>
+  %q = math.exp2 %e : tensor<16x32xf32>
+  %f = arith.subf %x, %new5 : tensor<16x32xf32>
+  %r = math.exp2 %f : tensor<16x32xf32>
+  %g = arith.subf %y, %new2 : tensor<16x32xf32>
+  %s = math.exp2 %g : tensor<16x32xf32>
+  tt.return
+}
+}
