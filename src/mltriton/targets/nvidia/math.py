@@ -8,7 +8,7 @@ Level: `llvm`. Guarantees: exp2, rsqrt and `/` of f32 within 2 ulp (the instruct
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from mltriton.dialects import arith, math, tt
 from mltriton.targets.llvm import large_angles
@@ -61,7 +61,7 @@ def exponential(f: Function, x: Value) -> Value:
 _KEPT, _FLUSHED = (floats.wide(by_width(of, inline("exp2"))) for of in (POWER_OF_TWO, _POWER_IN_RANGE))
 
 
-def power_of_two(e: Emitter, op: math.Exp2) -> Value:
+def power_of_two(e: Emitter, op: math.Exp2) -> Value | Sequence[Value] | None:
     """2**x, with denormals unless the program needs none."""
     return (_FLUSHED if op.flushes else _KEPT)(e, op)
 
