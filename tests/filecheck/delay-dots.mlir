@@ -22,7 +22,8 @@ module attributes {"ttg.num-warps" = 4 : i32, ttg.target = "mma:grouped", mltrit
 // CHECK: ttg.async_wait
 // CHECK: %[[LAST:.*]] = ttg.memdesc_subview %{{.*}}[%[[RS]],
 // CHECK-NEXT: ttng.warp_group_dot %[[RL]], %[[LAST]], %[[R]] {isAsync = true}
-// CHECK-NEXT: ttng.warp_group_dot_wait
+// CHECK: %[[ALL:.*]], %{{.*}} = ttng.warp_group_dot_wait
+// CHECK-NEXT: arith.select %{{.*}}, %[[ALL]], %[[R]]
 // CHECK-NEXT: ttg.async_wait
 tt.func public @attention(%q: !ttg.memdesc<64x64xf16, #shared, #ttg.shared_memory, mutable>, %zero: tensor<64x64xf32, #mma>, %n: i32) -> tensor<64x64xf32, #mma> {
   %c0 = arith.constant 0 : i32

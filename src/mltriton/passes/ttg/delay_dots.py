@@ -20,7 +20,7 @@ from mltriton.ir.builder import Builder
 from mltriton.ir.module import Module
 from mltriton.ir.operation import Block, BlockArgument, Operation, Value
 from mltriton.ir.passes import Pass
-from mltriton.ir.types import I32, FloatType, TensorType
+from mltriton.ir.types import I1, I32, FloatType, TensorType
 from mltriton.passes.ttg.start_dots import KEPT, is_asynchronous
 from mltriton.targets.base import TargetSpec
 from mltriton.targets.registry import spec_of
@@ -94,12 +94,21 @@ def _delay(loop: scf.For, pair: Pair, place: ttg.MemDescSubview) -> None:
     inside, outside = list(sums.users), list(result.users)
     early = Builder().before(body.ops[body.position(pair.first) + 1])
     _replace(sums, inside, _second(early, pair, place, (left, number, sums)))
-    _replace(result, outside, _second(behind, pair, place, (left_behind, number_behind, result)))
+    last = _second(behind, pair, place, (left_behind, number_behind, result))
+    _replace(result, outside, _if_any(behind, loop, last, result))
     behind.create(ttg.AsyncWait, [], num=0)  # Other blocks may take the buffers' place then.
     body.terminator.set_operand(pair.number, second.c)
     yield_also(body, [second.a, slot])
     second.erase()
     _come_late(body, body.terminator.operands[-2])
+
+
+def _if_any(builder: Builder, loop: scf.For, last: Value, before: Value) -> Value:
+    """The last sum, or what was there before where the loop has no iteration: nothing was copied then."""
+    block = cast(TensorType, before.type)
+    any_ = builder.emit(arith.CmpI, loop.lower, loop.upper, predicate="slt")
+    mask = builder.emit(tt.Splat, any_, result_types=[block.with_element(I1)])
+    return builder.emit(arith.Select, mask, last, before)
 
 
 def _come_late(body: Block, value: Value) -> None:
