@@ -275,19 +275,19 @@ def verify_mask(op: Operation, mask: Value | None, chunk: TensorType) -> None:
 
 class Print(Operation, name="tile.print", reads=True, writes=True):
     """`tile.print "prefix", %value at [%i, %j]`: prints elements of a block, as `tt.print` does: a scalar, the one at
-    these places; of a chunk lane l, the one at (i, j + l). `prefix` is all that precedes the number; `widths` are the
-    characters that each place takes at least.
+    these coordinates; of a chunk lane l, the one at (i, j + l). `prefix` is all that precedes the number; `widths` are
+    the characters that each coordinate takes at least.
     """
 
-    syntax = "$prefix `,` $value `at` `[` $places `]` attr-dict `:` type($value)"
+    syntax = "$prefix `,` $value `at` `[` $coordinates `]` attr-dict `:` type($value)"
     prefix = string("")
     widths = integers()
     hex = boolean()
     value = operand()
-    places = variadic()
+    coordinates = variadic()
 
     def verify(self) -> None:
-        require(self, len(self.places) > 0, "an element has a place")
-        require(self, len(self.widths) == len(self.places), "each place has a width")
-        for place in self.places:
-            require_type(self, "a place", place.type, I32)
+        require(self, len(self.coordinates) > 0, "an element has coordinates")
+        require(self, len(self.widths) == len(self.coordinates), "each coordinate has a width")
+        for coordinate in self.coordinates:
+            require_type(self, "a coordinate", coordinate.type, I32)

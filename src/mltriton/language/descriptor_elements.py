@@ -57,13 +57,13 @@ def update(descriptor: tensor_descriptor, kind: str, offsets: Sequence[object], 
     shape = descriptor.type.block.shape
     given = to_tensor(value)
     _check_shape(given, shape, f"atomic_{kind}")
-    places = sequence(offsets, f"the offset of a descriptor's atomic_{kind}")
-    if len(places) != len(shape):
+    starts = sequence(offsets, f"the offset of a descriptor's atomic_{kind}")
+    if len(starts) != len(shape):
         raise DescriptorError(
-            f"expected {len(shape)} offsets, but got {len(places)}", expected=str(len(shape)), found=str(len(places))
+            f"expected {len(shape)} offsets, but got {len(starts)}", expected=str(len(shape)), found=str(len(starts))
         )
     indices = [
-        along(_counted(place, size), dim, shape) for dim, (place, size) in enumerate(zip(places, shape, strict=True))
+        along(_counted(start, size), dim, shape) for dim, (start, size) in enumerate(zip(starts, shape, strict=True))
     ]
     pointers, inside = _elements(descriptor, indices)
     getattr(atomics, f"atomic_{kind}")(pointers, given, inside)
@@ -79,7 +79,7 @@ def _check_shape(value: tensor, shape: tuple[int, ...], what: str) -> None:
 
 
 def _counted(start: object, size: int) -> tensor:
-    """`size` places from `start` on."""
+    """`size` indices from `start` on."""
     return add(arange(0, size), integer_scalar(start, types.int32, "the offsets"))
 
 

@@ -1,6 +1,6 @@
 """Choosing elements: `x[:, None]`, `tl.gather`, `tl.flip`.
 
-Takes blocks; guarantees that only `:` and None index a block, and that elements chosen by their place come through one
+Takes blocks; guarantees that only `:` and None index a block, and that elements chosen by index come through one
 operation, `tt.gather`.
 """
 
@@ -67,16 +67,16 @@ def gather(src: object, index: object, axis: object) -> tensor:
             "the indices of tl.gather must be integers", expected="an integer dtype", found=indices.type.name
         )
     rank = len(source.type.shape)
-    place = wrapped_axis(axis, rank, "tl.gather")
-    others = [tuple(size for i, size in enumerate(value.type.shape) if i != place) for value in (source, indices)]
+    dimension = wrapped_axis(axis, rank, "tl.gather")
+    others = [tuple(size for i, size in enumerate(value.type.shape) if i != dimension) for value in (source, indices)]
     if len(indices.type.shape) != rank or others[0] != others[1]:
         raise ShapeMismatchError(
-            f"source and indices of tl.gather must have equal sizes except along axis {place}",
+            f"source and indices of tl.gather must have equal sizes except along axis {dimension}",
             expected=source.type.name,
             found=indices.type.name,
         )
     return tensor(
-        current().emit(tt.Gather, source.handle, indices.handle, axis=place),
+        current().emit(tt.Gather, source.handle, indices.handle, axis=dimension),
         block_type(source.dtype, indices.type.shape),
     )
 
@@ -85,9 +85,9 @@ def gather(src: object, index: object, axis: object) -> tensor:
 def flip(x: object, dim: object = None) -> tensor:
     """The elements in reverse order along `dim` (default: the last)."""
     value = required_block(x, "tl.flip")
-    place = wrapped_axis(-1 if dim is None else dim, len(value.type.shape), "tl.flip")
-    size = value.type.shape[place]
-    return gather(value, along(bitwise_xor(arange(0, size), size - 1), place, value.type.shape), place)
+    dimension = wrapped_axis(-1 if dim is None else dim, len(value.type.shape), "tl.flip")
+    size = value.type.shape[dimension]
+    return gather(value, along(bitwise_xor(arange(0, size), size - 1), dimension, value.type.shape), dimension)
 
 
 def along(vector: tensor, axis: int, shape: tuple[int, ...]) -> tensor:

@@ -75,13 +75,15 @@ def _within(input: object, axis: int | None, combine_fn: Any, keep_dims: bool) -
     rank = len(sources[0].type.shape)
     if axis is None:
         sources = tuple(_flat(source) for source in sources)
-    place = 0 if axis is None else wrapped_axis(axis, rank, "a reduction")
+    dimension = 0 if axis is None else wrapped_axis(axis, rank, "a reduction")
     region = combining_region(combine_fn, sources, tt.ReduceReturn, "tl.reduce")
-    handles = current().create(tt.Reduce, [source.handle for source in sources], axis=place, regions=[region]).results
+    handles = (
+        current().create(tt.Reduce, [source.handle for source in sources], axis=dimension, regions=[region]).results
+    )
     shape = sources[0].type.shape
-    left = (*shape[:place], *shape[place + 1 :])
+    left = (*shape[:dimension], *shape[dimension + 1 :])
     made = wrapped(handles, [block_type(source.dtype, left) if left else source.dtype for source in sources], input)
-    return _with_dimensions(made, range(rank) if axis is None else [place]) if keep_dims else made
+    return _with_dimensions(made, range(rank) if axis is None else [dimension]) if keep_dims else made
 
 
 def _flat(value: tensor) -> tensor:
@@ -191,30 +193,30 @@ def _with_indices(
     """
     value = to_tensor(without_bfloat16(input))
     if across is None:
-        return _place_within(value, axis, wins, ties_to_left, keep_dims)
+        return _indices_within(value, axis, wins, ties_to_left, keep_dims)
     if axis is None:
         found = value, semantic.broadcast_to(warp_id(), value.type.shape) if value.type.is_block() else warp_id()
     else:
-        best, places = _place_within(value, axis, wins, ties_to_left, keep_dims)
+        best, indices = _indices_within(value, axis, wins, ties_to_left, keep_dims)
         size = value.type.shape[wrapped_axis(axis, len(value.type.shape), "a reduction")]
-        found = best, add(places, mul(warp_id(), size))
+        found = best, add(indices, mul(warp_id(), size))
     choose = builtin(partial(_better, wins, ties_to_left))
     return cast("tuple[tensor, tensor]", _reduce(found, None, choose, keep_dims=False, across=across))
 
 
-def _place_within(
+def _indices_within(
     input: object, axis: int | None, wins: Compare, ties_to_left: bool, keep_dims: bool
 ) -> tuple[tensor, tensor]:
     value = to_tensor(input)
     if axis is None and value.type.is_block() and len(value.type.shape) > 1:
         rank, flat = len(value.type.shape), reshape_block(value, (value.numel.value,))
-        found = _place_within(flat, 0, wins, ties_to_left, keep_dims=False)
+        found = _indices_within(flat, 0, wins, ties_to_left, keep_dims=False)
         return cast("tuple[tensor, tensor]", _with_dimensions(found, range(rank)) if keep_dims else found)
     shape = sources_of(value, "a maximum or minimum")[0].type.shape
-    place = wrapped_axis(0 if axis is None else axis, len(shape), "a reduction")
-    positions = along(arange(0, shape[place]), place, shape)
+    dimension = wrapped_axis(0 if axis is None else axis, len(shape), "a reduction")
+    positions = along(arange(0, shape[dimension]), dimension, shape)
     choose = builtin(partial(_better, wins, ties_to_left))
-    return cast("tuple[tensor, tensor]", _within((value, positions), place, choose, keep_dims))
+    return cast("tuple[tensor, tensor]", _within((value, positions), dimension, choose, keep_dims))
 
 
 def _extreme(input: object, axis: int | None, combine: Combine, keep_dims: bool, across: AcrossWarps | None) -> tensor:

@@ -37,14 +37,14 @@ def associative_scan(
     if across is not None:
         return _scan_warps(input, axis, combine_fn, reverse, across)
     sources = sources_of(input, "tl.associative_scan")
-    place = wrapped_axis(axis, len(sources[0].type.shape), "a scan")
+    dimension = wrapped_axis(axis, len(sources[0].type.shape), "a scan")
     region = combining_region(combine_fn, sources, tt.ScanReturn, "tl.associative_scan")
     handles = (
         current()
         .create(
             tt.Scan,
             [source.handle for source in sources],
-            axis=place,
+            axis=dimension,
             reverse=True if reverse else None,
             regions=[region],
         )
@@ -102,6 +102,6 @@ def _scanned(
     input: object, axis: int | None, combine: Combine, reverse: bool, dtype: dtype | None, cross_warp: bool
 ) -> tensor:
     value = to_tensor(without_bfloat16(input))
-    place = 0 if axis is None and not cross_warp else axis
+    dimension = 0 if axis is None and not cross_warp else axis
     converted = value.to(dtype or sum_dtype(value.dtype))
-    return cast(tensor, associative_scan(converted, place, combine, reverse, cross_warp=cross_warp))
+    return cast(tensor, associative_scan(converted, dimension, combine, reverse, cross_warp=cross_warp))

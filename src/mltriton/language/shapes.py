@@ -100,11 +100,11 @@ def expand_dims(input: object, axis: object) -> tensor:
     value = to_tensor(input)
     axes: list[object] = list(cast("Sequence[object]", axis)) if isinstance(axis, tuple | list) else [axis]
     rank = len(value.type.shape) + len(axes)
-    places = sorted(wrapped_axis(each, rank, "tl.expand_dims") for each in axes)
-    if len(set(places)) != len(places):
-        raise AxisError("tl.expand_dims got an axis twice", found=str(places))
-    for place in places:
-        value = semantic.expand_dims(value, place) if value.type.is_block() else semantic.splat(value, (1,))
+    dimensions = sorted(wrapped_axis(each, rank, "tl.expand_dims") for each in axes)
+    if len(set(dimensions)) != len(dimensions):
+        raise AxisError("tl.expand_dims got an axis twice", found=str(dimensions))
+    for dimension in dimensions:
+        value = semantic.expand_dims(value, dimension) if value.type.is_block() else semantic.splat(value, (1,))
     return value
 
 
@@ -181,12 +181,14 @@ def ravel(x: object, can_reorder: bool = False) -> tensor:
 def squeeze(x: object, dim: object) -> tensor:
     """Without dimension `dim`, which has size 1."""
     value = required_block(x, "tl.squeeze")
-    place = wrapped_axis(dim, len(value.type.shape), "tl.squeeze")
-    if value.type.shape[place] != 1:
+    dimension = wrapped_axis(dim, len(value.type.shape), "tl.squeeze")
+    if value.type.shape[dimension] != 1:
         raise ShapeMismatchError(
-            "tl.squeeze removes a dimension of size 1", expected=f"size 1 at dimension {place}", found=value.type.name
+            "tl.squeeze removes a dimension of size 1",
+            expected=f"size 1 at dimension {dimension}",
+            found=value.type.name,
         )
-    return reshape(value, (*value.type.shape[:place], *value.type.shape[place + 1 :]))
+    return reshape(value, (*value.type.shape[:dimension], *value.type.shape[dimension + 1 :]))
 
 
 @builtin

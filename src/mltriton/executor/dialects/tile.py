@@ -165,16 +165,18 @@ def read(warp: Warp, address: int, shape: tuple[int, ...], strides: tuple[int, .
 
 
 def print_elements(op: tile.Print) -> Handler:
-    """One line for each lane, with its place in the block."""
+    """One line for each lane, with its coordinate in the block."""
     element = element_type(op.value.type)
 
-    def call(warp: Warp, value: Array, *places: Array) -> None:
+    def call(warp: Warp, value: Array, *coordinates: Array) -> None:
         stream = warp.options.output or sys.stdout
-        *row, first = map(int, places)
+        *row, first = map(int, coordinates)
         for lane, number in enumerate(np.asarray(value).reshape(-1)):
             text = printed(number, element, op.hex)
-            place = ", ".join(f"{at:{width or 1}}" for at, width in zip((*row, first + lane), op.widths, strict=True))
-            stream.write(f"pid {warp.program} idx ({place}){op.prefix}{text}\n")
+            coordinate = ", ".join(
+                f"{at:{width or 1}}" for at, width in zip((*row, first + lane), op.widths, strict=True)
+            )
+            stream.write(f"pid {warp.program} idx ({coordinate}){op.prefix}{text}\n")
 
     return call
 

@@ -34,22 +34,22 @@ def pieces(whole: tuple[int, ...], piece: tuple[int, ...]) -> list[Slices]:
 def extract(op: ttig.Extract) -> Handler:
     """Piece number `index`."""
     whole, piece = cast(TensorType, op.source.type).shape, cast(TensorType, op.result.type).shape
-    places = pieces(whole, piece)
-    if not 0 <= op.index < len(places):
+    windows = pieces(whole, piece)
+    if not 0 <= op.index < len(windows):
         raise InvalidOperation(f"there is no piece {op.index} of {piece} in a block of {whole}")
-    place = places[op.index]
-    return lambda warp, values: values[place]
+    window = windows[op.index]
+    return lambda warp, values: values[window]
 
 
 def glue(op: ttig.Glue) -> Handler:
     """Equal pieces put together."""
     whole, piece = cast(TensorType, op.result.type).shape, cast(TensorType, op.pieces[0].type).shape
-    places = pieces(whole, piece)
+    windows = pieces(whole, piece)
 
     def call(warp: object, *parts: Array) -> Array:
         made = np.empty(whole, parts[0].dtype)
-        for place, part in zip(places, parts, strict=True):
-            made[place] = part
+        for window, part in zip(windows, parts, strict=True):
+            made[window] = part
         return made
 
     return call

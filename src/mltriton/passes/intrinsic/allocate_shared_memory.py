@@ -1,12 +1,12 @@
-"""allocate-shared-memory: blocks in shared memory share places.
+"""allocate-shared-memory: blocks in shared memory overlap where they can.
 
-Level: intrinsic, targets whose blocks live in registers. Gives each `ttg.local_alloc` its place, `allocation.offset` in
-bytes. Two of them may have one place when they are never needed at once and all warps meet in between: from its
+Level: intrinsic, targets whose blocks live in registers. Gives each `ttg.local_alloc` its offset, `allocation.offset`
+in bytes. Two of them may have one offset when they are never needed at once and all warps meet in between: from its
 allocation on until the last operation of the same body that uses it (a loop counts whole) a block is needed; where no
 barrier of that body stands between its allocation and its first use, from the barrier before the allocation on. What
 copies or products under way use is needed until the body has waited for all of them. Blocks of which that cannot be
-said, and those that regions carry, have a place of their own. Guarantees: a warp writes a place only
-after all warps are done with what was there. No later pass may move uses of shared memory over barriers.
+said, and those that regions carry, have memory of their own. Guarantees: a warp writes memory only after all warps are
+done with what was there. No later pass may move uses of shared memory over barriers.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class _Block:
 
     @property
     def alignment(self) -> int:
-        """What its place is a multiple of."""
+        """What its offset is a multiple of."""
         if self.memory.encoding is not None:
             return SWIZZLED_ALIGNMENT
         return COPIED_ALIGNMENT if any(isinstance(use, _ENGINE) for use in _uses(self.op.result) or ()) else ALIGNMENT
@@ -82,13 +82,13 @@ def _allocate(function: tt.Func) -> None:
     found = [_block(op, order) for op in order if isinstance(op, ttg.LocalAlloc)]
     placed: list[_Block] = []
     for block in sorted(found, key=lambda block: (block.first, -block.last)):
-        block.offset = _free_place(block, [other for other in placed if block.meets(other)])
+        block.offset = _free_offset(block, [other for other in placed if block.meets(other)])
         placed.append(block)
         block.op.attributes = block.op.attributes | {ttg.ALLOCATION_OFFSET: IntegerAttr(block.offset, I32)}
 
 
-def _free_place(block: _Block, others: list[_Block]) -> int:
-    """The lowest place of which nothing is needed at the same time."""
+def _free_offset(block: _Block, others: list[_Block]) -> int:
+    """The lowest offset at which nothing is needed at the same time."""
     start = 0
     for other in sorted(others, key=lambda other: other.offset):
         if start + block.bytes <= other.offset:

@@ -219,25 +219,25 @@ def _sets(dots: Sequence[tt.Dot], loads: dict[tt.Dot, tuple[Operation, ...]]) ->
     """Sets of dots that use the same loads, each with the loads that are new to it, in an order in which few are new;
     where as few are, first the dots that go on with accumulators.
     """
-    places = {dot: place for place, dot in enumerate(dots)}
+    positions = {dot: position for position, dot in enumerate(dots)}
     steps: dict[tt.Dot, int] = {}
     for dot in dots:
         before = dot.c.defining_op
         steps[dot] = steps[before] + 1 if isinstance(before, tt.Dot) and before in steps else 0
     left: dict[tuple[Operation, ...], list[tt.Dot]] = {}
-    for dot in sorted(dots, key=lambda dot: (steps[dot], places[dot])):
+    for dot in sorted(dots, key=lambda dot: (steps[dot], positions[dot])):
         left.setdefault(loads[dot], []).append(dot)
     done: set[Operation] = set()
     loaded: set[Operation] = set()
     made: list[Set] = []
     while left:
         key = min(
-            (key for key, part in left.items() if _is_ready(part[0], places, done)),
-            key=lambda key: (_new_bytes(key, loaded), steps[left[key][0]] == 0, places[left[key][0]]),
+            (key for key, part in left.items() if _is_ready(part[0], positions, done)),
+            key=lambda key: (_new_bytes(key, loaded), steps[left[key][0]] == 0, positions[left[key][0]]),
         )
         part: list[tt.Dot] = []
         for dot in left[key]:
-            if _is_ready(dot, places, done):
+            if _is_ready(dot, positions, done):
                 part.append(dot)
                 done.add(dot)
         made.append(([load for load in key if load not in loaded], part))
@@ -248,9 +248,9 @@ def _sets(dots: Sequence[tt.Dot], loads: dict[tt.Dot, tuple[Operation, ...]]) ->
     return made
 
 
-def _is_ready(dot: tt.Dot, places: dict[tt.Dot, int], done: set[Operation]) -> bool:
+def _is_ready(dot: tt.Dot, positions: dict[tt.Dot, int], done: set[Operation]) -> bool:
     before = dot.c.defining_op
-    return before in done or before not in places
+    return before in done or before not in positions
 
 
 def _new_bytes(loads: Sequence[Operation], loaded: set[Operation]) -> int:

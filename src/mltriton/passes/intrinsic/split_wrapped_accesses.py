@@ -1,10 +1,10 @@
-"""split-wrapped-accesses: gathers whose places follow each other but for one jump become accesses of vectors.
+"""split-wrapped-accesses: gathers whose addresses follow each other but for one jump become accesses of vectors.
 
 Level: intrinsic, targets of chunks with cheap masks. Takes any program and changes it in place. Of consecutive x, `x //
 C` and `x % C` jump at one lane at most where C is not less than the lanes: a flat index taken apart into rows and
 columns (`x0 = x % 65`), which programs of one dimension over arrays of several have everywhere. A load or store whose
-address is linear in front of the jump and behind it becomes two masked accesses; a load of one place in front of it and
-one behind becomes two scalar loads, unless it is masked. Guarantees: the same elements, and no others, are read and
+address is linear in front of the jump and behind it becomes two masked accesses; a load of one address in front of it
+and one behind becomes two scalar loads, unless it is masked. Guarantees: the same elements, and no others, are read and
 written.
 """
 
@@ -165,9 +165,9 @@ class _Writer:
         self.builder, self.sides, self.lanes = builder, sides, lanes
         self.jump = jump
         self._made: dict[tuple[Value, bool], Value] = {}
-        self.place = self._place(jump)
+        self.lane = self._lane(jump)
 
-    def _place(self, jump: Jump) -> Value:
+    def _lane(self, jump: Jump) -> Value:
         """The lane of the jump, from 1 on: not in the chunk where it is not less than the lanes.
 
         Division rounds to zero: below zero it jumps behind the multiples, and at zero it does not jump.
@@ -178,8 +178,8 @@ class _Writer:
         left = emit(arith.RemSI, first, self.number(type, jump.divisor))
         below = emit(arith.CmpI, first, self.number(type, -jump.divisor), predicate="sle", result_types=[I1])
         next = emit(arith.Select, below, self.number(type, 1), self.number(type, jump.divisor), result_types=[type])
-        place = emit(arith.SubI, next, left)
-        return place if type is I32 else emit(arith.TruncI, place, result_types=[I32])
+        at = emit(arith.SubI, next, left)
+        return at if type is I32 else emit(arith.TruncI, at, result_types=[I32])
 
     def number(self, type: Type, number: int) -> Value:
         """A constant."""
@@ -189,8 +189,8 @@ class _Writer:
         """Which lanes are in front of the jump."""
         type = TensorType((self.lanes,), I32)
         lanes = self.builder.emit(tt.MakeRange, start=0, end=self.lanes)
-        places = self.builder.emit(tt.Splat, self.place, result_types=[type])
-        return self.builder.emit(arith.CmpI, lanes, places, predicate="slt", result_types=[type.with_element(I1)])
+        lane = self.builder.emit(tt.Splat, self.lane, result_types=[type])
+        return self.builder.emit(arith.CmpI, lanes, lane, predicate="slt", result_types=[type.with_element(I1)])
 
     def mask(self, behind: bool, mask: Value | None) -> Value:
         """The lanes of a side that an access has."""
@@ -202,22 +202,22 @@ class _Writer:
 
     def pointer(self, pointers: Value, behind: bool) -> Value:
         """Where lane 0 of a side would be."""
-        place = self.scalar(pointers, behind)
+        at = self.scalar(pointers, behind)
         if not behind:
-            return place
-        back = self.builder.emit(arith.SubI, self.number(I32, 0), self.place)
-        return self.builder.emit(tt.AddPtr, place, back)
+            return at
+        back = self.builder.emit(arith.SubI, self.number(I32, 0), self.lane)
+        return self.builder.emit(tt.AddPtr, at, back)
 
     def scalar_load(self, op: tt.Load, behind: bool) -> Value:
         """The one element of a side; of the other one where the chunk ends in front of the jump."""
-        place = self.scalar(op.ptr, behind)
+        at = self.scalar(op.ptr, behind)
         if behind:
             inside = self.builder.emit(
-                arith.CmpI, self.place, self.number(I32, self.lanes), predicate="slt", result_types=[I1]
+                arith.CmpI, self.lane, self.number(I32, self.lanes), predicate="slt", result_types=[I1]
             )
             other = self.scalar(op.ptr, False)
-            place = self.builder.emit(arith.Select, inside, place, other, result_types=[place.type])
-        return self.builder.emit(tt.Load, place, None, None, result_types=[element_type(op.result.type)])
+            at = self.builder.emit(arith.Select, inside, at, other, result_types=[at.type])
+        return self.builder.emit(tt.Load, at, None, None, result_types=[element_type(op.result.type)])
 
     def scalar(self, value: Value, behind: bool) -> Value:
         """What a chunk is in its first lane, or in the lane of the jump."""
@@ -238,7 +238,7 @@ class _Writer:
             return self.number(type, int(cast(int, splat_of(value))))
         if isinstance(op, tt.MakeRange):
             start = self.number(I32, op.start)
-            return self.builder.emit(arith.AddI, start, self.place) if behind else start
+            return self.builder.emit(arith.AddI, start, self.lane) if behind else start
         divides = isinstance(op, arith.DivSI | arith.RemSI)
         if behind and divides and op.operands[0] is self.jump.of and _number(op.operands[-1]) == self.jump.divisor:
             return self._divided_behind(op, type)
@@ -250,5 +250,5 @@ class _Writer:
         emit, in_front = self.builder.emit, self.scalar(op.result, False)
         if isinstance(op, arith.DivSI):
             return emit(arith.AddI, in_front, self.number(type, 1))
-        place = self.place if type is I32 else emit(arith.ExtSI, self.place, result_types=[type])
-        return emit(arith.SubI, emit(arith.AddI, in_front, place), self.number(type, self.jump.divisor))
+        at = self.lane if type is I32 else emit(arith.ExtSI, self.lane, result_types=[type])
+        return emit(arith.SubI, emit(arith.AddI, in_front, at), self.number(type, self.jump.divisor))

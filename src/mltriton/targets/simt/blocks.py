@@ -14,26 +14,25 @@ from mltriton.targets.simt.context import Emitter, coordinates
 from mltriton.targets.simt.lanes import BlockPointer, layout_of
 
 
-def places(e: Emitter, block: TensorType, pointer: BlockPointer) -> list[list[Value]]:
+def offsets_of(e: Emitter, block: TensorType, pointer: BlockPointer) -> list[list[Value]]:
     """For each dimension the index in the tensor of each register's element, i32."""
     layout = layout_of(block)
     return [
-        [e.affine.add(offset, place) for place in coordinates(e, layout, dim)]
-        for dim, offset in enumerate(pointer.offsets)
+        [e.affine.add(offset, at) for at in coordinates(e, layout, dim)] for dim, offset in enumerate(pointer.offsets)
     ]
 
 
 def addresses(e: Emitter, block: TensorType, pointer: BlockPointer) -> list[Value]:
     """The address of each register's element."""
     element = vector(f"i{bit_width(block.element)}", 1)
-    along = places(e, block, pointer)
-    return [_address(e, pointer, element, place) for place in zip(*along, strict=True)]
+    along = offsets_of(e, block, pointer)
+    return [_address(e, pointer, element, at) for at in zip(*along, strict=True)]
 
 
-def _address(e: Emitter, pointer: BlockPointer, element: Type, place: Sequence[Value]) -> Value:
+def _address(e: Emitter, pointer: BlockPointer, element: Type, at: Sequence[Value]) -> Value:
     """The variable parts of all dimensions first, then what is the same in all lanes."""
     address = pointer.base
-    terms = [e.affine.term(index) for index in place]
+    terms = [e.affine.term(index) for index in at]
     for term, stride in zip(terms, pointer.strides, strict=True):
         if term.root is not None:
             address = e.affine.address(address, e.affine.mul(e.affine.widen(term.root, I64), stride), element)
@@ -54,14 +53,14 @@ def inside(e: Emitter, block: TensorType, pointer: BlockPointer, checked: Sequen
         return None
     f, ends = e.function, [e.affine.divisor(size) for size in pointer.shape]
     along = [
-        [e.affine.floor(place, end) for place in found]
-        for found, end in zip(places(e, block, pointer), ends, strict=True)
+        [e.affine.floor(at, end) for at in found]
+        for found, end in zip(offsets_of(e, block, pointer), ends, strict=True)
     ]
     masks: list[Value] = []
-    for place in zip(*along, strict=True):
+    for at in zip(*along, strict=True):
         mask = f.true()
         for dim in checked:
-            index, size = f.cast("sext", place[dim], I64), extent(e, pointer.shape[dim])
+            index, size = f.cast("sext", at[dim], I64), extent(e, pointer.shape[dim])
             mask = f.and_(f.icmp("ult", index, size), mask)
         masks.append(mask)
     return masks

@@ -54,7 +54,7 @@ class Emitter(context.Emitter):
         self.affine = Affine(function)
         self.block_rules = rules
         self.element_rules = elements
-        self.shared_places: dict[Operation, Value] = {}  # where each allocation of shared memory starts
+        self.shared_starts: dict[Operation, Value] = {}  # where each allocation of shared memory starts
         self.shared_accesses = SharedAccesses()
         self.caching: Any = None  # what the access at hand asks of the caches, as the machine says it
         self._emitted: dict[IRValue, Emitted] = {}
@@ -214,7 +214,7 @@ class Emitter(context.Emitter):
         form: Form,
         origin: tuple[int, ...] | None = None,
     ) -> Lanes:
-        """The registers at the places of `wanted`, moved by `origin`, of a block with layout `source`."""
+        """The registers of the elements of `wanted`, moved by `origin`, of a block with layout `source`."""
         origin = origin or (0,) * len(source.outputs)
         numbers = names(source, wanted, origin)
         if numbers is not None and form == lanes.form:
@@ -237,7 +237,7 @@ class Emitter(context.Emitter):
         wanted: LinearLayout,
         origin: tuple[int, ...] | None = None,
     ) -> list[Value]:
-        """The registers at the places of `wanted`, moved by `origin`, of those of a block with layout `source`."""
+        """The registers of the elements of `wanted`, moved by `origin`, of those of a block with layout `source`."""
         return self.divided(registers, move(self.calls, self.function, registers, source, wanted, origin))
 
     def divided(self, registers: Sequence[Value], moved: list[Value]) -> list[Value]:
@@ -346,19 +346,19 @@ class Emitter(context.Emitter):
 
 
 def coordinates(e: Emitter, layout: LinearLayout, dim: int) -> list[Value]:
-    """The place along a dimension of each register of this lane, i32."""
+    """The coordinate along a dimension of each register of this lane, i32."""
     f = e.function
     by_lane = tuple(vector[dim] for vector in layout.vectors("lane"))
     by_register = [layout.at(register=register)[dim] for register in range(layout.count("register"))]
     if not any(by_lane):
-        return [e.everywhere(place) for place in by_register]
+        return [e.everywhere(number) for number in by_register]
     base = e.by_lane(by_lane)
     used = 0
     for image in by_lane:
         used |= image
     e.affine.promise(base, used & -used)
-    places: list[Value] = []
-    for place in by_register:
-        apart = place & used == 0
-        places.append(e.affine.add(base, e.everywhere(place)) if apart else f.xor(base, place))
-    return places
+    made: list[Value] = []
+    for number in by_register:
+        apart = number & used == 0
+        made.append(e.affine.add(base, e.everywhere(number)) if apart else f.xor(base, number))
+    return made

@@ -31,11 +31,11 @@ def _print(e: Emitter, op: tt.Print) -> None:
                 print_line(e, prefix, program, [], (), _printable(e, op, argument, e.get(argument)))
             continue
         layout = layout_of(argument.type)
-        places = [coordinates(e, layout, dim) for dim in range(argument.type.rank)]
+        along = [coordinates(e, layout, dim) for dim in range(argument.type.rank)]
         with e.function.when(_holds_first(e, layout), "print"):
             for number in first_registers(layout):
                 shown = _printable(e, op, argument, e.registers(argument)[number])
-                print_line(e, prefix, program, [place[number] for place in places], argument.type.shape, shown)
+                print_line(e, prefix, program, [at[number] for at in along], argument.type.shape, shown)
 
 
 def _printable(e: Emitter, op: tt.Print, argument: IRValue, value: Value) -> Printed:
@@ -46,14 +46,14 @@ def print_line(
     e: Emitter,
     prefix: str,
     program: Sequence[Value],
-    places: Sequence[Value],
+    along: Sequence[Value],
     shape: Sequence[int],
     shown: Printed | None,
 ) -> None:
-    """Print a line: the program's coordinates, an element's place in a block of `shape`, the text, the element."""
+    """Print a line: the program's coordinates, where an element is in a block of `shape`, the text, the element."""
     widths = [tt.index_width(size) for size in shape]
     form = line_form(e, prefix, shown.conversion if shown else "", widths, "d", e.machine.text_pointer)
-    e.machine.print(e.function, form, [*program, *places, *([shown.value] if shown else [])])
+    e.machine.print(e.function, form, [*program, *along, *([shown.value] if shown else [])])
 
 
 def _is_first_lane(e: Emitter) -> Value:
@@ -81,9 +81,9 @@ def _assert(e: Emitter, op: tt.Assert) -> None:
         return
     with f.when(f.xor(e.calls.everywhere(f, holds), constant(I1, 1)), "assert"):
         with f.when(f.xor(holds, constant(I1, 1)), "fails"):
-            place, grid = ([of(f, axis) for axis in range(3)] for of in (e.calls.program, e.calls.programs))
+            at, grid = ([of(f, axis) for axis in range(3)] for of in (e.calls.program, e.calls.programs))
             element = f.cast("sext", first_element(e, op, conditions), I64)
-            record_failure(e, op, program_number(e, place, grid), element, e.machine.record_scope)
+            record_failure(e, op, program_number(e, at, grid), element, e.machine.record_scope)
         if not e.waits:
             f.ret()
             f.open_block(f.label("unreachable"))
@@ -95,20 +95,20 @@ def first_element(e: Emitter, op: tt.Assert, conditions: Sequence[Value]) -> Val
     if not isinstance(type_, TensorType):
         return e.everywhere(0)
     layout = layout_of(type_)
-    places = [coordinates(e, layout, dim) for dim in range(type_.rank)]
+    along = [coordinates(e, layout, dim) for dim in range(type_.rank)]
     found = e.everywhere(0)
     for number in reversed(range(len(conditions))):
         element = e.everywhere(0)
-        for size, place in zip(type_.shape, places, strict=True):
-            element = f.add(f.mul(element, size), place[number])
+        for size, at in zip(type_.shape, along, strict=True):
+            element = f.add(f.mul(element, size), at[number])
         found = f.select(conditions[number], found, element)
     return found
 
 
-def program_number(e: Emitter, place: Sequence[Value], grid: Sequence[Value]) -> Value:
+def program_number(e: Emitter, at: Sequence[Value], grid: Sequence[Value]) -> Value:
     """The number of a program in its grid, x fastest; i64."""
     f = e.function
-    x, y, z = (f.cast("zext", coordinate, I64) for coordinate in place)
+    x, y, z = (f.cast("zext", coordinate, I64) for coordinate in at)
     columns, rows = (f.cast("zext", size, I64) for size in grid[:2])
     return f.add(x, f.mul(columns, f.add(y, f.mul(rows, z))))
 

@@ -26,10 +26,10 @@ def _gather(e: Emitter, op: tt.Gather) -> Emitted:
     strides = [prod(source.shape[dim + 1 :]) for dim in range(source.rank)]
     start = _own_memory(e, op)
 
-    def address(place: tuple[Value, ...]) -> Value:
-        return e.affine.address(start, offset_of(e.affine, place, strides), unit)
+    def address(at: tuple[Value, ...]) -> Value:
+        return e.affine.address(start, offset_of(e.affine, at, strides), unit)
 
-    there = [address(place) for place in _places(e, source)]
+    there = [address(at) for at in _coordinates(e, source)]
     e.calls.barrier(f, of_warp=True)
     accesses.store(e, there, None, [to_memory(e, register) for register in e.registers(op.source)])
     e.calls.barrier(f, of_warp=True)
@@ -48,22 +48,21 @@ def _chosen(e: Emitter, op: tt.Gather | ttg.LocalGather, start: Value, strides: 
     element, unit = vector(element_name(type_.element), 1), vector(f"i{8 * byte_width(type_.element)}", 1)
     indices = [f.cast("trunc" if i.type.bits > I32.bits else "sext", i, I32) for i in e.registers(op.indices)]
     chosen = [
-        (*place[: op.axis], index, *place[op.axis + 1 :])
-        for place, index in zip(_places(e, type_), indices, strict=True)
+        (*at[: op.axis], index, *at[op.axis + 1 :]) for at, index in zip(_coordinates(e, type_), indices, strict=True)
     ]
-    asked = [e.affine.address(start, offset_of(e.affine, place, strides), unit) for place in chosen]
+    asked = [e.affine.address(start, offset_of(e.affine, at, strides), unit) for at in chosen]
     loaded = accesses.load(e, in_memory(element), asked, None, [])
     return e.held([from_memory(e, register, element) for register in loaded], type_)
 
 
-def _places(e: Emitter, type_: TensorType) -> list[tuple[Value, ...]]:
+def _coordinates(e: Emitter, type_: TensorType) -> list[tuple[Value, ...]]:
     """Where each register's element is in the block."""
     return list(zip(*(coordinates(e, layout_of(type_), dim) for dim in range(type_.rank)), strict=True))
 
 
 def _own_memory(e: Emitter, op: tt.Gather) -> Value:
     """The start of this warp's part."""
-    start, size = e.shared_places[op], own_bytes(op)
+    start, size = e.shared_starts[op], own_bytes(op)
     if e.warps == 1:
         return start
     return e.affine.address(start, e.function.mul(e.calls.warp(e.function), constant(I32, size)), vector("i8", 1))

@@ -1,9 +1,9 @@
 """Brings elements to the lanes and registers where another layout has them.
 
 Level: intrinsic -> llvm. A change of layout, and every operation that only rearranges elements, asks for each register
-of each lane of its result for one place of its source; both are linear in the bits of the place. Names of registers
-cost nothing, another register in other lanes is a choice (`select`), another lane is a shuffle: each register is
-chosen before it is sent, so that the receiving lane takes what it needs, and put into its place afterwards.
+of each lane of its result for one position in its source; both are linear in the bits of the position. Names of
+registers cost nothing, another register in other lanes is a choice (`select`), another lane is a shuffle: each register
+is chosen before it is sent, so that the receiving lane takes what it needs, and put into its place afterwards.
 Guarantees: at most as many shuffles as the result has registers where the elements are spread over lanes and registers
 without repetition.
 """
@@ -64,8 +64,8 @@ def move(
     wanted: LinearLayout,
     origin: tuple[int, ...] | None = None,
 ) -> list[Value]:
-    """The registers of a block in which place p has the element `wanted(p)`, moved by `origin`, of a block with layout
-    `source`.
+    """The registers of a block in which position p has the element `wanted(p)`, moved by `origin`, of a block with
+    layout `source`.
     """
     origin = origin or (0,) * len(source.outputs)
     renamed = names(source, wanted, origin)
@@ -79,7 +79,7 @@ def move(
 def _virtual_register(calls: Calls, f: Function, plan: Plan, registers: Sequence[Value], number: int) -> Value:
     lane = plan.start[1] ^ _image(plan.lanes, number)
     register = plan.start[0] ^ _image(plan.registers, number)
-    steps = sorted({_image(plan.between, place) for place in range(1 << len(plan.between))})
+    steps = sorted({_image(plan.between, position) for position in range(1 << len(plan.between))})
     received: dict[int, Value] = {}
     for step in steps:
         [sent] = _choices(calls, f, registers, plan.first, [register ^ step])
@@ -121,9 +121,9 @@ def linear(f: Function, index: Value, images: Bits, start: int = 0) -> Value:
     """`start` ^ the images of the bits that are set in `index` (i32); bits that move together are moved at once."""
     by_shift: dict[int, int] = {}
     for bit, image in enumerate(images):
-        for place in range(image.bit_length()):
-            if image >> place & 1:
-                by_shift[place - bit] = by_shift.get(place - bit, 0) | 1 << bit
+        for position in range(image.bit_length()):
+            if image >> position & 1:
+                by_shift[position - bit] = by_shift.get(position - bit, 0) | 1 << bit
     result = constant(I32, start)
     for shift, mask in by_shift.items():
         part = index if mask == (1 << len(images)) - 1 else f.and_(index, mask)
@@ -133,13 +133,13 @@ def linear(f: Function, index: Value, images: Bits, start: int = 0) -> Value:
 
 @cache
 def plan_of(source: LinearLayout, wanted: LinearLayout, origin: tuple[int, ...]) -> Plan:
-    """How the places of `wanted`, moved by `origin`, get their elements of a block with layout `source`."""
+    """How the positions of `wanted`, moved by `origin`, get their elements of a block with layout `source`."""
     fetch = conversion(source, wanted).fetch
     if any(vector[2] for vectors in fetch.bases for vector in vectors):
         raise BackendError("elements of a block of the intrinsic level cross from warp to warp")
     back = source.inverse()
-    place = dict(zip(back.outputs, back.at(**dict(zip(source.outputs, origin, strict=True))), strict=True))
-    start = place.get("register", 0), place.get("lane", 0)
+    position = dict(zip(back.outputs, back.at(**dict(zip(source.outputs, origin, strict=True))), strict=True))
+    start = position.get("register", 0), position.get("lane", 0)
     registers, lanes = (tuple(vector[part] for vector in fetch.vectors("register")) for part in (0, 1))
     by_lane, across = (tuple(vector[part] for vector in fetch.vectors("lane")) for part in (0, 1))
     direct = _finished(start, registers, lanes, by_lane, across, (0,) * len(across))

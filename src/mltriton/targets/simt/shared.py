@@ -35,16 +35,16 @@ MEMORY = "shared$memory"  # as no kernel can be called
 
 def allocations(module: IRModule) -> tuple[dict[Operation, int], int]:
     """Where each allocation starts (as the pass allocate-shared-memory says, or one after the other), and how many
-    bytes there are in all; operations with memory of their warp's own share a place at the end.
+    bytes there are in all; operations with memory of their warp's own share memory at the end.
     """
-    places: dict[Operation, int] = {}
+    offsets: dict[Operation, int] = {}
     end, own = 0, {op: size for op in module.walk() if (size := own_bytes(op))}
     for op in module.walk():
         if isinstance(op, ttg.LocalAlloc):
-            places[op] = integer_in(op.attributes, ttg.ALLOCATION_OFFSET, end)
-            end = max(end, places[op] + _rounded(allocated_bytes(op)))
-    places |= dict.fromkeys(own, end)
-    return places, end + _rounded(num_warps_of(module) * max(own.values(), default=0))
+            offsets[op] = integer_in(op.attributes, ttg.ALLOCATION_OFFSET, end)
+            end = max(end, offsets[op] + _rounded(allocated_bytes(op)))
+    offsets |= dict.fromkeys(own, end)
+    return offsets, end + _rounded(num_warps_of(module) * max(own.values(), default=0))
 
 
 def allocated_bytes(op: ttg.LocalAlloc) -> int:
@@ -65,23 +65,23 @@ def _rounded(size: int) -> int:
 
 def place_allocations(e: Emitter, target: Module, module: IRModule) -> int:
     """Reserve the shared memory of a module; gives its size in bytes. Raises `SharedMemoryError`."""
-    places, size = allocations(module)
+    offsets, size = allocations(module)
     if size > e.machine.shared_bytes:
-        raise _too_much(places, size, e.machine)
+        raise _too_much(offsets, size, e.machine)
     if size:
         start = e.machine.shared_memory(target, MEMORY, size)
         e.affine.promise(start, WORKGROUP_ALIGNMENT)
-        e.shared_places.update({op: e.affine.displaced(start, place) for op, place in places.items()})
+        e.shared_starts.update({op: e.affine.displaced(start, offset) for op, offset in offsets.items()})
     return size
 
 
-def _too_much(places: dict[Operation, int], size: int, machine: Machine) -> SharedMemoryError:
+def _too_much(offsets: dict[Operation, int], size: int, machine: Machine) -> SharedMemoryError:
     """The error for blocks that do not fit, at the line of the largest one."""
     sizes = {
-        op: allocated_bytes(op) if isinstance(op, ttg.LocalAlloc) else size - place for op, place in places.items()
+        op: allocated_bytes(op) if isinstance(op, ttg.LocalAlloc) else size - offset for op, offset in offsets.items()
     }
     lines = Counter(
-        f"  {sizes[op]:>8} bytes at line {op.loc.in_source.line if op.loc.in_source else '?'}" for op in places
+        f"  {sizes[op]:>8} bytes at line {op.loc.in_source.line if op.loc.in_source else '?'}" for op in offsets
     )
     counted = [line if count == 1 else f"{line} ({count} times)" for line, count in lines.items()]
     advice = "Warps exchange elements through it: take smaller blocks. It holds"
@@ -97,7 +97,7 @@ def _allocate(e: Emitter, op: ttg.LocalAlloc) -> Emitted:
     type_ = cast(MemDescType, op.result.type)
     shape, encoding = type_.shape, type_.encoding
     strides = [prod(shape[dim + 1 :]) for dim in range(len(shape))]
-    block = SharedBlock(e.shared_places[op], strides)
+    block = SharedBlock(e.shared_starts[op], strides)
     if isinstance(encoding, SharedEncoding):
         swizzle = swizzle_of(encoding, shape)
         block = SharedBlock(block.pointer, strides[: len(shape) - len(swizzle.images)], swizzle)
@@ -140,15 +140,15 @@ def addresses(e: Emitter, type_: TensorType, block: SharedBlock) -> list[Value]:
         return swizzles.addresses(e, block.pointer, block.swizzle, layout, element)
     along = [coordinates(e, layout, dim) for dim in range(type_.rank)]
     return [
-        affine.address(block.pointer, offset_of(affine, place, block.strides), element)
-        for place in zip(*along, strict=True)
+        affine.address(block.pointer, offset_of(affine, index, block.strides), element)
+        for index in zip(*along, strict=True)
     ]
 
 
-def offset_of(affine: Affine, place: Sequence[Value], strides: Sequence[int]) -> Value:
+def offset_of(affine: Affine, at: Sequence[Value], strides: Sequence[int]) -> Value:
     """The row-major number of an element, i32."""
     total = constant(I32, 0)
-    for index, stride in zip(place, strides, strict=True):
+    for index, stride in zip(at, strides, strict=True):
         total = affine.add(total, affine.mul(index, constant(I32, stride)))
     return total
 

@@ -1,8 +1,8 @@
-"""Addresses in shared memory whose elements change places (`#ttg.swizzled_shared`, `#ttg.nvmma_shared`).
+"""Addresses in shared memory whose elements are exchanged (`#ttg.swizzled_shared`, `#ttg.nvmma_shared`).
 
-Level: intrinsic -> llvm. Where an element lies is a linear map of the bits of its place. What a lane, a register and a
-window contribute is found apart wherever they set different bits of the place, so that registers differ from a common
-number by an exclusive or with a constant, and by a distance as far as no other part sets those bits.
+Level: intrinsic -> llvm. Where an element lies is a linear map of the bits of its coordinates. What a lane, a register
+and a window contribute is found apart wherever they set different bits of the coordinates, so that registers differ
+from a common number by an exclusive or with a constant, and by a distance as far as no other part sets those bits.
 """
 
 from __future__ import annotations
@@ -48,8 +48,8 @@ def addresses(e: Emitter, pointer: Value, swizzle: Swizzle, layout: LinearLayout
     base = reduce(f.xor, parts, constant(I32, 0))
     made: list[Value] = []
     for register in range(layout.count("register")):
-        place = [at + w.constant for at, w in zip(layout.at(register=register), found, strict=True)]
-        image = _image(swizzle, place)
+        coordinate = [at + w.constant for at, w in zip(layout.at(register=register), found, strict=True)]
+        image = _image(swizzle, coordinate)
         index = f.xor(base, image & variable)
         e.affine.promise(index, variable & -variable)
         moved = e.affine.address(pointer, index, element)
@@ -58,7 +58,7 @@ def addresses(e: Emitter, pointer: Value, swizzle: Swizzle, layout: LinearLayout
 
 
 def _window(e: Emitter, start: Value, size: int) -> _Window | None:
-    """A window of so many elements; None where places inside share bits with its beginning."""
+    """A window of so many elements; None where coordinates inside share bits with its beginning."""
     term = e.affine.term(start)
     power = HIGHEST if term.root is None else e.affine.divisor(term.root)
     if term.constant < 0 or term.constant % size or term.constant + size > power:
@@ -70,25 +70,23 @@ def _one_by_one(e: Emitter, pointer: Value, swizzle: Swizzle, layout: LinearLayo
     """The same of windows anywhere."""
     f = e.function
     along = [
-        [e.affine.add(start, place) for place in coordinates(e, layout, dim)]
+        [e.affine.add(start, coordinate) for coordinate in coordinates(e, layout, dim)]
         for dim, start in enumerate(swizzle.offsets)
     ]
-    places = [
-        [linear(f, at, of) for at, of in zip(row, swizzle.images, strict=True)] for row in zip(*along, strict=True)
-    ]
-    return [e.affine.address(pointer, reduce(f.xor, parts), element) for parts in places]
+    sums = [[linear(f, at, of) for at, of in zip(row, swizzle.images, strict=True)] for row in zip(*along, strict=True)]
+    return [e.affine.address(pointer, reduce(f.xor, parts), element) for parts in sums]
 
 
-def _images(swizzle: Swizzle, place: Sequence[int]) -> list[int]:
-    """The numbers of the elements at the bits that are set in a place."""
-    bits = zip(place, swizzle.images, strict=True)
+def _images(swizzle: Swizzle, coordinate: Sequence[int]) -> list[int]:
+    """The numbers of the elements at the bits that are set in coordinates."""
+    bits = zip(coordinate, swizzle.images, strict=True)
     return [image for at, of in bits for bit, image in enumerate(of) if at >> bit & 1]
 
 
-def _image(swizzle: Swizzle, place: Sequence[int]) -> int:
-    """The number of the element at a place."""
+def _image(swizzle: Swizzle, coordinate: Sequence[int]) -> int:
+    """The number of the element at coordinates."""
     number = 0
-    for image in _images(swizzle, place):
+    for image in _images(swizzle, coordinate):
         number ^= image
     return number
 

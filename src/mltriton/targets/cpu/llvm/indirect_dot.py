@@ -152,8 +152,8 @@ class _Generator:
                     if is_column:
                         start = function.gep(start, function.mul(loop.index, shape.batch), PTR)
                         later = function.gep(later, loop.index, PTR)
-                    place = function.gep(into, column, F32)
-                    function.call(tile_name, VOID, here, a_stride, start, later, place, c_stride, more, loop.index)
+                    address = function.gep(into, column, F32)
+                    function.call(tile_name, VOID, here, a_stride, start, later, address, c_stride, more, loop.index)
         function.ret()
 
     def _tile_columns(self) -> int:
@@ -188,8 +188,8 @@ class _Generator:
         sums = self._sums(function, shape.k, self.step, [zero] * (shape.rows * columns), multiply)
         for i in range(shape.rows):
             total = _sum_lanes(function, sums[i * columns : (i + 1) * columns])
-            place = function.gep(c, function.mul(c_stride, i), F32)
-            function.store(self._plus_old(function, accumulate, place, total), place)
+            address = function.gep(c, function.mul(c_stride, i), F32)
+            function.store(self._plus_old(function, accumulate, address, total), address)
         function.ret()
 
     def _multiply_add(self, function: Function, x: Value, y: Value, total: Value) -> Value:
@@ -212,8 +212,8 @@ class _Generator:
 
         def multiply(index: Value, sums: Sequence[Value]) -> list[Value]:
             steps = [function.add(index, r) for r in range(group)]
-            places = [function.gep(lines, function.mul(number, shape.batch), PTR) for number in steps]
-            pointers = [function.load(PTR, place) for place in places]
+            addresses = [function.gep(lines, function.mul(number, shape.batch), PTR) for number in steps]
+            pointers = [function.load(PTR, address) for address in addresses]
             self._prefetch_share(function, later, first, columns, index)
             right = [part for v in vectors for part in self._row_parts(function, pointers, function.add(first, v))]
             left = [self._broadcast(function, function.gep(row, index, element)) for row in a_rows]
@@ -221,8 +221,8 @@ class _Generator:
             return [self._multiply_add(function, x, y, total) for (x, y), total in zip(products, sums, strict=True)]
 
         sums = self._sums(function, shape.k, group, start, multiply)
-        for place, total in zip(self._places(function, c, c_stride, columns), sums, strict=True):
-            function.store(total, place, F32.bytes)
+        for address, total in zip(self._addresses(function, c, c_stride, columns), sums, strict=True):
+            function.store(total, address, F32.bytes)
         function.ret()
 
     def _prefetch_share(self, function: Function, later: Value, first: Value, columns: int, index: Value) -> None:
@@ -233,8 +233,8 @@ class _Generator:
         share = max(1, columns * group)  # elements of a step
         steps = shape.k // group
         step = function.add(function.mul(function.lshr(first, _log2(columns)), steps), function.lshr(index, group - 1))
-        place = function.mul(step, share)
-        number, rest = (function.binary(name, place, shape.columns) for name in ("udiv", "urem"))
+        address = function.mul(step, share)
+        number, rest = (function.binary(name, address, shape.columns) for name in ("udiv", "urem"))
         line = function.load(PTR, function.gep(later, number, PTR))
         self._prefetch(function, line, rest, share)
 
@@ -247,14 +247,14 @@ class _Generator:
         both = [[lane + line for lane in half for line in (0, self.step)] for half in halves]
         return [function.shuffle(parts[0], parts[1], lanes) for lanes in both]
 
-    def _broadcast(self, function: Function, place: Value) -> Value:
+    def _broadcast(self, function: Function, address: Value) -> Value:
         """One element, or a pair of neighbours, of a row of a in every lane."""
         if not self.pairs:
-            return function.splat(function.load(F32, place), self.lanes)
-        pair = function.splat(function.load(I32, place, 2), self.lanes)
+            return function.splat(function.load(F32, address), self.lanes)
+        pair = function.splat(function.load(I32, address, 2), self.lanes)
         return function.bitcast(pair, vector("i16", self.step))
 
-    def _places(self, function: Function, c: Value, c_stride: Value, columns: int) -> list[Value]:
+    def _addresses(self, function: Function, c: Value, c_stride: Value, columns: int) -> list[Value]:
         """The addresses of the registers of a tile of c."""
         rows = [function.gep(c, function.mul(c_stride, i), F32) for i in range(self.shape.rows)]
         return [function.gep(row, column, F32) for row in rows for column in range(0, columns, self.lanes)]
@@ -262,11 +262,11 @@ class _Generator:
     def _old(self, function: Function, accumulate: Value, c: Value, c_stride: Value, columns: int) -> list[Value]:
         """A tile of c, or zeros."""
         type_ = F32.with_lanes(self.lanes)
-        places = self._places(function, c, c_stride, columns)
+        addresses = self._addresses(function, c, c_stride, columns)
         return function.choose(
             accumulate,
-            lambda: [function.load(type_, place, F32.bytes) for place in places],
-            lambda: [constant(type_, 0) for _ in places],
+            lambda: [function.load(type_, address, F32.bytes) for address in addresses],
+            lambda: [constant(type_, 0) for _ in addresses],
             name="old",
         )
 
@@ -289,9 +289,9 @@ class _Generator:
             loop.yield_(*body(loop.index, loop.carried))
         return loop.results
 
-    def _plus_old(self, function: Function, accumulate: Value, place: Value, total: Value) -> Value:
+    def _plus_old(self, function: Function, accumulate: Value, address: Value, total: Value) -> Value:
         def added() -> list[Value]:
-            return [function.fadd(function.load(total.type, place, F32.bytes), total)]
+            return [function.fadd(function.load(total.type, address, F32.bytes), total)]
 
         return function.choose(accumulate, added, lambda: [total], name="old")[0]
 
@@ -300,8 +300,8 @@ class _Generator:
         element = self._type(self.shape.right)
         arguments = [constant(I32, number) for number in (0, 3, 1)]
         for offset in range(0, elements, CACHE_LINE // element.bytes):
-            place = function.gep(pointer, function.add(index, offset), element)
-            function.declared_call("llvm.prefetch.p0", VOID, place, *arguments)
+            address = function.gep(pointer, function.add(index, offset), element)
+            function.declared_call("llvm.prefetch.p0", VOID, address, *arguments)
 
 
 def _log2(number: int) -> int:

@@ -212,9 +212,9 @@ def _access(
         x, y = _apart(e, matrix, message, origin, (x, y))
     shape = [constant(I32, n) for n in (block.element_bytes, block.width, block.height, block.blocks)]
     x = _words(f, message, size, x)
-    place = f.insert(f.insert(poison(I32.with_lanes(2)), x, 0), y, 1)
+    at = f.insert(f.insert(poison(I32.with_lanes(2)), x, 0), y, 1)
     base, *sizes = _surface(e, matrix, message, size)
-    surface = (decorated(f, base, e.caching), *sizes, place)
+    surface = (decorated(f, base, e.caching), *sizes, at)
     if block.access is Access.STORE:
         BUILTINS[block.access].call(f, *shape, *private, *surface)
     else:
@@ -222,12 +222,12 @@ def _access(
 
 
 def _apart(
-    e: XeEmitter, matrix: Matrix, message: Message, origin: Sequence[int], place: tuple[Value, Value]
+    e: XeEmitter, matrix: Matrix, message: Message, origin: Sequence[int], at: tuple[Value, Value]
 ) -> tuple[Value, Value]:
-    """A place, column and row; with an address of its own where `allocate-addresses` says so."""
-    (row, column), invariant, (x, y) = message.dims, matrix.invariant, place
+    """Coordinates, column and row; with an address of its own where `allocate-addresses` says so."""
+    (row, column), invariant, (x, y) = message.dims, matrix.invariant, at
     if invariant is None or not matrix.address:
-        return place
+        return at
     dim = row if invariant[row] else column
     with e.function.before_loop():
         kept = e.affine.add(matrix.offsets[dim], constant(I32, origin[dim]))
@@ -236,8 +236,8 @@ def _apart(
 
 
 def _unknown_zero(f: Function) -> Value:
-    """0, which Intel's compiler does not know: there are fewer than 2**31 programs along a dimension. Of places at no
-    known distance from each other it keeps an address each. (Of a function of the warp, like a broadcast, nothing is
+    """0, which Intel's compiler does not know: there are fewer than 2**31 programs along a dimension. Of coordinates at
+    no known distance from each other it keeps an address each. (Of a function of the warp, like a broadcast, nothing is
     known either; but kernels with such are not compiled again where they spill.)
     """
     return f.lshr(calls.program(f, 0), 31)
@@ -250,16 +250,16 @@ def _by_payload(
     f, (row, column) = e.function, message.dims
     invariant = cast("tuple[bool, ...]", matrix.invariant)
 
-    def place(dim: int) -> Value:
+    def coordinate(dim: int) -> Value:
         at = e.affine.add(matrix.offsets[dim], constant(I32, origin[0 if dim == column else 1]))
         return _words(f, message, size, at) if dim == column else at
 
     with f.before_loop():
-        x, y = (place(dim) if invariant[dim] else constant(I32, 0) for dim in (column, row))
+        x, y = (coordinate(dim) if invariant[dim] else constant(I32, 0) for dim in (column, row))
         payload = payloads.create(f, _surface(e, matrix, message, size), message.block, x, y)
     for field, dim in ((payloads.Field.X, column), (payloads.Field.Y, row)):
         if not invariant[dim]:
-            payloads.move(f, payload, field, place(dim))
+            payloads.move(f, payload, field, coordinate(dim))
     if memory is None:
         payloads.prefetch(f, payload, message.block)
     else:

@@ -62,21 +62,21 @@ def calls_of(moves: RegionMoves, source: Sizes, target: Sizes) -> tuple[Call, ..
     apart = [bit for bit in range(inside, len(images)) if bit not in together]
     order = sorted(joined)
 
-    def inner(place: int) -> int:
+    def inner(position: int) -> int:
         """A byte of the source as one of the inputs."""
-        high = sum(1 << source_bits + number for number, bit in enumerate(order) if place >> bit & 1)
-        return place & free - 1 | high
+        high = sum(1 << source_bits + number for number, bit in enumerate(order) if position >> bit & 1)
+        return position & free - 1 | high
 
     inner_images = tuple(inner(images[bit]) for bit in (*range(inside), *(b for b in together if b >= inside)))
     made: list[Call] = []
     for number in range(1 << len(apart)):
-        place = _spread(number, apart)
-        start = moves.source_of(place)
+        position = _spread(number, apart)
+        start = moves.source_of(position)
         first = start & ~(free - 1)
         for bit in order:
             first &= ~(1 << bit)
         inputs = tuple((first | _spread(i, order)) >> source_bits for i in range(1 << len(order)))
-        outputs = tuple((place | _spread(i, together)) >> _bits(target.bytes) for i in range(1 << len(together)))
+        outputs = tuple((position | _spread(i, together)) >> _bits(target.bytes) for i in range(1 << len(together)))
         inside_call = fewest_moves(inner_images, inner(start))
         if inside_call is None:
             return None
@@ -141,8 +141,8 @@ def _integers(type_: Type) -> Type:
 
 
 def _spread(number: int, bits: Sequence[int]) -> int:
-    """The bits of a number in these places."""
-    return sum(1 << place for bit, place in enumerate(bits) if number >> bit & 1)
+    """The bits of a number in these positions."""
+    return sum(1 << position for bit, position in enumerate(bits) if number >> bit & 1)
 
 
 def _set(number: int) -> list[int]:

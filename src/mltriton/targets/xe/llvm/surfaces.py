@@ -2,7 +2,7 @@
 
 Level: tt to intrinsic -> llvm. Takes a function; changes nothing. What an access asks of its surface
 (`block_limits.py`) and is not proved is checked at the launch where arguments may prove it, and otherwise in the
-kernel: where addresses or sizes are loaded, or sizes depend on the program's place. Guarantees: the checks depend on
+kernel: where addresses or sizes are loaded, or sizes depend on the program's id. Guarantees: the checks depend on
 the function alone, so that every version of a kernel checks the same.
 """
 
@@ -202,8 +202,8 @@ class Legality:
     def uses(self) -> list[Use]:
         """What the surfaces are, and where they are accessed."""
         return [
-            Use(guard.matrix, guard.size, tuple(limit.field for limit in guard.limits), tuple(places))
-            for guard, places in self._relied.values()
+            Use(guard.matrix, guard.size, tuple(limit.field for limit in guard.limits), tuple(locations))
+            for guard, locations in self._relied.values()
         ]
 
     def of(self, op: BlockOperation, transposed: bool) -> bool:
@@ -212,16 +212,16 @@ class Legality:
         if verdict.broken is not None:
             return False
         for guard in verdict.launch:
-            self._relied.setdefault(guard.conditions, (guard, {}))[1][_place(op)] = None
+            self._relied.setdefault(guard.conditions, (guard, {}))[1][_location(op)] = None
         held = not verdict.kernel or BLOCK_IO in op.attributes
         return held and self._failing.isdisjoint(guard.conditions for guard in verdict.launch)
 
 
-def _place(op: BlockOperation) -> str:
+def _location(op: BlockOperation) -> str:
     """An access as a line of the program, and what it does."""
-    place = op.loc.in_source
+    location = op.loc.in_source
     what = "store" if isinstance(op, tt.Store | tt.DescriptorStore) else "load"
-    return f"{what} at {place.file}:{place.line}" if place is not None else what
+    return f"{what} at {location.file}:{location.line}" if location is not None else what
 
 
 def _element_bytes(maker: Maker) -> int:

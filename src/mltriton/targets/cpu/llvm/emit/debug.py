@@ -35,21 +35,21 @@ def _print(e: Emitter, op: tt.Print) -> None:
 def _print_elements(e: Emitter, op: tile.Print) -> None:
     f, value = e.function, e.get(op.value)
     text, shown = printable(e, value, element_type(op.value.type), bool(op.hex))
-    *row, first = (f.cast("sext", e.get(place), I64) for place in op.places)
+    *row, first = (f.cast("sext", e.get(coordinate), I64) for coordinate in op.coordinates)
     if not value.type.is_vector:
         _print_line(e, op.prefix, [(text, shown)], [*row, first], op.widths)
         return
     with f.loop(0, value.type.lanes, name="print") as loop:
-        places = [*row, f.add(first, loop.index)]
-        _print_line(e, op.prefix, [(text, f.extract(shown, loop.index))], places, op.widths)
+        coordinates = [*row, f.add(first, loop.index)]
+        _print_line(e, op.prefix, [(text, f.extract(shown, loop.index))], coordinates, op.widths)
 
 
 def _print_line(
-    e: Emitter, prefix: str, values: Sequence[tuple[str, Value]], places: Sequence[Value], widths: Sequence[int]
+    e: Emitter, prefix: str, values: Sequence[tuple[str, Value]], coordinates: Sequence[Value], widths: Sequence[int]
 ) -> None:
     f = e.function
     form = line_form(e, prefix, "".join(text for text, _ in values), widths, "ld", PTR)
-    arguments = [*e.program, *places, *(value for _, value in values)]
+    arguments = [*e.program, *coordinates, *(value for _, value in values)]
     e.module.declare_variadic("dprintf", I32, [I32, PTR])
     f.line(f"call i32 (i32, ptr, ...) @dprintf({', '.join(map(str, [constant(I32, 1), form, *arguments]))})")
 

@@ -43,7 +43,7 @@ class XeEmitter(Emitter):
     def regrouped(
         self, lanes: Lanes, source: LinearLayout, wanted: LinearLayout, form: Form, origin: tuple[int, ...]
     ) -> Lanes:
-        """The registers at the places of `wanted`, moved by `origin`: by moves of regions, where they are fewer than
+        """The registers of the elements of `wanted`, moved by `origin`: by moves of regions, where they are fewer than
         other instructions would be.
         """
         made = self._by_regions(lanes, source, wanted, form, origin)

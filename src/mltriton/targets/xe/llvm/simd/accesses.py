@@ -37,11 +37,11 @@ def messages(e: WarpEmitter, pointers: Sequence[Value], element: Type, masks: Se
     found = runs(e, pointers, element)
     if masks is not None and not all(len(set(masks[run.start : run.start + run.width])) == 1 for run in found):
         found = [Run(number, 1, element.bytes) for number in range(len(pointers))]
-    places = _places(e, pointers)
-    return [message for run in found for message in _of_run(run, places, element.bytes)]
+    addresses = _addresses(e, pointers)
+    return [message for run in found for message in _of_run(run, addresses, element.bytes)]
 
 
-def _places(e: WarpEmitter, pointers: Sequence[Value]) -> list[tuple[Value, int]]:
+def _addresses(e: WarpEmitter, pointers: Sequence[Value]) -> list[tuple[Value, int]]:
     """Each register's address as one that several of them share, which takes no registers for each, and a distance
     from it, which is not negative.
     """
@@ -57,13 +57,13 @@ def _places(e: WarpEmitter, pointers: Sequence[Value]) -> list[tuple[Value, int]
     ]
 
 
-def _of_run(run: Run, places: Sequence[tuple[Value, int]], size: int) -> list[Message]:
+def _of_run(run: Run, addresses: Sequence[tuple[Value, int]], size: int) -> list[Message]:
     """Words where addresses are aligned to them, else one element after the other."""
     whole = run.width * size
     if size >= WORD or (run.align >= WORD and whole >= WORD):
         unit = max(size, WORD)
-        return [Message(run.start, *places[run.start], unit, whole // unit, run.width)]
-    return [Message(number, *places[number], size, 1, 1) for number in range(run.start, run.start + run.width)]
+        return [Message(run.start, *addresses[run.start], unit, whole // unit, run.width)]
+    return [Message(number, *addresses[number], size, 1, 1) for number in range(run.start, run.start + run.width)]
 
 
 def load(

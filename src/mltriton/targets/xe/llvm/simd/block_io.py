@@ -1,8 +1,8 @@
 """2D block accesses of a SIMD kernel: one instruction moves a rectangle between memory and one vector.
 
 Level: intrinsic -> llvm. Which messages access a block, and what the hardware asks of a matrix, is as in a lane's
-program (`..block_io`). A matrix is described by a vector that is made where the matrix is; an access puts its place
-in, and pieces of one block differ by a constant distance, which the instruction adds itself.
+program (`..block_io`). A matrix is described by a vector that is made where the matrix is; an access puts its
+coordinate in, and pieces of one block differ by a constant distance, which the instruction adds itself.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from mltriton.targets.xe.llvm.simd.by_registers import apart, loaded_type
 from mltriton.targets.xe.llvm.simd.context import WarpEmitter, value_type
 from mltriton.targets.xe.llvm.simd.intrinsics import LANES, joined, read, write
 
-_MOST_DISTANCE = 511  # elements that an instruction adds to the place of a block
+_MOST_DISTANCE = 511  # elements that an instruction adds to the coordinate of a block
 _ALIGNMENT = 4  # bytes, of such a distance along a row
 _FORMS = {Access.LOAD: "", Access.LOAD_VNNI: "vnni.", Access.LOAD_TRANSPOSE: "transpose."}
 
@@ -33,7 +33,7 @@ def load(e: WarpEmitter, type_: TensorType, matrix: Matrix, message: Message, *,
     form, values = _form_in(form_of(type_), type_, message), list[Value]()
     for number in range(message.number):
         if fast:
-            described, distance = _place(e, type_, matrix, message, number)
+            described, distance = _position(e, type_, matrix, message, number)
             kind, shape = _FORMS[message.block.access], _shape(message)
             held = loaded_type(type_, message)
             loaded = intrinsics.load_rectangle(e.function, held, kind, shape, described, distance, e.cached)
@@ -72,7 +72,7 @@ def store(e: WarpEmitter, type_: TensorType, matrix: Matrix, value: Lanes, messa
         held = value.values[number * per_message : (number + 1) * per_message]
         data = e.bits_as(_data(e, held, apart(type_, message) if form.width == 1 else 1), loaded_type(type_, message))
         if fast:
-            described, distance = _place(e, type_, matrix, message, number)
+            described, distance = _position(e, type_, matrix, message, number)
             intrinsics.store_rectangle(e.function, data, _shape(message), described, distance, e.cached)
         else:
             by_registers.store(e, type_, matrix, message, number, data)
@@ -94,7 +94,7 @@ def prefetch(e: WarpEmitter, type_: TensorType, matrix: Matrix, message: Message
     """Bring the block nearer."""
     element = vector(f"i{8 * message.block.element_bytes}", 1)
     for number in range(message.number):
-        described, distance = _place(e, type_, matrix, message, number)
+        described, distance = _position(e, type_, matrix, message, number)
         intrinsics.prefetch_rectangle(e.function, element, _shape(message), described, distance)
 
 
@@ -111,7 +111,7 @@ def describe(e: WarpEmitter, pointer: BlockPointer | Matrix, size: int, dims: tu
     return intrinsics.surface(e.function, pointer.base, [e.function.sub(word, 1) for word in sized])
 
 
-def _place(
+def _position(
     e: WarpEmitter, type_: TensorType, matrix: Matrix, message: Message, number: int
 ) -> tuple[Value, tuple[int, int]]:
     """The description of message `number`, and the distances of columns and rows that its instruction adds."""
@@ -119,10 +119,10 @@ def _place(
     origin = layout_of(type_).at(register=number * message.registers)
 
     def at(dim: int) -> Value:
-        place = e.affine.add(matrix.offsets[dim], constant(I32, origin[dim]))
+        coordinate = e.affine.add(matrix.offsets[dim], constant(I32, origin[dim]))
         if dim == column and message.transposed:
-            return e.function.ashr(place, (message.block.element_bytes // size).bit_length() - 1)
-        return place
+            return e.function.ashr(coordinate, (message.block.element_bytes // size).bit_length() - 1)
+        return coordinate
 
     described = partial(describe, e, matrix, size, message.dims)
     units = {column: message.block.element_bytes, row: _ALIGNMENT}
@@ -140,7 +140,8 @@ def _place_in_loop(
     units: Mapping[int, int],
 ) -> tuple[Value, tuple[int, int]]:
     """The same where a loop moves a block along one dimension: the description is a variable, of which an iteration
-    changes that place alone. Each address is a variable; to the place in the first one, instructions add distances.
+    changes that coordinate alone. Each address is a variable; to the coordinate in the first one, instructions add
+    distances.
     """
     f, distances, invariant = e.function, [0, 0], cast("tuple[bool, ...]", matrix.invariant)
     with f.before_loop():
@@ -158,7 +159,7 @@ def _place_in_loop(
 
 
 def _apart(e: WarpEmitter, value: Value, size: int) -> tuple[Value, int]:
-    """A place as a value and a constant distance from it."""
+    """A coordinate as a value and a constant distance from it."""
     term = e.affine.term(value)
     if term.root is None or abs(term.constant) > _MOST_DISTANCE or term.constant * size % _ALIGNMENT:
         return value, 0

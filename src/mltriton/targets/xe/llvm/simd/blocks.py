@@ -23,15 +23,20 @@ def addresses(e: WarpEmitter, block: TensorType, pointer: BlockPointer) -> list[
     base = pointer.base
     for offset, stride in zip(pointer.offsets, pointer.strides, strict=True):
         base = e.affine.address(base, e.affine.mul(e.affine.widen(offset, I64), stride), element)
-    return at_places(e, block, base, pointer.strides, element)
+    return element_addresses(e, block, base, pointer.strides, element)
 
 
-def at_places(e: WarpEmitter, block: TensorType, base: Value, strides: Sequence[Value], element: Type) -> list[Value]:
+def element_addresses(
+    e: WarpEmitter, block: TensorType, base: Value, strides: Sequence[Value], element: Type
+) -> list[Value]:
     """The addresses of the elements of a block that starts at `base`; `strides` have the type of addresses."""
     layout, made = layout_of(block), [base] * layout_of(block).count("register")
     for dim, stride in enumerate(strides):
-        along = [e.affine.widen(place, base.type.scalar) for place in coordinates(e, layout, dim)]
-        made = [e.affine.address(a, e.affine.mul(place, stride), element) for a, place in zip(made, along, strict=True)]
+        along = [e.affine.widen(index, base.type.scalar) for index in coordinates(e, layout, dim)]
+        made = [
+            e.affine.address(a, e.affine.mul(coordinate, stride), element)
+            for a, coordinate in zip(made, along, strict=True)
+        ]
     return made
 
 
@@ -43,8 +48,8 @@ def inside(e: WarpEmitter, block: TensorType, pointer: BlockPointer, checked: Se
     masks = [constant(I1.with_lanes(LANES), 1)] * layout.count("register")
     for dim in checked:
         size = e.affine.spread(extent(e, pointer.shape[dim]), LANES)
-        for number, place in enumerate(coordinates(e, layout, dim)):
-            first = e.affine.floor(e.affine.add(pointer.offsets[dim], place), e.affine.divisor(pointer.shape[dim]))
+        for number, coordinate in enumerate(coordinates(e, layout, dim)):
+            first = e.affine.floor(e.affine.add(pointer.offsets[dim], coordinate), e.affine.divisor(pointer.shape[dim]))
             index = e.affine.widen(first, I64)
             masks[number] = f.and_(f.icmp("ult", index, size), masks[number])
     return masks

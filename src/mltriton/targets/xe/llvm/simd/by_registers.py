@@ -40,7 +40,7 @@ def load(e: WarpEmitter, type_: TensorType, matrix: Matrix, message: Message, nu
     count, one = constant(I32, message.registers), constant(I32, 1)
     # A first value would stay in registers beside what is loaded; each element is written once.
     with f.loop(constant(I32, 0), count, one, [poison(element)], at_least_once=True, name="register") as loop:
-        address, inside = _place(e, type_, matrix, message, number, loop.index)
+        address, inside = _position(e, type_, matrix, message, number, loop.index)
         found = f.cast("trunc", gather(f, address, inside, size, 1, cached=e.cached), element.with_lanes(LANES))
         found = f.select(inside, found, constant(found.type, 0))
         byte, stride = _held(e, type_, message, loop.index)
@@ -53,7 +53,7 @@ def store(e: WarpEmitter, type_: TensorType, matrix: Matrix, message: Message, n
     f, size = e.function, byte_width(type_.element)
     count, one = constant(I32, message.registers), constant(I32, 1)
     with f.loop(constant(I32, 0), count, one, at_least_once=True, name="register") as loop:
-        address, inside = _place(e, type_, matrix, message, number, loop.index)
+        address, inside = _position(e, type_, matrix, message, number, loop.index)
         byte, stride = _held(e, type_, message, loop.index)
         row = read_at(f, data, byte, LANES, stride)
         scatter(
@@ -68,7 +68,7 @@ def store(e: WarpEmitter, type_: TensorType, matrix: Matrix, message: Message, n
         loop.yield_()
 
 
-def _place(
+def _position(
     e: WarpEmitter, type_: TensorType, matrix: Matrix, message: Message, number: int, register: Value
 ) -> tuple[Value, Value]:
     """The addresses of a register's elements, and whether they are in the matrix."""
@@ -80,11 +80,11 @@ def _place(
         by_register = tuple(vector[dim] for vector in layout.vectors("register")[:bits])
         start = e.affine.add(matrix.offsets[dim], constant(I32, origin[dim]))
         moved = e.affine.spread(linear(f, register, by_register), LANES)
-        place = f.xor(moved, e.by_lane(tuple(vector[dim] for vector in layout.vectors("lane"))))
-        index.append(f.cast("sext", f.add(e.affine.spread(start, LANES), place), I64.with_lanes(LANES)))
+        coordinate = f.xor(moved, e.by_lane(tuple(vector[dim] for vector in layout.vectors("lane"))))
+        index.append(f.cast("sext", f.add(e.affine.spread(start, LANES), coordinate), I64.with_lanes(LANES)))
     sizes = [e.affine.spread(f.cast("sext", matrix.shape[dim], I64), LANES) for dim in message.dims]
     # Both comparisons with a sign: sizes made positive beforehand would stay in registers beside the loops.
-    below = [f.icmp("slt", place, end) for place, end in zip(index, sizes, strict=True)]
+    below = [f.icmp("slt", coordinate, end) for coordinate, end in zip(index, sizes, strict=True)]
     inside = f.and_(f.and_(*below), f.icmp("sge", f.or_(*index), constant(I64.with_lanes(LANES), 0)))
     stride = e.affine.spread(e.affine.widen(matrix.strides[message.dims[0]], I64), LANES)
     offset = f.mul(f.add(f.mul(index[0], stride), index[1]), size)

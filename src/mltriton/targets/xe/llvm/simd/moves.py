@@ -15,20 +15,20 @@ from mltriton.targets.llvm.types import Value
 from mltriton.targets.llvm.writer import Function
 from mltriton.targets.xe.llvm.simd.intrinsics import LANES, read
 
-Places = tuple[tuple[int, int], ...]  # for each lane the register and the lane it comes from
+Sources = tuple[tuple[int, int], ...]  # for each lane the register and the lane it comes from
 
 
 @cache
-def places(source: LinearLayout, wanted: LinearLayout, origin: tuple[int, ...]) -> tuple[Places, ...]:
+def sources(source: LinearLayout, wanted: LinearLayout, origin: tuple[int, ...]) -> tuple[Sources, ...]:
     """For each register of the result where its lanes come from."""
     back = source.inverse()
     register, lane = (back.outputs.index(name) for name in ("register", "lane"))
-    made: list[Places] = []
+    made: list[Sources] = []
     for number in range(wanted.count("register")):
         row: list[tuple[int, int]] = []
         for of in range(LANES):
-            place = [a ^ b for a, b in zip(wanted.at(register=number, lane=of), origin, strict=True)]
-            found = back.at(**dict(zip(source.outputs, place, strict=True)))
+            at_ = [a ^ b for a, b in zip(wanted.at(register=number, lane=of), origin, strict=True)]
+            found = back.at(**dict(zip(source.outputs, at_, strict=True)))
             row.append((found[register], found[lane]))
         made.append(tuple(row))
     return tuple(made)
@@ -37,11 +37,11 @@ def places(source: LinearLayout, wanted: LinearLayout, origin: tuple[int, ...]) 
 def move(
     f: Function, registers: Sequence[Value], source: LinearLayout, wanted: LinearLayout, origin: tuple[int, ...]
 ) -> list[Value]:
-    """The registers at the places of `wanted`, moved by `origin`, of a block with layout `source`."""
-    return [_one(f, registers, row) for row in places(source, wanted, origin)]
+    """The registers at the elements of `wanted`, moved by `origin`, of a block with layout `source`."""
+    return [_one(f, registers, row) for row in sources(source, wanted, origin)]
 
 
-def _one(f: Function, registers: Sequence[Value], row: Places) -> Value:
+def _one(f: Function, registers: Sequence[Value], row: Sources) -> Value:
     used = list(dict.fromkeys(register for register, _ in row))
     if len(used) == 1:
         return pick(f, registers[used[0]], [lane for _, lane in row])
@@ -51,7 +51,7 @@ def _one(f: Function, registers: Sequence[Value], row: Places) -> Value:
         chosen = [LANES + lane if register == other else at for (register, lane), at in zip(row, mask, strict=True)]
         made = f.shuffle(made, registers[other], [max(0, at) for at in chosen])
         # What is there already stays where it is.
-        mask = [at if taken < 0 else place for place, (at, taken) in enumerate(zip(mask, chosen, strict=True))]
+        mask = [at if taken < 0 else at_ for at_, (at, taken) in enumerate(zip(mask, chosen, strict=True))]
     return made
 
 

@@ -21,7 +21,7 @@ from mltriton.targets.simt.context import Rules
 from mltriton.targets.simt.lanes import Emitted, SharedBlock, layout_of
 from mltriton.targets.simt.shared import allocations
 from mltriton.targets.xe.llvm.simd import accesses, intrinsics
-from mltriton.targets.xe.llvm.simd.blocks import at_places
+from mltriton.targets.xe.llvm.simd.blocks import element_addresses
 from mltriton.targets.xe.llvm.simd.context import WarpEmitter, held_element
 from mltriton.targets.xe.llvm.simd.intrinsics import LANES, joined, load_row, read, store_row
 
@@ -30,13 +30,13 @@ _MOST_WORDS = 64  # of a row that one message moves
 
 def place_allocations(e: WarpEmitter, module: IRModule) -> None:
     """Say where each allocation starts."""
-    places, _ = allocations(module)
-    e.shared_places.update({op: constant(I32, place) for op, place in places.items()})
+    offsets, _ = allocations(module)
+    e.shared_starts.update({op: constant(I32, offset) for op, offset in offsets.items()})
 
 
 def _allocate(e: WarpEmitter, op: ttg.LocalAlloc) -> Emitted:
     shape = cast(MemDescType, op.result.type).shape
-    block = SharedBlock(e.shared_places[op], [prod(shape[dim + 1 :]) for dim in range(len(shape))])
+    block = SharedBlock(e.shared_starts[op], [prod(shape[dim + 1 :]) for dim in range(len(shape))])
     if op.init is not None:
         _write(e, op.init, block)
     return block
@@ -82,8 +82,8 @@ def _rows(e: WarpEmitter, type_: TensorType, block: SharedBlock) -> list[_Row] |
     """The registers of a block as rows; None where lanes do not lie side by side, or not at multiples of words."""
     layout, size = layout_of(type_), byte_width(type_.element)
 
-    def distance(place: Sequence[int]) -> int:
-        return size * sum(index * stride for index, stride in zip(place, block.strides, strict=True))
+    def distance(at: Sequence[int]) -> int:
+        return size * sum(index * stride for index, stride in zip(at, block.strides, strict=True))
 
     side_by_side = [size << bit for bit in range(LANES.bit_length() - 1)]
     registers = {distance(layout.at(register=n)): n for n in range(layout.count("register"))}
@@ -95,17 +95,17 @@ def _rows(e: WarpEmitter, type_: TensorType, block: SharedBlock) -> list[_Row] |
     root, start = e.affine.term(block.pointer)
     address, before = (constant(I32, start), 0) if root is None else (root, start)
     found = _runs(sorted(registers), LANES * size)
-    return [_Row([registers[place] for place in places], address, before + places[0]) for places in found]
+    return [_Row([registers[number] for number in run], address, before + run[0]) for run in found]
 
 
-def _runs(places: list[int], step: int) -> Iterator[list[int]]:
+def _runs(numbers: list[int], step: int) -> Iterator[list[int]]:
     """Cut where bytes do not follow each other, into as many as a message takes: powers of two."""
-    while places:
+    while numbers:
         count = max(1, _MOST_WORDS * I32.bytes // step)
-        while places[:count] != [places[0] + step * number for number in range(count)]:
+        while numbers[:count] != [numbers[0] + step * number for number in range(count)]:
             count //= 2
-        yield places[:count]
-        places = places[count:]
+        yield numbers[:count]
+        numbers = numbers[count:]
 
 
 def _load_rows(e: WarpEmitter, element: Type, rows: Sequence[_Row]) -> list[Value]:
@@ -114,13 +114,13 @@ def _load_rows(e: WarpEmitter, element: Type, rows: Sequence[_Row]) -> list[Valu
         count = len(row.registers)
         words = load_row(f, row.address, row.displaced, element.bytes * count // I32.bytes)
         whole = e.bits_as(words, element.with_lanes(LANES * count))
-        loaded |= {number: read(f, whole, LANES * place, LANES) for place, number in enumerate(row.registers)}
+        loaded |= {number: read(f, whole, LANES * index, LANES) for index, number in enumerate(row.registers)}
     return [loaded[number] for number in range(len(loaded))]
 
 
 def _addresses(e: WarpEmitter, type_: TensorType, block: SharedBlock) -> list[Value]:
     element = vector(f"i{8 * byte_width(type_.element)}", 1)
-    return at_places(e, type_, block.pointer, [constant(I32, stride) for stride in block.strides], element)
+    return element_addresses(e, type_, block.pointer, [constant(I32, stride) for stride in block.strides], element)
 
 
 def _barrier(e: WarpEmitter, op: gpu.Barrier) -> None:
