@@ -143,3 +143,24 @@ def test_paged_attention(warp_level: bool, page: int, splits: int | None, dtype:
     for row, length in enumerate(lens):
         k, v = (cache[table[row].long()].reshape(1, -1, kv_heads, dim)[:, :length].transpose(1, 2) for cache in caches)
         assert_close(found[row][None], attention(q[row][None, :, None], k, v, causal=False)[:, :, 0], sums=4)
+
+
+def test_graphs() -> None:
+    """Launches of the library, splits and their sums among them, go into a CUDA graph."""
+    lens, page, kv_heads, dim = (700, 33), 16, 2, 64
+    q = random(len(lens), 8, dim, dtype="float16")
+    caches = [random(88, page, kv_heads, dim, dtype="float16") for _ in range(2)]
+    table = torch.arange(88, device="cuda", dtype=torch.int32).view(2, 44)
+    used = torch.tensor(lens, device="cuda", dtype=torch.int32)
+
+    def work():
+        return kernels.softmax(kernels.paged_attention(q, *caches, table, used, splits=3))
+
+    work()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        found = work()
+    for _ in range(2):
+        q.copy_(random(*q.shape, dtype="float16"))
+        graph.replay()
+        assert torch.equal(found, work())
