@@ -28,7 +28,7 @@ PACKAGES = ("nvidia/cu13/bin", "nvidia/cuda_nvcc/bin", "nvidia/cu12/bin")  # whe
 
 _THREADS = re.compile(r"^\.maxntid (\d+).*$(?!\n\.minnctapersm)", re.MULTILINE)
 _SQUEEZED = 1.45  # as many registers as there are, at most, so that ptxas is asked to do with those
-_FEW = 3  # programs on a multiprocessor, for one more of which it is worth to ask
+_FEW = 2  # programs on a multiprocessor, for one more of which it is worth to ask
 _UNIT = 8  # of which registers of a lane are a multiple
 _NEXT_TO_NOTHING = 4  # bytes of a lane
 _RESERVED = 1024  # bytes of shared memory that each program takes besides
