@@ -72,6 +72,9 @@ CONCERNS: dict[str, frozenset[str]] = {
     "fence-shared-memory": frozenset({"ttng.warp_group_dot"}),
     "split-uniform-increments": frozenset({"scf.for", "scf.while"}),
     "load-ahead": frozenset({"scf.for"}),
+    "merge-inductions": frozenset({"scf.for"}),
+    "hoist-block-offsets": frozenset({"scf.for"}),
+    "allocate-addresses": frozenset({"scf.for"}),
     "licm": frozenset({"scf.for", "scf.while", WARP_LEVEL}),  # warps become loops
 }
 
