@@ -8,11 +8,11 @@ stride. Copies write and read memory in an order of their own: nothing else of t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import prod
-from typing import cast
+from typing import Any, cast
 
 from mltriton.analysis.affine.formulas import Formulas
 from mltriton.analysis.affine.inequalities import holds
@@ -61,12 +61,15 @@ class Place:
 
 
 class TensorMaps:
-    """The accesses of a function, each with its place in a tensor or with a reason."""
+    """The accesses of a function, each with its place in a tensor or with a reason. `added`: accesses that stand beside
+    others for the time being, which they may replace.
+    """
 
-    def __init__(self, function: tt.Func, limits: TensorCopies) -> None:
+    def __init__(self, function: tt.Func, limits: TensorCopies, added: Mapping[Any, Access] | None = None) -> None:
         self.function = function
         self.limits = limits
         self.axes = AxisInfoAnalysis(function)
+        self.added = added or {}
         self.staged_bytes = 0
         self._judged: dict[Access, Place | Reason] = {}
 
@@ -77,7 +80,8 @@ class TensorMaps:
 
     @cached_property
     def _accesses(self) -> list[Operation]:
-        return [op for op in self.function.walk() if isinstance(op, (*GLOBAL_READS, *GLOBAL_WRITES))]
+        accesses = (op for op in self.function.walk() if isinstance(op, (*GLOBAL_READS, *GLOBAL_WRITES)))
+        return [op for op in accesses if op not in self.added]
 
     @cached_property
     def _multiplies(self) -> bool:
@@ -106,8 +110,9 @@ class TensorMaps:
         place = self._with_uniform_base(place)
         self._check_numbers(place.tensor)
         self._check_alignment(place)
-        self._check_order(op)
-        self._check_size(op, block)
+        original = self.added.get(op, op)
+        self._check_order(original)
+        self._check_size(original, block)
         return place
 
     def _pointed(self, op: tt.Load | tt.Store) -> Place:

@@ -6,15 +6,18 @@ remark says is what the pass `hoist-descriptors` judges of the same program.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, cast
 
 from mltriton.analysis.rectangles import Reason
-from mltriton.analysis.tensor_maps import Access, TensorMaps, accesses_of
+from mltriton.analysis.tensor_maps import Access, Place, TensorMaps
 from mltriton.dialects import tt
 from mltriton.ir.types import TensorType, block_of
 from mltriton.passes.manager import PassManager
 from mltriton.passes.pipeline import parse_pipeline
+from mltriton.passes.tt.block_alternatives import alternatives, regular_pointers
 from mltriton.passes.tt.hoist_descriptors import HoistDescriptors, are_allowed, limits_in
+from mltriton.targets.base import TensorCopies
 from mltriton.tools.remarks import Remark
 
 if TYPE_CHECKING:
@@ -28,21 +31,34 @@ def tensor_copy_remarks(job: Job) -> list[Remark]:
     if spec.tensor_copies is None or not found or not are_allowed(module):
         return []
     module = PassManager(parse_pipeline(f"{before},normalize-block-pointers")).run(module)
-    functions = [op for op in module.body.block.ops if isinstance(op, tt.Func)]
     limits = limits_in(module, spec.tensor_copies)
-    judges = [(function, TensorMaps(function, limits)) for function in functions]
-    return [_remark(op, judge) for function, judge in judges for op in accesses_of(function)]
+    functions = [op for op in module.body.block.ops if isinstance(op, tt.Func)]
+    return [remark for function in functions for remark in _remarks(function, limits)]
 
 
-def _remark(op: Access, judge: TensorMaps) -> Remark:
-    place, stores = judge.of(op), isinstance(op, tt.Store | tt.DescriptorStore)
-    block = block_of(op.operands[1].type if isinstance(op, tt.DescriptorStore | tt.Store) else op.result.type)
-    what = (
-        f"{'store' if stores else 'load'} {'x'.join(map(str, cast(TensorType, block).shape))}x{block and block.element}"
-    )
-    if isinstance(place, Reason):
-        how, hint = f"element by element, not by the engine for whole blocks, since {place.why}", place.hint
-        return Remark(op.loc.in_source, what, how, hint.removesuffix(".") if hint else None)
-    dimensions = place.tensor.block.rank
-    how = f"by the engine for whole blocks, from a tensor of {dimensions} dimensions that the launch describes"
-    return Remark(op.loc.in_source, what, how.replace("from", "to") if stores else how)
+def _remarks(function: tt.Func, limits: TensorCopies) -> Iterator[Remark]:
+    added = alternatives(function, limits)
+    instead = {original: op for op, original in added.items()}
+    judge, pointers = TensorMaps(function, limits, added), regular_pointers(function, limits)
+    for op in function.walk():
+        if isinstance(op, Access) and op not in added and _block(op) is not None:
+            judged = judge.of(instead.get(op, op))
+            if isinstance(op, tt.Load | tt.Store) and isinstance(op.ptr.type, TensorType) and op not in instead:
+                regular = pointers.of(op)
+                why = regular.why if isinstance(regular, Reason) else "the matrix is not the same for all programs"
+                judged = Reason(f"each element has a pointer of its own: {why}", getattr(regular, "hint", None))
+            yield _remark(op, judged)
+
+
+def _block(op: Access) -> TensorType | None:
+    return block_of(op.value.type if isinstance(op, tt.DescriptorStore | tt.Store) else op.result.type)
+
+
+def _remark(op: Access, judged: Place | Reason) -> Remark:
+    stores, block = isinstance(op, tt.Store | tt.DescriptorStore), cast(TensorType, _block(op))
+    what = f"{'store' if stores else 'load'} {'x'.join(map(str, block.shape))}x{block.element}"
+    if isinstance(judged, Reason):
+        return Remark(op.loc.in_source, what, judged.why, judged.hint.removesuffix(".") if judged.hint else None)
+    tensor = f"a tensor of {judged.tensor.block.rank} dimensions that the launch describes"
+    how = f"by the engine for whole blocks, {'to' if stores else 'from'} {tensor}"
+    return Remark(op.loc.in_source, what, how)

@@ -15,6 +15,7 @@ import mltriton as triton
 import mltriton.language as tl
 from mltriton.targets.base import TensorCopies
 from mltriton.targets.nvidia import spec
+from mltriton.tools.remarks import kernel_remarks
 from mltriton.tools.tensor_descriptor import TensorDescriptor
 from ptx_emulator.launch import install
 
@@ -72,6 +73,24 @@ def batched(a, b, c, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constex
     tl.store(out, total, boundary_check=(0, 1))
 
 
+@triton.jit
+def by_pointers(a, b, c, M, N, K, sam, sak, sbk, sbn, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+    """As upstream's tutorial: rows and columns wrap around, the end of K is masked."""
+    i, j = tl.program_id(0) * BM + tl.arange(0, BM), tl.program_id(1) * BN + tl.arange(0, BN)
+    along = tl.arange(0, BK)
+    left = a + (i % M)[:, None] * sam + along[None, :] * sak
+    right = b + along[:, None] * sbk + (j % N)[None, :] * sbn
+    total = tl.zeros((BM, BN), tl.float32)
+    for k in range(tl.cdiv(K, BK)):
+        x = tl.load(left, mask=along[None, :] < K - k * BK, other=0.0)
+        y = tl.load(right, mask=along[:, None] < K - k * BK, other=0.0)
+        total = tl.dot(x, y, total)
+        left += BK * sak
+        right += BK * sbk
+    inside = (i[:, None] < M) & (j[None, :] < N)
+    tl.store(c + i[:, None] * N + j[None, :], total.to(c.dtype.element_ty), mask=inside)
+
+
 @pytest.mark.parametrize("dtype", ["int8", "float16", "float32", "float64"])
 @pytest.mark.parametrize("block", [(16, 128), (64, 32), (4, 256)])
 def test_tensors_are_clipped(dtype: str, block: tuple[int, int]) -> None:
@@ -120,6 +139,32 @@ def test_products(stages: int, turned: bool, programs: int) -> None:
     kernel = product[(programs,)](a, right, c, m, n, k, *blocks, num_stages=stages, target="cuda:90")
     np.testing.assert_allclose(c, a.astype(np.float64) @ b, rtol=2e-3, atol=2e-3)
     assert ENGINE in kernel.asm["ptx"] and "ld.global" not in kernel.asm["ptx"]
+
+
+@pytest.mark.parametrize("turned", [False, True])
+@pytest.mark.parametrize("columns", [136, 137])
+def test_products_by_plain_pointers(turned: bool, columns: int) -> None:
+    """Blocks of pointers are found to be blocks of tensors; rows of 137 elements only at the launch to be none."""
+    rng = np.random.default_rng(0)
+    a, b = rng.normal(size=(72, 200)).astype(np.float16), rng.normal(size=(200, columns)).astype(np.float16)
+    c = np.full((72, columns), np.nan, np.float16)
+    right, strides = (np.ascontiguousarray(b.T), (1, 200)) if turned else (b, (columns, 1))
+    kernel = by_pointers[(2, 2)](a, right, c, 72, columns, 200, 200, 1, *strides, 64, 128, 32, target="cuda:90")
+    np.testing.assert_allclose(c, a.astype(np.float64) @ b, rtol=2e-3, atol=2e-3)
+    ptx = kernel.asm["ptx"]
+    assert ptx.count(f"{ENGINE}.2d.shared") >= 2 and f"{ENGINE}.2d.global" in ptx
+    assert not any(access in ptx for access in ("ld.global", "st.global", "cp.async.cg", "cp.async.ca"))
+
+
+def test_remarks() -> None:
+    """What the engine does, and why it does not do the rest."""
+    kernel: Any = triton.compile(
+        by_pointers, "*fp16:16,*fp16:16,*fp32:16,i32,i32,i32,i32,i32,i32,1,64,64,32", target="cuda:90"
+    )
+    load, other, store, *_ = kernel_remarks(kernel)
+    assert "load 64x32xf16: each element has a pointer of its own: no stride is known to be 1" in load
+    assert "load 32x64xf16: by the engine for whole blocks, from a tensor of 2 dimensions" in other
+    assert "store 64x64xf32: by the engine for whole blocks, to a tensor of 2 dimensions" in store
 
 
 def test_batches_by_block_pointers() -> None:

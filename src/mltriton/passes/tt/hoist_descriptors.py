@@ -2,9 +2,10 @@
 
 Level: tt. Takes any program and changes it in place; does nothing for a target without such an engine
 (`TargetSpec.tensor_copies`) and where the launch must do without (`ttg.tensor-maps` is "none"). Loads and stores
-through descriptors and block pointers that `analysis/tensor_maps.py` understands go through a `ttng.tensor_map` at the
-beginning of the function; all others stay as they are. Guarantees: the same effects wherever the launch can describe
-the tensors; it can where bases and strides are aligned, sizes positive and strides not negative.
+through descriptors, block pointers and regular blocks of pointers that `analysis/tensor_maps.py` understands go through
+a `ttng.tensor_map` at the beginning of the function; all others stay as they are. Guarantees: the same effects wherever
+the launch can describe the tensors; it can where bases and strides are aligned, sizes positive and strides not
+negative.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from mltriton.ir.operation import Value
 from mltriton.ir.passes import Pass
 from mltriton.ir.types import I32, I64, TensorDescType, TensorType
 from mltriton.passes.any.dce import DeadCode
+from mltriton.passes.tt.block_alternatives import alternatives
 from mltriton.passes.tt.normalize_block_pointers import NormalizeBlockPointers
 from mltriton.targets.base import TensorCopies
 from mltriton.targets.registry import spec_of
@@ -61,15 +63,21 @@ def limits_in(module: Module, limits: TensorCopies) -> TensorCopies:
 
 
 def _hoist(function: tt.Func, limits: TensorCopies) -> None:
-    judge = TensorMaps(function, limits)
+    added = alternatives(function, limits)
+    judge = TensorMaps(function, limits, added)
     judged = [(op, judge.of(op)) for op in accesses_of(function)]
     entry, maps = Builder().before(function.body.block.ops[0]), dict[Tensor, Value]()
     for op, place in judged:
+        original = added.get(op)
         if isinstance(place, Place):
+            if original is not None:
+                original.replace_by(op.results)
             if place.tensor not in maps:
                 with entry.at(op.loc):
                     maps[place.tensor] = _map(entry, place.tensor)
             _through(op, place, maps[place.tensor])
+        elif original is not None:
+            op.erase()
 
 
 def _map(builder: Builder, tensor: Tensor) -> Value:

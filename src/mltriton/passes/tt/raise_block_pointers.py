@@ -51,12 +51,12 @@ def _raise_in(function: tt.Func, limits: BlockIO) -> None:
     accesses = [op for op in function.walk() if isinstance(op, Access) and isinstance(op.ptr.type, TensorType)]
     found = [(op, rectangle) for op in accesses if isinstance(rectangle := pointers.of(op), Rectangle)]
     if found:
-        scalars = _Scalars(pointers.formulas)
+        scalars = Scalars(pointers.formulas)
         for op, rectangle in found:
             _raise(op, rectangle, scalars, limits)
 
 
-def _raise(op: Access, rectangle: Rectangle, scalars: _Scalars, limits: BlockIO) -> None:
+def _raise(op: Access, rectangle: Rectangle, scalars: Scalars, limits: BlockIO) -> None:
     """Put an access through a block pointer in the place of one."""
     builder = Builder().before(op)
     pointer = _block_pointer(builder, rectangle, scalars, limits)
@@ -78,7 +78,7 @@ def _is_zero(value: Value) -> bool:
     return number == 0 and math.copysign(1, number) > 0
 
 
-def _block_pointer(builder: Builder, rectangle: Rectangle, scalars: _Scalars, limits: BlockIO) -> Value:
+def _block_pointer(builder: Builder, rectangle: Rectangle, scalars: Scalars, limits: BlockIO) -> Value:
     shift, offsets, sizes = rectangle.shift, list[Value](), list[Value]()
     least = limits.least_pitch // byte_width(rectangle.block.element)
     for dim, line in enumerate(rectangle.lines):
@@ -109,7 +109,7 @@ def _constant(builder: Builder, number: int, type: Type) -> Value:
     return builder.emit(arith.Constant, value=IntegerAttr(number, type))
 
 
-def _last(builder: Builder, line: Line, scalars: _Scalars) -> Polynomial:
+def _last(builder: Builder, line: Line, scalars: Scalars) -> Polynomial:
     """The largest offset of any iteration, where it grows by constants."""
     total = ZERO
     for monomial, factor in line.offset.terms.items():
@@ -120,7 +120,7 @@ def _last(builder: Builder, line: Line, scalars: _Scalars) -> Polynomial:
     return total
 
 
-class _Scalars:
+class Scalars:
     """Computes formulas; iterations of loops are counted where their counters do not say enough."""
 
     def __init__(self, formulas: Formulas) -> None:
