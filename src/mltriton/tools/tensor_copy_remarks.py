@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, cast
 from mltriton.analysis.rectangles import Reason
 from mltriton.analysis.tensor_maps import Access, Place, TensorMaps
 from mltriton.dialects import tt
+from mltriton.ir.operation import Operation
 from mltriton.ir.types import TensorType, block_of
 from mltriton.passes.manager import PassManager
 from mltriton.passes.pipeline import parse_pipeline
@@ -38,7 +39,7 @@ def tensor_copy_remarks(job: Job) -> list[Remark]:
 
 def _remarks(function: tt.Func, limits: TensorCopies) -> Iterator[Remark]:
     added = alternatives(function, limits)
-    instead = {original: op for op, original in added.items()}
+    instead: dict[Operation, Access] = {original: op for op, original in added.items()}
     judge, pointers = TensorMaps(function, limits, added), regular_pointers(function, limits)
     for op in function.walk():
         if isinstance(op, Access) and op not in added and _block(op) is not None:
