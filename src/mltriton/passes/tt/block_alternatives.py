@@ -17,7 +17,7 @@ from mltriton.analysis.tensor_maps import UNBOUNDED
 from mltriton.dialects import tt
 from mltriton.ir.builder import Builder
 from mltriton.ir.constants import splat_of
-from mltriton.ir.operation import Value
+from mltriton.ir.operation import Operation, Value
 from mltriton.ir.types import I32, I64, PointerType, TensorType
 from mltriton.passes.tt.raise_block_pointers import Scalars
 from mltriton.targets.base import BlockIO, TensorCopies
@@ -30,12 +30,12 @@ def regular_pointers(function: tt.Func, limits: TensorCopies) -> RegularPointers
     )
 
 
-def alternatives(function: tt.Func, limits: TensorCopies) -> dict[Access, Access]:
+def alternatives(function: tt.Func, limits: TensorCopies) -> dict[Operation, Access]:
     """What was added, and in place of what."""
     pointers = regular_pointers(function, limits)
     accesses = [op for op in function.walk() if isinstance(op, Access) and isinstance(op.ptr.type, TensorType)]
     found = [(op, rectangle) for op in accesses if isinstance(rectangle := pointers.of(op), Rectangle)]
-    scalars, made = Scalars(pointers.formulas) if found else None, dict[Access, Access]()
+    scalars, made = Scalars(pointers.formulas) if found else None, dict[Operation, Access]()
     for op, rectangle in found:
         if scalars is not None and _fits(op, rectangle):
             made[_beside(op, rectangle, scalars)] = op
