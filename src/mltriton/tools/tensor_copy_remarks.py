@@ -39,7 +39,7 @@ def tensor_copy_remarks(job: Job) -> list[Remark]:
 
 def _remarks(function: tt.Func, limits: TensorCopies) -> Iterator[Remark]:
     added = alternatives(function, limits)
-    instead: dict[Operation, Access] = {original: op for op, original in added.items()}
+    instead = {cast(Operation, original): cast(Access, op) for op, original in added.items()}
     judge, pointers = TensorMaps(function, limits, added), regular_pointers(function, limits)
     for op in function.walk():
         if isinstance(op, Access) and op not in added and _block(op) is not None:
