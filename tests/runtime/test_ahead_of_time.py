@@ -42,6 +42,15 @@ def test_a_launch_with_or_without_the_constants(compiled):
     assert not out[16:].any()
 
 
+def test_launches_after_the_first_are_left_to_machine_code(compiled, monkeypatch):
+    out = aligned(32)
+    compiled.launch((2,), X, out, 32, 1.0)
+    monkeypatch.setattr("mltriton.runtime.ahead_of_time.launch_compiled", lambda *_: pytest.fail("looked at in Python"))
+    for factor, constants in ((2.0, ()), (4.0, (16,))):
+        compiled.launch((2,), X, out, 32, factor, *constants)
+        np.testing.assert_array_equal(out, X * factor)
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

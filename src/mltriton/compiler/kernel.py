@@ -20,6 +20,7 @@ from mltriton.targets.target import ConditionalKernel
 
 if TYPE_CHECKING:
     from mltriton.compiler.job import Job
+    from mltriton.runtime.ahead_of_time import Constants
     from mltriton.targets.target import Binary, LoadedKernel, Lowered
 
 
@@ -77,6 +78,8 @@ class CompiledKernel:
         self.module: LoadedKernel | None = None
         self.function: object = None
         self.run: Callable[..., None] | None = None
+        self._constants: Constants | None = None  # Of what `launch` is given, since its first time.
+        self._was_launched = False
 
     def asked_for_by(self, job: Job) -> CompiledKernel:
         """The same program for a job that asks for it by other options."""
@@ -190,9 +193,14 @@ class CompiledKernel:
 
         Raises `ArgumentError` for arguments that the kernel was not compiled for.
         """
-        from mltriton.runtime.ahead_of_time import launch_compiled
+        from mltriton.runtime.ahead_of_time import constants_of, launch_compiled, relaunch
 
+        if self.run is not None and self._was_launched:
+            relaunch(self, self.run, self._constants, grid, arguments)
+            return
         launch_compiled(self, grid, arguments)
+        self._constants, self._was_launched = constants_of(self), True
+        self._init_handles()
 
     def __getitem__(self, grid: Any) -> Callable[..., None]:
         """`compiled[grid](*arguments)` is `compiled.launch(grid, *arguments)`."""

@@ -1,13 +1,13 @@
 """Launching what was compiled ahead of time: the arguments must be what the signature said.
 
 Level: runtime. Guarantees: an argument of another type, or one that is not aligned as promised, is an `ArgumentError`
-that names it. Takes some ten microseconds; a `JITFunction` is the fast way to launch.
+that names it. The first launch takes some hundred microseconds; those after it are left to machine code.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from mltriton.errors import ArgumentError, TritonError, calling_location
 from mltriton.frontend.signature import Argument, Constant, Entry, of_parameters
@@ -39,6 +39,46 @@ def launch_compiled(kernel: CompiledKernel, grid: Any, arguments: Sequence[Any])
     except TritonError as error:
         error.at(calling_location())
         raise
+
+
+def relaunch(
+    kernel: CompiledKernel, run: Callable[..., None], constants: Constants | None, grid: Any, arguments: Sequence[Any]
+) -> None:
+    """`launch_compiled` by the kernel's `runner`, where the arguments are all, or all but `constants`."""
+    if constants is None or len(arguments) not in (constants.parameters, constants.parameters - len(constants.values)):
+        launch_compiled(kernel, grid, arguments)
+        return
+    if len(arguments) != constants.parameters:
+        completed = [*arguments]
+        for place, value in constants.values:
+            completed.insert(place, value)
+        arguments = completed
+    try:
+        size = normalize(grid)
+    except TritonError as error:
+        error.at(calling_location())
+        raise
+    if all(size):
+        run(*size, 0, None, None, None, None, None, *arguments)
+    else:
+        launch_compiled(kernel, grid, arguments)
+
+
+class Constants(NamedTuple):
+    """The constants among a kernel's parameters, by place, in order; and how many parameters there are."""
+
+    parameters: int
+    values: tuple[tuple[int, Any], ...]
+
+
+def constants_of(kernel: CompiledKernel) -> Constants | None:
+    """The constants that a launch need not give; None where parameters have parts or a constant was not compiled in."""
+    entries, parameters = kernel.job.entries, parameters_of(kernel.job.fn, (), ())
+    if list(entries) != [parameter.name for parameter in parameters]:
+        return None
+    known = [(parameter.index, entries[parameter.name]) for parameter in parameters if parameter.is_constexpr]
+    values = tuple((place, entry.value) for place, entry in known if isinstance(entry, Constant))
+    return Constants(len(parameters), values) if len(values) == len(known) else None
 
 
 def runner(kernel: CompiledKernel) -> Callable[..., None]:
