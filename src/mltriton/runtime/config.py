@@ -226,9 +226,6 @@ OCLOC: Setting[Path | None] = Setting(
     parse_path,
     "Intel's offline compiler; that on the PATH or in MLTRITON_XE_PREFIX if unset.",
 )
-SPIRV_VAL: Setting[Path | None] = Setting(
-    "MLTRITON_SPIRV_VAL", None, parse_path, "The SPIR-V validator; found as MLTRITON_OCLOC is if unset."
-)
 XE_PREFIX: Setting[Path | None] = Setting(
     "MLTRITON_XE_PREFIX",
     None,
@@ -254,7 +251,6 @@ SETTINGS: tuple[Setting[object], ...] = (
     AUTOTUNING_WORKERS,
     INTERPRET,
     OCLOC,
-    SPIRV_VAL,
     XE_PREFIX,
 )
 

@@ -9,6 +9,7 @@ from mltriton.runtime import config
 from mltriton.targets.xe import driver
 from mltriton.targets.xe.driver import Queue
 from mltriton.targets.xe.prefix import find_tool
+from spirv_validation import validator
 
 INSTALL = "scripts/install-ocloc.sh installs it"
 
@@ -21,7 +22,7 @@ def needs_ocloc() -> None:
 
 @pytest.fixture
 def needs_validator() -> None:
-    if find_tool("spirv-val", config.SPIRV_VAL.get()) is None:
+    if validator() is None:
         pytest.skip(f"no spirv-val: {INSTALL}")
 
 

@@ -15,7 +15,7 @@ from mltriton.targets.xe.devices import device
 from mltriton.targets.xe.driver import Queue
 from mltriton.targets.xe.ocloc import compile_native
 from mltriton.targets.xe.spirv.emission import Code
-from mltriton.targets.xe.spirv.validation import validate
+from spirv_validation import validate
 
 TARGET = "xe:pvc"
 RNG = np.random.default_rng(3)

@@ -15,7 +15,7 @@ from mltriton.kernels.attention_backward import BackwardBlocks, backward_launche
 from mltriton.targets.xe import isa
 from mltriton.targets.xe.devices import Device, device
 from mltriton.targets.xe.llvm.emit.kernel import emit_kernel
-from mltriton.targets.xe.spirv.validation import validate
+from spirv_validation import validate
 
 from .block_pointer_kernels import multiply
 

@@ -21,8 +21,8 @@ from mltriton.targets.xe.llvm import calls
 from mltriton.targets.xe.llvm.region_calls import Sizes, calls_of, moved, named, symbol
 from mltriton.targets.xe.spirv.assembly import CAPABILITY, EXTENSION, text_of_moves
 from mltriton.targets.xe.spirv.emission import emit
-from mltriton.targets.xe.spirv.validation import validate
 from mltriton.targets.xe.spirv.words import Op, read, text_of
+from spirv_validation import validate
 
 ROWS_OF_HALVES = RegionMoves((Stage(2, 32, 2, 0, (128, 2, 256)),))
 ROWS_OF_BYTES = RegionMoves((Stage(1, 32, 4, 0, (1, 2, 128, 256)),))
