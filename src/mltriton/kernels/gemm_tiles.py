@@ -187,10 +187,10 @@ class GroupTile(NamedTuple):
 # Measured on an H100 (4096 and 8192, f16): wide blocks read less of shared memory for each product.
 GROUP_TILES = (
     GroupTile(256, 128, 16, 1.0),
-    GroupTile(128, 256, 8, 0.97),
-    GroupTile(128, 128, 8, 0.85),
-    GroupTile(64, 256, 4, 0.75),
-    GroupTile(64, 128, 4, 0.65),
+    GroupTile(128, 256, 8, 0.95),
+    GroupTile(128, 128, 8, 0.8),
+    GroupTile(64, 256, 4, 0.72),
+    GroupTile(64, 128, 4, 0.69),
     GroupTile(64, 64, 4, 0.45),
 )
 GROUP_ROWS = 64  # that a group computes
