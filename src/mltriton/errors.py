@@ -14,7 +14,7 @@ import threading
 from collections.abc import Iterable
 from itertools import islice
 from pathlib import Path
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 # Where no call of a user's stands: this package, and the module that starts the threads it compiles on.
 _PACKAGE = (str(Path(__file__).parent) + os.sep, str(threading.__file__))
@@ -356,7 +356,17 @@ class OutOfBoundsError(DeviceAssertionError):
 
 
 class OutOfResources(LaunchError):  # noqa: N818 - upstream's name
-    """A kernel needs more shared memory, registers or memory than there is."""
+    """A kernel needs more shared memory, registers or memory than there is.
+
+    Programs make it of `required`, `limit` and a `name`, as upstream's.
+    """
+
+    def __init__(self, message: object, limit: object = None, name: object = None, **said: Any) -> None:
+        if name is not None:
+            hint = "Reducing block sizes or `num_stages` may help."
+            sizes = f"Required: {message}, Hardware limit: {limit}"
+            said, message = {"hint": hint, **said}, f"out of resource: {name}, {sizes}"
+        super().__init__(str(message), **said)
 
 
 class ExecutionError(TritonError):

@@ -21,7 +21,7 @@ from mltriton.errors import OptionError, calling_location
 from mltriton.runtime import config, hooks, jit
 from mltriton.runtime.config import Setting
 
-__all__ = ["KnobError", "autotuning", "cache", "compilation", "nvidia", "runtime"]
+__all__ = ["KnobError", "amd", "autotuning", "cache", "compilation", "nvidia", "proton", "runtime"]
 
 
 class KnobError(OptionError, AttributeError):
@@ -109,6 +109,11 @@ def _text(name: str) -> Variable:
     return Variable(Setting(name, None, str, "upstream's"))
 
 
+def _flag(name: str, default: bool = False) -> Variable:
+    """A truth value that only programs look at."""
+    return Variable(Setting(name, default, config.parse_flag, "upstream's"))
+
+
 class Group:
     """Knobs by name, as attributes."""
 
@@ -184,5 +189,19 @@ autotuning = Group(
     },
 )
 cache = Group("cache", {"dir": Variable(config.CACHE_DIR), "dump_dir": Variable(config.DUMP_DIR)})
-# Of another machine: programs set these before they know that there is none.
+# Of other machines: programs set these before they know that there is none.
 nvidia = Group("nvidia", {"libdevice_path": _text("TRITON_LIBDEVICE_PATH"), "ptxas": _text("TRITON_PTXAS_PATH")})
+amd = Group(
+    "amd",
+    {
+        "use_buffer_ops": _flag("AMDGCN_USE_BUFFER_OPS", default=True),
+        "use_buffer_atomics": _flag("AMDGCN_USE_BUFFER_ATOMICS", default=True),
+        "dump_amdgcn": _flag("AMDGCN_ENABLE_DUMP"),
+        "libhip_path": _text("TRITON_LIBHIP_PATH"),
+        "use_block_pingpong": _flag("TRITON_HIP_USE_BLOCK_PINGPONG"),
+        "use_in_thread_transpose": _flag("TRITON_HIP_USE_IN_THREAD_TRANSPOSE"),
+        "use_async_copy": _flag("TRITON_HIP_USE_ASYNC_COPY"),
+        "scalarize_packed_fops": _flag("AMDGCN_SCALARIZE_PACKED_FOPS"),
+    },
+)
+proton = Group("proton", {"disable": _flag("TRITON_PROTON_DISABLE")})

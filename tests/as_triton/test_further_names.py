@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import pickle
+from importlib import import_module
 
 import numpy as np
 import pytest
 
 import mltriton as triton
 import mltriton.language as tl
-from mltriton.errors import ArgumentError, DescriptorError
+from mltriton.as_triton import names
+from mltriton.errors import ArgumentError, DescriptorError, OutOfResources, TargetError, TypeMismatchError
 from mltriton.tools import ragged_tma
 
 from .test_import import python
@@ -157,3 +160,73 @@ def test_new_empty():
     wrapped = triton.reinterpret(np.zeros((2, 3), np.uint16), tl.bfloat16)
     made = wrapped.new_empty((4, 5))
     assert made.shape == (4, 5) and made.dtype is tl.bfloat16 and made.base.dtype == np.uint16
+
+
+def test_every_name_of_the_table_is_there():
+    for module, table in names.MADE.items():
+        for name, place in table.items():
+            home, _, own = place.partition(":")
+            found = import_module(home)
+            assert not name or hasattr(found, own or name), f"{module}.{name}"
+    for place in names.SAME.values():
+        import_module(place)
+
+
+@tl.core.extern
+def my_power(x, y, _semantic=None):
+    kinds = {
+        (tl.core.dtype("fp32"), tl.core.dtype("fp32")): ("__nv_powf", tl.core.dtype("fp32")),
+        (tl.core.dtype("fp64"), tl.core.dtype("fp64")): ("__nv_pow", tl.core.dtype("fp64")),
+    }
+    return tl.core.extern_elementwise("", "", [x, y], kinds, is_pure=True, _semantic=_semantic)
+
+
+@tl.core.extern
+def nobodys(x, _semantic=None):
+    return tl.core.extern_elementwise("", "", [x], {(tl.float32,): ("__nv_nothing", tl.float32)}, is_pure=True)
+
+
+@triton.jit
+def powers(x, y, o, f: tl.constexpr, N: tl.constexpr):
+    i = tl.arange(0, N)
+    if f is None:
+        tl.store(o + i[:, None] * N + i[None, :], my_power(tl.load(x + i)[:, None], tl.load(y + i)[None, :]))
+    else:
+        tl.store(o + i, f(tl.load(x + i)))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_functions_by_their_symbols(dtype):
+    x, y = np.random.default_rng(0).uniform(0.5, 2, (2, 8)).astype(dtype)
+    o = np.zeros((8, 8), dtype)
+    powers[(1,)](x, y, o, None, N=8)
+    np.testing.assert_allclose(o, x[:, None].astype(np.float64) ** y[None, :], rtol=1e-6)
+    with pytest.raises(TargetError, match="__nv_nothing"):
+        powers[(1,)](x.astype(np.float32), y, o, nobodys, N=8)
+    with pytest.raises(TypeMismatchError, match="dtypes"):
+        powers[(1,)](x.astype(np.float16), y.astype(np.float16), o, None, N=8)
+
+
+@triton.jit
+def by_methods(x, o):
+    o.atomic_store(x.atomic_load() + 1)
+
+
+def test_atomic_accesses_are_methods_of_pointers():
+    x, o = np.full(1, 41, np.int32), np.zeros(1, np.int32)
+    by_methods[(1,)](x, o)
+    assert o[0] == 42
+
+
+def test_out_of_resources_is_made_as_upstreams():
+    error = OutOfResources(70000, 65536, "shared memory")
+    assert "out of resource: shared memory, Required: 70000, Hardware limit: 65536" in str(error)
+    assert isinstance(pickle.loads(pickle.dumps(error)), OutOfResources)
+
+
+def test_knobs_of_other_machines_are_there():
+    with triton.knobs.amd.scope():
+        assert triton.knobs.amd.use_buffer_ops is True and triton.knobs.amd.use_async_copy is False
+        triton.knobs.amd.use_async_copy = True
+        assert triton.knobs.amd.use_async_copy is True
+    assert triton.knobs.amd.use_async_copy is False and triton.knobs.proton.disable is False

@@ -9,7 +9,7 @@ import torch
 import mltriton as triton
 import mltriton.language as tl
 from mltriton.errors import ArgumentError
-from mltriton.tools.mxfp import MXFP4Tensor, MXScaleTensor
+from mltriton.tools.mxfp import MXFP4Tensor, MXScaleTensor, fp8e8m0_to_float32
 
 
 @triton.jit
@@ -63,3 +63,10 @@ def test_a_product():
     left = a.to(torch.float64) * sa.to(torch.float64).repeat_interleave(32, 1)
     right = b.to(torch.float64) * sb.to(torch.float64).repeat_interleave(32, 1).T
     np.testing.assert_allclose(out, left @ right, rtol=1e-6, atol=1e-3)
+
+
+def test_all_scales_as_floats():
+    codes = torch.arange(256, dtype=torch.uint8)
+    found = fp8e8m0_to_float32(codes)
+    assert found.dtype is torch.float32 and torch.isnan(found[255])
+    assert torch.equal(found[:255].double(), 2.0 ** (torch.arange(255).double() - 127))

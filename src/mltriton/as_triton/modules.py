@@ -51,7 +51,8 @@ def _find(module: str, name: str) -> Any:
     if name.startswith("__"):
         raise AttributeError(name)
     if name in table:
-        return getattr(import_module(table[name]), name)
+        home, _, own = table[name].partition(":")
+        return getattr(import_module(home), own or name)
     if full in SAME or full in MADE:
         return import_module(full)
     try:

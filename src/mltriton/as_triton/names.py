@@ -29,7 +29,8 @@ SAME: Mapping[str, str] = {
     "triton.compiler.code_generator": "mltriton.as_triton.compiler",
 }
 
-# Modules made here: names from modules of ours, then those of the module under "" (where there is one).
+# Modules made here: names from modules of ours (`module:name` where it has another one), then those of the module
+# under "" (where there is one).
 MADE: Mapping[str, Mapping[str, str]] = {
     "triton": {
         "": "mltriton",
@@ -53,9 +54,9 @@ MADE: Mapping[str, Mapping[str, str]] = {
     "triton.runtime.jit": {
         "": "mltriton.runtime.jit",
         "ConstexprFunction": "mltriton.frontend.function",
-        "JITCallable": "mltriton.frontend.function",
+        "JITCallable": "mltriton.frontend.function:LanguageFunction",
         "KernelInterface": "mltriton.runtime.interface",
-        "KernelParam": "mltriton.runtime.parameters",
+        "KernelParam": "mltriton.runtime.parameters:Parameter",
         "MockTensor": "mltriton.runtime.specialization",
         "TensorWrapper": "mltriton.runtime.tensor_wrapper",
         "reinterpret": "mltriton.runtime.tensor_wrapper",

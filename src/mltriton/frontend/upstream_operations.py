@@ -26,7 +26,7 @@ from mltriton.language.atomic_accesses import atomic_load, atomic_poll, atomic_s
 from mltriton.language.building import building
 from mltriton.language.creation import full
 from mltriton.language.descriptors import make_tensor_descriptor
-from mltriton.language.extra import libdevice
+from mltriton.language.external import by_symbol
 from mltriton.language.hints import debug_barrier
 from mltriton.language.scaled_matmul import dot_scaled
 from mltriton.language.standard import histogram
@@ -34,8 +34,6 @@ from mltriton.language.tensor import tensor, tensor_descriptor
 
 Rule = Callable[[Any], object]
 _FLOATS = {"f16": "fp16", "bf16": "bf16", "f32": "fp32", "f64": "fp64", "f8E4M3FN": "fp8e4nv", "f8E5M2": "fp8e5"}
-# Functions of CUDA's library whose symbols are not their names.
-_SYMBOLS = {"fabs": "abs", "llabs": "abs", "fmin": "min", "fmax": "max", "llmin": "min", "llmax": "max"}
 
 
 def without_upstream_operations(module: Module) -> Module:
@@ -123,12 +121,7 @@ def _histogram(op: upstream.Histogram) -> object:
 
 
 def _extern(op: upstream.ExternElementwise) -> object:
-    symbol = op.symbol.removeprefix("__nv_").removeprefix("__ocml_").removesuffix("_f32").removesuffix("_f64")
-    names = [symbol, symbol.removesuffix("f"), symbol[1:], _SYMBOLS.get(symbol.removesuffix("f"), "")]
-    found = next((function for name in names if (function := getattr(libdevice, name, None)) is not None), None)
-    if found is None:
-        raise TargetError(f"the CPU has no {op.symbol}", hint="Write it with functions of tl and tl.math.")
-    result = found(*_values(op.sources))
+    result = by_symbol(op.symbol)(*_values(op.sources))
     wanted = dtype_of(op.results[0].type).scalar
     return result if result.dtype == wanted else result.to(wanted)
 

@@ -107,6 +107,7 @@ _HOMES: dict[str, str] = {
     "creation": "arange full zeros zeros_like",
     "debug": "device_assert device_print static_assert static_print",
     "descriptors": "load_tensor_descriptor make_tensor_descriptor store_tensor_descriptor",
+    "external": "extern_elementwise",
     "hints": "assume debug_barrier max_constancy max_contiguous multiple_of",
     "indexing": "flip gather",
     "math": "abs ceil cos div_rn erf exp exp2 fdiv floor log log2 rsqrt sin sqrt sqrt_rn tanh",

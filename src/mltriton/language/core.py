@@ -11,6 +11,7 @@ from typing import Any
 import mltriton.language as language
 from mltriton.language import aggregates
 from mltriton.language.building import builtin as builtin
+from mltriton.language.building import builtin as extern  # pyright: ignore[reportUnusedImport] # noqa: F401
 from mltriton.language.building import is_builtin as is_builtin
 from mltriton.language.constants import constexpr as constexpr
 from mltriton.language.constants import constexpr_type as constexpr_type

@@ -124,9 +124,9 @@ def rand(seed: object, offset: object, n_rounds: int = N_ROUNDS) -> tensor:
 
 
 @builtin
-def rand4x(seed: object, offset: object, n_rounds: int = N_ROUNDS) -> Four:
+def rand4x(seed: object, offsets: object, n_rounds: int = N_ROUNDS) -> Four:
     """Four blocks of uniform fp32 in [0, 1)."""
-    a, b, c, d = (uint_to_uniform_float(part) for part in randint4x(seed, offset, n_rounds))
+    a, b, c, d = (uint_to_uniform_float(part) for part in randint4x(seed, offsets, n_rounds))
     return a, b, c, d
 
 

@@ -25,7 +25,8 @@ _METHOD_NAMES = """
 broadcast_to trans permute split view reshape expand_dims squeeze unsqueeze ravel flip item cast load store
 advance gather exp exp2 log log2 cos sin sqrt sqrt_rn rsqrt abs erf floor ceil cdiv sigmoid softmax
 reduce associative_scan max argmax min argmin sum xor_sum reduce_or cumsum cumprod sort topk histogram
-atomic_cas atomic_xchg atomic_add atomic_max atomic_min atomic_and atomic_or atomic_xor
+atomic_cas atomic_xchg atomic_add atomic_max atomic_min atomic_and atomic_or atomic_xor atomic_load
+atomic_store atomic_poll
 """
 METHODS = frozenset(_METHOD_NAMES.split())
 

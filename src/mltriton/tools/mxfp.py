@@ -100,9 +100,15 @@ class MXScaleTensor(_Codes):
 
     def to(self, dtype: Any) -> Any:
         """The scales as floats."""
-        torch = torch_module()
-        powers = torch.exp2(self.data.to(torch.float64) - BIAS)
-        return torch.where(self.data == NAN, torch.full_like(powers, math.nan), powers).to(dtype)
+        return fp8e8m0_to_float32(self.data).to(dtype)
+
+
+def fp8e8m0_to_float32(scale: Any) -> Any:
+    """The powers of two that bytes of e8m0 are, as float32; NaN for 255."""
+    torch = torch_module()
+    codes = scale.view(torch.uint8)
+    powers = torch.ldexp(torch.ones_like(codes, dtype=torch.float32), codes.to(torch.int32) - BIAS)
+    return powers.masked_fill(codes == NAN, math.nan)
 
 
 def _shape(size: Any) -> tuple[int, ...]:
