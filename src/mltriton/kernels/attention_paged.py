@@ -138,9 +138,10 @@ def paged_attention(
     block_table [sequences, max_pages] int32: the pages of a sequence in order; seq_lens [sequences] int32: its number
     of keys (0 gives zeros). `kv_heads` divides `heads`. `sm_scale` is 1 / sqrt(dim) when None. Scores are limited to
     `soft_cap * tanh(score / soft_cap)`, then `alibi_slopes` [heads] f32 times (key - last key) is added. `warp_level`
-    chooses the form of the kernel; `splits` into how many stretches of keys a sequence is cut (chosen when None);
-    `target` is what it runs on ("xe:pvc", say), None where the arrays lie. Table entries and slots behind a sequence's
-    last key are never looked at; others are checked where they lie in main memory (a GPU would have to be waited for).
+    chooses the form of the kernel, where a target has two; `splits` into how many stretches of keys a sequence is cut
+    (chosen when None); `target` is what it runs on ("xe:pvc", say), None where the arrays lie. Table entries and slots
+    behind a sequence's last key are never looked at; others are checked where they lie in main memory (a GPU would have
+    to be waited for).
     Returns [sequences, heads, dim], contiguous, of q's kind and dtype. Raises `ArgumentError` for arrays that do not
     fit.
     """

@@ -9,6 +9,10 @@ before. Results are those of `attention_paged_kernels.py`; `attention_paged.py` 
 
 from __future__ import annotations
 
+from typing import Any
+
+import numpy as np
+
 import mltriton as triton
 import mltriton.language as tl
 from mltriton.kernels.attention_paged_kernels import LOG2_E, keys_of_split
@@ -16,8 +20,8 @@ from mltriton.kernels.attention_paged_kernels import LOG2_E, keys_of_split
 
 @triton.jit
 def pages_of(keys, end, table_ptr, stride_tp, PAGE: tl.constexpr):
-    """The pages (i64) of keys [BN]; of those behind the last one its page."""
-    return tl.load(table_ptr + tl.minimum(keys, end - 1) // PAGE * stride_tp).to(tl.int64)
+    """The pages (i64) of keys [BN]; 0 of those behind the last one."""
+    return tl.load(table_ptr + keys // PAGE * stride_tp, keys < end, 0).to(tl.int64)
 
 
 @triton.jit
@@ -87,3 +91,23 @@ def paged_attention_tiles_kernel(
     o = acc / tl.where(l_i > 0.0, l_i, 1.0)[:, None]
     at = sequence * stride_os + (heads * stride_oh)[:, None] + dims[None, :]
     tl.store(o_ptr + at, o.to(o_ptr.dtype.element_ty), wanted)
+
+
+def mltriton_verify(
+    name: str, rng: np.random.Generator
+) -> tuple[dict[str, Any], tuple[int, ...], dict[str, Any]] | None:
+    """A launch for `mltriton verify`: three heads on one, pages in any order, an empty sequence, lengths that neither
+    pages nor tiles divide.
+    """
+    from mltriton.kernels.attention_paged import Form, paged_attention_launches  # Only the example needs it.
+
+    if name != paged_attention_tiles_kernel.__name__:
+        return None
+    q = rng.standard_normal((3, 6, 24), np.float32)
+    k_cache, v_cache = (rng.standard_normal((13, 16, 2, 24), np.float32) for _ in range(2))
+    table = rng.permutation(13)[:12].astype(np.int32).reshape(3, 4)
+    lens = np.array([61, 0, 33], np.int32)
+    form = Form(warp_level=False, heads=16, keys=16, tiles=True)
+    launch, _ = paged_attention_launches(q, k_cache, v_cache, table, lens, q * 0, form=form, splits=2)
+    del launch.constants["num_warps"]
+    return launch.example()
