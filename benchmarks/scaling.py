@@ -13,13 +13,14 @@ import sys
 from collections.abc import Iterator
 
 from mltriton.tools import jobs
-from mltriton.tools.side_by_side import REST, Measurement, Times, measure, set_threads
+from mltriton.tools.side_by_side import REST, Measurement, Times, measure, settings_of_threads
 
 
 def measurements(quick: bool) -> Iterator[Measurement]:
     for threads in thread_counts():
         command = [sys.executable, __file__, str(threads), *["--quick"] * quick]
-        done = subprocess.run(command, stdout=subprocess.PIPE, check=True, text=True)
+        environment = os.environ | settings_of_threads(threads)
+        done = subprocess.run(command, stdout=subprocess.PIPE, check=True, text=True, env=environment)
         for line in done.stdout.splitlines():
             row = json.loads(line)
             times = {name: Times(*taken) for name, taken in row["times"].items()}
@@ -44,7 +45,6 @@ def problems(threads: int, quick: bool) -> Iterator[tuple[str, jobs.Job]]:
 
 
 def _measure_here(threads: int, quick: bool) -> None:
-    set_threads(threads)
     for name, job in problems(threads, quick):
         times = measure(job.contenders, budget=1.0, rest=REST)
         taken = {library: (its.minimum, its.median) for library, its in times.items()}

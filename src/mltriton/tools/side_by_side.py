@@ -113,8 +113,13 @@ def measure(contenders: Contenders, rounds: int = 40, budget: float = 3.0, rest:
 
 def set_threads(count: int) -> None:
     """Let every library use `count` threads. Must be called before they are imported."""
-    for name in ("MLTRITON_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
-        os.environ[name] = str(count)
+    os.environ.update(settings_of_threads(count))
+
+
+def settings_of_threads(count: int) -> dict[str, str]:
+    """The environment in which every library uses `count` threads."""
+    names = ("MLTRITON_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+    return dict.fromkeys(names, str(count))
 
 
 def _clock() -> Callable[[], float]:
