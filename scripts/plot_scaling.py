@@ -11,16 +11,16 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import matplotlib
-
-matplotlib.use("svg")
 from matplotlib import pyplot
 
 Rows = list[dict[str, Any]]
 
+COLOURS = {"mltriton": "C0", "numpy": "C1", "torch": "C2"}
+
 
 def draw(rows: Rows, picture: Path) -> None:
     """Draw one panel for each job of `rows` into the file `picture`."""
+    pyplot.rcParams["svg.fonttype"] = "none"
     names = list(dict.fromkeys(row["job"] for row in rows))
     figure, panels = pyplot.subplots(2, (len(names) + 1) // 2, figsize=(12, 6.5), squeeze=False)
     for name, axes in zip(names, panels.flat, strict=False):
@@ -38,7 +38,8 @@ def _draw_job(axes: Any, rows: Rows) -> None:
     axes.plot(threads, threads, "k--", linewidth=0.7)
     for library in rows[0]["times"]:
         rates = [row["work"] / row["times"][library]["minimum"] if library in row["times"] else None for row in rows]
-        axes.plot(threads, [rate and rate / rates[0] for rate in rates], "o-", markersize=3, label=library)
+        speeds = [rate and rate / rates[0] for rate in rates]
+        axes.plot(threads, speeds, "o-", color=COLOURS[library], markersize=3, label=library)
     axes.set_xscale("log", base=2)
     axes.set_yscale("log", base=2)
     axes.set_xticks(threads, [str(count) for count in threads])
