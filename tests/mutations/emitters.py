@@ -203,8 +203,8 @@ EMITTERS = [
     ),
     Mutation(
         "targets/cpu/llvm/emit/reduce.py",
-        'has_partner = e.function.icmp("slt", numbers, lanes - distance)',
-        'has_partner = e.function.icmp("slt", numbers, lanes - 1)',
+        "first_without = e.function.sub(constant(I32, lanes - distance), none)",
+        "first_without = e.function.sub(constant(I32, lanes - 1), none)",
         "the last lanes of a reverse scan are combined twice",
         "passes/intrinsic/test_tile_loops.py -kscan",
     ),
@@ -246,9 +246,9 @@ EMITTERS = [
         needs="dpctl",
     ),
     Mutation(
-        "targets/simt/shapes.py",
-        "where = [op.order.index(dim) for dim in range(len(op.order))]",
-        "where = list(op.order)",
+        "dialects/tt/shapes.py",
+        "tuple(at[self.order.index(dim)] for dim in range(len(at)))",
+        "tuple(at[dim] for dim in self.order)",
         "a permutation is taken for its inverse",
         "targets/xe/test_kernels.py -kpermut",
         needs="dpctl",
