@@ -3,7 +3,7 @@
 `python scripts/measure_backends.py [--rounds N] [--rows N] [--threads N] [--write FILE] [PROGRAM]...` times the forward
 part of the programs of `tests/as_triton/torch_programs.py` by both backends in one process, calls interleaved, and
 prints for each the least and the median time of both and the quotient of the least. `--write` puts the table into a
-page.
+page that has one for as many rows and threads.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ import torch_programs  # noqa: E402
 
 BACKENDS = ("triton", "cpp")
 CALLS = 10  # of one backend before it is the other's turn
-HEADING = "| program | Triton kernels, us: least, median | C++, us: least, median | C++ / Triton |\n|---|---|---|---|\n"
+COLUMNS = "Triton kernels, us: least, median | C++, us: least, median | C++ / Triton |\n|---|---|---|---|\n"
 Times = dict[str, list[float]]
 
 
@@ -95,15 +95,15 @@ def main() -> None:
     warnings.simplefilter("ignore")
     torch._inductor.config.compile_threads = 1
     torch.set_num_threads(given.threads)
-    print(HEADING, end="")
+    mark = f"| rows x {given.rows}, threads: {given.threads} | "
+    print(mark + COLUMNS, end="")
     lines: list[str] = []
     for line in table(given.names, given.rounds, torch_programs.programs(given.rows)):
         print(line, flush=True)
         lines.append(line)
     if given.write:
-        text, mark = given.write.read_text(), "| program | Triton kernels"
-        made = HEADING + "\n".join(lines) + "\n"
-        given.write.write_text(re.sub(rf"{re.escape(mark)}.*\n(?:\|.*\n)*", lambda _: made, text))
+        made = mark + COLUMNS + "\n".join(lines) + "\n"
+        given.write.write_text(re.sub(rf"{re.escape(mark)}.*\n(?:\|.*\n)*", lambda _: made, given.write.read_text()))
 
 
 if __name__ == "__main__":
