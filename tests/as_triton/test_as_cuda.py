@@ -54,6 +54,10 @@ class Doubled(torch.autograd.Function):
 x = torch.rand(3, device="cuda", requires_grad=True)
 Doubled.apply(x).sum().backward()
 assert x.grad.tolist() == torch.autograd.grad(Doubled.apply(x).sum(), x)[0].tolist() == [2, 2, 2]
+host = torch.rand(3)
+moved = [host.to("cuda"), host.cuda(), host.to(device=torch.device("cuda")), host.to("cuda", torch.float32)]
+assert len({x.data_ptr() for x in (host, *moved)}) == 5 and all(torch.equal(x, host) for x in moved)
+assert host.to(torch.float32) is host and x.to("cuda") is x
 generator = torch.Generator(device="cuda").manual_seed(5)
 assert isinstance(generator, torch.Generator) and isinstance(torch.default_generator, torch.Generator)
 assert torch.rand(3, generator=generator).is_cuda and torch.Generator().device.type == "cpu"

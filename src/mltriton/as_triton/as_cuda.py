@@ -1,9 +1,10 @@
 """The CPU in place of a CUDA device, for programs that insist on one: `--as-cuda`, off by default.
 
 Level: user. Needs torch. `show_cpu_as_cuda()` lets the questions of `torch.cuda` be answered for the CPU and turns the
-device "cuda" into "cpu" wherever torch's functions are called in this thread. Guarantees: tensors lie in main memory,
-nothing is copied. What it cannot do: `torch.device("cuda")` by itself stays what it is (`x.device == "cuda"` is false),
-threads that the program starts see no CUDA device, and nothing here runs CUDA code.
+device "cuda" into "cpu" wherever torch's functions are called in this thread. Guarantees: tensors lie in main memory;
+what moves between devices shares no memory with what it came from, unless it gathers gradients. What it cannot do:
+`torch.device("cuda")` by itself stays what it is (`x.device == "cuda"` is false), threads that the program starts see
+no CUDA device, and nothing here runs CUDA code.
 """
 
 from __future__ import annotations
@@ -155,19 +156,29 @@ def _on_cpu(value: Any) -> Any:
     return value
 
 
+def _copied(tensor: Any) -> Any:
+    """What goes to a device does not share the memory that it comes from; one that gathers gradients stays itself."""
+    return tensor if tensor.requires_grad else tensor.clone()
+
+
 def _mode(torch: Any) -> Any:
     """The mode that changes devices in calls of torch's functions."""
-    cuda, pin = torch.Tensor.cuda, torch.Tensor.pin_memory
+    cuda, pin, to, device = torch.Tensor.cuda, torch.Tensor.pin_memory, torch.Tensor.to, torch.device
 
     class CudaIsCpu(torch.overrides.TorchFunctionMode):  # pyright: ignore[reportUntypedBaseClass]
         """Calls functions on the CPU instead."""
 
         def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
             if func in (cuda, pin):
-                return args[0]
+                return _copied(args[0]) if func == cuda else args[0]
             given: dict[str, Any] = {} if kwargs is None else kwargs
             named = {name: _on_cpu(value) for name, value in given.items() if name != "pin_memory"}
-            return func(*map(_on_cpu, args), **named)
+            made = func(*map(_on_cpu, args), **named)
+            if func != to or made is not args[0]:
+                return made
+            return (
+                _copied(made) if any(isinstance(value, (str, device)) for value in (*args, *given.values())) else made
+            )
 
     return CudaIsCpu()
 
