@@ -27,7 +27,7 @@ from mltriton.analysis.aliasing import (
 from mltriton.analysis.axis_info import AxisInfoAnalysis
 from mltriton.analysis.rectangles import NotRegular, Reason
 from mltriton.analysis.workload import is_multiplied
-from mltriton.dialects import arith, tt
+from mltriton.dialects import arith, scf, tt
 from mltriton.dialects.tt.memory import is_block_pointer
 from mltriton.ir.operation import BlockArgument, Operation, Value
 from mltriton.ir.types import I1, IntegerType, PointerType, TensorType, block_of, byte_width
@@ -71,6 +71,7 @@ class TensorMaps:
         self.axes = AxisInfoAnalysis(function)
         self.added = added or {}
         self.staged_bytes = 0
+        self.loaded_bytes: dict[Operation | None, int] = {}  # by loop
         self._judged: dict[Access, Place | Reason] = {}
 
     @cached_property
@@ -231,17 +232,28 @@ class TensorMaps:
         return first is not second and body.position(first) < body.position(second)
 
     def _check_size(self, op: Access, block: TensorType) -> None:
-        """Blocks on their way to dots are pipelined; others must be large enough, and not too many."""
-        if isinstance(op, tt.Load | tt.DescriptorLoad) and is_multiplied(op.result, turned=True):
-            return
-        if self.limits.beside_products and not self._multiplies:
-            raise NotRegular("the program multiplies no matrices, and lanes access as much at a time")
-        size = block.size * byte_width(block.element)
-        if size < self.limits.least_bytes:
-            raise NotRegular(f"the block has {size} bytes, fewer than {self.limits.least_bytes}")
-        if self.staged_bytes + size > self.limits.most_bytes:
-            raise NotRegular(f"blocks that are copied so have more than {self.limits.most_bytes} bytes in all")
-        self.staged_bytes += size
+        """Blocks that go into no dot must be large enough, and not too many; all that are loaded must fit."""
+        size, loads = block.size * byte_width(block.element), isinstance(op, tt.Load | tt.DescriptorLoad)
+        if not loads or not is_multiplied(op.result, turned=True):
+            if self.limits.beside_products and not self._multiplies:
+                raise NotRegular("the program multiplies no matrices, and lanes access as much at a time")
+            if size < self.limits.least_bytes:
+                raise NotRegular(f"the block has {size} bytes, fewer than {self.limits.least_bytes}")
+            if self.staged_bytes + size > self.limits.most_bytes:
+                raise NotRegular(f"blocks that are copied so have more than {self.limits.most_bytes} bytes in all")
+            self.staged_bytes += size
+        if loads:
+            self._check_room(op, size)
+
+    def _check_room(self, op: Operation, size: int) -> None:
+        """What one loop loads takes the place of what another one did."""
+        loop = _in_body(op, self.function.body.block)
+        loop = loop if isinstance(loop, scf.For | scf.While) else None
+        loaded = self.loaded_bytes | {loop: self.loaded_bytes.get(loop, 0) + size}
+        in_loops = max((each for of, each in loaded.items() if of is not None), default=0)
+        if loaded.get(None, 0) + in_loops > self.limits.all_bytes:
+            raise NotRegular(f"what is loaded so has more than {self.limits.all_bytes} bytes in all")
+        self.loaded_bytes = loaded
 
 
 def _described(op: tt.DescriptorLoad | tt.DescriptorStore) -> Place:

@@ -270,7 +270,7 @@ class TensorCopies(NamedTuple):
     dimensions, bases and strides are multiples of `alignment` bytes. `layout(shape, element_bytes)` is how a block lies
     in shared memory (None: as it is); it raises `ValueError` for one that cannot be moved. What goes into no dot is
     copied so from `least_bytes` on, up to `most_bytes` for all such blocks of a program, where there are dots beside it
-    or it need not be `beside_products`.
+    or it need not be `beside_products`; all blocks of a program have up to `all_bytes`.
     """
 
     layout: Callable[[tuple[int, ...], int], SharedEncoding | None]
@@ -278,6 +278,7 @@ class TensorCopies(NamedTuple):
     alignment: int = 16
     least_bytes: int = 2048
     most_bytes: int = 64 * 1024
+    all_bytes: int = 192 * 1024
     beside_products: bool = True
 
 
