@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import cast
 
+from mltriton.analysis.effects import is_pure
 from mltriton.dialects import arith, scf, tt, ttg, ttng
 from mltriton.errors import PassError
 from mltriton.ir.attributes import DenseAttr, StringAttr
@@ -56,6 +57,7 @@ class _Distributor(Rewriter):
         self.swizzles = swizzles
         self.exchange = Exchange(self.builder, num_warps)
         self.warp = WarpCoordinates(num_warps, self.builder.loc)
+        self.once: scf.If | None = None  # the latest branch for what is done once for the program
 
     def function(self, function: tt.Func) -> tt.Func:
         self.warp = WarpCoordinates(self.num_warps, function.loc)
@@ -279,8 +281,21 @@ def wait_together(d: _Distributor, op: ttg.AsyncWait, operands: list[Value]) -> 
 
 
 def by_first_warp(d: _Distributor, op: Operation, operands: list[Value]) -> Sequence[Value]:
-    """What is done once for the program."""
-    return _by_owner(d, I1, lambda: d.copy(op, operands))
+    """What is done once for the program; by one branch what follows on each other."""
+    block, branch = d.builder.block, d.once
+    if branch is None or branch.block is not block or not all(map(is_pure, block.ops[block.position(branch) + 1 :])):
+        _by_owner(d, I1, lambda: d.copy(op, operands))
+        d.once = next((made for made in block.ops[-1:] if isinstance(made, scf.If)), None)
+        return []
+    block.ops.remove(branch)
+    block.append(branch)
+    then = branch.then.block
+    end = then.terminator
+    then.ops.remove(end)
+    with d.builder.inside(then):
+        d.copy(op, operands)
+    then.append(end)
+    return []
 
 
 def gather_through_shared_memory(d: _Distributor, op: tt.Gather, operands: list[Value]) -> Sequence[Value]:
