@@ -365,6 +365,9 @@ def atomic_by_owner(d: _Distributor, op: tt.AtomicRMW | tt.AtomicCAS, operands: 
     return [d.builder.emit(tt.Unsplat, block, result_types=[element])]
 
 
+_BARRIERS = (ttng.InitBarrier, ttng.InvalBarrier, ttng.BarrierExpect, ttng.ArriveBarrier)
+_COPIES = (ttng.AsyncTMACopyGlobalToLocal, ttng.AsyncTMACopyLocalToGlobal)
+
 # How each kind of operation becomes one warp's; whatever is not listed is copied with per-warp types.
 RULES: RuleTable = {
     arith.Constant: shrink_constant,
@@ -381,17 +384,7 @@ RULES: RuleTable = {
     ttg.AsyncCopyGlobalToLocal: copy_part,
     ttg.AsyncCommitGroup: close_group,
     ttg.AsyncWait: wait_together,
-    **dict.fromkeys(
-        (
-            ttng.InitBarrier,
-            ttng.InvalBarrier,
-            ttng.BarrierExpect,
-            ttng.ArriveBarrier,
-            ttng.AsyncTMACopyGlobalToLocal,
-            ttng.AsyncTMACopyLocalToGlobal,
-        ),
-        by_first_warp,
-    ),
+    **dict.fromkeys((*_BARRIERS, *_COPIES), by_first_warp),
     tt.Gather: gather_through_shared_memory,
     ttg.ConvertLayout: convert_through_shared_memory,
     tt.Store: store_by_owner,
