@@ -86,3 +86,23 @@ def test_a_target_without_machine_code():
 
     with pytest.raises(TargetError, match="has no machine code"):
         triton.compile(nothing, "i32", target="generic").launch((1,), 3)
+
+
+def test_upstream_run_with_hooks_and_without(compiled):
+    """Machine code launches what it takes; hooks, and what it does not take, are Python's."""
+    X[:] = np.arange(32)
+    compiled._init_handles()
+    told = []
+    for enter in (None, [], lambda told_of: told.append(("enter", told_of))):
+        out = aligned(32)
+        compiled.run(2, 1, 1, 0, None, None, "metadata", enter, None, X, out, 32, 3.0, 16)
+        np.testing.assert_array_equal(out, X * 3)
+    assert told == [("enter", "metadata")]
+    out = aligned(32)
+    compiled.run(2, 1, 1, 0, None, None, None, None, lambda _: told.append("exit"), X, out, 32, 2.0, 16)
+    np.testing.assert_array_equal(out, X * 2)
+    assert told[1:] == ["exit"]
+    with pytest.raises(ArgumentError):
+        compiled.run(2, 1, 1, 0, None, None, None, None, None, X.astype(np.float64), out, 32, 3.0, 16)
+    with pytest.raises(TypeError):
+        compiled.run(2, 1, 1)
