@@ -210,7 +210,7 @@ def test_misuse(kernel: Trace):
     with pytest.raises(TypeMismatchError, match="integers"):
         _ = ~x
     with pytest.raises(AttributeError):
-        _ = x.atomic_load
+        _ = x.atomic_nothing
 
 
 def test_methods_are_functions_of_the_language():
