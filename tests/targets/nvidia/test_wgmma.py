@@ -219,6 +219,13 @@ def test_stages_keep_their_meaning() -> None:
 
 
 @pytest.mark.usefixtures("needs_ptxas")
+def test_products_keep_their_registers_where_other_programs_would_fit() -> None:
+    """What ptxas rejects with fewer registers is taken as it was."""
+    ptx = compiled("ptx", (64, 256, 64), num_warps=4, num_stages=1)
+    assert assemble(ptx, device("90"), 1024).spilled == 0
+
+
+@pytest.mark.usefixtures("needs_ptxas")
 @pytest.mark.parametrize(("block", "warps"), [((128, 256, 64), 8), ((128, 128, 64), 8), ((64, 256, 64), 4)])
 def test_ptxas_neither_spills_nor_serialises(block: tuple[int, int, int], warps: int) -> None:
     ptx = compiled("ptx", block, num_warps=warps, num_stages=4)

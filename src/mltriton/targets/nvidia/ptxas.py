@@ -107,9 +107,20 @@ def assemble(ptx: str, device: Device, shared: int = 0) -> Cubin:
     each = device.all_registers // (programs * int(found[1])) // _UNIT * _UNIT
     shared_too = programs * (shared + _RESERVED) <= device.all_shared_bytes
     if programs <= _FEW and each < most <= each * _SQUEEZED and shared_too:
-        together = _assembled(_resident(ptx, programs), device)
-        return together if together.spilled <= _NEXT_TO_NOTHING else cubin
+        return _together(ptx, programs, device) or cubin
     return cubin
+
+
+def _together(ptx: str, programs: int, device: Device) -> Cubin | None:
+    """Machine code of which so many programs share the registers; None where each would have too few: products of warp
+    groups take as many as they take.
+    """
+    try:
+        made = _assembled(_resident(ptx, programs), device)
+    except BackendError:
+        return None
+    serialised = any(_SERIALIZED.search(remark) for remark in made.remarks)
+    return None if serialised or made.spilled > _NEXT_TO_NOTHING else made
 
 
 def _allotted(registers: int) -> int:
