@@ -173,6 +173,9 @@ def _in(t: Threads, i: Instruction) -> None:
     there = _shared(found, _one(t, t.address(target)))
     at = t.engine.barrier(_one(t, t.address(arrives)))
     t.memory.read(there, found.element_bytes)
+    from .warp_groups import check_write  # It needs the modules that need this one.
+
+    check_write(t, there.reshape(-1).astype(np.uint64))
     at.coming.append(lambda: t.memory.write(there, data))
     at.bytes -= data.size
     t.asleep[:] = False

@@ -48,7 +48,9 @@ def check(t: Threads, i: Instruction) -> None:
         return
     names = list(_names(i.operands))
     for group in _groups_at_hand(t):
-        products = t.products[group]
+        products = t.products.get(group)
+        if products is None:
+            continue
         if i.opcode[0] == "mov" and len(names) == 2 and names[1] in products.sums:
             products.sums[names[0]] = products.sums[names[1]]
         elif found := [name for name in names if name in products.sums]:

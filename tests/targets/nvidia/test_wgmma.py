@@ -151,14 +151,15 @@ RACES = {
 
 
 @pytest.mark.usefixtures("emulator")
+@pytest.mark.parametrize("maps", ["none", "products"])
 @pytest.mark.parametrize(("instruction", "message", "step"), RACES.values(), ids=RACES)
 def test_a_missing_wait_is_found_in_ptx(
-    monkeypatch: pytest.MonkeyPatch, instruction: str, message: str, step: int
+    monkeypatch: pytest.MonkeyPatch, instruction: str, message: str, step: int, maps: str
 ) -> None:
     parse = launch.parse
     monkeypatch.setattr(launch, "parse", lambda ptx: parse(without(ptx, instruction)))
     with pytest.raises(EmulationError, match=message):
-        multiplied(64, 64, 256, (64, 64, step), "rr", "float16", num_warps=4, num_stages=3)
+        multiplied(64, 64, 256, (64, 64, step), "rr", "float16", num_warps=4, num_stages=3, tensor_maps=maps)
 
 
 def without(ptx: str, instruction: str) -> str:
@@ -172,7 +173,7 @@ SIGNATURE = "*fp16:16,*fp16:16,*fp16:16,i32:16,i32:16,i32:16,i32:16,i32:1,i32:16
 def compiled(level: str, block: tuple[int, int, int] = (64, 64, 32), **options: Any) -> str:
     signature = SIGNATURE.format(*block)
     return triton.compile(
-        product, signature=signature, constexprs={"SUM": tl.float32}, target="cuda:90", **options
+        product, signature=signature, constexprs={"SUM": tl.float32}, target="cuda:90", tensor_maps="none", **options
     ).asm[level]
 
 

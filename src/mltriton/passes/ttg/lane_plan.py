@@ -256,7 +256,8 @@ def _home(home: Home, operand: Value) -> Home:
     if home is not Home.EITHER:
         return home
     source = operand.defining_op
-    source = source.source.defining_op if isinstance(source, ttg.ConvertLayout) else source
+    while isinstance(source, ttg.ConvertLayout | tt.Trans):
+        source = source.source.defining_op
     is_there = isinstance(operand.type, MemDescType) or isinstance(source, tt.Load | tt.DescriptorLoad)
     return Home.SHARED if is_there else Home.REGISTERS
 

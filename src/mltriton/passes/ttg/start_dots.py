@@ -134,7 +134,7 @@ def adding_loop(dot: tt.Dot) -> scf.For | None:
 def _stays(operand: Value, loop: scf.For) -> bool:
     """Whether what a product reads is left as it is until the next iteration's product has started."""
     if not isinstance(operand.type, MemDescType):
-        return True
+        return operand.defining_op is not None and not _is_inside(operand.defining_op, loop)
     kept, window = loop.attributes.get(KEPT), operand.defining_op
     while isinstance(window, ttg.MemDescTrans):
         window = window.memory.defining_op
