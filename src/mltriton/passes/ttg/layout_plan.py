@@ -69,7 +69,8 @@ class LayoutPlan:
         """Decide for all blocks of a function."""
         self._ties = _with_one_encoding(function)
         if self.spec.copy_bytes:
-            self.staged = staged_loads(function, self.num_warps) | staged_stores(function, self.num_warps)
+            room = self.spec.shared_bytes // 2
+            self.staged = staged_loads(function, self.num_warps) | staged_stores(function, self.num_warps, room)
         workload = analyse(function)
         for dot, encoding in hinted_roots(workload.dots, self.spec, self.num_warps, self._reached):
             self._root(dot, encoding)
