@@ -136,7 +136,7 @@ class _Order:
         for op in block.ops:
             if (isinstance(op, MOVABLE) and not writes_memory(op)) or self._follows_load(op):
                 self._waiting[op] = None
-            elif isinstance(op, tt.Dot):
+            elif isinstance(op, tt.Dot) and op.pure:  # Others are groups of products, which waits count.
                 dots.append(op)
             else:
                 if dots and not isinstance(op, ttig.Prefetch):
