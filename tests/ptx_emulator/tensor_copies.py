@@ -166,12 +166,15 @@ def _shared(found: Evaluated, start: int) -> Array:
 
 
 def _in(t: Threads, i: Instruction) -> None:
+    from . import warp_groups  # It imports what imports this.
+
     target, source, arrives = i.operands
     found, addresses, inside = _box(t, source)
     data = np.zeros((len(addresses), found.element_bytes), np.uint8)
     data[inside] = t.memory.read(addresses[inside].astype(np.uint64), found.element_bytes)
     there = _shared(found, _one(t, t.address(target)))
     at = t.engine.barrier(_one(t, t.address(arrives)))
+    warp_groups.check_write(t, there)
     t.memory.read(there, found.element_bytes)
     from .warp_groups import check_write  # It needs the modules that need this one.
 

@@ -7,6 +7,8 @@ same banks, so groups of elements of a row change places by exclusive or with th
 
 from __future__ import annotations
 
+from math import prod
+
 from mltriton.layouts.base import SharedEncoding
 from mltriton.layouts.fields import Fields, Shape, bases, boolean, check_ranks, power, require, shape
 from mltriton.layouts.fields import integer as read_integer
@@ -149,6 +151,8 @@ def copied(shape: Shape, element_bytes: int) -> NvmmaSharedEncoding | None:
         return NvmmaSharedEncoding(swizzle, False, 8 * element_bytes)
     if max(rows, default=1) > MOST_COPIED or (columns > MOST_COPIED and max(rows, default=1) > 1):
         raise ValueError(f"a block {'x'.join(map(str, shape))} of {element_bytes} bytes is too long for one copy")
+    if prod(shape) * element_bytes % LINE_BYTES:
+        raise ValueError(f"a block of {prod(shape) * element_bytes} bytes is no multiple of {LINE_BYTES}")
     return None
 
 

@@ -86,6 +86,8 @@ def along_k(dot: tt.Dot, axes: AxisInfoAnalysis) -> bool:
 def _along(operand: Value, dim: int, axes: AxisInfoAnalysis) -> bool:
     load = operand.defining_op
     load = load.source.defining_op if isinstance(load, ttg.ConvertLayout) else load
+    if isinstance(load, tt.Trans) and isinstance(load.source.defining_op, tt.DescriptorLoad):
+        return dim == 0
     if isinstance(load, tt.DescriptorLoad):
         return dim == 1
     return (
