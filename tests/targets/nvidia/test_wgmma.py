@@ -10,7 +10,7 @@ import pytest
 
 import mltriton as triton
 import mltriton.language as tl
-from mltriton.dialects import ttg, ttng
+from mltriton.dialects import math, scf, ttg, ttng
 from mltriton.errors import VerificationError
 from mltriton.executor import run
 from mltriton.executor.faults import Unfinished
@@ -217,6 +217,18 @@ def test_stages_keep_their_meaning() -> None:
         buffers = [op.result.type for op in module.walk() if isinstance(op, ttg.LocalAlloc)]
         assert [type.shape[0] for type in buffers] == [stages + 1] * 2  # type: ignore[attr-defined]
         assert [op.num for op in module.walk() if isinstance(op, ttg.AsyncWait)] == waits
+
+
+@pytest.mark.parametrize("maps", ["none", "products"])
+def test_the_softmax_runs_beside_the_second_product(maps: str) -> None:
+    signature = "*fp16:16,*fp16:16,*fp16:16,*fp16:16,i32:16,fp32,64,64,64"
+    made = triton.compile(attention, signature=signature, target="cuda:90", num_warps=4, tensor_maps=maps)
+    assert ("tma_copy" in made.asm["ttg"]) == (maps == "products")
+    [loop] = [op for op in parse_module(made.asm["ttg"]).walk() if isinstance(op, scf.For)]
+    kinds = (ttng.WarpGroupDot, ttng.WarpGroupDotWait, math.Exp2)
+    order = [type(op).__name__ for op in loop.body.block.ops if isinstance(op, kinds)]
+    assert order[:4] == ["WarpGroupDot", "WarpGroupDot", "WarpGroupDotWait", "Exp2"]
+    assert order[-1] == "WarpGroupDotWait"
 
 
 @pytest.mark.usefixtures("needs_ptxas")

@@ -25,7 +25,13 @@ from mltriton.targets.registry import spec_of
 KEPT = "ttg.slots-kept"  # attribute of a loop: for how many further iterations it leaves what it has copied
 
 
-COPIES = (ttg.AsyncCopyGlobalToLocal, ttg.AsyncCommitGroup)
+# What a loop does to start copies into buffers that no product under way reads.
+COPIES = (
+    ttg.AsyncCopyGlobalToLocal,
+    ttg.AsyncCommitGroup,
+    ttng.BarrierExpect,
+    ttng.AsyncTMACopyGlobalToLocal,
+)
 
 
 class StartDots(Pass):
