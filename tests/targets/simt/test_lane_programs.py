@@ -115,10 +115,12 @@ def multiplied(x, y, out, n, BLOCK: tl.constexpr):
     tl.store(out + at[:, None] * 64 + at[None, :], total.to(out.dtype.element_ty))
 
 
-def compiled(kernel: Any, dtype: Any = F32, block: int = 1024, warps: int = 4, **options: Any) -> str:
+def compiled(
+    kernel: Any, dtype: Any = F32, block: int = 1024, warps: int = 4, target: str = "cuda:90", **options: Any
+) -> str:
     """PTX for a GPU whose lanes need not run in step."""
     x = np.zeros(1 << 12, dtype)
-    made = kernel.warmup(x, x, x, 1 << 12, block, grid=(1,), num_warps=warps, target="cuda:90", **options)
+    made = kernel.warmup(x, x, x, 1 << 12, block, grid=(1,), num_warps=warps, target=target, **options)
     return made.asm["ptx"]
 
 
@@ -167,7 +169,7 @@ def test_ordered_updates_are_ordered_for_all_lanes() -> None:
 @pytest.mark.parametrize(("warps", "meeting"), [(1, "bar.warp"), (4, "bar.sync")])
 def test_lanes_meet_once_for_what_was_copied(warps: int, meeting: str) -> None:
     """Behind the wait, in front of everything else."""
-    ptx = compiled(multiplied, np.float16, warps=warps)
+    ptx = compiled(multiplied, np.float16, warps=warps, target="cuda:80")
     order = instructions(ptx, "cp.async.wait", "bar.warp", "bar.sync", "cp.async.cg", "cp.async.commit", "ldmatrix")
     loop = order[order.index("cp.async.wait") :]
     assert loop[:5] == ["cp.async.wait", meeting, "cp.async.cg", "cp.async.commit", "ldmatrix"]
