@@ -20,7 +20,7 @@ from mltriton.compiler import build as building
 from mltriton.compiler.job import Job
 from mltriton.compiler.kernel import CompiledKernel
 from mltriton.dialects import tt
-from mltriton.errors import TritonError
+from mltriton.errors import LaunchError, TritonError
 from mltriton.ir.attributes import IntegerAttr, StringAttr
 from mltriton.ir.module import Module, level_of
 from mltriton.ir.parser import parse_module
@@ -132,7 +132,22 @@ def _compile_all_for(target: Target, warps: int) -> None:
 def run_on(
     target: Target, module: Module, arguments: Sequence[Any], grid: Sequence[int], warps: int, codegen: str | None
 ) -> None:
-    """Compile a program at level `tt`, which is left as it is, and launch it."""
+    """Compile a program at level `tt`, which is left as it is, and launch it; again, as a launch of the runtime does,
+    where its arrays cannot be described to an engine for copies.
+    """
+    try:
+        _launch(target, module, arguments, grid, warps, codegen)
+    except LaunchError as error:
+        if "tensor_maps" not in str(error):
+            raise
+        again = parse_module(print_op(module))
+        again.attributes = {**again.attributes, "ttg.tensor-maps": StringAttr("none")}
+        _launch(target, again, arguments, grid, warps, codegen)
+
+
+def _launch(
+    target: Target, module: Module, arguments: Sequence[Any], grid: Sequence[int], warps: int, codegen: str | None
+) -> None:
     binary, kinds, name = compiled_on(target, module, warps, codegen)
     slots = [_slot(argument, kind) for argument, kind in zip(arguments, kinds, strict=True)]
     target.load(binary, name).run((*grid, 1, 1)[:3], slots)

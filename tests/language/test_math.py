@@ -63,8 +63,9 @@ def abs_of(x: tl.tensor) -> tl.tensor:
 
 def test_division():
     x, y = np.array([1, 2, 10, -7], np.float32), np.array([3, 7, 3, 2], np.float32)
-    for function in (tl.fdiv, tl.div_rn, lambda x, y: tl.fdiv(x, y, ieee_rounding=True)):
+    for function in (tl.div_rn, lambda x, y: tl.fdiv(x, y, ieee_rounding=True)):
         np.testing.assert_array_equal(compute(function, x, y), x / y)
+    np.testing.assert_array_max_ulp(compute(tl.fdiv, x, y), x / y, maxulp=2)  # On GPUs an instruction that is fast.
 
 
 @pytest.mark.parametrize(

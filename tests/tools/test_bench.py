@@ -194,7 +194,17 @@ def test_nothing_there(tmp_path: Path) -> None:
         run_benchmarks([], directory=tmp_path, quick=True, json=None)
 
 
-NAMES = ["attention", "attention_backward", "gemm", "gemm_fused", "overheads", "paged_attention", "rows", "warp_level"]
+NAMES = [
+    "attention",
+    "attention_backward",
+    "gemm",
+    "gemm_fused",
+    "overheads",
+    "paged_attention",
+    "rows",
+    "scaling",
+    "warp_level",
+]
 
 
 @pytest.mark.slow

@@ -170,17 +170,19 @@ def _forward(
 
 class Blocks(NamedTuple):
     """Queries of one program instance, keys of one step, and warps that share out the queries; None where a program is
-    one thread. `part` of the dimension over which scores are summed at a time; 0 is all of it.
+    one thread. `part` of the dimension over which scores are summed at a time; 0 is all of it. `stages` of the loops
+    over keys; None is as many as surely have room.
     """
 
     queries: int
     keys: int
     warps: int | None = None
     part: int = 0
+    stages: int | None = None
 
 
-# By family, bytes of an element and dimension: queries, keys, warps, and the part of the dimension summed at a time.
-# Intel's compiler keeps a warp's scores and sums in 256 registers then, NVIDIA's a lane's in 255.
+# By family or target, bytes of an element and dimension: queries, keys, warps, and the part of the dimension summed at
+# a time. Intel's compiler keeps a warp's scores and sums in 256 registers then, NVIDIA's a lane's in 255.
 WARP_BLOCKS = {
     "xe": {
         2: {64: Blocks(128, 64, 8), 128: Blocks(128, 64, 16), 256: Blocks(128, 16, 16)},
@@ -191,12 +193,23 @@ WARP_BLOCKS = {
         4: {64: Blocks(64, 32, 4), 128: Blocks(64, 32, 4), 256: Blocks(64, 16, 4)},
     },
 }
+# Groups of warps multiply wide blocks best, of which shared memory holds two steps: both loops use the same memory.
+WARP_BLOCKS["cuda:90"] = {
+    **WARP_BLOCKS["cuda"],
+    2: WARP_BLOCKS["cuda"][2] | {128: Blocks(128, 128, 8, stages=2)},
+}
+
+
+WIDE = 128  # queries from which on a program has all its warps
 
 
 def blocks_on(target: str | None, q: Array) -> Blocks | None:
     """`choose_blocks_of_warps` where the warps of a program share blocks; nothing where a program is one thread."""
     family = family_of_warps(target)
-    return choose_blocks_of_warps(q.shape[2], q.shape[3], item_size(q), family) if family else None
+    if family is None:
+        return None
+    machine = target if target in WARP_BLOCKS and q.shape[2] >= WIDE else family
+    return choose_blocks_of_warps(q.shape[2], q.shape[3], item_size(q), machine)
 
 
 def warps_on(target: str | None, q: Array, blocks: Blocks | None) -> tuple[int | None, int | None]:
@@ -206,16 +219,16 @@ def warps_on(target: str | None, q: Array, blocks: Blocks | None) -> tuple[int |
     if blocks is None:
         return None, None
     dim = max(16, triton.next_power_of_2(q.shape[3]))
-    return blocks.warps, stages_on(target, 2 * 2 * blocks.keys * dim * item_size(q))
+    return blocks.warps, blocks.stages or stages_on(target, 2 * 2 * blocks.keys * dim * item_size(q))
 
 
 def choose_blocks_of_warps(n_queries: int, dim: int, item_bytes: int, family: str = "xe") -> Blocks:
     """Block sizes for programs of many warps: fewer of these where there are few queries, each with as many."""
-    queries, keys, warps, part = next(of for most, of in WARP_BLOCKS[family][item_bytes].items() if dim <= most)
-    assert warps is not None
-    share = queries // warps
-    used = min(warps, triton.next_power_of_2(triton.cdiv(n_queries, share)))
-    return Blocks(used * share, keys, used, part)
+    chosen = next(of for most, of in WARP_BLOCKS[family][item_bytes].items() if dim <= most)
+    assert chosen.warps is not None
+    share = chosen.queries // chosen.warps
+    used = min(chosen.warps, triton.next_power_of_2(triton.cdiv(n_queries, share)))
+    return chosen._replace(queries=used * share, warps=used)
 
 
 def choose_blocks(n_queries: int, n_keys: int, sequences: int, causal: bool) -> Blocks:
