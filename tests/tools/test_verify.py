@@ -12,6 +12,8 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+import mltriton as triton
+import mltriton.language as tl
 from levels import check_levels, check_passes
 from mltriton.commands import app
 from mltriton.dialects import arith, tt
@@ -491,3 +493,24 @@ def test_machine_code_runs_last(
     assert [level.name for level in result.levels] == ["tt", "ttg", "warp", "intrinsic", "generic"]
     assert [level.ok for level in result.levels] == [True, True, True, True, mistake == "none"]
     assert re.search(report, str(result))
+
+
+@triton.jit
+def product_kernel(a_ptr, b_ptr, c_ptr, n, k, BLOCK: tl.constexpr):
+    a = tl.make_tensor_descriptor(a_ptr, [BLOCK, k], [n, 1], [BLOCK, BLOCK])
+    b = tl.make_tensor_descriptor(b_ptr, [k, BLOCK], [n, 1], [BLOCK, BLOCK])
+    total = tl.zeros((BLOCK, BLOCK), tl.float32)
+    for i in range(0, n, BLOCK):
+        total += tl.dot(a.load([0, i]), b.load([i, 0]))
+    tl.store(c_ptr + tl.arange(0, BLOCK)[:, None] * BLOCK + tl.arange(0, BLOCK)[None, :], total)
+
+
+@pytest.mark.parametrize("k", [64, 0])
+def test_a_launch_without_tensor_maps_is_verified_without(k: int) -> None:
+    rng = np.random.default_rng(0)
+    a, b = (rng.normal(size=(64, 64)).astype(np.float16) for _ in range(2))
+    arguments = {"a_ptr": a, "b_ptr": b, "c_ptr": np.ones((64, 64), np.float32), "n": 64, "k": k, "BLOCK": 64}
+    result = verify_kernel(product_kernel, args=arguments, grid=(1,), target="cuda:90", each_pass=k == 0)
+    assert result.ok
+    assert [level.is_reference for level in result.levels].count(True) == 1
+    assert len(result.levels) >= 4

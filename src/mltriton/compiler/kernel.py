@@ -137,9 +137,7 @@ class CompiledKernel:
         """The kernel compiled so that it asks nothing of the memory of its arguments."""
         from mltriton.compiler.compilation import compile_job
 
-        options = self.job.options
-        own = (*((name, value) for name, value in options.of_targets if name != "tensor_maps"), ("tensor_maps", "none"))
-        return compile_job(replace(self.job, options=replace(options, of_targets=tuple(sorted(own))))).loaded
+        return compile_job(self.job.without_tensor_maps()).loaded
 
     def _init_handles(self) -> None:
         """Load the kernel, and make `run`, upstream's way to launch it."""

@@ -83,6 +83,10 @@ class InvalidOperation(Fault):
     """Operands that the operation cannot take, or a result that is not of its type: the program is malformed."""
 
 
+class NoTensorMap(InvalidOperation):
+    """A tensor map of numbers that none can be made of: a launch with these runs the kernel that does without maps."""
+
+
 def location_of(loc: Location) -> SourceLocation | None:
     """The user's line of a location, if it is known."""
     inner = loc.innermost

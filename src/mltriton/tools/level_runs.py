@@ -16,6 +16,7 @@ import numpy as np
 from mltriton.compiler import IR_LEVELS, compile_job
 from mltriton.errors import CompilationError, DeviceError, ExecutionError, TritonError
 from mltriton.executor import Options, run
+from mltriton.executor.faults import NoTensorMap
 from mltriton.executor.values import choose, decode
 from mltriton.frontend.signature import Argument
 from mltriton.ir.module import is_warp_level
@@ -83,11 +84,15 @@ class Runs:
         self.reference: dict[str, Copy] | None = None
 
     def of_job(self, job: Job, *, each_pass: bool) -> Iterator[LevelResult]:
-        """Every level of a compilation, then the machine code."""
+        """Every level of a compilation, then the machine code: of what a launch would run."""
         name = "the front end"
         try:
             for name, module in _programs(job, each_pass):
-                yield self.of_module(name, module)
+                found = self.of_module(name, module)
+                if isinstance(found.fault, NoTensorMap):
+                    yield from self.of_job(job.without_tensor_maps(), each_pass=each_pass)
+                    return
+                yield found
                 if self.reference is None:
                     return
             if job.target.can_run:

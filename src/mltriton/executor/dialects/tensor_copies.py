@@ -15,7 +15,7 @@ from mltriton.executor.code import BLOCKED, Handler, Stop, Table
 from mltriton.executor.dialects.tt_memory import load_block, store_block
 from mltriton.executor.dialects.ttg import access
 from mltriton.executor.engine import Barrier
-from mltriton.executor.faults import InvalidOperation
+from mltriton.executor.faults import InvalidOperation, NoTensorMap
 from mltriton.executor.machine import Warp
 from mltriton.executor.shared import SharedView
 from mltriton.executor.values import Array
@@ -29,7 +29,7 @@ def tensor_map(op: ttng.TensorMap) -> Handler:
     def call(warp: Warp, base: Array, *numbers: Array) -> TensorView:
         shape, strides = (tuple(map(int, numbers[i * rank : (i + 1) * rank])) for i in range(2))
         if any(number <= 0 for number in (*shape, *numbers[2 * rank :])):
-            raise InvalidOperation("a tensor map of numbers that are not positive, which no launch makes")
+            raise NoTensorMap("a tensor map of numbers that are not positive, which no launch makes")
         return TensorView(int(base), shape, strides, (0,) * rank)
 
     return call

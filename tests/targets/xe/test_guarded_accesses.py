@@ -55,6 +55,7 @@ def numbers() -> np.ndarray[Any, Any]:
 TARGETS = [{"target": "xe:pvc"}, {"target": "xe:bmg", "codegen": "simd"}]
 
 
+@pytest.mark.usefixtures("queue")
 @pytest.mark.parametrize("options", TARGETS, ids=lambda options: "-".join(options.values()))
 @pytest.mark.parametrize("columns", [64, 40, 37])
 @pytest.mark.parametrize("which", [0, 1])
@@ -64,6 +65,7 @@ def test_a_descriptor_that_a_branch_makes(which: int, columns: int, options: dic
     np.testing.assert_array_equal(y.reshape(16, 32), 2 * matrix(x, 0 if which else 64, columns))
 
 
+@pytest.mark.usefixtures("queue")
 @pytest.mark.parametrize("options", TARGETS, ids=lambda options: "-".join(options.values()))
 def test_versions_with_shared_memory(options: dict[str, str]) -> None:
     x, y = numbers(), aligned(np.zeros(4 + 3 * 512, np.float32))
