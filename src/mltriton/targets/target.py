@@ -223,6 +223,7 @@ def module_of(family: str, name: str) -> Any:
     return import_module(f"mltriton.targets.{PACKAGES.get(family, family)}.{name}")
 
 
+@cache
 def split_name(name: str) -> tuple[str, str]:
     """Family and variant of a target's name. Raises `TargetError` for an unknown one."""
     if name not in names():
