@@ -12,6 +12,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 
+from mltriton.runtime.native.cpus import available_cpus
 from mltriton.tools import jobs
 from mltriton.tools.side_by_side import REST, Measurement, Times, measure, settings_of_threads
 
@@ -29,7 +30,7 @@ def measurements(quick: bool) -> Iterator[Measurement]:
 
 def thread_counts() -> list[int]:
     """1, 2, 4 and so on, up to the processors of this process."""
-    most = len(os.sched_getaffinity(0))
+    most = available_cpus()
     return sorted({1 << power for power in range(most.bit_length()) if 1 << power <= most} | {most})
 
 

@@ -13,7 +13,6 @@ from itertools import count
 from typing import cast
 
 from mltriton.dialects import arith
-from mltriton.ir.attributes import IntegerAttr
 from mltriton.ir.builder import Builder
 from mltriton.ir.constants import splat_of
 from mltriton.ir.operation import Value
@@ -108,13 +107,13 @@ class Polynomial:
         """Compute it as a scalar of `type` where the builder stands."""
         products = [self._product(builder, monomial, factor, type) for monomial, factor in self.terms.items()]
         if not products:
-            return _constant(builder, 0, type)
+            return arith.integer(builder, 0, type)
         return reduce(lambda a, b: builder.emit(arith.AddI, a, b), products)
 
     def _product(self, builder: Builder, monomial: Monomial, factor: int, type: Type) -> Value:
         values = [resized(builder, value, type) for value in monomial]
         if factor != 1 or not values:
-            values.append(_constant(builder, factor, type))
+            values.append(arith.integer(builder, factor, type))
         return reduce(lambda a, b: builder.emit(arith.MulI, a, b), values)
 
 
@@ -126,10 +125,6 @@ def resized(builder: Builder, value: Value, type: Type) -> Value:
         return builder.emit(arith.IndexCast, value, result_types=[type])
     widens = cast(IntegerType, value.type).width < cast(IntegerType, type).width
     return builder.emit(arith.ExtSI if widens else arith.TruncI, value, result_types=[type])
-
-
-def _constant(builder: Builder, number: int, type: Type) -> Value:
-    return builder.emit(arith.Constant, value=IntegerAttr(number, type))
 
 
 ZERO = Polynomial({})

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mltriton.ir.attributes import Attribute, DenseAttr, FloatAttr, IntegerAttr
+from mltriton.ir.builder import Builder
 from mltriton.ir.checks import (
     on_floats,
     on_integers,
@@ -14,7 +15,7 @@ from mltriton.ir.checks import (
 from mltriton.ir.definition import attribute, operand
 from mltriton.ir.operation import Operation, Value
 from mltriton.ir.rejection import reject
-from mltriton.ir.types import I1, INDEX, TensorType, Type
+from mltriton.ir.types import I1, I32, INDEX, TensorType, Type
 
 
 class Constant(Operation, name="arith.constant", pure=True):
@@ -113,3 +114,8 @@ class Cast(Pure):
 
     syntax = "$source permissions attr-dict `:` type($source) `to` type(result)"
     source = operand()
+
+
+def integer(builder: Builder, number: int, type: Type = I32) -> Value:
+    """An integer constant at the builder's place."""
+    return builder.emit(Constant, value=IntegerAttr(number, type))

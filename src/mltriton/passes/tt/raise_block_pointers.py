@@ -20,7 +20,6 @@ from mltriton.analysis.rectangles import Line, Rectangle
 from mltriton.analysis.regular_pointers import Access, RegularPointers
 from mltriton.dialects import arith, scf, tt
 from mltriton.dialects.scf_carried import carry_also, yield_also
-from mltriton.ir.attributes import IntegerAttr
 from mltriton.ir.builder import Builder
 from mltriton.ir.constants import splat_of
 from mltriton.ir.module import Module
@@ -85,17 +84,17 @@ def _block_pointer(builder: Builder, rectangle: Rectangle, scalars: Scalars, lim
         size, below = rectangle.block.shape[dim], ZERO
         if not line.may_be_negative.is_zero:
             start = scalars.emit(builder, line.may_be_negative, I64)
-            below = Polynomial.of(builder.emit(arith.MinSI, start, _constant(builder, 0, I64)))
+            below = Polynomial.of(builder.emit(arith.MinSI, start, arith.integer(builder, 0, I64)))
             shift += below * line.stride
         offset = line.offset - below
         offsets.append(scalars.emit(builder, offset, I32))
         ends = [end - below for end in line.ends] or [_last(builder, line, scalars) - below + Polynomial.constant(size)]
         found = [scalars.emit(builder, end, I64) for end in ends]
         if not line.ends and dim == rectangle.contiguous and size < least:
-            found = [builder.emit(arith.MaxSI, *found, _constant(builder, least, I64))]
+            found = [builder.emit(arith.MaxSI, *found, arith.integer(builder, least, I64))]
         sizes.append(reduce(lambda a, b: builder.emit(arith.MinSI, a, b), found))
     for condition in rectangle.scalars:
-        sizes[0] = builder.emit(arith.Select, condition, sizes[0], _constant(builder, 0, I64))
+        sizes[0] = builder.emit(arith.Select, condition, sizes[0], arith.integer(builder, 0, I64))
     strides = [scalars.emit(builder, line.stride, I64) for line in rectangle.lines]
     base = rectangle.base
     if not shift.is_zero:
@@ -103,10 +102,6 @@ def _block_pointer(builder: Builder, rectangle: Rectangle, scalars: Scalars, lim
     order = (rectangle.contiguous, 1 - rectangle.contiguous)
     type = PointerType(rectangle.block)
     return builder.emit(tt.MakeTensorPtr, base, sizes, strides, offsets, order=order, result_types=[type])
-
-
-def _constant(builder: Builder, number: int, type: Type) -> Value:
-    return builder.emit(arith.Constant, value=IntegerAttr(number, type))
 
 
 def _last(builder: Builder, line: Line, scalars: Scalars) -> Polynomial:
@@ -159,10 +154,10 @@ class Scalars:
     def _count(self, loop: scf.For) -> tuple[Value, Value]:
         """A loop's iterations counted: in its body, and after it."""
         if loop not in self._counted:
-            argument, result = carry_also(loop, _constant(Builder().before(loop), 0, I32))
+            argument, result = carry_also(loop, arith.integer(Builder().before(loop), 0, I32))
             argument.hint = "iteration"
             builder = Builder().before(loop.body.block.terminator)
-            yield_also(loop.body.block, [builder.emit(arith.AddI, argument, _constant(builder, 1, I32))])
+            yield_also(loop.body.block, [builder.emit(arith.AddI, argument, arith.integer(builder, 1, I32))])
             self._counted[loop] = argument, result
         return self._counted[loop]
 

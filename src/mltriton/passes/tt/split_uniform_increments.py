@@ -14,7 +14,6 @@ from typing import cast
 
 from mltriton.dialects import arith, scf, tt
 from mltriton.dialects.scf_carried import keep_for, keep_if, keep_while, yield_also
-from mltriton.ir.attributes import IntegerAttr
 from mltriton.ir.builder import Builder
 from mltriton.ir.constants import splat_of
 from mltriton.ir.module import Module
@@ -86,7 +85,7 @@ def amount_moved(builder: Builder, value: Value, start: Value, type: Type) -> Va
     """By how much `value` moved from `start`, as a scalar of `type`, computed where the builder stands."""
     op = value.defining_op
     if value is start:
-        return _constant(builder, 0, type)
+        return arith.integer(builder, 0, type)
     if isinstance(op, scf.If):
         return _amount_of_branches(builder, op, _index(value), start, type)
     step = _step(op, start)
@@ -111,13 +110,9 @@ def _scalar(builder: Builder, amount: Value, type: Type) -> Value:
     """A uniform block as a scalar of `type`."""
     number = splat_of(amount)
     if number is not None:
-        return _constant(builder, cast(int, number), type)
+        return arith.integer(builder, cast(int, number), type)
     source = cast(tt.Splat, amount.defining_op).source
     return source if source.type is type else builder.emit(arith.ExtSI, source, result_types=[type])
-
-
-def _constant(builder: Builder, number: int, type: Type) -> Value:
-    return builder.emit(arith.Constant, value=IntegerAttr(number, type))
 
 
 # Blocks that loops carry.
@@ -210,7 +205,7 @@ def _renamed(steps: Sequence[Value], old: Sequence[Value], new: Sequence[Value])
 
 def _zeros(loop: Operation, splits: Sequence[_Split]) -> list[Value]:
     builder = Builder().before(loop)
-    return [_constant(builder, 0, split.offset) for split in splits]
+    return [arith.integer(builder, 0, split.offset) for split in splits]
 
 
 def _steps(end: Operation, splits: Sequence[_Split]) -> list[Value]:
@@ -289,10 +284,10 @@ def _from_counter(builder: Builder, counter: Value, init: Value, lower: int, gro
     """init + (counter - lower) * growth."""
     value: Value = counter
     if lower:
-        value = builder.emit(arith.SubI, value, _constant(builder, lower, value.type))
+        value = builder.emit(arith.SubI, value, arith.integer(builder, lower, value.type))
     value = _resized(builder, value, init.type)
     if growth != 1:
-        value = builder.emit(arith.MulI, value, _constant(builder, growth, init.type))
+        value = builder.emit(arith.MulI, value, arith.integer(builder, growth, init.type))
     return value if splat_of(init) == 0 else builder.emit(arith.AddI, init, value)
 
 

@@ -11,12 +11,11 @@ from __future__ import annotations
 from typing import cast
 
 from mltriton.dialects import arith, gpu, scf, tt, ttg, ttng
-from mltriton.ir.attributes import IntegerAttr
 from mltriton.ir.builder import Builder
 from mltriton.ir.module import Module
 from mltriton.ir.operation import Value
 from mltriton.ir.passes import Pass
-from mltriton.ir.types import I32, I64, MemDescType, TensorType, byte_width
+from mltriton.ir.types import I64, MemDescType, TensorType, byte_width
 from mltriton.targets.base import TargetSpec
 from mltriton.targets.registry import spec_of
 
@@ -50,7 +49,7 @@ def _load(op: tt.DescriptorLoad, spec: TargetSpec) -> None:
     builder = Builder().before(op)
     there = builder.emit(ttg.LocalAlloc, None, result_types=[copied_type(op, spec)])
     barriers = make_barriers(builder, 1)
-    zero = _number(builder, 0)
+    zero = arith.integer(builder, 0)
     barrier = window_at(builder, barriers, zero)
     builder.create(ttng.BarrierExpect, barrier, None, size=block_bytes(op))
     builder.create(ttng.AsyncTMACopyGlobalToLocal, op.desc, op.indices, there, barrier, None)
@@ -105,7 +104,7 @@ def make_barriers(builder: Builder, count: int) -> Value:
     """Barriers of one arrival each, that all warps may wait for."""
     barriers = builder.emit(ttg.LocalAlloc, None, result_types=[MemDescType((count, 1), I64)])
     for number in range(count):
-        builder.create(ttng.InitBarrier, window_at(builder, barriers, _number(builder, number)), count=1)
+        builder.create(ttng.InitBarrier, window_at(builder, barriers, arith.integer(builder, number)), count=1)
     builder.create(ttng.FenceAsyncShared)  # What was in the memory before may have been written by lanes.
     builder.create(gpu.Barrier)
     return barriers
@@ -115,14 +114,14 @@ def end_barriers(builder: Builder, barriers: Value, count: int) -> None:
     """No warp waits for them any more."""
     builder.create(gpu.Barrier)
     for number in range(count):
-        builder.create(ttng.InvalBarrier, window_at(builder, barriers, _number(builder, number)))
+        builder.create(ttng.InvalBarrier, window_at(builder, barriers, arith.integer(builder, number)))
 
 
 def window_at(builder: Builder, buffers: Value, number: Value) -> Value:
     """One of several blocks."""
     whole = cast(MemDescType, buffers.type)
     window = MemDescType(whole.shape[1:], whole.element, whole.encoding, whole.mutable)
-    zero = _number(builder, 0)
+    zero = arith.integer(builder, 0)
     return builder.emit(ttg.MemDescSubview, buffers, [number, *[zero] * len(window.shape)], result_types=[window])
 
 
@@ -158,7 +157,3 @@ def _replace(op: Load | ttg.ConvertLayout | tt.Trans, memory: Value, name: str |
     loaded = Builder().before(at or op).emit(ttg.LocalLoad, memory, result_types=[op.result.type])
     loaded.hint = name
     op.replace_by([loaded])
-
-
-def _number(builder: Builder, number: int) -> Value:
-    return builder.emit(arith.Constant, value=IntegerAttr(number, I32))

@@ -15,12 +15,12 @@ from typing import NamedTuple, cast
 
 from mltriton.dialects import arith, scf, tt, ttg
 from mltriton.dialects.scf_carried import carry_also, yield_also
-from mltriton.ir.attributes import DenseAttr, IntegerAttr
+from mltriton.ir.attributes import DenseAttr
 from mltriton.ir.builder import Builder
 from mltriton.ir.module import Module
 from mltriton.ir.operation import Block, BlockArgument, Operation, Value
 from mltriton.ir.passes import Pass
-from mltriton.ir.types import I1, I32, FloatType, TensorType
+from mltriton.ir.types import I1, FloatType, TensorType
 from mltriton.passes.ttg.start_dots import KEPT, is_asynchronous
 from mltriton.targets.base import TargetSpec
 from mltriton.targets.registry import spec_of
@@ -157,7 +157,7 @@ def _second(builder: Builder, pair: Pair, place: ttg.MemDescSubview, values: tup
     """The second dot of an iteration before: of a left operand, the number of a buffer, and sums."""
     left, slot, sums = values
     second, builder.loc = pair.second, pair.second.loc
-    zeros = [builder.emit(arith.Constant, value=IntegerAttr(0, I32)) for _ in place.offsets[1:]]
+    zeros = [arith.integer(builder, 0) for _ in place.offsets[1:]]
     right = builder.emit(ttg.MemDescSubview, place.memory, [slot, *zeros], result_types=[place.result.type])
     made = tt.Dot([left, right, sums], [second.result.type], second.attributes, (), second.loc, second.segments)
     result = builder.insert(made).result

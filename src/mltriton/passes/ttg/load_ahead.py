@@ -28,11 +28,13 @@ from mltriton.ir.attributes import IntegerAttr
 from mltriton.ir.builder import Builder
 from mltriton.ir.constants import splat_of
 from mltriton.ir.module import Module, is_warp_level
-from mltriton.ir.operation import BlockArgument, Operation, Value
+from mltriton.ir.operation import Value
 from mltriton.ir.passes import Pass
-from mltriton.ir.types import I1, I32, I64, MemDescType, TensorType, byte_width
+from mltriton.ir.types import I1, MemDescType, TensorType, byte_width
 from mltriton.layouts.base import Encoding
-from mltriton.layouts.lanes import lane_run, order_of
+from mltriton.layouts.lanes import order_of
+from mltriton.passes.ttg.copy_blocks import window_at
+from mltriton.passes.ttg.later_iterations import Needed, bytes_at_once, counter_after, happens_after, place_of
 from mltriton.targets.base import TargetSpec
 from mltriton.targets.registry import num_warps_of, spec_of
 
@@ -96,7 +98,7 @@ def _can_be_ahead(load: tt.Load, loop: scf.For, axes: AxisInfoAnalysis, spec: Ta
         return False
     if isinstance(load.result.type, TensorType) and not _can_be_copied(load, axes, max(spec.copy_bytes)):
         return False
-    if _operations_for(loop, [load]) is None or not _moves_on(load.ptr, loop):
+    if _needed(loop, load) is None or not _moves_on(load.ptr, loop):
         return False
     order = loop.body.block.ops
     for write in writes_in(loop):
@@ -109,35 +111,14 @@ def _can_be_ahead(load: tt.Load, loop: scf.For, axes: AxisInfoAnalysis, spec: Ta
 def _can_be_copied(load: tt.Load, axes: AxisInfoAnalysis, size: int) -> bool:
     """Whether lanes have `size` bytes in a row, all of it inside or outside of the mask."""
     block = cast(TensorType, load.result.type)
-    encoding, width = cast(Encoding, block.encoding), byte_width(block.element)
-    dim = order_of(encoding, block.shape)[0]
-    at_once = min(axes.contiguous_bytes(load.ptr, dim), axes.alignment(load.ptr))
-    at_once = min(at_once, lane_run(encoding, block.shape, dim) * width)
-    if load.mask is not None:
-        at_once = min(at_once, axes.of(load.mask).constancy[dim] * width)
-    return at_once >= size
+    dim = order_of(cast(Encoding, block.encoding), block.shape)[0]
+    return bytes_at_once(load, dim, axes.contiguous_bytes(load.ptr, dim), axes) >= size
 
 
-def _operations_for(loop: scf.For, loads: Sequence[tt.Load]) -> list[Operation] | None:
-    """The operations of a loop's body that say where and whether loads happen; None where these need more than the
-    counter.
-    """
-    body, found = loop.body.block, set[Operation]()
-    pending = [value for load in loads for value in (load.ptr, load.mask) if value is not None]
-    while pending:
-        value = pending.pop()
-        if isinstance(value, BlockArgument):
-            if value.owner is body and value is not loop.counter:
-                return None
-            continue
-        op = cast(Operation, value.owner)
-        if op.block is not body or op in found:
-            continue
-        if not op.pure or op.regions:
-            return None
-        found.add(op)
-        pending += op.operands
-    return [op for op in body.ops if op in found]
+def _needed(loop: scf.For, load: tt.Load) -> Needed | None:
+    """What says where and whether a load happens; None where that is more than the counter."""
+    found = Needed.of(loop, place_of(load))
+    return found if found is not None and not found.carried else None
 
 
 def _moves_on(value: Value, loop: scf.For) -> bool:
@@ -173,7 +154,9 @@ class _Ahead:
         self.loop = loop
         self.loads = loads
         self.depth = depth
-        self.ops = _operations_for(loop, loads) or []
+        needed = Needed.of(loop, [value for load in loads for value in place_of(load)])
+        assert needed is not None
+        self.ops = needed.ops
         self.entry = Builder().before(loop)
         self.buffers = {load: self._buffer(load) for load in loads if isinstance(load.result.type, TensorType)}
 
@@ -182,9 +165,10 @@ class _Ahead:
         body, block = self.loop.body.block, self.loop.block
         assert block is not None
         first = [
-            self._start(self.entry, self.loop.lower, step, _number(self.entry, step)) for step in range(self.depth)
+            self._start(self.entry, self.loop.lower, step, arith.integer(self.entry, step))
+            for step in range(self.depth)
         ]
-        slot: Value = _number(self.entry, 0)
+        slot: Value = arith.integer(self.entry, 0)
         if self.depth > 1:
             slot, _ = carry_also(self.loop, slot)
         carried = {load: [carry_also(self.loop, of[load])[0] for of in first] for load in first[0]}
@@ -202,27 +186,19 @@ class _Ahead:
         type = MemDescType((self.depth, *block.shape), block.element)
         return self.entry.emit(ttg.LocalAlloc, None, result_types=[type])
 
-    def _window(self, builder: Builder, load: tt.Load, slot: Value) -> Value:
-        """One of the buffers of a load."""
-        block = cast(TensorType, load.result.type)
-        offsets = [slot, *[_number(builder, 0)] * block.rank]
-        type = MemDescType(block.shape, block.element)
-        return builder.emit(ttg.MemDescSubview, self.buffers[load], offsets, result_types=[type])
-
     def _start(self, builder: Builder, counter: Value, steps: int, slot: Value) -> dict[tt.Load, Value]:
         """Start the copies of the iteration so many steps after that with this counter; what is loaded of scalars."""
         loop = self.loop
-        wide = _later(builder, _wide(builder, counter), _wide(builder, loop.step), steps)
-        values: dict[Value, Value] = {loop.counter: _later(builder, counter, loop.step, steps)}
+        values: dict[Value, Value] = {loop.counter: counter_after(builder, loop, counter, steps)}
         for op in self.ops:
             builder.insert(op.clone(values))
-        happens = builder.emit(arith.CmpI, wide, _wide(builder, loop.upper), predicate="slt")
+        happens = happens_after(builder, loop, counter, steps)
         scalars: dict[tt.Load, Value] = {}
         for load in self.loads:
             with builder.at(load.loc):
                 place, mask = values.get(load.ptr, load.ptr), _both(builder, load, values, happens)
                 if load in self.buffers:
-                    window = self._window(builder, load, slot)
+                    window = window_at(builder, self.buffers[load], slot)
                     builder.create(ttg.AsyncCopyGlobalToLocal, place, window, mask, None)
                 else:
                     parts = (place, mask, *([values.get(load.other, load.other)] if load.other is not None else []))
@@ -235,7 +211,9 @@ class _Ahead:
     def _arrived(self, load: tt.Load, slot: Value) -> Value:
         """The block of this iteration, with what is asked for outside of the mask."""
         builder = Builder().before(load)
-        loaded = builder.emit(ttg.LocalLoad, self._window(builder, load, slot), result_types=[load.result.type])
+        loaded = builder.emit(
+            ttg.LocalLoad, window_at(builder, self.buffers[load], slot), result_types=[load.result.type]
+        )
         if load.mask is not None and load.other is not None and splat_of(load.other) != 0:
             loaded = builder.emit(arith.Select, load.mask, loaded, load.other)
         loaded.hint = load.result.hint
@@ -243,21 +221,9 @@ class _Ahead:
 
     def _next(self, builder: Builder, slot: Value) -> Value:
         """The number of the next buffer."""
-        following = builder.emit(arith.AddI, slot, _number(builder, 1))
-        over = builder.emit(arith.CmpI, following, _number(builder, self.depth), predicate="sge")
-        return builder.emit(arith.Select, over, _number(builder, 0), following)
-
-
-def _later(builder: Builder, first: Value, step: Value, steps: int) -> Value:
-    """A counter so many steps after `first`."""
-    if steps == 0:
-        return first
-    count = builder.emit(arith.Constant, value=IntegerAttr(steps, first.type))
-    return builder.emit(arith.AddI, first, builder.emit(arith.MulI, step, count))
-
-
-def _number(builder: Builder, number: int) -> Value:
-    return builder.emit(arith.Constant, value=IntegerAttr(number, I32))
+        following = builder.emit(arith.AddI, slot, arith.integer(builder, 1))
+        over = builder.emit(arith.CmpI, following, arith.integer(builder, self.depth), predicate="sge")
+        return builder.emit(arith.Select, over, arith.integer(builder, 0), following)
 
 
 def _both(builder: Builder, load: tt.Load, values: dict[Value, Value], happens: Value) -> Value:
@@ -267,7 +233,3 @@ def _both(builder: Builder, load: tt.Load, values: dict[Value, Value], happens: 
     if load.mask is None:
         return happens
     return builder.emit(arith.AndI, values.get(load.mask, load.mask), happens)
-
-
-def _wide(builder: Builder, value: Value) -> Value:
-    return builder.emit(arith.ExtSI, value, result_types=[I64]) if value.type is I32 else value

@@ -28,12 +28,12 @@ from mltriton.ir.attributes import IntegerAttr, integer_in
 from mltriton.ir.builder import Builder
 from mltriton.ir.constants import splat_of
 from mltriton.ir.module import Module, is_warp_level
-from mltriton.ir.operation import BlockArgument, Operation, Value
+from mltriton.ir.operation import Value
 from mltriton.ir.passes import Pass
-from mltriton.ir.types import I1, I32, I64, MemDescType, TensorType, byte_width
+from mltriton.ir.types import I1, I32, MemDescType, TensorType, byte_width
 from mltriton.layouts.base import Encoding, SharedEncoding
 from mltriton.layouts.encodings import DotOperandEncoding
-from mltriton.layouts.lanes import lane_run, order_of
+from mltriton.layouts.lanes import order_of
 from mltriton.passes.ttg.copy_blocks import (
     Load,
     block_bytes,
@@ -46,6 +46,7 @@ from mltriton.passes.ttg.copy_blocks import (
 )
 from mltriton.passes.ttg.delay_dots import pair_of
 from mltriton.passes.ttg.dot_loads import fastest_dim, is_load_of_dot
+from mltriton.passes.ttg.later_iterations import Needed, bytes_at_once, counter_after, happens_after, place_of
 from mltriton.passes.ttg.start_dots import KEPT, adding_loop, is_asynchronous
 from mltriton.targets.base import TargetSpec
 from mltriton.targets.registry import spec_of
@@ -86,8 +87,8 @@ def _adds_up(loop: scf.For, spec: TargetSpec) -> bool:
 
 def _pipeline(loop: scf.For, loads: Sequence[Load], stages: int, room: int, spec: TargetSpec) -> None:
     """Copy `loads` ahead, as many as can be, in as many buffers as there is room for."""
-    loads = [load for load in loads if _Ahead.of(loop, [load]) is not None]
-    ahead = _Ahead.of(loop, loads) if loads else None
+    loads = [load for load in loads if Needed.of(loop, _place_of(load)) is not None]
+    ahead = Needed.of(loop, [value for load in loads for value in _place_of(load)]) if loads else None
     kept = _kept(loop, spec, stages)
     stages = min(stages + kept, room // sum(map(block_bytes, loads)) if loads else 0)
     if ahead is not None and stages > 1:
@@ -104,14 +105,8 @@ def _can_be_copied(load: Load, axes: AxisInfoAnalysis, spec: TargetSpec) -> bool
     other = splat_of(load.other) if load.other is not None else 0
     if other != 0:
         return False
-    width = byte_width(cast(TensorType, load.result.type).element)
     dim, run = fastest_dim(load, axes)
-    at_once = min(run, axes.alignment(load.ptr))
-    block = cast(TensorType, load.result.type)
-    at_once = min(at_once, lane_run(cast(Encoding, block.encoding), block.shape, dim) * width)
-    if load.mask is not None:
-        at_once = min(at_once, axes.of(load.mask).constancy[dim] * width)
-    return at_once >= min(spec.copy_bytes)
+    return bytes_at_once(load, dim, run, axes) >= min(spec.copy_bytes)
 
 
 def _stays_as_it_is(load: Load, loop: scf.For) -> bool:
@@ -119,46 +114,8 @@ def _stays_as_it_is(load: Load, loop: scf.For) -> bool:
     return not waits_for_programs(loop) and not any(may_alias(load, write) for write in writes_in(loop))
 
 
-# What must be known of a later iteration.
-
-
-@dataclass(frozen=True)
-class _Ahead:
-    """The operations of a body that say where and whether loads happen, in order, and what of the loop's carried
-    values they need, by number.
-    """
-
-    ops: list[Operation]
-    carried: list[int]
-
-    @staticmethod
-    def of(loop: scf.For, loads: Sequence[Load]) -> _Ahead | None:
-        """None where that depends on memory, or on what happens in the iterations between."""
-        body, ops, carried = loop.body.block, set[Operation](), set[int]()
-        pending = [value for load in loads for value in _place_of(load)]
-        while pending:
-            value = pending.pop()
-            if isinstance(value, BlockArgument):
-                index = body.arguments.index(value) - 1 if value.owner is body else -1
-                if index >= 0 and index not in carried:
-                    carried.add(index)
-                    pending.append(body.terminator.operands[index])
-                continue
-            op = cast(Operation, value.owner)
-            if op.block is not body or op in ops:
-                continue
-            if not op.pure or op.regions:
-                return None
-            ops.add(op)
-            pending += op.operands
-        return _Ahead([op for op in body.ops if op in ops], sorted(carried))
-
-
 def _place_of(load: Load) -> list[Value]:
-    """What says where a load happens, and whether."""
-    if isinstance(load, tt.DescriptorLoad):
-        return [load.desc, *load.indices]
-    return [value for value in (load.ptr, load.mask) if value is not None]
+    return [load.desc, *load.indices] if isinstance(load, tt.DescriptorLoad) else place_of(load)
 
 
 _Iteration = tuple[Value, int]  # the counter of an iteration, and how many iterations after it
@@ -168,7 +125,7 @@ class _Pipeline:
     """The rewriting of one loop."""
 
     def __init__(
-        self, loop: scf.For, loads: Sequence[Load], ahead: _Ahead, stages: int, kept: int, spec: TargetSpec
+        self, loop: scf.For, loads: Sequence[Load], ahead: Needed, stages: int, kept: int, spec: TargetSpec
     ) -> None:
         self.loop = loop
         self.loads = loads
@@ -188,7 +145,7 @@ class _Pipeline:
         """Copies in front of the loop, then those of the body, then the loads from shared memory."""
         states = self._prologue()
         arguments = [carry_also(self.loop, state)[0] for state in states]
-        slot, _ = carry_also(self.loop, _number(self.entry, 0))
+        slot, _ = carry_also(self.loop, arith.integer(self.entry, 0))
         builder = Builder().before(self.loop.body.block.ops[0])
         parities = self._wait(builder, slot)
         yielded = self._copies_of_the_body(builder, arguments, slot)
@@ -204,7 +161,7 @@ class _Pipeline:
         """Until the iteration's copies have come, and all warps are done with those before; the parity, if any."""
         parities: list[Value] = []
         if self.barriers is not None:
-            parity, _ = carry_also(self.loop, _number(self.entry, 0))
+            parity, _ = carry_also(self.loop, arith.integer(self.entry, 0))
             builder.create(ttng.WaitBarrier, window_at(builder, self.barriers, slot), parity)
             parities = [parity]
         builder.create(ttg.AsyncWait, [], num=self.early - 1)
@@ -212,7 +169,7 @@ class _Pipeline:
 
     def _parity(self, builder: Builder, parity: Value, following: Value) -> Value:
         """That of the next iteration, which another one is when it begins with the buffers anew."""
-        wraps = builder.emit(arith.CmpI, following, _number(builder, 0), predicate="eq")
+        wraps = builder.emit(arith.CmpI, following, arith.integer(builder, 0), predicate="eq")
         return builder.emit(arith.XOrI, parity, builder.emit(arith.ExtUI, wraps, result_types=[I32]))
 
     def _finish(self) -> None:
@@ -227,22 +184,22 @@ class _Pipeline:
         """Start the copies of the first iterations; the carried values of the first one that is not begun."""
         carried = [self.loop.inits[index] for index in self.ahead.carried]
         for step in range(self.early):
-            carried = self._copies(self.entry, (self.loop.lower, step), carried, _number(self.entry, step))
+            carried = self._copies(self.entry, (self.loop.lower, step), carried, arith.integer(self.entry, step))
         return carried
 
     def _copies_of_the_body(self, builder: Builder, carried: Sequence[Value], slot: Value) -> list[Value]:
         """Start the copies of an iteration that comes later, into the buffers that were read longest ago."""
-        last = builder.emit(arith.AddI, slot, _number(builder, self.early))
+        last = builder.emit(arith.AddI, slot, arith.integer(builder, self.early))
         return self._copies(builder, (self.loop.counter, self.early), carried, self._wrapped(builder, last))
 
     def _copies(self, builder: Builder, when: _Iteration, carried: Sequence[Value], slot: Value) -> list[Value]:
         """Start the copies of an iteration; what it hands on to the next."""
         body = self.loop.body.block
-        values: dict[Value, Value] = {self.loop.counter: self._counter(builder, *when)}
+        values: dict[Value, Value] = {self.loop.counter: counter_after(builder, self.loop, *when)}
         values.update((body.arguments[1 + i], value) for i, value in zip(self.ahead.carried, carried, strict=True))
         for op in self.ahead.ops:
             builder.insert(op.clone(values))
-        happens = self._happens(builder, *when)
+        happens = happens_after(builder, self.loop, *when)
         barrier = None
         if self.barriers is not None:
             barrier = window_at(builder, self.barriers, slot)
@@ -269,27 +226,12 @@ class _Pipeline:
         """Each user gets the block as it wants it: in its own encoding, or where it is."""
         read_from(load, slot)
 
-    def _counter(self, builder: Builder, first: Value, steps: int) -> Value:
-        """The loop's counter so many iterations after `first`."""
-        return self._later(builder, first, self.loop.step, steps)
-
-    def _happens(self, builder: Builder, first: Value, steps: int) -> Value:
-        """Whether there is such an iteration. The last ones may count further than 32 bits do."""
-        first, step, upper = (_wide(builder, value) for value in (first, self.loop.step, self.loop.upper))
-        return builder.emit(arith.CmpI, self._later(builder, first, step, steps), upper, predicate="slt")
-
-    def _later(self, builder: Builder, first: Value, step: Value, steps: int) -> Value:
-        if steps == 0:
-            return first
-        count = builder.emit(arith.Constant, value=IntegerAttr(steps, first.type))
-        return builder.emit(arith.AddI, first, builder.emit(arith.MulI, step, count))
-
     def _next(self, builder: Builder, slot: Value) -> Value:
-        return self._wrapped(builder, builder.emit(arith.AddI, slot, _number(builder, 1)))
+        return self._wrapped(builder, builder.emit(arith.AddI, slot, arith.integer(builder, 1)))
 
     def _wrapped(self, builder: Builder, slot: Value) -> Value:
         """A buffer's number, which is less than twice the number of buffers."""
-        count = _number(builder, self.stages)
+        count = arith.integer(builder, self.stages)
         over = builder.emit(arith.CmpI, slot, count, predicate="sge")
         return builder.emit(arith.Select, over, builder.emit(arith.SubI, slot, count), slot)
 
@@ -313,11 +255,3 @@ def _shared_encoding(load: tt.Load, block: TensorType) -> SharedEncoding | None:
                 wanted, block.shape, byte_width(block.element), order_of(block.encoding, block.shape)
             )
     return None
-
-
-def _wide(builder: Builder, value: Value) -> Value:
-    return builder.emit(arith.ExtSI, value, result_types=[I64]) if value.type is I32 else value
-
-
-def _number(builder: Builder, number: int) -> Value:
-    return builder.emit(arith.Constant, value=IntegerAttr(number, I32))
