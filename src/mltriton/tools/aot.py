@@ -9,7 +9,7 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -103,6 +103,17 @@ def write_output(file: Path, content: str | bytes) -> None:
         file.write_bytes(content if isinstance(content, bytes) else content.encode())
     except OSError as error:
         raise OptionError(f"cannot write {file}: {error.strerror}") from None
+
+
+def print_files(write: Callable[[], Iterable[Path]]) -> int:
+    """Do a command's work and print which files it wrote. The status is 1 after an error, which is printed."""
+    try:
+        files = write()
+    except TritonError as error:
+        print(error.render(), file=sys.stderr)
+        return 1
+    print(*files, sep="\n")
+    return 0
 
 
 def _load_module(where: str) -> ModuleType:

@@ -11,8 +11,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from mltriton.errors import TritonError
-from mltriton.tools.aot import compile_kernel
+from mltriton.tools.aot import compile_kernel, print_files
 from mltriton.tools.c_object import write_c_object
 
 
@@ -31,7 +30,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = parser.parse_args(arguments)
     folder = given.out_path.parent if given.out_path else Path()
     name = given.out_name or (given.out_path.name if given.out_path else None)
-    try:
+
+    def write() -> tuple[Path, Path]:
         kernel = compile_kernel(
             f"{given.path}:{given.kernel_name}",
             given.signature,
@@ -39,12 +39,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             num_warps=given.num_warps,
             num_stages=given.num_stages,
         )
-        files = write_c_object(kernel, folder, name)
-    except TritonError as error:
-        print(error.render(), file=sys.stderr)
-        return 1
-    print(*files, sep="\n")
-    return 0
+        return write_c_object(kernel, folder, name)
+
+    return print_files(write)
 
 
 if __name__ == "__main__":

@@ -15,8 +15,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from mltriton.errors import OptionError, TritonError
-from mltriton.tools.aot import write_output
+from mltriton.errors import OptionError
+from mltriton.tools.aot import print_files, write_output
 
 _KERNEL = re.compile(r"^/\* The kernel (\w+) for [^;]*?(?:; (.*))?\. Written by mltriton\.$", re.MULTILINE)
 _PROMISE = re.compile(r"^ \*   (\w+): (aligned to 16 bytes|a multiple of 16)$", re.MULTILINE)
@@ -146,13 +146,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--out", "-o", type=Path, required=True, help="the files without .h and .c")
     parser.add_argument("--prefix", default="", help="of the name of the function")
     given = parser.parse_args(arguments)
-    try:
-        files = link(given.headers, given.out, given.prefix)
-    except TritonError as error:
-        print(error.render(), file=sys.stderr)
-        return 1
-    print(*files, sep="\n")
-    return 0
+    return print_files(lambda: link(given.headers, given.out, given.prefix))
 
 
 if __name__ == "__main__":
