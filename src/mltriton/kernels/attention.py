@@ -30,6 +30,7 @@ from mltriton.kernels.arrays import (
     requires_gradient,
     strides_of,
 )
+from mltriton.kernels.calls import Key, again, key_of, remember
 from mltriton.kernels.launch import Launch, family_of_warps, stages_on, target_of
 
 LOG2_E = tl.constexpr(1.4426950408889634)
@@ -137,12 +138,15 @@ def flash_attention(
     heads, queries, dim], contiguous, of the same kind and dtype; torch can differentiate it. Raises `ArgumentError` for
     arrays that do not fit and for dim above 256.
     """
+    key = key_of(flash_attention, (q, k, v), causal, sm_scale, target)
+    if (made := again(key, (q, k, v))) is not None:
+        return made[0]
     require_arrays(q=q, k=k, v=v)
     if requires_gradient(q, k, v):
         from mltriton.kernels.attention_autograd import FlashAttention  # Gradients need torch.
 
         return FlashAttention.apply(q, k, v, causal, sm_scale, target)
-    return _forward(q, k, v, None, causal, sm_scale, target)
+    return _forward(key, q, k, v, None, causal, sm_scale, target)
 
 
 def flash_attention_with_lse(
@@ -151,20 +155,32 @@ def flash_attention_with_lse(
     """`flash_attention` and the natural logarithm of each query's sum of exponentials, float32 [batch, heads, queries]:
     what `flash_attention_backward` takes. Nothing is recorded for torch.
     """
+    key = key_of(flash_attention_with_lse, (q, k, v), causal, sm_scale, target)
+    if (made := again(key, (q, k, v))) is not None:
+        return made[0], made[1]
     require_arrays(q=q, k=k, v=v)
     lse = empty(q.shape[:3], q, "float32")
-    return _forward(q, k, v, lse, causal, sm_scale, target), lse
+    return _forward(key, q, k, v, lse, causal, sm_scale, target), lse
 
 
 def _forward(
-    q: Array, k: Array, v: Array, lse: Array | None, causal: bool, sm_scale: float | None, target: str | None
+    key: Key | None,
+    q: Array,
+    k: Array,
+    v: Array,
+    lse: Array | None,
+    causal: bool,
+    sm_scale: float | None,
+    target: str | None,
 ) -> Array:
     check_shapes(q, k, v)
     o = empty(q.shape, q)
     if 0 not in o.shape:
         target = target_of(target, q)
         blocks = blocks_on(target, q)
-        attention_launch(q, k, v, o, causal, sm_scale, blocks, lse).on(target, *warps_on(target, q, blocks)).run()
+        launch = attention_launch(q, k, v, o, causal, sm_scale, blocks, lse).on(target, *warps_on(target, q, blocks))
+        launch.run()
+        remember(key, (q, k, v), (o,) if lse is None else (o, lse), (), (launch,))
     return o
 
 

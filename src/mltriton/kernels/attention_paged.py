@@ -40,6 +40,7 @@ from mltriton.kernels.attention_paged_kernels import (
     paged_attention_warps_kernel,
 )
 from mltriton.kernels.attention_paged_tiles import paged_attention_tiles_kernel
+from mltriton.kernels.calls import again, key_of, remember
 from mltriton.kernels.launch import Launch, block_limits, family_of_warps, target_of
 from mltriton.runtime.specialization import ON_HOST, device_of
 
@@ -145,6 +146,10 @@ def paged_attention(
     Returns [sequences, heads, dim], contiguous, of q's kind and dtype. Raises `ArgumentError` for arrays that do not
     fit.
     """
+    arrays = q, k_cache, v_cache, block_table, seq_lens, alibi_slopes
+    key = key_of(paged_attention, arrays, sm_scale, warp_level, soft_cap, splits, target)
+    if (made := again(key, arrays)) is not None:
+        return made[0]
     require_arrays(q=q, k_cache=k_cache, v_cache=v_cache)
     check_shapes(q, k_cache, v_cache, block_table, seq_lens)
     check_options(q, alibi_slopes, soft_cap, splits)
@@ -157,10 +162,17 @@ def paged_attention(
         check_pages(k_cache, block_table, seq_lens)
     form = form_on(target, q, k_cache, v_cache, warp_level)
     cut = choose_splits(q, k_cache, block_table, form) if splits is None else splits
-    for launch in paged_attention_launches(
-        q, k_cache, v_cache, block_table, seq_lens, o, sm_scale, alibi_slopes, soft_cap, form, cut
-    ):
-        launch.on(target).run()
+    launches = [
+        launch.on(target)
+        for launch in paged_attention_launches(
+            q, k_cache, v_cache, block_table, seq_lens, o, sm_scale, alibi_slopes, soft_cap, form, cut
+        )
+    ]
+    for launch in launches:
+        launch.run()
+    if form.tiles and device_of(q) != ON_HOST:  # Others depend on what tables hold, or on addresses.
+        parts = launches[-1].arguments[:2] if len(launches) > 1 else ()
+        remember(key, arrays, (o,), parts, launches)
     return o
 
 

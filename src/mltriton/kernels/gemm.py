@@ -9,9 +9,8 @@ program instance; instances are ordered in groups of rows so that neighbours sha
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
 
@@ -21,13 +20,12 @@ from mltriton.errors import ArgumentError
 from mltriton.kernels.arrays import (
     Array,
     dtype_name,
-    empty,
     item_size,
     require_count,
-    requires_gradient,
     strides_of,
     with_apart_rows,
 )
+from mltriton.kernels.calls import again, key_of, remember
 from mltriton.kernels.epilogues import Function
 from mltriton.kernels.fused_gemm import fused_matmul_launch, transform_launch
 from mltriton.kernels.gemm_tiles import (
@@ -43,9 +41,6 @@ from mltriton.kernels.products import Product, product_of
 from mltriton.kernels.split_k import split_k_launches
 from mltriton.kernels.stream_k import choose_shares, stream_k_launches
 from mltriton.runtime.native.launcher import num_threads
-
-if TYPE_CHECKING:
-    from mltriton.runtime.jit import JITFunction
 
 Form = Literal["auto", "pointer", "block_pointer", "descriptor"]
 
@@ -153,63 +148,17 @@ def matmul(
     Raises `ArgumentError` for arrays that do not fit, and for `form="descriptor"` where a last stride is not 1.
     """
     is_bare = bias is add is activation is prologue is split_k is target is None and form == "auto"
-    signature = _signature(a, b, out_dtype) if is_bare else None
-    plan = _PLANS.get(signature)
-    if plan is not None and not requires_gradient(a, b):
-        return plan.run(a, b)
+    key = key_of(matmul, (a, b), None if out_dtype is None else str(out_dtype)) if is_bare else None
+    if (made := again(key, (a, b))) is not None:
+        return made[0]
     product = product_of(a, b, bias=bias, add=add, activation=activation, prologue=prologue, out_dtype=out_dtype)
     if not product.is_empty:
         launches = list(_launches(product, form, split_k, target))
         for launch in launches:
             launch.run()
-        if signature is not None and len(launches) == 1:
-            _remember(signature, product, launches[0])
+        if len(launches) == 1:
+            remember(key, (a, b), (product.c,), (), launches)
     return product.c
-
-
-class _Plan(NamedTuple):
-    """How a product of two matrices was computed by one launch: what is the same for others with their signature."""
-
-    shape: tuple[int, ...]
-    dtype: str
-    kernel: JITFunction
-    grid: tuple[int, ...]
-    numbers: tuple[Any, ...]
-    constants: dict[str, Any]
-
-    def run(self, a: Array, b: Array) -> Array:
-        """Compute another one."""
-        c = empty(self.shape, a, self.dtype)
-        self.kernel[self.grid](a, b, c, *self.numbers, **self.constants)
-        return c
-
-
-_PLANS: dict[Any, _Plan] = {}
-_MOST_PLANS = 4096
-
-
-def _signature(a: Array, b: Array, out_dtype: Any) -> tuple[Any, ...] | None:
-    """What decides how two matrices are multiplied; None of what is no plain matrix of numpy or torch."""
-    torch: Any = sys.modules.get("torch")
-    if torch is not None and type(a) is type(b) is torch.Tensor:
-        strides = a.stride(), b.stride(), a.device, b.device
-    elif type(a) is type(b) is np.ndarray:
-        strides = a.strides, b.strides
-    else:
-        return None
-    if a.ndim != 2 or b.ndim != 2:
-        return None
-    return (a.shape, b.shape, a.dtype, b.dtype, *strides, str(out_dtype), num_threads())
-
-
-def _remember(signature: tuple[Any, ...], product: Product, launch: Launch) -> None:
-    """Keep how a product was computed, if the launch takes just its arrays."""
-    arrays = product.a, product.b, product.out
-    if all(one is other for one, other in zip(launch.arguments, arrays[:2], strict=False)):
-        if len(_PLANS) >= _MOST_PLANS:
-            _PLANS.clear()
-        shape, dtype = tuple(product.c.shape), product.epilogue.out_dtype
-        _PLANS[signature] = _Plan(shape, dtype, launch.kernel, launch.grid, launch.arguments[3:], launch.constants)
 
 
 def _launches(product: Product, form: Form, split_k: int | None, target: str | None = None) -> Iterable[Launch]:

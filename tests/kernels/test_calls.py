@@ -1,0 +1,129 @@
+"""Calls of the library that were made before: later ones give what a first one would, and what may not be kept is not.
+
+Every comparison is with numpy in float64, on data that differ from call to call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+from mltriton import kernels
+from mltriton.kernels import calls
+
+RNG = np.random.default_rng(7)
+
+
+@pytest.fixture(autouse=True)
+def no_calls(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(calls, "_PLANS", {})
+
+
+def softmax(x: Any) -> Any:
+    powers = np.exp(x - x.max(-1, keepdims=True))
+    return powers / powers.sum(-1, keepdims=True)
+
+
+def attention(q: Any, k: Any, v: Any) -> Any:
+    return softmax(q @ k.swapaxes(-1, -2) / np.sqrt(q.shape[-1])) @ v
+
+
+def normalized(x: Any, weight: Any, bias: Any) -> Any:
+    centred = x - x.mean(-1, keepdims=True)
+    return centred / np.sqrt((centred**2).mean(-1, keepdims=True) + 1e-5) * weight + bias
+
+
+Reference = Callable[..., Any]
+CASES: dict[str, tuple[Callable[..., Any], Reference, list[tuple[int, ...]]]] = {
+    "softmax": (kernels.softmax, softmax, [(2, 3, 20)]),
+    "layer_norm": (kernels.layer_norm, normalized, [(5, 20), (20,), (20,)]),
+    "matmul": (kernels.matmul, np.matmul, [(20, 30), (30, 10)]),
+    "one row": (kernels.matmul, np.matmul, [(1, 30), (30, 10)]),
+    "batches": (kernels.matmul, np.matmul, [(2, 20, 30), (2, 30, 10)]),
+    "attention": (kernels.flash_attention, attention, [(1, 2, 20, 16)] * 3),
+}
+
+
+def random(shapes: Sequence[tuple[int, ...]]) -> list[Any]:
+    return [RNG.standard_normal(shape).astype(np.float32) for shape in shapes]
+
+
+@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("kind", ["numpy", "torch"])
+def test_later_calls(name: str, kind: str) -> None:
+    function, reference, shapes = CASES[name]
+    give = pytest.importorskip("torch").from_numpy if kind == "torch" else np.asarray
+    for times in range(3):
+        arrays = random(shapes)
+        found = function(*map(give, arrays))
+        np.testing.assert_allclose(
+            np.asarray(found), reference(*(x.astype(np.float64) for x in arrays)), rtol=2e-4, atol=2e-5
+        )
+        assert len(calls._PLANS) == 1, times
+
+
+def test_gradients_and_options() -> None:
+    q, k, v, do = random([(1, 2, 20, 16)] * 4)
+    for causal in (False, True):
+        first, second = (_gradients(q, k, v, do, causal) for _ in range(2))
+        assert all(np.array_equal(x, y) for x, y in zip(first, second, strict=True))
+    assert len(calls._PLANS) == 4
+    other = _gradients(*random([(1, 2, 20, 16)] * 4), False)
+    assert not any(np.array_equal(x, y) for x, y in zip(first, other, strict=True))
+    calls._PLANS.clear()
+    assert all(np.array_equal(x, y) for x, y in zip(first, _gradients(q, k, v, do, True), strict=True))
+
+
+def _gradients(q: Any, k: Any, v: Any, do: Any, causal: bool) -> list[Any]:
+    o, lse = kernels.flash_attention_with_lse(q, k, v, causal)
+    return [o, lse, *kernels.flash_attention_backward(do, q, k, v, o, lse, causal)]
+
+
+def test_one_array_twice_says_nothing_about_two() -> None:
+    a, b = random([(20, 20)] * 2)
+    kernels.matmul(a, a)
+    assert not calls._PLANS
+    np.testing.assert_allclose(kernels.matmul(a, b), a @ b, rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(kernels.matmul(a, a), a @ a, rtol=1e-4, atol=1e-4)
+
+
+def test_what_is_copied_first_is_not_kept() -> None:
+    x = random([(2, 3, 40)])[0][..., ::2]
+    for _ in range(2):
+        np.testing.assert_allclose(kernels.softmax(x), softmax(x), rtol=1e-4)
+        x = x + 1.0 * RNG.standard_normal(x.shape).astype(np.float32)
+        x = np.repeat(x, 2, -1)[..., ::2]
+    assert not calls._PLANS
+
+
+def test_shapes_strides_and_types_are_told_apart() -> None:
+    a, b = random([(16, 16)] * 2)
+    for x, y in ((a, b), (a.T, b), (a, b.T), (a.astype(np.float16), b.astype(np.float16)), (a[:8], b)):
+        np.testing.assert_allclose(kernels.matmul(x, y), x @ y, rtol=1e-2, atol=2e-2)
+    assert len(calls._PLANS) == 5
+
+
+def test_no_memory_is_kept() -> None:
+    import gc
+    import weakref
+
+    a, b = random([(20, 30), (30, 10)])
+    seen = weakref.ref(a)
+    kernels.matmul(a, b)
+    assert calls._PLANS
+    del a
+    gc.collect()
+    assert seen() is None
+
+
+def test_torch_records_as_at_first() -> None:
+    torch = pytest.importorskip("torch")
+    q, k, v = (torch.randn(1, 2, 20, 16) for _ in range(3))
+    kernels.flash_attention(q, k, v)
+    q.requires_grad_()
+    assert kernels.flash_attention(q, k, v).requires_grad
+    with torch.no_grad():
+        assert not kernels.flash_attention(q, k, v).requires_grad
