@@ -234,8 +234,13 @@ def warps_on(target: str | None, q: Array, blocks: Blocks | None) -> tuple[int |
     """
     if blocks is None:
         return None, None
-    dim = max(16, triton.next_power_of_2(q.shape[3]))
-    return blocks.warps, blocks.stages or stages_on(target, 2 * 2 * blocks.keys * dim * item_size(q))
+    step_bytes = 2 * 2 * blocks.keys * block_dim(q.shape[3]) * item_size(q)
+    return blocks.warps, blocks.stages or stages_on(target, step_bytes)
+
+
+def block_dim(dim: int) -> int:
+    """The dimension of a head in the kernels' blocks."""
+    return max(16, triton.next_power_of_2(dim))
 
 
 def choose_blocks_of_warps(n_queries: int, dim: int, item_bytes: int, family: str = "xe") -> Blocks:
@@ -291,7 +296,7 @@ def attention_launch(
         "CAUSAL": bool(causal),
         "BM": blocks.queries,
         "BN": blocks.keys,
-        "BD": max(16, triton.next_power_of_2(dim)),
+        "BD": block_dim(dim),
         "PART": blocks.part,
     }
     return Launch(attention_kernel, (triton.cdiv(n_queries, blocks.queries), batch * heads), arguments, constants)

@@ -19,7 +19,7 @@ import mltriton as triton
 import mltriton.language as tl
 from mltriton.errors import ArgumentError
 from mltriton.kernels.arrays import Array, dtype_name, empty, is_torch, item_size, require_arrays, strides_of
-from mltriton.kernels.attention import LOG2_E, check_shapes, processors, scale_of
+from mltriton.kernels.attention import LOG2_E, block_dim, check_shapes, processors, scale_of
 from mltriton.kernels.calls import again, key_of, remember
 from mltriton.kernels.gemm_tiles import FULL
 from mltriton.kernels.launch import Launch, family_of_warps, stages_on, target_of
@@ -265,19 +265,17 @@ def flash_attention_backward(
         blocks = choose_warp_blocks(n_keys, batch * kv_heads, dim, item_size(k), family)
     stages = None
     if blocks is not None:
-        block_dim = max(16, triton.next_power_of_2(dim))
-        stages = stages_on(target, STAGE_BLOCKS * blocks.queries * block_dim * item_size(k))
+        stages = stages_on(target, STAGE_BLOCKS * blocks.queries * block_dim(dim) * item_size(k))
     launches = [
         launch.on(target, blocks and blocks.warps, stages)
         for launch in backward_launches(do, q, k, v, o, lse, dq, dk, dv, causal, sm_scale, blocks)
     ]
-    for launch in launches:
-        if 0 not in launch.grid:
-            launch.run()
-    if not any(0 in launch.grid for launch in launches):
-        used = launches[0].named()
-        scratch = [x for x in (used["delta_ptr"], used["dq_ptr"]) if x is not dq]
-        remember(key, arrays, (dq, dk, dv), scratch, launches)
+    run = [launch for launch in launches if 0 not in launch.grid]
+    for launch in run:
+        launch.run()
+    if len(run) == len(launches):
+        delta, parts = launches[0].arguments[2:4]
+        remember(key, arrays, (dq, dk, dv), (delta,) if parts is dq else (delta, parts), launches)
     return dq, dk, dv
 
 
@@ -347,9 +345,8 @@ def backward_launches(
     in_place = blocks.splits == 1 and dtype_name(dq) == "float32"
     parts = dq if in_place else empty((blocks.splits, *q.shape), q, "float32")
     delta = empty(q.shape[:3], q, "float32")
-    block_dim = max(16, triton.next_power_of_2(dim))
-    shape = {"BM": blocks.queries, "BD": block_dim}
-    part = min(blocks.part, block_dim)
+    shape = {"BM": blocks.queries, "BD": block_dim(dim)}
+    part = min(blocks.part, block_dim(dim))
     prepare = Launch(
         prepare_backward_kernel,
         (triton.cdiv(n_queries, blocks.queries), batch * heads),

@@ -10,30 +10,23 @@ import math
 import os
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import numpy as np
-
 import mltriton as triton
-from mltriton.errors import ArgumentError
 from mltriton.kernels.arrays import (
     Array,
     addresses,
-    dtype_name,
     empty,
-    is_torch,
     item_size,
-    number,
     require_arrays,
-    require_count,
     require_no_gradient,
-    require_one_kind,
     strides_of,
 )
-from mltriton.kernels.attention import scale_of
+from mltriton.kernels.attention import block_dim, scale_of
 from mltriton.kernels.attention_paged_blocks import (
     REST,
     paged_attention_blocks_kernel,
     paged_attention_blocks_warps_kernel,
 )
+from mltriton.kernels.attention_paged_checks import check_options, check_pages, check_shapes
 from mltriton.kernels.attention_paged_kernels import (
     combine_splits_kernel,
     paged_attention_kernel,
@@ -47,8 +40,6 @@ from mltriton.runtime.specialization import ON_HOST, device_of
 if TYPE_CHECKING:
     from mltriton.runtime.jit import JITFunction
     from mltriton.targets.base import BlockIO
-
-Table = np.ndarray[Any, np.dtype[np.int32]]
 
 SHORTEST_SPLIT = 512  # keys for which a program of their own pays
 LONG_ROW = 512  # bytes of a key, of which a step then has few that do not come in rectangles
@@ -183,7 +174,7 @@ def form_on(target: str | None, q: Array, k_cache: Array, v_cache: Array, warp_l
         return choose_block_form(q, k_cache, v_cache, warp_level, limits)
     if family_of_warps(target):
         group = q.shape[1] // k_cache.shape[2]
-        keys = max(REST.value, min(STEP, TILE_BYTES // (block_dim(q) * item_size(q))))
+        keys = max(REST.value, min(STEP, TILE_BYTES // (block_dim(q.shape[2]) * item_size(q))))
         return Form(warp_level, max(REST.value, triton.next_power_of_2(group)), keys, tiles=True)
     return choose_form(k_cache, warp_level)
 
@@ -199,7 +190,7 @@ def choose_block_form(q: Array, k_cache: Array, v_cache: Array, warp_level: bool
     """Sizes for a target with block loads: as many heads and keys as registers hold, and the largest blocks into which
     pages can be cut.
     """
-    group, dim = q.shape[1] // k_cache.shape[2], block_dim(q)
+    group, dim = q.shape[1] // k_cache.shape[2], block_dim(q.shape[2])
     keys = max(REST.value, min(STEP, KEY_BYTES[item_size(q)] // (dim * item_size(q))))
     block = math.gcd(k_cache.shape[1], keys)
     if not has_blocks(k_cache, limits):
@@ -232,11 +223,6 @@ def programs_of(q: Array, k_cache: Array, form: Form) -> int:
     return kv_heads // form.heads if form.block is None else kv_heads * triton.cdiv(q.shape[1] // kv_heads, form.heads)
 
 
-def block_dim(q: Array) -> int:
-    """The dimension of a head in a kernel's blocks."""
-    return max(16, triton.next_power_of_2(q.shape[2]))
-
-
 def paged_attention_launches(
     q: Array,
     k_cache: Array,
@@ -265,7 +251,7 @@ def paged_attention_launches(
     tables = (*strides_of(block_table), *strides_of(seq_lens), heads * dim, dim, heads)
     launch = _by_tiles if form.tiles else _by_addresses if form.block is None else _by_blocks
     kernel, places, counts, constants = launch(q, k_cache, v_cache, form)
-    constants |= {"PAGE": page, "BD": block_dim(q), "DIM": dim}
+    constants |= {"PAGE": page, "BD": block_dim(q.shape[2]), "DIM": dim}
     attend = Launch(
         kernel,
         (programs_of(q, k_cache, form), sequences, splits),
@@ -275,7 +261,7 @@ def paged_attention_launches(
     if lse is None:
         return [attend]
     combined = (parts, lse, o, heads * dim, dim, heads, splits, dim)
-    blocks = {"BS": triton.next_power_of_2(splits), "BD": block_dim(q)}
+    blocks = {"BS": triton.next_power_of_2(splits), "BD": block_dim(q.shape[2])}
     return [attend, Launch(combine_splits_kernel, (heads, sequences), combined, blocks)]
 
 
@@ -326,86 +312,3 @@ def _places(cache: Array, by_blocks: bool) -> Matrix:
         return found
     per_page, stride, per_head, per_element = strides_of(cache)
     return Matrix(cache.shape[0], per_page, per_head, 0, stride, per_element)
-
-
-def check_shapes(q: Array, k_cache: Array, v_cache: Array, block_table: Array, seq_lens: Array) -> None:
-    """Raise `ArgumentError` unless the arrays fit each other and the kernels."""
-    require_one_kind(q=q, block_table=block_table, seq_lens=seq_lens)
-    found = f"q {tuple(q.shape)}, k_cache {tuple(k_cache.shape)}, v_cache {tuple(v_cache.shape)}, {dtype_name(q)}"
-    if q.ndim != 3 or k_cache.ndim != 4 or v_cache.ndim != 4:
-        raise ArgumentError(
-            "paged_attention: wrong rank",
-            expected="q [sequences, heads, dim], caches [pages, page_size, kv_heads, dim]",
-            found=found,
-        )
-    if k_cache.shape != v_cache.shape or q.shape[2] != k_cache.shape[3]:
-        raise ArgumentError(
-            "paged_attention: the shapes do not fit", expected="caches of one shape and of q's dim", found=found
-        )
-    if k_cache.shape[2] == 0 or q.shape[1] % k_cache.shape[2]:
-        raise ArgumentError(
-            "paged_attention: kv_heads must divide heads", expected="heads % kv_heads == 0", found=found
-        )
-    if k_cache.shape[1] == 0 or not 1 <= q.shape[2] <= 256:
-        raise ArgumentError(
-            "paged_attention: unsupported size", expected="at least one key in a page, dim 1 to 256", found=found
-        )
-    if dtype_name(q) not in ("float16", "bfloat16", "float32"):
-        raise ArgumentError("paged_attention: unsupported dtype", expected="float16, bfloat16 or float32", found=found)
-    tables = f"block_table {tuple(block_table.shape)} {dtype_name(block_table)}, "
-    tables += f"seq_lens {tuple(seq_lens.shape)} {dtype_name(seq_lens)}"
-    if block_table.ndim != 2 or tuple(seq_lens.shape) != (q.shape[0],) or block_table.shape[0] != q.shape[0]:
-        raise ArgumentError(
-            "paged_attention: the tables do not fit",
-            expected=f"block_table [{q.shape[0]}, max_pages], seq_lens [{q.shape[0]}]",
-            found=tables,
-        )
-    if {dtype_name(block_table), dtype_name(seq_lens)} != {"int32"}:
-        raise ArgumentError("paged_attention: wrong dtype of a table", expected="int32", found=tables)
-
-
-def check_options(q: Array, alibi_slopes: Array | None, soft_cap: float | None, splits: int | None) -> None:
-    """Raise `ArgumentError` unless the optional arguments fit."""
-    if alibi_slopes is not None:
-        require_one_kind(q=q, alibi_slopes=alibi_slopes)
-        found = f"{tuple(alibi_slopes.shape)} {dtype_name(alibi_slopes)}, strides {strides_of(alibi_slopes)}"
-        if tuple(alibi_slopes.shape) != (q.shape[1],) or dtype_name(alibi_slopes) != "float32":
-            raise ArgumentError(
-                "paged_attention: alibi_slopes do not fit", expected=f"({q.shape[1]},) float32", found=found
-            )
-        if strides_of(alibi_slopes) != (1,):
-            raise ArgumentError(
-                "paged_attention: alibi_slopes must be contiguous", expected="strides (1,)", found=found
-            )
-    if soft_cap is not None and not number("soft_cap", soft_cap) > 0:
-        raise ArgumentError("paged_attention: soft_cap must be positive", expected="more than 0", found=str(soft_cap))
-    if splits is not None:
-        require_count("paged_attention: splits", splits)
-
-
-def check_pages(k_cache: Array, block_table: Array, seq_lens: Array) -> None:
-    """Raise `ArgumentError` unless every key of every sequence lies in a page of the cache."""
-    lens, table = (_in_numpy(x) for x in (seq_lens, block_table))
-    pages, page = k_cache.shape[:2]
-    capacity = table.shape[1] * page
-    if lens.min() < 0 or lens.max() > capacity:
-        raise ArgumentError(
-            "paged_attention: a sequence's length is out of range",
-            expected=f"0 to {capacity}, which is max_pages * page_size",
-            found=f"{lens.min()} to {lens.max()}",
-        )
-    # As unsigned numbers, so that one comparison finds negative ones, too. Entries that are not used may be anything.
-    wrong = np.argwhere(table.astype(np.uint32) >= pages)
-    wrong = wrong[wrong[:, 1] * page < lens[wrong[:, 0]]]
-    if len(wrong):
-        sequence, place = wrong[0]
-        raise ArgumentError(
-            "paged_attention: a sequence has a page that the cache has not",
-            expected=f"pages 0 to {pages - 1}",
-            found=f"{table[sequence, place]} at block_table[{sequence}, {place}]",
-        )
-
-
-def _in_numpy(x: Array) -> Table:
-    """The same memory as a numpy array."""
-    return x.numpy() if is_torch(x) else x

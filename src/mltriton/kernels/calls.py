@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
@@ -29,11 +29,12 @@ def key_of(function: Callable[..., Any], arrays: Sequence[Array | None], *option
     """
     if any(type(option) not in _PLAIN for option in options):
         return None
-    kind = type(arrays[0])
+    first: Any = arrays[0]
+    kind = cast(type[Any], type(first))
     torch: Any = sys.modules.get("torch")
     if torch is not None and kind is torch.Tensor:
         described = _tensors(arrays, kind, torch.is_grad_enabled())
-        threads = num_threads() if arrays[0].is_cpu else 0
+        threads = num_threads() if first.is_cpu else 0
     elif kind is np.ndarray:
         described, threads = _numpy_arrays(arrays), num_threads()
     else:
@@ -120,7 +121,8 @@ def remember(
         for launch, found in zip(launches, places, strict=True)
         if found is not None
     )
-    like = arrays[0].dtype
+    first: Any = arrays[0]
+    like = first.dtype
     shapes = tuple((tuple(x.shape), None if x.dtype == like else str(x.dtype).removeprefix("torch.")) for x in made)
     if len(_PLANS) >= _MOST_PLANS:
         _PLANS.clear()
