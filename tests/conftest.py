@@ -31,6 +31,7 @@ from mltriton.errors import TritonError
 pytest_plugins = ["pytester", "on_target"]
 
 os.environ.setdefault("MLTRITON_VERIFY_PASSES", "1")  # also of kernels that tests launch, here and in other processes
+os.environ.setdefault("MLTRITON_FULL_TRACEBACK", "1")
 
 _LIBRARIES = ("torch", "hypothesis", "xdsl", "filecheck", "typer", "libcst", "jinja2")
 ABSENT = frozenset(name for name in _LIBRARIES if find_spec(name) is None)

@@ -1,12 +1,13 @@
 """Entry point of the command line.
 
-Guarantees: without the `cli` extra it says in one line what to install; an error of ours prints as its rendering
-(place, source line, caret, hint) and not as a Python traceback, and so does a file that cannot be read or written. Exit
-status: 0 done, 1 the answer is no or a named error, 2 wrong usage.
+Guarantees: without the `cli` extra `mltriton run` works, and the others say in one line what to install; an error of
+ours prints as its rendering (place, source line, caret, hint) and not as a Python traceback, and so does a file that
+cannot be read or written. Exit status: 0 done, 1 the answer is no or a named error, 2 wrong usage.
 """
 
 from __future__ import annotations
 
+import runpy
 import sys
 from importlib.util import find_spec
 
@@ -17,6 +18,10 @@ _MISSING = "mltriton: the command line needs {names}: pip install 'mltriton[cli]
 
 def main() -> None:
     """Run the command line on `sys.argv` and exit."""
+    if sys.argv[1:2] == ["run"] and "--help" not in sys.argv[2:3]:
+        del sys.argv[1]
+        runpy.run_module("mltriton.as_triton", run_name="__main__")
+        return
     missing = [name for name in ("typer", "rich") if find_spec(name) is None]
     if missing:
         sys.exit(_MISSING.format(names=" and ".join(missing)))

@@ -14,6 +14,7 @@ import threading
 from collections.abc import Iterable
 from itertools import islice
 from pathlib import Path
+from types import TracebackType
 from typing import Any, NamedTuple, Self
 
 # Where no call of a user's stands: this package, and the module that starts the threads it compiles on.
@@ -49,6 +50,19 @@ def calling_level() -> int:
     while frame.f_back and frame.f_code.co_filename.startswith(_PACKAGE):
         frame, level = frame.f_back, level + 1
     return level
+
+
+def users_frames(trace: TracebackType | None) -> TracebackType | None:
+    """A traceback without the calls inside this package."""
+    calls: list[TracebackType] = []
+    while trace is not None:
+        if not trace.tb_frame.f_code.co_filename.startswith(_PACKAGE):
+            calls.append(trace)
+        trace = trace.tb_next
+    kept: TracebackType | None = None
+    for call in reversed(calls):
+        kept = TracebackType(kept, call.tb_frame, call.tb_lasti, call.tb_lineno)
+    return kept
 
 
 def raised_by_signal(error: BaseException) -> bool:

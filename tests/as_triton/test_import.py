@@ -149,10 +149,24 @@ def test_a_module_runs(script: Path) -> None:
 
 
 def test_the_command_runs_a_script(script: Path) -> None:
-    pytest.importorskip("typer")
     printed = python("-m", "mltriton", "run", "--explain", str(script), "--flag", TRITON_DEBUG="1")
     assert printed.startswith("added\n__main__ ['--flag']")
     assert "TRITON_DEBUG=1" in printed
+
+
+def test_the_command_runs_a_script_without_the_extra(script: Path) -> None:
+    absent = "import sys; sys.modules['typer'] = None; from mltriton.cli import main; main()"
+    assert python("-c", absent, "run", str(script), "run").startswith("added\n__main__ ['run']")
+
+
+@pytest.mark.parametrize("full", ["0", "1"])
+def test_a_mistake_shows_the_calls_of_the_program(script: Path, full: str) -> None:
+    text = script.read_text().replace("tl.load(y + i", "tl.load(y + j")
+    script.write_text(f"{text.partition('add[(')[0]}def run():\n    add[(4,)](x, y, out, 1000, BLOCK=256)\n\nrun()\n")
+    printed = python("-m", "mltriton", "run", str(script), ok=False, MLTRITON_FULL_TRACEBACK=full)
+    assert "NameNotFoundError: j is not defined\n" in printed
+    calls = printed.partition("in run\n")[2].count("File ")
+    assert calls > 10 if full == "1" else calls <= 2, printed
 
 
 @pytest.mark.parametrize("arguments", [[], ["nothing.py"], ["-m"]])

@@ -58,7 +58,7 @@ def test_a_target_without_machine_code():
         gemm[(1,)](a, b, c, 64, BM=64, BN=64, BK=32, target="generic")
 
 
-@pytest.mark.parametrize("option", [{"num_warps": 3}, {"num_warps": 0}, {"num_stages": -1}, {"num_ctas": 2}])
+@pytest.mark.parametrize("option", [{"num_warps": 3}, {"num_warps": 0}, {"num_stages": -1}, {"num_ctas": 3}])
 def test_options_that_cannot_be(option):
     with pytest.raises(OptionError):
         triton.compile(gemm, SIGNATURE, target="generic", **option)

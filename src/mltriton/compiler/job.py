@@ -97,7 +97,7 @@ class Job:
     @cached_property
     def used_options(self) -> Options:
         """The options, those without a meaning here at their defaults: equal for jobs that give the same program."""
-        unused = self.target.unused_options - ({"num_warps"} if self.warp_level else set())
+        unused = {"num_ctas", *self.target.unused_options} - ({"num_warps"} if self.warp_level else set[str]())
         own = tuple(sorted(vars(self.own_options).items()))
         return replace(self.options, **{name: getattr(_USUAL, name) for name in unused}, of_targets=own)
 

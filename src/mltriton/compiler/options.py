@@ -20,9 +20,9 @@ class Options:
     """How a kernel is compiled, besides its arguments.
 
     `sanitize`: every access is checked against the memory of the arrays passed (`passes/tt/check_accesses.py`).
-    `debug`: assertions are checked, and with `sanitize_overflow` whether integers overflow. `warp_level` (the kernel's
-    own mark when None): every tensor belongs to one warp. `of_targets`: those that targets declare
-    (`targets/options.py`), by name, in order.
+    `num_ctas` changes nothing: a program stays one. `debug`: assertions are checked, and with `sanitize_overflow`
+    whether integers overflow. `warp_level` (the kernel's own mark when None): every tensor belongs to one warp.
+    `of_targets`: those that targets declare (`targets/options.py`), by name, in order.
     """
 
     num_warps: int = 4
@@ -39,14 +39,14 @@ class Options:
             value = getattr(self, name)
             if not isinstance(value, int) or value < (0 if name == "num_stages" else 1):
                 raise OptionError(f"{name} must be a positive integer", found=repr(value))
-        if self.num_warps & (self.num_warps - 1):
-            less = 1 << self.num_warps.bit_length() - 1
-            expected = f"{less} or {2 * less}"
-            raise OptionError("num_warps must be a power of two", expected=expected, found=str(self.num_warps))
+        for name in ("num_warps", "num_ctas"):
+            value = getattr(self, name)
+            if value & (value - 1):
+                less = 1 << value.bit_length() - 1
+                expected = f"{less} or {2 * less}"
+                raise OptionError(f"{name} must be a power of two", expected=expected, found=str(value))
         if self.warp_level is not None and type(self.warp_level) is not bool:
             raise OptionError("warp_level must be a bool", found=repr(self.warp_level))
-        if self.num_ctas != 1:
-            raise OptionError("num_ctas must be 1: no target has clusters of programs", found=str(self.num_ctas))
 
 
 # What every target takes, by name.

@@ -195,6 +195,12 @@ DEBUG = Setting(
     "Compile every kernel with debug=True: tl.device_assert and integer overflow are checked; also TRITON_DEBUG.",
     "TRITON_DEBUG",
 )
+FULL_TRACEBACK = Setting(
+    "MLTRITON_FULL_TRACEBACK",
+    False,
+    parse_flag,
+    "Keep the calls inside the compiler in the tracebacks of a program's mistakes.",
+)
 SANITIZE = Setting(
     "MLTRITON_SANITIZE",
     False,
@@ -244,6 +250,7 @@ SETTINGS: tuple[Setting[object], ...] = (
     DUMP_DIR,
     ALWAYS_COMPILE,
     DEBUG,
+    FULL_TRACEBACK,
     SANITIZE,
     VERIFY_PASSES,
     PRINT_AUTOTUNING,

@@ -10,8 +10,9 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from mltriton.compiler import CompiledKernel
-from mltriton.errors import TritonError, calling_location
+from mltriton.errors import InternalError, TritonError, calling_location, users_frames
 from mltriton.frontend.function import constexpr_function as constexpr_function
+from mltriton.runtime.config import FULL_TRACEBACK
 from mltriton.runtime.grid import EmptyGridError, Grid
 from mltriton.runtime.interface import KernelInterface as KernelInterface
 
@@ -63,7 +64,11 @@ def launcher_of(
 
 
 class Launching:
-    """A `with` statement that gives errors without a place that of the launch."""
+    """A `with` statement that gives errors without a place that of the launch.
+
+    The calls inside the compiler that led to a mistake of the program's leave the traceback, which is then the
+    program's own (`MLTRITON_FULL_TRACEBACK` keeps them). Those to an error of the compiler's stay.
+    """
 
     def __enter__(self) -> None:
         pass
@@ -71,8 +76,12 @@ class Launching:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if isinstance(error, TritonError) and error.location is None:
+        if not isinstance(error, TritonError):
+            return
+        if error.location is None:
             error.at(calling_location())
+        if not isinstance(error, InternalError) and not FULL_TRACEBACK.get():
+            error.__traceback__ = users_frames(trace)
 
 
 launching = Launching()
