@@ -30,7 +30,7 @@ def test_both_sides_of_a_transpose_are_accessed_by_16_bytes(element: str, shared
     ptx = ptx_of(kernels.transposed, f"*{element}:16, *{element}:16, i32:16, i32:16, 64")
     accesses = set(re.findall(r"(?:ld|st)\.global[.\w]*", ptx))
     assert accesses == {"ld.global.v4.b32", "st.global.v4.b32"}
-    assert "shfl" not in ptx and f"ld.shared.{shared}" in ptx
+    assert "shfl.sync.bfly" not in ptx and f"ld.shared.{shared}" in ptx
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float16, np.int8, np.int64])

@@ -13,6 +13,7 @@ from mltriton.targets.llvm.writer import Function
 from mltriton.targets.nvidia.facts import WARP
 
 EVERY_LANE = -1  # as a mask
+MOST_WARPS = 32  # of a program
 _AXES = "xyz"
 
 
@@ -22,8 +23,11 @@ def lane(f: Function) -> Value:
 
 
 def warp(f: Function) -> Value:
-    """The number of this warp in its program, i32."""
-    return f.lshr(f.pure_call("llvm.nvvm.read.ptx.sreg.tid.x", I32), WARP.bit_length() - 1)
+    """The number of this warp in its program, i32: taken from one lane, so that ptxas sees that all have the same and
+    computes what follows of it once for a warp, in uniform registers.
+    """
+    number = f.lshr(f.pure_call("llvm.nvvm.read.ptx.sreg.tid.x", I32), WARP.bit_length() - 1)
+    return f.and_(shuffle(f, number, constant(I32, 0)), MOST_WARPS - 1)
 
 
 def program(f: Function, axis: int) -> Value:
