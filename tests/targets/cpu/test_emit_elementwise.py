@@ -153,6 +153,14 @@ def test_extrema_with_a_number(isa, op, order):
     check(isa, f"{constant}\n%r = arith.{op} {order} : tensor<Nxf32>", ["f32"], "f32")
 
 
+@pytest.mark.parametrize("lanes", [1, 2, 4, 8, 16, 32])
+@pytest.mark.parametrize("type_", ["f32", "f64"])
+def test_extrema_of_every_lane_count(isa, type_, lanes):
+    chunk = f"tensor<Nx{type_}>"
+    operations = [f"%r = arith.{op} %x0, %x1 : {chunk}" for op in ("maxnumf", "minnumf", "maximumf", "minimumf")]
+    check(isa, operations, [type_, type_], type_, lanes=lanes)
+
+
 def unary(ops, type_):
     return [f"%r = {op} %x0 : tensor<Nx{type_}>" for op in ops.split()]
 
@@ -167,6 +175,16 @@ def test_exact_functions(isa, type_):
 def test_transcendental_functions(isa, type_):
     ops = "math.exp math.exp2 math.log math.log2 math.sin math.cos math.tanh math.erf math.rsqrt"
     check(isa, unary(ops, type_), [type_], type_, ulp=4 if type_ in ("f32", "f64") else 1)
+
+
+@pytest.mark.parametrize("lanes", [1, 2, 8, SIZE])
+def test_powers_without_denormals_as_bf16(isa, lanes):
+    exponents = np.linspace(-140, 130, 256, dtype=np.float32)
+    exponents[:4] = np.nan, np.inf, -np.inf, -0.0
+    denormal = (exponents < -126) & (exponents > -150)
+    power = "%e = math.exp2 %x0 {flushes = true} : tensor<Nxf32>\n"
+    rounded = power + "%r = arith.truncf %e : tensor<Nxf32> to tensor<Nxbf16>"
+    check(isa, rounded, ["f32"], "bf16", arrays=[exponents], lanes=lanes, ulp=1, where=~denormal)
 
 
 @pytest.mark.parametrize("type_", FLOATS)

@@ -98,6 +98,15 @@ class Vectors(NamedTuple):
         integer = self.function.sub(bits, constant(self.integer, _bits(self, self.format.to_integer)))
         return self.function.fsub(shifted, shift), integer
 
+    def fraction(self, x: Value) -> Value | None:
+        """x - the nearest integer; 0 of an infinity. None where no instruction gives it for this many lanes."""
+        if self._scalef is None:
+            return None
+        suffix, mask, rounding = self._scalef
+        extra = [constant(I32, rounding)] if rounding else []
+        every, whole = constant(vector(mask, 1), -1), constant(I32, _WHOLE_NEAREST)
+        return self.function.pure_call(f"llvm.x86.avx512.mask.reduce.{suffix}", x.type, x, whole, x, every, *extra)
+
     def at_most(self, x: Value, high: float) -> Value:
         """The smaller of x and `high`; NaN stays NaN."""
         top = self.number(high)
@@ -126,7 +135,7 @@ class Vectors(NamedTuple):
 
     @property
     def _scalef(self) -> tuple[str, str, int] | None:
-        """The AVX-512 instruction for x * 2**n, where there is one for this many lanes."""
+        """How AVX-512's instructions for x * 2**n and fractions are named, where there are any for this many lanes."""
         return _SCALEF.get((self.type.element, self.type.lanes)) if self.features.avx512 else None
 
     def absolute(self, x: Value) -> Value:
@@ -147,6 +156,7 @@ def _bits(vectors: Vectors, number: float) -> int:
     return ((exponent + fmt.bias) << fmt.mantissa) + int((mantissa - 1) * 2**fmt.mantissa)
 
 
+_WHOLE_NEAREST = 8  # VREDUCE: no bits of the fraction stay, nearest even, no exceptions
 # Suffix of the intrinsic, type of its mask, rounding mode if it takes one.
 _SCALEF = {
     ("float", 8): ("ps.256", "i8", 0),
@@ -173,13 +183,27 @@ def _exp(v: Vectors, x: Value) -> Value:
     return v.times_power_of_two(f.fadd(q, v.number(1.0)), n, integer, keep)
 
 
-def _exp2(v: Vectors, x: Value) -> Value:
+# Exponents below which a power of two is 0 and above which it is infinite, by bits; and the least of normal powers.
+_EXPONENTS = {32: (-151.0, 129.0, -126.0), 64: (-1076.0, 1025.0, -1022.0)}
+
+
+def _exp2(v: Vectors, x: Value, flushes: bool = False) -> Value:
     f = v.function
-    low, high = (-151.0, 129.0) if v.type.bits == 32 else (-1076.0, 1025.0)
-    x, keep = v.keep_above(v.at_most(x, high), low)
-    n, integer = v.round(x)
-    r = f.fsub(x, n)
+    low, high, normal = _EXPONENTS[v.type.bits]
+    low = normal if flushes else low
+    fraction = v.fraction(x)
+    if fraction is not None:
+        r, integer, keep = fraction, constant(v.integer, 0), f.fcmp("uge", x, v.number(low))
+        n = f.fsub(x, r)
+    else:
+        x, keep = v.keep_above(v.at_most(x, high), low)
+        n, integer = v.round(x)
+        r = f.fsub(x, n)
     return v.times_power_of_two(f.fmuladd(r, v.polynomial("EXP2", r), v.number(1.0)), n, integer, keep)
+
+
+def _flushed_exp2(v: Vectors, x: Value) -> Value:
+    return _exp2(v, x, flushes=True)
 
 
 def _logarithm_parts(v: Vectors, x: Value) -> tuple[Value, Value, Value]:
@@ -320,6 +344,7 @@ def erf(v: Vectors, x: Value, exp: Emitter = _exp) -> Value:
 _EMITTERS: dict[str, Emitter] = {
     "exp": _exp,
     "exp2": _exp2,
+    "flushed exp2": _flushed_exp2,
     "log": _log,
     "log2": _log2,
     "sin": _sin,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mltriton.targets.cpu.llvm.emit import assembly, atomics, debug, functions, memory, reduce, tile
+from mltriton.targets.cpu.llvm.emit import assembly, atomics, avx512, debug, functions, memory, reduce, tile
 from mltriton.targets.cpu.llvm.emit.context import Rules
 from mltriton.targets.llvm.emit import arith, casts, control, floats
 
@@ -11,6 +11,7 @@ RULES: Rules = {
     **floats.RULES,
     **functions.RULES,
     **casts.RULES,
+    **avx512.RULES,
     **control.RULES,
     **memory.RULES,
     **tile.RULES,
