@@ -32,6 +32,7 @@ from mltriton.kernels.arrays import (
 )
 from mltriton.kernels.calls import Key, again, key_of, remember
 from mltriton.kernels.launch import Launch, family_of_warps, stages_on, target_of
+from mltriton.targets.registry import spec
 
 LOG2_E = tl.constexpr(1.4426950408889634)
 
@@ -39,31 +40,35 @@ LOG2_E = tl.constexpr(1.4426950408889634)
 @triton.jit
 def attend(
     acc, l_i, m_i, q, q_block, k_block, v_block, rows, start, end, n_keys, dim, scale,
-    CAUSAL: tl.constexpr, MASKED: tl.constexpr, BN: tl.constexpr, PART: tl.constexpr,
+    CAUSAL: tl.constexpr, MASKED: tl.constexpr, NEGATIVE: tl.constexpr, BN: tl.constexpr, PART: tl.constexpr,
 ):  # fmt: skip
     """Keys [start, end) in blocks of BN for one block of queries; k_block and v_block stand at `start`. Scores are in
-    units of log2. If PART is not 0, they are summed over PART of the dimension at a time, and q_block and k_block are
-    of such parts.
+    units of log2; `scale`, which is not negative, belongs to -s if NEGATIVE, so that the largest s stays it. If PART
+    is not 0, they are summed over PART of the dimension at a time, and q_block and k_block are of such parts.
     """
     for first in range(start, end, BN):
         if PART == 0:
             k = tl.load(k_block, boundary_check=(0, 1), padding_option="zero")
-            s = tl.dot(q, k, input_precision="ieee") * scale
+            s = tl.dot(q, k, input_precision="ieee")
         else:
             s = tl.zeros([rows.shape[0], BN], tl.float32)
             for part in tl.range(0, dim, PART, num_stages=1):
                 q_part = tl.load(tl.advance(q_block, (0, part)), boundary_check=(0, 1), padding_option="zero")
                 k_part = tl.load(tl.advance(k_block, (part, 0)), boundary_check=(0, 1), padding_option="zero")
                 s = tl.dot(q_part, k_part, s, input_precision="ieee", tiling="horizontal")
-            s = s * scale
+        if NEGATIVE:
+            s = -s
         if MASKED:
             keys = first + tl.arange(0, BN)
             visible = keys[None, :] < n_keys
             if CAUSAL:
                 visible = visible & (keys[None, :] <= rows[:, None])
-            s = tl.where(visible, s, -float("inf"))
-        m_new = tl.maximum(m_i, tl.max(s, 1))
-        p = tl.exp2(s - m_new[:, None])
+            s = tl.where(visible, s * scale, -float("inf"))
+            m_new = tl.maximum(m_i, tl.max(s, 1))
+            p = tl.exp2(s - m_new[:, None])
+        else:
+            m_new = tl.maximum(m_i, tl.max(s, 1) * scale)
+            p = tl.exp2(s * scale - m_new[:, None])
         alpha = tl.exp2(m_i - m_new)
         l_i = l_i * alpha + tl.sum(p, 1)
         acc = acc * alpha[:, None]
@@ -81,7 +86,8 @@ def attention_kernel(
     stride_qb, stride_qh, stride_qs, stride_qd, stride_kb, stride_kh, stride_ks, stride_kd,
     stride_vb, stride_vh, stride_vs, stride_vd, stride_ob, stride_oh, stride_os, stride_od,
     n_heads, heads_per_kv, n_queries, n_keys, dim,
-    CAUSAL: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BD: tl.constexpr, PART: tl.constexpr,
+    CAUSAL: tl.constexpr, NEGATIVE: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BD: tl.constexpr,
+    PART: tl.constexpr,
 ):  # fmt: skip
     """o = softmax(q k^T * sm_scale) v for BM queries of one head; program ids (block of queries, batch * heads).
 
@@ -104,7 +110,7 @@ def attention_kernel(
     o_block = tl.make_block_ptr(o_base, (n_queries, dim), (stride_os, stride_od), (block * BM, 0), (BM, BD), (1, 0))
 
     rows = block * BM + tl.arange(0, BM)
-    scale = sm_scale * LOG2_E
+    scale = (-sm_scale if NEGATIVE else sm_scale) * LOG2_E
     m_i = tl.full([BM], -float("inf"), tl.float32)
     l_i = tl.zeros([BM], tl.float32)
     acc = tl.zeros([BM, BD], tl.float32)
@@ -116,11 +122,13 @@ def attention_kernel(
         end = tl.minimum(n_keys, (block + 1) * BM)
         unmasked = tl.minimum(unmasked, block * BM // BN * BN)
     acc, l_i, m_i, k_block, v_block = attend(
-        acc, l_i, m_i, q, q_block, k_block, v_block, rows, 0, unmasked, n_keys, dim, scale, CAUSAL, False, BN, PART
-    )
+        acc, l_i, m_i, q, q_block, k_block, v_block, rows, 0, unmasked, n_keys, dim, scale,
+        CAUSAL, False, NEGATIVE, BN, PART,
+    )  # fmt: skip
     acc, l_i, m_i, k_block, v_block = attend(
-        acc, l_i, m_i, q, q_block, k_block, v_block, rows, unmasked, end, n_keys, dim, scale, CAUSAL, True, BN, PART
-    )
+        acc, l_i, m_i, q, q_block, k_block, v_block, rows, unmasked, end, n_keys, dim, scale,
+        CAUSAL, True, NEGATIVE, BN, PART,
+    )  # fmt: skip
     tl.store(o_block, (acc / l_i[:, None]).to(o_ptr.dtype.element_ty), boundary_check=(0, 1))
     if lse_ptr is not None:
         lse = lse_ptr + tl.program_id(1).to(tl.int64) * n_queries + rows
@@ -209,10 +217,11 @@ WARP_BLOCKS = {
         4: {64: Blocks(64, 32, 4), 128: Blocks(64, 32, 4), 256: Blocks(64, 16, 4)},
     },
 }
-# Groups of warps multiply wide blocks best, of which shared memory holds two steps: both loops use the same memory.
+# Groups of warps multiply wide blocks best, of which shared memory holds two steps: both loops use the same memory. Of
+# dimension 64 it holds those of three programs, which compute while another multiplies.
 WARP_BLOCKS["cuda:90"] = {
     **WARP_BLOCKS["cuda"],
-    2: WARP_BLOCKS["cuda"][2] | {128: Blocks(128, 128, 8, stages=2)},
+    2: WARP_BLOCKS["cuda"][2] | {64: Blocks(64, 128, 4, stages=2), 128: Blocks(128, 128, 8, stages=2)},
 }
 
 
@@ -222,9 +231,10 @@ WIDE = 128  # queries from which on a program has all its warps
 def blocks_on(target: str | None, q: Array) -> Blocks | None:
     """`choose_blocks_of_warps` where the warps of a program share blocks; nothing where a program is one thread."""
     family = family_of_warps(target)
-    if family is None:
+    if family is None or target is None:
         return None
-    machine = target if target in WARP_BLOCKS and q.shape[2] >= WIDE else family
+    name = spec(target).name  # "cuda" is the GPU at hand.
+    machine = name if name in WARP_BLOCKS and q.shape[2] >= WIDE else family
     return choose_blocks_of_warps(q.shape[2], q.shape[3], item_size(q), machine)
 
 
@@ -287,13 +297,15 @@ def attention_launch(
     batch, heads, n_queries, dim = q.shape
     n_keys = k.shape[2]
     blocks = blocks or choose_blocks(n_queries, n_keys, batch * heads, causal)
+    scale = scale_of(dim, sm_scale)
     arguments = (
-        q, k, v, o, lse, scale_of(dim, sm_scale),
+        q, k, v, o, lse, scale,
         *strides_of(q), *strides_of(k), *strides_of(v), *strides_of(o),
         heads, heads // k.shape[1], n_queries, n_keys, dim,
     )  # fmt: skip
     constants = {
         "CAUSAL": bool(causal),
+        "NEGATIVE": scale < 0,
         "BM": blocks.queries,
         "BN": blocks.keys,
         "BD": block_dim(dim),

@@ -18,6 +18,7 @@ PASSES: dict[str, str] = {
     "dce": "mltriton.passes.any.dce:DeadCode",
     "licm": "mltriton.passes.any.licm:LoopInvariants",
     "flush-powers": "mltriton.passes.tt.flush_powers:FlushPowers",
+    "fuse-exponents": "mltriton.passes.tt.fuse_exponents:FuseExponents",
     "inline": "mltriton.passes.tt.inline:Inline",
     "combine": "mltriton.passes.tt.combine:Combine",
     "reorder-broadcast": "mltriton.passes.tt.reorder_broadcast:ReorderBroadcast",
@@ -67,6 +68,7 @@ CONCERNS: dict[str, frozenset[str]] = {
     "merge-k-steps": frozenset({"tt.dot"}),
     "convert-dot-operands": frozenset({"tt.dot", "tt.reduce"}),  # sums of products become products
     "flush-powers": frozenset({"math.exp2"}),
+    "fuse-exponents": frozenset({"math.exp2"}),
     "delay-dots": frozenset({"tt.dot"}),
     "start-dots": frozenset({"tt.dot"}),
     "fence-shared-memory": frozenset({"ttng.warp_group_dot"}),

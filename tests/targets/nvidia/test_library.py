@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from mltriton import kernels
+from mltriton.kernels.attention import blocks_on
 from mltriton.runtime.jit import JITFunction
 from mltriton.targets.nvidia import ptxas
 from mltriton.targets.registry import spec
@@ -76,3 +77,9 @@ def test_keys_and_values_are_copied_ahead(compiled: list[Any]) -> None:
     ptx = compiled[-1].asm["ptx"]
     assert "cp.async.bulk.tensor.4d.shared" in ptx
     assert not any(access in ptx for access in ("cp.async.ca", "cp.async.cg", "ld.global"))
+
+
+def test_the_gpu_at_hand_takes_the_blocks_of_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mltriton.targets.nvidia.spec.variant_here", lambda: "90")
+    q = np.zeros((1, 1, 256, 128), np.float16)
+    assert blocks_on("cuda", q) == blocks_on("cuda:90", q) != blocks_on("cuda:80", q)

@@ -16,7 +16,7 @@ PIPELINE = (
     "inline,canonicalize,cse,fold-batches,hoist-descriptors,rewrite-tensor-pointers,canonicalize,combine,"
     "reorder-broadcast,"
     "split-uniform-increments,hoist-transposes,dce,fold-transposes,convert-dot-operands,"
-    "canonicalize,cse,licm,dce,flush-powers,check-warp-level",
+    "canonicalize,cse,licm,dce,flush-powers,fuse-exponents,dce,check-warp-level",
     "assign-layouts,cse,assign-lanes,dce,pipeline-loads,copy-blocks,load-ahead,dce,cse,delay-dots,start-dots,"
     "verify-encodings",
     "distribute-to-warps,lower-cross-warp,fence-shared-memory,assign-lanes,canonicalize,cse,licm,dce,verify-encodings",
