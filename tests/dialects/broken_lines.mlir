@@ -300,8 +300,8 @@
 // expected: a multiple of 64
 "tile.scratch"() <{offset = 64 : i32, bytes = 64 : i32}> : () -> !tt.ptr<f32>
 // expected: thread-private
-"tile.scratch"() <{bytes = 64 : i32}> : () -> !tt.ptr<f32, 5>
-// expected: attribute offset is not given
+"tile.scratch"() <{offset = 64 : i32}> : () -> !tt.ptr<f32, 5>
+// expected: attribute bytes is not given
 "tile.load"(%p) <{operandSegmentSizes = array<i32: 1, 0, 0>}> : (!tt.ptr<f32>) -> tensor<4x4xf32>
 // expected: one dimension
 "tile.load"(%p) <{operandSegmentSizes = array<i32: 1, 0, 0>}> : (!tt.ptr<f32>) -> tensor<4xf16>

@@ -29,17 +29,20 @@ from mltriton.ir.types import I1, I32, I64, PointerType, TensorType, Type
 
 
 class Scratch(Operation, name="tile.scratch", pure=True):
-    """`tile.scratch {offset, bytes} : !tt.ptr<f32, 5>`: the thread's scratch memory at `offset` bytes (a multiple of
-    64); `bytes` long. Contents undefined at first.
+    """`tile.scratch {bytes, offset} : !tt.ptr<f32, 5>`: a part of the thread's scratch memory, `bytes` long, contents
+    undefined at first; at `offset` bytes (a multiple of 64) once `allocate-scratch` has said so.
+
+    What only one loop accesses is new in each of its iterations, unless it is `kept`.
     """
 
     syntax = "attr-dict `:` type(result)"
     offset = integer()
     bytes = integer()
+    kept = boolean()
 
     def verify(self) -> None:
-        require_attributes(self, "offset", "bytes")
-        require(self, self.offset % 64 == 0, "the offset is a multiple of 64", found=self.offset)
+        require_attributes(self, "bytes")
+        require(self, (self.offset or 0) % 64 == 0, "the offset is a multiple of 64", found=self.offset)
         require(self, self.bytes > 0, "scratch memory has a size", found=self.bytes)
         space = pointer(self, "the result", self.result).address_space
         require(self, space == 5, "scratch memory is thread-private", "address space 5", space)

@@ -218,8 +218,16 @@ def warps_of(module: Module) -> int:
 def scratch_bytes(module: Module) -> int:
     """The size of a thread's scratch memory: as the module says, or as its operations need."""
     stated = integer_in(module.attributes, "tile.scratch_bytes", None)
-    needed = (op.offset + op.bytes for op in module.walk() if isinstance(op, tile.Scratch))
+    needed = (scratch_offset(op) + op.bytes for op in module.walk() if isinstance(op, tile.Scratch))
     return max(needed, default=0) if stated is None else stated
+
+
+def scratch_offset(op: tile.Scratch) -> int:
+    """Where a part of scratch memory lies: as `allocate-scratch` has said, or else behind the ones before it."""
+    if "offset" in op.attributes or op.block is None:
+        return op.offset or 0
+    before = op.block.ops[: op.block.position(op)]
+    return sum(other.bytes for other in before if isinstance(other, tile.Scratch))
 
 
 def coordinates(grid: Coordinate) -> Iterator[Coordinate]:

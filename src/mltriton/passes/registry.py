@@ -53,6 +53,7 @@ PASSES: dict[str, str] = {
     "guard-block-io": "mltriton.passes.intrinsic.guard_block_io:GuardBlockIO",
     "merge-inductions": "mltriton.passes.intrinsic.merge_inductions:MergeInductions",
     "allocate-shared-memory": "mltriton.passes.intrinsic.allocate_shared_memory:AllocateSharedMemory",
+    "allocate-scratch": "mltriton.passes.intrinsic.allocate_scratch:AllocateScratch",
     "choose-registers": "mltriton.passes.intrinsic.choose_registers:ChooseRegisters",
     "lower-cross-warp": "mltriton.passes.warp.lower_cross_warp:LowerCrossWarp",
     "distribute-to-warps": "mltriton.passes.warp.distribute_to_warps:DistributeToWarps",

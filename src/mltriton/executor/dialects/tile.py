@@ -16,14 +16,15 @@ from mltriton.executor.dialects.tt_blocks import printed
 from mltriton.executor.dialects.tt_dot import factor, multiply_add
 from mltriton.executor.dialects.ttig import prefetch
 from mltriton.executor.faults import InvalidOperation, Misaligned
-from mltriton.executor.machine import Warp
+from mltriton.executor.machine import Warp, scratch_offset
 from mltriton.executor.values import Array, decode, encode, memory_dtype
 from mltriton.ir.types import PointerType, TensorType, Type, byte_width, element_type
 
 
 def scratch(op: tile.Scratch) -> Handler:
     """The address of a part of the thread's scratch memory."""
-    offset, end = op.offset, op.offset + op.bytes
+    offset = scratch_offset(op)
+    end = offset + op.bytes
 
     def call(warp: Warp) -> np.int64:
         size = warp.scratch.size if warp.scratch is not None else 0

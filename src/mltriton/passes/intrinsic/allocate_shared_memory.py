@@ -11,10 +11,10 @@ done with what was there. No later pass may move uses of shared memory over barr
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import prod
 from typing import cast
 
+from mltriton.analysis.placement import Placement, place
 from mltriton.dialects import gpu, tt, ttg, ttng
 from mltriton.ir.attributes import IntegerAttr
 from mltriton.ir.module import Module
@@ -46,75 +46,46 @@ class AllocateSharedMemory(Pass):
         return module
 
 
-@dataclass
-class _Block:
-    """One allocation, and the first and last operation, by number, between which it is needed."""
-
-    op: ttg.LocalAlloc
-    first: int
-    last: int
-    offset: int = 0
-
-    @property
-    def memory(self) -> MemDescType:
-        """Its type."""
-        return cast(MemDescType, self.op.result.type)
-
-    @property
-    def bytes(self) -> int:
-        """Its size."""
-        return prod(self.memory.shape) * byte_width(self.memory.element)
-
-    @property
-    def alignment(self) -> int:
-        """What its offset is a multiple of."""
-        if self.memory.encoding is not None:
-            return SWIZZLED_ALIGNMENT
-        return COPIED_ALIGNMENT if any(isinstance(use, _ENGINE) for use in _uses(self.op.result) or ()) else ALIGNMENT
-
-    def meets(self, other: _Block) -> bool:
-        """Whether both are needed at once."""
-        return self.first <= other.last and other.first <= self.last
-
-
 def _allocate(function: tt.Func) -> None:
     order = {op: number for number, op in enumerate(function.walk())}
-    found = [_block(op, order) for op in order if isinstance(op, ttg.LocalAlloc)]
-    placed: list[_Block] = []
-    for block in sorted(found, key=lambda block: (block.first, -block.last)):
-        block.offset = _free_offset(block, [other for other in placed if block.meets(other)])
-        placed.append(block)
-        block.op.attributes = block.op.attributes | {ttg.ALLOCATION_OFFSET: IntegerAttr(block.offset, I32)}
+    placements = {op: _placement(op, order) for op in order if isinstance(op, ttg.LocalAlloc)}
+    place(sorted(placements.values(), key=lambda block: (block.first, -block.last)))
+    for op, block in placements.items():
+        op.attributes = op.attributes | {ttg.ALLOCATION_OFFSET: IntegerAttr(block.offset, I32)}
 
 
-def _free_offset(block: _Block, others: list[_Block]) -> int:
-    """The lowest offset at which nothing is needed at the same time."""
-    start = 0
-    for other in sorted(others, key=lambda other: other.offset):
-        if start + block.bytes <= other.offset:
-            break
-        start = max(start, -(-(other.offset + other.bytes) // block.alignment) * block.alignment)
-    return start
+def _placement(op: ttg.LocalAlloc, order: dict[Operation, int]) -> Placement:
+    """One allocation, and the first and last operation, by number, between which it is needed."""
+    memory = cast(MemDescType, op.result.type)
+    size = prod(memory.shape) * byte_width(memory.element)
+    return Placement(size, *_interval(op, order), _alignment(op, memory))
 
 
-def _block(op: ttg.LocalAlloc, order: dict[Operation, int]) -> _Block:
+def _alignment(op: ttg.LocalAlloc, memory: MemDescType) -> int:
+    """What the offset is a multiple of."""
+    if memory.encoding is not None:
+        return SWIZZLED_ALIGNMENT
+    return COPIED_ALIGNMENT if any(isinstance(use, _ENGINE) for use in _uses(op.result) or ()) else ALIGNMENT
+
+
+def _interval(op: ttg.LocalAlloc, order: dict[Operation, int]) -> tuple[int, int]:
     uses = _uses(op.result)
     body = None if op.block is None or op.init is not None else op.block.ops
     if uses is None or body is None:
-        return _Block(op, 0, len(order))
+        return 0, len(order)
     around = [_around(use, op) for use in uses]
     first, last = (choose(around, key=order.__getitem__, default=op) for choose in (min, max))
     ends = [_end(use, body[body.index(last) + 1 :]) for use in uses if type(use) in UNDER_WAY]
     if None in ends:
-        return _Block(op, 0, len(order))
+        return 0, len(order)
     last = max((last, *(_around(end, op) for end in ends if end)), key=order.__getitem__)
     end = max(order[inner] for inner in last.walk())
     if any(isinstance(between, gpu.Barrier) for between in body[body.index(op) : body.index(first)]):
-        return _Block(op, order[op], end)
+        return order[op], end
     barriers = [order[other] for other in body[: body.index(op)] if isinstance(other, gpu.Barrier)]
     if barriers:
-        return _Block(op, barriers[-1], end)
-    return _Block(op, 0, end if isinstance(op.parent_op, tt.Func) else len(order))
+        return barriers[-1], end
+    return 0, end if isinstance(op.parent_op, tt.Func) else len(order)
 
 
 def _end(use: Operation, behind: list[Operation]) -> Operation | None:

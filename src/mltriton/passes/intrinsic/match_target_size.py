@@ -3,7 +3,7 @@
 Takes one warp's program and leaves one in which every operation has a size that the target executes. How depends on
 where the target keeps blocks (`TargetSpec.storage`): in registers, operations are unrolled into pieces of the target's
 sizes (`split_registers`); in memory, they become loops over chunks, scratch tiles and micro-kernels (`tile_loops`).
-Guarantees: types carry no encodings; `tile.scratch_bytes` says how much scratch memory a thread needs.
+Guarantees: types carry no encodings.
 Source: ML-Triton paper, section 2.3.
 """
 
@@ -40,13 +40,9 @@ def _in_memory(module: Module, made: Module, spec: TargetSpec) -> None:
 
     if num_warps_of(module) != 1:
         raise PassError(f"{spec.name} keeps blocks in memory: a program there is one warp")
-    total = 0
     for op in module.body.block.ops:
         assert isinstance(op, tt.Func)
-        function, size = lower(op, spec)
-        made.body.block.append(function)
-        total = max(total, size)
-    made.attributes["tile.scratch_bytes"] = IntegerAttr(total, I32)
+        made.body.block.append(lower(op, spec))
     made.attributes["ttg.num-warps"] = IntegerAttr(1, I32)
 
 

@@ -57,7 +57,6 @@ def lower_for(low: Lowering, op: scf.For) -> None:
     ]
     low.flush()
     inits = [value for slot, init in zip(slots, op.inits, strict=True) for value in slot.inits(init)]
-    e.scratch.begin_loop()
     with e.emitter.loop(*bounds, inits=inits) as loop, optional_region(e):
         e.scalars[op.counter] = loop.counter
         loop.counter.hint = op.counter.hint
@@ -68,7 +67,6 @@ def lower_for(low: Lowering, op: scf.For) -> None:
             low.first_sums.update({argument: (later, init) for argument, init in first_sums.items()})
         low.block(body)
         loop.yields = write_yields(low, slots, ends)
-    e.scratch.end_loop()
     bind_all(slots, op.results, loop.results)
 
 
@@ -120,7 +118,7 @@ def initial_tile(low: Lowering, init: Value, op: Operation) -> Tile:
     type = cast(TensorType, init.type)
     if (
         tile is not None
-        and not tile.region.is_buffer
+        and not tile.is_buffer
         and tile.owner is init
         and tile.element is type.element
         and init.defining_block is op.block
@@ -196,7 +194,6 @@ def lower_if(low: Lowering, op: scf.If) -> None:
     e = low.e
     slots = [_branch_slot(low, op, number) for number in range(len(op.results))]
     condition = e.scalar(op.condition)
-    e.scratch.tick()
     sides: list[Block] = []
     alternatives = Alternatives(e)
     for region in op.regions:
@@ -209,7 +206,6 @@ def lower_if(low: Lowering, op: scf.If) -> None:
     types = [value.type for value in sides[0].terminator.operands]
     made = e.emitter.effect(scf.If, [condition], types, {}, [Region([side]) for side in sides])
     bind_all(slots, op.results, made.results)
-    e.scratch.tick()
 
 
 def _side(low: Lowering, slots: Sequence[Slot], side: Block) -> list[Value]:
@@ -239,7 +235,6 @@ def lower_while(low: Lowering, op: scf.While) -> None:
     slots = [_while_slot(low, op, init, argument) for init, argument in zip(op.inits, before.arguments, strict=True)]
     low.flush()
     inits = [value for slot, init in zip(slots, op.inits, strict=True) for value in slot.yields(init)]
-    e.scratch.begin_loop()
     new_before = Block([value.type for value in inits])
     condition, *passed = before.terminator.operands
     with e.emitter.inside(new_before), optional_region(e):
@@ -261,7 +256,6 @@ def lower_while(low: Lowering, op: scf.While) -> None:
     made = e.emitter.effect(scf.While, [], types, {}, [Region([new_before]), Region([new_after])])
     made.set_operands(inits)
     made.segments = (len(inits),)
-    e.scratch.end_loop()
     bind_all(next_slots, op.results, made.results)
 
 

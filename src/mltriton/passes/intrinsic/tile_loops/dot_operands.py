@@ -67,7 +67,7 @@ class Ready:
     stride: Value
     layout: str
     scope: Scope
-    tile: Tile | None
+    tile: Tile | None = None
     panel: tuple[int, int] | None = None  # columns of a panel, and elements from one panel to the next
 
 
@@ -285,7 +285,6 @@ def pack_now(low: Lowering, how: Packing, prefix: Index) -> Ready:
             return []
 
         with_and_without_masks(low, [op for op, _ in low.reads(how.value).loads], write)
-    e.scratch.tick()
     layout = "column" if how.row_dim > how.column_dim else "row"
     panel = (how.panel, how.panel_stride) if how.panel is not None else None
     stride = e.emitter.integer(how.stride, I64)
@@ -307,12 +306,11 @@ def _source(low: Lowering, how: Packing, prefix: Index) -> Source:
                 return _copy(low, how, how.element, prefix)
             direct = Direct(block, stride, "row", conditions)
             if not conditions:
-                tile_ = block.source if isinstance(block.source, Tile) else None
-                return Source(pointer_of(low, direct, prefix), stride_of(low, stride), block.element, tile_)
-            pointer, stride, tile_ = _either(
+                return Source(pointer_of(low, direct, prefix), stride_of(low, stride), block.element)
+            pointer, stride = _either(
                 low, direct, prefix, block.element, lambda: _copy(low, how, block.element, prefix)
             )
-            return Source(pointer, stride, block.element, tile_)
+            return Source(pointer, stride, block.element)
     return _copy(low, how, how.element, prefix)
 
 
@@ -322,16 +320,13 @@ def _copy(low: Lowering, how: Packing, element: Type, prefix: Index) -> Source:
     copy = Packing(how.value, how.column_dim, how.row_dim, element, 1, along_rows=False)
     made = packing.allocate(e, copy)
     packing.pack(e, copy, made, prefix)
-    e.scratch.tick()
-    return Source(made.pointer, e.emitter.integer(copy.stride, I64), element, made)
+    return Source(made.pointer, e.emitter.integer(copy.stride, I64), element)
 
 
 def _either(
     low: Lowering, direct: Direct, prefix: Index, element: Type, other: Callable[[], Source | Ready]
-) -> tuple[Value, Value, Tile | None]:
-    """The address and stride of an operand where it lies, if the conditions hold, else of its copy; and that one's
-    tile.
-    """
+) -> tuple[Value, Value]:
+    """The address and stride of an operand where it lies, if the conditions hold, else of its copy."""
     e = low.e
     condition = addressing.conjunction(e, direct.conditions)
     assert condition is not None
@@ -345,14 +340,14 @@ def _either(
         pointer = copy.pointer(prefix) if isinstance(copy, Ready) else copy.pointer
         e.emitter.insert(scf.Yield([e.emitter.pure(tt.Bitcast, (pointer,), type), copy.stride]))
     made = e.emitter.effect(scf.If, [condition], [type, I64], {}, [Region([yes]), Region([no])])
-    return made.results[0], made.results[1], copy.tile
+    return made.results[0], made.results[1]
 
 
 def chosen_left(low: Lowering, plan: Plan, direct: Direct, prefix: Index) -> Ready:
     """The left operand where it lies if that is inside its masks, else packed: found out when the program runs."""
     how = _left_packing(plan, direct.layout, along_columns=direct.layout == "column")
-    pointer, stride, made = _either(low, direct, prefix, plan.kernel.operand, lambda: pack_now(low, how, prefix))
-    return Ready(lambda _: pointer, stride, direct.layout, low.e.emitter.scopes[-1], made)
+    pointer, stride = _either(low, direct, prefix, plan.kernel.operand, lambda: pack_now(low, how, prefix))
+    return Ready(lambda _: pointer, stride, direct.layout, low.e.emitter.scopes[-1])
 
 
 def _choose_right(low: Lowering, plan: Plan, right: Direct | Packing) -> Ready:
@@ -364,30 +359,14 @@ def _choose_right(low: Lowering, plan: Plan, right: Direct | Packing) -> Ready:
     if isinstance(right, Packing) or near is None:
         return pack_now(low, how, ())
     direct, how = replace(right, conditions=[*right.conditions, *near]), replace(how, panel_columns=0)
-    pointer, stride, made = _either(low, direct, (), plan.kernel.operand, lambda: pack_now(low, how, ()))
-    return Ready(lambda _: pointer, stride, "row", low.e.emitter.scopes[-1], made)
+    pointer, stride = _either(low, direct, (), plan.kernel.operand, lambda: pack_now(low, how, ()))
+    return Ready(lambda _: pointer, stride, "row", low.e.emitter.scopes[-1])
 
 
 def address_of(low: Lowering, plan: Plan, left: Direct | Ready, prefix: Index) -> tuple[Value, Value, str]:
     """Where the left operand lies: address, stride and layout."""
     if isinstance(left, Direct) and left.conditions:
         left = chosen_left(low, plan, left, prefix)
-    touch(low, left)
     if isinstance(left, Direct):
         return pointer_of(low, left, prefix), stride_of(low, left.stride), left.layout
     return left.pointer(prefix), left.stride, left.layout
-
-
-def touch(low: Lowering, operand: Direct | Ready | Packing) -> None:
-    """The tile that an operand lies in is read now."""
-    tile_ = tile_of(operand)
-    if tile_ is not None:
-        low.e.scratch.touch(tile_)
-
-
-def tile_of(operand: Direct | Ready | Packing) -> Tile | None:
-    """The tile that an operand lies in, if it does."""
-    if isinstance(operand, Ready):
-        return operand.tile
-    source = operand.block.source if isinstance(operand, Direct) else None
-    return source if isinstance(source, Tile) else None

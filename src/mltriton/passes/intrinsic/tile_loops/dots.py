@@ -35,8 +35,6 @@ from mltriton.passes.intrinsic.tile_loops.dot_operands import (
     right_operand,
     right_packing,
     stride_of,
-    tile_of,
-    touch,
 )
 from mltriton.passes.intrinsic.tile_loops.first_sums import continued, is_zero
 from mltriton.passes.intrinsic.tile_loops.forms import Affine, Index, constant_index
@@ -82,16 +80,10 @@ def lower_dot(low: Lowering, op: tt.Dot) -> None:
     low.flush()
     if lines is not None:
         multiply_lines(low, op, lines, _left_of_lines(low, plan, left), target, bool(accumulate))
-        low.e.scratch.tick()
         low.settle(op.result, target)
         return
     right = right_operand(low, plan)
-    low.e.scratch.tick()
-    for operand in (left, right):
-        touch(low, operand)
-    low.e.scratch.touch(target)
     _for_batches(low, plan.batch, (), lambda prefix: _multiply(low, plan, left, right, target, accumulate, prefix))
-    low.e.scratch.tick()
     low.settle(op.result, target)
 
 
@@ -118,7 +110,7 @@ def _left_of_lines(low: Lowering, plan: Plan, left: Direct | Ready) -> Left:
     if isinstance(left, Direct) and left.conditions:
         left = chosen_left(low, plan, left, prefix)
     pointer, stride, _ = address_of(low, plan, left, prefix)
-    return Left(pointer, stride, batch_stride, tile_of(left))
+    return Left(pointer, stride, batch_stride)
 
 
 def _buffer(low: Lowering, plan: Plan, store: ttg.LocalStore) -> Tile | None:
@@ -139,12 +131,7 @@ def _accumulator(low: Lowering, plan: Plan) -> Tile:
     op = plan.op
     others = [leaf for value in (op.a, op.b) for leaf, _ in low.reads(value).leaves]
     for found in (low.homes.get(op.result), low.e.tiles.get(op.c)):
-        if (
-            found is None
-            or found.region.is_buffer
-            or found.element is not plan.kernel.accumulator
-            or found.owner in others
-        ):
+        if found is None or found.is_buffer or found.element is not plan.kernel.accumulator or found.owner in others:
             continue
         if may_overwrite(low, found, op, [op.c]):
             return found

@@ -220,7 +220,6 @@ class Evaluator:
 
     def from_tile(self, tile: Tile, value: Value, index: Index, lanes: int) -> Form:
         """Read a materialised block; elements are converted back where the tile holds another type."""
-        self.scratch.touch(tile)
         form = read(self, self.address(tile, index), None, None, tile.element, lanes)
         element = cast(TensorType, value.type).element
         return form if element is tile.element else self.convert(form, element, lanes)

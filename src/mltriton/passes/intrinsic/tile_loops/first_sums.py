@@ -47,7 +47,6 @@ def cleared_if_idle(low: Lowering, init: Value, bounds: list[Value]) -> Tile:
     type = cast(TensorType, init.type)
     tile = low.e.scratch.tile(type.shape, type.element)
     low.flush()
-    low.e.scratch.touch(tile)
     clear_when(low, condition(low, "sge", bounds[0], bounds[1]), init, tile)
     return tile
 

@@ -1,6 +1,6 @@
 """A whole function: parameters, body, scratch memory, and removal of what nobody used in the end.
 
-Level: warp to intrinsic. Guarantees: no tensor in the result is larger than a chunk; scratch offsets are set.
+Level: warp to intrinsic. Guarantees: no tensor in the result is larger than a chunk.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from mltriton.targets.base import TargetSpec
 READS = (tt.Load, tile.Load)
 
 
-def lower(function: tt.Func, spec: TargetSpec) -> tuple[tt.Func, int]:
-    """The function as loops over chunks, and the bytes of scratch memory that it needs."""
+def lower(function: tt.Func, spec: TargetSpec) -> tt.Func:
+    """The function as loops over chunks."""
     low = Lowering(spec, RULES)
     e, old = low.e, function.body.block
     body = Block([argument.type for argument in old.arguments])
@@ -27,10 +27,7 @@ def lower(function: tt.Func, spec: TargetSpec) -> tuple[tt.Func, int]:
         low.flush()
         e.emitter.insert(tt.Return([e.scalar(value) for value in old.terminator.operands], loc=old.terminator.loc))
     remove_unused(body)
-    alive = {op for op in body.ops if isinstance(op, tile.Scratch)}
-    e.scratch.regions = [region for region in e.scratch.regions if region.op in alive]
-    size = e.scratch.assign_offsets()
-    return tt.Func((), (), function.attributes, [Region([body])], function.loc), size
+    return tt.Func((), (), function.attributes, [Region([body])], function.loc)
 
 
 def remove_unused(block: Block) -> None:

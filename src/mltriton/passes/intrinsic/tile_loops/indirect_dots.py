@@ -41,14 +41,11 @@ NEAR_BYTES = 8192  # of a batch: bytes that are multiplied at a time, and prefet
 
 
 class Left(NamedTuple):
-    """Where a left operand lies: its address, elements between its rows, and between matrices of a batch; its tile, if
-    it is in one.
-    """
+    """Where a left operand lies: its address, elements between its rows, and between matrices of a batch."""
 
     pointer: Value
     stride: Value
     batch_stride: int
-    tile: Tile | None
 
 
 @dataclass
@@ -212,11 +209,7 @@ def _varies(low: Lowering, mask: Value, block: InMemory, along: int, extent: int
 def multiply_lines(low: Lowering, op: tt.Dot, lines: Lines, a: Left, target: Tile, accumulate: bool) -> None:
     """target (+)= a b, a row-major in the type that `lines` wants."""
     e = low.e
-    array, copy = _line_array(low, op, lines)
-    e.scratch.tick()
-    for needed in (array, copy, target, a.tile):
-        if needed is not None:
-            e.scratch.touch(needed)
+    array = _line_array(low, op, lines)
     n, k = (lines.length, lines.count) if lines.layout == "row" else (lines.count, lines.length)
     numbers = {"m": shape_of(op.a.type)[-2], "n": n, "k": k}
     numbers |= {"batch": lines.matrices, "chunk": lines.chunk, "ahead": lines.ahead}
@@ -230,26 +223,25 @@ def multiply_lines(low: Lowering, op: tt.Dot, lines: Lines, a: Left, target: Til
     e.emitter.effect(tile.IndirectDot, operands, (), attributes)
 
 
-def _line_array(low: Lowering, op: tt.Dot, lines: Lines) -> tuple[Tile, Tile | None]:
-    """An array with the address of every line, in memory or in a copy; and that copy."""
+def _line_array(low: Lowering, op: tt.Dot, lines: Lines) -> Tile:
+    """An array with the address of every line, in memory or in a copy."""
     e = low.e
     size = (lines.count + lines.ahead) * lines.matrices
     array = e.scratch.raw(size, PointerType(lines.block.element), (lines.matrices, 1))
-    e.scratch.touch(array)
     condition = addressing.conjunction(e, lines.conditions)
     zeros = _zeros(low, lines)
     if condition is None:
         _point_to_memory(low, lines, array, zeros)
-        return array, None
+        return array
     yes, no = Block(), Block()
     with e.emitter.inside(yes):
         _point_to_memory(low, lines, array, zeros)
         e.emitter.insert(scf.Yield([]))
     with e.emitter.inside(no):
-        copy = _point_to_copy(low, op, lines, array)
+        _point_to_copy(low, op, lines, array)
         e.emitter.insert(scf.Yield([]))
     e.emitter.effect(scf.If, [condition], [], {}, [Region([yes]), Region([no])])
-    return array, copy
+    return array
 
 
 def _zeros(low: Lowering, lines: Lines) -> Tile | None:
@@ -259,7 +251,6 @@ def _zeros(low: Lowering, lines: Lines) -> Tile | None:
         return None
     e, element = low.e, lines.block.element
     made = e.scratch.raw(lines.length, element, (1,))
-    e.scratch.touch(made)
     lanes = e.emitter.lanes
     zero = accesses.Uniform(e.emitter.number(0.0, element))
     for first in range(0, lines.length, lanes):
@@ -276,7 +267,6 @@ def _point_to_memory(low: Lowering, lines: Lines, array: Tile, zeros: Tile | Non
         pointer = e.arithmetic.scalar(access.address)
         if access.mask is None or zeros is None:
             return pointer
-        e.scratch.touch(zeros)
         nothing = e.emitter.pure(tt.Bitcast, (zeros.pointer,), pointer.type)
         mask = e.arithmetic.scalar(access.mask)
         return e.emitter.pure(arith.Select, (mask, pointer, nothing), pointer.type)
@@ -295,7 +285,7 @@ def _point_to_copy(low: Lowering, op: tt.Dot, lines: Lines, array: Tile) -> Tile
     with e.emitter.count(lines.matrices) as matrices:
         matrix = Affine(I32, matrices.counter, 0, 0)
         start = e.arithmetic.scalar(e.address(made, (matrix, constant_index(0), constant_index(0))))
-        part = Tile(start, made.element, (0, how.stride, 1), made.region)
+        part = Tile(start, made.element, (0, how.stride, 1))
         packing.pack(e, how, part, () if rank == 2 else (matrix,))
 
     def pointer_to(matrix: Value, line: Value) -> Value:

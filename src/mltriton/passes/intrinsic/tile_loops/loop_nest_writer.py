@@ -51,7 +51,6 @@ class LoopNestWriter:
             del e.tiles[value]
         for member in self.nest.members:
             e.tiles.update(member.saves)
-        e.scratch.tick()
 
     def _rows(self, outer: tuple[int, ...], index: Index, loops: list[Loop]) -> None:
         if not outer:

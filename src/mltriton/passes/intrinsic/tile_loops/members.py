@@ -130,7 +130,6 @@ class Fill(Member):
     def commit(
         self, e: Evaluator, index: Index, lanes: int, forms: list[Form], old: Accumulators | None
     ) -> Accumulators:
-        e.scratch.touch(self.tile)
         accesses.write(e, e.address(self.tile, index), None, forms[0], lanes)
         return []
 
@@ -146,7 +145,6 @@ class CopyTile(Member):
         return []
 
     def evaluate(self, e: Evaluator, index: Index, lanes: int) -> list[Form]:
-        e.scratch.touch(self.source)
         return [accesses.read(e, e.address(self.source, index), None, None, self.source.element, lanes)]
 
     def commit(
@@ -233,7 +231,6 @@ class Atomic(Member):
 def save_chunk(e: Evaluator, tile: Tile | None, index: Index, form: Form, lanes: int) -> None:
     """Write a chunk to its tile where it has one."""
     if tile is not None:
-        e.scratch.touch(tile)
         accesses.write(e, e.address(tile, index), None, form, lanes)
 
 

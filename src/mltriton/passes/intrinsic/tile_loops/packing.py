@@ -84,7 +84,6 @@ def allocate(e: Evaluator, packing: Packing) -> Tile:
 
 def pack(e: Evaluator, packing: Packing, target: Tile, prefix: Index) -> None:
     """Fill `target` row by row; `prefix` is the index along the dimensions before the matrix."""
-    e.scratch.touch(target)
     lanes = gcd(packing.columns, e.emitter.lanes)
     with e.emitter.count(packing.rows // packing.group) as loop:
         row = Affine(I32, loop.counter, 0, 0)
@@ -161,7 +160,6 @@ class Source(NamedTuple):
     pointer: Value
     stride: Value
     element: Type
-    tile: Tile | None = None
 
     def address(self, e: Evaluator, row: Value, column: Value, number: int) -> Affine:
         """The lanes from `row` on in the column that is `number` after `column`; multiples of the stride first, so
@@ -179,9 +177,6 @@ class Source(NamedTuple):
 
 def pack_transposed(e: Evaluator, packing: Packing, target: Tile, source: Source) -> None:
     """Fill `target` in squares that are read along the rows."""
-    for needed in (target, source.tile):
-        if needed is not None:
-            e.scratch.touch(needed)
     lanes, group, a = square(e, packing), packing.group, e.arithmetic
     with e.emitter.count(packing.columns, lanes) as columns, e.emitter.count(packing.rows, lanes) as rows:
         chunks: list[Value] = []

@@ -34,21 +34,14 @@ def reuse_tiles(low: Lowering, nest: LoopNest) -> None:
         for value, coordinates in footprint.leaves:
             if coordinates == fill.coordinates and _is_free_after(low, nest, fill, value, order):
                 old = low.e.tiles[value]
-                fill.tile.pointer, fill.tile.region = old.pointer, old.region
-                low.e.scratch.touch(fill.tile)
+                fill.tile.pointer = old.pointer
                 nest.dying.append(value)
                 break
 
 
 def _is_free_after(low: Lowering, nest: LoopNest, fill: Fill, value: Value, order: dict[Member, int]) -> bool:
     e, tile = low.e, low.e.tiles.get(value)
-    if (
-        tile is None
-        or tile.region.is_buffer
-        or tile.owner is not value
-        or value in nest.dying
-        or tile in low.homes.values()
-    ):
+    if tile is None or tile.is_buffer or tile.owner is not value or value in nest.dying or tile in low.homes.values():
         return False
     if tile.element is not fill.tile.element or tile.strides != fill.tile.strides:
         return False

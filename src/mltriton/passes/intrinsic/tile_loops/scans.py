@@ -32,10 +32,8 @@ def lower_scan(low: Lowering, op: tt.Scan) -> None:
     writer = _Scan(
         low, op, [e.scratch.tile(type.shape, type.element, r) for type, r in zip(types, op.results, strict=True)]
     )
-    e.scratch.tick()
     others = [dim for dim in range(types[0].rank) if dim != op.axis]
     writer.rows(others, {})
-    e.scratch.tick()
     for result, made in zip(op.results, writer.tiles, strict=True):
         low.settle(result, made)
 

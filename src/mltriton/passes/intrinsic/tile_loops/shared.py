@@ -1,9 +1,9 @@
 """Shared memory of a program that one thread runs: buffers in scratch memory, windows of them, loads and stores.
 
-Level: warp to intrinsic. A `ttg.local_alloc` is a buffer that lasts from where it is first touched to where it is last
-(whole loops of the program); a window of it is a tile with another address. A `ttg.local_load` is evaluated where it is
-used, unless a store may change it before (`footprints.killed_loads`). A dot whose sum is stored to a window
-accumulates there, where nothing else looks at the window meanwhile.
+Level: warp to intrinsic. A `ttg.local_alloc` is a buffer that is kept from one iteration of a loop to the next, a
+window of it a tile with another address. A `ttg.local_load` is evaluated where it is used, unless a store may change it
+before (`footprints.killed_loads`). A dot whose sum is stored to a window accumulates there, where nothing else looks at
+the window meanwhile.
 """
 
 from __future__ import annotations
@@ -62,7 +62,6 @@ class StoreShared(Member):
         self, e: Evaluator, index: Index, lanes: int, forms: list[Form], old: Accumulators | None
     ) -> Accumulators:
         tile = e.window(self.op.memory)
-        e.scratch.touch(tile)
         accesses.write(e, e.address(tile, index), None, forms[0], lanes)
         return []
 

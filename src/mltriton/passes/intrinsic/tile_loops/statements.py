@@ -40,7 +40,6 @@ def copy_scalar(low: Lowering, op: Operation) -> None:
         op.__class__(operands, [result.type for result in op.results], op.attributes, (), op.loc, op.segments)
     )
     low.e.scalars.update(zip(op.results, made.results, strict=True))
-    low.e.scratch.tick()
 
 
 def load(low: Lowering, op: tt.Load) -> None:

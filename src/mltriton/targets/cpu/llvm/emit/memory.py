@@ -7,6 +7,7 @@ or 1, in memory.
 from __future__ import annotations
 
 from mltriton.dialects import tile, tt
+from mltriton.errors import BackendError
 from mltriton.ir.operation import Value as IRValue
 from mltriton.targets.cpu.llvm.emit.context import Emitter, Rules
 from mltriton.targets.llvm.emit.memory import from_memory, in_memory, to_memory
@@ -81,7 +82,9 @@ def _tile_store(e: Emitter, op: tile.Store) -> None:
 
 
 def _scratch(e: Emitter, op: tile.Scratch) -> Value:
-    return e.function.gep(e.scratch, op.offset or 0, I8)
+    if "offset" not in op.attributes:
+        raise BackendError("a part of scratch memory has no place", hint="Run allocate-scratch first.")
+    return e.function.gep(e.scratch, op.offset, I8)
 
 
 def _prefetch(e: Emitter, op: tile.Prefetch) -> None:
