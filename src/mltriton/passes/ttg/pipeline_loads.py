@@ -5,6 +5,8 @@ block goes into a dot becomes an asynchronous copy into one of `stages` buffers,
 place the block is loaded from shared memory, in the encoding in which it is wanted. Where a dot goes on by itself into
 the next iteration buffers are kept for one more (`KEPT`): there is one more, or copies are one iteration less ahead.
 A block of a tensor that the launch describes is copied by the engine, and waited for by the barrier of its buffer.
+Where all blocks are, and products only add up, the copies of an iteration start at its end, behind a barrier: the
+products of the iteration before are done then, and their buffers are free.
 Guarantees: no result changes; an iteration waits for its own copies only; memory behind the last iteration is not
 touched; where the target copies nothing asynchronously (`TargetSpec.copy_bytes`), and in warp-level kernels, every loop
 stays as it is.
@@ -18,11 +20,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import cast
+from typing import NamedTuple, cast
 
 from mltriton.analysis.aliasing import may_alias, waits_for_programs, writes_in
 from mltriton.analysis.axis_info import AxisInfoAnalysis
-from mltriton.dialects import arith, scf, tt, ttg, ttng
+from mltriton.dialects import arith, gpu, scf, tt, ttg, ttng
 from mltriton.dialects.scf_carried import carry_also, yield_also
 from mltriton.ir.attributes import IntegerAttr, integer_in
 from mltriton.ir.builder import Builder
@@ -79,6 +81,12 @@ def _kept(loop: scf.For, spec: TargetSpec, stages: int) -> int:
     return int(stages > 1 and (_adds_up(loop, spec) or pair_of(loop, spec) is not None))
 
 
+def _can_be_late(loop: scf.For, loads: Sequence[Load], spec: TargetSpec) -> bool:
+    """Whether copies may start at the end of an iteration: lanes need not meet for what they have copied themselves."""
+    fetched = all(isinstance(load, tt.DescriptorLoad) for load in loads)
+    return fetched and _adds_up(loop, spec) and pair_of(loop, spec) is None
+
+
 def _adds_up(loop: scf.For, spec: TargetSpec) -> bool:
     """Whether a loop adds up products that go on into the next iteration."""
     dots = [op for op in loop.body.block.ops if isinstance(op, tt.Dot)]
@@ -89,10 +97,11 @@ def _pipeline(loop: scf.For, loads: Sequence[Load], stages: int, room: int, spec
     """Copy `loads` ahead, as many as can be, in as many buffers as there is room for."""
     loads = [load for load in loads if Needed.of(loop, _place_of(load)) is not None]
     ahead = Needed.of(loop, [value for load in loads for value in _place_of(load)]) if loads else None
-    kept = _kept(loop, spec, stages)
-    stages = min(stages + kept, room // sum(map(block_bytes, loads)) if loads else 0)
+    kept, late = _kept(loop, spec, stages), _can_be_late(loop, loads, spec)
+    stages = min(stages + (0 if late else kept), room // sum(map(block_bytes, loads)) if loads else 0)
     if ahead is not None and stages > 1:
-        _Pipeline(loop, loads, ahead, stages, kept if stages > 2 else 0, spec).write()
+        kept = kept if stages > 2 or late else 0
+        _Pipeline(loop, loads, ahead, _Buffers(stages, kept, late and kept > 0), spec).write()
 
 
 # Which loads.
@@ -121,19 +130,30 @@ def _place_of(load: Load) -> list[Value]:
 _Iteration = tuple[Value, int]  # the counter of an iteration, and how many iterations after it
 
 
+class _Buffers(NamedTuple):
+    """How many buffers each load has, for how many further iterations they are kept, and whether an iteration starts
+    copies at its end.
+    """
+
+    count: int
+    kept: int
+    late: bool
+
+
 class _Pipeline:
     """The rewriting of one loop."""
 
     def __init__(
-        self, loop: scf.For, loads: Sequence[Load], ahead: Needed, stages: int, kept: int, spec: TargetSpec
+        self, loop: scf.For, loads: Sequence[Load], ahead: Needed, buffers: _Buffers, spec: TargetSpec
     ) -> None:
         self.loop = loop
         self.loads = loads
         self.ahead = ahead
-        self.stages = stages
-        self.early = stages - 1 - kept  # iterations
-        if kept:
-            loop.attributes[KEPT] = IntegerAttr(kept, I32)
+        self.stages = stages = buffers.count
+        self.late = buffers.late
+        self.early = stages - 1 - (0 if buffers.late else buffers.kept)  # iterations
+        if buffers.kept:
+            loop.attributes[KEPT] = IntegerAttr(buffers.kept, I32)
         self.entry = Builder().before(loop)
         self.buffers = [
             self.entry.emit(ttg.LocalAlloc, None, result_types=[_buffer(load, stages, spec)]) for load in loads
@@ -148,7 +168,7 @@ class _Pipeline:
         slot, _ = carry_also(self.loop, arith.integer(self.entry, 0))
         builder = Builder().before(self.loop.body.block.ops[0])
         parities = self._wait(builder, slot)
-        yielded = self._copies_of_the_body(builder, arguments, slot)
+        yielded = self._copies_of_the_body(self._at_the_end() if self.late else builder, arguments, slot)
         following = self._next(builder, slot)
         parities = [self._parity(builder, parity, following) for parity in parities]
         yield_also(self.loop.body.block, [*yielded, following, *parities])
@@ -164,8 +184,15 @@ class _Pipeline:
             parity, _ = carry_also(self.loop, arith.integer(self.entry, 0))
             builder.create(ttng.WaitBarrier, window_at(builder, self.barriers, slot), parity)
             parities = [parity]
-        builder.create(ttg.AsyncWait, [], num=self.early - 1)
+        if not self.late:
+            builder.create(ttg.AsyncWait, [], num=self.early - 1)
         return parities
+
+    def _at_the_end(self) -> Builder:
+        """At the end of an iteration, when all warps are done with the one before."""
+        builder = Builder().before(self.loop.body.block.terminator)
+        builder.create(gpu.Barrier)
+        return builder
 
     def _parity(self, builder: Builder, parity: Value, following: Value) -> Value:
         """That of the next iteration, which another one is when it begins with the buffers anew."""
@@ -176,7 +203,8 @@ class _Pipeline:
         block = self.loop.block
         assert block is not None
         after = Builder().before(block.ops[block.position(self.loop) + 1])
-        after.create(ttg.AsyncWait, [], num=0)
+        if not self.late:
+            after.create(ttg.AsyncWait, [], num=0)
         if self.barriers is not None:
             end_barriers(after, self.barriers, self.stages)
 
@@ -212,7 +240,8 @@ class _Pipeline:
                 else:
                     indices = [values.get(index, index) for index in load.indices]
                     builder.create(ttng.AsyncTMACopyGlobalToLocal, load.desc, indices, there, barrier, happens)
-        builder.create(ttg.AsyncCommitGroup, [])
+        if not self.late:
+            builder.create(ttg.AsyncCommitGroup, [])
         ends = [body.terminator.operands[index] for index in self.ahead.carried]
         return [values.get(end, end) for end in ends]
 

@@ -3,7 +3,7 @@
 Level: ttg, after `pipeline-loads`. Takes dots whose instruction is asynchronous (`DotSize.asynchronous`) and changes
 them in place: `ttng.warp_group_dot`, and a `ttng.warp_group_dot_wait` in front of what takes its result. A product that
 every iteration of a loop adds to, and nothing else takes, is waited for one iteration later, where the loop keeps what
-was multiplied so long (`KEPT`), and once more behind the loop. Guarantees: nobody takes a result before its wait; no
+was multiplied so long (`KEPT`: up to the barrier behind the next one, if there is any), and once more behind the loop. Guarantees: nobody takes a result before its wait; no
 memory is written again before the products that read it are done.
 """
 
@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import cast
 
-from mltriton.dialects import scf, tt, ttg, ttng
+from mltriton.dialects import gpu, scf, tt, ttg, ttng
 from mltriton.ir.attributes import IntegerAttr
 from mltriton.ir.builder import Builder
 from mltriton.ir.module import Module
@@ -67,7 +67,7 @@ def _start(dot: tt.Dot, spec: TargetSpec) -> None:
     later = loop is not None and all(_stays(operand, loop) for operand in (dot.a, dot.b))
     pendings = int(later)
     if loop is not None and later:
-        builder = Builder().before(loop.body.block.terminator)
+        builder = Builder().before(_end(dot, loop))
     else:
         user, pendings = _first_user(dot, spec)
         builder = Builder().before(user)
@@ -76,6 +76,15 @@ def _start(dot: tt.Dot, spec: TargetSpec) -> None:
     if loop is not None and later:
         _wait_behind(loop, started, loop.results[_number(loop, dot.c)])
     dot.replace_by([waited])
+
+
+def _end(dot: tt.Dot, loop: scf.For) -> Operation:
+    """In front of which operation the products of the iteration before must be done: where all warps meet behind a
+    product, copies may follow that write what they read.
+    """
+    body = loop.body.block
+    behind = body.ops[body.position(dot) :]
+    return next((op for op in behind if isinstance(op, gpu.Barrier)), body.terminator)
 
 
 def _first_user(dot: tt.Dot, spec: TargetSpec) -> tuple[Operation, int]:
