@@ -19,13 +19,14 @@ from mltriton.targets.generic.target import GenericTarget
 NAME = "mma"
 SYNC = DotSize(16, 8, 16, encoding=mma_sync)
 GROUPED = DotSize(
-    64,
+    256,
     256,
     16,
     warps=4,
     a=Home.EITHER,
     b=Home.SHARED,
     asynchronous=True,
+    fewer_rows=(16, 32),
     fewer_columns=(16, 32, 64, 128),
     encoding=wgmma,
     otherwise=SYNC,

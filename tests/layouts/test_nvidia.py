@@ -224,7 +224,7 @@ WRONG = [
     ("ttg.nvidia_mma", {**MMA, "versionMajor": 4}, "versionMajor must be 2"),
     ("ttg.nvidia_mma", {**MMA, "instrShape": (8, 8)}, r"instrShape of version 2 must be \[16, 8\]"),
     ("ttg.nvidia_mma", {**MMA, "warpsPerCTA": (3, 1)}, "warpsPerCTA must be a list of powers of two"),
-    ("ttg.nvidia_mma", {**MMA, "versionMajor": 3}, r"instrShape of version 3 must be \[16, N, K\]"),
+    ("ttg.nvidia_mma", {**MMA, "versionMajor": 3}, r"instrShape of version 3 must be \[16 or 32 or 64, N, K\]"),
     (
         "ttg.nvidia_mma",
         {"versionMajor": 3, "warpsPerCTA": (2, 2), "instrShape": (16, 64, 16)},

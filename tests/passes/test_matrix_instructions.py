@@ -86,12 +86,15 @@ def test_attention(target: str, warps: int) -> None:
     check_levels(attention, {**arrays, "keys": 96, "D": 64, "BM": 64, "BN": 32}, (1,), target=target, num_warps=warps)
 
 
-# Blocks and warps, and the version of the instruction: four warps of wgmma have 64 rows.
+# Blocks and warps, and the version of the instruction: four warps of wgmma have 64 rows, or twice or four times as many.
 VERSIONS = [
     ((64, 64), 4, 3),
     ((128, 64), 8, 3),
     ((64, 64), 8, 3),
-    ((128, 64), 4, 2),
+    ((128, 64), 4, 3),
+    ((128, 32), 8, 3),
+    ((256, 64), 4, 3),
+    ((256, 32), 8, 3),
     ((32, 64), 4, 2),
     ((64, 64), 2, 2),
 ]
@@ -99,8 +102,9 @@ VERSIONS = [
 
 @pytest.mark.parametrize(("block", "warps", "version"), VERSIONS)
 def test_what_fits_no_group_of_warps_is_multiplied_otherwise(block: tuple[int, int], warps: int, version: int) -> None:
-    arguments = product("fp16", "fp32", 128, 64, 48, *block, 16)
-    check_levels(multiply, arguments, (128 // block[0], 64 // block[1]), target="mma:grouped", num_warps=warps)
+    rows = max(128, block[0])
+    arguments = product("fp16", "fp32", rows, 64, 48, *block, 16)
+    check_levels(multiply, arguments, (rows // block[0], 64 // block[1]), target="mma:grouped", num_warps=warps)
     signature = f"*fp16:16,*fp16:16,*fp32:16,i32:16,i32:16,i32:16,{block[0]},{block[1]},16"
     compiled = triton.compile(multiply, signature=signature, target="mma:grouped", num_warps=warps)
     for level in ("ttg", "warp", "intrinsic"):

@@ -174,6 +174,10 @@ class MatrixEncoding(Encoding):
         """How many warps the instruction keeps busy at a time."""
         return 1
 
+    def takes_lines(self, index: int) -> bool:
+        """Whether operand `index` must have K along its lines where it is read from shared memory."""
+        return False
+
     def row_orders(self) -> Sequence[Self]:
         """The same with the rows of an instruction in other orders, where the instruction does not know them."""
         return ()

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 ROWS = 16  # of the result of one instruction in one warp
 COLUMNS = 8  # of the smallest result; `wgmma` has a multiple of it
 MOST_COLUMNS = 256
+HEIGHTS = (ROWS, 2 * ROWS, 4 * ROWS)  # of what a warp has of results of `wgmma`, or of two or four of them
 WORD = 4  # bytes of a register
 MOST_WARPS_OF_WIDE = 12  # with as many registers as results of 256 columns take
 GROUP = 4  # warps that one wgmma keeps busy: their 16 rows lie below each other
@@ -32,6 +33,8 @@ class NvidiaMmaEncoding(MatrixEncoding):
     """`#ttg.nvidia_mma<{versionMajor = 2, versionMinor = 0, warpsPerCTA = [4, 1], instrShape = [16, 8]}>`.
 
     `instruction` is what one instruction gives to a warp: 16 rows and 8 columns of version 2, [16, N, K] of version 3.
+    There it may be several instructions below each other, 32 or 64 rows: each has every second, or fourth, group of 8
+    rows, so that a warp's rows lie next to each other.
     `rep_cluster` instructions down and across lie next to each other in a warp (none is stated where it is one, as in
     upstream's text), then the warps, then both are repeated over the tensor. Warps are numbered along the last
     dimension first in version 2; along the rows first in version 3, where four of them act together.
@@ -78,12 +81,18 @@ class NvidiaMmaEncoding(MatrixEncoding):
 
     def linear_layout(self, shape: Shape) -> LinearLayout:
         rows, columns = self.size
-        registers: Vectors = [(0, 1), (8, 0), *((0, column) for column in steps(COLUMNS, columns))]
+        registers: Vectors = [(0, 1), (rows // 2, 0), *((0, column) for column in steps(COLUMNS, columns))]
+        registers += self._further_rows
         lanes: Vectors = [(0, 2), (0, 4), (1, 0), (2, 0), (4, 0)]
         layout = Growing.matrix(len(shape), registers, lanes, (rows, columns))
         layout.repeat("register", -1, self.cluster[-1])
         layout.repeat("register", -2, self.cluster[-2])
         return self._filled(layout, shape, (-1, -2))
+
+    @property
+    def _further_rows(self) -> Vectors:
+        """Where the rows of further instructions lie: 8 by 8 between those of the first."""
+        return [(row, 0) for row in steps(8, self.size[0] // 2)]
 
     def _filled(self, layout: Growing, shape: Shape, matrix: Shape, shared: int | None = None) -> LinearLayout:
         """Warps, which have the same along dimension `shared`, then batches, then registers along `matrix`."""
@@ -102,6 +111,9 @@ class NvidiaMmaEncoding(MatrixEncoding):
         return self.replaced(warps_per_cta=(1,) * len(box), rep_cluster=_stated(cluster))
 
     # Operands
+
+    def takes_lines(self, index: int) -> bool:
+        return index == 0 and self.size[0] > ROWS
 
     def k_width(self, element_bytes: int) -> int:
         return max(1, WORD // element_bytes)
@@ -129,9 +141,10 @@ class NvidiaMmaEncoding(MatrixEncoding):
             raise NoLanesError(f"operand {operand.op_idx} of #ttg.nvidia_mma has no lanes without {missing}")
         along = [*steps(1, width), 4 * width]
         if operand.op_idx == 0:
-            registers: Vectors = [*((0, k) for k in along[:-1]), (8, 0), (0, along[-1])]
+            rows = self.size[0]
+            registers: Vectors = [*((0, k) for k in along[:-1]), (rows // 2, 0), (0, along[-1]), *self._further_rows]
             lanes: Vectors = [(0, width), (0, 2 * width), (1, 0), (2, 0), (4, 0)]
-            layout = Growing.matrix(rank, registers, lanes, (ROWS, 8 * width))
+            layout = Growing.matrix(rank, registers, lanes, (rows, 8 * width))
             layout.repeat("register", -2, self.cluster[-2])
             return self._filled(layout, shape, (-1, -2), rank - 1)
         lanes = [(width, 0), (2 * width, 0), (0, 1), (0, 2), (0, 4)]
@@ -146,7 +159,8 @@ class NvidiaMmaEncoding(MatrixEncoding):
         neighbours across rows of 16 bytes are in different banks.
         """
         if self.version == 3:
-            fastest = order[0] if element_bytes == 2 else len(shape) - 1 - operand.op_idx
+            k = len(shape) - 1 - operand.op_idx
+            fastest = k if element_bytes != 2 or self.takes_lines(operand.op_idx) else order[0]
             line = shape[fastest] * element_bytes
             swizzle = next((width for width in reversed(SWIZZLES) if width <= line), 0)
             return NvmmaSharedEncoding(swizzle, fastest == len(shape) - 2, 8 * element_bytes)
@@ -174,8 +188,9 @@ class NvidiaMmaEncoding(MatrixEncoding):
             one = (*[1] * (len(warps) - 2), ROWS, COLUMNS)
             require(instruction == one, f"instrShape of version 2 must be {list(one)}")
         else:
-            fits = len(instruction) == 3 and instruction[0] == ROWS and COLUMNS <= instruction[1] <= MOST_COLUMNS
-            require(fits, f"instrShape of version 3 must be [16, N, K] with N from {COLUMNS} to {MOST_COLUMNS}")
+            fits = len(instruction) == 3 and instruction[0] in HEIGHTS and COLUMNS <= instruction[1] <= MOST_COLUMNS
+            rows = " or ".join(map(str, HEIGHTS))
+            require(fits, f"instrShape of version 3 must be [{rows}, N, K] with N from {COLUMNS} to {MOST_COLUMNS}")
             require(warps[-2] % GROUP == 0 or math.prod(warps) == 1, "four warps of version 3 lie below each other")
         return NvidiaMmaEncoding(version, warps, instruction, _stated(cluster), integer(fields, "versionMinor", 0))
 
@@ -191,9 +206,10 @@ def wgmma(size: DotSize, result: ResultPerWarp) -> NvidiaMmaEncoding:
     """The encoding of results of `wgmma`, as wide as the per-warp shape and its registers allow."""
     *batch, rows, columns = result.shape
     most = size.n if math.prod(result.warps) <= MOST_WARPS_OF_WIDE else size.n // 2
-    width = min(max(columns, COLUMNS), most)
-    cluster = (*batch, max(1, rows // ROWS), max(1, columns // width))
-    return NvidiaMmaEncoding(3, result.warps, (ROWS, width, size.k), _stated(cluster))
+    height = min(max(rows, ROWS), HEIGHTS[-1])
+    width = min(max(columns, COLUMNS), most * ROWS // height)
+    cluster = (*batch, max(1, rows // height), max(1, columns // width))
+    return NvidiaMmaEncoding(3, result.warps, (height, width, size.k), _stated(cluster))
 
 
 def _stated(cluster: Shape) -> Shape:

@@ -70,7 +70,7 @@ class DotSize(NamedTuple):
         None where none can.
         """
         rows, columns = cuts[-2:]
-        in_groups = rows.stride == 1 and rows.warps % self.warps == 0 and rows.size == self.rows
+        in_groups = rows.stride == 1 and rows.warps % self.warps == 0 and rows.size in (*self.fewer_rows, self.rows)
         whole = min(columns.size, shape[-1]) >= self.columns and k >= self.k
         if self.warps == 1 or (in_groups and whole and rows.parts(shape[-2]) == rows.warps):
             return self

@@ -94,6 +94,10 @@ PRODUCTS = [
     ((64, 64, 256), (64, 64, 64), "rr", 8, 3),  # two groups side by side
     ((64, 32, 64), (64, 32, 32), "rr", 8, 3),
     ((64, 32, 64), (64, 16, 16), "rr", 4, 1),
+    ((200, 64, 136), (128, 64, 64), "rr", 4, 3),  # two products below each other
+    ((128, 64, 64), (128, 32, 32), "cr", 4, 3),  # their left operand from registers
+    ((256, 32, 64), (256, 32, 32), "rc", 4, 2),  # four of them
+    ((256, 64, 64), (256, 64, 64), "rr", 8, 3),
 ]
 
 
@@ -132,7 +136,7 @@ def test_bytes_are_multiplied_in_groups_where_k_lies_along_memory(kind: str, ord
 
 
 @pytest.mark.usefixtures("emulator")
-@pytest.mark.parametrize(("d", "rows", "keys", "warps"), [(64, 128, 64, 8), (64, 64, 32, 4)])
+@pytest.mark.parametrize(("d", "rows", "keys", "warps"), [(64, 128, 64, 8), (64, 64, 32, 4), (64, 128, 32, 4)])
 def test_attention_multiplies_from_registers(d: int, rows: int, keys: int, warps: int) -> None:
     torch.manual_seed(0)
     q, k, v = (torch.randn(size, d).half() for size in (rows, 2 * keys, 2 * keys))

@@ -8,6 +8,7 @@ once: warps take lines of memory, whatever part of the dot they have.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import cast
 
 from mltriton.analysis.axis_info import AxisInfoAnalysis
@@ -78,9 +79,9 @@ def is_load_of_dot(op: Operation) -> bool:
     return isinstance(pointers, TensorType) and pointers.rank == 2 and is_multiplied(op.result)
 
 
-def along_k(dot: tt.Dot, axes: AxisInfoAnalysis) -> bool:
+def along_k(dot: tt.Dot, axes: AxisInfoAnalysis, operands: Sequence[int] = (0, 1)) -> bool:
     """Whether operands that are loaded have K along lines of memory."""
-    return all(_along(operand, 1 - index, axes) for index, operand in enumerate((dot.a, dot.b)))
+    return all(_along((dot.a, dot.b)[index], 1 - index, axes) for index in operands)
 
 
 def _along(operand: Value, dim: int, axes: AxisInfoAnalysis) -> bool:

@@ -123,7 +123,10 @@ class LanePlan:
 
     def homes(self, dot: tt.Dot) -> tuple[Home, Home]:
         """Where the operands of a dot must be."""
-        a, b = self.spec.dot[_element(dot)].acting(self.dots[dot].together).homes
+        own = self.dots[dot]
+        a, b = self.spec.dot[_element(dot)].acting(own.together).homes
+        if a is Home.EITHER and own.takes_lines(0) and not along_k(dot, self.io.axes, (0,)):
+            a = Home.REGISTERS
         return _home(a, dot.a), _home(b, dot.b)
 
     def _choose_rows(self, encoding: Encoding, dots: Sequence[tt.Dot]) -> None:

@@ -30,7 +30,7 @@ from mltriton.layouts.encodings import Encoding, SliceEncoding
 from mltriton.passes.ttg.dot_loads import along_k, is_small_spread, staged_loads, staged_stores
 from mltriton.passes.ttg.layout_rules import decides, rule_of, same_everywhere
 from mltriton.passes.ttg.tiling_hints import hinted_roots, smallest_part
-from mltriton.targets.base import TargetSpec
+from mltriton.targets.base import DotSize, TargetSpec
 
 
 def functions(module: Module) -> Iterator[tt.Func]:
@@ -98,11 +98,16 @@ class LayoutPlan:
         size = self.spec.dot.get(cast(TensorType, dot.a.type).element)
         if size is not None and size.k_major and not along_k(dot, AxisInfoAnalysis(_function_of(dot))):
             size = size.otherwise
-        grouped = tiling.in_groups(shape, self.num_warps, size.rows, size.warps) if size and size.warps > 1 else None
+        grouped = self._in_groups(shape, size) if size and size.warps > 1 else None
         if grouped is not None and (not fed or grouped.warps_per_cta[0] == self.num_warps):
             return grouped
         cut = tiling.TILINGS[shape_of_cut](shape, self.num_warps, smallest)
         return tiling.at_least(cut, shape, (1, smallest[1])) if self.spec.has_lanes else cut
+
+    def _in_groups(self, shape: tuple[int, ...], size: DotSize) -> Encoding | None:
+        """Groups of warps below each other, each warp with as few rows as suffice."""
+        found = (tiling.in_groups(shape, self.num_warps, rows, size.warps) for rows in (*size.fewer_rows, size.rows))
+        return next((encoding for encoding in found if encoding is not None), None)
 
     def _reached(self, dot: tt.Dot, encoding: Encoding) -> Mapping[Value, Encoding]:
         """The encodings that follow where `dot` is the only root."""

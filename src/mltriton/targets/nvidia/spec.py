@@ -62,13 +62,14 @@ def _dot(of: Device, element: Type, depth: int) -> DotSize:
     if not of.warp_groups or element not in GROUPED:
         return by_warp
     return DotSize(
-        64,
+        256,
         256,
         depth,
         warps=4,
         a=Home.EITHER,
         b=Home.SHARED,
         asynchronous=True,
+        fewer_rows=(16, 32),
         fewer_columns=(16, 32, 64, 128),
         encoding=wgmma,
         otherwise=by_warp,

@@ -8,6 +8,7 @@ to the registers they start from, and to the wait for them, so that none moves w
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import product
 from typing import NamedTuple, cast
 
 from mltriton.dialects import ttng
@@ -31,16 +32,18 @@ SWIZZLES = {128: 1, 64: 2, 32: 3}  # descriptors' numbers of them
 
 class Operand(NamedTuple):
     """What instructions say of an operand in shared memory: the descriptor of the first step along K, by how much it
-    grows for each of the next, and whether K is not what lies side by side.
+    grows for each of the next, and for each of the instructions below each other, and whether K is not what lies side
+    by side.
     """
 
     descriptor: Value
     steps: Sequence[int]
+    below: Sequence[int]
     turned: bool
 
 
-def _in_shared(e: Emitter, operand: IRValue, index: int, depth: int) -> Operand:
-    """Operand `index` of products of `depth` elements."""
+def _in_shared(e: Emitter, operand: IRValue, index: int, depth: int, count: int = 1) -> Operand:
+    """Operand `index` of products of `depth` elements, of which `count` are below each other."""
     type_, block = cast(MemDescType, operand.type), e.shared(operand)
     encoding, f = type_.encoding, e.function
     if not isinstance(encoding, NvmmaSharedEncoding) or block.swizzle is None or encoding.swizzle not in SWIZZLES:
@@ -49,16 +52,19 @@ def _in_shared(e: Emitter, operand: IRValue, index: int, depth: int) -> Operand:
     images, inner = block.swizzle.images, 0 if encoding.transposed else 1
     outer = 1 - inner
     starts = list(block.swizzle.offsets)
-    if index == 0:
-        starts[0] = f.and_(starts[0], -GROUP_ROWS)  # Each warp names its own rows, the instruction those of all four.
+    if index == 0:  # Each warp names its own rows, the instruction those of all four.
+        starts[0] = f.and_(starts[0], -GROUP_ROWS * count)
     moved = f.add(linear(f, starts[0], images[0]), linear(f, starts[1], images[1]))
     address = f.add(f.cast("ptrtoint", block.pointer, I32), f.mul(moved, size))
-    strides = _stride(images[outer], ROWS) * size, _stride(images[inner], encoding.swizzle // size) * size
+    if count > 1 and inner != k:
+        raise BackendError("rows of several wgmma that lie side by side", found=str(type_))
+    strides = _stride(images[outer], ROWS * count) * size, _stride(images[inner], encoding.swizzle // size) * size
     fixed = SWIZZLES[encoding.swizzle] << 62 | strides[0] // UNIT << 32 | max(strides[1] // UNIT, 1) << 16
     place = f.lshr(f.and_(address, SPACE), UNIT.bit_length() - 1)
     descriptor = f.or_(f.cast("zext", place, I64), constant(I64, fixed - (1 << 64) if fixed >> 63 else fixed))
     steps = [_image(images[k], step) * size // UNIT for step in range(0, type_.shape[k], depth)]
-    return Operand(descriptor, steps, turned=inner != k)
+    below = [_stride(images[outer], ROWS) * size // UNIT * number for number in range(count)]
+    return Operand(descriptor, steps, below, turned=inner != k)
 
 
 def _element(operand: IRValue) -> Type:
@@ -80,45 +86,51 @@ def _dot(e: Emitter, op: ttng.WarpGroupDot) -> Emitted:
     name, depth = dot.sums_of(op), STEP_BYTES // byte_width(_element(op.a))
     sums = dot.as_sums(e, op, name)
     b = _in_shared(e, op.b, 1, depth)
-    a = _in_shared(e, op.a, 0, depth) if isinstance(op.a.type, MemDescType) else None
+    count = 4 * cast(TensorType, op.result.type).shape[-2] // GROUP_ROWS
+    a = _in_shared(e, op.a, 0, depth, count) if isinstance(op.a.type, MemDescType) else None
     words = [] if a is not None else dot.words_of(e.function, e.registers(op.a))
     descriptors = [] if a is None else [a.descriptor]
     operands = [*words, *descriptors, b.descriptor]
-    text = _text(op, name, len(sums), len(words), a, b)
+    text = _text(op, name, len(sums), len(words), a, b, count)
     constraints = [*(f"={letter(value.type)}" for value in sums), *(letter(value.type) for value in operands)]
     constraints += [*map(str, range(len(sums))), "~{memory}"]
     made = e.function.assembly(text, ",".join(constraints), [value.type for value in sums], *operands, *sums)
     return e.held(dot.from_sums(e, op, name, made), op.result.type)
 
 
-def _text(op: ttng.WarpGroupDot, name: str, sums: int, words: int, a: Operand | None, b: Operand) -> str:
-    """The instructions: `$0`, ... are sums, then come words of `a` or its descriptor, and that of `b`."""
+def _text(op: ttng.WarpGroupDot, name: str, sums: int, words: int, a: Operand | None, b: Operand, count: int) -> str:
+    """The instructions, for each step `count` below each other: `$0`, ... are sums, then come words of `a` or its
+    descriptor, and that of `b`.
+    """
     left, right = _element(op.a), _element(op.b)
     columns = cast(TensorType, op.result.type).shape[-1]
     depth = STEP_BYTES // byte_width(left)
     factors = f"{dot.name_of(left, op.a_unsigned)}.{dot.name_of(right, op.b_unsigned)}"
-    listed = ", ".join(f"${number}" for number in range(sums))
-    steps = len(b.steps)
-    each = words // steps
+    steps, shape = len(b.steps), f"m{GROUP_ROWS}n{columns}k{depth}"
+    ends = "" if left is I8 else ", 1, 1"
+    if byte_width(left) == 2:
+        ends += ("" if a is None else f", {int(a.turned)}") + f", {int(b.turned)}"
     lines = ["{ .reg .b64 da, db; wgmma.fence.sync.aligned;"]
-    for step in range(steps):
+    for step, number in product(range(steps), range(count)):
+        listed = _listed(number * (sums // count), sums // count)
+        first = "da"
         if a is None:
-            first = ", ".join(f"${sums + each * step + number}" for number in range(each))
-            first = f"{{{first}}}"
+            each = words // steps // count
+            first = f"{{{_listed(sums + each * (count * step + number), each)}}}"
         else:
-            lines.append(f"add.s64 da, ${sums}, {a.steps[step]};")
-            first = "da"
-        lines.append(f"add.s64 db, ${sums + words + (a is not None)}, {b.steps[step]};")
-        ends = "" if left is I8 else ", 1, 1"
-        if byte_width(left) == 2:
-            ends += ("" if a is None else f", {int(a.turned)}") + f", {int(b.turned)}"
-        shape = f"m{GROUP_ROWS}n{columns}k{depth}"
+            lines.append(f"add.s64 da, ${sums}, {a.steps[step] + a.below[number]};")
+        if number == 0:
+            lines.append(f"add.s64 db, ${sums + words + (a is not None)}, {b.steps[step]};")
         lines.append(f"wgmma.mma_async.sync.aligned.{shape}.{name}.{factors} {{{listed}}}, {first}, db, 1{ends};")
     if not op.continues:
         lines.append("wgmma.commit_group.sync.aligned;")
     if not op.is_async:
         lines.append("wgmma.wait_group.sync.aligned 0;")
     return " ".join([*lines, "}"])
+
+
+def _listed(first: int, count: int) -> str:
+    return ", ".join(f"${number}" for number in range(first, first + count))
 
 
 def _wait(e: Emitter, op: ttng.WarpGroupDotWait) -> list[Emitted]:
