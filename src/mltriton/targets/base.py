@@ -41,7 +41,7 @@ class DotSize(NamedTuple):
     and n. Operands that may not be rounded to what the instruction takes are multiplied in so many `parts`.
     `encoding` makes the encoding of results, where lanes matter; it says that of the operands, too. `otherwise`: what
     multiplies where there are not so many rows and warps. `k_major`: operands that are loaded have K along lines of
-    memory.
+    memory. `rounds`: it rounds operands, and multiplies only those that may be.
     """
 
     m: int
@@ -57,6 +57,14 @@ class DotSize(NamedTuple):
     encoding: Callable[[DotSize, ResultPerWarp], MatrixEncoding] | None = None
     otherwise: DotSize | None = None
     k_major: bool = False
+    rounds: bool = False
+
+    def precise(self, precision: str) -> DotSize:
+        """This one, or the one in its place where operands may not be rounded."""
+        size = self
+        while size.rounds and precision != "tf32" and size.otherwise is not None:
+            size = size.otherwise
+        return size
 
     def acting(self, together: int) -> DotSize:
         """This one or another, of which so many warps act together."""

@@ -28,8 +28,9 @@ Array = Any
 
 @triton.jit
 def product(
-    a, b, c, M, N, K, sam, sak, sbk, sbn, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, SUM: tl.constexpr
-):
+    a, b, c, M, N, K, sam, sak, sbk, sbn,
+    BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, SUM: tl.constexpr, PRECISION: tl.constexpr = "ieee"
+):  # fmt: skip
     rows, columns = tl.program_id(0) * BM + tl.arange(0, BM), tl.program_id(1) * BN + tl.arange(0, BN)
     along = tl.arange(0, BK)
     left = a + (rows % M)[:, None] * sam + along[None, :] * sak
@@ -38,7 +39,7 @@ def product(
     for k in range(0, K, BK):
         x = tl.load(left, mask=(k + along < K)[None, :], other=0)
         y = tl.load(right, mask=(k + along < K)[:, None], other=0)
-        total = tl.dot(x, y, total, out_dtype=SUM)
+        total = tl.dot(x, y, total, out_dtype=SUM, input_precision=PRECISION)
         left += BK * sak
         right += BK * sbk
     inside = (rows < M)[:, None] & (columns < N)[None, :]
@@ -113,6 +114,31 @@ def test_products(
 def test_other_elements_and_sums() -> None:
     assert multiplied(64, 64, 96, (64, 64, 32), "rr", "bfloat16", num_warps=4, num_stages=3) < 1e-2
     assert multiplied(64, 64, 96, (64, 64, 32), "rr", "float16", num_warps=4, num_stages=3, sums=tl.float16) < 1e-2
+
+
+@pytest.mark.usefixtures("emulator")
+@pytest.mark.parametrize(
+    ("orders", "precision", "block", "grouped"),
+    [
+        ("rc", "tf32", (64, 64, 32), True),
+        ("rc", "tf32", (128, 32, 16), True),
+        ("rr", "tf32", (64, 64, 32), False),
+        ("cc", "tf32", (64, 64, 32), False),
+        ("rc", "ieee", (64, 64, 32), False),
+    ],
+)
+def test_floats_that_may_be_rounded_are_multiplied_in_groups_where_k_lies_along_memory(
+    orders: str, precision: str, block: tuple[int, int, int], grouped: bool
+) -> None:
+    torch.manual_seed(0)
+    m, n, k = 2 * block[0] - 8, block[1], 3 * block[2] + 8
+    a, b = ordered(torch.randn(m, k), orders[0]), ordered(torch.randn(k, n), orders[1])
+    c = torch.full((m, n), float("nan"))
+    options: dict[str, Any] = {"PRECISION": precision, "num_warps": 4, "num_stages": 3, "target": "cuda:90"}
+    made = product[(2, 1)](a, b, c, m, n, k, *a.stride(), *b.stride(), *block, tl.float32, **options)
+    wanted = a.double() @ b.double()
+    assert ((c - wanted).abs().max() / wanted.abs().max()).item() < (2e-3 if precision == "tf32" else 1e-5)
+    assert ("wgmma" in made.asm["ptx"]) == grouped
 
 
 BYTES = {"i8": (torch.int8, tl.int32, torch.int32), "e4m3": (torch.float8_e4m3fn, tl.float32, torch.float32)}

@@ -153,6 +153,7 @@ class LanePlan:
         type, element = _block(dot.result), _element(dot)
         listed, cuts = self.spec.dot.get(element), encoding.cut(type.shape)
         k = cast(TensorType | MemDescType, dot.a.type).shape[-1]
+        listed = listed.precise(dot.precision) if listed is not None else None
         if listed is not None and listed.k_major and not along_k(dot, self.io.axes):
             listed = listed.otherwise
         size = listed.fitting(cuts, type.shape, k) if listed is not None else None

@@ -96,6 +96,7 @@ class LayoutPlan:
         shape_of_cut = "square" if not fed else "horizontal" if 0 in fed else "vertical"
         shape, smallest = _shape(dot.result), smallest_part(dot, self.spec)
         size = self.spec.dot.get(cast(TensorType, dot.a.type).element)
+        size = size.precise(dot.precision) if size is not None else None
         if size is not None and size.k_major and not along_k(dot, AxisInfoAnalysis(_function_of(dot))):
             size = size.otherwise
         grouped = self._in_groups(shape, size) if size and size.warps > 1 else None

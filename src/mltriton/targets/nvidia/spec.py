@@ -27,7 +27,7 @@ COPY_BYTES = (4, 8, 16)  # of a lane's copy from global to shared memory
 # Products added up by one `mma.sync`, of which 16 rows and 8 columns come out, by the operands.
 DEPTHS: dict[Type, int] = {F16: 16, BF16: 16, F32: 8, I8: 32, F64: 8}
 DEPTHS_OF_FP8: dict[Type, int] = {F8E4M3: 32, F8E5M2: 32}
-GROUPED = (F16, BF16, I8, F8E4M3, F8E5M2)  # what groups of four warps multiply
+GROUPED = (F16, BF16, F32, I8, F8E4M3, F8E5M2)  # what groups of four warps multiply
 TURNED = (F16, BF16)  # of which K need not lie along lines of memory
 PARTS: dict[Type, int] = {F32: 2}  # summands of an operand that may not be rounded to TF32
 
@@ -74,6 +74,7 @@ def _dot(of: Device, element: Type, depth: int) -> DotSize:
         encoding=wgmma,
         otherwise=by_warp,
         k_major=element not in TURNED,
+        rounds=element is F32,
     )
 
 
