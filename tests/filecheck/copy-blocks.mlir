@@ -1,14 +1,13 @@
 // RUN: mltriton opt %s -p "assign-layouts,cse,assign-lanes,dce,pipeline-loads{stages=3},copy-blocks,dce,canonicalize,cse,start-dots" | filecheck %s
-// A loop's operands come by the engine two iterations ahead, and a barrier for each buffer says when; copies start behind
-// a barrier of all warps, when the product that went on from the iteration before is done with their buffers. The sum
-// goes to memory by the engine as well.
+// A loop's operands come by the engine two iterations ahead, and a barrier for each buffer says when; the fourth buffer
+// is still read by the product that goes on into the next iteration. The sum goes to memory by the engine as well.
 
 // CHECK-DAG: #[[SHARED:.*]] = #ttg.nvmma_shared<{swizzlingByteWidth = 128, transposed = false, elementBitWidth = 16}>
 // CHECK-LABEL: @product
-// CHECK: %[[A:.*]] = ttg.local_alloc : () -> !ttg.memdesc<3x64x64xf16, #[[SHARED]], #ttg.shared_memory, mutable>
-// CHECK: %[[B:.*]] = ttg.local_alloc : () -> !ttg.memdesc<3x64x64xf16, #[[SHARED]], #ttg.shared_memory, mutable>
-// CHECK: %[[BARRIERS:.*]] = ttg.local_alloc : () -> !ttg.memdesc<3x1xi64, #ttg.shared_memory, mutable>
-// CHECK-COUNT-3: ttng.init_barrier
+// CHECK: %[[A:.*]] = ttg.local_alloc : () -> !ttg.memdesc<4x64x64xf16, #[[SHARED]], #ttg.shared_memory, mutable>
+// CHECK: %[[B:.*]] = ttg.local_alloc : () -> !ttg.memdesc<4x64x64xf16, #[[SHARED]], #ttg.shared_memory, mutable>
+// CHECK: %[[BARRIERS:.*]] = ttg.local_alloc : () -> !ttg.memdesc<4x1xi64, #ttg.shared_memory, mutable>
+// CHECK-COUNT-4: ttng.init_barrier
 // CHECK-NEXT: ttng.fence_async_shared
 // CHECK-NEXT: gpu.barrier
 // CHECK: %[[FIRST:.*]] = arith.cmpi slt
@@ -19,20 +18,19 @@
 // CHECK: scf.for {{.*}} iter_args(%[[SUM:.*]] = %{{.*}}, %[[SLOT:.*]] = %c0, %[[PARITY:.*]] = %c0)
 // CHECK: %[[NOW:.*]] = ttg.memdesc_subview %[[BARRIERS]][%[[SLOT]], %c0]
 // CHECK: ttng.wait_barrier %[[NOW]], %[[PARITY]]
-// CHECK-NOT: ttg.async_wait
+// CHECK: ttg.async_wait
+// CHECK: ttng.barrier_expect
+// CHECK-COUNT-2: ttng.async_tma_copy_global_to_local
 // CHECK: arith.xori %[[PARITY]]
 // CHECK: %[[X:.*]] = ttg.memdesc_subview %[[A]][%[[SLOT]], %c0, %c0]
 // CHECK: %[[Y:.*]] = ttg.memdesc_subview %[[B]][%[[SLOT]], %c0, %c0]
 // CHECK: %[[TURNED:.*]] = ttg.memdesc_trans %[[Y]]
 // CHECK: ttng.warp_group_dot %[[X]], %[[TURNED]], %[[SUM]] {isAsync = true}
 // CHECK: ttng.warp_group_dot_wait %{{.*}} {pendings = 1 : i32}
-// CHECK-NEXT: gpu.barrier
-// CHECK: ttng.barrier_expect
-// CHECK-COUNT-2: ttng.async_tma_copy_global_to_local
-// CHECK: scf.yield
 // CHECK: ttng.warp_group_dot_wait
+// CHECK: ttg.async_wait
 // CHECK: gpu.barrier
-// CHECK-COUNT-3: ttng.inval_barrier
+// CHECK-COUNT-4: ttng.inval_barrier
 // CHECK: %[[OUT:.*]] = ttg.local_alloc
 // CHECK: ttg.local_store %{{.*}}, %[[OUT]]
 // CHECK-NEXT: ttng.fence_async_shared

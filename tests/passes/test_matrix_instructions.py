@@ -86,7 +86,7 @@ def test_attention(target: str, warps: int) -> None:
     check_levels(attention, {**arrays, "keys": 96, "D": 64, "BM": 64, "BN": 32}, (1,), target=target, num_warps=warps)
 
 
-# Blocks and warps, and the version of the instruction: four warps of wgmma have 64 rows, or twice or four times as many.
+# Blocks and warps, and the version of the instruction: four warps of wgmma have 64, 128 or 256 rows.
 VERSIONS = [
     ((64, 64), 4, 3),
     ((128, 64), 8, 3),

@@ -297,6 +297,21 @@ class RegisterMode(NamedTuple):
     max_warps: int
 
 
+class Multiprocessor(NamedTuple):
+    """What programs that run beside each other share: bytes of shared memory, of which each takes `reserved_bytes`
+    besides its own, and registers of 4 bytes.
+    """
+
+    shared_bytes: int
+    reserved_bytes: int
+    registers: int
+
+    def programs(self, lanes: int, registers: int, shared_bytes: int) -> int:
+        """How many programs of so many lanes, with so many registers each, fit."""
+        by_memory = self.shared_bytes // (shared_bytes + self.reserved_bytes)
+        return min(by_memory, self.registers // (lanes * registers))
+
+
 class WideWarps(NamedTuple):
     """Warps of more lanes, for programs without matrix products and 2D block accesses: at most `max_warps` of them, in
     these forms of machine code.
@@ -325,7 +340,8 @@ class TargetSpec:
     cheaper ways than `layouts/conversions.py` knows. `tensor_copies`: the engine that copies whole blocks, where there
     is one. `swizzles`: whether what crosses warps is swizzled in shared memory, against conflicts of its banks.
     `repeats_loads`: whether what is spread over a block and has fewer elements than a program has lanes is loaded by
-    each warp that wants it, instead of by one for all. `codegens`: the forms of machine code that there are, by name.
+    each warp that wants it, instead of by one for all. `multiprocessor`: what programs beside each other share, where
+    they share something. `codegens`: the forms of machine code that there are, by name.
     """
 
     name: str
@@ -349,6 +365,7 @@ class TargetSpec:
     shared_bytes: int = 0
     swizzles: bool = False
     repeats_loads: bool = False
+    multiprocessor: Multiprocessor | None = None
     copy_bytes: tuple[int, ...] = ()
     tensor_copies: TensorCopies | None = None
     change_cost: Callable[[Encoding, Encoding, tuple[int, ...], int], int] | None = None

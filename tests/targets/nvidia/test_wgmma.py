@@ -11,9 +11,10 @@ import pytest
 import mltriton as triton
 import mltriton.language as tl
 from mltriton.dialects import math, scf, ttg, ttng
+from mltriton.dialects.gpu import Barrier
 from mltriton.errors import VerificationError
-from mltriton.executor import run
-from mltriton.executor.faults import Unfinished
+from mltriton.executor import Options, run
+from mltriton.executor.faults import Fault, Unfinished
 from mltriton.ir.parser import parse_module
 from mltriton.ir.verifier import verify
 from mltriton.targets.nvidia.devices import device
@@ -197,13 +198,14 @@ def without(ptx: str, instruction: str) -> str:
     return ptx.replace(instruction, "")
 
 
+CONSTANTS = {"SUM": tl.float32, "PRECISION": "ieee"}
 SIGNATURE = "*fp16:16,*fp16:16,*fp16:16,i32:16,i32:16,i32:16,i32:16,i32:1,i32:16,i32:1,{},{},{}"
 
 
 def compiled(level: str, block: tuple[int, int, int] = (64, 64, 32), **options: Any) -> str:
     signature = SIGNATURE.format(*block)
     return triton.compile(
-        product, signature=signature, constexprs={"SUM": tl.float32}, target="cuda:90", tensor_maps="none", **options
+        product, signature=signature, constexprs=CONSTANTS, target="cuda:90", tensor_maps="none", **options
     ).asm[level]
 
 
@@ -221,6 +223,36 @@ def test_a_result_that_is_taken_early_is_found(level: str) -> None:
     last.pendings = 1
     with pytest.raises(Unfinished, match="a result is taken of a product for which nobody has waited"):
         run(module, arguments(), (1, 1))
+
+
+@pytest.fixture(scope="module")
+def late() -> str:
+    """A program of two on a multiprocessor, whose loop starts copies at the end of an iteration."""
+    signature = SIGNATURE.format(128, 128, 64)
+    made = triton.compile(
+        product, signature=signature, constexprs=CONSTANTS, target="cuda:90", num_warps=8, num_stages=3
+    )
+    return made.asm["warp"]
+
+
+def test_copies_at_the_end_of_an_iteration_wait_for_products_and_warps(late: str) -> None:
+    numbers = np.random.default_rng(0)
+    a, b = (numbers.standard_normal(shape).astype(np.float16) for shape in ((128, 320), (320, 128)))
+    c = np.zeros((128, 128), np.float16)
+    given = [a, b, c, 128, 128, 320, 320, 128]
+    run(parse_module(late), given, (1, 1))
+    assert np.abs(c - a.astype(np.float32) @ b.astype(np.float32)).max() < 0.1
+    module = parse_module(late)
+    loop = next(op for op in module.walk() if isinstance(op, scf.For))
+    wait = next(op for op in loop.walk() if isinstance(op, ttng.WarpGroupDotWait))
+    barrier = next(op for op in loop.walk() if isinstance(op, Barrier))
+    wait.pendings = 2
+    with pytest.raises(Unfinished, match="a product"):
+        run(module, given, (1, 1))
+    wait.pendings = 1
+    barrier.erase()
+    with pytest.raises(Fault):
+        run(module, given, (1, 1), options=Options(order="backward"))
 
 
 @pytest.mark.parametrize("level", ["ttg", "warp", "intrinsic"])

@@ -26,7 +26,7 @@ from mltriton.ir.operation import Operation, Value
 from mltriton.ir.order import operands_first
 from mltriton.ir.types import PointerType, TensorType, Type, block_of
 from mltriton.layouts import tiling
-from mltriton.layouts.encodings import Encoding, SliceEncoding
+from mltriton.layouts.encodings import BlockedEncoding, Encoding, SliceEncoding
 from mltriton.passes.ttg.dot_loads import along_k, is_small_spread, staged_loads, staged_stores
 from mltriton.passes.ttg.layout_rules import decides, rule_of, same_everywhere
 from mltriton.passes.ttg.tiling_hints import hinted_roots, smallest_part
@@ -105,7 +105,7 @@ class LayoutPlan:
         cut = tiling.TILINGS[shape_of_cut](shape, self.num_warps, smallest)
         return tiling.at_least(cut, shape, (1, smallest[1])) if self.spec.has_lanes else cut
 
-    def _in_groups(self, shape: tuple[int, ...], size: DotSize) -> Encoding | None:
+    def _in_groups(self, shape: tuple[int, ...], size: DotSize) -> BlockedEncoding | None:
         """Groups of warps below each other, each warp with as few rows as suffice."""
         found = (tiling.in_groups(shape, self.num_warps, rows, size.warps) for rows in (*size.fewer_rows, size.rows))
         return next((encoding for encoding in found if encoding is not None), None)

@@ -5,8 +5,9 @@ block goes into a dot becomes an asynchronous copy into one of `stages` buffers,
 place the block is loaded from shared memory, in the encoding in which it is wanted. Where a dot goes on by itself into
 the next iteration buffers are kept for one more (`KEPT`): there is one more, or copies are one iteration less ahead.
 A block of a tensor that the launch describes is copied by the engine, and waited for by the barrier of its buffer.
-Where all blocks are, and products only add up, the copies of an iteration start at its end, behind a barrier: the
-products of the iteration before are done then, and their buffers are free.
+Where all blocks are, products only add up, and one buffer more would leave a program alone on its multiprocessor, the
+copies of an iteration start at its end, behind a barrier: the products of the iteration before are done then, and their
+buffers are free.
 Guarantees: no result changes; an iteration waits for its own copies only; memory behind the last iteration is not
 touched; where the target copies nothing asynchronously (`TargetSpec.copy_bytes`), and in warp-level kernels, every loop
 stays as it is.
@@ -51,7 +52,9 @@ from mltriton.passes.ttg.dot_loads import fastest_dim, is_load_of_dot
 from mltriton.passes.ttg.later_iterations import Needed, bytes_at_once, counter_after, happens_after, place_of
 from mltriton.passes.ttg.start_dots import KEPT, adding_loop, is_asynchronous
 from mltriton.targets.base import TargetSpec
-from mltriton.targets.registry import spec_of
+from mltriton.targets.registry import num_warps_of, spec_of
+
+OTHER_REGISTERS = 32  # of a lane, besides the blocks that a loop carries
 
 
 @dataclass(frozen=True)
@@ -72,7 +75,7 @@ class PipelineLoads(Pass):
                 stages = self.stages if self.stages is not None else loop.num_stages or usual
                 found = [op for op in loop.body.block.ops if isinstance(op, Load) and is_load_of_dot(op)]
                 found = [load for load in found if _can_be_copied(load, axes, spec) and _stays_as_it_is(load, loop)]
-                _pipeline(loop, found, stages, room, spec)
+                _pipeline(loop, found, stages, room, num_warps_of(module), spec)
         return module
 
 
@@ -87,21 +90,30 @@ def _can_be_late(loop: scf.For, loads: Sequence[Load], spec: TargetSpec) -> bool
     return fetched and _adds_up(loop, spec) and pair_of(loop, spec) is None
 
 
+def _is_alone(loop: scf.For, shared_bytes: int, warps: int, spec: TargetSpec) -> bool:
+    """Whether no second program with so much shared memory runs beside one: it would compute while the other waits."""
+    lanes, blocks = spec.warp_size * warps, [x.type for x in loop.carried if isinstance(x.type, TensorType)]
+    registers = OTHER_REGISTERS + sum(block.size * byte_width(block.element) for block in blocks) // (4 * lanes)
+    return spec.multiprocessor is not None and spec.multiprocessor.programs(lanes, registers, shared_bytes) < 2
+
+
 def _adds_up(loop: scf.For, spec: TargetSpec) -> bool:
     """Whether a loop adds up products that go on into the next iteration."""
     dots = [op for op in loop.body.block.ops if isinstance(op, tt.Dot)]
     return any(is_asynchronous(dot, spec) and adding_loop(dot) is loop for dot in dots)
 
 
-def _pipeline(loop: scf.For, loads: Sequence[Load], stages: int, room: int, spec: TargetSpec) -> None:
+def _pipeline(loop: scf.For, loads: Sequence[Load], stages: int, room: int, warps: int, spec: TargetSpec) -> None:
     """Copy `loads` ahead, as many as can be, in as many buffers as there is room for."""
     loads = [load for load in loads if Needed.of(loop, _place_of(load)) is not None]
     ahead = Needed.of(loop, [value for load in loads for value in _place_of(load)]) if loads else None
-    kept, late = _kept(loop, spec, stages), _can_be_late(loop, loads, spec)
-    stages = min(stages + (0 if late else kept), room // sum(map(block_bytes, loads)) if loads else 0)
+    kept, each = _kept(loop, spec, stages), sum(map(block_bytes, loads))
+    late = kept > 0 and _can_be_late(loop, loads, spec) and not _is_alone(loop, stages * each, warps, spec)
+    late = late and _is_alone(loop, (stages + kept) * each, warps, spec)
+    stages = min(stages + (0 if late else kept), room // each if loads else 0)
     if ahead is not None and stages > 1:
         kept = kept if stages > 2 or late else 0
-        _Pipeline(loop, loads, ahead, _Buffers(stages, kept, late and kept > 0), spec).write()
+        _Pipeline(loop, loads, ahead, _Buffers(stages, kept, late), spec).write()
 
 
 # Which loads.
@@ -135,7 +147,7 @@ class _Buffers(NamedTuple):
     copies at its end.
     """
 
-    count: int
+    stages: int
     kept: int
     late: bool
 
@@ -149,7 +161,7 @@ class _Pipeline:
         self.loop = loop
         self.loads = loads
         self.ahead = ahead
-        self.stages = stages = buffers.count
+        self.stages = stages = buffers.stages
         self.late = buffers.late
         self.early = stages - 1 - (0 if buffers.late else buffers.kept)  # iterations
         if buffers.kept:

@@ -3,8 +3,9 @@
 Level: ttg, after `pipeline-loads`. Takes dots whose instruction is asynchronous (`DotSize.asynchronous`) and changes
 them in place: `ttng.warp_group_dot`, and a `ttng.warp_group_dot_wait` in front of what takes its result. A product that
 every iteration of a loop adds to, and nothing else takes, is waited for one iteration later, where the loop keeps what
-was multiplied so long (`KEPT`: up to the barrier behind the next one, if there is any), and once more behind the loop. Guarantees: nobody takes a result before its wait; no
-memory is written again before the products that read it are done.
+was multiplied so long (`KEPT`: up to the barrier behind the next product, if there is any), and once more behind the
+loop. Guarantees: nobody takes a result before its wait; no memory is written again before the products that read it are
+done.
 """
 
 from __future__ import annotations

@@ -9,6 +9,8 @@ from typing import NamedTuple
 
 from mltriton.errors import TargetError
 
+RESERVED_BYTES = 1024  # of shared memory that each program takes besides its own
+
 
 class Device(NamedTuple):
     """One compute capability. `cpu` and `features` are LLVM's names of it, `arch` that of ptxas; `shared_bytes` what a

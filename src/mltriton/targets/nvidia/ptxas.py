@@ -20,7 +20,7 @@ from typing import NamedTuple
 from mltriton.errors import BackendError, TargetError
 from mltriton.runtime import config
 from mltriton.runtime.compile_thread import time_limit
-from mltriton.targets.nvidia.devices import Device
+from mltriton.targets.nvidia.devices import RESERVED_BYTES, Device
 
 TIME_LIMIT = 300  # seconds, where MLTRITON_COMPILE_TIMEOUT is not set
 TOOLKIT = Path("/usr/local/cuda/bin")
@@ -31,7 +31,6 @@ _SQUEEZED = 1.45  # as many registers as there are, at most, so that ptxas is as
 _FEW = 2  # programs on a multiprocessor, for one more of which it is worth to ask
 _UNIT = 8  # of which registers of a lane are a multiple
 _NEXT_TO_NOTHING = 4  # bytes of a lane
-_RESERVED = 1024  # bytes of shared memory that each program takes besides
 _KERNEL = re.compile(r"Compiling entry function '([^']+)' for")
 _USED = re.compile(r"Used (\d+) registers")
 _SPILLED = re.compile(r"(\d+) bytes spill stores, (\d+) bytes spill loads")
@@ -105,7 +104,7 @@ def assemble(ptx: str, device: Device, shared: int = 0) -> Cubin:
     most = max((info.registers for info in cubin.kernels.values()), default=0)
     programs = 1 + device.all_registers // (int(found[1]) * _allotted(most))
     each = device.all_registers // (programs * int(found[1])) // _UNIT * _UNIT
-    shared_too = programs * (shared + _RESERVED) <= device.all_shared_bytes
+    shared_too = programs * (shared + RESERVED_BYTES) <= device.all_shared_bytes
     if programs <= _FEW and each < most <= each * _SQUEEZED and shared_too:
         return _together(ptx, programs, device) or cubin
     return cubin

@@ -8,8 +8,8 @@ from __future__ import annotations
 from mltriton.ir.types import BF16, F8E4M3, F8E5M2, F16, F32, F64, I8, Type
 from mltriton.layouts.nvidia import mma_sync, wgmma
 from mltriton.layouts.shared import copied
-from mltriton.targets.base import DotSize, Home, RegisterMode, Storage, TargetSpec, TensorCopies
-from mltriton.targets.nvidia.devices import Device, device, variant_here
+from mltriton.targets.base import DotSize, Home, Multiprocessor, RegisterMode, Storage, TargetSpec, TensorCopies
+from mltriton.targets.nvidia.devices import RESERVED_BYTES, Device, device, variant_here
 from mltriton.targets.nvidia.facts import WARP
 
 PIPELINE = (
@@ -47,6 +47,7 @@ def spec(variant: str) -> TargetSpec:
         register_bytes=WARP * LANE_REGISTER,
         register_modes=_register_modes(of),
         shared_bytes=of.shared_bytes,
+        multiprocessor=Multiprocessor(of.all_shared_bytes, RESERVED_BYTES, of.all_registers),
         copy_bytes=COPY_BYTES,
         tensor_copies=TensorCopies(copied) if of.tensor_copies else None,
         swizzles=True,
