@@ -19,6 +19,7 @@ PASSES: dict[str, str] = {
     "licm": "mltriton.passes.any.licm:LoopInvariants",
     "flush-powers": "mltriton.passes.tt.flush_powers:FlushPowers",
     "fuse-exponents": "mltriton.passes.tt.fuse_exponents:FuseExponents",
+    "fuse-multiply-add": "mltriton.passes.any.fuse_multiply_add:FuseMultiplyAdd",
     "inline": "mltriton.passes.tt.inline:Inline",
     "combine": "mltriton.passes.tt.combine:Combine",
     "reorder-broadcast": "mltriton.passes.tt.reorder_broadcast:ReorderBroadcast",
@@ -70,6 +71,7 @@ CONCERNS: dict[str, frozenset[str]] = {
     "convert-dot-operands": frozenset({"tt.dot", "tt.reduce"}),  # sums of products become products
     "flush-powers": frozenset({"math.exp2"}),
     "fuse-exponents": frozenset({"math.exp2"}),
+    "fuse-multiply-add": frozenset({"arith.mulf"}),
     "delay-dots": frozenset({"tt.dot"}),
     "start-dots": frozenset({"tt.dot"}),
     "fence-shared-memory": frozenset({"ttng.warp_group_dot"}),

@@ -25,7 +25,6 @@ LAUNCH_OPTIONS = (*OPTIONS, "target")
 IGNORED_OPTIONS = frozenset(
     [
         "maxnreg",
-        "enable_fp_fusion",
         "launch_cooperative_grid",
         "launch_cluster",
         "launch_pdl",

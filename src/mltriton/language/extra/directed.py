@@ -221,6 +221,27 @@ def _all() -> dict[str, Callable[..., tensor]]:
 DIRECTED = _all()
 
 
+# A sum or product that is written as one of three is never put together with another (`fuse-multiply-add`).
+
+
+@builtin
+def add_rn(x: object, y: object) -> tensor:
+    """x + y, rounded by itself, whatever x and y are."""
+    return fma(x, 1.0, y)
+
+
+@builtin
+def sub_rn(x: object, y: object) -> tensor:
+    """x - y, rounded by itself."""
+    return fma(y, -1.0, x)
+
+
+@builtin
+def mul_rn(x: object, y: object) -> tensor:
+    """x * y, rounded by itself, and not with a sum that takes it."""
+    return fma(x, y, -0.0)
+
+
 @builtin
 def rsqrt_rn(x: object) -> tensor:
     """One over the root of an fp32, rounded to nearest (from fp64)."""

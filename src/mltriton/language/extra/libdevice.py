@@ -6,16 +6,19 @@ are. There is every name of upstream's module.
 
 from __future__ import annotations
 
-from mltriton.language.arithmetic import add, fma, mul, sub
+from mltriton.language.arithmetic import fma
 from mltriton.language.extra.angles import acos, acosh, asin, asinh, atan, atan2, atanh, cospi, sinpi
 from mltriton.language.extra.bessel import cyl_bessel_i0, cyl_bessel_i1, j0, j1, jn, y0, y1, yn
 from mltriton.language.extra.directed import (
     DIRECTED,
+    add_rn,
     double2hiint,
     double2loint,
     hiloint2double,
+    mul_rn,
     rcp64h,
     rsqrt_rn,
+    sub_rn,
 )
 from mltriton.language.extra.elementary import (
     copysign,
@@ -92,7 +95,7 @@ isfinited, nearbyint = finitef, rint
 fast_sinf, fast_cosf, fast_tanf, fast_tanhf = sin, cos, tan, tanh
 fast_expf, fast_exp10f, fast_logf, fast_log2f, fast_log10f, fast_powf = exp, exp10, log, log2, log10, pow
 fast_dividef = fdiv
-add_rn, sub_rn, mul_rn, fma_rn = add, sub, mul, fma
+fma_rn = fma
 
 globals().update(CONVERSIONS | DIRECTED)
 

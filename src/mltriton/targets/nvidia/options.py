@@ -11,7 +11,8 @@ from mltriton.targets.options import TargetOptions, option
 @dataclass(frozen=True)
 class CudaOptions(TargetOptions):
     """`tensor_maps`: which programs let the GPU's engine (TMA) copy blocks of tensors that the launch describes: those
-    with matrix products, where it is faster, all, or none.
+    with matrix products, where it is faster, all, or none. `enable_fp_fusion`: whether a sum with a product is rounded
+    once (`fuse-multiply-add`), as upstream's compiler does unless it is told not to.
     """
 
     tensor_maps: str = option(
@@ -21,6 +22,9 @@ class CudaOptions(TargetOptions):
         ignorable=True,
     )
 
+    enable_fp_fusion: bool = option(True, "whether sums with products are rounded once", ignorable=True)
+
     def attributes(self) -> Mapping[str, bool | int | str]:
-        """What `hoist-descriptors` asks."""
-        return {"ttg.tensor-maps": self.tensor_maps}
+        """What `hoist-descriptors` and `fuse-multiply-add` ask."""
+        exact = {} if self.enable_fp_fusion else {"ttg.fp-fusion": False}
+        return {"ttg.tensor-maps": self.tensor_maps, **exact}
