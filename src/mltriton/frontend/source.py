@@ -33,6 +33,7 @@ class FunctionSource:
         self.file = code.co_filename
         self.first_line = code.co_firstlineno
         self._code = code
+        self._is_of_file = True
         self._lines = linecache.getlines(self.file, fn.__globals__)
 
     @cached_property
@@ -71,6 +72,7 @@ class FunctionSource:
         """Take `text` for the function's, at the same location."""
         self._lines = [*[""] * (self.first_line - 1), *text.splitlines(keepends=True)]
         self.__dict__["text"] = text
+        self._is_of_file = False
         self.__dict__.pop("tree", None)
 
     @cached_property
@@ -90,7 +92,7 @@ class FunctionSource:
                 else "no function that is written with def"
             )
             raise SyntaxNotSupportedError(f"{self.name} is {kind}", location=self.in_source(node))
-        if not _may_be_of(module, self._code):
+        if self._is_of_file and not _may_be_of(module, self._code):
             raise self._edited()
         return node
 

@@ -76,6 +76,7 @@ class JITFunction(Described, LanguageFunction, KernelInterface[Any]):
         self._do_not_specialize = (tuple(do_not_specialize), tuple(do_not_specialize_on_alignment))
         self.grids: dict[Any, Launcher] = {}
         self.shapes: dict[tuple[Any, ...], CallShape] = {}
+        self.generation: list[Any] = [object()]  # another object after each time that `shapes` was emptied
         self._compiled: dict[Key, CompiledKernel] = {}  # by everything that a launch asked for
         self._programs: dict[Key, CompiledKernel] = {}  # by what of it makes a difference
         self._lock = fork_lock()
@@ -301,7 +302,7 @@ class JITFunction(Described, LanguageFunction, KernelInterface[Any]):
                     self.__dict__["dependencies"] = dependencies(self)
                     self._compiled.clear()
                     self._programs.clear()
-                    self.shapes.clear()
+                    self._forget_shapes()
                     self.watched[:] = self.dependencies.watched
 
     def _unsafe_update_src(self, text: str) -> None:
@@ -311,7 +312,11 @@ class JITFunction(Described, LanguageFunction, KernelInterface[Any]):
             self.__dict__.pop("dependencies", None)
             self._compiled.clear()
             self._programs.clear()
-            self.shapes.clear()
+            self._forget_shapes()
+
+    def _forget_shapes(self) -> None:
+        self.shapes.clear()
+        self.generation[0] = object()
 
     def __repr__(self) -> str:
         return f"<kernel {self.__module__}.{self.__qualname__}>"

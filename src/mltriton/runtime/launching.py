@@ -1,12 +1,13 @@
 """The function behind `kernel[grid]`: the path of every launch whose time users see.
 
-Level: runtime. Guarantees: a launch for which machine code is there makes no call that it does not need.
+Level: runtime. Guarantees: a launch for which machine code is there makes no call that it does not need; the next ones
+like it over the same grid do without the interpreter (`runtime/native/ir/calls.ll`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from types import TracebackType
+from types import BuiltinFunctionType, TracebackType
 from typing import TYPE_CHECKING, Any
 
 from mltriton.compiler import CompiledKernel
@@ -15,11 +16,13 @@ from mltriton.frontend.function import constexpr_function as constexpr_function
 from mltriton.runtime.config import FULL_TRACEBACK
 from mltriton.runtime.grid import EmptyGridError, Grid
 from mltriton.runtime.interface import KernelInterface as KernelInterface
+from mltriton.runtime.parameters import CallShape
 
 if TYPE_CHECKING:
     from mltriton.runtime.jit import JITFunction
 
 Launcher = Callable[..., CompiledKernel]
+_MAX_KNOWN = 4  # calls over one grid that machine code tries
 
 
 def launcher_of(
@@ -34,6 +37,9 @@ def launcher_of(
     makes no call it does not need.
     """
     shapes, watched, names = kernel.shapes, kernel.watched, kernel.arg_names
+    known: list[tuple[Any, ...]] = []  # calls that machine code takes
+    taken: set[Any] = set()  # their launchers, and those that cannot be called by it
+    may_be_known = fixed is not None and isinstance(hooks, list)  # a tuple: the caller has seen to the hooks
 
     def launch(*args: Any, **kwargs: Any) -> CompiledKernel:
         if hooks:
@@ -57,10 +63,39 @@ def launcher_of(
             variants = ()
         for run, compiled in variants:
             if run(x, y, z, *arguments) is None:
+                if may_be_known and run not in taken:
+                    taken.add(run)
+                    if isinstance(run, BuiltinFunctionType) and len(known) < _MAX_KNOWN:
+                        known.append(_known(kernel, (x, y, z), shape, everything, run, compiled))
+                        _take_over(kernel, launch, hooks, known)
                 return compiled
         return kernel.launch((x, y, z), shape, everything, kwargs)
 
     return launch
+
+
+def _known(
+    kernel: JITFunction, grid: Grid, shape: CallShape, everything: tuple[Any, ...], run: Any, compiled: CompiledKernel
+) -> tuple[Any, ...]:
+    """A call that a launcher has taken, as machine code compares others with it."""
+    from mltriton.runtime.native.launcher import KnownCall  # It is there: it made the launcher.
+
+    given = shape.count + len(shape.keywords)
+    order = [place if place < given else given - place - 1 for place in shape.order]
+    options = tuple(everything[place] for place in shape.options)
+    call = KnownCall(
+        shape.count, shape.keywords, grid, order, shape.defaults, shape.options, options, kernel.generation
+    )
+    return call.encoded(run, compiled)
+
+
+def _take_over(kernel: JITFunction, launch: Launcher, hooks: Sequence[Any], known: list[tuple[Any, ...]]) -> None:
+    """Let `kernel[grid]` give machine code from now on, which leaves to `launch` what is not known."""
+    from mltriton.runtime.native.launcher import knowing
+
+    for grid, launcher in kernel.grids.items():
+        if launcher is launch:
+            kernel.grids[grid] = knowing(launch, hooks, kernel.watched, known)
 
 
 class Launching:

@@ -130,6 +130,8 @@ class CallShape:
         self, fn: LanguageFunction, parameters: Sequence[Parameter], count: int, keywords: Sequence[str]
     ) -> None:
         self._fn = fn
+        self.count = count
+        self.keywords = tuple(keywords)
         self.variants: dict[Any, tuple[tuple[Callable[..., Any], Any], ...]] = {}
         known = {parameter.name for parameter in parameters}
         for name in keywords:
@@ -154,9 +156,10 @@ class CallShape:
         given |= {parameter.name: count + len(keywords) + i for i, parameter in enumerate(left)}
         self.defaults = tuple(parameter.default for parameter in left)
         constants = [given[parameter.name] for parameter in parameters if parameter.is_constexpr]
-        options = [given[name] for name in self.option_names]
-        self.pick: Pick = _picker([given[parameter.name] for parameter in parameters])
-        self.key: Pick = _picker([*constants, *options])
+        self.order = [given[parameter.name] for parameter in parameters]
+        self.options = [given[name] for name in self.option_names]
+        self.pick: Pick = _picker(self.order)
+        self.key: Pick = _picker([*constants, *self.options])
 
     def _check_option(self, name: str, known: Iterable[str]) -> None:
         if name in LAUNCH_OPTIONS or name in IGNORED_OPTIONS or name in known_options():

@@ -8,9 +8,10 @@ or, when an argument is not what the kernel was specialised for, does nothing an
 from __future__ import annotations
 
 import ctypes
+import struct
 from collections.abc import Callable, Sequence
 from functools import cache
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from .. import config
 from . import layout, library
@@ -22,7 +23,8 @@ if TYPE_CHECKING:
     from ..slots import Slot
     from .portable import PortablePool
 
-_METH_FASTCALL = 0x80
+_METH_FASTCALL, _METH_KEYWORDS = 0x80, 0x2
+_CALL = struct.Struct("<qqq")  # %Call of ir/calls.ll
 
 
 class Launcher(Protocol):
@@ -122,6 +124,40 @@ def described(launch: Callable[..., Any], otherwise: Callable[..., Any]) -> Call
     return new_launcher("launch_described", (launch, otherwise)) if is_native() else otherwise
 
 
+class KnownCall(NamedTuple):
+    """A launch that went through a launcher, and what calls must be like to go through it, too.
+
+    Arguments of the call and then its keywords' values have places from 0 on; values of `defaults`, places from -1 down.
+    """
+
+    positional: int  # so many arguments without names
+    keywords: tuple[str, ...]
+    grid: tuple[int, int, int]
+    order: Sequence[int]  # places of what the launcher takes
+    defaults: tuple[Any, ...]
+    options: Sequence[int]  # places of what must be the very objects `option_values`
+    option_values: tuple[Any, ...]
+    valid: list[Any]  # the call is known as long as the first item is what it is now
+
+    def encoded(self, launch: Launcher, gives: Any) -> tuple[Any, ...]:
+        """As ir/calls.ll reads it; `gives` is the value of such calls."""
+        places = (*self.options, *self.order)
+        table = _CALL.pack(self.positional, len(self.order), len(self.options))
+        table += struct.pack(f"<{len(places)}q", *places)
+        values = (*self.grid, *self.option_values, *self.defaults)
+        return (table, self.keywords or None, self.valid, self.valid[0], launch, gives, *values)
+
+
+def knowing(
+    launch: Callable[..., Any], hooks: Sequence[Any], watched: Sequence[Any], known: list[tuple[Any, ...]]
+) -> Callable[..., Any]:
+    """Return a function that hands calls like one of the `known` ones to its launcher and others to `launch`.
+
+    Those, too, as long as there are `hooks`, or one of `watched` (a callable, an argument, what it must give) differs.
+    """
+    return new_launcher("launch_known", (launch, hooks, watched, known), _METH_KEYWORDS)
+
+
 class _MethodDef(ctypes.Structure):
     """CPython's PyMethodDef."""
 
@@ -133,16 +169,16 @@ class _MethodDef(ctypes.Structure):
     )
 
 
-def new_launcher(function: str, holder: tuple[Any, ...]) -> Launcher:
+def new_launcher(function: str, holder: tuple[Any, ...], flags: int = 0) -> Launcher:
     """Return a Python function that calls the library's `function` with `holder` for `self`."""
-    return _new_function(ctypes.addressof(_method(function)), holder, None)
+    return _new_function(ctypes.addressof(_method(function, flags)), holder, None)
 
 
 @cache
-def _method(function: str) -> _MethodDef:
+def _method(function: str, flags: int) -> _MethodDef:
     """Return the one definition that all launchers of a kind share; it lives as long as the process."""
     doc = b"launch($self, grid_x, grid_y, grid_z, /, *arguments)\n--\n\nReturn None, or NotImplemented."
-    return _MethodDef(b"launch", pool().library.addresses[function], _METH_FASTCALL, doc)
+    return _MethodDef(b"launch", pool().library.addresses[function], _METH_FASTCALL | flags, doc)
 
 
 _new_function: Callable[[int, tuple[Any, ...], None], Launcher] = ctypes.PYFUNCTYPE(

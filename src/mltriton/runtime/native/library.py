@@ -21,12 +21,14 @@ from .objects import LoadedObject, ObjectLoadError, load_object
 
 _MACHINES = {"x86_64": "x86_64-linux", "aarch64": "aarch64-linux"}
 _FILE = "native.o"
+_PARTS = ("pool.ll", "launcher.ll", "cuda.ll", "calls.ll")
 
 FUNCTIONS = (
     *(
         "launch",
         "launch_described",
         "launch_cuda",
+        "launch_known",
         "run_released",
         "thread_count",
         "worker",
@@ -120,7 +122,7 @@ def refuse() -> NoReturn:
 def source(name: str) -> str:
     """Return the LLVM text for the machine `name` (`x86_64-linux`, `aarch64-linux`)."""
     folder = Path(__file__).parent / "ir"
-    return "\n".join((folder / part).read_text("utf-8") for part in ("pool.ll", "launcher.ll", "cuda.ll", f"{name}.ll"))
+    return "\n".join((folder / part).read_text("utf-8") for part in (*_PARTS, f"{name}.ll"))
 
 
 def compile_object(text: str, triple: str) -> bytes:

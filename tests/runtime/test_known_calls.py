@@ -1,0 +1,174 @@
+"""Calls like one before go through machine code: whatever else a call asks for must still be noticed."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Iterator
+from types import BuiltinFunctionType, FunctionType
+from typing import Any
+
+import numpy as np
+import pytest
+
+import mltriton as triton
+import mltriton.language as tl
+from mltriton.errors import ArgumentError
+from mltriton.runtime.jit import HOOKS
+from mltriton.runtime.native.launcher import is_native
+
+FACTOR = tl.constexpr(2)
+
+pytestmark = pytest.mark.skipif(not is_native(), reason="launches go through Python threads")
+
+
+@triton.jit
+def scaled(x, y, n, BLOCK: tl.constexpr, PLUS: tl.constexpr = 0, bias=None):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    value = tl.load(x + at, mask=at < n) * FACTOR + PLUS
+    if bias is not None:
+        value += tl.load(bias + at, mask=at < n)
+    tl.store(y + at, value, mask=at < n)
+
+
+@pytest.fixture
+def kernel() -> Iterator[Any]:
+    """A kernel that has launched over one grid, so that machine code takes calls like that one."""
+    made = triton.jit(scaled.fn)
+    x = np.arange(100, dtype=np.float32)
+    for _ in range(2):
+        made[(1,)](x, np.empty_like(x), 100, BLOCK=128, num_warps=2)
+    yield made
+    setattr(sys.modules[__name__], "FACTOR", tl.constexpr(2))  # noqa: B010 - a test gives it another value
+
+
+def launched(
+    kernel: Any, n: int = 100, dtype: Any = np.float32, **arguments: Any
+) -> tuple[Any, np.ndarray, np.ndarray]:
+    x = np.arange(n, dtype=dtype)
+    y = np.full_like(x, -1)
+    return kernel[(1,)](x, y, n, **{"BLOCK": 128, "num_warps": 2, **arguments}), x, y
+
+
+def test_machine_code_takes_over(kernel: Any) -> None:
+    assert isinstance(kernel[(1,)], BuiltinFunctionType)
+    assert isinstance(kernel[(2,)], FunctionType)  # nothing was launched over this grid
+    compiled, x, y = launched(kernel, 77)
+    assert (y == 2 * x).all() and compiled.metadata.num_warps == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        ({"PLUS": 3}, lambda x: 2 * x + 3),
+        ({"BLOCK": 256}, lambda x: 2 * x),
+        ({"bias": np.ones(100, np.float32)}, lambda x: 2 * x + 1),
+        ({"dtype": np.int64}, lambda x: 2 * x),
+        ({"dtype": np.float16}, lambda x: 2 * x),
+        ({"n": 1}, lambda x: 2 * x),
+    ],
+    ids=str,
+)
+def test_other_arguments(kernel: Any, arguments: dict[str, Any], expected: Any) -> None:
+    for chosen in (arguments, {}, arguments, arguments):
+        _, x, y = launched(kernel, **chosen)
+        assert (y == (expected(x) if chosen else 2 * x)).all()
+
+
+def test_more_kinds_of_calls_than_are_known(kernel: Any) -> None:
+    for plus in (*range(9), *range(9)):
+        _, x, y = launched(kernel, PLUS=plus)
+        assert (y == 2 * x + plus).all()
+
+
+def test_options(kernel: Any) -> None:
+    """They are no parameters: the kernel alone shows them."""
+    for warps in (4, 2, 4, 2, 1000 // 250):
+        compiled, x, y = launched(kernel, num_warps=warps)
+        assert compiled.metadata.num_warps == warps and (y == 2 * x).all()
+
+
+def test_order_and_names_of_arguments(kernel: Any) -> None:
+    x, y = np.arange(50, dtype=np.float32), np.zeros(50, np.float32)
+    bias = np.ones(50, np.float32)
+    for _ in range(3):
+        kernel[(1,)](bias=bias, n=50, y=y, BLOCK=64, x=x, PLUS=5)
+        assert (y == 2 * x + 6).all()
+        kernel[(1,)](x, y, 50, 64)
+        assert (y == 2 * x).all()
+        kernel[(1,)](x, y, 50, 64, 1, bias)
+        assert (y == 2 * x + 2).all()
+
+
+def test_a_changed_constant(kernel: Any) -> None:
+    setattr(sys.modules[__name__], "FACTOR", tl.constexpr(7))  # noqa: B010
+    for _ in range(3):
+        _, x, y = launched(kernel)
+        assert (y == 7 * x).all()
+
+
+def test_a_changed_text(kernel: Any) -> None:
+    kernel._unsafe_update_src(kernel.src.replace("+ PLUS", "+ PLUS + 10"))
+    for _ in range(3):
+        _, x, y = launched(kernel)
+        assert (y == 2 * x + 10).all()
+
+
+def test_hooks(kernel: Any) -> None:
+    seen: list[Any] = []
+
+    def hook(*args: Any, **kwargs: Any) -> None:
+        seen.append(kwargs)
+
+    kernel.add_pre_run_hook(hook)
+    try:
+        launched(kernel)
+        assert len(seen) == 1
+    finally:
+        HOOKS.clear()
+
+
+def test_mistakes_have_the_place_of_the_launch(kernel: Any) -> None:
+    x = np.zeros(4, np.float32)
+    for arguments in ((x, x), (x, x, 4, 128, 0, None, 1), (x, object(), 4, 128)):
+        with pytest.raises(ArgumentError) as caught:
+            kernel[(1,)](*arguments)
+        assert caught.value.file == __file__
+    with pytest.raises(ArgumentError, match="no parameter 'BLOK'"):
+        kernel[(1,)](x, x, 4, BLOK=128)
+    with pytest.raises(ArgumentError, match="read-only"):
+        x.setflags(write=False)
+        kernel[(1,)](x, x, 4, BLOCK=128, num_warps=2)
+
+
+def test_threads(kernel: Any) -> None:
+    """Some of them change what is known, the others launch."""
+    wrong: list[int] = []
+
+    def work(plus: int) -> None:
+        for _ in range(200):
+            _, x, y = launched(kernel, PLUS=plus)
+            if not (y == 2 * x + plus).all():
+                wrong.append(plus)
+
+    threads = [threading.Thread(target=work, args=(plus % 3,)) for plus in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+
+
+def test_references(kernel: Any) -> None:
+    """Nothing is kept of a call's arguments, and nothing given away too often."""
+    x, y = np.zeros(100, np.float32), np.zeros(100, np.float32)
+    launched(kernel)
+    before = [sys.getrefcount(item) for item in (x, y, NotImplemented)]
+    compiled = kernel[(1,)](x, y, 100, BLOCK=128, num_warps=2)
+    count = sys.getrefcount(compiled)
+    for _ in range(100):
+        kernel[(1,)](x, y, 100, BLOCK=128, num_warps=2)
+        kernel[(1,)](x, y, 100, BLOCK=128, num_warps=4)
+    assert abs(sys.getrefcount(compiled) - count) < 5
+    after = [sys.getrefcount(item) for item in (x, y, NotImplemented)]
+    assert all(abs(a - b) < 5 for a, b in zip(before, after, strict=True))
