@@ -20,6 +20,16 @@ tt.func public @sums(%a: tensor<16xf32>, %b: tensor<16xf32>, %c: tensor<16xf32>)
   %7 = arith.subf %b, %6 : tensor<16xf32>
   tt.return %1, %3, %5, %7 : tensor<16xf32>, tensor<16xf32>, tensor<16xf32>, tensor<16xf32>
 }
+// What powers are taken of.
+// CHECK-LABEL: @powers
+// CHECK-NOT: math.fma
+// CHECK: math.exp2
+tt.func public @powers(%x: tensor<16xf32>, %scale: tensor<16xf32>, %largest: tensor<16xf32>) -> tensor<16xf32> {
+  %0 = arith.mulf %x, %scale : tensor<16xf32>
+  %1 = arith.subf %0, %largest : tensor<16xf32>
+  %2 = math.exp2 %1 : tensor<16xf32>
+  tt.return %2 : tensor<16xf32>
+}
 // A product that is taken elsewhere, too, keeps its rounding; so do narrower floats, and products outside of the loop.
 // CHECK-LABEL: @others
 // CHECK-NOT: math.fma

@@ -1,9 +1,10 @@
 """fuse-multiply-add: sums with products in one instruction, rounded once.
 
 Level: any. Takes any program and changes it in place: `a * b + c`, `a * b - c` and `c - a * b` of f32 and f64 become
-`math.fma` where the product is computed in the same block and taken nowhere else. Guarantees: nothing is computed
-twice; a program that says `ttg.fp-fusion = false` stays as it is. Purpose: one instruction in place of two. A product
-of which the rest is computed later (`fma(a, b, -p)`) has two uses, so that it keeps its rounding.
+`math.fma` where the product is computed in the same block and taken nowhere else: one of which the rest is computed
+later (`fma(a, b, -p)`) keeps its rounding. Guarantees: nothing is computed twice; a program that says
+`ttg.fp-fusion = false` stays as it is, and so do differences that powers are taken of: a huge product less its own
+rounded value would be far from 0 (`fuse-exponents` knows where there is none). Purpose: one instruction in place of two.
 """
 
 from __future__ import annotations
@@ -44,6 +45,8 @@ def sum_of_product(builder: Builder, op: arith.AddF) -> Sequence[Value] | None:
 
 def difference_with_product(builder: Builder, op: arith.SubF) -> Sequence[Value] | None:
     """a * b - c is a * b + -c; c - a * b is -a * b + c."""
+    if any(isinstance(user, math.Exp | math.Exp2) for user in op.result.users):
+        return None
     factors = _factors(op.lhs, op)
     if factors is not None:
         return [builder.emit(math.Fma, *factors, builder.emit(arith.NegF, op.rhs))]

@@ -20,7 +20,8 @@ PIPELINE = (
     "assign-layouts,cse,assign-lanes,dce,pipeline-loads,copy-blocks,load-ahead,dce,cse,delay-dots,start-dots,"
     "verify-encodings",
     "distribute-to-warps,lower-cross-warp,fence-shared-memory,assign-lanes,canonicalize,cse,licm,dce,verify-encodings",
-    "fuse-multiply-add,pair-products,dce,match-target-size,canonicalize,cse,dce,schedule-loads,verify-encodings,allocate-shared-memory",
+    "fuse-multiply-add,pair-products,dce,match-target-size,canonicalize,cse,dce,schedule-loads,verify-encodings,"
+    "allocate-shared-memory",
 )
 LANE_REGISTER = 4  # bytes
 COPY_BYTES = (4, 8, 16)  # of a lane's copy from global to shared memory
