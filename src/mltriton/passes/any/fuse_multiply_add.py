@@ -4,7 +4,7 @@ Level: any. Takes any program and changes it in place: `a * b + c`, `a * b - c` 
 `math.fma` where the product is computed in the same block and taken nowhere else: one of which the rest is computed
 later (`fma(a, b, -p)`) keeps its rounding. Guarantees: nothing is computed twice; a program that says
 `ttg.fp-fusion = false` stays as it is, and so do differences that powers are taken of: a huge product less its own
-rounded value would be far from 0 (`fuse-exponents` knows where there is none). Purpose: one instruction in place of two.
+rounded value would be far from 0 (`fuse-exponents` knows where there is none). Purpose: one instruction for two.
 """
 
 from __future__ import annotations

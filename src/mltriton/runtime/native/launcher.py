@@ -127,7 +127,7 @@ def described(launch: Callable[..., Any], otherwise: Callable[..., Any]) -> Call
 class KnownCall(NamedTuple):
     """A launch that went through a launcher, and what calls must be like to go through it, too.
 
-    Arguments of the call and then its keywords' values have places from 0 on; values of `defaults`, places from -1 down.
+    The call's arguments and then its keywords' values have places from 0 on, values of `defaults` from -1 down.
     """
 
     positional: int  # so many arguments without names
