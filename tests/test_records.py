@@ -1,14 +1,15 @@
-"""Records behave as dataclasses do: each claim is checked on both kinds of the same class."""
+"""Records behave as dataclasses do, and named tuples as `typing`'s: each claim is checked on both kinds of a class."""
 
 from __future__ import annotations
 
 import pickle
 from dataclasses import FrozenInstanceError, asdict, dataclass, field, fields, is_dataclass, replace
 from typing import ClassVar
+from typing import NamedTuple as TypingsNamedTuple
 
 import pytest
 
-from mltriton.records import record
+from mltriton.records import NamedTuple, record
 
 
 def classes(decorate):
@@ -123,3 +124,57 @@ def test_slots_and_methods_of_the_class_are_kept():
     made = Slotted(1, 2)
     assert not hasattr(made, "__dict__") and made == Slotted(1, 5) and replace(made, second=3).second == 3
     assert pickle.loads(pickle.dumps(Plain([3]))) == Plain([3])
+
+
+class Ours(NamedTuple):
+    """A part of a line."""
+
+    first: int
+    size: int = 3
+
+    @property
+    def end(self) -> int:
+        return self.first + self.size
+
+
+class Typings(TypingsNamedTuple):
+    """A part of a line."""
+
+    first: int
+    size: int = 3
+
+    @property
+    def end(self) -> int:
+        return self.first + self.size
+
+
+@pytest.mark.parametrize("part", [Ours, Typings])
+def test_named_tuples(part):
+    made = part(1)
+    assert made == (1, 3) == part(first=1) == part(1, size=3) == part(size=3, first=1)
+    assert (made.first, made.size, made.end, *made, made[-1]) == (1, 3, 4, 1, 3, 3)
+    assert hash(made) == hash((1, 3)) and made < part(2) and isinstance(made, tuple)
+    assert made._replace(size=7) == (1, 7) and made._asdict() == {"first": 1, "size": 3}
+    assert part._fields == part.__match_args__ == ("first", "size")
+    assert repr(made) == f"{part.__name__}(first=1, size=3)"
+    copy = pickle.loads(pickle.dumps(made))
+    assert copy == made and type(copy) is part
+    match made:
+        case part(first, size=3):
+            assert first == 1
+        case _:
+            pytest.fail("no pattern fits")
+    with pytest.raises(AttributeError):
+        made.first = 2
+    with pytest.raises(AttributeError):
+        made.other = 2
+    for wrong, names in (((), {}), ((1, 2, 3), {}), ((1, 2), {"size": 4}), ((1,), {"other": 4}), ((), {"size": 1})):
+        with pytest.raises(TypeError):
+            part(*wrong, **names)
+    with pytest.raises((TypeError, ValueError)):
+        made._replace(other=1)
+
+    class Derived(part):
+        kind = "part"
+
+    assert Derived(1) == (1, 3) and Derived(2).end == 5 and Derived.kind == "part"

@@ -5,16 +5,65 @@ Level: all. `@record(...)` takes the place of `@dataclass(...)` on classes that 
 that read the list of fields, 0.05 ms. Guarantees: `fields`, `replace`, `asdict`, patterns and inheritance work as with
 a dataclass, also between both kinds. Making an instance takes about 1 us more: classes with very many instances stay
 dataclasses. A class that states `__slots__` has them.
+
+`NamedTuple` takes the place of `typing.NamedTuple` in the same way: that one compiles each annotation and a method,
+0.15 ms for each class, this one nothing, 0.01 ms. Making an instance is as fast where all fields are given by position.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import MISSING, Field, FrozenInstanceError, dataclass, field, fields
+from operator import itemgetter
 from types import MemberDescriptorType, SimpleNamespace
-from typing import Any, NoReturn, TypeVar, dataclass_transform
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, dataclass_transform
 
 T = TypeVar("T")
+
+if TYPE_CHECKING:
+    from typing import NamedTuple as NamedTuple
+else:
+
+    class _TupleClass(type):
+        def __new__(cls, name: str, bases: tuple[type, ...], namespace: dict[str, Any]) -> type:
+            if bases == (tuple,) or hasattr(bases[0], "_fields"):  # `NamedTuple` itself; a class derived from a tuple's
+                return super().__new__(cls, name, bases, namespace)
+            names = tuple(namespace.get("__annotations__", ()))
+            defaults = {field: namespace[field] for field in names if field in namespace}
+            own = {"_fields": names, "_field_defaults": defaults, "__match_args__": names, "__slots__": ()}
+            getters = {field: property(itemgetter(index)) for index, field in enumerate(names)}
+            return super().__new__(cls, name, bases, namespace | own | getters)
+
+    class NamedTuple(tuple, metaclass=_TupleClass):
+        """A tuple whose items have names: the class's annotations. The values there are defaults."""
+
+        __slots__ = ()
+
+        def __new__(cls, *args: Any, **kwargs: Any) -> tuple[Any, ...]:
+            """An instance, of values by position or name."""
+            if kwargs or len(args) != len(cls._fields):
+                args = cls._completed(args, kwargs)
+            return tuple.__new__(cls, args)
+
+        @classmethod
+        def _completed(cls, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
+            given = dict(zip(cls._fields, args, strict=False))
+            values = cls._field_defaults | given | kwargs
+            if len(args) > len(cls._fields) or given.keys() & kwargs.keys() or values.keys() ^ {*cls._fields}:
+                raise TypeError(_complaint(cls, cls._fields, frozenset(), args, kwargs))
+            return [values[name] for name in cls._fields]
+
+        def _replace(self, **changes: Any) -> tuple[Any, ...]:
+            return type(self)(**(self._asdict() | changes))
+
+        def _asdict(self) -> dict[str, Any]:
+            return dict(zip(self._fields, self, strict=True))
+
+        def __getnewargs__(self) -> tuple[Any, ...]:
+            return tuple(self)
+
+        def __repr__(self) -> str:
+            return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in self._asdict().items())})"
 
 
 @dataclass_transform(field_specifiers=(field,))

@@ -6,13 +6,14 @@ then every element is accessed at the same index of a block (docs/architecture.m
 
 from __future__ import annotations
 
-from typing import NamedTuple, cast
+from typing import cast
 
 from mltriton.dialects import arith, scf, tt, ttg, ttng
 from mltriton.ir.attributes import IntegerAttr
 from mltriton.ir.constants import constant_of
 from mltriton.ir.operation import BlockArgument, Operation, OpResult, Value
 from mltriton.ir.types import MemDescType, PointerType, TensorDescType, TensorType, Type
+from mltriton.records import NamedTuple
 
 GLOBAL_READS = (tt.Load, tt.DescriptorLoad, ttng.AsyncTMACopyGlobalToLocal)
 GLOBAL_WRITES = (tt.Store, tt.DescriptorStore, tt.AtomicRMW, tt.AtomicCAS, ttng.AsyncTMACopyLocalToGlobal)

@@ -11,7 +11,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from operator import add, mul, sub
-from typing import Any, NamedTuple
+from typing import Any
+
+from mltriton.records import NamedTuple
 
 HIGHEST = 1 << 62  # the power of two that divides 0, as far as anyone asks
 

@@ -8,13 +8,14 @@ what depends on them. What is loaded from memory, or made in a way that nobody f
 
 from __future__ import annotations
 
-from typing import NamedTuple, cast
+from typing import cast
 
 from mltriton.analysis.bounds import Expression, Known, combined, evaluate
 from mltriton.dialects import arith, gpu, scf, tt
 from mltriton.ir.constants import splat_of
 from mltriton.ir.operation import BlockArgument, Operation, OpResult, Value
 from mltriton.ir.types import IntegerType, PointerType, TensorType, Type, byte_width
+from mltriton.records import NamedTuple
 
 _MOST = (1 << 31) - 1
 _MOST_NODES = 48  # of an expression; one with more is opaque: launches would spend their time on it

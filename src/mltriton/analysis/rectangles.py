@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 from mltriton.analysis.affine.formula import Bound, Formula, Iteration
 from mltriton.analysis.affine.polynomials import ZERO, Monomial, Polynomial
 from mltriton.ir.operation import Value
 from mltriton.ir.types import IntegerType, TensorType, byte_width
+from mltriton.records import NamedTuple
 
 
 class Reason(NamedTuple):

@@ -7,11 +7,10 @@ ML-Triton paper, section 2.1.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from mltriton.dialects import scf, tt, ttg
 from mltriton.ir.operation import Operation, Value
 from mltriton.ir.types import TensorType
+from mltriton.records import NamedTuple
 
 
 class Workload(NamedTuple):

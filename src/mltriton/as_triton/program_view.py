@@ -7,13 +7,13 @@ before it) and its names of operations. Values, blocks and regions have numbers.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
 
 from mltriton.dialects import tt
 from mltriton.ir.attributes import IntegerAttr, StringAttr, SymbolRefAttr
 from mltriton.ir.module import Module
 from mltriton.ir.operation import Block, Operation, Region, Value
 from mltriton.ir.verifier import verify
+from mltriton.records import NamedTuple
 
 # Names of ours that upstream has not, and what is nearest.
 _NAMES: dict[type[Operation], str] = {tt.InlineAsm: "tt.elementwise_inline_asm"}

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from mltriton.ir.interned import InternedBase
+from mltriton.records import NamedTuple
 
 if TYPE_CHECKING:
     from mltriton.ir.types import Type

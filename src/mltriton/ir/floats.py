@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import math
 import struct
-from typing import NamedTuple
 
 from mltriton.ir.types import FloatType
+from mltriton.records import NamedTuple
 
 
 class FloatFormat(NamedTuple):

@@ -9,11 +9,12 @@ while it is built.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 from mltriton.ir.attributes import Attribute
 from mltriton.ir.location import UNKNOWN, Location
 from mltriton.ir.types import Type
+from mltriton.records import NamedTuple
 
 Coordinates = tuple[Any, ...]
 Elements = Sequence[tuple["Value", Coordinates]]

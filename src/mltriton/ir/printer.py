@@ -164,3 +164,31 @@ def split_attributes(op: Operation) -> tuple[dict[str, Attribute], dict[str, Att
 def _is_bare(block: Block, cls: type[Operation]) -> bool:
     last = block.ops[-1] if block.ops else None
     return last is not None and type(last) is cls and not last.operands and not last.attributes
+
+
+class _Watching(Printer):
+    """A printer that keeps the text of one operation."""
+
+    def __init__(self, wanted: Operation, generic: bool) -> None:
+        super().__init__(generic)
+        self.wanted = wanted
+        self.found: str | None = None
+
+    def op(self, op: Operation) -> str:
+        text = super().op(op)
+        if op is self.wanted:
+            self.found = text
+        return text
+
+
+def text_within(op: Operation, root: Operation) -> str | None:
+    """The first line of an operation's text, named as in `root`. None where `root` is too broken to be printed."""
+    for generic in (False, True):
+        printer = _Watching(op, generic)
+        try:
+            printer.op(root)
+        except Exception:  # what cannot be printed is broken IR, which is about to be reported
+            continue
+        if printer.found is not None:
+            return printer.found.strip().split("\n")[0]
+    return None

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import field
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from mltriton.ir.attributes import ENUMS, Attribute, EnumAttr, IntegerAttr, UnitAttr
 from mltriton.ir.definition import AttributePart, parts_of, segments_of
 from mltriton.ir.operation import Operation, Region, Value
 from mltriton.ir.types import I1, Type
-from mltriton.records import record
+from mltriton.records import NamedTuple, record
 
 if TYPE_CHECKING:
     from mltriton.ir.parser import Parser

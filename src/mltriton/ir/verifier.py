@@ -19,7 +19,6 @@ from mltriton.ir.definition import (
     segments_of,
 )
 from mltriton.ir.operation import Block, Operation, Region, Value
-from mltriton.ir.printer import Printer
 from mltriton.ir.rejection import OperationError, reject
 from mltriton.ir.types import TensorType
 
@@ -43,31 +42,10 @@ def located(error: VerificationError, root: Operation) -> VerificationError:
     return made.at(error.op.loc.in_source)
 
 
-class _Watching(Printer):
-    """A printer that keeps the text of one operation."""
-
-    def __init__(self, wanted: Operation, generic: bool) -> None:
-        super().__init__(generic)
-        self.wanted = wanted
-        self.found: str | None = None
-
-    def op(self, op: Operation) -> str:
-        text = super().op(op)
-        if op is self.wanted:
-            self.found = text
-        return text
-
-
 def _text_within(op: Operation, root: Operation) -> str:
-    for generic in (False, True):
-        printer = _Watching(op, generic)
-        try:
-            printer.op(root)
-        except Exception:  # what cannot be printed is broken IR: that is what is being reported
-            continue
-        if printer.found is not None:
-            return printer.found.strip().split("\n")[0]
-    return op.name
+    from mltriton.ir.printer import text_within  # A program without errors needs no printer.
+
+    return text_within(op, root) or op.name
 
 
 _LIMITS = {"one": (1, 1), "optional": (0, 1), "variadic": (0, 1 << 30)}

@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 import os
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -32,6 +32,7 @@ from mltriton.kernels.arrays import (
 )
 from mltriton.kernels.calls import Key, again, key_of, remember
 from mltriton.kernels.launch import Launch, family_of_warps, stages_on, target_of
+from mltriton.records import NamedTuple
 from mltriton.targets.registry import spec
 
 LOG2_E = tl.constexpr(1.4426950408889634)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import os
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import mltriton as triton
 from mltriton.kernels.arrays import (
@@ -35,6 +35,7 @@ from mltriton.kernels.attention_paged_kernels import (
 from mltriton.kernels.attention_paged_tiles import paged_attention_tiles_kernel
 from mltriton.kernels.calls import again, key_of, remember
 from mltriton.kernels.launch import Launch, block_limits, family_of_warps, target_of
+from mltriton.records import NamedTuple
 from mltriton.runtime.specialization import ON_HOST, device_of
 
 if TYPE_CHECKING:

@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 import numpy as np
 
 from mltriton.kernels.arrays import Array, addresses, empty, is_torch
 from mltriton.kernels.launch import Launch
+from mltriton.records import NamedTuple
 from mltriton.runtime.native.launcher import num_threads
 
 Key = tuple[Any, ...]

@@ -9,7 +9,7 @@ part behind the K loop, for kernels whose accumulator is a block of C; `transfor
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import mltriton as triton
 import mltriton.language as tl
@@ -17,6 +17,7 @@ from mltriton.errors import ArgumentError
 from mltriton.frontend.function import LanguageFunction
 from mltriton.kernels.arrays import Array, canonical_dtype, dtype_name, expand, require_one_kind, strides_of
 from mltriton.kernels.gemm_tiles import ACCUMULATORS
+from mltriton.records import NamedTuple
 
 Function = str | LanguageFunction  # of one block, element by element
 

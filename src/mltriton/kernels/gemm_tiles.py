@@ -11,12 +11,12 @@ from __future__ import annotations
 
 import os
 from functools import lru_cache
-from typing import NamedTuple
 
 import mltriton as triton
 import mltriton.language as tl
 from mltriton.kernels.arrays import Array, dtype_name, item_size
 from mltriton.kernels.launch import family_of_warps, stages_on, target_of
+from mltriton.records import NamedTuple
 
 
 @triton.jit

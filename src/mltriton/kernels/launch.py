@@ -5,8 +5,9 @@ Level: user. The library's functions make one and run it; `mltriton verify`, the
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
+from mltriton.records import NamedTuple
 from mltriton.runtime.specialization import ON_HOST, device_kind
 from mltriton.targets.target import DEVICES, split_name
 

@@ -8,7 +8,7 @@ read twice in blocks, once for the statistics, which are merged block by block, 
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -27,6 +27,7 @@ from mltriton.kernels.arrays import (
 )
 from mltriton.kernels.calls import again, key_of, remember
 from mltriton.kernels.launch import Launch, family_of_warps, target_of
+from mltriton.records import NamedTuple
 
 LONGEST_BLOCK = 65536  # a row of f32 is then a quarter of a second-level cache of 1 MB; measured against pieces
 PIECE = 4096  # block of rows longer than that

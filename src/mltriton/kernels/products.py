@@ -7,7 +7,7 @@ arguments and give the same errors.
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -24,6 +24,7 @@ from mltriton.kernels.arrays import (
 )
 from mltriton.kernels.epilogues import Epilogue, Function, function_of, is_integer, make_epilogue
 from mltriton.kernels.gemm_tiles import ACCUMULATORS
+from mltriton.records import NamedTuple
 
 # Dtypes of which an operand may have one and the other another.
 MIXED = ({"int8", "uint8"}, {"float8_e4m3fn", "float8_e5m2"})

@@ -9,7 +9,7 @@ it on signed integers, unsigned integers and floats.
 from __future__ import annotations
 
 from enum import Enum
-from typing import Any, NamedTuple
+from typing import Any
 
 from mltriton.dialects import arith, math, tt
 from mltriton.errors import OptionError, TypeMismatchError
@@ -28,6 +28,7 @@ from mltriton.language.semantic import (
 )
 from mltriton.language.tensor import tensor
 from mltriton.language.types import dtype
+from mltriton.records import NamedTuple
 
 OperationClass = type[Operation]
 

@@ -7,7 +7,7 @@ upstream: floats of one sign are ordered like integers.
 
 from __future__ import annotations
 
-from typing import NamedTuple, cast
+from typing import cast
 
 from mltriton.dialects import tt
 from mltriton.errors import PointerError, ShapeMismatchError, TypeMismatchError
@@ -21,6 +21,7 @@ from mltriton.language.memory import broadcast_shape, check_writable, option
 from mltriton.language.semantic import broadcast_all, stored_as, to_tensor
 from mltriton.language.tensor import tensor
 from mltriton.language.types import dtype, pointer_type
+from mltriton.records import NamedTuple
 
 __all__ = [
     "atomic_add", "atomic_and", "atomic_cas", "atomic_max", "atomic_min", "atomic_or", "atomic_xchg", "atomic_xor",

@@ -11,10 +11,11 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import wraps
-from typing import TYPE_CHECKING, Any, NamedTuple, ParamSpec, TypeVar, cast
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast
 
 from mltriton.errors import CompilationError, InternalError
 from mltriton.language.constants import unwrap
+from mltriton.records import NamedTuple
 
 if TYPE_CHECKING:
     from mltriton.ir.builder import Builder

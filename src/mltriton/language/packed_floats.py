@@ -7,8 +7,6 @@ have one NaN, 0x80, and no -0; fp8e4b15 has no NaN: it becomes the largest numbe
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from mltriton.language import types
 from mltriton.language.arithmetic import minimum
 from mltriton.language.casting import cast, reinterpret
@@ -16,6 +14,7 @@ from mltriton.language.comparison import where
 from mltriton.language.math import abs
 from mltriton.language.tensor import tensor
 from mltriton.language.types import dtype
+from mltriton.records import NamedTuple
 
 MOST = 0x7F  # the code of the largest number
 F32_BIAS, F32_MANTISSA, F32_INFINITY = 127, 23, 0x7F800000

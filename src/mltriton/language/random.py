@@ -7,8 +7,6 @@ Philox-4x32-10, and Philox-4x64-10 for 64-bit counters.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from mltriton.errors import TypeMismatchError
 from mltriton.language import types
 from mltriton.language.arithmetic import add, bitwise_and, bitwise_xor, invert, maximum, mul, right_shift, umulhi
@@ -19,6 +17,7 @@ from mltriton.language.math import cos, log, sin, sqrt
 from mltriton.language.semantic import literal, to_tensor
 from mltriton.language.shapes import constexpr_int
 from mltriton.language.tensor import tensor
+from mltriton.records import NamedTuple
 
 __all__ = [
     "pair_uniform_to_normal", "philox", "philox_impl", "rand", "rand4x", "randint", "randint4x", "randn", "randn4x",

@@ -8,8 +8,6 @@ Source: OCP Microscaling Formats (MX) v1.0; upstream's `DotScaledOp`.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from mltriton.errors import DotShapeError, DotTypeError, OptionError
 from mltriton.language import types
 from mltriton.language.arithmetic import bitwise_and, left_shift, mul, right_shift
@@ -20,6 +18,7 @@ from mltriton.language.matmul import dot
 from mltriton.language.shapes import broadcast_to, expand_dims, join, permute, reshape
 from mltriton.language.tensor import tensor
 from mltriton.language.types import dtype
+from mltriton.records import NamedTuple
 
 __all__ = ["dot_scaled"]
 

@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, NoReturn, Self
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Self
 
 from mltriton.ir.attributes import Attribute
 from mltriton.layouts.fields import Fields, Shape
 from mltriton.layouts.linear import LinearLayout
+from mltriton.records import NamedTuple
 
 if TYPE_CHECKING:
     from mltriton.layouts.encodings import DotOperandEncoding

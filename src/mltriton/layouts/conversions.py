@@ -12,11 +12,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import IntEnum
 from functools import cache
-from typing import NamedTuple
 
 from mltriton.layouts.encodings import Encoding, Shape
 from mltriton.layouts.hardware import warp_layout
 from mltriton.layouts.linear import LinearLayout
+from mltriton.records import NamedTuple
 
 WORD = 4  # bytes that a register has for each lane
 PLACES = ("register", "lane", "warp")

@@ -52,12 +52,12 @@ def _options(text: str) -> dict[str, str]:
 
 def make_pass(cls: type[Pass], options: dict[str, str]) -> Pass:
     """A pass with options given as text."""
-    types = get_type_hints(cls)
     known = [field.name for field in fields(cls)]
     for name in options:
         if name not in known:
             hint = did_you_mean(name, known) or f"{cls.name} has: {', '.join(known) or 'no options'}"
             raise OptionError(f"{cls.name} has no option {name}", hint=hint)
+    types = get_type_hints(cls) if options else {}
     values = {name: _convert(cls, name, text, types[name]) for name, text in options.items()}
     required = [field.name for field in fields(cls) if field.default is MISSING and field.default_factory is MISSING]
     if missing := [name for name in required if name not in values]:

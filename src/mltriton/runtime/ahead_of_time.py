@@ -7,11 +7,12 @@ that names it. The first launch takes some hundred microseconds; those after it 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from mltriton.errors import ArgumentError, TritonError, calling_location
 from mltriton.frontend.signature import Argument, Constant, Entry, of_parameters
 from mltriton.language.constants import unwrap
+from mltriton.records import NamedTuple
 from mltriton.runtime.arrays import check_arrays
 from mltriton.runtime.grid import normalize
 from mltriton.runtime.native.params import INTEGER_RANGES, ParamSpec

@@ -19,9 +19,9 @@ import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
-from mltriton.records import record
+from mltriton.records import NamedTuple, record
 
 from ..errors import calling_level
 from . import config, private_files

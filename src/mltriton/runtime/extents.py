@@ -7,9 +7,11 @@ not say how large it is.
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 import numpy as np
+
+from mltriton.records import NamedTuple
 
 
 class Span(NamedTuple):

@@ -8,10 +8,11 @@ returned, in the reverse order.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from mltriton.compiler import CompiledKernel, Job, compile_job
 from mltriton.errors import ArgumentError, calling_location
+from mltriton.records import NamedTuple
 from mltriton.runtime import jit
 from mltriton.runtime.grid import Grid, normalize
 from mltriton.runtime.launching import Launcher

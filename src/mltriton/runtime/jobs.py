@@ -7,11 +7,12 @@ nothing is compiled; arguments that no kernel takes, and arrays that lie elsewhe
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from mltriton.compiler import Job, Options, options_of
 from mltriton.frontend.signature import Constant
 from mltriton.language.constants import unwrap
+from mltriton.records import NamedTuple
 from mltriton.runtime import config
 from mltriton.runtime.arrays import check_arrays
 from mltriton.runtime.grid import Grid

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from mltriton.errors import ArgumentError
 from mltriton.frontend.signature import Argument, Entry
+from mltriton.records import NamedTuple
 from mltriton.runtime.arrays import has_memory
 from mltriton.runtime.grid import Grid
 from mltriton.runtime.native.params import ParamSpec, float_bits

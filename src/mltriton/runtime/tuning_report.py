@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
+from mltriton.records import NamedTuple
 from mltriton.runtime import config
 
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
 from enum import Enum, auto
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from mltriton.ir.types import TensorType, Type
-from mltriton.records import record
+from mltriton.records import NamedTuple, record
 
 if TYPE_CHECKING:
     from mltriton.ir.operation import Value

@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
 from mltriton.errors import ArgumentError, LaunchError, calling_location
+from mltriton.records import NamedTuple
 from mltriton.runtime.alignment import ALIGNMENT as KNOWN_ALIGNMENT
 from mltriton.runtime.extents import Span, covered_by, viewed_by
 from mltriton.runtime.parts import is_wrapper

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from importlib.util import find_spec
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -23,6 +23,7 @@ from mltriton.kernels.gemm import matmul_launch
 from mltriton.kernels.gemm_tiles import tile_on
 from mltriton.kernels.launch import Launch
 from mltriton.kernels.normalization import choose_rows, layer_norm_launch, softmax_launch
+from mltriton.records import NamedTuple
 from mltriton.tools.side_by_side import OURS
 
 Array = Any

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 from mltriton.errors import OptionError
+from mltriton.records import NamedTuple
 from mltriton.targets.registry import spec
 from mltriton.tools.layout_changes import Change, text_of_change
 from mltriton.tools.layout_picture import draw, svg, svg_of_change

@@ -13,9 +13,9 @@ import re
 import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 from mltriton.errors import OptionError
+from mltriton.records import NamedTuple
 from mltriton.tools.aot import print_files, write_output
 
 _KERNEL = re.compile(r"^/\* The kernel (\w+) for [^;]*?(?:; (.*))?\. Written by mltriton\.$", re.MULTILINE)

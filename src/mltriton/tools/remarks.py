@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import chain
-from typing import TYPE_CHECKING, NamedTuple, cast
+from typing import TYPE_CHECKING, cast
 
 from mltriton.analysis.block_io import BlockAccess, BlockIOAnalysis, BlockOperation
 from mltriton.analysis.rectangles import Reason
@@ -27,6 +27,7 @@ from mltriton.layouts.hardware import linear_layout
 from mltriton.layouts.lanes import LANE_BYTES
 from mltriton.layouts.linear import LinearLayout
 from mltriton.layouts.text import encoding_text
+from mltriton.records import NamedTuple
 from mltriton.targets.base import RunTimeChecks, TargetSpec
 from mltriton.targets.registry import num_warps_of, spec_of
 from mltriton.tools.layout_values import conversions_of

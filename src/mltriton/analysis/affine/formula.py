@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 from mltriton.analysis.affine.polynomials import ONE, ZERO, Polynomial
 from mltriton.dialects import arith, scf, tt, ttg
 from mltriton.ir.constants import splat_of
 from mltriton.ir.operation import Block, Operation, Value
 from mltriton.ir.types import I1, I32, TensorType, element_type, shape_of
+from mltriton.records import NamedTuple
 
 
 class Iteration(Value):

@@ -9,7 +9,6 @@ every element). None where there are no such numbers, or they are not known. Ind
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, cast
 
 from mltriton.analysis.affine.polynomials import ONE, ZERO, Polynomial
@@ -17,9 +16,10 @@ from mltriton.dialects import arith, scf, tt, ttg
 from mltriton.ir.constants import splat_of
 from mltriton.ir.operation import Operation, Value
 from mltriton.ir.types import IndexType, IntegerType, PointerType, TensorType, element_type
+from mltriton.records import record
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Motion:
     """`along`: from an element to its neighbour along the dimension; `per_step`: from an iteration to the next."""
 

@@ -11,7 +11,7 @@ written.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple, cast
+from typing import cast
 
 from mltriton.dialects import arith, tile, tt
 from mltriton.ir.builder import Builder
@@ -21,6 +21,7 @@ from mltriton.ir.operation import Operation, Value
 from mltriton.ir.passes import Pass
 from mltriton.ir.patterns import apply_patterns
 from mltriton.ir.types import I1, I32, PointerType, TensorType, Type, element_type
+from mltriton.records import NamedTuple
 from mltriton.targets.registry import spec_of
 
 

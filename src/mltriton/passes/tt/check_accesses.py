@@ -11,7 +11,7 @@ integers, which it trusts.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 from mltriton.analysis.pointers import ANYTHING, PointerBases
 from mltriton.dialects import arith, scf, tt, ttg
@@ -34,6 +34,7 @@ from mltriton.ir.types import (
     element_type,
     like,
 )
+from mltriton.records import NamedTuple
 
 
 class CheckAccesses(Pass):

@@ -11,7 +11,7 @@ iteration more (`KEPT`) stay as they are. Source: Shah et al., "FlashAttention-3
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple, cast
+from typing import cast
 
 from mltriton.dialects import arith, scf, tt, ttg
 from mltriton.dialects.scf_carried import carry_also, yield_also
@@ -22,6 +22,7 @@ from mltriton.ir.operation import Block, BlockArgument, Operation, Value
 from mltriton.ir.passes import Pass
 from mltriton.ir.types import I1, FloatType, TensorType
 from mltriton.passes.ttg.start_dots import KEPT, is_asynchronous
+from mltriton.records import NamedTuple
 from mltriton.targets.base import TargetSpec
 from mltriton.targets.registry import spec_of
 

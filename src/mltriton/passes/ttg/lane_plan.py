@@ -9,7 +9,7 @@ block in its place; values on the way are converted.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple, cast
+from typing import cast
 
 from mltriton.analysis.block_io import BlockAccess, BlockIOAnalysis
 from mltriton.analysis.ties import tied_block_pointers
@@ -32,6 +32,7 @@ from mltriton.layouts.lanes import LANE_BYTES, by_rows, with_lanes
 from mltriton.layouts.tiling import row_major
 from mltriton.passes.ttg.dot_loads import along_k
 from mltriton.passes.ttg.row_order import best_rows
+from mltriton.records import NamedTuple
 from mltriton.targets.base import BlockIO, Home, ResultPerWarp, TargetSpec, Wanted
 
 WORD = 4  # bytes that a register has for each lane

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, cast
+from typing import cast
 
 from mltriton.analysis.aliasing import may_alias, waits_for_programs, writes_in
 from mltriton.analysis.axis_info import AxisInfoAnalysis
@@ -51,6 +51,7 @@ from mltriton.passes.ttg.delay_dots import pair_of
 from mltriton.passes.ttg.dot_loads import fastest_dim, is_load_of_dot
 from mltriton.passes.ttg.later_iterations import Needed, bytes_at_once, counter_after, happens_after, place_of
 from mltriton.passes.ttg.start_dots import KEPT, adding_loop, is_asynchronous
+from mltriton.records import NamedTuple
 from mltriton.targets.base import TargetSpec
 from mltriton.targets.registry import num_warps_of, spec_of
 

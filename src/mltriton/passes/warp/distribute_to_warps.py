@@ -19,18 +19,11 @@ from mltriton.ir.module import Module
 from mltriton.ir.operation import Operation, Region, Value
 from mltriton.ir.passes import Pass
 from mltriton.ir.rewriting import Rewriter, RuleTable
-from mltriton.ir.types import I1, MemDescType, PointerType, TensorType, Type, byte_width
-from mltriton.layouts.base import SharedEncoding
-from mltriton.layouts.conversions import Means, conversion
-from mltriton.layouts.encodings import DotOperandEncoding, Encoding, MatrixEncoding, SliceEncoding, same_cut
-from mltriton.layouts.exchanges import between
-from mltriton.layouts.hardware import linear_layout, warp_layout
-from mltriton.layouts.lanes import order_of
+from mltriton.ir.types import I1, MemDescType, PointerType, TensorType, Type
+from mltriton.layouts.encodings import Encoding, SliceEncoding, same_cut
 from mltriton.passes.warp.coordinates import WarpCoordinates
 from mltriton.passes.warp.exchange import Exchange
 from mltriton.targets.registry import sharing_warps_of, spec_of
-
-MANY = 8  # elements of a lane that other lanes want
 
 
 class DistributeToWarps(Pass):
@@ -186,35 +179,19 @@ def convert_through_shared_memory(d: _Distributor, op: ttg.ConvertLayout, operan
     """
     source, target = _block(op.source), _block(op.result)
     own = same_cut(_encoding(source), _encoding(target), source.shape)
-    if own and not (d.swizzles and _is_spread(source, target)):
+    moves, encoding = not own, None
+    if d.swizzles:
+        from mltriton.passes.warp.lane_exchanges import encoding_between, is_spread  # Other targets have no lanes.
+
+        moves = moves or is_spread(source, target)
+        encoding = encoding_between(source, target) if moves else None
+    if not moves:
         return d.copy(op, operands)
-    memory = d.exchange.buffer(source.shape, source.element, _between(source, target) if d.swizzles else None)
+    memory = d.exchange.buffer(source.shape, source.element, encoding)
     d.exchange.store(operands[0], memory, d.offsets(source))
     if not own:
         d.exchange.barrier()
     return [d.exchange.load(memory, d.offsets(target), cast(TensorType, per_warp_type(target)))]
-
-
-def _between(source: TensorType, target: TensorType) -> SharedEncoding | None:
-    """How a matrix lies in shared memory on its way from one encoding to another: an operand of a product as the
-    instruction likes to load it.
-    """
-    width, wanted = byte_width(source.element), target.encoding
-    if isinstance(wanted, DotOperandEncoding):
-        return wanted.parent.operand_in_shared(wanted, source.shape, width, order_of(_encoding(source), source.shape))
-    if source.rank == 1:
-        return None
-    before, after = (linear_layout(_encoding(block), source.shape) for block in (source, target))
-    return between(before, after, width)
-
-
-def _is_spread(source: TensorType, target: TensorType) -> bool:
-    """Whether the lanes of a warp want so much of each other that is better exchanged through shared memory."""
-    before, after = _encoding(source), _encoding(target)
-    if source.rank != 2 or not isinstance(before, MatrixEncoding) or isinstance(after, DotOperandEncoding):
-        return False
-    how = conversion(*(warp_layout(end, end.per_warp_shape(source.shape)) for end in (before, after)))
-    return how.means is Means.SHUFFLE and how.registers >= MANY
 
 
 def window_of_operands(d: _Distributor, op: tt.Dot, operands: list[Value]) -> Sequence[Value]:

@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from mltriton.errors import OptionError
 from mltriton.frontend.signature import Argument
+from mltriton.records import NamedTuple
 
 if TYPE_CHECKING:
     from mltriton.compiler.job import Job

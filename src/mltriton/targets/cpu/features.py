@@ -9,9 +9,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cache
-from typing import NamedTuple
 
-from mltriton.records import record
+from mltriton.records import NamedTuple, record
 
 
 class RegisterTile(NamedTuple):

@@ -11,13 +11,14 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from functools import cache
-from typing import NamedTuple, cast
+from typing import cast
 
 from mltriton.dialects import tt
 from mltriton.errors import AssemblyError, BackendError
 from mltriton.ir.attributes import ArrayAttr, TypeAttr
 from mltriton.ir.types import BF16, F16, FloatType, element_type
 from mltriton.ir.types import Type as IRType
+from mltriton.records import NamedTuple
 from mltriton.targets.llvm.emit.context import element_name
 from mltriton.targets.llvm.isolation import compile_isolated
 from mltriton.targets.llvm.toolchain import Machine

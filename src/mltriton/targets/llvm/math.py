@@ -12,8 +12,9 @@ multiply-add: constants are split so that products in range reductions are exact
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
+from mltriton.records import NamedTuple
 from mltriton.targets.llvm.polynomials import POLYNOMIALS, SPLITS
 from mltriton.targets.llvm.types import I32, Type, Value, constant, vector
 from mltriton.targets.llvm.writer import Function, Module

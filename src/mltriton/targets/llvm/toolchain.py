@@ -11,9 +11,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from mltriton.errors import BackendError
+from mltriton.records import NamedTuple
 from mltriton.runtime.compile_thread import time_limit
 from mltriton.runtime.llvm_thread import call_llvm
 

@@ -7,8 +7,8 @@ where the condition does not hold memory is not touched, and a load gives what i
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
+from mltriton.records import NamedTuple
 from mltriton.targets.llvm.types import I16, I32, I64, Type, Value, vector
 from mltriton.targets.llvm.writer import Function
 from mltriton.targets.nvidia.assembly import ptx, tied

@@ -14,9 +14,10 @@ import os
 import sys
 from functools import cache
 from importlib import import_module
-from typing import Any, NamedTuple
+from typing import Any
 
 from mltriton.errors import BackendError, DeviceError, LaunchError, OutOfResources, TargetError, TritonError
+from mltriton.records import NamedTuple
 
 _LIBRARIES = ("nvcuda.dll",) if sys.platform == "win32" else ("libcuda.so.1", "libcuda.so")
 _OUTSIDE = (

@@ -5,9 +5,8 @@ Level: data. Sources: CUDA C++ Programming Guide, technical specifications per c
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from mltriton.errors import TargetError
+from mltriton.records import NamedTuple
 
 RESERVED_BYTES = 1024  # of shared memory that each program takes besides its own
 

@@ -15,9 +15,9 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import NamedTuple
 
 from mltriton.errors import BackendError, TargetError
+from mltriton.records import NamedTuple
 from mltriton.runtime import config
 from mltriton.runtime.compile_thread import time_limit
 from mltriton.targets.nvidia.devices import RESERVED_BYTES, Device

@@ -8,7 +8,7 @@ copy (`cp.async`) writes 0 where its mask does not hold; what cannot be copied b
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple, cast
+from typing import cast
 
 from mltriton.dialects import ttg
 from mltriton.ir.types import PointerType, TensorType, byte_width
@@ -16,6 +16,7 @@ from mltriton.ir.types import Type as IRType
 from mltriton.layouts.encodings import DotOperandEncoding
 from mltriton.layouts.linear import LinearLayout
 from mltriton.layouts.nvidia import NvidiaMmaEncoding
+from mltriton.records import NamedTuple
 from mltriton.targets.llvm.emit.memory import in_memory
 from mltriton.targets.llvm.types import I32, Type, Value, constant, vector
 from mltriton.targets.nvidia.assembly import ptx

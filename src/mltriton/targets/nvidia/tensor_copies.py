@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import product
-from typing import NamedTuple, cast
+from typing import cast
 
 from mltriton.analysis.affine.polynomials import Polynomial
 from mltriton.dialects import tt, ttng
@@ -20,6 +20,7 @@ from mltriton.ir.operation import BlockArgument, Operation
 from mltriton.ir.operation import Value as IRValue
 from mltriton.ir.types import IntegerType, MemDescType, TensorDescType, byte_width
 from mltriton.layouts.shared import GROUP_BYTES, MOST_COPIED, NvmmaSharedEncoding
+from mltriton.records import NamedTuple
 from mltriton.targets.llvm.types import I32, PTR, Type, Value, constant
 from mltriton.targets.nvidia import tensor_maps
 from mltriton.targets.nvidia.assembly import ptx

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
 
+from mltriton.records import NamedTuple
 from mltriton.targets.nvidia import driver
 from mltriton.targets.nvidia.driver import Device
 

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import product
-from typing import NamedTuple, cast
+from typing import cast
 
 from mltriton.dialects import ttng
 from mltriton.errors import BackendError
 from mltriton.ir.operation import Value as IRValue
 from mltriton.ir.types import I8, MemDescType, TensorType, Type, byte_width
 from mltriton.layouts.shared import NvmmaSharedEncoding
+from mltriton.records import NamedTuple
 from mltriton.targets.llvm.types import I32, I64, Value, constant
 from mltriton.targets.nvidia import dot
 from mltriton.targets.nvidia.assembly import letter

@@ -11,9 +11,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import reduce
-from typing import NamedTuple
 
 from mltriton.layouts.lanes import LANE_BYTES
+from mltriton.records import NamedTuple
 from mltriton.targets.llvm.types import I1, Type, Value, constant
 from mltriton.targets.simt.context import Emitter
 

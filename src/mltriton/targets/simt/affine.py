@@ -9,8 +9,8 @@ arithmetic on offsets in i32 does not wrap inside one block.
 from __future__ import annotations
 
 from math import gcd
-from typing import NamedTuple
 
+from mltriton.records import NamedTuple
 from mltriton.targets.llvm.types import I8, I64, Type, Value, constant
 from mltriton.targets.llvm.writer import Function
 

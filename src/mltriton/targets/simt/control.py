@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from math import gcd
-from typing import NamedTuple
 
 from mltriton.dialects import arith, gpu, scf, tt
 from mltriton.ir.operation import Block, Region
 from mltriton.ir.operation import Value as IRValue
 from mltriton.ir.types import IntegerType, TensorDescType
+from mltriton.records import NamedTuple
 from mltriton.targets.llvm.types import I32, I64, Value, constant
 from mltriton.targets.simt.context import Emitter, Rules
 from mltriton.targets.simt.lanes import Emitted, Made

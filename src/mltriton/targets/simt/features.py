@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from mltriton.records import NamedTuple
 
 
 class Features(NamedTuple):

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cache
-from typing import NamedTuple
 
 from mltriton.errors import BackendError
 from mltriton.ir.types import F32, F64, FloatType, IndexType, IntegerType, PointerType, TensorType
@@ -17,6 +16,7 @@ from mltriton.ir.types import Type as IRType
 from mltriton.layouts.encodings import Encoding
 from mltriton.layouts.hardware import warp_layout
 from mltriton.layouts.linear import LinearLayout
+from mltriton.records import NamedTuple
 from mltriton.targets.llvm.types import Type, Value, vector
 
 _FLOATS = {F32: "float", F64: "double"}

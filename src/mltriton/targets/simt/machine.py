@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 from mltriton.ir.module import Module as IRModule
 from mltriton.ir.operation import Operation
 from mltriton.ir.types import TensorType
 from mltriton.ir.types import Type as IRType
+from mltriton.records import NamedTuple
 from mltriton.targets.llvm.types import PTR, Type, Value
 from mltriton.targets.llvm.writer import Function, Module
 from mltriton.targets.simt.lanes import Form, plain_form

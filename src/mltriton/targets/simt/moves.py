@@ -12,11 +12,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import cache
-from typing import NamedTuple
 
 from mltriton.errors import BackendError
 from mltriton.layouts.conversions import conversion
 from mltriton.layouts.linear import LinearLayout
+from mltriton.records import NamedTuple
 from mltriton.targets.llvm.types import I32, Value, constant
 from mltriton.targets.llvm.writer import Function
 from mltriton.targets.simt.machine import Calls

@@ -6,12 +6,13 @@ element, all lanes meet.
 
 from __future__ import annotations
 
-from typing import NamedTuple, cast
+from typing import cast
 
 from mltriton.dialects import ttg
 from mltriton.ir.constants import splat_of
 from mltriton.ir.operation import Value
 from mltriton.ir.types import MemDescType
+from mltriton.records import NamedTuple
 
 
 class _Access(NamedTuple):

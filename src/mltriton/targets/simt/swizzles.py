@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import reduce
-from typing import NamedTuple
 
 from mltriton.layouts.base import SharedEncoding
 from mltriton.layouts.linear import LinearLayout
+from mltriton.records import NamedTuple
 from mltriton.targets.llvm.types import I32, Type, Value, constant
 from mltriton.targets.simt.affine import HIGHEST
 from mltriton.targets.simt.context import Emitter, coordinates

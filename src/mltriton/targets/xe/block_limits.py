@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from enum import Enum
 from functools import cache
-from typing import NamedTuple
 
+from mltriton.records import NamedTuple
 from mltriton.targets.base import Guard, Relation
 from mltriton.targets.xe.devices import Device
 

@@ -7,7 +7,8 @@ and for stores. A word that is not for this kind of access (`wt` of a load) leav
 from __future__ import annotations
 
 from enum import IntEnum
-from typing import NamedTuple
+
+from mltriton.records import NamedTuple
 
 LOADED, STORED = 6442, 6443  # the decorations of SPV_INTEL_cache_controls
 

@@ -7,10 +7,10 @@ Level: data. Sources: Intel's Xe and oneAPI optimisation guides; what IGC 2.40 a
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from mltriton.errors import TargetError, did_you_mean
 from mltriton.ir.types import BF16, F8E4M3, F8E5M2, F16, F32, I8, Type
+from mltriton.records import NamedTuple
 
 
 class GrfMode(NamedTuple):

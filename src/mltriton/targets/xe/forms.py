@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from importlib import import_module
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
+from mltriton.records import NamedTuple
 from mltriton.targets.xe.spirv.emission import Code
 
 if TYPE_CHECKING:

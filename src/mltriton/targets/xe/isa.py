@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from typing import NamedTuple
+
+from mltriton.records import NamedTuple
 
 _LABEL = re.compile(r"^(\w+):")
 _INSTRUCTION = re.compile(r"^\s*(?:\([^)]*\)\s+)?([a-z]\w*)(?=[.\s])")

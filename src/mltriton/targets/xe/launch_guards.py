@@ -8,9 +8,10 @@ among the failing ones, the hardware takes every access to it in every program o
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 from mltriton.analysis.bounds import Expression, Known, evaluate, exactly
+from mltriton.records import NamedTuple
 
 Condition = tuple[str, Expression, Expression]
 Surface = tuple[Condition, ...]

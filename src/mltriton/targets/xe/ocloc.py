@@ -11,9 +11,9 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import NamedTuple
 
 from mltriton.errors import BackendError, TargetError
+from mltriton.records import NamedTuple
 from mltriton.runtime import config
 from mltriton.runtime.compile_thread import time_limit
 from mltriton.targets.xe.devices import Device, GrfMode

@@ -9,9 +9,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from struct import error as StructError
-from typing import NamedTuple
 
 from mltriton.errors import BackendError
+from mltriton.records import NamedTuple
 from mltriton.runtime.native.elf import read_sections
 
 _RELOCATABLE, _INTEL_GPU = 1, 205  # kind of file and machine

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
 from mltriton.errors import CompilationError, OptionError
+from mltriton.records import NamedTuple
 
 FORMS = ("auto", "descriptor", "pointer")
 TARGETS = ("xe", "nvidia", "any")

@@ -8,7 +8,7 @@ strides and offsets as scalars.
 from __future__ import annotations
 
 from functools import cache
-from typing import TYPE_CHECKING, NamedTuple, cast
+from typing import TYPE_CHECKING, cast
 
 from mltriton.dialects import arith, tile, tt
 from mltriton.errors import TargetError
@@ -18,6 +18,7 @@ from mltriton.ir.types import I1, I32, I64, FloatType, PointerType, TensorType, 
 from mltriton.passes.intrinsic.tile_loops.combine import combine
 from mltriton.passes.intrinsic.tile_loops.emitter import refuse
 from mltriton.passes.intrinsic.tile_loops.forms import Affine, Form, Index, Uniform, Vector, constant_index, is_uniform
+from mltriton.records import NamedTuple
 
 if TYPE_CHECKING:
     from mltriton.passes.intrinsic.tile_loops.evaluation import Evaluator

@@ -8,7 +8,7 @@ evaluating the address at an index that stands for any: a stride that does not d
 from __future__ import annotations
 
 from itertools import product
-from typing import TYPE_CHECKING, NamedTuple, cast
+from typing import TYPE_CHECKING, cast
 
 from mltriton.dialects import arith, tt, ttg
 from mltriton.ir.attributes import DenseAttr
@@ -20,6 +20,7 @@ from mltriton.passes.intrinsic.tile_loops.evaluation import Evaluator
 from mltriton.passes.intrinsic.tile_loops.footprints import LOADS, Coordinates
 from mltriton.passes.intrinsic.tile_loops.forms import Affine, Form, Index, constant_index
 from mltriton.passes.intrinsic.tile_loops.tiles import Tile
+from mltriton.records import NamedTuple
 
 if TYPE_CHECKING:
     from mltriton.passes.intrinsic.tile_loops.lowering import Lowering

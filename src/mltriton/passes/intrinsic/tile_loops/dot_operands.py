@@ -9,7 +9,7 @@ change are prepared before it.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 
 from mltriton.dialects import arith, scf, tt
@@ -40,6 +40,7 @@ from mltriton.passes.intrinsic.tile_loops.packing import Packing, Source
 from mltriton.passes.intrinsic.tile_loops.recomputed import repeated_parts
 from mltriton.passes.intrinsic.tile_loops.sharing import computed_value, fill_together, filled_before
 from mltriton.passes.intrinsic.tile_loops.tiles import Tile
+from mltriton.records import record
 from mltriton.targets.base import MicroKernel, TargetSpec
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ NEAR_ROWS = 1024  # bytes from row to row up to which a right operand is read in
 FEW_ROWS = 32  # rows of C up to which packing the right operand does not pay
 
 
-@dataclass
+@record()
 class Direct:
     """An operand read where it lies, if `conditions` hold; `stride` is that of the dimension that is not contiguous."""
 
@@ -59,7 +60,7 @@ class Direct:
     conditions: list[Value]
 
 
-@dataclass
+@record()
 class Ready:
     """An operand that has been brought to memory: its address for an index before the matrix, written in `scope`."""
 
@@ -71,7 +72,7 @@ class Ready:
     panel: tuple[int, int] | None = None  # columns of a panel, and elements from one panel to the next
 
 
-@dataclass
+@record()
 class Plan:
     """One dot: its micro-kernel, sizes and operands."""
 

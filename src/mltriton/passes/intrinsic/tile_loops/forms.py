@@ -8,12 +8,13 @@ assumes that the numbers of one chunk do not wrap (docs/architecture.md, "Semant
 
 from __future__ import annotations
 
-from typing import NamedTuple, cast
+from typing import cast
 
 from mltriton.dialects import arith, tt
 from mltriton.ir.operation import Operation, Value
 from mltriton.ir.types import I1, I32, I64, IntegerType, PointerType, Type
 from mltriton.passes.intrinsic.tile_loops.emitter import Emitter, wrapped
+from mltriton.records import NamedTuple
 
 
 class Affine(NamedTuple):

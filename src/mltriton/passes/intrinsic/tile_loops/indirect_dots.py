@@ -12,8 +12,7 @@ fastest where it is read in one stretch.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple, cast
+from typing import TYPE_CHECKING, cast
 
 from mltriton.dialects import arith, scf, tile, tt
 from mltriton.ir.attributes import Attribute, DenseAttr, EnumAttr, IntegerAttr
@@ -27,6 +26,7 @@ from mltriton.passes.intrinsic.tile_loops.footprints import is_outside
 from mltriton.passes.intrinsic.tile_loops.forms import Affine, Index, constant_index, is_uniform
 from mltriton.passes.intrinsic.tile_loops.packing import Packing
 from mltriton.passes.intrinsic.tile_loops.tiles import Tile
+from mltriton.records import NamedTuple, record
 from mltriton.targets.base import IndirectDot
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ class Left(NamedTuple):
     batch_stride: int
 
 
-@dataclass
+@record()
 class Lines:
     """The right operand: `count` lines of `length` elements in each of `matrices` matrices, rows or columns (`layout`);
     `conditions` say that they are there in full.

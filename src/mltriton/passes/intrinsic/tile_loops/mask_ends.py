@@ -8,7 +8,7 @@ instruction even where the target has one: hardware prefetchers do not follow it
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from mltriton.dialects import arith, tt, ttg
 from mltriton.ir.attributes import DenseAttr
@@ -19,7 +19,7 @@ from mltriton.passes.intrinsic.tile_loops.combine import combine
 from mltriton.passes.intrinsic.tile_loops.evaluation import Evaluator
 from mltriton.passes.intrinsic.tile_loops.footprints import Coordinates, Footprint
 from mltriton.passes.intrinsic.tile_loops.forms import Affine, Form, Index, constant_index, is_uniform
-from mltriton.records import record
+from mltriton.records import NamedTuple, record
 
 if TYPE_CHECKING:
     from mltriton.passes.intrinsic.tile_loops.members import Member

@@ -8,9 +8,8 @@ Memory that runs along the rows is read along the rows and transposed in registe
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import gcd
-from typing import NamedTuple, cast
+from typing import cast
 
 from mltriton.dialects import arith, tile, tt
 from mltriton.ir.operation import Value
@@ -21,11 +20,12 @@ from mltriton.passes.intrinsic.tile_loops.evaluation import Evaluator
 from mltriton.passes.intrinsic.tile_loops.forms import Affine, Form, Index, Vector, constant_index
 from mltriton.passes.intrinsic.tile_loops.indexing import divide
 from mltriton.passes.intrinsic.tile_loops.tiles import LINE, LONG_ROW, Tile
+from mltriton.records import NamedTuple, record
 
 STRAIGHT = 8  # chunks of a row that are written without a loop
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Packing:
     """How a block is packed: rows and columns are dimensions of the block, `along_rows` says how memory runs.
 

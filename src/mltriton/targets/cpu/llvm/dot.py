@@ -18,8 +18,8 @@ loop nest around the kernel makes it spill.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
 
+from mltriton.records import NamedTuple
 from mltriton.targets.cpu.features import CpuFeatures
 from mltriton.targets.cpu.llvm.dot_instructions import INSTRUCTIONS, DotInstruction
 from mltriton.targets.llvm.types import I1, I32, I64, PTR, VOID, Type, Value, constant

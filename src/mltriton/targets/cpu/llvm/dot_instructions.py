@@ -9,8 +9,8 @@ hardware.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
 
+from mltriton.records import NamedTuple
 from mltriton.targets.cpu.features import CpuFeatures
 from mltriton.targets.llvm.types import BF16, F32, F64, I8, I32, Type, Value, constant, vector
 from mltriton.targets.llvm.writer import Function

@@ -13,8 +13,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import product
-from typing import NamedTuple
 
+from mltriton.records import NamedTuple
 from mltriton.targets.cpu.llvm.dot import PARAMETERS, DotShape, cut
 from mltriton.targets.llvm.types import BF16, F16, F32, I1, I8, I32, VOID, Type, Value, constant
 from mltriton.targets.llvm.writer import Function, Module

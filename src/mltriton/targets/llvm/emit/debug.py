@@ -7,11 +7,11 @@ assertion writes what `targets/assertions.py` reads; the first one that fails st
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 from zlib import crc32
 
 from mltriton.dialects import tt
 from mltriton.ir.types import FloatType, IntegerType, PointerType
+from mltriton.records import NamedTuple
 from mltriton.targets.llvm.emit.context import Emitter
 from mltriton.targets.llvm.types import I1, I32, I64, Type, Value, constant
 

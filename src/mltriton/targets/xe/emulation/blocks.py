@@ -7,9 +7,8 @@ columns than lanes; with VNNI the 32 bits of a column. Unit number i * 16 + l of
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from mltriton.errors import BackendError
+from mltriton.records import NamedTuple
 from mltriton.targets.llvm.types import GLOBAL_PTR, I1, I8, I32, I64, PTR, VOID, Type, Value, constant, vector
 from mltriton.targets.llvm.writer import Function, Module
 from mltriton.targets.xe.block_limits import SUB_GROUP, Access, Block, Guard, Relation, broken_limits, surface_limits

@@ -9,8 +9,8 @@ stands a barrier of the warp; none stands where lanes may differ.
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
 
+from mltriton.records import NamedTuple
 from mltriton.targets.xe.spirv import builtins as xe
 from mltriton.targets.xe.spirv.builtins import Scope, Semantics
 

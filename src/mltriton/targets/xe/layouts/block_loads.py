@@ -11,10 +11,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from functools import cache
-from typing import NamedTuple
 
 from mltriton.layouts.encodings import DotOperandEncoding, Encoding, Shape, same_cut
 from mltriton.layouts.hardware import linear_layout, warp_layout
+from mltriton.records import NamedTuple
 from mltriton.targets.base import BlockIO, BlockSize, Choice, Wanted
 from mltriton.targets.xe.layouts.encodings import WORD, Subgroup2DBlockEncoding
 from mltriton.targets.xe.layouts.region_moves import change_cost

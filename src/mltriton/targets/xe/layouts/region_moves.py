@@ -12,11 +12,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cache
-from typing import NamedTuple
 
 from mltriton.layouts.conversions import Conversion, Means, Words, change
 from mltriton.layouts.encodings import Encoding, Shape
 from mltriton.layouts.linear import LinearLayout
+from mltriton.records import NamedTuple
 
 LENGTHS = (32, 16)  # elements of a move
 MOST_BYTES = 128  # from the first to the last that a move reads or writes: two registers

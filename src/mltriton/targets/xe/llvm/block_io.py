@@ -10,10 +10,11 @@ the matrix load as 0 and are not stored. Dimensions whose bounds are not checked
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple, cast
+from typing import TYPE_CHECKING, cast
 
 from mltriton.ir.types import TensorType, byte_width
 from mltriton.layouts.linear import LinearLayout
+from mltriton.records import NamedTuple
 from mltriton.targets.llvm.types import GLOBAL_PTR, I8, I32, I64, PTR, VOID, Type, Value, constant, poison, vector
 from mltriton.targets.llvm.writer import Function
 from mltriton.targets.simt.blocks import extent

@@ -11,11 +11,11 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from math import gcd
-from typing import NamedTuple
 
 from mltriton.analysis.block_io import OUTSIDE, BlockOperation, invariant_offsets
 from mltriton.dialects.ttig import ADDRESS
 from mltriton.ir.attributes import integer_in
+from mltriton.records import NamedTuple
 from mltriton.targets.llvm.types import I32, I64, Value, constant, vector
 from mltriton.targets.simt.blocks import extent
 from mltriton.targets.simt.context import Emitter

@@ -8,8 +8,8 @@ them: an option asks for them, and SPIR-V's validator knows neither them nor the
 from __future__ import annotations
 
 from enum import IntEnum
-from typing import NamedTuple
 
+from mltriton.records import NamedTuple
 from mltriton.targets.llvm.types import I1, I32, I64, PTR, VOID, Type, Value, constant, vector
 from mltriton.targets.llvm.writer import Function
 from mltriton.targets.xe.block_limits import SUB_GROUP, Access, Block

@@ -11,8 +11,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from functools import cache
-from typing import NamedTuple
 
+from mltriton.records import NamedTuple
 from mltriton.targets.llvm.types import Type, Value, poison, vector
 from mltriton.targets.llvm.writer import Function
 from mltriton.targets.simt.lanes import Form

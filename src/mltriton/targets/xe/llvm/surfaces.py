@@ -9,7 +9,7 @@ the function alone, so that every version of a kernel checks the same.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import NamedTuple, cast
+from typing import cast
 
 from mltriton.analysis.block_io import BlockOperation, Maker, parts
 from mltriton.analysis.block_pointer_roots import origins
@@ -18,6 +18,7 @@ from mltriton.analysis.launch_values import LaunchValues, Traced
 from mltriton.dialects import tt
 from mltriton.dialects.ttig import BLOCK_IO
 from mltriton.ir.types import PointerType, TensorDescType, block_of, byte_width
+from mltriton.records import NamedTuple
 from mltriton.targets.base import Guard, MatrixGuard, Relation, RunTimeChecks
 from mltriton.targets.xe.block_limits import (
     X_BYTES,

@@ -11,9 +11,9 @@ from __future__ import annotations
 
 from enum import IntEnum, IntFlag
 from functools import cache
-from typing import NamedTuple
 
 from mltriton.errors import BackendError
+from mltriton.records import NamedTuple
 from mltriton.targets.llvm.types import Type, Value, constant
 from mltriton.targets.llvm.writer import Function
 from mltriton.targets.xe.spirv.mangling import llvm_type, mangled

@@ -9,9 +9,9 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterable, Iterator, Sequence
 from enum import IntEnum
-from typing import NamedTuple
 
 from mltriton.errors import BackendError
+from mltriton.records import NamedTuple
 
 MAGIC = 0x07230203
 HEADER = 5  # words: magic, version, generator, bound of ids, 0

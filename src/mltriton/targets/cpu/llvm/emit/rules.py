@@ -2,9 +2,25 @@
 
 from __future__ import annotations
 
-from mltriton.targets.cpu.llvm.emit import assembly, atomics, avx512, debug, functions, memory, reduce, tile
-from mltriton.targets.cpu.llvm.emit.context import Rules
+from importlib import import_module
+from typing import Any
+
+from mltriton.dialects import tile as tiles
+from mltriton.dialects import tt
+from mltriton.ir.operation import Operation
+from mltriton.targets.cpu.llvm.emit import avx512, functions, memory, tile
+from mltriton.targets.cpu.llvm.emit.context import Emitter, Rule, Rules
 from mltriton.targets.llvm.emit import arith, casts, control, floats
+
+
+def _later(module: str) -> Rule:
+    """The rules of a module that is loaded when a program first needs it."""
+
+    def rule(e: Emitter, op: Operation) -> Any:
+        return import_module(f"{__package__}.{module}").RULES[type(op)](e, op)
+
+    return rule
+
 
 RULES: Rules = {
     **arith.RULES,
@@ -15,8 +31,8 @@ RULES: Rules = {
     **control.RULES,
     **memory.RULES,
     **tile.RULES,
-    **reduce.RULES,
-    **atomics.RULES,
-    **debug.RULES,
-    **assembly.RULES,
+    **dict.fromkeys((tt.Reduce, tt.Scan), _later("reduce")),
+    **dict.fromkeys((tt.AtomicRMW, tt.AtomicCAS), _later("atomics")),
+    **dict.fromkeys((tt.Print, tiles.Print, tt.Assert, tt.Assume), _later("debug")),
+    tt.InlineAsm: _later("assembly"),
 }

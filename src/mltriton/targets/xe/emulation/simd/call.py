@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
 
+from mltriton.records import NamedTuple
 from mltriton.targets.llvm.types import Type, Value
 from mltriton.targets.llvm.writer import Function
 from mltriton.targets.xe.devices import Device

@@ -7,9 +7,9 @@ dimension of a workgroup; its coordinates are the group's.
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import NamedTuple
 
 from mltriton.ir.module import Module as IRModule
+from mltriton.records import NamedTuple
 from mltriton.targets.llvm.writer import Module
 from mltriton.targets.registry import num_warps_of, spec_of
 from mltriton.targets.simt.kernel import argument, begin, divisors, finish, parameters_of, public_function

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import NamedTuple
 
+from mltriton.records import NamedTuple
 from mltriton.targets.llvm.types import I1, I32, Type, Value, constant
 from mltriton.targets.simt.accesses import Run, as_before, in_memory_order, reordered, runs
 from mltriton.targets.xe.llvm.simd.context import WarpEmitter

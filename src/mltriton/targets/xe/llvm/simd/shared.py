@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from math import prod
-from typing import NamedTuple, cast
+from typing import cast
 
 from mltriton.dialects import gpu, ttg, ttig
 from mltriton.ir.module import Module as IRModule
 from mltriton.ir.operation import Value as IRValue
 from mltriton.ir.types import MemDescType, TensorType, byte_width
+from mltriton.records import NamedTuple
 from mltriton.targets.llvm.emit.memory import from_memory, in_memory, to_memory
 from mltriton.targets.llvm.types import I32, Type, Value, constant, vector
 from mltriton.targets.simt import shared

@@ -7,8 +7,8 @@ each function has the decoration that says that one work item is a whole warp.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
+from mltriton.records import NamedTuple
 from mltriton.targets.llvm.types import CONSTANT_PTR, I8, I32, VOID, Type
 from mltriton.targets.xe.spirv.vectors.syntax import Name, Number, Numbers, Operand, Undefined
 from mltriton.targets.xe.spirv.words import MAGIC, Instruction, SpirvModule, words_of

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import re
 import struct
-from typing import NamedTuple
 
 from mltriton.errors import BackendError
+from mltriton.records import NamedTuple
 from mltriton.targets.llvm.types import Type, vector
 
 _TOKEN = re.compile(r"[%@][\w.$-]+|0x[HR]?[0-9A-F]+|-?\d+|[A-Za-z_][\w.]*|[<>()\[\],=]")
