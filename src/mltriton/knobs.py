@@ -15,13 +15,14 @@ import os
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from importlib import import_module
 from typing import Any
 
 from mltriton.errors import OptionError, calling_location
 from mltriton.runtime import config, hooks, jit
 from mltriton.runtime.config import Setting
 
-__all__ = ["KnobError", "amd", "autotuning", "cache", "compilation", "nvidia", "proton", "runtime"]
+__all__ = ["KnobError", "amd", "autotuning", "build", "cache", "compilation", "language", "nvidia", "proton", "runtime"]
 
 
 class KnobError(OptionError, AttributeError):
@@ -101,7 +102,26 @@ def _tuning_executor() -> list[Any]:
     return chosen
 
 
-Knob = Variable | CompileHook | Chain | TuningExecutor
+@dataclass(frozen=True)
+class Class:
+    """A class that an environment variable names, `MODULE:CLASS`."""
+
+    setting: Setting[Any]
+
+    def get(self) -> Any:
+        """The class, imported; None where none is named. Raises `KnobError`."""
+        text = self.setting.get()
+        module, _, name = (text or "").partition(":")
+        if text and not name:
+            raise KnobError(f"{self.setting.name} names no class", expected="MODULE:CLASS", found=text)
+        return getattr(import_module(module), name) if text else None
+
+    def set(self, value: Any) -> None:
+        """Take another class, or none."""
+        Variable(self.setting).set(value if value is None else f"{value.__module__}:{value.__qualname__}")
+
+
+Knob = Class | Variable | CompileHook | Chain | TuningExecutor
 
 
 def _text(name: str) -> Variable:
@@ -148,7 +168,8 @@ class Group:
     def scope(self) -> Generator[None]:
         """Put the knobs back to what they were at the end of the `with` statement."""
         knobs: Mapping[str, Knob] = self.__dict__["knobs"]
-        variables = {k.setting.name: os.environ.get(k.setting.name) for k in knobs.values() if isinstance(k, Variable)}
+        settings = [knob.setting for knob in knobs.values() if isinstance(knob, Variable | Class)]
+        variables = {setting.name: os.environ.get(setting.name) for setting in settings}
         held = [(knob, knob.get()) for knob in knobs.values() if isinstance(knob, CompileHook | TuningExecutor)]
         try:
             yield
@@ -175,11 +196,33 @@ runtime = Group(
         "debug": Variable(config.DEBUG),
         "launch_enter_hook": Chain(hooks.enter),
         "launch_exit_hook": Chain(hooks.leave),
+        "override_arch": _text("TRITON_OVERRIDE_ARCH"),
         "jit_cache_hook": CompileHook("before"),
         "jit_post_compile_hook": CompileHook("after"),
     },
 )
-compilation = Group("compilation", {"always_compile": Variable(config.ALWAYS_COMPILE)})
+compilation = Group(
+    "compilation",
+    {
+        "always_compile": Variable(config.ALWAYS_COMPILE),
+        "allow_non_constexpr_globals": Variable(config.ALLOW_GLOBALS),
+        "dump_ir": _flag("TRITON_KERNEL_DUMP"),
+        "override": _flag("TRITON_KERNEL_OVERRIDE"),
+        "store_binary_only": _flag("TRITON_STORE_BINARY_ONLY"),
+        "use_ir_loc": _text("USE_IR_LOC"),
+        "enable_asan": _flag("TRITON_ENABLE_ASAN"),
+        "disable_line_info": _flag("TRITON_DISABLE_LINE_INFO"),
+        "front_end_debugging": _flag("TRITON_FRONT_END_DEBUGGING"),
+        "instrumentation_mode": _text("TRITON_INSTRUMENTATION_MODE"),
+    },
+)
+language = Group(
+    "language",
+    {
+        "fp32_default": Variable(config.F32_DEFAULT),
+        "default_fp_fusion": _flag("TRITON_DEFAULT_FP_FUSION", default=True),
+    },
+)
 autotuning = Group(
     "autotuning",
     {
@@ -188,9 +231,30 @@ autotuning = Group(
         "executor": TuningExecutor(),
     },
 )
-cache = Group("cache", {"dir": Variable(config.CACHE_DIR), "dump_dir": Variable(config.DUMP_DIR)})
+cache = Group(
+    "cache",
+    {
+        "dir": Variable(config.CACHE_DIR),
+        "dump_dir": Variable(config.DUMP_DIR),
+        "home_dir": _text("TRITON_HOME"),
+        "override_dir": _text("TRITON_OVERRIDE_DIR"),
+        "manager_class": Class(Setting("TRITON_CACHE_MANAGER", None, str, "MODULE:CLASS")),
+    },
+)
+build = Group("build", {"cc": _text("CC")})
 # Of other machines: programs set these before they know that there is none.
-nvidia = Group("nvidia", {"libdevice_path": _text("TRITON_LIBDEVICE_PATH"), "ptxas": _text("TRITON_PTXAS_PATH")})
+nvidia = Group(
+    "nvidia",
+    {
+        "libdevice_path": _text("TRITON_LIBDEVICE_PATH"),
+        "libcuda_path": _text("TRITON_LIBCUDA_PATH"),
+        "ptxas": _text("TRITON_PTXAS_PATH"),
+        "ptxas_options": _text("PTXAS_OPTIONS"),
+        "disable_ptxas_opt": _flag("DISABLE_PTXAS_OPT"),
+        "dump_nvptx": _flag("NVPTX_ENABLE_DUMP"),
+        "dump_ptxas_log": _flag("TRITON_DUMP_PTXAS_LOG"),
+    },
+)
 amd = Group(
     "amd",
     {

@@ -43,7 +43,18 @@ assert 0 < do_bench_cudagraph(lambda: None, rep=1) < 100 and 0 < do_bench_proton
 with set_gpu_clock() as (tflops, gbps):
     assert tflops > 0 and gbps > 0
 manager = get_cache_manager("key")
-assert manager.get_file("a.so") is None
+assert manager.get_file("a.so") is None and manager.lock_path.startswith(manager.cache_dir)
+class Own(FileCacheManager):
+    pass
+import sys
+from triton import knobs
+sys.modules["own"], Own.__module__ = sys.modules["__main__"], "own"
+with knobs.cache.scope():
+    knobs.cache.manager_class = Own
+    assert type(get_cache_manager("key")) is Own is knobs.cache.manager_class
+assert type(get_cache_manager("key")) is FileCacheManager
+assert knobs.language.fp32_default is None and knobs.language.default_fp_fusion
+assert knobs.build.cc is None or knobs.build.cc
 path = manager.put(b"12", "a.so")
 assert get_cache_manager("key").get_file("a.so") == path and open(path, "rb").read() == b"12"
 manager.put_group("a.json", {"a.so": path, "gone": path + "x"})

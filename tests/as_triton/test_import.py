@@ -114,12 +114,21 @@ def test_importing_loads_little() -> None:
         ("import triton.language.extra.tlx", "there is no triton.language.extra.tlx: .*particular GPUs"),
         ("import triton.nothing", "there is no triton.nothing: mltriton stands in for triton"),
         ("import triton; triton.autotunee", r"there is no triton.autotunee: .*did you mean autotune\?"),
-        ("from triton.runtime.jit import JITFunktion", "JITFunktion"),
+        ("from triton.runtime.jit import JITFunktion", r"ImportError: there is no .*did you mean JITFunction\?"),
+        ("from triton.language import tma_load", "ImportError: there is no triton.language.tma_load: mltriton stands"),
+        ("from triton.language.extra.libdevice import sinn", r"ImportError: .*did you mean sin\?"),
+        ("from triton import nothing", "ImportError: there is no triton.nothing: mltriton stands in"),
+        ("import triton.language as tl; tl.softplus", "AttributeError: there is no triton.language.softplus: mltriton"),
     ],
 )
 def test_a_missing_name_says_who_stands_in(statement: str, says: str) -> None:
     printed = python("-c", f"import mltriton.as_triton; {statement}", ok=False)
     assert re.search(says, printed), printed
+
+
+def test_missing_names_may_be_probed() -> None:
+    program = "import triton, triton.language as tl; print(hasattr(tl, 'nothing'), getattr(triton, 'nothing', 3))"
+    assert python("-c", f"import mltriton.as_triton; {program}") == "False 3\n"
 
 
 def test_the_real_one_is_not_replaced(tmp_path: Path) -> None:

@@ -81,6 +81,46 @@ def test_what_a_kernel_writes_is_known(tmp_path: Path) -> None:
     assert python(str(tmp_path / "program.py")).splitlines() == ["plain out", "branches out y", "nothing"]
 
 
+# Inductor writes a kernel's text into a file of its own, and the names that the kernel uses before it.
+NAMED = """
+import torch
+import triton
+import triton.language as tl
+from triton import cdiv
+from triton.language import arange, constexpr, load, maximum, store
+from triton.language.extra.libdevice import expm1
+
+FLOOR: tl.constexpr = tl.constexpr(0.5)
+KIND: constexpr = tl.constexpr(3)
+
+@triton.jit
+def kernel(x, out, n, BLOCK: tl.constexpr):
+    for block in range(cdiv(n, BLOCK)):
+        i = block * BLOCK + arange(0, BLOCK)
+        values = expm1(load(x + i, i < n))
+        if KIND == 3:
+            values = maximum(values, FLOOR)
+        store(out + i, values, i < n)
+
+@torch.compile(fullgraph=True)
+def run(x):
+    out = torch.empty_like(x)
+    kernel[(1,)](x, out, x.numel(), BLOCK=64)
+    return out
+
+x = torch.randn(200)
+torch.testing.assert_close(run(x), torch.expm1(x).clamp(0.5))
+print("right")
+"""
+
+
+def test_names_that_a_kernel_imports_or_annotates(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    (tmp_path / "program.py").write_text(NAMED)
+    folder = {"TORCHINDUCTOR_CACHE_DIR": str(tmp_path / "inductor")}
+    assert python("-W", "ignore", "-m", "mltriton.as_triton", str(tmp_path / "program.py"), **folder) == "right\n"
+
+
 PACKAGED = """
 import mltriton.as_triton, torch
 from kernels import plain

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from mltriton.as_triton.program import run_program
-from mltriton.errors import ArgumentError
+from mltriton.as_triton.program import UsageError, run_program
 
 _SWITCHES = ("--as-cuda", "--explain")
 _USAGE = f"usage: python -m mltriton.as_triton [{'] ['.join(_SWITCHES)}] SCRIPT|-m MODULE [ARGUMENT]..."
@@ -20,9 +19,7 @@ def main(arguments: list[str]) -> None:
         sys.exit(_USAGE)
     try:
         run_program(arguments, as_cuda="--as-cuda" in given, explain="--explain" in given)
-    except ArgumentError as error:
-        if error.location is not None:  # The program's own.
-            raise
+    except UsageError as error:
         sys.exit(f"{error.render()}\n{_USAGE}")
 
 

@@ -10,6 +10,7 @@ import json
 from abc import ABC, abstractmethod
 from pathlib import Path
 
+from mltriton import knobs
 from mltriton.runtime import config
 from mltriton.runtime.cache import digest
 from mltriton.runtime.private_files import make_folder, write
@@ -59,8 +60,12 @@ class FileCacheManager(CacheManager):
         base = dumps if dump else config.cache_dir() / ("override" if override else "files")
         self.cache_dir = str(base / key)
         self._folder = base / key
+        self.lock_path = None if override else str(base / key / "lock")
         if not override:
             make_folder(self._folder)
+
+    def _make_path(self, filename: str) -> str:
+        return str(self._folder / filename)
 
     def has_file(self, filename: str) -> bool:
         """Whether a file is there."""
@@ -93,8 +98,9 @@ def _list_of(filename: str) -> str:
 
 
 def get_cache_manager(key: str) -> CacheManager:
-    """The files that programs keep for a key."""
-    return FileCacheManager(key)
+    """The files that programs keep for a key, by the class that `knobs.cache.manager_class` names."""
+    kind = knobs.cache.manager_class or FileCacheManager
+    return kind(key)
 
 
 def get_override_manager(key: str) -> CacheManager:

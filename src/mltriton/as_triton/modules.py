@@ -2,7 +2,8 @@
 
 Level: user. `install()` puts a finder in front of Python's and makes the module `triton`. Guarantees: `import triton.x`
 gives the module of ours that `names.SAME` names, one made of `names.MADE`, or a `ModuleNotFoundError` that says that
-mltriton stands in for triton; a name that a module lacks is such an `AttributeError`.
+mltriton stands in for triton; a name that a module lacks is such an `AttributeError`, or `ImportError` where it is
+imported. Functions of the language say that they are upstream's (`__module__`): torch.compile writes imports by that.
 """
 
 from __future__ import annotations
@@ -25,6 +26,8 @@ else:
 # What processes that are started later find first: a module triton that imports this package.
 FOLDER = os.path.join(os.path.dirname(__file__), "path")  # noqa: PTH118, PTH120 - pathlib takes as long as all of this
 _WHO = "mltriton stands in for triton"
+_FUNCTION = type(lambda: None)
+_LANGUAGE = ("mltriton.language", "mltriton.runtime.arithmetic")
 
 
 class Names(ModuleType):
@@ -36,7 +39,10 @@ class Names(ModuleType):
         self.__version__ = VERSION
 
     def __getattr__(self, name: str) -> Any:
-        value = _find(self.__name__, name)
+        try:
+            value = _of_upstream(_find(self.__name__, name), "triton")
+        except AttributeError as error:
+            raise _absent(error, self.__name__, name) from None
         setattr(self, name, value)
         return value
 
@@ -55,10 +61,46 @@ def _find(module: str, name: str) -> Any:
         return getattr(import_module(home), own or name)
     if full in SAME or full in MADE:
         return import_module(full)
-    try:
-        return getattr(import_module(table[""]), name)
-    except AttributeError:
-        raise AttributeError(_missing(full, dir(sys.modules[module]))) from None
+    return getattr(import_module(table[""]), name)
+
+
+def _absent(error: AttributeError, module: str, name: str) -> Exception:
+    """What to raise for a name that there is not, asked of a module by the caller's caller.
+
+    An `ImportError` in an import statement, which otherwise has Python's text; an `AttributeError` for whoever probes.
+    """
+    if name.startswith("__"):
+        return error
+    code, at = (caller := sys._getframe(2)).f_code.co_code, caller.f_lasti  # pyright: ignore[reportPrivateUsage]
+    from dis import opname
+
+    kind = ImportError if opname[code[at]] == "IMPORT_FROM" else AttributeError
+    return kind(_missing(f"{module}.{name}", dir(sys.modules[module])))
+
+
+def _of_upstream(value: Any, module: str) -> Any:
+    """A value, which says that it is of a module of upstream's if it is a function of the language, or `constexpr`."""
+    is_named = isinstance(value, _FUNCTION) or getattr(value, "__name__", "") == "constexpr"
+    if is_named and getattr(value, "__module__", "").startswith(_LANGUAGE):
+        value.__module__ = module
+    return value
+
+
+def _show(module: ModuleType, name: str) -> None:
+    """Let the functions of a module be those of upstream's module `name`, also those imported later."""
+    for value in list(vars(module).values()):
+        _of_upstream(value, name)
+    own = module.__dict__.get("__getattr__")
+
+    def find(key: str) -> Any:
+        try:
+            if own is None:
+                raise AttributeError(f"module {name!r} has no attribute {key!r}")
+            return _of_upstream(own(key), name)
+        except AttributeError as error:
+            raise _absent(error, name, key) from None
+
+    module.__getattr__ = find
 
 
 def _missing(name: str, known: Sequence[str] = ()) -> str:
@@ -83,7 +125,10 @@ def _home(name: str) -> str | None:
     from importlib.util import find_spec
 
     found = f"{MADE[home][''] if home in MADE else home}.{last}"
-    return found if find_spec(found) is not None else None
+    try:
+        return found if find_spec(found) is not None else None
+    except ModuleNotFoundError:  # Its parent is no package.
+        return None
 
 
 def _is_absent(name: str) -> bool:
@@ -129,7 +174,11 @@ class _Finder:
         spec = module.__spec__
         assert spec is not None
         home = spec.loader_state
-        sys.modules[spec.name] = _made(spec) if home == spec.name else import_module(home)
+        if home == spec.name:
+            sys.modules[spec.name] = _made(spec)
+        else:
+            sys.modules[spec.name] = found = import_module(home)
+            _show(found, spec.name)
 
 
 def _made(spec: ModuleSpec) -> Names:

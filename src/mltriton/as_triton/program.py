@@ -18,21 +18,25 @@ from mltriton.as_triton.names import VERSION
 from mltriton.errors import ArgumentError
 
 
+class UsageError(ArgumentError):
+    """There is no program to run."""
+
+
 def run_program(arguments: Sequence[str], *, as_cuda: bool = False, explain: bool = False) -> None:
     """Run `SCRIPT ARGUMENT...` or `-m MODULE ARGUMENT...`.
 
     With `as_cuda` the CPU stands for a CUDA device (`as_cuda.py`); with `explain` says first, on standard error, what
-    is put in whose place. Raises `ArgumentError` where there is no such script.
+    is put in whose place. Raises `UsageError` where there is no such script.
     """
     given = list(arguments)
     as_module = given[:1] == ["-m"]
     if as_module:
         given.pop(0)
     if not given:
-        raise ArgumentError("there is no program to run", expected="SCRIPT, or -m MODULE, and its arguments")
+        raise UsageError("there is no program to run", expected="SCRIPT, or -m MODULE, and its arguments")
     name = given[0]
     if not as_module and not Path(name).exists():
-        raise ArgumentError(f"there is no script {name}", expected="the path of a Python file, or -m MODULE")
+        raise UsageError(f"there is no script {name}", expected="the path of a Python file, or -m MODULE")
     stand_in()
     if as_cuda:
         from mltriton.as_triton.as_cuda import show_cpu_as_cuda  # Few programs need it.

@@ -173,7 +173,7 @@ class Job:
         foreign = FOREIGN_SOURCES.get(self.target.name.partition(":")[0], frozenset[str]())
         return (
             *(compiler_fingerprint(foreign), self.target.name, self.target.fingerprint),
-            *([*options, asked.sanitize_overflow], own),
+            *([*options, asked.sanitize_overflow, config.F32_DEFAULT.get()], own),
         )
 
     def lowered(self, module: Module) -> Lowered:

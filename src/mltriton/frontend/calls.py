@@ -191,7 +191,7 @@ def _construct(frame: Frame, node: ast.Call, kind: type[Any], arguments: list[An
                 ConstexprError, node, "a tl.constexpr must be known when compiling", found=describe(value)
             )
         return wrap(value)
-    is_ours = kind.__module__.startswith("mltriton.") or getattr(kind, "is_aggregate", False)
+    is_ours = kind.__module__.partition(".")[0] in ("mltriton", "triton") or getattr(kind, "is_aggregate", False)
     if is_ours or hasattr(kind, "_fields"):
         return call_builtin(frame, node, kind, arguments, keywords)
     return _call_python(frame, node, kind, arguments, keywords)

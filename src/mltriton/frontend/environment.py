@@ -18,6 +18,7 @@ from mltriton.frontend.snapshot import UNSEEN, attribute_of, seen_name
 from mltriton.frontend.values import wrap
 from mltriton.language.constants import constexpr
 from mltriton.language.types import dtype
+from mltriton.runtime.config import ALLOW_GLOBALS
 
 ABSENT = object()
 
@@ -102,6 +103,8 @@ def usable(found: Any, name: str, *, is_annotated: bool = False) -> Any:
         return wrap(found)
     if isinstance(found, ModuleType) or callable(found):
         return found
+    if isinstance(found, int | float | str) and ALLOW_GLOBALS.get():
+        return wrap(found)
     raise NameNotFoundError(
         f"the kernel uses the global variable {name}, which is not a constexpr",
         found=f"a {type(found).__name__}",

@@ -20,6 +20,7 @@ from mltriton.language.semantic import literal
 from mltriton.language.shapes import reshape
 from mltriton.language.tensor import tensor
 from mltriton.language.types import block_type, dtype
+from mltriton.runtime.config import F32_DEFAULT
 
 __all__ = ["dot"]
 
@@ -222,9 +223,8 @@ def _precision(input_precision: str | None, allow_tf32: bool | None) -> str | No
         if allow_tf32 not in (False, True):
             raise OptionError("unknown allow_tf32 of tl.dot", expected="True or False", found=repr(allow_tf32))
         return "tf32" if allow_tf32 else "ieee"
-    return _keyword(
-        "precision", input_precision.lower() if isinstance(input_precision, str) else input_precision, "input_precision"
-    )
+    asked = F32_DEFAULT.get() if input_precision is None else input_precision
+    return _keyword("precision", asked.lower() if isinstance(asked, str) else asked, "input_precision")
 
 
 def _keyword(kind: str, value: object, name: str = "") -> str | None:

@@ -207,6 +207,20 @@ SANITIZE = Setting(
     parse_flag,
     "Check every access of every kernel: one outside of the arrays passed is an OutOfBoundsError, and is not done.",
 )
+F32_DEFAULT: Setting[str | None] = Setting(
+    "MLTRITON_F32_DEFAULT",
+    None,
+    parse_choice("ieee", "tf32", "tf32x3"),
+    "How tl.dot multiplies fp32 where its input_precision is not given; ieee if unset; also TRITON_F32_DEFAULT.",
+    "TRITON_F32_DEFAULT",
+)
+ALLOW_GLOBALS = Setting(
+    "MLTRITON_ALLOW_NON_CONSTEXPR_GLOBALS",
+    False,
+    parse_flag,
+    "Kernels may name global numbers and strings that are no tl.constexpr; a changed one is compiled for anew.",
+    "TRITON_ALLOW_NON_CONSTEXPR_GLOBALS",
+)
 VERIFY_PASSES = Setting(
     "MLTRITON_VERIFY_PASSES", False, parse_flag, "Check the whole program after every pass of every kernel compiled."
 )
@@ -252,6 +266,8 @@ SETTINGS: tuple[Setting[object], ...] = (
     DEBUG,
     FULL_TRACEBACK,
     SANITIZE,
+    F32_DEFAULT,
+    ALLOW_GLOBALS,
     VERIFY_PASSES,
     PRINT_AUTOTUNING,
     CACHE_AUTOTUNING,

@@ -15,7 +15,7 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, overload
 
 from mltriton.compiler import CompiledKernel, Job, compile_job
-from mltriton.errors import ArgumentError
+from mltriton.errors import ArgumentError, calling_location
 from mltriton.frontend.dependencies import Dependencies, Watched, dependencies
 from mltriton.frontend.function import LanguageFunction
 from mltriton.frontend.function import constexpr_function as constexpr_function
@@ -114,6 +114,7 @@ class JITFunction(Described, LanguageFunction, KernelInterface[Any]):
             f"{self.__name__} is a kernel and cannot be called like a function",
             hint=f"Launch it over a grid: {self.__name__}[(programs,)](...).",
             upstream="Cannot call @triton.jit'd outside of the scope of a kernel",
+            location=calling_location(),
         )
 
     def __getitem__(self, grid: Any) -> Launcher:
