@@ -86,19 +86,19 @@ def _of_upstream(value: Any, module: str) -> Any:
     return value
 
 
-def _show(module: ModuleType, name: str) -> None:
-    """Let the functions of a module be those of upstream's module `name`, also those imported later."""
+def _show(module: ModuleType, upstream: str) -> None:
+    """Let the functions of a module be those of a module of upstream's, also those imported later."""
     for value in list(vars(module).values()):
-        _of_upstream(value, name)
+        _of_upstream(value, upstream)
     own = module.__dict__.get("__getattr__")
 
-    def find(key: str) -> Any:
+    def find(name: str) -> Any:
         try:
             if own is None:
-                raise AttributeError(f"module {name!r} has no attribute {key!r}")
-            return _of_upstream(own(key), name)
+                raise AttributeError(f"module {upstream!r} has no attribute {name!r}")
+            return _of_upstream(own(name), upstream)
         except AttributeError as error:
-            raise _absent(error, name, key) from None
+            raise _absent(error, upstream, name) from None
 
     module.__getattr__ = find
 
