@@ -25,11 +25,12 @@ ELEMENTS: Rules = {**rules.ELEMENTS, **math.RULES, **inline_assembly.RULES}
 
 def lower(module: Module, device: Device) -> Lowered:
     """LLVM IR, and how a program is to run. Raises `BackendError` at the line of what has no lowering."""
+    maps = tensor_copies.parameters(module)
     facts = NvidiaFacts(
         num_warps=num_warps_of(module),
         shared=allocations(module)[1],
         prints=any(isinstance(op, tt.Print) for op in module.walk()),
         assertions=describe(module),
-        maps=tensor_copies.maps_of(module),
+        maps=tensor_copies.maps_of(maps),
     )
-    return Lowered(emit_kernel(module, NvidiaMachine(device), RULES, ELEMENTS), facts)
+    return Lowered(emit_kernel(module, NvidiaMachine(device, maps), RULES, ELEMENTS), facts)

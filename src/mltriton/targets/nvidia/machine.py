@@ -14,9 +14,9 @@ from mltriton.ir.operation import Operation
 from mltriton.ir.types import BF16, F8E4M3, F8E5M2, FloatType
 from mltriton.ir.types import Type as IRType
 from mltriton.targets.llvm.types import F32 as FLOAT
-from mltriton.targets.llvm.types import I32, VOID, Type, Value, poison
+from mltriton.targets.llvm.types import I32, PTR, VOID, Type, Value, poison
 from mltriton.targets.llvm.writer import Function, Module
-from mltriton.targets.nvidia import accesses, atomics, calls, conversions, printing, tensor_copies
+from mltriton.targets.nvidia import accesses, atomics, calls, conversions, printing, tensor_maps
 from mltriton.targets.nvidia.assembly import ptx
 from mltriton.targets.nvidia.devices import Device
 from mltriton.targets.simt.machine import Calls, Machine, Order
@@ -34,14 +34,16 @@ _REDUCTIONS: dict[type[Operation], str] = {
     arith.XOrI: "xor.b32",
 }
 _EXTREMA = {"fmax": "llvm.maxnum", "fmin": "llvm.minnum"}
+_MAP = f'byval([{tensor_maps.MAP_BYTES} x i8]) align {tensor_maps.ALIGNMENT} "nvvm.grid_constant"'
 _POLICIES = {"evict_first": ".L1::evict_first", "evict_last": ".L1::evict_last"}
 
 
 @dataclass(frozen=True)
 class NvidiaMachine(Machine):
-    """One compute capability."""
+    """One compute capability, and the tensor maps that a kernel takes."""
 
     device: Device
+    maps: tuple[object, ...] = ()
     calls: Calls = calls
     text_pointer: Type = printing.FORMAT_PTR
 
@@ -63,8 +65,8 @@ class NvidiaMachine(Machine):
         return module.function(name, VOID, parameters, linkage="ptx_kernel", extra=extra)
 
     def parameters(self, module: IRModule) -> list[tuple[str, Type]]:
-        """The tensor maps."""
-        return tensor_copies.declared(module)
+        """The tensor maps: name, with attributes, and type of each."""
+        return [(f"{_MAP} map{number}", PTR) for number, _ in enumerate(self.maps)]
 
     def shared_memory(self, module: Module, name: str, size: int) -> Value:
         """What the launch provides: only so there is all of it."""

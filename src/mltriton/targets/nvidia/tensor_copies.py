@@ -21,14 +21,14 @@ from mltriton.ir.operation import Value as IRValue
 from mltriton.ir.types import IntegerType, MemDescType, TensorDescType, byte_width
 from mltriton.layouts.shared import GROUP_BYTES, MOST_COPIED, NvmmaSharedEncoding
 from mltriton.records import NamedTuple
-from mltriton.targets.llvm.types import I32, PTR, Type, Value, constant
+from mltriton.targets.llvm.types import I32, Value, constant
 from mltriton.targets.nvidia import tensor_maps
 from mltriton.targets.nvidia.assembly import ptx
+from mltriton.targets.nvidia.machine import NvidiaMachine
 from mltriton.targets.simt.context import Emitter, Rules
 from mltriton.targets.simt.lanes import Emitted
 
 Copy = ttng.AsyncTMACopyGlobalToLocal | ttng.AsyncTMACopyLocalToGlobal
-_PARAMETER = f'byval([{tensor_maps.MAP_BYTES} x i8]) align {tensor_maps.ALIGNMENT} "nvvm.grid_constant"'
 _MOST = 128  # instructions of one block
 _ELECTED = "{ .reg .pred elected; elect.sync _|elected, -1;"
 
@@ -82,9 +82,9 @@ class Parameter(NamedTuple):
     swizzle: int
 
 
-def parameters(module: IRModule) -> list[Parameter]:
+def parameters(module: IRModule) -> tuple[Parameter, ...]:
     """Those that a kernel takes after its own."""
-    return list(dict.fromkeys(_parameter(op) for op in module.walk() if isinstance(op, Copy)))
+    return tuple(dict.fromkeys(_parameter(op) for op in module.walk() if isinstance(op, Copy)))
 
 
 def _parameter(op: Copy) -> Parameter:
@@ -100,14 +100,9 @@ def _memory(op: Copy) -> MemDescType:
     return cast(MemDescType, memory.type)
 
 
-def declared(module: IRModule) -> list[tuple[str, Type]]:
-    """Name, with attributes, and type of each."""
-    return [(f"{_PARAMETER} map{number}", PTR) for number, _ in enumerate(parameters(module))]
-
-
-def maps_of(module: IRModule) -> tuple[tensor_maps.TensorMap, ...]:
+def maps_of(maps: Sequence[Parameter]) -> tuple[tensor_maps.TensorMap, ...]:
     """What the launch must make of its arguments."""
-    return tuple(_map(parameter) for parameter in parameters(module))
+    return tuple(map(_map, maps))
 
 
 def _map(parameter: Parameter) -> tensor_maps.TensorMap:
@@ -143,8 +138,8 @@ def _tensor_map(e: Emitter, op: ttng.TensorMap) -> Emitted:
 
 def _map_of(e: Emitter, op: Copy) -> Value:
     function = op.ancestor(tt.Func)
-    assert isinstance(function, tt.Func) and isinstance(function.parent_op, IRModule)
-    number = parameters(function.parent_op).index(_parameter(op))
+    assert isinstance(function, tt.Func) and isinstance(e.machine, NvidiaMachine)
+    number = e.machine.maps.index(_parameter(op))
     return e.function.parameters[len(function.body.block.arguments) + number]
 
 
