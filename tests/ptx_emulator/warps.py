@@ -72,6 +72,20 @@ def _load_matrices(t: Threads, i: Instruction) -> None:
         t.write(result, made, "b32")
 
 
+def _store_matrices(t: Threads, i: Instruction) -> None:
+    from .warp_groups import check_write  # It needs this module.
+
+    warps, given = _warps(t), i.operands[1].parts
+    addresses = t.address(i.operands[0])
+    for number, part in enumerate(given):
+        rows = addresses[warps[:, 8 * number : 8 * number + 8]]
+        data = np.ascontiguousarray(t.read(part, "b32")[warps]).view(np.uint16).reshape(-1, 8, 8)
+        if "trans" in i.opcode:
+            data = data.transpose(0, 2, 1)
+        check_write(t, rows.reshape(-1))
+        t.memory.write(rows.reshape(-1), np.ascontiguousarray(data).reshape(-1, 8).view(np.uint8))
+
+
 FACTORS: dict[str, tuple[int, Callable[[Array], Array]]] = {  # bits, and numbers of bits
     "f16": (16, lambda bits: bits.view(np.float16)),
     "bf16": (16, values.from_bf16),
@@ -137,5 +151,6 @@ RULES = {
     "vote": _vote,
     "redux": _reduce,
     "ldmatrix": _load_matrices,
+    "stmatrix": _store_matrices,
     "mma": _multiply,
 }

@@ -1,8 +1,10 @@
-"""Shared memory as NVIDIA's GPUs access it: `ldmatrix` for operands of products, copies that go on by themselves.
+"""Shared memory as NVIDIA's GPUs access it: `ldmatrix` for operands of products, `stmatrix` for results, copies that go
+on by themselves.
 
 Level: intrinsic -> llvm. `ldmatrix` brings up to four matrices of 8 rows of 16 bytes, of which each lane gives the
-address of a row; `.trans` turns matrices of 2-byte elements. What it cannot bring is loaded lane by lane. Guarantees: a
-copy (`cp.async`) writes 0 where its mask does not hold; what cannot be copied by 4, 8 or 16 bytes is loaded and stored.
+address of a row, and `stmatrix` takes them back; `.trans` turns matrices of 2-byte elements. What they cannot move is
+moved lane by lane. Guarantees: a copy (`cp.async`) writes 0 where its mask does not hold; what cannot be copied by 4, 8
+or 16 bytes is loaded and stored.
 """
 
 from __future__ import annotations
@@ -17,10 +19,12 @@ from mltriton.layouts.encodings import DotOperandEncoding
 from mltriton.layouts.linear import LinearLayout
 from mltriton.layouts.nvidia import NvidiaMmaEncoding
 from mltriton.records import NamedTuple
-from mltriton.targets.llvm.emit.memory import in_memory
+from mltriton.targets.llvm.emit.memory import in_memory, to_memory
 from mltriton.targets.llvm.types import I32, Type, Value, constant, vector
 from mltriton.targets.nvidia.assembly import ptx
 from mltriton.targets.nvidia.calls import from_integer
+from mltriton.targets.nvidia.dot import words_of
+from mltriton.targets.nvidia.machine import NvidiaMachine
 from mltriton.targets.nvidia.spec import COPY_BYTES
 from mltriton.targets.simt import accesses, shared, swizzles
 from mltriton.targets.simt.accesses import Run
@@ -33,8 +37,8 @@ MOST = 2  # matrices of one instruction, as a power of two
 
 
 class Matrices(NamedTuple):
-    """What `ldmatrix` brings: the places of the rows that lanes name, for each instruction (`register`), and of how
-    many matrices they are each. `turned`: rows of matrices are columns of memory.
+    """What `ldmatrix` brings and `stmatrix` takes: the places of the rows that lanes name, for each instruction
+    (`register`), and of how many matrices they are each. `turned`: rows of matrices are columns of memory.
     """
 
     rows: LinearLayout
@@ -43,22 +47,25 @@ class Matrices(NamedTuple):
 
 
 def matrices_of(type_: TensorType, swizzle: Swizzle | None) -> Matrices | None:
-    """The matrices of a piece of an operand; None where lanes load it element by element."""
+    """The matrices of a piece of an operand or a result; None where lanes access it element by element."""
     encoding, size = type_.encoding, byte_width(type_.element)
-    if swizzle is None or not isinstance(encoding, DotOperandEncoding) or size > WORD_BYTES:
-        return None
-    if not isinstance(encoding.parent, NvidiaMmaEncoding) or encoding.k_width * size != WORD_BYTES:
+    width, k = 2, type_.rank - 1  # of a result, whose words have neighbours of a row
+    if isinstance(encoding, DotOperandEncoding):
+        width, k = encoding.k_width, k - encoding.op_idx
+        encoding = encoding.parent
+    if swizzle is None or not isinstance(encoding, NvidiaMmaEncoding) or width * size != WORD_BYTES:
         return None
     layout = layout_of(type_)
-    k = type_.rank - 1 - encoding.op_idx
     fastest = next((dim for dim, images in enumerate(swizzle.images) if images[:1] == (1,)), None)
     along = ROW_BYTES // size
     if fastest is None or swizzle.images[fastest][: along.bit_length() - 1] != _powers(along):
         return None
+    if sum(image % along for images in swizzle.images for image in images) != along - 1:  # All rows are aligned.
+        return None
     turned = fastest != k
     if type_.rank != 2 or (turned and (size != 2 or layout.sizes[k] < ROWS)):
         return None
-    in_words = encoding.k_width.bit_length() - 1
+    in_words = width.bit_length() - 1
     words = list(layout.vectors("register")[in_words:])
     rows = [_along(k, step) for step in (1, 2, 4)] if turned else list(layout.vectors("lane")[2:])
     lanes = [*rows, *words[:MOST], *[(0, 0)] * (MOST - len(words))]
@@ -93,6 +100,24 @@ def _matrices(e: Emitter, place: Value, found: Matrices) -> list[Value]:
     turned = ".trans" if found.turned else ""
     text = f"ldmatrix.sync.aligned.m8n8.x{found.each}{turned}.shared.b16 {{{listed}}}, [${found.each}];"
     return ptx(e.function, text, [I32] * found.each, place)
+
+
+def _store(e: Emitter, op: ttg.LocalStore) -> None:
+    type_, block = cast(TensorType, op.value.type), e.shared(op.memory)
+    stores = cast(NvidiaMachine, e.machine).device.matrix_stores
+    found = matrices_of(type_, block.swizzle) if stores else None
+    if found is None or block.swizzle is None:
+        shared.store(e, op)
+        return
+    element = vector(f"i{8 * byte_width(type_.element)}", 1)
+    places = swizzles.addresses(e, block.pointer, block.swizzle, found.rows, element)
+    shared.touch(e, op.memory, writes=True)
+    words = words_of(e.function, [to_memory(e, register) for register in e.registers(op.value)])
+    listed = ", ".join(f"${number + 1}" for number in range(found.each))
+    turned = ".trans" if found.turned else ""
+    text = f"stmatrix.sync.aligned.m8n8.x{found.each}{turned}.shared.b16 [$0], {{{listed}}};"
+    for number, place in enumerate(places):
+        ptx(e.function, text, [], place, *words[found.each * number : found.each * (number + 1)])
 
 
 def _parts(e: Emitter, word: Value, element: Type) -> list[Value]:
@@ -175,6 +200,7 @@ def _wait(e: Emitter, op: ttg.AsyncWait) -> Value:
 
 RULES: Rules = {
     ttg.LocalLoad: _load,
+    ttg.LocalStore: _store,
     ttg.AsyncCopyGlobalToLocal: _copy,
     ttg.AsyncCommitGroup: _commit,
     ttg.AsyncWait: _wait,

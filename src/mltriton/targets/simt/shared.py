@@ -116,7 +116,8 @@ def load(e: Emitter, op: ttg.LocalLoad) -> Emitted:
     return e.held([from_memory(e, register, element) for register in loaded], type_)
 
 
-def _store(e: Emitter, op: ttg.LocalStore) -> None:
+def store(e: Emitter, op: ttg.LocalStore) -> None:
+    """A block, lane by lane."""
     _write(e, op.value, op.memory, e.shared(op.memory))
 
 
@@ -187,7 +188,7 @@ def _wait(e: Emitter, op: ttig.BarrierWait) -> None:
 RULES: Rules = {
     ttg.LocalAlloc: _allocate,
     ttg.LocalLoad: load,
-    ttg.LocalStore: _store,
+    ttg.LocalStore: store,
     ttg.MemDescSubview: _window,
     ttg.MemDescTrans: _transposed,
     gpu.Barrier: _barrier,
