@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -9,6 +11,10 @@ import pytest
 
 import mltriton as triton
 import mltriton.language as tl
+from mltriton.targets import registry
+from mltriton.targets import target as targets
+
+from . import amd
 
 F32, I32 = np.float32, np.int32
 
@@ -124,7 +130,6 @@ def compiled(
     return made.asm["ptx"]
 
 
-@pytest.mark.parametrize("warps", [1, 4])
 @pytest.mark.parametrize(
     ("kernel", "dtype"),
     [
@@ -141,9 +146,45 @@ def compiled(
         (shared, F32),
     ],
 )
+@pytest.mark.parametrize("warps", [1, 4])
 def test_it_compiles(kernel: Any, dtype: Any, warps: int) -> None:
     block = 64 if kernel is combined else 256
     assert f".maxntid {32 * warps}" in compiled(kernel, dtype, block, warps, debug=kernel is told)
+
+
+@pytest.fixture
+def amd_gpu(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The target `amd`, as if a package of that name stood among the others."""
+    monkeypatch.setitem(targets.FAMILIES, amd.NAME, ())
+    for module in ("spec", "target"):
+        monkeypatch.setitem(sys.modules, f"mltriton.targets.{amd.NAME}.{module}", amd)
+    targets.split_name.cache_clear()
+    yield
+    for remembered in (targets.find_target, targets.split_name, registry.spec):
+        remembered.cache_clear()
+
+
+@pytest.mark.parametrize(
+    ("kernel", "dtype", "warps", "instruction"),
+    [
+        (combined, F32, 4, "s_barrier"),
+        (combined, np.int64, 1, "ds_bpermute_b32"),
+        (gathered, np.int8, 4, "ds_load_"),
+        (updated, I32, 4, "global_atomic_cmpswap_b32"),
+        (rearranged, np.float16, 1, "global_store_"),
+        (looped, np.float16, 4, "s_cbranch"),
+        (converted, F32, 4, "v_fma_f32"),
+        (shared, F32, 4, "ds_load_b"),
+        (counted, I32, 4, "s_barrier"),
+    ],
+)
+def test_a_new_gpu_is_a_table_and_a_machine(
+    amd_gpu: None, kernel: Any, dtype: Any, warps: int, instruction: str
+) -> None:
+    x = np.zeros(1 << 12, dtype)
+    block = 64 if kernel is combined else 256
+    made = kernel.warmup(x, x, x, 1 << 12, block, grid=(1,), num_warps=warps, target=amd.NAME)
+    assert instruction in made.asm["asm"] and '.amdgcn_target "amdgcn-amd-amdhsa--gfx1100"' in made.asm["asm"]
 
 
 def instructions(ptx: str, *starts: str) -> list[str]:

@@ -64,7 +64,7 @@ class Type(NamedTuple):
 
 # Pointers to private memory (a stack), to arrays, to constants and to memory that a workgroup shares; the numbers are
 # those of OpenCL's address spaces.
-_POINTERS = {"ptr": "p0", **{f"ptr addrspace({space})": f"p{space}" for space in (1, 2, 3)}}
+_POINTERS = {"ptr": "p0", **{f"ptr addrspace({space})": f"p{space}" for space in (1, 2, 3, 4)}}
 _BITS = {"float": 32, "double": 64, "half": 16, "bfloat": 16, "void": 0, **dict.fromkeys(_POINTERS, 64)}
 _FLOAT_SUFFIX = {"float": "f32", "double": "f64", "half": "f16", "bfloat": "bf16"}
 _SUFFIX = {**_POINTERS, **_FLOAT_SUFFIX}
