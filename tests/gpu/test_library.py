@@ -87,6 +87,20 @@ def test_shared_sums() -> None:
     assert_close(kernels.stream_k_matmul(a, b), expected)
 
 
+@pytest.mark.parametrize(
+    ("m", "n", "k"),
+    [(16, 512, 8192), (1, 1000, 3000), (32, 200, 520), (256, 256, 8192), (512, 512, 512), (70, 30, 4100)],
+)
+@pytest.mark.parametrize("order", ["rr", "rc"])
+def test_few_blocks(m: int, n: int, k: int, order: str) -> None:
+    """Products of few rows, and of few blocks whose sums are shared out; a second call repeats the launches."""
+    for _ in range(2):
+        a, b = random(m, k, dtype="float16"), random(k, n, dtype="float16", scale=k**-0.5)
+        if order == "rc":
+            b = b.T.contiguous().T
+        assert_close(kernels.matmul(a, b), a.double() @ b.double())
+
+
 def test_grouped_gemm() -> None:
     sizes = [(100, 72, 60), (33, 20, 200), (16, 16, 16)]
     a, b = (

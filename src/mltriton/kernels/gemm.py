@@ -28,17 +28,16 @@ from mltriton.kernels.arrays import (
 from mltriton.kernels.calls import again, key_of, remember
 from mltriton.kernels.epilogues import Function
 from mltriton.kernels.fused_gemm import fused_matmul_launch, transform_launch
+from mltriton.kernels.gemm_gpu import shares_on
 from mltriton.kernels.gemm_tiles import (
     ACCUMULATORS,
     Tile,
     block_coordinates,
     choose_tile,
-    stages_of,
-    tile_on,
 )
 from mltriton.kernels.launch import Launch, family_of_warps, target_of
 from mltriton.kernels.products import Product, product_of
-from mltriton.kernels.split_k import split_k_launches
+from mltriton.kernels.split_k import REDUCED_BY_WARPS, REDUCING_WARPS, split_k_kernel, split_k_launches
 from mltriton.kernels.stream_k import choose_shares, stream_k_launches
 from mltriton.runtime.native.launcher import num_threads
 
@@ -141,9 +140,10 @@ def matmul(
     "gelu", "gelu_tanh", "exp", or a function of one block decorated with @triton.jit. What the prologue gives is
     rounded to the dtype of `a`.
 
-    Where K is much larger than M and N, cores share the sum over K of a block of C (stream-K); `split_k` demands so
-    many parts instead, 1 none. The order of summation, and so the last bits, depend on it. `target` is what it runs on
-    ("xe:pvc", say), None where the arrays lie.
+    Where K is much larger than M and N, cores share the sum over K of a block of C (stream-K), and on NVIDIA's GPUs
+    programs do where there are too few blocks (split-K); `split_k` demands so many parts instead, 1 none. The order of
+    summation, and so the last bits, depend on it. `target` is what it runs on ("xe:pvc", say), None where the arrays
+    lie.
 
     Raises `ArgumentError` for arrays that do not fit, and for `form="descriptor"` where a last stride is not 1.
     """
@@ -158,6 +158,8 @@ def matmul(
             launch.run()
         if len(launches) == 1:
             remember(key, (a, b), (product.c,), (), launches)
+        elif launches[0].kernel is split_k_kernel:
+            remember(key, (a, b), (product.c,), (launches[0].arguments[2],), launches)
     return product.c
 
 
@@ -168,14 +170,14 @@ def _launches(product: Product, form: Form, split_k: int | None, target: str | N
         require_count("matmul: split_k", split_k)
     target = target_of(target, product.a)
     if family_of_warps(target):
-        return _launches_of_warps(product, form, split_k or 1, target)
+        return _launches_of_warps(product, form, split_k if form == "auto" else 1, target)
     return [launch.on(target) for launch in _launches_of_threads(product, form, split_k)]
 
 
 WARPS_OF_A_FUNCTION = 16  # that share 16 x 1024 elements: with 4, Intel's compiler spills what gelu needs of f32
 
 
-def _launches_of_warps(product: Product, form: Form, splits: int, target: str | None) -> list[Launch]:
+def _launches_of_warps(product: Product, form: Form, splits: int | None, target: str | None) -> list[Launch]:
     """Where a program has many warps."""
     a, b, out = product.a, product.b, product.out
     first: list[Launch] = []
@@ -185,18 +187,20 @@ def _launches_of_warps(product: Product, form: Form, splits: int, target: str | 
         first = [transform_launch(a, prologue).on(target, WARPS_OF_A_FUNCTION)]
         a = first[0].arguments[1]
     is_plain = bool(a.shape[2]) and product.epilogue.is_trivial
-    if b.shape[2] == 1 and is_plain and form == "auto" and splits == 1:
+    if b.shape[2] == 1 and is_plain and form == "auto" and splits in (None, 1):
         # One column is the row of the transposed product, and lies in memory as that does.
         a, b, out = (x.swapaxes(1, 2) for x in (b, a, out))
     a, b, out = (with_apart_rows(x) for x in (a, b, out))
-    tile, warps = tile_on(target, a.shape[1], b.shape[2], a, a.shape[0] * splits)
+    batch, m, k = a.shape
+    tile, warps, stages, splits = shares_on(target, m, b.shape[2], k, a, batch, splits)
     if splits > 1:
-        made = split_k_launches(a, b, out, product.epilogue, splits, None, tile)
-    elif is_plain:
-        made = [matmul_launch(a, b, out, form, tile)]
+        sums, added = split_k_launches(a, b, out, product.epilogue, splits, None, tile, REDUCED_BY_WARPS)
+        return [*first, sums.on(target, warps, stages), added.on(target, REDUCING_WARPS)]
+    if is_plain:
+        made = matmul_launch(a, b, out, form, tile)
     else:
-        made = [fused_matmul_launch(a, b, out, product.epilogue, None, tile)]
-    return [*first, *(launch.on(target, warps, stages_of(target, a, tile)) for launch in made)]
+        made = fused_matmul_launch(a, b, out, product.epilogue, None, tile)
+    return [*first, made.on(target, warps, stages)]
 
 
 def _launches_of_threads(product: Product, form: Form, split_k: int | None) -> Iterable[Launch]:

@@ -34,7 +34,8 @@ from mltriton.kernels.arrays import (
 )
 from mltriton.kernels.epilogues import Epilogue, Function, finish, make_epilogue, silu
 from mltriton.kernels.fused_gemm import accumulate
-from mltriton.kernels.gemm_tiles import ACCUMULATORS, Tile, blocks_of, speed, tile_of, tile_on
+from mltriton.kernels.gemm_gpu import tile_on
+from mltriton.kernels.gemm_tiles import ACCUMULATORS, Tile, blocks_of, speed, tile_of
 from mltriton.kernels.launch import Launch, block_limits
 from mltriton.runtime.specialization import ON_HOST, device_of
 

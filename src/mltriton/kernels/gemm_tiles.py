@@ -15,7 +15,6 @@ from functools import lru_cache
 import mltriton as triton
 import mltriton.language as tl
 from mltriton.kernels.arrays import Array, dtype_name, item_size
-from mltriton.kernels.launch import family_of_warps, stages_on, target_of
 from mltriton.records import NamedTuple
 
 
@@ -175,81 +174,9 @@ def choose_warp_tiles(m: int, n: int, item_bytes: int, batch: int = 1, family: s
     return WarpTiles(Tile(height, width, depth, 4), warps)
 
 
-class GroupTile(NamedTuple):
-    """A block of C for groups of four warps that multiply together, and how fast it is against the fastest."""
-
-    rows: int
-    columns: int
-    warps: int
-    speed: float
-
-
-# Measured on an H100 (4096 and 8192, f16): wide blocks read less of shared memory for each product.
-GROUP_TILES = (
-    GroupTile(128, 256, 8, 1.0),
-    GroupTile(256, 128, 16, 0.95),
-    GroupTile(128, 128, 8, 0.8),
-    GroupTile(64, 256, 4, 0.72),
-    GroupTile(64, 128, 4, 0.69),
-    GroupTile(64, 64, 4, 0.45),
-)
-GROUP_ROWS = 64  # that a group computes
-STEP_BYTES = 128  # of K
-GROUP_STAGES = 4
-MULTIPROCESSORS = 132
-
-
-@lru_cache(maxsize=4096)
-def choose_group_tiles(m: int, n: int, item_bytes: int, batch: int = 1) -> WarpTiles:
-    """The block that is best by its own speed, by what of it lies in C, and by how full the last round of programs is
-    ("wave efficiency").
-    """
-
-    def value(tile: GroupTile) -> float:
-        programs = batch * triton.cdiv(m, tile.rows) * triton.cdiv(n, tile.columns)
-        rounds = triton.cdiv(programs, MULTIPROCESSORS)
-        used = batch * m * n / (programs * tile.rows * tile.columns)
-        return tile.speed * used * programs / (rounds * MULTIPROCESSORS)
-
-    best = max(GROUP_TILES, key=value)
-    return WarpTiles(Tile(best.rows, best.columns, STEP_BYTES // item_bytes, 8), best.warps)
-
-
 def multiplied_bytes(x: Array) -> int:
     """Bytes of an element of an operand as a matrix engine multiplies it."""
     return MULTIPLIED_BYTES.get(dtype_name(x)) or item_size(x)
-
-
-def tile_on(target: str | None, m: int, n: int, operand: Array, batch: int) -> tuple[Tile | None, int | None]:
-    """`choose_warp_tiles` for operands of a dtype where the warps of a program share a block; nothing where a program
-    is one thread.
-    """
-    target = target_of(target, operand)
-    family, size = family_of_warps(target), multiplied_bytes(operand)
-    if family is None:
-        return None, None
-    if m >= GROUP_ROWS and multiplies_in_groups(target, operand):
-        return choose_group_tiles(m, n, size, batch)
-    return choose_warp_tiles(m, n, size, batch, family)
-
-
-def multiplies_in_groups(target: str | None, operand: Array) -> bool:
-    """Whether several warps multiply operands of such a dtype together."""
-    if target is None or family_of_warps(target) != "cuda":
-        return False
-    from mltriton.ir.types import BF16, F16  # Few launches ask for it.
-    from mltriton.targets.registry import spec
-
-    element = {"float16": F16, "bfloat16": BF16}.get(dtype_name(operand))
-    size = spec(target).dot.get(element) if element is not None else None
-    return size is not None and size.warps > 1
-
-
-def stages_of(target: str | None, operand: Array, tile: Tile | None) -> int | None:
-    """Steps of K that are in shared memory at a time; None for the usual number."""
-    if tile is None or not multiplies_in_groups(target, operand):
-        return None
-    return stages_on(target, (tile.m + tile.n) * tile.k * multiplied_bytes(operand), GROUP_STAGES)
 
 
 def _reuse(m: int, n: int, block: tuple[int, int], batch: int) -> float:

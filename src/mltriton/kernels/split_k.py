@@ -19,7 +19,8 @@ from mltriton.frontend.function import LanguageFunction
 from mltriton.kernels.arrays import Array, dtype_name, empty, item_size, require_count, strides_of
 from mltriton.kernels.epilogues import Epilogue, finish, silu
 from mltriton.kernels.fused_gemm import accumulate
-from mltriton.kernels.gemm_tiles import ACCUMULATORS, Tile, block_coordinates, choose_tile, tile_on
+from mltriton.kernels.gemm_gpu import tile_on
+from mltriton.kernels.gemm_tiles import ACCUMULATORS, Tile, block_coordinates, choose_tile
 from mltriton.kernels.launch import Launch
 from mltriton.kernels.products import product_of
 
@@ -68,6 +69,7 @@ def split_k_reduce_kernel(
 
 
 REDUCED = Tile(16, 256, 0, 1)  # block of C of one program of the reduction
+REDUCED_BY_WARPS, REDUCING_WARPS = Tile(4, 128, 0, 1), 4  # the same where many programs run at a time
 
 
 def split_k_launches(
@@ -78,9 +80,10 @@ def split_k_launches(
     splits: int,
     prologue: LanguageFunction | None = None,
     tile: Tile | None = None,
+    reduced: Tile = REDUCED,
 ) -> tuple[Launch, Launch]:
     """The launches that compute c = epilogue(prologue(a) b) for [batch, rows, columns] arrays, with K in up to `splits`
-    parts of whole steps; `tile` is chosen when None.
+    parts of whole steps; `tile` is chosen when None, `reduced` is the block of a program that adds them up.
     """
     batch, m, k = a.shape
     n = b.shape[-1]
@@ -98,7 +101,7 @@ def split_k_launches(
             "BM": tile.m, "BN": tile.n, "BK": tile.k, "GROUP": tile.group,
         },
     )  # fmt: skip
-    rows, columns = min(REDUCED.m, triton.next_power_of_2(m)), min(REDUCED.n, triton.next_power_of_2(n))
+    rows, columns = min(reduced.m, triton.next_power_of_2(m)), min(reduced.n, triton.next_power_of_2(n))
     bias, add, *strides = epilogue.arguments()
     reduction = Launch(
         split_k_reduce_kernel,

@@ -21,6 +21,7 @@ from mltriton.frontend.function import LanguageFunction
 from mltriton.kernels.arrays import Array, dtype_name, empty, item_size, require_count, strides_of
 from mltriton.kernels.epilogues import Epilogue, finish, relu
 from mltriton.kernels.fused_gemm import accumulate
+from mltriton.kernels.gemm_gpu import tile_on
 from mltriton.kernels.gemm_tiles import (
     ACCUMULATORS,
     FULL,
@@ -30,7 +31,6 @@ from mltriton.kernels.gemm_tiles import (
     choose_tile,
     speed,
     tile_of,
-    tile_on,
 )
 from mltriton.kernels.launch import Launch
 from mltriton.kernels.products import product_of

@@ -20,7 +20,7 @@ from mltriton.kernels.arrays import empty
 from mltriton.kernels.attention import attention_launch, blocks_on, warps_on
 from mltriton.kernels.attention_paged import form_on, paged_attention_launches
 from mltriton.kernels.gemm import matmul_launch
-from mltriton.kernels.gemm_tiles import tile_on
+from mltriton.kernels.gemm_gpu import tile_on
 from mltriton.kernels.launch import Launch
 from mltriton.kernels.normalization import choose_rows, layer_norm_launch, softmax_launch
 from mltriton.records import NamedTuple

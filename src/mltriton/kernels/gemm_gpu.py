@@ -1,0 +1,150 @@
+"""How products are shared out on GPUs: the block of C of a program, its warps, the stages of its loop, the parts of K.
+
+Level: user. Where groups of warps multiply together (NVIDIA's Hopper) the choice is that of the least cost: rounds of
+programs ("wave efficiency"), steps along K, what a program and another launch cost besides. Few rows only read B: there
+programs are many, and their buffers deep.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import mltriton as triton
+from mltriton.kernels.arrays import Array, dtype_name
+from mltriton.kernels.gemm_tiles import Tile, choose_warp_tiles, multiplied_bytes
+from mltriton.kernels.launch import family_of_warps, stages_on, target_of
+from mltriton.records import NamedTuple
+
+
+class Shares(NamedTuple):
+    """Block and warps of a program (both None where a program is one thread), stages of its loop (None: the usual
+    number), parts of K.
+    """
+
+    tile: Tile | None = None
+    warps: int | None = None
+    stages: int | None = None
+    splits: int = 1
+
+
+class GroupTile(NamedTuple):
+    """A block of C for groups of four warps that multiply together, how fast it is against what the GPU's matrix units
+    could do, and the stages of a loop where there are several programs for each multiprocessor.
+    """
+
+    rows: int
+    columns: int
+    warps: int
+    speed: float
+    stages: int = 4
+
+
+# Measured on an H100 (2048 to 8192, f16): large blocks read less for each product. Two programs of 128 x 128 with three
+# stages share a multiprocessor.
+GROUP_TILES = (
+    GroupTile(128, 256, 8, 1.0),
+    GroupTile(256, 128, 8, 0.98),
+    GroupTile(128, 128, 4, 0.92, 3),
+    GroupTile(64, 256, 4, 0.79),
+    GroupTile(64, 128, 4, 0.71, 3),
+    GroupTile(128, 64, 4, 0.66, 3),
+    GroupTile(64, 64, 4, 0.47),
+    GroupTile(64, 32, 4, 0.28),
+)
+STEP_BYTES = 128  # of K
+MULTIPROCESSORS = 132
+DEEPEST = 8  # stages, where a program has a multiprocessor to itself
+# In cycles of a multiprocessor, which does so many products of f16 in each:
+PRODUCTS = 2048
+PROGRAM = 3000  # until the first operands are there, and for the result
+LAUNCH = 5000  # of the sum of the parts of K
+SUMMED_BYTES = 1500  # of partial sums that all multiprocessors move together
+MOST_SPLITS = 16
+
+
+def cost(tile: GroupTile, m: int, n: int, k: int, item_bytes: int, batch: int, splits: int) -> float:
+    """Cycles that a product takes in such blocks and with K in so many parts."""
+    depth = STEP_BYTES // item_bytes
+    programs = batch * splits * triton.cdiv(m, tile.rows) * triton.cdiv(n, tile.columns)
+    steps = triton.cdiv(triton.cdiv(k, depth), splits)
+    each = steps * tile.rows * tile.columns * STEP_BYTES / 2 / PRODUCTS / tile.speed + PROGRAM
+    added = LAUNCH + 8 * splits * batch * m * n / SUMMED_BYTES if splits > 1 else 0.0
+    return triton.cdiv(programs, MULTIPROCESSORS) * each + added
+
+
+@lru_cache(maxsize=4096)
+def choose_group_shares(
+    m: int, n: int, k: int, item_bytes: int, batch: int, splits: int | None
+) -> tuple[GroupTile, int, bool]:
+    """The tile and the parts of K (those that are asked for, if any) of the least cost, and whether each program has a
+    multiprocessor to itself.
+    """
+    steps = triton.cdiv(k, STEP_BYTES // item_bytes)
+    parts = [splits] if splits else [p for p in (1, 2, 4, 8, MOST_SPLITS) if p == 1 or steps >= 4 * p]
+    found = [(tile, p) for p in parts for tile in GROUP_TILES]
+    best, count = min(found, key=lambda each: cost(each[0], m, n, k, item_bytes, batch, each[1]))
+    programs = batch * count * triton.cdiv(m, best.rows) * triton.cdiv(n, best.columns)
+    return best, count, programs <= MULTIPROCESSORS
+
+
+FEW_ROWS = 32  # that are multiplied by single warps
+READ_BYTES = 16384  # of B in a step
+FEW_WARPS, FEW_STAGES = 4, 5
+LEAST_STEPS = 4  # of a part of K
+
+
+def choose_few_rows(m: int, n: int, k: int, item_bytes: int, batch: int, splits: int | None) -> tuple[Tile, int]:
+    """The block and the parts of K where a product only reads B: programs for all multiprocessors, if there are
+    columns or steps enough.
+    """
+    rows = max(16, triton.next_power_of_2(m))
+    columns = next((c for c in (64, 32) if batch * triton.cdiv(n, c) >= 0.9 * MULTIPROCESSORS), 32)
+    depth = READ_BYTES // item_bytes // columns
+    programs, steps = batch * triton.cdiv(n, columns), triton.cdiv(k, depth)
+    chosen = max(1, min(MULTIPROCESSORS // programs, steps // LEAST_STEPS, MOST_SPLITS))
+    return Tile(rows, columns, depth, 1), splits or chosen
+
+
+def shares_on(target: str | None, m: int, n: int, k: int, operand: Array, batch: int, splits: int | None) -> Shares:
+    """How a product of matrices like `operand` is shared out on a target; `splits` parts of K, or as many as are best
+    where that is None.
+    """
+    target = target_of(target, operand)
+    family, size = family_of_warps(target), multiplied_bytes(operand)
+    if family is None:
+        return Shares(splits=splits or 1)
+    if family == "cuda" and m <= FEW_ROWS and dtype_name(operand) in ("float16", "bfloat16"):
+        tile, count = choose_few_rows(m, n, k, size, batch, splits)
+        return Shares(tile, FEW_WARPS, _stages(target, tile, size, FEW_STAGES), count)
+    if not multiplies_in_groups(target, operand):
+        return Shares(*choose_warp_tiles(m, n, size, batch * (splits or 1), family), None, splits or 1)
+    best, count, alone = choose_group_shares(m, n, k, size, batch, splits)
+    tile = Tile(best.rows, best.columns, STEP_BYTES // size, 8)
+    return Shares(tile, best.warps, _stages(target, tile, size, DEEPEST if alone else best.stages), count)
+
+
+def _stages(target: str | None, tile: Tile, item_bytes: int, most: int) -> int | None:
+    """Steps of K that are in shared memory at a time."""
+    return stages_on(target, (tile.m + tile.n) * tile.k * item_bytes, most)
+
+
+def tile_on(target: str | None, m: int, n: int, operand: Array, batch: int) -> tuple[Tile | None, int | None]:
+    """Block and warps of programs that multiply matrices like `operand` where the warps of a program share a block, of
+    a usual K; nothing where a program is one thread.
+    """
+    return shares_on(target, m, n, USUAL_DEPTH, operand, batch, 1)[:2]
+
+
+USUAL_DEPTH = 2048
+
+
+def multiplies_in_groups(target: str | None, operand: Array) -> bool:
+    """Whether several warps multiply operands of such a dtype together."""
+    if target is None or family_of_warps(target) != "cuda":
+        return False
+    from mltriton.ir.types import BF16, F16  # Few launches ask for it.
+    from mltriton.targets.registry import spec
+
+    element = {"float16": F16, "bfloat16": BF16}.get(dtype_name(operand))
+    size = spec(target).dot.get(element) if element is not None else None
+    return size is not None and size.warps > 1

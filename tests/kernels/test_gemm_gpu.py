@@ -1,0 +1,87 @@
+"""How products are shared out on GPUs: the choices of the cost model, and that they fit."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from mltriton.kernels import matmul
+from mltriton.kernels.gemm_gpu import GROUP_TILES, MULTIPROCESSORS, Shares, cost, shares_on
+from ptx_emulator.launch import install
+
+SIZES = [16, 33, 64, 100, 512, 1000, 1024, 2048, 4096, 8192]
+
+
+def shares(m: int, n: int, k: int, splits: int | None = None, target: str = "cuda:90") -> Shares:
+    return shares_on(target, m, n, k, np.empty((1, 1), np.float16), 1, splits)
+
+
+@pytest.mark.parametrize("size", [2048, 4096, 8192])
+def test_large_products_take_the_fastest_block(size: int) -> None:
+    found = shares(size, size, size)
+    assert found.tile is not None
+    assert (found.tile.m, found.tile.n, found.warps, found.stages, found.splits) == (128, 256, 8, 4, 1)
+
+
+@pytest.mark.parametrize("size", [512, 1024])
+def test_small_products_have_a_program_for_each_multiprocessor_and_deep_buffers(size: int) -> None:
+    found = shares(size, size, size)
+    assert found.tile is not None and found.stages is not None
+    programs = (size // found.tile.m) * (size // found.tile.n)
+    assert MULTIPROCESSORS / 2 < programs <= MULTIPROCESSORS
+    assert found.stages > 4
+    assert found.splits == 1
+
+
+@pytest.mark.parametrize(("m", "n", "k"), [(256, 256, 8192), (64, 64, 16384), (512, 512, 16384), (16, 512, 8192)])
+def test_few_blocks_share_the_sum(m: int, n: int, k: int) -> None:
+    found = shares(m, n, k)
+    assert found.splits > 1
+    assert shares(m, n, k, 1).splits == 1
+    assert shares(m, n, k, 3).splits == 3
+
+
+@pytest.mark.parametrize(("m", "n", "k"), [(16, 4096, 4096), (8, 14336, 4096), (1, 4096, 14336)])
+def test_few_rows_have_many_programs(m: int, n: int, k: int) -> None:
+    found = shares(m, n, k)
+    assert found.tile is not None
+    assert (found.tile.m, found.splits) == (16, 1)
+    assert n // found.tile.n >= 0.9 * MULTIPROCESSORS
+    assert found.tile.n * found.tile.k * 2 == 16384
+
+
+@pytest.mark.parametrize("m", SIZES)
+def test_every_choice_fits(m: int) -> None:
+    for n in SIZES:
+        for k in (16, 1000, 8192):
+            found = shares(m, n, k)
+            assert found.tile is not None and found.stages is not None
+            assert found.stages * (found.tile.m + found.tile.n) * found.tile.k * 2 <= 227 * 1024
+            assert found.splits == 1 or k // (found.splits * found.tile.k) >= 2
+
+
+def test_the_cost_is_that_of_rounds_of_programs() -> None:
+    tile = GROUP_TILES[0]
+    one, two = (cost(tile, 128 * blocks, 256, 4096, 2, 1, 1) for blocks in (MULTIPROCESSORS, MULTIPROCESSORS + 1))
+    assert two == 2 * one
+    assert cost(tile, 128, 256, 8192, 2, 1, 1) > cost(tile, 128, 256, 8192, 2, 1, 4)
+
+
+def test_other_gpus_keep_their_blocks() -> None:
+    assert shares(4096, 4096, 4096, target="cuda:80").stages is None
+    assert shares(4096, 4096, 4096, 2, target="xe:pvc").splits == 2
+
+
+@pytest.mark.parametrize(("m", "n", "k"), [(8, 64, 2048), (60, 40, 2048)])
+def test_parts_of_the_sum_are_added_up(m: int, n: int, k: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("MLTRITON_CACHE_DIR", str(tmp_path))
+    install(monkeypatch)
+    assert shares(m, n, k).splits > 1
+    numbers = np.random.default_rng(0)
+    a, b = (numbers.standard_normal(shape).astype(np.float16) for shape in ((m, k), (k, n)))
+    bias = numbers.standard_normal(n).astype(np.float16)
+    found = matmul(a, b, bias=bias, activation="relu", out_dtype="float32", target="cuda:90")
+    wanted = np.maximum(a.astype(np.float64) @ b.astype(np.float64) + bias, 0)
+    assert np.abs(found - wanted).max() < 1e-2
