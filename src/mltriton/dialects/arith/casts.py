@@ -9,6 +9,7 @@ from mltriton.ir.checks import (
     narrows,
     widens,
 )
+from mltriton.ir.definition import boolean
 from mltriton.ir.types import FloatType, IndexType, IntegerType
 
 
@@ -37,8 +38,11 @@ class ExtF(Cast, name="arith.extf"):
 
 
 class TruncF(Cast, name="arith.truncf"):
-    """Float to a narrower float, rounding to nearest even."""
+    """Float to a narrower float, rounding to nearest even. With `flushes` numbers less than the least normal f32 may
+    be 0.
+    """
 
+    flushes = boolean()
     checks = (between(FloatType, FloatType), narrows)
 
 
