@@ -216,7 +216,7 @@ def _places(t: Threads, i: Instruction) -> tuple[Any, Array, int, int]:
 def _load(t: Threads, i: Instruction) -> None:
     kind = kind_of(i)
     parts = i.operands[0].parts if i.operands[0].kind == "vector" else (i.operands[0],)
-    if "param" in i.opcode:
+    if "param" in i.opcode and i.operands[1].parts[0].name in t.parameters:
         [base] = i.operands[1].parts
         held = t.parameters[base.name][:, i.operands[1].number :][:, : DTYPES[kind].itemsize]
         t.write(parts[0], np.ascontiguousarray(held).view(UNSIGNED[held.shape[1]])[:, 0], kind)
@@ -345,8 +345,14 @@ def _extracted(t: Threads, i: Instruction) -> None:
     t.write(i.operands[0], np.array(made, DTYPES[kind]), kind)
 
 
+def _inserted(t: Threads, i: Instruction) -> None:
+    part, whole, start, length = (t.read(operand, "u32").astype(np.uint64) for operand in i.operands[1:5])
+    mask = ((np.uint64(1) << length) - np.uint64(1)) << start
+    t.write(i.operands[0], (whole & ~mask | part << start & mask).astype(np.uint32), "u32")
+
+
 def _permuted(t: Threads, i: Instruction) -> None:
-    a, b, selector = (t.read(operand, "u32") for operand in i.operands[1:4])
+    a, b, selector = (t.read_any(operand) for operand in i.operands[1:4])
     pair = a.astype(np.uint64) | b.astype(np.uint64) << np.uint64(32)
     made = np.zeros(t.count, np.uint32)
     for place in range(4):
@@ -378,6 +384,6 @@ RULES: dict[str, Rule] = {
     "and": _plain(np.bitwise_and), "or": _plain(np.bitwise_or), "xor": _plain(np.bitwise_xor),
     "not": _plain(np.invert), "shl": _shift, "shr": _shift, "setp": _compare, "selp": _select, "mov": _move,
     "cvt": _convert, "cvta": _move, "ld": _load, "st": _store, "atom": _atomic, "cp": _copy, "popc": _count_bits,
-    "clz": _count_bits, "brev": _reversed, "bfe": _extracted, "prmt": _permuted, "shf": _funnel,
+    "clz": _count_bits, "brev": _reversed, "bfe": _extracted, "bfi": _inserted, "prmt": _permuted, "shf": _funnel,
     "mbarrier": tensor_copies.barrier, "fence": lambda t, i: None, "membar": lambda t, i: None,
 }  # fmt: skip

@@ -17,6 +17,7 @@ from .text import Function, Instruction, Module, Operand
 from .values import DTYPES, UNSIGNED, resized
 
 WARP = 32
+_NEVER_WRITTEN = 0xA5A5A5A5
 _WIDTHS = {"pred": 0, "b16": 2, "b32": 4, "b64": 8, "f32": 4, "f64": 8, "s16": 2, "s32": 4, "s64": 8, "u16": 2}
 
 
@@ -58,6 +59,7 @@ class Threads:
         for name, word in zip(kernel.parameters, words, strict=False):
             bits = np.array([word & (1 << 64) - 1], np.uint64).view(np.uint8)
             self.parameters[name] = np.broadcast_to(bits, (self.count, 8))
+            self.symbols.setdefault(name, self.memory.add(bits))  # a program may choose between two places
         self.function(kernel)
         if any(self.copies):
             raise EmulationError("the program ends before its copies have arrived")
@@ -120,9 +122,11 @@ class Threads:
         if rule is None:
             raise EmulationError(f"the emulator does not know {instruction.text}")
         try:
-            if self.products and name != "wgmma":
-                warp_groups.check(self, instruction)
+            kept = warp_groups.check(self, instruction) if self.products and name != "wgmma" else None
+            before = self.registers.get(kept) if kept else None
             rule(self, instruction)
+            if kept and not np.array_equal(before, self.registers[kept]):
+                raise EmulationError(f"{kept} is set while a product reads it")
         except EmulationError as error:
             raise EmulationError(f"{error}\n  {instruction.text}") from None
 
@@ -150,6 +154,12 @@ class Threads:
         if "b" in (dtype.kind, held.dtype.kind):
             return held
         return resized(held, dtype.itemsize, signed=kind[0] == "s").view(dtype)
+
+    def read_any(self, operand: Operand) -> Array:
+        """A word of which bytes that nothing was written to may take part: others take their places later."""
+        if operand.kind == "register" and operand.name not in self.registers:
+            return np.full(self.count, _NEVER_WRITTEN, np.uint32)
+        return self.read(operand, "u32")
 
     def _constant(self, operand: Operand, dtype: np.dtype[Any]) -> Any:
         number = operand.number

@@ -42,10 +42,12 @@ class Products:
         self.reads = [(group, units) for group, units in self.reads if group >= done]
 
 
-def check(t: Threads, i: Instruction) -> None:
-    """Nobody takes or sets a register of a product under way; a copy of sums is one."""
+def check(t: Threads, i: Instruction) -> str | None:
+    """Nobody takes or sets a sum of a product under way; a copy of sums is one. The register that a product reads and
+    that may be set to what it is.
+    """
     if not any(products.sums or products.kept for products in t.products.values()):
-        return
+        return None
     names = list(_names(i.operands))
     for group in _groups_at_hand(t):
         products = t.products.get(group)
@@ -56,7 +58,8 @@ def check(t: Threads, i: Instruction) -> None:
         elif found := [name for name in names if name in products.sums]:
             raise EmulationError(f"the sum {found[0]} is taken or set while a product is under way")
         elif names and i.opcode[0] not in ("st", "bra") and names[0] in products.kept:
-            raise EmulationError(f"{names[0]} is set while a product reads it")
+            return names[0]
+    return None
 
 
 def check_write(t: Threads, addresses: Array) -> None:
@@ -116,7 +119,7 @@ def _multiply(t: Threads, i: Instruction, products: Products, threads: Array) ->
         turned = [False, *turned]
     else:
         first = _shared(t, products, a, threads, left, (ROWS, depth), bool(turned and turned[0]))
-    second = _shared(t, products, b, threads, right, (columns, depth), bool(turned and turned[1]))
+    second = _shared(t, products, b, threads, right, (columns, depth), bool(turned[1:] and turned[1]))
     product = first @ second.T
     lane, warp = threads % 32, threads // 32 % 4
     row, column = 16 * warp + lane // 4, 2 * (lane % 4)
