@@ -125,7 +125,8 @@ class _Work(OwnThread[T]):
 
     def __init__(self, work: Callable[[], T]) -> None:
         super().__init__(work)
-        self._traced, self._profiled = sys.gettrace(), sys.getprofile()
+        profiled = sys.getprofile()
+        self._traced, self._profiled = sys.gettrace(), profiled if callable(profiled) else None  # cProfile's is not
         self._thread: threading.Thread | None = None
 
     def run(self, stack: int) -> T:

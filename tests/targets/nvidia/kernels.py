@@ -149,3 +149,26 @@ def running_in_place(x, n, BLOCK: tl.constexpr):
     for step in range(n - 1):
         values = tl.load(x + step * BLOCK + at)
         tl.store(x + (step + 1) * BLOCK + at, values + tl.max(values, 0))
+
+
+@triton.jit
+def moments(x, sums, rows, columns, BLOCK: tl.constexpr):
+    """The sums of each column's values, squares, cubes and fourth powers, each times its row's mean."""
+    at = tl.arange(0, BLOCK)
+    inside = at < columns
+    first = tl.zeros([BLOCK], tl.float32)
+    second = tl.zeros([BLOCK], tl.float32)
+    third = tl.zeros([BLOCK], tl.float32)
+    fourth = tl.zeros([BLOCK], tl.float32)
+    for row in range(tl.program_id(0), rows, tl.num_programs(0)):
+        value = tl.load(x + row * columns + at, mask=inside, other=0.0)
+        scaled = value * (tl.sum(value, axis=0) / columns)
+        first += scaled
+        second += scaled * value
+        third += scaled * value * value
+        fourth += scaled * value * value * value
+    sums += tl.program_id(0) * 4 * columns
+    tl.store(sums + at, first, mask=inside)
+    tl.store(sums + columns + at, second, mask=inside)
+    tl.store(sums + 2 * columns + at, third, mask=inside)
+    tl.store(sums + 3 * columns + at, fourth, mask=inside)

@@ -113,3 +113,26 @@ def test_what_an_iteration_stores_the_next_one_loads(emulated: None) -> None:
     x = np.ones((4, 256), np.float32)
     kernels.running_in_place[1,](x, 4, BLOCK=256, target="cuda:90")
     np.testing.assert_array_equal(x, np.array([1, 2, 4, 8], np.float32)[:, None] * np.ones(256))
+
+
+def test_sums_for_which_there_are_no_registers(needs_ptxas: None) -> None:
+    """Four sums of 64 registers a lane and the row itself: what the 255 do not hold lies in shared memory."""
+    signature = "*fp32:16, *fp32:16, i32, i32:16, "
+    made = triton.compile(kernels.moments, signature + "2048", target="cuda:90", num_warps=1)
+    assert "ttg.local_store" in made.asm["intrinsic"] and made.metadata.shared >= 8192
+    assert "gpu.barrier" not in made.asm["intrinsic"]
+    fits = triton.compile(kernels.moments, signature + "1024", target="cuda:90", num_warps=1)
+    assert "ttg.local_store" not in fits.asm["intrinsic"]
+
+
+@pytest.mark.parametrize("num_warps", [1, 2])
+@pytest.mark.parametrize("rows", [0, 1, 5])
+def test_moments(num_warps: int, rows: int, emulated: None) -> None:
+    columns, block = 4000 * num_warps // 2, 2048 * num_warps
+    x = np.random.default_rng(0).standard_normal((rows, columns), np.float32)
+    sums = np.full((2, 4, columns), 7, np.float32)
+    kernels.moments[2,](x, sums, rows, columns, BLOCK=block, num_warps=num_warps, target="cuda:90")
+    wide = x.astype(np.float64)
+    powers = np.stack([wide**power * wide.mean(1, keepdims=True) for power in range(1, 5)])
+    for program in range(2):
+        np.testing.assert_allclose(sums[program], powers[:, program::2].sum(1), rtol=1e-4, atol=1e-5)

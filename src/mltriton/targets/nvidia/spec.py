@@ -20,8 +20,8 @@ PIPELINE = (
     "assign-layouts,cse,assign-lanes,dce,pipeline-loads,copy-blocks,load-ahead,dce,cse,delay-dots,start-dots,"
     "verify-encodings",
     "distribute-to-warps,lower-cross-warp,fence-shared-memory,assign-lanes,canonicalize,cse,licm,dce,verify-encodings",
-    "fuse-multiply-add,pair-products,dce,match-target-size,canonicalize,cse,dce,schedule-loads,verify-encodings,"
-    "allocate-shared-memory",
+    "fuse-multiply-add,pair-products,dce,match-target-size,canonicalize,cse,dce,demote-sums,schedule-loads,"
+    "verify-encodings,allocate-shared-memory",
 )
 LANE_REGISTER = 4  # bytes
 COPY_BYTES = (4, 8, 16)  # of a lane's copy from global to shared memory
@@ -81,5 +81,6 @@ def _dot(of: Device, element: Type, depth: int) -> DotSize:
 
 
 def _register_modes(of: Device) -> tuple[RegisterMode, ...]:
-    """How many registers a lane may have of those that all lanes of a program share."""
-    return (RegisterMode(of.registers, of.all_registers // (WARP * (of.registers + 1))), RegisterMode(64, of.max_warps))
+    """How many registers a lane may have of those that all lanes of a program share, for more and more warps."""
+    warps = (of.max_warps // 4, of.max_warps // 2, of.max_warps)
+    return tuple(RegisterMode(min(of.registers, of.all_registers // (WARP * count)), count) for count in warps)
