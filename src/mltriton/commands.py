@@ -163,10 +163,11 @@ def aot(
 @app.command()
 def layout(
     what: Annotated[
-        str, typer.Argument(metavar="ENCODING|FILE.mlir|FILE.py:KERNEL", help="Whose layouts to show; FILE.py is run.")
+        str,
+        typer.Argument(metavar="ENCODING|TYPE|FILE.mlir|FILE.py:KERNEL", help="Whose layouts to show; FILE.py is run."),
     ],
     tensor: Annotated[
-        str | None, typer.Option("--tensor", "-t", help="The tensor that the encoding is of: tensor<256x32xf16>.")
+        str | None, typer.Option("--tensor", help="The tensor that the encoding is of: tensor<256x32xf16>.")
     ] = None,
     hw_view: Annotated[bool, typer.Option("--hw-view", help="Show elements by lane and register.")] = False,
     to: Annotated[str | None, typer.Option("--to", metavar="ENCODING", help="Show the conversion to this.")] = None,
@@ -179,7 +180,7 @@ def layout(
     columns: Annotated[int, typer.Option("--columns", min=1, help="Most columns of a table.")] = 16,
     signature: Annotated[str | None, typer.Option("--signature", "-s", help="Of a kernel: as for compile.")] = None,
     target: Annotated[
-        str, typer.Option("--target", help="What a kernel is compiled for, and conversions cost.")
+        str, typer.Option("--target", "-t", help="What a kernel is compiled for, and conversions cost.")
     ] = "generic",
     num_warps: Warps = 4,
     level: Annotated[str, typer.Option("--level", "-l", help="Of a kernel: ttg or warp.")] = "ttg",

@@ -204,11 +204,12 @@ def run(*arguments: str) -> tuple[int, str]:
 
 
 def test_the_command(tmp_path: Path) -> None:
-    code, text = run(RIGHT, "-t", "tensor<16x32xf16>", "--svg", str(tmp_path / "a.svg"), "--rows", "2")
+    code, text = run(RIGHT, "--tensor", "tensor<16x32xf16>", "--svg", str(tmp_path / "a.svg"), "--rows", "2")
     assert code == 0
     assert "0:1 1:1 2:1" in text
     assert (tmp_path / "a.svg").exists()
-    code, text = run(RIGHT, "-t", "tensor<16x32xf16>", "--to", BLOCK, "--svg", str(tmp_path / "b.svg"))
+    assert run(f"tensor<16x32xf16, {RIGHT}>", "--rows", "2") == (0, text)
+    code, text = run(RIGHT, "--tensor", "tensor<16x32xf16>", "--to", BLOCK, "--svg", str(tmp_path / "b.svg"))
     assert code == 0
     assert "words of 4 bytes to words of 2; about 16 instructions of a warp" in text
     assert (tmp_path / "b.svg").exists()
@@ -218,7 +219,7 @@ def test_a_target_may_convert_in_fewer_instructions() -> None:
     """Moves of regions take two rows at a time where the rows of a left operand are in this order."""
     parent = DPAS.replace("[1, 2], repCluster = [1, 1]", "[1, 1], repCluster = [4, 1], rowBases = [2, 1, 4]")
     source = BLOCK.replace("[1, 2]", "[1, 1]").replace("[16, 16]}", "[32, 32], packedRows = 2}")
-    change = (source, "-t", "tensor<32x32xf16>", "--to", f"#ttg.dot_op<{{opIdx = 0, parent = {parent}}}>")
+    change = (source, "--tensor", "tensor<32x32xf16>", "--to", f"#ttg.dot_op<{{opIdx = 0, parent = {parent}}}>")
     assert "about 64 instructions" in run(*change)[1]
     assert "about 32 instructions" in run(*change, "--target", "xe:pvc")[1]
 
@@ -229,7 +230,11 @@ def test_the_command_of_a_kernel(tmp_path: Path) -> None:
     code, text = run(*kernel)
     assert code == 0, text
     assert "kernels.py:7  %places  tt.addptr  64x!tt.ptr<f32>  #blocked" in text
-    assert "#ttg.blocked<{sizePerWarp = [32], warpsPerCTA = [2], order = [0]}> of 64" in text
+    assert "#blocked = #ttg.blocked<{sizePerWarp = [32], warpsPerCTA = [2], order = [0]}>" in text
+    assert len(text.splitlines()) < 20  # a table of one layout is for --value
+    assert "lane = [[" in run(*kernel, "-t", "cuda:90")[1] and "lane" not in text
+    for option in (("--tensor", "tensor<64xf32>"), ("--to", BLOCK)):
+        assert "tensors and conversions of its own" in run(*kernel, *option)[1]
     code, text = run(*kernel, "--value", "places", "--svg", str(tmp_path / "places.svg"))
     assert code == 0
     assert text.startswith("kernels.py:7  %places")
@@ -249,6 +254,7 @@ def test_the_command_of_a_kernel(tmp_path: Path) -> None:
     [
         (RIGHT, None, "an encoding alone has no shape"),
         (RIGHT, "f16", "f16 is no tensor"),
+        ("tensor<16x16xf16>", None, "tensor<16x16xf16> has no encoding"),
         (RIGHT, "tensor<30x32xf16>", "sizes are powers of two"),
         (RIGHT, "tensor<32xf16>", "a tensor has no such layout"),
         (BY_THREADS.format(1, 4), "tensor<32x32x2xf16>", "a tensor has no such layout"),
@@ -259,7 +265,7 @@ def test_the_command_of_a_kernel(tmp_path: Path) -> None:
     ],
 )
 def test_what_cannot_be_shown(what: str, tensor: str | None, message: str) -> None:
-    code, text = run(what, *(["-t", tensor] if tensor else []))
+    code, text = run(what, *(["--tensor", tensor] if tensor else []))
     assert code != 0
     assert message in text
 

@@ -35,8 +35,10 @@ class Asked(NamedTuple):
 
 def show(asked: Asked) -> str:
     """The text to print; pictures are written. Raises `OptionError` and `IRSyntaxError`."""
-    if asked.what.lstrip().startswith("#"):
+    if asked.what.lstrip().startswith(("#", "tensor<")):
         return _one(asked, view_of(asked.what, asked.tensor))
+    if asked.tensor is not None or asked.to is not None:
+        raise OptionError("a program has tensors and conversions of its own", hint="Choose one by --value.")
     if asked.kernel is not None:
         signature, num_warps, level = asked.kernel
         values = values_of_kernel(asked.what, signature, target=asked.target, num_warps=num_warps, level=level)
@@ -71,15 +73,13 @@ def _value(asked: Asked, value: LayoutValue) -> str:
 
 
 def _program(asked: Asked, values: Sequence[LayoutValue]) -> str:
-    """A line for each value, what the short names stand for, then every layout."""
-    views = list({(value.view.encoding, value.view.shape): value.view for value in values}.values())
+    """A line for each value, and what the short names stand for."""
     if asked.svg is not None:
-        if asked.svg.suffix and len(views) != 1:
+        if asked.svg.suffix and len({(value.view.encoding, value.view.shape) for value in values}) != 1:
             expected = "a directory, or the --value that it is to show"
             raise OptionError("a picture shows one layout", expected=expected, found=names_of(values))
         draw(_pictures(asked, values), asked.svg)
-    tables = (text_of(view, asked.hardware, asked.rows, asked.columns) for view in views)
-    return "\n\n".join(["\n".join(value.line for value in values), "\n".join(definitions(values)), *tables])
+    return "\n".join([*(value.line for value in values), "", *definitions(values)])
 
 
 def _pictures(asked: Asked, values: Sequence[LayoutValue]) -> dict[str, str]:

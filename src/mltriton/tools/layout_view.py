@@ -109,11 +109,18 @@ def get_view(encoding: str | LayoutAttr, tensor: str | Shape, *, hardware: bool 
 # Where views come from
 
 
-def view_of(encoding: str, tensor: str | None) -> View:
-    """The view of an encoding's text with the type of a tensor. Raises `OptionError` and `IRSyntaxError`."""
+def view_of(what: str, tensor: str | None = None) -> View:
+    """The view of an encoding's text with the type of a tensor, or of a type's that has an encoding. Raises
+    `OptionError` and `IRSyntaxError`.
+    """
+    if what.lstrip().startswith("tensor<"):
+        found = _tensor_type(what)
+        if not isinstance(found.encoding, LayoutAttr):
+            raise OptionError(f"{what} has no encoding", expected="tensor<256x32xf16, #name<{...}>>")
+        return checked(View(found.encoding, found.shape, found.element))
     if tensor is None:
-        raise OptionError("an encoding alone has no shape", expected='a tensor, such as -t "tensor<256x32xf16>"')
-    return checked(View(layout_of(encoding), *_tensor(tensor)))
+        raise OptionError("an encoding alone has no shape", expected='--tensor "tensor<256x32xf16>"')
+    return checked(View(layout_of(what), *_tensor(tensor)))
 
 
 def read_program(what: str) -> tuple[str, str]:
@@ -122,7 +129,7 @@ def read_program(what: str) -> tuple[str, str]:
     if not path.is_file():
         raise OptionError(
             f"{what} is no encoding and no file",
-            expected="#name<{...}>, FILE.mlir or FILE.py:KERNEL",
+            expected="#name<{...}>, tensor<..., #name<{...}>>, FILE.mlir or FILE.py:KERNEL",
             hint="A kernel needs its --signature." if ":" in what else None,
         )
     return path.read_text(encoding="utf-8"), what
@@ -137,10 +144,15 @@ def layout_of(text: str) -> LayoutAttr:
 
 
 def _tensor(text: str) -> tuple[Shape, Type]:
+    found = _tensor_type(text)
+    return found.shape, found.element
+
+
+def _tensor_type(text: str) -> TensorType:
     found = Parser(text, "<tensor>").type()
     if not isinstance(found, TensorType):
         raise OptionError(f"{text} is no tensor", expected="such as tensor<256x32xf16>", found=str(found))
-    return found.shape, found.element
+    return found
 
 
 def checked(view: View) -> View:
