@@ -10,6 +10,7 @@ import pytest
 from mltriton.errors import DeviceAssertionError
 from mltriton.ir.parser import parse_module
 from mltriton.runtime.slots import Slot
+from mltriton.targets.registry import spec
 from mltriton.targets.target import Binary, find_target
 
 TEXT = """module attributes {"mltriton.level" = "intrinsic", "tile.scratch_bytes" = 64 : i32} {
@@ -59,3 +60,8 @@ def test_variants_give_their_own_assembly():
     for name, word in (("cpu:sse", "retq"), ("cpu:neon", "ldr")):
         target = find_target(name)
         assert word in target.texts["asm"](target.lower(module))
+
+
+@pytest.mark.parametrize(("variant", "fuses"), [("avx2", True), ("neon", True), ("sse", False)])
+def test_only_processors_with_fused_products_fuse_them(variant, fuses):
+    assert ("fuse-exponents" in ",".join(spec(f"cpu:{variant}").pipeline)) == fuses

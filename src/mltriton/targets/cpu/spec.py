@@ -11,7 +11,7 @@ from mltriton.targets.cpu.features import FEATURES, CpuFeatures, host
 
 PIPELINE = (
     "inline,canonicalize,cse,combine,reorder-broadcast,"
-    "normalize-block-pointers,split-uniform-increments,canonicalize,cse,licm,dce,flush-powers,flush-roundings,check-warp-level",
+    "normalize-block-pointers,split-uniform-increments,canonicalize,cse,licm,dce,flush-powers,fuse-exponents,flush-roundings,check-warp-level",
     "assign-layouts,cse,verify-encodings",
     "distribute-to-warps,lower-cross-warp,merge-k-steps,convert-dot-operands,serialize-warps,"
     "canonicalize,cse,licm,dce,verify-encodings",
@@ -81,5 +81,5 @@ def spec(variant: str) -> TargetSpec:
         micro_kernels=micro_kernels(features),
         indirect_dots=indirect_dots(features),
         cheap_masks=features.avx512,
-        pipeline=PIPELINE,
+        pipeline=PIPELINE if features.has_fma else tuple(level.replace("fuse-exponents,", "") for level in PIPELINE),
     )
