@@ -91,6 +91,20 @@ def test_arrays_of_main_memory() -> None:
     np.testing.assert_array_equal(y, 2 * x)
 
 
+def test_pinned_memory() -> None:
+    """The GPU reads and writes it where it is, beside arrays of its own."""
+    x, y = torch.randn(1000).pin_memory(), torch.empty(1000, device="cuda")
+    for _ in range(2):
+        scaled[(4,)](x, y, 1000, 2.0, BLOCK=256)
+        assert torch.equal(y.cpu(), 2 * x)
+    scaled[(4,)](y, x, 1000, 2.0, BLOCK=256)
+    torch.cuda.synchronize()
+    assert torch.equal(x, 2 * y.cpu())
+    for other in (torch.randn(1000), np.ones(1000, np.float32)):
+        with pytest.raises(DeviceError, match="several devices"):
+            scaled[(4,)](other, y, 1000, 2.0, BLOCK=256)
+
+
 def test_arrays_of_other_libraries() -> None:
     """By the CUDA array interface and by DLPack, of tensors that hide behind them."""
 

@@ -58,6 +58,8 @@ def key_of(job: Job, options: Options) -> Key:
 
 
 def _target_of(parts: Sequence[Part]) -> str:
-    """The target that a launch without one runs on: its first array's; the CPU where there is none."""
+    """The target that a launch without one runs on: that of the first array on a device which kernels run on; the CPU
+    where there is none.
+    """
     devices = (device_kind(part.value) for part in parts if is_array(part.value))
-    return DEVICES.get(next(devices, "cpu"), "cpu")
+    return next((DEVICES[device] for device in devices if device in DEVICES and device != "cpu"), "cpu")

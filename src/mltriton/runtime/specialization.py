@@ -174,6 +174,11 @@ def device_of(value: Any) -> str:
     return device_kind(value) if index is None else f"{device_kind(value)}:{index}"
 
 
+def takes_pinned(target: str, array: Any) -> bool:
+    """Whether a target reads and writes an array of main memory where it is: NVIDIA's GPUs those that torch has pinned."""
+    return target.startswith("cuda") and device_of(array) == ON_HOST and bool(getattr(array, "is_pinned", bool)())
+
+
 def check_devices(arguments: Mapping[str, Any], takes: Any, target: str) -> None:
     """Raise `DeviceError` unless every array lies where `takes(device)` allows, and all on one device."""
     arrays = {name: value for name, value in arguments.items() if is_array(value)}
@@ -186,7 +191,7 @@ def check_devices(arguments: Mapping[str, Any], takes: Any, target: str) -> None
                 f"the argument {name} lies on the device {device}, and the kernel runs on {target}", hint=hint
             )
     devices = {name: device_of(value) for name, value in arrays.items() if not isinstance(value, Placeholder)}
-    if len(set(devices.values())) > 1:
+    if len({device for name, device in devices.items() if not takes_pinned(target, arrays[name])}) > 1:
         raise DeviceError(
             "the arrays of a launch lie on several devices",
             expected="all on one device",

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ctypes
+import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -11,7 +13,7 @@ import pytest
 
 import mltriton as triton
 import mltriton.language as tl
-from mltriton.errors import DeviceError, OutOfBoundsError
+from mltriton.errors import DeviceError, OutOfBoundsError, TargetError
 from mltriton.targets.nvidia import driver, ptxas
 from mltriton.tools.tensor_descriptor import TensorDescriptor
 
@@ -96,6 +98,62 @@ def test_assertions_while_debugging(fake: Fake) -> None:
             scaled[(4,)](x, y, 100, 2.0, BLOCK=32, target="cuda:90", debug=True)
         assert caught.value.file == __file__
         scaled[(4,)](x, y, 100, 2.0, BLOCK=32, target="cuda:90", debug=True)
+
+
+class Array:
+    """An array that says where it lies."""
+
+    def __init__(self, data: np.ndarray[Any, Any], place: str, *, pinned: bool = False) -> None:
+        kind, _, index = place.partition(":")
+        self.data, self.dtype, self.shape = data, data.dtype, data.shape
+        self.device = SimpleNamespace(type=kind, index=int(index) if index else None)
+        self.is_pinned = lambda: pinned
+
+    def data_ptr(self) -> int:
+        return self.data.ctypes.data
+
+
+def test_pinned_memory_beside_the_gpu_s(fake: Fake) -> None:
+    """The launch goes to the GPU, whichever array comes first, and gets the addresses as they are."""
+    library = fake(scaled=scale)
+    x, y = np.arange(100, dtype=np.float32), np.zeros(100, np.float32)
+    for factor in (2.0, 3.0):
+        scaled[(4,)](Array(x, "cpu", pinned=True), Array(y, "cuda:0"), 100, factor, BLOCK=32)
+        np.testing.assert_array_equal(y, x * factor)
+    scaled[(4,)](Array(x, "cuda:0"), Array(y, "cpu", pinned=True), 100, 4.0, BLOCK=32)
+    np.testing.assert_array_equal(y, 4 * x)
+    assert library.launches[0][-1][:2] == [x.ctypes.data, y.ctypes.data]
+
+
+@pytest.mark.parametrize("numpy_first", [True, False])
+def test_main_memory_beside_the_gpu_s(fake: Fake, numpy_first: bool) -> None:
+    fake(scaled=scale)
+    x = np.arange(100, dtype=np.float32)
+    arrays = [x, Array(x, "cuda:0")] if numpy_first else [Array(x, "cuda:0"), Array(x, "cpu")]
+    with pytest.raises(DeviceError, match="lie on several devices") as caught:
+        scaled[(4,)](*arrays, 100, 2.0, BLOCK=32)
+    assert caught.value.file == __file__
+    launched = Array(x, "cpu", pinned=True)
+    scaled[(4,)](launched, Array(x, "cuda:0"), 100, 1.0, BLOCK=32)
+    with pytest.raises(DeviceError, match="lie on several devices"):  # what was compiled for pinned memory
+        scaled[(4,)](Array(x, "cpu"), Array(x, "cuda:0"), 100, 1.0, BLOCK=32)
+
+
+def test_more_warps_than_a_program_has(fake: Fake) -> None:
+    fake(scaled=scale)
+    x = np.arange(100, dtype=np.float32)
+    with pytest.raises(TargetError, match="too many warps for cuda:90") as caught:
+        scaled[(1,)](x, x, 100, 2.0, BLOCK=128, target="cuda:90", num_warps=64)
+    assert caught.value.file == __file__
+
+
+def test_after_a_fork(fake: Fake, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Torch does not say which GPU is its current one there."""
+    fake(scaled=scale)
+    cuda = SimpleNamespace(is_available=lambda: True, current_device=lambda: 1 / 0, _is_in_bad_fork=lambda: True)
+    monkeypatch.setitem(sys.modules, "torch", SimpleNamespace(cuda=cuda))
+    with pytest.raises(DeviceError, match="forked"):
+        driver.current_index()
 
 
 def test_without_a_driver() -> None:

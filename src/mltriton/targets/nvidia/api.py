@@ -105,8 +105,7 @@ class Api:
     def call(self, name: str, *arguments: Any, what: str = "CUDA") -> None:
         """Call a function; ints go as C's int, and what is wider in its ctypes type."""
         if os.getpid() != self._process:
-            message = "CUDA cannot be used in a process forked from one that used it"
-            raise DeviceError(message, hint='Start processes by multiprocessing\'s "spawn" method.')
+            raise forked()
         self.check(self.function(name)(*arguments), what)
 
     def check(self, status: int, what: str) -> None:
@@ -125,6 +124,12 @@ class Api:
         name = ctypes.c_char_p()
         unknown = self.function("cuGetErrorName")(status, ctypes.byref(name))
         return "unknown" if unknown or name.value is None else name.value.decode()
+
+
+def forked() -> DeviceError:
+    """What is said in a process whose parent used CUDA."""
+    message = "CUDA cannot be used in a process forked from one that used it"
+    return DeviceError(message, hint='Start processes by multiprocessing\'s "spawn" method.')
 
 
 @cache

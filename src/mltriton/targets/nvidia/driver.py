@@ -17,7 +17,7 @@ from hashlib import sha256
 from typing import Any
 
 from mltriton.errors import BackendError, DeviceError, LaunchError, OutOfResources
-from mltriton.targets.nvidia.api import Api, api
+from mltriton.targets.nvidia.api import Api, api, forked
 
 _LOG_BYTES = 1 << 14
 _INFO_LOG, _INFO_LOG_BYTES, _ERROR_LOG, _ERROR_LOG_BYTES = 3, 4, 5, 6  # of CUjit_option
@@ -262,8 +262,13 @@ def is_available() -> bool:
 
 
 def current_index() -> int:
-    """The GPU that launches without arrays run on: torch's current one, or the first."""
+    """The GPU that launches without arrays run on: torch's current one, or the first.
+
+    Raises `DeviceError` in a process forked from one in which torch used CUDA.
+    """
     cuda: Any = getattr(sys.modules.get("torch"), "cuda", None)
+    if getattr(cuda, "_is_in_bad_fork", bool)():
+        raise forked()
     return cuda.current_device() if cuda is not None and cuda.is_available() else 0
 
 

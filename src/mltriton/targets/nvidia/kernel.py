@@ -6,6 +6,7 @@ Level: intrinsic -> llvm. `simt/kernel.py` says what a kernel is: 32 lanes a war
 from __future__ import annotations
 
 from mltriton.dialects import tt
+from mltriton.errors import TargetError
 from mltriton.ir.module import Module
 from mltriton.targets.assertions import describe
 from mltriton.targets.nvidia import dot, inline_assembly, math, shared, tensor_copies, wgmma
@@ -24,7 +25,13 @@ ELEMENTS: Rules = {**rules.ELEMENTS, **math.RULES, **inline_assembly.RULES}
 
 
 def lower(module: Module, device: Device) -> Lowered:
-    """LLVM IR, and how a program is to run. Raises `BackendError` at the line of what has no lowering."""
+    """LLVM IR, and how a program is to run.
+
+    Raises `BackendError` at the line of what has no lowering, `TargetError` for more warps than a program may have.
+    """
+    if num_warps_of(module) > device.max_warps:
+        message, hint = f"too many warps for cuda:{device.name}", "Choose a smaller num_warps."
+        raise TargetError(message, expected=f"at most {device.max_warps}", found=str(num_warps_of(module)), hint=hint)
     maps = tensor_copies.parameters(module)
     facts = NvidiaFacts(
         num_warps=num_warps_of(module),

@@ -31,7 +31,7 @@ from mltriton.runtime.native.launcher import is_native, new_launcher
 from mltriton.runtime.native.params import ParamSpec, encode_params
 from mltriton.runtime.native.pool import pool
 from mltriton.runtime.slots import Slot, launcher_of
-from mltriton.runtime.specialization import ON_HOST, device_of
+from mltriton.runtime.specialization import ON_HOST, device_of, takes_pinned
 from mltriton.targets.assertions import Description, Record, check
 from mltriton.targets.host_memory import Memory, held
 from mltriton.targets.nvidia import driver
@@ -138,14 +138,16 @@ class CudaKernel:
         if math.prod(grid) == 0:
             return
         places = {device_of(slot.array) for slot in slots if slot.kind == "tensor"}
+        if len(places) > 1 and ON_HOST in places:
+            places = {device_of(slot.array) for slot in slots if slot.kind == "tensor" and not _is_pinned(slot.array)}
         if len(places) > 1:
             expected, found = "all on one device", ", ".join(sorted(places))
             raise DeviceError("the arrays of a launch lie on several devices", expected=expected, found=found)
         place = next(iter(places), "")
         device = driver.device(int(place.partition(":")[2] or 0) if place[:4] == "cuda" else driver.current_index())
-        arrays = [held(slot.array, slot.bits, slot.writes) for slot in slots if slot.kind == "tensor"]
-        memory = Memory(device, arrays if place == ON_HOST else ())
-        if arrays and place == ON_HOST:
+        on_host = [slot for slot in slots if slot.kind == "tensor"] if place == ON_HOST else []
+        memory = Memory(device, [held(slot.array, slot.bits, slot.writes) for slot in on_host])
+        if on_host:
             self._warn()
         locate = memory.pointer if place == ON_HOST else int
         words = [locate(slot.bits) if slot.kind == "tensor" else slot.bits for slot in slots]
@@ -238,6 +240,10 @@ class CudaKernel:
                 'Pass arrays that lie there: torch.Tensor.to("cuda"), cupy.asarray(array).'
             )
             warnings.warn(text, PerformanceWarning, stacklevel=calling_level())
+
+
+def _is_pinned(array: Any) -> bool:
+    return takes_pinned("cuda", array)
 
 
 def _stream_of(slots: Sequence[Slot]) -> int | None:
