@@ -175,7 +175,7 @@ def device_of(value: Any) -> str:
 
 
 def takes_pinned(target: str, array: Any) -> bool:
-    """Whether a target reads and writes an array of main memory where it is: NVIDIA's GPUs those that torch has pinned."""
+    """Whether a target reads and writes an array of main memory where it is: NVIDIA's GPUs what torch has pinned."""
     return target.startswith("cuda") and device_of(array) == ON_HOST and bool(getattr(array, "is_pinned", bool)())
 
 
