@@ -339,3 +339,5 @@
 // expected: the barrier is no block in shared memory
 "ttng.async_tma_copy_local_to_global"(%d, %i, %mem) <{operandSegmentSizes = array<i32: 1, 1, 1, 0>}> : (!tt.tensordesc<tensor<4x4xf32>>, i32, !ttg.memdesc<4x4xf32, #ttg.shared_memory>) -> ()
 // expected: the indices
+"ttg.warp_specialize"() <{num_warps = 0 : i32}> ({ ttg.warp_yield }, { ttg.warp_return }) : () -> ()
+// expected: a partition has warps

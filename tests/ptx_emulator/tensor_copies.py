@@ -34,6 +34,13 @@ class Barrier:
     phase: int = 0
     coming: list[Callable[[], None]] = field(default_factory=list[Callable[[], None]])
 
+    def arrive(self, number: int) -> None:
+        """So many more have come."""
+        if number > self.arrivals:
+            raise EmulationError(f"{number} arrive at a barrier that waits for {self.arrivals}")
+        self.arrivals -= number
+        self.settle()
+
     def settle(self) -> None:
         """End the phase where nothing is missing."""
         if self.arrivals == 0 and self.bytes == 0:
@@ -90,8 +97,12 @@ def barrier(t: Threads, i: Instruction) -> None:
         _wait(t, i)
         return
     memory = next(operand for operand in i.operands if operand.kind == "address")
-    at = _one(t, t.address(memory))
     t.asleep[:] = False
+    if what == "arrive" and "expect_tx" not in i.opcode:
+        for address in t.address(memory)[t.active]:  # by a lane of each warp
+            t.engine.barrier(int(address)).arrive(i.operands[-1].number)
+        return
+    at = _one(t, t.address(memory))
     if what == "init":
         t.memory.read(np.array([at], np.uint64), 8)
         count = i.operands[1].number
@@ -102,10 +113,8 @@ def barrier(t: Threads, i: Instruction) -> None:
         del t.engine.barriers[at]
     elif what == "arrive":
         found = t.engine.barrier(at)
-        number = i.operands[-1].number
-        found.bytes += number if "expect_tx" in i.opcode else 0
-        found.arrivals -= 1 if "expect_tx" in i.opcode else number
-        found.settle()
+        found.bytes += i.operands[-1].number
+        found.arrive(1)
     else:
         raise EmulationError("an operation of barriers of another kind")
 

@@ -50,6 +50,7 @@ class Threads:
         self.mask: Array | None = None  # the threads at hand; None for all
         self.pc = np.zeros(self.count, np.int64)
         self.waiting = np.zeros(self.count, bool)  # at a barrier
+        self.gates = np.zeros(self.count, np.int64)  # the number of the barrier, where only some threads meet
         self.parked = np.zeros(self.count, bool)  # where their warp meets
         self.asleep = np.zeros(self.count, bool)  # until something happens to a barrier in shared memory
 
@@ -80,6 +81,8 @@ class Threads:
                         raise EmulationError("threads wait for a phase of a barrier that never ends")
                     if self.parked.any():
                         raise EmulationError("lanes of a warp are missing where it meets")
+                    if (self.gates > 0).any():
+                        raise EmulationError("threads wait at a barrier to which others do not come")
                     if not self.waiting.any():
                         return
                     self.waiting[:] = False  # All that are left have come to the barrier.
@@ -239,8 +242,15 @@ def _end(t: Threads, i: Instruction) -> None:
 
 
 def _barrier(t: Threads, i: Instruction) -> None:
-    if i.opcode[:3] != ("bar", "warp", "sync"):
-        t.waiting |= t.active
+    if i.opcode[:3] == ("bar", "warp", "sync"):
+        return
+    t.waiting |= t.active
+    if len(i.operands) > 1:  # so many threads meet
+        number, count = (operand.number for operand in i.operands)
+        t.gates[t.active] = number
+        come = t.gates == number
+        if come.sum() == count:
+            t.waiting[come], t.gates[come] = False, 0
 
 
 def _call(t: Threads, i: Instruction) -> None:
@@ -262,4 +272,4 @@ def _call(t: Threads, i: Instruction) -> None:
     t.parameters[result] = made
 
 
-CONTROL = {"bra": _branch, "ret": _end, "exit": _end, "bar": _barrier, "call": _call}
+CONTROL = {"bra": _branch, "ret": _end, "exit": _end, "bar": _barrier, "call": _call, "setmaxnreg": lambda t, i: None}

@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, cast
 
-from mltriton.dialects import scf, tt
+from mltriton.dialects import scf, tt, ttg
 from mltriton.ir.attribute_text import symbol_text
-from mltriton.ir.attributes import ArrayAttr, Attribute, DictAttr, StringAttr, TypeAttr, string_in
+from mltriton.ir.attributes import ArrayAttr, Attribute, DictAttr, IntegerAttr, StringAttr, TypeAttr, string_in
 from mltriton.ir.definition import parts_of
 from mltriton.ir.operation import Block, Operation, Region, Value
 from mltriton.ir.syntax_elements import Argument, Element, Parsed
-from mltriton.ir.types import I1, INDEX, FunctionType, Type
+from mltriton.ir.types import I1, I32, INDEX, FunctionType, Type
 
 if TYPE_CHECKING:
     from mltriton.ir.parser import Parser
@@ -170,6 +170,29 @@ class WhileElement(Element):
         read_attributes(parser, parsed)
 
 
+class WarpSpecializeElement(Element):
+    """`default { ... } partition num_warps(4) { ... } {attributes}`."""
+
+    def text(self, op: Operation, printer: Printer) -> str:
+        op = cast(ttg.WarpSpecialize, op)
+        sides = printer.region(op.default), printer.region(op.partition)
+        tail = attributes_text(op, printer, skip=("num_warps",), keyword="")
+        return f" default {sides[0]} partition num_warps({op.num_warps}) {sides[1]}{tail}"
+
+    def read(self, parser: Parser, parsed: Parsed) -> None:
+        parser.expect_word("default")
+        default = parser.region(terminator=ttg.WarpYield)
+        for word in ("partition", "num_warps"):
+            parser.expect_word(word)
+        parser.expect("(")
+        count = IntegerAttr(parser.integer(), I32)
+        parser.expect(")")
+        parsed.regions = [default, parser.region(terminator=ttg.WarpReturn)]
+        if parser.at("{"):
+            parsed.attributes = parser.declared_dictionary(parsed.cls)
+        parsed.attributes["num_warps"] = count
+
+
 class SelectTypes(Element):
     """The type of the values of a select, after that of the condition where it is no plain i1."""
 
@@ -194,6 +217,7 @@ CUSTOM: dict[str, Element] = {
     "for": ForElement(),
     "if": IfElement(),
     "while": WhileElement(),
+    "warp_specialize": WarpSpecializeElement(),
     "select-types": SelectTypes(),
 }
 

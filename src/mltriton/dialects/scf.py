@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mltriton.ir.checks import require, require_type, require_types, types_of
-from mltriton.ir.definition import integer, operand, region, variadic
+from mltriton.ir.definition import boolean, integer, operand, region, variadic
 from mltriton.ir.operation import BlockArgument, Operation
 from mltriton.ir.types import I1, IndexType, IntegerType
 
@@ -41,6 +41,7 @@ class For(Operation, name="scf.for"):
     body = region()
     num_stages = integer(text="tt.num_stages")
     unroll = integer(text="tt.loop_unroll_factor")
+    warp_specialize = boolean(text="tt.warp_specialize")
 
     @property
     def counter(self) -> BlockArgument:

@@ -218,6 +218,57 @@ class AsyncWait(Operation, name="ttg.async_wait", reads=True, writes=True):
         return [TokenType()]
 
 
+class WarpSpecialize(Operation, name="ttg.warp_specialize"):
+    """`ttg.warp_specialize default {...} partition num_warps(4) {...} {attributes}`: the program's warps run `default`
+    while the first of `num_warps` further ones runs `partition`. The others of these have nothing to do, but a group of
+    four has one share of the registers: `default_registers` and `partition_registers` of a lane (0: as at the start).
+
+    It is the last operation of a function, all warps run what comes before it. A `gpu.barrier` in `default` is for the
+    program's own warps; between both sides barriers in shared memory order what happens. There are no blocks in
+    `partition`, so that a warp alone has all there is.
+    """
+
+    syntax = "custom<warp_specialize>"
+    region_ends = ("ttg.warp_yield", "ttg.warp_return")
+    default = region()
+    partition = region()
+    num_warps = integer(4)
+    default_registers = integer(0)
+    partition_registers = integer(0)
+
+    def verify(self) -> None:
+        block = self.block
+        last = block is not None and len(block.ops) > 1 and block.ops[-2] is self
+        parent = self.parent_op
+        require(self, last and parent is not None and parent.name == "tt.func", "it is a function's last operation")
+        for side in self.regions:
+            require(self, len(side.blocks) == 1, "each side has one block", 1, len(side.blocks))
+            require_types(self, "the block's arguments", types_of(side.block.arguments), [])
+        require(self, self.num_warps > 0, "a partition has warps", "1 or more", self.num_warps)
+        for inner in self.partition.block.ops:
+            for op in inner.walk():
+                held = [value for value in (*op.operands, *op.results) if isinstance(value.type, TensorType)]
+                require(self, not held and op.name != "gpu.barrier", "one warp runs the partition", found=op.name)
+
+
+class WarpYield(Operation, name="ttg.warp_yield", terminator=True):
+    """Ends the `default` side of a `ttg.warp_specialize`."""
+
+    syntax = "attr-dict"
+
+    def verify(self) -> None:
+        require(self, isinstance(self.parent_op, WarpSpecialize), "ends a side of ttg.warp_specialize")
+
+
+class WarpReturn(Operation, name="ttg.warp_return", terminator=True):
+    """Ends the `partition` of a `ttg.warp_specialize`."""
+
+    syntax = "attr-dict"
+
+    def verify(self) -> None:
+        require(self, isinstance(self.parent_op, WarpSpecialize), "ends a side of ttg.warp_specialize")
+
+
 class CrossWarpReduce(Operation, name="ttg.cross_warp_reduce", reads=True, writes=True, encodings=ALIKE):
     """`"ttg.cross_warp_reduce"(%x, ...) ({combine}) {dst_warps}`: combines the values that the warps of a program have
     for each source, element by element; scalars or blocks of one shape. Level: tt to warp, in warp-level kernels.

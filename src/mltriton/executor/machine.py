@@ -2,7 +2,8 @@
 
 Level: all. At `tt` and `ttg` a program runs once, on whole blocks; at `warp` and `intrinsic`, and at every level of a
 warp-level kernel, once for each of its warps, every warp a generator with its own `gpu.subgroup_id`. The warps run one
-after the other up to the next barrier, in an order that `Options.order` chooses; all must reach the same one.
+after the other up to the next barrier, in an order that `Options.order` chooses; all must reach the same one, in a
+`ttg.warp_specialize` all of the program's own.
 """
 
 from __future__ import annotations
@@ -13,9 +14,11 @@ from dataclasses import dataclass, field
 from typing import Literal, TextIO
 
 from mltriton.analysis.written_arguments import written_parameters
-from mltriton.dialects import tile, tt, ttig, ttng
+from mltriton.dialects import tile, tt, ttg, ttig, ttng
 from mltriton.executor.blocks import TensorView
+from mltriton.executor.clocks import Clocks
 from mltriton.executor.code import Code, Run
+from mltriton.executor.engine import Engine
 from mltriton.executor.faults import BarrierDivergence, Fault, location_of
 from mltriton.executor.memory import POISON, Memory, Segment
 from mltriton.executor.races import Watch
@@ -51,12 +54,15 @@ class Options:
 
 @dataclass
 class Program:
-    """One program instance: its coordinates, its shared memory, and how many barriers its warps have passed."""
+    """One program instance: its coordinates, its shared memory, and how many barriers its warps have passed. `own` of
+    its warps share its blocks.
+    """
 
     at: Coordinate
     grid: Coordinate
     shared: SharedMemory
     warps: int = 1
+    own: int = 1
     epoch: int = 0
     meetings: dict[int, list[list[Array]]] = field(default_factory=dict[int, "list[list[Array]]"])
 
@@ -95,7 +101,7 @@ class Machine:
         self.memory = memory
         self.grid = grid
         self.options = options
-        self.warps = warps_of(module)
+        self.own, self.warps = warps_of(module)
         self.is_warp_level = is_warp_level(module)
         is_distributed = level_of(module) in ("warp", "intrinsic") and not self.is_warp_level
         self.has_lanes = is_distributed and lanes_matter(module)
@@ -118,8 +124,9 @@ class Machine:
         function = self.code.function(name)
         body = self.code.block(function.body.block)
         races = self.options.races and self.warps > 1
-        shared = SharedMemory(races, self.options.uninitialised, strict=self.is_warp_level)
-        program = Program(at, self.grid, shared, self.warps, self.epoch)
+        engine = Engine(Clocks(self.warps + 1))  # At `ttg` the other side of a program has a clock, too.
+        shared = SharedMemory(races, self.options.uninitialised, engine, strict=self.is_warp_level)
+        program = Program(at, self.grid, shared, self.warps, self.own, self.epoch)
         warps: list[Warp] = []
         running: dict[int, Run] = {}
         for w, scratch in enumerate(self.scratch):
@@ -127,17 +134,21 @@ class Machine:
             warps.append(Warp(w, program, self.memory, scratch, self.options))
             running[w] = body.run(warps[w], {}, arguments)
         while running:
-            waiting = self._to_barrier(program, warps, running)
+            waiting, blocked = self._to_barrier(program, warps, running)
             shared.settle(at)
-            _require_meeting(waiting, running, at)
-            running = {w: running[w] for w in waiting}
-            program.epoch += not _orders_nothing(waiting)
+            _require_meeting(waiting, _expected(waiting, running, self.own), at)
+            running = {w: running[w] for w in (*waiting, *blocked)}
+            if waiting and not _orders_nothing(waiting):
+                program.epoch += 1
+                engine.clocks.meet(list(waiting))
         self.epoch = program.epoch
         shared.engine.check_end()
 
-    def _to_barrier(self, program: Program, warps: list[Warp], running: dict[int, Run]) -> dict[int, Operation]:
-        """Run all warps to the next barrier of the program. A warp that waits for another goes on when that has come
-        further; BarrierDivergence where none can.
+    def _to_barrier(
+        self, program: Program, warps: list[Warp], running: dict[int, Run]
+    ) -> tuple[dict[int, Operation], dict[int, Operation]]:
+        """Run all warps to the next barrier of the program: who waits there, and who for a barrier in shared memory. A
+        warp that waits for another goes on when that has come further; BarrierDivergence where none can.
         """
         waiting: dict[int, Operation] = {}
         left, engine = list(running), program.shared.engine
@@ -151,9 +162,11 @@ class Machine:
                 elif stop is not None:
                     waiting[w] = stop
             if len(blocked) == len(left) and engine.events == before:
-                raise _stuck(blocked, program.at)
+                if not waiting or min(blocked) < self.own:
+                    raise stuck(blocked, program.at)
+                return waiting, blocked
             left = list(blocked)
-        return waiting
+        return waiting, {}
 
     def _advance(self, warp: Warp, run: Run) -> Operation | None:
         """Run a warp to its next barrier, which is returned, or to its end."""
@@ -165,6 +178,13 @@ class Machine:
         if self.options.order == "shuffled":
             self.random.shuffle(warps)
         return warps[::-1] if self.options.order == "backward" else warps
+
+
+def _expected(waiting: dict[int, Operation], running: dict[int, Run], own: int) -> dict[int, Run]:
+    """Who must come to a barrier: on the default side of a `ttg.warp_specialize` the program's own warps."""
+    if any(op.ancestor(ttg.WarpSpecialize) is not None for op in waiting.values()):
+        return {w: run for w, run in running.items() if w < own}
+    return running
 
 
 def _orders_nothing(waiting: dict[int, Operation]) -> bool:
@@ -189,7 +209,7 @@ def _require_meeting(waiting: dict[int, Operation], running: dict[int, Run], at:
     raise fault.within(first.name, at, min(waiting), first.loc)
 
 
-def _stuck(blocked: dict[int, Operation], at: Coordinate) -> Fault:
+def stuck(blocked: dict[int, Operation], at: Coordinate) -> Fault:
     """The fault of warps that wait for what never comes."""
     places = "; ".join(
         f"warp {w} waits at {location_of(op.loc) or 'an unknown line'}" for w, op in sorted(blocked.items())
@@ -207,12 +227,14 @@ def _forget(scratch: Segment | None) -> None:
             scratch.written.fill(False)
 
 
-def warps_of(module: Module) -> int:
-    """How many warps run a program: one at `tt` and `ttg`, where a tensor is the whole block, unless the kernel was
-    written for warps.
+def warps_of(module: Module) -> tuple[int, int]:
+    """How many warps share a program's blocks, and how many it has: one at `tt` and `ttg`, where a tensor is the whole
+    block, unless the kernel was written for warps.
     """
-    is_whole = level_of(module) in ("tt", "ttg") and not is_warp_level(module)
-    return 1 if is_whole else integer_in(module.attributes, "ttg.num-warps", 1)
+    if level_of(module) in ("tt", "ttg") and not is_warp_level(module):
+        return 1, 1
+    own = integer_in(module.attributes, "ttg.num-warps", 1)
+    return own, integer_in(module.attributes, "ttg.total-num-warps", own)
 
 
 def scratch_bytes(module: Module) -> int:

@@ -71,8 +71,10 @@ class SharedView:
 
     def receive(self, values: Array, access: Access) -> Transfer:
         """Let the engine write all elements, which the end of a barrier's phase completes."""
+        self.traffic.overwritten(self.engine, access.warp)
+        brought = (self.traffic.transfer != -1).all()  # Who read that was just asked for.
         self.traffic.written(access.warp)
-        self.begin(access)
+        self.begin(access, races=self.races and not brought)
         self.history.forget_writers()
         self.traffic.unfenced[...] = -1
         self.traffic.transfer[...] = len(self.engine.transfers)
@@ -96,22 +98,28 @@ class SharedView:
             index = tuple(int(i) for i in np.argwhere(self.arriving)[0])
             raise Unfinished(f"{what} of shared memory: nobody has waited for the copy to element {index} of the block")
 
-    def begin(self, access: Access) -> None:
+    def begin(self, access: Access, *, races: bool | None = None) -> None:
         """Make the contents undefined, as a write does, until a copy arrives."""
         self._require_arrived("a copy")
-        self.history.record("write", access, races=self.races)
+        races = self.races if races is None else races
+        self.history.record("write", access, races=races)
         self.arriving[...] = True
         poison = np.full(self.bits.itemsize, POISON, np.uint8).view(self.bits.dtype)[0]
-        self._write(np.broadcast_to(poison, self.bits.shape), access)
+        self._write(np.broadcast_to(poison, self.bits.shape), access, races=races)
+
+    def kept(self, warp: int) -> None:
+        """A product of a warp has read all elements until now."""
+        self.traffic.kept(self.engine, warp)
 
     def hold(self, by: int) -> None:
         """More (or fewer) products read the elements until they are done."""
         self.held[...] += by
 
-    def _write(self, bits: Array, access: Access) -> None:
+    def _write(self, bits: Array, access: Access, *, races: bool | None = None) -> None:
         if self.held.any():
             raise Unfinished("a write to shared memory that a product reads for which nobody has waited")
-        self.history.record("write", access, only=self.strict or self._changed(bits), races=self.races)
+        races = self.races if races is None else races
+        self.history.record("write", access, only=self.strict or self._changed(bits), races=races)
         self.bits[...] = bits
 
     def _changed(self, bits: Array) -> Array:
@@ -149,10 +157,10 @@ class SharedMemory:
 
     races: bool
     track: bool
+    engine: Engine
     strict: bool = False
     buffers: dict[Operation, SharedView] = field(default_factory=dict[Operation, SharedView])
     unwritten: list[tuple[Uninitialised, Access]] = field(default_factory=list[tuple[Uninitialised, Access]])
-    engine: Engine = field(default_factory=Engine)
 
     def fence(self, warp: int) -> None:
         """The engine sees what a warp has written."""

@@ -7,12 +7,14 @@ which are not run by themselves.
 from __future__ import annotations
 
 from mltriton.dialects import scf, tt
+from mltriton.dialects.ttg import WarpReturn, WarpYield
 from mltriton.executor.code import FlowTable, Table
 from mltriton.executor.dialects import (
     arith,
     assembly,
     gpu,
     math,
+    specialization,
     tile,
     tt_blocks,
     tt_dot,
@@ -39,7 +41,17 @@ OPERATIONS: Table = {
     **tile.TABLE,
     **assembly.TABLE,
 }
-FLOW: FlowTable = {**flow.FLOW, **tt_dot.FLOW, **warps.FLOW}
+FLOW: FlowTable = {**flow.FLOW, **tt_dot.FLOW, **warps.FLOW, **specialization.FLOW}
 STRUCTURAL: frozenset[type[Operation]] = frozenset(
-    {Module, tt.Func, tt.Return, tt.ReduceReturn, tt.ScanReturn, scf.Yield, scf.Condition}
+    {
+        Module,
+        tt.Func,
+        tt.Return,
+        tt.ReduceReturn,
+        tt.ScanReturn,
+        scf.Yield,
+        scf.Condition,
+        WarpYield,
+        WarpReturn,
+    }
 )

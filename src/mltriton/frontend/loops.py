@@ -127,6 +127,7 @@ def _for(frame: Frame, stmt: ast.For, target: ast.Name, bounds: _Bounds, found: 
             regions=[Region([block])],
             num_stages=unwrap(getattr(found, "num_stages", None)),
             unroll=unwrap(getattr(found, "loop_unroll_factor", None)),
+            warp_specialize=getattr(found, "warp_specialize", False) or None,
         )
         carried.finish(loop.results)
         frame.scope.lose(target.id, _COUNTER_IS_LOST)

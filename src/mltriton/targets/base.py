@@ -313,6 +313,18 @@ class Multiprocessor(NamedTuple):
         return min(by_memory, self.registers // (lanes * registers))
 
 
+class WarpGroups(NamedTuple):
+    """Groups of `warps` that can hand registers to each other, `unit` at a time: of the `registers` that all lanes
+    share, those of a group that only starts copies need `producer` each, and no lane may have more than `most`.
+    """
+
+    warps: int
+    registers: int
+    most: int
+    producer: int = 24
+    unit: int = 8
+
+
 class WideWarps(NamedTuple):
     """Warps of more lanes, for programs without matrix products and 2D block accesses: at most `max_warps` of them, in
     these forms of machine code.
@@ -339,7 +351,8 @@ class TargetSpec:
     something else (none where it cannot): what a dot takes is then loaded by all warps together. `change_cost(source,
     target, per_warp, element_bytes)`: instructions of a warp that changes the layout of its part, where the target has
     cheaper ways than `layouts/conversions.py` knows. `tensor_copies`: the engine that copies whole blocks, where there
-    is one. `swizzles`: whether what crosses warps is swizzled in shared memory, against conflicts of its banks.
+    is one. `warp_groups`: groups of warps of which one can copy for the others. `swizzles`: whether what crosses warps
+    is swizzled in shared memory, against conflicts of its banks.
     `repeats_loads`: whether what is spread over a block and has fewer elements than a program has lanes is loaded by
     each warp that wants it, instead of by one for all. `multiprocessor`: what programs beside each other share, where
     they share something. `codegens`: the forms of machine code that there are, by name.
@@ -369,6 +382,7 @@ class TargetSpec:
     multiprocessor: Multiprocessor | None = None
     copy_bytes: tuple[int, ...] = ()
     tensor_copies: TensorCopies | None = None
+    warp_groups: WarpGroups | None = None
     change_cost: Callable[[Encoding, Encoding, tuple[int, ...], int], int] | None = None
     vector_bytes: int = 2048  # most bytes of one access of a warp that is no 2D block
     pipeline: tuple[str, ...] = ()  # passes at and to tt, ttg, warp, intrinsic: one text in `-p` syntax for each level

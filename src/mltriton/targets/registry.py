@@ -14,6 +14,8 @@ from mltriton.ir.module import Module, is_warp_level
 from mltriton.targets.base import TargetSpec
 from mltriton.targets.target import module_of, split_name
 
+TOTAL_WARPS = "ttg.total-num-warps"  # of a module in which some warps share none of a program's blocks
+
 
 @cache
 def spec(name: str) -> TargetSpec:
@@ -46,6 +48,11 @@ def num_warps_of(module: Module) -> int:
     """
     fixed = None if is_warp_level(module) else spec_of(module).workgroup_warps
     return fixed if fixed is not None else integer_in(module.attributes, "ttg.num-warps", 4)
+
+
+def total_warps_of(module: Module) -> int:
+    """Warps that a launch starts for a program: with those of a `ttg.warp_specialize` that share none of its blocks."""
+    return integer_in(module.attributes, TOTAL_WARPS, num_warps_of(module))
 
 
 def sharing_warps_of(module: Module) -> int:

@@ -59,9 +59,10 @@ def kernel_remarks(compiled: CompiledKernel) -> list[str]:
     said = None if compiled.binary is None else compiled.binary.metadata.get("remarks")
     job = compiled.job
     if said is not None:
+        from mltriton.tools.specialization_remarks import specialization_remarks
         from mltriton.tools.tensor_copy_remarks import tensor_copy_remarks  # It has remarks of its own kind.
 
-        return [*map(str, tensor_copy_remarks(job)), *said]
+        return [*map(str, (*tensor_copy_remarks(job), *specialization_remarks(job))), *said]
     whole = job.module("ttg")
     found = (*remarks_of(whole), *conversion_remarks(whole), *register_remarks(job.module("intrinsic")))
     return list(map(str, found))

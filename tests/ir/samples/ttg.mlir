@@ -28,6 +28,13 @@ module attributes {mltriton.level = "ttg", "ttg.num-warps" = 4 : i32, ttg.target
     %15 = ttg.local_gather %8[%n] {axis = 1 : i32} : !ttg.memdesc<16x32xf16, #ttg.shared_memory, mutable>, tensor<16x8xi32, #blocked> -> tensor<16x8xf16, #blocked>
     ttig.prefetch %p, %m cacheModifier = cg : tensor<16x32x!tt.ptr<f16>, #blocked>
     gpu.barrier
+    ttg.warp_specialize default {
+      %16 = ttg.local_load %8 : !ttg.memdesc<16x32xf16, #ttg.shared_memory, mutable> -> tensor<16x32xf16, #blocked>
+      ttg.local_store %16, %8 : tensor<16x32xf16, #blocked> -> !ttg.memdesc<16x32xf16, #ttg.shared_memory, mutable>
+      ttg.warp_yield
+    } partition num_warps(4) {
+      ttg.warp_return
+    } {default_registers = 240 : i32, partition_registers = 24 : i32}
     tt.return
   }
 }

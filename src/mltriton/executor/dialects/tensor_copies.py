@@ -65,9 +65,10 @@ def barrier_expect(op: ttng.BarrierExpect) -> Handler:
 
     def call(warp: Warp, view: SharedView, pred: Array = _ALWAYS) -> None:
         if pred:
-            barrier = warp.instance.shared.engine.barrier(_address(view))
+            engine = warp.instance.shared.engine
+            barrier = engine.barrier(_address(view))
             barrier.bytes += size
-            barrier.arrive(1)
+            barrier.arrive(1, engine.clocks.tell(warp.id))
 
     return call
 
@@ -78,7 +79,8 @@ def arrive_barrier(op: ttng.ArriveBarrier) -> Handler:
 
     def call(warp: Warp, view: SharedView, pred: Array = _ALWAYS) -> None:
         if pred:
-            warp.instance.shared.engine.barrier(_address(view)).arrive(count)
+            engine = warp.instance.shared.engine
+            engine.barrier(_address(view)).arrive(count, engine.clocks.tell(warp.id))
 
     return call
 
@@ -94,6 +96,8 @@ def wait_barrier(op: ttng.WaitBarrier) -> Handler:
         if not found.has_ended(int(parity)):
             return BLOCKED
         engine.events += 1
+        for told in found.told.get(int(parity) & 1, ()):
+            engine.clocks.learn(warp.id, told)
         for transfer in found.ended.get(int(parity) & 1, ()):
             if not transfer.arrived:
                 transfer.complete()

@@ -62,6 +62,7 @@ def start(op: ttng.WarpGroupDot) -> Handler:
             result.done = True
             for view in views:
                 cast(SharedView, view).hold(-1)
+                cast(SharedView, view).kept(warp.id)
 
         warp.products.start(complete)
         if ends:

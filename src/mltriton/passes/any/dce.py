@@ -8,7 +8,7 @@ effect stays, in its order; a `scf.while` stays because it may never end, with a
 from __future__ import annotations
 
 from mltriton.analysis.effects import is_needed
-from mltriton.dialects import scf
+from mltriton.dialects import scf, ttg
 from mltriton.dialects.scf_carried import keep_for, keep_if
 from mltriton.ir.module import Module
 from mltriton.ir.operation import Block, BlockArgument, Operation, OpResult, Value
@@ -63,7 +63,7 @@ class _Liveness:
             self._mark(*op.operands, *op.before.block.terminator.operands, *op.after.block.terminator.operands)
         elif isinstance(op, scf.If):
             self._mark(op.condition)
-        else:
+        elif not isinstance(op, ttg.WarpSpecialize):
             self._mark(*op.operands)
             for region in op.regions:
                 for block in region.blocks:
@@ -123,9 +123,9 @@ def _sweep(block: Block, live: _Liveness) -> None:
             _sweep_loop(op, live)
         elif isinstance(op, scf.If):
             _sweep_branch(op, live)
-        elif isinstance(op, scf.While):
-            _sweep(op.before.block, live)
-            _sweep(op.after.block, live)
+        elif isinstance(op, scf.While | ttg.WarpSpecialize):
+            for region in op.regions:
+                _sweep(region.block, live)
 
 
 def _sweep_loop(loop: scf.For, live: _Liveness) -> None:

@@ -5,8 +5,9 @@ in bytes. Two of them may have one offset when they are never needed at once and
 allocation on until the last operation of the same body that uses it (a loop counts whole) a block is needed; where no
 barrier of that body stands between its allocation and its first use, from the barrier before the allocation on. What
 copies or products under way use is needed until the body has waited for all of them. Blocks of which that cannot be
-said, and those that regions carry, have memory of their own. Guarantees: a warp writes memory only after all warps are
-done with what was there. No later pass may move uses of shared memory over barriers.
+said, and those that regions carry, have memory of their own. What a partition (`ttg.warp_specialize`) fills is needed
+as long as the default side uses it, which waits for all of it. Guarantees: a warp writes memory only after all warps
+are done with what was there. No later pass may move uses of shared memory over barriers.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from mltriton.analysis.placement import Placement, place
 from mltriton.dialects import gpu, tt, ttg, ttng
 from mltriton.ir.attributes import IntegerAttr
 from mltriton.ir.module import Module
-from mltriton.ir.operation import Operation, Value
+from mltriton.ir.operation import Block, Operation, Value
 from mltriton.ir.passes import Pass
 from mltriton.ir.types import I32, MemDescType, byte_width
 
@@ -70,15 +71,17 @@ def _alignment(op: ttg.LocalAlloc, memory: MemDescType) -> int:
 
 def _interval(op: ttg.LocalAlloc, order: dict[Operation, int]) -> tuple[int, int]:
     uses = _uses(op.result)
-    body = None if op.block is None or op.init is not None else op.block.ops
+    body = None if op.block is None or op.init is not None else _body(op.block)
     if uses is None or body is None:
         return 0, len(order)
-    around = [_around(use, op) for use in uses]
+    uses = [use for use in uses if not _is_filled_beside(use)]
+    inside = set(body)
+    around = [_around(use, inside) for use in uses]
     first, last = (choose(around, key=order.__getitem__, default=op) for choose in (min, max))
     ends = [_end(use, body[body.index(last) + 1 :]) for use in uses if type(use) in UNDER_WAY]
     if None in ends:
         return 0, len(order)
-    last = max((last, *(_around(end, op) for end in ends if end)), key=order.__getitem__)
+    last = max((last, *(_around(end, inside) for end in ends if end)), key=order.__getitem__)
     end = max(order[inner] for inner in last.walk())
     if any(isinstance(between, gpu.Barrier) for between in body[body.index(op) : body.index(first)]):
         return order[op], end
@@ -98,9 +101,23 @@ def _end(use: Operation, behind: list[Operation]) -> Operation | None:
     return next((op for op in waits if not (op.num if isinstance(op, ttg.AsyncWait) else op.pendings)), None)
 
 
-def _around(use: Operation, op: Operation) -> Operation:
-    """The operation beside `op` that a use is, or is inside of."""
-    while use.block is not op.block:
+def _body(block: Block) -> list[Operation]:
+    """The operations that follow each other in a block, with those of a default side at its end."""
+    sides = [op.default.block.ops for op in block.ops if isinstance(op, ttg.WarpSpecialize)]
+    return [*(op for op in block.ops if not isinstance(op, ttg.WarpSpecialize)), *(op for side in sides for op in side)]
+
+
+def _is_filled_beside(use: Operation) -> bool:
+    """Whether a partition uses a block."""
+    parent = use.block and use.block.parent_op
+    while parent is not None and not isinstance(parent, ttg.WarpSpecialize):
+        use, parent = parent, parent.parent_op
+    return parent is not None and use.block is parent.partition.block
+
+
+def _around(use: Operation, body: set[Operation]) -> Operation:
+    """The operation of a body that a use is, or is inside of."""
+    while use not in body:
         parent = use.parent_op
         assert parent is not None
         use = parent

@@ -96,7 +96,9 @@ def _first_user(dot: tt.Dot, spec: TargetSpec) -> tuple[Operation, int]:
     assert block is not None
     kept = KEPT in dot.parent_op.attributes if dot.parent_op is not None else False
     for op in block.ops[block.position(dot) + 1 :]:
-        passes = op.pure or isinstance(op, ttng.WarpGroupDotWait) or (kept and isinstance(op, COPIES))
+        passes = (
+            op.pure or isinstance(op, ttng.WarpGroupDotWait | ttng.WaitBarrier) or (kept and isinstance(op, COPIES))
+        )
         is_start = isinstance(op, tt.Dot) and is_asynchronous(op, spec) and _goes_on(op)
         passes = passes or is_start or (op.reads and not op.writes and not op.regions)
         if op.terminator or dot.result in op.operands or not passes:
@@ -172,7 +174,9 @@ def _is_written(memory: Value, loop: scf.For) -> bool:
         if isinstance(user, ttg.MemDescSubview | ttg.MemDescTrans):
             if _is_written(user.result, loop):
                 return True
-        elif not isinstance(user, tt.Dot | ttg.LocalLoad | ttg.LocalGather) and _is_inside(user, loop):
+        elif isinstance(user, tt.Dot | ttg.LocalLoad | ttg.LocalGather):
+            continue
+        elif _is_inside(user, loop) or isinstance(user, ttng.AsyncTMACopyGlobalToLocal):  # It may be another warp's.
             return True
     return False
 

@@ -8,10 +8,9 @@ Source: ML-Triton paper, section 2.2 and Table 3.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import cast
 
-from mltriton.analysis.effects import is_pure
 from mltriton.dialects import arith, scf, tt, ttg, ttng
 from mltriton.errors import PassError
 from mltriton.ir.attributes import DenseAttr, StringAttr
@@ -21,8 +20,10 @@ from mltriton.ir.passes import Pass
 from mltriton.ir.rewriting import Rewriter, RuleTable
 from mltriton.ir.types import I1, MemDescType, PointerType, TensorType, Type
 from mltriton.layouts.encodings import Encoding, SliceEncoding, same_cut
+from mltriton.passes.warp import sides
 from mltriton.passes.warp.coordinates import WarpCoordinates
 from mltriton.passes.warp.exchange import Exchange
+from mltriton.passes.warp.sides import by_owner, owner_of
 from mltriton.targets.registry import sharing_warps_of, spec_of
 
 
@@ -37,11 +38,11 @@ class DistributeToWarps(Pass):
         swizzles = spec_of(module).swizzles
         for op in module.body.block.ops:
             assert isinstance(op, tt.Func)
-            distributed.body.block.append(_Distributor(sharing_warps_of(module), swizzles=swizzles).function(op))
+            distributed.body.block.append(Distributor(sharing_warps_of(module), swizzles=swizzles).function(op))
         return distributed
 
 
-class _Distributor(Rewriter):
+class Distributor(Rewriter):
     """Rebuilds one function; adds the warp's coordinates to what a rewriter knows."""
 
     def __init__(self, num_warps: int, *, swizzles: bool = False) -> None:
@@ -88,7 +89,7 @@ def _block(value: Value) -> TensorType:
     return cast(TensorType, type)
 
 
-def shift_range(d: _Distributor, op: tt.MakeRange, operands: list[Value]) -> Sequence[Value]:
+def shift_range(d: Distributor, op: tt.MakeRange, operands: list[Value]) -> Sequence[Value]:
     """A range starts at the warp's first element."""
     type = _block(op.result)
     per_warp = cast(TensorType, per_warp_type(type))
@@ -99,7 +100,7 @@ def shift_range(d: _Distributor, op: tt.MakeRange, operands: list[Value]) -> Seq
     return [d.builder.emit(arith.AddI, local, d.builder.emit(tt.Splat, offset, result_types=[per_warp]))]
 
 
-def shrink_constant(d: _Distributor, op: arith.Constant, operands: list[Value]) -> Sequence[Value]:
+def shrink_constant(d: Distributor, op: arith.Constant, operands: list[Value]) -> Sequence[Value]:
     """A splat constant shrinks with its type."""
     value = op.value
     type = per_warp_type(op.result.type)
@@ -110,24 +111,24 @@ def shrink_constant(d: _Distributor, op: arith.Constant, operands: list[Value]) 
     return [d.builder.emit(arith.Constant, value=DenseAttr(value.values, type))]
 
 
-def shift_block_pointer(d: _Distributor, op: tt.MakeTensorPtr, operands: list[Value]) -> Sequence[Value]:
+def shift_block_pointer(d: Distributor, op: tt.MakeTensorPtr, operands: list[Value]) -> Sequence[Value]:
     """The block pointer of the warp's part starts at the warp's first element."""
     return _shift_indices(d, op, operands, len(operands) - len(op.offsets), d.offsets(_block(op.result)))
 
 
-def shift_descriptor_load(d: _Distributor, op: tt.DescriptorLoad, operands: list[Value]) -> Sequence[Value]:
+def shift_descriptor_load(d: Distributor, op: tt.DescriptorLoad, operands: list[Value]) -> Sequence[Value]:
     """Indices move to the warp's first element; the descriptor is the same for every warp."""
     return _shift_indices(d, op, operands, 1, d.offsets(_block(op.result)))
 
 
-def shift_descriptor_store(d: _Distributor, op: tt.DescriptorStore, operands: list[Value]) -> Sequence[Value]:
+def shift_descriptor_store(d: Distributor, op: tt.DescriptorStore, operands: list[Value]) -> Sequence[Value]:
     """As for a load; one of the warps that hold the same part stores it."""
     type = _block(op.value)
-    return _by_owner(d, type, lambda: _shift_indices(d, op, operands, 2, d.offsets(type)))
+    return by_owner(d, type, lambda: _shift_indices(d, op, operands, 2, d.offsets(type)))
 
 
 def _shift_indices(
-    d: _Distributor, op: Operation, operands: list[Value], first: int, offsets: list[Value | None]
+    d: Distributor, op: Operation, operands: list[Value], first: int, offsets: list[Value | None]
 ) -> Sequence[Value]:
     for dim, offset in enumerate(offsets):
         if offset is not None:
@@ -135,7 +136,7 @@ def _shift_indices(
     return d.copy(op, operands)
 
 
-def reduce_within_then_across(d: _Distributor, op: tt.Reduce, operands: list[Value]) -> Sequence[Value]:
+def reduce_within_then_across(d: Distributor, op: tt.Reduce, operands: list[Value]) -> Sequence[Value]:
     """Each warp reduces its part; parts along the axis meet in shared memory, and every warp reduces them."""
     source = _block(op.sources[0])
     local = d.copy(op, operands)
@@ -155,7 +156,7 @@ def reduce_within_then_across(d: _Distributor, op: tt.Reduce, operands: list[Val
     ]
 
 
-def _gather_parts(d: _Distributor, old: Value, new: Value, part: Value | None, parts: int) -> Value:
+def _gather_parts(d: Distributor, old: Value, new: Value, part: Value | None, parts: int) -> Value:
     whole = old.type.shape if isinstance(old.type, TensorType) else ()
     per_warp = new.type.shape if isinstance(new.type, TensorType) else ()
     element = new.type.element if isinstance(new.type, TensorType) else new.type
@@ -173,7 +174,7 @@ def _without_first(value: Value) -> Type:
     return TensorType(type.shape[1:], type.element, SliceEncoding(0, _encoding(type)))
 
 
-def convert_through_shared_memory(d: _Distributor, op: ttg.ConvertLayout, operands: list[Value]) -> Sequence[Value]:
+def convert_through_shared_memory(d: Distributor, op: ttg.ConvertLayout, operands: list[Value]) -> Sequence[Value]:
     """Nothing moves where both encodings give a warp the same part; otherwise the block goes through shared memory. So
     do results of matrix instructions whose elements other lanes of the warp want, without a barrier.
     """
@@ -194,7 +195,7 @@ def convert_through_shared_memory(d: _Distributor, op: ttg.ConvertLayout, operan
     return [d.exchange.load(memory, d.offsets(target), cast(TensorType, per_warp_type(target)))]
 
 
-def window_of_operands(d: _Distributor, op: tt.Dot, operands: list[Value]) -> Sequence[Value]:
+def window_of_operands(d: Distributor, op: tt.Dot, operands: list[Value]) -> Sequence[Value]:
     """Operands in shared memory are there for all warps: each multiplies the rows of a and the columns of b of its part
     of the result.
     """
@@ -210,7 +211,7 @@ def window_of_operands(d: _Distributor, op: tt.Dot, operands: list[Value]) -> Se
     return d.copy(op, operands)
 
 
-def shared_part(d: _Distributor, op: ttg.LocalLoad | ttg.LocalStore, operands: list[Value]) -> Sequence[Value]:
+def shared_part(d: Distributor, op: ttg.LocalLoad | ttg.LocalStore, operands: list[Value]) -> Sequence[Value]:
     """A warp loads and stores its own part of a block in shared memory."""
     index, block = (0, op.result) if isinstance(op, ttg.LocalLoad) else (1, op.value)
     if isinstance(op, ttg.LocalLoad) or d.num_warps == 1:
@@ -223,7 +224,7 @@ def shared_part(d: _Distributor, op: ttg.LocalLoad | ttg.LocalStore, operands: l
     return []
 
 
-def allocate_then_store(d: _Distributor, op: ttg.LocalAlloc, operands: list[Value]) -> Sequence[Value]:
+def allocate_then_store(d: Distributor, op: ttg.LocalAlloc, operands: list[Value]) -> Sequence[Value]:
     """All warps fill what is allocated with a value, before anyone reads it."""
     if op.init is None or d.num_warps == 1:
         return d.copy(op, operands)
@@ -234,22 +235,22 @@ def allocate_then_store(d: _Distributor, op: ttg.LocalAlloc, operands: list[Valu
     return [memory]
 
 
-def copy_part(d: _Distributor, op: ttg.AsyncCopyGlobalToLocal, operands: list[Value]) -> Sequence[Value]:
+def copy_part(d: Distributor, op: ttg.AsyncCopyGlobalToLocal, operands: list[Value]) -> Sequence[Value]:
     """A warp copies its own part; where several have the same, one of them does."""
     block = _block(op.ptr)
     operands[1] = d.part(operands[1], block)
-    if _owner(d, block) is None:
+    if owner_of(d, block) is None:
         return d.copy(op, operands)
-    _by_owner(d, block, lambda: d.copy(op, operands))
+    by_owner(d, block, lambda: d.copy(op, operands))
     return operands[1:2]  # Groups are counted: nobody looks at a token.
 
 
-def close_group(d: _Distributor, op: ttg.AsyncCommitGroup, operands: list[Value]) -> Sequence[Value]:
+def close_group(d: Distributor, op: ttg.AsyncCommitGroup, operands: list[Value]) -> Sequence[Value]:
     """A group has the copies that were started before it, whatever its tokens."""
     return d.builder.create(ttg.AsyncCommitGroup, []).results
 
 
-def wait_together(d: _Distributor, op: ttg.AsyncWait, operands: list[Value]) -> Sequence[Value]:
+def wait_together(d: Distributor, op: ttg.AsyncWait, operands: list[Value]) -> Sequence[Value]:
     """What a warp has waited for is there for the others behind a barrier; what they read before may be written."""
     results = d.builder.create(ttg.AsyncWait, [], num=op.num, own=op.own or None).results
     if d.num_warps > 1 and not op.own:
@@ -257,31 +258,13 @@ def wait_together(d: _Distributor, op: ttg.AsyncWait, operands: list[Value]) -> 
     return results
 
 
-def by_first_warp(d: _Distributor, op: Operation, operands: list[Value]) -> Sequence[Value]:
-    """What is done once for the program; by one branch what follows on each other."""
-    block, branch = d.builder.block, d.once
-    if branch is None or branch.block is not block or not all(map(is_pure, block.ops[block.position(branch) + 1 :])):
-        _by_owner(d, I1, lambda: d.copy(op, operands))
-        d.once = next((made for made in block.ops[-1:] if isinstance(made, scf.If)), None)
-        return []
-    block.ops.remove(branch)
-    block.append(branch)
-    then = branch.then.block
-    end = then.terminator
-    then.ops.remove(end)
-    with d.builder.inside(then):
-        d.copy(op, operands)
-    then.append(end)
-    return []
-
-
-def gather_through_shared_memory(d: _Distributor, op: tt.Gather, operands: list[Value]) -> Sequence[Value]:
+def gather_through_shared_memory(d: Distributor, op: tt.Gather, operands: list[Value]) -> Sequence[Value]:
     """A warp gathers by itself where it alone has what it gathers from; otherwise the source goes through shared
     memory once, and every warp finds its elements there.
     """
     source, result = _block(op.source), _block(op.result)
     window = [None if dim == op.axis else offset for dim, offset in enumerate(d.offsets(result))]
-    if _owner(d, source) is None and d.offsets(source) == window:
+    if owner_of(d, source) is None and d.offsets(source) == window:
         return d.copy(op, operands)
     memory = d.exchange.buffer(source.shape, source.element)
     d.exchange.store(operands[0], memory, d.offsets(source))
@@ -291,39 +274,20 @@ def gather_through_shared_memory(d: _Distributor, op: tt.Gather, operands: list[
     return [d.builder.emit(ttg.LocalGather, rows, operands[1], result_types=[per_warp_type(result)], axis=op.axis)]
 
 
-def store_by_owner(d: _Distributor, op: Operation, operands: list[Value]) -> Sequence[Value]:
+def store_by_owner(d: Distributor, op: Operation, operands: list[Value]) -> Sequence[Value]:
     """Of the warps that hold the same part, one stores, prints or asserts.
 
     In the region of a reduction or scan each warp does so for what it combines.
     """
     if isinstance(op.parent_op, tt.Reduce | tt.Scan):
         return d.copy(op, operands)
-    return _by_owner(d, op.operands[0].type if operands else I1, lambda: d.copy(op, operands))
+    return by_owner(d, op.operands[0].type if operands else I1, lambda: d.copy(op, operands))
 
 
-def _by_owner(d: _Distributor, type: Type, emit: Callable[[], Sequence[Value]]) -> Sequence[Value]:
-    owner = _owner(d, type)
-    if owner is None:
-        emit()
-        return []
-    branch = d.builder.create(scf.If, owner, result_types=[], regions=[Region(), Region([])])
-    with d.builder.inside(branch.then.block):
-        emit()
-        d.builder.create(scf.Yield, [], result_types=[])
-    return []
-
-
-def _owner(d: _Distributor, type: Type) -> Value | None:
-    block = type.pointee if isinstance(type, PointerType) else type
-    if isinstance(block, TensorType):
-        return d.warp.owner(_encoding(block), block.shape)
-    return d.warp.owner(None, ())
-
-
-def atomic_by_owner(d: _Distributor, op: tt.AtomicRMW | tt.AtomicCAS, operands: list[Value]) -> Sequence[Value]:
+def atomic_by_owner(d: Distributor, op: tt.AtomicRMW | tt.AtomicCAS, operands: list[Value]) -> Sequence[Value]:
     """One warp of those that hold the same part does the atomic; the others get its result through shared memory."""
     type = op.result.type
-    owner = _owner(d, type)
+    owner = owner_of(d, type)
     if owner is None:
         return d.copy(op, operands)
     shape = type.shape if isinstance(type, TensorType) else (1,)
@@ -342,9 +306,6 @@ def atomic_by_owner(d: _Distributor, op: tt.AtomicRMW | tt.AtomicCAS, operands: 
     return [d.builder.emit(tt.Unsplat, block, result_types=[element])]
 
 
-_BARRIERS = (ttng.InitBarrier, ttng.InvalBarrier, ttng.BarrierExpect, ttng.ArriveBarrier)
-_COPIES = (ttng.AsyncTMACopyGlobalToLocal, ttng.AsyncTMACopyLocalToGlobal)
-
 # How each kind of operation becomes one warp's; whatever is not listed is copied with per-warp types.
 RULES: RuleTable = {
     arith.Constant: shrink_constant,
@@ -361,7 +322,7 @@ RULES: RuleTable = {
     ttg.AsyncCopyGlobalToLocal: copy_part,
     ttg.AsyncCommitGroup: close_group,
     ttg.AsyncWait: wait_together,
-    **dict.fromkeys((*_BARRIERS, *_COPIES), by_first_warp),
+    **sides.RULES,
     tt.Gather: gather_through_shared_memory,
     ttg.ConvertLayout: convert_through_shared_memory,
     tt.Store: store_by_owner,

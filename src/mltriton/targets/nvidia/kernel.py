@@ -9,18 +9,25 @@ from mltriton.dialects import tt
 from mltriton.errors import TargetError
 from mltriton.ir.module import Module
 from mltriton.targets.assertions import describe
-from mltriton.targets.nvidia import dot, inline_assembly, math, shared, tensor_copies, wgmma
+from mltriton.targets.nvidia import dot, inline_assembly, math, shared, specialization, tensor_copies, wgmma
 from mltriton.targets.nvidia.devices import Device
 from mltriton.targets.nvidia.facts import NvidiaFacts
 from mltriton.targets.nvidia.machine import NvidiaMachine
-from mltriton.targets.registry import num_warps_of
+from mltriton.targets.registry import total_warps_of
 from mltriton.targets.simt import rules
 from mltriton.targets.simt.context import Rules
 from mltriton.targets.simt.kernel import emit_kernel
 from mltriton.targets.simt.shared import allocations
 from mltriton.targets.target import Lowered
 
-RULES: Rules = {**rules.RULES, **dot.RULES, **shared.RULES, **wgmma.RULES, **tensor_copies.RULES}
+RULES: Rules = {
+    **rules.RULES,
+    **dot.RULES,
+    **shared.RULES,
+    **wgmma.RULES,
+    **tensor_copies.RULES,
+    **specialization.RULES,
+}
 ELEMENTS: Rules = {**rules.ELEMENTS, **math.RULES, **inline_assembly.RULES}
 
 
@@ -34,7 +41,7 @@ def lower(module: Module, device: Device) -> Lowered:
         raise TargetError(message, expected=f"at most {device.max_warps}", found=str(num_warps_of(module)), hint=hint)
     maps = tensor_copies.parameters(module)
     facts = NvidiaFacts(
-        num_warps=num_warps_of(module),
+        num_warps=total_warps_of(module),
         shared=allocations(module)[1],
         prints=any(isinstance(op, tt.Print) for op in module.walk()),
         assertions=describe(module),

@@ -60,8 +60,8 @@ class NvidiaMachine(Machine):
     def kernel(
         self, module: Module, name: str, parameters: Sequence[tuple[str, Type]], warps: int, lanes: int
     ) -> Function:
-        """`ptx_kernel`."""
-        extra = f'"nvvm.maxntid"="{warps * lanes}" '
+        """`ptx_kernel`. One program on a multiprocessor is enough: where warps hand over registers, ptxas must know."""
+        extra = f'"nvvm.maxntid"="{warps * lanes}" "nvvm.minctasm"="1" '
         return module.function(name, VOID, parameters, linkage="ptx_kernel", extra=extra)
 
     def parameters(self, module: IRModule) -> list[tuple[str, Type]]:

@@ -8,7 +8,16 @@ from __future__ import annotations
 from mltriton.ir.types import BF16, F8E4M3, F8E5M2, F16, F32, F64, I8, Type
 from mltriton.layouts.nvidia import mma_sync, wgmma
 from mltriton.layouts.shared import copied
-from mltriton.targets.base import DotSize, Home, Multiprocessor, RegisterMode, Storage, TargetSpec, TensorCopies
+from mltriton.targets.base import (
+    DotSize,
+    Home,
+    Multiprocessor,
+    RegisterMode,
+    Storage,
+    TargetSpec,
+    TensorCopies,
+    WarpGroups,
+)
 from mltriton.targets.nvidia.devices import RESERVED_BYTES, Device, device, variant_here
 from mltriton.targets.nvidia.facts import WARP
 
@@ -17,7 +26,8 @@ PIPELINE = (
     "reorder-broadcast,"
     "split-uniform-increments,hoist-transposes,dce,fold-transposes,convert-dot-operands,"
     "canonicalize,cse,licm,dce,flush-powers,fuse-exponents,dce,check-warp-level",
-    "assign-layouts,cse,assign-lanes,dce,pipeline-loads,copy-blocks,load-ahead,dce,cse,delay-dots,start-dots,"
+    "assign-layouts,cse,assign-lanes,dce,specialize-warps,pipeline-loads,copy-blocks,load-ahead,dce,cse,delay-dots,"
+    "start-dots,release-slots,"
     "verify-encodings",
     "distribute-to-warps,lower-cross-warp,fence-shared-memory,assign-lanes,canonicalize,cse,licm,dce,verify-encodings",
     "fuse-multiply-add,pair-products,dce,match-target-size,canonicalize,cse,dce,demote-sums,schedule-loads,"
@@ -51,6 +61,7 @@ def spec(variant: str) -> TargetSpec:
         multiprocessor=Multiprocessor(of.all_shared_bytes, RESERVED_BYTES, of.all_registers),
         copy_bytes=COPY_BYTES,
         tensor_copies=TensorCopies(copied) if of.tensor_copies else None,
+        warp_groups=WarpGroups(4, of.all_registers, of.registers) if of.warp_groups else None,
         swizzles=True,
         repeats_loads=True,
         pipeline=PIPELINE,

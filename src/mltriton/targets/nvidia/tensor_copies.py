@@ -13,7 +13,7 @@ from itertools import product
 from typing import cast
 
 from mltriton.analysis.affine.polynomials import Polynomial
-from mltriton.dialects import tt, ttng
+from mltriton.dialects import tt, ttg, ttng
 from mltriton.errors import BackendError
 from mltriton.ir.module import Module as IRModule
 from mltriton.ir.operation import BlockArgument, Operation
@@ -30,7 +30,7 @@ from mltriton.targets.simt.lanes import Emitted
 
 Copy = ttng.AsyncTMACopyGlobalToLocal | ttng.AsyncTMACopyLocalToGlobal
 _MOST = 128  # instructions of one block
-_ELECTED = "{ .reg .pred elected; elect.sync _|elected, -1;"
+ELECTED = "{ .reg .pred elected; elect.sync _|elected, -1;"
 
 
 class Boxes(NamedTuple):
@@ -148,28 +148,39 @@ def _barrier(e: Emitter, memory: IRValue) -> Value:
     return e.shared(memory).pointer
 
 
-def _once(e: Emitter, text: str, pred: IRValue | None, *operands: Value, before: str = "") -> None:
-    """An instruction of one lane, where a predicate holds; `text` numbers operands from `$0`."""
+def _once(e: Emitter, op: Operation, text: str, pred: IRValue | None, *operands: Value) -> None:
+    """An instruction of one lane, where a predicate holds; `text` numbers operands from `$0`. A partition's operations
+    are one lane's already.
+    """
     given = [] if pred is None else [e.get(pred)]
-    also = f" and.pred elected, elected, ${len(operands)};" if given else ""
-    ptx(e.function, f"{_ELECTED}{also}{before} @elected {text}; }}", [], *operands, *given)
+    if not alone(op):
+        also = f" and.pred elected, elected, ${len(operands)};" if given else ""
+        ptx(e.function, f"{ELECTED}{also} @elected {text}; }}", [], *operands, *given)
+    else:
+        ptx(e.function, f"@${len(operands)} {text};" if given else f"{text};", [], *operands, *given)
+
+
+def alone(op: Operation) -> bool:
+    """Whether an operation is a partition's (`ttg.warp_specialize`)."""
+    around = op.ancestor(ttg.WarpSpecialize)
+    return isinstance(around, ttg.WarpSpecialize) and op.ancestor_in(around.partition.block) is not None
 
 
 def _init(e: Emitter, op: ttng.InitBarrier) -> None:
-    _once(e, f"mbarrier.init.shared::cta.b64 [$0], {op.count}", None, _barrier(e, op.barrier))
+    _once(e, op, f"mbarrier.init.shared::cta.b64 [$0], {op.count}", None, _barrier(e, op.barrier))
 
 
 def _inval(e: Emitter, op: ttng.InvalBarrier) -> None:
-    _once(e, "mbarrier.inval.shared::cta.b64 [$0]", None, _barrier(e, op.barrier))
+    _once(e, op, "mbarrier.inval.shared::cta.b64 [$0]", None, _barrier(e, op.barrier))
 
 
 def _expect(e: Emitter, op: ttng.BarrierExpect) -> None:
     text = f"mbarrier.arrive.expect_tx.shared::cta.b64 _, [$0], {op.size}"
-    _once(e, text, op.pred, _barrier(e, op.barrier))
+    _once(e, op, text, op.pred, _barrier(e, op.barrier))
 
 
 def _arrive(e: Emitter, op: ttng.ArriveBarrier) -> None:
-    _once(e, f"mbarrier.arrive.shared::cta.b64 _, [$0], {op.count}", op.pred, _barrier(e, op.barrier))
+    _once(e, op, f"mbarrier.arrive.shared::cta.b64 _, [$0], {op.count}", op.pred, _barrier(e, op.barrier))
 
 
 def _wait(e: Emitter, op: ttng.WaitBarrier) -> None:
@@ -189,15 +200,15 @@ def _copy_in(e: Emitter, op: ttng.AsyncTMACopyGlobalToLocal) -> None:
         f"[$0], [$1, {{{_listed(3, rank)}}}], [$2]"
     )
     for there, at in _places(e, op, op.memory):
-        _once(e, text, op.pred, there, described, barrier, *at)
+        _once(e, op, text, op.pred, there, described, barrier, *at)
 
 
 def _copy_out(e: Emitter, op: ttng.AsyncTMACopyLocalToGlobal) -> None:
     described, rank = _map_of(e, op), len(op.indices)
     text = f"cp.async.bulk.tensor.{rank}d.global.shared::cta.tile.bulk_group [$1, {{{_listed(2, rank)}}}], [$0]"
     for here, at in _places(e, op, op.source):
-        _once(e, text, op.pred, here, described, *at)
-    _once(e, "cp.async.bulk.commit_group", None)
+        _once(e, op, text, op.pred, here, described, *at)
+    _once(e, op, "cp.async.bulk.commit_group", None)
 
 
 def _listed(first: int, count: int) -> str:
@@ -214,7 +225,7 @@ def _places(e: Emitter, op: Copy, memory: IRValue) -> Iterator[tuple[Value, list
 
 
 def _store_wait(e: Emitter, op: ttng.AsyncTMAStoreWait) -> None:
-    _once(e, f"cp.async.bulk.wait_group.read {op.pendings}", None)
+    _once(e, op, f"cp.async.bulk.wait_group.read {op.pendings}", None)
 
 
 def _fence(e: Emitter, op: ttng.FenceAsyncShared) -> None:

@@ -18,7 +18,7 @@ from mltriton.ir.types import Type as IRType
 from mltriton.targets.assertions import assertions
 from mltriton.targets.llvm.types import F32, GLOBAL_PTR, I8, Type, Value, vector
 from mltriton.targets.llvm.writer import Module
-from mltriton.targets.registry import num_warps_of, spec_of
+from mltriton.targets.registry import num_warps_of, spec_of, total_warps_of
 from mltriton.targets.simt.context import Emitter, Rules
 from mltriton.targets.simt.lanes import element_name
 from mltriton.targets.simt.machine import Machine
@@ -34,7 +34,8 @@ def emit_kernel(module: IRModule, machine: Machine, rules: Rules, elements: Rule
     """
     target, warps = Module(), num_warps_of(module)
     parameters = parameters_of(module, machine.parameters(module))
-    function = machine.kernel(target, public_function(module).sym_name, parameters, warps, spec_of(module).warp_size)
+    started, lanes = total_warps_of(module), spec_of(module).warp_size
+    function = machine.kernel(target, public_function(module).sym_name, parameters, started, lanes)
     emitter = Emitter(target, function, machine, warps, rules, elements)
     begin(emitter, module, argument)
     place_allocations(emitter, target, module)

@@ -334,6 +334,13 @@ def while_loop(s: Splitter, op: scf.While) -> Sequence[Split]:
     return s.unflatten(op.results, made.results)
 
 
+def specialized(s: Splitter, op: ttg.WarpSpecialize) -> Sequence[Split]:
+    """Both sides by themselves."""
+    made = s.builder.create(ttg.WarpSpecialize, result_types=[], regions=[s.region(region) for region in op.regions])
+    made.attributes |= op.attributes
+    return []
+
+
 def terminator(s: Splitter, op: Operation) -> Sequence[Split]:
     """Yields and conditions pass on pieces."""
     groups = [s.flat(value) for value in op.operands]
@@ -383,6 +390,7 @@ RULES: dict[type[Operation], Callable[..., Sequence[Split]]] = {
     scf.While: while_loop,
     scf.Yield: terminator,
     scf.Condition: terminator,
+    ttg.WarpSpecialize: specialized,
 }
 
 

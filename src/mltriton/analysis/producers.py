@@ -1,0 +1,145 @@
+"""Whether a warp of its own can start all copies of a function's products, and what it must compute for that.
+
+Level: ttg, before loads become copies. Takes a function; gives the loads that a producer warp would do, in groups of
+those that one product takes, with the loops around them and the scalars from which their places follow, or why there is
+no such warp. Nothing is changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import cast
+
+from mltriton.analysis.aliasing import waits_for_programs
+from mltriton.analysis.rectangles import Reason
+from mltriton.dialects import gpu, scf, tt, ttg, ttng
+from mltriton.ir.operation import BlockArgument, Operation, OpResult, Value
+from mltriton.ir.types import TensorType
+
+
+class NotProduced(Exception):  # noqa: N818
+    """Ends the judgement of a function."""
+
+    def __init__(self, op: Operation, why: str) -> None:
+        super().__init__(why)
+        self.op = op
+        self.reason = Reason(why)
+
+
+@dataclass(frozen=True, eq=False)
+class Group:
+    """Loads of one block of operations that go into the same product: they come together and are given back together.
+    `loops` are around it, the innermost last.
+    """
+
+    loads: tuple[tt.DescriptorLoad, ...]
+    loops: tuple[scf.For, ...]
+
+
+@dataclass
+class Producer:
+    """What the producer warp does: groups in the order of the program, the loops that it goes through, which of their
+    carried values it needs, and the operations from which these and the places of blocks are computed.
+    """
+
+    groups: list[Group]
+    loops: set[scf.For] = field(default_factory=set[scf.For])
+    carried: dict[scf.For, set[int]] = field(default_factory=dict[scf.For, "set[int]"])
+    ops: set[Operation] = field(default_factory=set[Operation])
+
+
+def producer_of(function: tt.Func, loads: Sequence[tt.Load | tt.DescriptorLoad]) -> Producer:
+    """The producer of the loads of a function that are multiplied. Raises `NotProduced`."""
+    if waits_for_programs(function):
+        raise NotProduced(function, "an atomic operation may order what programs load")
+    ahead: list[tt.DescriptorLoad] = []
+    for op in function.walk():
+        if isinstance(op, gpu.Barrier):
+            raise NotProduced(op, "a barrier of the source stands between loads")
+        if isinstance(op, tt.DescriptorLoad) and op in loads:
+            ahead.append(op)
+    others = [load for load in loads if isinstance(load, tt.Load) and _loops_around(load)]
+    if others:
+        raise NotProduced(others[0], "lanes copy a block that is multiplied in a loop")
+    found = Producer(_groups(ahead))
+    if not any(group.loops for group in found.groups):
+        raise NotProduced(function, "no loop multiplies blocks that the engine copies")
+    found.loops = {loop for group in found.groups for loop in group.loops}
+    found.carried = {loop: set() for loop in found.loops}
+    _slice(found)
+    return found
+
+
+def _loops_around(op: Operation) -> tuple[scf.For, ...]:
+    """The loops around a load, which nothing but loops may be."""
+    loops: list[scf.For] = []
+    parent = op.parent_op
+    while not isinstance(parent, tt.Func):
+        if not isinstance(parent, scf.For):
+            raise NotProduced(op, f"a load inside of {parent.name if parent is not None else 'nothing'}")
+        loops.append(parent)
+        parent = parent.parent_op
+    return tuple(loops[::-1])
+
+
+def _groups(loads: Sequence[tt.DescriptorLoad]) -> list[Group]:
+    """Loads of one block of operations by the first product that they go into."""
+    found: dict[object, list[tt.DescriptorLoad]] = {}
+    for load in loads:
+        found.setdefault((load.block, _product_of(load)), []).append(load)
+    return [Group(tuple(group), _loops_around(group[0])) for group in found.values()]
+
+
+def _product_of(load: tt.DescriptorLoad) -> object:
+    """The one product that takes a load as it is; the load where there are others."""
+    dots, pending = set[Operation](), list(load.result.users)
+    while pending:
+        user = pending.pop()
+        if isinstance(user, tt.Dot):
+            dots.add(user)
+        elif isinstance(user, ttg.ConvertLayout | ttg.LocalAlloc | tt.Trans | ttg.MemDescTrans):
+            pending += user.results[0].users
+        else:
+            return load
+    return dots.pop() if len(dots) == 1 else load
+
+
+def _slice(found: Producer) -> None:
+    """Add what places of blocks, and bounds of loops, are computed from."""
+    pending = [index for group in found.groups for load in group.loads for index in load.indices]
+    pending += [bound for loop in found.loops for bound in (loop.lower, loop.upper, loop.step)]
+    seen = set[Value]()
+    while pending:
+        value = pending.pop()
+        if value in seen:
+            continue
+        seen.add(value)
+        if isinstance(value, BlockArgument):
+            pending += _argument(found, value)
+        else:
+            pending += _result(found, cast(OpResult, value))
+
+
+def _argument(found: Producer, value: BlockArgument) -> list[Value]:
+    loop = value.block.parent_op
+    if isinstance(loop, tt.Func) or (isinstance(loop, scf.For) and value.index == 0):
+        return []
+    return _carried(found, cast(scf.For, loop), value.index - 1)
+
+
+def _carried(found: Producer, loop: scf.For, index: int) -> list[Value]:
+    found.carried[loop].add(index)
+    return [loop.inits[index], loop.body.block.terminator.operands[index]]
+
+
+def _result(found: Producer, value: OpResult) -> list[Value]:
+    op = value.op
+    if isinstance(op, scf.For) and op in found.loops:
+        return _carried(found, op, value.index)
+    if not op.pure or op.regions or isinstance(op, ttng.TensorMap):
+        raise NotProduced(op, f"the place of a block depends on {op.name}")
+    if any(isinstance(other.type, TensorType) for other in (*op.operands, *op.results)):
+        raise NotProduced(op, f"the place of a block depends on elements of a block ({op.name})")
+    found.ops.add(op)
+    return list(op.operands)

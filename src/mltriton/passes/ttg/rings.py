@@ -1,0 +1,90 @@
+"""Rings: slots of shared memory that a producer fills and consumers give back, with a barrier for each direction.
+
+Level: ttg. A ring has slots for the blocks of a group of loads. `full` says that a slot's blocks have come, `empty`
+that all warps are done with them: a barrier each for every slot, whose phases both sides count by a slot's number and a
+parity that turns when the numbers begin anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, cast
+
+from mltriton.dialects import arith, gpu, ttg, ttng
+from mltriton.ir.builder import Builder
+from mltriton.ir.operation import Value
+from mltriton.ir.types import I32, I64, MemDescType
+from mltriton.passes.ttg.copy_blocks import window_at
+
+
+class State(NamedTuple):
+    """The slot at hand and the parity of its phase."""
+
+    slot: Value
+    parity: Value
+
+
+@dataclass(frozen=True, eq=False)
+class Ring:
+    """Slots for so many blocks each; `empty` is None where every slot is filled but once."""
+
+    slots: int
+    buffers: list[Value]
+    full: Value
+    empty: Value | None
+    warps: int
+
+    def start(self, builder: Builder, parity: int) -> State:
+        """The first slot."""
+        return State(arith.integer(builder, 0), arith.integer(builder, parity))
+
+    def next(self, builder: Builder, state: State) -> State:
+        """The slot after this one."""
+        if self.slots == 1:
+            return State(state.slot, builder.emit(arith.XOrI, state.parity, arith.integer(builder, 1)))
+        zero = arith.integer(builder, 0)
+        following = builder.emit(arith.AddI, state.slot, arith.integer(builder, 1))
+        over = builder.emit(arith.CmpI, following, arith.integer(builder, self.slots), predicate="eq")
+        turned = builder.emit(arith.XOrI, state.parity, builder.emit(arith.ExtUI, over, result_types=[I32]))
+        return State(builder.emit(arith.Select, over, zero, following), turned)
+
+    def wait(self, builder: Builder, state: State) -> list[Value]:
+        """Until the slot's blocks have come; where they are."""
+        builder.create(ttng.WaitBarrier, window_at(builder, self.full, state.slot), state.parity)
+        return [window_at(builder, buffer, state.slot) for buffer in self.buffers]
+
+    def release(self, builder: Builder, slot: Value, pred: Value | None = None) -> None:
+        """All warps are done with a slot, each by itself."""
+        if self.empty is not None:
+            builder.create(ttng.ArriveBarrier, window_at(builder, self.empty, slot), pred, count=self.warps)
+
+    def fill(self, builder: Builder, state: State, size: int) -> tuple[Value, list[Value]]:
+        """Until the slot is free, which it is at first for a parity of 1; its barrier, and where blocks go."""
+        if self.empty is not None:
+            builder.create(ttng.WaitBarrier, window_at(builder, self.empty, state.slot), state.parity)
+        barrier = window_at(builder, self.full, state.slot)
+        builder.create(ttng.BarrierExpect, barrier, None, size=size)
+        return barrier, [window_at(builder, buffer, state.slot) for buffer in self.buffers]
+
+
+def make_ring(builder: Builder, blocks: Sequence[MemDescType], slots: int, warps: int, *, once: bool) -> Ring:
+    """Shared memory of a ring, its barriers without their first phase."""
+    whole = [MemDescType((slots, *block.shape), block.element, block.encoding) for block in blocks]
+    buffers = [cast(Value, builder.emit(ttg.LocalAlloc, None, result_types=[block])) for block in whole]
+    barriers = [
+        builder.emit(ttg.LocalAlloc, None, result_types=[MemDescType((slots, 1), I64)]) for _ in range(1 if once else 2)
+    ]
+    return Ring(slots, buffers, barriers[0], None if once else barriers[1], warps)
+
+
+def begin_rings(builder: Builder, rings: Sequence[Ring]) -> None:
+    """The first phase of all barriers: one arrives at `full`, every warp of the program at `empty`."""
+    for ring in rings:
+        for barriers, count in ((ring.full, 1), (ring.empty, ring.warps)):
+            for slot in range(ring.slots if barriers is not None else 0):
+                assert barriers is not None
+                window = window_at(builder, barriers, arith.integer(builder, slot))
+                builder.create(ttng.InitBarrier, window, count=count)
+    builder.create(ttng.FenceAsyncShared)  # What was in the memory before may have been written by lanes.
+    builder.create(gpu.Barrier)
