@@ -59,7 +59,7 @@ def kernel_remarks(compiled: CompiledKernel) -> list[str]:
     said = None if compiled.binary is None else compiled.binary.metadata.get("remarks")
     job = compiled.job
     if said is not None:
-        from mltriton.tools.specialization_remarks import specialization_remarks
+        from mltriton.tools.specialization_remarks import specialization_remarks  # As below.
         from mltriton.tools.tensor_copy_remarks import tensor_copy_remarks  # It has remarks of its own kind.
 
         return [*map(str, (*tensor_copy_remarks(job), *specialization_remarks(job))), *said]
