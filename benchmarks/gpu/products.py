@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,11 @@ from mltriton.tools.gpu_bench import compared_on_gpu, load_both
 from mltriton.tools.side_by_side import OURS, Measurement
 
 SOURCE = Path(__file__).parent / "sources" / "products.py"
-SHAPES = ((2048, 2048, 2048), (4096, 4096, 4096), (8192, 8192, 8192), (4096, 4096, 14336))
+SHAPES = (*((size,) * 3 for size in (2048, 4096, 8192, 512, 1024)), (4096, 4096, 14336))
+FEW_ROWS = ((16, 4096, 4096), (8, 14336, 4096), (1, 4096, 14336))
+FEW_BLOCKS = ((256, 256, 16384), (64, 4096, 4096))
+BATCHES = ((8, 1024, 1024, 1024), (64, 256, 256, 256))
+GROUPS = ((1024, 2048, 1024), (300, 2048, 1024), (1000, 2048, 1024), (64, 2048, 1024))  # of experts' tokens, say
 ATTENTION = ((4, 16, 4096, 128), (4, 32, 4096, 64), (1, 16, 16384, 128))
 SEQUENCES = ((32, 4096), (64, 8192))  # of paged decoding: how many, and their keys
 
@@ -23,6 +28,9 @@ def measurements(quick: bool) -> Iterator[Measurement]:
     for m, n, k in SHAPES[:1] if quick else SHAPES:
         for dtype in ("float16",) if quick else ("float16", "bfloat16"):
             yield from _matmul(torch, m, n, k, getattr(torch, dtype))
+    for m, n, k in FEW_ROWS[:1] if quick else FEW_ROWS + FEW_BLOCKS:
+        yield _few_blocks(torch, m, n, k)
+    yield from _around(torch)
     for shape in ATTENTION[:1] if quick else ATTENTION:
         yield from _attention(torch, *shape)
     for count, keys in SEQUENCES[:1] if quick else SEQUENCES:
@@ -41,6 +49,50 @@ def _matmul(torch: Any, m: int, n: int, k: int, dtype: Any) -> Iterator[Measurem
         yield compared_on_gpu(
             job, problem, contenders | by_torch, work=work, unit="GFLOP/s", expected=lambda: a.float() @ b.float()
         )
+
+
+def _few_blocks(torch: Any, m: int, n: int, k: int) -> Measurement:
+    """Products whose time is that of reading B, and such that only parts of K give enough programs for."""
+    a = torch.randn(m, k, device="cuda", dtype=torch.float16)
+    b = torch.randn(k, n, device="cuda", dtype=torch.float16) * k**-0.5
+    c = torch.empty(m, n, device="cuda", dtype=torch.float16)
+    contenders = {OURS: lambda: kernels.matmul(a, b), "torch": lambda: torch.mm(a, b, out=c)}
+    work, problem = 2.0 * (m * k + k * n + m * n), f"{m}x{n}x{k}"
+    return compared_on_gpu("few rows or blocks", problem, contenders, work=work, expected=lambda: a.float() @ b.float())
+
+
+def _around(torch: Any) -> Iterator[Measurement]:
+    """Batches, groups, and what is computed around a product."""
+    for batch, m, n, k in BATCHES:
+        a, b = _halves(torch, batch, m, k), _halves(torch, batch, k, n) * k**-0.5
+        ours, torchs = partial(kernels.matmul, a, b), partial(torch.bmm, a, b)
+        yield _timed("matmul (batches)", f"{batch}x{m}x{n}x{k}", ours, torchs, batch * m * n * k)
+    left = [_halves(torch, m, k) for m, _, k in GROUPS]
+    right = [_halves(torch, k, n) * k**-0.5 for _, n, k in GROUPS]
+    work = sum(m * n * k for m, n, k in GROUPS)
+    grouped, each = (partial(_of_all, f, left, right) for f in (kernels.grouped_gemm, partial(map, torch.mm)))
+    yield _timed("grouped_gemm", f"{len(GROUPS)} groups", grouped, each, work)
+    a, b, bias = _halves(torch, 4096, 4096), _halves(torch, 4096, 4096) / 64, _halves(torch, 4096)
+    fused = partial(kernels.matmul, a, b, bias=bias, activation="gelu")
+    yield _timed("matmul, bias, gelu", "4096x4096x4096", fused, partial(_gelu_of_sum, torch, bias, a, b), 4096**3)
+
+
+def _of_all(multiply: Any, left: Any, right: Any) -> Any:
+    """The first of all products."""
+    return list(multiply(left, right))[0]  # noqa: RUF015 - all are computed
+
+
+def _gelu_of_sum(torch: Any, bias: Any, a: Any, b: Any) -> Any:
+    return torch.nn.functional.gelu(torch.addmm(bias, a, b))
+
+
+def _halves(torch: Any, *shape: int) -> Any:
+    return torch.randn(*shape, device="cuda", dtype=torch.float16)
+
+
+def _timed(job: str, problem: str, ours: Any, torchs: Any, products: int) -> Measurement:
+    contenders = {OURS: ours, "torch": torchs}
+    return compared_on_gpu(job, problem, contenders, work=2.0 * products, unit="GFLOP/s", expected=torchs)
 
 
 def _attention(torch: Any, batch: int, heads: int, sequence: int, dim: int) -> Iterator[Measurement]:
