@@ -62,10 +62,25 @@ def kernel_remarks(compiled: CompiledKernel) -> list[str]:
         from mltriton.tools.specialization_remarks import specialization_remarks  # As below.
         from mltriton.tools.tensor_copy_remarks import tensor_copy_remarks  # It has remarks of its own kind.
 
-        return [*map(str, (*tensor_copy_remarks(job), *specialization_remarks(job))), *said]
+        found = *tensor_copy_remarks(job), *specialization_remarks(job)
+        return [*map(str, found), *said, *_residency(compiled)]
     whole = job.module("ttg")
     found = (*remarks_of(whole), *conversion_remarks(whole), *register_remarks(job.module("intrinsic")))
     return list(map(str, found))
+
+
+def _residency(compiled: CompiledKernel) -> list[str]:
+    """How many programs run beside each other, where that is known: rounds of a grid are so many for each of the GPU's
+    multiprocessors.
+    """
+    spec, binary = compiled.job.target.spec, compiled.binary
+    registers = None if binary is None else binary.metadata.get("registers")
+    if registers is None or spec.multiprocessor is None:
+        return []
+    shared, warps = compiled.metadata.shared, compiled.metadata.num_warps
+    beside = spec.multiprocessor.programs(spec.warp_size * warps, registers, shared)
+    each = f"{warps} warps with {registers} registers of a lane and {shared} bytes of shared memory"
+    return [f"{beside} {'program fits' if beside == 1 else 'programs fit'} on a multiprocessor: {each}"]
 
 
 def conversion_remarks(module: Module) -> list[Remark]:

@@ -15,6 +15,7 @@ from mltriton.targets.nvidia import driver, ptxas
 from mltriton.targets.nvidia.devices import device
 from mltriton.targets.nvidia.facts import NvidiaFacts
 from mltriton.targets.target import find_target
+from mltriton.tools.remarks import kernel_remarks
 from mltriton.tools.verify import verify_kernel
 
 from . import kernels
@@ -27,6 +28,14 @@ def compiled(kernel: Any, signature: str, target: str = "cuda:90", **options: An
     made = triton.compile(kernel, signature, target=target, **options)
     assert not made.binary.metadata["remarks"]
     return made
+
+
+def test_remarks_say_how_many_programs_share_a_multiprocessor(needs_ptxas: None) -> None:
+    made = compiled(kernels.softmax, ROW)
+    registers, shared = made.binary.metadata["registers"], made.metadata.shared
+    expected = min(2048 // 128, 65536 // (128 * -(-registers // 8) * 8), 228 * 1024 // (shared + 1024))
+    [*_, remark] = kernel_remarks(made)
+    assert remark.startswith(f"{expected} programs fit on a multiprocessor: 4 warps with {registers} registers")
 
 
 @pytest.mark.parametrize("target", TARGETS)

@@ -107,7 +107,8 @@ class NvidiaTarget:
         if find_tool("ptxas") is None:
             return Binary(ptx.encode(), metadata)
         cubin = assemble(ptx, self.device, facts.shared)
-        return Binary(cubin.binary, metadata | {"remarks": cubin.remarks})
+        registers = max(info.registers for info in cubin.kernels.values())
+        return Binary(cubin.binary, metadata | {"remarks": cubin.remarks, "registers": registers})
 
     def registers(self, assembly: str) -> tuple[int, int]:
         """Registers of a lane, and words that it keeps in memory in their place."""
