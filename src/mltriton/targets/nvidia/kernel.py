@@ -36,9 +36,9 @@ def lower(module: Module, device: Device) -> Lowered:
 
     Raises `BackendError` at the line of what has no lowering, `TargetError` for more warps than a program may have.
     """
-    if num_warps_of(module) > device.max_warps:
+    if total_warps_of(module) > device.max_warps:
         message, hint = f"too many warps for cuda:{device.name}", "Choose a smaller num_warps."
-        raise TargetError(message, expected=f"at most {device.max_warps}", found=str(num_warps_of(module)), hint=hint)
+        raise TargetError(message, expected=f"at most {device.max_warps}", found=str(total_warps_of(module)), hint=hint)
     maps = tensor_copies.parameters(module)
     facts = NvidiaFacts(
         num_warps=total_warps_of(module),
