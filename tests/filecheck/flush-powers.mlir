@@ -32,4 +32,20 @@ tt.func public @softmax(%x: tensor<16x32xf32>, %y: tensor<16x32xf32>, %before: t
   %s = math.exp2 %g : tensor<16x32xf32>
   tt.return
 }
+// What is only used rounded to 16 bits, as it is, multiplied or chosen; not what is also used wider.
+// CHECK-LABEL: @narrowed
+// CHECK: math.exp2 %{{.*}} {flushes = true}
+// CHECK: math.exp2 %{{.*}} :
+// CHECK: math.exp2 %{{.*}} :
+tt.func public @narrowed(%x: tensor<32xf32>, %y: tensor<32xf32>, %mask: tensor<32xi1>) -> (tensor<32xbf16>, tensor<32xf32>, tensor<32xf16>) {
+  %p = math.exp2 %x : tensor<32xf32>
+  %chosen = arith.select %mask, %p, %y : tensor<32xi1>, tensor<32xf32>
+  %product = arith.mulf %chosen, %y : tensor<32xf32>
+  %a = arith.truncf %product : tensor<32xf32> to tensor<32xbf16>
+  %q = math.exp2 %y : tensor<32xf32>
+  %b = arith.truncf %q : tensor<32xf32> to tensor<32xf16>
+  %r = math.exp2 %b : tensor<32xf16>
+  %sum = arith.addf %q, %x : tensor<32xf32>
+  tt.return %a, %sum, %r : tensor<32xbf16>, tensor<32xf32>, tensor<32xf16>
+}
 }

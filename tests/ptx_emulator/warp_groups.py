@@ -106,11 +106,14 @@ def run(t: Threads, i: Instruction) -> None:
             products.wait(i.operands[0].number)
 
 
+_ZEROS = {"f32": np.float32, "s32": np.int32}
+
+
 def _multiply(t: Threads, i: Instruction, products: Products, threads: Array) -> None:
     d, a, b, *rest = i.operands
     shape, sums, left, right = i.opcode[4], i.opcode[5], i.opcode[6], i.opcode[7]
     columns, depth = int(shape[shape.index("n") + 1 : shape.index("k")]), int(shape[shape.index("k") + 1 :])
-    turned = [bool(operand.number) for operand in rest[3:]]
+    turned, adds = [bool(operand.number) for operand in rest[3:]], bool(rest[0].number)
     if any(part.name in products.sums and products.sums[part.name] > products.closed for part in d.parts):
         raise EmulationError("sums of a product that cannot be")
     if a.kind == "vector":
@@ -125,14 +128,15 @@ def _multiply(t: Threads, i: Instruction, products: Products, threads: Array) ->
     row, column = 16 * warp + lane // 4, 2 * (lane % 4)
     if sums == "f16":
         for number, part in enumerate(d.parts):
-            held = np.ascontiguousarray(t.read(part, "b32")[threads])[:, None].view(np.float16).astype(np.float64)
+            words = np.ascontiguousarray(t.read(part, "b32")[threads]) if adds else np.zeros(len(threads), np.uint32)
+            held = words[:, None].view(np.float16).astype(np.float64)
             places = (row + 8 * (number & 1))[:, None], (8 * (number >> 1) + column)[:, None] + np.arange(2)
             halves = np.ascontiguousarray((product[places] + held).astype(np.float16))
             put(t, part, threads, halves.view(np.uint32)[:, 0], "b32")
     else:
         kind = {"f32": "f32", "s32": "s32"}[sums]
         for number, part in enumerate(d.parts):
-            held = t.read(part, kind)[threads]
+            held = t.read(part, kind)[threads] if adds else np.zeros(len(threads), _ZEROS[kind])
             found = product[row + 8 * (number >> 1 & 1), 8 * (number >> 2) + column + (number & 1)]
             put(t, part, threads, (found + held).astype(held.dtype), kind)
     products.sums |= {part.name: products.closed for part in d.parts}

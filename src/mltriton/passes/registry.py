@@ -43,6 +43,7 @@ PASSES: dict[str, str] = {
     "verify-encodings": "mltriton.passes.ttg.verify_encodings:VerifyEncodings",
     "specialize-warps": "mltriton.passes.ttg.specialize_warps:SpecializeWarps",
     "pipeline-loads": "mltriton.passes.ttg.pipeline_loads:PipelineLoads",
+    "turn-in-shared-memory": "mltriton.passes.ttg.turn_in_shared_memory:TurnInSharedMemory",
     "delay-dots": "mltriton.passes.ttg.delay_dots:DelayDots",
     "start-dots": "mltriton.passes.ttg.start_dots:StartDots",
     "release-slots": "mltriton.passes.ttg.release_slots:ReleaseSlots",
@@ -79,7 +80,11 @@ CONCERNS: dict[str, frozenset[str]] = {
     "fuse-exponents": frozenset({"math.exp2"}),
     "fuse-multiply-add": frozenset({"arith.mulf"}),
     "pair-products": frozenset({"tt.mulhiui"}),
+<<<<<<< HEAD
     "specialize-warps": frozenset({"ttng.tensor_map"}),
+=======
+    "turn-in-shared-memory": frozenset({"tt.trans"}),
+>>>>>>> 87f8de3 (Read operands transposed in shared memory; begin sums of warp groups at 0 in the instruction; flush powers that are only used rounded to 16 bits)
     "delay-dots": frozenset({"tt.dot"}),
     "start-dots": frozenset({"tt.dot"}),
     "release-slots": frozenset({"ttng.tensor_map"}),

@@ -2,8 +2,9 @@
 
 Level: tt. Takes any program and marks `math.exp2` (`flushes`) where a row's largest element was subtracted before, so
 that the row has a power of 1 or is added to one that had: what is less than the least normal number is lost in any sum
-of such a row. Guarantees: nothing else changes. Purpose: where an instruction gives powers without denormals, keeping
-them takes three more.
+of such a row. So are powers that, as they are or multiplied, are only used rounded to 16 bits: in f16 they are 0 if the
+other factor is below 2^100, in bf16 less than the least normal number. Guarantees: nothing else changes. Purpose: where
+an instruction gives powers without denormals, keeping them takes three more.
 """
 
 from __future__ import annotations
@@ -13,7 +14,9 @@ from mltriton.ir.constants import Number, splat_of
 from mltriton.ir.module import Module
 from mltriton.ir.operation import Operation, Value
 from mltriton.ir.passes import Pass
+from mltriton.ir.types import TensorType, bit_width, element_type
 
+NARROW = 16  # bits of what is rounded
 MAXIMA = (arith.MaximumF, arith.MaxNumF)
 Scaled = tuple[Value, tuple[Value | Number, ...]]  # a value and the numbers by which it is multiplied
 
@@ -25,9 +28,20 @@ class FlushPowers(Pass):
 
     def run(self, module: Module) -> Module:
         for op in module.walk():
-            if isinstance(op, math.Exp2) and _is_at_most_one(op.source):
+            if isinstance(op, math.Exp2) and (_is_at_most_one(op.source) or _is_narrowed(op.result)):
                 op.flushes = True
         return module
+
+
+def _is_narrowed(power: Value) -> bool:
+    """Whether a block is only used rounded to 16 bits, as it is or as a factor or one of two choices."""
+    return isinstance(power.type, TensorType) and bool(power.users) and all(map(_narrows, power.users))
+
+
+def _narrows(user: Operation) -> bool:
+    if isinstance(user, arith.TruncF):
+        return bit_width(element_type(user.result.type)) == NARROW
+    return isinstance(user, arith.MulF | arith.Select) and _is_narrowed(user.results[0])
 
 
 def _is_at_most_one(exponent: Value) -> bool:

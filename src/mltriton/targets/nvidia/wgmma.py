@@ -13,6 +13,7 @@ from typing import cast
 
 from mltriton.dialects import ttng
 from mltriton.errors import BackendError
+from mltriton.ir.constants import splat_of
 from mltriton.ir.operation import Value as IRValue
 from mltriton.ir.types import I8, MemDescType, TensorType, Type, byte_width
 from mltriton.layouts.shared import NvmmaSharedEncoding
@@ -93,10 +94,17 @@ def _dot(e: Emitter, op: ttng.WarpGroupDot) -> Emitted:
     descriptors = [] if a is None else [a.descriptor]
     operands = [*words, *descriptors, b.descriptor]
     text = _text(op, name, len(sums), len(words), a, b, count)
-    constraints = [*(f"={letter(value.type)}" for value in sums), *(letter(value.type) for value in operands)]
-    constraints += [*map(str, range(len(sums))), "~{memory}"]
-    made = e.function.assembly(text, ",".join(constraints), [value.type for value in sums], *operands, *sums)
+    types = [value.type for value in sums]
+    before = [] if _starts(op) else sums  # Sums that start are written only, and by no lane before.
+    constraints = [*(f"=&{letter(type_)}" for type_ in types), *(letter(value.type) for value in operands)]
+    constraints += [*map(str, range(len(before))), "~{memory}"]
+    made = e.function.assembly(text, ",".join(constraints), types, *operands, *before)
     return e.held(dot.from_sums(e, op, name, made), op.result.type)
+
+
+def _starts(op: ttng.WarpGroupDot) -> bool:
+    """Whether the sums begin at 0."""
+    return splat_of(op.c) == 0
 
 
 def _text(op: ttng.WarpGroupDot, name: str, sums: int, words: int, a: Operand | None, b: Operand, count: int) -> str:
@@ -122,7 +130,8 @@ def _text(op: ttng.WarpGroupDot, name: str, sums: int, words: int, a: Operand | 
             lines.append(f"add.s64 da, ${sums}, {a.steps[step] + a.below[number]};")
         if number == 0:
             lines.append(f"add.s64 db, ${sums + words + (a is not None)}, {b.steps[step]};")
-        lines.append(f"wgmma.mma_async.sync.aligned.{shape}.{name}.{factors} {{{listed}}}, {first}, db, 1{ends};")
+        adds = int(step > 0 or not _starts(op))
+        lines.append(f"wgmma.mma_async.sync.aligned.{shape}.{name}.{factors} {{{listed}}}, {first}, db, {adds}{ends};")
     if not op.continues:
         lines.append("wgmma.commit_group.sync.aligned;")
     if not op.is_async:

@@ -1,0 +1,47 @@
+// RUN: mltriton opt %s -p "turn-in-shared-memory,dce" | filecheck %s
+// What a dot takes transposed lies in shared memory as it is, in one place for both orders; not where K must lie along
+// memory, and not where something else reads the block.
+#mma = #ttg.nvidia_mma<{versionMajor = 3, versionMinor = 0, warpsPerCTA = [4, 1], instrShape = [16, 64, 16]}>
+#mma8 = #ttg.nvidia_mma<{versionMajor = 3, versionMinor = 0, warpsPerCTA = [4, 1], instrShape = [16, 64, 32]}>
+#here = #ttg.linear<{register = [[0, 1], [0, 2], [0, 4], [4, 0], [8, 0]], lane = [[0, 8], [0, 16], [0, 32], [1, 0], [2, 0]], warp = [[16, 0], [32, 0]], block = []}>
+#there = #ttg.linear<{register = [[1, 0], [2, 0], [4, 0], [0, 4], [0, 8]], lane = [[8, 0], [16, 0], [32, 0], [0, 1], [0, 2]], warp = [[0, 16], [0, 32]], block = []}>
+#shared = #ttg.nvmma_shared<{swizzlingByteWidth = 128, transposed = false, elementBitWidth = 16}>
+#turned = #ttg.nvmma_shared<{swizzlingByteWidth = 64, transposed = false, elementBitWidth = 8}>
+module attributes {"ttg.num-warps" = 4 : i32, ttg.target = "cuda:90", mltriton.level = "ttg"} {
+// CHECK-LABEL: @both
+// CHECK: %[[M:.*]] = ttg.local_alloc %k
+// CHECK-NEXT: %[[T:.*]] = ttg.memdesc_trans %[[M]]
+// CHECK: tt.dot %{{.*}}, %[[T]], %{{.*}}
+// CHECK: tt.dot %{{.*}}, %[[M]], %{{.*}}
+// CHECK-NOT: tt.trans
+// CHECK-LABEL: @bytes
+tt.func public @both(%a: !ttg.memdesc<64x64xf16, #shared, #ttg.shared_memory, mutable>, %k: tensor<64x64xf16, #here>, %zero: tensor<64x64xf32, #mma>) -> (tensor<64x64xf32, #mma>, tensor<64x64xf32, #mma>) {
+  %t = tt.trans %k {order = array<i32: 1, 0>} : tensor<64x64xf16, #here> -> tensor<64x64xf16, #there>
+  %tm = ttg.local_alloc %t : (tensor<64x64xf16, #there>) -> !ttg.memdesc<64x64xf16, #shared, #ttg.shared_memory, mutable>
+  %s = tt.dot %a, %tm, %zero : !ttg.memdesc<64x64xf16, #shared, #ttg.shared_memory, mutable> * !ttg.memdesc<64x64xf16, #shared, #ttg.shared_memory, mutable> -> tensor<64x64xf32, #mma>
+  %km = ttg.local_alloc %k : (tensor<64x64xf16, #here>) -> !ttg.memdesc<64x64xf16, #shared, #ttg.shared_memory, mutable>
+  %d = tt.dot %a, %km, %zero : !ttg.memdesc<64x64xf16, #shared, #ttg.shared_memory, mutable> * !ttg.memdesc<64x64xf16, #shared, #ttg.shared_memory, mutable> -> tensor<64x64xf32, #mma>
+  tt.return %s, %d : tensor<64x64xf32, #mma>, tensor<64x64xf32, #mma>
+}
+
+// CHECK: %[[B:.*]] = tt.trans
+// CHECK: ttg.local_alloc %[[B]]
+// CHECK-NOT: ttg.memdesc_trans
+// CHECK-LABEL: @loaded
+tt.func public @bytes(%a: !ttg.memdesc<64x64xi8, #turned, #ttg.shared_memory, mutable>, %k: tensor<64x64xi8, #here>, %zero: tensor<64x64xi32, #mma8>) -> tensor<64x64xi32, #mma8> {
+  %t = tt.trans %k {order = array<i32: 1, 0>} : tensor<64x64xi8, #here> -> tensor<64x64xi8, #there>
+  %tm = ttg.local_alloc %t : (tensor<64x64xi8, #there>) -> !ttg.memdesc<64x64xi8, #turned, #ttg.shared_memory, mutable>
+  %s = tt.dot %a, %tm, %zero : !ttg.memdesc<64x64xi8, #turned, #ttg.shared_memory, mutable> * !ttg.memdesc<64x64xi8, #turned, #ttg.shared_memory, mutable> -> tensor<64x64xi32, #mma8>
+  tt.return %s : tensor<64x64xi32, #mma8>
+}
+
+// CHECK: %[[L:.*]] = tt.trans
+// CHECK: ttg.local_alloc %[[L]]
+// CHECK-NOT: ttg.memdesc_trans
+tt.func public @loaded(%k: tensor<64x64xf16, #here>) -> tensor<64x64xf16, #mma> {
+  %t = tt.trans %k {order = array<i32: 1, 0>} : tensor<64x64xf16, #here> -> tensor<64x64xf16, #there>
+  %tm = ttg.local_alloc %t : (tensor<64x64xf16, #there>) -> !ttg.memdesc<64x64xf16, #shared, #ttg.shared_memory, mutable>
+  %l = ttg.local_load %tm : !ttg.memdesc<64x64xf16, #shared, #ttg.shared_memory, mutable> -> tensor<64x64xf16, #mma>
+  tt.return %l : tensor<64x64xf16, #mma>
+}
+}
