@@ -24,6 +24,7 @@ from mltriton.kernels.arrays import (
     Array,
     dtype_name,
     empty,
+    is_torch,
     item_size,
     number,
     require_arrays,
@@ -339,6 +340,24 @@ def check_shapes(q: Array, k: Array, v: Array) -> None:
         raise ArgumentError("flash_attention: unsupported size", expected="at least one key, dim 1 to 256", found=found)
     if dtype_name(q) not in ("float16", "bfloat16", "float32"):
         raise ArgumentError("flash_attention: unsupported dtype", expected="float16, bfloat16 or float32", found=found)
+
+
+def check_results(do: Array, q: Array, o: Array, lse: Array) -> None:
+    """Raise `ArgumentError` unless what the forward pass gave, and the gradient of its result, fit q."""
+    require_arrays(lse=lse)
+    if not do.shape == o.shape == q.shape:
+        raise ArgumentError(
+            "flash_attention_backward: the shapes do not fit",
+            expected=f"do and o of q's shape {tuple(q.shape)}",
+            found=f"do {tuple(do.shape)}, o {tuple(o.shape)}",
+        )
+    rows = tuple(q.shape[:3])
+    if is_torch(lse) != is_torch(q) or tuple(lse.shape) != rows or dtype_name(lse) != "float32":
+        raise ArgumentError(
+            "flash_attention_backward: wrong lse",
+            expected=f"float32 {rows} of the kind of q",
+            found=f"{type(lse).__name__} {lse.dtype} {tuple(lse.shape)}",
+        )
 
 
 def mltriton_verify(

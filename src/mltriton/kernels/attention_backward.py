@@ -17,9 +17,8 @@ import numpy as np
 
 import mltriton as triton
 import mltriton.language as tl
-from mltriton.errors import ArgumentError
 from mltriton.kernels.arrays import Array, dtype_name, empty, is_torch, item_size, require_arrays, strides_of
-from mltriton.kernels.attention import LOG2_E, block_dim, check_shapes, processors, scale_of
+from mltriton.kernels.attention import LOG2_E, block_dim, check_results, check_shapes, processors, scale_of
 from mltriton.kernels.calls import again, key_of, remember
 from mltriton.kernels.gemm_tiles import FULL
 from mltriton.kernels.launch import Launch, family_of_warps, stages_on, target_of
@@ -32,8 +31,8 @@ def prepare_backward_kernel(
     stride_gb, stride_gh, stride_gs, stride_gd, stride_ob, stride_oh, stride_os, stride_od,
     n_heads, n_queries, dim, dq_size, N_SPLITS: tl.constexpr, BM: tl.constexpr, BD: tl.constexpr,
 ):  # fmt: skip
-    """delta = sum(do * o) and dq = 0 in all splits, for BM queries of one head; program ids (block of queries,
-    batch * heads).
+    """delta = sum(do * o) and, where there is one, dq = 0 in all splits, for BM queries of one head; program ids
+    (block of queries, batch * heads).
     """
     block = tl.program_id(0)
     sequence = tl.program_id(1).to(tl.int64)
@@ -47,11 +46,12 @@ def prepare_backward_kernel(
     rows = block * BM + tl.arange(0, BM)
     tl.store(delta_ptr + sequence * n_queries + rows, tl.sum(do * o, 1), mask=rows < n_queries)
 
-    dq_base = dq_ptr + sequence * n_queries * dim
-    for _ in range(N_SPLITS):
-        dq_block = tl.make_block_ptr(dq_base, (n_queries, dim), (dim, 1), (block * BM, 0), (BM, BD), (1, 0))
-        tl.store(dq_block, tl.zeros([BM, BD], tl.float32), boundary_check=(0, 1))
-        dq_base += dq_size
+    if dq_ptr is not None:
+        dq_base = dq_ptr + sequence * n_queries * dim
+        for _ in range(N_SPLITS):
+            dq_block = tl.make_block_ptr(dq_base, (n_queries, dim), (dim, 1), (block * BM, 0), (BM, BD), (1, 0))
+            tl.store(dq_block, tl.zeros([BM, BD], tl.float32), boundary_check=(0, 1))
+            dq_base += dq_size
 
 
 @triton.jit
@@ -255,28 +255,34 @@ def flash_attention_backward(
         return made[0], made[1], made[2]
     require_arrays(do=do, q=q, k=k, v=v, o=o)
     check_shapes(q, k, v)
-    _check_results(do, q, o, lse)
+    check_results(do, q, o, lse)
     dq, dk, dv = (empty(x.shape, x) for x in (q, k, v))
     lse = lse.contiguous() if is_torch(lse) else np.ascontiguousarray(lse)
-    batch, kv_heads, n_keys, dim = k.shape
-    blocks = None
-    target = target_of(target, q)
-    if (family := family_of_warps(target)) and batch * n_keys:
-        blocks = choose_warp_blocks(n_keys, batch * kv_heads, dim, item_size(k), family)
-    stages = None
-    if blocks is not None:
-        stages = stages_on(target, STAGE_BLOCKS * blocks.queries * block_dim(dim) * item_size(k))
-    launches = [
-        launch.on(target, blocks and blocks.warps, stages)
-        for launch in backward_launches(do, q, k, v, o, lse, dq, dk, dv, causal, sm_scale, blocks)
-    ]
+    launches = _launches(do, q, k, v, o, lse, dq, dk, dv, causal, sm_scale, target_of(target, q))
     run = [launch for launch in launches if 0 not in launch.grid]
     for launch in run:
         launch.run()
     if len(run) == len(launches):
         delta, parts = launches[0].arguments[2:4]
-        remember(key, arrays, (dq, dk, dv), (delta,) if parts is dq else (delta, parts), launches)
+        remember(key, arrays, (dq, dk, dv), (delta,) if parts is None or parts is dq else (delta, parts), launches)
     return dq, dk, dv
+
+
+def _launches(
+    do: Array, q: Array, k: Array, v: Array, o: Array, lse: Array, dq: Array, dk: Array, dv: Array,
+    causal: bool, sm_scale: float | None, target: str | None,
+) -> list[Launch]:  # fmt: skip
+    from mltriton.kernels.attention_backward_blocks import block_launches, steps_on  # It needs this module.
+
+    if (steps := steps_on(target, q)) is not None:
+        return block_launches(do, q, k, v, o, lse, dq, dk, dv, causal, sm_scale, steps, target)
+    batch, kv_heads, n_keys, dim = k.shape
+    blocks = stages = None
+    if (family := family_of_warps(target)) and batch * n_keys:
+        blocks = choose_warp_blocks(n_keys, batch * kv_heads, dim, item_size(k), family)
+        stages = stages_on(target, STAGE_BLOCKS * blocks.queries * block_dim(dim) * item_size(k))
+    launches = backward_launches(do, q, k, v, o, lse, dq, dk, dv, causal, sm_scale, blocks)
+    return [launch.on(target, blocks and blocks.warps, stages) for launch in launches]
 
 
 class BackwardBlocks(NamedTuple):
@@ -368,23 +374,6 @@ def backward_launches(
         sum_splits_kernel, (triton.cdiv(size, block),), (parts, dq, size), {"N_SPLITS": blocks.splits, "BLOCK": block}
     )
     return [prepare, main] if in_place else [prepare, main, finish]
-
-
-def _check_results(do: Array, q: Array, o: Array, lse: Array) -> None:
-    require_arrays(lse=lse)
-    if not do.shape == o.shape == q.shape:
-        raise ArgumentError(
-            "flash_attention_backward: the shapes do not fit",
-            expected=f"do and o of q's shape {tuple(q.shape)}",
-            found=f"do {tuple(do.shape)}, o {tuple(o.shape)}",
-        )
-    rows = tuple(q.shape[:3])
-    if is_torch(lse) != is_torch(q) or tuple(lse.shape) != rows or dtype_name(lse) != "float32":
-        raise ArgumentError(
-            "flash_attention_backward: wrong lse",
-            expected=f"float32 {rows} of the kind of q",
-            found=f"{type(lse).__name__} {lse.dtype} {tuple(lse.shape)}",
-        )
 
 
 def mltriton_verify(

@@ -80,11 +80,8 @@ CONCERNS: dict[str, frozenset[str]] = {
     "fuse-exponents": frozenset({"math.exp2"}),
     "fuse-multiply-add": frozenset({"arith.mulf"}),
     "pair-products": frozenset({"tt.mulhiui"}),
-<<<<<<< HEAD
     "specialize-warps": frozenset({"ttng.tensor_map"}),
-=======
     "turn-in-shared-memory": frozenset({"tt.trans"}),
->>>>>>> 87f8de3 (Read operands transposed in shared memory; begin sums of warp groups at 0 in the instruction; flush powers that are only used rounded to 16 bits)
     "delay-dots": frozenset({"tt.dot"}),
     "start-dots": frozenset({"tt.dot"}),
     "release-slots": frozenset({"ttng.tensor_map"}),

@@ -1,0 +1,242 @@
+# pyright: basic
+# The bodies of kernels are programs of the language: their parameters have no types in Python.
+"""FlashAttention-2, backward, where the warps of a program share large blocks: one kernel for keys, one for queries.
+
+Level: user. `attention_backward_keys_kernel` sums dk and dv of a block of keys over the queries that see them,
+`attention_backward_queries_kernel` dq of a block of queries over the keys that they see. Both compute the scores anew,
+seven products in place of five, and nobody adds to what another has stored: the results do not depend on an order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+import mltriton as triton
+import mltriton.language as tl
+from mltriton.kernels.arrays import Array, empty, item_size, strides_of
+from mltriton.kernels.attention import LOG2_E, block_dim, scale_of
+from mltriton.kernels.attention_backward import prepare_backward_kernel
+from mltriton.kernels.launch import Launch
+from mltriton.targets.registry import spec
+
+
+@triton.jit
+def sum_over_queries(
+    dk, dv, k, v, q_block, do_block, lse_ptr, delta_ptr, keys, start, end, n_queries, scale,
+    CAUSAL: tl.constexpr, MASKED: tl.constexpr, BM: tl.constexpr,
+):  # fmt: skip
+    """dk and dv with what queries [start, end) of one head add, BM at a time; q_block and do_block stand at `start`.
+    Queries after the last have q = do = 0 and change nothing. Scores have keys in rows.
+    """
+    for first in range(start, end, BM):
+        rows = first + tl.arange(0, BM)
+        q = tl.load(q_block, boundary_check=(0, 1), padding_option="zero")
+        do = tl.load(do_block, boundary_check=(0, 1), padding_option="zero")
+        lse = tl.load(lse_ptr + rows, mask=rows < n_queries, other=0.0) * LOG2_E
+        delta = tl.load(delta_ptr + rows, mask=rows < n_queries, other=0.0)
+        s = tl.dot(k, tl.trans(q), input_precision="ieee")
+        dp = tl.dot(v, tl.trans(do), input_precision="ieee")
+        p = tl.exp2(s * scale - lse[None, :])
+        if MASKED:
+            p = tl.where(keys[:, None] <= rows[None, :], p, 0.0)
+        dv = tl.dot(p.to(do.dtype), do, dv, input_precision="ieee")
+        ds = (p * (dp - delta[None, :])).to(q.dtype)
+        dk = tl.dot(ds, q, dk, input_precision="ieee")
+        q_block = tl.advance(q_block, (BM, 0))
+        do_block = tl.advance(do_block, (BM, 0))
+    return dk, dv, q_block, do_block
+
+
+@triton.jit
+def attention_backward_keys_kernel(
+    do_ptr, q_ptr, k_ptr, v_ptr, lse_ptr, delta_ptr, dk_ptr, dv_ptr, sm_scale,
+    stride_gb, stride_gh, stride_gs, stride_gd, stride_qb, stride_qh, stride_qs, stride_qd,
+    stride_kb, stride_kh, stride_ks, stride_kd, stride_vb, stride_vh, stride_vs, stride_vd,
+    n_kv_heads, heads_per_kv, n_queries, n_keys, dim,
+    CAUSAL: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BD: tl.constexpr,
+):  # fmt: skip
+    """dk and dv, contiguous, of BN keys of one head of keys; program ids (block of keys, batch * kv_heads)."""
+    key = tl.program_id(0) * BN
+    sequence = tl.program_id(1).to(tl.int64)
+    batch, kv_head = sequence // n_kv_heads, sequence % n_kv_heads
+    k_base = k_ptr + batch * stride_kb + kv_head * stride_kh
+    v_base = v_ptr + batch * stride_vb + kv_head * stride_vh
+    k_block = tl.make_block_ptr(k_base, (n_keys, dim), (stride_ks, stride_kd), (key, 0), (BN, BD), (1, 0))
+    v_block = tl.make_block_ptr(v_base, (n_keys, dim), (stride_vs, stride_vd), (key, 0), (BN, BD), (1, 0))
+    k = tl.load(k_block, boundary_check=(0, 1), padding_option="zero")
+    v = tl.load(v_block, boundary_check=(0, 1), padding_option="zero")
+    dk = tl.zeros([BN, BD], tl.float32)
+    dv = tl.zeros([BN, BD], tl.float32)
+    keys = key + tl.arange(0, BN)
+    start = 0
+    masked = 0
+    if CAUSAL:
+        start = key // BM * BM
+        masked = tl.minimum(tl.cdiv(key + BN, BM) * BM, n_queries)
+    for member in range(heads_per_kv):
+        head = kv_head * heads_per_kv + member
+        row = (batch * n_kv_heads * heads_per_kv + head) * n_queries
+        q_base = q_ptr + batch * stride_qb + head * stride_qh
+        do_base = do_ptr + batch * stride_gb + head * stride_gh
+        q_block = tl.make_block_ptr(q_base, (n_queries, dim), (stride_qs, stride_qd), (start, 0), (BM, BD), (1, 0))
+        do_block = tl.make_block_ptr(do_base, (n_queries, dim), (stride_gs, stride_gd), (start, 0), (BM, BD), (1, 0))
+        if CAUSAL:
+            dk, dv, q_block, do_block = sum_over_queries(
+                dk, dv, k, v, q_block, do_block, lse_ptr + row, delta_ptr + row, keys, start, masked, n_queries,
+                sm_scale * LOG2_E, CAUSAL, True, BM,
+            )  # fmt: skip
+        dk, dv, q_block, do_block = sum_over_queries(
+            dk, dv, k, v, q_block, do_block, lse_ptr + row, delta_ptr + row, keys, masked, n_queries, n_queries,
+            sm_scale * LOG2_E, CAUSAL, False, BM,
+        )  # fmt: skip
+    dk_base, dv_base = dk_ptr + sequence * n_keys * dim, dv_ptr + sequence * n_keys * dim
+    dk_block = tl.make_block_ptr(dk_base, (n_keys, dim), (dim, 1), (key, 0), (BN, BD), (1, 0))
+    dv_block = tl.make_block_ptr(dv_base, (n_keys, dim), (dim, 1), (key, 0), (BN, BD), (1, 0))
+    tl.store(dk_block, (dk * sm_scale).to(dk_ptr.dtype.element_ty), boundary_check=(0, 1))
+    tl.store(dv_block, dv.to(dv_ptr.dtype.element_ty), boundary_check=(0, 1))
+
+
+@triton.jit
+def sum_over_keys(
+    dq, q, do, k_block, v_block, lse, delta, rows, start, end, n_keys, scale,
+    CAUSAL: tl.constexpr, MASKED: tl.constexpr, BN: tl.constexpr,
+):  # fmt: skip
+    """dq with what keys [start, end) add, BN at a time; k_block and v_block stand at `start`."""
+    for first in range(start, end, BN):
+        k = tl.load(k_block, boundary_check=(0, 1), padding_option="zero")
+        v = tl.load(v_block, boundary_check=(0, 1), padding_option="zero")
+        s = tl.dot(q, tl.trans(k), input_precision="ieee")
+        dp = tl.dot(do, tl.trans(v), input_precision="ieee")
+        p = tl.exp2(s * scale - lse[:, None])
+        if MASKED:
+            keys = first + tl.arange(0, BN)
+            visible = keys[None, :] < n_keys
+            if CAUSAL:
+                visible = visible & (keys[None, :] <= rows[:, None])
+            p = tl.where(visible, p, 0.0)
+        ds = (p * (dp - delta[:, None])).to(k.dtype)
+        dq = tl.dot(ds, k, dq, input_precision="ieee")
+        k_block = tl.advance(k_block, (BN, 0))
+        v_block = tl.advance(v_block, (BN, 0))
+    return dq, k_block, v_block
+
+
+@triton.jit
+def attention_backward_queries_kernel(
+    do_ptr, q_ptr, k_ptr, v_ptr, lse_ptr, delta_ptr, dq_ptr, sm_scale,
+    stride_gb, stride_gh, stride_gs, stride_gd, stride_qb, stride_qh, stride_qs, stride_qd,
+    stride_kb, stride_kh, stride_ks, stride_kd, stride_vb, stride_vh, stride_vs, stride_vd,
+    n_heads, heads_per_kv, n_queries, n_keys, dim,
+    CAUSAL: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BD: tl.constexpr,
+):  # fmt: skip
+    """dq, contiguous, of BM queries of one head; program ids (block of queries, batch * heads)."""
+    block = tl.program_id(0)
+    if CAUSAL:
+        block = tl.num_programs(0) - 1 - block  # the longest first
+    sequence = tl.program_id(1).to(tl.int64)
+    batch, head = sequence // n_heads, sequence % n_heads
+    kv_head = head // heads_per_kv
+    row = block * BM
+    q_base = q_ptr + batch * stride_qb + head * stride_qh
+    do_base = do_ptr + batch * stride_gb + head * stride_gh
+    k_base = k_ptr + batch * stride_kb + kv_head * stride_kh
+    v_base = v_ptr + batch * stride_vb + kv_head * stride_vh
+    q_block = tl.make_block_ptr(q_base, (n_queries, dim), (stride_qs, stride_qd), (row, 0), (BM, BD), (1, 0))
+    do_block = tl.make_block_ptr(do_base, (n_queries, dim), (stride_gs, stride_gd), (row, 0), (BM, BD), (1, 0))
+    k_block = tl.make_block_ptr(k_base, (n_keys, dim), (stride_ks, stride_kd), (0, 0), (BN, BD), (1, 0))
+    v_block = tl.make_block_ptr(v_base, (n_keys, dim), (stride_vs, stride_vd), (0, 0), (BN, BD), (1, 0))
+    q = tl.load(q_block, boundary_check=(0, 1), padding_option="zero")
+    do = tl.load(do_block, boundary_check=(0, 1), padding_option="zero")
+    rows = row + tl.arange(0, BM)
+    inside = rows < n_queries
+    lse = tl.load(lse_ptr + sequence * n_queries + rows, mask=inside, other=0.0) * LOG2_E
+    delta = tl.load(delta_ptr + sequence * n_queries + rows, mask=inside, other=0.0)
+    dq = tl.zeros([BM, BD], tl.float32)
+    end = n_keys
+    unmasked = n_keys // BN * BN
+    if CAUSAL:
+        end = tl.minimum(n_keys, row + BM)
+        unmasked = tl.minimum(unmasked, row // BN * BN)
+    scale = sm_scale * LOG2_E
+    dq, k_block, v_block = sum_over_keys(
+        dq, q, do, k_block, v_block, lse, delta, rows, 0, unmasked, n_keys, scale, CAUSAL, False, BN
+    )
+    dq, k_block, v_block = sum_over_keys(
+        dq, q, do, k_block, v_block, lse, delta, rows, unmasked, end, n_keys, scale, CAUSAL, True, BN
+    )
+    dq_base = dq_ptr + sequence * n_queries * dim
+    dq_block = tl.make_block_ptr(dq_base, (n_queries, dim), (dim, 1), (row, 0), (BM, BD), (1, 0))
+    tl.store(dq_block, (dq * sm_scale).to(dq_ptr.dtype.element_ty), boundary_check=(0, 1))
+
+
+class Step(NamedTuple):
+    """Queries and keys of a program and its steps, its warps, and the stages of its loops; None is the usual number."""
+
+    queries: int
+    keys: int
+    warps: int | None = None
+    stages: int | None = None
+
+
+# By target, and dimension of heads of 2 bytes an element: what sums over queries, and over keys. Groups of four warps
+# have 64 rows of each sum.
+STEPS = {"cuda:90": {64: (Step(64, 128, 8, 2), Step(128, 64, 8, 2)), 128: (Step(64, 128, 8, 2), Step(128, 64, 8, 2))}}
+PREPARED = 64  # queries of a program that computes delta
+
+
+def steps_on(target: str | None, q: Array) -> tuple[Step, Step] | None:
+    """The blocks for arrays like q on a target; None where these kernels have none."""
+    if target is None or item_size(q) != 2:
+        return None
+    return next((steps for most, steps in STEPS.get(spec(target).name, {}).items() if q.shape[3] <= most), None)
+
+
+def block_launches(
+    do: Array, q: Array, k: Array, v: Array, o: Array, lse: Array, dq: Array, dk: Array, dv: Array,
+    causal: bool, sm_scale: float | None, steps: Sequence[Step], target: str | None,
+) -> list[Launch]:  # fmt: skip
+    """The launches that fill dq, dk and dv, in order."""
+    batch, heads, n_queries, dim = q.shape
+    kv_heads, n_keys = k.shape[1:3]
+    delta = empty(q.shape[:3], q, "float32")
+    depth = {"BD": block_dim(dim)}
+    prepare = Launch(
+        prepare_backward_kernel,
+        (triton.cdiv(n_queries, PREPARED), batch * heads),
+        (do, o, delta, None, *strides_of(do), *strides_of(o), heads, n_queries, dim, 0),
+        {"N_SPLITS": 0, "BM": PREPARED, **depth},
+    )
+    given = (do, q, k, v, lse, delta)
+    strides = (*strides_of(do), *strides_of(q), *strides_of(k), *strides_of(v))
+    scale, sizes = scale_of(dim, sm_scale), (heads // kv_heads, n_queries, n_keys, dim)
+    constants = [{"CAUSAL": bool(causal), "BM": step.queries, "BN": step.keys, **depth} for step in steps]
+    by_keys = Launch(
+        attention_backward_keys_kernel,
+        (triton.cdiv(n_keys, steps[0].keys), batch * kv_heads),
+        (*given, dk, dv, scale, *strides, kv_heads, *sizes),
+        constants[0],
+    )
+    by_queries = Launch(
+        attention_backward_queries_kernel,
+        (triton.cdiv(n_queries, steps[1].queries), batch * heads),
+        (*given, dq, scale, *strides, heads, *sizes),
+        constants[1],
+    )
+    launches = zip((prepare, by_keys, by_queries), (steps[0], *steps), strict=True)
+    return [launch.on(target, step.warps, step.stages) for launch, step in launches]
+
+
+def mltriton_verify(
+    name: str, rng: np.random.Generator
+) -> tuple[dict[str, Any], tuple[int, ...], dict[str, Any]] | None:
+    """A launch for `mltriton verify`: causal, two heads on one, sizes that no block divides."""
+    do, q, k, v, o = (rng.standard_normal((2, heads, 50, 24), np.float32) for heads in (2, 2, 1, 1, 2))
+    lse = 10 + rng.standard_normal((2, 2, 50), np.float32)
+    dq, dk, dv = (np.zeros_like(x) for x in (q, k, v))
+    steps = (Step(16, 32), Step(32, 16))
+    launches = block_launches(do, q, k, v, o, lse, dq, dk, dv, True, None, steps, None)
+    launches[0].named()["delta_ptr"][...] = 1.0
+    return next((launch.example() for launch in launches if launch.kernel.__name__ == name), None)
