@@ -76,6 +76,9 @@ def _index(op: Operation, value: Value) -> int:
     return next(i for i, result in enumerate(op.results) if result is value)
 
 
+PLACED = (ttg.ConvertLayout, ttg.LocalAlloc, ttg.MemDescTrans)  # the same elements elsewhere
+
+
 def is_multiplied(value: Value, *, turned: bool = False) -> bool:
     """Whether a value goes into a dot as an operand, as it is or computed on element by element, or `turned`."""
     pending, seen = [value], {value}
@@ -84,7 +87,7 @@ def is_multiplied(value: Value, *, turned: bool = False) -> bool:
         for user in value.users:
             if isinstance(user, tt.Dot) and value in (user.a, user.b):
                 return True
-            passes_on = isinstance(user, ttg.ConvertLayout | ttg.LocalAlloc) or (user.elementwise and user.pure)
+            passes_on = isinstance(user, PLACED) or (user.elementwise and user.pure)
             passes_on = passes_on or (turned and isinstance(user, tt.Trans))
             if passes_on and user.results[0] not in seen:
                 seen.add(user.results[0])

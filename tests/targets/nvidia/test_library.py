@@ -86,3 +86,14 @@ def test_the_gpu_at_hand_takes_the_blocks_of_its_name(monkeypatch: pytest.Monkey
     monkeypatch.setattr("mltriton.targets.nvidia.spec.variant_here", lambda: "90")
     q = np.zeros((1, 1, 256, 128), np.float16)
     assert blocks_on("cuda", q) == blocks_on("cuda:90", q) != blocks_on("cuda:80", q)
+
+
+def test_blocks_of_either_order_are_copied_ahead(compiled: list[Any]) -> None:
+    """What loops of attention and its gradients multiply arrives before it is taken: no loop makes barriers."""
+    q, k, v, o, do = (np.ones((1, 2, 256, 128), "float16") for _ in range(5))
+    kernels.flash_attention(q, k, v, target="cuda:90")
+    kernels.flash_attention_backward(do, q, k, v, o, np.ones((1, 2, 256), np.float32), target="cuda:90")
+    for kernel in compiled:
+        made = [line for line in kernel.asm["ttg"].splitlines() if "ttng.init_barrier" in line]
+        assert all(len(line) - len(line.lstrip()) <= 4 for line in made), kernel.name
+    assert sum("ttng.async_tma_copy" in kernel.asm["ttg"] for kernel in compiled) >= 3
