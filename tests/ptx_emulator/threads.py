@@ -17,7 +17,7 @@ from .text import Function, Instruction, Module, Operand
 from .values import DTYPES, UNSIGNED, resized
 
 WARP = 32
-_NEVER_WRITTEN = 0xA5A5A5A5
+_NEVER_WRITTEN = 0xA5A5A5A5A5A5A5A5
 _WIDTHS = {"pred": 0, "b16": 2, "b32": 4, "b64": 8, "f32": 4, "f64": 8, "s16": 2, "s32": 4, "s64": 8, "u16": 2}
 
 
@@ -151,18 +151,19 @@ class Threads:
             if operand.name in self.current.local:
                 return self.registers[operand.name]
         if operand.kind == "vector":
-            parts = [self.read(part, f"b{8 * dtype.itemsize // len(operand.parts)}") for part in operand.parts]
+            bits = 8 * dtype.itemsize // len(operand.parts)
+            parts = [self.read_any(part, f"b{bits}") for part in operand.parts]
             return np.ascontiguousarray(np.stack(parts, 1)).view(dtype)[:, 0]
         held = self._register(operand.name)
         if "b" in (dtype.kind, held.dtype.kind):
             return held
         return resized(held, dtype.itemsize, signed=kind[0] == "s").view(dtype)
 
-    def read_any(self, operand: Operand) -> Array:
-        """A word of which bytes that nothing was written to may take part: others take their places later."""
+    def read_any(self, operand: Operand, kind: str = "u32") -> Array:
+        """A part of a word, to which nothing may have been written: something else takes its place later."""
         if operand.kind == "register" and operand.name not in self.registers:
-            return np.full(self.count, _NEVER_WRITTEN, np.uint32)
-        return self.read(operand, "u32")
+            return np.full(self.count, _NEVER_WRITTEN, np.uint64).astype(UNSIGNED[DTYPES[kind].itemsize])
+        return self.read(operand, kind)
 
     def _constant(self, operand: Operand, dtype: np.dtype[Any]) -> Any:
         number = operand.number
