@@ -25,7 +25,7 @@ from mltriton.ir.builder import Builder
 from mltriton.ir.module import Module, is_warp_level
 from mltriton.ir.operation import Block, Operation, Region, Value
 from mltriton.ir.passes import Pass
-from mltriton.ir.types import I32, MemDescType, TensorType
+from mltriton.ir.types import I32, MemDescType, TensorType, byte_width
 from mltriton.passes.ttg.copy_blocks import block_bytes, copied_type, read_from, window_at
 from mltriton.passes.ttg.delay_dots import pair_of
 from mltriton.passes.ttg.dot_loads import is_load_of_dot
@@ -111,7 +111,7 @@ class Plan:
 
     def _slots(self, stages: int) -> dict[_Key, int]:
         """Slots of each ring: one more than the stages of its loops where shared memory has room."""
-        room = self.spec.shared_bytes - _KEPT_BYTES
+        room = self.spec.shared_bytes - _KEPT_BYTES - sum(map(self._stored, self.producer.loops))
         rings = {self.keys[group]: group for group in self.producer.groups}
         single = {key for key, group in rings.items() if not self._is_inner(group)}
         room -= sum(_bytes(rings[key]) for key in single)
@@ -122,6 +122,12 @@ class Plan:
             op = next(iter(rings.values())).loads[0]
             raise NotProduced(op, "shared memory does not hold two slots of what a loop copies")
         return {key: 1 if key in single else slots for key in rings}
+
+    def _stored(self, loop: scf.For) -> int:
+        """Bytes of blocks on their way to memory, which a loop needs beside the slots."""
+        stores = [op for op in loop.body.block.ops if isinstance(op, tt.Store | tt.DescriptorStore)]
+        blocks = [op.value.type for op in stores if isinstance(op.value.type, TensorType)]
+        return sum(block.size * byte_width(block.element) for block in blocks)
 
     @property
     def registers(self) -> tuple[int, int]:
