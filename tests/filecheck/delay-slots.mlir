@@ -1,4 +1,4 @@
-// RUN: mltriton opt %s -p "specialize-warps,copy-blocks,dce,canonicalize,cse,delay-dots,start-dots,release-slots" | filecheck %s
+// RUN: mltriton opt %s -p "specialize-warps,copy-blocks,dce,canonicalize,cse,delay-slots,start-dots,release-slots" | filecheck %s
 // The keys' slot is given back as soon as the scores are there, that of the values an iteration later than the one it
 // was filled for: the second product runs then. The first iteration gives none back, and the last product stands behind
 // the loop, if that has any iteration.
