@@ -62,7 +62,7 @@ class Setting(Generic[T]):
     def get(self) -> T:
         """Return the current value; an unset or empty variable means the default. Raises `ConfigError`."""
         name, text = self.name, os.environ.get(self.name, "")
-        if not text.strip() and self.upstream in os.environ:
+        if not text.strip() and self.upstream and self.upstream in os.environ:
             name, text = self.upstream, os.environ[self.upstream]
         if not text.strip():
             name, text = _read_as_upstream(self.name)
