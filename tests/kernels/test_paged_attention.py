@@ -404,6 +404,25 @@ def test_mistakes(name: str) -> None:
         paged_attention(**make())
 
 
+@FORMS
+def test_later_calls_look_at_their_own_tables(warp_level: bool) -> None:
+    """The second call of a kind is made as the first was: with other pages and lengths, and still checked."""
+    arrays = Problem((600, 1200), 8, 2).arrays()
+    for cache in ("k_cache", "v_cache"):
+        np.nan_to_num(arrays[cache], copy=False)  # other tables reach slots that no key lay in
+    check(arrays, warp_level, splits=2)
+    arrays["block_table"] = arrays["block_table"][:, ::-1].copy()
+    arrays["seq_lens"] = np.array([1200, 77], np.int32)
+    arrays["block_table"][arrays["block_table"] < 0] = 0
+    check(arrays, warp_level, splits=2)
+    arrays["block_table"][0, 3] = len(arrays["k_cache"])
+    with pytest.raises(ArgumentError, match=r"block_table\[0, 3\]"):
+        check(arrays, warp_level, splits=2)
+    arrays["block_table"][0, 3], arrays["seq_lens"][0] = 0, -1
+    with pytest.raises(ArgumentError, match="length is out of range"):
+        check(arrays, warp_level, splits=2)
+
+
 def test_its_name_is_that_of_no_module() -> None:
     """Whoever imports modules first, `mltriton.kernels.paged_attention` is the function."""
     import mltriton.kernels

@@ -32,7 +32,7 @@ from mltriton.kernels.attention_paged_kernels import (
     paged_attention_warps_kernel,
 )
 from mltriton.kernels.attention_paged_tiles import paged_attention_tiles_kernel
-from mltriton.kernels.calls import again, key_of, remember
+from mltriton.kernels.calls import again, is_known, key_of, remember
 from mltriton.kernels.gemm_tiles import MANY
 from mltriton.kernels.launch import Launch, block_limits, family_of_warps, target_of
 from mltriton.records import NamedTuple
@@ -141,6 +141,8 @@ def paged_attention(
     """
     arrays = q, k_cache, v_cache, block_table, seq_lens, alibi_slopes
     key = key_of(paged_attention, arrays, sm_scale, warp_level, soft_cap, splits, target)
+    if is_known(key) and device_of(q) == ON_HOST:
+        check_pages(k_cache, block_table, seq_lens)
     if (made := again(key, arrays)) is not None:
         return made[0]
     require_arrays(q=q, k_cache=k_cache, v_cache=v_cache)
@@ -163,7 +165,7 @@ def paged_attention(
     ]
     for launch in launches:
         launch.run()
-    if form.tiles and device_of(q) != ON_HOST:  # Others depend on what tables hold, or on addresses.
+    if target is None or (form.tiles and device_of(q) != ON_HOST):  # Others depend on addresses.
         parts = launches[-1].arguments[:2] if len(launches) > 1 else ()
         remember(key, arrays, (o,), parts, launches)
     return o

@@ -90,7 +90,10 @@ def check_pages(k_cache: Array, block_table: Array, seq_lens: Array) -> None:
             found=f"{lens.min()} to {lens.max()}",
         )
     # As unsigned numbers, so that one comparison finds negative ones, too. Entries that are not used may be anything.
-    wrong = np.argwhere(table.astype(np.uint32) >= pages)
+    entries = table.view(np.uint32)
+    if entries.max(initial=0) < pages:
+        return
+    wrong = np.argwhere(entries >= pages)
     wrong = wrong[wrong[:, 1] * page < lens[wrong[:, 0]]]
     if len(wrong):
         sequence, place = wrong[0]

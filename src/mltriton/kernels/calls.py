@@ -89,6 +89,11 @@ _PLANS: dict[Key | None, _Plan] = {}
 _MOST_PLANS = 4096
 
 
+def is_known(key: Key | None) -> bool:
+    """Whether there is a plan."""
+    return key in _PLANS
+
+
 def again(key: Key | None, arrays: Sequence[Array | None]) -> list[Array] | None:
     """The results of a call of which there is a plan; None where there is none."""
     plan = _PLANS.get(key)
