@@ -19,7 +19,7 @@ from ..errors import TritonError
 
 T = TypeVar("T", covariant=True)
 
-MAX_THREADS = 1024  # Scratch buffers in native/ir/pool.ll.
+MAX_THREADS = 1024  # Scratch buffers in native/sources/pieces.py.
 _UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 _TRUE_WORDS = {"1", "true", "yes", "on"}
 _FALSE_WORDS = {"0", "false", "no", "off"}

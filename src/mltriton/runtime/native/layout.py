@@ -1,4 +1,4 @@
-"""What ir/launcher.ll takes for granted of CPython, numpy and torch, checked before the code is used.
+"""What sources/ takes for granted of CPython, numpy and torch, checked before the code is used.
 
 Level: runtime. The launcher reads three object layouts directly: a Python object's type, three fields of a numpy array
 (fixed by numpy's C interface) and DLPack's table of functions (fixed by its version). Guarantees: `is_as_expected` is

@@ -1,7 +1,8 @@
-"""The pool and the launcher as machine code: ir/*.ll, compiled once per machine and kept in the on-disk cache.
+"""The pool and the launcher as machine code, compiled once per machine and kept in the on-disk cache.
 
-Level: runtime. Takes LLVM text written by hand for the launcher, the pool and the operating system (one file for each
-supported machine). Guarantees: the code is loaded once per process and never unloaded, since worker threads run it.
+Level: runtime. Takes the functions in sources/, which `translation` turns into LLVM text, and LLVM text written by hand
+for CUDA and for the operating system (one file for each supported machine). Guarantees: the code is loaded once per
+process and never unloaded, since worker threads run it; where it is in the cache nothing is translated.
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ from .objects import LoadedObject, ObjectLoadError, load_object
 
 _MACHINES = {"x86_64": "x86_64-linux", "aarch64": "aarch64-linux"}
 _FILE = "native.o"
-_PARTS = ("pool.ll", "launcher.ll", "cuda.ll", "calls.ll")
+_HERE = Path(__file__).parent
+SOURCES = ("system.pyi", "python.pyi", "pieces.py", "pool.py", "arguments.py", "tensors.py", "launcher.py")
 
 FUNCTIONS = (
     *(
@@ -96,12 +98,11 @@ class Library:
 def load() -> Library:
     """Return the library, compiled at most once per cache. Raises `TargetError` on an unsupported machine."""
     name = machine() or refuse()
-    text = source(name)
-    key = disk.digest("native library", text, __version__, llvm_version())
+    key = disk.digest("native library", *_texts(name), __version__, llvm_version())
     try:
         return _linked((disk.default_cache().get(key) or {})[_FILE])
     except (KeyError, ObjectLoadError):  # It is not there, or damaged.
-        image = compile_object(text, f"{platform.machine()}-unknown-linux-gnu")
+        image = compile_object(source(name), f"{platform.machine()}-unknown-linux-gnu")
         disk.default_cache().put(key, {_FILE: image}, {"what": "launcher and pool"})
         return _linked(image)
 
@@ -121,8 +122,24 @@ def refuse() -> NoReturn:
 
 def source(name: str) -> str:
     """Return the LLVM text for the machine `name` (`x86_64-linux`, `aarch64-linux`)."""
-    folder = Path(__file__).parent / "ir"
-    return "\n".join((folder / part).read_text("utf-8") for part in (*_PARTS, f"{name}.ll"))
+    from .translation import translated
+
+    written = [translated([_read(f"sources/{part}") for part in SOURCES])]
+    return "\n".join(written + [_read(part) for part in _by_hand(name)])
+
+
+def _texts(name: str) -> list[str]:
+    """All that the code is made from."""
+    translator = sorted(f"translation/{path.name}" for path in (_HERE / "translation").glob("*.py"))
+    return [_read(part) for part in (*translator, *(f"sources/{part}" for part in SOURCES), *_by_hand(name))]
+
+
+def _by_hand(name: str) -> tuple[str, ...]:
+    return "ir/cuda.ll", "ir/calls.ll", f"ir/{name}.ll"
+
+
+def _read(part: str) -> str:
+    return (_HERE / part).read_text("utf-8")
 
 
 def compile_object(text: str, triple: str) -> bytes:

@@ -148,7 +148,8 @@ def encode_table(
     specs: Sequence[ParamSpec],
     torch_key: Callable[[Any], int],
 ) -> bytes:
-    """Return the launcher's table for the kernel at address `kernel`: `%Table` and `%Param` of ir/launcher.ll.
+    """Return the launcher's table for the kernel at address `kernel`: `Table` of sources/launcher.py, and after it each
+    `Param` of sources/arguments.py.
 
     `torch_key` turns a torch dtype into what the code compares. The table holds addresses of the specs' dtypes and
     constants: they must outlive it.
@@ -175,7 +176,7 @@ def _device(device: str) -> tuple[int, int]:
 
 
 def _fields(spec: ParamSpec, torch_key: Callable[[Any], int]) -> tuple[int, int, int, int]:
-    """Return a record's kind, flags, first and second, as ir/launcher.ll defines them."""
+    """Return a record's kind, flags, first and second, as sources/arguments.py defines them."""
     if spec.is_integer:
         return _INTEGER, spec.kind == "u64", *spec.range
     if spec.kind == "tensor":

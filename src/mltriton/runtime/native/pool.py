@@ -1,4 +1,4 @@
-"""Python's side of the pool in ir/pool.ll: how many threads, which threads, torch's OpenMP, forks, scratch memory.
+"""Python's side of the pool in sources/pool.py: how many threads, which threads, torch's OpenMP, forks, scratch memory.
 
 Level: runtime. A launch runs on the calling thread and a team: torch's own OpenMP library once torch is loaded (two
 spinning pools in one process slow each other down several times), otherwise workers of our own, started by the first
@@ -34,7 +34,7 @@ _CLOCK_SECONDS = {
     "ticks_split": 16e-6,  # Less than waking a thread may take.
     "ticks_forget": 40e-3,  # A few turns of a busy machine's scheduler.
 }
-_DERIVED_TYPES = 16  # Of each kind in ir/launcher.ll, besides the null at the end.
+_DERIVED_TYPES = 16  # Of each kind in sources/tensors.py, besides the null at the end.
 _IS_NEG = "_ZN2at6native6is_negERKNS_6TensorE"  # bool at::native::is_neg(const at::Tensor &)
 _FAULTS = {signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGABRT, signal.SIGTRAP}
 

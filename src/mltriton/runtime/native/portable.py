@@ -1,6 +1,6 @@
-"""The launcher and the pool in plain Python: for systems without ir/*.ll, and as a second opinion in tests.
+"""The launcher and the pool in plain Python: for systems without the machine code, and as a second opinion in tests.
 
-Level: runtime. Does what ir/launcher.ll and ir/pool.ll do, with the same guards, slots, claims and errors, through
+Level: runtime. Does what the functions in sources/ do, with the same guards, slots, claims and errors, through
 ctypes and Python threads: tens of microseconds a launch instead of less than one. Works wherever CPython and numpy do.
 """
 

@@ -1,4 +1,4 @@
-; The launcher of CUDA kernels, by the guards and slots of launcher.ll. Nothing here waits, allocates memory of the GPU or
+; The launcher of CUDA kernels, by the guards and slots of sources/launcher.py. Nothing here waits, allocates memory of the GPU or
 ; touches the interpreter's objects while the driver works: launches go into CUDA graphs, and other threads go on.
 
 ; What the function object's `self`, a tuple, has: a bytes object with a %CudaTable, its %Param records and then its maps; a
@@ -185,7 +185,7 @@ done:
   ret void
 }
 
-; Asks for the stream of launches. A status as in launcher.ll: 1 where the answer is no number.
+; Asks for the stream of launches. A status as in sources/arguments.py: 1 where the answer is no number.
 define internal i32 @find_stream(ptr %self, ptr %out) #2 {
 entry:
   %ask = call ptr @PyTuple_GetItem(ptr %self, i64 1)

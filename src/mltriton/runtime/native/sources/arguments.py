@@ -1,0 +1,211 @@
+"""Reading arguments: each is checked against what its kernel was specialised for, and fills a slot.
+
+Level: runtime, machine code (see `translation`). Functions that look at an argument give `FITS`, `DIFFERS` or `RAISED`.
+Arguments are borrowed: the caller's frame keeps them alive.
+"""
+
+from __future__ import annotations
+
+from .language import (
+    Array, Struct, alwaysinline, as_number, below, cast, f32_bits, f64_bits, i1, i32, i64, multiplied, unsigned, up_to,
+)  # fmt: skip
+from .python import (
+    Objects, Overflow, PyErr_Clear, PyErr_Occurred, PyFloat_AsDouble, FLOAT_TYPE, PyLong_AsLongLongAndOverflow,
+    PyLong_AsUnsignedLongLong, INTEGER_TYPE, PyObject, PyObject_RichCompareBool, FALSE, TRUE,
+)  # fmt: skip
+from .tensors import fill_tensor
+
+# What functions that look at an argument give.
+FITS, DIFFERS, RAISED = 0, 1, -1  # it fits, it does not, a Python exception is set
+
+# Kinds of `Param`; those from SAME on take no slot.
+TENSOR, INTEGER, BOOL, F32, F64, SAME, EQUAL, FLOAT = 0, 1, 2, 3, 4, 5, 6, 7
+
+SIGN = -1 << 63
+EQUALS = 2  # of Python's comparisons
+
+
+class Param(Struct):
+    """What a kernel was specialised for in one argument. A value or an address passes the masks if value & zero_mask is
+    0 and, unless some_mask is 0, value & some_mask is not.
+
+    * TENSOR: `first` is the address of the numpy descriptor, `second` torch's dtype (see `read_torch`); 0: not taken.
+      With flags 1 the kernel writes to it. Of a torch tensor's device, two words of DLPack (kind, number), the bits in
+      hole_high must be those of hole_low.
+    * INTEGER: first <= value <= second, and not hole_low <= value <= hole_high, without a sign with flags 1.
+    * SAME: a constant that must be the object at `first`; EQUAL: or equal to it and of the same type (int, str).
+    * FLOAT: a constant with the bits `second`.
+    """
+
+    kind: i32
+    flags: i32
+    first: i64
+    second: i64
+    zero_mask: i64
+    some_mask: i64
+    hole_low: i64
+    hole_high: i64
+
+
+class Slot(Struct):
+    """Eight bytes for one argument of a kernel."""
+
+    value: i64
+
+
+# Numbers
+
+
+@alwaysinline
+def read_integer(object: PyObject, out: Slot) -> i32:
+    """Read an int that fits 64 signed bits; bools, numpy integers and other subclasses do not fit."""
+    if object.type is not INTEGER_TYPE:
+        return DIFFERS
+    overflow = Overflow()
+    out.value = PyLong_AsLongLongAndOverflow(object, overflow)
+    if overflow.value != 0:
+        return DIFFERS
+    if out.value == -1 and PyErr_Occurred() is not None:
+        return RAISED
+    return FITS
+
+
+@alwaysinline
+def read_unsigned(object: PyObject, out: Slot) -> i32:
+    """Read an int that fits 64 unsigned bits."""
+    if object.type is not INTEGER_TYPE:
+        return DIFFERS
+    out.value = PyLong_AsUnsignedLongLong(object)
+    if out.value == -1 and PyErr_Occurred() is not None:
+        PyErr_Clear()
+        return DIFFERS
+    return FITS
+
+
+@alwaysinline
+def passes_masks(param: Param, value: i64) -> i1:
+    """Whether the value passes the record's masks."""
+    return (value & param.zero_mask) == 0 and ((value & param.some_mask) != 0 or param.some_mask == 0)
+
+
+def fill_integer(param: Param, object: PyObject, slot: Slot) -> i32:
+    """An integer within its bounds."""
+    bias = 0
+    if param.flags == 0:
+        status = read_integer(object, slot)
+    else:
+        status = read_unsigned(object, slot)
+        bias = SIGN  # turns a comparison with a sign into one without
+    if status != FITS:
+        return status
+    value = slot.value ^ bias
+    in_range = value >= (param.first ^ bias) and value <= (param.second ^ bias)
+    outside_hole = value < (param.hole_low ^ bias) or value > (param.hole_high ^ bias)
+    return FITS if in_range and outside_hole and passes_masks(param, slot.value) else DIFFERS
+
+
+def fill_bool(object: PyObject, slot: Slot) -> i32:
+    """True or False."""
+    slot.value = unsigned(object is TRUE)
+    return FITS if object is TRUE or object is FALSE else DIFFERS
+
+
+@alwaysinline
+def read_float(object: PyObject, out: Slot) -> i32:
+    """Read an exact float; an int or a numpy scalar does not fit."""
+    if object.type is not FLOAT_TYPE:
+        return DIFFERS
+    value = PyFloat_AsDouble(object)
+    out.value = f64_bits(value)
+    if value == -1.0 and PyErr_Occurred() is not None:
+        return RAISED
+    return FITS
+
+
+def fill_f32(object: PyObject, slot: Slot) -> i32:
+    """A float, rounded."""
+    status = read_float(object, slot)
+    if status == FITS:
+        slot.value = f32_bits(slot.value)
+    return status
+
+
+# Constants
+
+
+def check_equal(param: Param, object: PyObject) -> i32:
+    """Equality of two exact ints or strings cannot run the user's code."""
+    wanted = cast(PyObject, param.first)
+    if object is wanted:
+        return FITS
+    if object.type is not wanted.type:
+        return DIFFERS
+    equal = PyObject_RichCompareBool(object, wanted, EQUALS)
+    if equal < 0:
+        return RAISED
+    return FITS if equal == 1 else DIFFERS
+
+
+def check_float(param: Param, object: PyObject) -> i32:
+    """A float with the same bits."""
+    found = Slot()
+    status = read_float(object, found)
+    if status == FITS and found.value != param.second:
+        return DIFFERS
+    return status
+
+
+# Reading the arguments
+
+
+@alwaysinline
+def fill(param: Param, kind: i32, object: PyObject, slot: Slot) -> i32:
+    """Check one argument against its record and, if it takes a slot, fill that."""
+    if kind == TENSOR:
+        return fill_tensor(param, object, slot)
+    if kind == INTEGER:
+        return fill_integer(param, object, slot)
+    if kind == BOOL:
+        return fill_bool(object, slot)
+    if kind == F32:
+        return fill_f32(object, slot)
+    if kind == F64:
+        return read_float(object, slot)
+    if kind == EQUAL:
+        return check_equal(param, object)
+    if kind == FLOAT:
+        return check_float(param, object)
+    return FITS if as_number(object) == param.first else DIFFERS
+
+
+def fill_slots(params: Array[Param], count: i64, objects: Objects, slots: Array[Slot]) -> i32:
+    """Check all arguments and fill the slots."""
+    slot = 0
+    for number in up_to(count):
+        param = params[number]
+        kind = param.kind
+        status = fill(param, kind, objects[number], slots[slot])
+        if status != FITS:
+            return status
+        if kind < SAME:
+            slot += 1
+    return FITS
+
+
+def fill_grid(objects: Objects, slots: Array[Slot], programs: Slot) -> i32:
+    """Read the three grid dimensions, each an int from 0 to 2^31 - 1, and the number of programs, which must fit 63
+    bits.
+    """
+    product = 1
+    for number in up_to(3):
+        slot = slots[number]
+        status = read_integer(objects[number], slot)
+        if status != FITS:
+            return status
+        if not below(slot.value, 1 << 31):
+            return DIFFERS
+        product, overflows = multiplied(product, slot.value)
+        if overflows:
+            return DIFFERS
+    programs.value = product
+    return FITS
