@@ -91,7 +91,7 @@ def _known(
 
 def _take_over(kernel: JITFunction, launch: Launcher, hooks: Sequence[Any], known: list[tuple[Any, ...]]) -> None:
     """Let `kernel[grid]` give machine code from now on, which leaves to `launch` what is not known."""
-    from mltriton.runtime.native.launcher import knowing
+    from mltriton.runtime.native.launcher import knowing  # The portable launcher needs none of it.
 
     for grid, launcher in kernel.grids.items():
         if launcher is launch:

@@ -23,7 +23,7 @@ from .objects import LoadedObject, ObjectLoadError, load_object
 _MACHINES = {"x86_64": "x86_64-linux", "aarch64": "aarch64-linux"}
 _FILE = "native.o"
 _HERE = Path(__file__).parent
-SOURCES = ("system.pyi", "python.pyi", "pieces.py", "pool.py", "arguments.py", "tensors.py", "launcher.py")
+SOURCES = ("system.pyi", "python.pyi", "pieces.py", "pool.py", "arguments.py", "tensors.py", "launcher.py", "calls.py")
 
 FUNCTIONS = (
     *(
@@ -122,7 +122,7 @@ def refuse() -> NoReturn:
 
 def source(name: str) -> str:
     """Return the LLVM text for the machine `name` (`x86_64-linux`, `aarch64-linux`)."""
-    from .translation import translated
+    from .translation import translated  # Where the code is in the cache nothing is translated.
 
     written = [translated([_read(f"sources/{part}") for part in SOURCES])]
     return "\n".join(written + [_read(part) for part in _by_hand(name)])
@@ -135,7 +135,7 @@ def _texts(name: str) -> list[str]:
 
 
 def _by_hand(name: str) -> tuple[str, ...]:
-    return "ir/cuda.ll", "ir/calls.ll", f"ir/{name}.ll"
+    return "ir/cuda.ll", f"ir/{name}.ll"
 
 
 def _read(part: str) -> str:

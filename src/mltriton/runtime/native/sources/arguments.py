@@ -6,14 +6,11 @@ Arguments are borrowed: the caller's frame keeps them alive.
 
 from __future__ import annotations
 
-from .language import (
-    Array, Struct, alwaysinline, as_number, below, cast, f32_bits, f64_bits, i1, i32, i64, multiplied, unsigned, up_to,
-)  # fmt: skip
+from .language import Struct, alwaysinline, cast, f32_bits, f64_bits, i1, i32, i64, unsigned
 from .python import (
-    Objects, Overflow, PyErr_Clear, PyErr_Occurred, PyFloat_AsDouble, FLOAT_TYPE, PyLong_AsLongLongAndOverflow,
-    PyLong_AsUnsignedLongLong, INTEGER_TYPE, PyObject, PyObject_RichCompareBool, FALSE, TRUE,
+    FALSE, FLOAT_TYPE, INTEGER_TYPE, TRUE, Overflow, PyErr_Clear, PyErr_Occurred, PyFloat_AsDouble,
+    PyLong_AsLongLongAndOverflow, PyLong_AsUnsignedLongLong, PyObject, PyObject_RichCompareBool,
 )  # fmt: skip
-from .tensors import fill_tensor
 
 # What functions that look at an argument give.
 FITS, DIFFERS, RAISED = 0, 1, -1  # it fits, it does not, a Python exception is set
@@ -153,59 +150,3 @@ def check_float(param: Param, object: PyObject) -> i32:
     if status == FITS and found.value != param.second:
         return DIFFERS
     return status
-
-
-# Reading the arguments
-
-
-@alwaysinline
-def fill(param: Param, kind: i32, object: PyObject, slot: Slot) -> i32:
-    """Check one argument against its record and, if it takes a slot, fill that."""
-    if kind == TENSOR:
-        return fill_tensor(param, object, slot)
-    if kind == INTEGER:
-        return fill_integer(param, object, slot)
-    if kind == BOOL:
-        return fill_bool(object, slot)
-    if kind == F32:
-        return fill_f32(object, slot)
-    if kind == F64:
-        return read_float(object, slot)
-    if kind == EQUAL:
-        return check_equal(param, object)
-    if kind == FLOAT:
-        return check_float(param, object)
-    return FITS if as_number(object) == param.first else DIFFERS
-
-
-def fill_slots(params: Array[Param], count: i64, objects: Objects, slots: Array[Slot]) -> i32:
-    """Check all arguments and fill the slots."""
-    slot = 0
-    for number in up_to(count):
-        param = params[number]
-        kind = param.kind
-        status = fill(param, kind, objects[number], slots[slot])
-        if status != FITS:
-            return status
-        if kind < SAME:
-            slot += 1
-    return FITS
-
-
-def fill_grid(objects: Objects, slots: Array[Slot], programs: Slot) -> i32:
-    """Read the three grid dimensions, each an int from 0 to 2^31 - 1, and the number of programs, which must fit 63
-    bits.
-    """
-    product = 1
-    for number in up_to(3):
-        slot = slots[number]
-        status = read_integer(objects[number], slot)
-        if status != FITS:
-            return status
-        if not below(slot.value, 1 << 31):
-            return DIFFERS
-        product, overflows = multiplied(product, slot.value)
-        if overflows:
-            return DIFFERS
-    programs.value = product
-    return FITS

@@ -10,20 +10,23 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Annotated
 
-from .arguments import DIFFERS, FITS, RAISED, Param, Slot, fill_grid, fill_slots
+from .arguments import (
+    BOOL, DIFFERS, EQUAL, F32, F64, FITS, FLOAT, INTEGER, RAISED, SAME, TENSOR, Param, Slot, check_equal, check_float,
+    fill_bool, fill_f32, fill_integer, read_float, read_integer,
+)  # fmt: skip
 from .language import (
-    Array, Struct, address_of, addresses, after, alwaysinline, below, cast, copy, exported, f64, i1, i8, i32, i64,
-    noinline, ptr, signed, smax, umin, unsigned, words,
+    Array, Struct, address_of, addresses, after, alwaysinline, as_number, below, cast, copy, exported, f64, i1, i8, i32,
+    i64, multiplied, noinline, ptr, signed, smax, umin, unsigned, up_to, words,
 )  # fmt: skip
 from .pieces import Check, Kernel
 from .pool import Pace, gomp_parallel, run, workers
 from .python import (
-    Objects, PyBytes_AsString, PyDict_GetItemWithError, PyErr_CheckSignals, PyErr_Occurred, PyErr_SetString,
-    PyEval_RestoreThread, PyEval_SaveThread, PyGILState_Ensure, PyGILState_Release, PyObject, PyObject_CallNoArgs,
-    PyObject_IsTrue, PyObject_Vectorcall, PyTuple_GetItem, Py_DecRef, Py_NewRef, NONE,
-    NOT_IMPLEMENTED,
+    NONE, NOT_IMPLEMENTED, Objects, Py_DecRef, Py_NewRef, PyBytes_AsString, PyDict_GetItemWithError,
+    PyErr_CheckSignals, PyErr_Occurred, PyErr_SetString, PyEval_RestoreThread, PyEval_SaveThread, PyGILState_Ensure,
+    PyGILState_Release, PyObject, PyObject_CallNoArgs, PyObject_IsTrue, PyObject_Vectorcall, PyTuple_GetItem,
 )  # fmt: skip
 from .system import pthread_self
+from .tensors import fill_tensor
 
 MOST_THREADS = 1024  # scratch buffers
 SCRATCH_MESSAGE = b"there is no memory for the kernel's scratch buffers\0"
@@ -53,6 +56,62 @@ prepare: PyObject  # Python callable () -> None: binds torch if it is loaded, st
 modules: PyObject  # sys.modules
 name_torch: PyObject  # interned strings
 scratch_error: PyObject  # the exception for a launch that got no scratch memory
+
+
+# Reading the arguments
+
+
+@alwaysinline
+def fill(param: Param, kind: i32, object: PyObject, slot: Slot) -> i32:
+    """Check one argument against its record and, if it takes a slot, fill that."""
+    if kind == TENSOR:
+        return fill_tensor(param, object, slot)
+    if kind == INTEGER:
+        return fill_integer(param, object, slot)
+    if kind == BOOL:
+        return fill_bool(object, slot)
+    if kind == F32:
+        return fill_f32(object, slot)
+    if kind == F64:
+        return read_float(object, slot)
+    if kind == EQUAL:
+        return check_equal(param, object)
+    if kind == FLOAT:
+        return check_float(param, object)
+    return FITS if as_number(object) == param.first else DIFFERS
+
+
+def fill_slots(params: Array[Param], count: i64, objects: Objects, slots: Array[Slot]) -> i32:
+    """Check all arguments and fill the slots."""
+    slot = 0
+    for number in up_to(count):
+        param = params[number]
+        kind = param.kind
+        status = fill(param, kind, objects[number], slots[slot])
+        if status != FITS:
+            return status
+        if kind < SAME:
+            slot += 1
+    return FITS
+
+
+def fill_grid(objects: Objects, slots: Array[Slot], programs: Slot) -> i32:
+    """Read the three grid dimensions, each an int from 0 to 2^31 - 1, and the number of programs, which must fit 63
+    bits.
+    """
+    product = 1
+    for number in up_to(3):
+        slot = slots[number]
+        status = read_integer(objects[number], slot)
+        if status != FITS:
+            return status
+        if not below(slot.value, 1 << 31):
+            return DIFFERS
+        product, overflows = multiplied(product, slot.value)
+        if overflows:
+            return DIFFERS
+    programs.value = product
+    return FITS
 
 
 # Choosing the threads
