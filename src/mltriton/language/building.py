@@ -170,6 +170,13 @@ def builtin(fn: Callable[P, R]) -> Callable[P, R]:
     return call
 
 
+def made_builtin(fn: Callable[P, R], name: str, meaning: str | None) -> Callable[P, R]:
+    """`builtin` of a function that another one has made, under a name and with a docstring of its own."""
+    fn.__name__ = fn.__qualname__ = name
+    fn.__doc__ = meaning
+    return builtin(fn)
+
+
 def is_builtin(fn: object) -> bool:
     """Whether `fn` runs on values while the kernel is compiled (the front end calls it) instead of being compiled
     itself; other packages mark theirs by `__triton_builtin__`.

@@ -13,7 +13,7 @@ from mltriton.errors import OptionError, TypeMismatchError
 from mltriton.ir.operation import Operation
 from mltriton.language import types
 from mltriton.language.arithmetic import clamp, fma, maximum, minimum, umulhi
-from mltriton.language.building import builtin, current
+from mltriton.language.building import builtin, current, made_builtin
 from mltriton.language.semantic import promoted, to_tensor
 from mltriton.language.tensor import tensor
 from mltriton.language.types import dtype
@@ -52,9 +52,7 @@ def _unary(name: str) -> Callable[[object], tensor]:
         value = required(to_tensor(x), allowed, name)
         return tensor(current().emit(operation, value.handle), value.type)
 
-    function.__name__ = function.__qualname__ = name
-    function.__doc__ = meaning
-    return builtin(function)
+    return made_builtin(function, name, meaning)
 
 
 def required(value: tensor, allowed: tuple[dtype, ...], name: str) -> tensor:

@@ -25,7 +25,7 @@ from mltriton.language.arithmetic import (
     mul,
     without_bfloat16,
 )
-from mltriton.language.building import builtin, current, is_builtin
+from mltriton.language.building import builtin, current, is_builtin, made_builtin
 from mltriton.language.combining import Combine, Values, combining_region, sources_of, sum_dtype, wrapped
 from mltriton.language.comparison import equal, greater_than, less_than, where
 from mltriton.language.creation import arange
@@ -141,32 +141,26 @@ def sum(
     return _reduced(value.to(dtype or sum_dtype(value.dtype)), axis, add, keep_dims, across)
 
 
-@builtin
-def xor_sum(
-    input: object,
-    axis: int | None = None,
-    keep_dims: bool = False,
-    *,
-    cross_warp: bool = False,
-    dst_warps: object = None,
-) -> tensor:
-    """Exclusive or along `axis` (None: of all) of integers; across warps as `tl.reduce`."""
-    across = across_warps(cross_warp, dst_warps, "tl.xor_sum")
-    return _reduced(_integers(input, "tl.xor_sum"), axis, bitwise_xor, keep_dims, across)
+def _bitwise(name: str, meaning: str, combine: Combine):
+    """The builtin `tl.xor_sum` or `tl.reduce_or`."""
+
+    def function(
+        input: object,
+        axis: int | None = None,
+        keep_dims: bool = False,
+        *,
+        cross_warp: bool = False,
+        dst_warps: object = None,
+    ) -> tensor:
+        across = across_warps(cross_warp, dst_warps, f"tl.{name}")
+        return _reduced(_integers(input, f"tl.{name}"), axis, combine, keep_dims, across)
+
+    says = f"{meaning} along `axis` (None: of all) of integers; across warps as `tl.reduce`."
+    return made_builtin(function, name, says)
 
 
-@builtin
-def reduce_or(
-    input: object,
-    axis: int | None = None,
-    keep_dims: bool = False,
-    *,
-    cross_warp: bool = False,
-    dst_warps: object = None,
-) -> tensor:
-    """Inclusive or along `axis` (None: of all) of integers; across warps as `tl.reduce`."""
-    across = across_warps(cross_warp, dst_warps, "tl.reduce_or")
-    return _reduced(_integers(input, "tl.reduce_or"), axis, bitwise_or, keep_dims, across)
+xor_sum = _bitwise("xor_sum", "Exclusive or", bitwise_xor)
+reduce_or = _bitwise("reduce_or", "Inclusive or", bitwise_or)
 
 
 # Maxima and minima, with or without where they are.
@@ -224,83 +218,55 @@ def _extreme(input: object, axis: int | None, combine: Combine, keep_dims: bool,
     return _reduced(value.to(ordered_dtype(value.dtype)), axis, combine, keep_dims, across)
 
 
-@builtin
-def max(
-    input: object,
-    axis: int | None = None,
-    return_indices: bool = False,
-    return_indices_tie_break_left: bool = True,
-    keep_dims: bool = False,
-    *,
-    cross_warp: bool = False,
-    dst_warps: object = None,
-) -> Values:
-    """Maximum along `axis` (None: of all); a NaN gives way. With `return_indices` also where it is (int32): (values,
-    indices).
+def _extremum(name: str, meaning: str, wins: Compare, combine: Combine):
+    """The builtin `tl.max` or `tl.min`."""
 
-    `cross_warp` and `dst_warps` are as in `tl.reduce`; indices then as in `tl.argmax`.
+    def function(
+        input: object,
+        axis: int | None = None,
+        return_indices: bool = False,
+        return_indices_tie_break_left: bool = True,
+        keep_dims: bool = False,
+        *,
+        cross_warp: bool = False,
+        dst_warps: object = None,
+    ) -> Values:
+        across = across_warps(cross_warp, dst_warps, f"tl.{name}")
+        if return_indices:
+            return _with_indices(input, axis, wins, return_indices_tie_break_left, keep_dims, across)
+        return _extreme(input, axis, combine, keep_dims, across)
+
+    says = f"""{meaning} along `axis` (None: of all); a NaN gives way. With `return_indices` also where it is (int32):
+    (values, indices).
+
+    `cross_warp` and `dst_warps` are as in `tl.reduce`; indices then as in `tl.arg{name}`.
     """
-    across = across_warps(cross_warp, dst_warps, "tl.max")
-    if return_indices:
-        return _with_indices(input, axis, greater_than, return_indices_tie_break_left, keep_dims, across)
-    return _extreme(input, axis, maximum, keep_dims, across)
+    return made_builtin(function, name, says)
 
 
-@builtin
-def min(
-    input: object,
-    axis: int | None = None,
-    return_indices: bool = False,
-    return_indices_tie_break_left: bool = True,
-    keep_dims: bool = False,
-    *,
-    cross_warp: bool = False,
-    dst_warps: object = None,
-) -> Values:
-    """Minimum along `axis` (None: of all); a NaN gives way. With `return_indices` also where it is (int32): (values,
-    indices).
+def _where_extreme(name: str, meaning: str, wins: Compare):
+    """The builtin `tl.argmax` or `tl.argmin`."""
 
-    `cross_warp` and `dst_warps` are as in `tl.reduce`; indices then as in `tl.argmin`.
-    """
-    across = across_warps(cross_warp, dst_warps, "tl.min")
-    if return_indices:
-        return _with_indices(input, axis, less_than, return_indices_tie_break_left, keep_dims, across)
-    return _extreme(input, axis, minimum, keep_dims, across)
+    def function(
+        input: object,
+        axis: int | None = None,
+        tie_break_left: bool = True,
+        keep_dims: bool = False,
+        *,
+        cross_warp: bool = False,
+        dst_warps: object = None,
+    ) -> tensor:
+        across = across_warps(cross_warp, dst_warps, f"tl.{name}")
+        return _with_indices(input, axis, wins, tie_break_left, keep_dims, across)[1]
 
+    says = f"""Where the {meaning} along `axis` is (int32); of equal ones the first.
 
-@builtin
-def argmax(
-    input: object,
-    axis: int | None = None,
-    tie_break_left: bool = True,
-    keep_dims: bool = False,
-    *,
-    cross_warp: bool = False,
-    dst_warps: object = None,
-) -> tensor:
-    """Where the maximum along `axis` is (int32); of equal ones the first.
-
-    With `cross_warp` and no axis: on which warp each element's maximum is; with an axis: where in the blocks of the
+    With `cross_warp` and no axis: on which warp each element's {meaning} is; with an axis: where in the blocks of the
     warps, laid one after the other along it. `dst_warps` is as in `tl.reduce`.
     """
-    across = across_warps(cross_warp, dst_warps, "tl.argmax")
-    return _with_indices(input, axis, greater_than, tie_break_left, keep_dims, across)[1]
+    return made_builtin(function, name, says)
 
 
-@builtin
-def argmin(
-    input: object,
-    axis: int | None = None,
-    tie_break_left: bool = True,
-    keep_dims: bool = False,
-    *,
-    cross_warp: bool = False,
-    dst_warps: object = None,
-) -> tensor:
-    """Where the minimum along `axis` is (int32); of equal ones the first.
-
-    With `cross_warp` and no axis: on which warp each element's minimum is; with an axis: where in the blocks of the
-    warps, laid one after the other along it. `dst_warps` is as in `tl.reduce`.
-    """
-    across = across_warps(cross_warp, dst_warps, "tl.argmin")
-    return _with_indices(input, axis, less_than, tie_break_left, keep_dims, across)[1]
+max, min = _extremum("max", "Maximum", greater_than, maximum), _extremum("min", "Minimum", less_than, minimum)
+argmax = _where_extreme("argmax", "maximum", greater_than)
+argmin = _where_extreme("argmin", "minimum", less_than)

@@ -12,7 +12,7 @@ from typing import Any, cast
 from mltriton.dialects import tt
 from mltriton.errors import AxisError
 from mltriton.language.arithmetic import add, mul, without_bfloat16
-from mltriton.language.building import builtin, current
+from mltriton.language.building import builtin, current, made_builtin
 from mltriton.language.combining import Combine, Values, combining_region, sources_of, sum_dtype, wrapped
 from mltriton.language.semantic import to_tensor
 from mltriton.language.shapes import wrapped_axis
@@ -66,36 +66,26 @@ def _scan_warps(input: object, axis: int | None, combine_fn: Any, reverse: bool,
     return wrapped(across.scan(sources, region, reverse=reverse), [source.type for source in sources], input)
 
 
-@builtin
-def cumsum(
-    input: object,
-    axis: int | None = None,
-    reverse: bool = False,
-    dtype: dtype | None = None,
-    *,
-    cross_warp: bool = False,
-) -> tensor:
-    """Running sum along `axis` (None: the first), in `dtype` (default as `tl.sum`, and
-    fp32 for bf16); across warps as
-    `tl.associative_scan`.
+def _running(name: str, meaning: str, combine: Combine):
+    """The builtin `tl.cumsum` or `tl.cumprod`."""
+
+    def function(
+        input: object,
+        axis: int | None = None,
+        reverse: bool = False,
+        dtype: dtype | None = None,
+        *,
+        cross_warp: bool = False,
+    ) -> tensor:
+        return _scanned(input, axis, combine, reverse, dtype, cross_warp)
+
+    says = f"""Running {meaning} along `axis` (None: the first), in `dtype` (default as `tl.sum`, and fp32 for bf16);
+    across warps as `tl.associative_scan`.
     """
-    return _scanned(input, axis, add, reverse, dtype, cross_warp)
+    return made_builtin(function, name, says)
 
 
-@builtin
-def cumprod(
-    input: object,
-    axis: int | None = None,
-    reverse: bool = False,
-    dtype: dtype | None = None,
-    *,
-    cross_warp: bool = False,
-) -> tensor:
-    """Running product along `axis` (None: the first), in `dtype` (default as `tl.sum`, and
-    fp32 for bf16); across warps as
-    `tl.associative_scan`.
-    """
-    return _scanned(input, axis, mul, reverse, dtype, cross_warp)
+cumsum, cumprod = _running("cumsum", "sum", add), _running("cumprod", "product", mul)
 
 
 def _scanned(

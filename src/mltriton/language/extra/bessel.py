@@ -14,7 +14,7 @@ from typing import cast as as_tensor
 
 from mltriton.frontend.function import LanguageFunction
 from mltriton.language import types
-from mltriton.language.building import builtin, inline
+from mltriton.language.building import builtin, inline, made_builtin
 from mltriton.language.casting import cast
 from mltriton.language.comparison import where
 from mltriton.language.extra.elementary import copysign, isinf, wide
@@ -275,9 +275,7 @@ def _ordered(
         safe = where(order > 0, order, 0)
         return cast(where(order < 0, float("nan"), function(safe, number)), value.dtype)
 
-    ordered.__name__ = ordered.__qualname__ = name
-    ordered.__doc__ = meaning
-    return builtin(ordered)
+    return made_builtin(ordered, name, meaning)
 
 
 def _jn(n: tensor, x: tensor) -> tensor:

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from mltriton.errors import TypeMismatchError
 from mltriton.language import types
 from mltriton.language.arithmetic import fma
-from mltriton.language.building import builtin
+from mltriton.language.building import builtin, made_builtin
 from mltriton.language.casting import cast, reinterpret
 from mltriton.language.comparison import where
 from mltriton.language.extra.elementary import isinf, wide
@@ -96,12 +96,6 @@ def _directed(result: tensor, rest: Rest, arguments: tuple[tensor, ...], roundin
     # Of what is too large for the dtype the exact result lies below infinity.
     left = where(overflowed, where(result > 0.0, -1.0, 1.0), left)
     return _turned(result, left, rounding)
-
-
-def _named(function: Callable[..., tensor], name: str, meaning: str) -> Callable[..., tensor]:
-    function.__name__ = function.__qualname__ = name
-    function.__doc__ = meaning
-    return builtin(function)
 
 
 def _sum(rounding: str, sign: int) -> Callable[[object, object], tensor]:
@@ -196,7 +190,7 @@ def _all() -> dict[str, Callable[..., tensor]]:
     """Every function by name."""
     found: dict[str, Callable[..., tensor]] = {}
     for rounding, words in (("rz", "to zero"), ("rd", "down"), ("ru", "up")):
-        for name, function, text in (
+        functions: list[tuple[str, Callable[..., tensor], str]] = [
             ("add", _sum(rounding, 1), "x + y"),
             ("sub", _sum(rounding, -1), "x - y"),
             ("mul", _product(rounding), "x * y"),
@@ -205,16 +199,17 @@ def _all() -> dict[str, Callable[..., tensor]]:
             ("sqrt", _root(rounding), "The root of x"),
             ("rcp", _reciprocal(rounding), "1 / x"),
             ("double2float", _narrowed(rounding), "An fp64 as fp32"),
-        ):
-            found[f"{name}_{rounding}"] = _named(function, f"{name}_{rounding}", f"{text}, rounded {words}.")
+        ]
+        for name, function, text in functions:
+            found[f"{name}_{rounding}"] = made_builtin(function, f"{name}_{rounding}", f"{text}, rounded {words}.")
         for real, target in (("float", types.float32), ("double", types.float64)):
             for whole, source in (
                 ("int", types.int32), ("uint", types.uint32), ("ll", types.int64), ("ull", types.uint64),
             ):  # fmt: skip
                 name = f"{whole}2{real}_{rounding}"
                 meaning = f"{source} as {target}, rounded {words}."
-                found[name] = _named(_integer(name, source, target, rounding), name, meaning)
-    found["rcp_rn"] = _named(_reciprocal("rn"), "rcp_rn", "1 / x, rounded to nearest.")
+                found[name] = made_builtin(_integer(name, source, target, rounding), name, meaning)
+    found["rcp_rn"] = made_builtin(_reciprocal("rn"), "rcp_rn", "1 / x, rounded to nearest.")
     return found
 
 

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from mltriton.errors import TypeMismatchError
 from mltriton.language import types
 from mltriton.language.arithmetic import umulhi
-from mltriton.language.building import builtin
+from mltriton.language.building import builtin, made_builtin
 from mltriton.language.casting import cast, reinterpret
 from mltriton.language.comparison import where
 from mltriton.language.extra.elementary import rint, round, trunc, wide
@@ -177,25 +177,19 @@ def _required(x: object, kind: dtype, name: str) -> tensor:
     return value
 
 
-def _named(function: Callable[[object], tensor], name: str, meaning: str) -> Callable[[object], tensor]:
-    function.__name__ = function.__qualname__ = name
-    function.__doc__ = meaning
-    return builtin(function)
-
-
 def _view(name: str, source: dtype, target: dtype) -> Callable[[object], tensor]:
-    return _named(lambda x: reinterpret(_required(x, source, name), target), name, f"The bits of x as {target}.")
+    return made_builtin(lambda x: reinterpret(_required(x, source, name), target), name, f"The bits of x as {target}.")
 
 
 def _to_integer(name: str, source: dtype, target: dtype, rounding: str) -> Callable[[object], tensor]:
     def convert(x: object) -> tensor:
         return cast(_ROUNDINGS[rounding](wide(_required(x, source, name), name)), target)
 
-    return _named(convert, name, f"x as {target}, rounded as {rounding} says (nearest even, to zero, down, up).")
+    return made_builtin(convert, name, f"x as {target}, rounded as {rounding} says (nearest even, to zero, down, up).")
 
 
 def _to_float(name: str, source: dtype, target: dtype) -> Callable[[object], tensor]:
-    return _named(lambda x: cast(_required(x, source, name), target), name, f"x as {target}, rounded to nearest.")
+    return made_builtin(lambda x: cast(_required(x, source, name), target), name, f"x as {target}, rounded to nearest.")
 
 
 def _conversions() -> dict[str, Callable[[object], tensor]]:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 
 from mltriton.language import types
 from mltriton.language.arithmetic import fma
-from mltriton.language.building import builtin
+from mltriton.language.building import made_builtin
 from mltriton.language.casting import cast
 from mltriton.language.comparison import where
 from mltriton.language.extra.angles import sinpi
@@ -63,9 +63,7 @@ def in_double(function: Unary) -> Unary:
         value = wide(x, name)
         return cast(function(cast(value, types.float64)), value.dtype)
 
-    widened.__name__ = widened.__qualname__ = name
-    widened.__doc__ = function.__doc__
-    return builtin(widened)
+    return made_builtin(widened, name, function.__doc__)
 
 
 def chebyshev(coefficients: Sequence[float], t: tensor) -> tensor:

@@ -149,19 +149,18 @@ class Emitter(context.Emitter):
     def _taken_apart(self, value: Value, form: Form) -> list[Value]:
         if form.width == 1:
             return [value]
-        f, per_word = self.function, form.width // form.type.lanes
-        made: list[Value] = []
-        for number in range(form.type.lanes):
-            word = f.extract(value, number)
-            if per_word > 1:
-                parts = f.bitcast(word, form.element.with_lanes(per_word))
-                made += [f.extract(parts, part) for part in range(per_word)]
-            else:
-                made.append(word)
+        numbers = range(form.type.lanes)
+        made = [register for number in numbers for register in self._registers_of(self.word(value, number), form)]
         for index, register in enumerate(made):
             if register.literal is None:
                 self._taken_from[register.text] = (value, index)
         return made
+
+    def _registers_of(self, word: Value, form: Form) -> list[Value]:
+        """The registers that share a word."""
+        f, count = self.function, form.width // form.type.lanes
+        parts = f.bitcast(word, form.element.with_lanes(count)) if count > 1 else word
+        return [f.extract(parts, part) for part in range(count)] if count > 1 else [word]
 
     def packed(self, registers: Sequence[Value], form: Form) -> Lanes:
         """Scalars as a block of that form."""

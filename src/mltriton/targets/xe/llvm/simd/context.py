@@ -205,25 +205,16 @@ class WarpEmitter(XeEmitter):
         return joined(self.function, words)
 
     def _taken_apart(self, value: Value, form: Form) -> list[Value]:
-        if form.width == 1:
-            return [value]
-        if holds_rows(form):
+        if form.width > 1 and holds_rows(form):
             return self.divided([value], [self.rows.everywhere(value, number) for number in range(form.width)])
-        if value.text in self._made_of:
+        if form.width > 1 and value.text in self._made_of:
             return list(self._made_of[value.text])
-        f, per_word = self.function, form.width // form.type.lanes
-        made: list[Value] = []
-        for number in range(form.type.lanes):
-            word = read(f, value, number * LANES, LANES)
-            if per_word > 1:
-                parts = same_bits(f, word, form.element.with_lanes(per_word * LANES))
-                made += [read(f, parts, part, LANES, per_word) for part in range(per_word)]
-            else:
-                made.append(word)
-        for index, register in enumerate(made):
-            if register.literal is None:
-                self._taken_from[register.text] = (value, index)
-        return made
+        return super()._taken_apart(value, form)
+
+    def _registers_of(self, word: Value, form: Form) -> list[Value]:
+        count = form.width // form.type.lanes
+        parts = same_bits(self.function, word, form.element.with_lanes(count * LANES)) if count > 1 else word
+        return [read(self.function, parts, part, LANES, count) for part in range(count)] if count > 1 else [word]
 
     def _put_together(self, registers: Sequence[Value], form: Form) -> Value:
         whole_type = value_type(form)
