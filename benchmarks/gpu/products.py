@@ -18,6 +18,7 @@ FEW_BLOCKS = ((256, 256, 16384), (64, 4096, 4096))
 BATCHES = ((8, 1024, 1024, 1024), (64, 256, 256, 256))
 GROUPS = ((1024, 2048, 1024), (300, 2048, 1024), (1000, 2048, 1024), (64, 2048, 1024))  # of experts' tokens, say
 ATTENTION = ((4, 16, 4096, 128), (4, 32, 4096, 64), (1, 16, 16384, 128))
+GRADIENTS = ((16, 16, 1024, 128), (4, 16, 4096, 128), (1, 16, 16384, 128))
 SEQUENCES = ((32, 4096), (64, 8192))  # of paged decoding: how many, and their keys
 
 
@@ -33,6 +34,9 @@ def measurements(quick: bool) -> Iterator[Measurement]:
     yield from _around(torch)
     for shape in ATTENTION[:1] if quick else ATTENTION:
         yield from _attention(torch, *shape)
+    for shape in GRADIENTS[:1] if quick else GRADIENTS:
+        for causal in (False, True):
+            yield _gradients(torch, shape, causal)
     for count, keys in SEQUENCES[:1] if quick else SEQUENCES:
         yield _paged(torch, count, keys)
 
@@ -107,6 +111,22 @@ def _attention(torch: Any, batch: int, heads: int, sequence: int, dim: int) -> I
         yield compared_on_gpu(
             job, problem, contenders | by_torch, work=work, unit="GFLOP/s", expected=lambda: attend(q, k, v)
         )
+
+
+def _gradients(torch: Any, shape: tuple[int, int, int, int], causal: bool) -> Measurement:
+    """The gradients of the library's attention and of torch's; causal attention counts as half the work."""
+    batch, heads, sequence, dim = shape
+    q, k, v, do = (_halves(torch, *shape) for _ in range(4))
+    o, lse = kernels.flash_attention_with_lse(q, k, v, causal)
+    leaves = [x.clone().requires_grad_() for x in (q, k, v)]
+    theirs = torch.nn.functional.scaled_dot_product_attention(*leaves, is_causal=causal)
+    contenders = {
+        OURS: lambda: kernels.flash_attention_backward(do, q, k, v, o, lse, causal)[0],
+        "torch": lambda: torch.autograd.grad(theirs, leaves, do, retain_graph=True)[0],
+    }
+    job, problem = f"{'causal ' if causal else ''}attention, gradients", f"{batch}x{heads}x{sequence}x{dim}"
+    work = 10.0 * batch * heads * sequence**2 * dim * (0.5 if causal else 1.0)
+    return compared_on_gpu(job, problem, contenders, work=work, unit="GFLOP/s", expected=contenders["torch"])
 
 
 def _paged(torch: Any, count: int, keys: int, heads: int = 32, kv_heads: int = 8, dim: int = 128) -> Measurement:
