@@ -115,6 +115,12 @@ def test_what_an_iteration_stores_the_next_one_loads(emulated: None) -> None:
     np.testing.assert_array_equal(x, np.array([1, 2, 4, 8], np.float32)[:, None] * np.ones(256))
 
 
+def test_registers_are_left_to_other_programs(needs_ptxas: None) -> None:
+    """Memory waits for no single program: ptxas is not told that one on a multiprocessor is enough."""
+    made = triton.compile(kernels.scaled_columns, "*fp32:16, *fp32:16, *fp32:16, i32, 16, 64", target="cuda:90")
+    assert ".maxntid 128" in made.asm["ptx"] and "minnctapersm" not in made.asm["ptx"]
+
+
 def test_sums_for_which_there_are_no_registers(needs_ptxas: None) -> None:
     """Four sums of 64 registers a lane and the row itself: what the 255 do not hold lies in shared memory."""
     signature = "*fp32:16, *fp32:16, i32, i32:16, "

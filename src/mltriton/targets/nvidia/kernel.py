@@ -5,7 +5,7 @@ Level: intrinsic -> llvm. `simt/kernel.py` says what a kernel is: 32 lanes a war
 
 from __future__ import annotations
 
-from mltriton.dialects import tt
+from mltriton.dialects import tt, ttg
 from mltriton.errors import TargetError
 from mltriton.ir.module import Module
 from mltriton.targets.assertions import describe
@@ -47,4 +47,5 @@ def lower(module: Module, device: Device) -> Lowered:
         assertions=describe(module),
         maps=tensor_copies.maps_of(maps),
     )
-    return Lowered(emit_kernel(module, NvidiaMachine(device, maps), RULES, ELEMENTS), facts)
+    hands_over = any(isinstance(op, ttg.WarpSpecialize) for op in module.walk())
+    return Lowered(emit_kernel(module, NvidiaMachine(device, maps, hands_over), RULES, ELEMENTS), facts)

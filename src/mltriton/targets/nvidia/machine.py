@@ -40,10 +40,11 @@ _POLICIES = {"evict_first": ".L1::evict_first", "evict_last": ".L1::evict_last"}
 
 @dataclass(frozen=True)
 class NvidiaMachine(Machine):
-    """One compute capability, and the tensor maps that a kernel takes."""
+    """One compute capability, the tensor maps that a kernel takes, and whether its warps hand over registers."""
 
     device: Device
     maps: tuple[object, ...] = ()
+    hands_over: bool = False
     calls: Calls = calls
     text_pointer: Type = printing.FORMAT_PTR
 
@@ -60,8 +61,11 @@ class NvidiaMachine(Machine):
     def kernel(
         self, module: Module, name: str, parameters: Sequence[tuple[str, Type]], warps: int, lanes: int
     ) -> Function:
-        """`ptx_kernel`. One program on a multiprocessor is enough: where warps hand over registers, ptxas must know."""
-        extra = f'"nvvm.maxntid"="{warps * lanes}" "nvvm.minctasm"="1" '
+        """`ptx_kernel`. Where warps hand over registers ptxas must know that one program on a multiprocessor is enough;
+        it would take more registers for others, too, which then had fewer programs there.
+        """
+        alone = '"nvvm.minctasm"="1" ' if self.hands_over else ""
+        extra = f'"nvvm.maxntid"="{warps * lanes}" {alone}'
         return module.function(name, VOID, parameters, linkage="ptx_kernel", extra=extra)
 
     def parameters(self, module: IRModule) -> list[tuple[str, Type]]:
