@@ -75,9 +75,9 @@ def _residency(compiled: CompiledKernel) -> list[str]:
     """
     spec, binary = compiled.job.target.spec, compiled.binary
     registers = None if binary is None else binary.metadata.get("registers")
-    if registers is None or spec.multiprocessor is None:
+    if binary is None or registers is None or spec.multiprocessor is None:
         return []
-    shared, warps = compiled.metadata.shared, compiled.metadata.num_warps
+    shared, warps = compiled.metadata.shared, binary.metadata["facts"]["num_warps"]
     beside = spec.multiprocessor.programs(spec.warp_size * warps, registers, shared)
     each = f"{warps} warps with {registers} registers of a lane and {shared} bytes of shared memory"
     return [f"{beside} {'program fits' if beside == 1 else 'programs fit'} on a multiprocessor: {each}"]
