@@ -101,6 +101,15 @@ def test_few_blocks(m: int, n: int, k: int, order: str) -> None:
         assert_close(kernels.matmul(a, b), a.double() @ b.double())
 
 
+@pytest.mark.parametrize("orders", ["rr", "rc", "cr"])
+def test_programs_that_compute_several_blocks(orders: str) -> None:
+    """Rows and columns that no block divides, of more blocks than there are multiprocessors."""
+    m, n, k = 2000, 3000, 200
+    a, b = random(m, k, dtype="float16"), random(k, n, dtype="float16", scale=k**-0.5)
+    a, b = (x.T.contiguous().T if order == "c" else x for x, order in zip((a, b), orders, strict=True))
+    assert_close(kernels.matmul(a, b), a.double() @ b.double())
+
+
 def test_grouped_gemm() -> None:
     sizes = [(100, 72, 60), (33, 20, 200), (16, 16, 16)]
     a, b = (

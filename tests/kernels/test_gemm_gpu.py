@@ -9,6 +9,8 @@ import pytest
 
 from mltriton.kernels import matmul
 from mltriton.kernels.gemm_gpu import GROUP_TILES, MULTIPROCESSORS, Shares, cost, shares_on
+from mltriton.kernels.gemm_persistent import persistent_launch
+from mltriton.kernels.gemm_tiles import Tile
 from ptx_emulator.launch import install
 
 SIZES = [16, 33, 64, 100, 512, 1000, 1024, 2048, 4096, 8192]
@@ -85,3 +87,25 @@ def test_parts_of_the_sum_are_added_up(m: int, n: int, k: int, monkeypatch: pyte
     found = matmul(a, b, bias=bias, activation="relu", out_dtype="float32", target="cuda:90")
     wanted = np.maximum(a.astype(np.float64) @ b.astype(np.float64) + bias, 0)
     assert np.abs(found - wanted).max() < 1e-2
+
+
+@pytest.mark.parametrize("orders", ["rr", "rc", "cr"])
+def test_programs_compute_several_blocks(orders: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("MLTRITON_CACHE_DIR", str(tmp_path))
+    install(monkeypatch)
+    numbers = np.random.default_rng(0)
+    a, b = (numbers.standard_normal(shape).astype(np.float16) for shape in ((1, 136, 72), (1, 72, 104)))
+    a, b = (np.asarray(x, order="F") if order == "c" else x for x, order in zip((a, b), orders, strict=True))
+    c = np.full((1, 136, 104), np.nan, np.float32)
+    launch = persistent_launch(a, b, c, Tile(64, 64, 32, 2), 2)
+    assert launch is not None
+    assert launch.grid == (2,)
+    made = launch.on("cuda:90", 4, 3).run()
+    assert np.abs(c - a.astype(np.float64) @ b.astype(np.float64)).max() < 1e-2
+    assert "wgmma" in made.asm["ptx"] and "cp.async.bulk" in made.asm["ptx"]
+
+
+def test_a_single_round_takes_a_program_for_each_block() -> None:
+    a = np.empty((1, 128, 128), np.float16)
+    assert persistent_launch(a, a, a, Tile(64, 64, 32, 2), 4) is None
+    assert persistent_launch(a[:, ::2, ::2], a[:, ::2], a[:, ::2], Tile(16, 16, 32, 2), 4) is None

@@ -28,7 +28,8 @@ from mltriton.kernels.arrays import (
 from mltriton.kernels.calls import again, key_of, remember
 from mltriton.kernels.epilogues import Function
 from mltriton.kernels.fused_gemm import fused_matmul_launch, transform_launch
-from mltriton.kernels.gemm_gpu import shares_on
+from mltriton.kernels.gemm_gpu import is_large, shares_on
+from mltriton.kernels.gemm_persistent import persistent_launch
 from mltriton.kernels.gemm_tiles import (
     ACCUMULATORS,
     Tile,
@@ -197,7 +198,10 @@ def _launches_of_warps(product: Product, form: Form, splits: int | None, target:
         sums, added = split_k_launches(a, b, out, product.epilogue, splits, None, tile, REDUCED_BY_WARPS)
         return [*first, sums.on(target, warps, stages), added.on(target, REDUCING_WARPS)]
     if is_plain:
-        made = matmul_launch(a, b, out, form, tile)
+        made = None
+        if form == "auto" and tile is not None and is_large(tile, warps):
+            made = persistent_launch(a, b, out, tile)
+        made = made or matmul_launch(a, b, out, form, tile)
     else:
         made = fused_matmul_launch(a, b, out, product.epilogue, None, tile)
     return [*first, made.on(target, warps, stages)]

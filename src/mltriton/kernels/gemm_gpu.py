@@ -123,6 +123,11 @@ def shares_on(target: str | None, m: int, n: int, k: int, operand: Array, batch:
     return Shares(tile, best.warps, _stages(target, tile, size, DEEPEST if alone else best.stages), count)
 
 
+def is_large(tile: Tile, warps: int | None) -> bool:
+    """Whether a program of groups of warps has a multiprocessor to itself, whatever the grid."""
+    return (tile.m, tile.n, warps) in [(each.rows, each.columns, each.warps) for each in GROUP_TILES[:2]]
+
+
 def _stages(target: str | None, tile: Tile, item_bytes: int, most: int) -> int | None:
     """Steps of K that are in shared memory at a time."""
     return stages_on(target, (tile.m + tile.n) * tile.k * item_bytes, most)

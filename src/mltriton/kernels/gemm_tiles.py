@@ -21,7 +21,12 @@ from mltriton.records import NamedTuple
 @triton.jit
 def block_coordinates(M, N, BM: tl.constexpr, BN: tl.constexpr, GROUP: tl.constexpr):
     """Row and column of the block of C that this program instance computes, GROUP rows of blocks at a time."""
-    pid = tl.program_id(0)
+    return coordinates_of(tl.program_id(0), M, N, BM, BN, GROUP)
+
+
+@triton.jit
+def coordinates_of(pid, M, N, BM: tl.constexpr, BN: tl.constexpr, GROUP: tl.constexpr):
+    """Row and column of block number `pid` of C, GROUP rows of blocks at a time."""
     rows = tl.cdiv(M, BM)
     columns = tl.cdiv(N, BN)
     first_row = pid // (GROUP * columns) * GROUP

@@ -1,0 +1,103 @@
+# pyright: basic
+# The bodies of kernels are programs of the language: their parameters have no types in Python.
+"""Matrix multiplication by as many programs as a GPU runs at a time, each of which computes blocks of C in turn.
+
+Level: user. For products of several rounds of programs: none waits for others to end, and begins anew, between two
+blocks. Operands are read through descriptors, turned where their columns lie along memory.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+import mltriton as triton
+import mltriton.language as tl
+from mltriton.kernels.arrays import Array, dtype_name, strides_of
+from mltriton.kernels.gemm_gpu import MULTIPROCESSORS
+from mltriton.kernels.gemm_tiles import ACCUMULATORS, Tile, coordinates_of
+from mltriton.kernels.launch import Launch
+from mltriton.runtime.specialization import device_kind
+
+
+@triton.jit
+def matmul_persistent_kernel(
+    a_ptr, b_ptr, c_ptr, M, N, K, stride_a, stride_b, stride_c,
+    A_TURNED: tl.constexpr, B_TURNED: tl.constexpr, ACC: tl.constexpr,
+    BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, GROUP: tl.constexpr,
+):  # fmt: skip
+    """C [M, N] = A [M, K] B [K, N]; program id p computes blocks p, p + programs, ... `A_TURNED`: A is the transpose of
+    rows of `stride_a`.
+    """
+    if A_TURNED:
+        a_desc = tl.make_tensor_descriptor(a_ptr, [K, M], [stride_a, 1], [BK, BM])
+    else:
+        a_desc = tl.make_tensor_descriptor(a_ptr, [M, K], [stride_a, 1], [BM, BK])
+    if B_TURNED:
+        b_desc = tl.make_tensor_descriptor(b_ptr, [N, K], [stride_b, 1], [BN, BK])
+    else:
+        b_desc = tl.make_tensor_descriptor(b_ptr, [K, N], [stride_b, 1], [BK, BN])
+    c_desc = tl.make_tensor_descriptor(c_ptr, [M, N], [stride_c, 1], [BM, BN])
+    for block in tl.range(tl.program_id(0), tl.cdiv(M, BM) * tl.cdiv(N, BN), tl.num_programs(0)):
+        row, column = coordinates_of(block, M, N, BM, BN, GROUP)
+        m, n = row * BM, column * BN
+        acc = tl.zeros((BM, BN), dtype=ACC)
+        for k in range(0, K, BK):
+            if A_TURNED:
+                a = a_desc.load([k, m]).T
+            else:
+                a = a_desc.load([m, k])
+            if B_TURNED:
+                b = b_desc.load([n, k]).T
+            else:
+                b = b_desc.load([k, n])
+            acc = tl.dot(a, b, acc, input_precision="ieee", out_dtype=ACC)
+        c_desc.store([m, n], acc.to(c_ptr.dtype.element_ty))
+
+
+def persistent_launch(a: Array, b: Array, c: Array, tile: Tile, programs: int | None = None) -> Launch | None:
+    """The launch that computes c = a b for [1, rows, columns] arrays by so many programs, one for each multiprocessor
+    when None; None where that takes one round of programs, or where neither rows nor columns of an array lie together.
+    """
+    (batch, m, k), n = a.shape, b.shape[-1]
+    programs = programs or multiprocessors_of(a)
+    lines = [line for x in (a, b, c) if (line := _line_of(x)) is not None]
+    blocks = triton.cdiv(m, tile.m) * triton.cdiv(n, tile.n)
+    if batch > 1 or blocks <= programs or len(lines) < 3 or lines[2][1]:
+        return None
+    (stride_a, a_turned), (stride_b, b_turned), (stride_c, _) = lines
+    constants = {
+        "A_TURNED": a_turned, "B_TURNED": b_turned, "ACC": ACCUMULATORS[dtype_name(a)],
+        "BM": tile.m, "BN": tile.n, "BK": tile.k, "GROUP": tile.group,
+    }  # fmt: skip
+    return Launch(matmul_persistent_kernel, (programs,), (a, b, c, m, n, k, stride_a, stride_b, stride_c), constants)
+
+
+def _line_of(x: Array) -> tuple[int, bool] | None:
+    """How far lines of memory lie apart, and whether they are columns; None where there are no lines."""
+    _, row, column = strides_of(x)
+    return (row, False) if column == 1 else (column, True) if row == 1 else None
+
+
+def multiprocessors_of(x: Array) -> int:
+    """Those of the GPU on which an array lies, or as many as Hopper's have."""
+    return _multiprocessors(x.device.index or 0) if device_kind(x) == "cuda" else MULTIPROCESSORS
+
+
+@cache
+def _multiprocessors(index: int) -> int:
+    from mltriton.targets.nvidia import driver  # Only where there is a GPU.
+
+    return driver.device(index).attribute(driver.Attribute.MULTIPROCESSORS)
+
+
+def mltriton_verify(
+    name: str, rng: np.random.Generator
+) -> tuple[dict[str, Any], tuple[int, ...], dict[str, Any]] | None:
+    """A launch for `mltriton verify`: 9 blocks for 2 programs, in sizes that no block divides, B by columns."""
+    a, b = (rng.uniform(0.5, 1.5, (1, size, 80)).astype(np.float16) for size in (70, 90))
+    c = np.zeros((1, 70, 90), np.float32)
+    launch = persistent_launch(a, b.swapaxes(1, 2), c, Tile(32, 32, 32, 2), 2)
+    return launch.example() if launch is not None and name == launch.kernel.__name__ else None
