@@ -26,7 +26,7 @@ from sources import fetch_sources
 
 PACKAGE = "liger-kernel==0.8.5"
 FOLDERS = ("transformers", "chunked_loss", "triton", "ops", "megatron", "backends")  # cute*: other compilers' kernels
-AS_CUDA = ("ops", "test_dyt.py", "test_mlp.py")  # for CUDA alone
+AS_CUDA = ("ops", "test_dyt.py", "test_mlp.py", "test_tvd.py")  # for CUDA alone
 OUTCOMES = ("passed", "skipped", "xfailed", "failed", "error", "unfinished")
 OPTIONS = ("-q", "-o", "log_cli=false", "--disable-warnings", "-p", "no:cacheprovider", "-p", "outcomes")
 

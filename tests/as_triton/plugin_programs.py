@@ -5,6 +5,8 @@ Prints a line for each. Not a test itself: it needs a process in which the real 
 
 from __future__ import annotations
 
+import re
+
 import torch
 import triton
 import triton.language as tl
@@ -15,6 +17,7 @@ torch.manual_seed(0)
 X, Y = torch.randn(64), torch.randn(64)
 I = torch.randint(0, 64, (64,), dtype=torch.int32)  # noqa: E741
 CHECKS = {}
+SEEN = set()  # operations of upstream's programs
 
 
 def check(fn):
@@ -24,7 +27,8 @@ def check(fn):
 
 def run(kernel, *arguments, out=None, grid=(1,)):
     out = torch.zeros(64) if out is None else out
-    kernel[grid](*arguments, out, B=64)
+    compiled = kernel[grid](*arguments, out, B=64)
+    SEEN.update(re.findall(r"(?<![\w.!#])tt\.[a-z_.]+[a-z]", compiled.asm["ttir"]))
     return out
 
 
@@ -314,6 +318,56 @@ def autotuned():
     return out, x * 2
 
 
+@triton.jit
+def compare(a, b):
+    if a < b:
+        return -1.0
+    while a > 4.0:
+        a = a / 2
+    return a
+
+
+@triton.jit
+def mapped_kernel(x, y, out, B: tl.constexpr):
+    i = tl.arange(0, B)
+    tl.store(out + i, tl.map_elementwise(compare, tl.load(x + i) * 9, tl.load(y + i) * 9))
+
+
+@check
+def map_elementwise():
+    a, expected = X * 9, X * 9
+    while (expected > 4).any():
+        expected = torch.where(expected > 4, expected / 2, expected)
+    return run(mapped_kernel, X, Y), torch.where(a < Y * 9, -1.0, expected)
+
+
+@triton.jit(debug=True)
+def apart_kernel(x, j, out, B: tl.constexpr):
+    """What the other programs do not use: addresses as numbers, bits, assembly, prints, assertions, a sum of arrays."""
+    i = tl.arange(0, B)
+    tl.device_assert(tl.load(x + i) < 100)
+    if tl.program_id(0) >= tl.num_programs(0):
+        tl.device_print("there is one program", i)
+    pointer = (x.to(tl.int64) ^ 4).to(tl.pointer_type(tl.float32))
+    bits = tl.load(x + i).to(tl.int32, bitcast=True)
+    high = tl.umulhi(bits.to(tl.uint32, bitcast=True), 1 << 16).to(tl.int32, bitcast=True)
+    both = tl.cat(bits, high, can_reorder=True)
+    left, right = tl.split(tl.join(tl.load(j + i), i) * 2)
+    tl.device_assert((left < 200) & (right >= 0))
+    more = tl.inline_asm_elementwise("leal 1($1), $0", "=r,r", [tl.load(j + i)], tl.int32, is_pure=True, pack=1)
+    desc = tl.make_tensor_descriptor(out, [1, B], [B, 1], [1, B])
+    total = tl.reshape(tl.sum(both.to(tl.int64), keep_dims=True), [1]).item() // (1 << 20)
+    desc.atomic_add([0, 0], (more + total.to(tl.int32)).to(tl.float32)[None, :])
+    tl.atomic_cas(out, 0.0, tl.load(pointer))
+
+
+@check
+def other_operations():
+    bits = X.view(torch.int32).to(torch.int64)
+    total = (bits.sum() + ((bits & 0xFFFFFFFF) >> 16).sum()) // (1 << 20)
+    return run(apart_kernel, X, I), (I + 1 + total).float()
+
+
 if hasattr(tl, "atomic_poll"):  # since 3.9
     check(atomic_accesses)
 
@@ -326,6 +380,7 @@ def main():
             print(f"{name}: right", flush=True)
         except Exception as error:
             print(f"{name}: {type(error).__name__}: {' '.join(str(error).split())[:300]}", flush=True)
+    print("operations:", *sorted(SEEN))
     print(triton.runtime.driver.active.get_current_target().backend)
 
 

@@ -114,6 +114,51 @@ def test_jumps_become_structured():
         without_jumps(text.replace("cf.br ^bb3(%d, %c3 : tensor<64xf32>, i32)", "cf.br ^bb1"))
 
 
+# `tl.map_elementwise` of a function with a loop, and of one that returns early, in a kernel that does, too.
+MAPPED = """    %c0 = arith.constant 0 : i32 loc(#loc)
+    %f1 = arith.constant 1.0 : f32 loc(#loc)
+    %f2 = arith.constant 2.0 : f32 loc(#loc)
+    %c = arith.cmpi eq, %n, %c0 : i32 loc(#loc)
+    cf.cond_br %c, ^bb1, ^bb2 loc(#loc)
+  ^bb1:  // pred: ^bb0
+    tt.return loc(#loc)
+  ^bb2:  // pred: ^bb0
+    %s = "tt.map_elementwise"(%x) <{pack = 1 : i32}> ({
+    ^bb0(%e: f32 loc(#loc)):
+      %w = scf.while (%h = %e) : (f32) -> (f32) {
+        %more = arith.cmpf ogt, %h, %f1 : f32 loc(#loc)
+        scf.condition(%more) %h : f32 loc(#loc)
+      } do {
+      ^bb0(%h: f32 loc(#loc)):
+        %half = arith.divf %h, %f2 : f32 loc(#loc)
+        scf.yield %half : f32 loc(#loc)
+      } loc(#loc)
+      tt.map_elementwise.return %w : f32 loc(#loc)
+    }) : (tensor<64xf32>) -> tensor<64xf32> loc(#loc)
+    %y = "tt.map_elementwise"(%s, %x) <{pack = 2 : i32}> ({
+    ^bb0(%a0: f32 loc(#loc), %a1: f32 loc(#loc), %b0: f32 loc(#loc), %b1: f32 loc(#loc)):
+      %less = arith.cmpf olt, %a0, %a1 : f32 loc(#loc)
+      cf.cond_br %less, ^bb1, ^bb2(%b0, %f2 : f32, f32) loc(#loc)
+    ^bb1:  // pred: ^bb0
+      %both = arith.addf %b0, %b1 : f32 loc(#loc)
+      cf.br ^bb2(%both, %a1 : f32, f32) loc(#loc)
+    ^bb2(%first: f32 loc(#loc), %second: f32 loc(#loc)):  // 2 preds: ^bb0, ^bb1
+      tt.map_elementwise.return %first, %second : f32, f32 loc(#loc)
+    }) : (tensor<64xf32>, tensor<64xf32>) -> tensor<64xf32> loc(#loc)"""
+
+
+def test_a_function_on_every_element():
+    text = program("BODY", parameters=', %n: i32 loc("n"(#loc))').replace("    BODY loc(#loc)", MAPPED)
+    assert "cf.cond_br" not in without_jumps(text)
+    small = np.where(X > 1, X / 2, X)
+    while (small > 1).any():
+        small = np.where(small > 1, small / 2, small)
+    less = small[::2] < small[1::2]
+    expected = np.stack([np.where(less, X[::2] + X[1::2], X[::2]), np.where(less, small[1::2], 2)], 1).reshape(-1)
+    np.testing.assert_allclose(launched(text, 1), expected, rtol=1e-6)
+    assert not launched(text, 0).any()
+
+
 NV = '{libname = "", libpath = "", pure = true, symbol = "__nv_SYMBOL"} : (tensor<64xf32>) -> tensor<64xf32>'
 
 
@@ -133,6 +178,14 @@ HISTOGRAM = [
     [
         ([f"%y = tt.extern_elementwise %x {NV.replace('SYMBOL', 'tanhf')}"], np.tanh(X)),
         ([f"%y = tt.extern_elementwise %x {NV.replace('SYMBOL', 'fabsf')}"], np.abs(X)),
+        (
+            [
+                "tt.grid_dependency_wait",
+                "tt.grid_dependency_launch_dependents",
+                "%y = arith.addf %x, %x : tensor<64xf32>",
+            ],
+            X + X,
+        ),
         (["ttg.barrier all", "%y = tt.approx_divf %x, %x : tensor<64xf32>"], np.ones_like(X)),
         (HISTOGRAM, np.ones_like(X)),
         (POISON, X),

@@ -23,11 +23,12 @@ from mltriton.language import types
 from mltriton.language.arithmetic import truediv
 from mltriton.language.assembly import inline_asm_elementwise
 from mltriton.language.atomic_accesses import atomic_load, atomic_poll, atomic_store
-from mltriton.language.building import building
+from mltriton.language.building import building, builtin, current
 from mltriton.language.creation import full
 from mltriton.language.descriptors import make_tensor_descriptor
 from mltriton.language.external import by_symbol
 from mltriton.language.hints import debug_barrier
+from mltriton.language.mapping import apart, mapped_one_by_one, together
 from mltriton.language.scaled_matmul import dot_scaled
 from mltriton.language.standard import histogram
 from mltriton.language.tensor import tensor, tensor_descriptor
@@ -132,9 +133,22 @@ def _assembly(op: upstream.ElementwiseInlineAsm) -> object:
 
 
 def _mapped(op: upstream.MapElementwise) -> object:
-    raise TargetError(
-        "tl.map_elementwise is not taken from upstream's front end", hint="Call the function on the blocks themselves."
-    )
+    parts = [part for block in _values(op.sources) for part in apart(block, op.pack)]
+    *body, end = op.body.block.ops
+    inside = dict.fromkeys(op.walk())
+    used = dict.fromkeys(value.owner for inner in inside for value in inner.operands)
+    constants = [owner for owner in used if isinstance(owner, arith.Constant) and owner not in inside]
+
+    @builtin
+    def function(*elements: tensor) -> tuple[tensor, ...]:
+        values = dict(zip(op.body.block.arguments, (element.handle for element in elements), strict=True))
+        for inner in (*constants, *body):
+            current().insert(inner.clone(values))
+        return tuple(tensor(values.get(value, value), dtype_of(value.type)) for value in end.operands)
+
+    found = mapped_one_by_one(function, parts, [dtype_of(value.type) for value in end.operands])
+    shape = _value(op.sources[0]).type.shape
+    return tuple(together(found[at : at + op.pack], shape) for at in range(0, len(found), op.pack))
 
 
 def _dot_scaled(op: upstream.DotScaled) -> object:

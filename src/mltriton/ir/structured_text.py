@@ -1,8 +1,9 @@
-"""Text of functions whose blocks jump to each other, with nested `scf.if` in place of the jumps.
+"""Text of functions and regions whose blocks jump to each other, with nested `scf.if` in place of the jumps.
 
 Level: text, before it is parsed. Upstream's front end writes blocks and jumps (`cf.br`, `cf.cond_br`) where a function
-returns early; here control flow is structured. Takes text as upstream prints it: an operation a line, labels as deep as
-their function. Guarantees: text without jumps is left as it is; a jump backwards is an `IRSyntaxError`.
+returns early, also one of scalars that a region of an operation holds (of `tl.map_elementwise`, of a reduction); here
+control flow is structured. Takes text as upstream prints it: an operation a line, labels as deep as what holds the
+blocks. Guarantees: text without jumps is left as it is; a jump backwards is an `IRSyntaxError`.
 """
 
 from __future__ import annotations
@@ -14,9 +15,9 @@ from dataclasses import dataclass, field
 from mltriton.errors import IRSyntaxError, SourceLocation
 
 _NAME = r"%[\w.$-]+(?:#\d+)?"
-_FUNCTION = re.compile(r"(\s*)tt\.func\b.*\{\s*(?:loc\(.*\))?\s*$")
+_HOLDER = re.compile(r"(\s*)(?:tt\.func\b.*\{|\S.*\(\{)\s*(?:loc\(.*\))?\s*$")
 _LABEL = re.compile(r"\s*\^(\w+)(?:\((.*)\))?:\s*(?://.*)?$")
-_RETURN = re.compile(r"\s*tt\.return\b\s*(.*)$")
+_RETURN = re.compile(r"\s*(tt\.(?:\w+\.)?return)\b\s*(.*)$")
 _JUMP = re.compile(r"\s*cf\.br \^(\w+)(?:\((.*)\))?\s*$")
 _CHOICE = re.compile(
     rf"\s*cf\.cond_br ({_NAME})(?: weights\([^)]*\))?, \^(\w+)(?:\((.*?)\))?, \^(\w+)(?:\((.*?)\))?\s*$"
@@ -42,40 +43,51 @@ def without_jumps(text: str, filename: str = "<text>") -> str:
     """The text with structured control flow."""
     if "cf.br" not in text and "cf.cond_br" not in text:
         return text
-    lines, made = text.split("\n"), list[str]()
+    return "\n".join(_structured(text.split("\n"), 1, filename))
+
+
+def _structured(lines: Sequence[str], first: int, filename: str) -> list[str]:
+    """Lines, of which the first has this number, without jumps, from the inside out."""
+    made: list[str] = []
     position = 0
     while position < len(lines):
         made.append(lines[position])
-        match = _FUNCTION.match(lines[position])
+        match = _HOLDER.match(lines[position])
         position += 1
         if match is not None:
             end = next(i for i in range(position, len(lines)) if lines[i].startswith(f"{match[1]}}}"))
-            body = lines[position:end]
-            made += _Function(body, position + 1, filename).text() if any(map(_LABEL.match, body)) else body
+            body = _structured(lines[position:end], first + position, filename)
+            made += [body.pop(0)] if body and _LABEL.match(body[0]) else []  # A region's first block has a label.
+            holder = _Holder(body, first + position, filename, len(match[1]))
+            made += holder.text() if len(holder.blocks) > 1 else body
             position = end
-    return "\n".join(made)
+    return made
 
 
-class _Function:
-    """The blocks of one function; the first has no label."""
+class _Holder:
+    """The blocks of one function or region, whose labels are `depth` deep; the first has no label."""
 
-    def __init__(self, body: Sequence[str], first: int, filename: str) -> None:
-        self.filename = filename
+    def __init__(self, body: Sequence[str], first: int, filename: str, depth: int) -> None:
+        self.filename, self.depth = filename, depth
+        self.end = "tt.return"
         self.blocks = {"": _Block([], first)}
         self.after: dict[str, frozenset[str | None]] = {}
         self.names: dict[str, str] = {}
         block = self.blocks[""]
         for number, line in enumerate(body, first):
             label = _LABEL.match(line)
-            if label is not None:
+            if label is not None and _depth(line) == depth:
                 block = self.blocks[label[1]] = _Block(list(_arguments(label[2] or "")), number)
             elif not self._is_end(block, _without_location(line)):
                 block.lines.append(line)
 
     def _is_end(self, block: _Block, line: str) -> bool:
         """Whether a line ends its block; if so, note how."""
+        if _depth(line) > self.depth + 2:  # of a region inside
+            return False
         if found := _RETURN.match(line):
-            names, _, types = found[1].partition(" : ")
+            self.end = found[1]
+            names, _, types = found[2].partition(" : ")
             block.returned = _listed(names), _listed(types)
         elif found := _JUMP.match(line):
             block.targets = [(found[1], _passed(found[2]))]
@@ -90,7 +102,8 @@ class _Function:
         """The body as one block."""
         lines, values = self._from("", None)
         types = self._types(None)
-        lines.append(f"    tt.return {', '.join(values)} : {', '.join(types)}" if values else "    tt.return")
+        end = f"{' ' * (self.depth + 2)}{self.end}"
+        lines.append(f"{end} {', '.join(values)} : {', '.join(types)}" if values else end)
         return [re.sub(_NAME, lambda match: self._name(match[0]), line) for line in lines]
 
     def _name(self, name: str) -> str:
@@ -169,6 +182,10 @@ def _choice(
         if types:
             yield f"      scf.yield {', '.join(values)} : {', '.join(types)}"
         yield between
+
+
+def _depth(line: str) -> int:
+    return len(line) - len(line.lstrip())
 
 
 def _without_location(line: str) -> str:

@@ -45,7 +45,7 @@ def map_elementwise(scalar_fn: Any, *args: object, pack: int = 1) -> Any:
         raise ShapeMismatchError(message, found=str(count))
     parts = [part for block in blocks for part in apart(block, count)]
     types, is_single, is_plain = _results(scalar_fn, parts)
-    found = _listed(inline(scalar_fn, parts)) if is_plain else _mapped(scalar_fn, parts, types)
+    found = _listed(inline(scalar_fn, parts)) if is_plain else mapped_one_by_one(scalar_fn, parts, types)
     results = [together(found[at : at + count], shape) for at in range(0, len(found), count)]
     return results[0] if is_single else tuple(results)
 
@@ -89,7 +89,7 @@ def _results(fn: Any, blocks: Sequence[tensor]) -> tuple[list[dtype], bool, bool
     return found, not isinstance(value, tuple | list), is_plain and has_block_results and bool(trial.ops)
 
 
-def _mapped(fn: Any, blocks: Sequence[tensor], types: Sequence[dtype]) -> list[tensor]:
+def mapped_one_by_one(fn: Any, blocks: Sequence[tensor], types: Sequence[dtype]) -> list[tensor]:
     """The function in the region of a reduction: the sources are the arguments, and room for the results."""
     count, shape = len(blocks), blocks[0].type.shape
 
