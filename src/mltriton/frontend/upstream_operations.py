@@ -141,7 +141,7 @@ def _mapped(op: upstream.MapElementwise) -> object:
 
     @builtin
     def function(*elements: tensor) -> tuple[tensor, ...]:
-        values = dict(zip(op.body.block.arguments, (element.handle for element in elements), strict=True))
+        values: dict[Value, Value] = dict(zip(op.body.block.arguments, (element.handle for element in elements), strict=True))
         for inner in (*constants, *body):
             current().insert(inner.clone(values))
         return tuple(tensor(values.get(value, value), dtype_of(value.type)) for value in end.operands)
