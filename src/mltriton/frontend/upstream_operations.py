@@ -141,7 +141,8 @@ def _mapped(op: upstream.MapElementwise) -> object:
 
     @builtin
     def function(*elements: tensor) -> tuple[tensor, ...]:
-        values: dict[Value, Value] = dict(zip(op.body.block.arguments, (element.handle for element in elements), strict=True))
+        handles = (element.handle for element in elements)
+        values: dict[Value, Value] = dict(zip(op.body.block.arguments, handles, strict=True))
         for inner in (*constants, *body):
             current().insert(inner.clone(values))
         return tuple(tensor(values.get(value, value), dtype_of(value.type)) for value in end.operands)
