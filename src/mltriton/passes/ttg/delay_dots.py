@@ -68,6 +68,12 @@ def pair_of(loop: scf.For, spec: TargetSpec) -> Pair | None:
     return Pair(first, second, number) if fits and carried not in _needed(first.result, loop) else None
 
 
+def is_chained(loop: scf.For, spec: TargetSpec) -> bool:
+    """Whether a dot of a loop multiplies what is computed of another's result."""
+    dots = {op for op in loop.body.block.ops if isinstance(op, tt.Dot) and is_asynchronous(op, spec)}
+    return any(dots & (_needed(dot.a, loop) | _needed(dot.b, loop)) for dot in dots)
+
+
 def _needed(value: Value, loop: scf.For) -> set[Operation | Value]:
     """The operations of the body, and carried values of this iteration, from which a value is computed."""
     body, found, pending = loop.body.block, set[Operation | Value](), [value]

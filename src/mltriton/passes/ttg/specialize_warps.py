@@ -27,7 +27,7 @@ from mltriton.ir.operation import Block, Operation, Region, Value
 from mltriton.ir.passes import Pass
 from mltriton.ir.types import I32, MemDescType, TensorType, byte_width
 from mltriton.passes.ttg.copy_blocks import block_bytes, copied_type, read_from, window_at
-from mltriton.passes.ttg.delay_dots import pair_of
+from mltriton.passes.ttg.delay_dots import is_chained
 from mltriton.passes.ttg.dot_loads import is_load_of_dot
 from mltriton.passes.ttg.rings import Ring, State, begin_rings, make_ring
 from mltriton.targets.base import TargetSpec
@@ -78,7 +78,7 @@ def _require_faster(function: tt.Func, producer: Producer, spec: TargetSpec, war
     assert spec.warp_groups is not None
     if warps < 2 * spec.warp_groups.warps:
         raise NotProduced(function, f"{warps} warps take no turns at the matrix units")
-    if not any(pair_of(loop, spec) for loop in producer.loops):
+    if not any(is_chained(loop, spec) for loop in producer.loops):
         raise NotProduced(function, "no product takes what another gives, and all warps copy as fast")
 
 
