@@ -90,6 +90,15 @@ def _elements(f: Function, words: Sequence[Value], element: Type, width: int, sh
     held = vector(f"i{element.bits}", 1)
     if shape.bits < shape.word.bits:
         return [from_integer(f, f.cast("trunc", words[0], held), element)]
+    if element == I16 and shape.word == I32:
+        return [part for word in words for part in halves_of(f, word)]
     each = width // shape.words
     parts = [f.bitcast(word, held.with_lanes(each)) for word in words]
     return [from_integer(f, f.extract(part, number), element) for part in parts for number in range(each)]
+
+
+def halves_of(f: Function, word: Value) -> list[Value]:
+    """The halves of a word, shifted out of it, so that LLVM sees that the upper one of two bf16 is an f32 already but
+    for the lower bits.
+    """
+    return [f.cast("trunc", word, I16), f.cast("trunc", f.lshr(word, 16), I16)]

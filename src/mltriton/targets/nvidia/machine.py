@@ -14,7 +14,7 @@ from mltriton.ir.operation import Operation
 from mltriton.ir.types import BF16, F8E4M3, F8E5M2, FloatType
 from mltriton.ir.types import Type as IRType
 from mltriton.targets.llvm.types import F32 as FLOAT
-from mltriton.targets.llvm.types import I32, PTR, VOID, Type, Value, poison
+from mltriton.targets.llvm.types import I16, I32, PTR, VOID, Type, Value, poison
 from mltriton.targets.llvm.writer import Function, Module
 from mltriton.targets.nvidia import accesses, atomics, calls, conversions, printing, tensor_maps
 from mltriton.targets.nvidia.assembly import ptx
@@ -117,6 +117,10 @@ class NvidiaMachine(Machine):
 
     def load(self, f: Function, type_: Type, pointer: Value, align: int, caching: str | None) -> Value:
         """Read neighbours."""
+        if caching is None and type_.scalar == I16 and type_.lanes % 2 == 0 and align >= I32.bytes:
+            words = f.load(I32.with_lanes(type_.lanes // 2), pointer, align)
+            each = (f.extract(words, number) for number in range(type_.lanes // 2))
+            return f.joined([part for word in each for part in accesses.halves_of(f, word)])
         if caching is None:
             return f.load(type_, pointer, align)
         others = [poison(type_.scalar)] * type_.lanes
