@@ -8,7 +8,6 @@ from __future__ import annotations
 import argparse
 import math
 import sys
-import traceback
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -17,6 +16,7 @@ import mltriton.as_triton  # isort: skip - before torch looks for triton
 import helion
 import helion.language as hl
 import torch
+from named_checks import check_each
 
 Check = tuple[Any, Callable[..., Any], Sequence[Any]]
 
@@ -264,16 +264,8 @@ def main() -> int:
     given = parser.parse_args()
     warnings.simplefilter("ignore")
     torch.manual_seed(0)
-    failures = 0
     known = checks()
-    for name in given.names or known:
-        try:
-            print(f"{name}: {check(*known[name])}", flush=True)
-        except Exception as error:
-            failures += 1
-            traceback.print_exc()
-            print(f"{name}: FAILED {type(error).__name__}: {error}", flush=True)
-    return failures
+    return check_each(given.names or known, lambda name: check(*known[name]))
 
 
 if __name__ == "__main__":

@@ -10,13 +10,13 @@ import argparse
 import logging
 import sys
 import time
-import traceback
 import warnings
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
 import transformers as hf
+from named_checks import check_each
 
 import mltriton.as_triton
 
@@ -148,16 +148,12 @@ def main() -> int:
     warnings.simplefilter("ignore")
     torch._inductor.config.cpu_backend = given.backend
     torch._inductor.config.compile_threads = 1
-    failures = 0
-    for name in given.names or MODELS:
+
+    def checked(name: str) -> str:
         torch._dynamo.reset()
-        try:
-            print(f"{name}: {check(MODELS[name])}", flush=True)
-        except Exception as error:
-            failures += 1
-            traceback.print_exc()
-            print(f"{name}: FAILED {type(error).__name__}: {error}", flush=True)
-    return failures
+        return check(MODELS[name])
+
+    return check_each(given.names or MODELS, checked)
 
 
 if __name__ == "__main__":

@@ -108,9 +108,9 @@ def read(path: Path) -> str:
         return data.decode()
     except UnicodeDecodeError as error:
         before = error.object[: error.start]
-        place = SourceLocation(str(path), before.count(b"\n") + 1, len(before.rpartition(b"\n")[2]))
-        line = error.object.splitlines()[place.line - 1].decode(errors="replace")
-        raise MigrationError(f"{path} is not UTF-8 text", found=str(error)).at(place, line) from None
+        location = SourceLocation(str(path), before.count(b"\n") + 1, len(before.rpartition(b"\n")[2]))
+        line = error.object.splitlines()[location.line - 1].decode(errors="replace")
+        raise MigrationError(f"{path} is not UTF-8 text", found=str(error)).at(location, line) from None
     except OSError as error:
         raise MigrationError(f"{path} cannot be read", found=error.strerror) from None
 

@@ -37,7 +37,7 @@ class Term:
 
 
 @dataclass(frozen=True)
-class Places:
+class IndexRange:
     """One dimension: (offset + arange(0, size)) * stride."""
 
     size: str
@@ -50,7 +50,7 @@ class Affine:
     """Scalar terms and ranges by dimension."""
 
     terms: tuple[Term, ...] = ()
-    ranges: tuple[tuple[int, Places], ...] = ()
+    ranges: tuple[tuple[int, IndexRange], ...] = ()
 
 
 class AffineForms:
@@ -223,10 +223,10 @@ class AffineForms:
         if isinstance(node.operator, cst.Multiply):
             block, other = (left, node.right) if left.ranges else (right, node.left)
             if len(block.ranges) == 1 and self.is_scalar(other, at):
-                ((dim, places),) = block.ranges
-                if not places.stride:
+                ((dim, indices),) = block.ranges
+                if not indices.stride:
                     stride = Term(1, tuple(_factors(other)), factor(other), ((other, at),))
-                    return Affine((), ((dim, Places(places.size, (*places.offset, *block.terms), (stride,))),))
+                    return Affine((), ((dim, IndexRange(indices.size, (*indices.offset, *block.terms), (stride,))),))
         return None
 
     def _call(self, call: cst.Call, at: cst.CSTNode, depth: int) -> Affine | None:
@@ -237,7 +237,7 @@ class AffineForms:
         if callee in _HINTS and call.args:
             return self.of(call.args[0].value, at, depth + 1)
         if callee == "arange" and len(call.args) == 2 and constant_int(call.args[0].value) == 0:
-            return Affine((), ((LINE, Places(one_line(call.args[1].value))),))
+            return Affine((), ((LINE, IndexRange(one_line(call.args[1].value))),))
         return None
 
 
@@ -249,18 +249,18 @@ def spread(node: cst.Subscript) -> int | None:
 def _spread(value: Affine, dim: int) -> Affine | None:
     if [each for each, _ in value.ranges] != [LINE]:
         return None
-    ((_, places),) = value.ranges
-    if places.stride and value.terms:
+    ((_, indices),) = value.ranges
+    if indices.stride and value.terms:
         return None
-    return Affine((), ((dim, replace(places, offset=(*places.offset, *value.terms))),))
+    return Affine((), ((dim, replace(indices, offset=(*indices.offset, *value.terms))),))
 
 
 def _sum(left: Affine, right: Affine) -> Affine | None:
     ranges = dict(left.ranges)
-    for dim, places in right.ranges:
+    for dim, indices in right.ranges:
         if dim in ranges:
             return None
-        ranges[dim] = places
+        ranges[dim] = indices
     if len(ranges) == 2 and LINE in ranges:
         if 1 in ranges:
             return None

@@ -101,7 +101,7 @@ class Rows:
                 shapes = {tuple(map(_text, construct.block_shape)) for construct in group.constructs}
                 return shapes.pop() if len(shapes) == 1 else ()
         form = self.forms.of((self.source.arguments(call) or {})["pointer"].value, at)
-        return tuple(places.size.replace(" ", "") for _, places in form.ranges) if form is not None else ()
+        return tuple(indices.size.replace(" ", "") for _, indices in form.ranges) if form is not None else ()
 
 
 def _text(node: cst.BaseExpression) -> str:

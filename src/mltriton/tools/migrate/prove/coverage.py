@@ -89,13 +89,13 @@ def _is_within(access: Call, call: Call, first: int, last: int | None) -> bool:
 
 
 def _counts(visits: Visits, file: str) -> dict[Place, int]:
-    """How often the accesses of each place ran in the program that ran them most."""
+    """How often the accesses of each site ran in the program that ran them most."""
     programs: dict[Place, Counter[Any]] = {}
     for op, counts in visits.counts.items():
         found = op.loc.innermost
         if found is not None and found.file == file:
             programs.setdefault((found.line, found.column), Counter()).update(counts)
-    return {place: max(counts.values()) for place, counts in programs.items()}
+    return {site: max(counts.values()) for site, counts in programs.items()}
 
 
 def _most(counts: Mapping[Place, int], site: Site) -> int:
@@ -111,10 +111,10 @@ def calls_of(functions: Mapping[str, ast.FunctionDef], sites: Mapping[str, Seque
         lines = {site.line for site in known if site.column < 0}
         for node, guards, loop in _guarded(function, (), None):
             kind = ast.unparse(node.func).rpartition(".")[2]
-            place = Site(node.lineno, node.col_offset, kind)
+            site = Site(node.lineno, node.col_offset, kind)
             on_line = node.lineno in lines and Site(node.lineno, -1, kind) in known
-            if place in known or on_line or kind in ("make_block_ptr", "advance"):
-                found.append(Call(place, name, guards, loop))
+            if site in known or on_line or kind in ("make_block_ptr", "advance"):
+                found.append(Call(site, name, guards, loop))
     return found
 
 

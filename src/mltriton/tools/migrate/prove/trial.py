@@ -113,5 +113,5 @@ def compare_machine_code(old: Any, new: Any, given: Input) -> tuple[str | None, 
 
 def short(error: TritonError) -> str:
     """An error in one line."""
-    place = f" at {error.location}" if error.location else ""
-    return f"{type(error).__name__}: {error.message}{place}"
+    where = f" at {error.location}" if error.location else ""
+    return f"{type(error).__name__}: {error.message}{where}"

@@ -2,7 +2,7 @@
 
 Level: runtime. A worker proves the kernels of one file after the other and tells after each input how far it is. One
 that says nothing for too long is ended, one that dies is noticed; what its kernel had shown until then is kept.
-Machine code runs on one thread there, so that programs which write the same place do so in the same order.
+Machine code runs on one thread there, so that programs which write the same element do so in the same order.
 """
 
 from __future__ import annotations

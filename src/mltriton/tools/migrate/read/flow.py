@@ -60,7 +60,7 @@ class Flow:
         self.parents: dict[cst.CSTNode, tuple[cst.CSTNode, ...]] = {}  # enclosing compound statements, outermost first
         self.blocks: dict[
             cst.CSTNode, tuple[tuple[cst.CSTNode, int], ...]
-        ] = {}  # (suite, place in it), outermost first
+        ] = {}  # (suite, position in it), outermost first
         self._known: dict[tuple[cst.CSTNode, str], int] = {}
         self._loops: list[_Loop] = []
         self._stack: list[cst.CSTNode] = []
@@ -81,24 +81,24 @@ class Flow:
 
     def dominates(self, first: cst.CSTNode, second: cst.CSTNode) -> bool:
         """Whether `first` ran before `second` since the suite that contains `first` was entered."""
-        suite, place = self.blocks[first][-1]
-        return any(other is suite and place < at for other, at in self.blocks[second])
+        suite, position = self.blocks[first][-1]
+        return any(other is suite and position < at for other, at in self.blocks[second])
 
     # Statements.
 
     def _suite(self, body: cst.BaseSuite | cst.CSTNode, env: Env) -> Env | None:
         statements: Block = body.body if isinstance(body, cst.IndentedBlock | cst.SimpleStatementSuite) else ()
         reached: Env | None = env
-        place = 0
+        position = 0
         for statement in statements:
             small: Block = statement.body if isinstance(statement, cst.SimpleStatementLine) else (statement,)
             for part in small:
                 if reached is None:
                     reached = {}  # unreachable: analysed as if nothing were known
-                self._path.append((body, place))
+                self._path.append((body, position))
                 reached = self._statement(part, reached)
                 self._path.pop()
-                place += 1
+                position += 1
         return reached
 
     def _statement(self, node: cst.CSTNode, env: Env) -> Env | None:

@@ -103,14 +103,16 @@ class _Where:
         """The lines that make what an access goes through."""
         return {line for maker in access.makers if (line := self._of(maker.loc.in_source)) is not None}
 
-    def _of(self, place: SourceLocation | None) -> int | None:
-        if place is None or place.file != self.file:
+    def _of(self, location: SourceLocation | None) -> int | None:
+        if location is None or location.file != self.file:
             return None
-        if place.line in self.names:
-            return place.line
+        if location.line in self.names:
+            return location.line
         # A load that transposes makes a pointer of its own: the descriptor is the last of its name before.
-        name = self._used.get((place.line, place.column or 0))
-        return max((line for line, known in self.names.items() if known == name and line <= place.line), default=None)
+        name = self._used.get((location.line, location.column or 0))
+        return max(
+            (line for line, known in self.names.items() if known == name and line <= location.line), default=None
+        )
 
 
 def _text(access: BlockAccess, remark: Remark) -> str:

@@ -73,7 +73,7 @@ class DescriptorForm(Form):
         if list(order) == list(range(construct.rank)):
             return arg
         old = arg.value.elements
-        new = [old[dim].with_changes(comma=old[place].comma) for place, dim in enumerate(order)]
+        new = [old[dim].with_changes(comma=old[index].comma) for index, dim in enumerate(order)]
         if len(new) == 1 and isinstance(arg.value, cst.Tuple):
             new[0] = new[0].with_changes(comma=cst.Comma())
         elif len(new) < len(old):
@@ -86,9 +86,9 @@ class DescriptorForm(Form):
             if constant_int(construct.offsets[dim]) == 0:
                 continue
             language = self.context.language
-            place = f"{language}.cast({one_line(construct.offsets[dim])}, {language}.int64)"
+            index = f"{language}.cast({one_line(construct.offsets[dim])}, {language}.int64)"
             stride = construct.strides[dim]
-            terms.append(place if constant_int(stride) == 1 else f"{place} * {factor(stride)}")
+            terms.append(index if constant_int(stride) == 1 else f"{index} * {factor(stride)}")
         return cst.parse_expression(" + ".join([operand(node), *terms])) if terms else None
 
     # Accesses.

@@ -14,7 +14,7 @@ from mltriton.tools.migrate.classify.affine import (
     LINE,
     Affine,
     AffineForms,
-    Places,
+    IndexRange,
     Term,
     cancelled,
     negated,
@@ -101,18 +101,18 @@ class MaskedLoads:
             raise NotExpressibleError("its pointers do not vary along every dimension")
         found, rest = self._split(arguments["mask"].value, at, None)
         form, checks = self._aligned(form, found, rank)
-        dims = [self._dimension(places, check) for (_, places), check in zip(form.ranges, checks, strict=True)]
+        dims = [self._dimension(indices, check) for (_, indices), check in zip(form.ranges, checks, strict=True)]
         if rest and any(check is None for check in checks):
             raise NotExpressibleError("a dimension is bounded only by the part that depends on data")
         permutation = _memory_order(dims)
         self._check_gain(dims, permutation, padding)
-        kept = [*form.terms, *(term for _, places in form.ranges for term in places.stride)]
-        for (_, places), check in zip(form.ranges, checks, strict=True):
-            kept += places.offset if check is None else check.extent
-        offsets = [term for _, places in form.ranges for term in places.offset]
+        kept = [*form.terms, *(term for _, indices in form.ranges for term in indices.stride)]
+        for (_, indices), check in zip(form.ranges, checks, strict=True):
+            kept += indices.offset if check is None else check.extent
+        offsets = [term for _, indices in form.ranges for term in indices.offset]
         parts = [part for term in (*kept, *offsets) for part in term.parts]
-        for node, place in (*parts, *((node, place) for _, node, place in rest)):
-            if not self._holds(node, place, at):
+        for node, statement in (*parts, *((node, statement) for _, node, statement in rest)):
+            if not self._holds(node, statement, at):
                 raise NotExpressibleError(f"{code_of(node)} may have changed between its pointers and the load")
         return Plan(
             call,
@@ -172,15 +172,15 @@ class MaskedLoads:
             smaller, larger = larger, smaller
         elif not isinstance(operator, cst.LessThan | cst.LessThanEqual):
             return None
-        places, extent = self.forms.of(smaller, at), self.forms.of(larger, at)
-        if places is None or extent is None or extent.ranges or len(places.ranges) != 1:
+        indices, extent = self.forms.of(smaller, at), self.forms.of(larger, at)
+        if indices is None or extent is None or extent.ranges or len(indices.ranges) != 1:
             return None
-        ((own, one),) = places.ranges
+        ((own, one),) = indices.ranges
         if one.stride or (dim is not None and own != LINE):
             return None
         closed = isinstance(operator, cst.LessThanEqual | cst.GreaterThanEqual)
         more = (Term(1, ("1",), "1"),) if closed else ()
-        return _Bound(own if dim is None else dim, one.size, (*one.offset, *places.terms), (*extent.terms, *more))
+        return _Bound(own if dim is None else dim, one.size, (*one.offset, *indices.terms), (*extent.terms, *more))
 
     # Dimensions.
 
@@ -188,44 +188,44 @@ class MaskedLoads:
         """The pointers and the bound of each dimension, with what the mask counts from moved out of the base."""
         last = LINE if rank == 1 else 1
         checks: list[_Bound | None] = []
-        ranges: list[tuple[int, Places]] = []
+        ranges: list[tuple[int, IndexRange]] = []
         terms = list(form.terms)
         used = 0
-        for dim, places in form.ranges:
+        for dim, indices in form.ranges:
             mine = [each for each in bounds if each.dim == dim or (each.dim == LINE and dim == last)]
             used += len(mine)
-            if len(mine) > 1 or any(each.size != places.size for each in mine):
+            if len(mine) > 1 or any(each.size != indices.size for each in mine):
                 raise NotExpressibleError("it has several bounds in one dimension")
             check = mine[0] if mine else None
             if check is not None:
-                wanted = cancelled([*check.range, *negated(check.extent), *negated(places.offset)])
-                moved = [pair for each in wanted if (pair := _counterpart(each, places, terms)) is not None]
+                wanted = cancelled([*check.range, *negated(check.extent), *negated(indices.offset)])
+                moved = [pair for each in wanted if (pair := _counterpart(each, indices, terms)) is not None]
                 for old, new in moved:
                     terms.remove(old)
-                    places = replace(places, offset=(*places.offset, new))
-                extent = cancelled([*check.extent, *negated(check.range), *places.offset])
-                counted = {term.key for term in (*check.range, *places.offset)}
+                    indices = replace(indices, offset=(*indices.offset, new))
+                extent = cancelled([*check.extent, *negated(check.range), *indices.offset])
+                counted = {term.key for term in (*check.range, *indices.offset)}
                 if any(term.key in counted and term not in check.extent for term in extent):
                     raise NotExpressibleError("its mask and its pointers count from different places")
                 check = replace(check, extent=extent)
             checks.append(check)
-            ranges.append((dim, places))
+            ranges.append((dim, indices))
         if used != len(bounds):
             raise NotExpressibleError("its mask has other dimensions than its pointers")
         return Affine(tuple(terms), tuple(ranges)), checks
 
-    def _dimension(self, places: Places, check: _Bound | None) -> Dimension:
-        for term in places.offset:
+    def _dimension(self, indices: IndexRange, check: _Bound | None) -> Dimension:
+        for term in indices.offset:
             natural = all(self.bounds.is_natural(node, self.flow.before[at]) for node, at in term.parts)
             if term.sign < 0 or not natural:
-                raise NotExpressibleError(f"whether {written(places.offset)} can be negative is not known")
-        offset = written(cancelled(places.offset))
-        stride = written(places.stride) if places.stride else "1"
+                raise NotExpressibleError(f"whether {written(indices.offset)} can be negative is not known")
+        offset = written(cancelled(indices.offset))
+        stride = written(indices.stride) if indices.stride else "1"
         if check is None:
-            extent = places.size if offset == "0" else f"{offset} + {places.size}"
+            extent = indices.size if offset == "0" else f"{offset} + {indices.size}"
         else:
             extent = written(check.extent)
-        return Dimension(extent, stride, offset, places.size)
+        return Dimension(extent, stride, offset, indices.size)
 
     def _check_gain(self, dims: list[Dimension], permutation: tuple[int, ...], padding: str) -> None:
         row = cst.parse_expression(dims[permutation[-1]].size)
@@ -247,13 +247,13 @@ class MaskedLoads:
         """The outermost of the loops around a statement that change nothing of the descriptor, or the statement."""
         parts = [part for term in terms for part in term.parts]
         parts += [(cst.parse_expression(size), at) for size in sizes]
-        place = at
+        statement = at
         for loop in reversed(self.flow.parents[at]):
             fixed = all(self._is_outside(node, first, at, loop) for node, first in parts)
             if not isinstance(loop, cst.For | cst.While) or not fixed:
                 break
-            place = loop
-        return place
+            statement = loop
+        return statement
 
     def _is_outside(self, node: cst.BaseExpression, first: cst.CSTNode, at: cst.CSTNode, loop: cst.CSTNode) -> bool:
         where = first if loop in self.flow.parents[first] else at
@@ -263,9 +263,9 @@ class MaskedLoads:
 _INDEX: Mapping[int | None, str] = {None: "", 0: "[:, None]", 1: "[None, :]"}
 
 
-def _counterpart(wanted: Term, places: Places, terms: list[Term]) -> tuple[Term, Term] | None:
+def _counterpart(wanted: Term, indices: IndexRange, terms: list[Term]) -> tuple[Term, Term] | None:
     """The term of the base that is `wanted` times the stride, and what it adds to the offset."""
-    stride = [each for term in places.stride for each in term.factors]
+    stride = [each for term in indices.stride for each in term.factors]
     for term in terms:
         key = Term(1, (*wanted.factors, *stride), "").key
         if wanted.sign == term.sign and term.key == key:

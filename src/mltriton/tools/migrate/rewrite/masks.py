@@ -210,7 +210,7 @@ def _is_bound(node: cst.BaseExpression, pointers: Pointers, at: cst.CSTNode, sou
 
 
 def _has_range(node: cst.CSTNode, pointers: Pointers, at: cst.CSTNode, source: Source, depth: int) -> bool | str:
-    """Whether an expression contains a range of places; `loaded` where it contains a block from memory."""
+    """Whether an expression contains a range of indices; `loaded` where it contains a block from memory."""
     callees = {source.callee(each) for each in walk(node)}
     if "arange" in callees:
         return True

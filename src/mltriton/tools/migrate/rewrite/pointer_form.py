@@ -52,13 +52,15 @@ class PointerForm(Form):
         for dim in range(self.context.rank):
             quantity = Quantity("range", dim)
             known = name is not None and quantity in self.context.carried
-            places = self.context.variable(quantity, name or "") if known else self.context.text_at(quantity, construct)
-            terms.append(self._term(places, dim, one_line(construct.strides[dim])))
+            indices = (
+                self.context.variable(quantity, name or "") if known else self.context.text_at(quantity, construct)
+            )
+            terms.append(self._term(indices, dim, one_line(construct.strides[dim])))
         return " + ".join(terms)
 
-    def _term(self, places: str, dim: int, stride: str) -> str:
+    def _term(self, indices: str, dim: int, stride: str) -> str:
         """What one dimension adds to the address; `stride` is an expression."""
-        placed = self._spread(places, dim)
+        placed = self._spread(indices, dim)
         if stride == "1":
             return placed
         closed = self.context.rank > 1 or placed.isidentifier()
@@ -94,9 +96,9 @@ class PointerForm(Form):
     def _moved_address(self, access: Access) -> str:
         terms = [self.main(access.pointer)]
         for dim in range(self.context.rank):
-            places = self.context.value(Quantity("range", dim), access.pointer)
+            indices = self.context.value(Quantity("range", dim), access.pointer)
             stride = self.context.value(Quantity("stride", dim), access.pointer)
-            terms.append(self._term(places, dim, stride))
+            terms.append(self._term(indices, dim, stride))
         return " + ".join(terms)
 
     def _mask(self, access: Access) -> str:
@@ -111,9 +113,9 @@ class PointerForm(Form):
         extent = self.context.value(Quantity("extent", dim), access.pointer)
         if self._is_inside(dim):
             return []
-        places = self._places(access, dim)
-        below = [] if self._is_natural(dim) else [f"({places} >= 0)"]
-        return [*below, f"({places} < {operand(cst.parse_expression(extent))})"]
+        indices = self._places(access, dim)
+        below = [] if self._is_natural(dim) else [f"({indices} >= 0)"]
+        return [*below, f"({indices} < {operand(cst.parse_expression(extent))})"]
 
     def _places(self, access: Access, dim: int) -> str:
         return self._spread(self.context.value(Quantity("range", dim), access.pointer), dim)

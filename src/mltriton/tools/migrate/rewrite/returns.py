@@ -111,13 +111,13 @@ def may_return_pointer(source: Source, helper: cst.FunctionDef) -> bool:
 def returned_at(node: cst.BaseExpression, pointers: Pointers, bounds: Bounds, at: cst.CSTNode) -> Returned | None:
     """What a returned pointer is made of; None where it is no pointer, or its parts are not known there."""
     deltas: list[tuple[cst.BaseExpression, ...]] = []
-    place, value = at, node
+    statement, value = at, node
     for _ in range(16):
-        reaching = pointers.flow.reaching(value.value, place) if isinstance(value, cst.Name) else []
+        reaching = pointers.flow.reaching(value.value, statement) if isinstance(value, cst.Name) else []
         if isinstance(value, cst.Name):
             if len(reaching) != 1 or reaching[0].value is None or reaching[0].statement not in pointers.flow.before:
                 return None
-            place, value = reaching[0].statement, reaching[0].value
+            statement, value = reaching[0].statement, reaching[0].value
             continue
         construct = pointers.construct_of(value)
         if construct is not None:
@@ -130,7 +130,7 @@ def returned_at(node: cst.BaseExpression, pointers: Pointers, bounds: Bounds, at
             offsets = tuple(_sum(each, [step[dim] for step in deltas]) for dim, each in enumerate(construct.offsets))
             return Returned(construct, {**parts, "offsets": offsets})
         advance = next((each for group in pointers.groups for each in group.advances if each.call is value), None)
-        if advance is None or not all(_holds(bounds, each, place, at) for each in advance.deltas):
+        if advance is None or not all(_holds(bounds, each, statement, at) for each in advance.deltas):
             return None
         deltas.append(advance.deltas)
         value = advance.pointer

@@ -106,7 +106,7 @@ def _read(statement: cst.CSTNode) -> Sequence[cst.CSTNode]:
 
 def _defined(function: Function) -> list[Definition]:
     """Plain assignments of one name, in the order of the text."""
-    order = {statement: place for place, statement in enumerate(function.flow.before)}
+    order = {statement: number for number, statement in enumerate(function.flow.before)}
     found = [
         each
         for each in function.flow.definitions
@@ -265,8 +265,8 @@ def share_counters(function: Function, edits: Edits) -> bool:
         if every != len(chains[name]) or any(map(_is_descriptor, chains[name])):
             del chains[name]
     names = list(chains)
-    for place, first in enumerate(names):
-        alike = [other for other in names[place + 1 :] if _run_alike(function, chains[first], chains[other])]
+    for number, first in enumerate(names):
+        alike = [other for other in names[number + 1 :] if _run_alike(function, chains[first], chains[other])]
         if alike:
             _merge(function, chains, [first, *alike], edits)
             return True
@@ -367,8 +367,8 @@ def _assignments(function: Function, suite: cst.BaseSuite) -> dict[str, cst.CSTN
 
 def _is_read_before(function: Function, name: str, statement: cst.CSTNode) -> bool:
     """Whether a suite reads a variable before the statement that gives it a value."""
-    suite, place = function.flow.blocks[statement][-1]
-    before = [at for at, blocks in function.flow.blocks.items() if any(b is suite and p < place for b, p in blocks)]
+    suite, position = function.flow.blocks[statement][-1]
+    before = [at for at, blocks in function.flow.blocks.items() if any(b is suite and p < position for b, p in blocks)]
     return any(name in names_in(part) for at in before for part in _read(at))
 
 

@@ -60,7 +60,7 @@ def moved(plain: str, text: str) -> Callable[[int], int]:
     old, new = text.splitlines(), plain.splitlines()
     lines: dict[int, int] = {}
     for _, i, j, k, m in difflib.SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
-        lines |= {place + 1: min(i + place - k, max(j - 1, i)) + 1 for place in range(k, m)}
+        lines |= {line + 1: min(i + line - k, max(j - 1, i)) + 1 for line in range(k, m)}
     return lambda line: min(lines.get(line, line), max(len(old), 1))
 
 

@@ -83,8 +83,8 @@ class Context:
         if quantity.kind != "range":
             return one_line(node)
         size = one_line(construct.block_shape[quantity.dim])
-        places = f"{self.language}.arange(0, {size}).to({self.language}.int64)"
-        return places if constant_int(node) == 0 else f"{operand(node)} + {places}"
+        indices = f"{self.language}.arange(0, {size}).to({self.language}.int64)"
+        return indices if constant_int(node) == 0 else f"{operand(node)} + {indices}"
 
     def needs_variable(self, quantity: Quantity, uses: Sequence[cst.CSTNode]) -> bool:
         """Whether a quantity cannot be written again at all of these statements."""
