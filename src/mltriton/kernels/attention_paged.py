@@ -48,7 +48,7 @@ LONG_ROW = 512  # bytes of a key, of which a step then has few that do not come 
 LEAST_BLOCK = 4  # keys of a block that pays: two are read faster with an address for each
 WORD = 4  # bytes; a block of a matrix starts at a multiple of them
 PROGRAMS = 256  # as many fill a GPU
-TILE_PROGRAMS = 1024  # as many even out what those of one multiprocessor wait for
+TILE_PROGRAMS = 512  # as many run at once, four on a multiprocessor: of more some come when most are done
 STEP = 64  # keys of one step, read by blocks
 WARPS = {True: 8, False: 4}  # of a program that reads blocks, by form
 # Bytes of a program's block of queries [heads, dim], and of one block of keys, that leave registers for all else.
