@@ -397,6 +397,21 @@ def test_launches_that_took_less_than_the_limit_are_not_split(splits, limit, exp
     assert count == [4] * expected
 
 
+@pytest.mark.parametrize("claim", [0, 2**60], ids=["one", "many"])
+@pytest.mark.parametrize("programs", [2, 3, 9, 64, 1001])
+def test_programs_that_are_claimed_together_run_once_each(splits, programs, claim):
+    """From the second launch on it is known what a program takes, and so how many are worth a claim."""
+    _, limit, _ = splits
+    together = pool().library.number("ticks_claim")
+    before, together.value, limit.value = together.value, claim, 0
+    counts = np.zeros(programs, np.int64)
+    launch = make_kernel(COUNT).launcher(INT64)
+    for _ in range(20):
+        launch(programs, 1, 1, counts)
+    together.value = before
+    assert (counts == 20).all()
+
+
 @pytest.mark.parametrize("forget", [1, 2**60], ids=["forgotten", "known"])
 def test_launches_that_gain_less_than_waiting_has_cost_are_not_split(splits, forget):
     """A region that waits for a thread other programs keep from running takes thousands of times as long as these."""

@@ -63,7 +63,7 @@ POINTERS = (
 )
 NUMBERS = (
     *("spin_limit", "workers", "threads", "torch_handle"),
-    *("main_thread", "ticks_long", "ticks_ask", "ticks_split", "ticks_forget"),
+    *("main_thread", "ticks_long", "ticks_ask", "ticks_split", "ticks_claim", "ticks_forget"),
 )
 FLAGS = ("torch_is_bound",)
 TABLES = ("array_types", "tensor_types")

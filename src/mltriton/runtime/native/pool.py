@@ -32,6 +32,7 @@ _CLOCK_SECONDS = {
     "ticks_long": 1e-3,
     "ticks_ask": 0.1,  # Asking takes the interpreter's lock.
     "ticks_split": 16e-6,  # Less than waking a thread may take.
+    "ticks_claim": 2e-6,  # Several times what a claim takes that many threads make at once.
     "ticks_forget": 40e-3,  # A few turns of a busy machine's scheduler.
 }
 _DERIVED_TYPES = 16  # Of each kind in sources/tensors.py, besides the null at the end.

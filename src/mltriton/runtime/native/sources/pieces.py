@@ -22,9 +22,9 @@ Check = Callable[[], i1]
 class Job(Struct):
     """A launch: kernel(args, begin, until, scratch) is called until begin reaches `end`.
 
-    A claim takes (programs left) >> `shift`. `check` is asked now and then by the launching thread whether to stop, and
-    `stopped` is 1 if it said so. `cost`: ticks that one of the threads took for a program; 0 where that was not
-    measured. The counter of the next program has a cache line to itself.
+    A claim takes (programs left) >> `shift`, and no less than `least`. `check` is asked now and then by the launching
+    thread whether to stop, and `stopped` is 1 if it said so. `cost`: ticks that one of the threads took for a program;
+    0 where that was not measured. The counter of the next program has a cache line to itself.
     """
 
     kernel: Kernel
@@ -36,7 +36,8 @@ class Job(Struct):
     stopped: i64
     cost: Relaxed[f64]
     next: Relaxed[i64]
-    rest: Annotated[Array[i64], 7]
+    least: i64
+    rest: Annotated[Array[i64], 6]
 
 
 class Scratch(Struct):
@@ -106,10 +107,10 @@ def forget_scratch() -> None:
 def run_pieces(job: Job, scratch: ptr | None, thread: i64, patience: i64) -> None:
     """Claim pieces [begin, until) of the job and run them until none is left.
 
-    Pieces shrink with what is left, down to one program: few claims where there are very many programs, and no thread
-    left with a long last piece. They begin with one program and grow while they are quick, so that a thread looks up
-    often enough: the launching one (0) to ask whether to stop, and, unless `patience` is 0, to return after so many
-    ticks.
+    Pieces shrink with what is left, down to the fewest programs worth a claim: few claims where there are very many
+    programs, and no thread left with a long last piece. They begin with the fewest and grow while they are quick, so
+    that a thread looks up often enough: the launching one (0) to ask whether to stop, and, unless `patience` is 0, to
+    return after so many ticks.
     """
     end = job.end
     begun = 0
@@ -117,11 +118,11 @@ def run_pieces(job: Job, scratch: ptr | None, thread: i64, patience: i64) -> Non
         begun = ticks()
     last = begun
     asked = begun
-    most = 1
+    most = job.least
     ran = 0
     begin = job.next.load()
     while begin < end:
-        piece = umin(umax((end - begin) >> job.shift, 1), most)
+        piece = umin(umin(umax((end - begin) >> job.shift, job.least), most), end - begin)
         seen, ours = job.next.exchange(begin, begin + piece)
         if not ours:
             begin = seen

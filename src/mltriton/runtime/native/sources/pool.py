@@ -31,6 +31,7 @@ gomp_parallel: Callable[[Callable[[Job], None], Job, i32, i32], None] | None = N
 omp_get_thread_num: Callable[[], i32]  # set together with it
 spin_limit: i64 = 0  # calls of `relax` before a waiting thread sleeps
 ticks_split: i64 = 0  # a launch that takes less on one thread is not split
+ticks_claim: i64 = 0  # a claim takes programs for so long, where it is known what one takes
 ticks_forget: i64 = 0  # until half of `_late` is forgotten; 0: nothing is learnt of teams that are late
 workers: i64 = 0  # threads that run `worker`, numbered from 1
 
@@ -198,6 +199,7 @@ def run(
     job.stopped = 0
     job.cost.store(0.0)
     job.next.store(0)
+    job.least = 1
     if team == 1:
         take_part(job, 0, 0)
     else:
@@ -214,6 +216,7 @@ def run_together(job: Job, team: i64, pace: Pace | None) -> None:
     """Run a job on a team; alone first where that may be enough."""
     total = 0.0
     if pace is not None:
+        job.least = worth_a_claim(job.end, team, pace)
         total = pace.ticks * as_float(job.end)
         late = lateness()
         gain = total - total / as_float(team)
@@ -228,6 +231,13 @@ def run_together(job: Job, team: i64, pace: Pace | None) -> None:
     else:
         gomp_parallel(take_part_in_region, job, i32(team), 0)
     learn_lateness(begun, total)
+
+
+def worth_a_claim(end: i64, team: i64, pace: Pace) -> i64:
+    """The programs that take `ticks_claim`, but at most half of a thread's even share; one where nothing is known."""
+    if pace.ticks == 0.0:
+        return 1
+    return umax(umin(as_integer(as_float(ticks_claim) / pace.ticks), end // (team << 1)), 1)
 
 
 def lateness() -> i64:
