@@ -109,3 +109,17 @@ def test_a_single_round_takes_a_program_for_each_block() -> None:
     a = np.empty((1, 128, 128), np.float16)
     assert persistent_launch(a, a, a, Tile(64, 64, 32, 2), 4) is None
     assert persistent_launch(a[:, ::2, ::2], a[:, ::2], a[:, ::2], Tile(16, 16, 32, 2), 4) is None
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_bytes_are_multiplied_in_groups_where_k_lies_along_memory(
+    order: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("MLTRITON_CACHE_DIR", str(tmp_path))
+    install(monkeypatch)
+    numbers = np.random.default_rng(0)
+    a, b = (numbers.integers(-8, 8, shape).astype(np.int8) for shape in ((70, 160), (160, 48)))
+    b = np.asarray(b, order=order)  # type: ignore[call-overload]
+    found = shares_on("cuda:90", 70, 48, 160, a, 1, None, order == "F")
+    assert (found.stages is not None) == (order == "F")
+    assert (matmul(a, b, out_dtype="int32", target="cuda:90") == a.astype(np.int64) @ b.astype(np.int64)).all()

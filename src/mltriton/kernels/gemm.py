@@ -28,7 +28,7 @@ from mltriton.kernels.arrays import (
 from mltriton.kernels.calls import again, key_of, remember
 from mltriton.kernels.epilogues import Function
 from mltriton.kernels.fused_gemm import fused_matmul_launch, transform_launch
-from mltriton.kernels.gemm_gpu import is_large, shares_on
+from mltriton.kernels.gemm_gpu import is_large, lies_along_k, shares_on
 from mltriton.kernels.gemm_persistent import persistent_launch
 from mltriton.kernels.gemm_tiles import (
     ACCUMULATORS,
@@ -193,7 +193,7 @@ def _launches_of_warps(product: Product, form: Form, splits: int | None, target:
         a, b, out = (x.swapaxes(1, 2) for x in (b, a, out))
     a, b, out = (with_apart_rows(x) for x in (a, b, out))
     batch, m, k = a.shape
-    tile, warps, stages, splits = shares_on(target, m, b.shape[2], k, a, batch, splits)
+    tile, warps, stages, splits = shares_on(target, m, b.shape[2], k, a, batch, splits, lies_along_k(a, b))
     if splits > 1:
         sums, added = split_k_launches(a, b, out, product.epilogue, splits, None, tile, REDUCED_BY_WARPS)
         return [*first, sums.on(target, warps, stages), added.on(target, REDUCING_WARPS)]

@@ -10,7 +10,7 @@ from __future__ import annotations
 from functools import lru_cache
 
 import mltriton as triton
-from mltriton.kernels.arrays import Array, dtype_name
+from mltriton.kernels.arrays import Array, dtype_name, item_size, strides_of
 from mltriton.kernels.gemm_tiles import Tile, choose_warp_tiles, multiplied_bytes
 from mltriton.kernels.launch import family_of_warps, stages_on, target_of
 from mltriton.records import NamedTuple
@@ -105,9 +105,18 @@ def choose_few_rows(m: int, n: int, k: int, item_bytes: int, batch: int, splits:
     return Tile(rows, columns, depth, 1), splits or chosen
 
 
-def shares_on(target: str | None, m: int, n: int, k: int, operand: Array, batch: int, splits: int | None) -> Shares:
+def shares_on(
+    target: str | None,
+    m: int,
+    n: int,
+    k: int,
+    operand: Array,
+    batch: int,
+    splits: int | None,
+    along_k: bool = False,
+) -> Shares:
     """How a product of matrices like `operand` is shared out on a target; `splits` parts of K, or as many as are best
-    where that is None.
+    where that is None. `along_k`: K lies along memory in both.
     """
     target = target_of(target, operand)
     family, size = family_of_warps(target), multiplied_bytes(operand)
@@ -116,11 +125,17 @@ def shares_on(target: str | None, m: int, n: int, k: int, operand: Array, batch:
     if family == "cuda" and m <= FEW_ROWS and dtype_name(operand) in ("float16", "bfloat16"):
         tile, count = choose_few_rows(m, n, k, size, batch, splits)
         return Shares(tile, FEW_WARPS, _stages(target, tile, size, FEW_STAGES), count)
-    if not multiplies_in_groups(target, operand):
+    if not multiplies_in_groups(target, operand, along_k=along_k and m > FEW_ROWS):
         return Shares(*choose_warp_tiles(m, n, size, batch * (splits or 1), family), None, splits or 1)
+    size = item_size(operand)
     best, count, alone = choose_group_shares(m, n, k, size, batch, splits)
     tile = Tile(best.rows, best.columns, STEP_BYTES // size, 8)
     return Shares(tile, best.warps, _stages(target, tile, size, DEEPEST if alone else best.stages), count)
+
+
+def lies_along_k(a: Array, b: Array) -> bool:
+    """Whether K lies along memory in [batch, M, K] and [batch, K, N] arrays."""
+    return strides_of(a)[2] == strides_of(b)[1] == 1
 
 
 def is_large(tile: Tile, warps: int | None) -> bool:
@@ -143,13 +158,23 @@ def tile_on(target: str | None, m: int, n: int, operand: Array, batch: int) -> t
 USUAL_DEPTH = 2048
 
 
-def multiplies_in_groups(target: str | None, operand: Array) -> bool:
-    """Whether several warps multiply operands of such a dtype together."""
+def multiplies_in_groups(target: str | None, operand: Array, *, along_k: bool = False) -> bool:
+    """Whether several warps multiply operands of such a dtype together; some do only where K lies along memory."""
     if target is None or family_of_warps(target) != "cuda":
         return False
-    from mltriton.ir.types import BF16, F16  # Few launches ask for it.
+    from mltriton.ir import types  # Few launches ask for it.
     from mltriton.targets.registry import spec
 
-    element = {"float16": F16, "bfloat16": BF16}.get(dtype_name(operand))
-    size = spec(target).dot.get(element) if element is not None else None
-    return size is not None and size.warps > 1
+    name = dtype_name(operand)
+    size = spec(target).dot.get(getattr(types, ELEMENTS[name])) if name in ELEMENTS else None
+    return size is not None and size.warps > 1 and (along_k or not size.k_major)
+
+
+ELEMENTS = {  # that groups of warps may multiply
+    "float16": "F16",
+    "bfloat16": "BF16",
+    "int8": "I8",
+    "uint8": "I8",
+    "float8_e4m3fn": "F8E4M3",
+    "float8_e5m2": "F8E5M2",
+}
