@@ -54,10 +54,10 @@ def _norm(x, y, n, part, BLOCK: tl.constexpr, CROSS: tl.constexpr):
 
 
 @triton.jit
-def _product(a, b, c, n, first, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr):
-    """M rows, from `first` on, of the product of square matrices."""
+def _product(a, b, c, n, first, left_most, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr):
+    """M rows, from `first` on, and N columns, from `left_most` on, of the product of square matrices."""
     rm = first + tl.arange(0, M)
-    rn = tl.program_id(1) * N + tl.arange(0, N)
+    rn = left_most + tl.arange(0, N)
     acc = tl.zeros((M, N), tl.float32)
     for k in range(0, n, K):
         rk = k + tl.arange(0, K)
@@ -113,12 +113,21 @@ def norm_workgroup(x, y, n, BLOCK: tl.constexpr):
 @triton.jit(warp_level=True)
 def product_warps(a, b, c, n, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr):
     ROWS: tl.constexpr = M // tl.num_warps()
-    _product(a, b, c, n, tl.program_id(0) * M + tl.warp_id() * ROWS, ROWS, N, K)
+    _product(a, b, c, n, tl.program_id(0) * M + tl.warp_id() * ROWS, tl.program_id(1) * N, ROWS, N, K)
+
+
+@triton.jit(warp_level=True)
+def product_grid(a, b, c, n, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr):
+    """Two columns of warps."""
+    ROWS: tl.constexpr = 2 * M // tl.num_warps()
+    COLUMNS: tl.constexpr = N // 2
+    first = tl.program_id(0) * M + tl.warp_id() // 2 * ROWS
+    _product(a, b, c, n, first, tl.program_id(1) * N + tl.warp_id() % 2 * COLUMNS, ROWS, COLUMNS, K)
 
 
 @triton.jit
 def product_workgroup(a, b, c, n, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr):
-    _product(a, b, c, n, tl.program_id(0) * M, M, N, K)
+    _product(a, b, c, n, tl.program_id(0) * M, tl.program_id(1) * N, M, N, K)
 
 
 @triton.jit
@@ -173,10 +182,12 @@ def measurements(quick: bool) -> Iterator[Measurement]:
         yield _rows("norm", norm_warps, norm_workgroup, n, warps)
     for dtype in dtypes:
         for n, m, columns, warps in ((64, 32, 32, 4),) if quick else ((512, 128, 128, 4), (512, 64, 256, 4)):
-            yield _products(n, m, columns, warps, dtype)
+            yield _products("product", product_warps, n, m, columns, warps, dtype)
+        for n, m, columns, warps in ((64, 32, 32, 4),) if quick else ((512, 128, 128, 4), (512, 128, 64, 8)):
+            yield _products("product in a grid", product_grid, n, m, columns, warps, dtype)
         for n, m, warps in ((128, 64, 4),) if quick else ((1024, 128, 4), (1024, 64, 8)):
             yield _queries(n, m, warps, dtype)
-        for n, m, warps in ((256, 4, 4),) if quick else ((4000, 4, 4), (4000, 1, 8), (1000, 8, 8)):
+        for n, m, warps in ((256, 4, 4),) if quick else ((32000, 1, 8), (4000, 4, 4), (4000, 1, 8), (1000, 8, 8)):
             yield _keys(n, m, warps, dtype)
 
 
@@ -204,7 +215,7 @@ def _rows(name: str, warps: Any, workgroup: Any, n: int, count: int) -> Measurem
     )
 
 
-def _products(n: int, m: int, columns: int, count: int, dtype: str) -> Measurement:
+def _products(name: str, kernel: Any, n: int, m: int, columns: int, count: int, dtype: str) -> Measurement:
     a, b = (jobs.random((n, n), dtype, seed) / math.sqrt(n) for seed in (0, 1))
     like = jobs.random((1,), "float32", 0)
 
@@ -214,9 +225,8 @@ def _products(n: int, m: int, columns: int, count: int, dtype: str) -> Measureme
         return out
 
     problem = f"{n}x{n}x{n} in {m}x{columns}, {count} warps"
-    return Measurement(
-        f"product {dtype}", problem, measure(_pair(launch, product_warps, product_workgroup)), 2.0 * n**3
-    )
+    pair = _pair(launch, kernel, product_workgroup)
+    return Measurement(f"{name} {dtype}", problem, measure(pair), 2.0 * n**3)
 
 
 def _queries(n: int, m: int, count: int, dtype: str) -> Measurement:
