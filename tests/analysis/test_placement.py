@@ -24,7 +24,7 @@ def test_blocks_needed_at_once_do_not_overlap(blocks: list[Placement]) -> None:
     assert total == max((block.offset + block.bytes for block in blocks), default=0)
     assert all(block.offset % block.alignment == 0 for block in blocks)
     for a, b in combinations(blocks, 2):
-        if a.is_needed_with(b):
+        if a.first <= b.last and b.first <= a.last:
             assert a.offset + a.bytes <= b.offset or b.offset + b.bytes <= a.offset
 
 

@@ -17,8 +17,9 @@ from mltriton.ir.types import I1, I32, I64, PointerType, TensorType, Type, shape
 from mltriton.passes.intrinsic.tile_loops import accesses
 from mltriton.passes.intrinsic.tile_loops.combine import combine
 from mltriton.passes.intrinsic.tile_loops.evaluation import Evaluator
-from mltriton.passes.intrinsic.tile_loops.footprints import LOADS, Coordinates
+from mltriton.passes.intrinsic.tile_loops.footprints import Coordinates
 from mltriton.passes.intrinsic.tile_loops.forms import Affine, Form, Index, constant_index
+from mltriton.passes.intrinsic.tile_loops.operations import LOADS
 from mltriton.passes.intrinsic.tile_loops.tiles import Tile
 from mltriton.records import NamedTuple
 

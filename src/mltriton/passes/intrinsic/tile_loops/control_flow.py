@@ -21,9 +21,9 @@ from mltriton.passes.intrinsic.tile_loops.footprints import (
     EXPENSIVE,
     consumers,
     is_outside,
-    is_virtual,
 )
 from mltriton.passes.intrinsic.tile_loops.members import CopyTile, Fill
+from mltriton.passes.intrinsic.tile_loops.operations import is_virtual
 from mltriton.passes.intrinsic.tile_loops.reuse import may_overwrite
 from mltriton.passes.intrinsic.tile_loops.slots import (
     PointerSlot,

@@ -30,12 +30,12 @@ from mltriton.passes.intrinsic.tile_loops.accesses import compare
 from mltriton.passes.intrinsic.tile_loops.addressing import InMemory, NotProvable, Stride
 from mltriton.passes.intrinsic.tile_loops.emitter import Scope
 from mltriton.passes.intrinsic.tile_loops.fast_paths import with_and_without_masks
-from mltriton.passes.intrinsic.tile_loops.footprints import LOADS
 from mltriton.passes.intrinsic.tile_loops.forms import Affine, Index, constant_index
 from mltriton.passes.intrinsic.tile_loops.indirect_dots import (
     lines_of,
     may_use_lines,
 )
+from mltriton.passes.intrinsic.tile_loops.operations import LOADS
 from mltriton.passes.intrinsic.tile_loops.packing import Packing, Source
 from mltriton.passes.intrinsic.tile_loops.recomputed import repeated_parts
 from mltriton.passes.intrinsic.tile_loops.sharing import computed_value, fill_together, filled_before

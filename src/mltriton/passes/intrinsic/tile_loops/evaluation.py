@@ -32,7 +32,7 @@ from mltriton.passes.intrinsic.tile_loops.forms import (
     Vector,
     constant_index,
 )
-from mltriton.passes.intrinsic.tile_loops.rules import rule_of
+from mltriton.passes.intrinsic.tile_loops.operations import rule_of
 from mltriton.passes.intrinsic.tile_loops.tiles import ScratchMemory, Tile
 
 if TYPE_CHECKING:
@@ -192,7 +192,7 @@ class Evaluator:
             return self._shifted(value, index, lanes)
         op = value.defining_op
         assert op is not None, f"a block argument of type {value.type} has no tile"
-        rule = rule_of(op)
+        rule = rule_of(op.__class__)
         if rule is None:
             raise refuse(op, f"{op.name} is not an operation that a memory target evaluates on demand")
         saved, self.emitter.loc = self.emitter.loc, op.loc

@@ -13,10 +13,11 @@ from dataclasses import field
 from typing import cast
 
 from mltriton.analysis.aliasing import may_alias, same_places, writes_in
-from mltriton.dialects import arith, gpu, math, tt, ttg
+from mltriton.dialects import tt, ttg
 from mltriton.ir.operation import Block, Operation, Value
 from mltriton.ir.order import operands_first
 from mltriton.ir.types import TensorType, shape_of
+from mltriton.passes.intrinsic.tile_loops.operations import LOADS, cost_of, is_virtual
 from mltriton.records import record
 
 FIRST = -1  # the coordinate 0
@@ -24,30 +25,8 @@ OTHER = -2  # a coordinate that follows no dimension of the root
 
 Coordinates = tuple[int, ...]  # for each dimension of a value: the root's dimension it follows, FIRST or OTHER
 
-LOADS = (tt.Load, tt.DescriptorLoad, ttg.LocalLoad)
-SHAPES = (tt.ExpandDims, tt.Broadcast, tt.Trans, ttg.ConvertLayout)
-SCALARS = (tt.GetProgramId, tt.GetNumPrograms, gpu.SubgroupId, tt.Unsplat)
-POINTERS = (tt.MakeTensorPtr, tt.MakeTensorDesc, tt.Advance, ttg.MemDescSubview, ttg.MemDescTrans)
-
-COSTS: dict[type[Operation], int] = {
-    **dict.fromkeys(math.TRANSCENDENTAL, 14),
-    **dict.fromkeys((arith.DivF, arith.RemF, math.Sqrt, math.Rsqrt, tt.PreciseSqrt, tt.PreciseDivF), 5),
-    **dict.fromkeys((arith.DivSI, arith.DivUI, arith.RemSI, arith.RemUI, arith.CeilDivSI, arith.FloorDivSI), 8),
-    **dict.fromkeys((arith.Constant, tt.MakeRange, tt.Splat, *SHAPES), 0),
-    **dict.fromkeys(LOADS, 3),
-}
-REARRANGED = 4
 EXPENSIVE = 12  # from here on storing a chunk and loading it again is cheaper than computing it twice
 SMALL_PART = 8  # a part this many times smaller than the whole is computed for free
-
-
-def is_virtual(op: Operation) -> bool:
-    """Whether an operation's block results are evaluated on demand."""
-    if isinstance(op, LOADS):
-        return isinstance(op.results[0].type, TensorType)
-    return (
-        op.elementwise or op.rearranges or isinstance(op, (arith.Constant, tt.MakeRange, tt.Splat, *POINTERS, *SCALARS))
-    ) and op.pure
 
 
 @record()
@@ -154,11 +133,6 @@ def is_outside(op: Operation, value: Value) -> bool:
 
 
 # Cost
-
-
-def cost_of(op: Operation) -> int:
-    """What one element of a virtual operation costs, without its operands'."""
-    return COSTS.get(op.__class__, REARRANGED if op.rearranges else 1)
 
 
 class Costs:

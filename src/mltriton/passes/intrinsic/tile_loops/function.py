@@ -8,7 +8,6 @@ from __future__ import annotations
 from mltriton.dialects import scf, tile, tt
 from mltriton.ir.operation import Block, Operation, Region
 from mltriton.passes.intrinsic.tile_loops.lowering import Lowering
-from mltriton.passes.intrinsic.tile_loops.statements import RULES
 from mltriton.targets.base import TargetSpec
 
 READS = (tt.Load, tile.Load)
@@ -16,7 +15,7 @@ READS = (tt.Load, tile.Load)
 
 def lower(function: tt.Func, spec: TargetSpec) -> tt.Func:
     """The function as loops over chunks."""
-    low = Lowering(spec, RULES)
+    low = Lowering(spec)
     e, old = low.e, function.body.block
     body = Block([argument.type for argument in old.arguments])
     for argument, new in zip(old.arguments, body.arguments, strict=True):

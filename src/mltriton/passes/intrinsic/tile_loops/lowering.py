@@ -7,7 +7,7 @@ needs after its nest has a tile.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any, cast
 
 from mltriton.analysis.aliasing import may_alias
@@ -21,7 +21,6 @@ from mltriton.passes.intrinsic.tile_loops.footprints import (
     Costs,
     Footprint,
     consumers,
-    is_virtual,
     killed_loads,
 )
 from mltriton.passes.intrinsic.tile_loops.loop_nest_writer import LoopNestWriter
@@ -31,6 +30,7 @@ from mltriton.passes.intrinsic.tile_loops.members import (
     Member,
     StoreBlock,
 )
+from mltriton.passes.intrinsic.tile_loops.operations import is_virtual, statement_of
 from mltriton.passes.intrinsic.tile_loops.recomputed import needed_again
 from mltriton.passes.intrinsic.tile_loops.reuse import reuse_tiles
 from mltriton.passes.intrinsic.tile_loops.tiles import Tile
@@ -38,9 +38,6 @@ from mltriton.targets.base import TargetSpec
 
 # Where a member reads by so many values, those it takes are kept in tiles: the next one need not go as far again.
 LONGEST = 1024
-
-
-Rules = Mapping[type[Operation], Callable[["Lowering", Any], None]]
 
 
 class Known:
@@ -56,13 +53,12 @@ class Known:
 class Lowering:
     """State of one function: the evaluator, the open loop nest, and the tile that a value is meant for (`homes`).
 
-    `rules`: how operations with effects, and those that need a nest, are lowered; others are evaluated where their
-    results are used.
+    Operations with effects, and those that need a nest, are done where they stand (`operations.py`); others are
+    evaluated where their results are used.
     """
 
-    def __init__(self, spec: TargetSpec, rules: Rules) -> None:
+    def __init__(self, spec: TargetSpec) -> None:
         self.spec = spec
-        self._rules = rules
         self.e = Evaluator(Emitter(spec.lanes))
         self.nest = LoopNest()
         self.homes: dict[Value, Tile] = {}
@@ -84,7 +80,7 @@ class Lowering:
 
     def operation(self, op: Operation) -> None:
         """Lower one operation."""
-        rule = self._rules.get(op.__class__)
+        rule = statement_of(op.__class__)
         if op.regions:
             for result in op.results:
                 if isinstance(result.type, MemDescType):

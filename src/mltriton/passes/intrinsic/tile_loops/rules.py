@@ -1,12 +1,11 @@
 """How an operation's result at an index comes from its operands at theirs: a rule for each operation.
 
-Level: warp to intrinsic. `Evaluator.at` follows definitions by this table.
+Level: warp to intrinsic. `Evaluator.at` follows definitions by these; `operations.py` says which belongs to what.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
 from mltriton.analysis.axis_rules import is_natural
 from mltriton.dialects import arith, tile, tt, ttg
@@ -29,7 +28,6 @@ if TYPE_CHECKING:
     from mltriton.passes.intrinsic.tile_loops.evaluation import Evaluator
 
 SHORTEST = 4  # lanes that are put together of two halves
-Rule = Callable[["Evaluator", Any, Index, int], Form]
 
 
 def elementwise(e: Evaluator, op: Operation, index: Index, lanes: int) -> Form:
@@ -166,26 +164,3 @@ def load(e: Evaluator, op: tt.Load | tt.DescriptorLoad, index: Index, lanes: int
 def shared_load(e: Evaluator, op: ttg.LocalLoad, index: Index, lanes: int) -> Form:
     """Shared memory."""
     return e.from_tile(e.window(op.memory), op.result, index, lanes)
-
-
-RULES: dict[type[Operation], Rule] = {
-    arith.Constant: constant,
-    arith.Select: select,
-    **dict.fromkeys((arith.DivSI, arith.DivUI, arith.RemSI, arith.RemUI), division),
-    tt.MakeRange: make_range,
-    tt.Splat: splat,
-    tt.Reshape: reshape,
-    tt.Split: split,
-    tt.Join: join,
-    tt.Cat: cat,
-    tt.Load: load,
-    tt.DescriptorLoad: load,
-    ttg.LocalLoad: shared_load,
-}
-
-
-def rule_of(op: Operation) -> Rule | None:
-    """How an element of an operation is made; None where that is not done on demand."""
-    if op.rearranges:
-        return RULES.get(type(op), indexed if op.encodings and op.encodings.free else same_element)
-    return RULES.get(type(op), elementwise if op.elementwise else None)

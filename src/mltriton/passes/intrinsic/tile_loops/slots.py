@@ -17,8 +17,8 @@ from mltriton.ir.operation import Value
 from mltriton.ir.types import I64, IntegerType, PointerType, TensorDescType, TensorType, shape_of
 from mltriton.passes.intrinsic.tile_loops import accesses
 from mltriton.passes.intrinsic.tile_loops.accesses import BlockPointer
-from mltriton.passes.intrinsic.tile_loops.footprints import SHAPES
 from mltriton.passes.intrinsic.tile_loops.forms import constant_index, is_integer
+from mltriton.passes.intrinsic.tile_loops.operations import SHAPES
 from mltriton.passes.intrinsic.tile_loops.tiles import Tile
 
 if TYPE_CHECKING:

@@ -1,20 +1,16 @@
 """What each operation of a program becomes: a member of the open loop nest, loops of its own, or scalars in its place.
 
-Level: warp to intrinsic. `RULES` is what `Lowering` walks a function by; an operation without a rule is evaluated where
-its results are used.
+Level: warp to intrinsic. `Lowering` walks a function by these; `operations.py` says which belongs to what.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from mltriton.dialects import gpu, scf, tt, ttg, ttig
+from mltriton.dialects import tt, ttig
 from mltriton.ir.attributes import StringAttr
 from mltriton.ir.operation import Operation
 from mltriton.ir.types import TensorType, shape_of
-from mltriton.passes.intrinsic.tile_loops.lowering import Rules
 from mltriton.passes.intrinsic.tile_loops.members import AssertBlock, Atomic, PrintBlock
 from mltriton.passes.intrinsic.tile_loops.prefetching import PrefetchBlock
 from mltriton.passes.intrinsic.tile_loops.reductions import ReduceColumns, ReduceRow
@@ -96,44 +92,11 @@ def assume(low: Lowering, op: tt.Assume) -> None:
         low.e.emitter.insert(tt.Assume([low.e.scalar(op.condition)]))
 
 
-def barrier(low: Lowering, op: gpu.Barrier) -> None:
-    """One warp waits for nobody."""
+def nothing(low: Lowering, op: Operation) -> None:
+    """One warp waits for nobody; a block is loaded where it is used."""
 
 
 def prefetch(low: Lowering, op: ttig.Prefetch) -> None:
     """What is going to be written is asked for by the loops that compute meanwhile."""
     if op.write:
         low.add(PrefetchBlock(op))
-
-
-def _later(module: str, name: str) -> Callable[[Lowering, Any], None]:
-    """A rule of a module that is loaded when a program first needs it: simple kernels have neither loops nor dots."""
-
-    def rule(low: Lowering, op: Any) -> None:
-        getattr(import_module(f"{__package__}.{module}"), name)(low, op)
-
-    return rule
-
-
-RULES: Rules = {
-    tt.Store: store,
-    tt.DescriptorStore: store,
-    tt.Load: load,
-    tt.DescriptorLoad: barrier,
-    tt.Reduce: reduce,
-    tt.AtomicRMW: atomic,
-    tt.AtomicCAS: atomic,
-    tt.Print: print_values,
-    tt.Assert: assertion,
-    tt.Assume: assume,
-    tt.Scan: _later("scans", "lower_scan"),
-    tt.Dot: _later("dots", "lower_dot"),
-    ttg.LocalAlloc: _later("shared", "allocate"),
-    ttg.LocalLoad: barrier,
-    ttg.LocalStore: _later("shared", "store"),
-    scf.For: _later("control_flow", "lower_for"),
-    scf.If: _later("control_flow", "lower_if"),
-    scf.While: _later("control_flow", "lower_while"),
-    gpu.Barrier: barrier,
-    ttig.Prefetch: prefetch,
-}

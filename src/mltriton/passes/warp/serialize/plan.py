@@ -18,7 +18,8 @@ from mltriton.dialects import gpu, scf, tt
 from mltriton.errors import TargetError
 from mltriton.ir.operation import Operation, Value
 from mltriton.ir.types import MemDescType, PointerType, TensorDescType, TensorType, bit_width, element_type
-from mltriton.passes.intrinsic.tile_loops.footprints import EXPENSIVE, LOADS, Costs, is_virtual
+from mltriton.passes.intrinsic.tile_loops.footprints import EXPENSIVE, Costs
+from mltriton.passes.intrinsic.tile_loops.operations import LOADS, is_virtual
 from mltriton.passes.intrinsic.tile_loops.slots import is_block_pointer
 from mltriton.passes.warp.serialize.buffers import Buffer, Lifetime
 from mltriton.passes.warp.serialize.units import Cut, ForkUnit, Piece, used_from_outside
