@@ -39,6 +39,7 @@ print(json.dumps(sorted(sys.modules)))
 # Folders, with those whose only loaded file says what is in them.
 CACHED = {"compiler", "frontend", "ir", "language", "runtime", "runtime.native", "targets", "targets.cpu"}
 FIRST = CACHED | {
+    "runtime.native.translation",
     *("analysis", "dialects", "dialects.arith", "dialects.tt", "layouts", "passes", "passes.any", "passes.tt"),
     *("passes.ttg", "passes.warp", "passes.intrinsic", "passes.intrinsic.tile_loops"),
     *("targets.llvm", "targets.llvm.emit", "targets.cpu.llvm", "targets.cpu.llvm.emit"),
