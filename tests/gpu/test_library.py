@@ -65,6 +65,20 @@ def test_matmul_of_bytes(dtype: str) -> None:
     assert torch.equal(kernels.matmul(a, b, out_dtype="int32").long().cpu(), a.long().cpu() @ b.long().cpu())
 
 
+@pytest.mark.parametrize("dtype", ["int8", "uint8"])
+def test_matmul_of_bytes_along_memory(dtype: str) -> None:
+    a, b = (torch.randint(0, 100, shape, device="cuda").to(getattr(torch, dtype)) for shape in ((300, 208), (500, 208)))
+    assert torch.equal(kernels.matmul(a, b.T, out_dtype="int32").long().cpu(), a.long().cpu() @ b.T.long().cpu())
+
+
+@pytest.mark.parametrize("dtype", ["float8_e4m3fn", "float8_e5m2"])
+def test_matmul_of_small_floats_along_memory(dtype: str) -> None:
+    """Groups of warps keep some 13 bits of the largest product where they add up fp8."""
+    a, b = random(3000, 208, dtype=dtype), random(4000, 208, dtype=dtype)
+    found = kernels.matmul(a, b.T, out_dtype="float32")
+    assert_close(found, a.double() @ b.double().T, sums=4096)
+
+
 @pytest.mark.parametrize("dtype", ["float8_e4m3fn", "float8_e5m2"])
 def test_matmul_of_small_floats(dtype: str) -> None:
     a, b = random(70, 96, dtype=dtype), random(96, 50, dtype=dtype)
