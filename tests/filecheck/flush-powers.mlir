@@ -32,20 +32,25 @@ tt.func public @softmax(%x: tensor<16x32xf32>, %y: tensor<16x32xf32>, %before: t
   %s = math.exp2 %g : tensor<16x32xf32>
   tt.return
 }
-// What is only used rounded to 16 bits, as it is, multiplied or chosen; not what is also used wider.
+// What only goes into dots rounded to 16 bits, multiplied, chosen or transposed on the way; not what is used otherwise.
 // CHECK-LABEL: @narrowed
 // CHECK: math.exp2 %{{.*}} {flushes = true}
 // CHECK: math.exp2 %{{.*}} :
 // CHECK: math.exp2 %{{.*}} :
-tt.func public @narrowed(%x: tensor<32xf32>, %y: tensor<32xf32>, %mask: tensor<32xi1>) -> (tensor<32xbf16>, tensor<32xf32>, tensor<32xf16>) {
-  %p = math.exp2 %x : tensor<32xf32>
-  %chosen = arith.select %mask, %p, %y : tensor<32xi1>, tensor<32xf32>
-  %product = arith.mulf %chosen, %y : tensor<32xf32>
-  %a = arith.truncf %product : tensor<32xf32> to tensor<32xbf16>
-  %q = math.exp2 %y : tensor<32xf32>
-  %b = arith.truncf %q : tensor<32xf32> to tensor<32xf16>
-  %r = math.exp2 %b : tensor<32xf16>
-  %sum = arith.addf %q, %x : tensor<32xf32>
-  tt.return %a, %sum, %r : tensor<32xbf16>, tensor<32xf32>, tensor<32xf16>
+tt.func public @narrowed(%x: tensor<32x32xf32>, %y: tensor<32x32xf32>, %mask: tensor<32x32xi1>) -> (tensor<32x32xf32>, tensor<32x32xf32>, tensor<32x32xbf16>) {
+  %zero = arith.constant dense<0.0> : tensor<32x32xf32>
+  %p = math.exp2 %x : tensor<32x32xf32>
+  %chosen = arith.select %mask, %p, %zero : tensor<32x32xi1>, tensor<32x32xf32>
+  %product = arith.mulf %chosen, %y : tensor<32x32xf32>
+  %a = arith.truncf %product : tensor<32x32xf32> to tensor<32x32xbf16>
+  %t = tt.trans %a {order = array<i32: 1, 0>} : tensor<32x32xbf16> -> tensor<32x32xbf16>
+  %dot = tt.dot %a, %t, %zero : tensor<32x32xbf16> * tensor<32x32xbf16> -> tensor<32x32xf32>
+  %q = math.exp2 %y : tensor<32x32xf32>
+  %b = arith.truncf %q : tensor<32x32xf32> to tensor<32x32xbf16>
+  %sum = arith.addf %q, %x : tensor<32x32xf32>
+  %d = tt.dot %b, %b, %sum : tensor<32x32xbf16> * tensor<32x32xbf16> -> tensor<32x32xf32>
+  %r = math.exp2 %sum : tensor<32x32xf32>
+  %stored = arith.truncf %r : tensor<32x32xf32> to tensor<32x32xbf16>
+  tt.return %dot, %d, %stored : tensor<32x32xf32>, tensor<32x32xf32>, tensor<32x32xbf16>
 }
 }

@@ -2,9 +2,9 @@
 
 Level: tt. Takes any program and marks `math.exp2` (`flushes`) where a row's largest element was subtracted before, so
 that the row has a power of 1 or is added to one that had: what is less than the least normal number is lost in any sum
-of such a row. So are powers that, as they are or multiplied, are only used rounded to 16 bits: in f16 they are 0 if the
-other factor is below 2^100, in bf16 less than the least normal number. Guarantees: nothing else changes. Purpose: where
-an instruction gives powers without denormals, keeping them takes three more.
+of such a row. So are powers that, as they are or multiplied, only go into dots rounded to 16 bits: in f16 they are 0 if
+the other factor is below 2^100, in bf16 less than the least normal number beside others of the sum. Guarantees: nothing
+else changes. Purpose: where an instruction gives powers without denormals, keeping them takes three more.
 """
 
 from __future__ import annotations
@@ -34,14 +34,22 @@ class FlushPowers(Pass):
 
 
 def _is_narrowed(power: Value) -> bool:
-    """Whether a block is only used rounded to 16 bits, as it is or as a factor or one of two choices."""
+    """Whether a block only goes into dots rounded to 16 bits, as it is or as a factor or one of two choices."""
     return isinstance(power.type, TensorType) and bool(power.users) and all(map(_narrows, power.users))
 
 
 def _narrows(user: Operation) -> bool:
     if isinstance(user, arith.TruncF):
-        return bit_width(element_type(user.result.type)) == NARROW
+        return bit_width(element_type(user.result.type)) == NARROW and _is_only_multiplied(user.result)
     return isinstance(user, arith.MulF | arith.Select) and _is_narrowed(user.results[0])
+
+
+def _is_only_multiplied(block: Value) -> bool:
+    """Whether only dots take a block, as it is or transposed."""
+    return bool(block.users) and all(
+        isinstance(user, tt.Dot) or (isinstance(user, tt.Trans) and _is_only_multiplied(user.result))
+        for user in block.users
+    )
 
 
 def _is_at_most_one(exponent: Value) -> bool:
