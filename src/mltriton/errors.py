@@ -385,7 +385,3 @@ class OutOfResources(LaunchError):  # noqa: N818 - upstream's name
 
 class ExecutionError(TritonError):
     """The reference executor met undefined behaviour: an access out of bounds, a data race, a missing barrier."""
-
-
-class CacheError(TritonError):
-    """The on-disk cache cannot be written or read."""

@@ -114,11 +114,6 @@ def of_parameters(entries: Mapping[str, Entry]) -> dict[str, str]:
     return {name: text[0] if len(text) == 1 else f"({', '.join(text)})" for name, text in texts.items()}
 
 
-def format_signature(entries: Mapping[str, Entry]) -> str:
-    """Return the text that `parse_signature` reads back to the same entries."""
-    return ", ".join(map(str, entries.values()))
-
-
 def parse_entry(text: str) -> Entry:
     """Read one entry; SignatureError where it is neither a type nor a constant."""
     constant = _parse_constant(text)

@@ -113,11 +113,11 @@ class PointerForm(Form):
         extent = self.context.value(Quantity("extent", dim), access.pointer)
         if self._is_inside(dim):
             return []
-        indices = self._places(access, dim)
+        indices = self._indices(access, dim)
         below = [] if self._is_natural(dim) else [f"({indices} >= 0)"]
         return [*below, f"({indices} < {operand(cst.parse_expression(extent))})"]
 
-    def _places(self, access: Access, dim: int) -> str:
+    def _indices(self, access: Access, dim: int) -> str:
         return self._spread(self.context.value(Quantity("range", dim), access.pointer), dim)
 
     def _is_inside(self, dim: int) -> bool:
