@@ -62,6 +62,7 @@ ELSEWHERE = {
     "multiprocessing",
     "asyncio",
     "torch",
+    "_hashlib",  # OpenSSL
 }
 COMPILER = {"llvmlite", "mltriton.passes", "mltriton.dialects", "mltriton.ir.operation", "mltriton.compiler.build"}
 

@@ -9,7 +9,6 @@ that others can write to, means one warning and a cache in memory, never a faile
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import json
 import os
 import stat
@@ -22,6 +21,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from mltriton.records import NamedTuple, record
+from mltriton.runtime.digests import blake2b, digest_of
 
 from ..errors import calling_level
 from . import config, private_files
@@ -234,7 +234,7 @@ def digest(*parts: object) -> str:
     """
     encoded: list[bytes] = []
     _encode_part(parts, encoded)
-    return hashlib.sha256(b"".join(encoded)).hexdigest()
+    return digest_of(b"".join(encoded))
 
 
 def _encode_part(part: Any, out: list[bytes]) -> None:
@@ -331,7 +331,7 @@ def _content(key: str, header: Any, data: memoryview) -> _Content:
 
 
 def _checksum(*parts: bytes | memoryview) -> bytes:
-    state = hashlib.blake2b(digest_size=_CHECKSUM_BYTES)
+    state = blake2b(digest_size=_CHECKSUM_BYTES)
     for part in parts:
         state.update(part)
     return state.digest()

@@ -11,11 +11,11 @@ import os
 import sys
 from contextlib import suppress
 from functools import cache
-from hashlib import sha256
 from importlib.machinery import PathFinder
 from pathlib import Path
 
 import mltriton
+from mltriton.runtime.digests import digest_of
 
 _LLVM_LIBRARIES = ("libllvmlite.so", "libllvmlite.dylib", "llvmlite.dll")  # LLVM is in them.
 _SOURCES = (".py", ".ll")
@@ -29,7 +29,7 @@ def compiler_fingerprint(without: frozenset[str] = frozenset()) -> str:
     root = str(Path(mltriton.__file__).parent)
     files = sorted((path[len(root) :], size, time) for path, size, time in _files(root, _NOT_COMPILER | without))
     known = (mltriton.__version__, sys.version_info[:2], llvm_version(), files)
-    return sha256(repr(known).encode()).hexdigest()
+    return digest_of(repr(known).encode())
 
 
 @cache

@@ -11,8 +11,9 @@ from __future__ import annotations
 import os
 import stat
 from contextlib import suppress
-from hashlib import sha256
 from pathlib import Path
+
+from mltriton.runtime.digests import digest_of
 
 TEMPORARY = ".partial"  # How names of files end that are still being written.
 _FOLDER, _FILE = 0o700, 0o600
@@ -129,7 +130,7 @@ def save_text(text: str, stem: str, directory: Path | None = None, suffix: str =
     Without a directory that is one of the user's own among the temporary files.
     """
     data = text.encode()
-    name = f"{stem}-{sha256(data).hexdigest()[:12]}{suffix}"
+    name = f"{stem}-{digest_of(data)[:12]}{suffix}"
     try:
         if directory is None:
             folder = folder_for_temporaries("mltriton-reproducers")

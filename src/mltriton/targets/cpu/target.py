@@ -9,11 +9,11 @@ from __future__ import annotations
 import platform
 from collections.abc import Callable, Mapping
 from functools import cache, cached_property
-from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mltriton.errors import TargetError
+from mltriton.runtime.digests import digest_of
 from mltriton.targets.target import AccessChecks, Binary, LoadedKernel, Lowered, Target
 
 if TYPE_CHECKING:
@@ -170,7 +170,7 @@ def _processor() -> str:
         from mltriton.targets.cpu.permission import tiles_permitted
 
         known.append(f"matrix tiles: {tiles_permitted()}")  # asked in each process before it loads a kernel
-    return sha256("\n".join([platform.machine(), *known]).encode()).hexdigest()[:16]
+    return digest_of("\n".join([platform.machine(), *known]).encode())[:16]
 
 
 def create(variant: str) -> Target:

@@ -8,7 +8,6 @@ found out in a process of its own, since LLVM ends the process there.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from functools import cache
 from typing import cast
@@ -19,6 +18,7 @@ from mltriton.ir.attributes import ArrayAttr, TypeAttr
 from mltriton.ir.types import BF16, F16, FloatType, element_type
 from mltriton.ir.types import Type as IRType
 from mltriton.records import NamedTuple
+from mltriton.runtime.digests import digest_of
 from mltriton.targets.llvm.emit.context import element_name
 from mltriton.targets.llvm.isolation import compile_isolated
 from mltriton.targets.llvm.toolchain import Machine
@@ -71,7 +71,7 @@ class Fragment(NamedTuple):
         takes, gives = ([_named(kind) for kind in kinds] for kinds in (self.takes, self.gives))
         every = [kind for kind in gives for _ in range(self.packed)]
         result = every[0].text if len(every) == 1 else f"{{ {', '.join(map(str, every))} }}"
-        name = f"fragment_{hashlib.sha256(repr(self).encode()).hexdigest()[:16]}"
+        name = f"fragment_{digest_of(repr(self).encode())[:16]}"
         listed = ", ".join(f"{kind} %{number}" for number, kind in enumerate(takes))
         module.define(name, f"define internal {result} @{name}({listed}) alwaysinline #0 {{\nentry:\n{self.text}\n}}")
         arguments = [function.bitcast(value, kind) for value, kind in zip(values, takes, strict=True)]
