@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import platform
 from collections.abc import Callable
 
 import numpy as np
@@ -56,6 +57,7 @@ def test_its_own_example(kernel: str, target: str) -> None:
     check_levels(f"mltriton.kernels.{kernel}", target=target)
 
 
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="machine code of x86-64")
 @pytest.mark.parametrize("target", ["cpu:sse", "cpu:avx2", "cpu:avx512"])
 @pytest.mark.parametrize(
     "kernel",
