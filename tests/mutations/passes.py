@@ -120,6 +120,34 @@ TT = [
 
 WARPS = [
     Mutation(
+        "passes/ttg/specialize_warps.py",
+        "ring.start(builder, 1) for ring",
+        "ring.start(builder, 0) for ring",
+        "the producer waits for slots that nobody has given back",
+        "passes/ttg/test_specialize_warps.py::test_products",
+    ),
+    Mutation(
+        "passes/ttg/release_slots.py",
+        "if not isinstance(read, ttng.WarpGroupDot) or not read.is_async:",
+        "if True:",
+        "a slot is given back as soon as its product is under way",
+        "passes/ttg/test_specialize_warps.py::test_attention",
+    ),
+    Mutation(
+        "passes/ttg/delay_slots.py",
+        "self._give_back(end, number, later)",
+        "self._give_back(end, number, None)",
+        "the first iteration gives back a slot that it needs",
+        "passes/ttg/test_specialize_warps.py::test_attention",
+    ),
+    Mutation(
+        "passes/ttg/start_dots.py",
+        " or isinstance(user, ttng.AsyncTMACopyGlobalToLocal):",
+        ":",
+        "a product is under way while its slot is given back",
+        "passes/ttg/test_specialize_warps.py::test_products",
+    ),
+    Mutation(
         "passes/ttg/layout_rules.py",
         "plan.wanted.get((op, 0)) or plan.known(list(op.sources))",
         "plan.known(list(op.sources))",

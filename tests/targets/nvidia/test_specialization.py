@@ -1,0 +1,97 @@
+"""Programs with a producer warp as PTX, on the emulator: results, threads, registers, and who has one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import mltriton as triton
+import mltriton.language as tl
+from mltriton.tools.remarks import kernel_remarks
+from ptx_emulator.launch import install
+
+
+@pytest.fixture(autouse=True)
+def emulator(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("MLTRITON_CACHE_DIR", str(tmp_path))
+    install(monkeypatch)
+
+
+@triton.jit
+def product(a, b, c, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, ASKS: tl.constexpr):
+    left = tl.make_tensor_descriptor(a, [M, K], [K, 1], [BM, BK])
+    right = tl.make_tensor_descriptor(b, [K, N], [N, 1], [BK, BN])
+    out = tl.make_tensor_descriptor(c, [M, N], [N, 1], [BM, BN])
+    for tile in range(tl.program_id(0), tl.cdiv(M, BM) * tl.cdiv(N, BN), tl.num_programs(0)):
+        i, j = tile // tl.cdiv(N, BN) * BM, tile % tl.cdiv(N, BN) * BN
+        total = tl.zeros((BM, BN), tl.float32)
+        for k in tl.range(0, K, BK, warp_specialize=ASKS):
+            total = tl.dot(left.load([i, k]), right.load([k, j]), total)
+        out.store([i, j], total.to(c.dtype.element_ty))
+
+
+def launched(rows: int, warps: int, *, asks: bool, **options: Any) -> Any:
+    """Two programs walk over the tiles of a product; its kernel."""
+    numbers = np.random.default_rng(0)
+    a, b = (numbers.normal(size=shape).astype(np.float16) for shape in ((rows + 24, 112), (112, 72)))
+    c = np.full((rows + 24, 72), np.nan, np.float16)
+    sizes = (rows, 64, 32)
+    kernel = product[(2,)](
+        a, b, c, rows + 24, 72, 112, *sizes, asks, num_warps=warps, num_stages=2, target="cuda:90", **options
+    )
+    wanted = a.astype(np.float64) @ b.astype(np.float64)
+    np.testing.assert_allclose(c, wanted, atol=2e-3 * np.abs(wanted).max())
+    return kernel
+
+
+@pytest.mark.parametrize(("rows", "warps", "registers"), [(64, 4, None), (128, 8, (240, 24)), (256, 16, (112, 24))])
+def test_groups_of_warps(rows: int, warps: int, registers: tuple[int, int] | None) -> None:
+    """A group more is started, which hands over registers where lanes do not have all that they may anyway."""
+    kernel = launched(rows, warps, asks=False, specialize_warps="all")
+    text = kernel.asm["ptx"]
+    assert f".maxntid {32 * (warps + 4)}" in text
+    assert f"bar.sync \t1, {32 * warps};" in text
+    if registers is None:
+        assert "setmaxnreg" not in text
+        return
+    for kind, count in zip(("inc", "dec"), registers, strict=True):
+        assert f"setmaxnreg.{kind}.sync.aligned.u32 {count};" in text
+    at_the_start = 65536 // (32 * (warps + 4)) // 8 * 8
+    assert warps * registers[0] + 4 * registers[1] <= (warps + 4) * at_the_start
+
+
+@pytest.mark.parametrize(
+    ("asks", "option", "has"), [(True, "auto", True), (True, "none", False), (False, "auto", False)]
+)
+def test_who_has_a_producer(asks: bool, option: str, has: bool) -> None:
+    kernel = launched(64, 4, asks=asks, specialize_warps=option)
+    assert ("ttg.warp_specialize" in kernel.asm["ttg"]) == has
+
+
+@triton.jit
+def chosen(a, b, c, rows, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+    """Blocks whose places lie in memory."""
+    left = tl.make_tensor_descriptor(a, [BM, K], [K, 1], [BM, BK])
+    right = tl.make_tensor_descriptor(b, [K, BN], [BN, 1], [BK, BN])
+    total = tl.zeros((BM, BN), tl.float32)
+    for k in tl.range(0, K // BK, warp_specialize=True):
+        at = tl.load(rows + k) * BK
+        total = tl.dot(left.load([0, at]), right.load([at, 0]), total)
+    i, j = tl.arange(0, BM), tl.arange(0, BN)
+    tl.store(c + i[:, None] * BN + j[None, :], total)
+
+
+def test_why_a_program_has_none() -> None:
+    signature = "*fp16:16,*fp16:16,*fp32:16,*i32:16,i32:16,64,64,64"
+    told = kernel_remarks(triton.compile(chosen, signature, target="cuda:90"))
+    assert any("no producer warp: the place of a block depends on tt.load" in remark for remark in told)
+
+
+def test_what_a_producer_has() -> None:
+    signature = "*fp16:16,*fp16:16,*fp16:16,i32:16,i32:16,i32:16,128,64,32,True"
+    told = kernel_remarks(triton.compile(product, signature, target="cuda:90", num_warps=8, num_stages=2))
+    wanted = "copies for 8 warps, in slots of 3 x 128x32xf16 + 32x64xf16 and 240 to 24 registers"
+    assert any(f"producer warp: {wanted}" in remark for remark in told)
