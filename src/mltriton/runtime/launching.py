@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 Launcher = Callable[..., CompiledKernel]
 _MAX_KNOWN = 4  # calls over one grid that machine code tries
+_NOTHING: list[Any] = []
+_NOBODY: set[Any] = set()
 
 
 def launcher_of(
@@ -37,9 +39,9 @@ def launcher_of(
     makes no call it does not need.
     """
     shapes, watched, names = kernel.shapes, kernel.watched, kernel.arg_names
-    known: list[tuple[Any, ...]] = []  # calls that machine code takes
-    taken: set[Any] = set()  # their launchers, and those that cannot be called by it
     may_be_known = fixed is not None and isinstance(hooks, list)  # a tuple: the caller has seen to the hooks
+    known: list[tuple[Any, ...]] = [] if may_be_known else _NOTHING  # calls that machine code takes
+    taken: set[Any] = set() if may_be_known else _NOBODY  # their launchers, and those that cannot be called by it
 
     def launch(*args: Any, **kwargs: Any) -> CompiledKernel:
         if hooks:
