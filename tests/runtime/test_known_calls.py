@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 import threading
 from collections.abc import Iterator
@@ -139,6 +140,19 @@ def test_mistakes_have_the_place_of_the_launch(kernel: Any) -> None:
     with pytest.raises(ArgumentError, match="read-only"):
         x.setflags(write=False)
         kernel[(1,)](x, x, 4, BLOCK=128, num_warps=2)
+
+
+def test_computed_grids_leave_no_garbage(kernel: Any) -> None:
+    """Their launchers are made for each launch."""
+    x = np.zeros(100, np.float32)
+    gc.collect()
+    gc.disable()
+    try:
+        for _ in range(50):
+            kernel[lambda named: (1,)](x, x, 100, BLOCK=128, num_warps=2)
+        assert gc.collect() < 50
+    finally:
+        gc.enable()
 
 
 def test_threads(kernel: Any) -> None:

@@ -14,7 +14,7 @@ from mltriton.compiler import CompiledKernel
 from mltriton.errors import InternalError, TritonError, calling_location, users_frames
 from mltriton.frontend.function import constexpr_function as constexpr_function
 from mltriton.runtime.config import FULL_TRACEBACK
-from mltriton.runtime.grid import EmptyGridError, Grid
+from mltriton.runtime.grid import EmptyGridError, Grid, normalize
 from mltriton.runtime.interface import KernelInterface as KernelInterface
 from mltriton.runtime.parameters import CallShape
 
@@ -69,7 +69,7 @@ def launcher_of(
                     taken.add(run)
                     if isinstance(run, BuiltinFunctionType) and len(known) < _MAX_KNOWN:
                         known.append(_known(kernel, (x, y, z), shape, everything, run, compiled))
-                        _take_over(kernel, launch, hooks, known)
+                        _take_over(kernel, (x, y, z), hooks, known)
                 return compiled
         return kernel.launch((x, y, z), shape, everything, kwargs)
 
@@ -91,13 +91,16 @@ def _known(
     return call.encoded(run, compiled)
 
 
-def _take_over(kernel: JITFunction, launch: Launcher, hooks: Sequence[Any], known: list[tuple[Any, ...]]) -> None:
-    """Let `kernel[grid]` give machine code from now on, which leaves to `launch` what is not known."""
-    from mltriton.runtime.native.launcher import knowing  # The portable launcher needs none of it.
+def _take_over(kernel: JITFunction, size: Grid, hooks: Sequence[Any], known: list[tuple[Any, ...]]) -> None:
+    """Let `kernel[grid]` give machine code from now on, which leaves to the launcher of now what is not known.
+
+    The grid is looked for, since a launcher that named itself would be garbage in a cycle.
+    """
+    from mltriton.runtime.native.launcher import knowing
 
     for grid, launcher in kernel.grids.items():
-        if launcher is launch:
-            kernel.grids[grid] = knowing(launch, hooks, kernel.watched, known)
+        if not isinstance(launcher, BuiltinFunctionType) and normalize(grid) == size:
+            kernel.grids[grid] = knowing(launcher, hooks, kernel.watched, known)
 
 
 class Launching:
