@@ -11,7 +11,8 @@ import pytest
 
 import mltriton as triton
 from mltriton.errors import AssemblyError, BackendError, DeviceError, SharedMemoryError, TargetError
-from mltriton.targets.nvidia import driver, ptxas
+from mltriton.targets.llvm.toolchain import Machine, compile_object
+from mltriton.targets.nvidia import driver, ptx, ptxas
 from mltriton.targets.nvidia.devices import device
 from mltriton.targets.nvidia.facts import NvidiaFacts
 from mltriton.targets.target import find_target
@@ -28,6 +29,22 @@ def compiled(kernel: Any, signature: str, target: str = "cuda:90", **options: An
     made = triton.compile(kernel, signature, target=target, **options)
     assert not made.binary.metadata["remarks"]
     return made
+
+
+def test_a_large_program_is_compiled_without_what_takes_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[tuple[str, ...]] = []
+
+    def noted(text: str, machine: Machine, **how: Any) -> bytes:
+        asked.append(tuple(machine.options))
+        return compile_object(text, machine, **how)
+
+    monkeypatch.setattr(ptx, "compile_object", noted)
+    monkeypatch.setenv("MLTRITON_ALWAYS_COMPILE", "1")
+    small = triton.compile(kernels.softmax, ROW, target="cuda:90").asm["ptx"]
+    monkeypatch.setattr(ptx, "LARGE", 10)
+    large = triton.compile(kernels.softmax, ROW, target="cuda:90").asm["ptx"]
+    assert [*dict.fromkeys(asked)] == [(), ("-opt-disable=slsr",)]
+    assert large.count(".visible .entry") == small.count(".visible .entry") == 1
 
 
 def test_remarks_say_how_many_programs_share_a_multiprocessor(needs_ptxas: None) -> None:
