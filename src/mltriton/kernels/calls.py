@@ -20,7 +20,7 @@ from mltriton.records import NamedTuple
 from mltriton.runtime.native.launcher import num_threads
 
 Key = tuple[Any, ...]
-_PLAIN = (type(None), bool, int, float, str)  # whose value alone says whether two are the same
+_PLAIN = frozenset((type(None), bool, int, float, str))  # whose value alone says whether two are the same
 
 
 def key_of(function: Callable[..., Any], arrays: Sequence[Array | None], *options: Any) -> Key | None:
@@ -28,8 +28,9 @@ def key_of(function: Callable[..., Any], arrays: Sequence[Array | None], *option
     each time: for arrays that are no plain ones of numpy or torch, for other options than numbers, strings and None,
     and where torch is to record it.
     """
-    if any(type(option) not in _PLAIN for option in options):
-        return None
+    for option in options:
+        if type(option) not in _PLAIN:
+            return None
     first: Any = arrays[0]
     kind = cast(type[Any], type(first))
     torch: Any = sys.modules.get("torch")
