@@ -291,8 +291,6 @@ def test_the_softmax_runs_beside_the_second_product(maps: str) -> None:
     order = [type(op).__name__ for op in loop.body.block.ops if isinstance(op, kinds)]
     assert order[:4] == ["WarpGroupDot", "WarpGroupDot", "WarpGroupDotWait", "Exp2"]
     assert order[-1] == "WarpGroupDotWait"
-    last = made.asm["ptx"].split("wgmma.wait_group.sync.aligned 0;")[0].splitlines()[-1]
-    assert last.count("nanosleep") == 2  # The rows' sums are there before the wait.
 
 
 @pytest.mark.usefixtures("needs_ptxas")
