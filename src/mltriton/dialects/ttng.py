@@ -46,7 +46,7 @@ class WarpGroupDot(Dot, name="ttng.warp_group_dot", pure=False, reads=True, writ
 
 class WarpGroupDotWait(Operation, name="ttng.warp_group_dot_wait", reads=True, writes=True):
     """`%r, ... = ttng.warp_group_dot_wait %x, ... {pendings = 1}`: waits until at most `pendings` groups are under
-    way; the results are those products' that are done, and what else was given, which is computed before the wait.
+    way; the results are those products' that are done, and what else was given.
     """
 
     syntax = "$inputs attr-dict `:` functional-type($inputs, results)"

@@ -16,7 +16,6 @@ from mltriton.errors import BackendError
 from mltriton.ir.constants import splat_of
 from mltriton.ir.operation import Value as IRValue
 from mltriton.ir.types import I8, MemDescType, TensorType, Type, byte_width
-from mltriton.layouts.encodings import SliceEncoding
 from mltriton.layouts.shared import NvmmaSharedEncoding
 from mltriton.records import NamedTuple
 from mltriton.targets.llvm.types import I32, I64, Value, constant
@@ -145,36 +144,20 @@ def _listed(first: int, count: int) -> str:
 
 
 def _wait(e: Emitter, op: ttng.WarpGroupDotWait) -> list[Emitted]:
-    """The results come out of the wait; what nobody takes is only kept until then, or computed before."""
+    """The results come out of the wait; what nobody takes is only kept until then."""
     taken = [value for value, result in zip(op.inputs, op.results, strict=True) if result.users]
     kept = [value for value, result in zip(op.inputs, op.results, strict=True) if not result.users]
-    kept.sort(key=_is_row, reverse=True)
     inputs = [register for value in taken for register in e.registers(value)]
-    words = [dot.words_of(e.function, e.registers(value)) for value in kept]
-    computed = sum(len(each) for value, each in zip(kept, words, strict=True) if _is_row(value))
-    others = [word for each in words for word in each]
+    others = [word for value in kept for word in dot.words_of(e.function, e.registers(value))]
     constraints = [*(f"={letter(value.type)}" for value in inputs), *(letter(value.type) for value in others)]
     constraints += [*map(str, range(len(inputs))), "~{memory}"]
-    lines = [_computed(f"${len(inputs) + number}") for number in range(computed)]
-    text = " ".join([*lines, f"wgmma.wait_group.sync.aligned {op.pendings};"])
+    text = f"wgmma.wait_group.sync.aligned {op.pendings};"
     types = [value.type for value in inputs]
     made = iter(e.function.assembly(text, ",".join(constraints), types, *others, *inputs))
     return [
         e.held([next(made) for _ in e.registers(value)], value.type) if result.users else e.any(value)
         for value, result in zip(op.inputs, op.results, strict=True)
     ]
-
-
-def _is_row(value: IRValue) -> bool:
-    """Whether a value is neither a sum nor an operand of a product, but what was computed meanwhile."""
-    return isinstance(value.type, TensorType) and isinstance(value.type.encoding, SliceEncoding)
-
-
-def _computed(word: str) -> str:
-    """An instruction without an effect that takes a word: ptxas moves what is computed behind a wait, where it seems to
-    save registers, but leaves what waits in its order. The number is the least finite one, and no sum.
-    """
-    return f"{{ .reg .pred %q; setp.eq.b32 %q, {word}, 0xff7fffff; @%q nanosleep.u32 0; }}"
 
 
 def _fence(e: Emitter, op: ttng.FenceAsyncShared) -> None:
