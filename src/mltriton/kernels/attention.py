@@ -219,11 +219,11 @@ WARP_BLOCKS = {
         4: {64: Blocks(64, 32, 4), 128: Blocks(64, 32, 4), 256: Blocks(64, 16, 4)},
     },
 }
-# Groups of warps multiply wide blocks best, of which shared memory holds two steps: both loops use the same memory. Of
-# dimension 64 it holds those of three programs, which compute while another multiplies.
+# Groups of warps multiply wide blocks best, of which shared memory holds two steps, of dimension 64 three or four: both
+# loops use the same memory.
 WARP_BLOCKS["cuda:90"] = {
     **WARP_BLOCKS["cuda"],
-    2: WARP_BLOCKS["cuda"][2] | {64: Blocks(64, 128, 4, stages=2), 128: Blocks(128, 128, 8, stages=2)},
+    2: WARP_BLOCKS["cuda"][2] | {64: Blocks(128, 128, 8, stages=3), 128: Blocks(128, 128, 8, stages=2)},
 }
 
 
