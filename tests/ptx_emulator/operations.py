@@ -386,4 +386,5 @@ RULES: dict[str, Rule] = {
     "cvt": _convert, "cvta": _move, "ld": _load, "st": _store, "atom": _atomic, "cp": _copy, "popc": _count_bits,
     "clz": _count_bits, "brev": _reversed, "bfe": _extracted, "bfi": _inserted, "prmt": _permuted, "shf": _funnel,
     "mbarrier": tensor_copies.barrier, "fence": lambda t, i: None, "membar": lambda t, i: None,
+    "prefetch": lambda t, i: None,
 }  # fmt: skip

@@ -44,10 +44,10 @@ class GroupTile(NamedTuple):
 GROUP_TILES = (
     GroupTile(128, 256, 8, 1.0),
     GroupTile(256, 128, 8, 0.98),
-    GroupTile(128, 128, 4, 0.92, 3),
+    GroupTile(128, 128, 4, 0.86, 3),
     GroupTile(64, 256, 4, 0.79),
     GroupTile(64, 128, 4, 0.71, 3),
-    GroupTile(128, 64, 4, 0.66, 3),
+    GroupTile(128, 64, 4, 0.72, 3),
     GroupTile(64, 64, 4, 0.47),
     GroupTile(64, 32, 4, 0.28),
 )

@@ -132,7 +132,13 @@ def _place(value: IRValue) -> int:
 
 
 def _tensor_map(e: Emitter, op: ttng.TensorMap) -> Emitted:
-    """Its parameters are found by the copies."""
+    """Its parameters are found by the copies; they come to the engine's cache while the program computes places."""
+    function = op.ancestor(tt.Func)
+    assert isinstance(function, tt.Func) and isinstance(e.machine, NvidiaMachine)
+    own = len(function.body.block.arguments)
+    for number, parameter in enumerate(e.machine.maps):
+        if isinstance(parameter, Parameter) and parameter.op is op:
+            _once(e, op, "prefetch.tensormap [$0]", None, e.function.parameters[own + number])
     return constant(I32, 0)
 
 
