@@ -68,7 +68,7 @@ def test_machine_code_takes_over(kernel: Any) -> None:
         ({"dtype": np.float16}, lambda x: 2 * x),
         ({"n": 1}, lambda x: 2 * x),
     ],
-    ids=str,
+    ids=["a constant", "a block", "an array", "a type", "a shorter type", "a number that is 1"],
 )
 def test_other_arguments(kernel: Any, arguments: dict[str, Any], expected: Any) -> None:
     for chosen in (arguments, {}, arguments, arguments):
