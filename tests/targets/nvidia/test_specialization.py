@@ -95,3 +95,26 @@ def test_what_a_producer_has() -> None:
     told = kernel_remarks(triton.compile(product, signature, target="cuda:90", num_warps=8, num_stages=2))
     wanted = "copies for 8 warps, in slots of 3 x 128x32xf16 + 32x64xf16 and 240 to 24 registers"
     assert any(f"producer warp: {wanted}" in remark for remark in told)
+
+
+@triton.jit
+def attend(q, k, v, out, keys, D: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr):
+    """A product that takes what another gives."""
+    queries = tl.make_tensor_descriptor(q, [BM, D], [D, 1], [BM, D])
+    left = tl.make_tensor_descriptor(k, [keys, D], [D, 1], [BN, D])
+    right = tl.make_tensor_descriptor(v, [keys, D], [D, 1], [BN, D])
+    x, total = queries.load([0, 0]), tl.zeros((BM, D), tl.float32)
+    for first in range(0, keys, BN):
+        p = tl.exp2(tl.dot(x, left.load([first, 0]).T))
+        total = tl.dot(p.to(tl.float16), right.load([first, 0]), total)
+    rows, columns = tl.arange(0, BM), tl.arange(0, D)
+    tl.store(out + rows[:, None] * D + columns[None, :], total)
+
+
+@pytest.mark.parametrize(("dim", "keys", "has"), [(64, 64, False), (64, 128, True), (128, 64, True)])
+def test_two_programs_that_take_turns_have_no_producer(dim: int, keys: int, has: bool) -> None:
+    signature = f"*fp16:16,*fp16:16,*fp16:16,*fp32:16,i32:16,{dim},128,{keys}"
+    kernel = triton.compile(attend, signature, target="cuda:90", num_warps=8, num_stages=3)
+    assert ("ttg.warp_specialize" in kernel.asm["ttg"]) == has
+    wanted = "two programs without a producer share a multiprocessor"
+    assert has or any(wanted in remark for remark in kernel_remarks(kernel))

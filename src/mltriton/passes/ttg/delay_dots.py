@@ -68,10 +68,12 @@ def pair_of(loop: scf.For, spec: TargetSpec) -> Pair | None:
     return Pair(first, second, number) if fits and carried not in _needed(first.result, loop) else None
 
 
-def is_chained(loop: scf.For, spec: TargetSpec) -> bool:
-    """Whether a dot of a loop multiplies what is computed of another's result."""
-    dots = {op for op in loop.body.block.ops if isinstance(op, tt.Dot) and is_asynchronous(op, spec)}
-    return any(dots & (_needed(dot.a, loop) | _needed(dot.b, loop)) for dot in dots)
+def chained_values(loop: scf.For, spec: TargetSpec) -> list[Value]:
+    """The results of a loop's dots, and the operands that are computed of another's; nothing where there are none."""
+    dots = [op for op in loop.body.block.ops if isinstance(op, tt.Dot) and is_asynchronous(op, spec)]
+    given = set[Operation | Value](dots)
+    chained = [value for dot in dots for value in (dot.a, dot.b) if given & _needed(value, loop)]
+    return [*(dot.result for dot in dots), *chained] if chained else []
 
 
 def _needed(value: Value, loop: scf.For) -> set[Operation | Value]:

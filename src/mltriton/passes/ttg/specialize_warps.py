@@ -27,8 +27,9 @@ from mltriton.ir.operation import Block, Operation, Region, Value
 from mltriton.ir.passes import Pass
 from mltriton.ir.types import I32, MemDescType, TensorType, byte_width
 from mltriton.passes.ttg.copy_blocks import block_bytes, copied_type, read_from, window_at
-from mltriton.passes.ttg.delay_dots import is_chained
+from mltriton.passes.ttg.delay_dots import chained_values
 from mltriton.passes.ttg.dot_loads import is_load_of_dot
+from mltriton.passes.ttg.pipeline_loads import OTHER_REGISTERS
 from mltriton.passes.ttg.rings import Ring, State, begin_rings, make_ring
 from mltriton.targets.base import TargetSpec
 from mltriton.targets.registry import TOTAL_WARPS, num_warps_of, spec_of
@@ -65,21 +66,37 @@ def plan_of(function: tt.Func, module: Module) -> Plan:
     if warps % spec.warp_groups.warps or warps + spec.warp_groups.warps > spec.max_warps:
         raise NotProduced(function, f"{warps} warps leave no group for a producer")
     loads = [op for op in function.walk() if isinstance(op, tt.Load | tt.DescriptorLoad) and is_load_of_dot(op)]
-    producer = producer_of(function, loads)
+    producer, stages = producer_of(function, loads), integer_in(module.attributes, "ttg.num-stages", 2)
     if asked == "auto" and not any(loop.warp_specialize for loop in producer.loops):
-        _require_faster(function, producer, spec, warps)
-    return Plan(function, producer, spec, warps, integer_in(module.attributes, "ttg.num-stages", 2))
+        _require_faster(function, producer, spec, warps, stages)
+    return Plan(function, producer, spec, warps, stages)
 
 
-def _require_faster(function: tt.Func, producer: Producer, spec: TargetSpec, warps: int) -> None:
+def _require_faster(function: tt.Func, producer: Producer, spec: TargetSpec, warps: int, stages: int) -> None:
     """Raise `NotProduced` where it was not faster: two groups that take turns at the matrix units gain most, of which
     one computes what its next product takes while the other multiplies.
     """
     assert spec.warp_groups is not None
     if warps < 2 * spec.warp_groups.warps:
         raise NotProduced(function, f"{warps} warps take no turns at the matrix units")
-    if not any(is_chained(loop, spec) for loop in producer.loops):
+    chained = {loop: values for loop in producer.loops if (values := chained_values(loop, spec))}
+    if not chained:
         raise NotProduced(function, "no product takes what another gives, and all warps copy as fast")
+    if any(_fits_twice(producer, loop, values, spec, warps, stages) for loop, values in chained.items()):
+        raise NotProduced(function, "two programs without a producer share a multiprocessor, and take turns there")
+
+
+def _fits_twice(
+    producer: Producer, loop: scf.For, kept: Sequence[Value], spec: TargetSpec, warps: int, stages: int
+) -> bool:
+    """Whether two programs run beside each other that copy for themselves, and in a loop have so many values in
+    registers; with a producer lanes have all that there are.
+    """
+    shared = sum(_bytes(group) * (stages if loop in group.loops else 1) for group in producer.groups)
+    types = [value.type for value in kept if isinstance(value.type, TensorType)]
+    lanes = spec.warp_size * warps
+    registers = OTHER_REGISTERS + sum(block.size * byte_width(block.element) for block in types) // (4 * lanes)
+    return spec.multiprocessor is not None and spec.multiprocessor.programs(lanes, registers, shared) > 1
 
 
 _Key = tuple[object, ...]
