@@ -141,7 +141,7 @@ def test_pre_run_hooks():
     assert len(seen) == 2
 
 
-@pytest.mark.parametrize("name", ["launch_entry_hook", "override_arch"])
+@pytest.mark.parametrize("name", ["launch_entry_hook", "override_machine"])
 def test_knobs_that_there_are_not(name):
     with pytest.raises(OptionError, match=f"no knob runtime.{name}") as raised:
         getattr(triton.knobs.runtime, name)

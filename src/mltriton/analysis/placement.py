@@ -6,7 +6,9 @@ Level: data. Times are numbers that grow in the order of the program.
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Iterable
+from collections.abc import Sequence
+from heapq import heappop, heappush
+from itertools import accumulate
 
 from mltriton.records import record
 
@@ -30,13 +32,18 @@ class Placement:
         return self.first <= other.last and other.first <= self.last
 
 
-def place(blocks: Iterable[Placement]) -> int:
+def place(blocks: Sequence[Placement]) -> int:
     """Give every block, in turn, the lowest offset at which nothing placed before is needed at the same time. Returns
     the bytes needed in all.
     """
-    placed: list[tuple[int, Placement]] = []  # by offset
+    placed: list[tuple[int, Placement]] = []  # by offset, what some later block may be needed with
     latest: dict[tuple[int, ...], Placement] = {}  # of each kind: no other one fits before it
-    for block in blocks:
+    ends: list[tuple[int, int, int]] = []  # of those placed: when, offset, number
+    for number, (block, soonest) in enumerate(zip(blocks, _soonest(blocks), strict=True)):
+        while ends and ends[0][0] < soonest:
+            _, offset, over = heappop(ends)
+            at = bisect_left(placed, offset, key=_offset)
+            del placed[next(i for i in range(at, len(placed)) if placed[i][1] is blocks[over])]
         kind = (block.bytes, block.first, block.last, block.alignment)
         before = latest.get(kind)
         block.offset = 0 if before is None else before.next_offset(block.alignment)
@@ -47,8 +54,14 @@ def place(blocks: Iterable[Placement]) -> int:
             if block.is_needed_with(other):
                 block.offset = max(block.offset, other.next_offset(block.alignment))
         insort(placed, (block.offset, block), key=_offset)
+        heappush(ends, (block.last, block.offset, number))
         latest[kind] = block
-    return max((block.offset + block.bytes for _, block in placed), default=0)
+    return max((block.offset + block.bytes for block in blocks), default=0)
+
+
+def _soonest(blocks: Sequence[Placement]) -> list[int]:
+    """The first time at which each block, or one behind it, is needed."""
+    return list(accumulate((block.first for block in reversed(blocks)), min))[::-1]
 
 
 def _offset(placed: tuple[int, Placement]) -> int:

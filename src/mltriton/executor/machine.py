@@ -141,7 +141,7 @@ class Machine:
             if waiting and not _orders_nothing(waiting):
                 program.epoch += 1
                 engine.clocks.meet(list(waiting))
-        self.epoch = program.epoch
+        self.epoch = program.epoch + 1  # Programs follow each other.
         shared.engine.check_end()
 
     def _to_barrier(

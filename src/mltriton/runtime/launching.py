@@ -96,7 +96,7 @@ def _take_over(kernel: JITFunction, size: Grid, hooks: Sequence[Any], known: lis
 
     The grid is looked for, since a launcher that named itself would be garbage in a cycle.
     """
-    from mltriton.runtime.native.launcher import knowing
+    from mltriton.runtime.native.launcher import knowing  # It is there: it made the launcher.
 
     for grid, launcher in kernel.grids.items():
         if not isinstance(launcher, BuiltinFunctionType) and normalize(grid) == size:

@@ -363,7 +363,15 @@ def _attention(causal: bool) -> Operation:
     strides = {f"stride_{x}{d}": "1" if d == "d" else "i32" for x in "qkvo" for d in "bhsd"}
     sizes = dict.fromkeys(("n_heads", "heads_per_kv", "n_queries", "n_keys"), "i32")
     signature = {**{f"{x}_ptr": "*fp32:16" for x in "qkvo"}, "sm_scale": "fp32", **strides, **sizes, "dim": "64"}
-    constants: dict[str, Any] = {"lse_ptr": None, "CAUSAL": causal, "BM": 128, "BN": 128, "BD": 64, "PART": 0}
+    constants: dict[str, Any] = {
+        "lse_ptr": None,
+        "CAUSAL": causal,
+        "NEGATIVE": False,
+        "BM": 128,
+        "BN": 128,
+        "BD": 64,
+        "PART": 0,
+    }
     return _intrinsic(attention.attention_kernel, signature, **constants).body.block.ops[0]
 
 
