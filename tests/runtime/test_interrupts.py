@@ -133,6 +133,7 @@ def test_tuning_that_is_interrupted_restores_arguments():
     increase.base_fn.add_pre_run_hook(interrupt)
     with pytest.raises(Interrupted):
         increase[(1,)](x, y, 32)
+    increase.base_fn.pre_run_hooks.remove(interrupt)
     assert hooks == [1]
     assert (x == np.arange(32)).all()
     assert not increase.cache
