@@ -233,7 +233,7 @@ class TensorMaps:
 
     def _check_size(self, op: Access, block: TensorType) -> None:
         """Blocks that go into no dot must be large enough, and not too many; all that are loaded must fit."""
-        size, loads = block.size * byte_width(block.element), isinstance(op, tt.Load | tt.DescriptorLoad)
+        size, loads = block.bytes, isinstance(op, tt.Load | tt.DescriptorLoad)
         if not loads or not is_multiplied(op.result, turned=True):
             if self.limits.beside_products and not self._multiplies:
                 raise NotRegular("the program multiplies no matrices, and lanes access as much at a time")

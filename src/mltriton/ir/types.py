@@ -73,6 +73,11 @@ class TensorType(Type):
         """Number of elements."""
         return math.prod(self.shape)
 
+    @property
+    def bytes(self) -> int:
+        """What the elements take in memory."""
+        return self.size * byte_width(self.element)
+
     def with_shape(self, shape: tuple[int, ...]) -> TensorType:
         """The same element and encoding with another shape."""
         return TensorType(shape, self.element, self.encoding)

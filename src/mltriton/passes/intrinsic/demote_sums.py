@@ -62,7 +62,7 @@ class _Sum:
 
     def bytes(self, warps: int) -> int:
         """Of all warps' parts."""
-        return warps * self.type.size * byte_width(self.type.element)
+        return warps * self.type.bytes
 
 
 def _demote(function: tt.Func, spec: TargetSpec, warps: int, registers: int) -> None:

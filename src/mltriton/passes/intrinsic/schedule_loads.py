@@ -24,7 +24,7 @@ from mltriton.dialects import tt, ttg, ttig
 from mltriton.ir.module import Module
 from mltriton.ir.operation import Block, Operation, Value
 from mltriton.ir.passes import Pass
-from mltriton.ir.types import TensorType, byte_width
+from mltriton.ir.types import TensorType
 from mltriton.passes.intrinsic.reloads import Reloads
 from mltriton.targets.base import Storage, TargetSpec
 from mltriton.targets.registry import num_warps_of, spec_of
@@ -255,4 +255,4 @@ def _is_ready(dot: tt.Dot, positions: dict[tt.Dot, int], done: set[Operation]) -
 
 def _new_bytes(loads: Sequence[Operation], loaded: set[Operation]) -> int:
     blocks = [load.results[0].type for load in loads if load not in loaded]
-    return sum(block.size * byte_width(block.element) for block in blocks if isinstance(block, TensorType))
+    return sum(block.bytes for block in blocks if isinstance(block, TensorType))

@@ -9,6 +9,7 @@ else changes. Purpose: where an instruction gives powers without denormals, keep
 
 from __future__ import annotations
 
+from mltriton.analysis.workload import only_multiplied
 from mltriton.dialects import arith, math, tt
 from mltriton.ir.constants import Number, splat_of
 from mltriton.ir.module import Module
@@ -40,16 +41,8 @@ def _is_narrowed(power: Value) -> bool:
 
 def _narrows(user: Operation) -> bool:
     if isinstance(user, arith.TruncF):
-        return bit_width(element_type(user.result.type)) == NARROW and _is_only_multiplied(user.result)
+        return bit_width(element_type(user.result.type)) == NARROW and only_multiplied(user.result)
     return isinstance(user, arith.MulF | arith.Select) and _is_narrowed(user.results[0])
-
-
-def _is_only_multiplied(block: Value) -> bool:
-    """Whether only dots take a block, as it is or transposed."""
-    return bool(block.users) and all(
-        isinstance(user, tt.Dot) or (isinstance(user, tt.Trans) and _is_only_multiplied(user.result))
-        for user in block.users
-    )
 
 
 def _is_at_most_one(exponent: Value) -> bool:

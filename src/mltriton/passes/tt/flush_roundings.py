@@ -7,6 +7,7 @@ with zero, or where only such dots take its result. Guarantees: nothing else cha
 
 from __future__ import annotations
 
+from mltriton.analysis.workload import only_multiplied
 from mltriton.dialects import arith, scf, tt
 from mltriton.ir.constants import splat_of
 from mltriton.ir.module import Module
@@ -38,12 +39,8 @@ def _flushes(spec: TargetSpec, op: tt.Dot) -> bool:
 
 
 def _is_multiplied(spec: TargetSpec, value: Value) -> bool:
-    """Whether nothing but dots, or transposes for dots, take a value."""
-    return bool(value.users) and all(
-        (isinstance(op, tt.Dot) and value is not op.c and _flushes(spec, op))
-        or (isinstance(op, tt.Trans) and _is_multiplied(spec, op.result))
-        for op in value.users
-    )
+    """Whether only such dots take a value, as an operand."""
+    return only_multiplied(value, lambda dot, operand: operand is not dot.c and _flushes(spec, dot))
 
 
 def _is_sum(spec: TargetSpec, value: Value, assumed: frozenset[Value] = frozenset()) -> bool:

@@ -75,8 +75,7 @@ def _store(op: tt.DescriptorStore, spec: TargetSpec) -> None:
 
 def block_bytes(load: Load) -> int:
     """The size of the block that is loaded."""
-    block = cast(TensorType, load.result.type)
-    return block.size * byte_width(block.element)
+    return cast(TensorType, load.result.type).bytes
 
 
 def bytes_beside(function: tt.Func) -> int:

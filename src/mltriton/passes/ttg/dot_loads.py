@@ -16,7 +16,7 @@ from mltriton.analysis.workload import is_multiplied
 from mltriton.dialects import scf, tt, ttg, ttng
 from mltriton.dialects.tt.memory import is_block_pointer
 from mltriton.ir.operation import Operation, Value
-from mltriton.ir.types import TensorType, byte_width
+from mltriton.ir.types import TensorType
 from mltriton.layouts import tiling
 from mltriton.layouts.encodings import Encoding
 
@@ -35,12 +35,7 @@ def staged_stores(function: tt.Func, num_warps: int, most: int) -> dict[Operatio
     """The stores of at most so many bytes and their encodings."""
     axes = AxisInfoAnalysis(function)
     found = (op for op in function.walk() if isinstance(op, tt.Store) and _is_store_of_dot(op))
-    return {op: _shared_out(op, axes, num_warps) for op in found if _bytes(op.value) <= most}
-
-
-def _bytes(value: Value) -> int:
-    block = cast(TensorType, value.type)
-    return block.size * byte_width(block.element)
+    return {op: _shared_out(op, axes, num_warps) for op in found if cast(TensorType, op.value.type).bytes <= most}
 
 
 def _is_store_of_dot(op: Operation) -> bool:

@@ -33,7 +33,7 @@ from mltriton.ir.passes import Pass
 from mltriton.ir.types import I1, MemDescType, TensorType, byte_width
 from mltriton.layouts.base import Encoding
 from mltriton.layouts.lanes import order_of
-from mltriton.passes.ttg.copy_blocks import window_at
+from mltriton.passes.ttg.copy_blocks import block_bytes, window_at
 from mltriton.passes.ttg.later_iterations import Needed, bytes_at_once, counter_after, happens_after, place_of
 from mltriton.targets.base import TargetSpec
 from mltriton.targets.registry import num_warps_of, spec_of
@@ -77,20 +77,12 @@ def _load_ahead(loop: scf.For, axes: AxisInfoAnalysis, spec: TargetSpec, room: i
     """Change a loop, whose loads may be `depth` iterations ahead; gives the bytes that its buffers need."""
     found = [op for op in loop.body.block.ops if isinstance(op, tt.Load) and _can_be_ahead(op, loop, axes, spec)]
     blocks = [load for load in found if isinstance(load.result.type, TensorType)]
-    needed = sum(map(_bytes, blocks))
+    needed = sum(map(block_bytes, blocks))
     if not blocks or needed > room:
         return 0
     depth = min(depth, room // needed, -(-UNDER_WAY // needed))
     _Ahead(loop, found, depth).write()
     return depth * needed
-
-
-def _bytes(load: tt.Load) -> int:
-    block = cast(TensorType, load.result.type)
-    return block.size * byte_width(block.element)
-
-
-# Which loads.
 
 
 def _can_be_ahead(load: tt.Load, loop: scf.For, axes: AxisInfoAnalysis, spec: TargetSpec) -> bool:

@@ -93,9 +93,17 @@ def _can_be_late(loop: scf.For, loads: Sequence[Load], spec: TargetSpec) -> bool
 
 def _is_alone(loop: scf.For, shared_bytes: int, warps: int, spec: TargetSpec) -> bool:
     """Whether no second program with so much shared memory runs beside one: it would compute while the other waits."""
-    lanes, blocks = spec.warp_size * warps, [x.type for x in loop.carried if isinstance(x.type, TensorType)]
-    registers = OTHER_REGISTERS + sum(block.size * byte_width(block.element) for block in blocks) // (4 * lanes)
-    return spec.multiprocessor is not None and spec.multiprocessor.programs(lanes, registers, shared_bytes) < 2
+    beside = programs_at_once(loop.carried, shared_bytes, warps, spec)
+    return beside is not None and beside < 2
+
+
+def programs_at_once(kept: Sequence[Value], shared_bytes: int, warps: int, spec: TargetSpec) -> int | None:
+    """How many programs that keep such blocks in registers, and have so much shared memory, run beside each other; None
+    where the target does not say.
+    """
+    lanes, blocks = spec.warp_size * warps, [value.type for value in kept if isinstance(value.type, TensorType)]
+    registers = OTHER_REGISTERS + sum(block.bytes for block in blocks) // (4 * lanes)
+    return spec.multiprocessor.programs(lanes, registers, shared_bytes) if spec.multiprocessor is not None else None
 
 
 def _adds_up(loop: scf.For, spec: TargetSpec) -> bool:

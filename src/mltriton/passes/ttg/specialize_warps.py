@@ -25,11 +25,11 @@ from mltriton.ir.builder import Builder
 from mltriton.ir.module import Module, is_warp_level
 from mltriton.ir.operation import Block, Operation, Region, Value
 from mltriton.ir.passes import Pass
-from mltriton.ir.types import I32, MemDescType, TensorType, byte_width
+from mltriton.ir.types import I32, MemDescType, TensorType
 from mltriton.passes.ttg.copy_blocks import block_bytes, copied_type, read_from, window_at
 from mltriton.passes.ttg.delay_dots import chained_values
 from mltriton.passes.ttg.dot_loads import is_load_of_dot
-from mltriton.passes.ttg.pipeline_loads import OTHER_REGISTERS
+from mltriton.passes.ttg.pipeline_loads import programs_at_once
 from mltriton.passes.ttg.rings import Ring, State, begin_rings, make_ring
 from mltriton.targets.base import TargetSpec
 from mltriton.targets.registry import TOTAL_WARPS, num_warps_of, spec_of
@@ -93,10 +93,8 @@ def _fits_twice(
     registers; with a producer lanes have all that there are.
     """
     shared = sum(_bytes(group) * (stages if loop in group.loops else 1) for group in producer.groups)
-    types = [value.type for value in kept if isinstance(value.type, TensorType)]
-    lanes = spec.warp_size * warps
-    registers = OTHER_REGISTERS + sum(block.size * byte_width(block.element) for block in types) // (4 * lanes)
-    return spec.multiprocessor is not None and spec.multiprocessor.programs(lanes, registers, shared) > 1
+    beside = programs_at_once(kept, shared, warps, spec)
+    return beside is not None and beside > 1
 
 
 _Key = tuple[object, ...]
@@ -144,7 +142,7 @@ class Plan:
         """Bytes of blocks on their way to memory, which a loop needs beside the slots."""
         stores = [op for op in loop.body.block.ops if isinstance(op, tt.Store | tt.DescriptorStore)]
         blocks = [op.value.type for op in stores if isinstance(op.value.type, TensorType)]
-        return sum(block.size * byte_width(block.element) for block in blocks)
+        return sum(block.bytes for block in blocks)
 
     @property
     def registers(self) -> tuple[int, int]:

@@ -56,7 +56,7 @@ def allocated_bytes(op: ttg.LocalAlloc) -> int:
 def own_bytes(op: Operation) -> int:
     """The shared memory of its own that a warp needs for blocks of which an operation reads elements by index."""
     types = (op.operands[number].type for number in (op.encodings.free if op.encodings else ()))
-    return sum(type_.size * byte_width(type_.element) for type_ in types if isinstance(type_, TensorType))
+    return sum(type_.bytes for type_ in types if isinstance(type_, TensorType))
 
 
 def _rounded(size: int) -> int:
