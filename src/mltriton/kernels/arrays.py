@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from numbers import Integral
 from typing import Any
 
@@ -131,6 +131,16 @@ def _aligned_bytes(size: int) -> Array:
     memory = np.empty(size + _ALIGNMENT, np.uint8)
     start = -memory.ctypes.data % _ALIGNMENT
     return memory[start : start + size]
+
+
+def empty_as(x: Array, like: Array) -> Callable[[Array], Array] | None:
+    """torch's own function that gives arrays like the contiguous `x` of any that is as `like`; None where it would not
+    be the memory that `empty` gives.
+    """
+    is_same = is_torch(like) and x.dtype == like.dtype and x.shape == like.shape and x.stride() == like.stride()
+    if not is_same or (x.device.type == "cpu" and x.nbytes >= _LARGE):
+        return None
+    return sys.modules["torch"].empty_like
 
 
 def item_size(x: Array) -> int:

@@ -9,15 +9,19 @@ or that torch records.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
-from typing import Any, cast
+from collections.abc import Callable, Mapping, Sequence
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from mltriton.kernels.arrays import Array, addresses, empty, is_torch
+from mltriton.kernels.arrays import Array, addresses, empty, empty_as, is_torch
 from mltriton.kernels.launch import Launch
 from mltriton.records import NamedTuple
-from mltriton.runtime.native.launcher import num_threads
+from mltriton.runtime.native.launcher import describe_tensors, num_threads
+
+if TYPE_CHECKING:
+    from mltriton.runtime.jit import JITFunction
 
 Key = tuple[Any, ...]
 _PLAIN = frozenset((type(None), bool, int, float, str))  # whose value alone says whether two are the same
@@ -31,17 +35,24 @@ def key_of(function: Callable[..., Any], arrays: Sequence[Array | None], *option
     for option in options:
         if type(option) not in _PLAIN:
             return None
+    described = describe_tensors()(*arrays)
+    if described is NotImplemented:
+        described = _described(arrays)
+    return None if described is None else (function, described, *options)
+
+
+def _described(arrays: Sequence[Array | None]) -> Key | None:
+    """What machine code does not describe."""
     first: Any = arrays[0]
     kind = cast(type[Any], type(first))
     torch: Any = sys.modules.get("torch")
     if torch is not None and kind is torch.Tensor:
         described = _tensors(arrays, kind, torch.is_grad_enabled())
-        threads = num_threads() if first.is_cpu else 0
     elif kind is np.ndarray:
-        described, threads = _numpy_arrays(arrays), num_threads()
+        described = _numpy_arrays(arrays)
     else:
         return None
-    return None if described is None else (function, threads, *options, *described)
+    return None if described is None else (num_threads(), *described)
 
 
 def _tensors(arrays: Sequence[Array | None], kind: type, records: bool) -> Key | None:
@@ -66,22 +77,22 @@ def _numpy_arrays(arrays: Sequence[Array | None]) -> Key | None:
 
 
 class _Step(NamedTuple):
-    """A launch: its arguments, of which those at `places` are arrays with a number each."""
+    """A launch: `pick` takes its arguments from a call's arrays, those that it makes, and the `values`."""
 
-    launch: Launch
-    places: tuple[tuple[int, int], ...]
+    kernel: JITFunction
+    grid: tuple[int, ...]
+    values: tuple[Any, ...]
+    pick: Callable[[Sequence[Any]], tuple[Any, ...]]
+    constants: dict[str, Any]
 
     def run(self, arrays: Sequence[Array | None]) -> None:
-        arguments = list(self.launch.arguments)
-        for place, number in self.places:
-            arguments[place] = arrays[number]
-        self.launch.kernel[self.launch.grid](*arguments, **self.launch.constants)
+        self.kernel[self.grid](*self.pick((*arrays, *self.values)), **self.constants)
 
 
 class _Plan(NamedTuple):
-    """Shapes and dtypes of what a call makes, how many of these are its results, and its launches."""
+    """What makes the arrays of a call, like its first one; how many of these are its results; and its launches."""
 
-    made: tuple[tuple[tuple[int, ...], str | None], ...]
+    makers: tuple[Callable[[Array], Array], ...]
     results: int
     steps: tuple[_Step, ...]
 
@@ -101,7 +112,7 @@ def again(key: Key | None, arrays: Sequence[Array | None]) -> list[Array] | None
     if plan is None:
         return None
     like = arrays[0]
-    made = [empty(shape, like, dtype) for shape, dtype in plan.made]
+    made = [make(like) for make in plan.makers]
     for step in plan.steps:
         step.run((*arrays, *made))
     return made[: plan.results]
@@ -124,16 +135,23 @@ def remember(
     if key is None or None in places or len(set(starts)) < len(starts):
         return
     steps = tuple(
-        _Step(_without_arrays(launch, found), found)
+        _step(launch, dict(found), len(known))
         for launch, found in zip(launches, places, strict=True)
         if found is not None
     )
-    first: Any = arrays[0]
-    like = first.dtype
-    shapes = tuple((tuple(x.shape), None if x.dtype == like else str(x.dtype).removeprefix("torch.")) for x in made)
     if len(_PLANS) >= _MOST_PLANS:
         _PLANS.clear()
-    _PLANS[key] = _Plan(shapes, len(results), steps)
+    _PLANS[key] = _Plan(tuple(_maker(x, arrays[0]) for x in made), len(results), steps)
+
+
+def _maker(x: Array, first: Any) -> Callable[[Array], Array]:
+    """What makes arrays like `x`, of any that is like `first`."""
+    maker = empty_as(x, first)
+    if maker is not None:
+        return maker
+    shape = tuple(x.shape)
+    dtype = None if x.dtype == first.dtype else str(x.dtype).removeprefix("torch.")
+    return lambda like: empty(shape, like, dtype)
 
 
 def _places(arguments: Sequence[Any], known: Sequence[Array | None]) -> tuple[tuple[int, int], ...] | None:
@@ -161,9 +179,12 @@ def _size(x: Array) -> int:
     return x.numel() if is_torch(x) else x.size
 
 
-def _without_arrays(launch: Launch, places: Sequence[tuple[int, int]]) -> Launch:
-    """The launch without its arrays, so that a plan keeps no memory."""
-    arguments = list(launch.arguments)
-    for place, _ in places:
-        arguments[place] = None
-    return launch._replace(arguments=tuple(arguments))
+def _step(launch: Launch, arrays: Mapping[int, int], count: int) -> _Step:
+    """A launch without its arrays, so that a plan keeps no memory: the number of each is known by its place, and there
+    are `count` of them.
+    """
+    values = [(place, value) for place, value in enumerate(launch.arguments) if place not in arrays]
+    numbers = {**arrays, **{place: count + number for number, (place, _) in enumerate(values)}}
+    chosen = [numbers[place] for place in range(len(launch.arguments))]
+    pick = itemgetter(*chosen) if len(chosen) > 1 else itemgetter(slice(chosen[0], chosen[0] + 1))
+    return _Step(launch.kernel, launch.grid, tuple(value for _, value in values), pick, launch.constants)

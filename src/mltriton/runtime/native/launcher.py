@@ -158,6 +158,14 @@ def knowing(
     return new_launcher("launch_known", (launch, hooks, watched, known), _METH_KEYWORDS)
 
 
+@cache
+def describe_tensors() -> Callable[..., Any]:
+    """Return a function of torch's tensors, or None, that gives bytes which decide how a launch would be made of them
+    (the number of threads is one of these); NotImplemented for what it does not describe.
+    """
+    return new_launcher("describe_tensors", ()) if is_native() else lambda *_: NotImplemented
+
+
 class _MethodDef(ctypes.Structure):
     """CPython's PyMethodDef."""
 

@@ -23,7 +23,10 @@ from .objects import LoadedObject, ObjectLoadError, load_object
 _MACHINES = {"x86_64": "x86_64-linux", "aarch64": "aarch64-linux"}
 _FILE = "native.o"
 _HERE = Path(__file__).parent
-SOURCES = ("system.pyi", "python.pyi", "pieces.py", "pool.py", "arguments.py", "tensors.py", "launcher.py", "calls.py")
+SOURCES = (
+    *("system.pyi", "python.pyi", "pieces.py", "pool.py", "arguments.py", "tensors.py", "launcher.py", "calls.py"),
+    "descriptions.py",
+)
 
 FUNCTIONS = (
     *(
@@ -31,6 +34,7 @@ FUNCTIONS = (
         "launch_described",
         "launch_cuda",
         "launch_known",
+        "describe_tensors",
         "run_released",
         "thread_count",
         "worker",
@@ -57,6 +61,7 @@ POINTERS = (
     "name_is_cpu",
     "name_data_ptr",
     "name_is_neg",
+    "name_requires_grad",
     "scratch_error",
     *("cu_launch_kernel", "cu_ctx_get_current", "cu_ctx_push_current", "cu_ctx_pop_current"),
     "cu_tensor_map_encode",

@@ -35,6 +35,7 @@ _CLOCK_SECONDS = {
     "ticks_claim": 2e-6,  # Several times what a claim takes that many threads make at once.
     "ticks_forget": 40e-3,  # A few turns of a busy machine's scheduler.
 }
+_NAMES = ("torch", "dtype", "is_cpu", "data_ptr", "is_neg", "requires_grad")
 _DERIVED_TYPES = 16  # Of each kind in sources/tensors.py, besides the null at the end.
 _IS_NEG = "_ZN2at6native6is_negERKNS_6TensorE"  # bool at::native::is_neg(const at::Tensor &)
 _FAULTS = {signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGABRT, signal.SIGTRAP}
@@ -85,7 +86,7 @@ class Pool:
             "prepare": self.prepare,
             "scratch_error": ScratchMemoryError,
             "has_memory": has_memory,
-            **{f"name_{name}": sys.intern(name) for name in ("torch", "dtype", "is_cpu", "data_ptr", "is_neg")},
+            **{f"name_{name}": sys.intern(name) for name in _NAMES},
         }
         for name, item in objects.items():
             self.library.pointer(name).value = _immortal(item)

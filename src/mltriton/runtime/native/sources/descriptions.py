@@ -1,0 +1,60 @@
+"""What tensors are, besides where they begin, as one object that can be compared.
+
+Level: runtime, machine code (see `translation`).
+"""
+
+from __future__ import annotations
+
+from .language import after, copy, exported, i64, unsigned, up_to, words
+from .launcher import call_prepare, thread_count, torch_has_appeared
+from .python import (
+    DLTensor, FALSE, NONE, NOT_IMPLEMENTED, Objects, PyBytes_FromStringAndSize, PyErr_Clear, PyObject,
+    PyObject_GetAttr, Py_DecRef, Py_NewRef,
+)  # fmt: skip
+from .tensors import torch_describe, torch_tensor_type
+
+MOST_DIMENSIONS = 8
+WORDS = 18  # of a tensor: its device, its dtype and rank, then as many sizes and strides
+
+# Set from Python.
+
+name_requires_grad: PyObject
+
+
+@exported
+def describe_tensors(self: PyObject, objects: Objects, count: i64) -> PyObject | None:
+    """Bytes that are the same where the number of threads of a launch and all tensors' devices, dtypes, sizes and
+    strides are; None stands for no tensor. NotImplemented for anything but torch's own tensors, for one that requires a
+    gradient, and where torch does not describe them.
+    """
+    appeared = torch_has_appeared()
+    if appeared < 0 or (appeared == 1 and not call_prepare()):
+        return None
+    room = words(count * WORDS + 1)
+    room[0].value = thread_count()
+    used = 1
+    for number in up_to(count):
+        object = objects[number]
+        if object is NONE:
+            room[used].value = -1
+            used += 1
+            continue
+        if object.type is not torch_tensor_type or torch_describe is None:
+            return Py_NewRef(NOT_IMPLEMENTED)
+        asked = PyObject_GetAttr(object, name_requires_grad)
+        if asked is None:
+            return None
+        Py_DecRef(asked)
+        view = DLTensor()
+        if torch_describe(object, view) != 0:
+            PyErr_Clear()
+            return Py_NewRef(NOT_IMPLEMENTED)
+        rank = unsigned(view.rank)
+        if asked is not FALSE or rank > MOST_DIMENSIONS:
+            return Py_NewRef(NOT_IMPLEMENTED)
+        room[used].value = view.device
+        room[used + 1].value = unsigned(view.dtype) | rank << 32
+        copy(after(room, used + 2), view.shape, rank << 3)
+        copy(after(room, used + 2 + rank), view.strides, rank << 3)
+        used += 2 + rank + rank
+    return PyBytes_FromStringAndSize(room, used << 3)
