@@ -175,6 +175,8 @@ def test_values_of_a_loop_are_not_visible_after_it() -> None:
 
 
 LEVEL = "module attributes {{mltriton.level = {level}}} {{ tt.func @k({parameters}) {{ {body} tt.return }} }}"
+# Warps whose columns lie between those of another.
+APART = "#ttg.linear<{register = [[1, 0], [2, 0], [0, 2]], lane = [[4, 0]], warp = [[0, 1], [0, 4]], block = []}>"
 BLOCKED = "#ttg.blocked<{sizePerWarp = [4, 8], warpsPerCTA = [2, 1], order = [1, 0]}>"
 OTHER = "#ttg.blocked<{sizePerWarp = [8, 4], warpsPerCTA = [1, 2], order = [1, 0]}>"
 
@@ -233,6 +235,12 @@ OTHER = "#ttg.blocked<{sizePerWarp = [8, 4], warpsPerCTA = [1, 2], order = [1, 0
             f"%x: tensor<8x8xf32, {BLOCKED}>",
             f"%0 = tt.trans %x {{order = array<i32: 1, 0>}} : tensor<8x8xf32, {BLOCKED}> -> tensor<8x8xf32, {BLOCKED}>",
             "the warps' parts are not permuted",
+        ),
+        (
+            '"ttg"',
+            f"%x: tensor<8x8xf32, {APART}>",
+            f"%0 = tt.trans %x {{order = array<i32: 1, 0>}} : tensor<8x8xf32, {APART}> -> tensor<8x8xf32, {APART}>",
+            "the warps' parts along dimension 1 are no boxes",
         ),
         ('"warp"', f"%x: tensor<4x8xf32, {BLOCKED}>", "", None),
         ('"warp"', f"%x: tensor<8x8xf32, {BLOCKED}>", "", "a block is larger than its encoding's per-warp shape"),

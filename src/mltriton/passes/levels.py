@@ -44,8 +44,11 @@ def _check(module: Module, *groups: Callable[[Module], Iterator[Rule]]) -> None:
     try:
         rules = [rule for group in groups for rule in group(module)]
         for op in module.walk():
-            for rule in rules:
-                rule(op)
+            try:
+                for rule in rules:
+                    rule(op)
+            except ValueError as error:  # An encoding that says nothing of a block of this shape.
+                reject(op, str(error))
     except OperationError as error:
         raise located(error, module) from None
 

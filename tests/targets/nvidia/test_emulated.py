@@ -230,6 +230,12 @@ def test_operations_on_shapes(tmp_path: Path) -> None:
     run_language(["tests/language/test_shapes.py"], tmp_path, "--num-warps", "2")
 
 
+def test_attention_through_pointers(tmp_path: Path) -> None:
+    """Backward, loops take blocks of keys whose columns lie together in both orders."""
+    chosen = "forward_and_backward and float16-True and not bfloat16"
+    run_language(["tests/tutorials/test_attention.py"], tmp_path, "-k", chosen)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("warps", [1, 4, 8])
 def test_the_language_and_the_tutorials(warps: int, tmp_path: Path) -> None:

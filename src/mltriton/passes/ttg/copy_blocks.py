@@ -141,7 +141,7 @@ def _read(load: Load, loaded: Value, memory: Value) -> None:
         if isinstance(user, ttg.ConvertLayout):
             _replace(user, memory, name, None if user.block is load.block else load)
         elif isinstance(user, ttg.LocalAlloc):
-            user.replace_by([memory])
+            _stand_for(user, memory)
         elif isinstance(user, tt.Trans) and tuple(user.order) == (1, 0):
             turned = Builder().before(load).emit(ttg.MemDescTrans, memory)
             _read(load, user.result, turned)
@@ -149,6 +149,14 @@ def _read(load: Load, loaded: Value, memory: Value) -> None:
                 _replace(user, turned, name)
             else:
                 user.erase()
+
+
+def _stand_for(allocation: ttg.LocalAlloc, memory: Value) -> None:
+    """Dots that read either order take `memory` as it lies; so do views, which lie as what they are views of."""
+    for view in list(allocation.result.users):
+        if isinstance(view, ttg.MemDescTrans):
+            view.replace_by([Builder().before(view).emit(ttg.MemDescTrans, memory)])
+    allocation.replace_by([memory])
 
 
 def _replace(op: Load | ttg.ConvertLayout | tt.Trans, memory: Value, name: str | None, at: Load | None = None) -> None:

@@ -16,6 +16,8 @@ from mltriton.ir.module import Module
 from mltriton.ir.operation import Operation, Value
 from mltriton.ir.passes import Pass
 from mltriton.ir.types import MemDescType, TensorType, byte_width
+from mltriton.layouts.base import Encoding
+from mltriton.layouts.lanes import order_of
 from mltriton.layouts.shared import NvmmaSharedEncoding, copied
 from mltriton.targets.base import TargetSpec
 from mltriton.targets.registry import spec_of
@@ -61,13 +63,22 @@ def _is_read_either_way(op: ttg.LocalAlloc, spec: TargetSpec) -> bool:
 def _turn(op: ttg.LocalAlloc, source: Value) -> None:
     block = cast(TensorType, source.type)
     try:
-        encoding = copied(block.shape, byte_width(block.element))
+        encoding = _lines_of(block)
     except ValueError:
         return
     if encoding is not None:
         type_, builder = MemDescType(block.shape, block.element, encoding), Builder().before(op)
         memory = _there(source, type_, op) or builder.emit(ttg.LocalAlloc, source, result_types=[type_])
         op.replace_by([builder.emit(ttg.MemDescTrans, memory)])
+
+
+def _lines_of(block: TensorType) -> NvmmaSharedEncoding | None:
+    """How a block lies with lines along the dimension in which lanes have neighbours, as it is loaded."""
+    width = byte_width(block.element)
+    if order_of(cast(Encoding, block.encoding), block.shape)[0] == 1:
+        return copied(block.shape, width)
+    lines = copied(block.shape[::-1], width)
+    return lines.turned() if lines is not None else None
 
 
 def _there(source: Value, type_: MemDescType, before: Operation) -> Value | None:
