@@ -39,10 +39,12 @@ _IMPORT = re.compile(r"^(?:import|from) (\w+)", re.MULTILINE)
 _RUN = re.compile(r"^\s*// RUN: (.*)$", re.MULTILINE)
 
 if "hypothesis" not in ABSENT:
-    from hypothesis import settings
+    from hypothesis import HealthCheck, settings
 
-    settings.register_profile("random", settings.get_profile("default"), derandomize=False)
-    settings.register_profile("ci", settings.get_profile("default"), derandomize=True, database=None, print_blob=True)
+    # How busy the machine is says nothing of a change.
+    usual = settings(settings.get_profile("default"), deadline=None, suppress_health_check=[HealthCheck.too_slow])
+    settings.register_profile("random", usual, derandomize=False)
+    settings.register_profile("ci", usual, derandomize=True, database=None, print_blob=True)
     settings.load_profile("ci" if os.environ.get("CI") else "random")
 
 
