@@ -82,12 +82,26 @@ def _gradients(q: Any, k: Any, v: Any, do: Any, causal: bool) -> list[Any]:
     return [o, lse, *kernels.flash_attention_backward(do, q, k, v, o, lse, causal)]
 
 
-def test_one_array_twice_says_nothing_about_two() -> None:
-    a, b = random([(20, 20)] * 2)
-    kernels.matmul(a, a)
-    assert not calls._PLANS
-    np.testing.assert_allclose(kernels.matmul(a, b), a @ b, rtol=1e-4, atol=1e-4)
-    np.testing.assert_allclose(kernels.matmul(a, a), a @ a, rtol=1e-4, atol=1e-4)
+@pytest.mark.parametrize("kind", ["numpy", "torch"])
+def test_one_array_twice_says_nothing_about_two(kind: str) -> None:
+    give = pytest.importorskip("torch").from_numpy if kind == "torch" else np.asarray
+    for times in range(2):
+        a, b = map(give, random([(20, 20)] * 2))
+        for x, y in ((a, a), (a, b), (b, a), (b, b), (a, a.T), (a, b.T)):
+            np.testing.assert_allclose(kernels.matmul(x, y), x @ y, rtol=1e-4, atol=1e-4)
+        # numpy's views are new objects: that they begin where another array does is not in the key.
+        assert len(calls._PLANS) == (4 if kind == "torch" else 3), times
+
+
+@pytest.mark.parametrize("kind", ["numpy", "torch"])
+def test_which_arrays_are_one_is_told_apart(kind: str) -> None:
+    give = pytest.importorskip("torch").from_numpy if kind == "torch" else np.asarray
+    for _ in range(2):
+        q, k, v = map(give, random([(1, 2, 20, 16)] * 3))
+        for arrays in ((q, q, q), (q, q, v), (q, k, q), (q, k, k), (q, k, v)):
+            expected = attention(*(np.asarray(x).astype(np.float64) for x in arrays))
+            np.testing.assert_allclose(kernels.flash_attention(*arrays), expected, rtol=2e-4, atol=2e-5)
+        assert len(calls._PLANS) == 5
 
 
 def test_what_is_copied_first_is_not_kept() -> None:

@@ -2,8 +2,8 @@
 
 Level: user. A call is known by its arrays' shapes, strides, dtypes and devices, and by its options. Of one that was
 computed by launches of its own arrays, and of arrays that it made, the launches are kept; a later one makes its arrays
-and launches. Guarantees: nothing is kept of a call that copied an argument, two of whose arrays begin at one address,
-or that torch records.
+and launches. Guarantees: nothing is kept of a call that copied an argument or that torch records; what is kept of one
+some of whose arrays begin at one address is for calls of which the same do.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def _tensors(arrays: Sequence[Array | None], kind: type, records: bool) -> Key |
     """What tensors are, besides where they begin; `kind` is torch's class. None where one is of another, or where torch
     `records` what is done with it.
     """
-    found: list[Any] = []
+    found, starts = list[Any](), list[int]()
     for x in arrays:
         if x is None:
             found.append(None)
@@ -67,13 +67,21 @@ def _tensors(arrays: Sequence[Array | None], kind: type, records: bool) -> Key |
             return None
         else:
             found += x.shape, x.stride(), x.dtype, x.device
-    return tuple(found)
+            starts.append(x.data_ptr())
+    return (*found, *_shared(starts))
 
 
 def _numpy_arrays(arrays: Sequence[Array | None]) -> Key | None:
+    """The same of numpy's, of which to ask for an address takes longer than to compare them."""
     if any(x is not None and type(x) is not np.ndarray for x in arrays):
         return None
-    return tuple(None if x is None else (x.shape, x.strides, x.dtype) for x in arrays)
+    described = [None if x is None else (x.shape, x.strides, x.dtype) for x in arrays]
+    return (*described, *_shared([id(x) for x in arrays if x is not None]))
+
+
+def _shared(starts: Sequence[int]) -> tuple[int, ...]:
+    """Of each array the first one that begins there; nothing where all begin elsewhere."""
+    return () if len(set(starts)) == len(starts) else tuple(map(starts.index, starts))
 
 
 class _Step(NamedTuple):
@@ -126,13 +134,11 @@ def remember(
     launches: Sequence[Launch],
 ) -> None:
     """Keep how a call of `key` was computed, if by launches that take only its arrays, its contiguous results and
-    scratch memory, each of which has no element in common with another.
+    scratch memory, which have no element in common.
     """
     made = [*results, *scratch]
-    known = [*arrays, *made]
-    places = [_places(launch.arguments, known) for launch in launches]
-    starts = addresses([x for x in known if x is not None]) if key is not None else []
-    if key is None or None in places or len(set(starts)) < len(starts):
+    places = [_places(launch.arguments, [*arrays, *made]) for launch in launches]
+    if key is None or None in places or not _is_told(arrays, made):
         return
     steps = tuple(
         _step(launch, dict(found), len(known))
@@ -152,6 +158,16 @@ def _maker(x: Array, first: Any) -> Callable[[Array], Array]:
     shape = tuple(x.shape)
     dtype = None if x.dtype == first.dtype else str(x.dtype).removeprefix("torch.")
     return lambda like: empty(shape, like, dtype)
+
+
+def _is_told(arrays: Sequence[Array | None], made: Sequence[Array]) -> bool:
+    """Whether the key says which arrays begin at one address, of which is none that was made."""
+    given = [x for x in arrays if x is not None]
+    starts = addresses([*given, *made])
+    own = starts[len(given) :]
+    if len({*own}) < len(own) or not {*own}.isdisjoint(starts[: len(given)]):
+        return False
+    return is_torch(given[0]) or _shared(starts[: len(given)]) == _shared([id(x) for x in given])
 
 
 def _places(arguments: Sequence[Any], known: Sequence[Array | None]) -> tuple[tuple[int, int], ...] | None:

@@ -43,11 +43,16 @@ class LaunchMetadata:
 
 
 class HookChain(list[Hook]):
-    """Hooks that run one after the other; each one is there once. A list, so that launches learn in no time of none."""
+    """Hooks that run one after the other; each one is there once. A list, so that launches learn in no time of none.
+
+    `jit.HOOKS` has an item for each hook of all chains, never the hook: a kernel that is gone takes its chain along,
+    even where a hook names the kernel.
+    """
 
     def __init__(self, *, is_reversed: bool = False) -> None:
         super().__init__()
         self._is_reversed = is_reversed
+        self._all = jit.HOOKS  # its own: at the interpreter's end modules are gone before chains are
 
     @property
     def calls(self) -> list[Hook]:
@@ -60,13 +65,13 @@ class HookChain(list[Hook]):
             raise ArgumentError("a hook is a function", found=repr(hook), location=calling_location())
         if hook not in self:
             self.append(hook)
-            jit.HOOKS.append(hook)
+            self._all.append(None)
 
     def remove(self, hook: Hook) -> None:
         """Run `hook` no more; nothing where it is not there."""
         if hook in self:
             super().remove(hook)
-            jit.HOOKS.remove(hook)
+            self._all.pop()
 
     def set(self, hook: Hook | None) -> None:
         """Run only `hook`, or none."""
@@ -74,6 +79,10 @@ class HookChain(list[Hook]):
             self.remove(call)
         if hook is not None:
             self.add(hook)
+
+    def __del__(self) -> None:
+        """Let launches no longer ask for what nobody has any more."""
+        del self._all[: len(self)]
 
     def __call__(self, *args: Any, **kwargs: Any) -> None:
         """Run the hooks."""

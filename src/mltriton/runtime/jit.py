@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 _MAX_GRIDS = 1024
 _MAX_LAUNCHERS = 15  # Launchers tried for arguments of one shape and the same constants, besides the newest.
 
-HOOKS: list[Any] = []  # Everything that launches must call; `runtime/hooks.py` fills it.
+HOOKS: list[None] = []  # An item for each hook that launches must call; `runtime/hooks.py` fills it.
 COMPILE_HOOKS: dict[str, Any] = {}  # Functions called "before" and "after" compiling for new arguments.
 _SIZES: dict[Any, Grid] = {}  # Grids that functions gave, normalized.
 

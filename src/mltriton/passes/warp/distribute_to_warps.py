@@ -18,7 +18,7 @@ from mltriton.ir.module import Module
 from mltriton.ir.operation import Operation, Region, Value
 from mltriton.ir.passes import Pass
 from mltriton.ir.rewriting import Rewriter, RuleTable
-from mltriton.ir.types import I1, MemDescType, PointerType, TensorType, Type
+from mltriton.ir.types import I1, MemDescType, PointerType, TensorType, Type, element_type, shape_of
 from mltriton.layouts.encodings import Encoding, SliceEncoding, same_cut
 from mltriton.passes.warp import sides
 from mltriton.passes.warp.coordinates import WarpCoordinates
@@ -145,7 +145,7 @@ def reduce_within_then_across(d: Distributor, op: tt.Reduce, operands: list[Valu
     if parts == 1:
         return local
     part = d.warp.part(cut, source.shape[op.axis])
-    gathered = [_gather_parts(d, old, new, part, parts) for old, new in zip(op.results, local, strict=True)]
+    gathered = _gather_parts(d, op.results, local, part, parts)
     types = [_without_first(value) for value in gathered]
     across = d.builder.create(tt.Reduce, gathered, result_types=types, regions=[d.rebuild_region(op.combine)], axis=0)
     return [
@@ -156,15 +156,23 @@ def reduce_within_then_across(d: Distributor, op: tt.Reduce, operands: list[Valu
     ]
 
 
-def _gather_parts(d: Distributor, old: Value, new: Value, part: Value | None, parts: int) -> Value:
-    whole = old.type.shape if isinstance(old.type, TensorType) else ()
-    per_warp = new.type.shape if isinstance(new.type, TensorType) else ()
-    element = new.type.element if isinstance(new.type, TensorType) else new.type
-    offsets = d.offsets(old.type) if isinstance(old.type, TensorType) else []
-    memory = d.exchange.buffer((parts, *whole), element)
-    d.exchange.store(d.exchange.block_of_one(new), memory, [part, *offsets])
+def _gather_parts(
+    d: Distributor, results: Sequence[Value], local: Sequence[Value], part: Value | None, parts: int
+) -> list[Value]:
+    """The parts of all results, along a new first dimension; they cross warps together."""
+    memories, offsets = list[Value](), list[list[Value | None]]()
+    for old, new in zip(results, local, strict=True):
+        whole = old.type.shape if isinstance(old.type, TensorType) else ()
+        memories.append(d.exchange.memory((parts, *whole), element_type(new.type)))
+        offsets.append(d.offsets(old.type) if isinstance(old.type, TensorType) else [])
     d.exchange.barrier()
-    return d.exchange.load(memory, [None, *offsets], d.exchange.local_type((parts, *per_warp), element))
+    for new, memory, at in zip(local, memories, offsets, strict=True):
+        d.exchange.store(d.exchange.block_of_one(new), memory, [part, *at])
+    d.exchange.barrier()
+    return [
+        d.exchange.load(memory, [None, *at], d.exchange.local_type((parts, *shape_of(new.type)), element_type(new.type)))
+        for new, memory, at in zip(local, memories, offsets, strict=True)
+    ]
 
 
 def _without_first(value: Value) -> Type:

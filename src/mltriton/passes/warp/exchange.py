@@ -29,9 +29,13 @@ class Exchange:
 
     def buffer(self, shape: Shape, element: Type, encoding: SharedEncoding | None = None) -> Value:
         """Shared memory for a whole block, free to be written by every warp."""
-        memory = self.builder.emit(ttg.LocalAlloc, None, result_types=[MemDescType(shape, element, encoding)])
+        memory = self.memory(shape, element, encoding)
         self.barrier()
         return memory
+
+    def memory(self, shape: Shape, element: Type, encoding: SharedEncoding | None = None) -> Value:
+        """Shared memory for a whole block; before a barrier others may still use it."""
+        return self.builder.emit(ttg.LocalAlloc, None, result_types=[MemDescType(shape, element, encoding)])
 
     def barrier(self) -> None:
         """All warps meet."""
