@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import os
+import weakref
 
 import numpy as np
 import pytest
@@ -127,6 +129,18 @@ def test_launch_hooks():
     assert not jit.HOOKS
     launch(softmax)
     assert seen == [known]
+
+
+def test_pre_run_hooks_of_a_kernel_that_is_gone():
+    kernel, other = make_softmax(), make_softmax()
+    kernel.add_pre_run_hook(lambda *args, own=kernel, **kwargs: None)  # a cycle: the hook names its kernel
+    assert len(jit.HOOKS) == 1
+    gone = weakref.ref(kernel)
+    del kernel
+    gc.collect()
+    assert gone() is None
+    assert not jit.HOOKS
+    launch(other)
 
 
 def test_pre_run_hooks():
