@@ -137,7 +137,8 @@ def remember(
     scratch memory, which have no element in common.
     """
     made = [*results, *scratch]
-    places = [_places(launch.arguments, [*arrays, *made]) for launch in launches]
+    known = [*arrays, *made]
+    places = [_places(launch.arguments, known) for launch in launches]
     if key is None or None in places or not _is_told(arrays, made):
         return
     steps = tuple(

@@ -78,8 +78,10 @@ def _merged(first: tt.Reduce, last: tt.Reduce, followers: Sequence[Operation]) -
     parts = (first, last)
     sources = [value for op in parts for value in op.sources]
     types = [result.type for op in parts for result in op.results]
-    made = Builder().before(last).create(
-        tt.Reduce, sources, result_types=types, regions=[_combining(parts)], axis=last.axis
+    made = (
+        Builder()
+        .before(last)
+        .create(tt.Reduce, sources, result_types=types, regions=[_combining(parts)], axis=last.axis)
     )
     block = last.block
     assert block is not None

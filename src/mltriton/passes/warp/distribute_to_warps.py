@@ -169,9 +169,9 @@ def _gather_parts(
     for new, memory, at in zip(local, memories, offsets, strict=True):
         d.exchange.store(d.exchange.block_of_one(new), memory, [part, *at])
     d.exchange.barrier()
+    types = [d.exchange.local_type((parts, *shape_of(new.type)), element_type(new.type)) for new in local]
     return [
-        d.exchange.load(memory, [None, *at], d.exchange.local_type((parts, *shape_of(new.type)), element_type(new.type)))
-        for new, memory, at in zip(local, memories, offsets, strict=True)
+        d.exchange.load(memory, [None, *at], type) for memory, at, type in zip(memories, offsets, types, strict=True)
     ]
 
 

@@ -161,7 +161,7 @@ def knowing(
 @cache
 def describe_tensors() -> Callable[..., Any]:
     """Return a function of torch's tensors, or None, that gives bytes which decide how a launch would be made of them
-    (the number of threads is one of these); NotImplemented for what it does not describe.
+    (the number of threads is one of these, and which begin at one address); NotImplemented for others.
     """
     return new_launcher("describe_tensors", ()) if is_native() else lambda *_: NotImplemented
 

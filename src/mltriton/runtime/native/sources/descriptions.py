@@ -1,4 +1,4 @@
-"""What tensors are, besides where they begin, as one object that can be compared.
+"""What tensors are, and which of them begin at one address, as one object that can be compared.
 
 Level: runtime, machine code (see `translation`).
 """
@@ -14,7 +14,7 @@ from .python import (
 from .tensors import torch_describe, torch_tensor_type
 
 MOST_DIMENSIONS = 8
-WORDS = 18  # of a tensor: its device, its dtype and rank, then as many sizes and strides
+WORDS = 19  # of a tensor: its device, its dtype and rank, the first that begins there, as many sizes and strides
 
 # Set from Python.
 
@@ -24,19 +24,21 @@ name_requires_grad: PyObject
 @exported
 def describe_tensors(self: PyObject, objects: Objects, count: i64) -> PyObject | None:
     """Bytes that are the same where the number of threads of a launch and all tensors' devices, dtypes, sizes and
-    strides are; None stands for no tensor. NotImplemented for anything but torch's own tensors, for one that requires a
-    gradient, and where torch does not describe them.
+    strides are, and which of them begin where another does; None stands for no tensor. NotImplemented for anything but
+    torch's own tensors, for one that requires a gradient, and where torch does not describe them.
     """
     appeared = torch_has_appeared()
     if appeared < 0 or (appeared == 1 and not call_prepare()):
         return None
     room = words(count * WORDS + 1)
+    starts = words(count)
     room[0].value = thread_count()
     used = 1
     for number in up_to(count):
         object = objects[number]
         if object is NONE:
             room[used].value = -1
+            starts[number].value = -1
             used += 1
             continue
         if object.type is not torch_tensor_type or torch_describe is None:
@@ -54,7 +56,12 @@ def describe_tensors(self: PyObject, objects: Objects, count: i64) -> PyObject |
             return Py_NewRef(NOT_IMPLEMENTED)
         room[used].value = view.device
         room[used + 1].value = unsigned(view.dtype) | rank << 32
-        copy(after(room, used + 2), view.shape, rank << 3)
-        copy(after(room, used + 2 + rank), view.strides, rank << 3)
-        used += 2 + rank + rank
+        starts[number].value = view.data + view.byte_offset
+        first = 0
+        while starts[first].value != starts[number].value:
+            first += 1
+        room[used + 2].value = first
+        copy(after(room, used + 3), view.shape, rank << 3)
+        copy(after(room, used + 3 + rank), view.strides, rank << 3)
+        used += 3 + rank + rank
     return PyBytes_FromStringAndSize(room, used << 3)
