@@ -7,8 +7,6 @@ ML-Triton paper, section 2.1.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from mltriton.dialects import scf, tt, ttg
 from mltriton.ir.operation import Operation, Value
 from mltriton.ir.types import TensorType
@@ -78,12 +76,10 @@ def _index(op: Operation, value: Value) -> int:
     return next(i for i, result in enumerate(op.results) if result is value)
 
 
-def only_multiplied(value: Value, takes: Callable[[tt.Dot, Value], bool] = lambda dot, value: True) -> bool:
-    """Whether nothing but dots, or transposes for dots, take a value; of the dots those that `takes` says."""
+def only_multiplied(value: Value) -> bool:
+    """Whether nothing but dots, or transposes for dots, take a value."""
     return bool(value.users) and all(
-        (isinstance(op, tt.Dot) and takes(op, value))
-        or (isinstance(op, tt.Trans) and only_multiplied(op.result, takes))
-        for op in value.users
+        isinstance(op, tt.Dot) or (isinstance(op, tt.Trans) and only_multiplied(op.result)) for op in value.users
     )
 
 

@@ -18,7 +18,6 @@ PASSES: dict[str, str] = {
     "dce": "mltriton.passes.any.dce:DeadCode",
     "licm": "mltriton.passes.any.licm:LoopInvariants",
     "flush-powers": "mltriton.passes.tt.flush_powers:FlushPowers",
-    "flush-roundings": "mltriton.passes.tt.flush_roundings:FlushRoundings",
     "fuse-exponents": "mltriton.passes.tt.fuse_exponents:FuseExponents",
     "fuse-multiply-add": "mltriton.passes.any.fuse_multiply_add:FuseMultiplyAdd",
     "pair-products": "mltriton.passes.any.pair_products:PairProducts",
@@ -78,7 +77,6 @@ CONCERNS: dict[str, frozenset[str]] = {
     "merge-k-steps": frozenset({"tt.dot"}),
     "convert-dot-operands": frozenset({"tt.dot", "tt.reduce"}),  # sums of products become products
     "flush-powers": frozenset({"math.exp2"}),
-    "flush-roundings": frozenset({"arith.truncf"}),
     "fuse-exponents": frozenset({"math.exp2"}),
     "fuse-multiply-add": frozenset({"arith.mulf"}),
     "pair-products": frozenset({"tt.mulhiui"}),

@@ -113,7 +113,7 @@ class MicroKernel(NamedTuple):
     summed in `accumulator` type, `group` elements of k next to each other; columns in multiples of `column_multiple`.
 
     `panel`: columns that are multiplied at a time. A right operand that is packed comes in panels of so many columns.
-    `row_major`: the left operand must be so. `flushes`: denormal operands and sums are taken for 0.
+    `row_major`: the left operand must be so.
     """
 
     operand: Type
@@ -122,7 +122,6 @@ class MicroKernel(NamedTuple):
     column_multiple: int = 1
     panel: int = 0
     row_major: bool = False
-    flushes: bool = False
 
     @property
     def needs_rows(self) -> bool:

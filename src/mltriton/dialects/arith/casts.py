@@ -9,7 +9,6 @@ from mltriton.ir.checks import (
     narrows,
     widens,
 )
-from mltriton.ir.definition import boolean
 from mltriton.ir.types import FloatType, IndexType, IntegerType
 
 
@@ -38,11 +37,8 @@ class ExtF(Cast, name="arith.extf"):
 
 
 class TruncF(Cast, name="arith.truncf"):
-    """Float to a narrower float, rounding to nearest even. With `flushes` numbers less than the least normal f32 may
-    be 0.
-    """
+    """Float to a narrower float, rounding to nearest even."""
 
-    flushes = boolean()
     checks = (between(FloatType, FloatType), narrows)
 
 

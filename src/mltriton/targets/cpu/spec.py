@@ -11,7 +11,7 @@ from mltriton.targets.cpu.features import FEATURES, CpuFeatures, host
 
 PIPELINE = (
     "inline,canonicalize,cse,combine,reorder-broadcast,"
-    "normalize-block-pointers,split-uniform-increments,canonicalize,cse,licm,dce,flush-powers,fuse-exponents,flush-roundings,check-warp-level",
+    "normalize-block-pointers,split-uniform-increments,canonicalize,cse,licm,dce,flush-powers,fuse-exponents,check-warp-level",
     "assign-layouts,cse,verify-encodings",
     "distribute-to-warps,lower-cross-warp,merge-k-steps,convert-dot-operands,serialize-warps,"
     "canonicalize,cse,licm,dce,verify-encodings",
@@ -30,8 +30,7 @@ def micro_kernels(features: CpuFeatures) -> dict[Type, tuple[MicroKernel, ...]]:
 
     def kernel(dtype: str, operand: Type, accumulator: Type, group: int = 1) -> MicroKernel:
         panel = features.tile(dtype).vectors * features.lanes(byte_width(accumulator) * 8)
-        flushes = dtype == "bf16"  # VDPBF16PS and TDPBF16PS
-        return MicroKernel(operand, accumulator, group, 1 if group == 1 else 4, panel, flushes=flushes)
+        return MicroKernel(operand, accumulator, group, 1 if group == 1 else 4, panel)
 
     f32, i32 = kernel("f32", F32, F32), kernel("i32", I32, I32)
     f16 = (kernel("f16", F16, F32, group=2),) if "f16" in features.matrix_tiles else ()

@@ -76,7 +76,7 @@ def _truncate(e: Emitter, op: arith.TruncF) -> Value:
     x = e.get(op.source)
     width = _ROUNDED.get(x.type.lanes)
     is_rounding = element_type(op.results[0].type) is BF16 and element_type(op.source.type) is F32
-    if width is None or not is_rounding or not e.features.bf16_dot or not (op.flushes or never_denormal(op.source)):
+    if width is None or not is_rounding or not e.features.bf16_dot or not never_denormal(op.source):
         return general(e, op)
     name, type_ = f"llvm.x86.avx512bf16.cvtneps2bf16.{width}", x.type.with_element("bfloat")
     return e.function.bitcast(e.function.pure_call(name, type_, x), x.type.with_element("i16"))
