@@ -14,6 +14,8 @@ from mltriton.tools.migrate.classify.choice import Choice, choose, leaving
 from mltriton.tools.migrate.classify.group import Group
 from mltriton.tools.migrate.classify.pointers import Pointers
 from mltriton.tools.migrate.classify.rows import Rows
+from mltriton.tools.migrate.flatten.flattening import flattened
+from mltriton.tools.migrate.flatten.program import Notes, moved
 from mltriton.tools.migrate.read.parse import Source, functions_of, parse
 from mltriton.tools.migrate.read.sizes import Sizes
 from mltriton.tools.migrate.read.syntax import cst, dotted
@@ -24,8 +26,6 @@ from mltriton.tools.migrate.rewrite.masked_loads import MaskedLoads, masked_load
 from mltriton.tools.migrate.rewrite.masks import note_masked_loads, rewrite_masked_loads
 from mltriton.tools.migrate.rewrite.naming import Namer
 from mltriton.tools.migrate.rewrite.rewriting import rewrite_group
-from mltriton.tools.migrate.rewrite.simplifying import simplified
-from mltriton.tools.migrate.rewrite.steps import Notes, moved
 from mltriton.tools.migrate.rewrite.tidying import tidied, without_unused_imports
 
 _BYTE_ORDER_MARK = "\ufeff"
@@ -51,7 +51,7 @@ def migrate_sources(
         return {path: Result(text, text, path) for path, text in texts.items()}
     parsed = {path: parse(text, path) for path, text in texts.items()}
     notes = Notes(texts)
-    sources = simplified(parsed, notes)
+    sources = flattened(parsed, notes)
     results = _migrated(sources, texts, notes, options, launchers)
     if any(result.unresolved and sources[path].text != texts[path] for path, result in results.items()):
         # That helpers take other things is no gain where what they do with them is not understood.

@@ -7,34 +7,32 @@ result does the same; only pointers whose every call can change afterwards are t
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from mltriton.tools.migrate.classify.bounds import Bounds
 from mltriton.tools.migrate.classify.choice import Choice
 from mltriton.tools.migrate.classify.group import Group
 from mltriton.tools.migrate.classify.pointers import Pointers
-from mltriton.tools.migrate.read.callers import Callers
-from mltriton.tools.migrate.read.flow import parameters_of
+from mltriton.tools.migrate.flatten.parts import WORDS, Parts
+from mltriton.tools.migrate.flatten.program import Changed, Program
+from mltriton.tools.migrate.flatten.returned import can_return_parts
 from mltriton.tools.migrate.read.parse import Source
-from mltriton.tools.migrate.read.syntax import code_of, cst, elements, keyword_of, one_line, walk
+from mltriton.tools.migrate.read.syntax import code_of, cst, elements, one_line, walk
 from mltriton.tools.migrate.rewrite.edits import Edits, constantly
 from mltriton.tools.migrate.rewrite.naming import Namer
-from mltriton.tools.migrate.rewrite.returns import can_return_parts
 from mltriton.tools.migrate.rewrite.rewriting import carry
-from mltriton.tools.migrate.rewrite.steps import Analyses, Changed, Notes
 from mltriton.tools.migrate.rewrite.values import Context, Quantity
 
 # An expression that is a block pointer, and the statement that passes or returns it.
 _Use = tuple["cst.BaseExpression", "cst.CSTNode"]
 
 
-def without_moving_argument(sources: Mapping[str, Source], callers: Callers, notes: Notes) -> Changed | None:
+def without_moving_argument(program: Program) -> Changed | None:
     """Spell out the offsets of one moving pointer that is passed on; None when there is none (more)."""
-    analyses = Analyses(sources)
-    for path, source in sources.items():
-        for pointers, bounds in analyses.of(path):
+    for path, source in program.sources.items():
+        for pointers, bounds in program.of(path):
             for group in pointers.groups:
-                uses = list(_passed_on(path, pointers, group, callers, analyses)) if _is_plain(group) else []
+                uses = list(_passed_on(program, path, pointers, group)) if _is_plain(group) else []
                 if uses and {id(node) for node, _ in group.problems} == {id(node) for node, _ in uses}:
                     text = _spelled_out(source, pointers, bounds, group, uses)
                     if text is not None:
@@ -54,59 +52,48 @@ def _is_plain(group: Group) -> bool:
     )
 
 
-def _passed_on(path: str, pointers: Pointers, group: Group, callers: Callers, analyses: Analyses) -> Iterator[_Use]:
+def _passed_on(program: Program, path: str, pointers: Pointers, group: Group) -> Iterator[_Use]:
     """Where a group is passed to a helper whose every call passes a known pointer, or is returned to known callers."""
     problems = {id(node) for node, _ in group.problems}
     for at, env in pointers.flow.before.items():
         if isinstance(at, cst.Return) and at.value is not None:
             own = [each for each in elements(at.value) or [at.value] if id(each) in problems]
-            if own and can_return_parts(analyses.sources, callers, path, pointers.function, at):
+            if own and can_return_parts(program, path, pointers.function, at):
                 yield from ((each, at) for each in own)
         if isinstance(at, cst.BaseCompoundStatement):
             continue
         for call in walk(at):
-            if not isinstance(call, cst.Call):
-                continue
-            for arg in call.args:
+            for arg in call.args if isinstance(call, cst.Call) else ():
                 known = id(arg.value) in problems and pointers.is_pointer(arg.value, env)
-                if known and _takes_known_pointers(path, call, arg, callers, analyses):
+                if known and isinstance(call, cst.Call) and _takes_known_pointers(program, path, call, arg):
                     yield arg.value, at
 
 
-def _takes_known_pointers(path: str, call: cst.Call, arg: cst.Arg, callers: Callers, analyses: Analyses) -> bool:
+def _takes_known_pointers(program: Program, path: str, call: cst.Call, arg: cst.Arg) -> bool:
     """Whether a helper is only called, each time with a pointer of which the constructor is known in this place."""
-    function = callers.called(path, call.func)
-    if function is None or not callers.is_only_called(function):
+    receiver = program.receiver(path, call, arg)
+    if receiver is None:
         return False
-    names = [each.name.value for each in parameters_of(callers.functions[function])]
-    parameter = next((name for name, each in (keyword_of(call, names) or {}).items() if each is arg), None)
-    if parameter is None:
-        return False
-    layouts: set[object] = set()
-    for other, source in analyses.sources.items():
-        for each in walk(source.module):
-            if isinstance(each, cst.Call) and callers.called(other, each.func) == function:
-                passed = (keyword_of(each, names) or {}).get(parameter)
-                layouts.add(_layout(passed, analyses.of(other)) if passed is not None else None)
+    function, parameter = receiver
+    layouts = {_layout(program, site.path, site.passed.get(parameter)) for site in program.sites(function)}
     return len(layouts) == 1 and None not in layouts
 
 
-def _layout(arg: cst.Arg, known: list[tuple[Pointers, Bounds]]) -> object:
+def _layout(program: Program, path: str, arg: cst.Arg | None) -> object:
     """Rank and order of the only constructor that a passed pointer has."""
-    for pointers, _ in known:
-        for group in pointers.groups:
-            if any(node is arg.value for node, _ in group.problems) and len(group.constructs) == 1:
-                (construct,) = group.constructs
-                return construct.rank, tuple(map(code_of, construct.order))
+    groups = [group for pointers, _ in program.of(path) for group in pointers.groups if len(group.constructs) == 1]
+    for group in groups:
+        if arg is not None and any(node is arg.value for node, _ in group.problems):
+            return Parts(group.constructs[0], {}).layout
     return None
 
 
 def _spelled_out(source: Source, pointers: Pointers, bounds: Bounds, group: Group, uses: list[_Use]) -> str | None:
     (construct,) = group.constructs
-    parts = (construct.base, *construct.shape, *construct.strides, *construct.block_shape)
-    for _, at in uses:
-        if not all(bounds.is_stable(part, construct.statement, at) for part in parts):
-            return None
+    parts = Parts(construct, {name: getattr(construct, name) for name in WORDS})
+    still = [construct.base, *(part for name, field in parts.fields.items() if name != "offsets" for part in field)]
+    if not all(bounds.is_stable(part, construct.statement, at) for _, at in uses for part in still):
+        return None
     language = source.language() or "tl"
     namer = Namer(source.module.code_for_node(pointers.function))
     context = Context(pointers, bounds, group, Choice("unresolved"), namer, language, {})
@@ -120,12 +107,10 @@ def _spelled_out(source: Source, pointers: Pointers, bounds: Bounds, group: Grou
         edits.replace[advance.call] = constantly(code_of(advance.pointer))
     for statement in dict.fromkeys(each.statement for each in group.definitions):
         carry(context, edits, statement)
-    columns = (construct.shape, construct.strides, None, construct.block_shape, construct.order)
     for node, _ in uses:
         offsets = [context.value(each, node) for each in every]
-        texts = [[one_line(each) for each in column] if column is not None else offsets for column in columns]
-        made = ", ".join(f"({', '.join(each)}{',' if len(each) == 1 else ''})" for each in texts)
-        edits.replace[node] = constantly(f"{language}.make_block_ptr({code_of(construct.base)}, {made})")
+        columns = [offsets if name == "offsets" else list(map(one_line, field)) for name, field in parts.fields.items()]
+        edits.replace[node] = constantly(parts.made(language, code_of(construct.base), columns))
     if moves:
         edits.remove |= {each.statement for each in group.definitions if isinstance(each.statement, cst.Assign)}
     return edits.apply(source.module)

@@ -7,16 +7,16 @@ Guarantees: the result does the same; any other tuple stays and is explained by 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from mltriton.tools.migrate.read.callers import Callers, Function
+from mltriton.tools.migrate.flatten.parameters import New, spread, take_apart
+from mltriton.tools.migrate.flatten.program import Change, Changed, Program, Site
 from mltriton.tools.migrate.read.flow import parameters_of
 from mltriton.tools.migrate.read.parse import MAKERS, Source, functions_of
-from mltriton.tools.migrate.read.syntax import children, code_of, constant_int, cst, elements, keyword_of, walk
+from mltriton.tools.migrate.read.syntax import children, code_of, constant_int, cst, elements, walk
 from mltriton.tools.migrate.rewrite.edits import Edits, constantly
 from mltriton.tools.migrate.rewrite.naming import Namer
-from mltriton.tools.migrate.rewrite.steps import Changed, Notes, caller_notes
 
 
 @dataclass
@@ -36,21 +36,25 @@ class _Uses:
         self.understood = self.understood and self.size in (0, size)
         self.size = size
 
+    def fits(self, size: int) -> bool:
+        """Whether the function takes it for a tuple of so many."""
+        return self.understood and self.size in (0, size) and all(index < size for _, index in self.indexed)
 
-def without_tuple(sources: Mapping[str, Source], callers: Callers, notes: Notes) -> Changed | None:
+
+def without_tuple(program: Program) -> Changed | None:
     """Take one tuple apart, or one tuple that is passed to a helper; None when there is none (more)."""
-    for path, source in sources.items():
+    for path, source in program.sources.items():
         for function in functions_of(source.module):
             for name in sorted(_pointer_tuples(source, function)):
                 uses = _uses(function, name)
-                if not uses.understood or not uses.size or any(index >= uses.size for _, index in uses.indexed):
+                if not uses.size or not uses.fits(uses.size):
                     continue
-                if not any(arg.star == "" for _, arg in uses.passed):
+                whole = [each for each in uses.passed if each[1].star == ""]
+                if not whole:
                     return [], {path: _taken_apart(source, function, uses)}
-                for call, arg in uses.passed:
-                    changed = _parameter(sources, callers, notes, path, call, arg) if arg.star == "" else None
-                    if changed is not None:
-                        return changed
+                changed = next((found for each in whole if (found := _parameter(program, path, *each))), None)
+                if changed is not None:
+                    return changed
     return None
 
 
@@ -113,10 +117,9 @@ def _index(node: cst.Subscript) -> int | None:
 def _taken_apart(source: Source, function: cst.FunctionDef, uses: _Uses) -> str:
     """The file with a variable for each element of a tuple."""
     namer = Namer(code_of(function))
-    names = [namer.fresh(f"{uses.name}_{index}") for index in range(uses.size)]
     edits = Edits()
     edits.functions.add(function)
-    _replace(edits, uses, names)
+    _replace(edits, uses, [namer.fresh(f"{uses.name}_{index}") for index in range(uses.size)])
     return edits.apply(source.module)
 
 
@@ -129,79 +132,32 @@ def _replace(edits: Edits, uses: _Uses, names: Sequence[str]) -> None:
     for node, index in uses.indexed:
         edits.replace[node] = constantly(names[index])
     for _, arg in uses.passed:
-        edits.replace[arg] = lambda updated: _spread(updated, names)
+        edits.replace[arg] = lambda updated: spread(updated, names, names)
 
 
-def _spread(updated: cst.Arg, texts: Sequence[str]) -> cst.FlattenSentinel[cst.Arg]:
-    """An argument for each element; the last one ends as the old argument did."""
-    comma = cst.Comma(whitespace_after=cst.SimpleWhitespace(" "))
-    made = [cst.Arg(cst.parse_expression(text), comma=comma) for text in texts]
-    made[-1] = made[-1].with_changes(comma=updated.comma, whitespace_after_arg=updated.whitespace_after_arg)
-    return cst.FlattenSentinel(made)
-
-
-# Parameters.
-
-
-def _parameter(
-    sources: Mapping[str, Source], callers: Callers, notes: Notes, path: str, call: cst.Call, arg: cst.Arg
-) -> Changed | None:
+def _parameter(program: Program, path: str, call: cst.Call, arg: cst.Arg) -> Changed | None:
     """Take the tuple apart that a helper gets through one of its parameters, in the helper and in its calls."""
-    function = callers.called(path, call.func)
-    if function is None or not callers.is_only_called(function):
+    receiver = program.receiver(path, call, arg)
+    if receiver is None:
         return None
-    helper = callers.functions[function]
-    names = [each.name.value for each in parameters_of(helper)]
-    passed = keyword_of(call, names)
-    parameter = next((name for name, each in (passed or {}).items() if each is arg), None)
-    param = next((each for each in parameters_of(helper) if each.name.value == parameter), None)
-    if parameter is None or param is None or param.annotation is not None or arg.keyword is not None:
+    function, parameter = receiver
+    sites, change = program.sites(function), Change(program, function)
+    param = next((each for each in parameters_of(change.helper) if each.name.value == parameter), None)
+    texts = [_elements(site, parameter) for site in sites]
+    uses, size = _uses(change.helper, parameter), len(texts[0])
+    alike = size > 0 and all(len(each) == size for each in texts)
+    if param is None or param.annotation is not None or not alike or not uses.fits(size) or uses.made or uses.passed:
         return None
-    sites = list(_tuples(sources, callers, function, names, parameter))
-    sizes = {len(texts) for _, _, _, texts in sites}
-    uses = _uses(helper, parameter)
-    if len(sizes) != 1 or 0 in sizes or not uses.understood or uses.made or uses.passed:
-        return None
-    size = sizes.pop()
-    if uses.size not in (0, size) or any(index >= size for _, index in uses.indexed):
-        return None
-    namer = Namer(code_of(helper))
-    new = [namer.fresh(f"{parameter}_{index}") for index in range(size)]
-    edits = {each: Edits() for each in (function.path, *(site for site, _, _, _ in sites))}
-    edits[function.path].functions.add(helper)
-    edits[function.path].replace[param] = lambda updated: cst.FlattenSentinel(_params(updated, new))
-    _replace(edits[function.path], uses, new)
-    lines: dict[str, set[int]] = {}
-    for site, each, old, texts in sites:
-        edits[site].functions |= set(functions_of(sources[site].module))
-        edits[site].replace[old] = lambda updated, texts=texts: _spread(updated, texts)
-        lines.setdefault(site, set()).add(notes.line(sources[site], each))
-    what = f"takes {', '.join(new)} instead of the tuple {parameter}"
-    found = list(caller_notes(notes.line(sources[function.path], helper), function, what, lines))
-    return found, {each: own.apply(sources[each].module) for each, own in edits.items()}
+    namer = Namer(code_of(change.helper))
+    names = [namer.fresh(f"{parameter}_{index}") for index in range(size)]
+    take_apart(change, param, sites, [New(*each) for each in zip(names, zip(*texts, strict=True), strict=True)])
+    _replace(change.own, uses, names)
+    return change.finished(f"takes {', '.join(names)} instead of the tuple {parameter}")
 
 
-def _params(updated: cst.Param, names: Sequence[str]) -> list[cst.Param]:
-    comma = cst.Comma(whitespace_after=cst.SimpleWhitespace(" "))
-    made = [cst.Param(cst.Name(name), comma=comma) for name in names]
-    made[-1] = made[-1].with_changes(comma=updated.comma)
-    return made
-
-
-def _tuples(
-    sources: Mapping[str, Source], callers: Callers, function: Function, names: Sequence[str], parameter: str
-) -> Iterator[tuple[str, cst.Call, cst.Arg, list[str]]]:
-    """The calls of a helper, the argument of each that is a tuple, and its elements as text (none: not known)."""
-    for path, source in sources.items():
-        for outer in functions_of(source.module):
-            for call in walk(outer.body):
-                if not isinstance(call, cst.Call) or callers.called(path, call.func) != function:
-                    continue
-                arg = (keyword_of(call, names) or {}).get(parameter)
-                if arg is None or arg.keyword is not None:
-                    yield path, call, cst.Arg(cst.Name("None")), []
-                elif isinstance(arg.value, cst.Name):
-                    size = _uses(outer, arg.value.value).size
-                    yield path, call, arg, [f"{arg.value.value}[{index}]" for index in range(size)]
-                else:
-                    yield path, call, arg, [code_of(each) for each in elements(arg.value) or ()]
+def _elements(site: Site, parameter: str) -> list[str]:
+    """The elements of the tuple that a call passes, as text; none where they are not known."""
+    arg = site.passed.get(parameter)
+    if arg is not None and isinstance(arg.value, cst.Name):
+        return [f"{arg.value.value}[{index}]" for index in range(_uses(site.caller, arg.value.value).size)]
+    return [code_of(each) for each in elements(arg.value) or ()] if arg is not None else []
