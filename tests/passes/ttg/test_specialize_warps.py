@@ -17,22 +17,9 @@ from mltriton.executor.machine import Order
 from mltriton.ir.module import Module
 from mltriton.ir.operation import Operation
 from mltriton.ir.parser import parse_module
+from persistent_product import product
 
 OPTIONS: dict[str, Any] = {"target": "cuda:90", "specialize_warps": "all"}
-
-
-@triton.jit
-def product(a, b, c, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
-    """Programs walk over tiles: a loop in a loop."""
-    left = tl.make_tensor_descriptor(a, [M, K], [K, 1], [BM, BK])
-    right = tl.make_tensor_descriptor(b, [K, N], [N, 1], [BK, BN])
-    out = tl.make_tensor_descriptor(c, [M, N], [N, 1], [BM, BN])
-    for tile in range(tl.program_id(0), tl.cdiv(M, BM) * tl.cdiv(N, BN), tl.num_programs(0)):
-        i, j = tile // tl.cdiv(N, BN) * BM, tile % tl.cdiv(N, BN) * BN
-        total = tl.zeros((BM, BN), tl.float32)
-        for k in range(0, K, BK):
-            total = tl.dot(left.load([i, k]), right.load([k, j]), total)
-        out.store([i, j], total.to(c.dtype.element_ty))
 
 
 def arrays(m: int, n: int, k: int) -> dict[str, Any]:
@@ -93,7 +80,7 @@ def test_attention(keys: int, rows: int, warps: int) -> None:
 
 def specialized(level: str) -> Module:
     """The product's program of four iterations on one tile."""
-    text = triton.compile(product, "*fp16:16,*fp16:16,*fp16:16,i32,i32:16,i32:16,64,32,16", num_stages=2, **OPTIONS)
+    text = triton.compile(product, "*fp16:16,*fp16:16,*fp16:16,i32,i32:16,i32:16,64,32,16,False,False", num_stages=2, **OPTIONS)
     return parse_module(text.asm[level])
 
 
@@ -124,31 +111,21 @@ def test_the_program_without_a_mistake(level: str, order: Order) -> None:
 
 @LEVELS
 @ORDERS
-def test_a_slot_that_nobody_gives_back(level: str, order: Order) -> None:
+@pytest.mark.parametrize(
+    ("forgotten", "partition", "errors"),
+    [
+        pytest.param(ttng.ArriveBarrier, False, (BarrierDivergence,), id="a slot is not given back"),
+        pytest.param(ttng.WaitBarrier, False, (Unfinished, DataRace, BarrierDivergence), id="a block is not awaited"),
+        pytest.param(ttng.WaitBarrier, True, (Unfinished, DataRace, BarrierDivergence), id="a slot is filled unasked"),
+    ],
+)
+def test_what_is_forgotten_in_a_loop(
+    level: str, order: Order, forgotten: type[Operation], partition: bool, errors: tuple[type[Exception], ...]
+) -> None:
     module = specialized(level)
-    for op in within(module, ttng.ArriveBarrier, partition=False):
+    for op in within(module, forgotten, partition=partition):
         op.erase()
-    with pytest.raises(BarrierDivergence, match="a phase of a barrier that never ends"):
-        launch(module, order)
-
-
-@LEVELS
-@ORDERS
-def test_a_block_that_nobody_waits_for(level: str, order: Order) -> None:
-    module = specialized(level)
-    for op in within(module, ttng.WaitBarrier, partition=False):
-        op.erase()
-    with pytest.raises((Unfinished, DataRace, BarrierDivergence)):
-        launch(module, order)
-
-
-@LEVELS
-@ORDERS
-def test_a_slot_that_is_filled_unasked(level: str, order: Order) -> None:
-    module = specialized(level)
-    for op in within(module, ttng.WaitBarrier, partition=True):
-        op.erase()
-    with pytest.raises((Unfinished, DataRace, BarrierDivergence)):
+    with pytest.raises(errors):
         launch(module, order)
 
 

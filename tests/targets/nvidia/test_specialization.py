@@ -11,6 +11,7 @@ import pytest
 import mltriton as triton
 import mltriton.language as tl
 from mltriton.tools.remarks import kernel_remarks
+from persistent_product import product
 from ptx_emulator.launch import install
 
 
@@ -20,19 +21,6 @@ def emulator(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     install(monkeypatch)
 
 
-@triton.jit
-def product(a, b, c, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, ASKS: tl.constexpr):
-    left = tl.make_tensor_descriptor(a, [M, K], [K, 1], [BM, BK])
-    right = tl.make_tensor_descriptor(b, [K, N], [N, 1], [BK, BN])
-    out = tl.make_tensor_descriptor(c, [M, N], [N, 1], [BM, BN])
-    for tile in range(tl.program_id(0), tl.cdiv(M, BM) * tl.cdiv(N, BN), tl.num_programs(0)):
-        i, j = tile // tl.cdiv(N, BN) * BM, tile % tl.cdiv(N, BN) * BN
-        total = tl.zeros((BM, BN), tl.float32)
-        for k in tl.range(0, K, BK, warp_specialize=ASKS):
-            total = tl.dot(left.load([i, k]), right.load([k, j]), total)
-        out.store([i, j], total.to(c.dtype.element_ty))
-
-
 def launched(rows: int, warps: int, *, asks: bool, **options: Any) -> Any:
     """Two programs walk over the tiles of a product; its kernel."""
     numbers = np.random.default_rng(0)
@@ -40,7 +28,7 @@ def launched(rows: int, warps: int, *, asks: bool, **options: Any) -> Any:
     c = np.full((rows + 24, 72), np.nan, np.float16)
     sizes = (rows, 64, 32)
     kernel = product[(2,)](
-        a, b, c, rows + 24, 72, 112, *sizes, asks, num_warps=warps, num_stages=2, target="cuda:90", **options
+        a, b, c, rows + 24, 72, 112, *sizes, ASKS=asks, num_warps=warps, num_stages=2, target="cuda:90", **options
     )
     wanted = a.astype(np.float64) @ b.astype(np.float64)
     np.testing.assert_allclose(c, wanted, atol=2e-3 * np.abs(wanted).max())
@@ -91,9 +79,9 @@ def test_why_a_program_has_none() -> None:
 
 
 def test_what_a_producer_has() -> None:
-    signature = "*fp16:16,*fp16:16,*fp16:16,i32:16,i32:16,i32:16,128,64,32,True"
+    signature = "*fp16:16,*fp16:16,*fp16:16,i32:16,i32:16,i32:16,128,64,32,False,True"
     told = kernel_remarks(triton.compile(product, signature, target="cuda:90", num_warps=8, num_stages=2))
-    wanted = "copies for 8 warps, in slots of 3 x 128x32xf16 + 32x64xf16 and 240 to 24 registers"
+    wanted = "copies for 8 warps, in slots of 3 x 32x64xf16 + 128x32xf16 and 240 to 24 registers"
     assert any(f"producer warp: {wanted}" in remark for remark in told)
 
 

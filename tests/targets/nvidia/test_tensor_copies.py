@@ -17,6 +17,7 @@ from mltriton.targets.base import TensorCopies
 from mltriton.targets.nvidia import spec
 from mltriton.tools.remarks import kernel_remarks
 from mltriton.tools.tensor_descriptor import TensorDescriptor
+from persistent_product import product
 from ptx_emulator.launch import install
 
 ENGINE = "cp.async.bulk.tensor"
@@ -41,23 +42,6 @@ def copy(x, y, M, N, S, BM: tl.constexpr, BN: tl.constexpr):
 def copy_described(source, sink):
     at = [tl.program_id(0) * 2, tl.program_id(1) * 16, 0]
     sink.store(at, source.load(at))
-
-
-@triton.jit
-def product(a, b, c, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, TURNED: tl.constexpr):
-    left = tl.make_tensor_descriptor(a, [M, K], [K, 1], [BM, BK])
-    if TURNED:
-        right = tl.make_tensor_descriptor(b, [N, K], [K, 1], [BN, BK])
-    else:
-        right = tl.make_tensor_descriptor(b, [K, N], [N, 1], [BK, BN])
-    out = tl.make_tensor_descriptor(c, [M, N], [N, 1], [BM, BN])
-    for tile in range(tl.program_id(0), tl.cdiv(M, BM) * tl.cdiv(N, BN), tl.num_programs(0)):
-        i, j = tile // tl.cdiv(N, BN) * BM, tile % tl.cdiv(N, BN) * BN
-        total = tl.zeros((BM, BN), tl.float32)
-        for k in range(0, K, BK):
-            y = right.load([j, k]).T if TURNED else right.load([k, j])
-            total = tl.dot(left.load([i, k]), y, total)
-        out.store([i, j], total.to(c.dtype.element_ty))
 
 
 @triton.jit
@@ -216,6 +200,6 @@ def test_older_gpus_have_no_engine() -> None:
 
 def test_blocks_that_are_needed_at_once_share_no_memory() -> None:
     """The sum is sent from where operands were: it takes no shared memory of its own."""
-    arguments = "*fp16:16,*fp16:16,*fp16:16,i32,i32,i32,128,128,64,False"
+    arguments = "*fp16:16,*fp16:16,*fp16:16,i32,i32,i32,128,128,64,False,False"
     kernel: Any = triton.compile(product, arguments, target="cuda:90", num_stages=3)
     assert kernel.metadata.shared < 3 * 2 * (128 * 64) * 2 + 4096
