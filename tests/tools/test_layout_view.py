@@ -277,6 +277,9 @@ def test_other_mistakes() -> None:
         view_of(DPAS.replace("repeatCount = 8", "repeatCount = 9"), "tensor<8x16xf32>")
     with pytest.raises(IRSyntaxError, match="instrShape must be a list of powers of two"):
         view_of(BLOCK.replace("[16, 16]", "[3, 5]"), "tensor<16x16xf16>")
+    for wide in ("[64, 16]", "[16, 128]"):
+        with pytest.raises(IRSyntaxError, match="instrShape.* must have at most"):
+            view_of(BLOCK.replace("[16, 16]", wide), "tensor<128x128xf16>")
     with pytest.raises(OptionError, match=r"no value in .* has a layout"):
         values_in("tt.func @f() {\ntt.return\n}")
     with pytest.raises(OptionError, match="two dimensions"):

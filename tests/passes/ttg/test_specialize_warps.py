@@ -80,7 +80,9 @@ def test_attention(keys: int, rows: int, warps: int) -> None:
 
 def specialized(level: str) -> Module:
     """The product's program of four iterations on one tile."""
-    text = triton.compile(product, "*fp16:16,*fp16:16,*fp16:16,i32,i32:16,i32:16,64,32,16,False,False", num_stages=2, **OPTIONS)
+    text = triton.compile(
+        product, "*fp16:16,*fp16:16,*fp16:16,i32,i32:16,i32:16,64,32,16,False,False", num_stages=2, **OPTIONS
+    )
     return parse_module(text.asm[level])
 
 

@@ -79,10 +79,10 @@ class Broken(NamedTuple):
         return f"{self.what}: expected {self.expected}, found {self.found}"
 
 
-MOST_ROW_BYTES = 64
+MOST_ROWS, MOST_ROW_BYTES = 32, 64  # of one load
 SUB_GROUP = 16  # lanes
 
-_ROWS, _STORED_ROWS, _ONE = Powers(1, 32), Powers(1, 8), Powers(1, 1)
+_ROWS, _STORED_ROWS, _ONE = Powers(1, MOST_ROWS), Powers(1, 8), Powers(1, 1)
 _COLUMNS = {1: Powers(4, 64), 2: Powers(2, 32), 4: Powers(1, 16), 8: Powers(1, 8)}
 _BLOCKS = {1: Powers(1, 4), 2: Powers(1, 4), 4: Powers(1, 2), 8: _ONE}
 # A row of 32 bits holds so many rows of the block: at least these are loaded.

@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING
 
 from mltriton.layouts.base import Cut, MatrixEncoding, MessageEncoding, cuts, last_first
 from mltriton.layouts.encodings import DotOperandEncoding, Encoding
-from mltriton.layouts.fields import Fields, Shape, check_ranks, integer, power, powers, require, shape
+from mltriton.layouts.fields import Fields, Shape, check_ranks, power, powers, require, shape
 from mltriton.layouts.growing import Growing, Vectors, steps
 from mltriton.layouts.linear import LinearLayout
+from mltriton.targets.xe.block_limits import MOST_ROW_BYTES, MOST_ROWS
 
 if TYPE_CHECKING:
     from mltriton.targets.base import DotSize, ResultPerWarp
@@ -338,5 +339,8 @@ class Subgroup2DBlockEncoding(MessageEncoding):
         require(len(block) == 2, "instrShape must have two sizes, rows and columns")
         require(block[0] % packed == 0, "packedRows must be a power of two that divides the rows of instrShape")
         require(block[0] * block[1] >= threads, "instrShape must have an element for each lane")
-        rest = power(fields, "numBlocks"), order, integer(fields, "kWidth")
-        return Subgroup2DBlockEncoding(warps, block, *rest, threads, size, packed)
+        blocks, width = power(fields, "numBlocks"), power(fields, "kWidth")
+        require(block[0] <= MOST_ROWS, f"instrShape must have at most {MOST_ROWS} rows, as a message has")
+        fits = block[1] * blocks * width <= MOST_ROW_BYTES
+        require(fits, f"rows of instrShape, numBlocks times, must have at most {MOST_ROW_BYTES} bytes")
+        return Subgroup2DBlockEncoding(warps, block, blocks, order, width, threads, size, packed)
