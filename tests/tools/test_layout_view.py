@@ -278,7 +278,7 @@ def test_other_mistakes() -> None:
     with pytest.raises(IRSyntaxError, match="instrShape must be a list of powers of two"):
         view_of(BLOCK.replace("[16, 16]", "[3, 5]"), "tensor<16x16xf16>")
     for wide in ("[64, 16]", "[16, 128]"):
-        with pytest.raises(IRSyntaxError, match="instrShape.* must have at most"):
+        with pytest.raises(IRSyntaxError, match=r"instrShape.* must have at most"):
             view_of(BLOCK.replace("[16, 16]", wide), "tensor<128x128xf16>")
     with pytest.raises(OptionError, match=r"no value in .* has a layout"):
         values_in("tt.func @f() {\ntt.return\n}")
