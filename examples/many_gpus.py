@@ -18,6 +18,8 @@ import torch.multiprocessing as processes
 
 from mltriton.kernels import flash_attention, flash_attention_with_lse, matmul
 
+gather = getattr(dist, "all_gather_single", None) or dist.all_gather_into_tensor  # the new name, and torch 2.11's
+
 
 def part_of(x: torch.Tensor, dim: int) -> torch.Tensor:
     """This process's part along a dimension; parts differ by one at most."""
@@ -26,15 +28,15 @@ def part_of(x: torch.Tensor, dim: int) -> torch.Tensor:
 
 def gathered(x: torch.Tensor, dim: int, size: int) -> torch.Tensor:
     """The parts of all processes put together to `size` along a dimension."""
-    count = dist.get_world_size()
+    count, mine = dist.get_world_size(), x.movedim(dim, 0)
     sizes = [len(part) for part in torch.arange(size).tensor_split(count)]
-    shape = list(x.shape)
-    shape[dim] = max(sizes)
-    mine = x.new_zeros(shape)  # Collectives exchange parts of one size.
-    mine.narrow(dim, 0, x.shape[dim]).copy_(x)
-    parts = [torch.empty_like(mine) for _ in range(count)]
-    dist.all_gather(parts, mine)
-    return torch.cat([part.narrow(dim, 0, size) for part, size in zip(parts, sizes, strict=True)], dim)
+    if mine.shape[0] < max(sizes):  # Collectives exchange parts of one size.
+        mine = torch.cat([mine, mine.new_zeros(max(sizes) - mine.shape[0], *mine.shape[1:])])
+    parts = mine.new_empty(count * max(sizes), *mine.shape[1:])
+    gather(parts, mine.contiguous())
+    if min(sizes) < max(sizes):
+        parts = torch.cat([part[:size] for part, size in zip(parts.chunk(count), sizes, strict=True)])
+    return parts.movedim(0, dim)
 
 
 def product_by_rows(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
@@ -72,6 +74,8 @@ def milliseconds(work: Callable[[], object], device: torch.device, times: int = 
     found: list[float] = []
     for _ in range(times + 1):
         dist.barrier()
+        if device.type == "cuda":  # NCCL's barrier waits on the GPU.
+            torch.cuda.synchronize()
         begin = time.perf_counter()
         work()
         if device.type == "cuda":
@@ -83,11 +87,11 @@ def milliseconds(work: Callable[[], object], device: torch.device, times: int = 
 def run(device: torch.device) -> None:
     """Compare with one process's results, and the times."""
     large, rank, count = device.type == "cuda", dist.get_rank(), dist.get_world_size()
-    size, heads, length, dim = (8192, 16, 4096, 128) if large else (256, 4, 128, 64)
+    size, heads, length, dim = (16384, 16, 16384, 128) if large else (256, 4, 128, 64)
     dtype = torch.float16 if large else torch.float32
-    made = torch.Generator().manual_seed(0)  # Every process has the same numbers.
-    a, b = (torch.randn(size, size, generator=made).to(device, dtype) for _ in range(2))
-    q, k, v = (torch.randn(2, heads, length, dim, generator=made).to(device, dtype) for _ in range(3))
+    made = torch.Generator(device).manual_seed(0)  # Every process has the same numbers.
+    a, b = (torch.randn(size, size, generator=made, device=device).to(dtype) for _ in range(2))
+    q, k, v = (torch.randn(2, heads, length, dim, generator=made, device=device).to(dtype) for _ in range(3))
     alone: dict[str, Callable[[], torch.Tensor]] = {
         "product": lambda: matmul(a, b),
         "attention": lambda: flash_attention(q, k, v),
@@ -115,7 +119,8 @@ def process(rank: int, count: int) -> None:
     device = torch.device("cuda", rank % torch.cuda.device_count()) if on_gpus else torch.device("cpu")
     if on_gpus:
         torch.cuda.set_device(device)
-    dist.init_process_group("nccl" if on_gpus else "gloo", rank=rank, world_size=count)
+    where = device if on_gpus else None
+    dist.init_process_group("nccl" if on_gpus else "gloo", rank=rank, world_size=count, device_id=where)
     run(device)
     dist.destroy_process_group()
 
