@@ -181,6 +181,8 @@ class _Pipeline:
         ]
         self.fetched = [load for load in loads if isinstance(load, tt.DescriptorLoad)]
         self.barriers = make_barriers(self.entry, stages) if self.fetched else None
+        if self.barriers is None and isinstance(loop.parent_op, scf.For | scf.While):
+            self.entry.create(gpu.Barrier)  # The buffers may be where warps still read what went before them.
 
     def write(self) -> None:
         """Copies in front of the loop, then those of the body, then the loads from shared memory."""

@@ -13,6 +13,7 @@ from typing import Any
 
 from mltriton.dialects.tt.memory import is_block_pointer
 from mltriton.errors import BackendError
+from mltriton.ir.attributes import DenseAttr
 from mltriton.ir.operation import Operation
 from mltriton.ir.operation import Value as IRValue
 from mltriton.ir.types import TensorDescType, TensorType, element_type
@@ -72,6 +73,7 @@ class Emitter(context.Emitter):
         """Remember what stands for a value."""
         if isinstance(emitted, Value):
             super().put(value, emitted)
+            self.affine.promise(emitted, _promised(value))
         else:
             self._emitted[value] = emitted
 
@@ -342,6 +344,14 @@ class Emitter(context.Emitter):
             made = rule(self, op)
         self._parts = saved
         return made
+
+
+def _promised(value: IRValue) -> int:
+    """What the program promises to divide a scalar (an address: in bytes)."""
+    promise = value.defining_op and value.defining_op.attributes.get("tt.divisibility")
+    if not isinstance(promise, DenseAttr) or isinstance(value.type, TensorType):
+        return 1
+    return promise.values[0] if isinstance(promise.values[0], int) else 1
 
 
 def coordinates(e: Emitter, layout: LinearLayout, dim: int) -> list[Value]:
