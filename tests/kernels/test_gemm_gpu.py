@@ -89,14 +89,19 @@ def test_parts_of_the_sum_are_added_up(m: int, n: int, k: int, monkeypatch: pyte
     assert np.abs(found - wanted).max() < 1e-2
 
 
-@pytest.mark.parametrize("orders", ["rr", "rc", "cr"])
-def test_programs_compute_several_blocks(orders: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("orders", "batches"), [("rr", 1), ("rc", 1), ("cr", 1), ("rr", 3), ("rc", 2)])
+def test_programs_compute_several_blocks(
+    orders: str, batches: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     monkeypatch.setenv("MLTRITON_CACHE_DIR", str(tmp_path))
     install(monkeypatch)
     numbers = np.random.default_rng(0)
-    a, b = (numbers.standard_normal(shape).astype(np.float16) for shape in ((1, 136, 72), (1, 72, 104)))
-    a, b = (np.asarray(x, order="F") if order == "c" else x for x, order in zip((a, b), orders, strict=True))
-    c = np.full((1, 136, 104), np.nan, np.float32)
+    a, b = (numbers.standard_normal((batches, *shape)).astype(np.float16) for shape in ((136, 72), (72, 104)))
+    a, b = (
+        np.ascontiguousarray(x.swapaxes(1, 2)).swapaxes(1, 2) if order == "c" else x
+        for x, order in zip((a, b), orders, strict=True)
+    )
+    c = np.full((batches, 136, 104), np.nan, np.float32)
     launch = persistent_launch(a, b, c, Tile(64, 64, 32, 2), 2)
     assert launch is not None
     assert launch.grid == (2,)

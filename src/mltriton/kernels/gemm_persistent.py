@@ -25,25 +25,32 @@ from mltriton.runtime.specialization import device_kind
 
 @triton.jit
 def matmul_persistent_kernel(
-    a_ptr, b_ptr, c_ptr, M, N, K, stride_a, stride_b, stride_c,
-    A_TURNED: tl.constexpr, B_TURNED: tl.constexpr, ACC: tl.constexpr,
+    a_ptr, b_ptr, c_ptr, batches, M, N, K, stride_ab, stride_a, stride_bb, stride_b, stride_cb, stride_c,
+    A_TURNED: tl.constexpr, B_TURNED: tl.constexpr, BATCHED: tl.constexpr, ACC: tl.constexpr,
     BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, GROUP: tl.constexpr,
 ):  # fmt: skip
-    """C [M, N] = A [M, K] B [K, N]; program id p computes blocks p, p + programs, ... `A_TURNED`: A is the transpose of
-    rows of `stride_a`.
+    """C [batches, M, N] = A [batches, M, K] B [batches, K, N]; program id p computes blocks p, p + programs, ...
+    `A_TURNED`: A is the transpose of rows of `stride_a`. `BATCHED`: there is more than one product.
     """
-    if A_TURNED:
-        a_desc = tl.make_tensor_descriptor(a_ptr, [K, M], [stride_a, 1], [BK, BM])
-    else:
-        a_desc = tl.make_tensor_descriptor(a_ptr, [M, K], [stride_a, 1], [BM, BK])
-    if B_TURNED:
-        b_desc = tl.make_tensor_descriptor(b_ptr, [N, K], [stride_b, 1], [BN, BK])
-    else:
-        b_desc = tl.make_tensor_descriptor(b_ptr, [K, N], [stride_b, 1], [BK, BN])
-    c_desc = tl.make_tensor_descriptor(c_ptr, [M, N], [stride_c, 1], [BM, BN])
     blocks = tl.cdiv(M, BM) * tl.cdiv(N, BN)
-    for block in tl.range(tl.program_id(0), blocks, tl.num_programs(0), warp_specialize=True):
-        row, column = coordinates_of(block, M, N, BM, BN, GROUP)
+    for block in tl.range(tl.program_id(0), batches * blocks, tl.num_programs(0), warp_specialize=True):
+        a_base, b_base, c_base, inside = a_ptr, b_ptr, c_ptr, block
+        if BATCHED:
+            batch = tl.maximum(block // blocks, 0).to(tl.int64)  # The greater number says that it is natural.
+            a_base += batch * stride_ab
+            b_base += batch * stride_bb
+            c_base += batch * stride_cb
+            inside = block % blocks
+        if A_TURNED:
+            a_desc = tl.make_tensor_descriptor(a_base, [K, M], [stride_a, 1], [BK, BM])
+        else:
+            a_desc = tl.make_tensor_descriptor(a_base, [M, K], [stride_a, 1], [BM, BK])
+        if B_TURNED:
+            b_desc = tl.make_tensor_descriptor(b_base, [N, K], [stride_b, 1], [BN, BK])
+        else:
+            b_desc = tl.make_tensor_descriptor(b_base, [K, N], [stride_b, 1], [BK, BN])
+        c_desc = tl.make_tensor_descriptor(c_base, [M, N], [stride_c, 1], [BM, BN])
+        row, column = coordinates_of(inside, M, N, BM, BN, GROUP)
         m, n = row * BM, column * BN
         acc = tl.zeros((BM, BN), dtype=ACC)
         for k in range(0, K, BK):
@@ -60,21 +67,22 @@ def matmul_persistent_kernel(
 
 
 def persistent_launch(a: Array, b: Array, c: Array, tile: Tile, programs: int | None = None) -> Launch | None:
-    """The launch that computes c = a b for [1, rows, columns] arrays by so many programs, one for each multiprocessor
-    when None; None where that takes one round of programs, or where neither rows nor columns of an array lie together.
+    """The launch that computes c = a b for [batch, rows, columns] arrays by so many programs, one for each
+    multiprocessor when None; None where that takes one round of programs, or where neither rows nor columns of an array
+    lie together.
     """
-    (batch, m, k), n = a.shape, b.shape[-1]
+    (batches, m, k), n = a.shape, b.shape[-1]
     programs = programs or multiprocessors_of(a)
     lines = [line for x in (a, b, c) if (line := _line_of(x)) is not None]
     blocks = triton.cdiv(m, tile.m) * triton.cdiv(n, tile.n)
-    if batch > 1 or blocks <= programs or len(lines) < 3 or lines[2][1]:
+    if batches * blocks <= programs or len(lines) < 3 or lines[2][1]:
         return None
-    (stride_a, a_turned), (stride_b, b_turned), (stride_c, _) = lines
+    strides = [number for x, (line, _) in zip((a, b, c), lines, strict=True) for number in (strides_of(x)[0], line)]
     constants = {
-        "A_TURNED": a_turned, "B_TURNED": b_turned, "ACC": ACCUMULATORS[dtype_name(a)],
+        "A_TURNED": lines[0][1], "B_TURNED": lines[1][1], "BATCHED": batches > 1, "ACC": ACCUMULATORS[dtype_name(a)],
         "BM": tile.m, "BN": tile.n, "BK": tile.k, "GROUP": tile.group,
     }  # fmt: skip
-    return Launch(matmul_persistent_kernel, (programs,), (a, b, c, m, n, k, stride_a, stride_b, stride_c), constants)
+    return Launch(matmul_persistent_kernel, (programs,), (a, b, c, batches, m, n, k, *strides), constants)
 
 
 def _line_of(x: Array) -> tuple[int, bool] | None:
@@ -98,8 +106,8 @@ def _multiprocessors(index: int) -> int:
 def mltriton_verify(
     name: str, rng: np.random.Generator
 ) -> tuple[dict[str, Any], tuple[int, ...], dict[str, Any]] | None:
-    """A launch for `mltriton verify`: 9 blocks for 2 programs, in sizes that no block divides, B by columns."""
-    a, b = (rng.uniform(0.5, 1.5, (1, size, 80)).astype(np.float16) for size in (70, 90))
-    c = np.zeros((1, 70, 90), np.float32)
+    """A launch for `mltriton verify`: 18 blocks for 2 programs, in sizes that no block divides, B by columns."""
+    a, b = (rng.uniform(0.5, 1.5, (2, size, 80)).astype(np.float16) for size in (70, 90))
+    c = np.zeros((2, 70, 90), np.float32)
     launch = persistent_launch(a, b.swapaxes(1, 2), c, Tile(32, 32, 32, 2), 2)
     return launch.example() if launch is not None and name == launch.kernel.__name__ else None
