@@ -12,7 +12,9 @@ from mltriton.tools.gpu_bench import compared_on_gpu, load_both
 from mltriton.tools.side_by_side import OURS, Measurement
 
 SOURCE = Path(__file__).parent / "sources" / "products.py"
-SHAPES = (*((size,) * 3 for size in (2048, 4096, 8192, 512, 1024)), (4096, 4096, 14336))
+SHAPES = (*((size,) * 3 for size in (2048, 4096, 8192, 512, 1024)), (4096, 4096, 14336), (8192, 28672, 4096))
+LARGE = ((16384, 16384, 4096), (3072, 3072, 3072))  # and a size of few rounds
+OF_BYTES = (2048, 4096, 8192)
 FEW_ROWS = ((16, 4096, 4096), (8, 14336, 4096), (1, 4096, 14336))
 FEW_BLOCKS = ((256, 256, 16384), (64, 4096, 4096))
 BATCHES = ((8, 1024, 1024, 1024), (64, 256, 256, 256))
@@ -29,6 +31,10 @@ def measurements(quick: bool) -> Iterator[Measurement]:
     for m, n, k in SHAPES[:1] if quick else SHAPES:
         for dtype in ("float16",) if quick else ("float16", "bfloat16"):
             yield from _matmul(torch, m, n, k, getattr(torch, dtype))
+    for m, n, k in () if quick else LARGE:
+        yield _timed_product(torch, m, n, k)
+    for size in OF_BYTES[:1] if quick else OF_BYTES:
+        yield from _bytes(torch, size)
     for m, n, k in FEW_ROWS[:1] if quick else FEW_ROWS + FEW_BLOCKS:
         yield _few_blocks(torch, m, n, k)
     yield from _around(torch)
@@ -53,6 +59,23 @@ def _matmul(torch: Any, m: int, n: int, k: int, dtype: Any) -> Iterator[Measurem
         yield compared_on_gpu(
             job, problem, contenders | by_torch, work=work, unit="GFLOP/s", expected=lambda: a.float() @ b.float()
         )
+
+
+def _timed_product(torch: Any, m: int, n: int, k: int) -> Measurement:
+    a, b = _halves(torch, m, k), _halves(torch, k, n) * k**-0.5
+    ours, torchs = partial(kernels.matmul, a, b), partial(torch.mm, a, b)
+    return _timed("matmul (library)", f"{m}x{n}x{k} float16", ours, torchs, m * n * k)
+
+
+def _bytes(torch: Any, size: int) -> Iterator[Measurement]:
+    """Of fp8 against cuBLASLt, whose sums are as little exact then, and of int8; K lies along memory in both."""
+    one = torch.ones((), device="cuda")
+    a, b = (torch.randn(size, size, device="cuda").to(torch.float8_e4m3fn) for _ in range(2))
+    scaled = partial(torch._scaled_mm, a, b.T, one, one, out_dtype=torch.bfloat16, use_fast_accum=True)
+    yield _timed("matmul of fp8", f"{size}", partial(kernels.matmul, a, b.T, out_dtype="bfloat16"), scaled, size**3)
+    a, b = (torch.randint(-128, 128, (size, size), device="cuda", dtype=torch.int8) for _ in range(2))
+    ours = partial(kernels.matmul, a, b.T, out_dtype="int32")
+    yield _timed("matmul of int8", f"{size}", ours, partial(torch._int_mm, a, b.T), size**3)
 
 
 def _few_blocks(torch: Any, m: int, n: int, k: int) -> Measurement:

@@ -124,14 +124,14 @@ def test_programs_that_compute_several_blocks(orders: str) -> None:
     assert_close(kernels.matmul(a, b), a.double() @ b.double())
 
 
-def test_grouped_gemm() -> None:
-    sizes = [(100, 72, 60), (33, 20, 200), (16, 16, 16)]
-    a, b = (
-        [random(m, k, dtype="float16") for m, _, k in sizes],
-        [random(k, n, dtype="float16", scale=0.1) for _, n, k in sizes],
-    )
-    for x, y, found in zip(a, b, kernels.grouped_gemm(a, b), strict=True):
-        assert_close(found, x.double() @ y.double())
+@pytest.mark.parametrize("sizes", [[(100, 72, 60), (33, 20, 200), (16, 16, 16)], [(128, 256, 64), (70, 512, 192)]])
+def test_grouped_gemm(sizes: list[tuple[int, int, int]]) -> None:
+    """Twice, of arrays elsewhere, and of one that begins at no multiple of 16 bytes."""
+    for shift in (0, 0, 1):
+        a = [random(m * k + shift, dtype="float16")[shift:].view(m, k) for m, _, k in sizes]
+        b = [random(k, n, dtype="float16", scale=0.1) for _, n, k in sizes]
+        for x, y, found in zip(a, b, kernels.grouped_gemm(a, b), strict=True):
+            assert_close(found, x.double() @ y.double())
 
 
 def attention(q, k, v, causal: bool):

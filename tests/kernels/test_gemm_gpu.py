@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import pytest
 
-from mltriton.kernels import matmul
-from mltriton.kernels.gemm_gpu import GROUP_TILES, MULTIPROCESSORS, Shares, cost, shares_on
+from mltriton.kernels import grouped_gemm, matmul
+from mltriton.kernels.epilogues import Epilogue
+from mltriton.kernels.gemm_gpu import GROUP_TILES, MULTIPROCESSORS, Shares, cost, groups_on, shares_on
+from mltriton.kernels.gemm_grouped import grouped_gemm_launch
 from mltriton.kernels.gemm_persistent import persistent_launch
 from mltriton.kernels.gemm_tiles import Tile
 from ptx_emulator.launch import install
@@ -108,6 +111,51 @@ def test_programs_compute_several_blocks(
     made = launch.on("cuda:90", 4, 3).run()
     assert np.abs(c - a.astype(np.float64) @ b.astype(np.float64)).max() < 1e-2
     assert "wgmma" in made.asm["ptx"] and "cp.async.bulk" in made.asm["ptx"]
+
+
+def test_programs_of_several_blocks_have_room_where_lanes_copy() -> None:
+    a = np.empty((1, 4096, 4096), np.float16)
+    launch = persistent_launch(a, a, a, Tile(128, 256, 64, 8))
+    assert launch is not None
+    made = launch._replace(constants=launch.constants | {"tensor_maps": "none"}).on("cuda:90", 8, 4).compiled()
+    assert "cp.async.cg" in made.asm["ptx"]
+
+
+@pytest.mark.parametrize("sizes", [[(72, 64, 64), (24, 72, 40), (1, 8, 16)], [(33, 63, 65), (20, 72, 40), (3, 0, 5)]])
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_groups_are_multiplied_together(
+    sizes: list[tuple[int, int, int]], order: Literal["C", "F"], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("MLTRITON_CACHE_DIR", str(tmp_path))
+    install(monkeypatch)
+    numbers = np.random.default_rng(0)
+    a = [np.asarray(numbers.standard_normal((m, k)).astype(np.float16), order=order) for m, _, k in sizes]
+    b = [numbers.standard_normal((k, n)).astype(np.float16) for _, n, k in sizes]
+    found = grouped_gemm(a, b, out_dtype="float32", target="cuda:90")
+    for x, y, z in zip(a, b, found, strict=True):
+        assert np.abs(z - x.astype(np.float64) @ y.astype(np.float64)).max(initial=0) < 1e-2
+
+
+def test_groups_of_aligned_matrices_are_copied_by_16_bytes() -> None:
+    a, b, c = ([np.empty(shape, np.float16) for _ in range(3)] for shape in ((64, 128), (128, 72), (64, 72)))
+    tile = Tile(64, 64, 64, 8)
+    memory = tuple(np.empty(1 << 16, np.float16) for _ in range(3))
+    for distance, instruction in ((8, "cp.async.cg"), (1, "ld.global.b16")):
+        views = [
+            [base[i * 16384 + i * distance :][: x.size].reshape(x.shape) for i, x in enumerate(arrays)]
+            for base, arrays in zip(memory, (a, b, c), strict=True)
+        ]
+        launch = grouped_gemm_launch(*views, Epilogue("float16"), None, tile, memory, is_aligned=True)
+        assert launch.constants["ALIGNED"] == distance
+        assert instruction in launch.on("cuda:90", 4).compiled().asm["ptx"]
+
+
+def test_groups_share_the_largest_blocks_where_there_are_rounds_of_them() -> None:
+    a = np.empty((1, 1), np.float16)
+    many, few = groups_on("cuda:90", [(1024, 2048, 1024)] * 4, a), groups_on("cuda:90", [(64, 512, 1024)] * 8, a)
+    assert many.tile is not None and many.tile.m * many.tile.n == 128 * 256
+    assert few.tile is not None and few.tile.n < 128
+    assert groups_on("cpu", [(64, 512, 1024)] * 8, a).tile is None
 
 
 def test_a_single_round_takes_a_program_for_each_block() -> None:

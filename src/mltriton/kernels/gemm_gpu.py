@@ -7,6 +7,7 @@ programs are many, and their buffers deep.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
 
 import mltriton as triton
@@ -64,12 +65,15 @@ MOST_SPLITS = 16
 
 def cost(tile: GroupTile, m: int, n: int, k: int, item_bytes: int, batch: int, splits: int) -> float:
     """Cycles that a product takes in such blocks and with K in so many parts."""
-    depth = STEP_BYTES // item_bytes
     programs = batch * splits * triton.cdiv(m, tile.rows) * triton.cdiv(n, tile.columns)
-    steps = triton.cdiv(triton.cdiv(k, depth), splits)
-    each = steps * tile.rows * tile.columns * STEP_BYTES / 2 / PRODUCTS / tile.speed + PROGRAM
     added = LAUNCH + 8 * splits * batch * m * n / SUMMED_BYTES if splits > 1 else 0.0
-    return triton.cdiv(programs, MULTIPROCESSORS) * each + added
+    return triton.cdiv(programs, MULTIPROCESSORS) * cycles_of(tile, k, item_bytes, splits) + added
+
+
+def cycles_of(tile: GroupTile, k: int, item_bytes: int, splits: int) -> float:
+    """Cycles of one program."""
+    steps = triton.cdiv(triton.cdiv(k, STEP_BYTES // item_bytes), splits)
+    return steps * tile.rows * tile.columns * STEP_BYTES / 2 / PRODUCTS / tile.speed + PROGRAM
 
 
 @lru_cache(maxsize=4096)
@@ -90,19 +94,22 @@ def choose_group_shares(
 FEW_ROWS = 32  # that are multiplied by single warps
 READ_BYTES = 16384  # of B in a step
 FEW_WARPS, FEW_STAGES = 4, 5
+GROUP_ROWS = 64  # that a group of warps multiplies at least
+GROUP_STEP_BYTES = 256  # of K, where it multiplies no more
 LEAST_STEPS = 4  # of a part of K
 
 
-def choose_few_rows(m: int, n: int, k: int, item_bytes: int, batch: int, splits: int | None) -> tuple[Tile, int]:
-    """The block and the parts of K where a product only reads B: programs for all multiprocessors, if there are
-    columns or steps enough.
+def choose_few_rows(m: int, n: int, k: int, item_bytes: int, batch: int, splits: int | None) -> tuple[Tile, int, int]:
+    """The block, the most stages and the parts of K where a product only reads B: programs for all multiprocessors, if
+    there are columns or steps enough.
     """
     rows = max(16, triton.next_power_of_2(m))
     columns = next((c for c in (64, 32) if batch * triton.cdiv(n, c) >= 0.9 * MULTIPROCESSORS), 32)
-    depth = READ_BYTES // item_bytes // columns
+    depth = READ_BYTES // item_bytes // columns if m <= FEW_ROWS else GROUP_STEP_BYTES // item_bytes
     programs, steps = batch * triton.cdiv(n, columns), triton.cdiv(k, depth)
-    chosen = max(1, min(MULTIPROCESSORS // programs, steps // LEAST_STEPS, MOST_SPLITS))
-    return Tile(rows, columns, depth, 1), splits or chosen
+    chosen = splits or max(1, min(MULTIPROCESSORS // programs, steps // LEAST_STEPS, MOST_SPLITS))
+    is_alone = m > FEW_ROWS and programs * chosen <= MULTIPROCESSORS
+    return Tile(rows, columns, depth, 1), DEEPEST if is_alone else FEW_STAGES if m <= FEW_ROWS else 3, chosen
 
 
 def shares_on(
@@ -122,10 +129,12 @@ def shares_on(
     family, size = family_of_warps(target), multiplied_bytes(operand)
     if family is None:
         return Shares(splits=splits or 1)
-    if family == "cuda" and m <= FEW_ROWS and dtype_name(operand) in ("float16", "bfloat16"):
-        tile, count = choose_few_rows(m, n, k, size, batch, splits)
-        return Shares(tile, FEW_WARPS, _stages(target, tile, size, FEW_STAGES), count)
-    if not multiplies_in_groups(target, operand, along_k=along_k and m > FEW_ROWS):
+    in_groups = multiplies_in_groups(target, operand, along_k=along_k and m > FEW_ROWS)
+    only_reads = m <= FEW_ROWS or (m <= GROUP_ROWS and in_groups and k * size >= GROUP_STEP_BYTES * DEEPEST)
+    if family == "cuda" and only_reads and dtype_name(operand) in ("float16", "bfloat16"):
+        tile, stages, count = choose_few_rows(m, n, k, size, batch, splits)
+        return Shares(tile, FEW_WARPS, _stages(target, tile, size, stages), count)
+    if not in_groups:
         return Shares(*choose_warp_tiles(m, n, size, batch * (splits or 1), family), None, splits or 1)
     size = item_size(operand)
     best, count, alone = choose_group_shares(m, n, k, size, batch, splits)
@@ -156,6 +165,32 @@ def tile_on(target: str | None, m: int, n: int, operand: Array, batch: int) -> t
 
 
 USUAL_DEPTH = 2048
+COPIED_BY_LANES = 0.85  # the speed of blocks of four warps, where no engine copies, against what it was
+
+
+def groups_on(target: str | None, sizes: Sequence[tuple[int, int, int]], operand: Array) -> Shares:
+    """How products of several sizes (M, N, K), of matrices like `operand`, are shared out in one launch whose lanes copy
+    the operands.
+    """
+    target = target_of(target, operand)
+    if not multiplies_in_groups(target, operand):
+        m, n, _ = map(max, zip(*sizes, strict=True))
+        return Shares(*tile_on(target, m, n, operand, len(sizes)))
+    best = choose_tile_of_groups(tuple(sizes), item_size(operand))
+    return Shares(Tile(best.rows, best.columns, STEP_BYTES // item_size(operand), 8), best.warps)
+
+
+@lru_cache(maxsize=256)
+def choose_tile_of_groups(sizes: tuple[tuple[int, int, int], ...], item_bytes: int) -> GroupTile:
+    """The tile of the least cost for products of such sizes whose blocks are numbered through."""
+
+    def time(tile: GroupTile) -> float:
+        tile = tile if tile.warps > 4 else tile._replace(speed=tile.speed * COPIED_BY_LANES)
+        blocks = [triton.cdiv(m, tile.rows) * triton.cdiv(n, tile.columns) for m, n, _ in sizes]
+        work = sum(count * cycles_of(tile, k, item_bytes, 1) for count, (_, _, k) in zip(blocks, sizes, strict=True))
+        return triton.cdiv(sum(blocks), MULTIPROCESSORS) * work / max(1, sum(blocks))
+
+    return min(GROUP_TILES, key=time)
 
 
 def multiplies_in_groups(target: str | None, operand: Array, *, along_k: bool = False) -> bool:

@@ -11,6 +11,7 @@ and results are parts of one array each.
 from __future__ import annotations
 
 import math
+import sys
 from collections import Counter
 from collections.abc import Sequence
 from functools import lru_cache
@@ -32,11 +33,13 @@ from mltriton.kernels.arrays import (
     require_arrays,
     require_no_gradient,
 )
+from mltriton.kernels.calls import key_of
 from mltriton.kernels.epilogues import Epilogue, Function, finish, make_epilogue, silu
 from mltriton.kernels.fused_gemm import accumulate
-from mltriton.kernels.gemm_gpu import tile_on
+from mltriton.kernels.gemm_gpu import groups_on
 from mltriton.kernels.gemm_tiles import ACCUMULATORS, Tile, blocks_of, speed, tile_of
-from mltriton.kernels.launch import Launch, block_limits
+from mltriton.kernels.launch import Launch, block_limits, family_of_warps
+from mltriton.records import NamedTuple
 from mltriton.runtime.specialization import ON_HOST, device_of
 
 # Columns of the table, int64: distances of A, B and C from their bases, M, N, K, strides of A (m, k), B (k, n), C (m).
@@ -44,32 +47,40 @@ COLUMNS = tl.constexpr(11)
 
 
 @triton.jit
+def entry(row, column: tl.constexpr, ALIGNED: tl.constexpr):
+    """A number of the table, which ALIGNED divides."""
+    return tl.multiple_of(tl.load(row + column), ALIGNED)
+
+
+@triton.jit
 def grouped_gemm_kernel(
     a_ptr, b_ptr, c_ptr, table_ptr, groups,
-    A_UNIT: tl.constexpr, B_UNIT: tl.constexpr, ACTIVATION: tl.constexpr, ACC: tl.constexpr, COMPUTE: tl.constexpr,
+    A_UNIT: tl.constexpr, B_UNIT: tl.constexpr, ALIGNED: tl.constexpr,
+    ACTIVATION: tl.constexpr, ACC: tl.constexpr, COMPUTE: tl.constexpr,
     BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr,
 ):  # fmt: skip
     """C_i = activation(A_i B_i) for the problems of table [groups, COLUMNS]; A_UNIT and B_UNIT are the dimension in
-    which all A, or B, have stride 1, or None.
+    which all A, or B, have stride 1, or None; ALIGNED divides all distances, N, K and strides, and M where A_UNIT is 0.
     """
     block, programs = tl.program_id(0), tl.num_programs(0)
     for group in tl.range(groups):
         row = table_ptr + group * COLUMNS
-        M, N, K = tl.load(row + 3).to(tl.int32), tl.load(row + 4).to(tl.int32), tl.load(row + 5).to(tl.int32)
+        M = entry(row, 3, ALIGNED if A_UNIT == 0 else 1).to(tl.int32)
+        N, K = entry(row, 4, ALIGNED).to(tl.int32), entry(row, 5, ALIGNED).to(tl.int32)
         rows = tl.cdiv(M, BM)
         blocks = rows * tl.cdiv(N, BN)
         mine = tl.maximum(tl.cdiv(blocks - block, programs), 0)
         for i in tl.range(mine):
             inside = block + i * programs
             m, n = inside % rows * BM, inside // rows * BN
-            stride_am = 1 if A_UNIT == 0 else tl.load(row + 6)
-            stride_ak = 1 if A_UNIT == 1 else tl.load(row + 7)
-            stride_bk = 1 if B_UNIT == 0 else tl.load(row + 8)
-            stride_bn = 1 if B_UNIT == 1 else tl.load(row + 9)
+            stride_am = 1 if A_UNIT == 0 else entry(row, 6, ALIGNED)
+            stride_ak = 1 if A_UNIT == 1 else entry(row, 7, ALIGNED)
+            stride_bk = 1 if B_UNIT == 0 else entry(row, 8, ALIGNED)
+            stride_bn = 1 if B_UNIT == 1 else entry(row, 9, ALIGNED)
             # All that is known of the matrices before the product: what hardware asks of them is asked once.
-            c_base, stride_cm = c_ptr + tl.load(row + 2), tl.load(row + 10)
+            c_base, stride_cm = c_ptr + entry(row, 2, ALIGNED), entry(row, 10, ALIGNED)
             acc = accumulate(
-                a_ptr + tl.load(row), b_ptr + tl.load(row + 1), m, n, 0, K, M, N, K,
+                a_ptr + entry(row, 0, ALIGNED), b_ptr + entry(row, 1, ALIGNED), m, n, 0, K, M, N, K,
                 stride_am, stride_ak, stride_bk, stride_bn, None, ACC, BM, BN, BK,
             )  # fmt: skip
             c = finish(acc, None, None, 0, m, n, M, N, 0, 0, 0, ACTIVATION, COMPUTE)
@@ -93,25 +104,75 @@ def grouped_gemm(
     Returns contiguous arrays of the same kind and dtype, or of `out_dtype`. Raises `ArgumentError` for arrays that do
     not fit.
     """
+    is_listed = isinstance(a, list | tuple) and isinstance(b, list | tuple) and bool(a)
+    name = None if out_dtype is None else str(out_dtype)
+    key = key_of(grouped_gemm, (*a, *b), len(a), activation, name, target) if is_listed else None
+    if (known := _KNOWN.get(key)) is not None:
+        c = [empty(shape, a[0], known.out) for shape in known.shapes]
+        if known.run(a, b, c):
+            return c
     _check(a, b)
     if not a:
         return []
     epilogue = make_epilogue(a[0], (0, 0), None, None, activation, out_dtype)
     out = None if epilogue.out_dtype == dtype_name(a[0]) else epilogue.out_dtype
     shapes = [(x.shape[0], y.shape[1]) for x, y in zip(a, b, strict=True)]
-    limits = block_limits(target)
     bases = None
-    if limits is not None and device_of(a[0]) == ON_HOST:
-        (a_all, a), (b_all, b) = (_copied(x, limits.base_alignment) for x in (a, b))
-        c_all, c = _side_by_side(shapes, limits.base_alignment, a[0], out)
+    if family_of_warps(target) is not None and device_of(a[0]) == ON_HOST:
+        limits = block_limits(target)
+        alignment = LINE if limits is None else limits.base_alignment
+        (a_all, a), (b_all, b) = (_copied(x, alignment) for x in (a, b))
+        c_all, c = _side_by_side(shapes, alignment, a[0], out)
         bases = a_all, b_all, c_all
     else:
         c = [empty(shape, a[0], out) for shape in shapes]
     if any(math.prod(x.shape) for x in c):
-        m, n = (max(extents) for extents in zip(*shapes, strict=True))
-        tile, warps = tile_on(target, m, n, a[0], len(shapes))
-        grouped_gemm_launch(a, b, c, epilogue, None, tile, bases).on(target, warps).run()
+        sizes = [(*shape, x.shape[1]) for shape, x in zip(shapes, a, strict=True)]
+        shares = groups_on(target, sizes, a[0])
+        launch = grouped_gemm_launch(a, b, c, epilogue, None, shares.tile, bases, is_aligned=shares.tile is not None)
+        launch = launch.on(target, shares.warps, shares.stages)
+        launch.run()
+        _remember(key, a, b, c, out, launch)
     return c
+
+
+class _Known(NamedTuple):
+    """Groups of such shapes as were multiplied before: the results' shapes and dtype, the launch without its arrays,
+    its table, in which distances are still missing, and the elements that divide these.
+    """
+
+    shapes: tuple[tuple[int, int], ...]
+    out: str | None
+    launch: Launch
+    table: Array
+    aligned: int
+
+    def run(self, a: Sequence[Array], b: Sequence[Array], c: Sequence[Array]) -> bool:
+        """Launch, if the arrays lie as the kernel was compiled for."""
+        table, bases = self.table.copy(), (a[0], b[0], c[0])
+        _fill_distances(table, (a, b, c), bases)
+        is_as_before = not (table[:, :3] % self.aligned).any()
+        if is_as_before:
+            arguments = (*bases, _beside(table, a[0]), len(table))
+            self.launch._replace(arguments=arguments).run()
+        return is_as_before
+
+
+_KNOWN: dict[Any, _Known] = {}
+_MOST_KNOWN = 1024
+
+
+def _remember(
+    key: Any, a: Sequence[Array], b: Sequence[Array], c: Sequence[Array], out: str | None, launch: Launch
+) -> None:
+    """Keep the launch for groups on a GPU, of which none is empty."""
+    if key is None or device_of(a[0]) == ON_HOST or any(0 in x.shape for x in (*a, *b)):
+        return
+    if len(_KNOWN) >= _MOST_KNOWN:
+        _KNOWN.clear()
+    table = launch.arguments[3].cpu().numpy()
+    shapes = tuple(tuple(x.shape) for x in c)
+    _KNOWN[key] = _Known(shapes, out, launch._replace(arguments=()), table, launch.constants["ALIGNED"])
 
 
 def grouped_gemm_launch(
@@ -122,9 +183,11 @@ def grouped_gemm_launch(
     programs: int | None = None,
     tile: Tile | None = None,
     bases: tuple[Array, ...] | None = None,
+    is_aligned: bool = False,
 ) -> Launch:
     """The launch that computes all c_i = epilogue(a_i b_i); one program for each block when `programs` is None; `tile`
     is chosen when None. `bases` are the arrays from which distances count, the largest a, b and c when None.
+    `is_aligned`: the kernel is compiled for what divides all numbers of the table.
     """
     if not all(x.shape[0] and x.shape[1] for x in c):
         some = [(x, y, z) for x, y, z in zip(a, b, c, strict=True) if math.prod(z.shape)]
@@ -134,24 +197,41 @@ def grouped_gemm_launch(
     strides = [all_strides(arrays) for arrays in (a, b, c)]
     bases = bases or tuple(next((x for x in arrays if 0 not in x.shape), arrays[0]) for arrays in (a, b, c))
     table = np.empty((len(sizes), COLUMNS.value), np.int64)
-    for column, (arrays, base) in enumerate(zip((a, b, c), bases, strict=True)):
-        table[:, column] = (np.array(addresses(arrays), np.int64) - addresses([base])[0]) // item_size(base)
+    _fill_distances(table, (a, b, c), bases)
     table[:, 3:6] = sizes
     table[:, 6:8], table[:, 8:10], table[:, 10:] = strides[0], strides[1], [stride[:1] for stride in strides[2]]
     blocks = int((-(-table[:, 3] // tile.m) * -(-table[:, 4] // tile.n)).sum())
+    units = _unit_dimension(a, strides[0]), _unit_dimension(b, strides[1])
     constants = epilogue.constants(dtype_name(a[0])) | {
-        "A_UNIT": _unit_dimension(a, strides[0]), "B_UNIT": _unit_dimension(b, strides[1]),
+        "A_UNIT": units[0], "B_UNIT": units[1], "ALIGNED": _divisor(table, units, bases) if is_aligned else 1,
         "BM": tile.m, "BN": tile.n, "BK": tile.k,
     }  # fmt: skip
     grid = (min(programs or blocks, blocks),)
     return Launch(grouped_gemm_kernel, grid, (*bases, _beside(table, a[0]), len(sizes)), constants)
 
 
+def _fill_distances(table: Array, groups: Sequence[Sequence[Array]], bases: Sequence[Array]) -> None:
+    """In elements, from the bases to each of the arrays."""
+    for column, (arrays, base) in enumerate(zip(groups, bases, strict=True)):
+        table[:, column] = (np.array(addresses(arrays), np.int64) - addresses([base])[0]) // item_size(base)
+
+
 def _beside(table: Array, like: Array) -> Array:
     """The table where a launch of arrays like this one can reach it."""
     if device_of(like) == ON_HOST:
         return table
-    return like.new_tensor(table.tolist(), dtype=empty((), like, "int64").dtype)
+    # Not waited for: from such memory a copy has been read before this returns.
+    return sys.modules["torch"].from_numpy(table).to(like.device, non_blocking=True)
+
+
+LINE = 16  # bytes that a lane moves at a time
+
+
+def _divisor(table: Array, units: tuple[int | None, int | None], arrays: Sequence[Array]) -> int:
+    """What divides all numbers of the table on which the beginnings of lines depend; no more than lanes make use of."""
+    used = [0, 1, 2, 4, 5, 10, *(3 for _ in units[:1] if units[0] == 0)]
+    used += [first + dim for first, unit in zip((6, 8), units, strict=True) for dim in (0, 1) if dim != unit]
+    return math.gcd(int(np.bitwise_or.reduce(table[:, used], axis=None)), LINE // min(map(item_size, arrays)))
 
 
 def _copied(matrices: Sequence[Array], alignment: int) -> tuple[Array, list[Array]]:

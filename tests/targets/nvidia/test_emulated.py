@@ -265,3 +265,24 @@ def test_fewer_products_than_an_instruction_adds_up(step: int, dtype: type) -> N
     c = np.zeros((32, 32), np.int32 if dtype is np.int8 else np.float32)
     kernels.product[1,](a, b, c, 3 * step, BLOCK=32, STEP=step, PRECISION="tf32", target="cuda:90", num_warps=2)
     np.testing.assert_array_equal(c, a.astype(np.int32) @ b.astype(np.int32))
+
+
+@triton.jit
+def strided(x, y, table, N: tl.constexpr, BY: tl.constexpr):
+    """Rows and their distance are found in memory."""
+    size = tl.multiple_of(tl.load(table).to(tl.int32), BY)
+    stride = tl.multiple_of(tl.load(table + 1), BY)
+    base = x + tl.maximum(tl.multiple_of(tl.load(table + 2), BY), 0)
+    row, column = tl.arange(0, 8)[:, None], tl.arange(0, N)[None, :]
+    block = tl.load(base + row * stride + column, mask=column < size, other=0)
+    tl.store(y + row * N + column, block)
+
+
+@pytest.mark.parametrize(("by", "size"), [(8, 40), (1, 37)])
+def test_promises_of_what_memory_holds_reach_accesses(by: int, size: int) -> None:
+    x, table = np.arange(4096, dtype=np.int16), np.array([size, 72, 16], np.int64)
+    y = np.full((8, 64), -1, np.int16)
+    made = strided[1,](x, y, table, 64, by, target="cuda:90", num_warps=1)
+    wanted = x[16 : 16 + 8 * 72].reshape(8, 72)[:, :64] * (np.arange(64) < size)
+    assert (y == wanted).all()
+    assert ("ld.global.v4.b32" in made.asm["ptx"]) == (by == 8)

@@ -8,8 +8,10 @@ library for large angles. Everything else is as on other targets.
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import gcd
 
 from mltriton.dialects import arith, math, tt
+from mltriton.ir.operation import Operation
 from mltriton.ir.types import element_type
 from mltriton.targets.llvm.emit import arith as integer_rules
 from mltriton.targets.llvm.emit import casts, floats
@@ -53,6 +55,18 @@ def _remainder(signed: bool) -> Rule:
 def _sign_extension(e: Emitter, op: arith.ExtSI) -> Value:
     value, to = e.get(op.source), e.result_type(op)
     return e.function.cast("sext", value, to) if to.is_vector else e.affine.widen(value, to)
+
+
+def _dividing(rule: Rule) -> Rule:
+    """A rule of what gives one of its last two operands, or the bits of one: what divides these divides the result."""
+
+    def divided(e: Emitter, op: Operation) -> Value:
+        made = rule(e, op)
+        if not made.type.is_vector and made.type.element.startswith(("i", "ptr")):
+            e.affine.promise(made, gcd(*(e.affine.divisor(e.get(value)) for value in op.operands[-2:])))
+        return made
+
+    return divided
 
 
 def _add_pointer(e: Emitter, op: tt.AddPtr) -> Value:
@@ -114,8 +128,11 @@ def _splat(e: Emitter, op: tt.Splat) -> Value:
     return e.get(op.source)
 
 
+_DIVIDING = (arith.TruncI, arith.ExtUI, arith.IndexCast, tt.IntToPtr, tt.PtrToInt)
+_DIVIDING += (arith.MinSI, arith.MaxSI, arith.MinUI, arith.MaxUI, arith.Select)
+
 RULES: Rules = {
-    kind: rule
+    kind: _dividing(rule) if kind in _DIVIDING else rule
     for kind, rule in {**integer_rules.RULES, **floats.RULES, **casts.RULES}.items()
     if kind not in (tt.MakeRange, tt.Unsplat)
 } | {
