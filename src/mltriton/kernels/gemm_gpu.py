@@ -169,8 +169,8 @@ COPIED_BY_LANES = 0.85  # the speed of blocks of four warps, where no engine cop
 
 
 def groups_on(target: str | None, sizes: Sequence[tuple[int, int, int]], operand: Array) -> Shares:
-    """How products of several sizes (M, N, K), of matrices like `operand`, are shared out in one launch whose lanes copy
-    the operands.
+    """How products of several sizes (M, N, K), of matrices like `operand`, are shared out in one launch, in which lanes
+    copy the operands.
     """
     target = target_of(target, operand)
     if not multiplies_in_groups(target, operand):
