@@ -128,8 +128,8 @@ def _splat(e: Emitter, op: tt.Splat) -> Value:
     return e.get(op.source)
 
 
-_DIVIDING = (arith.TruncI, arith.ExtUI, arith.IndexCast, tt.IntToPtr, tt.PtrToInt)
-_DIVIDING += (arith.MinSI, arith.MaxSI, arith.MinUI, arith.MaxUI, arith.Select)
+_CASTS = (arith.TruncI, arith.ExtUI, arith.IndexCast, tt.IntToPtr, tt.PtrToInt)
+_DIVIDING = (*_CASTS, arith.MinSI, arith.MaxSI, arith.MinUI, arith.MaxUI, arith.Select)
 
 RULES: Rules = {
     kind: _dividing(rule) if kind in _DIVIDING else rule
