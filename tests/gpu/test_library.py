@@ -115,10 +115,11 @@ def test_few_blocks(m: int, n: int, k: int, order: str) -> None:
         assert_close(kernels.matmul(a, b), a.double() @ b.double())
 
 
+@pytest.mark.parametrize("size", [(2000, 3000, 200), (3000, 3072, 200)])
 @pytest.mark.parametrize("orders", ["rr", "rc", "cr"])
-def test_programs_that_compute_several_blocks(orders: str) -> None:
+def test_programs_that_compute_several_blocks(orders: str, size: tuple[int, int, int]) -> None:
     """Rows and columns that no block divides, of more blocks than there are multiprocessors."""
-    m, n, k = 2000, 3000, 200
+    m, n, k = size
     a, b = random(m, k, dtype="float16"), random(k, n, dtype="float16", scale=k**-0.5)
     a, b = (x.T.contiguous().T if order == "c" else x for x, order in zip((a, b), orders, strict=True))
     assert_close(kernels.matmul(a, b), a.double() @ b.double())

@@ -30,6 +30,20 @@ def test_large_products_take_the_fastest_block(size: int) -> None:
     assert (found.tile.m, found.tile.n, found.warps, found.stages, found.splits) == (128, 256, 8, 4, 1)
 
 
+def test_blocks_of_192_columns_fill_rounds_of_persistent_programs() -> None:
+    a = np.empty((1, 1), np.float16)
+    columns = [
+        found.tile and found.tile.n
+        for in_turns in (True, False)
+        for found in [shares_on("cuda:90", 3072, 3072, 3072, a, 1, None, in_turns=in_turns)]
+    ]
+    assert columns[0] == 192 and columns[1] != 192
+    b = np.empty((1, 3072, 3072), np.float16)
+    launch = persistent_launch(b, b, b, Tile(128, 192, 64, 8))
+    assert launch is not None
+    assert (launch.constants["BN"], launch.constants["MORE"]) == (128, 64)
+
+
 @pytest.mark.parametrize("size", [512, 1024])
 def test_small_products_have_a_program_for_each_multiprocessor_and_deep_buffers(size: int) -> None:
     found = shares(size, size, size)
@@ -92,9 +106,11 @@ def test_parts_of_the_sum_are_added_up(m: int, n: int, k: int, monkeypatch: pyte
     assert np.abs(found - wanted).max() < 1e-2
 
 
-@pytest.mark.parametrize(("orders", "batches"), [("rr", 1), ("rc", 1), ("cr", 1), ("rr", 3), ("rc", 2)])
+@pytest.mark.parametrize(
+    ("orders", "batches", "columns"), [("rr", 1, 64), ("rc", 1, 64), ("cr", 1, 96), ("rr", 3, 64), ("rc", 2, 96)]
+)
 def test_programs_compute_several_blocks(
-    orders: str, batches: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    orders: str, batches: int, columns: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("MLTRITON_CACHE_DIR", str(tmp_path))
     install(monkeypatch)
@@ -105,7 +121,7 @@ def test_programs_compute_several_blocks(
         for x, order in zip((a, b), orders, strict=True)
     )
     c = np.full((batches, 136, 104), np.nan, np.float32)
-    launch = persistent_launch(a, b, c, Tile(64, 64, 32, 2), 2)
+    launch = persistent_launch(a, b, c, Tile(64, columns, 32, 2), 2)
     assert launch is not None
     assert launch.grid == (2,)
     made = launch.on("cuda:90", 4, 3).run()

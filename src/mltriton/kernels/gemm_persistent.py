@@ -24,15 +24,34 @@ from mltriton.runtime.specialization import device_kind
 
 
 @triton.jit
+def right_descriptor(base, N, K, stride, TURNED: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+    """B [K, N] by blocks [BK, BN], or its transpose by blocks [BN, BK]."""
+    if TURNED:
+        return tl.make_tensor_descriptor(base, [N, K], [stride, 1], [BN, BK])
+    else:
+        return tl.make_tensor_descriptor(base, [K, N], [stride, 1], [BK, BN])
+
+
+@triton.jit
+def right(desc, k, n, TURNED: tl.constexpr):
+    """The block of B that begins at row k and column n."""
+    if TURNED:
+        return desc.load([n, k]).T
+    else:
+        return desc.load([k, n])
+
+
+@triton.jit
 def matmul_persistent_kernel(
     a_ptr, b_ptr, c_ptr, batches, M, N, K, stride_ab, stride_a, stride_bb, stride_b, stride_cb, stride_c,
     A_TURNED: tl.constexpr, B_TURNED: tl.constexpr, BATCHED: tl.constexpr, ACC: tl.constexpr,
-    BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, GROUP: tl.constexpr,
+    BM: tl.constexpr, BN: tl.constexpr, MORE: tl.constexpr, BK: tl.constexpr, GROUP: tl.constexpr,
 ):  # fmt: skip
     """C [batches, M, N] = A [batches, M, K] B [batches, K, N]; program id p computes blocks p, p + programs, ...
-    `A_TURNED`: A is the transpose of rows of `stride_a`. `BATCHED`: there is more than one product.
+    `A_TURNED`: A is the transpose of rows of `stride_a`. `BATCHED`: there is more than one product. `MORE`: columns that
+    a block has besides the BN first ones, which are a product of their own.
     """
-    blocks = tl.cdiv(M, BM) * tl.cdiv(N, BN)
+    blocks = tl.cdiv(M, BM) * tl.cdiv(N, BN + MORE)
     for block in tl.range(tl.program_id(0), batches * blocks, tl.num_programs(0), warp_specialize=True):
         a_base, b_base, c_base, inside = a_ptr, b_ptr, c_ptr, block
         if BATCHED:
@@ -45,44 +64,55 @@ def matmul_persistent_kernel(
             a_desc = tl.make_tensor_descriptor(a_base, [K, M], [stride_a, 1], [BK, BM])
         else:
             a_desc = tl.make_tensor_descriptor(a_base, [M, K], [stride_a, 1], [BM, BK])
-        if B_TURNED:
-            b_desc = tl.make_tensor_descriptor(b_base, [N, K], [stride_b, 1], [BN, BK])
-        else:
-            b_desc = tl.make_tensor_descriptor(b_base, [K, N], [stride_b, 1], [BK, BN])
+        b_desc = right_descriptor(b_base, N, K, stride_b, B_TURNED, BN, BK)
         c_desc = tl.make_tensor_descriptor(c_base, [M, N], [stride_c, 1], [BM, BN])
-        row, column = coordinates_of(inside, M, N, BM, BN, GROUP)
-        m, n = row * BM, column * BN
+        row, column = coordinates_of(inside, M, N, BM, BN + MORE, GROUP)
+        m, n = row * BM, column * (BN + MORE)
         acc = tl.zeros((BM, BN), dtype=ACC)
+        if MORE:
+            more_b_desc = right_descriptor(b_base, N, K, stride_b, B_TURNED, MORE, BK)
+            more_c_desc = tl.make_tensor_descriptor(c_base, [M, N], [stride_c, 1], [BM, MORE])
+            more = tl.zeros((BM, MORE), dtype=ACC)
         for k in range(0, K, BK):
             if A_TURNED:
                 a = a_desc.load([k, m]).T
             else:
                 a = a_desc.load([m, k])
-            if B_TURNED:
-                b = b_desc.load([n, k]).T
-            else:
-                b = b_desc.load([k, n])
-            acc = tl.dot(a, b, acc, input_precision="ieee", out_dtype=ACC)
+            acc = tl.dot(a, right(b_desc, k, n, B_TURNED), acc, input_precision="ieee", out_dtype=ACC)
+            if MORE:
+                b = right(more_b_desc, k, n + BN, B_TURNED)
+                more = tl.dot(a, b, more, input_precision="ieee", out_dtype=ACC)
         c_desc.store([m, n], acc.to(c_ptr.dtype.element_ty))
+        if MORE:
+            more_c_desc.store([m, n + BN], more.to(c_ptr.dtype.element_ty))
 
 
 def persistent_launch(a: Array, b: Array, c: Array, tile: Tile, programs: int | None = None) -> Launch | None:
     """The launch that computes c = a b for [batch, rows, columns] arrays by so many programs, one for each
     multiprocessor when None; None where that takes one round of programs, or where neither rows nor columns of an array
-    lie together.
+    lie together. Blocks whose columns are no power of two are always computed so.
     """
     (batches, m, k), n = a.shape, b.shape[-1]
-    programs = programs or multiprocessors_of(a)
-    lines = [line for x in (a, b, c) if (line := _line_of(x)) is not None]
-    blocks = triton.cdiv(m, tile.m) * triton.cdiv(n, tile.n)
-    if batches * blocks <= programs or len(lines) < 3 or lines[2][1]:
+    lines = lines_of(a, b, c)
+    blocks = batches * triton.cdiv(m, tile.m) * triton.cdiv(n, tile.n)
+    first = 1 << tile.n.bit_length() - 1
+    programs = min(programs or multiprocessors_of(a), blocks)
+    if lines is None or (blocks == programs and tile.n == first):
         return None
     strides = [number for x, (line, _) in zip((a, b, c), lines, strict=True) for number in (strides_of(x)[0], line)]
     constants = {
         "A_TURNED": lines[0][1], "B_TURNED": lines[1][1], "BATCHED": batches > 1, "ACC": ACCUMULATORS[dtype_name(a)],
-        "BM": tile.m, "BN": tile.n, "BK": tile.k, "GROUP": tile.group,
+        "BM": tile.m, "BN": first, "MORE": tile.n - first, "BK": tile.k, "GROUP": tile.group,
     }  # fmt: skip
     return Launch(matmul_persistent_kernel, (programs,), (a, b, c, batches, m, n, k, *strides), constants)
+
+
+def lines_of(a: Array, b: Array, c: Array) -> list[tuple[int, bool]] | None:
+    """How far lines of each array lie apart in memory, and whether they are columns; None where one has none, or where
+    those of `c` are.
+    """
+    lines = [line for x in (a, b, c) if (line := _line_of(x)) is not None]
+    return None if len(lines) < 3 or lines[2][1] else lines
 
 
 def _line_of(x: Array) -> tuple[int, bool] | None:
