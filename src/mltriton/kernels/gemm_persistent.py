@@ -48,8 +48,8 @@ def matmul_persistent_kernel(
     BM: tl.constexpr, BN: tl.constexpr, MORE: tl.constexpr, BK: tl.constexpr, GROUP: tl.constexpr,
 ):  # fmt: skip
     """C [batches, M, N] = A [batches, M, K] B [batches, K, N]; program id p computes blocks p, p + programs, ...
-    `A_TURNED`: A is the transpose of rows of `stride_a`. `BATCHED`: there is more than one product. `MORE`: columns that
-    a block has besides the BN first ones, which are a product of their own.
+    `A_TURNED`: A is the transpose of rows of `stride_a`. `BATCHED`: there is more than one product. `MORE`: columns of
+    a block besides the first BN, which are a product of their own.
     """
     blocks = tl.cdiv(M, BM) * tl.cdiv(N, BN + MORE)
     for block in tl.range(tl.program_id(0), batches * blocks, tl.num_programs(0), warp_specialize=True):
