@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 
 from fuzz.evaluator import evaluate
 from fuzz.programs import STYLES, Program, program
@@ -27,6 +28,7 @@ from mltriton.tools.aot import load_kernel
 from mltriton.tools.launches import Launch, sample_of_job
 from mltriton.tools.level_runs import Runs
 from mltriton.tools.samples import Copy
+from ptx_emulator.launch import install
 
 POINTERS = {"float16": "fp16", "bfloat16": "bf16", "float32": "fp32", "float64": "fp64"} | {
     f"{sign}int{bits}": f"{'u' if sign else 'i'}{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)
@@ -59,7 +61,7 @@ def _levels(p: Program, right: dict[str, Any], target: str, directory: Path) -> 
     file = directory / f"program_{abs(hash(p.body)):x}.py"  # one text a name: sources are cached
     file.write_text(p.source, encoding="utf-8")
     fn = load_kernel(f"{file}:kernel")
-    texts = [f"*{POINTERS[p.dtypes[name]]}" if isinstance(v, np.ndarray) else "i32" for name, v in p.args.items()]
+    texts = [f"*{POINTERS[p.dtypes[name]]}:16" if isinstance(v, np.ndarray) else "i32" for name, v in p.args.items()]
     entries = parse_signature(", ".join(texts), list(p.args))
     name, slash, _ = target.partition("/")
     job = Job(fn, entries, find_target(name), options_of(num_warps=p.num_warps))
@@ -142,7 +144,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--target", default="cpu")
     parser.add_argument("--style", default="control", choices=STYLES)
-    search(parser, lambda seed, options, folder: complaint(seed, options.style, options.target, folder))
+    parser.add_argument("--emulated", action="store_true", help="cuda:90 without a GPU, by the PTX emulator")
+
+    def complain(seed: int, options: argparse.Namespace, folder: Path) -> str | None:
+        with pytest.MonkeyPatch.context() as patch:
+            if options.emulated:
+                install(patch)
+            return complaint(seed, options.style, options.target, folder)
+
+    search(parser, complain)
 
 
 if __name__ == "__main__":

@@ -38,6 +38,30 @@ def store(pointer: Pointer, value: Any, mask: Any = None) -> None:
     pointer.bits[pointer.places[held]] = encoded(data[held], pointer.dtype)
 
 
+class Descriptor:
+    """A tensor by its strides, of which blocks are moved; outside of it is 0, and nothing is stored."""
+
+    def __init__(self, base: Pointer, shape: Sequence[Any], strides: Sequence[Any], block_shape: Sequence[int]) -> None:
+        self.base, self.block = base, block_shape
+        self.shape, self.strides = [[operator.index(x) for x in sizes] for sizes in (shape, strides)]
+
+    def _places(self, offsets: Sequence[Any]) -> tuple[Pointer, Block]:
+        along = [operator.index(first) + np.arange(size) for first, size in zip(offsets, self.block, strict=True)]
+        indices = np.meshgrid(*along, indexing="ij")
+        inside = np.all([(at >= 0) & (at < size) for at, size in zip(indices, self.shape, strict=True)], axis=0)
+        places = sum(at * step for at, step in zip(indices, self.strides, strict=True))
+        return Pointer(self.base.bits, self.base.dtype, self.base.places + places), Block(inside, "int1")
+
+    def load(self, offsets: Sequence[Any]) -> Block:
+        """A block."""
+        return load(*self._places(offsets))
+
+    def store(self, offsets: Sequence[Any], value: Block) -> None:
+        """A block."""
+        pointer, inside = self._places(offsets)
+        store(pointer, value, inside)
+
+
 def _shape(mask: Any) -> tuple[int, ...]:
     return () if mask is None else mask.shape
 
@@ -188,6 +212,7 @@ LANGUAGE: dict[str, Any] = {
     "debug_barrier": lambda: None,
     "load": load,
     "store": store,
+    "make_tensor_descriptor": Descriptor,
     "where": where,
     "permute": permute,
     "trans": permute,
@@ -226,7 +251,7 @@ LANGUAGE: dict[str, Any] = {
 }
 
 
-def _counted(*bounds: Any) -> Iterator[Block]:
+def _counted(*bounds: Any, **_hints: Any) -> Iterator[Block]:
     """`range`, whose counter is an i32."""
     return (Block(number, "int32") for number in range(*map(operator.index, bounds)))
 

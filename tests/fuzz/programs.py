@@ -1,8 +1,9 @@
 """Random programs: nested branches, loops that may not run, early exits, values used around them.
 
 `program(seed)` gives a `Program`: its text and the arguments of a launch. `STYLES` says what it is made of: control
-flow around every kind of step, operations on shapes before reductions and scans in one to four dimensions, or dots of
-operands that lie in memory in any way. `evaluator.py` says what it computes.
+flow around every kind of step, operations on shapes before reductions and scans in one to four dimensions, dots of
+operands that lie in memory in any way, or loops of dots that take each other's results (`chains.py`). `evaluator.py`
+says what it computes.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import numpy as np
 from fuzz import values
 from fuzz.blocks import DType
 from fuzz.body import INTEGERS, LIMIT, SIGNED, UNSIGNED, WHOLE, Body, Var, clamped, shaped, tl
+from fuzz.chains import chains
 from fuzz.evaluator import encoded
 from fuzz.memory import memory
 from fuzz.values import COMBINES, STEPS
@@ -55,6 +57,7 @@ class Writer:
     body: Body = field(init=False)
     args: dict[str, Any] = field(default_factory=dict[str, Any])
     dtypes: dict[str, str] = field(default_factory=dict[str, str])
+    warps: int = 0  # where the style chooses
 
     def __post_init__(self) -> None:
         self.rng = random.Random(f"{self.style} {self.seed}")
@@ -72,7 +75,9 @@ class Writer:
         STYLES[self.style](self)
         parameters = ", ".join(self.args)
         text = f"{COMBINES}\n\n\n@triton.jit\ndef kernel({parameters}):\n" + "\n".join(self.body.lines) + "\n"
-        return Program(self.seed, text, self.args, self.dtypes, (self.programs,), rng.choice([1, 2, 4, 8, 16]))
+        return Program(
+            self.seed, text, self.args, self.dtypes, (self.programs,), self.warps or rng.choice([1, 2, 4, 8, 16])
+        )
 
     def steps(self, count: int, table: dict[Any, int]) -> None:
         """Some steps of a table."""
@@ -354,6 +359,7 @@ STYLES: dict[str, Callable[[Writer], None]] = {
     "rows": Writer.rows,
     "dots": Writer.dots,
     "memory": memory,
+    "chains": chains,
 }
 NESTED: dict[Callable[[Writer], None], int] = {Writer.branch: 4, Writer.loop: 3, Writer.while_loop: 1}
 CONTROL = set(itertools.chain(NESTED, [Writer.early_return]))

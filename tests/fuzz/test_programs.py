@@ -15,8 +15,9 @@ from fuzz.check import complaint, shrunk
 from fuzz.evaluator import encoded, evaluate
 from fuzz.programs import STYLES, program
 from fuzz.scratch import scratch_bytes, scratch_of_nan
+from ptx_emulator.launch import install
 
-COUNTS = {"control": 10, "shapes": 12, "rows": 4, "dots": 4, "memory": 12}
+COUNTS = {"control": 10, "shapes": 12, "rows": 4, "dots": 4, "memory": 12, "chains": 2}
 TARGETS = ["generic", "cpu", "xe:pvc/levels"]
 BATCH = 50  # programs a slow test
 
@@ -59,6 +60,18 @@ def test_programs_on_xe(style: str, first: int, tmp_path: Path) -> None:
     if style == "memory":
         pytest.skip("one thread runs these")
     assert not _complaints(style, "xe:pvc", range(first, first + 10), tmp_path)
+
+
+def test_chains_on_an_emulated_gpu(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    install(monkeypatch)
+    assert not _complaints("chains", "cuda:90", range(3), tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("first", range(0, 400, 10))
+def test_many_chains_on_an_emulated_gpu(first: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    install(monkeypatch)
+    assert not _complaints("chains", "cuda:90", range(first, first + 10), tmp_path)
 
 
 def test_a_seed_gives_the_same_program() -> None:
