@@ -1,8 +1,8 @@
 """Whether a warp of its own can start all copies of a function's products, and what it must compute for that.
 
 Level: ttg, before loads become copies. Takes a function; gives the loads that a producer warp would do, in groups of
-those that one product takes, with the loops around them and the scalars from which their places follow, or why there is
-no such warp. Nothing is changed.
+those that one product takes, with the loops around them and the scalars from which their indices follow, or why there
+is no such warp. Nothing is changed.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Group:
 @dataclass
 class Producer:
     """What the producer warp does: groups in the order of the program, the loops that it goes through, which of their
-    carried values it needs, and the operations from which these and the places of blocks are computed.
+    carried values it needs, and the operations from which these and the indices of blocks are computed.
     """
 
     groups: list[Group]
@@ -106,7 +106,7 @@ def _product_of(load: tt.DescriptorLoad) -> object:
 
 
 def _slice(found: Producer) -> None:
-    """Add what places of blocks, and bounds of loops, are computed from."""
+    """Add what indices of blocks, and bounds of loops, are computed from."""
     pending = [index for group in found.groups for load in group.loads for index in load.indices]
     pending += [bound for loop in found.loops for bound in (loop.lower, loop.upper, loop.step)]
     seen = set[Value]()

@@ -1,4 +1,4 @@
-"""`gpu`: the warp's place in its program and the barrier between warps. Level: ttg to intrinsic; in
+"""`gpu`: the warp's number in its program and the barrier between warps. Level: ttg to intrinsic; in
 warp-level kernels from tt on. Names are MLIR's.
 """
 

@@ -112,8 +112,8 @@ BARRIERS = (gpu.Barrier, ttg.CrossWarpReduce, ttg.CrossWarpScan, BarrierArrive, 
 def _neighbours(op: Operation, step: int) -> Iterator[Operation]:
     """What comes after an operation in its block (`step` 1), or before it, the nearest first."""
     assert op.block is not None
-    place = op.block.position(op)
-    return iter(op.block.ops[place + 1 :] if step > 0 else op.block.ops[:place][::-1])
+    position = op.block.position(op)
+    return iter(op.block.ops[position + 1 :] if step > 0 else op.block.ops[:position][::-1])
 
 
 def block_of(value: Value) -> TensorType | None:

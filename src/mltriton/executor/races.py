@@ -242,11 +242,11 @@ def _accessed(op: Operation) -> TensorType | None:
 
 @cache
 def _holders(encoding: Encoding, shape: tuple[int, ...]) -> Array:
-    places = warp_layout(encoding, shape).table()
-    bits: Array = np.array([1 << lane for lane in range(places.shape[1])], np.int64)
-    lanes: Array = np.broadcast_to(bits, places.shape[:2])
+    elements = warp_layout(encoding, shape).table()
+    bits: Array = np.array([1 << lane for lane in range(elements.shape[1])], np.int64)
+    lanes: Array = np.broadcast_to(bits, elements.shape[:2])
     holders: Array = np.zeros(shape, np.int64)
-    np.bitwise_or.at(holders, tuple(np.moveaxis(places, -1, 0)), lanes)
+    np.bitwise_or.at(holders, tuple(np.moveaxis(elements, -1, 0)), lanes)
     return holders
 
 

@@ -52,8 +52,8 @@ def _counts(op: Operation, operands: tuple[Any, ...]) -> bool:
     assert isinstance(op, tt.Load | tt.Store)
     view = operands[0]
     if not isinstance(view, TensorView):
-        place = 1 if isinstance(op, tt.Load) else 2
-        return op.mask is None or bool(np.any(operands[place]))
+        index = 1 if isinstance(op, tt.Load) else 2
+        return op.mask is None or bool(np.any(operands[index]))
     block = cast(TensorType, op.result.type if isinstance(op, tt.Load) else op.value.type)
     inside = view.inside(block.shape, range(block.rank))
     return inside is None or bool(np.any(inside))

@@ -221,13 +221,13 @@ def attention_backward_kernel(
 @triton.jit
 def sum_splits_kernel(parts_ptr, dq_ptr, size, N_SPLITS: tl.constexpr, BLOCK: tl.constexpr):
     """dq = the sum of N_SPLITS arrays of `size` elements, BLOCK of them; program id (block)."""
-    places = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
-    inside = places < size
+    indices = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
+    inside = indices < size
     total = tl.zeros([BLOCK], tl.float32)
     for _ in range(N_SPLITS):
-        total += tl.load(parts_ptr + places, mask=inside, other=0.0)
+        total += tl.load(parts_ptr + indices, mask=inside, other=0.0)
         parts_ptr += size
-    tl.store(dq_ptr + places, total.to(dq_ptr.dtype.element_ty), mask=inside)
+    tl.store(dq_ptr + indices, total.to(dq_ptr.dtype.element_ty), mask=inside)
 
 
 def flash_attention_backward(

@@ -257,12 +257,12 @@ def paged_attention_launches(
     shared = (q, k_cache, v_cache, block_table, seq_lens, alibi_slopes, parts, lse, scale_of(dim, sm_scale), soft_cap)
     tables = (*strides_of(block_table), *strides_of(seq_lens), heads * dim, dim, heads)
     launch = _by_tiles if form.tiles else _by_addresses if form.block is None else _by_blocks
-    kernel, places, counts, constants = launch(q, k_cache, v_cache, form)
+    kernel, caches, counts, constants = launch(q, k_cache, v_cache, form)
     constants |= {"PAGE": page, "BD": block_dim(q.shape[2]), "DIM": dim}
     attend = Launch(
         kernel,
         (programs_of(q, k_cache, form), sequences, splits),
-        (*shared, *strides_of(q), *places, *tables, *counts, per_split),
+        (*shared, *strides_of(q), *caches, *tables, *counts, per_split),
         constants,
     )
     if lse is None:
@@ -292,7 +292,7 @@ def _by_blocks(q: Array, k_cache: Array, v_cache: Array, form: Form) -> Parts:
     kernel = paged_attention_blocks_warps_kernel if form.warp_level else paged_attention_blocks_kernel
     assert form.block is not None
     piece = piece_of(form, form.block)
-    keys, values = _places(k_cache, form.block >= REST.value), _places(v_cache, form.block > 1)
+    keys, values = _cache_of(k_cache, form.block >= REST.value), _cache_of(v_cache, form.block > 1)
     constants = {
         "GROUP": q.shape[1] // k_cache.shape[2], "BG": form.heads, "BLOCK": form.block,
         "BN": piece, "PIECES": form.keys // piece,
@@ -312,7 +312,7 @@ def piece_of(form: Form, block: int) -> int:
     return max(REST.value, min(form.keys, block * PIECE)) if block > 1 else REST.value
 
 
-def _places(cache: Array, by_blocks: bool) -> Matrix:
+def _cache_of(cache: Array, by_blocks: bool) -> Matrix:
     """Where keys or values lie, for the kernel: in rows of a matrix, or in elements."""
     found = matrix_of(cache) if by_blocks else None
     if found is not None:

@@ -25,8 +25,8 @@ from mltriton.kernels.attention_paged_loads import (
     join_values,
     load_keys,
     load_values,
-    place_of,
-    places_of,
+    slot_of,
+    slots_of,
 )
 
 REST = tl.constexpr(16)  # keys of a step at the end of a sequence, whose last keys may be others'
@@ -90,13 +90,13 @@ def attend_step(
         key = first + piece * BN
         keys = key + tl.arange(0, BN)
         if BLOCK >= REST:
-            page, slot = place_of(key, table_ptr, stride_tp, PAGE)
+            page, slot = slot_of(key, table_ptr, stride_tp, PAGE)
             k_t = tl.trans(k[0].load([page * k[2] + k[3] + slot, k[4]]))
             if DIM < BD:
                 k_t = tl.where((tl.arange(0, BD) < DIM)[:, None], k_t, 0.0)  # what lies behind a head may be no number
             pages, slots = pages + (page,), slots + (slot,)  # noqa: RUF005
         else:
-            page, slot = places_of(keys, end, table_ptr, stride_tp, PAGE, MASKED)
+            page, slot = slots_of(keys, end, table_ptr, stride_tp, PAGE, MASKED)
             k_t = load_keys(k[1], page * k[2] + slot * k[5], keys, end, k[6], BD, DIM, MASKED)
             rows = rows + (tl.reshape(page * v[2] + slot * v[5], [BN, 1]),)  # noqa: RUF005
         s = tl.dot(q, k_t, input_precision="ieee") * sm_scale

@@ -96,11 +96,11 @@ def check_pages(k_cache: Array, block_table: Array, seq_lens: Array) -> None:
     wrong = np.argwhere(entries >= pages)
     wrong = wrong[wrong[:, 1] * page < lens[wrong[:, 0]]]
     if len(wrong):
-        sequence, place = wrong[0]
+        sequence, entry = wrong[0]
         raise ArgumentError(
             "paged_attention: a sequence has a page that the cache has not",
             expected=f"pages 0 to {pages - 1}",
-            found=f"{table[sequence, place]} at block_table[{sequence}, {place}]",
+            found=f"{table[sequence, entry]} at block_table[{sequence}, {entry}]",
         )
 
 

@@ -37,15 +37,15 @@ def are_columns(BD: tl.constexpr, DIM: tl.constexpr, BLOCK: tl.constexpr):
 
 
 @triton.jit
-def place_of(key, table_ptr, stride_tp, PAGE: tl.constexpr):
-    """The page of a key and its place there; the division of unsigned numbers has no branch."""
+def slot_of(key, table_ptr, stride_tp, PAGE: tl.constexpr):
+    """The page of a key and its slot there; the division of unsigned numbers has no branch."""
     key = key.to(tl.uint32)
     return tl.load(table_ptr + (key // PAGE).to(tl.int32) * stride_tp), (key % PAGE).to(tl.int32)
 
 
 @triton.jit
-def places_of(keys, end, table_ptr, stride_tp, PAGE: tl.constexpr, MASKED: tl.constexpr):
-    """The pages [1, BN] (i64) of keys, and their places there; where MASKED, of keys below `end`."""
+def slots_of(keys, end, table_ptr, stride_tp, PAGE: tl.constexpr, MASKED: tl.constexpr):
+    """The pages [1, BN] (i64) of keys, and their slots there; where MASKED, of keys below `end`."""
     inside = (keys < end)[None, :]
     keys = keys.to(tl.uint32)[None, :]
     entries = table_ptr + (keys // PAGE).to(tl.int32) * stride_tp
@@ -93,7 +93,7 @@ def join_values(v, table_ptr, stride_tp, key, last, PAGE: tl.constexpr, BN: tl.c
     block behind the one that starts at key `last` there is that one.
     """
     if BN == BLOCK:
-        page, slot = place_of(tl.minimum(key, last), table_ptr, stride_tp, PAGE)
+        page, slot = slot_of(tl.minimum(key, last), table_ptr, stride_tp, PAGE)
         return v[0].load([page * v[2] + v[3] + slot, v[4]])
     half: tl.constexpr = BN // 2
     upper = join_values(v, table_ptr, stride_tp, key, last, PAGE, half, BLOCK)

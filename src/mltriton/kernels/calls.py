@@ -138,12 +138,12 @@ def remember(
     """
     made = [*results, *scratch]
     known = [*arrays, *made]
-    places = [_places(launch.arguments, known) for launch in launches]
-    if key is None or None in places or not _is_told(arrays, made):
+    positions = [_positions(launch.arguments, known) for launch in launches]
+    if key is None or None in positions or not _is_told(arrays, made):
         return
     steps = tuple(
         _step(launch, dict(found), len(known))
-        for launch, found in zip(launches, places, strict=True)
+        for launch, found in zip(launches, positions, strict=True)
         if found is not None
     )
     if len(_PLANS) >= _MOST_PLANS:
@@ -171,15 +171,15 @@ def _is_told(arrays: Sequence[Array | None], made: Sequence[Array]) -> bool:
     return is_torch(given[0]) or _shared(starts[: len(given)]) == _shared([id(x) for x in given])
 
 
-def _places(arguments: Sequence[Any], known: Sequence[Array | None]) -> tuple[tuple[int, int], ...] | None:
+def _positions(arguments: Sequence[Any], known: Sequence[Array | None]) -> tuple[tuple[int, int], ...] | None:
     """Where arguments of a launch are arrays, and which; None where one is an array that is not known."""
     found: list[tuple[int, int]] = []
-    for place, argument in enumerate(arguments):
+    for position, argument in enumerate(arguments):
         if isinstance(argument, np.ndarray) or is_torch(argument):
             number = next((i for i, x in enumerate(known) if x is not None and _is_same(argument, x)), None)
             if number is None:
                 return None
-            found.append((place, number))
+            found.append((position, number))
     return tuple(found)
 
 
@@ -197,11 +197,11 @@ def _size(x: Array) -> int:
 
 
 def _step(launch: Launch, arrays: Mapping[int, int], count: int) -> _Step:
-    """A launch without its arrays, so that a plan keeps no memory: the number of each is known by its place, and there
-    are `count` of them.
+    """A launch without its arrays, so that a plan keeps no memory: the number of each is known by its position, and
+    there are `count` of them.
     """
-    values = [(place, value) for place, value in enumerate(launch.arguments) if place not in arrays]
-    numbers = {**arrays, **{place: count + number for number, (place, _) in enumerate(values)}}
-    chosen = [numbers[place] for place in range(len(launch.arguments))]
+    values = [(position, value) for position, value in enumerate(launch.arguments) if position not in arrays]
+    numbers = {**arrays, **{position: count + number for number, (position, _) in enumerate(values)}}
+    chosen = [numbers[position] for position in range(len(launch.arguments))]
     pick = itemgetter(*chosen) if len(chosen) > 1 else itemgetter(slice(chosen[0], chosen[0] + 1))
     return _Step(launch.kernel, launch.grid, tuple(value for _, value in values), pick, launch.constants)

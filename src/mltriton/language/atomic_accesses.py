@@ -90,8 +90,8 @@ def atomic_poll(
             expected="integers of 16, 32 or 64 bits",
             found=str(element),
         )
-    places, expected = broadcast_all(cast(tensor, pointer), stored_as(expected_value, element))
-    return inline(_WAIT, [places, expected, _polls(timeout_ns), sem or "acquire", scope])
+    pointers, expected = broadcast_all(cast(tensor, pointer), stored_as(expected_value, element))
+    return inline(_WAIT, [pointers, expected, _polls(timeout_ns), sem or "acquire", scope])
 
 
 def _polls(timeout_ns: object) -> object:

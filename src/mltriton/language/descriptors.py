@@ -136,16 +136,18 @@ def load_tensor_descriptor(
     desc: object, offsets: Sequence[object], cache_modifier: str = "", eviction_policy: str = ""
 ) -> tensor:
     """The block at `offsets` (in elements)."""
-    source, places = _descriptor(desc, offsets, "a descriptor's load")
+    source, indices = _descriptor(desc, offsets, "a descriptor's load")
     cache = option(LOAD_CACHE, cache_modifier, "cache_modifier")
     evict = option(EVICTION, eviction_policy, "eviction_policy")
-    return tensor(current().emit(tt.DescriptorLoad, source.handle, places, cache=cache, evict=evict), source.block_type)
+    return tensor(
+        current().emit(tt.DescriptorLoad, source.handle, indices, cache=cache, evict=evict), source.block_type
+    )
 
 
 @builtin
 def store_tensor_descriptor(desc: object, offsets: Sequence[object], value: object) -> None:
     """Write a block, converted to the element type, at `offsets` (in elements); a scalar is repeated."""
-    target, places = _descriptor(desc, offsets, "a descriptor's store")
+    target, indices = _descriptor(desc, offsets, "a descriptor's store")
     block = target.type.block
     converted = stored_as(value, block.scalar)
     if not converted.type.is_block():
@@ -154,4 +156,4 @@ def store_tensor_descriptor(desc: object, offsets: Sequence[object], value: obje
         raise ShapeMismatchError(
             "the value does not fit the descriptor's block", expected=block.name, found=converted.type.name
         )
-    current().create(tt.DescriptorStore, target.handle, converted.handle, places)
+    current().create(tt.DescriptorStore, target.handle, converted.handle, indices)

@@ -87,11 +87,11 @@ def _in_batches(a: tensor, b: tensor, acc: object, *options: Any) -> tensor:
     return reshape(dot(flat(a), flat(b), flat(acc) if isinstance(acc, tensor) else acc, *options), shape)
 
 
-def _operand(value: object, place: str) -> tensor:
+def _operand(value: object, side: str) -> tensor:
     if not isinstance(value, tensor) or not value.type.is_block():
         found = value.type.name if isinstance(value, tensor) else repr(value)
         raise DotShapeError(
-            f"the {place} operand of tl.dot must be a block", expected="a block of two or three dimensions", found=found
+            f"the {side} operand of tl.dot must be a block", expected="a block of two or three dimensions", found=found
         )
     return value
 

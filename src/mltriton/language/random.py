@@ -88,10 +88,10 @@ def philox(seed: object, c0: object, c1: object, c2: object, c3: object, n_round
 @builtin
 def randint4x(seed: object, offset: object, n_rounds: int = N_ROUNDS) -> Four:
     """Four blocks of uniform uint32, in the shape of `offset`."""
-    place = to_tensor(offset)
-    low = cast(place, types.uint32)
+    counter = to_tensor(offset)
+    low = cast(counter, types.uint32)
     zero = mul(low, 0)
-    high = cast(right_shift(place, 32), types.uint32) if place.dtype.bits > 32 else zero
+    high = cast(right_shift(counter, 32), types.uint32) if counter.dtype.bits > 32 else zero
     return philox(seed, low, high, zero, zero, n_rounds)
 
 

@@ -60,12 +60,12 @@ def bitonic_merge(x: object, dim: int | None = None, descending: bool = False) -
 def _last_dimension(x: object, dim: object, name: str) -> tensor:
     value = to_tensor(x)
     rank = len(value.type.shape)
-    place = wrapped_axis(-1 if dim is None else dim, rank, name)
-    if place != rank - 1:
+    axis = wrapped_axis(-1 if dim is None else dim, rank, name)
+    if axis != rank - 1:
         raise AxisError(
             f"{name} works along the last dimension",
             expected=str(rank - 1),
-            found=str(place),
+            found=str(axis),
             hint="permute the block before and after",
         )
     return value

@@ -1,9 +1,9 @@
 """What a change of layout costs: renamed registers, choices by lane, shuffles between lanes, or shared memory.
 
-Level: ttg to llvm. `conversion(source, target)` compares two linear layouts of one tensor, place by place: where does
-the element come from that a lane of the target needs? `change_cost` has the instructions that this takes. Guarantees:
-`fetch` gives for every place of the target a place of the source with the same element, its own lane and warp where
-they have it.
+Level: ttg to llvm. `conversion(source, target)` compares two linear layouts of one tensor, position by position: where
+does the element come from that a lane of the target needs? `change_cost` has the instructions that this takes.
+Guarantees: `fetch` gives for every position of the target a position of the source with the same element, its own lane
+and warp where they have it.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ def _fetch(source: LinearLayout, target: LinearLayout) -> LinearLayout:
         bases[dim] = []
         for bit, vector in enumerate(target.vectors(dim)):
             same = source.vectors(dim)[bit : bit + 1]
-            if same and same[0] == tuple(vector[place] for place in order):
+            if same and same[0] == tuple(vector[dim] for dim in order):
                 bases[dim].append(tuple((1 << bit) * (p == position) for p in range(len(PLACES))))
             else:
                 found = dict(zip(general.outputs, general.vectors(dim)[bit], strict=True))

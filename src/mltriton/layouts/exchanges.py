@@ -62,7 +62,7 @@ def _independent(vectors: Iterable[int], of: Sequence[int]) -> list[int]:
 
 
 def _flat(vector: Shape, sizes: Shape) -> int:
-    """A place as one number, the last dimension lowest."""
+    """An index as one number, the last dimension lowest."""
     result = 0
     for at, size in zip(vector, sizes, strict=True):
         result = result << _bits(size) | at
@@ -70,7 +70,7 @@ def _flat(vector: Shape, sizes: Shape) -> int:
 
 
 def _split(number: int, sizes: Shape) -> Shape:
-    """That number as a place."""
+    """That number as an index."""
     found: list[int] = []
     for size in reversed(sizes):
         found.append(number & (size - 1))

@@ -80,9 +80,9 @@ class LinearLayout:
     def at(self, **index: int) -> tuple[int, ...]:
         """Where an index goes; input dimensions that are not named are at 0."""
         result = [0] * len(self.outputs)
-        for dim, place in index.items():
+        for dim, coordinate in index.items():
             for bit, vector in enumerate(self.vectors(dim)):
-                if place >> bit & 1:
+                if coordinate >> bit & 1:
                     result = [x ^ y for x, y in zip(result, vector, strict=True)]
         return tuple(result)
 
@@ -91,9 +91,9 @@ class LinearLayout:
         shape = [1 << len(vectors) for vectors in self.bases]
         result = np.zeros((*shape, len(self.outputs)), np.int64)
         for axis, vectors in enumerate(self.bases):
-            place = np.arange(shape[axis]).reshape([-1 if a == axis else 1 for a in range(len(shape))] + [1])
+            coordinate = np.arange(shape[axis]).reshape([-1 if a == axis else 1 for a in range(len(shape))] + [1])
             for bit, vector in enumerate(vectors):
-                result ^= (place >> bit & 1) * np.array(vector, np.int64)
+                result ^= (coordinate >> bit & 1) * np.array(vector, np.int64)
         return result
 
     @property
@@ -113,8 +113,8 @@ class LinearLayout:
 
     def _flat(self, vector: Sequence[int]) -> int:
         result, shift = 0, 0
-        for place, size in zip(vector, self.sizes, strict=True):
-            result |= place << shift
+        for coordinate, size in zip(vector, self.sizes, strict=True):
+            result |= coordinate << shift
             shift += _bits(size)
         return result
 
@@ -171,8 +171,8 @@ class LinearLayout:
         return LinearLayout.of(bases, sizes)
 
     def into(self, other: LinearLayout) -> LinearLayout:
-        """From a place of `other` to the place of this layout that has the same element: what a conversion from this
-        layout to `other` has to fetch.
+        """From a position in `other` to the one in this layout that has the same element: what a conversion from
+        this layout to `other` has to fetch.
         """
         return other.then(self.inverse())
 
@@ -186,7 +186,7 @@ class LinearLayout:
         bases: dict[str, list[tuple[int, ...]]] = {}
         order = [tile.outputs.index(out) for out in self.outputs]
         for dim, vectors in zip(self.inputs, self.bases, strict=True):
-            low = [tuple(vector[place] for place in order) for vector in tile.vectors(dim)]
+            low = [tuple(vector[dim] for dim in order) for vector in tile.vectors(dim)]
             rest = vectors[len(low) :]
             if list(vectors[: len(low)]) != low:
                 return None
@@ -207,12 +207,12 @@ class LinearLayout:
 
     def without(self, output: str) -> LinearLayout:
         """The same with an output dimension forgotten."""
-        kept = [place for place, out in enumerate(self.outputs) if out != output]
+        kept = [number for number, out in enumerate(self.outputs) if out != output]
         bases = {
-            dim: [tuple(vector[place] for place in kept) for vector in vectors]
+            dim: [tuple(vector[number] for number in kept) for vector in vectors]
             for dim, vectors in zip(self.inputs, self.bases, strict=True)
         }
-        return LinearLayout.of(bases, {self.outputs[place]: self.sizes[place] for place in kept})
+        return LinearLayout.of(bases, {self.outputs[number]: self.sizes[number] for number in kept})
 
     def renamed(self, outputs: Mapping[str, str]) -> LinearLayout:
         """The same with other names for outputs."""

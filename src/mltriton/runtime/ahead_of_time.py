@@ -51,8 +51,8 @@ def relaunch(
         return
     if len(arguments) != constants.parameters:
         completed = [*arguments]
-        for place, value in constants.values:
-            completed.insert(place, value)
+        for index, value in constants.values:
+            completed.insert(index, value)
         arguments = completed
     try:
         size = normalize(grid)
@@ -66,7 +66,7 @@ def relaunch(
 
 
 class Constants(NamedTuple):
-    """The constants among a kernel's parameters, by place, in order; and how many parameters there are."""
+    """The constants among a kernel's parameters, by index, in order; and how many parameters there are."""
 
     parameters: int
     values: tuple[tuple[int, Any], ...]
@@ -78,7 +78,7 @@ def constants_of(kernel: CompiledKernel) -> Constants | None:
     if list(entries) != [parameter.name for parameter in parameters]:
         return None
     known = [(parameter.index, entries[parameter.name]) for parameter in parameters if parameter.is_constexpr]
-    values = tuple((place, entry.value) for place, entry in known if isinstance(entry, Constant))
+    values = tuple((index, entry.value) for index, entry in known if isinstance(entry, Constant))
     return Constants(len(parameters), values) if len(values) == len(known) else None
 
 

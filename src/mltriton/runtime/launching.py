@@ -83,8 +83,8 @@ def _known(
     from mltriton.runtime.native.launcher import KnownCall  # It is there: it made the launcher.
 
     given = shape.count + len(shape.keywords)
-    order = [place if place < given else given - place - 1 for place in shape.order]
-    options = tuple(everything[place] for place in shape.options)
+    order = [index if index < given else given - index - 1 for index in shape.order]
+    options = tuple(everything[index] for index in shape.options)
     call = KnownCall(
         shape.count, shape.keywords, grid, order, shape.defaults, shape.options, options, kernel.generation
     )

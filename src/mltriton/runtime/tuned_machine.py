@@ -26,9 +26,9 @@ def machine_of(named: Mapping[str, Any]) -> Machine:
         if type(value) is np.ndarray:
             break
         if hasattr(value, "dtype"):
-            place = device_of(value)
-            if place != "cpu":
-                return place
+            device = device_of(value)
+            if device != "cpu":
+                return device
             break
     return _counter()()
 

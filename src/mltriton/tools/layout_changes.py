@@ -1,6 +1,6 @@
 """`mltriton layout ENCODING --to ENCODING`: what a conversion from one layout to another does, and what it costs.
 
-Level: ttg and warp. Takes two views of one tensor; gives for each place of the result where its element comes from, the
+Level: ttg and warp. Takes two views of one tensor; gives for each index of the result where its element comes from, the
 number of elements that stay or go how far, and instructions of a warp. What a target does in cheaper ways of its own
 (`TargetSpec.change_cost`) counts, too.
 """

@@ -31,7 +31,7 @@ HEIGHT, LETTER, SMALL = 20, 6, 5  # of a labelled cell, of a letter of its label
 MARGIN = 36
 LINE = 14  # of text
 GOLDEN = 137.508  # degrees: neighbours in this sequence of hues are far apart
-# How an element of a conversion comes to its place, from `WAYS`.
+# How an element of a conversion comes to its register, from `WAYS`.
 COLOURS = ("#f2f2f2", "#d8f0d8", "#b6dcf2", "#ffe2b0", "#f6c0c0")
 
 
@@ -86,7 +86,7 @@ def svg(view: View, hardware: bool = False) -> str:
 
 
 def svg_of_change(change: Change) -> str:
-    """A conversion: the tensor before and after, and where each place of the result gets its element from."""
+    """A conversion: the tensor before and after, and where each position of the result gets its element from."""
     before, after = (View(encoding, change.shape, change.element) for encoding in (change.source, change.target))
     panels = [_elements(before, "before"), _elements(after, "after")]
     title = f"{change.names}: {change.summary()}"
@@ -121,19 +121,19 @@ def _matrix(view: View) -> tuple[int, int]:
 
 
 def _elements(view: View, title: str = "lane:register of each element") -> Panel:
-    """Where each element is, the first place of several."""
+    """Where each element is, the first position of several."""
     shape = _matrix(view)
     colours, labels = np.empty(shape, object), np.empty(shape, object)
     owners, layout = view.warps().reshape(shape), view.layout
-    places = None if layout is None else layout.inverse().table().reshape(*shape, 3)
+    positions = None if layout is None else layout.inverse().table().reshape(*shape, 3)
     lanes = 1 if layout is None else layout.count("lane")
     for at in np.ndindex(*shape):
         warps = int(owners[at])
-        register, lane, _ = (0, 0, 0) if places is None else map(int, places[at])
+        register, lane, _ = (0, 0, 0) if positions is None else map(int, positions[at])
         warp = (warps & -warps).bit_length() - 1
         colours[at] = _colour(warp, lane, lanes)
-        labels[at] = f"w{warp}" if places is None else f"{lane}:{register}"
-    title = title if places is not None else "the warp of each element"
+        labels[at] = f"w{warp}" if positions is None else f"{lane}:{register}"
+    title = title if positions is not None else "the warp of each element"
     return Panel(title, colours, labels, _last_two(view.word()), _last_two(view.tile()))
 
 
@@ -173,16 +173,16 @@ def _offsets(view: View, hardware: bool) -> Panel:
         for at in np.ndindex(*table.shape):
             colours[at] = _colour(int(table[at]) % line // group, 0, 1)
         return Panel("the offset of each element", colours, table.astype(str).astype(object))
-    places = layout.table().reshape(-1, line, len(layout.outputs))
-    colours, labels = np.empty(places.shape[:2], object), np.empty(places.shape[:2], object)
+    positions = layout.table().reshape(-1, line, len(layout.outputs))
+    colours, labels = np.empty(positions.shape[:2], object), np.empty(positions.shape[:2], object)
     for at in np.ndindex(*labels.shape):
-        labels[at] = ",".join(map(str, places[at]))
-        colours[at] = _colour(int(places[at][-1]) // group % (line // group), 0, 1)
+        labels[at] = ",".join(map(str, positions[at]))
+        colours[at] = _colour(int(positions[at][-1]) // group % (line // group), 0, 1)
     return Panel(f"the element at each offset, {line * width} bytes a row", colours, labels)
 
 
 def _fetches(change: Change) -> Iterator[Panel]:
-    """Where each place of the result gets its element, warp by warp, coloured by the way that it takes."""
+    """Where each position of the result gets its element, warp by warp, coloured by the way that it takes."""
     assert change.how is not None
     fetch, ways = change.how.fetch.table(), change.ways()
     for warp in range(fetch.shape[2]):

@@ -1,9 +1,9 @@
 """`mltriton layout`: which warp, lane and register hold which element of a tensor, as text.
 
 Level: ttg and warp. Takes encodings as text or from an `.mlir` file; gives `View`s: an encoding and a shape. Two
-directions: from elements to places (the default) and from places to elements (`hardware`). Encodings that only say
-which warp owns what show warps, those of shared memory offsets. `layout_values.py` finds the values of a program and
-`layout_changes.py` says what a conversion does; `layout_picture.py` draws all of it.
+directions: from elements to positions (the default) and from positions to elements (`hardware`). Encodings that only
+say which warp owns what show warps, those of shared memory offsets. `layout_values.py` finds the values of a program
+and `layout_changes.py` says what a conversion does; `layout_picture.py` draws all of it.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class View:
 
     @cached_property
     def layout(self) -> LinearLayout | None:
-        """The places of all elements; None where the encoding does not state lanes."""
+        """The positions of all elements; None where the encoding does not state lanes."""
         try:
             return linear_layout(self.encoding, self.shape)
         except NoLanesError:
@@ -188,8 +188,8 @@ def text_of(view: View, hardware: bool = False, rows: int = 16, columns: int = 1
         return "\n".join([*body, "the encoding does not say which lane holds an element"])
     if hardware:
         return "\n".join([*body, *_places(layout, rows, columns)])
-    cells, title = _place_cells(layout, view.shape), "lane:register of each element"
-    title += "" if layout.is_injective else " (the first of several places)"
+    cells, title = _register_cells(layout, view.shape), "lane:register of each element"
+    title += "" if layout.is_injective else " (the first of several positions)"
     return "\n".join([*body, *_matrices(cells, title, lambda part: _grid(part, rows, columns))])
 
 
@@ -202,10 +202,10 @@ def _offsets(view: View, layout: LinearLayout, hardware: bool, rows: int, column
     width = byte_width(view.element) if view.element is not None else 4
     line = min(LINE_BYTES // width, layout.count("offset"))
     yield f"the element at each offset, {line * width} bytes a line"
-    places = layout.table().reshape(-1, line, len(layout.outputs))
-    cells = np.empty(places.shape[:2], object)
+    positions = layout.table().reshape(-1, line, len(layout.outputs))
+    cells = np.empty(positions.shape[:2], object)
     for index in np.ndindex(*cells.shape):
-        cells[index] = f"({','.join(map(str, places[index]))})"
+        cells[index] = f"({','.join(map(str, positions[index]))})"
     yield from _grid(cells, rows, columns)
 
 
@@ -242,12 +242,12 @@ def warps_text(bits: int) -> str:
     return ",".join("-".join(map(str, ends)) for ends in ranges)
 
 
-def _place_cells(layout: LinearLayout, shape: Shape) -> Array:
+def _register_cells(layout: LinearLayout, shape: Shape) -> Array:
     """Lane and register of each element, the first ones where it has several."""
     cells = np.empty(shape, object)
-    places = layout.inverse().table()
+    positions = layout.inverse().table()
     for element in np.ndindex(*shape):
-        register, lane, _ = places[element]
+        register, lane, _ = positions[element]
         cells[element] = f"{lane}:{register}"
     return cells
 

@@ -64,7 +64,7 @@ class MakeRange(Operation, name="tt.make_range", pure=True):
 
 
 def index_width(size: int) -> int:
-    """The characters that a printed place along a dimension takes at least: all places of a block are aligned."""
+    """The characters that a printed index along a dimension takes at least: all indices of a block are aligned."""
     return len(str(size - 1)) if size > 1 else 0
 
 

@@ -84,7 +84,7 @@ def clz(x: object) -> tensor:
 
 @builtin
 def ffs(x: object) -> tensor:
-    """The place of the lowest bit of x that is set, counted from 1; 0 for 0."""
+    """The position of the lowest bit of x that is set, counted from 1; 0 for 0."""
     value = _unsigned(*_integers("ffs", x))
     return where(value == 0, 0, _ones(value ^ (value - 1)))
 
@@ -96,7 +96,7 @@ def brev(x: object) -> tensor:
     bits, left = value.dtype.bits, _unsigned(value)
     shift = bits // 2
     while shift:
-        mask = sum(((1 << shift) - 1) << place for place in range(0, bits, 2 * shift))
+        mask = sum(((1 << shift) - 1) << position for position in range(0, bits, 2 * shift))
         left, shift = ((left >> shift) & mask) | ((left & mask) << shift), shift // 2
     return cast(left, value.dtype, bitcast=True)
 
@@ -152,9 +152,9 @@ def byte_perm(x: object, y: object, s: object) -> tensor:
     a, b, choice = broadcast_all(*_integers("byte_perm", x, y, s))
     pool = cast(byte_pool(a, b), types.uint64)
     total = pool & 0
-    for place in range(4):
-        shift = cast((choice >> (4 * place)) & 7, types.uint64) * 8
-        total = total | (((pool >> shift) & 0xFF) << (8 * place))
+    for position in range(4):
+        shift = cast((choice >> (4 * position)) & 7, types.uint64) * 8
+        total = total | (((pool >> shift) & 0xFF) << (8 * position))
     return cast(cast(total, types.uint32), a.dtype, bitcast=True)
 
 

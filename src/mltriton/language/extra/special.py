@@ -164,8 +164,8 @@ def erfinv(x: tensor) -> tensor:
 def _lanczos(x: tensor) -> tensor:
     """The series at x >= 0.5."""
     total = LANCZOS[1] / x + LANCZOS[0]
-    for place, coefficient in enumerate(LANCZOS[2:], 1):
-        total = total + coefficient / (x + float(place))
+    for number, coefficient in enumerate(LANCZOS[2:], 1):
+        total = total + coefficient / (x + float(number))
     return total
 
 

@@ -1,11 +1,11 @@
 """allocate-addresses: which 2D block accesses of a loop have an address of their own.
 
 Level: intrinsic, targets with 2D block accesses, after choose-registers. The address of an access is a register: a
-matrix, and a place in it. Where the hardware adds no distance to a place (`BlockIO.distances`), accesses at a constant
-distance that share an address each take a copy and an addition, and as the copy's register is in use, up to four
-instructions that wait. Accesses of innermost loops therefore get addresses of their own, of which an iteration writes
-one coordinate: `ttig.address` is the number of an access's among those of its matrix and type. 0, which is not written
-down, is there anyway. Guarantees: a loop has no more of them than there are registers left.
+matrix, and an index in it. Where the hardware adds no distance to an index (`BlockIO.distances`), accesses at a
+constant distance that share an address each take a copy and an addition, and as the copy's register is in use, up to
+four instructions that wait. Accesses of innermost loops therefore get addresses of their own, of which an iteration
+writes one coordinate: `ttig.address` is the number of an access's among those of its matrix and type. 0, which is not
+written down, is there anyway. Guarantees: a loop has no more of them than there are registers left.
 """
 
 from __future__ import annotations
@@ -57,12 +57,12 @@ def _number(loop: scf.For, left: int) -> None:
         assert found is not None
         tensor, offsets = found
         numbers = known.setdefault((*tensor, *offsets[:-2], _block(op)), {})
-        place = tuple(offsets[-2:])
-        if numbers and place not in numbers:
+        index = tuple(offsets[-2:])
+        if numbers and index not in numbers:
             if left <= 0:
                 continue
             left -= 1
-        number = numbers.setdefault(place, len(numbers))
+        number = numbers.setdefault(index, len(numbers))
         if number:
             op.attributes = op.attributes | {ADDRESS: IntegerAttr(number, I32)}
 

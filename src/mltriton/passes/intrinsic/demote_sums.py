@@ -109,7 +109,7 @@ def _move_up(op: Operation) -> None:
     """Compute a result, and what only takes computing for it, as soon as its body has loaded what it takes."""
     block = op.block
     assert block is not None
-    order = {each: place for place, each in enumerate(block.ops)}
+    order = {each: position for position, each in enumerate(block.ops)}
     needed, pending, anchor = {op}, [op], -1
     while pending:
         for value in pending.pop().operands:
@@ -121,12 +121,12 @@ def _move_up(op: Operation) -> None:
                 pending.append(source)
             else:
                 anchor = max(anchor, order[source])
-    started = (place for each, place in order.items() if isinstance(each, ttg.AsyncCommitGroup))
+    started = (position for each, position in order.items() if isinstance(each, ttg.AsyncCommitGroup))
     anchor = max(anchor, *started, -1)  # copies for later iterations first
     later = [each for each in block.ops if each in needed and order[each] > anchor]
     rest = [each for each in block.ops if each not in later]
-    place = next((place for place, each in enumerate(rest) if order[each] > anchor), len(rest))
-    block.ops[:] = [*rest[:place], *later, *rest[place:]]
+    position = next((position for position, each in enumerate(rest) if order[each] > anchor), len(rest))
+    block.ops[:] = [*rest[:position], *later, *rest[position:]]
 
 
 def _to_shared_memory(each: _Sum, warps: int) -> scf.For:
@@ -153,9 +153,9 @@ def _window(builder: Builder, type: TensorType, init: Value, warps: int) -> Valu
     memory = MemDescType((warps, *type.shape), type.element)
     whole = builder.emit(ttg.LocalAlloc, None, result_types=[memory])
     warp = builder.emit(arith.IndexCast, builder.emit(gpu.SubgroupId), result_types=[I32])
-    places = [warp, *(arith.integer(builder, 0) for _ in type.shape)]
+    indices = [warp, *(arith.integer(builder, 0) for _ in type.shape)]
     window = builder.emit(
-        ttg.MemDescSubview, whole, places, result_types=[MemDescType(type.shape, type.element, None, memory.mutable)]
+        ttg.MemDescSubview, whole, indices, result_types=[MemDescType(type.shape, type.element, None, memory.mutable)]
     )
     builder.create(ttg.LocalStore, init, window)
     return window

@@ -2,7 +2,7 @@
 
 Level: tt, inlined. A block of 1xMxN becomes MxN everywhere in a function, loops included: 2D block accesses take
 matrices, and a dot of matrices needs no batch. A block pointer or descriptor of such blocks points to the matrix that
-its leading offsets choose; where they are outside, the place in it is before its first row (or column), so that nothing
+its leading offsets choose; where they are outside, the index in it is before its first row (or column), so that nothing
 is inside, and the matrix needs no size of its own. Guarantees: all blocks of a function are
 folded, or it stays as it is: where an operation moves a leading dimension, or a block pointer along one.
 """
@@ -182,16 +182,16 @@ def _descriptor(f: _Folder, op: tt.DescriptorLoad | tt.DescriptorStore, operands
         return f.copy(op, operands)
     maker = cast(tt.MakeTensorDesc, op.desc.defining_op)
     shape, strides = (list(map(f.map, values)) for values in (maker.shape, maker.strides))
-    leading, place = operands[first:][:count], operands[first + count :]
-    # The place that stays in the loop around, so that the choice leaves it.
+    leading, offsets = operands[first:][:count], operands[first + count :]
+    # The offsets that stay in the loop around, so that the choice leaves it.
     dim = -1 if _changes(op.indices[-2], op) and not _changes(op.indices[-1], op) else -2
-    place[dim] = _chosen(f.builder, _inside(f.builder, leading, shape[:count]), place[dim], OUTSIDE)
+    offsets[dim] = _chosen(f.builder, _inside(f.builder, leading, shape[:count]), offsets[dim], OUTSIDE)
     base = _moved(f.builder, f.map(maker.base), leading, strides[:count])
     type = TensorDescType(cast(TensorType, fold_type(block)))
     made = f.builder.emit(
         tt.MakeTensorDesc, base, shape[count:], strides[count:], result_types=[type], padding=maker.padding
     )
-    kept = [made, *operands[1:first], *place]
+    kept = [made, *operands[1:first], *offsets]
     types = [fold_type(result.type) for result in op.results]
     segments = None if op.segments is None else (*op.segments[:-1], len(op.indices) - count)
     return f.builder.insert(cast(Operation, op).__class__(kept, types, op.attributes, (), op.loc, segments)).results

@@ -171,13 +171,16 @@ def _split_while(loop: scf.While) -> None:
     splits: list[_Split] = []
     handed_on: list[int] = []
     for i, argument in enumerate(loop.before.block.arguments):
-        offset, places = _offset_type(argument.type), [j for j, v in enumerate(condition.operands[1:]) if v is argument]
-        if offset is None or len(places) != 1:
+        offset, indices = (
+            _offset_type(argument.type),
+            [j for j, v in enumerate(condition.operands[1:]) if v is argument],
+        )
+        if offset is None or len(indices) != 1:
             continue
-        inner = loop.after.block.arguments[places[0]]
+        inner = loop.after.block.arguments[indices[0]]
         if moves_uniformly(end.operands[i], inner):
             splits.append(_Split(i, loop.inits[i], inner, offset))
-            handed_on.append(places[0])
+            handed_on.append(indices[0])
     if not splits:
         return
     gone = {split.index for split in splits}

@@ -90,8 +90,8 @@ def _needed(value: Value, loop: scf.For) -> set[Operation | Value]:
     return found
 
 
-def _delay(loop: scf.For, pair: Pair, place: ttg.MemDescSubview) -> None:
-    body, second, slot, behind = loop.body.block, pair.second, place.offsets[0], _behind_copies(loop)
+def _delay(loop: scf.For, pair: Pair, window: ttg.MemDescSubview) -> None:
+    body, second, slot, behind = loop.body.block, pair.second, window.offsets[0], _behind_copies(loop)
     if not isinstance(slot, BlockArgument) or slot.owner is not body or behind is None:
         return
     entry = Builder().before(loop)
@@ -103,8 +103,8 @@ def _delay(loop: scf.For, pair: Pair, place: ttg.MemDescSubview) -> None:
     sums, result = loop.carried[pair.number], loop.results[pair.number]
     inside, outside = list(sums.users), list(result.users)
     early = Builder().before(body.ops[body.position(pair.first) + 1])
-    replace_in(sums, inside, second_dot(early, pair, place, (left, number, sums)))
-    last = second_dot(behind, pair, place, (left_behind, number_behind, result))
+    replace_in(sums, inside, second_dot(early, pair, window, (left, number, sums)))
+    last = second_dot(behind, pair, window, (left_behind, number_behind, result))
     replace_in(result, outside, _if_any(behind, loop, last, result))
     behind.create(ttg.AsyncWait, [], num=0)  # Other blocks may take the buffers' place then.
     body.terminator.set_operand(pair.number, second.c)
@@ -164,12 +164,12 @@ def _start_early(loop: scf.For, first: tt.Dot) -> None:
             wait = op
 
 
-def second_dot(builder: Builder, pair: Pair, place: ttg.MemDescSubview, values: tuple[Value, Value, Value]) -> Value:
+def second_dot(builder: Builder, pair: Pair, window: ttg.MemDescSubview, values: tuple[Value, Value, Value]) -> Value:
     """The second dot of an iteration before: of a left operand, the number of a buffer, and sums."""
     left, slot, sums = values
     second, builder.loc = pair.second, pair.second.loc
-    zeros = [arith.integer(builder, 0) for _ in place.offsets[1:]]
-    right = builder.emit(ttg.MemDescSubview, place.memory, [slot, *zeros], result_types=[place.result.type])
+    zeros = [arith.integer(builder, 0) for _ in window.offsets[1:]]
+    right = builder.emit(ttg.MemDescSubview, window.memory, [slot, *zeros], result_types=[window.result.type])
     made = tt.Dot([left, right, sums], [second.result.type], second.attributes, (), second.loc, second.segments)
     result = builder.insert(made).result
     result.hint = second.result.hint

@@ -46,22 +46,22 @@ class DelaySlots(Pass):
 
 @dataclass(eq=False)
 class _Delayed:
-    """A loop, its dots, the second one's place, and where an iteration waits for that slot and gives it back; once it
+    """A loop, its dots, the second one's window, and where an iteration waits for that slot and gives it back; once it
     is written, the left operand that it leaves and whether there is one.
     """
 
     loop: scf.For
     pair: Pair
-    place: ttg.MemDescSubview
+    window: ttg.MemDescSubview
     wait: ttng.WaitBarrier
     release: ttng.ArriveBarrier
     left: Value | None = None
     any: Value | None = None
 
     def __post_init__(self) -> None:
-        self.states = cast(BlockArgument, self.place.offsets[0]), cast(BlockArgument, self.wait.phase)
+        self.states = cast(BlockArgument, self.window.offsets[0]), cast(BlockArgument, self.wait.phase)
         self.full, self.empty = _barriers(self.wait), _barriers(self.release)
-        self.kind = self.place.memory, self.pair.second.a.type
+        self.kind = self.window.memory, self.pair.second.a.type
 
     @property
     def carried(self) -> list[int]:
@@ -132,7 +132,7 @@ class _Delayed:
         """The second dot of the iteration before, whose slot has surely come."""
         left, number, parity, sums = values
         builder.create(ttng.WaitBarrier, window_at(builder, self.full, number), parity)
-        return second_dot(builder, self.pair, self.place, (left, number, sums))
+        return second_dot(builder, self.pair, self.window, (left, number, sums))
 
     def _give_back(self, builder: Builder, number: Value, pred: Value | None) -> None:
         window = window_at(builder, self.empty, number)
@@ -159,15 +159,15 @@ def _delayable(module: Module, spec: TargetSpec) -> Iterator[_Delayed]:
     """The loops whose second dot takes a slot that has a number, a wait and a release of its own."""
     for loop in [op for op in module.walk() if isinstance(op, scf.For)]:
         pair = pair_of(loop, spec)
-        place = pair.second.b.defining_op if pair is not None else None
-        if pair is None or not isinstance(place, ttg.MemDescSubview):
+        window = pair.second.b.defining_op if pair is not None else None
+        if pair is None or not isinstance(window, ttg.MemDescSubview):
             continue
-        number = place.offsets[0]
+        number = window.offsets[0]
         of_slot = [op for op in loop.body.block.ops if _number(op) is number]
         waits = [op for op in of_slot if isinstance(op, ttng.WaitBarrier)]
         releases = [op for op in of_slot if isinstance(op, ttng.ArriveBarrier) and op.pred is None]
         if len(waits) == len(releases) == 1 and {number, waits[0].phase} <= set(loop.carried):
-            yield _Delayed(loop, pair, place, waits[0], releases[0])
+            yield _Delayed(loop, pair, window, waits[0], releases[0])
 
 
 def _barriers(op: ttng.WaitBarrier | ttng.ArriveBarrier) -> Value:

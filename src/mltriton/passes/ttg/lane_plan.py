@@ -257,7 +257,7 @@ class LanePlan:
 
 
 def _home(home: Home, operand: Value) -> Home:
-    """Where an operand is to be that may be in either place."""
+    """Where an operand is to be that may be in registers or in shared memory."""
     if home is not Home.EITHER:
         return home
     source = operand.defining_op

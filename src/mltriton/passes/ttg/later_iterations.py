@@ -63,7 +63,7 @@ class Needed:
         return Needed([op for op in body.ops if op in ops], sorted(carried))
 
 
-def place_of(load: tt.Load) -> list[Value]:
+def address_of(load: tt.Load) -> list[Value]:
     """What says where a load happens, and whether."""
     return [value for value in (load.ptr, load.mask) if value is not None]
 

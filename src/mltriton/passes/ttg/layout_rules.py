@@ -48,12 +48,12 @@ def load(plan: LayoutPlan, op: tt.Load) -> None:
 
 
 def store(plan: LayoutPlan, op: tt.Store) -> None:
-    """As everywhere; what goes through shared memory on its way is stored as the plan says, where the places can be
+    """As everywhere; what goes through shared memory on its way is stored as the plan says, where the addresses can be
     computed again.
     """
     encoding = plan.staged.get(op)
-    places = [value for value in (op.ptr, op.mask) if value is not None]
-    if encoding is None or not all(plan.is_flexible(value) for value in places):
+    addresses = [value for value in (op.ptr, op.mask) if value is not None]
+    if encoding is None or not all(plan.is_flexible(value) for value in addresses):
         same_everywhere(plan, op)
         return
     plan.decided.add(op)

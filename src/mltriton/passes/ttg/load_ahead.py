@@ -6,10 +6,10 @@ what is its own, so that nobody waits for others; a scalar is loaded ahead and c
 memory behind the last iteration is not touched; where the target copies nothing asynchronously
 (`TargetSpec.copy_bytes`), and in warp-level kernels, every loop stays as it is.
 
-A load stays where its place does not follow from the loop's counter, where lanes have fewer neighbours than the largest
-copy takes, where shared memory does not hold its block, and where the loop may write what it reads: of two parameters
-that may be one array an element is always accessed at the same index of a block, and so by one iteration where the
-counter moves the block. What keeps memory busy is enough: no more iterations are ahead.
+A load stays where its address does not follow from the loop's counter, where lanes have fewer neighbours than the
+largest copy takes, where shared memory does not hold its block, and where the loop may write what it reads: of two
+parameters that may be one array an element is always accessed at the same index of a block, and so by one iteration
+where the counter moves the block. What keeps memory busy is enough: no more iterations are ahead.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ from mltriton.ir.types import I1, MemDescType, TensorType, byte_width
 from mltriton.layouts.base import Encoding
 from mltriton.layouts.lanes import order_of
 from mltriton.passes.ttg.copy_blocks import block_bytes, window_at
-from mltriton.passes.ttg.later_iterations import Needed, bytes_at_once, counter_after, happens_after, place_of
+from mltriton.passes.ttg.later_iterations import Needed, address_of, bytes_at_once, counter_after, happens_after
 from mltriton.targets.base import TargetSpec
 from mltriton.targets.registry import num_warps_of, spec_of
 
 FEW_WARPS = 16  # that a multiprocessor should have at least, whatever buffers need
 KEPT_BYTES = 16384  # of shared memory for what crosses warps
 UNDER_WAY = 16384  # bytes of a program that keep memory busy
-# How a counter may become an offset, so that each iteration has places of its own.
+# How a counter may become an offset, so that each iteration has addresses of its own.
 MOVING = (arith.AddI, arith.MulI, arith.ExtSI, arith.IndexCast, tt.Splat, tt.ExpandDims, tt.Broadcast, tt.AddPtr)
 
 
@@ -109,12 +109,12 @@ def _can_be_copied(load: tt.Load, axes: AxisInfoAnalysis, size: int) -> bool:
 
 def _needed(loop: scf.For, load: tt.Load) -> Needed | None:
     """What says where and whether a load happens; None where that is more than the counter."""
-    found = Needed.of(loop, place_of(load))
+    found = Needed.of(loop, address_of(load))
     return found if found is not None and not found.carried else None
 
 
 def _moves_on(value: Value, loop: scf.For) -> bool:
-    """Whether each iteration has places of its own."""
+    """Whether each iteration has addresses of its own."""
     if value is loop.counter:
         return True
     op = value.defining_op
@@ -146,7 +146,7 @@ class _Ahead:
         self.loop = loop
         self.loads = loads
         self.depth = depth
-        needed = Needed.of(loop, [value for load in loads for value in place_of(load)])
+        needed = Needed.of(loop, [value for load in loads for value in address_of(load)])
         assert needed is not None
         self.ops = needed.ops
         self.entry = Builder().before(loop)
@@ -188,12 +188,12 @@ class _Ahead:
         scalars: dict[tt.Load, Value] = {}
         for load in self.loads:
             with builder.at(load.loc):
-                place, mask = values.get(load.ptr, load.ptr), _both(builder, load, values, happens)
+                pointer, mask = values.get(load.ptr, load.ptr), _both(builder, load, values, happens)
                 if load in self.buffers:
                     window = window_at(builder, self.buffers[load], slot)
-                    builder.create(ttg.AsyncCopyGlobalToLocal, place, window, mask, None)
+                    builder.create(ttg.AsyncCopyGlobalToLocal, pointer, window, mask, None)
                 else:
-                    parts = (place, mask, *([values.get(load.other, load.other)] if load.other is not None else []))
+                    parts = (pointer, mask, *([values.get(load.other, load.other)] if load.other is not None else []))
                     segments = (1, 1, len(parts) - 2)
                     made = tt.Load(parts, [load.result.type], load.attributes, (), load.loc, segments)
                     scalars[load] = builder.insert(made).results[0]

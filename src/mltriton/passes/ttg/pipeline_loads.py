@@ -12,7 +12,7 @@ Guarantees: no result changes; an iteration waits for its own copies only; memor
 touched; where the target copies nothing asynchronously (`TargetSpec.copy_bytes`), and in warp-level kernels, every loop
 stays as it is.
 
-A load stays where the loop may write what it reads, where its place depends on other memory, where lanes have fewer
+A load stays where the loop may write what it reads, where its address depends on other memory, where lanes have fewer
 neighbours than a copy needs, where what is outside of the mask is not 0, and where shared memory does not hold two
 buffers.
 """
@@ -49,7 +49,7 @@ from mltriton.passes.ttg.copy_blocks import (
 )
 from mltriton.passes.ttg.delay_dots import pair_of
 from mltriton.passes.ttg.dot_loads import fastest_dim, is_load_of_dot
-from mltriton.passes.ttg.later_iterations import Needed, bytes_at_once, counter_after, happens_after, place_of
+from mltriton.passes.ttg.later_iterations import Needed, address_of, bytes_at_once, counter_after, happens_after
 from mltriton.passes.ttg.start_dots import KEPT, adding_loop, is_asynchronous
 from mltriton.records import NamedTuple
 from mltriton.targets.base import TargetSpec
@@ -114,8 +114,8 @@ def _adds_up(loop: scf.For, spec: TargetSpec) -> bool:
 
 def _pipeline(loop: scf.For, loads: Sequence[Load], stages: int, room: int, warps: int, spec: TargetSpec) -> None:
     """Copy `loads` ahead, as many as can be, in as many buffers as there is room for."""
-    loads = [load for load in loads if Needed.of(loop, _place_of(load)) is not None]
-    ahead = Needed.of(loop, [value for load in loads for value in _place_of(load)]) if loads else None
+    loads = [load for load in loads if Needed.of(loop, _address_of(load)) is not None]
+    ahead = Needed.of(loop, [value for load in loads for value in _address_of(load)]) if loads else None
     kept, each = _kept(loop, spec, stages), sum(map(block_bytes, loads))
     late = kept > 0 and _can_be_late(loop, loads, spec) and not _is_alone(loop, stages * each, warps, spec)
     late = late and _is_alone(loop, (stages + kept) * each, warps, spec)
@@ -144,8 +144,8 @@ def _stays_as_it_is(load: Load, loop: scf.For) -> bool:
     return not waits_for_programs(loop) and not any(may_alias(load, write) for write in writes_in(loop))
 
 
-def _place_of(load: Load) -> list[Value]:
-    return [load.desc, *load.indices] if isinstance(load, tt.DescriptorLoad) else place_of(load)
+def _address_of(load: Load) -> list[Value]:
+    return [load.desc, *load.indices] if isinstance(load, tt.DescriptorLoad) else address_of(load)
 
 
 _Iteration = tuple[Value, int]  # the counter of an iteration, and how many iterations after it

@@ -1,11 +1,11 @@
 """prefetch: the blocks that loops load are asked for some iterations before.
 
 Level: ttg. Takes loops at any depth, whatever else they do, and changes them in place: for each load of a matrix
-through a block pointer or descriptor whose place moves regularly, the first blocks are prefetched in front of the loop,
-and in each iteration the one that is loaded `distance` iterations later. For that a block is cut between all warps of
-the program (`BlockIO.prefetched`), however its load is cut: what several warps load comes once. Guarantees: no
-result changes; a loop that goes on where another one stopped prefetches nothing again. Source: ML-Triton paper,
-section 2.2.
+through a block pointer or descriptor whose offset moves regularly, the first blocks are prefetched in front of the
+loop, and in each iteration the one that is loaded `distance` iterations later. For that a block is cut between all
+warps of the program (`BlockIO.prefetched`), however its load is cut: what several warps load comes once. Guarantees: no
+result changes; a loop that goes on where another one stopped prefetches nothing again. Source: ML-Triton paper, section
+2.2.
 """
 
 from __future__ import annotations
@@ -48,14 +48,14 @@ class Prefetch(Pass):
 
 def _prefetch_in(loop: scf.For, distance: int, companions: Companions) -> None:
     affine, entry = LoopAffine(loop), Builder().before(loop)
-    places: dict[tuple[Value, ...], Address] = {}
+    known: dict[tuple[Value, ...], Address] = {}
     for run in _runs(loop.body.block.ops):
         found: list[tuple[Load, Address]] = []
         for load in run:
-            place = tuple(load.operands)
+            operands = tuple(load.operands)
             address = address_of(load, affine, companions)
-            if address is not None and place not in places:
-                places[place] = address
+            if address is not None and operands not in known:
+                known[operands] = address
                 found.append((load, address))
         builder = Builder().before(_after(run[-1]))
         for load, address in found:

@@ -1,7 +1,7 @@
 """Where the loads of a loop will be some iterations later, as block pointers to prefetch through.
 
 Level: ttg. Takes a load of a block pointer or descriptor directly in a loop's body; gives an `Address` where it is
-known how its place moves from one iteration to the next. Two forms: a block pointer that loops carry and advance gets
+known how its offsets move from one iteration to the next. Two forms: a block pointer that loops carry and advance gets
 a companion, carried by the same loops, whose block is cut for prefetching; one that is made in the body, and a
 descriptor's, are computed from scalars, which are computed again for a later iteration.
 """
@@ -27,7 +27,7 @@ Encode = Callable[[TensorType, int], Encoding]  # of a block and the dimension t
 
 
 class Address(Protocol):
-    """The place of a load in its loop."""
+    """Where a load stands in its loop."""
 
     def before(self, builder: Builder, steps: int) -> Value:
         """Where it is in iteration `steps`, computed in front of the loop."""
@@ -65,7 +65,7 @@ def address_of(load: Load, affine: LoopAffine, companions: Companions) -> Addres
 
 
 class Companions:
-    """Block pointers beside others: at the same place, for a block that is cut as `encode` says. One for each."""
+    """Block pointers beside others: at the same offsets, for a block that is cut as `encode` says. One for each."""
 
     def __init__(self, encode: Encode) -> None:
         self.encode = encode

@@ -278,8 +278,8 @@ def _states(rings: list[Ring], values: Sequence[Value]) -> States:
 def _fill(builder: Builder, group: Group, ring: Ring, state: State, values: dict[Value, Value]) -> None:
     """Start the copies of a group."""
     with builder.at(group.loads[0].loc):
-        barrier, places = ring.fill(builder, state, _bytes(group))
-        for load, there in zip(group.loads, places, strict=True):
+        barrier, windows = ring.fill(builder, state, _bytes(group))
+        for load, there in zip(group.loads, windows, strict=True):
             indices = [values.get(index, index) for index in load.indices]
             builder.create(ttng.AsyncTMACopyGlobalToLocal, load.desc, indices, there, barrier, None)
 

@@ -64,8 +64,8 @@ def _accumulations(loop: scf.For) -> list[tt.Dot]:
         if isinstance(op, tt.Dot):
             dots.append(op)
     for dot in dots:
-        places = [i for i, argument in enumerate(loop.carried) if argument is dot.c]
-        if not places or dot.c.uses > 1 or dot.result.uses > 1 or end.operands[places[0]] is not dot.result:
+        indices = [i for i, argument in enumerate(loop.carried) if argument is dot.c]
+        if not indices or dot.c.uses > 1 or dot.result.uses > 1 or end.operands[indices[0]] is not dot.result:
             return []
     return dots
 

@@ -261,12 +261,12 @@ class Function(Instructions):
         """Straight code that runs once, in front of the innermost open loop; here where there is none, or it runs only
         once. Operands must be known there.
         """
-        place = self._before_loops[-1] if self._before_loops else None
-        if place is None:
+        outer = self._before_loops[-1] if self._before_loops else None
+        if outer is None:
             yield
             return
         here = self.lines, self._scopes
-        self.lines, self._scopes = place[0], self._scopes[: place[1]]
+        self.lines, self._scopes = outer[0], self._scopes[: outer[1]]
         yield
         self.lines, self._scopes = here
 

@@ -55,8 +55,8 @@ def load(
     """The elements in memory; `kept` where the mask does not hold."""
     width = len(kept)
     words = _words(f, kept, shape)
-    places = ", ".join(f"${number}" for number in range(shape.words))
-    listed = f"{{{places}}}" if shape.words > 1 else places
+    registers = ", ".join(f"${number}" for number in range(shape.words))
+    listed = f"{{{registers}}}" if shape.words > 1 else registers
     address, condition = shape.words, shape.words + 1
     text = f"@${condition} ld{space_of(pointer.type)}{hints}{shape.text} {listed}, [${address}];"
     loaded = tied(f, text, words, pointer, mask)
@@ -66,8 +66,8 @@ def load(
 def store(f: Function, pointer: Value, mask: Value, values: Sequence[Value], shape: Shape, hints: str = "") -> None:
     """Write the elements where the mask holds."""
     words = _words(f, values, shape)
-    places = ", ".join(f"${number + 2}" for number in range(shape.words))
-    listed = f"{{{places}}}" if shape.words > 1 else places
+    registers = ", ".join(f"${number + 2}" for number in range(shape.words))
+    listed = f"{{{registers}}}" if shape.words > 1 else registers
     ptx(f, f"@$1 st{space_of(pointer.type)}{hints}{shape.text} [$0], {listed};", [], pointer, mask, *words)
 
 

@@ -49,8 +49,8 @@ def exponential(f: Function, x: Value) -> Value:
         return constant(F32, value)
 
     # n + 126 in steps of 1/252 between 0 and 1, so that saturation keeps it in its range.
-    place = f.pure_call("llvm.nvvm.fma.rn.sat.f", F32, x, number(_LOG2_E / _STEPS), number(0.5))
-    shifted = f.pure_call("llvm.nvvm.fma.rm.f", F32, place, number(_STEPS), number(2.0**23 * 1.5 + 1))
+    scaled = f.pure_call("llvm.nvvm.fma.rn.sat.f", F32, x, number(_LOG2_E / _STEPS), number(0.5))
+    shifted = f.pure_call("llvm.nvvm.fma.rm.f", F32, scaled, number(_STEPS), number(2.0**23 * 1.5 + 1))
     n = f.fsub(shifted, number(2.0**23 * 1.5 + 127))
     rest = f.intrinsic("llvm.fma", F32, x, number(_LOG2_E_HIGH), f.fneg(n))
     rest = f.intrinsic("llvm.fma", F32, x, number(_LOG2_E - _LOG2_E_HIGH), rest)

@@ -16,13 +16,13 @@ FORMAT_PTR = vector("ptr addrspace(1)", 1)
 
 def print_line(f: Function, form: Value, values: Sequence[Value]) -> None:
     """Print values (i32, i64 or double) by a format that lies in global memory."""
-    places: list[int] = []
+    offsets: list[int] = []
     end = 0
     for value in values:
-        places.append(-(-end // value.type.bytes) * value.type.bytes)
-        end = places[-1] + value.type.bytes
+        offsets.append(-(-end // value.type.bytes) * value.type.bytes)
+        end = offsets[-1] + value.type.bytes
     slots = f.alloca(I8, max(end, 1), align=8)
-    for place, value in zip(places, values, strict=True):
-        f.store(value, f.gep(slots, place, I8))
+    for offset, value in zip(offsets, values, strict=True):
+        f.store(value, f.gep(slots, offset, I8))
     text = f.pure(f"addrspacecast {form} to ptr", PTR)
     f.declared_call(PRINTF, I32, text, slots)

@@ -37,7 +37,7 @@ MOST = 2  # matrices of one instruction, as a power of two
 
 
 class Matrices(NamedTuple):
-    """What `ldmatrix` brings and `stmatrix` takes: the places of the rows that lanes name, for each instruction
+    """What `ldmatrix` brings and `stmatrix` takes: the indices of the rows that lanes name, for each instruction
     (`register`), and of how many matrices they are each. `turned`: rows of matrices are columns of memory.
     """
 
@@ -70,8 +70,8 @@ def matrices_of(type_: TensorType, swizzle: Swizzle | None) -> Matrices | None:
     rows = [_along(k, step) for step in (1, 2, 4)] if turned else list(layout.vectors("lane")[2:])
     lanes = [*rows, *words[:MOST], *[(0, 0)] * (MOST - len(words))]
     sizes = {f"dim{dim}": size for dim, size in enumerate(layout.sizes)}
-    places = LinearLayout.of({"register": words[MOST:], "lane": lanes}, sizes)
-    return Matrices(places, 1 << min(MOST, len(words)), turned)
+    addresses = LinearLayout.of({"register": words[MOST:], "lane": lanes}, sizes)
+    return Matrices(addresses, 1 << min(MOST, len(words)), turned)
 
 
 def _powers(end: int) -> tuple[int, ...]:
@@ -88,18 +88,18 @@ def _load(e: Emitter, op: ttg.LocalLoad) -> Emitted:
     if found is None or block.swizzle is None:
         return shared.load(e, op)
     element = vector(element_name(type_.element), 1)
-    places = swizzles.addresses(e, block.pointer, block.swizzle, found.rows, vector(f"i{element.bits}", 1))
+    addresses = swizzles.addresses(e, block.pointer, block.swizzle, found.rows, vector(f"i{element.bits}", 1))
     shared.touch(e, op.memory, writes=False)
-    words = [word for place in places for word in _matrices(e, place, found)]
+    words = [word for address in addresses for word in _matrices(e, address, found)]
     return e.held([part for word in words for part in _parts(e, word, element)], type_)
 
 
-def _matrices(e: Emitter, place: Value, found: Matrices) -> list[Value]:
+def _matrices(e: Emitter, address: Value, found: Matrices) -> list[Value]:
     """The words of one instruction."""
     listed = ", ".join(f"${number}" for number in range(found.each))
     turned = ".trans" if found.turned else ""
     text = f"ldmatrix.sync.aligned.m8n8.x{found.each}{turned}.shared.b16 {{{listed}}}, [${found.each}];"
-    return ptx(e.function, text, [I32] * found.each, place)
+    return ptx(e.function, text, [I32] * found.each, address)
 
 
 def _store(e: Emitter, op: ttg.LocalStore) -> None:
@@ -110,14 +110,14 @@ def _store(e: Emitter, op: ttg.LocalStore) -> None:
         shared.store(e, op)
         return
     element = vector(f"i{8 * byte_width(type_.element)}", 1)
-    places = swizzles.addresses(e, block.pointer, block.swizzle, found.rows, element)
+    addresses = swizzles.addresses(e, block.pointer, block.swizzle, found.rows, element)
     shared.touch(e, op.memory, writes=True)
     words = words_of(e.function, [to_memory(e, register) for register in e.registers(op.value)])
     listed = ", ".join(f"${number + 1}" for number in range(found.each))
     turned = ".trans" if found.turned else ""
     text = f"stmatrix.sync.aligned.m8n8.x{found.each}{turned}.shared.b16 [$0], {{{listed}}};"
-    for number, place in enumerate(places):
-        ptx(e.function, text, [], place, *words[found.each * number : found.each * (number + 1)])
+    for number, address in enumerate(addresses):
+        ptx(e.function, text, [], address, *words[found.each * number : found.each * (number + 1)])
 
 
 def _parts(e: Emitter, word: Value, element: Type) -> list[Value]:

@@ -132,7 +132,7 @@ def _place(value: IRValue) -> int:
 
 
 def _tensor_map(e: Emitter, op: ttng.TensorMap) -> Emitted:
-    """Its parameters are found by the copies; they come to the engine's cache while the program computes places."""
+    """Its parameters are found by the copies; they come to the engine's cache while the program computes indices."""
     function = op.ancestor(tt.Func)
     assert isinstance(function, tt.Func) and isinstance(e.machine, NvidiaMachine)
     own = len(function.body.block.arguments)

@@ -62,8 +62,8 @@ def _in_shared(e: Emitter, operand: IRValue, index: int, depth: int, count: int 
         raise BackendError("rows of several wgmma that lie side by side", found=str(type_))
     strides = _stride(images[outer], ROWS * count) * size, _stride(images[inner], encoding.swizzle // size) * size
     fixed = SWIZZLES[encoding.swizzle] << 62 | strides[0] // UNIT << 32 | max(strides[1] // UNIT, 1) << 16
-    place = f.lshr(f.and_(address, SPACE), UNIT.bit_length() - 1)
-    descriptor = f.or_(f.cast("zext", place, I64), constant(I64, fixed - (1 << 64) if fixed >> 63 else fixed))
+    unit = f.lshr(f.and_(address, SPACE), UNIT.bit_length() - 1)
+    descriptor = f.or_(f.cast("zext", unit, I64), constant(I64, fixed - (1 << 64) if fixed >> 63 else fixed))
     steps = [_image(images[k], step) * size // UNIT for step in range(0, type_.shape[k], depth)]
     below = [_stride(images[outer], ROWS) * size // UNIT * number for number in range(count)]
     return Operand(descriptor, steps, below, turned=inner != k)
@@ -74,13 +74,13 @@ def _element(operand: IRValue) -> Type:
 
 
 def _stride(images: Sequence[int], distance: int) -> int:
-    """How far an element lies that is so many places, a power of two, further."""
+    """How far an element lies that is so many indices, a power of two, further."""
     bit = distance.bit_length() - 1
     return images[bit] if bit < len(images) else 0
 
 
-def _image(images: Sequence[int], place: int) -> int:
-    return sum(image for bit, image in enumerate(images) if place >> bit & 1)
+def _image(images: Sequence[int], index: int) -> int:
+    return sum(image for bit, image in enumerate(images) if index >> bit & 1)
 
 
 def _dot(e: Emitter, op: ttng.WarpGroupDot) -> Emitted:

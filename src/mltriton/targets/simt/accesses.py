@@ -77,7 +77,7 @@ def reordered(
 
 def as_before(order: Sequence[int], values: Sequence[Value]) -> list[Value]:
     """Values that stand in that order by their numbers."""
-    return [values[place] for place in sorted(range(len(order)), key=order.__getitem__)]
+    return [values[index] for index in sorted(range(len(order)), key=order.__getitem__)]
 
 
 def _load(e: Emitter, element: Type, pointers: Sequence[Value], masks: Masks, others: Sequence[Value]) -> list[Value]:

@@ -1,4 +1,4 @@
-"""`scf`, and the program's place in the grid.
+"""`scf`, and the program's coordinates in the grid.
 
 Level: intrinsic -> llvm. A loop counts in the type of its bounds: in 32 bits it counts its iterations where a step
 could pass the largest number. No block pointer crosses a loop or branch (`normalize-block-pointers`).

@@ -3,7 +3,7 @@
 Level: intrinsic -> llvm. The layout says which bits of a register's and of a lane's number count along the axis. A
 reduction combines registers that differ in such a bit, then lanes; a scan goes through the bits of the axis from the
 lowest on (Sklansky): where the bit is set, an element is combined with the last one of the half before it.
-Guarantees: places that repeat an element count once; the combination's operands keep their order along the axis in a
+Guarantees: registers that repeat an element count once; the combination's operands keep their order along the axis in a
 scan.
 """
 
@@ -21,7 +21,7 @@ from mltriton.targets.simt.context import Emitter, Rules
 from mltriton.targets.simt.lanes import Emitted, layout_of
 from mltriton.targets.simt.moves import move
 
-Row = list[Value]  # the values of all sources at one place
+Row = list[Value]  # the values of all sources at one index
 
 
 def combine(e: Emitter, region: Region, accumulated: Row, new: Row) -> Row:
@@ -45,7 +45,7 @@ def along(layout: LinearLayout, name: str, axis: int) -> list[int]:
     """The bits of registers or lanes that count along the axis and along nothing else."""
     bits: list[int] = []
     for bit, vector in enumerate(layout.vectors(name)):
-        if vector[axis] and any(place for dim, place in enumerate(vector) if dim != axis):
+        if vector[axis] and any(coordinate for dim, coordinate in enumerate(vector) if dim != axis):
             raise BackendError("a combination along a dimension whose elements are scattered over others")
         if vector[axis]:
             bits.append(bit)

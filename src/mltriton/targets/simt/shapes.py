@@ -1,7 +1,7 @@
-"""Operations that make blocks out of places, or rearrange their elements.
+"""Operations that make blocks out of indices, or rearrange their elements.
 
-Level: intrinsic -> llvm. Each rearrangement says which element of its source a place of its result wants; `moves` finds
-out what that costs. Where both encodings agree, as the passes arrange, it is a name for the same registers.
+Level: intrinsic -> llvm. Each rearrangement says which element of its source an index of its result wants; `moves`
+finds out what that costs. Where both encodings agree, as the passes arrange, it is a name for the same registers.
 """
 
 from __future__ import annotations
@@ -43,16 +43,16 @@ def _moved(
 
 def _rearranged(e: Emitter, op: Operation) -> Lanes:
     """Each element stands elsewhere in the source."""
-    return _moved(e, op.operands[0], op.results[0], lambda place: op.source_elements(place, 0, None)[0][1])
+    return _moved(e, op.operands[0], op.results[0], lambda index: op.source_elements(index, 0, None)[0][1])
 
 
 def _reshape(e: Emitter, op: tt.Reshape) -> Lanes:
     """The same elements in row-major order."""
     new, old = (cast(TensorType, value.type).shape for value in (op.result, op.source))
 
-    def recut(place: Vector) -> Vector:
+    def recut(index: Vector) -> Vector:
         flat = 0
-        for position, size in zip(place, new, strict=True):
+        for position, size in zip(index, new, strict=True):
             flat = flat * size + position
         made: list[int] = []
         for size in reversed(old):
@@ -91,7 +91,7 @@ def _split(e: Emitter, op: tt.Split) -> list[Lanes]:
     rank = cast(TensorType, op.source.type).rank
     origins = [(*(0,) * (rank - 1), part) for part in range(2)]
     results = zip(op.results, origins, strict=True)
-    return [_moved(e, op.source, result, lambda place: (*place, 0), origin) for result, origin in results]
+    return [_moved(e, op.source, result, lambda index: (*index, 0), origin) for result, origin in results]
 
 
 def _piece_steps(whole: Vector, piece: Vector) -> list[Vector]:
@@ -109,7 +109,7 @@ def _extract(e: Emitter, op: ttig.Extract) -> Emitted:
     steps = _piece_steps(source.shape, piece.shape)
     chosen = [step for bit, step in enumerate(steps) if op.index >> bit & 1]
     origin = tuple(sum(step[dim] for step in chosen) for dim in range(source.rank))
-    return _moved(e, op.source, op.result, lambda place: place, origin)
+    return _moved(e, op.source, op.result, lambda index: index, origin)
 
 
 def _glue(e: Emitter, op: ttig.Glue) -> Emitted:
@@ -120,8 +120,8 @@ def _glue(e: Emitter, op: ttig.Glue) -> Emitted:
 def _make_range(e: Emitter, op: tt.MakeRange) -> Lanes:
     type_ = cast(TensorType, op.result.type)
     start = constant(I32, op.start)
-    places = [e.affine.add(place, start) for place in coordinates(e, layout_of(type_), 0)]
-    return e.packed(places, e.form_of(type_))
+    indices = [e.affine.add(index, start) for index in coordinates(e, layout_of(type_), 0)]
+    return e.packed(indices, e.form_of(type_))
 
 
 def _unsplat(e: Emitter, op: tt.Unsplat) -> Value:
@@ -151,7 +151,7 @@ def constant_of(
     if value.is_splat:
         return same(numbers[0], form, layout.count("register"))
     rows = _row_major(layout, type_)
-    return e.packed([by_lane([numbers[place] for place in row], form.element) for row in rows], form)
+    return e.packed([by_lane([numbers[index] for index in row], form.element) for row in rows], form)
 
 
 def _row_major(layout: LinearLayout, type_: TensorType) -> list[list[int]]:

@@ -35,7 +35,7 @@ class Device:
     """One generation of devices. `ocloc` is its name for Intel's offline compiler; `simd` the lanes of an instruction
     and of a matrix product's columns, `workgroup_lanes` those of a program at most; `wide_vnni`: whether loads with
     VNNI take blocks of more than `simd` columns; `predicated`: whether one instruction accesses memory under a
-    condition of each lane; `distances`: whether a 2D block access adds a constant distance to the place that its
+    condition of each lane; `distances`: whether a 2D block access adds a constant distance to the index that its
     address says.
     """
 

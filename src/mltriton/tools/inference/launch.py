@@ -1,7 +1,7 @@
 """Numbers for a launch of which only the kernel's text, its constants and its types are known.
 
 Level: runtime. Sizes are odd and a little larger than a block, so that every end sticks out; strides are odd as well,
-and follow each other as in a tensor, so that no two elements of one share a place. Arrays of integers mean what the
+and follow each other as in a tensor, so that no two elements of one share an address. Arrays of integers mean what the
 text says: ends of sequences, chunks of them. What a parameter is comes from `roles.py`, as for the proofs of `migrate`.
 """
 

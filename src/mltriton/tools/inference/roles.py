@@ -20,8 +20,8 @@ FLOATS = ("scale", "eps", "alpha", "beta", "gamma", "rate", "prob", "theta", "lo
 _LEADING_FLAGS = ("IS_", "USE_", "HAS_", "STORE_", "OUTPUT_", "SAVE_", "DO_", "REVERSE", "CAUSAL", "NORM")
 
 
-# What arrays hold: numbers (floats), places where sequences start and end, how many chunks lie before each sequence, a
-# sequence and a chunk of it in turns, or small integers.
+# What arrays hold: numbers (floats), positions where sequences start and end, how many chunks lie before each sequence,
+# a sequence and a chunk of it in turns, or small integers.
 HOLDS = ("numbers", "bounds", "counts", "pairs", "integers")
 
 
@@ -127,17 +127,17 @@ def _passed(node: ast.AST, functions: Functions) -> list[tuple[str, str]]:
 def _look(node: ast.AST, roles: Roles) -> None:
     if isinstance(node, ast.Call):
         called = ast.unparse(node.func).split(".")[-1]
-        places = {"make_block_ptr": node.args[4:5], "arange": node.args[:2], "zeros": node.args[:1]}
-        places |= {"full": node.args[:1], "make_tensor_descriptor": node.args[3:4]}
+        arguments = {"make_block_ptr": node.args[4:5], "arange": node.args[:2], "zeros": node.args[:1]}
+        arguments |= {"full": node.args[:1], "make_tensor_descriptor": node.args[3:4]}
         keywords = [each.value for each in node.keywords if each.arg in ("block_shape", "end")]
-        for part in [*places.get(called, []), *keywords]:
+        for part in [*arguments.get(called, []), *keywords]:
             roles.blocks |= _sizes(part) & roles.constants
         if called == "make_block_ptr":
             roles.extents |= _extents(node)
             order = _parts(node).get("order")
-            for place, part in enumerate(order.elts if isinstance(order, ast.Tuple | ast.List) else ()):
+            for position, part in enumerate(order.elts if isinstance(order, ast.Tuple | ast.List) else ()):
                 if isinstance(part, ast.Name) and isinstance(order, ast.Tuple | ast.List):
-                    roles.axes[part.id] = len(order.elts) - 1 - place
+                    roles.axes[part.id] = len(order.elts) - 1 - position
     elif isinstance(node, ast.If | ast.IfExp | ast.BoolOp):
         tests = node.values if isinstance(node, ast.BoolOp) else [node.test]
         for test in tests:

@@ -154,10 +154,10 @@ def convert_layout(s: Splitter, op: ttg.ConvertLayout) -> Sequence[Split]:
         window = source.grid.piece
     grid, type = Grid(source.grid.shape, window), s.piece_type(op.result.type, window)
     parts = [source.at(s.builder, origin, window) for origin in grid.origins()]
-    places = [_behind(s.builder, part) if as_it_comes else s.builder for part in parts]
+    builders = [_behind(s.builder, part) if as_it_comes else s.builder for part in parts]
     made = [
-        part if part.type is type else place.emit(ttg.ConvertLayout, part, result_types=[type])
-        for part, place in zip(parts, places, strict=True)
+        part if part.type is type else builder.emit(ttg.ConvertLayout, part, result_types=[type])
+        for part, builder in zip(parts, builders, strict=True)
     ]
     return [s.pieces_of(op.result.type, grid, made).cut(s.builder, piece)]
 

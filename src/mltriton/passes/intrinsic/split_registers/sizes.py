@@ -48,11 +48,11 @@ class PieceSizes:
     def dot_size(self, dot: tt.Dot) -> DotSize:
         """The instruction that a dot is made of. Raises `TargetError` where the target has none for the elements."""
         assert isinstance(dot.a.type, TensorType | MemDescType)
-        element, place = dot.a.type.element, dot.loc.innermost
+        element, where = dot.a.type.element, dot.loc.innermost
         if element not in self.spec.dot:
             raise TargetError(
                 f"the target {self.spec.name} has no dot of {element} elements",
-                location=SourceLocation(place.file, place.line, place.column) if place is not None else None,
+                location=SourceLocation(where.file, where.line, where.column) if where is not None else None,
                 expected=", ".join(map(str, self.spec.dot)),
                 found=str(element),
             )

@@ -44,10 +44,10 @@ def prefixes(op: tt.Print) -> list[str]:
 
 def line_form(e: Emitter, prefix: str, conversion: str, widths: Sequence[int], integer: str, pointer: Type) -> Value:
     """The address of printf's text of a line, which is upstream's: three i32 for the program, one `integer` (a
-    conversion's letters) for each place of the element, and the value where there is a `conversion`.
+    conversion's letters) for each index of the element, and the value where there is a `conversion`.
     """
-    places = ", ".join(f"%{width or ''}{integer}" for width in widths)
-    index = f" idx ({places})" if conversion else ""
+    indices = ", ".join(f"%{width or ''}{integer}" for width in widths)
+    index = f" idx ({indices})" if conversion else ""
     text = f"pid (%d, %d, %d){index}{prefix.replace('%', '%%')}{conversion}\n"
     data = text.encode() + b"\0"
     return e.module.bytes_constant(f"print.{crc32(data):08x}", data, pointer)

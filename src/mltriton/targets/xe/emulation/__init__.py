@@ -35,7 +35,7 @@ from mltriton.targets.xe.spirv.mangling import unmangled
 # Writes the function that stands for a call with these constants, and gives its name.
 Writer = Callable[[Module, Builtin, tuple[int, ...], Device], str]
 
-# Name of a built-in function -> the places of arguments that must be constants, and what writes its body.
+# Name of a built-in function -> the positions of arguments that must be constants, and what writes its body.
 _WRITERS: dict[str, tuple[tuple[int, ...], Writer]] = {
     **{access.name: ((0, 1, 2, 3), blocks.write) for access in xe.BLOCK_ACCESSES},
     xe.DPAS: ((0, 4), products.write),
@@ -104,9 +104,9 @@ def image_of(text: str, device: Device) -> bytes:
     return leave_kernels_alone(read(emit(emulate(text, device)))).image
 
 
-def _constants(builtin: Builtin, arguments: str, places: tuple[int, ...]) -> tuple[int, ...]:
+def _constants(builtin: Builtin, arguments: str, positions: tuple[int, ...]) -> tuple[int, ...]:
     split = re.split(r", (?![^<(]*[>)])", arguments)
-    found = [_CONSTANT.match(split[place]) for place in places]
+    found = [_CONSTANT.match(split[position]) for position in positions]
     if not all(found):
         message = f"the shape of a {unmangled(builtin.symbol)} is not known when compiling"
         raise BackendError(message, found=arguments)

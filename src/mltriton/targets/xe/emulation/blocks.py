@@ -54,7 +54,7 @@ def write(module: Module, builtin: Builtin, constants: tuple[int, ...], device: 
         raise BackendError(message, expected=broken[0].expected, found=f"{broken[0].found} {broken[0].what}")
     shape = "_".join(map(str, constants))
     name = f"emulated_{block.access.name.lower()}_{shape}"
-    parameters = [(f"a{place}", type_) for place, type_ in enumerate(builtin.parameter_types)]
+    parameters = [(f"a{number}", type_) for number, type_ in enumerate(builtin.parameter_types)]
     function = module.function(name, VOID, parameters, extra="noinline ")
     if block.access is not Access.PREFETCH:
         _write_body(function, block, device)
@@ -75,9 +75,9 @@ def units(block: Block) -> Units:
 
 
 def _write_body(f: Function, block: Block, device: Device) -> None:
-    *_, base, width, height, pitch, place = [value for value in f.parameters if value.type != PTR]
+    *_, base, width, height, pitch, coordinates = [value for value in f.parameters if value.type != PTR]
     (held,) = [value for value in f.parameters if value.type == PTR]
-    surface = Surface(base, width, height, pitch, f.extract(place, 0), f.extract(place, 1))
+    surface = Surface(base, width, height, pitch, f.extract(coordinates, 0), f.extract(coordinates, 1))
     legal = legal_surface(f, block, device, surface)
     lane = xe.GET_SUB_GROUP_LOCAL_ID.call(f)
     split = units(block)
@@ -116,12 +116,12 @@ def move_element(
     f: Function,
     block: Block,
     surface: Surface,
-    place: tuple[Value, Value],
+    coordinates: tuple[Value, Value],
     allowed: tuple[Value, Value],
     held: Value,
 ) -> None:
     """Move one element between the surface and what the lane holds; `allowed`: for this unit, and for the surface."""
-    row, column = place
+    row, column = coordinates
     inside, legal = allowed
     element = _element(block)
     start = f.mul(column, block.element_bytes)

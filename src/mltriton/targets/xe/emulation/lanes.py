@@ -95,7 +95,7 @@ def from_bf16(f: Function, bits: Value) -> Value:
 
 
 def _function(module: Module, builtin: Builtin, name: str) -> Function:
-    parameters = [(f"a{place}", type_) for place, type_ in enumerate(builtin.parameter_types)]
+    parameters = [(f"a{number}", type_) for number, type_ in enumerate(builtin.parameter_types)]
     result = builtin.result_type
     extra = "convergent " if result == VOID else ""
     return module.function(f"emulated_{name}", result, parameters, extra=extra)

@@ -99,8 +99,8 @@ def _write_access(library: Module, builtin: Builtin, shape: tuple[int, ...], wri
     base = f.cast("inttoptr", f.load(I64, payload), GLOBAL_PTR)
     fields = [f.load(I32, _field(f, payload, number)) for number in range(_FIRST_FIELD, Field.Y + 1)]
     sizes, (x, y) = [f.add(size, 1) for size in fields[: len(_SIZES)]], fields[len(_SIZES) :]
-    place = f.insert(f.insert(poison(I32.with_lanes(2)), x, 0), y, 1)
+    coordinates = f.insert(f.insert(poison(I32.with_lanes(2)), x, 0), y, 1)
     arguments = [Value(I32, str(number)) for number in shape]
-    f.call(block, VOID, *arguments, base, *sizes, place, *([] if builtin is xe.BLOCK_PREFETCH else [held]))
+    f.call(block, VOID, *arguments, base, *sizes, coordinates, *([] if builtin is xe.BLOCK_PREFETCH else [held]))
     f.ret()
     return name

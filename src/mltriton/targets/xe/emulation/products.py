@@ -23,7 +23,7 @@ def write(module: Module, builtin: Builtin, constants: tuple[int, ...], device: 
     k, operands = constants[0], DpasOperands(constants[1])
     _, a_type, _, c_type, _ = builtin.parameters
     name = f"emulated_product_{a_type}_{c_type}_{k}_{int(operands)}"
-    parameters = [(f"a{place}", type_) for place, type_ in enumerate(builtin.parameter_types)]
+    parameters = [(f"a{number}", type_) for number, type_ in enumerate(builtin.parameter_types)]
     function = module.function(name, builtin.result_type, parameters, extra="convergent noinline ")
     _, a, b, c, _ = function.parameters
     _write_body(function, (a, b, c), k, operands)
@@ -39,8 +39,8 @@ def _write_body(f: Function, matrices: tuple[Value, Value, Value], k: int, opera
     f.store(c, sums, align=4)
     lanes_per_row = k if k < _LANES else _LANES
     with f.loop(0, rows) as loop:
-        place = f.gep(sums, loop.index, c.type.scalar)
-        total = _widened(f, f.load(c.type.scalar, place), operands)
+        address = f.gep(sums, loop.index, c.type.scalar)
+        total = _widened(f, f.load(c.type.scalar, address), operands)
         rows_held = _LANES // lanes_per_row
         element = f.binary("udiv", loop.index, rows_held)
         own = _word(f, f.load(a.type.scalar, f.gep(held, element, a.type.scalar)))
@@ -51,7 +51,7 @@ def _write_body(f: Function, matrices: tuple[Value, Value, Value], k: int, opera
             for part in range(per_lane):
                 factor = _element(f, word, part, k, operands, "A")
                 total = _accumulate(f, total, factor, column[lane * per_lane + part])
-        f.store(_narrowed(f, total, c.type.scalar, operands), place)
+        f.store(_narrowed(f, total, c.type.scalar, operands), address)
         loop.yield_()
     f.ret(f.load(c.type, sums, align=4))
 

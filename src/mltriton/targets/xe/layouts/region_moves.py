@@ -64,8 +64,8 @@ class Stage(NamedTuple):
 
     def source_of(self, byte: int) -> int:
         """Where a byte of the result comes from."""
-        place, element, move = byte % self.unit, byte // self.unit % self.length, byte // self.run
-        found = self.start ^ place ^ element * self.stride * self.unit
+        within, element, move = byte % self.unit, byte // self.unit % self.length, byte // self.run
+        found = self.start ^ within ^ element * self.stride * self.unit
         for bit, base in enumerate(self.bases):
             found ^= base if move >> bit & 1 else 0
         return found
@@ -173,7 +173,7 @@ def _stage(images: Sequence[int], start: int, unit: int, stride: int) -> Stage |
             break
         length *= 2
     rest = tuple(images[inside + _bits(length) :])
-    # Each move reads from a place that has none of the bits that the region itself has.
+    # Each move reads from an address that has none of the bits that the region itself has.
     within = (length - 1) * stride * unit | unit - 1
     overlaps = any(image & within for image in (start, *rest))
     return None if length < LENGTHS[-1] or overlaps else Stage(unit, length, stride, start, rest)

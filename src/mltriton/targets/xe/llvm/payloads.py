@@ -1,6 +1,6 @@
 """2D block accesses whose address stays in a register through a loop: address payloads of Intel's compiler.
 
-Level: `llvm`. A payload holds the surface, the block and its place. It is made once; an iteration writes the
+Level: `llvm`. A payload holds the surface, the block and its coordinates. It is made once; an iteration writes the
 coordinates that have moved, no other part. The intrinsics are internal to Intel's compiler, which does not promise
 them: an option asks for them, and SPIR-V's validator knows neither them nor the vectors that they give.
 """

@@ -87,13 +87,13 @@ def _each_lane(e: Emitter, one: Update, is_used: bool, mask: Value | None, *oper
     lanes = operands[0].type.lanes
     bytes = I8.with_lanes(lanes)
     allowed = None if mask is None else _in_memory(e, f.select(mask, constant(bytes, 1), constant(bytes, 0)))
-    places = [_in_memory(e, operand) for operand in operands]
+    pointers = [_in_memory(e, operand) for operand in operands]
     found = f.alloca(result_type, align=ALIGNMENT) if is_used else None
     with f.loop(0, lanes, name="lane") as loop:
         lane_mask = None if allowed is None else f.icmp("ne", f.load(I8, f.gep(allowed, loop.index, I8)), 0)
         lane_operands = [
-            f.load(operand.type.scalar, f.gep(place, loop.index, operand.type.scalar))
-            for operand, place in zip(operands, places, strict=True)
+            f.load(operand.type.scalar, f.gep(pointer, loop.index, operand.type.scalar))
+            for operand, pointer in zip(operands, pointers, strict=True)
         ]
         old = _if_allowed(e, one, lane_mask, result_type.scalar, lane_operands)
         if found is not None:
@@ -103,9 +103,9 @@ def _each_lane(e: Emitter, one: Update, is_used: bool, mask: Value | None, *oper
 
 def _in_memory(e: Emitter, value: Value) -> Value:
     """The address of a vector's lanes."""
-    place = e.function.alloca(value.type, align=ALIGNMENT)
-    e.function.store(value, place, ALIGNMENT)
-    return place
+    pointer = e.function.alloca(value.type, align=ALIGNMENT)
+    e.function.store(value, pointer, ALIGNMENT)
+    return pointer
 
 
 def _if_allowed(

@@ -24,9 +24,9 @@ class Call(NamedTuple):
         """Equal for calls that one function serves."""
         return self.name, self.types, self.constants
 
-    def constant(self, place: int) -> int:
+    def constant(self, number: int) -> int:
         """A number that must be known."""
-        found = self.constants[place]
+        found = self.constants[number]
         assert found is not None, self.name
         return found
 

@@ -21,7 +21,7 @@ _TF32_DROPPED = 13  # low bits of an f32 that TF32 has not
 
 def _product(f: Function, call: Call) -> Value:
     c, b, a = f.parameters[:3]
-    kinds = [_NAMES[call.constant(place)] for place in (3, 4)]
+    kinds = [_NAMES[call.constant(number)] for number in (3, 4)]
     rows = call.constant(6)
     b_rows = _rows_of_b(f, b, kinds[0])
     of_a = f.bitcast(a, vector(f"i{_BITS[kinds[1]]}", a.type.lanes * 32 // _BITS[kinds[1]]))

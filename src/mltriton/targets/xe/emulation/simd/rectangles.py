@@ -21,7 +21,7 @@ def _writer(access: Access) -> Write:
     def write(f: Function, call: Call) -> Value | None:
         data = call.types[_Y + 1] if access is Access.STORE else call.result
         size = data.scalar.bytes
-        block = Block(access, size, *(call.constant(place) for place in (_COLUMNS, _ROWS, _BLOCKS)))
+        block = Block(access, size, *(call.constant(number) for number in (_COLUMNS, _ROWS, _BLOCKS)))
         broken = broken_limits(call.device, block)
         if broken:
             message = f"a block is outside of the limits of {call.device.name}"
@@ -40,7 +40,7 @@ def _surface(f: Function, call: Call) -> Surface:
     low, high = (f.cast("zext", word, I64) for word in words[:2])
     base = f.cast("inttoptr", f.or_(f.shl(high, 32), low), GLOBAL_PTR)
     width, height, pitch = (f.add(word, 1) for word in words[2:5])
-    x, y = (f.add(word, call.constant(place)) for word, place in zip(words[5:], (_X, _Y), strict=True))
+    x, y = (f.add(word, call.constant(number)) for word, number in zip(words[5:], (_X, _Y), strict=True))
     return Surface(base, width, height, pitch, x, y)
 
 
@@ -53,16 +53,16 @@ def _move(f: Function, call: Call, block: Block, memory: Value) -> None:
                 row, column = f.cast("trunc", rows.index, I32), f.cast("trunc", columns.index, I32)
                 across = f.add(f.mul(f.cast("trunc", each.index, I32), block.width), column)
                 held = f.gep(memory, _number(f, block, (each.index, rows.index, columns.index)), element)
-                place = f.add(surface.y, row), f.add(surface.x, across)
-                move_element(f, block, surface, place, (legal, legal), held)
+                index = f.add(surface.y, row), f.add(surface.x, across)
+                move_element(f, block, surface, index, (legal, legal), held)
                 columns.yield_()
             rows.yield_()
         each.yield_()
 
 
-def _number(f: Function, block: Block, place: tuple[Value, Value, Value]) -> Value:
-    """Which element of the vector has a place: block, row, column."""
-    of, row, column = place
+def _number(f: Function, block: Block, index: tuple[Value, Value, Value]) -> Value:
+    """Which element of the vector has an index: block, row, column."""
+    of, row, column = index
     start = f.mul(of, block.width * block.height)
     if block.access is Access.LOAD_TRANSPOSE:
         return f.add(start, f.add(f.mul(column, block.height), row))

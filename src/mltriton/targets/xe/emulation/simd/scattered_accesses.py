@@ -74,10 +74,10 @@ def _update(f: Function, call: Call) -> Value:
 
 
 def _updated(
-    f: Function, call: Call, operation: str, place: tuple[int, Type], operands: Sequence[Value], before: Value
+    f: Function, call: Call, operation: str, at: tuple[int, Type], operands: Sequence[Value], before: Value
 ) -> Callable[[], Sequence[Value]]:
     def build() -> Sequence[Value]:
-        lane, element = place
+        lane, element = at
         pointer, held = _address(f, call, lane), operands[0].type
         value, new = (f.cast("trunc", each, element) if each.type.bits > element.bits else each for each in operands)
         order = f"seq_cst, align {element.bytes}"

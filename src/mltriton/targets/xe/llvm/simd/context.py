@@ -168,7 +168,7 @@ class WarpEmitter(XeEmitter):
         wanted: LinearLayout,
         origin: tuple[int, ...] | None = None,
     ) -> list[Value]:
-        """The registers at the places of `wanted`, moved by `origin`, of those of a block with layout `source`."""
+        """The registers at the indices of `wanted`, moved by `origin`, of those of a block with layout `source`."""
         origin = origin or (0,) * len(source.outputs)
         renamed = names(source, wanted, origin)
         if renamed is not None:

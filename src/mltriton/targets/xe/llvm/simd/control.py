@@ -1,4 +1,5 @@
-"""The place of a warp in the grid; loops and branches are those of a lane's program, whose conditions are scalars.
+"""The coordinates of a warp in the grid; loops and branches are those of a lane's program, whose conditions are
+scalars.
 
 Level: intrinsic -> llvm.
 """

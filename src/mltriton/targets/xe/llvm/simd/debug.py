@@ -52,10 +52,10 @@ def _print_block(e: WarpEmitter, op: tt.Print, prefix: str, argument: IRValue, p
     along = [coordinates(e, layout, dim) for dim in range(type_.rank)]
     for number in first_registers(layout):
         conversion, value = _printable(e, op, argument, registers[number])
-        held = [pick(f, each, lanes) for each in (*(places[number] for places in along), value)]
+        held = [pick(f, each, lanes) for each in (*(indices[number] for indices in along), value)]
         with f.loop(constant(I32, 0), constant(I32, len(lanes)), constant(I32, 1), name="print") as loop:
-            *places, shown = (f.extract(each, loop.index) for each in held)
-            print_line(e, prefix, program, places, type_.shape, Printed(conversion, shown))
+            *indices, shown = (f.extract(each, loop.index) for each in held)
+            print_line(e, prefix, program, indices, type_.shape, Printed(conversion, shown))
             loop.yield_()
 
 
@@ -95,8 +95,8 @@ def _record(e: WarpEmitter, op: tt.Assert, element: Value) -> None:
     swapped = [e.everywhere(0), e.everywhere(e.assertions[op])]
     before = intrinsics.atomic(f, address, FIRST, ATOMICS["cmpxchg"], swapped, I32.bytes)
     with f.when(f.icmp("eq", f.extract(before, 0), 0), "first"):
-        place, grid = ([of(f, axis) for axis in range(3)] for of in (intrinsics.group, intrinsics.groups))
-        numbers = program_number(e, place, grid), f.cast("sext", element, I64)
+        program_id, grid = ([of(f, axis) for axis in range(3)] for of in (intrinsics.group, intrinsics.groups))
+        numbers = program_number(e, program_id, grid), f.cast("sext", element, I64)
         for number, value in enumerate(numbers, 1):
             data = f.splat(value, LANES)
             intrinsics.scatter(f, address, FIRST, data, I64.bytes, 1, number * _RECORDED)

@@ -72,14 +72,14 @@ def write(f: Function, whole: Value, part: Value, start: int, stride: int = 1) -
 
 
 def write_at(f: Function, whole: Value, part: Value, byte: Value, stride: int = 1) -> Value:
-    """As `write`, from a place in bytes (i16) that is known when the kernel runs."""
+    """As `write`, from an offset in bytes (i16) that is known when the kernel runs."""
     name = f"{PREFIX}wrregion{_kind(whole.type)}.{whole.type.suffix}.{part.type.suffix}.i16.i1"
     region = (constant(I32, number) for number in (0, part.type.lanes, stride))
     return f.pure_call(name, whole.type, whole, part, *region, byte, poison(I32), constant(I1, 1))
 
 
 def read_at(f: Function, source: Value, byte: Value, count: int, stride: int = 1) -> Value:
-    """As `read`, from a place in bytes (i16) that is known when the kernel runs."""
+    """As `read`, from an offset in bytes (i16) that is known when the kernel runs."""
     result = source.type.with_lanes(count)
     name = f"{PREFIX}rdregion{_kind(source.type)}.{result.suffix}.{source.type.suffix}.i16"
     region = (constant(I32, number) for number in (0, count, stride))

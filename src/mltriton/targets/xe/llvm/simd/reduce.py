@@ -2,7 +2,7 @@
 
 Level: intrinsic -> llvm. Registers that differ along the axis are combined as whole vectors. What is left lies in the
 lanes: registers are put after each other, and halves of all rows are combined, then quarters, so that the vectors get
-shorter together. Scans are those of a lane's program. Guarantees: places that repeat an element count once.
+shorter together. Scans are those of a lane's program. Guarantees: registers that repeat an element count once.
 """
 
 from __future__ import annotations

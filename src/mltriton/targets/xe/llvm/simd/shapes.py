@@ -1,4 +1,4 @@
-"""Blocks of places and numbers in a SIMD kernel; rearrangements are those of a lane's program.
+"""Blocks of indices and numbers in a SIMD kernel; rearrangements are those of a lane's program.
 
 Level: intrinsic -> llvm.
 """
