@@ -1,8 +1,9 @@
 """Taking part in a launch: programs are claimed in pieces, and run with scratch memory of the thread's own.
 
-Level: runtime, machine code (see `translation`). A launch is a `Job` on the launching thread's stack. Threads claim
-programs from it until none is left, so a thread that comes late, or never, costs nothing but its help. No function
-touches Python: they run without the interpreter's lock.
+Level: runtime, machine code (see `translation`). A launch is a `Job` on the launching thread's stack. Each thread of a
+team has a range of programs, the same ones in every launch of a kind, so that it finds what they touch in its caches;
+when that is done it claims from the range in which most is left. So a thread that comes late, or never, costs nothing
+but its help. No function touches Python: they run without the interpreter's lock.
 """
 
 from __future__ import annotations
@@ -10,34 +11,44 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Annotated
 
-from .language import Array, Lock, Relaxed, Struct, as_float, below, exported, f64, i1, i64, ptr, umax, umin, up_to
+from .language import (
+    Array, Lock, Relaxed, Struct, as_float, as_number, below, cast, exported, f64, i1, i64, moved, ptr, umax, umin,
+    unsigned, up_to,
+)  # fmt: skip
 from .system import aligned_alloc, free, ticks
 
 LARGEST_PIECE = 1 << 60
+SHARE = 2  # a claim takes a quarter of what is left of a range
 
 Kernel = Callable[[ptr | None, i64, i64, ptr | None], None]  # arguments, begin, end, scratch memory
 Check = Callable[[], i1]
 
 
-class Job(Struct):
-    """A launch: kernel(args, begin, until, scratch) is called until begin reaches `end`.
+class Range(Struct):
+    """Programs [next, end), on a cache line of their own."""
 
-    A claim takes (programs left) >> `shift`, and no less than `least`. `check` is asked now and then by the launching
-    thread whether to stop, and `stopped` is 1 if it said so. `cost`: ticks that one of the threads took for a program;
-    0 where that was not measured. The counter of the next program has a cache line to itself.
+    next: Relaxed[i64]
+    end: i64
+    rest: Annotated[Array[i64], 6]
+
+
+class Job(Struct):
+    """A launch: kernel(args, begin, until, scratch) is called until nothing is left of `count` ranges.
+
+    A claim takes no fewer programs than `least`. `check` is asked now and then by the launching thread whether to stop,
+    and `stopped` is 1 if it said so. `cost`: ticks that one of the threads took for a program; 0 where that was not
+    measured. It is written while others read the rest, and begins the second cache line.
     """
 
     kernel: Kernel
     args: ptr | None
-    end: i64
     scratch_bytes: i64
-    shift: i64
     check: Check | None
     stopped: i64
-    cost: Relaxed[f64]
-    next: Relaxed[i64]
     least: i64
-    rest: Annotated[Array[i64], 6]
+    count: i64
+    ranges: Array[Range]
+    cost: Relaxed[f64]
 
 
 class Scratch(Struct):
@@ -101,36 +112,75 @@ def forget_scratch() -> None:
         _scratch[index].in_use.unlock()
 
 
+# Ranges
+
+
+def in_line(room: Array[Range]) -> Array[Range]:
+    """Where the first cache line of some room begins, which has 8 words more than it needs."""
+    return cast(Array[Range], moved(room, 63 - ((as_number(room) - 1) & 63)))
+
+
+def deal(job: Job, begin: i64, end: i64, ranges: Array[Range], count: i64) -> None:
+    """Let the job's programs be those of [begin, end), in as many ranges, equal but for one program."""
+    share = (end - begin) // count
+    more = (end - begin) - share * count
+    for number in up_to(count):
+        ranges[number].next.store(begin)
+        begin += share + unsigned(below(number, more))
+        ranges[number].end = begin
+    job.ranges = ranges
+    job.count = count
+
+
+def fullest(job: Job) -> i64:
+    """The range in which most is left; -1 when nothing is left in any."""
+    found = -1
+    most = 0
+    for number in up_to(job.count):
+        left = job.ranges[number].end - job.ranges[number].next.load()
+        if left > most:
+            found = number
+            most = left
+    return found
+
+
+def stop(job: Job) -> None:
+    """Let nothing be left."""
+    job.stopped = 1
+    for number in up_to(job.count):
+        job.ranges[number].next.store(job.ranges[number].end)
+
+
 # Taking part in a job
 
 
 def run_pieces(job: Job, scratch: ptr | None, thread: i64, patience: i64) -> None:
-    """Claim pieces [begin, until) of the job and run them until none is left.
+    """Claim pieces of the job, first from the thread's own range, and run them until nothing is left.
 
     Pieces shrink with what is left, down to the fewest programs worth a claim: few claims where there are very many
     programs, and no thread left with a long last piece. They begin with the fewest and grow while they are quick, so
     that a thread looks up often enough: the launching one (0) to ask whether to stop, and, unless `patience` is 0, to
     return after so many ticks.
     """
-    end = job.end
-    begun = 0
-    if end != 1:
-        begun = ticks()
+    begun = ticks()
     last = begun
     asked = begun
     most = job.least
     ran = 0
-    begin = job.next.load()
-    while begin < end:
-        piece = umin(umin(umax((end - begin) >> job.shift, job.least), most), end - begin)
-        seen, ours = job.next.exchange(begin, begin + piece)
+    number = thread
+    while number >= 0:
+        range = job.ranges[number]
+        begin = range.next.load()
+        left = range.end - begin
+        if left <= 0:
+            number = fullest(job)
+            continue
+        piece = umin(umin(umax(left >> SHARE, job.least), most), left)
+        _, ours = range.next.exchange(begin, begin + piece)
         if not ours:
-            begin = seen
             continue
         job.kernel(job.args, begin, begin + piece, scratch)
         ran += piece
-        if begin + piece >= end:
-            break
         now = ticks()
         if now - last >= ticks_long:
             most = umax(most >> 1, 1)
@@ -139,16 +189,14 @@ def run_pieces(job: Job, scratch: ptr | None, thread: i64, patience: i64) -> Non
         last = now
         if thread == 0 and job.check is not None and now - asked >= ticks_ask:
             if job.check():
-                job.stopped = 1
-                job.next.store(end)
+                stop(job)
                 return
             last = ticks()
             asked = last
         if patience != 0 and now - begun > patience:
             break
-        begin = job.next.load()
-    if ran != 0 and end != 1:
-        job.cost.store(as_float(ticks() - begun) / as_float(ran))
+    if ran != 0:
+        job.cost.store(as_float(last - begun) / as_float(ran))
 
 
 def take_part(job: Job, thread: i64, patience: i64) -> None:

@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from .language import (
-    Relaxed, Struct, Word, as_float, as_integer, as_number, ashr, below, exported, f64, fmax, i32, i64, leading_zeros,
-    noinline, ptr, smax, umax, umin, unsigned, up_to,
+    Relaxed, Struct, Word, as_float, as_integer, as_number, ashr, below, exported, f64, fmax, i32, i64, noinline, ptr,
+    smax, umax, umin, unsigned, up_to, words,
 )  # fmt: skip
-from .pieces import Check, Job, Kernel, forget_scratch, take_part
+from .pieces import Check, Job, Kernel, deal, forget_scratch, fullest, in_line, take_part
 from .system import futex_number, relax, syscall, ticks
 
 SLEEP, WAKE = 128, 129  # of the futex system call, inside one process
@@ -192,45 +192,49 @@ def run(
     job = Job()
     job.kernel = kernel
     job.args = args
-    job.end = end
     job.scratch_bytes = scratch_bytes
-    job.shift = 0
     job.check = check
     job.stopped = 0
     job.cost.store(0.0)
-    job.next.store(0)
     job.least = 1
+    deal(job, 0, end, in_line(words(16)), 1)
     if team == 1:
         take_part(job, 0, 0)
     else:
-        # A claim takes at most a quarter of a thread's even share: 1 / (4 * team), the team rounded up to a power of 2.
-        job.shift = 66 - leading_zeros(team - 1)
-        run_together(job, team, pace)
+        run_together(job, end, team, pace)
     remember(pace, job.cost.load())
     if job.stopped != 0:
         return 2
-    return i32(job.next.load() < end)
+    return i32(fullest(job) >= 0)
 
 
-def run_together(job: Job, team: i64, pace: Pace | None) -> None:
+def run_together(job: Job, end: i64, team: i64, pace: Pace | None) -> None:
     """Run a job on a team; alone first where that may be enough."""
     total = 0.0
     if pace is not None:
-        job.least = worth_a_claim(job.end, team, pace)
-        total = pace.ticks * as_float(job.end)
+        job.least = worth_a_claim(end, team, pace)
+        total = pace.ticks * as_float(end)
         late = lateness()
         gain = total - total / as_float(team)
         is_worth_it = total >= as_float(ticks_split) and gain >= as_float(late)
         if pace.ticks != 0.0 and not is_worth_it:
             take_part(job, 0, umax(ticks_split, late) << 2)
-            if job.next.load() >= job.end:
-                return
+    begin = job.ranges[0].next.load()
+    if begin >= end:
+        return
+    deal(job, begin, end, in_line(words((team << 3) + 8)), team)
+    run_on(job, team, total)
+
+
+@noinline
+def run_on(job: Job, team: i64, alone: f64) -> None:
+    """Run a job on a team; `alone` is what it would take one thread, 0 where that is not known."""
     begun = ticks()
     if gomp_parallel is None:
         run_with_workers(job, team)
     else:
         gomp_parallel(take_part_in_region, job, i32(team), 0)
-    learn_lateness(begun, total)
+    learn_lateness(begun, alone)
 
 
 def worth_a_claim(end: i64, team: i64, pace: Pace) -> i64:

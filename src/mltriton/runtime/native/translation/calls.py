@@ -14,12 +14,11 @@ from .names import ADDRESSES, F64, I1, I32, I64, PTR, SLOTS, VOID, Type, Value, 
 if TYPE_CHECKING:
     from .values import Values
 
-INTRINSICS = {  # name: LLVM's, types of operands and result, what is added
-    "umin": ("llvm.umin.i64", (I64, I64), I64, ""),
-    "umax": ("llvm.umax.i64", (I64, I64), I64, ""),
-    "smax": ("llvm.smax.i64", (I64, I64), I64, ""),
-    "fmax": ("llvm.maxnum.f64", (F64, F64), F64, ""),
-    "leading_zeros": ("llvm.ctlz.i64", (I64,), I64, ", i1 false"),
+INTRINSICS = {  # name: LLVM's, type of two operands and the result
+    "umin": ("llvm.umin.i64", I64),
+    "umax": ("llvm.umax.i64", I64),
+    "smax": ("llvm.smax.i64", I64),
+    "fmax": ("llvm.maxnum.f64", F64),
 }
 CONVERSIONS = {  # name: result, and the instruction for each operand
     "i32": (I32, {"i1": "zext", "i64": "trunc"}),
@@ -68,11 +67,10 @@ def _call_function(body: Values, node: ast.Call, function: Value) -> Value:
 
 
 def _intrinsic(body: Values, name: str, arguments: Sequence[ast.expr]) -> Value:
-    llvm, types, result, more = INTRINSICS[name]
-    rest = ", i1" if more else ""
-    body.intrinsics[llvm] = f"declare {result.text} @{llvm}({', '.join(type.text for type in types)}{rest})"
-    values = ", ".join(str(body.value(a, t)) for a, t in zip(arguments, types, strict=True))
-    return body.emit(result, f"call {result.text} @{llvm}({values}{more})")
+    llvm, type = INTRINSICS[name]
+    body.intrinsics[llvm] = f"declare {type.text} @{llvm}({type.text}, {type.text})"
+    values = ", ".join(str(body.value(argument, type)) for argument in arguments)
+    return body.emit(type, f"call {type.text} @{llvm}({values})")
 
 
 def _conversion(body: Values, node: ast.Call, result: Type, instructions: dict[str, str]) -> Value:
