@@ -26,7 +26,8 @@ class CpuFeatures:
 
     `vector_bits` and `vector_registers` describe the SIMD register file. `tiles` gives the register tile by element
     type of the multiplication ("f32", "f64", "i32", "i8", and "bf16" where that dot instruction may exist);
-    `matrix_tiles` names the types that are multiplied by matrix tiles (AMX).
+    `matrix_tiles` names the types that are multiplied by matrix tiles (AMX). `fast_bf16_dot` says whether the dot
+    instruction multiplies more pairs of bf16 at a time than two units do of f32.
     `triple`, `cpu` and `attributes` are what LLVM's target machine is created with.
     """
 
@@ -40,6 +41,7 @@ class CpuFeatures:
     has_fma: bool = False
     f16_conversion: bool = False
     bf16_dot: bool = False
+    fast_bf16_dot: bool = False
     matrix_tiles: tuple[str, ...] = ()
     vnni: bool = False
     avx512: bool = False
@@ -104,6 +106,7 @@ _AVX512_BF16 = replace(
     cpu="cooperlake",
     attributes=f"{_AVX512},+avx512vnni,+avx512bf16",
     bf16_dot=True,
+    fast_bf16_dot=True,
 )
 _AMX = replace(
     _AVX512_BF16,
@@ -112,6 +115,7 @@ _AMX = replace(
     attributes=f"{_AVX512_BF16.attributes},+amx-tile,+amx-bf16,+amx-int8",
     tiles=_TILES_AMX,
     matrix_tiles=("bf16", "i8"),
+    fast_bf16_dot=False,  # VDPBF16PS every second cycle on the cores that have tiles, two FMAs in each
 )
 
 FEATURES: dict[str, CpuFeatures] = {
@@ -197,6 +201,8 @@ def host() -> CpuFeatures:
     from mltriton.targets.llvm import toolchain
 
     triple, cpu, flags = toolchain.host_machine()
-    if flags.get("amx-tile", False) and not tiles_permitted():
+    has_tiles = flags.get("amx-tile", False)
+    if has_tiles and not tiles_permitted():
         flags = {flag: has and not flag.startswith("amx") for flag, has in flags.items()}
-    return for_host(triple, cpu, flags)
+    found = for_host(triple, cpu, flags)
+    return replace(found, fast_bf16_dot=FEATURES["amx"].fast_bf16_dot) if has_tiles else found

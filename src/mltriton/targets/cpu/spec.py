@@ -33,13 +33,14 @@ def micro_kernels(features: CpuFeatures) -> dict[Type, tuple[MicroKernel, ...]]:
         return MicroKernel(operand, accumulator, group, 1 if group == 1 else 4, panel)
 
     f32, i32 = kernel("f32", F32, F32), kernel("i32", I32, I32)
+    has_bf16 = features.fast_bf16_dot or "bf16" in features.matrix_tiles
     f16 = (kernel("f16", F16, F32, group=2),) if "f16" in features.matrix_tiles else ()
     return {
         F32: (f32,),
         F64: (kernel("f64", F64, F64),),
         F16: (*f16, f32),
         **dict.fromkeys((F8E4M3, F8E5M2), (f32,)),
-        BF16: (kernel("bf16", BF16, F32, group=2), f32) if features.bf16_dot else (f32,),
+        BF16: (kernel("bf16", BF16, F32, group=2), f32) if has_bf16 else (f32,),
         I8: (kernel("i8", I8, I32, group=4), i32),
         **dict.fromkeys((I16, I32), (i32,)),
     }
@@ -49,14 +50,14 @@ FEW_ROWS = 8  # rows of C up to which B is read once, so that packing it cannot 
 
 
 def indirect_dots(features: CpuFeatures) -> dict[tuple[Type, str], IndirectDot]:
-    """Dots of few rows: all in f32, bf16 pairs where there is an instruction for them."""
+    """Dots of few rows: all in f32, bf16 pairs where there is a fast instruction for them."""
     lanes = features.f32_lanes
     wide = {
         (element, layout): IndirectDot(FEW_ROWS, F32, F32, lanes)
         for element in (F32, F16, BF16)
         for layout in ("row", "column")
     }
-    if features.bf16_dot:
+    if features.fast_bf16_dot:
         wide |= {(BF16, layout): IndirectDot(FEW_ROWS, BF16, F32, 2 * lanes) for layout in ("row", "column")}
     return wide
 

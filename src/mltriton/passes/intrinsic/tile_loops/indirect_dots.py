@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from mltriton.passes.intrinsic.tile_loops.lowering import Lowering
 
 CHUNK = 64  # lines that are multiplied at a time
-COLUMNS = 2  # the same where lines are columns of a batch
+COLUMNS = 4  # the same where lines are columns of a batch
 FEW_MATRICES = 8  # pointers to a line of each are written without a loop
 AHEAD = 16  # lines from the one that is multiplied to the one that is prefetched
 NEAR_BYTES = 8192  # of a batch: bytes that are multiplied at a time, and prefetched. With what they are multiplied
