@@ -61,12 +61,14 @@ class Tile(NamedTuple):
 
 class Speeds(NamedTuple):
     """Speed that a block of so many rows, or columns, of C reaches against the best: more of it shares packed B and
-    what is read of A. `slack` is what a round of all threads costs besides, in programs of each thread.
+    what is read of A. `slack` is what a round of all threads costs besides, in programs of each thread; `narrow_slack`
+    the same where elements have fewer than four bytes.
     """
 
     rows: dict[int, float]
     columns: dict[int, float]
     slack: float
+    narrow_slack: float
 
 
 # Measured on two AVX-512 cores (matmul of 2048 x 2048 f32).
@@ -74,13 +76,16 @@ FEW_THREADS = Speeds(
     {16: 0.45, 32: 0.65, 64: 0.8, 128: 0.87, 256: 0.94, 512: 1.0},
     {16: 0.35, 32: 0.5, 64: 0.65, 128: 0.8, 256: 0.95, 512: 1.0},
     slack=1 / 4,
+    narrow_slack=1 / 4,
 )
 # Measured on 8 and 16 cores with AMX (512 to 2048, f32 and bf16): what is read of A comes from a large shared cache,
-# and narrow panels of B stay in the cores' own.
+# and narrow panels of B stay in the cores' own. Virtual cores are not equally fast: some share a core's FMA units, and
+# with one program for each thread all wait for those.
 MANY_THREADS = Speeds(
     {16: 0.5, 32: 0.7, 64: 0.82, 128: 0.9, 256: 0.97, 512: 1.0},
     {16: 0.4, 32: 0.85, 64: 0.97, 128: 1.0, 256: 0.95, 512: 0.9},
-    slack=1 / 8,
+    slack=1 / 2,
+    narrow_slack=1 / 8,
 )
 MANY = 4  # threads
 # Few rows take no packed B: its rows are read where they lie, and long pieces of them are read faster.
@@ -98,7 +103,7 @@ def choose_tile(m: int, n: int, k: int, item_bytes: int, batch: int = 1, threads
     team = threads or os.cpu_count() or 1
 
     def value(block: tuple[int, int]) -> float:
-        return speed(m, n, block, team) * balance(m, n, block, batch, team)
+        return speed(m, n, block, team) * balance(m, n, block, batch, team, item_bytes)
 
     return tile_of(max(blocks_of(m, n, item_bytes), key=value), k, item_bytes)
 
@@ -129,10 +134,12 @@ def _columns(m: int, speeds: Speeds) -> dict[int, float]:
     return COLUMNS_OF_FEW_ROWS if m <= FEW_ROWS else speeds.columns
 
 
-def balance(m: int, n: int, block: tuple[int, int], batch: int, threads: int) -> float:
+def balance(m: int, n: int, block: tuple[int, int], batch: int, threads: int, item_bytes: int) -> float:
     """The part of the time that all threads work when each block is one program."""
     programs = batch * triton.cdiv(m, block[0]) * triton.cdiv(n, block[1])
-    return programs / (triton.cdiv(programs, threads) * threads + threads * speeds_of(threads).slack)
+    speeds = speeds_of(threads)
+    slack = speeds.slack if item_bytes >= 4 else speeds.narrow_slack
+    return programs / (triton.cdiv(programs, threads) * threads + threads * slack)
 
 
 def tile_of(block: tuple[int, int], k: int, item_bytes: int) -> Tile:

@@ -176,9 +176,9 @@ def choose_shares(batch: int, m: int, n: int, k: int, item_bytes: int, threads: 
     if threads == 1 or k < 8 * max(m, n):
         return None
     blocks = blocks_of(m, n, item_bytes)
-    whole = max(speed(m, n, block, threads) * balance(m, n, block, batch, threads) for block in blocks)
+    whole = max(speed(m, n, block, threads) * balance(m, n, block, batch, threads, item_bytes) for block in blocks)
     best = max(blocks, key=lambda block: speed(m, n, block, threads))
-    even = balance(1, 1, (1, 1), threads, threads)
+    even = balance(1, 1, (1, 1), threads, threads, item_bytes)
     return tile_of(best, k, item_bytes) if speed(m, n, best, threads) * even > CLEARLY * whole else None
 
 
