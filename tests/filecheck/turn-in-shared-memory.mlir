@@ -1,6 +1,6 @@
 // RUN: mltriton opt %s -p "turn-in-shared-memory,dce" | filecheck %s
 // What a dot takes transposed lies in shared memory as it is, in one place for both orders; not where K must lie along
-// memory, and not where something else reads the block.
+// memory (bytes, or more than 16 rows a warp), and not where something else reads the block.
 #mma = #ttg.nvidia_mma<{versionMajor = 3, versionMinor = 0, warpsPerCTA = [4, 1], instrShape = [16, 64, 16]}>
 #mma8 = #ttg.nvidia_mma<{versionMajor = 3, versionMinor = 0, warpsPerCTA = [4, 1], instrShape = [16, 64, 32]}>
 #here = #ttg.linear<{register = [[0, 1], [0, 2], [0, 4], [4, 0], [8, 0]], lane = [[0, 8], [0, 16], [0, 32], [1, 0], [2, 0]], warp = [[16, 0], [32, 0]], block = []}>
@@ -9,6 +9,9 @@
 #across = #ttg.linear<{register = [[0, 1], [0, 2], [0, 4], [4, 0]], lane = [[0, 8], [0, 16], [0, 32], [1, 0], [2, 0]], warp = [[8, 0], [16, 0]], block = []}>
 #down = #ttg.nvmma_shared<{swizzlingByteWidth = 128, transposed = true, elementBitWidth = 16}>
 #narrow = #ttg.nvmma_shared<{swizzlingByteWidth = 64, transposed = false, elementBitWidth = 16}>
+#mma128 = #ttg.nvidia_mma<{versionMajor = 3, versionMinor = 0, warpsPerCTA = [4, 1], instrShape = [32, 64, 16]}>
+#wide = #ttg.linear<{register = [[0, 1], [0, 2], [0, 4], [2, 0], [4, 0], [8, 0]], lane = [[0, 8], [0, 16], [0, 32], [0, 64], [1, 0]], warp = [[16, 0], [32, 0]], block = []}>
+#tall = #ttg.linear<{register = [[1, 0], [2, 0], [4, 0], [0, 2], [0, 4], [0, 8]], lane = [[8, 0], [16, 0], [32, 0], [64, 0], [0, 1]], warp = [[0, 16], [0, 32]], block = []}>
 #shared = #ttg.nvmma_shared<{swizzlingByteWidth = 128, transposed = false, elementBitWidth = 16}>
 #turned = #ttg.nvmma_shared<{swizzlingByteWidth = 64, transposed = false, elementBitWidth = 8}>
 module attributes {"ttg.num-warps" = 4 : i32, ttg.target = "cuda:90", mltriton.level = "ttg"} {
@@ -45,12 +48,23 @@ tt.func public @columns(%a: !ttg.memdesc<64x64xf16, #shared, #ttg.shared_memory,
 // CHECK: %[[B:.*]] = tt.trans
 // CHECK: ttg.local_alloc %[[B]]
 // CHECK-NOT: ttg.memdesc_trans
-// CHECK-LABEL: @loaded
+// CHECK-LABEL: @rows
 tt.func public @bytes(%a: !ttg.memdesc<64x64xi8, #turned, #ttg.shared_memory, mutable>, %k: tensor<64x64xi8, #here>, %zero: tensor<64x64xi32, #mma8>) -> tensor<64x64xi32, #mma8> {
   %t = tt.trans %k {order = array<i32: 1, 0>} : tensor<64x64xi8, #here> -> tensor<64x64xi8, #there>
   %tm = ttg.local_alloc %t : (tensor<64x64xi8, #there>) -> !ttg.memdesc<64x64xi8, #turned, #ttg.shared_memory, mutable>
   %s = tt.dot %a, %tm, %zero : !ttg.memdesc<64x64xi8, #turned, #ttg.shared_memory, mutable> * !ttg.memdesc<64x64xi8, #turned, #ttg.shared_memory, mutable> -> tensor<64x64xi32, #mma8>
   tt.return %s : tensor<64x64xi32, #mma8>
+}
+
+// CHECK: %[[R:.*]] = tt.trans
+// CHECK: ttg.local_alloc %[[R]]
+// CHECK-NOT: ttg.memdesc_trans
+// CHECK-LABEL: @loaded
+tt.func public @rows(%k: tensor<64x128xf16, #wide>, %b: !ttg.memdesc<64x64xf16, #shared, #ttg.shared_memory, mutable>, %zero: tensor<128x64xf32, #mma128>) -> tensor<128x64xf32, #mma128> {
+  %t = tt.trans %k {order = array<i32: 1, 0>} : tensor<64x128xf16, #wide> -> tensor<128x64xf16, #tall>
+  %tm = ttg.local_alloc %t : (tensor<128x64xf16, #tall>) -> !ttg.memdesc<128x64xf16, #shared, #ttg.shared_memory, mutable>
+  %s = tt.dot %tm, %b, %zero : !ttg.memdesc<128x64xf16, #shared, #ttg.shared_memory, mutable> * !ttg.memdesc<64x64xf16, #shared, #ttg.shared_memory, mutable> -> tensor<128x64xf32, #mma128>
+  tt.return %s : tensor<128x64xf32, #mma128>
 }
 
 // CHECK: %[[L:.*]] = tt.trans

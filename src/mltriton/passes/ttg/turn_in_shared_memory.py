@@ -16,7 +16,7 @@ from mltriton.ir.module import Module
 from mltriton.ir.operation import Operation, Value
 from mltriton.ir.passes import Pass
 from mltriton.ir.types import MemDescType, TensorType, byte_width
-from mltriton.layouts.base import Encoding
+from mltriton.layouts.base import Encoding, MatrixEncoding
 from mltriton.layouts.lanes import order_of
 from mltriton.layouts.shared import NvmmaSharedEncoding, copied
 from mltriton.targets.base import TargetSpec
@@ -57,7 +57,16 @@ def _is_read_either_way(op: ttg.LocalAlloc, spec: TargetSpec) -> bool:
     memory = cast(MemDescType, op.result.type)
     size = spec.dot.get(memory.element)
     is_swizzled = isinstance(memory.encoding, NvmmaSharedEncoding)
-    return is_swizzled and size is not None and not size.k_major and all(isinstance(x, tt.Dot) for x in op.result.users)
+    return is_swizzled and size is not None and not size.k_major and not any(_asks(x, op) for x in op.result.users)
+
+
+def _asks(user: Operation, operand: ttg.LocalAlloc) -> bool:
+    """Whether a user is no dot, or one whose instruction reads this operand along K only."""
+    if not isinstance(user, tt.Dot):
+        return True
+    encoding = cast(TensorType, user.result.type).encoding
+    index = int(user.operands[0] is not operand.result)
+    return isinstance(encoding, MatrixEncoding) and encoding.takes_lines(index)
 
 
 def _turn(op: ttg.LocalAlloc, source: Value) -> None:
