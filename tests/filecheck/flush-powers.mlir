@@ -53,4 +53,36 @@ tt.func public @narrowed(%x: tensor<32x32xf32>, %y: tensor<32x32xf32>, %mask: te
   %stored = arith.truncf %r : tensor<32x32xf32> to tensor<32x32xbf16>
   tt.return %dot, %d, %stored : tensor<32x32xf32>, tensor<32x32xf32>, tensor<32x32xbf16>
 }
+// Powers of e are marked only where they are no more than 1; rows may be a program's whole block.
+// CHECK-LABEL: @of_e
+// CHECK: math.exp %{{.*}} {flushes = true}
+// CHECK: math.exp %x :
+tt.func public @of_e(%x: tensor<32xf32>, %before: f32) -> (tensor<32xf32>, tensor<32xf32>) {
+  %row = "tt.reduce"(%x) ({
+  ^bb0(%a: f32, %b: f32):
+    %m = arith.maxnumf %a, %b : f32
+    tt.reduce.return %m : f32
+  }) {axis = 0 : i32} : (tensor<32xf32>) -> f32
+  %new = arith.maxnumf %before, %row : f32
+  %all = tt.splat %new : f32 -> tensor<32xf32>
+  %d = arith.subf %x, %all : tensor<32xf32>
+  %p = math.exp %d : tensor<32xf32>
+  %q = math.exp %x : tensor<32xf32>
+  tt.return %p, %q : tensor<32xf32>, tensor<32xf32>
+}
+// Of columns the largest elements, subtracted from rows, say nothing.
+// CHECK-LABEL: @other_axis
+// CHECK: math.exp %{{.*}} :
+tt.func public @other_axis(%x: tensor<32x32xf32>) -> tensor<32x32xf32> {
+  %columns = "tt.reduce"(%x) ({
+  ^bb0(%a: f32, %b: f32):
+    %m = arith.maxnumf %a, %b : f32
+    tt.reduce.return %m : f32
+  }) {axis = 0 : i32} : (tensor<32x32xf32>) -> tensor<32xf32>
+  %new = tt.expand_dims %columns {axis = 1 : i32} : tensor<32xf32> -> tensor<32x1xf32>
+  %all = tt.broadcast %new : tensor<32x1xf32> -> tensor<32x32xf32>
+  %d = arith.subf %x, %all : tensor<32x32xf32>
+  %p = math.exp %d : tensor<32x32xf32>
+  tt.return %p : tensor<32x32xf32>
+}
 }

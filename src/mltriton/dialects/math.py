@@ -15,7 +15,9 @@ class Transcendental(FloatUnary):
 
 
 class Exp(Transcendental, name="math.exp"):
-    """e to the power of x."""
+    """e to the power of x. With `flushes` x is at most 0, and powers less than the least normal number may be 0."""
+
+    flushes = boolean()
 
 
 class Exp2(Transcendental, name="math.exp2"):

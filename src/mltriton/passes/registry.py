@@ -18,6 +18,7 @@ PASSES: dict[str, str] = {
     "dce": "mltriton.passes.any.dce:DeadCode",
     "licm": "mltriton.passes.any.licm:LoopInvariants",
     "flush-powers": "mltriton.passes.tt.flush_powers:FlushPowers",
+    "scale-powers": "mltriton.passes.tt.scale_powers:ScalePowers",
     "fuse-exponents": "mltriton.passes.tt.fuse_exponents:FuseExponents",
     "fuse-multiply-add": "mltriton.passes.any.fuse_multiply_add:FuseMultiplyAdd",
     "pair-products": "mltriton.passes.any.pair_products:PairProducts",
@@ -76,7 +77,8 @@ CONCERNS: dict[str, frozenset[str]] = {
     "serialize-warps": frozenset({WARP_LEVEL}),
     "merge-k-steps": frozenset({"tt.dot"}),
     "convert-dot-operands": frozenset({"tt.dot", "tt.reduce"}),  # sums of products become products
-    "flush-powers": frozenset({"math.exp2"}),
+    "flush-powers": frozenset({"math.exp", "math.exp2"}),
+    "scale-powers": frozenset({"math.exp"}),
     "fuse-exponents": frozenset({"math.exp2"}),
     "fuse-multiply-add": frozenset({"arith.mulf"}),
     "pair-products": frozenset({"tt.mulhiui"}),

@@ -195,6 +195,34 @@ def test_exponentials_over_their_whole_range() -> None:
 
 
 @triton.jit
+def row_of_powers(x, y, total, BLOCK: tl.constexpr):
+    at = tl.arange(0, BLOCK)
+    row = tl.load(x + at)
+    below = row - tl.max(row, 0)
+    tl.store(y + at, tl.exp(below))
+    again = tl.load(x + at)
+    tl.store(total, tl.sum(tl.exp(again - tl.max(again, 0)), 0))
+
+
+def test_powers_of_at_most_one() -> None:
+    rng = np.random.default_rng(9)
+    special = [-np.inf, 0.0, -0.0, -87.4, -103.0, -104.0, -1e30, -200.0]
+    x = np.concatenate([rng.uniform(-87, 0, 1016), special]).astype(np.float32)
+    y, total = np.zeros_like(x), np.zeros(1, np.float32)
+    row_of_powers[(1,)](x, y, total, 1024, target="cuda:90")
+    wanted = np.exp(x.astype(np.float64)).astype(np.float32)
+    normal = wanted >= np.finfo(np.float32).tiny
+    assert (np.abs(y[normal] - wanted[normal]) <= 2 * np.spacing(wanted[normal])).all()
+    assert (y[~normal] >= 0).all() and (y[~normal] <= np.finfo(np.float32).tiny).all()
+    np.testing.assert_allclose(total[0], np.exp(x.astype(np.float64)).sum(), rtol=1e-6)
+    for last, others in ((np.nan, np.nan), (np.inf, 0.0)):
+        x[-1] = last
+        row_of_powers[(1,)](x, y, total, 1024, target="cuda:90")
+        assert np.isnan(y[-1])
+        np.testing.assert_array_equal(y[:-1] if last == np.inf else y[-1:], others)
+
+
+@triton.jit
 def assembled(x, y, BLOCK: tl.constexpr, TEXT: tl.constexpr, CONSTRAINTS: tl.constexpr, PACK: tl.constexpr):
     at = tl.arange(0, BLOCK)
     value = tl.load(x + at)

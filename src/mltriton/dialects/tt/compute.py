@@ -58,6 +58,14 @@ class Reduce(Operation, name="tt.reduce", pure=True):
     axis = integer()
     combine = region()
 
+    @property
+    def combiner(self) -> type[Operation] | None:
+        """What makes one of two elements, where one operation does; None elsewhere."""
+        body = self.combine.block
+        first = body.ops[0]
+        is_whole = len(body.ops) == 2 and list(body.terminator.operands) == [*first.results]
+        return type(first) if is_whole and set(first.operands) == set(body.arguments) else None
+
     @classmethod
     def infer(cls, operands: Sequence[Value], attributes: dict[str, Attribute]) -> Sequence[Type]:
         axis = cast(IntegerAttr, attributes["axis"]).value

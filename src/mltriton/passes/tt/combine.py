@@ -78,7 +78,7 @@ def _scalar(condition: Value) -> Value:
 
 def summed_product(builder: Builder, op: tt.Reduce) -> Sequence[Value] | None:
     """sum over k of a[:, :, None] * b[None, :, :] is dot(a, b), for f32."""
-    if len(op.sources) != 1 or op.axis != 1 or not _is_sum(op):
+    if op.axis != 1 or op.combiner is not arith.AddF:
         return None
     product = op.sources[0].defining_op
     if not isinstance(product, arith.MulF):
@@ -90,13 +90,6 @@ def summed_product(builder: Builder, op: tt.Reduce) -> Sequence[Value] | None:
             zero = builder.emit(arith.Constant, value=make_constant(result, (0.0,)))
             return [builder.emit(tt.Dot, a, b, zero)]
     return None
-
-
-def _is_sum(op: tt.Reduce) -> bool:
-    body = op.combine.block
-    first = body.ops[0]
-    is_whole = len(body.ops) == 2 and list(body.terminator.operands) == [*first.results]
-    return is_whole and isinstance(first, arith.AddF) and set(first.operands) == set(body.arguments)
 
 
 def equal_to_wider(builder: Builder, op: arith.CmpI) -> Sequence[Value] | None:

@@ -1,10 +1,11 @@
-"""flush-powers: powers of two in a softmax need no denormals.
+"""flush-powers: powers in a softmax need no denormals.
 
-Level: tt. Takes any program and marks `math.exp2` (`flushes`) where a row's largest element was subtracted before, so
-that the row has a power of 1 or is added to one that had: what is less than the least normal number is lost in any sum
-of such a row. So are powers that, as they are or multiplied, only go into dots rounded to 16 bits: in f16 they are 0 if
-the other factor is below 2^100, in bf16 less than the least normal number beside others of the sum. Guarantees: nothing
-else changes. Purpose: where an instruction gives powers without denormals, keeping them takes three more.
+Level: tt. Takes any program and marks `math.exp2` and `math.exp` (`flushes`) where a row's largest element was
+subtracted before, so that the row has a power of 1 or is added to one that had: what is less than the least normal
+number is lost in any sum of such a row. So are powers of two that, as they are or multiplied, only go into dots rounded
+to 16 bits: in f16 they are 0 if the other factor is below 2^100, in bf16 less than the least normal number beside
+others of the sum. Guarantees: nothing else changes. Purpose: where an instruction gives powers without denormals,
+keeping them takes three more.
 """
 
 from __future__ import annotations
@@ -23,14 +24,14 @@ Scaled = tuple[Value, tuple[Value | Number, ...]]  # a value and the numbers by 
 
 
 class FlushPowers(Pass):
-    """Let powers of two below the least normal number be 0 where they do not matter."""
+    """Let powers below the least normal number be 0 where they do not matter."""
 
     name = "flush-powers"
 
     def run(self, module: Module) -> Module:
         for op in module.walk():
-            if isinstance(op, math.Exp2) and (_is_at_most_one(op.source) or _is_narrowed(op.result)):
-                op.flushes = True
+            if isinstance(op, math.Exp | math.Exp2):
+                op.flushes = _is_at_most_one(op.source) or (isinstance(op, math.Exp2) and _is_narrowed(op.result))
         return module
 
 
@@ -51,18 +52,20 @@ def _is_at_most_one(exponent: Value) -> bool:
     return isinstance(op, arith.SubF) and _scaled(op.lhs) in _largest(op.rhs)
 
 
-def _largest(value: Value) -> set[Scaled]:
-    """The blocks of whose rows a value is no less than the largest elements."""
+def _largest(value: Value, axis: int | None = None) -> set[Scaled]:
+    """The blocks of whose rows, along `axis` where that is gone, a value is no less than the largest elements."""
     op, found = value.defining_op, set[Scaled]()
-    if isinstance(op, tt.Broadcast | tt.ExpandDims):
-        return _largest(op.source)
+    if isinstance(op, tt.ExpandDims | tt.Splat):
+        return _largest(op.source, op.axis if isinstance(op, tt.ExpandDims) else 0)
+    if isinstance(op, tt.Broadcast):
+        return _largest(op.source, axis)
     if isinstance(op, MAXIMA):
-        return _largest(op.lhs) | _largest(op.rhs)
+        return _largest(op.lhs, axis) | _largest(op.rhs, axis)
     if isinstance(op, arith.MulF):
         for factor, of in ((op.lhs, op.rhs), (op.rhs, op.lhs)):
             number = _number(factor)
-            found |= {(block, (*by, number)) for block, by in _largest(of)} if number is not None else set()
-    elif isinstance(op, tt.Reduce) and _is_maximum(op):
+            found |= {(block, (*by, number)) for block, by in _largest(of, axis)} if number is not None else set()
+    elif isinstance(op, tt.Reduce) and op.axis == axis and op.combiner in MAXIMA:
         found.add(_scaled(op.sources[0]))
     return found
 
@@ -84,8 +87,3 @@ def _number(factor: Value) -> Value | Number | None:
     if isinstance(op, tt.Splat):
         return op.source
     return splat_of(factor)
-
-
-def _is_maximum(op: tt.Reduce) -> bool:
-    ops: list[Operation] = op.combine.block.ops
-    return len(op.sources) == 1 and len(ops) == 2 and isinstance(ops[0], MAXIMA)

@@ -58,12 +58,41 @@ def exponential(f: Function, x: Value) -> Value:
     return f.fmul(_POWER_IN_RANGE(f, rest), scale)
 
 
+_LN_2 = 0.6931471805599453
+_LN_2_HIGH = 0.693147182464599609375  # as f32
+_LEAST = -104.0  # e to this power is less than half the least denormal
+
+
+def exponential_of_negative(f: Function, x: Value) -> Value:
+    """The same for x up to 0, without denormals: 2**t (1 + u), with t = x log2(e) as it is rounded and u the rest of x,
+    of which e**u is no more.
+    """
+
+    def number(value: float) -> Value:
+        return constant(F32, value)
+
+    x = f.intrinsic("llvm.maximum", F32, x, number(_LEAST))  # -inf has no rest
+    scaled = f.fmul(x, number(_LOG2_E))
+    rest = f.intrinsic("llvm.fma", F32, scaled, number(-_LN_2_HIGH), x)
+    rest = f.intrinsic("llvm.fma", F32, scaled, number(_LN_2_HIGH - _LN_2), rest)
+    power = _POWER_IN_RANGE(f, scaled)
+    return f.intrinsic("llvm.fma", F32, power, rest, power)
+
+
 _KEPT, _FLUSHED = (floats.wide(by_width(of, inline("exp2"))) for of in (POWER_OF_TWO, _POWER_IN_RANGE))
+
+
+_OF_ANY, _OF_NEGATIVE = (floats.wide(by_width(of, inline("exp"))) for of in (exponential, exponential_of_negative))
 
 
 def power_of_two(e: Emitter, op: math.Exp2) -> Value | Sequence[Value] | None:
     """2**x, with denormals unless the program needs none."""
     return (_FLUSHED if op.flushes else _KEPT)(e, op)
+
+
+def power_of_e(e: Emitter, op: math.Exp) -> Value | Sequence[Value] | None:
+    """e**x; where the program says that x is no more than 0, and needs no denormals, by fewer instructions."""
+    return (_OF_NEGATIVE if op.flushes else _OF_ANY)(e, op)
 
 
 def quotient(f: Function, x: Value, y: Value) -> Value:
@@ -212,7 +241,6 @@ def _factor(lhs: Value, rhs: Value) -> Value | None:
 
 MATH: dict[type, Compute] = {
     **{kind: inline(name) for kind, name in math.TRANSCENDENTAL.items()},
-    math.Exp: by_width(exponential, inline("exp")),
     math.Sin: sine_of(0),
     math.Cos: sine_of(1),
     math.Erf: by_width(error_function, inline("erf")),
@@ -220,6 +248,7 @@ MATH: dict[type, Compute] = {
 }
 RULES: Rules = {
     **{kind: floats.wide(compute) for kind, compute in MATH.items()},
+    math.Exp: power_of_e,
     math.Exp2: power_of_two,
     math.Sqrt: floats.intrinsic("llvm.sqrt"),
     math.Fma: floats.intrinsic("llvm.fma"),

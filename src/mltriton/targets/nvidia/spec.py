@@ -25,7 +25,7 @@ PIPELINE = (
     "inline,canonicalize,cse,fold-batches,hoist-descriptors,rewrite-tensor-pointers,canonicalize,combine,"
     "reorder-broadcast,"
     "split-uniform-increments,hoist-transposes,dce,fold-transposes,convert-dot-operands,"
-    "canonicalize,cse,licm,dce,flush-powers,fuse-exponents,dce,check-warp-level",
+    "canonicalize,cse,licm,dce,flush-powers,scale-powers,fuse-exponents,dce,check-warp-level",
     "assign-layouts,cse,assign-lanes,dce,turn-in-shared-memory,dce,specialize-warps,pipeline-loads,copy-blocks,"
     "load-ahead,dce,cse,delay-dots,delay-slots,start-dots,release-slots,merge-reductions,verify-encodings",
     "distribute-to-warps,lower-cross-warp,fence-shared-memory,assign-lanes,canonicalize,cse,licm,dce,verify-encodings",
