@@ -48,7 +48,18 @@ def pieces(options: argparse.Namespace) -> Iterator[Piece]:
     share = -(-options.seeds // options.jobs)
     for first in range(0, options.seeds, max(1, share)):
         seeds = f"{first}:{min(first + share, options.seeds)}"
-        command = [sys.executable, "-m", "fuzz.run", "--target", options.target, "--seeds", seeds, "--stop", "3"]
+        command = [
+            sys.executable,
+            "-m",
+            "fuzz.run",
+            "--target",
+            options.target,
+            "--seeds",
+            seeds,
+            "--stop",
+            "3",
+            "--ends",
+        ]
         yield Piece("random", seeds, command)
     for part, paths in {**SUITES, "gpu": ["tests/gpu"]}.items():
         where = [] if part == "gpu" else ["--target", options.target]

@@ -27,7 +27,8 @@ TOOLKIT = Path("/usr/local/cuda/bin")
 PACKAGES = ("nvidia/cu13/bin", "nvidia/cuda_nvcc/bin", "nvidia/cu12/bin")  # where PyPI's packages install programs
 
 _THREADS = re.compile(r"^\.maxntid (\d+).*$(?!\n\.minnctapersm)", re.MULTILINE)
-_SQUEEZED = 1.45  # as many registers as there are, at most, so that ptxas is asked to do with those
+# So many times the registers that there are, at most, where ptxas is asked to do with those: sums of products stay.
+_SQUEEZED = {True: 1.45, False: 2.0}  # whether there are such sums
 _FEW = 2  # programs on a multiprocessor, for one more of which it is worth to ask
 _UNIT = 8  # of which registers of a lane are a multiple
 _NEXT_TO_NOTHING = 4  # bytes of a lane
@@ -105,7 +106,7 @@ def assemble(ptx: str, device: Device, shared: int = 0) -> Cubin:
     programs = 1 + device.all_registers // (int(found[1]) * _allotted(most))
     each = device.all_registers // (programs * int(found[1])) // _UNIT * _UNIT
     shared_too = programs * (shared + RESERVED_BYTES) <= device.all_shared_bytes
-    if programs <= _FEW and each < most <= each * _SQUEEZED and shared_too:
+    if programs <= _FEW and each < most <= each * _SQUEEZED["mma" in ptx] and shared_too:
         return _together(ptx, programs, device) or cubin
     return cubin
 

@@ -12,7 +12,7 @@ from math import gcd
 from mltriton.dialects import arith, gpu, scf, tt
 from mltriton.ir.operation import Block, Region
 from mltriton.ir.operation import Value as IRValue
-from mltriton.ir.types import IntegerType, TensorDescType
+from mltriton.ir.types import IntegerType, PointerType, TensorDescType
 from mltriton.records import NamedTuple
 from mltriton.targets.llvm.types import I32, I64, Value, constant
 from mltriton.targets.simt.context import Emitter, Rules
@@ -139,7 +139,16 @@ def _if(e: Emitter, op: scf.If) -> list[Emitted]:
             arm(op.then)()
         return []
     flat = e.function.choose(condition, arm(op.then), arm(op.otherwise))
-    return _raised(e, yielded[0], flat)
+    made = _raised(e, yielded[0], flat)
+    for value, *sources in zip(made, *yielded, strict=True):
+        _promise(e, value, sources)
+    return made
+
+
+def _promise(e: Emitter, made: object, sources: Sequence[IRValue]) -> None:
+    """What is one of several integers or pointers is a multiple of what they all are."""
+    if isinstance(made, Value) and isinstance(sources[0].type, IntegerType | PointerType):
+        e.affine.promise(made, gcd(*(e.affine.divisor(e.get(source)) for source in sources)))
 
 
 def _raised(e: Emitter, likes: Sequence[IRValue], flat: Sequence[Value]) -> list[Emitted]:
@@ -189,7 +198,9 @@ def _select(e: Emitter, op: arith.Select) -> Made:
     """One of two descriptors, part by part; anything else is chosen element by element."""
     type_ = op.result.type
     if not isinstance(type_, TensorDescType):
-        return e.elementwise(op, e.element_rules[arith.Select])
+        made = e.elementwise(op, e.element_rules[arith.Select])
+        _promise(e, made, (op.true_value, op.false_value))
+        return made
     condition, sides = e.get(op.condition), zip(e.flat(op.true_value), e.flat(op.false_value), strict=True)
     chosen = [e.function.select(condition, yes, no) for yes, no in sides]
     return e.raised(op.true_value, type_, chosen)
