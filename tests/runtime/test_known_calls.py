@@ -14,7 +14,7 @@ import pytest
 
 import mltriton as triton
 import mltriton.language as tl
-from mltriton.errors import ArgumentError
+from mltriton.errors import ArgumentError, GridError
 from mltriton.runtime.jit import HOOKS
 from mltriton.runtime.native.launcher import is_native
 
@@ -140,6 +140,35 @@ def test_mistakes_have_the_place_of_the_launch(kernel: Any) -> None:
     with pytest.raises(ArgumentError, match="read-only"):
         x.setflags(write=False)
         kernel[(1,)](x, x, 4, BLOCK=128, num_warps=2)
+
+
+def test_computed_grids(kernel: Any) -> None:
+    asked: list[dict[str, Any]] = []
+
+    def grid(arguments: dict[str, Any]) -> tuple[int, ...]:
+        asked.append(arguments)
+        return (triton.cdiv(arguments["n"], arguments["BLOCK"]),)
+
+    for times in range(3):
+        for n in (100, 300, 0, 500):
+            x = np.arange(n, dtype=np.float32) + times
+            y = np.full_like(x, -1)
+            assert kernel[grid](x, y, n, BLOCK=128, PLUS=times).name == "scaled"
+            assert (y == 2 * x + times).all()
+            assert {"n": n, "BLOCK": 128, "PLUS": times, "bias": None}.items() <= asked.pop().items()
+            assert not asked
+        assert [type(kernel.grids.get((size,))) is BuiltinFunctionType for size in (1, 3, 4)] == [
+            True,
+            times > 0,
+            times > 0,
+        ]
+    for wrong, message in ((1.5, "integers"), ((1, 2, 3, 4), "three dimensions"), ("a", "integers")):
+        with pytest.raises(GridError, match=message):
+            kernel[lambda _, size=wrong: size](x, y, 100, BLOCK=128)
+    with pytest.raises(KeyError, match="no_such"):
+        kernel[lambda arguments: (arguments["no_such"],)](x, y, 100, BLOCK=128)
+    with pytest.raises(ArgumentError):
+        kernel[grid](x, y, BLOCK=128)
 
 
 def test_computed_grids_leave_no_garbage(kernel: Any) -> None:

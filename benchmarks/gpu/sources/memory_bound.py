@@ -47,7 +47,9 @@ def transpose_kernel(x_ptr, out_ptr, rows, columns, BLOCK: tl.constexpr):
 
 def transpose(x, out):
     rows, columns = x.shape
-    transpose_kernel[(triton.cdiv(columns, 64), triton.cdiv(rows, 64))](x, out, rows, columns, BLOCK=64)
+    block, warps = (64, 4) if x.element_size() == 4 else (128, 8)
+    grid = (triton.cdiv(columns, block), triton.cdiv(rows, block))
+    transpose_kernel[grid](x, out, rows, columns, BLOCK=block, num_warps=warps)
     return out
 
 
@@ -158,10 +160,10 @@ def rms_norm(x, w, out, eps):
 
 
 @triton.jit
-def rope_kernel(x_ptr, cos_ptr, sin_ptr, out_ptr, heads, HALF: tl.constexpr, HEADS: tl.constexpr):
-    """One position's heads [heads, 2 * HALF], turned by its angles."""
-    position = tl.program_id(0)
-    head = tl.program_id(1) * HEADS + tl.arange(0, HEADS)
+def rope_kernel(x_ptr, cos_ptr, sin_ptr, out_ptr, heads, groups, HALF: tl.constexpr, HEADS: tl.constexpr):
+    """A group of one position's heads [heads, 2 * HALF], turned by its angles, which the next group takes, too."""
+    position = tl.program_id(0) // groups
+    head = tl.program_id(0) % groups * HEADS + tl.arange(0, HEADS)
     at = tl.arange(0, HALF)
     cos = tl.load(cos_ptr + position * HALF + at)[None, :]
     sin = tl.load(sin_ptr + position * HALF + at)[None, :]
@@ -175,7 +177,8 @@ def rope_kernel(x_ptr, cos_ptr, sin_ptr, out_ptr, heads, HALF: tl.constexpr, HEA
 
 def rope(x, cos, sin, out):
     positions, heads, dim = x.shape
-    rope_kernel[(positions, triton.cdiv(heads, 16))](x, cos, sin, out, heads, HALF=dim // 2, HEADS=16)
+    groups = triton.cdiv(heads, 16)
+    rope_kernel[(positions * groups,)](x, cos, sin, out, heads, groups, HALF=dim // 2, HEADS=16)
     return out
 
 

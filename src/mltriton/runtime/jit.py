@@ -25,7 +25,7 @@ from mltriton.runtime.grid import EmptyGridError, Grid, normalize
 from mltriton.runtime.interface import Described
 from mltriton.runtime.interface import KernelInterface as KernelInterface
 from mltriton.runtime.jobs import Key, Plan, job_for, key_of
-from mltriton.runtime.launching import Launcher, launcher_of, launching
+from mltriton.runtime.launching import MAX_GRIDS, Launcher, computing_launcher_of, launcher_of, launching
 from mltriton.runtime.native.params import ParamSpec
 from mltriton.runtime.parameters import CallShape, Parameter, parameters_of
 from mltriton.runtime.parts import Part, has_parts, is_wrapper, parts_of, taking_parts
@@ -43,7 +43,6 @@ if TYPE_CHECKING:
     from mltriton.runtime.asynchronous import AsyncCompileMode
     from mltriton.runtime.hooks import HookChain
 
-_MAX_GRIDS = 1024
 _MAX_LAUNCHERS = 15  # Launchers tried for arguments of one shape and the same constants, besides the newest.
 
 HOOKS: list[None] = []  # An item for each hook that launches must call; `runtime/hooks.py` fills it.
@@ -75,6 +74,7 @@ class JITFunction(Described, LanguageFunction, KernelInterface[Any]):
         self.launch_metadata = launch_metadata
         self._do_not_specialize = (tuple(do_not_specialize), tuple(do_not_specialize_on_alignment))
         self.grids: dict[Any, Launcher] = {}
+        self.grids_once: set[Any] = set()  # that functions gave, once each
         self.shapes: dict[tuple[Any, ...], CallShape] = {}
         self.generation: list[Any] = [object()]  # another object after each time that `shapes` was emptied
         self._compiled: dict[Key, CompiledKernel] = {}  # by everything that a launch asked for
@@ -123,19 +123,21 @@ class JITFunction(Described, LanguageFunction, KernelInterface[Any]):
             launcher = self.grids.get(grid)
         except TypeError:  # A list.
             launcher = None
-        return launcher or self._launcher_for(grid)
+        if launcher is None:
+            launcher = self.launcher_for(grid)
+            if isinstance(grid, tuple):
+                if len(self.grids) >= MAX_GRIDS:
+                    self.grids.clear()
+                self.grids[grid] = launcher
+        return launcher
 
-    def _launcher_for(self, grid: Any) -> Launcher:
+    def launcher_for(self, grid: Any) -> Launcher:
+        """The launcher for a grid, made anew."""
         if callable(grid):
-            return launcher_of(self, None, grid, HOOKS)
+            return computing_launcher_of(self, grid, HOOKS)
         with launching:
             size = normalize(grid)
-            launcher = launcher_of(self, size, None, HOOKS) if all(size) else self._compile_only
-        if isinstance(grid, tuple):
-            if len(self.grids) >= _MAX_GRIDS:
-                self.grids.clear()
-            self.grids[grid] = launcher
-        return launcher
+            return launcher_of(self, size, None, HOOKS) if all(size) else self._compile_only
 
     def _compile_only(self, *args: Any, **kwargs: Any) -> CompiledKernel:
         """The launcher of a grid without programs."""
@@ -185,7 +187,7 @@ class JITFunction(Described, LanguageFunction, KernelInterface[Any]):
                 grid = normalize(size)
             if not all(grid):
                 raise EmptyGridError from None
-        if isinstance(size, tuple) and len(_SIZES) < _MAX_GRIDS:
+        if isinstance(size, tuple) and len(_SIZES) < MAX_GRIDS:
             _SIZES[size] = grid
         return grid
 

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from mltriton.runtime.jit import JITFunction
 
 Launcher = Callable[..., CompiledKernel]
+MAX_GRIDS = 1024
 _MAX_KNOWN = 4  # calls over one grid that machine code tries
 _NOTHING: list[Any] = []
 _NOBODY: set[Any] = set()
@@ -74,6 +75,38 @@ def launcher_of(
         return kernel.launch((x, y, z), shape, everything, kwargs)
 
     return launch
+
+
+def computing_launcher_of(
+    kernel: JITFunction, compute: Callable[[dict[str, Any]], Any], hooks: Sequence[Any]
+) -> Launcher:
+    """The function behind `kernel[compute]`: over a grid that was there before it launches like `kernel[grid]`."""
+    shapes, names = kernel.shapes, kernel.arg_names
+
+    def launch(*args: Any, **kwargs: Any) -> CompiledKernel:
+        shape = shapes.get((len(args), *kwargs))
+        if hooks or shape is None:
+            return launcher_of(kernel, None, compute, hooks)(*args, **kwargs)
+        arguments = shape.pick((*args, *kwargs.values(), *shape.defaults))
+        return _over(kernel, compute(kwargs | dict(zip(names, arguments, strict=True))))(*args, **kwargs)
+
+    return launch
+
+
+def _over(kernel: JITFunction, size: Any) -> Launcher:
+    """The function behind `kernel[size]`, which is kept from the second time on: sizes may never come again."""
+    try:
+        launcher = kernel.grids.get(size)
+    except TypeError:  # A list.
+        return kernel[size]
+    if launcher is not None:
+        return launcher
+    if size in kernel.grids_once or not isinstance(size, tuple):
+        return kernel[size]
+    if len(kernel.grids_once) >= MAX_GRIDS:
+        kernel.grids_once.clear()
+    kernel.grids_once.add(size)
+    return kernel.launcher_for(size)
 
 
 def _known(

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 import mltriton as triton
+import mltriton.language as tl
 from mltriton.errors import AssemblyError, BackendError, DeviceError, SharedMemoryError, TargetError
 from mltriton.targets.llvm.toolchain import Machine, compile_object
 from mltriton.targets.nvidia import driver, ptx, ptxas
@@ -192,12 +193,20 @@ def test_integers_are_negated_as_no_neg(type_: str, needs_ptxas: None) -> None:
 
 
 @pytest.mark.parametrize(
-    ("registers", "shared", "spilled", "together"),
-    [(164, 97 * 1024, 0, True), (164, 97 * 1024, 8, False), (200, 97 * 1024, 0, False), (164, 120 * 1024, 0, False)],
+    ("registers", "shared", "spilled", "text", "together"),
+    [
+        (164, 97 * 1024, 0, "wgmma.mma_async", True),
+        (164, 97 * 1024, 8, "wgmma.mma_async", False),
+        (200, 97 * 1024, 0, "wgmma.mma_async", False),
+        (200, 97 * 1024, 0, "", True),
+        (164, 120 * 1024, 0, "", False),
+    ],
 )
 def test_two_programs_share_registers_where_few_are_missing(
-    monkeypatch: pytest.MonkeyPatch, registers: int, shared: int, spilled: int, together: bool
+    monkeypatch: pytest.MonkeyPatch, registers: int, shared: int, spilled: int, text: str, together: bool
 ) -> None:
+    """Sums of products stay in registers; of other values half may do."""
+
     def answer(name: str, ptx: str, *arguments: str) -> str:
         two = ".maxntid 256\n.minnctapersm 2" in ptx
         Path(arguments[-1]).write_bytes(b"two" if two else b"one")
@@ -206,5 +215,19 @@ def test_two_programs_share_registers_where_few_are_missing(
         return f"{start}    {lost} bytes spill stores, {lost} bytes spill loads\nptxas info : Used {used} registers\n"
 
     monkeypatch.setattr(ptxas, "_run", answer)
-    cubin = ptxas.assemble(".visible .entry k()\n.maxntid 256\n{\n}\n", device("90"), shared)
+    cubin = ptxas.assemble(f".visible .entry k()\n.maxntid 256\n{{\n{text}}}\n", device("90"), shared)
     assert cubin.binary == (b"two" if together else b"one")
+
+
+@triton.jit
+def one_of_two(x, y, out, which, BLOCK: tl.constexpr):
+    at = tl.arange(0, BLOCK)
+    source = x if which == 1 else y
+    tl.store(out + at, tl.load(tl.where(which == 2, x, y) + at) + tl.load(source + at))
+
+
+def test_one_of_two_pointers_is_aligned_as_both() -> None:
+    ptx = compiled(one_of_two, "*fp32:16, *fp32:16, *fp32:16, i32, 512", num_warps=4).asm["ptx"]
+    assert ptx.count("ld.global.v4") == 2
+    ptx = compiled(one_of_two, "*fp32:16, *fp32, *fp32:16, i32, 512", num_warps=4).asm["ptx"]
+    assert "ld.global.v4" not in ptx
