@@ -93,16 +93,18 @@ def assemble(ptx: str, device: Device, shared: int = 0) -> Cubin:
     """Machine code of a PTX module whose programs have so many bytes of dynamic shared memory.
 
     By itself ptxas leaves registers to other programs on the multiprocessor, even if it spills for that: then one
-    program may have them all. Where few programs fit and one more would for a few registers, they share the registers
+    program may have them all, if it did not. Where few programs fit and one more would for a few registers, they share the registers
     if that spills next to nothing: one computes while the others wait.
     """
     cubin = _assembled(ptx, device)
     found = _THREADS.search(ptx)
     if found is None:
         return cubin
-    if cubin.spilled:
-        return min(cubin, _assembled(_resident(ptx, 1), device), key=lambda made: made.spilled)
     most = max((info.registers for info in cubin.kernels.values()), default=0)
+    if cubin.spilled:
+        if most >= min(device.registers, device.all_registers // int(found[1])):
+            return cubin
+        return min(cubin, _assembled(_resident(ptx, 1), device), key=lambda made: made.spilled)
     programs = 1 + device.all_registers // (int(found[1]) * _allotted(most))
     each = device.all_registers // (programs * int(found[1])) // _UNIT * _UNIT
     shared_too = programs * (shared + RESERVED_BYTES) <= device.all_shared_bytes
