@@ -93,8 +93,8 @@ def assemble(ptx: str, device: Device, shared: int = 0) -> Cubin:
     """Machine code of a PTX module whose programs have so many bytes of dynamic shared memory.
 
     By itself ptxas leaves registers to other programs on the multiprocessor, even if it spills for that: then one
-    program may have them all, if it did not. Where few programs fit and one more would for a few registers, they share the registers
-    if that spills next to nothing: one computes while the others wait.
+    program may have them all, if it did not. Where few programs fit and one more would for a few registers, they share
+    the registers if that spills next to nothing: one computes while the others wait.
     """
     cubin = _assembled(ptx, device)
     found = _THREADS.search(ptx)
