@@ -186,7 +186,12 @@ def writes_in(op: Operation) -> list[Operation]:
 
 def waits_for_programs(op: Operation) -> bool:
     """Whether an operation may order memory between programs: what was loaded before it may be another's to change."""
-    return any(isinstance(inner, tt.AtomicRMW | tt.AtomicCAS) for inner in op.walk())
+    return any(isinstance(inner, tt.AtomicRMW | tt.AtomicCAS) and not _only_adds(inner) for inner in op.walk())
+
+
+def _only_adds(op: tt.AtomicRMW | tt.AtomicCAS) -> bool:
+    """Whether an update orders nothing: it is relaxed, and nobody learns what was there before."""
+    return op.sem == "relaxed" and not op.result.users
 
 
 def reads_in(op: Operation) -> list[Operation]:

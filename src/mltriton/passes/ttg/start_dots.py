@@ -34,6 +34,9 @@ COPIES = (
     ttng.AsyncTMACopyGlobalToLocal,
 )
 
+# What touches no memory that a product under way reads: new blocks in shared memory, and global memory.
+ELSEWHERE = (ttg.LocalAlloc, tt.Store, tt.AtomicRMW, tt.AtomicCAS)
+
 
 class StartDots(Pass):
     """Start products and wait for them."""
@@ -74,6 +77,8 @@ def _start(dot: tt.Dot, spec: TargetSpec) -> None:
         builder = Builder().before(user)
     with builder.at(dot.loc):
         waited = _waited(builder, started, started.result, pendings=pendings)
+    if not later:
+        _wait_in_order(cast(ttng.WarpGroupDotWait, waited.defining_op), started, spec)
     if loop is not None and later:
         _wait_behind(loop, started, loop.results[_number(loop, dot.c)])
     dot.replace_by([waited])
@@ -99,12 +104,33 @@ def _first_user(dot: tt.Dot, spec: TargetSpec) -> tuple[Operation, int]:
         passes = (
             op.pure or isinstance(op, ttng.WarpGroupDotWait | ttng.WaitBarrier) or (kept and isinstance(op, COPIES))
         )
-        is_start = isinstance(op, tt.Dot) and is_asynchronous(op, spec) and _goes_on(op)
-        passes = passes or is_start or (op.reads and not op.writes and not op.regions)
+        is_start = _is_start(op, spec)
+        passes = passes or is_start or isinstance(op, ELSEWHERE) or (op.reads and not op.writes and not op.regions)
         if op.terminator or dot.result in op.operands or not passes:
             return op, started
         started += is_start
     raise AssertionError("a block without an end")
+
+
+def _wait_in_order(wait: ttng.WarpGroupDotWait, dot: ttng.WarpGroupDot, spec: TargetSpec) -> None:
+    """Who waits for a product has waited for those that were started before it: their waits come first."""
+    block = wait.block
+    assert block is not None
+    for other in block.ops[block.position(wait) + 1 :]:
+        before = other.operands[0].defining_op if isinstance(other, ttng.WarpGroupDotWait) else None
+        if isinstance(other, ttng.WarpGroupDotWait) and before is not None and before.block is block:
+            if before.is_before(dot):
+                block.ops.remove(other)
+                block.insert_before(wait, other)
+                between = block.ops[block.position(before) + 1 : block.position(other)]
+                other.pendings = sum(_is_start(op, spec) for op in between)
+
+
+def _is_start(op: Operation, spec: TargetSpec) -> bool:
+    """Whether an operation is, or becomes, the start of a product that goes on by itself."""
+    if isinstance(op, ttng.WarpGroupDot):
+        return op.is_async
+    return isinstance(op, tt.Dot) and is_asynchronous(op, spec) and _goes_on(op)
 
 
 def _goes_on(dot: tt.Dot) -> bool:
