@@ -275,6 +275,22 @@ def _atomic(t: Threads, i: Instruction) -> None:
     t.write(i.operands[0], made, kind)
 
 
+def _reduce(t: Threads, i: Instruction) -> None:
+    """An update of neighbours that gives nothing back, one thread after the other."""
+    kind, parts = kind_of(i), i.operands[1].parts if i.operands[1].kind == "vector" else (i.operands[1],)
+    if i.opcode[1] not in ("relaxed", "release") or i.opcode[2] not in ("cta", "gpu", "sys") or "add" not in i.opcode:
+        raise EmulationError("an update of another kind, or that says no order or no scope")
+    size, active = DTYPES[kind].itemsize, t.active
+    data = np.stack([t.read(part, kind)[active] for part in parts], 1)
+    for place, new in zip(t.address(i.operands[0])[active], data, strict=True):
+        held = t.memory.read(np.array([place]), size * len(parts)).view(DTYPES[kind])[0]
+        if kind == "bf16":
+            held = values.to_bf16(values.from_bf16(held) + values.from_bf16(new))
+        else:
+            held = held + new
+        t.memory.write(np.array([place]), np.ascontiguousarray(held)[None].view(np.uint8))
+
+
 def _copy(t: Threads, i: Instruction) -> None:
     """Copies arrive when their group is waited for."""
     if "bulk" in i.opcode:
@@ -383,7 +399,7 @@ RULES: dict[str, Rule] = {
     "copysign": _plain(lambda sign, x: np.copysign(x, sign)),
     "and": _plain(np.bitwise_and), "or": _plain(np.bitwise_or), "xor": _plain(np.bitwise_xor),
     "not": _plain(np.invert), "shl": _shift, "shr": _shift, "setp": _compare, "selp": _select, "mov": _move,
-    "cvt": _convert, "cvta": _move, "ld": _load, "st": _store, "atom": _atomic, "cp": _copy, "popc": _count_bits,
+    "cvt": _convert, "cvta": _move, "ld": _load, "st": _store, "atom": _atomic, "red": _reduce, "cp": _copy, "popc": _count_bits,
     "clz": _count_bits, "brev": _reversed, "bfe": _extracted, "bfi": _inserted, "prmt": _permuted, "shf": _funnel,
     "mbarrier": tensor_copies.barrier, "fence": lambda t, i: None, "membar": lambda t, i: None,
     "prefetch": lambda t, i: None,

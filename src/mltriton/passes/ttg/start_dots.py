@@ -77,11 +77,11 @@ def _start(dot: tt.Dot, spec: TargetSpec) -> None:
         builder = Builder().before(user)
     with builder.at(dot.loc):
         waited = _waited(builder, started, started.result, pendings=pendings)
-    if not later:
-        _wait_in_order(cast(ttng.WarpGroupDotWait, waited.defining_op), started, spec)
     if loop is not None and later:
         _wait_behind(loop, started, loop.results[_number(loop, dot.c)])
     dot.replace_by([waited])
+    if not later:
+        _wait_in_order(cast(ttng.WarpGroupDotWait, waited.defining_op), started, spec)
 
 
 def _end(dot: tt.Dot, loop: scf.For) -> Operation:

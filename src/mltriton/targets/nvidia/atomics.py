@@ -6,6 +6,8 @@ what was in memory before; `native` says for which elements there is an instruct
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from mltriton.targets.llvm.types import Type, Value
 from mltriton.targets.llvm.writer import Function
 from mltriton.targets.nvidia.accesses import space_of
@@ -47,6 +49,18 @@ def update(f: Function, operation: str, pointer: Value, value: Value, sem: str, 
     text = f"atom.{sem}.{scope}{space_of(pointer.type)}.{operation} $0, [$1], $2;"
     (old,) = ptx(f, text, [operand.type], pointer, operand)
     return from_integer(f, old, value.type) if by_bits else old
+
+
+def update_run(
+    f: Function, operation: str, mask: Value, pointer: Value, values: Sequence[Value], sem: str, scope: str
+) -> None:
+    """Update neighbours, each by itself, where the mask holds; what was in memory before is not told."""
+    operands = [as_integer(f, value) if "16" in operation else value for value in values]
+    name, element = operation.rsplit(".", 1)
+    places = ", ".join(f"${number + 2}" for number in range(len(values)))
+    shape, listed = (f".v{len(values)}", f"{{{places}}}") if len(values) > 1 else ("", places)
+    text = f"@$0 red.{sem}.{scope}{space_of(pointer.type)}.{name}{shape}.{element} [$1], {listed};"
+    ptx(f, text, [], mask, pointer, *operands)
 
 
 def compare_and_swap(f: Function, pointer: Value, expected: Value, new: Value, sem: str, scope: str) -> Value:

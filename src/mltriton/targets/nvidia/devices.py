@@ -16,7 +16,8 @@ class Device(NamedTuple):
     program may have of shared memory, `all_shared_bytes` what a multiprocessor has. `fp8`: whether there are
     conversions and products of floats of 8 bits; `bf16`: whether there is arithmetic on bf16 besides products;
     `wide_f64`: whether products of f64 have the size of others'; `warp_groups`: whether four warps multiply together;
-    `tensor_copies`: whether an engine copies blocks; `matrix_stores`: whether a warp stores matrices at once.
+    `tensor_copies`: whether an engine copies blocks; `matrix_stores`: whether a warp stores matrices at once;
+    `vector_sums`: whether an instruction adds to several neighbours in memory.
     """
 
     name: str
@@ -30,6 +31,7 @@ class Device(NamedTuple):
     warp_groups: bool = False
     tensor_copies: bool = False
     matrix_stores: bool = False
+    vector_sums: bool = False
     registers: int = 255  # that a lane may have
     all_registers: int = 65536  # 32-bit ones of a multiprocessor, which all programs on it share
     max_warps: int = 32
@@ -42,7 +44,7 @@ DEVICES = {
         Device("89", "sm_89", "+ptx87", 99 * 1024, 100 * 1024, fp8=True, bf16=False, wide_f64=False),
         Device(
             *("90", "sm_90a", "+ptx87", 227 * 1024, 228 * 1024),
-            **dict.fromkeys(("fp8", "bf16", "wide_f64", "warp_groups", "tensor_copies", "matrix_stores"), True),
+            **dict.fromkeys(("fp8", "bf16", "wide_f64", "warp_groups", "tensor_copies", "matrix_stores", "vector_sums"), True),
         ),
     )
 }

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import cast
 
 from mltriton.dialects import arith
 from mltriton.ir.module import Module as IRModule
@@ -164,6 +165,17 @@ class NvidiaMachine(Machine):
         name = element.name if isinstance(element, FloatType) else f"i{value.type.bits}"
         operation = atomics.operation(kind, name, value.type.bits, self.device.bf16)
         return None if operation is None else atomics.update(f, operation, pointer, value, *order)
+
+    def updates_runs(self, kind: str, element: IRType) -> bool:
+        """Sums of floats."""
+        return self.device.vector_sums and kind == "fadd" and isinstance(element, FloatType) and element.width <= 32
+
+    def update_run(
+        self, f: Function, kind: str, element: IRType, mask: Value, pointer: Value, values: Sequence[Value], order: Order
+    ) -> None:
+        """PTX."""
+        operation = atomics.operation(kind, cast(FloatType, element).name, values[0].type.bits, self.device.bf16)
+        atomics.update_run(f, cast(str, operation), mask, pointer, values, *order)
 
     def swap(self, f: Function, pointer: Value, expected: Value, new: Value, order: Order) -> Value:
         """PTX."""

@@ -1,7 +1,8 @@
-"""Atomic read-modify-write and compare-and-swap: one register after the other.
+"""Atomic read-modify-write and compare-and-swap: one register after the other, or neighbours at a time.
 
 Level: intrinsic -> llvm. Guarantees: of lanes and registers that hold the same element one alone updates memory, and
-all are given what it got; masked-off elements touch nothing and give 0. Elements for which the machine has no atomic
+all are given what it got; masked-off elements touch nothing and give 0. Neighbours of one mask, of which nobody takes
+what was there before, are updated by one instruction where the machine has it. Elements for which the machine has no atomic
 instruction go through compare-and-swap loops; narrow elements on the aligned word around them.
 """
 
@@ -17,6 +18,7 @@ from mltriton.ir.types import FloatType, TensorType, element_type
 from mltriton.ir.types import Type as IRType
 from mltriton.targets.llvm.emit.atomics import FLOAT_NAMES, NAMES
 from mltriton.targets.llvm.types import I1, I32, I64, Type, Value, constant
+from mltriton.targets.simt.accesses import in_memory_order, reordered, runs
 from mltriton.targets.simt.context import Emitter, Rules
 from mltriton.targets.simt.lanes import Emitted, layout_of
 from mltriton.targets.simt.machine import Order
@@ -26,12 +28,33 @@ Update = Callable[..., Value]
 
 def _update(e: Emitter, op: tt.AtomicRMW) -> Emitted:
     element, order = element_type(op.value.type), Order(op.sem, op.scope)
+    if isinstance(op.ptr.type, TensorType) and not op.result.users and e.machine.updates_runs(op.kind, element):
+        return _update_runs(e, op, op.ptr.type, element, order)
 
     def one(pointer: Value, value: Value) -> Value:
         made = e.machine.update(e.function, op.kind, element, pointer, value, order)
         return _by_swapping(e, pointer, value, element, op.kind, order) if made is None else made
 
     return _each(e, one, op, (op.ptr, op.value), op.mask)
+
+
+def _update_runs(e: Emitter, op: tt.AtomicRMW, type_: TensorType, element: IRType, order: Order) -> Emitted:
+    """Update several neighbours at a time; nobody takes the result."""
+    f, leader = e.function, _leader(e, type_)[0]
+    given = e.registers(op.ptr), None if op.mask is None else e.registers(op.mask), e.registers(op.value)
+    pointers, masks, values = reordered(in_memory_order(e, given[0]), *given)
+    if op.sem in ("release", "acq_rel"):
+        e.meet()
+    for run in runs(e, pointers, values[0].type):
+        allowed = set(masks[run.start : run.start + run.width]) if masks is not None else {constant(I1, 1)}
+        fits = len(allowed) == 1 and run.align >= run.width * values[0].type.bytes
+        width = run.width if fits else 1
+        for start in range(run.start, run.start + run.width, width):
+            mask = leader if masks is None else f.and_(masks[start], leader)
+            e.machine.update_run(f, op.kind, element, mask, pointers[start], values[start : start + width], order)
+    if op.sem in ("acquire", "acq_rel"):
+        e.meet()
+    return e.held([constant(value.type, 0) for value in values], op.result.type)
 
 
 def _swap(e: Emitter, op: tt.AtomicCAS) -> Emitted:

@@ -169,6 +169,16 @@ class Machine(ABC):
         loop of swaps.
         """
 
+    def updates_runs(self, kind: str, element: IRType) -> bool:
+        """Whether one instruction updates neighbours of up to 16 bytes, if nobody takes what was there before."""
+        return False
+
+    def update_run(
+        self, f: Function, kind: str, element: IRType, mask: Value, pointer: Value, values: Sequence[Value], order: Order
+    ) -> None:
+        """Such an update under a condition: of 1, 2, 4 or 8 neighbours, aligned as a whole."""
+        raise NotImplementedError
+
     @abstractmethod
     def swap(self, f: Function, pointer: Value, expected: Value, new: Value, order: Order) -> Value:
         """Write an i32 or i64 where `expected` is; what was there before."""
