@@ -48,4 +48,25 @@ tt.func public @of_registers(%a: tensor<64x64xf16, #ttg.dot_op<{opIdx = 0, paren
   %r = arith.addf %d, %d : tensor<64x64xf32, #mma>
   tt.return %r : tensor<64x64xf32, #mma>
 }
+
+// Products go on beside new blocks in shared memory and updates of global memory; they are waited for in their order.
+// CHECK-LABEL: @beside_updates
+// CHECK: %[[A:.*]] = ttng.warp_group_dot {{.*}} {isAsync = true}
+// CHECK-NEXT: ttg.local_alloc
+// CHECK-NEXT: %[[B:.*]] = ttng.warp_group_dot {{.*}} {isAsync = true}
+// CHECK-NEXT: %[[C:.*]] = ttng.warp_group_dot {{.*}} {isAsync = true}
+// CHECK-NEXT: %[[FIRST:.*]] = ttng.warp_group_dot_wait %[[A]] {pendings = 2 : i32}
+// CHECK-NEXT: %[[SECOND:.*]] = ttng.warp_group_dot_wait %[[B]] {pendings = 1 : i32}
+// CHECK-NEXT: tt.atomic_rmw fadd, relaxed, gpu, %{{.*}}, %[[SECOND]]
+// CHECK-NEXT: %[[THIRD:.*]] = ttng.warp_group_dot_wait %[[C]] :
+// CHECK-NEXT: arith.addf %[[FIRST]], %[[THIRD]]
+tt.func public @beside_updates(%s: !ttg.memdesc<64x64xf16, #shared, #ttg.shared_memory, mutable>, %x: tensor<64x64xf16, #mma>, %p: tensor<64x64x!tt.ptr<f32>, #mma>, %zero: tensor<64x64xf32, #mma>) -> tensor<64x64xf32, #mma> {
+  %a = tt.dot %s, %s, %zero : !ttg.memdesc<64x64xf16, #shared, #ttg.shared_memory, mutable> * !ttg.memdesc<64x64xf16, #shared, #ttg.shared_memory, mutable> -> tensor<64x64xf32, #mma>
+  %m = ttg.local_alloc %x : (tensor<64x64xf16, #mma>) -> !ttg.memdesc<64x64xf16, #shared, #ttg.shared_memory, mutable>
+  %b = tt.dot %s, %m, %zero : !ttg.memdesc<64x64xf16, #shared, #ttg.shared_memory, mutable> * !ttg.memdesc<64x64xf16, #shared, #ttg.shared_memory, mutable> -> tensor<64x64xf32, #mma>
+  %c = tt.dot %s, %s, %zero : !ttg.memdesc<64x64xf16, #shared, #ttg.shared_memory, mutable> * !ttg.memdesc<64x64xf16, #shared, #ttg.shared_memory, mutable> -> tensor<64x64xf32, #mma>
+  %u = tt.atomic_rmw fadd, relaxed, gpu, %p, %b : (tensor<64x64x!tt.ptr<f32>, #mma>, tensor<64x64xf32, #mma>) -> tensor<64x64xf32, #mma>
+  %r = arith.addf %a, %c : tensor<64x64xf32, #mma>
+  tt.return %r : tensor<64x64xf32, #mma>
+}
 }

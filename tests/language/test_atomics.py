@@ -64,6 +64,23 @@ def test_all_programs_add():
     assert total[0] == 28 + 4
 
 
+@pytest.mark.parametrize("kind", [np.float16, np.float32])
+@pytest.mark.parametrize(("start", "size"), [(0, 512), (8, 500), (1, 301)])
+def test_programs_add_to_neighbours(kind, start, size):
+    """Of whom nobody takes what was there before, in any order: at multiples of 16 bytes, and elsewhere."""
+    memory = np.arange(600).astype(kind)
+    values = np.random.default_rng(0).integers(-9, 9, 512).astype(kind)
+    target = memory.copy()
+
+    def body(pointer, values):
+        i = tl.arange(0, 512)
+        tl.atomic_add(pointer + start + i, tl.load(values + i), i < size, sem="relaxed")
+
+    execute(body, target, values, grid=(3,))
+    memory[start : start + size] += 3 * values[:size]
+    np.testing.assert_array_equal(target, memory)
+
+
 def test_compare_and_swap():
     memory, old = np.array([1, 2, 1, 4], np.int32), np.zeros(4, np.int32)
 

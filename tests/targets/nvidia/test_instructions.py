@@ -171,6 +171,21 @@ def test_sums_of_floats_are_instructions_where_there_are_any(device: Device, ele
     compiled(device, emit, GLOBAL_PTR)
 
 
+@pytest.mark.parametrize(("element", "count"), [("f16", 8), ("bf16", 8), ("f32", 4), ("f32", 2), ("f32", 1)])
+def test_sums_of_neighbours_are_one_instruction(element: str, count: int, needs_ptxas: None) -> None:
+    type_ = FLOATS[element]
+    operation = atomics.operation("fadd", element, type_.bits, bf16=True)
+    assert operation is not None
+
+    def emit(f: Function) -> None:
+        values = [constant(type_, number) for number in range(count)]
+        atomics.update_run(f, operation, constant(I1, 1), f.parameters[0], values, "relaxed", "gpu")
+
+    shape = f".v{count}" if count > 1 else ""
+    found = compiled(DEVICES["90"], emit, GLOBAL_PTR)
+    assert f"red.relaxed.gpu.global.add{'.noftz' * (element != 'f32')}{shape}.{element} " in found
+
+
 @pytest.mark.parametrize("type_", [I16, I32, I64, F32, F64], ids=str)
 def test_compare_and_swap(device: Device, type_: Type, needs_ptxas: None) -> None:
     def emit(f: Function) -> None:

@@ -166,9 +166,10 @@ class NvidiaMachine(Machine):
         operation = atomics.operation(kind, name, value.type.bits, self.device.bf16)
         return None if operation is None else atomics.update(f, operation, pointer, value, *order)
 
-    def updates_runs(self, kind: str, element: IRType) -> bool:
-        """Sums of floats."""
-        return self.device.vector_sums and kind == "fadd" and isinstance(element, FloatType) and element.width <= 32
+    def updates_runs(self, kind: str, element: IRType, order: Order) -> bool:
+        """Sums of floats that do not wait for what others have written."""
+        sums = kind == "fadd" and isinstance(element, FloatType) and element.name in ("f16", "bf16", "f32")
+        return self.device.vector_sums and sums and order.sem in ("relaxed", "release")
 
     def update_run(
         self, f: Function, kind: str, element: IRType, mask: Value, pointer: Value, values: Sequence[Value], order: Order

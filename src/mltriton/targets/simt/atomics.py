@@ -28,7 +28,7 @@ Update = Callable[..., Value]
 
 def _update(e: Emitter, op: tt.AtomicRMW) -> Emitted:
     element, order = element_type(op.value.type), Order(op.sem, op.scope)
-    if isinstance(op.ptr.type, TensorType) and not op.result.users and e.machine.updates_runs(op.kind, element):
+    if isinstance(op.ptr.type, TensorType) and not op.result.users and e.machine.updates_runs(op.kind, element, order):
         return _update_runs(e, op, op.ptr.type, element, order)
 
     def one(pointer: Value, value: Value) -> Value:

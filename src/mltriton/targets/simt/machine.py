@@ -169,7 +169,7 @@ class Machine(ABC):
         loop of swaps.
         """
 
-    def updates_runs(self, kind: str, element: IRType) -> bool:
+    def updates_runs(self, kind: str, element: IRType, order: Order) -> bool:
         """Whether one instruction updates neighbours of up to 16 bytes, if nobody takes what was there before."""
         return False
 
