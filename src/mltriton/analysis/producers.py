@@ -13,6 +13,7 @@ from typing import cast
 
 from mltriton.analysis.aliasing import waits_for_programs
 from mltriton.analysis.rectangles import Reason
+from mltriton.analysis.workload import is_multiplied
 from mltriton.dialects import gpu, scf, tt, ttg, ttng
 from mltriton.ir.operation import BlockArgument, Operation, OpResult, Value
 from mltriton.ir.types import TensorType
@@ -84,10 +85,13 @@ def _loops_around(op: Operation) -> tuple[scf.For, ...]:
 
 
 def _groups(loads: Sequence[tt.DescriptorLoad]) -> list[Group]:
-    """Loads of one block of operations by the first product that they go into."""
+    """Loads of one block of operations by the first product that they go into; what goes along with the one before."""
     found: dict[object, list[tt.DescriptorLoad]] = {}
+    key: object = None
     for load in loads:
-        found.setdefault((load.block, _product_of(load)), []).append(load)
+        if is_multiplied(load.result, turned=True) or not any(load.block is other.block for other in found.get(key, [])):
+            key = load.block, _product_of(load)
+        found.setdefault(key, []).append(load)
     return [Group(tuple(group), _loops_around(group[0])) for group in found.values()]
 
 

@@ -26,7 +26,7 @@ from mltriton.analysis.aliasing import (
 )
 from mltriton.analysis.axis_info import AxisInfoAnalysis
 from mltriton.analysis.rectangles import NotRegular, Reason
-from mltriton.analysis.workload import is_multiplied
+from mltriton.analysis.workload import goes_along, is_multiplied
 from mltriton.dialects import arith, scf, tt
 from mltriton.dialects.tt.memory import is_block_pointer
 from mltriton.ir.operation import BlockArgument, Operation, Value
@@ -237,8 +237,11 @@ class TensorMaps:
         if not loads or not is_multiplied(op.result, turned=True):
             if self.limits.beside_products and not self._multiplies:
                 raise NotRegular("the program multiplies no matrices, and lanes access as much at a time")
-            if size < self.limits.least_bytes:
-                raise NotRegular(f"the block has {size} bytes, fewer than {self.limits.least_bytes}")
+            ahead = isinstance(op, tt.DescriptorLoad) and goes_along(op)
+            least = self.limits.least_ahead if ahead else self.limits.least_bytes
+            if size < least:
+                raise NotRegular(f"the block has {size} bytes, fewer than {least}")
+            size = 0 if ahead else size
             if self.staged_bytes + size > self.limits.most_bytes:
                 raise NotRegular(f"blocks that are copied so have more than {self.limits.most_bytes} bytes in all")
             self.staged_bytes += size

@@ -86,6 +86,12 @@ def only_multiplied(value: Value) -> bool:
 PLACED = (ttg.ConvertLayout, ttg.LocalAlloc, ttg.MemDescTrans)  # the same elements elsewhere
 
 
+def goes_along(load: Operation) -> bool:
+    """Whether a load stands in a loop beside products: what it loads is copied ahead together with their operands."""
+    loop, block = load.parent_op, load.block
+    return isinstance(loop, scf.For) and block is not None and any(isinstance(op, tt.Dot) for op in block.ops)
+
+
 def is_multiplied(value: Value, *, turned: bool = False) -> bool:
     """Whether a value goes into a dot as an operand, as it is or computed on element by element, or `turned`."""
     pending, seen = [value], {value}

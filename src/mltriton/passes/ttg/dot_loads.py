@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import cast
 
 from mltriton.analysis.axis_info import AxisInfoAnalysis
-from mltriton.analysis.workload import is_multiplied
+from mltriton.analysis.workload import goes_along, is_multiplied
 from mltriton.dialects import scf, tt, ttg, ttng
 from mltriton.dialects.tt.memory import is_block_pointer
 from mltriton.ir.operation import Operation, Value
@@ -64,10 +64,11 @@ def _is_product(value: Value) -> bool:
 
 def is_load_of_dot(op: Operation) -> bool:
     """Whether an operation loads a matrix, through a block of pointers or a descriptor of the launch, that is
-    multiplied.
+    multiplied; through a descriptor also what goes along with it.
     """
     if isinstance(op, tt.DescriptorLoad):
-        return isinstance(op.desc.defining_op, ttng.TensorMap) and is_multiplied(op.result, turned=True)
+        described = isinstance(op.desc.defining_op, ttng.TensorMap)
+        return described and (is_multiplied(op.result, turned=True) or goes_along(op))
     if not isinstance(op, tt.Load) or op.volatile:
         return False
     pointers = op.ptr.type
