@@ -1,7 +1,8 @@
 """Integers and addresses as a root and a constant, so that what lies next to each other in memory is seen to.
 
 Level: `llvm`. The registers of a lane often differ by constants alone: `pid * 64 + lane + 16 r`. Sums and products made
-here keep the constant outermost; all registers then share the rest. Also kept: a number that divides a value.
+here keep the constant outermost; all registers then share the rest. Also kept: a number that divides a value, and the
+bits that it may have.
 Guarantees: integer results are what LLVM's own instructions give. Addresses follow the rule of all levels that
 arithmetic on offsets in i32 does not wrap inside one block.
 """
@@ -32,6 +33,7 @@ class Affine:
         self._terms: dict[str, Term] = {}
         self._narrow: dict[str, Value] = {}
         self._divisors: dict[str, int] = {}
+        self._bits: dict[str, int] = {}
 
     def term(self, value: Value) -> Term:
         """A value as root and constant."""
@@ -50,6 +52,28 @@ class Affine:
         if value.literal is None:
             power = divisor & -divisor if divisor else HIGHEST
             self._divisors[value.text] = max(self._divisors.get(value.text, 1), min(power, HIGHEST))
+
+    def promise_bits(self, value: Value, bits: int) -> None:
+        """Say that a value has no other bits than these, and that its sign is not one of them."""
+        if value.literal is None:
+            self._bits[value.text] = bits
+            self.promise(value, bits & -bits)
+
+    def divided(self, value: Value, divisor: int) -> tuple[Value, Value] | None:
+        """Quotient and remainder by a power of two where no bit of the root is one of the constant's; None elsewhere."""
+        root, number = self.term(value)
+        bits = self._bits.get(root.text) if root is not None else None
+        if root is None or bits is None or number < 0 or bits & number:
+            return None
+        parts: list[Value] = []
+        for kept, shift in ((~(divisor - 1), divisor.bit_length() - 1), (divisor - 1, 0)):
+            part: Value | None = None
+            if bits & kept:
+                part = root if bits & kept == bits else self._function.and_(root, bits & kept)
+                part = self._function.lshr(part, shift) if shift else part
+                self.promise_bits(part, (bits & kept) >> shift)
+            parts.append(self._sum(part, (number & kept) >> shift, value.type))
+        return parts[0], parts[1]
 
     def add(self, a: Value, b: Value) -> Value:
         """a + b."""

@@ -365,7 +365,7 @@ def coordinates(e: Emitter, layout: LinearLayout, dim: int) -> list[Value]:
     used = 0
     for image in by_lane:
         used |= image
-    e.affine.promise(base, used & -used)
+    e.affine.promise_bits(base, used)
     made: list[Value] = []
     for number in by_register:
         apart = number & used == 0

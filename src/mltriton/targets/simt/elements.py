@@ -43,6 +43,8 @@ def _remainder(signed: bool) -> Rule:
         lhs, rhs = e.get(op.lhs), e.get(op.rhs)
         if lhs.type.is_vector:
             return integer_rules.remainder(e, lhs, rhs, signed)
+        if (parts := _parts(e, lhs, rhs)) is not None:
+            return parts[1]
         first = e.affine.floor(lhs, e.affine.divisor(rhs))
         rest = integer_rules.remainder(e, first, rhs, signed)
         e.affine.promise(rest, min(e.affine.divisor(first), e.affine.divisor(rhs)))
@@ -50,6 +52,25 @@ def _remainder(signed: bool) -> Rule:
         return e.affine.add(rest, constant(lhs.type, above))
 
     return rule
+
+
+def _quotient(signed: bool) -> Rule:
+    """Registers that differ by multiples of a power of two share one division by it."""
+
+    def rule(e: Emitter, op: arith.Binary) -> Value:
+        lhs, rhs = e.get(op.lhs), e.get(op.rhs)
+        parts = _parts(e, lhs, rhs)
+        return parts[0] if parts is not None else integer_rules.quotient(e, lhs, rhs, signed)
+
+    return rule
+
+
+def _parts(e: Emitter, lhs: Value, rhs: Value) -> tuple[Value, Value] | None:
+    """Quotient and remainder where they follow from bits."""
+    number = rhs.literal
+    if lhs.type.is_vector or not isinstance(number, int) or number <= 0 or number & (number - 1):
+        return None
+    return e.affine.divided(lhs, number)
 
 
 def _sign_extension(e: Emitter, op: arith.ExtSI) -> Value:
@@ -139,6 +160,8 @@ RULES: Rules = {
     arith.AddI: _kept("add"),
     arith.SubI: _kept("sub"),
     arith.MulI: _kept("mul"),
+    arith.DivSI: _quotient(signed=True),
+    arith.DivUI: _quotient(signed=False),
     arith.RemSI: _remainder(signed=True),
     arith.RemUI: _remainder(signed=False),
     arith.ExtSI: _sign_extension,
