@@ -399,8 +399,8 @@ RULES: dict[str, Rule] = {
     "copysign": _plain(lambda sign, x: np.copysign(x, sign)),
     "and": _plain(np.bitwise_and), "or": _plain(np.bitwise_or), "xor": _plain(np.bitwise_xor),
     "not": _plain(np.invert), "shl": _shift, "shr": _shift, "setp": _compare, "selp": _select, "mov": _move,
-    "cvt": _convert, "cvta": _move, "ld": _load, "st": _store, "atom": _atomic, "red": _reduce, "cp": _copy, "popc": _count_bits,
-    "clz": _count_bits, "brev": _reversed, "bfe": _extracted, "bfi": _inserted, "prmt": _permuted, "shf": _funnel,
-    "mbarrier": tensor_copies.barrier, "fence": lambda t, i: None, "membar": lambda t, i: None,
-    "prefetch": lambda t, i: None,
+    "cvt": _convert, "cvta": _move, "ld": _load, "st": _store, "atom": _atomic, "red": _reduce, "cp": _copy,
+    "popc": _count_bits, "clz": _count_bits, "brev": _reversed, "bfe": _extracted, "bfi": _inserted,
+    "prmt": _permuted, "shf": _funnel, "mbarrier": tensor_copies.barrier,
+    "fence": lambda t, i: None, "membar": lambda t, i: None, "prefetch": lambda t, i: None,
 }  # fmt: skip

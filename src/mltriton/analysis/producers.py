@@ -89,7 +89,9 @@ def _groups(loads: Sequence[tt.DescriptorLoad]) -> list[Group]:
     found: dict[object, list[tt.DescriptorLoad]] = {}
     key: object = None
     for load in loads:
-        if is_multiplied(load.result, turned=True) or not any(load.block is other.block for other in found.get(key, [])):
+        if is_multiplied(load.result, turned=True) or not any(
+            load.block is other.block for other in found.get(key, [])
+        ):
             key = load.block, _product_of(load)
         found.setdefault(key, []).append(load)
     return [Group(tuple(group), _loops_around(group[0])) for group in found.values()]

@@ -31,8 +31,8 @@ def prepare_backward_kernel(
     stride_gb, stride_gh, stride_gs, stride_gd, stride_ob, stride_oh, stride_os, stride_od,
     n_heads, n_queries, dim, dq_size, N_SPLITS: tl.constexpr, BM: tl.constexpr, BD: tl.constexpr,
 ):  # fmt: skip
-    """delta = sum(do * o) and, where there is one, dq = 0 in all splits, for BM queries of one head; program ids
-    (block of queries, batch * heads).
+    """delta = sum(do * o) and dq = 0 in all splits, for BM queries of one head; program ids (block of queries, batch *
+    heads).
     """
     block = tl.program_id(0)
     sequence = tl.program_id(1).to(tl.int64)
@@ -46,12 +46,11 @@ def prepare_backward_kernel(
     rows = block * BM + tl.arange(0, BM)
     tl.store(delta_ptr + sequence * n_queries + rows, tl.sum(do * o, 1), mask=rows < n_queries)
 
-    if dq_ptr is not None:
-        dq_base = dq_ptr + sequence * n_queries * dim
-        for _ in range(N_SPLITS):
-            dq_block = tl.make_block_ptr(dq_base, (n_queries, dim), (dim, 1), (block * BM, 0), (BM, BD), (1, 0))
-            tl.store(dq_block, tl.zeros([BM, BD], tl.float32), boundary_check=(0, 1))
-            dq_base += dq_size
+    dq_base = dq_ptr + sequence * n_queries * dim
+    for _ in range(N_SPLITS):
+        dq_block = tl.make_block_ptr(dq_base, (n_queries, dim), (dim, 1), (block * BM, 0), (BM, BD), (1, 0))
+        tl.store(dq_block, tl.zeros([BM, BD], tl.float32), boundary_check=(0, 1))
+        dq_base += dq_size
 
 
 @triton.jit
@@ -263,8 +262,8 @@ def flash_attention_backward(
     for launch in run:
         launch.run()
     if len(run) == len(launches):
-        delta, parts = launches[0].arguments[2:4]
-        remember(key, arrays, (dq, dk, dv), (delta,) if parts is None or parts is dq else (delta, parts), launches)
+        made = map(launches[0].named().get, SCRATCH)
+        remember(key, arrays, (dq, dk, dv), [x for x in made if x is not None and x is not dq], launches)
     return dq, dk, dv
 
 
@@ -324,6 +323,7 @@ WARP_BLOCKS = {
 }
 
 
+SCRATCH = ("delta_ptr", "lse2_ptr", "dq_ptr")  # what the first launch is given to write
 STAGE_BLOCKS = 12  # of queries, and of their gradients, that a step takes from shared memory in one order or another
 
 

@@ -2,10 +2,9 @@
 # The bodies of kernels are programs of the language: their parameters have no types in Python.
 """FlashAttention-2, backward, where the warps of a program share large blocks.
 
-Level: user. `attention_backward_keys_kernel` sums dk and dv of a block of keys over the queries that see them and,
-where it has a dq to add to, what these keys add to dq: five products, and dq is summed up by several programs, in an
-order that differs from run to run. Without one `attention_backward_queries_kernel` sums dq of a block of queries over
-the keys that they see; both compute the scores anew then, seven products, and results do not depend on an order.
+Level: user. `attention_backward_keys_kernel` sums dk and dv of a block of keys over the queries that see them,
+`attention_backward_queries_kernel` dq of a block of queries over the keys that they see. Both compute the scores anew,
+seven products in place of five, and nobody adds to what another has stored: the results do not depend on an order.
 """
 
 from __future__ import annotations
@@ -22,10 +21,6 @@ from mltriton.kernels.attention import LOG2_E, block_dim, scale_of
 from mltriton.kernels.launch import Launch
 from mltriton.targets.registry import spec
 
-# Columns of a block of dq that lie beside each other in memory, all rows of them before the next: four lanes hold so
-# many of a product's result, of a row each, and a warp adds to 256 bytes at a time.
-BESIDE = tl.constexpr(8)
-
 
 @triton.jit
 def block_at(base, sizes, strides, row, ROWS: tl.constexpr, BD: tl.constexpr):
@@ -35,12 +30,12 @@ def block_at(base, sizes, strides, row, ROWS: tl.constexpr, BD: tl.constexpr):
 
 @triton.jit
 def prepare_blocks_kernel(
-    do_ptr, o_ptr, lse_ptr, lse2_ptr, delta_ptr, dq_ptr,
+    do_ptr, o_ptr, lse_ptr, lse2_ptr, delta_ptr,
     stride_gb, stride_gh, stride_gs, stride_gd, stride_ob, stride_oh, stride_os, stride_od,
     n_heads, n_queries, dim, padded, BM: tl.constexpr, BD: tl.constexpr,
 ):  # fmt: skip
-    """delta = sum(do * o), lse2 = lse in powers of two, and, where there is one, dq = 0, for BM queries of one head, of
-    which each has `padded`; program ids (block of queries, batch * heads).
+    """delta = sum(do * o) and lse2, which is lse in powers of two, for BM queries of one head, of which each has
+    `padded`; program ids (block of queries, batch * heads).
     """
     row = tl.program_id(0) * BM
     sequence = tl.program_id(1).to(tl.int64)
@@ -55,27 +50,15 @@ def prepare_blocks_kernel(
     lse = tl.load(lse_ptr + sequence * n_queries + rows, mask=rows < n_queries, other=0.0)
     tl.store(delta_ptr + sequence * padded + rows, tl.sum(do * o, 1))
     tl.store(lse2_ptr + sequence * padded + rows, lse * LOG2_E)
-    if dq_ptr is not None:
-        tl.store(dq_ptr + (sequence * padded + row) * BD + tl.arange(0, BM * BD), tl.zeros([BM * BD], tl.float32))
-
-
-@triton.jit
-def places(BM: tl.constexpr, BD: tl.constexpr, TURNED: tl.constexpr):
-    """Where elements of a block of dq [BM, BD], or TURNED [BD, BM], lie in memory: BESIDE columns after the other."""
-    rows: tl.constexpr = BD if TURNED else BM
-    columns: tl.constexpr = BM if TURNED else BD
-    row, column = tl.arange(0, rows)[:, None], tl.arange(0, columns)[None, :]
-    return column // BESIDE * (BESIDE * rows) + row * BESIDE + column % BESIDE
 
 
 @triton.jit
 def sum_over_queries(
-    dk, dv, k, v, q_block, do_block, lse2, delta, sequence, dq_base, keys, start, end, n_keys, scale,
-    CAUSAL: tl.constexpr, MASKED: tl.constexpr, BM: tl.constexpr, BD: tl.constexpr, TURNED: tl.constexpr,
+    dk, dv, k, v, q_block, do_block, lse2, delta, sequence, keys, start, end, scale,
+    MASKED: tl.constexpr, BM: tl.constexpr,
 ):  # fmt: skip
-    """dk and dv with what queries [start, end) of one head add, BM at a time, and dq, where there is one, with what the
-    keys add; q_block and do_block stand at `start`. Queries after the last have q = do = 0 and change nothing. Scores
-    have keys in rows.
+    """dk and dv with what queries [start, end) of one head add, BM at a time; q_block and do_block stand at `start`.
+    Queries after the last have q = do = 0 and change nothing. Scores have keys in rows.
     """
     for first in range(start, end, BM):
         q = tl.load(q_block, boundary_check=(0, 1), padding_option="zero")
@@ -86,21 +69,10 @@ def sum_over_queries(
         dp = tl.dot(v, tl.trans(do), input_precision="ieee")
         p = tl.exp2(s * scale - lse2_row)
         if MASKED:
-            visible = keys[:, None] < n_keys
-            if CAUSAL:
-                visible = visible & (keys[:, None] <= (first + tl.arange(0, BM))[None, :])
-            p = tl.where(visible, p, 0.0)
+            p = tl.where(keys[:, None] <= (first + tl.arange(0, BM))[None, :], p, 0.0)
         dv = tl.dot(p.to(do.dtype), do, dv, input_precision="ieee")
         ds = (p * (dp - delta_row)).to(q.dtype)
-        if dq_base is not None:
-            if TURNED:
-                dq = tl.dot(tl.trans(k), ds, input_precision="ieee")
-            else:
-                dq = tl.dot(tl.trans(ds), k, input_precision="ieee")
-            dk = tl.dot(ds, q, dk, input_precision="ieee")
-            tl.atomic_add(dq_base + first.to(tl.int64) * BD + places(BM, BD, TURNED), dq, sem="relaxed")
-        else:
-            dk = tl.dot(ds, q, dk, input_precision="ieee")
+        dk = tl.dot(ds, q, dk, input_precision="ieee")
         q_block = tl.advance(q_block, (BM, 0))
         do_block = tl.advance(do_block, (BM, 0))
     return dk, dv, q_block, do_block
@@ -108,16 +80,14 @@ def sum_over_queries(
 
 @triton.jit
 def attention_backward_keys_kernel(
-    do_ptr, q_ptr, k_ptr, v_ptr, lse2_ptr, delta_ptr, dq_ptr, dk_ptr, dv_ptr, sm_scale,
+    do_ptr, q_ptr, k_ptr, v_ptr, lse2_ptr, delta_ptr, dk_ptr, dv_ptr, sm_scale,
     stride_gb, stride_gh, stride_gs, stride_gd, stride_qb, stride_qh, stride_qs, stride_qd,
     stride_kb, stride_kh, stride_ks, stride_kd, stride_vb, stride_vh, stride_vs, stride_vd,
     n_sequences, n_kv_heads, heads_per_kv, n_queries, n_keys, dim, padded,
-    CAUSAL: tl.constexpr, EVEN: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BD: tl.constexpr,
-    TURNED: tl.constexpr,
+    CAUSAL: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BD: tl.constexpr,
 ):  # fmt: skip
-    """dk and dv, contiguous, of BN keys of one head of keys, and, where there is a dq, what they add to it; program ids
-    (block of keys, batch * kv_heads). EVEN: BN divides n_keys. lse2, delta and dq have `padded` queries for each of
-    n_sequences heads.
+    """dk and dv, contiguous, of BN keys of one head of keys; program ids (block of keys, batch * kv_heads). lse2 and
+    delta have `padded` queries for each of n_sequences heads.
     """
     key = tl.program_id(0) * BN
     kv_sequence = tl.program_id(1).to(tl.int64)
@@ -138,46 +108,39 @@ def attention_backward_keys_kernel(
     if CAUSAL:
         start = key // BM * BM
         masked = tl.minimum(tl.cdiv(key + BN, BM) * BM, n_queries)
-    if not EVEN:
-        masked = tl.where(key + BN > n_keys, n_queries, masked)
     for member in range(heads_per_kv):
         head = kv_head * heads_per_kv + member
-        sequence = batch * n_kv_heads * heads_per_kv + head
+        sequence = (batch * n_kv_heads * heads_per_kv + head).to(tl.int32)
         q_base = q_ptr + batch * stride_qb + head * stride_qh
         do_base = do_ptr + batch * stride_gb + head * stride_gh
         q_block = block_at(q_base, (n_queries, dim), (stride_qs, stride_qd), start, BM, BD)
         do_block = block_at(do_base, (n_queries, dim), (stride_gs, stride_gd), start, BM, BD)
-        dq_base = None
-        if dq_ptr is not None:
-            dq_base = dq_ptr + sequence * padded * BD
-        if CAUSAL or not EVEN:
+        if CAUSAL:
             dk, dv, q_block, do_block = sum_over_queries(
-                dk, dv, k, v, q_block, do_block, lse2, delta, sequence.to(tl.int32), dq_base, keys, start, masked,
-                n_keys, sm_scale * LOG2_E, CAUSAL, True, BM, BD, TURNED,
-            )  # fmt: skip
+                dk, dv, k, v, q_block, do_block, lse2, delta, sequence, keys, start, masked, sm_scale * LOG2_E, True, BM
+            )
         dk, dv, q_block, do_block = sum_over_queries(
-            dk, dv, k, v, q_block, do_block, lse2, delta, sequence.to(tl.int32), dq_base, keys, masked, n_queries,
-            n_keys, sm_scale * LOG2_E, CAUSAL, False, BM, BD, TURNED,
-        )  # fmt: skip
+            dk,
+            dv,
+            k,
+            v,
+            q_block,
+            do_block,
+            lse2,
+            delta,
+            sequence,
+            keys,
+            masked,
+            n_queries,
+            sm_scale * LOG2_E,
+            False,
+            BM,
+        )
     dk_base, dv_base = dk_ptr + kv_sequence * n_keys * dim, dv_ptr + kv_sequence * n_keys * dim
     dk_block = block_at(dk_base, (n_keys, dim), (dim, 1), key, BN, BD)
     dv_block = block_at(dv_base, (n_keys, dim), (dim, 1), key, BN, BD)
     tl.store(dk_block, (dk * sm_scale).to(dk_ptr.dtype.element_ty), boundary_check=(0, 1))
     tl.store(dv_block, dv.to(dv_ptr.dtype.element_ty), boundary_check=(0, 1))
-
-
-@triton.jit
-def finish_blocks_kernel(
-    sums_ptr, dq_ptr, sm_scale, n_queries, dim, padded, BM: tl.constexpr, BD: tl.constexpr, TURNED: tl.constexpr,
-):  # fmt: skip
-    """dq, contiguous, of the sums of BM queries of one head; program ids (block of queries, batch * heads)."""
-    row = tl.program_id(0) * BM
-    sequence = tl.program_id(1).to(tl.int64)
-    sums = tl.load(sums_ptr + (sequence * padded + row) * BD + places(BM, BD, TURNED))
-    if TURNED:
-        sums = tl.trans(sums)
-    dq_block = block_at(dq_ptr + sequence * n_queries * dim, (n_queries, dim), (dim, 1), row, BM, BD)
-    tl.store(dq_block, (sums * sm_scale).to(dq_ptr.dtype.element_ty), boundary_check=(0, 1))
 
 
 @triton.jit
@@ -265,7 +228,7 @@ class Step(NamedTuple):
 # By target, and dimension of heads of 2 bytes an element: what sums over queries, and over keys. Groups of four warps
 # have 64 rows of each sum.
 STEPS = {"cuda:90": {64: (Step(64, 128, 8, 2), Step(128, 64, 8, 2)), 128: (Step(64, 128, 8, 2), Step(128, 64, 8, 2))}}
-WARP_ROWS = 16  # of a sum, that a warp has at least
+PREPARED = 64  # queries of a program that computes delta, a multiple of those of a step
 
 
 def steps_on(target: str | None, q: Array) -> tuple[Step, Step] | None:
@@ -277,42 +240,38 @@ def steps_on(target: str | None, q: Array) -> tuple[Step, Step] | None:
 
 def block_launches(
     do: Array, q: Array, k: Array, v: Array, o: Array, lse: Array, dq: Array, dk: Array, dv: Array,
-    causal: bool, sm_scale: float | None, steps: Sequence[Step], target: str | None, deterministic: bool = False,
+    causal: bool, sm_scale: float | None, steps: Sequence[Step], target: str | None,
 ) -> list[Launch]:  # fmt: skip
     """The launches that fill dq, dk and dv, in order."""
     batch, heads, n_queries, dim = q.shape
-    (kv_heads, n_keys), (over_queries, over_keys) = k.shape[1:3], steps
-    depth, block, sequences = block_dim(dim), over_queries.queries, batch * heads
-    padded = triton.cdiv(n_queries, block) * block
+    kv_heads, n_keys = k.shape[1:3]
+    sequences, padded = batch * heads, triton.cdiv(n_queries, PREPARED) * PREPARED
     lse2, delta = (empty((sequences, padded), q, "float32") for _ in range(2))
-    sums = None if deterministic else empty((sequences, padded, depth), q, "float32")
-    scale, given = scale_of(dim, sm_scale), (do, q, k, v, lse2, delta)
-    strides = (*strides_of(do), *strides_of(q), *strides_of(k), *strides_of(v))
-    sizes = heads // kv_heads, n_queries, n_keys, dim, padded
-    constants = {"BM": block, "BD": depth, "TURNED": depth >= WARP_ROWS * (over_queries.warps or 1)}
+    depth = {"BD": block_dim(dim)}
     prepare = Launch(
         prepare_blocks_kernel,
-        (padded // block, sequences),
-        (do, o, lse, lse2, delta, sums, *strides_of(do), *strides_of(o), heads, n_queries, dim, padded),
-        {"BM": block, "BD": depth},
+        (padded // PREPARED, sequences),
+        (do, o, lse, lse2, delta, *strides_of(do), *strides_of(o), heads, n_queries, dim, padded),
+        {"BM": PREPARED, **depth},
     )
+    given = (do, q, k, v, lse2, delta)
+    strides = (*strides_of(do), *strides_of(q), *strides_of(k), *strides_of(v))
+    scale, sizes = scale_of(dim, sm_scale), (heads // kv_heads, n_queries, n_keys, dim, padded)
+    constants = [{"CAUSAL": bool(causal), "BM": step.queries, "BN": step.keys, **depth} for step in steps]
     by_keys = Launch(
         attention_backward_keys_kernel,
-        (triton.cdiv(n_keys, over_queries.keys), batch * kv_heads),
-        (*given, sums, dk, dv, scale, *strides, sequences, kv_heads, *sizes),
-        {"CAUSAL": bool(causal), "EVEN": n_keys % over_queries.keys == 0, "BN": over_queries.keys, **constants},
-    )
-    finish = Launch(
-        finish_blocks_kernel, (padded // block, sequences), (sums, dq, scale, n_queries, dim, padded), constants
+        (triton.cdiv(n_keys, steps[0].keys), batch * kv_heads),
+        (*given, dk, dv, scale, *strides, sequences, kv_heads, *sizes),
+        constants[0],
     )
     by_queries = Launch(
         attention_backward_queries_kernel,
-        (triton.cdiv(n_queries, over_keys.queries), sequences),
+        (triton.cdiv(n_queries, steps[1].queries), sequences),
         (*given, dq, scale, *strides, heads, *sizes),
-        {"CAUSAL": bool(causal), "BM": over_keys.queries, "BN": over_keys.keys, "BD": depth},
+        constants[1],
     )
-    last = by_queries.on(target, over_keys.warps, over_keys.stages) if deterministic else finish.on(target)
-    return [prepare.on(target), by_keys.on(target, over_queries.warps, over_queries.stages), last]
+    launches = zip((prepare, by_keys, by_queries), (Step(PREPARED, 0), *steps), strict=True)
+    return [launch.on(target, step.warps, step.stages) for launch, step in launches]
 
 
 def mltriton_verify(
@@ -323,11 +282,7 @@ def mltriton_verify(
     lse = 10 + rng.standard_normal((2, 2, 50), np.float32)
     dq, dk, dv = (np.zeros_like(x) for x in (q, k, v))
     steps = (Step(16, 32), Step(32, 16))
-    for deterministic in (False, True):
-        launches = block_launches(do, q, k, v, o, lse, dq, dk, dv, True, None, steps, None, deterministic)
-        for scratch in ("lse2_ptr", "delta_ptr", "dq_ptr"):
-            if (array := launches[0].named()[scratch]) is not None:
-                array[...] = 1.0
-        if found := next((launch.example() for launch in launches if launch.kernel.__name__ == name), None):
-            return found
-    return None
+    launches = block_launches(do, q, k, v, o, lse, dq, dk, dv, True, None, steps, None)
+    for scratch in ("lse2_ptr", "delta_ptr"):
+        launches[0].named()[scratch][...] = 1.0
+    return next((launch.example() for launch in launches if launch.kernel.__name__ == name), None)

@@ -6,6 +6,7 @@ All tests of the language and of the tutorials run so, too: `pytest tests/langua
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -52,6 +53,46 @@ def product(
         left += BK * sak
         right += BK * sbk
     tl.store(c + rows[:, None] * (BN * tl.num_programs(1)) + columns[None, :], total)
+
+
+@pytest.mark.parametrize(("dim", "causal", "kv_heads"), [(128, True, 1), (64, False, 2)])
+def test_gradients_of_attention(dim: int, causal: bool, kv_heads: int) -> None:
+    """Blocks and statistics of queries that a producer copies; lengths that no block divides, heads that share keys."""
+    q, do = (torch.randn(1, 2, 70, dim, dtype=torch.float16) for _ in range(2))
+    k, v = (torch.randn(1, kv_heads, 90, dim, dtype=torch.float16) for _ in range(2))
+    wide = [x.double().requires_grad_() for x in (q, k, v)]
+    shared = [x.repeat_interleave(2 // kv_heads, 1) for x in wide[1:]]
+    scores = wide[0] @ shared[0].mT * dim**-0.5
+    if causal:
+        scores = scores.masked_fill(~torch.ones(70, 90, dtype=torch.bool).tril(), -torch.inf)
+    o, lse = scores.softmax(-1) @ shared[1], scores.logsumexp(-1)
+    wanted = torch.autograd.grad(o, wide, do.double())
+    given = (do, q, k, v, o.detach().half(), lse.detach().float())
+    found = library.flash_attention_backward(*given, causal, target="cuda:90")
+    for gradient, exact in zip(found, wanted, strict=True):
+        assert ((gradient.double() - exact).norm() / exact.norm()).item() < 1e-3
+
+
+@triton.jit
+def regrouped(x, o, shift, R: tl.constexpr, C: tl.constexpr):
+    """Eight columns after the other, all rows of each beside them; and the same once more from `shift` on."""
+    row, column = tl.arange(0, R)[:, None], tl.arange(0, C)[None, :]
+    values = tl.load(x + row * C + column)
+    tl.store(o + column // 8 * (8 * R) + row * 8 + column % 8, values)
+    moved = column + shift
+    tl.store(o + R * C + row * C + moved // 4 * 4 + moved % 4 - shift, values)
+
+
+@pytest.mark.parametrize("shift", [0, 3, -5])
+def test_quotients_of_neighbours(shift: int) -> None:
+    """Lanes and registers divide by powers of two apart: what registers have in common is computed once."""
+    x = np.random.default_rng(0).normal(size=(32, 64)).astype(np.float32)
+    o = np.zeros((2, 32 * 64), np.float32)
+    kernel = regrouped[(1,)](x, o, shift, 32, 64, target="cuda:90")
+    np.testing.assert_array_equal(o[0].reshape(8, 32, 8).transpose(1, 0, 2).reshape(32, 64), x)
+    np.testing.assert_array_equal(o[1].reshape(32, 64), x)
+    addresses = re.findall(r"st\.global\.b32 \t\[(%rd\d+)", kernel.asm["ptx"])
+    assert addresses.count(addresses[0]) == len(addresses) // 2
 
 
 def ordered(x: Array, order: str) -> Array:

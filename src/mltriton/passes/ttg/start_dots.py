@@ -116,14 +116,13 @@ def _wait_in_order(wait: ttng.WarpGroupDotWait, dot: ttng.WarpGroupDot, spec: Ta
     """Who waits for a product has waited for those that were started before it: their waits come first."""
     block = wait.block
     assert block is not None
-    for other in block.ops[block.position(wait) + 1 :]:
-        before = other.operands[0].defining_op if isinstance(other, ttng.WarpGroupDotWait) else None
-        if isinstance(other, ttng.WarpGroupDotWait) and before is not None and before.block is block:
-            if before.is_before(dot):
-                block.ops.remove(other)
-                block.insert_before(wait, other)
-                between = block.ops[block.position(before) + 1 : block.position(other)]
-                other.pendings = sum(_is_start(op, spec) for op in between)
+    for other in [op for op in block.ops[block.position(wait) :] if isinstance(op, ttng.WarpGroupDotWait)]:
+        before = other.operands[0].defining_op
+        if before is not None and before.block is block and before.is_before(dot):
+            block.ops.remove(other)
+            block.insert_before(wait, other)
+            between = block.ops[block.position(before) + 1 : block.position(other)]
+            other.pendings = sum(_is_start(op, spec) for op in between)
 
 
 def _is_start(op: Operation, spec: TargetSpec) -> bool:

@@ -44,7 +44,9 @@ DEVICES = {
         Device("89", "sm_89", "+ptx87", 99 * 1024, 100 * 1024, fp8=True, bf16=False, wide_f64=False),
         Device(
             *("90", "sm_90a", "+ptx87", 227 * 1024, 228 * 1024),
-            **dict.fromkeys(("fp8", "bf16", "wide_f64", "warp_groups", "tensor_copies", "matrix_stores", "vector_sums"), True),
+            **dict.fromkeys(
+                ("fp8", "bf16", "wide_f64", "warp_groups", "tensor_copies", "matrix_stores", "vector_sums"), True
+            ),
         ),
     )
 }

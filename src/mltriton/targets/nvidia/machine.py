@@ -172,7 +172,14 @@ class NvidiaMachine(Machine):
         return self.device.vector_sums and sums and order.sem in ("relaxed", "release")
 
     def update_run(
-        self, f: Function, kind: str, element: IRType, mask: Value, pointer: Value, values: Sequence[Value], order: Order
+        self,
+        f: Function,
+        kind: str,
+        element: IRType,
+        mask: Value,
+        pointer: Value,
+        values: Sequence[Value],
+        order: Order,
     ) -> None:
         """PTX."""
         operation = atomics.operation(kind, cast(FloatType, element).name, values[0].type.bits, self.device.bf16)

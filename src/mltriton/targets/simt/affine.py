@@ -60,7 +60,7 @@ class Affine:
             self.promise(value, bits & -bits)
 
     def divided(self, value: Value, divisor: int) -> tuple[Value, Value] | None:
-        """Quotient and remainder by a power of two where no bit of the root is one of the constant's; None elsewhere."""
+        """Quotient and remainder by a power of two where no bit of the root is one of the constant's; else None."""
         root, number = self.term(value)
         bits = self._bits.get(root.text) if root is not None else None
         if root is None or bits is None or number < 0 or bits & number:

@@ -2,8 +2,8 @@
 
 Level: intrinsic -> llvm. Guarantees: of lanes and registers that hold the same element one alone updates memory, and
 all are given what it got; masked-off elements touch nothing and give 0. Neighbours of one mask, of which nobody takes
-what was there before, are updated by one instruction where the machine has it. Elements for which the machine has no atomic
-instruction go through compare-and-swap loops; narrow elements on the aligned word around them.
+what was there before, are updated by one instruction where the machine has it. Elements for which the machine has no
+atomic instruction go through compare-and-swap loops; narrow elements on the aligned word around them.
 """
 
 from __future__ import annotations

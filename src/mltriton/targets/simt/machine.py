@@ -174,7 +174,14 @@ class Machine(ABC):
         return False
 
     def update_run(
-        self, f: Function, kind: str, element: IRType, mask: Value, pointer: Value, values: Sequence[Value], order: Order
+        self,
+        f: Function,
+        kind: str,
+        element: IRType,
+        mask: Value,
+        pointer: Value,
+        values: Sequence[Value],
+        order: Order,
     ) -> None:
         """Such an update under a condition: of 1, 2, 4 or 8 neighbours, aligned as a whole."""
         raise NotImplementedError
