@@ -296,6 +296,16 @@
 "ttig.glue"(%tf, %u) : (tensor<4xf32>, tensor<8xf32>) -> tensor<12xf32>
 // expected: a piece has another type
 
+"tile.fill"(%tf) : (tensor<4xf32>) -> ()
+// expected: stored by the loops of a tile.nest
+"tile.nest"() <{loops = array<i32: 0>}> ({ "tile.fill"(%tf) : (tensor<4xf32>) -> () "tile.yield"(%tf) : (tensor<4xf32>) -> () }) : () -> ()
+// expected: the yielded values
+"tile.nest"() <{loops = array<i32: 1>}> ({ "tile.fill"(%tf) : (tensor<4xf32>) -> () "tile.yield"() : () -> () }) : () -> ()
+// expected: numbered from 0
+"tile.nest"() <{loops = array<i32>}> ({ "tile.yield"() : () -> () }) : () -> ()
+// expected: numbered from 0
+"tile.nest"() <{loops = array<i32: 0>}> ({ %product = "tt.dot"(%t2, %t2, %t2) : (tensor<4x4xf32>, tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32> "tile.yield"() : () -> () }) : () -> ()
+// expected: stands outside of nests
 "tile.scratch"() <{offset = 8 : i32, bytes = 64 : i32}> : () -> !tt.ptr<f32, 5>
 // expected: a multiple of 64
 "tile.scratch"() <{offset = 64 : i32, bytes = 64 : i32}> : () -> !tt.ptr<f32>

@@ -1,4 +1,4 @@
-"""Custom syntax of the operations with regions: modules, functions, loops and branches; and of `arith.select`.
+"""Custom syntax of the operations with regions: modules, functions, loops, nests and branches; and of `arith.select`.
 
 Level: all. Each element writes and reads everything after the operation's name, as MLIR does; formats name it
 `custom<...>`. A `scf.yield` without values is left out at the end of `scf.for` and `scf.if` bodies, and added when
@@ -10,9 +10,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, cast
 
-from mltriton.dialects import scf, tt, ttg
+from mltriton.dialects import scf, tile, tt, ttg
 from mltriton.ir.attribute_text import symbol_text
-from mltriton.ir.attributes import ArrayAttr, Attribute, DictAttr, IntegerAttr, StringAttr, TypeAttr, string_in
+from mltriton.ir.attributes import (
+    ArrayAttr,
+    Attribute,
+    DenseArrayAttr,
+    DictAttr,
+    IntegerAttr,
+    StringAttr,
+    TypeAttr,
+    string_in,
+)
 from mltriton.ir.definition import parts_of
 from mltriton.ir.operation import Block, Operation, Region, Value
 from mltriton.ir.syntax_elements import Argument, Element, Parsed
@@ -193,6 +202,25 @@ class WarpSpecializeElement(Element):
         parsed.attributes["num_warps"] = count
 
 
+class NestElement(Element):
+    """`loops(0, 1) -> (f32) { ... } {attributes}`."""
+
+    def text(self, op: Operation, printer: Printer) -> str:
+        op = cast(tile.Nest, op)
+        loops = ", ".join(map(str, op.loops))
+        results = f" -> ({printer.tables.type_list([r.type for r in op.results])})" if op.results else ""
+        tail = attributes_text(op, printer, skip=("loops",), keyword="")
+        return f" loops({loops}){results} {printer.region(op.body, elide=tile.Yield)}{tail}"
+
+    def read(self, parser: Parser, parsed: Parsed) -> None:
+        parser.expect_word("loops")
+        parsed.attributes["loops"] = DenseArrayAttr(tuple(parser.items("(", ")", parser.integer)), I32)
+        parsed.result_types = parser.result_types() if parser.accept("->") else []
+        parsed.regions = [parser.region(terminator=tile.Yield)]
+        if parser.at("{"):
+            parsed.attributes |= parser.declared_dictionary(parsed.cls)
+
+
 class SelectTypes(Element):
     """The type of the values of a select, after that of the condition where it is no plain i1."""
 
@@ -218,6 +246,7 @@ CUSTOM: dict[str, Element] = {
     "if": IfElement(),
     "while": WhileElement(),
     "warp_specialize": WarpSpecializeElement(),
+    "nest": NestElement(),
     "select-types": SelectTypes(),
 }
 

@@ -7,6 +7,7 @@ which are not run by themselves.
 from __future__ import annotations
 
 from mltriton.dialects import scf, tt
+from mltriton.dialects import tile as tile_dialect
 from mltriton.dialects.ttg import WarpReturn, WarpYield
 from mltriton.executor.code import FlowTable, Table
 from mltriton.executor.dialects import (
@@ -41,7 +42,7 @@ OPERATIONS: Table = {
     **tile.TABLE,
     **assembly.TABLE,
 }
-FLOW: FlowTable = {**flow.FLOW, **tt_dot.FLOW, **warps.FLOW, **specialization.FLOW}
+FLOW: FlowTable = {**flow.FLOW, **tt_dot.FLOW, **warps.FLOW, **specialization.FLOW, **tile.FLOW}
 STRUCTURAL: frozenset[type[Operation]] = frozenset(
     {
         Module,
@@ -51,6 +52,7 @@ STRUCTURAL: frozenset[type[Operation]] = frozenset(
         tt.ScanReturn,
         scf.Yield,
         scf.Condition,
+        tile_dialect.Yield,
         WarpYield,
         WarpReturn,
     }

@@ -30,6 +30,9 @@ WARP_LEVEL_OPERATIONS = (
 )
 
 
+LOOP_NESTS = ("tile.nest", "tile.fill", "tile.yield")  # of a target whose blocks lie in memory
+
+
 def verify_level(module: Module) -> None:
     """Check the rules of the module's level."""
     _check(module, _rules_of, encoding_rules)
@@ -100,10 +103,15 @@ def _before_chunks(op: Operation) -> None:
         reject(op, "the operation belongs to the intrinsic level")
 
 
+def _warp(op: Operation) -> None:
+    if op.name not in LOOP_NESTS:
+        _before_chunks(op)
+
+
 def _intrinsic(op: Operation) -> None:
     if isinstance(op, ttg.CrossWarpReduce | ttg.CrossWarpScan):
         reject(op, "the operation belongs to an earlier level than intrinsic")
 
 
-_RULES: dict[str, Rule] = {"tt": _tt, "ttg": _before_chunks, "warp": _before_chunks, "intrinsic": _intrinsic}
+_RULES: dict[str, Rule] = {"tt": _tt, "ttg": _before_chunks, "warp": _warp, "intrinsic": _intrinsic}
 _BLOCKS: dict[str, BlockRule] = {"ttg": encoded, "warp": in_one_warp, "intrinsic": with_lanes}

@@ -53,6 +53,7 @@ PASSES: dict[str, str] = {
     "merge-reductions": "mltriton.passes.ttg.merge_reductions:MergeReductions",
     "prefetch": "mltriton.passes.ttg.prefetch:Prefetch",
     "split-barriers": "mltriton.passes.warp.split_barriers:SplitBarriers",
+    "form-nests": "mltriton.passes.intrinsic.form_nests:FormNests",
     "match-target-size": "mltriton.passes.intrinsic.match_target_size:MatchTargetSize",
     "split-wrapped-accesses": "mltriton.passes.intrinsic.split_wrapped_accesses:SplitWrappedAccesses",
     "demote-sums": "mltriton.passes.intrinsic.demote_sums:DemoteSums",

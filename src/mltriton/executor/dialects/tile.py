@@ -11,7 +11,7 @@ from typing import cast
 import numpy as np
 
 from mltriton.dialects import tile
-from mltriton.executor.code import Handler, Table
+from mltriton.executor.code import Code, Flow, FlowTable, Handler, Table
 from mltriton.executor.dialects.tt_blocks import printed
 from mltriton.executor.dialects.tt_dot import factor, multiply_add
 from mltriton.executor.dialects.ttig import prefetch
@@ -19,6 +19,17 @@ from mltriton.executor.faults import InvalidOperation, Misaligned
 from mltriton.executor.machine import Warp, scratch_offset
 from mltriton.executor.values import Array, decode, encode, memory_dtype
 from mltriton.ir.types import PointerType, TensorType, Type, byte_width, element_type
+
+
+def nest(op: tile.Nest, code: Code) -> Flow:
+    """One operation after the other: that they share loops changes nothing."""
+    body = code.block(op.body.block)
+    return lambda warp, frame: body.run(warp, frame)
+
+
+def fill(op: tile.Fill) -> Handler:
+    """Where a block is stored is not told yet: it stays what it is."""
+    return lambda warp, block: None
 
 
 def scratch(op: tile.Scratch) -> Handler:
@@ -187,6 +198,7 @@ def _pointee(type: Type) -> Type:
 
 
 TABLE: Table = {
+    tile.Fill: fill,
     tile.Scratch: scratch,
     tile.Load: load,
     tile.Store: store,
@@ -198,3 +210,4 @@ TABLE: Table = {
     tile.Prefetch: prefetch,
     tile.Print: print_elements,
 }
+FLOW: FlowTable = {tile.Nest: nest}

@@ -17,13 +17,8 @@ from mltriton.ir.types import TensorType, shape_of
 from mltriton.passes.intrinsic.tile_loops import dot_operands
 from mltriton.passes.intrinsic.tile_loops.alternatives import Alternatives, optional_region
 from mltriton.passes.intrinsic.tile_loops.first_sums import cleared_if_idle, condition, is_first_sum
-from mltriton.passes.intrinsic.tile_loops.footprints import (
-    EXPENSIVE,
-    consumers,
-    is_outside,
-)
+from mltriton.passes.intrinsic.tile_loops.footprints import consumers, is_outside
 from mltriton.passes.intrinsic.tile_loops.members import CopyTile, Fill
-from mltriton.passes.intrinsic.tile_loops.operations import is_virtual
 from mltriton.passes.intrinsic.tile_loops.reuse import may_overwrite
 from mltriton.passes.intrinsic.tile_loops.slots import (
     PointerSlot,
@@ -44,7 +39,7 @@ def lower_for(low: Lowering, op: scf.For) -> None:
     low.flush()
     e, body = low.e, op.body.block
     ends = body.terminator.operands
-    materialise_before(low, op)
+    prepare_before(low, op)
     bounds = [e.scalar(bound) for bound in (op.lower, op.upper, op.step)]
     carried = list(zip(op.inits, op.carried, ends, strict=True))
     first_sums = {argument: init for init, argument, end in carried if is_first_sum(init, argument, end)}
@@ -84,24 +79,19 @@ def _set_homes(low: Lowering, slots: Sequence[Slot], ends: Sequence[Value]) -> N
             low.homes.setdefault(end, slot.tile)
 
 
-def materialise_before(low: Lowering, op: Operation) -> None:
-    """Compute once, before a loop, what every iteration would compute again: expensive values and operands of dots."""
-    e = low.e
+def prepare_before(low: Lowering, op: Operation) -> None:
+    """Bring operands of dots to their final form once, before a loop, where every iteration would do it again."""
     outside = {
         operand: None
         for inner in op.walk()
         for operand in inner.operands
-        if isinstance(operand.type, TensorType) and operand not in e.tiles and is_outside(op, operand)
+        if isinstance(operand.type, TensorType) and operand not in low.e.tiles and is_outside(op, operand)
     }
-    costs = low.costs()
     for value in outside:
-        definition = value.defining_op
         users = [user for user in value.users if _is_inside(op, user)]
         if users and all(isinstance(user, tt.Dot) and value is not user.c for user in users):
             for user in users:
                 dot_operands.prepare(low, cast(tt.Dot, user), value)
-        elif definition is not None and is_virtual(definition) and costs.of(value) >= EXPENSIVE:
-            low.force(value)
     low.flush()
 
 
@@ -231,7 +221,7 @@ def lower_while(low: Lowering, op: scf.While) -> None:
     """A loop with a condition: the blocks of `before` and of `after` have tiles, shared where a block is passed on."""
     low.flush()
     e, before, after = low.e, op.before.block, op.after.block
-    materialise_before(low, op)
+    prepare_before(low, op)
     slots = [_while_slot(low, op, init, argument) for init, argument in zip(op.inits, before.arguments, strict=True)]
     low.flush()
     inits = [value for slot, init in zip(slots, op.inits, strict=True) for value in slot.yields(init)]

@@ -13,7 +13,7 @@ from dataclasses import field
 from typing import cast
 
 from mltriton.analysis.aliasing import may_alias, same_places, writes_in
-from mltriton.dialects import tt, ttg
+from mltriton.dialects import tile, tt, ttg
 from mltriton.ir.operation import Block, Operation, Value
 from mltriton.ir.order import operands_first
 from mltriton.ir.types import TensorType, shape_of
@@ -95,7 +95,9 @@ def consumers(value: Value, stop: Container[Value] = ()) -> Iterator[tuple[Opera
 
 
 def passes_on(user: Operation) -> bool:
-    """Whether who uses an operation's results uses its operands."""
+    """Whether who uses an operation's results uses its operands; that a block is stored is no use of it."""
+    if isinstance(user, tile.Fill):
+        return True
     return is_virtual(user) or (user.pure and not user.regions and not isinstance(user, tt.Dot))
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from mltriton.dialects import scf, tile, tt
 from mltriton.ir.operation import Block, Operation, Region
 from mltriton.passes.intrinsic.tile_loops.lowering import Lowering
+from mltriton.passes.intrinsic.tile_loops.nest_regions import flatten
 from mltriton.targets.base import TargetSpec
 
 READS = (tt.Load, tile.Load)
@@ -15,8 +16,9 @@ READS = (tt.Load, tile.Load)
 
 def lower(function: tt.Func, spec: TargetSpec) -> tt.Func:
     """The function as loops over chunks."""
-    low = Lowering(spec)
-    e, old = low.e, function.body.block
+    old = function.body.block
+    low = Lowering(spec, flatten(old))
+    e = low.e
     body = Block([argument.type for argument in old.arguments])
     for argument, new in zip(old.arguments, body.arguments, strict=True):
         new.hint = argument.hint

@@ -37,6 +37,7 @@ class LoopNest:
 
     members: list[Member] = field(default_factory=list[Member])
     prints: list[Footprint] = field(default_factory=list[Footprint])
+    levels: list[int] = field(default_factory=list[int])  # of the loops of a row that the members run in
     produced: dict[Value, int] = field(default_factory=dict[Value, int])
     dying: list[Value] = field(default_factory=list[Value])  # values whose tiles the nest overwrites
 
@@ -46,7 +47,8 @@ class LoopNest:
         return self.members[0].outer
 
     def add(self, member: Member, footprint: Footprint) -> None:
-        """Append a member that is accepted."""
+        """Append a member that is accepted, in the first loop of the row in which it may run."""
+        self.levels.append(self._level(member, footprint))
         for value in member.produces:
             self.produced[value] = len(self.members)
         self.members.append(member)
@@ -112,11 +114,8 @@ class LoopNest:
 
     def loops(self) -> list[Loop]:
         """Members by the loop they run in, in order."""
-        levels: list[int] = []
         loops: list[Loop] = []
-        for number, member in enumerate(self.members):
-            level = self._level(number, levels)
-            levels.append(level)
+        for level, member in zip(self.levels, self.members, strict=True):
             for loop in loops:
                 if loop.level == level and loop.inner == member.inner and loop.lanes_one == member.scalars_only:
                     loop.members.append(member)
@@ -125,16 +124,17 @@ class LoopNest:
                 loops.append(Loop(level, member.inner, [member]))
         return sorted(loops, key=lambda loop: loop.level)
 
-    def _level(self, number: int, levels: list[int]) -> int:
-        member, footprint = self.members[number], self.prints[number]
+    def _level(self, member: Member, footprint: Footprint) -> int:
+        """The first loop of the row in which a member may run that comes after the others."""
         level = 0
         for value, coordinates in footprint.leaves:
             producer = self.produced.get(value)
-            if producer is not None and producer < number:
-                level = max(level, levels[producer] + (0 if self._forwards(producer, member, coordinates) else 1))
-        for before, other in enumerate(self.members[:number]):
-            if self._must_follow(member, other, self.prints[before]):
-                level = max(level, levels[before] + (0 if self._same_loop(member, other) else 1))
+            if producer is not None:
+                forwarded = self._forwards(producer, member, coordinates)
+                level = max(level, self.levels[producer] + (0 if forwarded else 1))
+        for before, other, read in zip(self.levels, self.members, self.prints, strict=True):
+            if self._must_follow(member, other, read):
+                level = max(level, before + (0 if self._same_loop(member, other) else 1))
         return level
 
     def _forwards(self, producer: int, member: Member, coordinates: Coordinates) -> bool:

@@ -7,7 +7,7 @@ needs after its nest has a tile.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, cast
 
 from mltriton.analysis.aliasing import may_alias
@@ -16,13 +16,8 @@ from mltriton.ir.types import MemDescType, TensorType, shape_of
 from mltriton.passes.intrinsic.tile_loops.emitter import Emitter, refuse, unknown_buffer
 from mltriton.passes.intrinsic.tile_loops.evaluation import Evaluator
 from mltriton.passes.intrinsic.tile_loops.fast_paths import with_and_without_masks
-from mltriton.passes.intrinsic.tile_loops.footprints import (
-    EXPENSIVE,
-    Costs,
-    Footprint,
-    consumers,
-    killed_loads,
-)
+from mltriton.passes.intrinsic.tile_loops.footprints import Costs, Footprint, consumers
+from mltriton.passes.intrinsic.tile_loops.joining import is_member
 from mltriton.passes.intrinsic.tile_loops.loop_nest_writer import LoopNestWriter
 from mltriton.passes.intrinsic.tile_loops.loop_nests import LoopNest
 from mltriton.passes.intrinsic.tile_loops.members import (
@@ -30,14 +25,11 @@ from mltriton.passes.intrinsic.tile_loops.members import (
     Member,
     StoreBlock,
 )
+from mltriton.passes.intrinsic.tile_loops.nest_regions import Place
 from mltriton.passes.intrinsic.tile_loops.operations import is_virtual, statement_of
-from mltriton.passes.intrinsic.tile_loops.recomputed import needed_again
 from mltriton.passes.intrinsic.tile_loops.reuse import reuse_tiles
 from mltriton.passes.intrinsic.tile_loops.tiles import Tile
 from mltriton.targets.base import TargetSpec
-
-# Where a member reads by so many values, those it takes are kept in tiles: the next one need not go as far again.
-LONGEST = 1024
 
 
 class Known:
@@ -57,8 +49,11 @@ class Lowering:
     evaluated where their results are used.
     """
 
-    def __init__(self, spec: TargetSpec) -> None:
+    def __init__(self, spec: TargetSpec, places: Mapping[Operation, Place]) -> None:
         self.spec = spec
+        self.places = places
+        self.place: Place | None = None  # of the operation at hand, in a `tile.nest`
+        self.opened: Operation | None = None  # the `tile.nest` that the open loop nest began with
         self.e = Evaluator(Emitter(spec.lanes))
         self.nest = LoopNest()
         self.homes: dict[Value, Tile] = {}
@@ -71,12 +66,11 @@ class Lowering:
     def block(self, block: Block) -> None:
         """Lower a block's operations but the terminator, into the innermost scope."""
         self.e.block_depth[block] = self.e.emitter.level
-        killed = killed_loads(block)
         for op in block.ops[:-1]:
             with self.e.located(op.loc):
+                self.place = self.places.get(op)
                 self.operation(op)
-                if op in killed:
-                    self.force(op.results[0])
+                self.place = None
 
     def operation(self, op: Operation) -> None:
         """Lower one operation."""
@@ -85,9 +79,8 @@ class Lowering:
             for result in op.results:
                 if isinstance(result.type, MemDescType):
                     raise unknown_buffer(result)
-        for number in op.encodings.free if op.encodings and op.rearranges else ():  # Read where an index says.
-            if self.costs().of(op.operands[number]) >= EXPENSIVE:
-                self.force(op.operands[number])
+        if self.place is None and is_member(op):
+            raise refuse(op, f"{op.name} stands in no loop nest: form-nests comes before match-target-size")
         if rule is not None:
             rule(self, op)
         elif not (op.pure and (is_virtual(op) or not op.regions)):
@@ -110,24 +103,36 @@ class Lowering:
         return found
 
     def add(self, member: Member) -> None:
-        """Append to the open loop nest, or to a new one where the member does not fit."""
-        footprint = self.footprint(member)
-        if kept := [] if isinstance(member, Fill) else needed_again(self, footprint):
-            for value in kept:
-                self.force(value)
-            footprint = self.footprint(member)
-        if len(footprint.visited) > LONGEST and self.nest.members and not isinstance(member, Fill):
-            for value, _ in member.inputs():
-                if isinstance(value.type, TensorType):
-                    self.force(value)
-            footprint = self.footprint(member)
+        """Append to the open loop nest, or to a new one: what stands in a `tile.nest` goes to that one, what dots and
+        control flow store to the open one if it fits there.
+        """
+        footprint, place = self.footprint(member), self.place
+        self.enter()
         if not self.nest.accepts(member, footprint):
+            if place is not None:
+                raise refuse(place.nest, "members of a loop nest do not share their rows")
             self.flush()
         self.nest.add(member, footprint)
+        if place is not None:
+            first, self.nest.levels[-1] = self.nest.levels[-1], place.loop
+            if first > place.loop:
+                message = "a member of a loop nest runs too early: in loop {} of a row, not in loop {}"
+                raise refuse(place.nest, message.format(place.loop, first))
+
+    def enter(self) -> None:
+        """Begin the `tile.nest` in which the operation at hand stands."""
+        if self.place is not None and self.place.nest is not self.opened:
+            self.flush()
+            self.opened = self.place.nest
+
+    @property
+    def is_alone(self) -> bool:
+        """Whether the operation at hand is all of its `tile.nest`."""
+        return self.place is not None and len(self.place.nest.loops) == 1
 
     def flush(self) -> None:
         """Write the open loop nest."""
-        nest, self.nest = self.nest, LoopNest()
+        nest, self.nest, self.opened = self.nest, LoopNest(), None
         if not nest.members:
             return
         self._save_results(nest)

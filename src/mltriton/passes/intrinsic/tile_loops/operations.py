@@ -13,7 +13,7 @@ from functools import cache
 from importlib import import_module
 from typing import Any, NamedTuple
 
-from mltriton.dialects import arith, gpu, math, scf, tt, ttg, ttig
+from mltriton.dialects import arith, gpu, math, scf, tile, tt, ttg, ttig
 from mltriton.ir.operation import Operation
 from mltriton.ir.types import TensorType
 
@@ -55,14 +55,15 @@ OPERATIONS: dict[type[Operation], How] = {
     tt.DescriptorLoad: How("rules:load", "statements:nothing", cost=3),
     tt.Store: How(statement="statements:store"),
     tt.DescriptorStore: How(statement="statements:store"),
-    tt.AtomicRMW: How(statement="statements:atomic"),
-    tt.AtomicCAS: How(statement="statements:atomic"),
+    tt.AtomicRMW: How(statement="statements:join"),
+    tt.AtomicCAS: How(statement="statements:join"),
     ttig.Prefetch: How(statement="statements:prefetch"),
     ttg.LocalAlloc: How(statement="shared:allocate"),
     ttg.LocalLoad: How("rules:shared_load", "statements:nothing", cost=3),
     ttg.LocalStore: How(statement="shared:store"),
+    tile.Fill: How(statement="statements:fill"),
     # Loops of their own
-    tt.Reduce: How(statement="statements:reduce"),
+    tt.Reduce: How(statement="statements:join"),
     tt.Scan: How(statement="scans:lower_scan"),
     tt.Dot: How(statement="dots:lower_dot"),
     # Control flow
@@ -72,7 +73,7 @@ OPERATIONS: dict[type[Operation], How] = {
     gpu.Barrier: How(statement="statements:nothing"),
     # What users look at
     tt.Print: How(statement="statements:print_values"),
-    tt.Assert: How(statement="statements:assertion"),
+    tt.Assert: How(statement="statements:join"),
     tt.Assume: How(statement="statements:assume"),
 }
 _NOTHING = How()

@@ -7,13 +7,13 @@ that many elements of a dot's operand share would be gathered for each of them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from math import prod
 from typing import TYPE_CHECKING
 
 from mltriton.dialects import tt
 from mltriton.ir.operation import Value
-from mltriton.ir.types import TensorType, shape_of
+from mltriton.ir.types import shape_of
 from mltriton.passes.intrinsic.tile_loops import addressing
 from mltriton.passes.intrinsic.tile_loops.footprints import Footprint
 
@@ -24,16 +24,19 @@ REPEATED = 16  # elements that one stands for, from which on it is worth a place
 MANY = 64  # values on the way to what a member reads: more than most formulas have
 
 
-def needed_again(low: Lowering, footprint: Footprint) -> list[Value]:
+def needed_again(
+    footprint: Footprint, is_recomputed: Callable[[Value], bool], reads: Callable[[Value], Footprint]
+) -> list[Value]:
     """The blocks that what is read is made of by many steps and that others, not made of them alone, need too.
 
-    Only the last of each chain: what they are made of is not evaluated again then.
+    Only the last of each chain: what they are made of is not evaluated again then. `is_recomputed`: a block is computed
+    wherever it is needed; `reads`: what that reads.
     """
     if len(footprint.visited) <= MANY:
         return []
     visited = {value for value, _ in footprint.visited}
-    found = [value for value in visited if _is_computed_here(low, value) and _leaves(value, visited)]
-    costly = [value for value in found if len(low.reads(value).visited) > MANY // 2]
+    found = [value for value in visited if is_recomputed(value) and _leaves(value, visited)]
+    costly = [value for value in found if len(reads(value).visited) > MANY // 2]
     return sorted(costly, key=_number)
 
 
@@ -57,19 +60,6 @@ def _is_strided_part(low: Lowering, source: Value, value: Value) -> bool:
         and shape[-1] > 1
         and bool(low.reads(source).loads)
         and addressing.contiguous_dim(low, source) != len(shape) - 1
-    )
-
-
-def _is_computed_here(low: Lowering, value: Value) -> bool:
-    op = value.defining_op
-    return (
-        op is not None
-        and op.elementwise
-        and isinstance(value.type, TensorType)
-        and low.e.block_depth.get(value.defining_block) == low.e.emitter.level
-        and value not in low.e.shifted
-        and value not in low.e.tiles
-        and value not in low.nest.produced
     )
 
 

@@ -7,13 +7,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from mltriton.dialects import tt, ttig
+from mltriton.dialects import tile, tt
 from mltriton.ir.attributes import StringAttr
 from mltriton.ir.operation import Operation
-from mltriton.ir.types import TensorType, shape_of
-from mltriton.passes.intrinsic.tile_loops.members import AssertBlock, Atomic, PrintBlock
-from mltriton.passes.intrinsic.tile_loops.prefetching import PrefetchBlock
-from mltriton.passes.intrinsic.tile_loops.reductions import ReduceColumns, ReduceRow
+from mltriton.ir.types import TensorType
+from mltriton.passes.intrinsic.tile_loops.joining import member_of
+from mltriton.passes.intrinsic.tile_loops.members import PrintBlock
 from mltriton.passes.intrinsic.tile_loops.transposing import store_member
 
 if TYPE_CHECKING:
@@ -49,18 +48,18 @@ def load(low: Lowering, op: tt.Load) -> None:
     low.e.scalars[op.result] = made.results[0]
 
 
-def reduce(low: Lowering, op: tt.Reduce) -> None:
-    """Along the last dimension in rows, along another in columns."""
-    rank = len(shape_of(op.sources[0].type))
-    low.add(ReduceRow(op, {}) if op.axis == rank - 1 else ReduceColumns(op, {}))
-
-
-def atomic(low: Lowering, op: tt.AtomicRMW | tt.AtomicCAS) -> None:
-    """A block joins the nest."""
-    if isinstance(op.results[0].type, TensorType):
-        low.add(Atomic(op, None))
+def join(low: Lowering, op: Operation) -> None:
+    """A block joins the nest; a scalar is dealt with now."""
+    member = member_of(op)
+    if member is not None:
+        low.add(member)
     else:
         copy_scalar(low, op)
+
+
+def fill(low: Lowering, op: tile.Fill) -> None:
+    """The block is in a tile from here on."""
+    low.force(op.source)
 
 
 def print_values(low: Lowering, op: tt.Print) -> None:
@@ -78,14 +77,6 @@ def print_values(low: Lowering, op: tt.Print) -> None:
             low.e.emitter.insert(tt.Print([low.e.scalar(argument)], (), attributes))
 
 
-def assertion(low: Lowering, op: tt.Assert) -> None:
-    """A block is tested chunk by chunk."""
-    if isinstance(op.condition.type, TensorType):
-        low.add(AssertBlock(op))
-    else:
-        copy_scalar(low, op)
-
-
 def assume(low: Lowering, op: tt.Assume) -> None:
     """Kept where it speaks of scalars."""
     if not isinstance(op.condition.type, TensorType) and not low.needs_flush(op):
@@ -96,7 +87,8 @@ def nothing(low: Lowering, op: Operation) -> None:
     """One warp waits for nobody; a block is loaded where it is used."""
 
 
-def prefetch(low: Lowering, op: ttig.Prefetch) -> None:
-    """What is going to be written is asked for by the loops that compute meanwhile."""
-    if op.write:
-        low.add(PrefetchBlock(op))
+def prefetch(low: Lowering, op: Operation) -> None:
+    """Only what is going to be written joins the nest."""
+    member = member_of(op)
+    if member is not None:
+        low.add(member)

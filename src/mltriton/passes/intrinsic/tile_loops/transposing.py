@@ -26,13 +26,13 @@ SMALLEST = 4  # squares of fewer lanes are not worth a transpose
 
 
 def store_member(low: Lowering, op: tt.Store | tt.DescriptorStore) -> Member:
-    """The member that does a store."""
+    """The member that does a store; lanes run along another dimension only in a nest of its own."""
     shape = shape_of(op.value.type)
     last = len(shape) - 1
     if last == 0:
         return StoreBlock(op)
     along = _store_dim(low, op, shape)
-    if along == last:
+    if along == last or not low.is_alone:
         return StoreBlock(op)
     value_dim = addressing.contiguous_dim(low, op.value)
     if value_dim == along:

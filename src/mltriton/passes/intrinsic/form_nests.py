@@ -1,0 +1,232 @@
+"""form-nests: what of a program shares loops, and which blocks are stored.
+
+Level: warp, targets whose blocks lie in memory. Takes one warp's program and puts operations that walk over blocks
+(stores, reductions, atomics, assertions) into `tile.nest`s, in program order, as long as each may run row by row with
+those before it; numbers the loops of a row. Blocks that cannot be computed where they are needed, or would be computed
+too often, are stored by `tile.fill`: loads whose memory changes before they are used, expensive blocks that others pick
+elements of or that every iteration of a loop needs, and long chains that are needed again.
+Guarantees: operations that write memory keep their order. What dots and control flow store is still to come: operands
+and sums of dots may join the nest before them, which `match-target-size` says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from mltriton.analysis.aliasing import may_alias
+from mltriton.dialects import gpu, scf, tile, tt, ttg, ttig
+from mltriton.ir.location import Location
+from mltriton.ir.module import Module
+from mltriton.ir.operation import Block, Operation, Value
+from mltriton.ir.passes import Pass
+from mltriton.ir.types import TensorType, shape_of
+from mltriton.passes.intrinsic.tile_loops.directions import Directions
+from mltriton.passes.intrinsic.tile_loops.footprints import EXPENSIVE, Costs, Footprint, is_outside, killed_loads
+from mltriton.passes.intrinsic.tile_loops.joining import fill_of, member_of
+from mltriton.passes.intrinsic.tile_loops.loop_nests import LoopNest
+from mltriton.passes.intrinsic.tile_loops.members import Fill, Member, StoreBlock
+from mltriton.passes.intrinsic.tile_loops.nest_regions import Stretch, enclose
+from mltriton.passes.intrinsic.tile_loops.operations import is_virtual, statement_of
+from mltriton.passes.intrinsic.tile_loops.recomputed import needed_again
+from mltriton.targets.registry import spec_of
+
+# Where a member reads by so many values, those it takes are stored: the next one need not go as far again.
+LONGEST = 1024
+# Operations with effects that no nest waits for.
+UNORDERED = (tt.Load, tt.DescriptorLoad, ttg.LocalAlloc, ttg.LocalLoad, gpu.Barrier, tt.Assume, ttig.Prefetch)
+
+
+class FormNests(Pass):
+    """Put what shares loops into loop nests, and say which blocks are stored."""
+
+    name = "form-nests"
+
+    def run(self, module: Module) -> Module:
+        lanes = spec_of(module).lanes
+        for function in module.body.block.ops:
+            assert isinstance(function, tt.Func)
+            former = _Former(function, lanes)
+            former.block(function.body.block)
+            for block, stretches in former.stretches.items():
+                enclose(block, stretches)
+        return module
+
+
+class _Former:
+    """State of one function: the open nest, what is stored, and the nests that are done by their block."""
+
+    def __init__(self, function: tt.Func, lanes: int) -> None:
+        self.directions = Directions(function, lanes, self._reads)
+        self.nest = LoopNest()
+        self.stretch = Stretch()
+        self.stored: set[Value] = set()
+        self.aliases: dict[Value, Value] = {}  # carried block that never changes -> the initial one
+        self.stretches: dict[Block, list[Stretch]] = {}
+        self.current = function.body.block
+        self.ops: list[Operation] = []  # of the block at hand, with those that store
+
+    # Walking
+
+    def block(self, block: Block) -> None:
+        """Decide for the operations of a block."""
+        outer = self.current, self.ops
+        self.current, self.ops = block, []
+        killed = killed_loads(block)
+        for op in block.ops[:-1]:
+            self._operation(op)
+            if op in killed:
+                self._store(op.results[0], op.loc)
+        self._close()
+        block.ops[:-1] = self.ops
+        self.current, self.ops = outer
+
+    def _operation(self, op: Operation) -> None:
+        for number in op.encodings.free if op.encodings and op.rearranges else ():  # Read where an index says.
+            if Costs(self.stored).of(op.operands[number]) >= EXPENSIVE:
+                self._store(op.operands[number], op.loc)
+        member = member_of(op)
+        if member is not None:
+            self._add(op, self._at_its_lanes(member))
+            return
+        if self._must_wait(op):
+            self._close()
+        if isinstance(op, scf.For | scf.While):
+            self._store_before(op)
+        if isinstance(op, scf.For):
+            self._same_blocks(op)
+        if isinstance(op, scf.For | scf.If | scf.While):
+            for region in op.regions:
+                for block in region.blocks:
+                    self._region(block)
+        self.ops.append(op)
+
+    def _region(self, block: Block) -> None:
+        """What is stored in a region is not known to be behind it."""
+        stored = set(self.stored)
+        self.block(block)
+        self.stored = stored
+
+    def _same_blocks(self, loop: scf.For) -> None:
+        """Blocks that a loop carries and never changes are the initial ones."""
+        ends = loop.body.block.terminator.operands
+        for init, argument, end, result in zip(loop.inits, loop.carried, ends, loop.results, strict=True):
+            if end is argument and isinstance(init.type, TensorType):
+                self.aliases[argument] = self.aliases[result] = self.aliases.get(init, init)
+
+    def _must_wait(self, op: Operation) -> bool:
+        """Whether an operation comes after all that the open nest does."""
+        if not isinstance(op, UNORDERED):
+            return statement_of(op.__class__) is not None
+        if not isinstance(op, tt.Load) or isinstance(op.result.type, TensorType):
+            return False
+        found = [self._reads(operand) for operand in op.operands]
+        loads = [op, *(load for print in found for load, _ in print.loads)]
+        stores = [member.store for member in self.nest.members if member.store is not None]
+        return any(map(self._awaits, found)) or any(may_alias(load, store) for load in loads for store in stores)
+
+    # Nests
+
+    def _reads(self, value: Value) -> Footprint:
+        """What the evaluation of a value reads."""
+        return self._footprint([(value, tuple(range(len(shape_of(value.type)))))])
+
+    def _footprint(self, inputs: Sequence[tuple[Value, tuple[int, ...]]]) -> Footprint:
+        found = Footprint(aliases=self.aliases)
+        for value, coordinates in inputs:
+            found.follow(value, coordinates, self)
+        return found
+
+    def __contains__(self, value: Value) -> bool:
+        """Whether evaluation does not look behind a value: it is stored, or the open nest computes it."""
+        return value in self.stored or value in self.nest.produced
+
+    def _awaits(self, found: Footprint) -> bool:
+        return any(leaf in self.nest.produced for leaf, _ in found.leaves)
+
+    def _add(self, op: Operation, member: Member) -> None:
+        """Append to the open nest, or to a new one where the member does not fit."""
+        footprint = self._footprint(member.inputs())
+        if not isinstance(member, Fill):
+            footprint = self._shortened(member, footprint)
+        if not self.nest.accepts(member, footprint):
+            self._close()
+        self.nest.add(member, footprint)
+        self.stretch.members.append(op)
+        self.ops.append(op)
+
+    def _shortened(self, member: Member, footprint: Footprint) -> Footprint:
+        """What a member reads once parts of it are stored that would be computed too often."""
+        again = needed_again(footprint, self._is_recomputed, self._reads)
+        if again:
+            footprint = self._after_storing(again, member)
+        if len(footprint.visited) > LONGEST and self.nest.members:
+            blocks = [value for value, _ in member.inputs() if isinstance(value.type, TensorType)]
+            footprint = self._after_storing(blocks, member)
+        return footprint
+
+    def _after_storing(self, values: Iterable[Value], member: Member) -> Footprint:
+        for value in values:
+            self._store(value, member.loc)
+        return self._footprint(member.inputs())
+
+    def _close(self) -> None:
+        """The open nest is done."""
+        if self.nest.members:
+            self.stored.update(member.value for member in self.nest.members if isinstance(member, Fill))
+            self.stretch.loops = self.nest.levels
+            self.stretches.setdefault(self.current, []).append(self.stretch)
+            self.nest, self.stretch = LoopNest(), Stretch()
+
+    # Stored blocks
+
+    def _store(self, value: Value, loc: Location) -> None:
+        """Let the open nest store a block."""
+        value = self.aliases.get(value, value)
+        if value not in self:
+            op = tile.Fill([value], loc=loc)
+            self._add(op, fill_of(value, op))
+
+    def _is_recomputed(self, value: Value) -> bool:
+        """Whether a block is computed, in the block of operations at hand, wherever it is needed."""
+        op = value.defining_op
+        if op is None or op.block is not self.current or not op.elementwise:
+            return False
+        return isinstance(value.type, TensorType) and value not in self
+
+    def _store_before(self, loop: Operation) -> None:
+        """Compute once, before a loop, what is expensive and what every iteration would compute again."""
+        operands = [operand for inner in loop.walk() for operand in inner.operands]
+        outside = [value for value in dict.fromkeys(operands) if is_outside(loop, value) and value not in self.stored]
+        costs = Costs(self.stored)
+        for value in outside:
+            if isinstance(value.type, TensorType) and _is_computed(value) and costs.of(value) >= EXPENSIVE:
+                users = [user for user in value.users if _is_inside(loop, user)]
+                if not users or not all(isinstance(user, tt.Dot) and value is not user.c for user in users):
+                    self._store(value, loop.loc)
+        self._close()
+
+    # Stores along another dimension than the last
+
+    def _at_its_lanes(self, member: Member) -> Member:
+        """A store whose memory runs along another dimension than its last one has a nest of its own."""
+        if not isinstance(member, StoreBlock) or len(member.shape) == 1:
+            return member
+        if self._awaits(self._reads(member.op.operands[0])):
+            self._close()
+        return _StoreElsewhere(member.op) if self.directions.runs_elsewhere(member.op) else member
+
+
+class _StoreElsewhere(StoreBlock):
+    alone = True
+
+
+def _is_computed(value: Value) -> bool:
+    op = value.defining_op
+    return op is not None and is_virtual(op)
+
+
+def _is_inside(loop: Operation, op: Operation) -> bool:
+    parent = op.parent_op
+    while parent is not None and parent is not loop:
+        parent = parent.parent_op
+    return parent is loop

@@ -1,0 +1,81 @@
+"""Along which dimension of a block memory runs, as far as addresses say it.
+
+Level: warp. A store whose memory runs along another dimension than its last one, and whose lanes can follow it, has
+loops in an order of its own (`transposing.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from math import gcd
+
+from mltriton.analysis.axis_info import AxisInfoAnalysis
+from mltriton.dialects import scf, tt, ttg
+from mltriton.ir.constants import splat_of
+from mltriton.ir.operation import BlockArgument, Operation, Value
+from mltriton.ir.types import TensorType, shape_of
+from mltriton.passes.intrinsic.tile_loops.footprints import Footprint
+from mltriton.passes.intrinsic.tile_loops.transposing import SMALLEST
+
+
+class Directions:
+    """What addresses say of a function's blocks; `reads` says what a value is computed from, `lanes` are those of the
+    target's chunks.
+    """
+
+    def __init__(self, function: tt.Func, lanes: int, reads: Callable[[Value], Footprint]) -> None:
+        self.axis_info = AxisInfoAnalysis(function)
+        self.lanes = lanes
+        self.reads = reads
+
+    def runs_elsewhere(self, store: tt.Store | tt.DescriptorStore) -> bool:
+        """Whether lanes of a store go along another dimension than the last."""
+        shape = shape_of(store.value.type)
+        last = len(shape) - 1
+        unit = self._is_unit(store, shape)
+        along = next((dim for dim in reversed(range(last + 1)) if shape[dim] > 1 and unit[dim]), last)
+        if along == last:
+            return False
+        dim = self._contiguous_dim(store.value, shape)
+        return dim == along or (dim == last and gcd(shape[along], shape[last], self.lanes) >= SMALLEST)
+
+    def _contiguous_dim(self, value: Value, shape: Sequence[int]) -> int:
+        """The dimension along which the memory runs from which a value is computed: the last where it is not known."""
+        last = len(shape) - 1
+        for load, coordinates in self.reads(value).loads:
+            if min(coordinates, default=0) < -1 or len(set(coordinates) - {-1}) < 2:
+                continue
+            unit = self._is_unit(load, shape_of(load.results[0].type))
+            runs = {dim for dim, is_unit in zip(coordinates, unit, strict=True) if is_unit}
+            if last not in coordinates or last in runs:
+                return last
+            if runs:
+                return min(runs)
+        return last
+
+    def _is_unit(self, op: Operation, shape: Sequence[int]) -> Sequence[bool]:
+        """For each dimension of the block that is accessed, whether neighbours along it are neighbours in memory."""
+        if isinstance(op, ttg.LocalLoad):
+            return [dim == len(shape) - 1 for dim in range(len(shape))]
+        pointer = op.operands[0]
+        if isinstance(pointer.type, TensorType):
+            found = self.axis_info.of(pointer).contiguity
+            return [run == extent for run, extent in zip(found, shape, strict=True)]
+        made = _origin(pointer)
+        if made is None:
+            return [False] * len(shape)
+        return [splat_of(stride) == 1 for stride in made.strides[-len(shape) :]]
+
+
+def _origin(pointer: Value) -> tt.MakeTensorPtr | tt.MakeTensorDesc | None:
+    """The operation that says the strides of a block pointer or descriptor."""
+    while True:
+        op = pointer.defining_op
+        if isinstance(op, tt.MakeTensorPtr | tt.MakeTensorDesc):
+            return op
+        if isinstance(op, tt.Advance):
+            pointer = op.ptr
+        elif isinstance(pointer, BlockArgument) and isinstance(loop := pointer.block.parent_op, scf.For):
+            pointer = loop.inits[pointer.index - 1]
+        else:
+            return None

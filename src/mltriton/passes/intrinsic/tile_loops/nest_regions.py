@@ -1,0 +1,149 @@
+"""The operations of a loop nest in the region of a `tile.nest`, and out of it again.
+
+Level: warp. `enclose` puts stretches of a block into nests, with what only one of them needs; `flatten` takes them out
+and says to which nest each operation belonged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import field
+
+from mltriton.dialects import tile
+from mltriton.errors import TargetError
+from mltriton.ir.attributes import DenseArrayAttr
+from mltriton.ir.operation import Block, Operation, OpResult, Region, Value
+from mltriton.ir.types import I32, TensorType
+from mltriton.passes.intrinsic.tile_loops.joining import is_member
+from mltriton.passes.intrinsic.tile_loops.operations import is_virtual
+from mltriton.records import NamedTuple, record
+
+
+@record()
+class Stretch:
+    """The members of a nest in their order, with the numbers of their loops: the nest is from the first to the last."""
+
+    members: list[Operation] = field(default_factory=list[Operation])
+    loops: Sequence[int] = ()
+
+
+def enclose(block: Block, stretches: Sequence[Stretch]) -> None:
+    """Make a `tile.nest` of each stretch; they are in the order of the block and do not overlap."""
+    ops: list[Operation] = []
+    nests: dict[Operation, list[Operation]] = {}
+    first: dict[Operation, Stretch | None] = {stretch.members[0]: stretch for stretch in stretches}
+    inside: Stretch | None = None
+    for op in block.ops:
+        inside = first.get(op, inside)
+        if inside is None:
+            ops.append(op)
+            continue
+        if op is inside.members[0]:
+            nest = tile.Nest((), (), {"loops": DenseArrayAttr(tuple(inside.loops), I32)}, (), op.loc)
+            nests[nest] = []
+            ops.append(nest)
+        nests[ops[-1]].append(op)
+        if op is inside.members[-1]:
+            inside = None
+    block.ops = _sunk(ops, nests)
+    for op in block.ops:
+        op.block = block
+        if op in nests:
+            _fill_region(op, nests[op])
+
+
+def _sunk(ops: Sequence[Operation], nests: dict[Operation, list[Operation]]) -> list[Operation]:
+    """What is left outside when each nest has taken the blocks before it that nothing else needs."""
+    holder = {op: nest for nest, inner in nests.items() for op in inner}
+    kept: list[Operation] = []
+    taken: dict[Operation, list[Operation]] = {}
+    for op in reversed(ops):
+        nest = None if op in nests else _only_user(op, holder)
+        if nest is None:
+            kept.append(op)
+        else:
+            holder[op] = nest
+            taken.setdefault(nest, []).append(op)
+    for nest, more in taken.items():
+        nests[nest][:0] = more[::-1]
+    return kept[::-1]
+
+
+def _only_user(op: Operation, holder: dict[Operation, Operation]) -> Operation | None:
+    """The nest whose operations are the only ones that use a block that is computed where it is needed."""
+    if not is_virtual(op) or not all(isinstance(result.type, TensorType) for result in op.results):
+        return None
+    users = {holder.get(user) for result in op.results for user in result.users}
+    return users.pop() if len(users) == 1 else None
+
+
+def _fill_region(nest: Operation, ops: Sequence[Operation]) -> None:
+    """Give a nest its operations; what others use of them become its results."""
+    body = Block()
+    for op in ops:
+        body.append(op)
+    yielded: list[Value] = []
+    for value in [result for op in ops for result in op.results]:
+        outside = [user for user in value.users if user.ancestor_in(body) is None]
+        if outside:
+            _replace(value, _result_for(nest, value), outside)
+            yielded.append(value)
+    body.append(tile.Yield(yielded, (), {}, (), nest.loc, (len(yielded),)))
+    nest.regions = [Region([body])]
+    nest.regions[0].parent = nest
+
+
+def _result_for(nest: Operation, value: Value) -> OpResult:
+    result = OpResult(value.type, nest, len(nest.results))
+    result.hint = value.hint
+    nest.results.append(result)
+    return result
+
+
+def _replace(value: Value, other: Value, users: Sequence[Operation]) -> None:
+    for user in users:
+        for number, operand in enumerate(user.operands):
+            if operand is value:
+                user.set_operand(number, other)
+
+
+class Place(NamedTuple):
+    """Where a member stands: in which nest, and in which of the loops of a row."""
+
+    nest: tile.Nest
+    loop: int
+
+
+def flatten(block: Block) -> dict[Operation, Place]:
+    """Put the operations of all nests in place of them, inner blocks included; says where members stood."""
+    places: dict[Operation, Place] = {}
+    ops: list[Operation] = []
+    for op in block.ops:
+        if not isinstance(op, tile.Nest):
+            ops.append(op)
+            for region in op.regions:
+                for inner in region.blocks:
+                    places |= flatten(inner)
+            continue
+        places |= _members_of(op)
+        *stood, end = op.body.block.ops
+        for result, value in zip(op.results, end.operands, strict=True):
+            result.replace_by(value)
+        end.drop_operands()
+        ops += stood
+    for op in ops:
+        op.block = block
+    block.ops = ops
+    return places
+
+
+def _members_of(nest: tile.Nest) -> dict[Operation, Place]:
+    members = [op for op in nest.body.block.ops if is_member(op)]
+    if len(members) != len(nest.loops):
+        raise TargetError(
+            "a loop nest says of each of its members in which loop of a row it runs",
+            location=nest.loc.in_source,
+            expected=f"{len(members)} numbers",
+            found=f"{len(nest.loops)}",
+        )
+    return {op: Place(nest, loop) for op, loop in zip(members, nest.loops, strict=True)}

@@ -1,0 +1,78 @@
+// RUN: mltriton opt %s -p form-nests | filecheck %s
+// Where blocks lie in memory, what can be done row by row shares loops: a nest holds it, with everything that only it
+// needs, which stays in registers. The numbers say in which loop over a row each reduction and store runs.
+
+// The sum of a row is there when the first loop is done; a second one divides by it. The sums walk over a block of one
+// dimension.
+// CHECK-LABEL: @rows
+// CHECK: %[[SUM:.*]] = tile.nest loops(0, 1) -> (tensor<8xf32, {{.*}}>) {
+// CHECK: %[[X:.*]] = tt.load
+// CHECK: %[[P:.*]] = math.exp2 %[[X]]
+// CHECK: %[[S:.*]] = "tt.reduce"(%[[P]])
+// CHECK: %[[Q:.*]] = arith.divf %[[P]], %{{.*}}
+// CHECK: tt.store %{{.*}}, %[[Q]]
+// CHECK: tile.yield %[[S]]
+// CHECK: tile.nest loops(0) {
+// CHECK: tt.store %{{.*}}, %[[SUM]]
+
+// A store that takes what other rows loaded begins a nest of its own; the block is stored before, because the memory that
+// it came from changes.
+// CHECK-LABEL: @turned
+// CHECK: %[[X:.*]] = tt.load
+// CHECK-NEXT: tile.nest loops(0) {
+// CHECK-NEXT: tile.fill %[[X]]
+// CHECK: tile.nest loops(0) {
+// CHECK-NOT: tile.fill
+// CHECK: tt.store
+#b = #ttg.blocked<{sizePerWarp = [8, 8], warpsPerCTA = [1, 1], order = [1, 0]}>
+#r = #ttg.slice<{dim = 1, parent = #b}>
+#l = #ttg.slice<{dim = 0, parent = #b}>
+module attributes {mltriton.level = "warp", "ttg.num-warps" = 1 : i32, ttg.target = "cpu:avx512"} {
+tt.func public @rows(%x: !tt.ptr<f32>, %y: !tt.ptr<f32>, %s: !tt.ptr<f32>) {
+  %c8 = arith.constant dense<8> : tensor<8x1xi32, #b>
+  %i = tt.make_range {start = 0 : i32, end = 8 : i32} : tensor<8xi32, #r>
+  %j = tt.make_range {start = 0 : i32, end = 8 : i32} : tensor<8xi32, #l>
+  %rows = tt.expand_dims %i {axis = 1 : i32} : tensor<8xi32, #r> -> tensor<8x1xi32, #b>
+  %columns = tt.expand_dims %j {axis = 0 : i32} : tensor<8xi32, #l> -> tensor<1x8xi32, #b>
+  %starts = arith.muli %rows, %c8 : tensor<8x1xi32, #b>
+  %down = tt.broadcast %starts : tensor<8x1xi32, #b> -> tensor<8x8xi32, #b>
+  %along = tt.broadcast %columns : tensor<1x8xi32, #b> -> tensor<8x8xi32, #b>
+  %at = arith.addi %down, %along : tensor<8x8xi32, #b>
+  %xs = tt.splat %x : !tt.ptr<f32> -> tensor<8x8x!tt.ptr<f32>, #b>
+  %x_at = tt.addptr %xs, %at : tensor<8x8x!tt.ptr<f32>, #b>, tensor<8x8xi32, #b>
+  %block = tt.load %x_at : tensor<8x8x!tt.ptr<f32>, #b>
+  %powers = math.exp2 %block : tensor<8x8xf32, #b>
+  %sum = "tt.reduce"(%powers) <{axis = 1 : i32}> ({
+  ^bb0(%a: f32, %b: f32):
+    %c = arith.addf %a, %b : f32
+    tt.reduce.return %c : f32
+  }) : (tensor<8x8xf32, #b>) -> tensor<8xf32, #r>
+  %wide = tt.expand_dims %sum {axis = 1 : i32} : tensor<8xf32, #r> -> tensor<8x1xf32, #b>
+  %sums = tt.broadcast %wide : tensor<8x1xf32, #b> -> tensor<8x8xf32, #b>
+  %shares = arith.divf %powers, %sums : tensor<8x8xf32, #b>
+  %ys = tt.splat %y : !tt.ptr<f32> -> tensor<8x8x!tt.ptr<f32>, #b>
+  %y_at = tt.addptr %ys, %at : tensor<8x8x!tt.ptr<f32>, #b>, tensor<8x8xi32, #b>
+  tt.store %y_at, %shares : tensor<8x8x!tt.ptr<f32>, #b>
+  %ss = tt.splat %s : !tt.ptr<f32> -> tensor<8x!tt.ptr<f32>, #r>
+  %s_at = tt.addptr %ss, %i : tensor<8x!tt.ptr<f32>, #r>, tensor<8xi32, #r>
+  tt.store %s_at, %sum : tensor<8x!tt.ptr<f32>, #r>
+  tt.return
+}
+tt.func public @turned(%x: !tt.ptr<f32>) {
+  %c8 = arith.constant dense<8> : tensor<8x1xi32, #b>
+  %i = tt.make_range {start = 0 : i32, end = 8 : i32} : tensor<8xi32, #r>
+  %j = tt.make_range {start = 0 : i32, end = 8 : i32} : tensor<8xi32, #l>
+  %rows = tt.expand_dims %i {axis = 1 : i32} : tensor<8xi32, #r> -> tensor<8x1xi32, #b>
+  %columns = tt.expand_dims %j {axis = 0 : i32} : tensor<8xi32, #l> -> tensor<1x8xi32, #b>
+  %starts = arith.muli %rows, %c8 : tensor<8x1xi32, #b>
+  %down = tt.broadcast %starts : tensor<8x1xi32, #b> -> tensor<8x8xi32, #b>
+  %along = tt.broadcast %columns : tensor<1x8xi32, #b> -> tensor<8x8xi32, #b>
+  %at = arith.addi %down, %along : tensor<8x8xi32, #b>
+  %xs = tt.splat %x : !tt.ptr<f32> -> tensor<8x8x!tt.ptr<f32>, #b>
+  %x_at = tt.addptr %xs, %at : tensor<8x8x!tt.ptr<f32>, #b>, tensor<8x8xi32, #b>
+  %block = tt.load %x_at : tensor<8x8x!tt.ptr<f32>, #b>
+  %turned = tt.trans %block {order = array<i32: 1, 0>} : tensor<8x8xf32, #b> -> tensor<8x8xf32, #b>
+  tt.store %x_at, %turned : tensor<8x8x!tt.ptr<f32>, #b>
+  tt.return
+}
+}
