@@ -8,39 +8,13 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
+from fla_further import AS_CUDA as AS_CUDA
+from fla_further import NEAR as NEAR
+from fla_further import NEAR_BFLOAT16, Operation, further
+from fla_loops import recurrence, retention
 from torch import randn
 
 PACKAGES = ("fla-core==0.6.0", "einops==0.8.2")
-NEAR = 5e-3  # of the largest value: chunks multiply in tf32 where kernels ask for it
-NEAR_BFLOAT16 = 2e-2
-Operation = tuple[Any, ...]  # the operation, its reference, inputs; how near (`NEAR` where it is left out)
-
-
-def recurrence(
-    q: torch.Tensor,
-    k: torch.Tensor,
-    v: torch.Tensor,
-    g: torch.Tensor | None = None,
-    beta: torch.Tensor | None = None,
-    scale: float | None = None,
-) -> torch.Tensor:
-    """o_t = scale * q_t H_t of H_t = exp(g_t) H_(t-1) + k_t (v_t), with beta the delta rule.
-
-    q, k: [B, T, H, K]; v: [B, T, H, V]; g: [B, T, H] or [B, T, H, K], logarithms; beta: [B, T, H].
-    """
-    scale = q.shape[-1] ** -0.5 if scale is None else scale
-    state = q.new_zeros(q.shape[0], q.shape[2], q.shape[3], v.shape[3])
-    made: list[torch.Tensor] = []
-    for t in range(q.shape[1]):
-        if g is not None:
-            decay = g[:, t].exp()
-            state = state * (decay[..., None, None] if decay.dim() == 2 else decay[..., None])
-        new = v[:, t]
-        if beta is not None:
-            new = (new - torch.einsum("bhk,bhkv->bhv", k[:, t], state)) * beta[:, t, :, None]
-        state = state + k[:, t, :, :, None] * new[:, :, None, :]
-        made.append(torch.einsum("bhk,bhkv->bhv", q[:, t] * scale, state))
-    return torch.stack(made, 1)
 
 
 def _call(module: str, name: str, **always: Any) -> Callable[..., Any]:
@@ -55,11 +29,6 @@ def _call(module: str, name: str, **always: Any) -> Callable[..., Any]:
 
 def _swish(x: torch.Tensor) -> torch.Tensor:
     return x * torch.sigmoid(x)
-
-
-def _retention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
-    decay = torch.log1p(-(2.0 ** (-5.0 - torch.arange(q.shape[2]))))
-    return recurrence(q, k, v, decay.expand(q.shape[:3]))
 
 
 def _hgrn(x: torch.Tensor, g: torch.Tensor) -> torch.Tensor:
@@ -97,7 +66,7 @@ def operations() -> dict[str, Operation]:
             for form in ("chunk", "fused_recurrent")
         },
         **{
-            f"retention, {form}": (_call("ops.retention", f"{form}_retention"), _retention, (q, k, v))
+            f"retention, {form}": (_call("ops.retention", f"{form}_retention"), retention, (q, k, v))
             for form in ("chunk", "fused_recurrent")
         },
         **{
@@ -154,4 +123,5 @@ def operations() -> dict[str, Operation]:
             lambda x, t: F.cross_entropy(x, t, reduction="none"),
             (rows, torch.randint(0, 257, (6,))),
         ),
+        **further(),
     }
