@@ -137,8 +137,9 @@ def main() -> None:
         importlib.invalidate_caches()
     print(f"\n## {', '.join(library.PACKAGES)}\n")
     print("| operation | forward | backward | first call, s | torch's time / ours |\n|---|---|---|---|---|")
-    as_cuda: Sequence[str] = getattr(library, "AS_CUDA", ())
     known = {name: row for name, row in library.operations().items() if given.operations in name}
+    named: Sequence[str] = getattr(library, "AS_CUDA", ())
+    as_cuda = [*known] if named == "all" else named
     for operation in sorted(known, key=as_cuda.__contains__):
         if operation in as_cuda:
             importlib.import_module("mltriton.as_triton.as_cuda").show_cpu_as_cuda()

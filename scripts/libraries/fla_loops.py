@@ -190,3 +190,9 @@ def grpo(logits: Tensor, ref_logp: Tensor, input_ids: Tensor, advantages: Tensor
     further = ref_logp - log_probability
     gain = (log_probability - log_probability.detach()).exp() * advantages[:, None]
     return 0.1 * (further.exp() - further - 1) - gain
+
+
+def grouped_attention(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    """Causal attention in which several heads of queries share one of keys and values."""
+    turned = (x.transpose(1, 2) for x in (q, k, v))
+    return F.scaled_dot_product_attention(*turned, is_causal=True, enable_gqa=True).transpose(1, 2)

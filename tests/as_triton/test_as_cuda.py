@@ -66,6 +66,12 @@ torch.manual_seed(3)
 first = torch.rand(4, device="cuda")
 torch.cuda.manual_seed_all(3)
 assert torch.equal(first, torch.rand(4))
+state = torch.cuda.get_rng_state()
+first = torch.rand(4, device="cuda")
+torch.cuda.set_rng_state(state)
+assert torch.equal(first, torch.rand(4))
+compiled = torch.compile(lambda x: torch.relu(x) * 2, backend="aot_eager")
+assert torch.equal(compiled(torch.arange(-3.0, 3.0, device="cuda")), torch.arange(-3.0, 3.0).relu() * 2)
 print("as on a GPU")
 """
 

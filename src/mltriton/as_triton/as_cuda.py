@@ -191,6 +191,8 @@ def show_cpu_as_cuda() -> None:
     for name, answer in _ANSWERS.items():
         setattr(torch.cuda, name, answer)
     torch.cuda.manual_seed = torch.cuda.manual_seed_all = torch.default_generator.manual_seed
+    torch.cuda.get_rng_state = lambda device="cuda": torch.get_rng_state()
+    torch.cuda.set_rng_state = lambda state, device="cuda": torch.set_rng_state(state)
     torch.cuda._is_mltriton = True
     driver.set_active(Driver())  # whatever GPUs there are
     for name in ("device", "set_stream"):
