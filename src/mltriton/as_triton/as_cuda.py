@@ -191,8 +191,7 @@ def show_cpu_as_cuda() -> None:
     for name, answer in _ANSWERS.items():
         setattr(torch.cuda, name, answer)
     torch.cuda.manual_seed = torch.cuda.manual_seed_all = torch.default_generator.manual_seed
-    torch.cuda.get_rng_state = lambda device="cuda": torch.get_rng_state()
-    torch.cuda.set_rng_state = lambda state, device="cuda": torch.set_rng_state(state)
+    torch.cuda.get_rng_state, torch.cuda.set_rng_state = _state_of_random_numbers(torch)
     torch.cuda._is_mltriton = True
     driver.set_active(Driver())  # whatever GPUs there are
     for name in ("device", "set_stream"):
@@ -209,6 +208,18 @@ def show_cpu_as_cuda() -> None:
     mode = _mode(torch)
     torch.autograd._engine_run_backward = _within(mode, torch.autograd._engine_run_backward)
     cast("Any", sys.modules[__name__])._entered = mode.__enter__()
+
+
+def _state_of_random_numbers(torch: Any) -> tuple[Callable[..., Any], Callable[..., None]]:
+    """What gives and takes the state of the CPU's generator whatever the device."""
+
+    def get(device: Any = "cuda") -> Any:
+        return torch.get_rng_state()
+
+    def put(new_state: Any, device: Any = "cuda") -> None:
+        torch.set_rng_state(new_state)
+
+    return get, put
 
 
 def _generator(known: Any) -> Any:
