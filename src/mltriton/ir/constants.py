@@ -63,11 +63,10 @@ def splat_constant(type: Type, number: Number) -> Constant:
     """The constant of a type all of whose elements are `number`, which is one of the element type already; a NaN that
     is written down stays one.
     """
+    number = float(number) if isinstance(element_type(type), FloatType) else int(number)
     if isinstance(type, TensorType):
         return DenseAttr((number,), type)
-    if isinstance(type, FloatType):
-        return FloatAttr(float(number), type)
-    return IntegerAttr(int(number), type)
+    return FloatAttr(number, type) if isinstance(number, float) else IntegerAttr(number, type)
 
 
 def _splat_if_equal(numbers: tuple[Any, ...]) -> tuple[Any, ...]:

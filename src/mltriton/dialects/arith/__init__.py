@@ -14,6 +14,7 @@ from mltriton.dialects.arith.base import IntegerBinary as IntegerBinary
 from mltriton.dialects.arith.base import IntegerUnary as IntegerUnary
 from mltriton.dialects.arith.base import Pure as Pure
 from mltriton.dialects.arith.base import Unary as Unary
+from mltriton.dialects.arith.base import filled as filled
 from mltriton.dialects.arith.base import integer as integer
 from mltriton.dialects.arith.casts import Bitcast as Bitcast
 from mltriton.dialects.arith.casts import ExtF as ExtF

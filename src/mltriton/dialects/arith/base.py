@@ -12,6 +12,7 @@ from mltriton.ir.checks import (
     one_type,
     require_type,
 )
+from mltriton.ir.constants import Number, splat_constant
 from mltriton.ir.definition import attribute, operand
 from mltriton.ir.operation import Operation, Value
 from mltriton.ir.rejection import reject
@@ -117,5 +118,10 @@ class Cast(Pure):
 
 
 def integer(builder: Builder, number: int, type: Type = I32) -> Value:
-    """An integer constant at the builder's place."""
+    """An integer constant where the builder stands."""
     return builder.emit(Constant, value=IntegerAttr(number, type))
+
+
+def filled(builder: Builder, number: Number, type: Type) -> Value:
+    """A constant of which every element is `number`, which is one of the element type."""
+    return builder.emit(Constant, value=splat_constant(type, number))

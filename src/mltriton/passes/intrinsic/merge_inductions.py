@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from mltriton.dialects import arith, scf
 from mltriton.dialects.scf_carried import keep_for
-from mltriton.ir.attributes import IntegerAttr
 from mltriton.ir.builder import Builder
 from mltriton.ir.constants import splat_of
 from mltriton.ir.module import Module
@@ -53,7 +52,7 @@ def _replace(loop: scf.For, merged: dict[int, tuple[int, int]]) -> None:
     inside, behind = Builder().before(body.ops[0]), Builder().before(block.ops[block.position(loop) + 1])
     for number, (known, distance) in merged.items():
         for builder, values in ((inside, loop.carried), (behind, loop.results)):
-            apart = builder.emit(arith.Constant, value=IntegerAttr(distance, values[known].type))
+            apart = arith.integer(builder, distance, values[known].type)
             values[number].replace_by(builder.emit(arith.AddI, values[known], apart))
     keep_for(loop, [number for number in range(len(loop.inits)) if number not in merged])
 

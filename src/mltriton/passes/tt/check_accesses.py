@@ -15,7 +15,7 @@ from typing import Any, cast
 
 from mltriton.analysis.pointers import ANYTHING, PointerBases
 from mltriton.dialects import arith, scf, tt, ttg
-from mltriton.ir.attributes import ArrayAttr, DenseAttr, DictAttr, IntegerAttr, TypeAttr
+from mltriton.ir.attributes import ArrayAttr, DictAttr, TypeAttr
 from mltriton.ir.builder import Builder
 from mltriton.ir.constants import make_constant
 from mltriton.ir.module import Module
@@ -24,7 +24,6 @@ from mltriton.ir.passes import Pass
 from mltriton.ir.types import (
     I1,
     I8,
-    I32,
     I64,
     FunctionType,
     MemDescType,
@@ -109,7 +108,7 @@ class _Checker:
         return found, " or ".join(str(parameter.hint) for parameter in parameters)
 
     def _number(self, number: int, kind: Any) -> Value:
-        return self.builder.emit(arith.Constant, value=IntegerAttr(number, kind))
+        return arith.integer(self.builder, number, kind)
 
     def _spread(self, value: Value, kind: Any) -> Value:
         return self.builder.emit(tt.Splat, value, result_types=[kind]) if isinstance(kind, TensorType) else value
@@ -128,8 +127,7 @@ class _Checker:
             self.require(inside, f"{what} outside of {name}")
             return inside
         emit = self.builder.emit
-        true = IntegerAttr(1, I1) if not isinstance(mask.type, TensorType) else DenseAttr((1,), mask.type)
-        off = emit(arith.XOrI, mask, emit(arith.Constant, value=true))
+        off = emit(arith.XOrI, mask, arith.filled(self.builder, 1, mask.type))
         self.require(emit(arith.OrI, off, inside), f"{what} outside of {name}")
         return emit(arith.AndI, mask, inside)
 
@@ -185,7 +183,7 @@ def _window(checker: _Checker, op: ttg.MemDescSubview) -> None:
     sizes = (*(1,) * (len(source) - len(window)), *window)
     builder, offsets = checker.builder, list[Value]()
     for offset, whole, size in zip(op.offsets, source, sizes, strict=True):
-        bound, zero = (builder.emit(arith.Constant, value=IntegerAttr(n, I32)) for n in (whole - size, 0))
+        bound, zero = (arith.integer(builder, n) for n in (whole - size, 0))
         inside = builder.emit(arith.CmpI, offset, bound, predicate="ule")
         checker.require(inside, "a window outside of its shared memory")
         offsets.append(builder.emit(arith.Select, inside, offset, zero))

@@ -18,7 +18,7 @@ from mltriton.analysis.block_pointer_roots import is_inside, origins
 from mltriton.analysis.effects import is_pure
 from mltriton.dialects import arith, scf, tt
 from mltriton.dialects.tt.memory import is_block_pointer
-from mltriton.ir.attributes import DenseAttr, IntegerAttr
+from mltriton.ir.attributes import DenseAttr
 from mltriton.ir.builder import Builder
 from mltriton.ir.constants import splat_of
 from mltriton.ir.module import Module
@@ -229,9 +229,7 @@ def _inside(builder: Builder, offsets: Sequence[Value], shape: Sequence[Value]) 
 
 
 def _chosen(builder: Builder, inside: Value, value: Value, otherwise: int) -> Value:
-    return builder.emit(
-        arith.Select, inside, value, builder.emit(arith.Constant, value=IntegerAttr(otherwise, value.type))
-    )
+    return builder.emit(arith.Select, inside, value, arith.integer(builder, otherwise, value.type))
 
 
 def _expand(f: _Folder, op: tt.ExpandDims, operands: list[Value]) -> Sequence[Value]:

@@ -17,7 +17,7 @@ from mltriton.analysis.axis_info import AxisInfoAnalysis
 from mltriton.analysis.block_io import is_block_load
 from mltriton.dialects import arith, tt
 from mltriton.ir.builder import Builder
-from mltriton.ir.constants import splat_constant, splat_of
+from mltriton.ir.constants import splat_of
 from mltriton.ir.module import Module
 from mltriton.ir.operation import Value
 from mltriton.ir.passes import Pass
@@ -96,7 +96,7 @@ def _exchanged(builder: Builder, value: Value) -> Value:
     made = type.with_shape(type.shape[::-1])
     number = splat_of(value)
     if number is not None:
-        return builder.emit(arith.Constant, value=splat_constant(made, number))
+        return arith.filled(builder, number, made)
     if isinstance(op, tt.Splat):
         return builder.emit(tt.Splat, op.source, result_types=[made])
     if isinstance(op, tt.ExpandDims):

@@ -15,7 +15,7 @@ from mltriton.dialects import arith, tt
 from mltriton.dialects.registry import operations
 from mltriton.ir.attributes import DenseAttr
 from mltriton.ir.builder import Builder
-from mltriton.ir.constants import constant_of, splat_constant, splat_of
+from mltriton.ir.constants import constant_of, splat_of
 from mltriton.ir.module import Module
 from mltriton.ir.operation import Operation, Value
 from mltriton.ir.passes import Pass
@@ -76,7 +76,7 @@ def _reduced(builder: Builder, value: Value, shape: tuple[int, ...]) -> Value:
         return builder.emit(tt.Splat, op.source, result_types=[type]) if shape else op.source
     constant = constant_of(value)
     assert isinstance(constant, DenseAttr)
-    return builder.emit(arith.Constant, value=splat_constant(type, constant.splat))
+    return arith.filled(builder, constant.splat, type)
 
 
 def _sized(type: Type, shape: tuple[int, ...]) -> Type:

@@ -15,13 +15,12 @@ from typing import cast
 from mltriton.dialects import arith, tt, ttng
 from mltriton.dialects.tt.memory import is_block_pointer
 from mltriton.errors import PassError
-from mltriton.ir.attributes import DenseAttr
 from mltriton.ir.builder import Builder
 from mltriton.ir.module import Module
 from mltriton.ir.operation import Value
 from mltriton.ir.passes import Pass
 from mltriton.ir.patterns import Patterns, apply_patterns
-from mltriton.ir.types import I32, I64, FloatType, PointerType, TensorType, Type, like
+from mltriton.ir.types import I32, I64, PointerType, TensorType, Type, like
 from mltriton.passes.any.dce import DeadCode
 from mltriton.passes.tt.normalize_block_pointers import NormalizeBlockPointers
 
@@ -59,7 +58,7 @@ class _Access:
     def mask(self, builder: Builder, indices: Sequence[Value]) -> Value | None:
         """Which elements lie inside, along the checked dimensions; None where all are taken to."""
         mask: Value | None = None
-        zero = builder.emit(arith.Constant, value=DenseAttr((0,), like(self.block, I64)))
+        zero = arith.filled(builder, 0, like(self.block, I64))
         for dim in self.checked:
             size = _splat(builder, _as_i64(builder, self.shape[dim]), self.block)
             for inside in (
@@ -132,9 +131,7 @@ def _load(builder: Builder, op: tt.Load | tt.DescriptorLoad, access: _Access, wi
 
 
 def _padding(builder: Builder, block: TensorType, with_nan: bool) -> Value:
-    if isinstance(block.element, FloatType):
-        return builder.emit(arith.Constant, value=DenseAttr((math.nan if with_nan else 0.0,), block))
-    return builder.emit(arith.Constant, value=DenseAttr((0,), block))
+    return arith.filled(builder, math.nan if with_nan else 0, block)
 
 
 def store(builder: Builder, op: tt.Store) -> Sequence[Value] | None:

@@ -16,7 +16,6 @@ from typing import cast
 
 from mltriton.dialects import arith, scf, tt, ttg
 from mltriton.dialects.scf_carried import carry_also, yield_also
-from mltriton.ir.attributes import DenseAttr
 from mltriton.ir.builder import Builder
 from mltriton.ir.module import Module
 from mltriton.ir.operation import Block, BlockArgument, Operation, Value
@@ -96,7 +95,7 @@ def _delay(loop: scf.For, pair: Pair, window: ttg.MemDescSubview) -> None:
         return
     entry = Builder().before(loop)
     entry.loc = second.loc
-    zero = entry.emit(arith.Constant, value=DenseAttr((0.0,), cast(TensorType, second.a.type)))
+    zero = arith.filled(entry, 0.0, cast(TensorType, second.a.type))
     _start_early(loop, pair.first)
     left, left_behind = carry_also(loop, zero)
     number, number_behind = carry_also(loop, loop.inits[body.arguments.index(slot) - 1])

@@ -7,7 +7,6 @@ are i32, in elements.
 from __future__ import annotations
 
 from mltriton.dialects import arith, gpu
-from mltriton.ir.attributes import IntegerAttr
 from mltriton.ir.builder import Builder
 from mltriton.ir.location import Location
 from mltriton.ir.operation import Block, Operation, Value
@@ -74,7 +73,7 @@ class WarpCoordinates:
         if mask not in self._owners:
             shift = self._builder.emit(arith.ExtUI, self.warp_id(), result_types=[I64])
             signed = mask - (1 << 64) if mask >= 1 << 63 else mask
-            bits = self._builder.emit(arith.Constant, value=IntegerAttr(signed, I64))
+            bits = arith.integer(self._builder, signed, I64)
             bit = self._builder.emit(arith.ShRUI, bits, shift)
             self._owners[mask] = self._builder.emit(arith.TruncI, bit, result_types=[I1])
         return self._owners[mask]
@@ -90,7 +89,7 @@ class WarpCoordinates:
         return mask
 
     def _constant(self, value: int) -> Value:
-        return self._builder.emit(arith.Constant, value=IntegerAttr(value, I32))
+        return arith.integer(self._builder, value)
 
     def prepend_to(self, block: Block) -> None:
         """Put what was emitted in front of the operations of `block`."""

@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mltriton.dialects import arith, gpu, tt, ttg
-from mltriton.ir.attributes import IntegerAttr
 from mltriton.ir.builder import Builder
 from mltriton.ir.operation import Value
-from mltriton.ir.types import I32, MemDescType, TensorType, Type
+from mltriton.ir.types import MemDescType, TensorType, Type
 from mltriton.layouts import tiling
 from mltriton.layouts.base import SharedEncoding
 from mltriton.layouts.encodings import Shape
@@ -54,7 +53,7 @@ class Exchange:
         """The part of the buffer of `shape` at `offsets` (None = 0)."""
         whole = memory.type
         assert isinstance(whole, MemDescType)
-        indices = [offset or self.builder.emit(arith.Constant, value=IntegerAttr(0, I32)) for offset in offsets]
+        indices = [offset or arith.integer(self.builder, 0) for offset in offsets]
         window = MemDescType(shape, whole.element, whole.encoding, whole.mutable)
         return self.builder.emit(ttg.MemDescSubview, memory, indices, result_types=[window])
 

@@ -14,7 +14,6 @@ from collections.abc import Sequence
 from typing import cast
 
 from mltriton.dialects import arith, gpu, scf, tt, ttg
-from mltriton.ir.attributes import DenseAttr, FloatAttr, IntegerAttr
 from mltriton.ir.builder import Builder
 from mltriton.ir.module import Module, is_warp_level
 from mltriton.ir.operation import Block, Operation, Region, Value
@@ -120,7 +119,7 @@ class _Lowering(Rewriter):
         return self.builder.emit(widens, value, result_types=[like(value.type, element)])
 
     def constant(self, value: int) -> Value:
-        return self.builder.emit(arith.Constant, value=IntegerAttr(value, I32))
+        return arith.integer(self.builder, value)
 
     def barrier(self) -> None:
         """All warps meet."""
@@ -196,10 +195,7 @@ def _poison(builder: Builder, type: Type) -> Value:
     """A constant of which every bit is set, or NaN."""
     element = element_type(type)
     number = math.nan if isinstance(element, FloatType) else 1 if element is I1 else -1
-    if isinstance(type, TensorType):
-        return builder.emit(arith.Constant, value=DenseAttr((number,), type))
-    scalar = FloatAttr(float(number), type) if isinstance(type, FloatType) else IntegerAttr(int(number), type)
-    return builder.emit(arith.Constant, value=scalar)
+    return arith.filled(builder, number, type)
 
 
 def _may_meet_itself(op: Operation) -> bool:

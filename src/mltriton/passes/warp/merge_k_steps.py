@@ -14,7 +14,6 @@ from typing import cast
 
 from mltriton.analysis.affine.motion import LoopAffine
 from mltriton.dialects import arith, scf, tt
-from mltriton.ir.attributes import IntegerAttr
 from mltriton.ir.builder import Builder
 from mltriton.ir.constants import splat_of
 from mltriton.ir.module import Module
@@ -159,4 +158,4 @@ class _Merge:
         return emit(arith.AddI, loop.lower, emit(arith.MulI, long_steps, self._constant(self.factor * step)))
 
     def _constant(self, number: int) -> Value:
-        return self.before.emit(arith.Constant, value=IntegerAttr(number, self.loop.lower.type))
+        return arith.integer(self.before, number, self.loop.lower.type)

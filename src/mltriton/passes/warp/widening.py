@@ -19,7 +19,7 @@ from mltriton.dialects import arith, tt, ttg
 from mltriton.dialects.tt.memory import is_block_pointer
 from mltriton.ir.attributes import Attribute, DenseAttr
 from mltriton.ir.builder import Builder
-from mltriton.ir.constants import splat_constant, splat_of
+from mltriton.ir.constants import splat_of
 from mltriton.ir.operation import Operation, Value
 from mltriton.ir.types import (
     I1,
@@ -247,7 +247,7 @@ class Widener:
         return self.copy(op, [source], type)
 
     def _constant(self, type: Type, number: int | float) -> Value:
-        return self.builder.emit(arith.Constant, value=splat_constant(type, number))
+        return arith.filled(self.builder, number, type)
 
     def copy(self, op: Operation, operands: list[Value], *types: Type) -> Value:
         """The operation on other operands, or what it folds to."""
@@ -294,7 +294,7 @@ def _constant(w: Widener, op: arith.Constant, dim: int) -> Value:
     number = splat_of(op.result)
     if number is None:
         raise NotMergeable("a constant has different elements")
-    return w.builder.emit(arith.Constant, value=DenseAttr((number,), w.wide_type(op.result.type, dim)))
+    return arith.filled(w.builder, number, w.wide_type(op.result.type, dim))
 
 
 def _splat(w: Widener, op: tt.Splat, dim: int) -> Value:

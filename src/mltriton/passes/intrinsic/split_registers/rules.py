@@ -10,10 +10,10 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, cast
 
 from mltriton.dialects import arith, scf, tt, ttg, ttig, ttng
-from mltriton.ir.attributes import DenseAttr, IntegerAttr
+from mltriton.ir.attributes import DenseAttr
 from mltriton.ir.builder import Builder
 from mltriton.ir.operation import Operation, Value
-from mltriton.ir.types import I32, MemDescType, TensorType, Type, block_of, byte_width
+from mltriton.ir.types import MemDescType, TensorType, Type, block_of, byte_width
 from mltriton.layouts.conversions import change_cost
 from mltriton.layouts.encodings import Encoding, Shape
 from mltriton.layouts.hardware import warp_layout
@@ -287,7 +287,7 @@ def _shifted(s: Splitter, operands: list[Value], first: int, origin: Shape) -> l
     shifted = list(operands)
     for dim, start in enumerate(origin):
         if start:
-            offset = s.builder.emit(arith.Constant, value=IntegerAttr(start, I32))
+            offset = arith.integer(s.builder, start)
             shifted[first + dim] = s.builder.emit(arith.AddI, shifted[first + dim], offset)
     return shifted
 

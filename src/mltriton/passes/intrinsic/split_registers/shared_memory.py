@@ -9,9 +9,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from mltriton.dialects import arith, ttg
-from mltriton.ir.attributes import IntegerAttr
 from mltriton.ir.operation import Value
-from mltriton.ir.types import I32, MemDescType, TensorType, block_of
+from mltriton.ir.types import MemDescType, TensorType, block_of
 from mltriton.layouts.encodings import Shape
 from mltriton.passes.intrinsic.split_registers.pieces import Grid, Pieces, enlarge
 
@@ -56,7 +55,7 @@ def window(s: Splitter, memory: Value, origin: Shape, piece: Shape) -> Value:
     assert isinstance(whole, MemDescType)
     if whole.shape == piece:
         return s.scalar(memory)
-    indices = [s.builder.emit(arith.Constant, value=IntegerAttr(start, I32)) for start in origin]
+    indices = [arith.integer(s.builder, start) for start in origin]
     type = MemDescType(piece, whole.element, whole.encoding, whole.mutable)
     return s.builder.emit(ttg.MemDescSubview, s.scalar(memory), indices, result_types=[type])
 

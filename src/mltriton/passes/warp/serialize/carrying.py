@@ -11,11 +11,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from mltriton.dialects import arith, scf, tt, ttg
-from mltriton.ir.attributes import DenseAttr, FloatAttr, IntegerAttr
 from mltriton.ir.builder import Builder
 from mltriton.ir.constants import splat_of
 from mltriton.ir.operation import Block, Operation, Region, Value
-from mltriton.ir.types import FloatType, MemDescType, TensorType, shape_of
+from mltriton.ir.types import MemDescType, shape_of
 from mltriton.passes.intrinsic.tile_loops.combining import neutral
 
 
@@ -113,12 +112,7 @@ def _carry(loop: scf.For, sums: Sequence[_Sum]) -> None:
 
 
 def _number(builder: Builder, sum: _Sum) -> Value:
-    type = sum.part.type
-    if isinstance(type, TensorType):
-        value = DenseAttr((sum.start,), type)
-    else:
-        value = FloatAttr(sum.start, type) if isinstance(type, FloatType) else IntegerAttr(int(sum.start), type)
-    return builder.emit(arith.Constant, value=value)
+    return arith.filled(builder, sum.start, sum.part.type)
 
 
 def _combined(builder: Builder, reduction: tt.Reduce, so_far: Value, part: Value) -> Value:

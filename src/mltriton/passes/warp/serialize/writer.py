@@ -11,7 +11,6 @@ from contextlib import contextmanager
 
 from mltriton.analysis.effects import is_needed
 from mltriton.dialects import arith, gpu, scf, tt, ttg, ttig
-from mltriton.ir.attributes import IntegerAttr
 from mltriton.ir.builder import Builder
 from mltriton.ir.operation import Block, Operation, Region, Value
 from mltriton.ir.types import I1, I32, INDEX, MemDescType, TensorType
@@ -235,7 +234,7 @@ class Writer:
     # Buffers
 
     def _number(self, number: int) -> Value:
-        return self.builder.emit(arith.Constant, value=IntegerAttr(number, I32))
+        return arith.integer(self.builder, number)
 
     def _window(self, buffer: Buffer, warp: Value) -> Value:
         """A warp's part of a buffer; one element for a scalar."""
