@@ -108,89 +108,80 @@ def heading(registers: int, spilled: int) -> str:
     return f"// {registers} registers, {spilled} bytes spilled\n"
 
 
-def registers_in(assembly: str, target: str) -> tuple[int, int]:
-    """What `heading` says, in registers and words of 4 bytes. Raises `TargetError` for a text without it."""
-    match = re.match(r"// (\d+) registers, (\d+) bytes spilled", assembly)
-    if match is None:
-        raise TargetError(f"the text is no assembly of {target}")
-    return int(match[1]), int(match[2]) // 4
-
-
-class Target(Protocol):
+class Target:
     """A target as `compiler/` uses it; one instance for each name in `targets/registry.py` (`cpu`, `cpu:avx2`,
     `generic`, ...).
 
     A target that compiles no further than the intrinsic level has `can_run` False; `lower` and all after it raise
-    `TargetError` there.
+    `TargetError` there. `unused_options` are options of a launch (`compiler/options.py`) that make no difference to a
+    workgroup-level kernel: of jobs that differ in these alone one is compiled.
     """
 
-    @property
-    def name(self) -> str:
-        """The name in the registry."""
-        ...
+    name: str  # in the registry
+    access_checks = AccessChecks.ON_DEMAND
+    unused_options: frozenset[str] = frozenset()
 
     @property
     def spec(self) -> TargetSpec:
         """What passes ask."""
-        ...
+        from mltriton.targets.registry import spec  # A launch from the cache needs none of it.
+
+        return spec(self.name)
 
     @property
     def can_run(self) -> bool:
         """Whether there is machine code."""
-        ...
-
-    @property
-    def access_checks(self) -> AccessChecks:
-        """When accesses are checked."""
-        ...
-
-    @property
-    def unused_options(self) -> frozenset[str]:
-        """Options of a launch (`compiler/options.py`) that make no difference to a workgroup-level kernel: of jobs that
-        differ in these alone one is compiled.
-        """
-        ...
+        return True
 
     @property
     def fingerprint(self) -> str:
         """What the machine code depends on besides the program: instruction set, CPU name, tool chain version. Part
         of the cache key.
         """
-        ...
+        return self.name
 
     def lower(self, module: Module) -> Lowered:
         """LLVM IR of a module at the intrinsic level, which is left as it is."""
-        ...
+        raise self._nothing("LLVM IR")
 
     def restored(self, text: str, binary: Binary) -> Lowered:
         """What `lower` gave, from its text and from what `assemble` made of it."""
-        ...
+        return Lowered(text)
 
     @property
     def texts(self) -> Mapping[str, Callable[[Lowered], str]]:
         """What there is to read below LLVM IR, by name; each is made of LLVM IR. The last is the assembly."""
-        ...
+        return {}
 
     @property
     def images(self) -> Mapping[str, Callable[[Lowered], bytes]]:
         """Files for other tools, by name; each is made of LLVM IR."""
-        ...
+        return {}
 
     def assemble(self, lowered: Lowered, module: Module) -> Binary:
         """Machine code of LLVM IR; `module`, from which it came, tells scratch and shared memory."""
-        ...
+        raise self._nothing("machine code")
 
     def registers(self, assembly: str) -> tuple[int, int]:
-        """How many registers, and 4-byte words of memory in their place, the program in assembly text uses."""
-        ...
+        """How many registers, and 4-byte words of memory in their place, the program in assembly text uses: what
+        `heading` says. Raises `TargetError` for a text without it.
+        """
+        match = re.match(r"// (\d+) registers, (\d+) bytes spilled", assembly)
+        if match is None:
+            raise TargetError(f"the text is no assembly of {self.name}")
+        return int(match[1]), int(match[2]) // 4
 
     def load(self, binary: Binary, name: str) -> LoadedKernel:
         """Bring the kernel `name` into the process."""
-        ...
+        raise self._nothing("machine code")
 
     def takes(self, device: str) -> bool:
         """Whether arrays on `device` ("cpu", "xpu", "cuda", ...) can be passed to this target's kernels."""
-        ...
+        return False
+
+    def _nothing(self, what: str) -> TargetError:
+        hint = "It compiles down to the intrinsic level, to be read; compile for cpu to run."
+        return TargetError(f"the target {self.name} has no {what}", hint=hint)
 
 
 def names() -> list[str]:

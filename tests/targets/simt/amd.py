@@ -17,7 +17,7 @@ from mltriton.targets.llvm.writer import Function, Module
 from mltriton.targets.simt.kernel import emit_kernel
 from mltriton.targets.simt.machine import Calls, Machine, Order
 from mltriton.targets.simt.rules import ELEMENTS, RULES
-from mltriton.targets.target import AccessChecks, Binary, Lowered, Target
+from mltriton.targets.target import Binary, Lowered, Target
 
 NAME, WARP, SHARED_BYTES = "amd", 32, 64 * 1024
 # The least: without products, copies ahead and scheduling.
@@ -128,16 +128,12 @@ class AmdMachine(Machine):
         raise NotImplementedError
 
 
-class AmdTarget:
+class AmdTarget(Target):
     """`target.py`, without a driver."""
 
     name = NAME
-    can_run = True
-    access_checks = AccessChecks.ON_DEMAND
-    unused_options: ClassVar[frozenset[str]] = frozenset()
     fingerprint = MACHINE.cpu
     texts: ClassVar[dict[str, Any]] = {"asm": lambda lowered: toolchain.assembly(lowered.text, MACHINE)}
-    images: ClassVar[dict[str, Any]] = {}
 
     @property
     def spec(self) -> TargetSpec:
@@ -145,9 +141,6 @@ class AmdTarget:
 
     def lower(self, module: IRModule) -> Lowered:
         return Lowered(emit_kernel(module, AmdMachine(), RULES, ELEMENTS))
-
-    def restored(self, text: str, binary: Binary) -> Lowered:
-        return Lowered(text)
 
     def assemble(self, lowered: Lowered, module: IRModule) -> Binary:
         return Binary(self.texts["asm"](lowered).encode(), {})

@@ -18,7 +18,6 @@ from mltriton.targets.target import AccessChecks, Binary, LoadedKernel, Lowered,
 
 if TYPE_CHECKING:
     from mltriton.ir.module import Module
-    from mltriton.targets.base import TargetSpec
     from mltriton.targets.cpu.features import CpuFeatures
     from mltriton.targets.llvm.toolchain import Machine
 
@@ -27,23 +26,15 @@ ASSEMBLY_SECONDS = 600.0  # for kernels with inline assembly, over which LLVM ma
 _FEATURE_LINES = ("flags", "Features")
 
 
-class CpuTarget:
+class CpuTarget(Target):
     """One instruction set. `variant` is "" for this machine's own."""
 
-    can_run = True
     access_checks = AccessChecks.IN_DEBUGGING
     unused_options = frozenset({"num_warps", "num_stages"})  # One warp a program, no copies ahead.
 
     def __init__(self, variant: str) -> None:
         self.variant = variant
         self.name = f"cpu:{variant}" if variant else "cpu"
-
-    @property
-    def spec(self) -> TargetSpec:
-        """Sizes and pipeline."""
-        from mltriton.targets.registry import spec
-
-        return spec(self.name)
 
     @cached_property
     def features(self) -> CpuFeatures:
@@ -63,19 +54,10 @@ class CpuTarget:
 
         return Lowered(emit_kernel(module, self.features))
 
-    def restored(self, text: str, binary: Binary) -> Lowered:
-        """Its text is all."""
-        return Lowered(text)
-
     @property
     def texts(self) -> Mapping[str, Callable[[Lowered], str]]:
         """The assembly."""
         return {"asm": self.assembly}
-
-    @property
-    def images(self) -> Mapping[str, Callable[[Lowered], bytes]]:
-        """None: the binary is one."""
-        return {}
 
     def assembly(self, lowered: Lowered) -> str:
         """Assembly text."""

@@ -18,44 +18,24 @@ if TYPE_CHECKING:
     from mltriton.ir.module import Module
     from mltriton.runtime.native.params import ParamSpec
     from mltriton.runtime.slots import Slot
-    from mltriton.targets.base import TargetSpec
 
 
-class InterpreterTarget:
+class InterpreterTarget(Target):
     """Arrays in main memory, numpy for a machine."""
 
     name = "interpreter"
-    can_run = True
     access_checks = AccessChecks.ALWAYS
-    unused_options: frozenset[str] = frozenset()
-    fingerprint = "interpreter"
-
-    @property
-    def spec(self) -> TargetSpec:
-        """Nothing is lowered."""
-        from mltriton.targets.registry import spec
-
-        return spec(self.name)
 
     def lower(self, module: Module) -> Lowered:
-        """The program's own text, with places."""
+        """The program's own text, with locations."""
         from mltriton.ir.printer import print_op
 
         return Lowered(print_op(module, locations=True))
-
-    def restored(self, text: str, binary: Binary) -> Lowered:
-        """Its text is all."""
-        return Lowered(text)
 
     @property
     def texts(self) -> Mapping[str, Callable[[Lowered], str]]:
         """The same text: there is nothing below."""
         return {"asm": lambda lowered: lowered.text}
-
-    @property
-    def images(self) -> Mapping[str, Callable[[Lowered], bytes]]:
-        """None."""
-        return {}
 
     def assemble(self, lowered: Lowered, module: Module) -> Binary:
         """The text."""

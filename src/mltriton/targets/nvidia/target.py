@@ -12,21 +12,18 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from mltriton.targets.nvidia.facts import WARP, NvidiaFacts
-from mltriton.targets.target import AccessChecks, Binary, LoadedKernel, Lowered, Target, heading, registers_in
+from mltriton.targets.target import AccessChecks, Binary, LoadedKernel, Lowered, Target, heading
 
 if TYPE_CHECKING:
     from mltriton.ir.module import Module
-    from mltriton.targets.base import TargetSpec
     from mltriton.targets.nvidia.devices import Device
     from mltriton.targets.nvidia.ptxas import Cubin
 
 
-class NvidiaTarget:
+class NvidiaTarget(Target):
     """One compute capability; that of the GPU at hand where the variant is ""."""
 
     access_checks = AccessChecks.IN_DEBUGGING
-    can_run = True
-    unused_options: frozenset[str] = frozenset()
 
     def __init__(self, variant: str) -> None:
         self.variant = variant
@@ -38,13 +35,6 @@ class NvidiaTarget:
         from mltriton.targets.nvidia.ptxas import version
 
         return f"{self.device.name} {version()}"
-
-    @property
-    def spec(self) -> TargetSpec:
-        """Sizes and pipeline."""
-        from mltriton.targets.registry import spec
-
-        return spec(self.name)
 
     @cached_property
     def device(self) -> Device:
@@ -109,10 +99,6 @@ class NvidiaTarget:
         cubin = assemble(ptx, self.device, facts.shared)
         registers = max(info.registers for info in cubin.kernels.values())
         return Binary(cubin.binary, metadata | {"remarks": cubin.remarks, "registers": registers})
-
-    def registers(self, assembly: str) -> tuple[int, int]:
-        """Registers of a lane, and words that it keeps in memory in their place."""
-        return registers_in(assembly, self.name)
 
     def load(self, binary: Binary, name: str) -> LoadedKernel:
         """Bring the kernel to the GPU. Raises `DeviceError` where there is none."""

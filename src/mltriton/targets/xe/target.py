@@ -11,12 +11,11 @@ from dataclasses import asdict
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
-from mltriton.targets.target import AccessChecks, Binary, LoadedKernel, Lowered, Target, heading, registers_in
+from mltriton.targets.target import Binary, LoadedKernel, Lowered, Target, heading
 from mltriton.targets.xe.facts import XeFacts
 
 if TYPE_CHECKING:
     from mltriton.ir.module import Module
-    from mltriton.targets.base import TargetSpec
     from mltriton.targets.xe.devices import Device
     from mltriton.targets.xe.forms import Form
     from mltriton.targets.xe.launch_guards import Surface
@@ -24,11 +23,8 @@ if TYPE_CHECKING:
     from mltriton.targets.xe.ocloc import Native
 
 
-class XeTarget:
+class XeTarget(Target):
     """One device."""
-
-    access_checks = AccessChecks.ON_DEMAND
-    unused_options: frozenset[str] = frozenset()
 
     def __init__(self, variant: str) -> None:
         self.variant = variant
@@ -40,13 +36,6 @@ class XeTarget:
         from mltriton.targets.xe.driver import emulates
 
         return f"{self.variant}, emulated" if emulates() else self.variant
-
-    @property
-    def spec(self) -> TargetSpec:
-        """Sizes and pipeline."""
-        from mltriton.targets.registry import spec
-
-        return spec(self.name)
 
     @cached_property
     def device(self) -> Device:
@@ -130,10 +119,6 @@ class XeTarget:
         if emulates():
             metadata["emulated"] = packed(form.emulated(llvm, self.device))
         return Binary(form.spirv(llvm), metadata)
-
-    def registers(self, assembly: str) -> tuple[int, int]:
-        """Registers of a warp, and words that a lane keeps in memory in their place."""
-        return registers_in(assembly, self.name)
 
     def load(self, binary: Binary, name: str) -> LoadedKernel:
         """Bring the kernel to the device; where there is no Intel GPU, with what only Xe has emulated on the CPU.
