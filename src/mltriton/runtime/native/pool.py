@@ -34,6 +34,8 @@ _CLOCK_SECONDS = {
     "ticks_split": 16e-6,  # Less than waking a thread may take.
     "ticks_claim": 2e-6,  # Several times what a claim takes that many threads make at once.
     "ticks_forget": 40e-3,  # A few turns of a busy machine's scheduler.
+    "ticks_held": 1e-3,  # A turn is longer.
+    "ticks_hold": 0.2,  # Other libraries' threads spin for tens of milliseconds after their last call.
 }
 _NAMES = ("torch", "dtype", "is_cpu", "data_ptr", "is_neg", "requires_grad")
 _DERIVED_TYPES = 16  # Of each kind in sources/tensors.py, besides the null at the end.
@@ -143,7 +145,7 @@ class Pool:
         with self._lock:
             if self._torch_has_appeared():
                 self._bind_torch()
-            if self.kind == "workers":
+            if self.kind == "workers" or self.library.flag("wants_workers").value:
                 self._start_workers(self._thread_count() - 1)
 
     def _torch_has_appeared(self) -> bool:
@@ -206,7 +208,7 @@ class Pool:
 
     def _start_workers(self, count: int) -> None:
         """Start workers until there are `count`."""
-        if count >= available_cpus():
+        if count >= available_cpus() or self.kind == "openmp":
             self.library.number("spin_limit").value = 0  # A spinning thread would keep another one from working.
         # Threads inherit the mask: signals are for Python's threads, but a fault must still be reported where it is.
         previous = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals() - _FAULTS)

@@ -11,6 +11,11 @@ define internal i64 @futex_number() #0 {
   ret i64 98
 }
 
+; Linux's number of the sched_setattr system call; that of sched_getattr follows.
+define internal i64 @sched_number() #0 {
+  ret i64 274
+}
+
 ; A clock that counts evenly, at whatever rate: nanoseconds of CLOCK_MONOTONIC.
 define i64 @ticks() #0 {
   %time = alloca [2 x i64]

@@ -19,7 +19,7 @@ from .language import (
     i64, multiplied, noinline, ptr, signed, smax, umin, unsigned, up_to, words,
 )  # fmt: skip
 from .pieces import Check, Kernel
-from .pool import Pace, gomp_parallel, run, workers
+from .pool import Pace, gomp_parallel, is_held_up, run, workers
 from .python import (
     NONE, NOT_IMPLEMENTED, Objects, Py_DecRef, Py_NewRef, PyBytes_AsString, PyDict_GetItemWithError,
     PyErr_CheckSignals, PyErr_Occurred, PyErr_SetString, PyEval_RestoreThread, PyEval_SaveThread, PyGILState_Ensure,
@@ -50,6 +50,7 @@ class Table(Struct):
 
 torch_get_num_threads: Callable[[], i32]
 torch_is_bound: i8 = 0  # 1 once torch's types, functions and threads are known
+wants_workers: i8 = 0  # 1 once a launch has found that OpenMP is held up, or that there is none
 threads: i64 = 0  # of a launch; 0: as many as torch uses
 main_thread: i64 = 0  # pthread_self() of the thread in which Python runs signal handlers
 prepare: PyObject  # Python callable () -> None: binds torch if it is loaded, starts missing workers
@@ -148,12 +149,14 @@ def thread_count() -> i64:
 
 def choose_team(programs: i64) -> i64:
     """The size of the team for a launch of two or more programs, or 0 with a Python exception set."""
+    global wants_workers
     appeared = torch_has_appeared()
     if appeared < 0 or (appeared == 1 and not call_prepare()):
         return 0
     count = thread_count()
-    if gomp_parallel is not None:
+    if gomp_parallel is not None and not is_held_up():
         return count  # An OpenMP library destroys threads when its team shrinks, so it always gets the whole team.
+    wants_workers = 1
     if below(workers, count - 1) and not call_prepare():
         return 0
     return umin(count, programs)

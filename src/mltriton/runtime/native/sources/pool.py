@@ -2,7 +2,8 @@
 
 Level: runtime, machine code (see `translation`). The launching thread takes part, and waits at the end only for threads
 that have registered: a worker that is still asleep is not waited for. There are two ways to get the team: an OpenMP
-library already in the process (its address in `gomp_parallel`), or the workers here.
+library already in the process (its address in `gomp_parallel`), or the workers here, which take over for a while
+where a region of OpenMP was held up.
 """
 
 from __future__ import annotations
@@ -10,11 +11,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from .language import (
-    Relaxed, Struct, Word, as_float, as_integer, as_number, ashr, below, exported, f64, fmax, i32, i64, noinline, ptr,
-    smax, umax, umin, unsigned, up_to, words,
+    Relaxed, Struct, Word, as_float, as_integer, as_number, ashr, below, exported, f64, fmax, i1, i32, i64, noinline,
+    ptr, smax, umax, umin, unsigned, up_to, words,
 )  # fmt: skip
 from .pieces import Check, Job, Kernel, deal, forget_scratch, fullest, in_line, take_part
-from .system import futex_number, relax, syscall, ticks
+from .system import futex_number, relax, sched_number, syscall, ticks
 
 SLEEP, WAKE = 128, 129  # of the futex system call, inside one process
 
@@ -33,6 +34,8 @@ spin_limit: i64 = 0  # calls of `relax` before a waiting thread sleeps
 ticks_split: i64 = 0  # a launch that takes less on one thread is not split
 ticks_claim: i64 = 0  # a claim takes programs for so long, where it is known what one takes
 ticks_forget: i64 = 0  # until half of `_late` is forgotten; 0: nothing is learnt of teams that are late
+ticks_held: i64 = 0  # by which a region of OpenMP takes longer than twice an equal share if it was held up
+ticks_hold: i64 = 0  # for which there are no such regions after one that was
 workers: i64 = 0  # threads that run `worker`, numbered from 1
 
 # The workers' state. A worker registers by adding 1 to `_active` and then looking at `_open`; the launching thread
@@ -53,6 +56,7 @@ _team: i64 = 0  # threads that may take part in `_job`, the launching one includ
 
 _late: Relaxed[i64]  # ticks lost by a split launch, a running mean at `_late_since`
 _late_since: Relaxed[i64]
+held_until: Relaxed[i64]  # the workers take over so long
 
 
 # Sleeping and waking
@@ -79,6 +83,30 @@ def relax_many(count: i64) -> None:
 
 # The workers
 
+SLICE = 100_000  # nanoseconds
+
+
+class Schedule(Struct):
+    """Linux's sched_attr, as it was at first."""
+
+    size: i32
+    policy: i32
+    flags: i64
+    niceness: i64
+    runtime: i64
+    deadline: i64
+    period: i64
+
+
+def shorten_slice() -> None:
+    """Ask for short turns on a processor: Linux (from 6.12 on) then lets a thread that wakes have it at once, where
+    another one that spins would keep it for milliseconds.
+    """
+    schedule = Schedule()
+    if syscall(sched_number() + 1, 0, schedule, 48, 0) == 0 and schedule.policy == 0:
+        schedule.runtime = SLICE
+        syscall(sched_number(), 0, schedule, 0)
+
 
 def take_part_in_region(job: Job) -> None:
     """The body of an OpenMP parallel region."""
@@ -89,6 +117,7 @@ def take_part_in_region(job: Job) -> None:
 def worker(number: ptr) -> ptr | None:
     """What a worker thread runs, for ever; its number is 1 or more."""
     thread = as_number(number)
+    shorten_slice()
     known = i32(0)
     while True:
         known = wait_for_launch(known)
@@ -223,18 +252,28 @@ def run_together(job: Job, end: i64, team: i64, pace: Pace | None) -> None:
     if begin >= end:
         return
     deal(job, begin, end, in_line(words((team << 3) + 8)), team)
-    run_on(job, team, total)
+    run_on(job, team, total, total / as_float(umin(team, end)))
 
 
 @noinline
-def run_on(job: Job, team: i64, alone: f64) -> None:
-    """Run a job on a team; `alone` is what it would take one thread, 0 where that is not known."""
+def run_on(job: Job, team: i64, alone: f64, even: f64) -> None:
+    """Run a job on a team; `alone` is what it would take one thread, 0 where that is not known, `even` an equal share
+    of that.
+    """
     begun = ticks()
-    if gomp_parallel is None:
+    if gomp_parallel is None or is_held_up():
         run_with_workers(job, team)
     else:
         gomp_parallel(take_part_in_region, job, i32(team), 0)
+        taken = ticks() - begun
+        if alone > 0.0 and as_float(taken) > even * 2.0 + as_float(ticks_held):
+            held_until.store(begun + taken + ticks_hold)
     learn_lateness(begun, alone)
+
+
+def is_held_up() -> i1:
+    """Whether a region of OpenMP has lately waited for threads that spin elsewhere, of another library say."""
+    return ticks() < held_until.load()
 
 
 def worth_a_claim(end: i64, team: i64, pace: Pace) -> i64:

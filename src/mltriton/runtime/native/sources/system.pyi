@@ -12,3 +12,5 @@ def relax() -> None: ...  # tells the core that this is a spin loop
 def ticks() -> i64: ...  # a clock that counts evenly, at whatever rate
 @elsewhere
 def futex_number() -> i64: ...  # Linux's number of the futex system call
+@elsewhere
+def sched_number() -> i64: ...  # Linux's number of sched_setattr; that of sched_getattr follows
