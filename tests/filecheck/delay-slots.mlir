@@ -1,7 +1,7 @@
 // RUN: mltriton opt %s -p "specialize-warps,copy-blocks,dce,canonicalize,cse,delay-slots,start-dots,release-slots" | filecheck %s
 // The keys' slot is given back as soon as the scores are there, that of the values an iteration later than the one it
-// was filled for: the second product runs then. The first iteration gives none back, and the last product stands behind
-// the loop, if that has any iteration.
+// was filled for: the second product runs then. The first iteration, in front of the loop, has none and gives none
+// back, and the last product stands behind the loop, if there was any iteration.
 
 // CHECK-LABEL: @attend
 // CHECK: %[[KEYS:.*]] = ttg.local_alloc : () -> !ttg.memdesc<3x64x64xf16,
@@ -11,7 +11,21 @@
 // CHECK: %[[VF:.*]] = ttg.local_alloc : () -> !ttg.memdesc<3x1xi64,
 // CHECK: %[[VE:.*]] = ttg.local_alloc : () -> !ttg.memdesc<3x1xi64,
 // CHECK: ttg.warp_specialize default {
-// CHECK: %[[R:.*]], %{{.*}}, %{{.*}}, %[[RS:.*]], %[[RP:.*]], %[[RL:.*]] = scf.for {{.*}} iter_args(%[[SUMS:.*]] = %{{.*}}, %[[K:.*]] = %c0_i32, %{{.*}} = %c0_i32, %[[V:.*]] = %c0_i32, %[[VP:.*]] = %c0_i32, %[[LEFT:.*]] = %{{.*}})
+// CHECK: %[[ANY:.*]] = arith.cmpi slt, %c0_i32, %keys
+// CHECK-NEXT: %[[FIRST:.*]]:6 = scf.if %[[ANY]]
+// CHECK-NEXT: ttg.memdesc_subview %[[KF]][%c0_i32,
+// CHECK-NEXT: ttng.wait_barrier
+// CHECK: ttng.warp_group_dot %
+// CHECK-NOT: ttng.wait_barrier
+// CHECK-NOT: ttng.warp_group_dot %
+// CHECK: ttg.memdesc_subview %[[KE]][%c0_i32,
+// CHECK: ttng.arrive_barrier
+// CHECK-NOT: ttng.arrive_barrier
+// CHECK: %[[P:.*]] = ttg.convert_layout
+// CHECK-NEXT: scf.yield %{{.*}}, %{{.*}}, %{{.*}}, %c0_i32, %c0_i32, %[[P]] :
+// CHECK-NEXT: } else {
+// CHECK: %[[SECOND:.*]] = arith.addi %c0_i32, %c64_i32
+// CHECK: %[[R:.*]], %{{.*}}, %{{.*}}, %[[RS:.*]], %[[RP:.*]], %[[RL:.*]] = scf.for %start = %[[SECOND]] to {{.*}} iter_args(%[[SUMS:.*]] = %[[FIRST]]#0, %[[K:.*]] = %[[FIRST]]#1, %{{.*}} = %[[FIRST]]#2, %[[V:.*]] = %[[FIRST]]#3, %[[VP:.*]] = %[[FIRST]]#4, %[[LEFT:.*]] = %[[FIRST]]#5)
 // CHECK: ttg.memdesc_subview %[[KF]][%[[K]],
 // CHECK-NEXT: ttng.wait_barrier
 // CHECK: %[[S:.*]] = ttng.warp_group_dot
@@ -19,17 +33,13 @@
 // CHECK-NEXT: ttng.wait_barrier %[[COME]], %[[VP]]
 // CHECK: %[[RIGHT:.*]] = ttg.memdesc_subview %[[VALUES]][%[[V]],
 // CHECK-NEXT: %[[D:.*]] = ttng.warp_group_dot %[[LEFT]], %[[RIGHT]], %[[SUMS]] {isAsync = true}
-// CHECK: ttng.warp_group_dot_wait %[[D]], %[[LEFT]] :
 // CHECK: ttng.warp_group_dot_wait %[[S]] {pendings = 1 : i32}
 // CHECK-NEXT: %[[FREE:.*]] = ttg.memdesc_subview %[[KE]][%[[K]],
 // CHECK-NEXT: ttng.arrive_barrier %[[FREE]], 4 :
-// CHECK: %[[LATER:.*]] = arith.cmpi ne, %start,
+// CHECK: ttng.warp_group_dot_wait %[[D]], %[[LEFT]] :
 // CHECK: %[[FREED:.*]] = ttg.memdesc_subview %[[VE]][%[[V]],
-// CHECK-NEXT: ttng.arrive_barrier %[[FREED]], 4, %[[LATER]]
-// CHECK-NEXT: arith.select %[[LATER]], %{{.*}}, %[[V]]
-// CHECK-NEXT: arith.select %[[LATER]], %{{.*}}, %[[VP]]
-// CHECK: %[[ANY:.*]] = arith.cmpi slt
-// CHECK-NEXT: scf.if %[[ANY]]
+// CHECK-NEXT: ttng.arrive_barrier %[[FREED]], 4 :
+// CHECK: scf.if %[[ANY]]
 // CHECK: ttg.memdesc_subview %[[VF]][%[[RS]],
 // CHECK-NEXT: ttng.wait_barrier %{{.*}}, %[[RP]]
 // CHECK: ttng.warp_group_dot %[[RL]], %{{.*}}, %[[R]] {isAsync = true}

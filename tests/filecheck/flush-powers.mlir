@@ -1,10 +1,13 @@
 // RUN: mltriton opt %s -p "flush-powers" | filecheck %s
-// Powers in a softmax may lose denormals: of scores less their rows' maximum, or less more than that, scaled alike.
+// Powers in a softmax may lose denormals: of scores less their rows' maximum, or less more than that, scaled alike; so may
+// what a sum so far is multiplied by when the maximum grows, but for a maximum of other numbers.
 module {
 // CHECK-LABEL: @softmax
 // CHECK: math.exp2 %{{.*}} {flushes = true}
 // CHECK: math.exp2 %{{.*}} {flushes = true}
 // CHECK: math.exp2 %{{.*}} :
+// CHECK: math.exp2 %{{.*}} :
+// CHECK: math.exp2 %{{.*}} {flushes = true}
 // CHECK: math.exp2 %{{.*}} :
 tt.func public @softmax(%x: tensor<16x32xf32>, %y: tensor<16x32xf32>, %before: tensor<16xf32>, %scale: f32) {
   %rows = "tt.reduce"(%x) ({
@@ -30,6 +33,11 @@ tt.func public @softmax(%x: tensor<16x32xf32>, %y: tensor<16x32xf32>, %before: t
   %r = math.exp2 %f : tensor<16x32xf32>
   %g = arith.subf %y, %new2 : tensor<16x32xf32>
   %s = math.exp2 %g : tensor<16x32xf32>
+  %grown = arith.subf %before, %new3 : tensor<16xf32>
+  %t = math.exp2 %grown : tensor<16xf32>
+  %larger = arith.maxnumf %before, %s1 : tensor<16xf32>
+  %other = arith.subf %before, %larger : tensor<16xf32>
+  %u = math.exp2 %other : tensor<16xf32>
   tt.return
 }
 // What only goes into dots rounded to 16 bits, multiplied, chosen or transposed on the way; not what is used otherwise.

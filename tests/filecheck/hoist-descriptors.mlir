@@ -44,6 +44,31 @@ tt.func public @batch(%a: !tt.ptr<f16>, %b: !tt.ptr<f16>, %o: !tt.ptr<f16>, %m: 
   tt.return
 }
 
+// What a loop loads through one parameter and stores through another is copied where these are different arrays, which
+// the launch sees; what it loads and stores through one is not.
+// CHECK: tt.func public @turns
+// CHECK: ttng.tensor_map %x, [{{.*}}] apart [%y] : <f16>
+// CHECK: ttng.tensor_map %y, [{{.*}}] apart [%x, %z] : <f16>
+// CHECK-NOT: ttng.tensor_map
+// CHECK: scf.for
+tt.func public @turns(%x: !tt.ptr<f16>, %y: !tt.ptr<f16>, %z: !tt.ptr<f16>, %m: i32, %n: i32, %s: i64, %turns: i32) {
+  %one = arith.constant 1 : i64
+  %zero = arith.constant 0 : i32
+  %next = arith.constant 1 : i32
+  %rows = arith.constant 64 : i32
+  %dx = tt.make_tensor_descriptor %x, [%m, %n], [%s, %one] : <f16>, <tensor<64x64xf16>>
+  %dy = tt.make_tensor_descriptor %y, [%m, %n], [%s, %one] : <f16>, <tensor<64x64xf16>>
+  %dz = tt.make_tensor_descriptor %z, [%m, %n], [%s, %one] : <f16>, <tensor<64x64xf16>>
+  scf.for %turn = %zero to %turns step %next : i32 {
+    %i = arith.muli %turn, %rows : i32
+    %v = tt.descriptor_load %dx[%i, %zero] : !tt.tensordesc<tensor<64x64xf16>> -> tensor<64x64xf16>
+    tt.descriptor_store %dy[%i, %zero], %v : !tt.tensordesc<tensor<64x64xf16>>, tensor<64x64xf16>
+    %w = tt.descriptor_load %dz[%i, %zero] : !tt.tensordesc<tensor<64x64xf16>> -> tensor<64x64xf16>
+    tt.descriptor_store %dz[%zero, %i], %w : !tt.tensordesc<tensor<64x64xf16>>, tensor<64x64xf16>
+  }
+  tt.return
+}
+
 // A size that is read from memory, elements outside that are NaN, a small block, a matrix that is also stored; in the last
 // function columns that begin anywhere.
 // CHECK: tt.func public @stays

@@ -11,7 +11,8 @@ import pytest
 from accuracy import assert_accurate, dtype_of, random, wide
 from mltriton.errors import ArgumentError
 from mltriton.kernels import flash_attention, flash_attention_with_lse
-from mltriton.kernels.attention import Blocks, attention_launch, choose_blocks_of_warps
+from mltriton.kernels.attention import attention_launch
+from mltriton.kernels.attention_blocks import Blocks, choose_blocks_of_warps
 
 RNG = np.random.default_rng(2)
 

@@ -12,8 +12,9 @@ import mltriton as triton
 from accuracy import random
 from levels import check_levels
 from mltriton.errors import TargetError
-from mltriton.kernels.attention import Blocks, attention_launch, flash_attention_with_lse
+from mltriton.kernels.attention import attention_launch, flash_attention_with_lse
 from mltriton.kernels.attention_backward import BackwardBlocks, backward_launches
+from mltriton.kernels.attention_blocks import Blocks
 from mltriton.kernels.attention_paged import Form, paged_attention_launches
 from mltriton.kernels.epilogues import make_epilogue
 from mltriton.kernels.fused_gemm import fused_matmul_launch
@@ -34,6 +35,7 @@ KERNELS = [
     "stream_k:stream_k_fix_kernel",
     "gemm_grouped:grouped_gemm_kernel",
     "attention:attention_kernel",
+    "attention_persistent:attention_persistent_kernel",
     "attention_backward:prepare_backward_kernel",
     "attention_backward:attention_backward_kernel",
     "attention_backward:sum_splits_kernel",
@@ -68,6 +70,7 @@ def test_its_own_example(kernel: str, target: str) -> None:
         "stream_k:stream_k_kernel",
         "gemm_grouped:grouped_gemm_kernel",
         "attention:attention_kernel",
+        "attention_persistent:attention_persistent_kernel",
         "attention_backward:attention_backward_kernel",
         "attention_paged_kernels:paged_attention_kernel",
         "attention_paged_kernels:paged_attention_warps_kernel",

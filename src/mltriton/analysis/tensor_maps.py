@@ -9,7 +9,7 @@ stride. Copies write and read memory in an order of their own: nothing else of t
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from math import prod
 from typing import Any, cast
@@ -20,7 +20,9 @@ from mltriton.analysis.affine.polynomials import ONE, ZERO, Polynomial
 from mltriton.analysis.aliasing import (
     GLOBAL_READS,
     GLOBAL_WRITES,
+    argument_of,
     may_alias,
+    pointer_of,
     through_other_parameter,
     waits_for_programs,
 )
@@ -40,7 +42,8 @@ UNBOUNDED = (1 << 31) - 1  # the size of a dimension of which nothing is known, 
 @dataclass(frozen=True)
 class Tensor:
     """A tensor that the launch can describe: `base` is a parameter, moved by `shift` elements; sizes, and strides in
-    elements, the last one 1; blocks of type `block`. It is this tensor where the numbers `positive` are.
+    elements, the last one 1; blocks of type `block`. It is this tensor where the numbers `positive` are, and it may be
+    copied where the parameters `apart` are other arrays.
     """
 
     base: Value
@@ -49,6 +52,7 @@ class Tensor:
     strides: tuple[Polynomial, ...]
     block: TensorType
     positive: tuple[Polynomial, ...] = ()
+    apart: tuple[Value, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -112,9 +116,9 @@ class TensorMaps:
         self._check_numbers(place.tensor)
         self._check_alignment(place)
         original = self.added.get(op, op)
-        self._check_order(original)
+        apart = self._check_order(original)
         self._check_size(original, block)
-        return place
+        return replace(place, tensor=replace(place.tensor, apart=apart))
 
     def _pointed(self, op: tt.Load | tt.Store) -> Place:
         """An access through a block pointer."""
@@ -214,16 +218,22 @@ class TensorMaps:
                 found = f"columns may begin at no multiple of {self.limits.alignment} bytes"
                 raise NotRegular(found, "Compute the index of multiples, such as pid * BLOCK.")
 
-    def _check_order(self, op: Access) -> None:
-        """Nothing else may access the memory, but a load in front of a store that both happen once."""
+    def _check_order(self, op: Access) -> tuple[Value, ...]:
+        """Nothing else may access the memory, but a load in front of a store that both happen once. Gives the
+        parameters that may be the same array as far as the program shows.
+        """
         if waits_for_programs(self.function):
             raise NotRegular("the program has atomic operations, which may order memory between programs")
-        others = GLOBAL_WRITES if isinstance(op, tt.Load | tt.DescriptorLoad) else GLOBAL_READS
+        others, apart = GLOBAL_WRITES if isinstance(op, tt.Load | tt.DescriptorLoad) else GLOBAL_READS, set[Value]()
         for other in self._accesses:
             if isinstance(other, others):
                 load, write = (other, op) if isinstance(other, GLOBAL_READS) else (op, other)
-                if not self._in_order(load, write) and not _elsewhere(load, write) and may_alias(load, write):
+                if self._in_order(load, write) or _elsewhere(load, write) or not may_alias(load, write):
+                    continue
+                if not through_other_parameter(load, write):
                     raise NotRegular("the program may load what it stores", "Store to another array.")
+                apart.add(cast(Value, argument_of(pointer_of(other))))
+        return tuple(argument for argument in self.function.body.block.arguments if argument in apart)
 
     def _in_order(self, load: Operation, write: Operation) -> bool:
         """Whether a load happens in front of a store whenever both do."""

@@ -17,7 +17,7 @@ from mltriton.dialects import scf
 from mltriton.dialects.tt.blocks import verify_shape_and_strides
 from mltriton.dialects.tt.compute import Dot
 from mltriton.ir.attributes import Attribute
-from mltriton.ir.checks import descriptor, memory, require, require_type, require_types, scalars, types_of
+from mltriton.ir.checks import descriptor, memory, pointer, require, require_type, require_types, scalars, types_of
 from mltriton.ir.definition import boolean, integer, operand, optional, variadic
 from mltriton.ir.operation import Operation, Value
 from mltriton.ir.rejection import reject
@@ -71,23 +71,26 @@ class _Effect(Operation):
 
 
 class TensorMap(Operation, name="ttng.tensor_map", pure=True):
-    """`ttng.tensor_map %base, [%shape], [%strides] positive [%n]`: a descriptor (shape i64, strides i64 in elements,
-    the last one 1) that the launch makes for all programs: everything is computed of the kernel's parameters. It needs
-    sizes and i64 numbers `positive` that are.
+    """`ttng.tensor_map %base, [%shape], [%strides] positive [%n] apart [%other]`: a descriptor (shape i64, strides i64
+    in elements, the last one 1) that the launch makes for all programs: everything is computed of the kernel's
+    parameters. It needs sizes and i64 numbers `positive` that are, and a base other than the pointers `apart`.
     """
 
     syntax = (
-        "$base `,` `[` $shape `]` `,` `[` $strides `]` (`positive` `[` $positive^ `]`)? attr-dict `:` "
-        "short<tt.ptr>($base) `,` short<tt.tensordesc>(result)"
+        "$base `,` `[` $shape `]` `,` `[` $strides `]` (`positive` `[` $positive^ `]`)? "
+        "(`apart` `[` $apart^ `]`)? attr-dict `:` short<tt.ptr>($base) `,` short<tt.tensordesc>(result)"
     )
     base = operand()
     shape = variadic()
     strides = variadic()
     positive = variadic()
+    apart = variadic()
 
     def verify(self) -> None:
         verify_shape_and_strides(self, self.base, self.shape, self.strides, self.result, I64)
         scalars(self, "positive", self.positive, I64, len(self.positive))
+        for other in self.apart:
+            pointer(self, "what the base is apart from", other)
 
 
 class InitBarrier(_Effect, name="ttng.init_barrier", writes=True):

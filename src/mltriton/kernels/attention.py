@@ -11,8 +11,6 @@ each query's sum of exponentials, which the kernel stores where it is given an a
 from __future__ import annotations
 
 import math
-import os
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -25,15 +23,14 @@ from mltriton.kernels.arrays import (
     dtype_name,
     empty,
     is_torch,
-    item_size,
     number,
     require_arrays,
     requires_gradient,
     strides_of,
 )
+from mltriton.kernels.attention_blocks import Blocks, block_dim, blocks_on, choose_blocks, warps_on
 from mltriton.kernels.calls import Key, again, key_of, remember
-from mltriton.kernels.launch import Launch, family_of_warps, stages_on, target_of
-from mltriton.records import NamedTuple
+from mltriton.kernels.launch import Launch, target_of
 from mltriton.targets.registry import spec
 
 LOG2_E = tl.constexpr(1.4426950408889634)
@@ -45,7 +42,7 @@ def attend(
     CAUSAL: tl.constexpr, MASKED: tl.constexpr, NEGATIVE: tl.constexpr, BN: tl.constexpr, PART: tl.constexpr,
 ):  # fmt: skip
     """Keys [start, end) in blocks of BN for one block of queries; k_block and v_block stand at `start`. Scores are in
-    units of log2; `scale`, which is not negative, belongs to -s if NEGATIVE, so that the largest s stays it. If PART
+    units of log2; `scale`, which is positive, belongs to -s if NEGATIVE, so that the largest s stays it. If PART
     is not 0, they are summed over PART of the dimension at a time, and q_block and k_block are of such parts.
     """
     for first in range(start, end, BN):
@@ -62,15 +59,13 @@ def attend(
             s = -s
         if MASKED:
             keys = first + tl.arange(0, BN)
-            visible = keys[None, :] < n_keys
             if CAUSAL:
-                visible = visible & (keys[None, :] <= rows[:, None])
-            s = tl.where(visible, s * scale, -float("inf"))
-            m_new = tl.maximum(m_i, tl.max(s, 1))
-            p = tl.exp2(s - m_new[:, None])
-        else:
-            m_new = tl.maximum(m_i, tl.max(s, 1) * scale)
-            p = tl.exp2(s * scale - m_new[:, None])
+                visible = keys[None, :] <= tl.minimum(rows, n_keys - 1)[:, None]
+            else:
+                visible = keys[None, :] < n_keys
+            s = tl.where(visible, s, -float("inf"))
+        m_new = tl.maximum(m_i, tl.max(s, 1) * scale)
+        p = tl.exp2(s * scale - m_new[:, None])
         alpha = tl.exp2(m_i - m_new)
         l_i = l_i * alpha + tl.sum(p, 1)
         acc = acc * alpha[:, None]
@@ -83,23 +78,20 @@ def attend(
 
 
 @triton.jit
-def attention_kernel(
-    q_ptr, k_ptr, v_ptr, o_ptr, lse_ptr, sm_scale,
+def attend_queries(
+    block, sequence, q_ptr, k_ptr, v_ptr, o_ptr, lse_ptr, sm_scale,
     stride_qb, stride_qh, stride_qs, stride_qd, stride_kb, stride_kh, stride_ks, stride_kd,
     stride_vb, stride_vh, stride_vs, stride_vd, stride_ob, stride_oh, stride_os, stride_od,
     n_heads, heads_per_kv, n_queries, n_keys, dim,
     CAUSAL: tl.constexpr, NEGATIVE: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BD: tl.constexpr,
     PART: tl.constexpr,
 ):  # fmt: skip
-    """o = softmax(q k^T * sm_scale) v for BM queries of one head; program ids (block of queries, batch * heads).
+    """o = softmax(q k^T * sm_scale) v for a block of BM queries of one of batch * heads sequences.
 
     lse_ptr: where the natural logarithms of the sums of exponentials go, f32 [batch, heads, queries]; None for nowhere.
     """
-    block = tl.program_id(0)
-    if CAUSAL:
-        block = tl.num_programs(0) - 1 - block  # the longest first, so that the last to finish are short
-    batch = (tl.program_id(1) // n_heads).to(tl.int64)
-    head = (tl.program_id(1) % n_heads).to(tl.int64)
+    batch = (sequence // n_heads).to(tl.int64)
+    head = (sequence % n_heads).to(tl.int64)
     kv_head = head // heads_per_kv
     q_base = q_ptr + batch * stride_qb + head * stride_qh
     k_base = k_ptr + batch * stride_kb + kv_head * stride_kh
@@ -131,10 +123,31 @@ def attention_kernel(
         acc, l_i, m_i, q, q_block, k_block, v_block, rows, unmasked, end, n_keys, dim, scale,
         CAUSAL, True, NEGATIVE, BN, PART,
     )  # fmt: skip
-    tl.store(o_block, (acc / l_i[:, None]).to(o_ptr.dtype.element_ty), boundary_check=(0, 1))
+    tl.store(o_block, (acc * (1.0 / l_i)[:, None]).to(o_ptr.dtype.element_ty), boundary_check=(0, 1))
     if lse_ptr is not None:
-        lse = lse_ptr + tl.program_id(1).to(tl.int64) * n_queries + rows
+        lse = lse_ptr + sequence.to(tl.int64) * n_queries + rows
         tl.store(lse, (m_i + tl.log2(l_i)) / LOG2_E, mask=rows < n_queries)
+
+
+@triton.jit
+def attention_kernel(
+    q_ptr, k_ptr, v_ptr, o_ptr, lse_ptr, sm_scale,
+    stride_qb, stride_qh, stride_qs, stride_qd, stride_kb, stride_kh, stride_ks, stride_kd,
+    stride_vb, stride_vh, stride_vs, stride_vd, stride_ob, stride_oh, stride_os, stride_od,
+    n_heads, heads_per_kv, n_queries, n_keys, dim,
+    CAUSAL: tl.constexpr, NEGATIVE: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BD: tl.constexpr,
+    PART: tl.constexpr,
+):  # fmt: skip
+    """`attend_queries` by program ids (block of queries, batch * heads)."""
+    block = tl.program_id(0)
+    if CAUSAL:
+        block = tl.num_programs(0) - 1 - block  # the longest first, so that the last to finish are short
+    attend_queries(
+        block, tl.program_id(1), q_ptr, k_ptr, v_ptr, o_ptr, lse_ptr, sm_scale,
+        stride_qb, stride_qh, stride_qs, stride_qd, stride_kb, stride_kh, stride_ks, stride_kd,
+        stride_vb, stride_vh, stride_vs, stride_vd, stride_ob, stride_oh, stride_os, stride_od,
+        n_heads, heads_per_kv, n_queries, n_keys, dim, CAUSAL, NEGATIVE, BM, BN, BD, PART,
+    )  # fmt: skip
 
 
 def flash_attention(
@@ -187,100 +200,33 @@ def _forward(
     o = empty(q.shape, q)
     if 0 not in o.shape:
         target = target_of(target, q)
-        blocks = blocks_on(target, q)
-        launch = attention_launch(q, k, v, o, causal, sm_scale, blocks, lse).on(target, *warps_on(target, q, blocks))
+        launch = launch_on(target, q, k, v, o, causal, sm_scale, lse)
         launch.run()
         remember(key, (q, k, v), (o,) if lse is None else (o, lse), (), (launch,))
     return o
 
 
-class Blocks(NamedTuple):
-    """Queries of one program instance, keys of one step, and warps that share out the queries; None where a program is
-    one thread. `part` of the dimension over which scores are summed at a time; 0 is all of it. `stages` of the loops
-    over keys; None is as many as surely have room.
+def launch_on(
+    target: str | None,
+    q: Array,
+    k: Array,
+    v: Array,
+    o: Array,
+    causal: bool,
+    sm_scale: float | None = None,
+    lse: Array | None = None,
+) -> Launch:
+    """What `flash_attention` launches on a target: by programs that compute blocks in turn where a warp may copy for
+    others, of two groups of warps or more (`passes/ttg/specialize_warps.py`).
     """
+    blocks = blocks_on(target, q)
+    launch = attention_launch(q, k, v, o, causal, sm_scale, blocks, lse).on(target, *warps_on(target, q, blocks))
+    groups = spec(target).warp_groups if target is not None else None
+    if groups is None or launch.constants.get("num_warps", 0) < 2 * groups.warps:
+        return launch
+    from mltriton.kernels.attention_persistent import persistent_launch  # Only such targets need it.
 
-    queries: int
-    keys: int
-    warps: int | None = None
-    part: int = 0
-    stages: int | None = None
-
-
-# By family or target, bytes of an element and dimension: queries, keys, warps, and the part of the dimension summed at
-# a time. Intel's compiler keeps a warp's scores and sums in 256 registers then, NVIDIA's a lane's in 255.
-WARP_BLOCKS = {
-    "xe": {
-        2: {64: Blocks(128, 64, 8), 128: Blocks(128, 64, 16), 256: Blocks(128, 16, 16)},
-        4: {64: Blocks(128, 32, 16), 128: Blocks(128, 16, 16), 256: Blocks(128, 16, 16, 64)},
-    },
-    "cuda": {
-        2: {64: Blocks(128, 64, 8), 128: Blocks(128, 64, 8), 256: Blocks(64, 32, 4)},
-        4: {64: Blocks(64, 32, 4), 128: Blocks(64, 32, 4), 256: Blocks(64, 16, 4)},
-    },
-}
-# Groups of warps multiply wide blocks best, of which shared memory holds two steps, of dimension 64 three or four: both
-# loops use the same memory.
-WARP_BLOCKS["cuda:90"] = {
-    **WARP_BLOCKS["cuda"],
-    2: WARP_BLOCKS["cuda"][2] | {64: Blocks(128, 128, 8, stages=3), 128: Blocks(128, 128, 8, stages=2)},
-}
-
-
-WIDE = 128  # queries from which on a program has all its warps
-
-
-def blocks_on(target: str | None, q: Array) -> Blocks | None:
-    """`choose_blocks_of_warps` where the warps of a program share blocks; nothing where a program is one thread."""
-    family = family_of_warps(target)
-    if family is None or target is None:
-        return None
-    name = spec(target).name  # "cuda" is the GPU at hand.
-    machine = name if name in WARP_BLOCKS and q.shape[2] >= WIDE else family
-    return choose_blocks_of_warps(q.shape[2], q.shape[3], item_size(q), machine)
-
-
-def warps_on(target: str | None, q: Array, blocks: Blocks | None) -> tuple[int | None, int | None]:
-    """Warps and stages of a launch with such blocks. Keys and values of a step are copied in either loop, with and
-    without a mask.
-    """
-    if blocks is None:
-        return None, None
-    step_bytes = 2 * 2 * blocks.keys * block_dim(q.shape[3]) * item_size(q)
-    return blocks.warps, blocks.stages or stages_on(target, step_bytes)
-
-
-def block_dim(dim: int) -> int:
-    """The dimension of a head in the kernels' blocks."""
-    return max(16, triton.next_power_of_2(dim))
-
-
-def choose_blocks_of_warps(n_queries: int, dim: int, item_bytes: int, family: str = "xe") -> Blocks:
-    """Block sizes for programs of many warps: fewer of these where there are few queries, each with as many."""
-    chosen = next(of for most, of in WARP_BLOCKS[family][item_bytes].items() if dim <= most)
-    assert chosen.warps is not None
-    share = chosen.queries // chosen.warps
-    used = min(chosen.warps, triton.next_power_of_2(triton.cdiv(n_queries, share)))
-    return chosen._replace(queries=used * share, warps=used)
-
-
-def choose_blocks(n_queries: int, n_keys: int, sequences: int, causal: bool) -> Blocks:
-    """Block sizes for a CPU and so many sequences (batch * heads): many queries share what packing keys and values
-    costs, but on the diagonal they also compute more that a causal mask drops; and every thread shall have something
-    to do. Measured on an AVX-512 core with 1 MB of second-level cache, dimensions 64 to 256.
-    """
-    queries = 128 if causal else 256
-    while queries > 32 and triton.cdiv(n_queries, queries) * sequences < 2 * processors():
-        queries //= 2
-    return Blocks(
-        min(queries, max(16, triton.next_power_of_2(n_queries))), min(128, max(16, triton.next_power_of_2(n_keys)))
-    )
-
-
-@cache
-def processors() -> int:
-    """How many the machine has: asking the operating system takes longer than a short launch."""
-    return os.cpu_count() or 1
+    return persistent_launch(launch) or launch
 
 
 def attention_launch(
@@ -317,8 +263,8 @@ def attention_launch(
 
 
 def scale_of(dim: int, sm_scale: float | None) -> float:
-    """`sm_scale`, or what it is by default."""
-    return 1.0 / math.sqrt(dim) if sm_scale is None else number("sm_scale", sm_scale)
+    """`sm_scale`, or what it is by default; for 0 what makes all scores 0 but those that a mask makes infinite."""
+    return 1.0 / math.sqrt(dim) if sm_scale is None else number("sm_scale", sm_scale) or 1e-30
 
 
 def check_shapes(q: Array, k: Array, v: Array) -> None:

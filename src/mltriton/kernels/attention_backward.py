@@ -18,7 +18,8 @@ import numpy as np
 import mltriton as triton
 import mltriton.language as tl
 from mltriton.kernels.arrays import Array, dtype_name, empty, is_torch, item_size, require_arrays, strides_of
-from mltriton.kernels.attention import LOG2_E, block_dim, check_results, check_shapes, processors, scale_of
+from mltriton.kernels.attention import LOG2_E, check_results, check_shapes, scale_of
+from mltriton.kernels.attention_blocks import block_dim, processors
 from mltriton.kernels.calls import again, key_of, remember
 from mltriton.kernels.gemm_tiles import FULL
 from mltriton.kernels.launch import Launch, family_of_warps, stages_on, target_of

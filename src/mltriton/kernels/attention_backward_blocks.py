@@ -17,7 +17,8 @@ import numpy as np
 import mltriton as triton
 import mltriton.language as tl
 from mltriton.kernels.arrays import Array, empty, item_size, strides_of
-from mltriton.kernels.attention import LOG2_E, block_dim, scale_of
+from mltriton.kernels.attention import LOG2_E, scale_of
+from mltriton.kernels.attention_blocks import block_dim
 from mltriton.kernels.launch import Launch
 from mltriton.targets.registry import spec
 

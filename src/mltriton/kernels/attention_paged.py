@@ -19,7 +19,8 @@ from mltriton.kernels.arrays import (
     require_no_gradient,
     strides_of,
 )
-from mltriton.kernels.attention import block_dim, scale_of
+from mltriton.kernels.attention import scale_of
+from mltriton.kernels.attention_blocks import block_dim
 from mltriton.kernels.attention_paged_blocks import (
     REST,
     paged_attention_blocks_kernel,

@@ -17,7 +17,7 @@ import numpy as np
 
 from mltriton import kernels
 from mltriton.kernels.arrays import empty
-from mltriton.kernels.attention import attention_launch, blocks_on, warps_on
+from mltriton.kernels.attention import launch_on
 from mltriton.kernels.attention_paged import form_on, paged_attention_launches
 from mltriton.kernels.gemm import matmul_launch
 from mltriton.kernels.gemm_gpu import tile_on
@@ -144,9 +144,7 @@ def attention(
 
     def launch() -> tuple[Launch, Array]:
         o = empty(q.shape, q)
-        blocks = blocks_on(where.target, q)
-        launch = attention_launch(q, k, v, o, causal, None, blocks)
-        return launch.on(where.target, *warps_on(where.target, q, blocks)), o
+        return launch_on(where.target, q, k, v, o, causal), o
 
     return Job(
         name=f"{'causal ' if causal else ''}attention {dtype}",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -124,21 +125,21 @@ def test_tensor_maps(fake: Fake, is_native: bool) -> None:
     """Made of a launch's arguments; where one cannot be, the kernel that does without is launched."""
     torch = pytest.importorskip("torch")
     library = fake(take=ignore, plain=ignore)
-    maps = (moved(1, 2), moved(2, 2), TensorMap(0, 1, (), (((50, ()),),), (), (32,), 0))
-    kernel = CudaKernel(b"take(ptr, i32, i64, map, map, map)", "take", threads=32, maps=maps)
-    kernel.otherwise = lambda: CudaKernel(b"plain(ptr, i32, i64)", "plain", threads=32)
+    maps = (moved(1, 2), replace(moved(2, 2), apart=(3,)), TensorMap(0, 1, (), (((50, ()),),), (), (32,), 0))
+    kernel = CudaKernel(b"take(ptr, i32, i64, ptr, map, map, map)", "take", threads=32, maps=maps)
+    kernel.otherwise = lambda: CudaKernel(b"plain(ptr, i32, i64, ptr)", "plain", threads=32)
     specs = [ParamSpec.tensor(torch_dtype=torch.float16), ParamSpec.integer("i32")]
-    specs.append(ParamSpec.integer("i64", annotated=True))
-    x = torch.zeros(4096, dtype=torch.float16)
+    specs += [ParamSpec.integer("i64", annotated=True), ParamSpec.tensor(torch_dtype=torch.float16)]
+    x, y = (torch.zeros(4096, dtype=torch.float16) for _ in range(2))
 
-    def launch(rows: int, width: int) -> Any:
+    def launch(rows: int, width: int, other: Any = y) -> Any:
         if is_native:
-            return kernel._native(driver.device(0), specs)(1, 1, 1, x, rows, width)
-        return kernel.launcher(specs)(1, 1, 1, x, rows, width)
+            return kernel._native(driver.device(0), specs)(1, 1, 1, x, rows, width, other)
+        return kernel.launcher(specs)(1, 1, 1, x, rows, width, other)
 
     assert launch(7, 40) is None
     start, *values = library.launches.pop()[-1]
-    assert values == [7, 40, 0, 1, 2]
+    assert values[:2] + values[3:] == [7, 40, 0, 1, 2]
     base = start + 12 * 40 + 32
     assert library.maps == [
         (base, (40, 7), (160,), (64, 32), 1, 3),
@@ -148,7 +149,9 @@ def test_tensor_maps(fake: Fake, is_native: bool) -> None:
     for rows, width in ((7, 41), (0, 40), (-7, 40), (7, 0), (7, -40), (7, 1 << 38)):
         assert launch(rows, width) is None
         name, *_, values = library.launches.pop()
-        assert (name, values[1:]) == ("plain", [rows, width])
+        assert (name, values[1:3]) == ("plain", [rows, width])
+    assert launch(7, 40, x) is None  # one array where two are needed
+    assert library.launches.pop()[0] == "plain"
     kernel.otherwise = None
     with pytest.raises(LaunchError, match="arrays of kernel take cannot be described"):
         launch(7, 41)

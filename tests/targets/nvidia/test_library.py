@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from mltriton import kernels
-from mltriton.kernels.attention import blocks_on
+from mltriton.kernels.attention_blocks import blocks_on
 from mltriton.runtime.jit import JITFunction
 from mltriton.targets.nvidia import ptxas
 from mltriton.targets.registry import spec

@@ -16,8 +16,9 @@ import pytest
 
 import mltriton as triton
 import mltriton.language as tl
-from mltriton.kernels.attention import Blocks, attention_launch, choose_blocks_of_warps
+from mltriton.kernels.attention import attention_launch
 from mltriton.kernels.attention_backward import backward_launches, choose_warp_blocks
+from mltriton.kernels.attention_blocks import Blocks, choose_blocks_of_warps
 from mltriton.kernels.attention_paged import Form, paged_attention_launches
 from mltriton.kernels.epilogues import Epilogue, make_epilogue
 from mltriton.kernels.fused_gemm import fused_matmul_launch

@@ -53,6 +53,7 @@ class _Search:
             before = len(self.facts)
             for value in self._values():
                 self.facts += [fact for fact in self._about(value) if fact not in self.facts]
+            self.facts += [fact for fact in self._products(self.facts) if fact not in self.facts]
             if len(self.facts) == before:
                 return False
         return is_contradiction(self.facts)
@@ -70,9 +71,18 @@ class _Search:
                     pending.extend(self.formula(operand).values)
         return list(found)
 
+    def _products(self, facts: Facts) -> Facts:
+        """Products, which facts speak of, of what is not negative are not either."""
+        products = dict.fromkeys(values for fact in facts for values in fact.terms if len(values) > 1)
+        singles = {value: Polynomial({(value,): 1}) for values in products for value in values}
+        natural = {value for value, single in singles.items() if self.follows(single)}
+        return [Polynomial({values: 1}) for values in products if natural.issuperset(values)]
+
     def follows(self, fact: Polynomial) -> bool:
-        if fact not in self.followed and is_contradiction([*self.facts, _negated(fact)]):
-            self.followed.add(fact)
+        if fact not in self.followed:
+            products = self._products([fact])
+            if is_contradiction([*self.facts, *products, _negated(fact)]):
+                self.followed.add(fact)
         return fact in self.followed
 
     def _about(self, value: Value) -> Facts:

@@ -25,11 +25,14 @@ from mltriton.ir.types import TensorDescType
 def tensor_map(op: ttng.TensorMap) -> Handler:
     """A descriptor."""
     rank = len(op.shape)
+    positive = 2 * rank + len(op.positive)
 
     def call(warp: Warp, base: Array, *numbers: Array) -> TensorView:
         shape, strides = (tuple(map(int, numbers[i * rank : (i + 1) * rank])) for i in range(2))
-        if any(number <= 0 for number in (*shape, *numbers[2 * rank :])):
+        if any(number <= 0 for number in (*shape, *numbers[2 * rank : positive])):
             raise NoTensorMap("a tensor map of numbers that are not positive, which no launch makes")
+        if base in numbers[positive:]:
+            raise NoTensorMap("a tensor map of an array that is also another parameter's, which no launch makes")
         return TensorView(int(base), shape, strides, (0,) * rank)
 
     return call

@@ -2,10 +2,11 @@
 
 Level: tt. Takes any program and marks `math.exp2` and `math.exp` (`flushes`) where a row's largest element was
 subtracted before, so that the row has a power of 1 or is added to one that had: what is less than the least normal
-number is lost in any sum of such a row. So are powers of two that, as they are or multiplied, only go into dots rounded
-to 16 bits: in f16 they are 0 if the other factor is below 2^100, in bf16 less than the least normal number beside
-others of the sum. Guarantees: nothing else changes. Purpose: where an instruction gives powers without denormals,
-keeping them takes three more.
+number is lost in any sum of such a row. So is what was summed up before times the power by which a largest element
+grew: there is a power of 1, too, if it is so small. So are powers of two that, as they are or multiplied, only go into
+dots rounded to 16 bits: in f16 they are 0 if the other factor is below 2^100, in bf16 less than the least normal number
+beside others of the sum. Guarantees: nothing else changes. Purpose: where an instruction gives powers without
+denormals, keeping them takes three more.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from mltriton.ir.constants import Number, splat_of
 from mltriton.ir.module import Module
 from mltriton.ir.operation import Operation, Value
 from mltriton.ir.passes import Pass
-from mltriton.ir.types import TensorType, bit_width, element_type
+from mltriton.ir.types import TensorType, bit_width, element_type, shape_of
 
 NARROW = 16  # bits of what is rounded
 MAXIMA = (arith.MaximumF, arith.MaxNumF)
@@ -47,9 +48,18 @@ def _narrows(user: Operation) -> bool:
 
 
 def _is_at_most_one(exponent: Value) -> bool:
-    """Whether a row's largest element, or more, was subtracted."""
+    """Whether a row's largest element, or more, was subtracted, or the larger one of that and the value itself."""
     op = exponent.defining_op
-    return isinstance(op, arith.SubF) and _scaled(op.lhs) in _largest(op.rhs)
+    if not isinstance(op, arith.SubF):
+        return False
+    return _scaled(op.lhs) in _largest(op.rhs) or _is_grown(op.rhs, op.lhs)
+
+
+def _is_grown(value: Value, before: Value) -> bool:
+    """Whether a value is the larger one of `before` and the largest elements of rows."""
+    op, rank = value.defining_op, len(shape_of(value.type))
+    compares = isinstance(op, MAXIMA) and before in op.operands
+    return compares and any(_largest(value, axis) for axis in range(rank + 1))
 
 
 def _largest(value: Value, axis: int | None = None) -> set[Scaled]:

@@ -2,14 +2,18 @@
 
 Level: tt. Takes any program. Where a row's largest element was subtracted from a scaled product (`flush-powers` marks
 such powers), `product * scale - largest` becomes one `math.fma`. Guarantees: nothing else changes; only what a dot
-gives is taken, never elements that a mask replaced: a huge one, -1e30 say, less its own rounded product would be far
-from 0. Purpose: one instruction in place of two for each element of attention's scores.
+gives is taken, and what a mask made infinite of it. Other elements that a mask put there are not: a huge one, -1e30
+say, less its own rounded product would be far from 0. Purpose: one instruction in place of two for each element of
+attention's scores.
 """
 
 from __future__ import annotations
 
+from math import isinf
+
 from mltriton.dialects import arith, math, tt
 from mltriton.ir.builder import Builder
+from mltriton.ir.constants import splat_of
 from mltriton.ir.module import Module
 from mltriton.ir.operation import Value
 from mltriton.ir.passes import Pass
@@ -40,4 +44,13 @@ def _fuse(power: math.Exp2) -> None:
 
 
 def _is_product(value: Value) -> bool:
-    return isinstance(value.defining_op, tt.Dot)
+    op = value.defining_op
+    if isinstance(op, arith.Select):
+        sides = (op.true_value, op.false_value)
+        return any(_is_product(a) and _is_infinite(b) for a, b in (sides, sides[::-1]))
+    return isinstance(op, tt.Dot)
+
+
+def _is_infinite(value: Value) -> bool:
+    number = splat_of(value)
+    return isinstance(number, float) and isinf(number)

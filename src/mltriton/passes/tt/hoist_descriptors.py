@@ -85,7 +85,7 @@ def _map(builder: Builder, tensor: Tensor) -> Value:
     if not tensor.shift.is_zero:
         base = builder.emit(tt.AddPtr, base, tensor.shift.emit(builder, I64))
     numbers = [_scalars(builder, each) for each in (tensor.sizes, tensor.strides, tensor.positive)]
-    return builder.emit(ttng.TensorMap, base, *numbers, result_types=[TensorDescType(tensor.block)])
+    return builder.emit(ttng.TensorMap, base, *numbers, tensor.apart, result_types=[TensorDescType(tensor.block)])
 
 
 def _scalars(builder: Builder, numbers: Sequence[Polynomial]) -> list[Value]:

@@ -3,9 +3,10 @@
 Level: ttg, after `specialize-warps`. Takes the loops that `delay-dots` is for, where the second dot's right operand
 lies in a slot (`rings.py`), and changes them in place: an iteration starts its first dot, waits for the slot of the
 iteration before, and starts that one's second dot; the slot is given back when this is done, and number and parity move
-on an iteration later, too. Where the next loop goes on with the same sums and slots, it begins with what this one has
-left; else the last second dot stands behind the loop, if it had any iteration. Guarantees: sums keep their order; the
-very first iteration adds products of 0 and its own operand.
+on an iteration later, too. The first iteration, which has no second dot, stands in front of the loop. Where the next
+loop goes on with the same sums and slots, it begins with what this one has left; else the last second dot stands behind
+the loop, if it had any iteration. Guarantees: sums keep their order; where only a later one of such loops has an
+iteration, its first adds products of 0 and its own operand.
 """
 
 from __future__ import annotations
@@ -57,6 +58,7 @@ class _Delayed:
     release: ttng.ArriveBarrier
     left: Value | None = None
     any: Value | None = None
+    following: Sequence[Value] = ()  # the next number and parity
 
     def __post_init__(self) -> None:
         self.states = cast(BlockArgument, self.window.offsets[0]), cast(BlockArgument, self.wait.phase)
@@ -81,32 +83,59 @@ class _Delayed:
         end, early = Builder().before(body.terminator), Builder().before(body.ops[body.position(self.pair.first) + 1])
         entry = Builder().before(self.loop)
         entry.loc = end.loc = early.loc = second.loc
-        nothing = DenseAttr((0.0,), cast(TensorType, second.a.type))
-        first = before.left if before is not None else entry.emit(arith.Constant, value=nothing)
-        left, self.left = carry_also(self.loop, cast(Value, first))
+        ran = entry.emit(arith.CmpI, self.loop.lower, self.loop.upper, predicate="slt")
+        self.any = ran if before is None else entry.emit(arith.OrI, ran, cast(Value, before.any))
+        first = cast(Value, before.left) if before is not None else self._peel(entry, ran)
+        left, self.left = carry_also(self.loop, first)
         sums = self.loop.carried[self.pair.number]
         inside = list(sums.users)
         replace_in(sums, inside, self._second(early, (left, number, parity, sums)))
         body.terminator.set_operand(self.pair.number, second.c)
-        later = end.emit(arith.CmpI, self.loop.counter, self.loop.lower, predicate="ne")
-        later = later if before is None else end.emit(arith.OrI, later, cast(Value, before.any))
-        self._give_back(end, number, later)
-        for state in self.states:
-            following = body.terminator.operands[state.index - 1]
-            body.terminator.set_operand(state.index - 1, end.emit(arith.Select, later, following, state))
+        self.following = [body.terminator.operands[state.index - 1] for state in self.states]
+        if before is None:
+            self._give_back(end, number, None)
+        else:
+            later = end.emit(arith.CmpI, self.loop.counter, self.loop.lower, predicate="ne")
+            later = end.emit(arith.OrI, later, cast(Value, before.any))
+            self._give_back(end, number, later)
+            for state, following in zip(self.states, self.following, strict=True):
+                body.terminator.set_operand(state.index - 1, end.emit(arith.Select, later, following, state))
         yield_also(body, [second.a])
-        behind = self._behind()
-        ran = behind.emit(arith.CmpI, self.loop.lower, self.loop.upper, predicate="slt")
-        self.any = ran if before is None else behind.emit(arith.OrI, ran, cast(Value, before.any))
         for op in (second, self.release, self.wait):
             op.erase()
         come_late(body, body.terminator.operands[-1])
+
+    def _peel(self, entry: Builder, ran: Value) -> Value:
+        """The first iteration, if there is one, without its second dot in front of the loop, which begins with the
+        next; the left operand that it leaves.
+        """
+        loop, second = self.loop, self.pair.second
+        ends = [*loop.body.block.terminator.operands, second.a]
+        ends[self.pair.number] = second.c
+        for state in self.states:
+            ends[state.index - 1] = state
+        values: dict[Value, Value] = dict(zip(loop.body.block.arguments, [loop.lower, *loop.inits], strict=True))
+        then, otherwise = Block(), Block()
+        with entry.inside(then):
+            for op in loop.body.block.ops[:-1]:
+                if op not in (second, self.release, self.wait):
+                    entry.insert(op.clone(values))
+            entry.create(scf.Yield, [values.get(end, end) for end in ends], result_types=[])
+        with entry.inside(otherwise):
+            nothing = entry.emit(arith.Constant, value=DenseAttr((0.0,), cast(TensorType, second.a.type)))
+            entry.create(scf.Yield, [*loop.inits, nothing], result_types=[])
+        types, regions = [end.type for end in ends], [Region([then]), Region([otherwise])]
+        *inits, left = entry.create(scf.If, ran, result_types=types, regions=regions).results
+        start = entry.emit(arith.AddI, loop.lower, loop.step)
+        loop.set_operands([start, loop.upper, loop.step, *inits], (1, 1, 1, len(inits)))
+        come_late(then, then.terminator.operands[-1])
+        return left
 
     def finish(self) -> None:
         """The last second dot behind the loop."""
         results: list[Value] = [self.loop.results[number] for number in self.carried]
         users = [list(result.users) for result in results]
-        builder = self._behind(cast(Value, self.any).defining_op)
+        builder = self._behind()
         then, otherwise = Block(), Block()
         with builder.inside(then):
             sums, number, parity = results
@@ -120,11 +149,11 @@ class _Delayed:
         for result, of_result, made in zip(results, users, branch.results, strict=True):
             replace_in(result, of_result, made)
 
-    def _behind(self, op: Operation | None = None) -> Builder:
-        """Inserts behind the loop, or an operation there."""
+    def _behind(self) -> Builder:
+        """Inserts behind the loop."""
         block = self.loop.block
         assert block is not None
-        builder = Builder().before(block.ops[block.position(op or self.loop) + 1])
+        builder = Builder().before(block.ops[block.position(self.loop) + 1])
         builder.loc = self.pair.second.loc
         return builder
 
@@ -140,10 +169,8 @@ class _Delayed:
 
     def _following(self, builder: Builder, now: Sequence[Value]) -> list[Value]:
         """The next number and parity, computed as in the loop where it is a later iteration."""
-        ends = [self.loop.body.block.terminator.operands[state.index - 1] for state in self.states]
-        chosen = [cast(arith.Select, end.defining_op).true_value for end in ends]
         values: dict[Value, Value] = dict(zip(self.states, now, strict=True))
-        pending, ops = list(chosen), dict[Operation, None]()
+        pending, ops = list(self.following), dict[Operation, None]()
         while pending:
             op = pending.pop().defining_op
             if op is not None and op.block is self.loop.body.block:
@@ -152,7 +179,7 @@ class _Delayed:
                 pending += op.operands
         for op in reversed(ops):
             builder.insert(op.clone(values))
-        return [values[value] for value in chosen]
+        return [values[value] for value in self.following]
 
 
 def _delayable(module: Module, spec: TargetSpec) -> Iterator[_Delayed]:

@@ -8,7 +8,7 @@ arrival waits for these reads. Where a product is not waited for in the block ar
 
 from __future__ import annotations
 
-from mltriton.dialects import tt, ttg, ttng
+from mltriton.dialects import arith, tt, ttg, ttng
 from mltriton.ir.module import Module
 from mltriton.ir.operation import Block, Operation, Value
 from mltriton.ir.passes import Pass
@@ -38,7 +38,9 @@ def _release(arrival: ttng.ArriveBarrier, block: Block) -> None:
             return
         last = end if last is None or last.is_before(end) else last
     if last is not None and last.is_before(arrival):
-        for op in (window, arrival):
+        constants = (value.defining_op for value in window.offsets)
+        needed = [op for op in constants if isinstance(op, arith.Constant) and op.block is block and last.is_before(op)]
+        for op in (*needed, window, arrival):
             block.ops.remove(op)
             block.insert_after(last, op)
             last = op

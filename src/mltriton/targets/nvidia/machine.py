@@ -12,14 +12,16 @@ from typing import cast
 from mltriton.dialects import arith
 from mltriton.ir.module import Module as IRModule
 from mltriton.ir.operation import Operation
-from mltriton.ir.types import BF16, F8E4M3, F8E5M2, FloatType
+from mltriton.ir.types import BF16, F8E4M3, F8E5M2, FloatType, TensorType
 from mltriton.ir.types import Type as IRType
+from mltriton.layouts.encodings import DotOperandEncoding, MatrixEncoding
 from mltriton.targets.llvm.types import F32 as FLOAT
 from mltriton.targets.llvm.types import I16, I32, PTR, VOID, Type, Value, poison
 from mltriton.targets.llvm.writer import Function, Module
 from mltriton.targets.nvidia import accesses, atomics, calls, conversions, printing, tensor_maps
 from mltriton.targets.nvidia.assembly import ptx
 from mltriton.targets.nvidia.devices import Device
+from mltriton.targets.simt.lanes import Form, plain_form
 from mltriton.targets.simt.machine import Calls, Machine, Order
 
 SHARED_ALIGNMENT = 1024  # what a swizzle repeats after
@@ -78,6 +80,16 @@ class NvidiaMachine(Machine):
         return module.launched_memory(name, SHARED_ALIGNMENT)
 
     # Values
+
+    def form_of(self, type_: TensorType) -> Form:
+        """Left operands of products of four warps are their words of 32 bits, which loops carry as such; each register
+        of other blocks is a value.
+        """
+        plain, encoding = plain_form(type_), type_.encoding
+        parent = encoding.parent if isinstance(encoding, DotOperandEncoding) and encoding.op_idx == 0 else None
+        if not isinstance(parent, MatrixEncoding) or parent.together == 1 or plain.element.bits >= I32.bits:
+            return plain
+        return Form(I32.bits // plain.element.bits, plain.element, I32)
 
     def function(self, f: Function, name: str, *operands: Value) -> Value:
         """An instruction."""

@@ -119,7 +119,8 @@ def _map(parameter: Parameter) -> tensor_maps.TensorMap:
     rank = len(sizes)
     parts = made[0], tuple(made[1 : 1 + rank]), tuple(made[1 + rank : 2 * rank])
     boxes, positive = (parameter.box[::-1], parameter.swizzle), tuple(made[2 * rank :])
-    return tensor_maps.TensorMap(_place(base), width, *parts, *boxes, tuple(sorted(wide)), positive)
+    apart = tuple(map(_place, op.apart))
+    return tensor_maps.TensorMap(_place(base), width, *parts, *boxes, tuple(sorted(wide)), positive, apart)
 
 
 def _place(value: IRValue) -> int:

@@ -30,7 +30,8 @@ Number = tuple[Term, ...]
 class TensorMap:
     """A map: `base` is the number of a parameter, moved by `shift` bytes; sizes and boxes in elements, strides in bytes
     but for the first; all from the fastest dimension on; there is such a map where the numbers `positive` are, too.
-    `wide` are the parameters of 64 bits among those of numbers.
+    `wide` are the parameters of 64 bits among those of numbers. There is none where a parameter of `apart` is the
+    base's array.
     """
 
     base: int
@@ -42,6 +43,7 @@ class TensorMap:
     swizzle: int
     wide: tuple[int, ...] = ()
     positive: tuple[Number, ...] = ()
+    apart: tuple[int, ...] = ()
 
     def evaluated(self, words: Sequence[int]) -> Evaluated | None:
         """The map for a launch with these words for its parameters; None where there is none."""
@@ -49,6 +51,8 @@ class TensorMap:
         sizes = tuple(self._value(number, words) for number in self.sizes)
         strides = tuple(self._value(number, words) for number in self.strides)
         if any(self._value(number, words) <= 0 for number in self.positive):
+            return None
+        if words[self.base] in (words[place] for place in self.apart):
             return None
         made = Evaluated(words[self.base] + shift, sizes, strides, self.box, self.element_bytes, self.swizzle)
         return made if made.is_legal else None
@@ -64,10 +68,11 @@ class TensorMap:
     def encoded(self) -> bytes:
         """As `%Map` of runtime/native/ir/cuda.ll, and its numbers after it."""
         numbers = (*self.positive, self.shift, *self.sizes, *self.strides)
-        words = [word for number in numbers for word in self._words(number)]
+        words = [*self.apart, *(word for number in numbers for word in self._words(number))]
         boxes = (*self.box, *(0,) * (5 - len(self.box)))
-        head = (self.base, UNSIGNED[self.element_bytes], len(self.box), SWIZZLES[self.swizzle], len(self.positive))
-        return struct.pack(f"<10I{len(words)}q", *head, *boxes, *words)
+        counts = (len(self.positive), len(self.apart), 0)
+        head = (self.base, UNSIGNED[self.element_bytes], len(self.box), SWIZZLES[self.swizzle], *counts)
+        return struct.pack(f"<12I{len(words)}q", *head, *boxes, *words)
 
     def _words(self, number: Number) -> list[int]:
         """The count of terms, and of each its factor, the count of parameters, and twice their numbers (one more for

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from itertools import product
 from typing import cast
 
-from mltriton.dialects import ttng
+from mltriton.dialects import ttg, ttng
 from mltriton.errors import BackendError
 from mltriton.ir.constants import splat_of
 from mltriton.ir.operation import Value as IRValue
@@ -29,6 +29,7 @@ ROWS = 8  # of the smallest matrix in shared memory
 STEP_BYTES = 32  # along K that one instruction multiplies
 UNIT = 16  # bytes that descriptors count in
 SPACE = 0x3FFFF  # addresses that they reach
+LOW = (1 << 32) - 1  # of a descriptor: where the block begins and one distance
 SWIZZLES = {128: 1, 64: 2, 32: 3}  # descriptors' numbers of them
 
 
@@ -56,17 +57,36 @@ def _in_shared(e: Emitter, operand: IRValue, index: int, depth: int, count: int 
     starts = list(block.swizzle.offsets)
     if index == 0:  # Each warp names its own rows, the instruction those of all four.
         starts[0] = f.and_(starts[0], -GROUP_ROWS * count)
-    moved = f.add(linear(f, starts[0], images[0]), linear(f, starts[1], images[1]))
-    address = f.add(f.cast("ptrtoint", block.pointer, I32), f.mul(moved, size))
+    moved = f.mul(f.add(linear(f, starts[0], images[0]), linear(f, starts[1], images[1])), size)
     if count > 1 and inner != k:
         raise BackendError("rows of several wgmma that lie side by side", found=str(type_))
     strides = _stride(images[outer], ROWS * count) * size, _stride(images[inner], encoding.swizzle // size) * size
     fixed = SWIZZLES[encoding.swizzle] << 62 | strides[0] // UNIT << 32 | max(strides[1] // UNIT, 1) << 16
-    unit = f.lshr(f.and_(address, SPACE), UNIT.bit_length() - 1)
-    descriptor = f.or_(f.cast("zext", unit, I64), constant(I64, fixed - (1 << 64) if fixed >> 63 else fixed))
+    place = f.add(_place(e, operand, fixed & LOW), f.lshr(moved, UNIT.bit_length() - 1))
+    above = fixed - (fixed & LOW)
+    descriptor = f.or_(f.cast("zext", place, I64), constant(I64, above - (1 << 64) if above >> 63 else above))
     steps = [_image(images[k], step) * size // UNIT for step in range(0, type_.shape[k], depth)]
     below = [_stride(images[outer], ROWS) * size // UNIT * number for number in range(count)]
     return Operand(descriptor, steps, below, turned=inner != k)
+
+
+def _place(e: Emitter, memory: IRValue, more: int) -> Value:
+    """Where a block in shared memory begins, by its first elements but for swizzled dimensions, in units, and `more`.
+    Units of parts are added up: what does not change in a loop is one of them.
+    """
+    f, size, moved = e.function, byte_width(cast(MemDescType, memory.type).element), constant(I32, 0)
+    while isinstance(op := memory.defining_op, ttg.MemDescSubview | ttg.MemDescTrans):
+        memory = op.memory
+        if isinstance(op, ttg.MemDescSubview):
+            for offset, stride in zip(op.offsets, e.shared(memory).strides, strict=False):
+                if stride * size % UNIT:
+                    raise BackendError("an operand of wgmma that begins anywhere", found=str(memory.type))
+                moved = e.affine.add(moved, e.affine.mul(e.get(offset), constant(I32, stride * size // UNIT)))
+    start, first = e.affine.term(e.shared(memory).pointer), e.affine.term(moved)
+    assert start.root is not None and start.constant % UNIT == 0
+    place = f.lshr(f.and_(f.cast("ptrtoint", start.root, I32), SPACE), UNIT.bit_length() - 1)
+    place = place if first.root is None else f.add(place, first.root)
+    return f.add(place, first.constant + start.constant // UNIT + more)
 
 
 def _element(operand: IRValue) -> Type:
@@ -90,7 +110,7 @@ def _dot(e: Emitter, op: ttng.WarpGroupDot) -> Emitted:
     b = _in_shared(e, op.b, 1, depth)
     count = 4 * cast(TensorType, op.result.type).shape[-2] // GROUP_ROWS
     a = _in_shared(e, op.a, 0, depth, count) if isinstance(op.a.type, MemDescType) else None
-    words = [] if a is not None else dot.words_of(e.function, e.registers(op.a))
+    words = [] if a is not None else _words(e, op.a)
     descriptors = [] if a is None else [a.descriptor]
     operands = [*words, *descriptors, b.descriptor]
     text = _text(op, name, len(sums), len(words), a, b, count)
@@ -100,6 +120,12 @@ def _dot(e: Emitter, op: ttng.WarpGroupDot) -> Emitted:
     constraints += [*map(str, range(len(before))), "~{memory}"]
     made = e.function.assembly(text, ",".join(constraints), types, *operands, *before)
     return e.held(dot.from_sums(e, op, name, made), op.result.type)
+
+
+def _words(e: Emitter, value: IRValue) -> list[Value]:
+    """A block in registers as words of 32 bits."""
+    lanes = e.lanes(value)
+    return list(lanes.values) if not lanes.form.is_plain else dot.words_of(e.function, e.registers(value))
 
 
 def _starts(op: ttng.WarpGroupDot) -> bool:
@@ -148,7 +174,7 @@ def _wait(e: Emitter, op: ttng.WarpGroupDotWait) -> list[Emitted]:
     taken = [value for value, result in zip(op.inputs, op.results, strict=True) if result.users]
     kept = [value for value, result in zip(op.inputs, op.results, strict=True) if not result.users]
     inputs = [register for value in taken for register in e.registers(value)]
-    others = [word for value in kept for word in dot.words_of(e.function, e.registers(value))]
+    others = [word for value in kept for word in _words(e, value)]
     constraints = [*(f"={letter(value.type)}" for value in inputs), *(letter(value.type) for value in others)]
     constraints += [*map(str, range(len(inputs))), "~{memory}"]
     text = f"wgmma.wait_group.sync.aligned {op.pendings};"

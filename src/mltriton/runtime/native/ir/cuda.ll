@@ -9,10 +9,10 @@
 %CudaTable = type { ptr, ptr, i32, i32, i32, i32, i64, i64 }
 
 ; A tensor map to be made for each launch: the slot of its base, the type of its elements, the number of its dimensions, how
-; it is swizzled, how many of its numbers must be positive, and its box. Its numbers come after the record: those that must
-; be positive, by how many bytes the base is moved, sizes, and strides of all dimensions but the first. A number is how many terms it is the sum of, then of each term a
+; it is swizzled, how many of its numbers must be positive, how many slots must not hold its base, nothing, and its box. After
+; the record come these slots and its numbers: those that must be positive, by how many bytes the base is moved, sizes, and strides of all dimensions but the first. A number is how many terms it is the sum of, then of each term a
 ; factor, how many slots it is multiplied by, and these: twice their numbers, and one more for a slot of 64 bits.
-%Map = type { i32, i32, i32, i32, i32, [5 x i32] }
+%Map = type { i32, i32, i32, i32, i32, i32, i32, [5 x i32] }
 
 ; Set from Python: the driver's functions.
 
@@ -109,12 +109,31 @@ entry:
   %positive.at = getelementptr %Map, ptr %record, i32 0, i32 4
   %positive.32 = load i32, ptr %positive.at
   %positive = zext i32 %positive.32 to i64
-  %box = getelementptr %Map, ptr %record, i32 0, i32 5
-  %numbers = getelementptr %Map, ptr %record, i64 1
+  %apart.at = getelementptr %Map, ptr %record, i32 0, i32 5
+  %apart.32 = load i32, ptr %apart.at
+  %apart = zext i32 %apart.32 to i64
+  %box = getelementptr %Map, ptr %record, i32 0, i32 7
+  %others = getelementptr %Map, ptr %record, i64 1
+  %numbers = getelementptr i64, ptr %others, i64 %apart
   store ptr %numbers, ptr %cursor.at
-  br label %look
+  %base.slot = zext i32 %base.slot.32 to i64
+  %base.at = getelementptr i64, ptr %slots, i64 %base.slot
+  %base = load i64, ptr %base.at
+  br label %compare
+compare:
+  %j = phi i64 [ 0, %entry ], [ %j.next, %other ]
+  %more.others = icmp ult i64 %j, %apart
+  br i1 %more.others, label %other, label %look
+other:
+  %other.at = getelementptr i64, ptr %others, i64 %j
+  %other.slot = load i64, ptr %other.at
+  %other.base.at = getelementptr i64, ptr %slots, i64 %other.slot
+  %other.base = load i64, ptr %other.base.at
+  %j.next = add i64 %j, 1
+  %is.same = icmp eq i64 %other.base, %base
+  br i1 %is.same, label %refuse, label %compare
 look:
-  %i = phi i64 [ 0, %entry ], [ %next, %ask ]
+  %i = phi i64 [ 0, %compare ], [ %next, %ask ]
   %more = icmp ult i64 %i, %positive
   br i1 %more, label %ask, label %make
 ask:
@@ -130,9 +149,6 @@ make:
   %strides.count = sub i64 %rank.64, 1
   call void @take_numbers(ptr %cursor.at, ptr %slots, i64 %rank.64, ptr %sizes)
   call void @take_numbers(ptr %cursor.at, ptr %slots, i64 %strides.count, ptr %strides)
-  %base.slot = zext i32 %base.slot.32 to i64
-  %base.at = getelementptr i64, ptr %slots, i64 %base.slot
-  %base = load i64, ptr %base.at
   %address = add i64 %base, %shift
   %pointer = inttoptr i64 %address to ptr
   %encode = load ptr, ptr @cu_tensor_map_encode

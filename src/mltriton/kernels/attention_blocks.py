@@ -1,0 +1,113 @@
+"""The blocks of attention: queries of a program, keys of a step, warps and stages, by target and dimension of heads.
+
+Level: user. Tables, measured, and what chooses from them; nothing is launched.
+"""
+
+from __future__ import annotations
+
+import os
+from functools import cache
+
+import mltriton as triton
+from mltriton.kernels.arrays import Array, item_size
+from mltriton.kernels.gemm_gpu import MULTIPROCESSORS
+from mltriton.kernels.launch import family_of_warps, stages_on
+from mltriton.records import NamedTuple
+from mltriton.targets.registry import spec
+
+
+class Blocks(NamedTuple):
+    """Queries of one program instance, keys of one step, and warps that share out the queries; None where a program is
+    one thread. `part` of the dimension over which scores are summed at a time; 0 is all of it. `stages` of the loops
+    over keys; None is as many as surely have room.
+    """
+
+    queries: int
+    keys: int
+    warps: int | None = None
+    part: int = 0
+    stages: int | None = None
+
+
+# By family or target, bytes of an element and dimension: queries, keys, warps, and the part of the dimension summed at
+# a time. Intel's compiler keeps a warp's scores and sums in 256 registers then, NVIDIA's a lane's in 255.
+WARP_BLOCKS = {
+    "xe": {
+        2: {64: Blocks(128, 64, 8), 128: Blocks(128, 64, 16), 256: Blocks(128, 16, 16)},
+        4: {64: Blocks(128, 32, 16), 128: Blocks(128, 16, 16), 256: Blocks(128, 16, 16, 64)},
+    },
+    "cuda": {
+        2: {64: Blocks(128, 64, 8), 128: Blocks(128, 64, 8), 256: Blocks(64, 32, 4)},
+        4: {64: Blocks(64, 32, 4), 128: Blocks(64, 32, 4), 256: Blocks(64, 16, 4)},
+    },
+}
+# Groups of warps multiply wide blocks best, of which shared memory holds two steps; of dimension 64 four groups, which
+# take turns at powers and products, or two where four made programs for some multiprocessors only.
+WARP_BLOCKS["cuda:90"] = {
+    **WARP_BLOCKS["cuda"],
+    2: WARP_BLOCKS["cuda"][2] | {64: Blocks(256, 64, 16, stages=4), 128: Blocks(128, 128, 8, stages=2)},
+}
+WARP_BLOCKS["cuda:90, few"] = {
+    **WARP_BLOCKS["cuda:90"],
+    2: WARP_BLOCKS["cuda:90"][2] | {64: Blocks(128, 128, 8, stages=3)},
+}
+
+
+WIDE = 128  # queries from which on a program has all its warps
+
+
+def blocks_on(target: str | None, q: Array) -> Blocks | None:
+    """`choose_blocks_of_warps` where the warps of a program share blocks; nothing where a program is one thread."""
+    family = family_of_warps(target)
+    if family is None or target is None:
+        return None
+    name = spec(target).name  # "cuda" is the GPU at hand.
+    machine = name if name in WARP_BLOCKS and q.shape[2] >= WIDE else family
+    chosen = choose_blocks_of_warps(q.shape[2], q.shape[3], item_size(q), machine)
+    few = f"{machine}, few"
+    if few in WARP_BLOCKS and triton.cdiv(q.shape[2], chosen.queries) * q.shape[0] * q.shape[1] < MULTIPROCESSORS:
+        return choose_blocks_of_warps(q.shape[2], q.shape[3], item_size(q), few)
+    return chosen
+
+
+def warps_on(target: str | None, q: Array, blocks: Blocks | None) -> tuple[int | None, int | None]:
+    """Warps and stages of a launch with such blocks. Keys and values of a step are copied in either loop, with and
+    without a mask.
+    """
+    if blocks is None:
+        return None, None
+    step_bytes = 2 * 2 * blocks.keys * block_dim(q.shape[3]) * item_size(q)
+    return blocks.warps, blocks.stages or stages_on(target, step_bytes)
+
+
+def block_dim(dim: int) -> int:
+    """The dimension of a head in the kernels' blocks."""
+    return max(16, triton.next_power_of_2(dim))
+
+
+def choose_blocks_of_warps(n_queries: int, dim: int, item_bytes: int, family: str = "xe") -> Blocks:
+    """Block sizes for programs of many warps: fewer of these where there are few queries, each with as many."""
+    chosen = next(of for most, of in WARP_BLOCKS[family][item_bytes].items() if dim <= most)
+    assert chosen.warps is not None
+    share = chosen.queries // chosen.warps
+    used = min(chosen.warps, triton.next_power_of_2(triton.cdiv(n_queries, share)))
+    return chosen._replace(queries=used * share, warps=used)
+
+
+def choose_blocks(n_queries: int, n_keys: int, sequences: int, causal: bool) -> Blocks:
+    """Block sizes for a CPU and so many sequences (batch * heads): many queries share what packing keys and values
+    costs, but on the diagonal they also compute more that a causal mask drops; and every thread shall have something
+    to do. Measured on an AVX-512 core with 1 MB of second-level cache, dimensions 64 to 256.
+    """
+    queries = 128 if causal else 256
+    while queries > 32 and triton.cdiv(n_queries, queries) * sequences < 2 * processors():
+        queries //= 2
+    return Blocks(
+        min(queries, max(16, triton.next_power_of_2(n_queries))), min(128, max(16, triton.next_power_of_2(n_keys)))
+    )
+
+
+@cache
+def processors() -> int:
+    """How many the machine has: asking the operating system takes longer than a short launch."""
+    return os.cpu_count() or 1

@@ -1,0 +1,74 @@
+# pyright: basic
+# The bodies of kernels are programs of the language: their parameters have no types in Python.
+"""Attention by as many programs as a GPU runs at a time, each of which computes blocks of queries in turn.
+
+Level: user. For sequences of several rounds of programs: a warp of its own starts the copies of the next block's
+queries, keys and values while the others end one. Where the output is the queries' array the launch runs the program
+by which lanes copy.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+import mltriton as triton
+import mltriton.language as tl
+from mltriton.kernels.attention import attend_queries, attention_launch
+from mltriton.kernels.attention_blocks import Blocks
+from mltriton.kernels.gemm_persistent import multiprocessors_of
+from mltriton.kernels.launch import Launch
+
+
+@triton.jit
+def attention_persistent_kernel(
+    q_ptr, k_ptr, v_ptr, o_ptr, lse_ptr, sm_scale,
+    stride_qb, stride_qh, stride_qs, stride_qd, stride_kb, stride_kh, stride_ks, stride_kd,
+    stride_vb, stride_vh, stride_vs, stride_vd, stride_ob, stride_oh, stride_os, stride_od,
+    n_heads, heads_per_kv, n_queries, n_keys, dim, shares, items,
+    CAUSAL: tl.constexpr, NEGATIVE: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BD: tl.constexpr,
+    PART: tl.constexpr,
+):  # fmt: skip
+    """`attend_queries` by fewer programs: program id p computes items p, p + programs, ... of `items`, which are
+    `shares` of each sequence. An item is a block of queries; for causal attention it is two, one as far from the end as
+    the other from the beginning, so that all items have as many keys.
+    """
+    turns: tl.constexpr = CAUSAL + 1
+    first, programs = tl.program_id(0), tl.num_programs(0)
+    for turn in tl.range(0, tl.cdiv(items - first, programs) * turns, warp_specialize=True):
+        item = first + turn // turns * programs
+        sequence, block = item // shares, item % shares
+        if CAUSAL:
+            block = tl.where(turn % 2 == 0, 2 * shares - 1 - block, block)
+        attend_queries(
+            block, sequence, q_ptr, k_ptr, v_ptr, o_ptr, lse_ptr, sm_scale,
+            stride_qb, stride_qh, stride_qs, stride_qd, stride_kb, stride_kh, stride_ks, stride_kd,
+            stride_vb, stride_vh, stride_vs, stride_vd, stride_ob, stride_oh, stride_os, stride_od,
+            n_heads, heads_per_kv, n_queries, n_keys, dim, CAUSAL, NEGATIVE, BM, BN, BD, PART,
+        )  # fmt: skip
+
+
+def persistent_launch(launch: Launch, programs: int | None = None) -> Launch | None:
+    """What a launch of `attention_kernel` computes, by at most so many programs, one for each multiprocessor when None:
+    no more than its rounds need; None where there is one round of programs, or where blocks of causal
+    attention make no pairs.
+    """
+    blocks, sequences = launch.grid
+    turns = 2 if launch.constants["CAUSAL"] else 1
+    programs = programs or multiprocessors_of(launch.arguments[0])
+    items = blocks // turns * sequences
+    if blocks % turns or items <= programs:
+        return None
+    programs = triton.cdiv(items, triton.cdiv(items, programs))
+    arguments = (*launch.arguments, blocks // turns, items)
+    return launch._replace(kernel=attention_persistent_kernel, grid=(programs,), arguments=arguments)
+
+
+def mltriton_verify(
+    name: str, rng: np.random.Generator
+) -> tuple[dict[str, Any], tuple[int, ...], dict[str, Any]] | None:
+    """A launch for `mltriton verify`: causal, two heads of four blocks for one program."""
+    q, k, v = (rng.standard_normal((1, 2, 100, 24), np.float32) for _ in range(3))
+    launch = persistent_launch(attention_launch(q, k, v, np.zeros_like(q), causal=True, blocks=Blocks(32, 32)), 1)
+    return launch.example() if launch is not None and name == launch.kernel.__name__ else None
