@@ -155,12 +155,14 @@ class NvidiaMmaEncoding(MatrixEncoding):
     def operand_in_shared(
         self, operand: DotOperandEncoding, shape: Shape, element_bytes: int, order: Shape
     ) -> SharedEncoding:
-        """As wgmma reads it, which takes elements of other than two bytes only along K; for `ldmatrix` so that 8
-        neighbours across rows of 16 bytes are in different banks.
+        """As wgmma reads it, which takes elements of other than two bytes only along K (left ones of four bytes that lie
+        otherwise are read by lanes); for `ldmatrix` so that 8 neighbours across rows of 16 bytes are in different banks.
         """
         if self.version == 3:
             k = len(shape) - 1 - operand.op_idx
-            fastest = k if element_bytes != 2 or self.takes_lines(operand.op_idx) else order[0]
+            left = operand.op_idx == 0
+            is_free = left if element_bytes == 4 else element_bytes == 2 and not self.takes_lines(operand.op_idx)
+            fastest = order[0] if is_free else k
             line = shape[fastest] * element_bytes
             swizzle = next((width for width in reversed(SWIZZLES) if width <= line), 0)
             return NvmmaSharedEncoding(swizzle, fastest == len(shape) - 2, 8 * element_bytes)

@@ -40,8 +40,8 @@ class DotSize(NamedTuple):
     in `a` and `b`. It may have `fewer_rows` and `fewer_columns` as well: smaller numbers in place of m (a repeat count)
     and n. Operands that may not be rounded to what the instruction takes are multiplied in so many `parts`.
     `encoding` makes the encoding of results, where lanes matter; it says that of the operands, too. `otherwise`: what
-    multiplies where there are not so many rows and warps. `k_major`: operands that are loaded have K along lines of
-    memory. `rounds`: it rounds operands, and multiplies only those that may be.
+    multiplies where there are not so many rows and warps. `k_major`: which operands, where they are loaded, have K
+    along lines of memory. `rounds`: it rounds operands, and multiplies only those that may be.
     """
 
     m: int
@@ -56,7 +56,7 @@ class DotSize(NamedTuple):
     fewer_columns: tuple[int, ...] = ()
     encoding: Callable[[DotSize, ResultPerWarp], MatrixEncoding] | None = None
     otherwise: DotSize | None = None
-    k_major: bool = False
+    k_major: tuple[int, ...] = ()
     rounds: bool = False
 
     def precise(self, precision: str) -> DotSize:

@@ -125,8 +125,9 @@ class LanePlan:
     def homes(self, dot: tt.Dot) -> tuple[Home, Home]:
         """Where the operands of a dot must be."""
         own = self.dots[dot]
-        a, b = self.spec.dot[_element(dot)].acting(own.together).homes
-        if a is Home.EITHER and own.takes_lines(0) and not along_k(dot, self.io.axes, (0,)):
+        size = self.spec.dot[_element(dot)].acting(own.together)
+        a, b = size.homes
+        if a is Home.EITHER and (size.k_major or own.takes_lines(0)) and not along_k(dot, self.io.axes, (0,)):
             a = Home.REGISTERS
         return _home(a, dot.a), _home(b, dot.b)
 
@@ -155,7 +156,7 @@ class LanePlan:
         listed, cuts = self.spec.dot.get(element), encoding.cut(type.shape)
         k = cast(TensorType | MemDescType, dot.a.type).shape[-1]
         listed = listed.precise(dot.precision) if listed is not None else None
-        if listed is not None and listed.k_major and not along_k(dot, self.io.axes):
+        if listed is not None and listed.k_major and not along_k(dot, self.io.axes, listed.k_major):
             listed = listed.otherwise
         size = listed.fitting(cuts, type.shape, k) if listed is not None else None
         if size is None or size.encoding is None:

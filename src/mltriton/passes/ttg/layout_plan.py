@@ -97,7 +97,7 @@ class LayoutPlan:
         shape, smallest = _shape(dot.result), smallest_part(dot, self.spec)
         size = self.spec.dot.get(cast(TensorType, dot.a.type).element)
         size = size.precise(dot.precision) if size is not None else None
-        if size is not None and size.k_major and not along_k(dot, AxisInfoAnalysis(_function_of(dot))):
+        if size is not None and size.k_major and not along_k(dot, AxisInfoAnalysis(_function_of(dot)), size.k_major):
             size = size.otherwise
         grouped = self._in_groups(shape, size) if size and size.warps > 1 else None
         if grouped is not None and (not fed or grouped.warps_per_cta[0] == self.num_warps):

@@ -37,8 +37,8 @@ COPY_BYTES = (4, 8, 16)  # of a lane's copy from global to shared memory
 # Products added up by one `mma.sync`, of which 16 rows and 8 columns come out, by the operands.
 DEPTHS: dict[Type, int] = {F16: 16, BF16: 16, F32: 8, I8: 32, F64: 8}
 DEPTHS_OF_FP8: dict[Type, int] = {F8E4M3: 32, F8E5M2: 32}
-GROUPED = (F16, BF16, F32, I8, F8E4M3, F8E5M2)  # what groups of four warps multiply
-TURNED = (F16, BF16)  # of which K need not lie along lines of memory
+# What groups of four warps multiply, and the operands of which K lies along lines of memory.
+K_MAJOR = {F16: (), BF16: (), F32: (1,), I8: (0, 1), F8E4M3: (0, 1), F8E5M2: (0, 1)}
 PARTS: dict[Type, int] = {F32: 2}  # summands of an operand that may not be rounded to TF32
 
 
@@ -71,7 +71,7 @@ def spec(variant: str) -> TargetSpec:
 def _dot(of: Device, element: Type, depth: int) -> DotSize:
     """What multiplies such elements: a warp, or where there are rows enough a group of four."""
     by_warp = DotSize(16, 8, depth, parts=PARTS.get(element, 1), encoding=mma_sync)
-    if not of.warp_groups or element not in GROUPED:
+    if not of.warp_groups or element not in K_MAJOR:
         return by_warp
     return DotSize(
         256,
@@ -85,7 +85,7 @@ def _dot(of: Device, element: Type, depth: int) -> DotSize:
         fewer_columns=(16, 32, 64, 128),
         encoding=wgmma,
         otherwise=by_warp,
-        k_major=element not in TURNED,
+        k_major=K_MAJOR[element],
         rounds=element is F32,
     )
 
