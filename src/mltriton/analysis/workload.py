@@ -106,3 +106,18 @@ def is_multiplied(value: Value, *, turned: bool = False) -> bool:
                 seen.add(user.results[0])
                 pending.append(user.results[0])
     return False
+
+
+def adding_loop(dot: tt.Dot) -> scf.For | None:
+    """The loop that adds a product to the same value in every iteration, which nothing else in it takes."""
+    loop = dot.parent_op
+    if not isinstance(loop, scf.For) or dot.c not in loop.carried or list(dot.c.users) != [dot]:
+        return None
+    yielded = loop.body.block.terminator
+    is_yielded = list(dot.result.users) == [yielded] and yielded.operands.count(dot.result) == 1
+    return loop if is_yielded and yielded.operands[number_of(loop, dot.c)] is dot.result else None
+
+
+def number_of(loop: scf.For, carried: Value) -> int:
+    """Which of the values that a loop carries an argument is."""
+    return next(index for index, argument in enumerate(loop.carried) if argument is carried)

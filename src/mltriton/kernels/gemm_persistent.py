@@ -78,10 +78,12 @@ def matmul_persistent_kernel(
                 a = a_desc.load([k, m]).T
             else:
                 a = a_desc.load([m, k])
-            acc = tl.dot(a, right(b_desc, k, n, B_TURNED), acc, input_precision="ieee", out_dtype=ACC)
+            b = right(b_desc, k, n, B_TURNED)
             if MORE:
-                b = right(more_b_desc, k, n + BN, B_TURNED)
-                more = tl.dot(a, b, more, input_precision="ieee", out_dtype=ACC)
+                more_b = right(more_b_desc, k, n + BN, B_TURNED)
+            acc = tl.dot(a, b, acc, input_precision="ieee", out_dtype=ACC)
+            if MORE:
+                more = tl.dot(a, more_b, more, input_precision="ieee", out_dtype=ACC)
         c_desc.store([m, n], acc.to(c_ptr.dtype.element_ty))
         if MORE:
             more_c_desc.store([m, n + BN], more.to(c_ptr.dtype.element_ty))

@@ -123,12 +123,14 @@ def test_other_elements_and_sums() -> None:
     [
         ("rc", "tf32", (64, 64, 32), True),
         ("rc", "tf32", (128, 32, 16), True),
-        ("rr", "tf32", (64, 64, 32), False),
-        ("cc", "tf32", (64, 64, 32), False),
+        ("rr", "tf32", (64, 64, 32), True),  # as transposes, of which the left one is read by lanes
+        ("rr", "tf32", (32, 128, 16), True),
+        ("cc", "tf32", (64, 64, 32), True),
+        ("cr", "tf32", (64, 64, 32), False),
         ("rc", "ieee", (64, 64, 32), False),
     ],
 )
-def test_floats_that_may_be_rounded_are_multiplied_in_groups_where_k_lies_along_memory(
+def test_floats_that_may_be_rounded_are_multiplied_in_groups_where_k_lies_along_memory_of_one(
     orders: str, precision: str, block: tuple[int, int, int], grouped: bool
 ) -> None:
     torch.manual_seed(0)

@@ -25,6 +25,7 @@ from typing import cast
 
 from mltriton.analysis.aliasing import may_alias, waits_for_programs, writes_in
 from mltriton.analysis.axis_info import AxisInfoAnalysis
+from mltriton.analysis.workload import adding_loop
 from mltriton.dialects import arith, gpu, scf, tt, ttg, ttng
 from mltriton.dialects.scf_carried import carry_also, yield_also
 from mltriton.ir.attributes import IntegerAttr, integer_in
@@ -50,7 +51,7 @@ from mltriton.passes.ttg.copy_blocks import (
 from mltriton.passes.ttg.delay_dots import pair_of
 from mltriton.passes.ttg.dot_loads import fastest_dim, is_load_of_dot
 from mltriton.passes.ttg.later_iterations import Needed, address_of, bytes_at_once, counter_after, happens_after
-from mltriton.passes.ttg.start_dots import KEPT, adding_loop, is_asynchronous
+from mltriton.passes.ttg.start_dots import KEPT, is_asynchronous
 from mltriton.records import NamedTuple
 from mltriton.targets.base import TargetSpec
 from mltriton.targets.registry import num_warps_of, spec_of

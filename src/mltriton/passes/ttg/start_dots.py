@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from typing import cast
 
+from mltriton.analysis.workload import adding_loop, number_of
 from mltriton.dialects import gpu, scf, tt, ttg, ttng
 from mltriton.ir.attributes import IntegerAttr
 from mltriton.ir.builder import Builder
@@ -78,7 +79,7 @@ def _start(dot: tt.Dot, spec: TargetSpec) -> None:
     with builder.at(dot.loc):
         waited = _waited(builder, started, started.result, pendings=pendings)
     if loop is not None and later:
-        _wait_behind(loop, started, loop.results[_number(loop, dot.c)])
+        _wait_behind(loop, started, loop.results[number_of(loop, dot.c)])
     dot.replace_by([waited])
     if not later:
         _wait_in_order(cast(ttng.WarpGroupDotWait, waited.defining_op), started, spec)
@@ -158,20 +159,6 @@ def _wait_behind(loop: scf.For, dot: ttng.WarpGroupDot, result: Value) -> None:
         for index, operand in enumerate(user.operands):
             if operand is result:
                 user.set_operand(index, waited)
-
-
-def _number(loop: scf.For, carried: Value) -> int:
-    return next(index for index, argument in enumerate(loop.carried) if argument is carried)
-
-
-def adding_loop(dot: tt.Dot) -> scf.For | None:
-    """The loop that adds a product to the same value in every iteration, which nothing else in it takes."""
-    loop = dot.parent_op
-    if not isinstance(loop, scf.For) or dot.c not in loop.carried or list(dot.c.users) != [dot]:
-        return None
-    yielded = loop.body.block.terminator
-    is_yielded = list(dot.result.users) == [yielded] and yielded.operands.count(dot.result) == 1
-    return loop if is_yielded and yielded.operands[_number(loop, dot.c)] is dot.result else None
 
 
 def _stays(operand: Value, loop: scf.For) -> bool:
