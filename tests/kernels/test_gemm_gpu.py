@@ -10,6 +10,7 @@ import pytest
 
 from mltriton.kernels import grouped_gemm, matmul
 from mltriton.kernels.epilogues import Epilogue
+from mltriton.kernels.gemm_few_groups import few_groups_launch
 from mltriton.kernels.gemm_gpu import GROUP_TILES, MULTIPROCESSORS, Shares, cost, groups_on, shares_on
 from mltriton.kernels.gemm_grouped import grouped_gemm_launch
 from mltriton.kernels.gemm_persistent import persistent_launch
@@ -137,7 +138,10 @@ def test_programs_of_several_blocks_have_room_where_lanes_copy() -> None:
     assert "cp.async.cg" in made.asm["ptx"]
 
 
-@pytest.mark.parametrize("sizes", [[(72, 64, 64), (24, 72, 40), (1, 8, 16)], [(33, 63, 65), (20, 72, 40), (3, 0, 5)]])
+GROUPS = [(72, 64, 64), (24, 72, 40), (1, 8, 16)]
+
+
+@pytest.mark.parametrize("sizes", [GROUPS, GROUPS * 2, [(33, 63, 65), (20, 72, 40), (3, 0, 5)]])
 @pytest.mark.parametrize("order", ["C", "F"])
 def test_groups_are_multiplied_together(
     sizes: list[tuple[int, int, int]], order: Literal["C", "F"], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
@@ -164,6 +168,20 @@ def test_groups_of_aligned_matrices_are_copied_by_16_bytes() -> None:
         launch = grouped_gemm_launch(*views, Epilogue("float16"), None, tile, memory, is_aligned=True)
         assert launch.constants["ALIGNED"] == distance
         assert instruction in launch.on("cuda:90", 4).compiled().asm["ptx"]
+
+
+def test_few_groups_are_copied_by_the_engine_or_by_lanes() -> None:
+    a, b, c = ([np.empty(shape, np.float16) for shape in each] for each in zip(*[[(256, 256)] * 3] * 4, strict=True))
+    launch = few_groups_launch(a, b, c, Epilogue("float16"), Tile(128, 256, 64, 8), 8, 2)
+    assert launch is not None and launch.grid == (2,)
+    for maps, instruction in (("products", "cp.async.bulk.tensor"), ("none", "cp.async.cg")):
+        made = launch._replace(constants=launch.constants | {"tensor_maps": maps}).on("cuda:90", 8, 3).compiled()
+        assert instruction in made.asm["ptx"]
+    assert few_groups_launch(a * 2, b * 2, c * 2, Epilogue("float16"), Tile(128, 256, 64, 8)) is None
+    assert (
+        few_groups_launch([x[:, ::2] for x in a], [x[:128] for x in b], c, Epilogue("float16"), Tile(64, 64, 64, 8))
+        is None
+    )
 
 
 def test_groups_share_the_largest_blocks_where_there_are_rounds_of_them() -> None:

@@ -27,6 +27,7 @@ KERNELS = [
     "gemm:matmul_block_pointer_kernel",
     "gemm:matmul_descriptor_kernel",
     "gemm_persistent:matmul_persistent_kernel",
+    "gemm_few_groups:few_groups_kernel",
     "fused_gemm:fused_matmul_kernel",
     "fused_gemm:transform_kernel",
     "split_k:split_k_kernel",

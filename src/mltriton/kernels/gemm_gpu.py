@@ -204,6 +204,16 @@ def choose_tile_of_groups(sizes: tuple[tuple[int, int, int], ...], item_bytes: i
     return min(GROUP_TILES, key=time)
 
 
+def is_engine_of(target: str | None, operand: Array) -> bool:
+    """Whether an engine copies blocks that groups of warps multiply, of matrices like `operand`."""
+    target = target_of(target, operand)
+    if target is None or not multiplies_in_groups(target, operand):
+        return False
+    from mltriton.targets.registry import spec  # Few launches ask for it.
+
+    return spec(target).tensor_copies is not None
+
+
 def multiplies_in_groups(target: str | None, operand: Array, *, along_k: bool = False) -> bool:
     """Whether several warps multiply operands of such a dtype together; some do only where K lies along memory."""
     if target is None or family_of_warps(target) != "cuda":

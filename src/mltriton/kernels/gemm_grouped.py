@@ -36,7 +36,8 @@ from mltriton.kernels.arrays import (
 from mltriton.kernels.calls import key_of
 from mltriton.kernels.epilogues import Epilogue, Function, finish, make_epilogue, silu
 from mltriton.kernels.fused_gemm import accumulate
-from mltriton.kernels.gemm_gpu import groups_on
+from mltriton.kernels.gemm_few_groups import few_groups_launch
+from mltriton.kernels.gemm_gpu import groups_on, is_engine_of
 from mltriton.kernels.gemm_tiles import ACCUMULATORS, Tile, blocks_of, speed, tile_of
 from mltriton.kernels.launch import Launch, block_limits, family_of_warps
 from mltriton.records import NamedTuple
@@ -108,15 +109,25 @@ def grouped_gemm(
     name = None if out_dtype is None else str(out_dtype)
     key = key_of(grouped_gemm, (*a, *b), len(a), activation, name, target) if is_listed else None
     if (known := _KNOWN.get(key)) is not None:
-        c = [empty(shape, a[0], known.out) for shape in known.shapes]
-        if known.run(a, b, c):
-            return c
+        return known.run(a, b)
     _check(a, b)
     if not a:
         return []
     epilogue = make_epilogue(a[0], (0, 0), None, None, activation, out_dtype)
     out = None if epilogue.out_dtype == dtype_name(a[0]) else epilogue.out_dtype
-    shapes = [(x.shape[0], y.shape[1]) for x, y in zip(a, b, strict=True)]
+    shapes = tuple((x.shape[0], y.shape[1]) for x, y in zip(a, b, strict=True))
+    shares = groups_on(target, [(*shape, x.shape[1]) for shape, x in zip(shapes, a, strict=True)], a[0])
+    c = [empty(shape, a[0], out) for shape in shapes]
+    if shares.tile is not None and not any(0 in x.shape for x in (*a, *b)) and is_engine_of(target, a[0]):
+        launch = few_groups_launch(a, b, c, epilogue, shares.tile, shares.warps)
+        if launch is not None:
+            launch = launch.on(target, shares.warps, shares.stages)
+            launch.run()
+            if key is not None and device_of(a[0]) != ON_HOST:
+                if len(_KNOWN) >= _MOST_KNOWN:
+                    _KNOWN.clear()
+                _KNOWN[key] = _Known(shapes, out, launch._replace(arguments=launch.arguments[3:]))
+            return c
     bases = None
     if family_of_warps(target) is not None and device_of(a[0]) == ON_HOST:
         limits = block_limits(target)
@@ -124,55 +135,29 @@ def grouped_gemm(
         (a_all, a), (b_all, b) = (_copied(x, alignment) for x in (a, b))
         c_all, c = _side_by_side(shapes, alignment, a[0], out)
         bases = a_all, b_all, c_all
-    else:
-        c = [empty(shape, a[0], out) for shape in shapes]
     if any(math.prod(x.shape) for x in c):
-        sizes = [(*shape, x.shape[1]) for shape, x in zip(shapes, a, strict=True)]
-        shares = groups_on(target, sizes, a[0])
         launch = grouped_gemm_launch(a, b, c, epilogue, None, shares.tile, bases, is_aligned=shares.tile is not None)
-        launch = launch.on(target, shares.warps, shares.stages)
-        launch.run()
-        _remember(key, a, b, c, out, launch)
+        launch.on(target, shares.warps, shares.stages).run()
     return c
 
 
 class _Known(NamedTuple):
-    """Groups of such shapes as were multiplied before: the results' shapes and dtype, the launch without its arrays,
-    its table, in which distances are still missing, and the elements that divide these.
-    """
+    """Groups of such shapes as were multiplied before: the results' shapes and dtype, and the launch without arrays."""
 
     shapes: tuple[tuple[int, int], ...]
     out: str | None
     launch: Launch
-    table: Array
-    aligned: int
 
-    def run(self, a: Sequence[Array], b: Sequence[Array], c: Sequence[Array]) -> bool:
-        """Launch, if the arrays lie as the kernel was compiled for."""
-        table, bases = self.table.copy(), (a[0], b[0], c[0])
-        _fill_distances(table, (a, b, c), bases)
-        is_as_before = not (table[:, :3] % self.aligned).any()
-        if is_as_before:
-            arguments = (*bases, _beside(table, a[0]), len(table))
-            self.launch._replace(arguments=arguments).run()
-        return is_as_before
+    def run(self, a: Sequence[Array], b: Sequence[Array]) -> list[Array]:
+        """The products of arrays of the same shapes."""
+        c = [empty(shape, a[0], self.out) for shape in self.shapes]
+        launch = self.launch
+        launch.kernel[launch.grid](tuple(a), tuple(b), tuple(c), *launch.arguments, **launch.constants)
+        return c
 
 
 _KNOWN: dict[Any, _Known] = {}
 _MOST_KNOWN = 1024
-
-
-def _remember(
-    key: Any, a: Sequence[Array], b: Sequence[Array], c: Sequence[Array], out: str | None, launch: Launch
-) -> None:
-    """Keep the launch for groups on a GPU, of which none is empty."""
-    if key is None or device_of(a[0]) == ON_HOST or any(0 in x.shape for x in (*a, *b)):
-        return
-    if len(_KNOWN) >= _MOST_KNOWN:
-        _KNOWN.clear()
-    table = launch.arguments[3].cpu().numpy()
-    shapes = tuple(tuple(x.shape) for x in c)
-    _KNOWN[key] = _Known(shapes, out, launch._replace(arguments=()), table, launch.constants["ALIGNED"])
 
 
 def grouped_gemm_launch(
@@ -197,7 +182,8 @@ def grouped_gemm_launch(
     strides = [all_strides(arrays) for arrays in (a, b, c)]
     bases = bases or tuple(next((x for x in arrays if 0 not in x.shape), arrays[0]) for arrays in (a, b, c))
     table = np.empty((len(sizes), COLUMNS.value), np.int64)
-    _fill_distances(table, (a, b, c), bases)
+    for column, (arrays, base) in enumerate(zip((a, b, c), bases, strict=True)):
+        table[:, column] = (np.array(addresses(arrays), np.int64) - addresses([base])[0]) // item_size(base)
     table[:, 3:6] = sizes
     table[:, 6:8], table[:, 8:10], table[:, 10:] = strides[0], strides[1], [stride[:1] for stride in strides[2]]
     blocks = int((-(-table[:, 3] // tile.m) * -(-table[:, 4] // tile.n)).sum())
@@ -208,12 +194,6 @@ def grouped_gemm_launch(
     }  # fmt: skip
     grid = (min(programs or blocks, blocks),)
     return Launch(grouped_gemm_kernel, grid, (*bases, _beside(table, a[0]), len(sizes)), constants)
-
-
-def _fill_distances(table: Array, groups: Sequence[Sequence[Array]], bases: Sequence[Array]) -> None:
-    """In elements, from the bases to each of the arrays."""
-    for column, (arrays, base) in enumerate(zip(groups, bases, strict=True)):
-        table[:, column] = (np.array(addresses(arrays), np.int64) - addresses([base])[0]) // item_size(base)
 
 
 def _beside(table: Array, like: Array) -> Array:

@@ -155,8 +155,8 @@ class NvidiaMmaEncoding(MatrixEncoding):
     def operand_in_shared(
         self, operand: DotOperandEncoding, shape: Shape, element_bytes: int, order: Shape
     ) -> SharedEncoding:
-        """As wgmma reads it, which takes elements of other than two bytes only along K (lanes read left ones of four bytes
-        that lie otherwise); for `ldmatrix` so that 8 neighbours across rows of 16 bytes are in different banks.
+        """As wgmma reads it, which takes elements of other than two bytes only along K (lanes read left ones of four
+        bytes that lie otherwise); for `ldmatrix` so that 8 neighbours across rows of 16 bytes are in different banks.
         """
         if self.version == 3:
             k = len(shape) - 1 - operand.op_idx
