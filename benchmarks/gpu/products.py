@@ -35,6 +35,9 @@ def measurements(quick: bool) -> Iterator[Measurement]:
         yield _timed_product(torch, m, n, k)
     for size in OF_BYTES[:1] if quick else OF_BYTES:
         yield from _bytes(torch, size)
+    for size in OF_BYTES[:1] if quick else OF_BYTES[:2]:
+        yield _of_older_gpus(torch, size)
+        yield _rounded(torch, size)
     for m, n, k in FEW_ROWS[:1] if quick else FEW_ROWS + FEW_BLOCKS:
         yield _few_blocks(torch, m, n, k)
     yield from _around(torch)
@@ -76,6 +79,34 @@ def _bytes(torch: Any, size: int) -> Iterator[Measurement]:
     a, b = (torch.randint(-128, 128, (size, size), device="cuda", dtype=torch.int8) for _ in range(2))
     ours = partial(kernels.matmul, a, b.T, out_dtype="int32")
     yield _timed("matmul of int8", f"{size}", ours, partial(torch._int_mm, a, b.T), size**3)
+
+
+def _of_older_gpus(torch: Any, size: int) -> Measurement:
+    """The tutorial's text for Ampere (`mma.sync`), of which the driver compiles the PTX."""
+    a, b = _halves(torch, size, size), _halves(torch, size, size) * size**-0.5
+    c = torch.empty_like(a)
+    module = load_both(SOURCE)[OURS]
+    constants = {"BM": 128, "BN": 128, "BK": 64, "GROUP": 8, "num_warps": 4, "num_stages": 3, "target": "cuda:80"}
+    kernel = module.matmul_kernel.warmup(a, b, c, *(size,) * 6, **constants)
+    kernel.loaded.take(kernel.asm["ptx"].encode())
+    ours = partial(module.matmul, a, b, c, num_warps=4, target="cuda:80")
+    return _timed("matmul of cuda:80", f"{size}", ours, partial(torch.mm, a, b), size**3)
+
+
+def _rounded(torch: Any, size: int) -> Measurement:
+    """f32 as TF32, both operands by rows."""
+    a, b = (torch.randn(size, size, device="cuda") * size**-0.25 for _ in range(2))
+    c = torch.empty_like(a)
+    contenders = {name: partial(of.matmul, a, b, c) for name, of in load_both(SOURCE).items()}
+    old, torch.backends.cuda.matmul.allow_tf32 = torch.backends.cuda.matmul.allow_tf32, True
+    try:
+        by_torch = {"torch": partial(torch.mm, a, b)}
+        work, problem = 2.0 * size**3, f"{size}"
+        return compared_on_gpu(
+            "matmul of TF32", problem, contenders | by_torch, work=work, unit="GFLOP/s", expected=by_torch["torch"]
+        )
+    finally:
+        torch.backends.cuda.matmul.allow_tf32 = old
 
 
 def _few_blocks(torch: Any, m: int, n: int, k: int) -> Measurement:

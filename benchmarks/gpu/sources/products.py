@@ -9,6 +9,7 @@ def matmul_kernel(
     a_ptr, b_ptr, c_ptr, M, N, K, stride_am, stride_bk, stride_cm,
     BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, GROUP: tl.constexpr,
 ):  # fmt: skip
+    """f32 is rounded to TF32."""
     pid = tl.program_id(0)
     rows = tl.cdiv(M, BM)
     columns = tl.cdiv(N, BN)
@@ -26,7 +27,7 @@ def matmul_kernel(
     for k in range(tl.cdiv(K, BK)):
         a = tl.load(a_ptrs, mask=offs_k[None, :] < K - k * BK, other=0.0)
         b = tl.load(b_ptrs, mask=offs_k[:, None] < K - k * BK, other=0.0)
-        acc = tl.dot(a, b, acc)
+        acc = tl.dot(a, b, acc, input_precision="tf32")
         a_ptrs += BK
         b_ptrs += BK * stride_bk
     offs_m = pid_m * BM + tl.arange(0, BM)
@@ -35,11 +36,12 @@ def matmul_kernel(
     tl.store(c_ptr + offs_m[:, None] * stride_cm + offs_n[None, :], acc.to(c_ptr.dtype.element_ty), mask=inside)
 
 
-def matmul(a, b, c):
+def matmul(a, b, c, num_warps=8, **options):
     (m, k), n = a.shape, b.shape[1]
     grid = (triton.cdiv(m, 128) * triton.cdiv(n, 128),)
     strides = a.stride(0), b.stride(0), c.stride(0)
-    matmul_kernel[grid](a, b, c, m, n, k, *strides, BM=128, BN=128, BK=64, GROUP=8, num_warps=8, num_stages=3)
+    sizes = {"BM": 128, "BN": 128, "BK": 128 // a.element_size(), "GROUP": 8}
+    matmul_kernel[grid](a, b, c, m, n, k, *strides, **sizes, num_warps=num_warps, num_stages=3, **options)
     return c
 
 

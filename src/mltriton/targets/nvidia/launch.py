@@ -84,6 +84,10 @@ class CudaKernel:
             self._functions[device] = device.load(self._image, self.name, self.shared)
         return self._functions[device]
 
+    def take(self, image: bytes) -> None:
+        """Load this in the image's place: the kernel as PTX runs on GPUs newer than its own, which a cubin does not."""
+        self._image = image
+
     def launcher(self, specs: Sequence[ParamSpec], /) -> Callable[..., Any]:
         """The function `launch(grid_x, grid_y, grid_z, *arguments)` for arguments that pass `specs`.
 
