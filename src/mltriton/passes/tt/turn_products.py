@@ -4,7 +4,7 @@ Level: tt. Takes any program and changes it in place. Some instructions read a r
 where K lies along lines of memory, and a left one from registers whatever its order (`DotSize.k_major`). Where just the
 right operand of a dot, which was loaded, lies otherwise, the transposes are multiplied in exchanged order, and the
 result is transposed: behind the loop, where the dot adds to what a loop carries. Guarantees: the same sums; dots with
-hints for their tiling, and those of too few rows for the instruction, stay as they are.
+hints for their tiling, of too few rows for the instruction, and whose results each iteration takes stay as they are.
 """
 
 from __future__ import annotations
@@ -58,6 +58,8 @@ def _fits(dot: tt.Dot, size: DotSize | None, warps: int) -> bool:
     """Whether the instruction could multiply the transposes of what was loaded, and the sum can be turned."""
     result = cast(TensorType, dot.result.type)
     if size is None or size.k_major != _RIGHT or dot.tiling is not None or result.rank != 2:
+        return False
+    if adding_loop(dot) is None and not isinstance(dot.parent_op, tt.Func):  # Each iteration would turn a result.
         return False
     if not all(isinstance(x.defining_op, tt.Load | tt.DescriptorLoad) for x in (dot.a, dot.b)):
         return False
