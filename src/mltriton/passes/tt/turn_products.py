@@ -15,7 +15,6 @@ from mltriton.analysis.axis_info import AxisInfoAnalysis
 from mltriton.analysis.workload import adding_loop, number_of
 from mltriton.dialects import arith, tt
 from mltriton.dialects.scf_carried import carry_also, keep_for, yield_also
-from mltriton.ir.attributes import DenseAttr
 from mltriton.ir.builder import Builder
 from mltriton.ir.constants import splat_of
 from mltriton.ir.module import Module, is_warp_level
@@ -57,7 +56,7 @@ def _size(dot: tt.Dot, spec: TargetSpec) -> DotSize | None:
 def _fits(dot: tt.Dot, size: DotSize | None, warps: int) -> bool:
     """Whether the instruction could multiply the transposes of what was loaded, and the sum can be turned."""
     result = cast(TensorType, dot.result.type)
-    if size is None or size.k_major != _RIGHT or dot.tiling is not None or result.rank != 2:
+    if size is None or size.k_major != _RIGHT or "tiling" in dot.attributes or result.rank != 2:
         return False
     if adding_loop(dot) is None and not isinstance(dot.parent_op, tt.Func):  # Each iteration would turn a result.
         return False
@@ -77,8 +76,7 @@ def _start(dot: tt.Dot) -> Value:
 def _turn(dot: tt.Dot) -> None:
     loop, start = adding_loop(dot), _start(dot)
     turned = _transposed(cast(TensorType, dot.result.type))
-    numbers = DenseAttr((cast(float, splat_of(start)),), turned)
-    first = Builder().before(dot if loop is None else loop).emit(arith.Constant, value=numbers)
+    first = arith.filled(Builder().before(dot if loop is None else loop), cast(float, splat_of(start)), turned)
     if loop is None:
         dot.replace_by([_transpose(Builder().before(dot), _product(dot, first))])
         return
