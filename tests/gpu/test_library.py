@@ -125,7 +125,15 @@ def test_programs_that_compute_several_blocks(orders: str, size: tuple[int, int,
     assert_close(kernels.matmul(a, b), a.double() @ b.double())
 
 
-@pytest.mark.parametrize("sizes", [[(100, 72, 60), (33, 20, 200), (16, 16, 16)], [(128, 256, 64), (70, 512, 192)]])
+GROUPS = [
+    [(100, 72, 60), (33, 20, 200), (16, 16, 16)],
+    [(128, 256, 64), (70, 256, 192)],
+    [(128, 256, 64), (70, 256, 192), (8, 256, 8)] * 3,
+    [(33, 20, 200), (16, 16, 16)] * 3,
+]
+
+
+@pytest.mark.parametrize("sizes", GROUPS)
 def test_grouped_gemm(sizes: list[tuple[int, int, int]]) -> None:
     """Twice, of arrays elsewhere, and of one that begins at no multiple of 16 bytes."""
     for shift in (0, 0, 1):

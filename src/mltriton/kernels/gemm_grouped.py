@@ -108,8 +108,8 @@ def grouped_gemm(
     is_listed = isinstance(a, list | tuple) and isinstance(b, list | tuple) and bool(a)
     name = None if out_dtype is None else str(out_dtype)
     key = key_of(grouped_gemm, (*a, *b), len(a), activation, name, target) if is_listed else None
-    if (known := _KNOWN.get(key)) is not None:
-        return known.run(a, b)
+    if (known := _KNOWN.get(key)) is not None and (made := known.run(a, b)) is not None:
+        return made
     _check(a, b)
     if not a:
         return []
@@ -117,16 +117,15 @@ def grouped_gemm(
     out = None if epilogue.out_dtype == dtype_name(a[0]) else epilogue.out_dtype
     shapes = tuple((x.shape[0], y.shape[1]) for x, y in zip(a, b, strict=True))
     shares = groups_on(target, [(*shape, x.shape[1]) for shape, x in zip(shapes, a, strict=True)], a[0])
-    c = [empty(shape, a[0], out) for shape in shapes]
+    c = _results(shapes, a[0], out)
+    keeps = key is not None and device_of(a[0]) != ON_HOST and not any(0 in x.shape for x in (*a, *b))
     if shares.tile is not None and not any(0 in x.shape for x in (*a, *b)) and is_engine_of(target, a[0]):
         launch = few_groups_launch(a, b, c, epilogue, shares.tile, shares.warps)
         if launch is not None:
             launch = launch.on(target, shares.warps, shares.stages)
             launch.run()
-            if key is not None and device_of(a[0]) != ON_HOST:
-                if len(_KNOWN) >= _MOST_KNOWN:
-                    _KNOWN.clear()
-                _KNOWN[key] = _Known(shapes, out, launch._replace(arguments=launch.arguments[3:]))
+            if keeps:
+                _keep(key, _Known(shapes, out, launch._replace(arguments=launch.arguments[3:]), None))
             return c
     bases = None
     if family_of_warps(target) is not None and device_of(a[0]) == ON_HOST:
@@ -137,27 +136,57 @@ def grouped_gemm(
         bases = a_all, b_all, c_all
     if any(math.prod(x.shape) for x in c):
         launch = grouped_gemm_launch(a, b, c, epilogue, None, shares.tile, bases, is_aligned=shares.tile is not None)
-        launch.on(target, shares.warps, shares.stages).run()
+        launch = launch.on(target, shares.warps, shares.stages)
+        launch.run()
+        if keeps:
+            table = launch.arguments[3].cpu().numpy()
+            _keep(key, _Known(shapes, out, launch._replace(arguments=launch.arguments[4:]), table))
     return c
 
 
+def _results(shapes: Sequence[tuple[int, int]], like: Array, out: str | None) -> list[Array]:
+    """Contiguous matrices; on a GPU those of as many columns are rows of one allocation, which takes the host some 8 us
+    for each.
+    """
+    columns, on_gpu = shapes[0][1], device_of(like) != ON_HOST
+    if not on_gpu or columns % LINE or len(shapes) == 1 or any(n != columns for _, n in shapes):
+        return [empty(shape, like, out) for shape in shapes]
+    rows = [m for m, _ in shapes]
+    return list(empty((sum(rows), columns), like, out).split(rows))
+
+
 class _Known(NamedTuple):
-    """Groups of such shapes as were multiplied before: the results' shapes and dtype, and the launch without arrays."""
+    """Groups of such shapes as were multiplied before: the results' shapes and dtype, the launch without arrays, and
+    the table of more groups than are arguments, in which the distances are another call's.
+    """
 
     shapes: tuple[tuple[int, int], ...]
     out: str | None
     launch: Launch
+    table: Array | None
 
-    def run(self, a: Sequence[Array], b: Sequence[Array]) -> list[Array]:
-        """The products of arrays of the same shapes."""
-        c = [empty(shape, a[0], self.out) for shape in self.shapes]
-        launch = self.launch
-        launch.kernel[launch.grid](tuple(a), tuple(b), tuple(c), *launch.arguments, **launch.constants)
+    def run(self, a: Sequence[Array], b: Sequence[Array]) -> list[Array] | None:
+        """The products of arrays of the same shapes; None where they lie otherwise than the kernel was compiled for."""
+        c, launch = _results(self.shapes, a[0], self.out), self.launch
+        first: tuple[Any, ...] = tuple(a), tuple(b), tuple(c)
+        if self.table is not None:
+            bases, table = (a[0], b[0], c[0]), self.table.copy()
+            _fill_distances(table, first, bases)
+            if (table[:, :3] % launch.constants["ALIGNED"]).any():
+                return None
+            first = (*bases, _beside(table, a[0]))
+        launch.kernel[launch.grid](*first, *launch.arguments, **launch.constants)
         return c
 
 
 _KNOWN: dict[Any, _Known] = {}
 _MOST_KNOWN = 1024
+
+
+def _keep(key: Any, known: _Known) -> None:
+    if len(_KNOWN) >= _MOST_KNOWN:
+        _KNOWN.clear()
+    _KNOWN[key] = known
 
 
 def grouped_gemm_launch(
@@ -182,8 +211,7 @@ def grouped_gemm_launch(
     strides = [all_strides(arrays) for arrays in (a, b, c)]
     bases = bases or tuple(next((x for x in arrays if 0 not in x.shape), arrays[0]) for arrays in (a, b, c))
     table = np.empty((len(sizes), COLUMNS.value), np.int64)
-    for column, (arrays, base) in enumerate(zip((a, b, c), bases, strict=True)):
-        table[:, column] = (np.array(addresses(arrays), np.int64) - addresses([base])[0]) // item_size(base)
+    _fill_distances(table, (a, b, c), bases)
     table[:, 3:6] = sizes
     table[:, 6:8], table[:, 8:10], table[:, 10:] = strides[0], strides[1], [stride[:1] for stride in strides[2]]
     blocks = int((-(-table[:, 3] // tile.m) * -(-table[:, 4] // tile.n)).sum())
@@ -194,6 +222,12 @@ def grouped_gemm_launch(
     }  # fmt: skip
     grid = (min(programs or blocks, blocks),)
     return Launch(grouped_gemm_kernel, grid, (*bases, _beside(table, a[0]), len(sizes)), constants)
+
+
+def _fill_distances(table: Array, groups: Sequence[Sequence[Array]], bases: Sequence[Array]) -> None:
+    """In elements, from the bases to each of the arrays."""
+    starts = np.array([addresses(arrays) for arrays in groups], np.int64).T - np.array(addresses(bases), np.int64)
+    table[:, :3] = starts // [item_size(base) for base in bases]
 
 
 def _beside(table: Array, like: Array) -> Array:
