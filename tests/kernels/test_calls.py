@@ -13,6 +13,7 @@ import pytest
 
 from mltriton import kernels
 from mltriton.kernels import calls
+from mltriton.kernels.arrays import addresses, dtype_name, empty
 
 RNG = np.random.default_rng(7)
 
@@ -141,3 +142,18 @@ def test_torch_records_as_at_first() -> None:
     assert kernels.flash_attention(q, k, v).requires_grad
     with torch.no_grad():
         assert not kernels.flash_attention(q, k, v).requires_grad
+
+
+@pytest.mark.parametrize("kind", ["numpy", "torch"])
+@pytest.mark.parametrize("dtype", [None, "float16"])
+def test_large_arrays_lie_in_their_pages_as_what_they_are_made_for(kind: str, dtype: str | None) -> None:
+    for offset in (0, 3, 1000):
+        like: Any = np.zeros(5000, np.float32)[offset:][:100]
+        like = pytest.importorskip("torch").from_numpy(like) if kind == "torch" else like
+        made = empty((1500, 1000, 2), like, dtype)
+        assert type(made) is type(like)
+        assert (tuple(made.shape), dtype_name(made)) == ((1500, 1000, 2), dtype or "float32")
+        start, other = addresses([made, like])
+        assert start % 4096 == other % 4096 // 64 * 64
+        made[...] = 1.0
+        assert made.reshape(-1)[-1] == 1.0

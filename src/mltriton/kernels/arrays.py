@@ -111,14 +111,16 @@ def _native_dtype(name: str, like: Array) -> Any:
 def empty(shape: Sequence[int], like: Array, dtype: str | None = None) -> Array:
     """An uninitialised contiguous array of the kind and device of `like`, and of its dtype unless another is named."""
     native = like.dtype if dtype is None else _native_dtype(dtype, like)
-    size = math.prod(shape) * native.itemsize
+    count, shape = math.prod(shape), tuple(shape)
+    size = count * native.itemsize
     if is_torch(like):
         if size < _LARGE or like.device.type != "cpu":
-            return like.new_empty(tuple(shape), dtype=native)
-        return sys.modules["torch"].from_numpy(_bytes_beside(like, size)).view(native).view(tuple(shape))
+            return like.new_empty(shape, dtype=native)
+        memory, start = _beside(like.data_ptr(), size)
+        return sys.modules["torch"].frombuffer(memory, dtype=native, count=count, offset=start).view(shape)
     if size < _LARGE:
-        return np.empty(tuple(shape), native)
-    return _bytes_beside(like, size).view(native).reshape(tuple(shape))
+        return np.empty(shape, native)
+    return np.ndarray(shape, native, *_beside(like.__array_interface__["data"][0], size))
 
 
 # From this size on, memory comes through numpy, which asks for huge pages: the first writes then take half the
@@ -128,15 +130,13 @@ _ALIGNMENT = 64
 _PAGE = 4096
 
 
-def _bytes_beside(like: Array, size: int) -> Array:
-    """Memory from a cache line on, as far from a page's start as that in which `like` begins: cores take a load for one
-    of what they have just stored where the two are less than a line ahead in their pages, and then rows of 4096 take
-    twice as long.
+def _beside(address: int, size: int) -> tuple[Array, int]:
+    """Memory, and where so many bytes of it start: with a cache line, as far from a page's start as the line at an
+    address. Cores take a load for one of what they have just stored where the two are less than a line apart in their
+    pages, and then rows of 4096 take twice as long.
     """
     memory = np.empty(size + _PAGE, np.uint8)
-    wanted = addresses([like])[0] // _ALIGNMENT * _ALIGNMENT
-    start = (wanted - addresses([memory])[0]) % _PAGE
-    return memory[start : start + size]
+    return memory, (address // _ALIGNMENT * _ALIGNMENT - memory.__array_interface__["data"][0]) % _PAGE
 
 
 def empty_as(x: Array, like: Array) -> Callable[[Array], Array] | None:
