@@ -176,6 +176,8 @@ def run_pieces(job: Job, scratch: ptr | None, thread: i64, patience: i64) -> Non
             number = fullest(job)
             continue
         piece = umin(umin(umax(left >> SHARE, job.least), most), left)
+        if left - piece < job.least:
+            piece = left  # The rest is not worth a claim.
         _, ours = range.next.exchange(begin, begin + piece)
         if not ours:
             continue
