@@ -146,7 +146,9 @@ class Autotuner(KernelInterface[Any]):
         """Median, 20 % and 80 % quantiles of a configuration, infinite where it fails: for subclasses."""
         (group,) = grouped(self.fn, [config], grid, args, kwargs)
         if group.error is None:
-            group.time_with(self.do_bench, self._run(group, grid, args, kwargs, self._named(args, kwargs)))
+            with clock_of(_target([group])) as milliseconds:
+                run = self._run(group, milliseconds, grid, args, kwargs, self._named(args, kwargs))
+                group.time_with(self.do_bench, run)
         return group.timings
 
     @property
@@ -242,7 +244,11 @@ class Autotuner(KernelInterface[Any]):
     ) -> Group | None:
         """The fastest of the groups that can be run; None where there is none."""
         usable = [group for group in groups if group.error is None]
-        runs = [self._run(group, grid, args, kwargs, named) for group in usable]
+        with clock_of(_target(usable)) as milliseconds:
+            runs = [self._run(group, milliseconds, grid, args, kwargs, named) for group in usable]
+            return self._fastest(usable, runs, report)
+
+    def _fastest(self, usable: Sequence[Group], runs: Sequence[Callable[[], float]], report: Silent) -> Group | None:
         if self._do_bench is not None:
             for done, (group, run) in enumerate(zip(usable, runs, strict=True)):
                 report.step("timed", done, len(usable))
@@ -261,12 +267,17 @@ class Autotuner(KernelInterface[Any]):
         return None if best is None else usable[candidates.index(best)]
 
     def _run(
-        self, group: Group, grid: Any, args: tuple[Any, ...], kwargs: dict[str, Any], named: dict[str, Any]
+        self,
+        group: Group,
+        milliseconds: Callable[[Callable[[], object]], float],
+        grid: Any,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        named: dict[str, Any],
     ) -> Callable[[], float]:
         """A launch with a configuration, and what the user wants around it; it gives the launch's milliseconds."""
         launch, config = self.fn[grid], group.config
         keywords = config.all_kwargs()
-        milliseconds = clock_of(group.plan.job.target.name if group.plan is not None else "cpu")
 
         def run() -> float:
             if config.pre_hook is not None:
@@ -358,3 +369,8 @@ def autotune(
         )
 
     return decorate
+
+
+def _target(groups: Sequence[Group]) -> str:
+    """What these are compiled for."""
+    return next((group.plan.job.target.name for group in groups if group.plan is not None), "cpu")

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from enum import Enum, auto
 from functools import cache
 from importlib import import_module
@@ -40,7 +41,7 @@ VARIANTS_ONLY = frozenset({"xe"})
 FOREIGN_SOURCES: dict[str, frozenset[str]] = {"cpu": frozenset({"xe", "nvidia", "simt"})}
 
 
-# Families whose launches return before they have run -> the module with their clock, `milliseconds(run)`.
+# Families whose launches return before they have run -> the module with their `clock()`.
 CLOCKS: dict[str, str] = {"cuda": "timing"}
 
 # The family that runs kernels on arrays of a kind of device, where a launch names no target.
@@ -197,10 +198,13 @@ def find_target(name: str) -> Target:
     return module_of(family, "target").create(variant)
 
 
-def clock_of(name: str) -> Callable[[Callable[[], object]], float]:
-    """What gives the milliseconds that launches on a target take: of the host where they have run when they return."""
+def clock_of(name: str) -> AbstractContextManager[Callable[[Callable[[], object]], float]]:
+    """What gives the milliseconds that launches on a target take: of the host where they have run when they return.
+
+    For a `with` statement around all that is measured: a clock may need memory.
+    """
     family = name.partition(":")[0]
-    return module_of(family, CLOCKS[family]).milliseconds if family in CLOCKS else _milliseconds
+    return module_of(family, CLOCKS[family]).clock() if family in CLOCKS else nullcontext(_milliseconds)
 
 
 def _milliseconds(run: Callable[[], object]) -> float:

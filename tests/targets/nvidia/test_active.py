@@ -79,10 +79,14 @@ def test_contenders_take_turns(fake: Fake) -> None:
 
 def test_a_call_by_itself(fake: Fake) -> None:
     """As the autotuner times launches: not by what the host takes."""
-    fake(one=ignore)
+    library = fake(one=ignore)
     kernel = CudaKernel(b"one(i32)", "one", threads=32)
-    assert clock_of("cuda:90")(lambda: [kernel.run((1, 1, 1), []) for _ in range(7)]) == 7.0
-    assert 0 < clock_of("cpu")(lambda: None) < 1000
+    with clock_of("cuda:90") as milliseconds:
+        taken = [milliseconds(lambda: [kernel.run((1, 1, 1), []) for _ in range(count)]) for count in (7, 2)]
+    assert taken == [7.0, 2.0]
+    assert not library.allocated and sum(name.startswith("cuMemAlloc") for name in library.calls) == 1
+    with clock_of("cpu") as milliseconds:
+        assert 0 < milliseconds(lambda: None) < 1000
 
 
 def test_do_bench(fake: Fake, monkeypatch: pytest.MonkeyPatch) -> None:

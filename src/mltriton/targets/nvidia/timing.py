@@ -8,7 +8,8 @@ between two events around a call, so that what the host does counts only where t
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
 
 from mltriton.records import NamedTuple
 from mltriton.targets.nvidia import driver
@@ -101,11 +102,11 @@ class Clock:
             self.device.api.call(name, *arguments, what="measuring")
 
 
-def milliseconds(run: Callable[[], object]) -> float:
-    """Of one call, once the GPU has done it."""
-    with Clock() as clock:
-        [taken] = clock.times({"": run}, 1)[""]
-    return taken
+@contextmanager
+def clock() -> Generator[Callable[[Callable[[], object]], float]]:
+    """What gives the milliseconds of one call, once the GPU has done it; the memory is there for all of them."""
+    with Clock() as kept:
+        yield lambda run: kept.times({"": run}, 1)[""][0]
 
 
 def bench(
