@@ -306,6 +306,8 @@
 // expected: numbered from 0
 "tile.nest"() <{loops = array<i32: 0>}> ({ %product = "tt.dot"(%t2, %t2, %t2) : (tensor<4x4xf32>, tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32> "tile.yield"() : () -> () }) : () -> ()
 // expected: stands outside of nests
+"tile.nest"() <{loops = array<i32: 0, 0>, along = 0 : i32}> ({ "tile.yield"() : () -> () }) : () -> ()
+// expected: shares no loops
 "tile.scratch"() <{offset = 8 : i32, bytes = 64 : i32}> : () -> !tt.ptr<f32, 5>
 // expected: a multiple of 64
 "tile.scratch"() <{offset = 64 : i32, bytes = 64 : i32}> : () -> !tt.ptr<f32>

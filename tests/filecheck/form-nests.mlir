@@ -24,6 +24,12 @@
 // CHECK: tile.nest loops(0) {
 // CHECK-NOT: tile.fill
 // CHECK: tt.store
+
+// Memory that the store goes to runs along the other dimension than what is loaded: squares are transposed in registers.
+// CHECK-LABEL: @across
+// CHECK: tile.nest loops(0) {
+// CHECK: tt.store
+// CHECK: } {along = 0 : i32, squares = 8 : i32}
 #b = #ttg.blocked<{sizePerWarp = [8, 8], warpsPerCTA = [1, 1], order = [1, 0]}>
 #r = #ttg.slice<{dim = 1, parent = #b}>
 #l = #ttg.slice<{dim = 0, parent = #b}>
@@ -73,6 +79,29 @@ tt.func public @turned(%x: !tt.ptr<f32>) {
   %block = tt.load %x_at : tensor<8x8x!tt.ptr<f32>, #b>
   %turned = tt.trans %block {order = array<i32: 1, 0>} : tensor<8x8xf32, #b> -> tensor<8x8xf32, #b>
   tt.store %x_at, %turned : tensor<8x8x!tt.ptr<f32>, #b>
+  tt.return
+}
+tt.func public @across(%x: !tt.ptr<f32>, %y: !tt.ptr<f32>) {
+  %c8 = arith.constant dense<8> : tensor<8x1xi32, #b>
+  %i = tt.make_range {start = 0 : i32, end = 8 : i32} : tensor<8xi32, #r>
+  %j = tt.make_range {start = 0 : i32, end = 8 : i32} : tensor<8xi32, #l>
+  %rows = tt.expand_dims %i {axis = 1 : i32} : tensor<8xi32, #r> -> tensor<8x1xi32, #b>
+  %columns = tt.expand_dims %j {axis = 0 : i32} : tensor<8xi32, #l> -> tensor<1x8xi32, #b>
+  %starts = arith.muli %rows, %c8 : tensor<8x1xi32, #b>
+  %down = tt.broadcast %starts : tensor<8x1xi32, #b> -> tensor<8x8xi32, #b>
+  %along = tt.broadcast %columns : tensor<1x8xi32, #b> -> tensor<8x8xi32, #b>
+  %at = arith.addi %down, %along : tensor<8x8xi32, #b>
+  %xs = tt.splat %x : !tt.ptr<f32> -> tensor<8x8x!tt.ptr<f32>, #b>
+  %x_at = tt.addptr %xs, %at : tensor<8x8x!tt.ptr<f32>, #b>, tensor<8x8xi32, #b>
+  %block = tt.load %x_at : tensor<8x8x!tt.ptr<f32>, #b>
+  %strides = tt.broadcast %columns : tensor<1x8xi32, #b> -> tensor<8x8xi32, #b>
+  %c8s = arith.constant dense<8> : tensor<8x8xi32, #b>
+  %far = arith.muli %strides, %c8s : tensor<8x8xi32, #b>
+  %near = tt.broadcast %rows : tensor<8x1xi32, #b> -> tensor<8x8xi32, #b>
+  %across = arith.addi %far, %near : tensor<8x8xi32, #b>
+  %ys = tt.splat %y : !tt.ptr<f32> -> tensor<8x8x!tt.ptr<f32>, #b>
+  %y_at = tt.addptr %ys, %across : tensor<8x8x!tt.ptr<f32>, #b>, tensor<8x8xi32, #b>
+  tt.store %y_at, %block : tensor<8x8x!tt.ptr<f32>, #b>
   tt.return
 }
 }

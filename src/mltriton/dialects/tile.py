@@ -37,11 +37,16 @@ class Nest(Operation, name="tile.nest"):
     is done by all members before the next row. In a row, members of one number in `loops`, which has one for each
     member, share a loop over the row's chunks, lower numbers first. Everything else is computed where a member needs
     it, in registers. What it means is what its operations mean, one after the other.
+
+    A single store may have its lanes `along` another dimension of its block than the last: it loops over the others.
+    With `squares` of that many lanes, chunks along the last dimension are transposed in registers on their way.
     """
 
     syntax = "custom<nest>"
     region_ends = ("tile.yield",)
     loops = integers()
+    along = integer(-1)
+    squares = integer(0)
     body = region()
 
     def verify(self) -> None:
@@ -53,6 +58,8 @@ class Nest(Operation, name="tile.nest"):
             own = inner.name in ("tt.dot", "tt.scan") or (inner.regions and inner.name != "tt.reduce")
             require(self, not own, "what has loops of its own stands outside of nests", found=inner.name)
         require(self, min(self.loops, default=-1) == 0, "the loops of a row are numbered from 0", found=self.loops)
+        alone = self.along < 0 or len(self.loops) == 1
+        require(self, alone, "a store with lanes along another dimension shares no loops", found=self.loops)
 
 
 class Yield(Operation, name="tile.yield", terminator=True):

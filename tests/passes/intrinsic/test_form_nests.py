@@ -84,6 +84,7 @@ def test_nests_mean_what_stood_there(style: str, seed: int, tmp_path: Path) -> N
             f"tile.nest loops(0, 0) {{ {SUM}{STORE} }}",
             "runs too early: in loop 0 of a row, not in loop 1",
         ),
+        (f"tile.nest loops(0) {{ {SUM} }} {{along = 0 : i32}}", "along a dimension of a block that a loop nest stores"),
         (f"tile.nest loops(0, 1) {{ {SUM}{TURNED} }}", "members of a loop nest do not share their rows"),
     ],
 )

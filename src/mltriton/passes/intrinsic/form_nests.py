@@ -20,7 +20,7 @@ from mltriton.ir.module import Module
 from mltriton.ir.operation import Block, Operation, Value
 from mltriton.ir.passes import Pass
 from mltriton.ir.types import TensorType, shape_of
-from mltriton.passes.intrinsic.tile_loops.directions import Directions
+from mltriton.passes.intrinsic.tile_loops.directions import Direction, Directions
 from mltriton.passes.intrinsic.tile_loops.footprints import EXPENSIVE, Costs, Footprint, is_outside, killed_loads
 from mltriton.passes.intrinsic.tile_loops.joining import fill_of, member_of
 from mltriton.passes.intrinsic.tile_loops.loop_nests import LoopNest
@@ -152,6 +152,7 @@ class _Former:
             self._close()
         self.nest.add(member, footprint)
         self.stretch.members.append(op)
+        self.stretch.direction = member.direction if isinstance(member, _StoreElsewhere) else None
         self.ops.append(op)
 
     def _shortened(self, member: Member, footprint: Footprint) -> Footprint:
@@ -213,11 +214,16 @@ class _Former:
             return member
         if self._awaits(self._reads(member.op.operands[0])):
             self._close()
-        return _StoreElsewhere(member.op) if self.directions.runs_elsewhere(member.op) else member
+        direction = self.directions.of_store(member.op)
+        return member if direction is None else _StoreElsewhere(member.op, direction)
 
 
 class _StoreElsewhere(StoreBlock):
     alone = True
+
+    def __init__(self, op: tt.Store | tt.DescriptorStore, direction: Direction) -> None:
+        super().__init__(op)
+        self.direction = direction
 
 
 def _is_computed(value: Value) -> bool:

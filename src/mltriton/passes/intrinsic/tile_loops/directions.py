@@ -15,7 +15,16 @@ from mltriton.ir.constants import splat_of
 from mltriton.ir.operation import BlockArgument, Operation, Value
 from mltriton.ir.types import TensorType, shape_of
 from mltriton.passes.intrinsic.tile_loops.footprints import Footprint
-from mltriton.passes.intrinsic.tile_loops.transposing import SMALLEST
+from mltriton.records import NamedTuple
+
+SMALLEST = 4  # squares of fewer lanes are not worth a transpose
+
+
+class Direction(NamedTuple):
+    """The dimension that lanes go along, and the size of the squares that are transposed."""
+
+    along: int
+    squares: int
 
 
 class Directions:
@@ -28,16 +37,20 @@ class Directions:
         self.lanes = lanes
         self.reads = reads
 
-    def runs_elsewhere(self, store: tt.Store | tt.DescriptorStore) -> bool:
-        """Whether lanes of a store go along another dimension than the last."""
+    def of_store(self, store: tt.Store | tt.DescriptorStore) -> Direction | None:
+        """Where lanes of a store go along another dimension than the last: which, and the size of the squares in which
+        the block is transposed in registers on its way, 0 where it runs along that dimension, too.
+        """
         shape = shape_of(store.value.type)
         last = len(shape) - 1
         unit = self._is_unit(store, shape)
         along = next((dim for dim in reversed(range(last + 1)) if shape[dim] > 1 and unit[dim]), last)
         if along == last:
-            return False
-        dim = self._contiguous_dim(store.value, shape)
-        return dim == along or (dim == last and gcd(shape[along], shape[last], self.lanes) >= SMALLEST)
+            return None
+        dim, size = self._contiguous_dim(store.value, shape), gcd(shape[along], shape[last], self.lanes)
+        if dim == along:
+            return Direction(along, 0)
+        return Direction(along, size) if dim == last and size >= SMALLEST else None
 
     def _contiguous_dim(self, value: Value, shape: Sequence[int]) -> int:
         """The dimension along which the memory runs from which a value is computed: the last where it is not known."""

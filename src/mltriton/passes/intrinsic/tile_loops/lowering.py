@@ -125,11 +125,6 @@ class Lowering:
             self.flush()
             self.opened = self.place.nest
 
-    @property
-    def is_alone(self) -> bool:
-        """Whether the operation at hand is all of its `tile.nest`."""
-        return self.place is not None and len(self.place.nest.loops) == 1
-
     def flush(self) -> None:
         """Write the open loop nest."""
         nest, self.nest, self.opened = self.nest, LoopNest(), None

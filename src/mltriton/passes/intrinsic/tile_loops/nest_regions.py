@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import field
+from math import gcd
 
-from mltriton.dialects import tile
+from mltriton.dialects import tile, tt
 from mltriton.errors import TargetError
-from mltriton.ir.attributes import DenseArrayAttr
+from mltriton.ir.attributes import Attribute, DenseArrayAttr, IntegerAttr
 from mltriton.ir.operation import Block, Operation, OpResult, Region, Value
-from mltriton.ir.types import I32, TensorType
+from mltriton.ir.types import I32, TensorType, shape_of
+from mltriton.passes.intrinsic.tile_loops.directions import Direction
 from mltriton.passes.intrinsic.tile_loops.joining import is_member
 from mltriton.passes.intrinsic.tile_loops.operations import is_virtual
 from mltriton.records import NamedTuple, record
@@ -21,10 +23,19 @@ from mltriton.records import NamedTuple, record
 
 @record()
 class Stretch:
-    """The members of a nest in their order, with the numbers of their loops: the nest is from the first to the last."""
+    """The members of a nest in their order, with the numbers of their loops: the nest is from the first to the last.
+    `direction`: that of the lanes of a single store, where it is another than the last dimension's.
+    """
 
     members: list[Operation] = field(default_factory=list[Operation])
     loops: Sequence[int] = ()
+    direction: Direction | None = None
+
+    def attributes(self) -> dict[str, Attribute]:
+        """Those of the nest."""
+        loops: dict[str, Attribute] = {"loops": DenseArrayAttr(tuple(self.loops), I32)}
+        numbers = self.direction._asdict() if self.direction is not None else {}
+        return loops | {name: IntegerAttr(number, I32) for name, number in numbers.items() if number or name == "along"}
 
 
 def enclose(block: Block, stretches: Sequence[Stretch]) -> None:
@@ -39,7 +50,7 @@ def enclose(block: Block, stretches: Sequence[Stretch]) -> None:
             ops.append(op)
             continue
         if op is inside.members[0]:
-            nest = tile.Nest((), (), {"loops": DenseArrayAttr(tuple(inside.loops), I32)}, (), op.loc)
+            nest = tile.Nest((), (), inside.attributes(), (), op.loc)
             nests[nest] = []
             ops.append(nest)
         nests[ops[-1]].append(op)
@@ -146,4 +157,14 @@ def _members_of(nest: tile.Nest) -> dict[Operation, Place]:
             expected=f"{len(members)} numbers",
             found=f"{len(nest.loops)}",
         )
+    if nest.along >= 0 and not _may_go_along(members[0], nest.along, nest.squares):
+        message = "lanes go along a dimension of a block that a loop nest stores, in squares that divide it"
+        raise TargetError(message, location=nest.loc.in_source, found=f"along {nest.along}, squares of {nest.squares}")
     return {op: Place(nest, loop) for op, loop in zip(members, nest.loops, strict=True)}
+
+
+def _may_go_along(op: Operation, along: int, squares: int) -> bool:
+    if not isinstance(op, tt.Store | tt.DescriptorStore):
+        return False
+    shape = shape_of(op.value.type)
+    return along < len(shape) - 1 and not (squares and gcd(shape[along], shape[-1]) % squares)

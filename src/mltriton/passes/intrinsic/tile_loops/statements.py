@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 def store(low: Lowering, op: tt.Store | tt.DescriptorStore) -> None:
     """A block joins the nest; a scalar is stored now."""
     if isinstance(op.value.type, TensorType):
-        low.add(store_member(low, op))
+        assert low.place is not None
+        low.add(store_member(op, low.place.nest))
     else:
         copy_scalar(low, op)
 

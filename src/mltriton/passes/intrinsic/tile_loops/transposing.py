@@ -2,55 +2,26 @@
 
 Level: warp to intrinsic. Where the memory of the stored value runs along the same dimension as that of the store, lanes
 go along that one. Where it runs along the last and the store along another, squares of chunks are transposed in
-registers. Everything else is left to a nest over rows, with scatters.
+registers. Everything else is left to a nest over rows, with scatters. `directions.py` says which of it a store is.
 """
 
 from __future__ import annotations
 
-from math import gcd
-from typing import TYPE_CHECKING
-
 from mltriton.dialects import tile, tt
 from mltriton.ir.operation import Value
-from mltriton.ir.types import I32, shape_of
-from mltriton.passes.intrinsic.tile_loops import accesses, addressing
+from mltriton.ir.types import I32
+from mltriton.passes.intrinsic.tile_loops import accesses
 from mltriton.passes.intrinsic.tile_loops.evaluation import Evaluator
 from mltriton.passes.intrinsic.tile_loops.footprints import Coordinates
 from mltriton.passes.intrinsic.tile_loops.forms import Affine, Form, Index, Vector, constant_index
 from mltriton.passes.intrinsic.tile_loops.members import Accumulators, Member, StoreBlock
 
-if TYPE_CHECKING:
-    from mltriton.passes.intrinsic.tile_loops.lowering import Lowering
 
-SMALLEST = 4  # squares of fewer lanes are not worth a transpose
-
-
-def store_member(low: Lowering, op: tt.Store | tt.DescriptorStore) -> Member:
-    """The member that does a store; lanes run along another dimension only in a nest of its own."""
-    shape = shape_of(op.value.type)
-    last = len(shape) - 1
-    if last == 0:
+def store_member(op: tt.Store | tt.DescriptorStore, nest: tile.Nest) -> Member:
+    """The member that does a store of a block, with its lanes as the nest says."""
+    if nest.along < 0:
         return StoreBlock(op)
-    along = _store_dim(low, op, shape)
-    if along == last or not low.is_alone:
-        return StoreBlock(op)
-    value_dim = addressing.contiguous_dim(low, op.value)
-    if value_dim == along:
-        return StoreAlong(op, along)
-    lanes = gcd(shape[along], shape[last], low.e.emitter.lanes)
-    if value_dim == last and lanes >= SMALLEST:
-        return StoreTransposed(op, along, lanes)
-    return StoreBlock(op)
-
-
-def _store_dim(low: Lowering, op: tt.Store | tt.DescriptorStore, shape: tuple[int, ...]) -> int:
-    """The dimension along which the stored memory runs; the last where it is not known."""
-    coordinates = tuple(range(len(shape)))
-    low.finish([op.desc if isinstance(op, tt.DescriptorStore) else op.ptr])
-    for dim in reversed(coordinates):
-        if shape[dim] > 1 and addressing.stride_along(low, op, coordinates, dim, shape[dim]) == 1:
-            return dim
-    return coordinates[-1]
+    return StoreTransposed(op, nest.along, nest.squares) if nest.squares else StoreAlong(op, nest.along)
 
 
 class StoreAlong(StoreBlock):
