@@ -42,6 +42,16 @@ def test_a_launch_with_or_without_the_constants(compiled):
     assert not out[16:].any()
 
 
+def test_a_truth_value_counts_where_an_integer_is_taken():
+    kernel = triton.compile(scale, "*fp32:16, *fp32, i32, fp32, 16", target="cpu")
+    X[:] = np.arange(32) + 1
+    out = aligned(32)
+    for count in (True, np.int32(1)):
+        out[:] = 0
+        kernel.launch((2,), X, out, count, 2.0)
+        np.testing.assert_array_equal(out[:2], [2, 0])
+
+
 def test_launches_after_the_first_are_left_to_machine_code(compiled, monkeypatch):
     out = aligned(32)
     compiled.launch((2,), X, out, 32, 1.0)
@@ -62,7 +72,7 @@ def test_launches_after_the_first_are_left_to_machine_code(compiled, monkeypatch
         ((X, X, 2**40, 1.0), "does not fit in i32"),
         ((X, X, X, 1.0), "expected i32:16, found *fp32:16"),
         ((X, 5, 32, 1.0), "expected *fp32, found i32"),
-        ((X, X, True, 1.0), "expected i32:16, found i1"),
+        ((X, X, True, 1.0), "expected i32:16, found i32"),
         ((X, X, 32, None), "expected fp32, found None"),
     ],
 )

@@ -34,7 +34,8 @@ def launch_compiled(kernel: CompiledKernel, grid: Any, arguments: Sequence[Any])
         check_arrays(named)
         for name, value in named.items():
             _check(name, entries[name], value)
-        slots = slots_of(entries, list(named.values()), kernel.metadata.written)
+        values = [_counted(entries[name], value) for name, value in named.items()]
+        slots = slots_of(entries, values, kernel.metadata.written)
         if all(size := normalize(grid)):
             kernel.loaded.run(size, slots)
     except TritonError as error:
@@ -167,9 +168,15 @@ def _check(name: str, entry: Entry, value: Any) -> None:
         return
     is_integer = not entry.is_pointer and entry.scalar in INTEGER_RANGES
     annotation = entry.scalar if isinstance(value, float) or (is_integer and isinstance(value, int)) else None
-    found = specialize(name, value, annotation=annotation, by_value=False, by_alignment=True)
+    found = specialize(name, _counted(entry, value), annotation=annotation, by_value=False, by_alignment=True)
     if not isinstance(found, Argument) or not _fits(found, entry):
         raise _unfitting(name, str(entry), str(found))
+
+
+def _counted(entry: Entry, value: Any) -> Any:
+    """The value; True and False are 1 and 0 where the kernel takes a wider integer, as in Python and upstream."""
+    takes_integer = isinstance(entry, Argument) and not entry.is_pointer and entry.scalar in INTEGER_RANGES
+    return int(value) if isinstance(value, bool) and takes_integer else value
 
 
 def _unfitting(name: str, expected: str, found: str) -> ArgumentError:
