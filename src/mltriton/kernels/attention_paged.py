@@ -212,13 +212,13 @@ def choose_block_form(q: Array, k_cache: Array, v_cache: Array, warp_level: bool
 
 def choose_splits(q: Array, k_cache: Array, block_table: Array, form: Form) -> int:
     """Enough stretches for every thread to have something to do, none shorter than `SHORTEST_SPLIT` keys. Measured on 2
-    and 16 cores: where many share the memory, some come late.
+    and 16 cores: where many share the memory, some are slower than others.
     """
     programs = q.shape[0] * programs_of(q, k_cache, form)
     longest = block_table.shape[1] * k_cache.shape[1]
     on_gpu = TILE_PROGRAMS if form.tiles else PROGRAMS if form.block is not None else 0
     threads = num_threads()
-    at_once = on_gpu or (4 if threads >= MANY else 2) * threads
+    at_once = on_gpu or (16 if threads >= MANY else 2) * threads
     wanted = triton.cdiv(at_once, programs)
     return max(1, min(wanted, longest // SHORTEST_SPLIT))
 
