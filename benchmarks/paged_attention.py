@@ -1,4 +1,5 @@
-"""Decoding over a paged cache: 8 sequences of about 4k tokens, 32 heads on 8, dimension 128, in both forms.
+"""Decoding over a paged cache: 8 sequences of about 4k tokens, 32 heads on 8, dimension 128, in both forms; and of
+about 32k, which are 1 GB and so in no cache of a processor.
 
 Against torch (pages gathered, then `scaled_dot_product_attention` for each sequence), against each other (how many
 times as fast the form of warps is), and against reading as many bytes from memory: the share of the read bandwidth.
@@ -16,6 +17,7 @@ from mltriton.tools import jobs
 from mltriton.tools.side_by_side import OURS, Measurement, Times, measure
 
 LENS = (4096, 4001, 3900, 3801, 4090, 3500, 4033, 3777)
+LONG = tuple(8 * length for length in LENS)
 BLOCK = 65536  # numbers that a program reads
 
 
@@ -30,6 +32,8 @@ def measurements(quick: bool) -> Iterator[Measurement]:
     for dtype in ("float32", "bfloat16") if jobs.has_torch() else ("float32",):
         for page in (16,) if quick else (16, 64):
             yield from _problem((500, 300) if quick else LENS, dtype, page)
+    if jobs.has_torch() and not quick:
+        yield from _problem(LONG, "bfloat16", 16)
 
 
 def _problem(lens: tuple[int, ...], dtype: str, page: int) -> Iterator[Measurement]:
