@@ -89,7 +89,8 @@ def _layer_norm(torch: Any, rows: int, columns: int, dtype: Any) -> Measurement:
 def _layer_norm_backward(torch: Any, rows: int, columns: int, dtype: Any) -> Measurement:
     x, dx, problem = _random(torch, rows, columns, dtype)
     dy, w = torch.randn_like(x), torch.randn(columns, device="cuda", dtype=dtype)
-    programs = 2 * torch.cuda.get_device_properties(0).multi_processor_count
+    programs = next(iter(load_both(SOURCE).values())).backward_of(columns)[2]
+    programs *= torch.cuda.get_device_properties(0).multi_processor_count
     dw_parts, db_parts = torch.empty(2, programs, columns, device="cuda")
     dw, db = torch.empty(2, columns, device="cuda", dtype=dtype)
     wide = x.float()

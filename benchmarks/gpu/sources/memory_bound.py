@@ -47,7 +47,7 @@ def transpose_kernel(x_ptr, out_ptr, rows, columns, BLOCK: tl.constexpr):
 
 def transpose(x, out):
     rows, columns = x.shape
-    block, warps = (64, 4) if x.element_size() == 4 else (128, 8)
+    block, warps = (128, 8) if x.element_size() == 2 else (64, 4)
     grid = (triton.cdiv(columns, block), triton.cdiv(rows, block))
     transpose_kernel[grid](x, out, rows, columns, BLOCK=block, num_warps=warps)
     return out
@@ -94,51 +94,65 @@ def layer_norm(x, w, b, out, mean, rstd, eps):
     return out
 
 
+def backward_of(columns):
+    """Rows that a program has at once, its warps, and how many programs a multiprocessor has."""
+    if columns <= 1024:
+        return 4, 8, 2
+    warps = min(16, warps_of(columns))
+    return 1, warps, {4: 3, 8: 2}.get(warps, 1)
+
+
 @triton.jit
 def layer_norm_backward_kernel(
-    dx_ptr, dy_ptr, dw_ptr, db_ptr, x_ptr, w_ptr, mean_ptr, rstd_ptr, rows, columns, BLOCK: tl.constexpr
-):
+    dx_ptr, dy_ptr, dw_ptr, db_ptr, x_ptr, w_ptr, mean_ptr, rstd_ptr, rows, columns,
+    ROWS: tl.constexpr, BLOCK: tl.constexpr,
+):  # fmt: skip
     """Rows in turn, with a program's own sums of dw and db."""
     program = tl.program_id(0)
-    at = tl.arange(0, BLOCK)
-    inside = at < columns
-    w = tl.load(w_ptr + at, mask=inside, other=0.0).to(tl.float32)
-    dw = tl.zeros([BLOCK], tl.float32)
-    db = tl.zeros([BLOCK], tl.float32)
-    for row in range(program, rows, tl.num_programs(0)):
+    at = tl.arange(0, BLOCK)[None, :]
+    w = tl.load(w_ptr + at, mask=at < columns, other=0.0).to(tl.float32)
+    dw = tl.zeros([ROWS, BLOCK], tl.float32)
+    db = tl.zeros([ROWS, BLOCK], tl.float32)
+    for first in range(program * ROWS, rows, tl.num_programs(0) * ROWS):
+        row = first + tl.arange(0, ROWS)[:, None]
+        inside = (row < rows) & (at < columns)
         x = tl.load(x_ptr + row * columns + at, mask=inside, other=0.0).to(tl.float32)
         dy = tl.load(dy_ptr + row * columns + at, mask=inside, other=0.0).to(tl.float32)
-        rstd = tl.load(rstd_ptr + row)
-        hat = tl.where(inside, (x - tl.load(mean_ptr + row)) * rstd, 0.0)
+        rstd = tl.load(rstd_ptr + row, mask=row < rows, other=0.0)
+        hat = tl.where(inside, (x - tl.load(mean_ptr + row, mask=row < rows, other=0.0)) * rstd, 0.0)
         wdy = w * dy
-        c1 = tl.sum(hat * wdy, axis=0) / columns
-        c2 = tl.sum(wdy, axis=0) / columns
+        c1 = tl.sum(hat * wdy, axis=1)[:, None] / columns
+        c2 = tl.sum(wdy, axis=1)[:, None] / columns
         tl.store(dx_ptr + row * columns + at, (wdy - (hat * c1 + c2)) * rstd, mask=inside)
         dw += dy * hat
         db += dy
-    tl.store(dw_ptr + program * columns + at, dw, mask=inside)
-    tl.store(db_ptr + program * columns + at, db, mask=inside)
+    at = tl.arange(0, BLOCK)
+    tl.store(dw_ptr + program * columns + at, tl.sum(dw, axis=0), mask=at < columns)
+    tl.store(db_ptr + program * columns + at, tl.sum(db, axis=0), mask=at < columns)
 
 
 @triton.jit
-def sum_rows_kernel(parts_ptr, out_ptr, rows, columns, ROWS: tl.constexpr, BLOCK: tl.constexpr):
+def sum_parts_kernel(dws_ptr, dbs_ptr, dw_ptr, db_ptr, parts, columns, PARTS: tl.constexpr, BLOCK: tl.constexpr):
+    """Some columns of what programs added up, all parts at once: of dw, and by other programs of db."""
+    of_dw = tl.program_id(1) == 0
     at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    total = tl.zeros([ROWS, BLOCK], tl.float32)
-    for first in range(0, rows, ROWS):
-        row = first + tl.arange(0, ROWS)
-        inside = (row[:, None] < rows) & (at[None, :] < columns)
-        total += tl.load(parts_ptr + row[:, None] * columns + at[None, :], mask=inside, other=0.0)
-    tl.store(out_ptr + at, tl.sum(total, axis=0), mask=at < columns)
+    part = tl.arange(0, PARTS)[:, None]
+    inside = (part < parts) & (at < columns)[None, :]
+    found = tl.load(tl.where(of_dw, dws_ptr, dbs_ptr) + part * columns + at[None, :], mask=inside, other=0.0)
+    tl.store(tl.where(of_dw, dw_ptr, db_ptr) + at, tl.sum(found, axis=0), mask=at < columns)
 
 
 def layer_norm_backward(dx, dy, dw, db, dw_parts, db_parts, x, w, mean, rstd):
+    """dw_parts and db_parts have a row for each program."""
     rows, columns = x.shape
-    block = triton.next_power_of_2(columns)
-    layer_norm_backward_kernel[(dw_parts.shape[0],)](
-        dx, dy, dw_parts, db_parts, x, w, mean, rstd, rows, columns, BLOCK=block, num_warps=warps_of(columns)
+    block, parts = triton.next_power_of_2(columns), dw_parts.shape[0]
+    at_once, warps, _ = backward_of(columns)
+    layer_norm_backward_kernel[(parts,)](
+        dx, dy, dw_parts, db_parts, x, w, mean, rstd, rows, columns, ROWS=at_once, BLOCK=block, num_warps=warps
     )
-    for parts, out in ((dw_parts, dw), (db_parts, db)):
-        sum_rows_kernel[(triton.cdiv(columns, 64),)](parts, out, parts.shape[0], columns, ROWS=32, BLOCK=64)
+    sum_parts_kernel[(triton.cdiv(columns, 16), 2)](
+        dw_parts, db_parts, dw, db, parts, columns, PARTS=triton.next_power_of_2(parts), BLOCK=16
+    )
     return dx
 
 

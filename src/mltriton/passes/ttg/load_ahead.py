@@ -2,7 +2,8 @@
 
 Level: ttg, after `pipeline-loads`. Takes `scf.for` loops of more than one stage that multiply nothing and changes them
 in place: a load of a block becomes an asynchronous copy to shared memory, of which every lane copies and later reads
-what is its own, so that nobody waits for others; a scalar is loaded ahead and carried. Guarantees: no result changes;
+what is its own, so that nobody waits for others; a scalar, or a block of few elements, is loaded ahead and
+carried. Guarantees: no result changes;
 memory behind the last iteration is not touched; where the target copies nothing asynchronously
 (`TargetSpec.copy_bytes`), and in warp-level kernels, every loop stays as it is.
 
@@ -41,6 +42,7 @@ from mltriton.targets.registry import num_warps_of, spec_of
 FEW_WARPS = 16  # that a multiprocessor should have at least, whatever buffers need
 KEPT_BYTES = 16384  # of shared memory for what crosses warps
 UNDER_WAY = 16384  # bytes of a program that keep memory busy
+CARRIED_BYTES = 32  # of a block, at most, that lanes carry
 # How a counter may become an offset, so that each iteration has addresses of its own.
 MOVING = (arith.AddI, arith.MulI, arith.ExtSI, arith.IndexCast, tt.Splat, tt.ExpandDims, tt.Broadcast, tt.AddPtr)
 
@@ -76,19 +78,19 @@ def _room(function: tt.Func, spec: TargetSpec, warps: int) -> int:
 def _load_ahead(loop: scf.For, axes: AxisInfoAnalysis, spec: TargetSpec, room: int, depth: int) -> int:
     """Change a loop, whose loads may be `depth` iterations ahead; gives the bytes that its buffers need."""
     found = [op for op in loop.body.block.ops if isinstance(op, tt.Load) and _can_be_ahead(op, loop, axes, spec)]
-    blocks = [load for load in found if isinstance(load.result.type, TensorType)]
+    blocks = [load for load in found if not _is_small(load)]
     needed = sum(map(block_bytes, blocks))
     if not blocks or needed > room:
         return 0
     depth = min(depth, room // needed, -(-UNDER_WAY // needed))
-    _Ahead(loop, found, depth).write()
+    _Ahead(loop, found, blocks, depth).write()
     return depth * needed
 
 
 def _can_be_ahead(load: tt.Load, loop: scf.For, axes: AxisInfoAnalysis, spec: TargetSpec) -> bool:
     if load.volatile or is_block_pointer(load.ptr.type) or waits_for_programs(loop):
         return False
-    if isinstance(load.result.type, TensorType) and not _can_be_copied(load, axes, max(spec.copy_bytes)):
+    if not _is_small(load) and not _can_be_copied(load, axes, max(spec.copy_bytes)):
         return False
     if _needed(loop, load) is None or not _moves_on(load.ptr, loop):
         return False
@@ -98,6 +100,12 @@ def _can_be_ahead(load: tt.Load, loop: scf.For, axes: AxisInfoAnalysis, spec: Ta
         if may_alias(load, write) and not (behind and through_other_parameter(load, write)):
             return False
     return True
+
+
+def _is_small(load: tt.Load) -> bool:
+    """Whether a lane can carry what is loaded, even all of it."""
+    type = load.result.type
+    return not isinstance(type, TensorType) or type.bytes <= CARRIED_BYTES
 
 
 def _can_be_copied(load: tt.Load, axes: AxisInfoAnalysis, size: int) -> bool:
@@ -140,9 +148,9 @@ def _changes(value: Value, loop: scf.For) -> bool:
 
 
 class _Ahead:
-    """The rewriting of one loop, whose loads are under way `depth` iterations before."""
+    """The rewriting of one loop, whose loads are under way `depth` iterations before, those `copied` to buffers."""
 
-    def __init__(self, loop: scf.For, loads: Sequence[tt.Load], depth: int) -> None:
+    def __init__(self, loop: scf.For, loads: Sequence[tt.Load], copied: Sequence[tt.Load], depth: int) -> None:
         self.loop = loop
         self.loads = loads
         self.depth = depth
@@ -150,7 +158,7 @@ class _Ahead:
         assert needed is not None
         self.ops = needed.ops
         self.entry = Builder().before(loop)
-        self.buffers = {load: self._buffer(load) for load in loads if isinstance(load.result.type, TensorType)}
+        self.buffers = {load: self._buffer(load) for load in copied}
 
     def write(self) -> None:
         """Copies in front of the loop; then in each iteration what has arrived, and copies for a later one."""
