@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import mltriton as triton
+import mltriton.language as tl
 from ptx_emulator.launch import install
 
 from . import kernels
@@ -101,6 +102,37 @@ def test_rows_in_turn(dtype: type, columns: int, in_place: bool, emulated: None)
     wanted = (rows - rows.mean(1, keepdims=True)) * scales[:, None]
     np.testing.assert_allclose(out, wanted, atol=1e-5 if dtype is np.float32 else 4e-3)
     np.testing.assert_allclose(sums, [rows[first::3].sum(0) for first in range(3)], atol=1e-5)
+
+
+@triton.jit
+def scaled_rows(x, scales, shifts, out, rows, columns, ROWS: tl.constexpr, BLOCK: tl.constexpr):
+    """Rows of tiles in turn; what belongs to a row is a block of few elements."""
+    at = tl.arange(0, BLOCK)[None, :]
+    for first in range(tl.program_id(0) * ROWS, rows, tl.num_programs(0) * ROWS):
+        row = first + tl.arange(0, ROWS)[:, None]
+        inside = (row < rows) & (at < columns)
+        tile = tl.load(x + row * columns + at, mask=inside, other=0.0)
+        scale = tl.load(scales + row, mask=row < rows, other=5.0)
+        shift = tl.load(shifts + row, mask=row < rows, other=0.0)
+        tl.store(out + row * columns + at, tile * scale + shift + tl.sum(tile, 1)[:, None], mask=inside)
+
+
+@pytest.mark.parametrize(("rows", "at_once"), [(1, 1), (11, 1), (11, 4), (24, 8)])
+def test_few_elements_are_carried(rows: int, at_once: int, emulated: None) -> None:
+    rng = np.random.default_rng(0)
+    x, out = rng.standard_normal((rows, 512), np.float32), np.zeros((rows, 512), np.float32)
+    scales, shifts = rng.standard_normal((2, rows), np.float32)
+    scaled_rows[2,](x, scales, shifts, out, rows, 512, ROWS=at_once, BLOCK=512, target="cuda:90")
+    np.testing.assert_allclose(out, x * scales[:, None] + shifts[:, None] + x.sum(1, keepdims=True), atol=1e-4)
+
+
+@pytest.mark.parametrize(("at_once", "carried"), [(1, 2), (8, 2), (16, 0)])
+def test_which_blocks_are_carried(at_once: int, carried: int, needs_ptxas: None) -> None:
+    signature = f"*fp32:16, *fp32:16, *fp32:16, *fp32:16, i32:16, i32:16, {at_once}, 512"
+    text = triton.compile(scaled_rows, signature, target="cuda:90").asm["ttg"]
+    loop = text[text.index("scf.for") :].split("scf.yield")[0]
+    carries = loop.splitlines()[0].count(f"tensor<{at_once}x1xf32")
+    assert "async_copy" in loop and (carries >= carried if carried else not carries)
 
 
 def test_what_an_iteration_stores_the_next_one_loads(emulated: None) -> None:
