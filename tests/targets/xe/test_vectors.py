@@ -21,7 +21,7 @@ def kernel(*lines: str) -> str:
 
 
 def translated(*lines: str) -> SpirvModule:
-    return read(emit(kernel(*lines)))
+    return read(emit(kernel(*lines), 4, 0))
 
 
 def test_capabilities_and_decorations() -> None:
@@ -82,7 +82,7 @@ def test_intels_compiler_takes_the_module() -> None:
     described = "insertelement <16 x i32> zeroinitializer, i32 %n, i64 2"
     shape = "i1 true, <2 x i8> zeroinitializer, i8 1, i16 16, i16 8"
     store = f"call void @{STORE}({shape}, <16 x i32> %d, i32 0, i32 0, <128 x i16> zeroinitializer)"
-    image = emit(kernel(f"%d = {described}", store))
+    image = emit(kernel(f"%d = {described}", store), 4, 0)
     assert read(image).imports == [STORE]
     native = compile_native(image, device("bmg"), code=Code.SIMD, registers=256)
     assert (native.kernels["k"].registers, native.spills) == (256, False)

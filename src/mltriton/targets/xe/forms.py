@@ -34,10 +34,10 @@ class Form(NamedTuple):
         """
         return import_module(self.lowering).emit_kernel(module, device, failing)
 
-    def spirv(self, llvm: str) -> bytes:
-        """The SPIR-V module."""
-        emit: Callable[[str], bytes] = import_module(self.emission).emit
-        return emit(llvm)
+    def spirv(self, llvm: str, warps: int, shared: int) -> bytes:
+        """The SPIR-V module of a program with so many warps, which share so many bytes."""
+        emit: Callable[..., bytes] = import_module(self.emission).emit
+        return emit(llvm) if self.code is Code.SIMT else emit(llvm, warps, shared)
 
     def emulated(self, llvm: str, device: Device) -> bytes:
         """What runs on this machine's CPU instead: SPIR-V without what only Xe has, or an object file."""

@@ -49,11 +49,11 @@ class XeTarget(Target):
         """Whether the passes say which lane holds what, without which there is no code."""
         return self.spec.has_lanes
 
-    def lower(self, module: Module) -> Lowered:
-        """LLVM IR for SPIR-V, and how a program is to run."""
+    def lower(self, module: Module, failing: tuple[Surface, ...] = ()) -> Lowered:
+        """LLVM IR for SPIR-V, and how a program is to run, for launches in which some surfaces fail."""
         from mltriton.targets.xe.forms import asked_for
 
-        made = asked_for(module).lower(module, self.device)
+        made = asked_for(module).lower(module, self.device, failing)
         return Lowered(made.text, _facts(module, self.device, made))
 
     def restored(self, text: str, binary: Binary) -> Lowered:
@@ -72,7 +72,8 @@ class XeTarget(Target):
 
     def spirv(self, lowered: Lowered) -> bytes:
         """The module."""
-        return _form(lowered).spirv(lowered.text)
+        facts = _known(lowered)
+        return _form(lowered).spirv(lowered.text, facts.num_warps, facts.shared)
 
     def listing(self, lowered: Lowered) -> str:
         """The module as text."""
@@ -118,7 +119,7 @@ class XeTarget(Target):
             metadata["program"] = packed(print_op(module, locations=True).encode())
         if emulates():
             metadata["emulated"] = packed(form.emulated(llvm, self.device))
-        return Binary(form.spirv(llvm), metadata)
+        return Binary(self.spirv(lowered), metadata)
 
     def load(self, binary: Binary, name: str) -> LoadedKernel:
         """Bring the kernel to the device; where there is no Intel GPU, with what only Xe has emulated on the CPU.
@@ -156,12 +157,9 @@ class XeTarget(Target):
     def _version(self, program: str, failing: tuple[Surface, ...], emulated: bool) -> bytes:
         """The module of a program at the intrinsic level, for launches in which these surfaces fail."""
         from mltriton.ir.parser import parse_module
-        from mltriton.targets.xe.forms import asked_for
 
-        module = parse_module(program)
-        form = asked_for(module)
-        llvm = form.lower(module, self.device, failing).text
-        return form.emulated(llvm, self.device) if emulated else form.spirv(llvm)
+        lowered = self.lower(parse_module(program), failing)
+        return _form(lowered).emulated(lowered.text, self.device) if emulated else self.spirv(lowered)
 
     def takes(self, device: str) -> bool:
         """Arrays of the GPU, and those of main memory, which are copied."""

@@ -1,8 +1,7 @@
 """The kernel of a module at the intrinsic level in SIMD form (one program for each warp): LLVM IR text.
 
 Level: intrinsic -> llvm. `spir_kernel` with the name and the parameters of the `tt.func`, as in a lane's program
-(`simt/kernel.py`); one work item is a warp. The function's attributes say so (`VCFunction`) and how much memory its
-warps share.
+(`simt/kernel.py`); one work item is a warp.
 """
 
 from __future__ import annotations
@@ -18,7 +17,6 @@ from mltriton.targets.llvm.writer import Module
 from mltriton.targets.registry import num_warps_of
 from mltriton.targets.simt.context import Emitter
 from mltriton.targets.simt.kernel import argument, begin, parameters_of, public_function
-from mltriton.targets.simt.shared import allocations
 from mltriton.targets.xe.devices import Device
 from mltriton.targets.xe.launch_guards import Surface
 from mltriton.targets.xe.llvm.emit.kernel import KernelText, finished, legality_of
@@ -35,8 +33,7 @@ def emit_kernel(module: IRModule, device: Device, failing: Collection[Surface] =
     if "ttig.address_payloads" in module.attributes:
         message = "SIMD kernels have no address payloads: what describes a matrix stays in registers anyway"
         raise BackendError(message, hint="Leave the option address_payloads out.")
-    _, shared = allocations(module)
-    target = Module(f'"VCFunction" "VCSLMSize"="{shared}"')
+    target = Module()
     machine, warps = XeMachine(device, vectors=True), num_warps_of(module)
     body = machine.kernel(target, public_function(module).sym_name, parameters_of(module), warps, 1)
     emitter = WarpEmitter(target, body, machine, warps, RULES, ELEMENTS, legality_of(module, device, failing))

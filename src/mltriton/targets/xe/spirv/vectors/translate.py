@@ -16,8 +16,7 @@ from mltriton.targets.xe.spirv.vectors.sections import Import, Sections
 from mltriton.targets.xe.spirv.vectors.syntax import Name, Number, Numbers, Operand, Reader
 from mltriton.targets.xe.spirv.words import Instruction
 
-_DEFINITION = re.compile(r"^define spir_kernel void @([\w.$]+)\((.*)\) .*!reqd_work_group_size (!\d+)", re.MULTILINE)
-_SHARED = re.compile(r'"VCSLMSize"="(\d+)"')
+_DEFINITION = re.compile(r"^define spir_kernel void @([\w.$]+)\((.*)\) ", re.MULTILINE)
 _TEXT = re.compile(
     r'^(@[\w.]+) = private unnamed_addr addrspace\(2\) constant \[\d+ x i8\] c"(.*)", align', re.MULTILINE
 )
@@ -25,19 +24,16 @@ _FUNCTION = 7  # where variables of a function are
 _FLAGS = frozenset({"fast", "nnan", "ninf", "nsz", "arcp", "contract", "afn", "reassoc", "nuw", "nsw", "exact"})
 
 
-def emit(text: str) -> bytes:
-    """The SPIR-V module of the kernel in `text`."""
+def emit(text: str, warps: int, shared: int) -> bytes:
+    """The SPIR-V module of the kernel in `text`, whose warps share so many bytes."""
     found = _DEFINITION.search(text)
     assert found is not None, "the text of a kernel"
-    size = re.search(rf"^{found[3]} = !{{i32 (\d+)", text, re.MULTILINE)
-    shared = _SHARED.search(text)
     body = text[found.end() : text.index("\n}", found.end())].partition("{\n")[2]
     kernel = _Kernel(found[2], {name: _bytes(escaped) for name, escaped in _TEXT.findall(text)})
     for line in body.splitlines():
         kernel.line(line)
     instructions = kernel.finished()
-    warps = int(size[1]) if size else 1
-    return kernel.sections.finished(found[1], kernel.id, instructions, warps, int(shared[1]) if shared else 0).image
+    return kernel.sections.finished(found[1], kernel.id, instructions, warps, shared).image
 
 
 def _bytes(escaped: str) -> bytes:
