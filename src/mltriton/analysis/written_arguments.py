@@ -22,9 +22,7 @@ _WRITTEN: dict[type[Operation], str] = {
 
 def written_arguments(module: Module) -> frozenset[int]:
     """Positions of the parameters of the module's public function that it may write through."""
-    return written_parameters(
-        next(op for op in module.body.block.ops if isinstance(op, tt.Func) and op.sym_visibility == "public")
-    )
+    return written_parameters(tt.kernel_of(module))
 
 
 def written_parameters(function: tt.Func) -> frozenset[int]:

@@ -92,7 +92,7 @@ def compile_text(text: str, options: Mapping[str, Any] | None = None, target: st
     that no launch can give.
     """
     text = without_jumps(text)
-    function = _entry(with_pointers_for_descriptors(parse_module(text)))
+    function = tt.kernel_of(with_pointers_for_descriptors(parse_module(text)))
     hints = [value.hint or "arg" for value in function.body.block.arguments]
     # Parts of tuples are called t.0 in the text: a parameter's name is a word of its own.
     names = [
@@ -103,14 +103,6 @@ def compile_text(text: str, options: Mapping[str, Any] | None = None, target: st
     entries = dict(zip(names, _entries(function), strict=True))
     known = {name: value for name, value in (options or {}).items() if name not in IGNORED_OPTIONS}
     return compile_job(TextJob(fn, entries, find_target(target), options_of(**known), text), Dependencies())
-
-
-def _entry(module: Module) -> tt.Func:
-    functions = [op for op in module.body.block.ops if isinstance(op, tt.Func) and op.sym_visibility == "public"]
-    if len(functions) != 1:
-        found = ", ".join(f"@{op.sym_name}" for op in functions) or "none"
-        raise SignatureError("a program has one public function", found=found)
-    return functions[0]
 
 
 def _entries(function: tt.Func) -> Iterator[Argument]:

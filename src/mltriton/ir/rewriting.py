@@ -33,6 +33,10 @@ class Rewriter:
         self.values: dict[Value, Value] = {}
         self.convert_type = convert_type
 
+    def type_of(self, value: Value) -> Type:
+        """The type of what stands for an old value in copies."""
+        return self.convert_type(value.type) if self.convert_type is not None else value.type
+
     def map(self, old: Value) -> Value:
         """The new value that stands for `old`."""
         return self.values[old]
@@ -50,13 +54,9 @@ class Rewriter:
 
     def copy(self, op: Operation, operands: list[Value]) -> Sequence[Value]:
         """The rule that copies an operation with new operands, converting types."""
-        convert = self.convert_type or _same
+        types = [self.type_of(result) for result in op.results]
         regions = [self.rebuild_region(region) for region in op.regions]
-        return self.builder.insert(
-            type(op)(
-                operands, [convert(result.type) for result in op.results], op.attributes, regions, op.loc, op.segments
-            )
-        ).results
+        return self.builder.insert(type(op)(operands, types, op.attributes, regions, op.loc, op.segments)).results
 
     def rebuild_region(self, region: Region) -> Region:
         """A rebuilt copy of a region, with converted block-argument types."""
@@ -67,8 +67,7 @@ class Rewriter:
 
     def rebuild_block(self, block: Block) -> Block:
         """A rebuilt copy of a block."""
-        convert = self.convert_type or _same
-        made = Block([convert(argument.type) for argument in block.arguments])
+        made = Block([self.type_of(argument) for argument in block.arguments])
         for old, new in zip(block.arguments, made.arguments, strict=True):
             self.values[old] = new
             new.hint = old.hint
@@ -88,7 +87,3 @@ def rebuild(root: OperationT, rules: RuleTable, convert_type: Callable[[Type], T
 def keep(rewriter: Rewriter, op: Operation, operands: list[Value]) -> Sequence[Value]:
     """The rule that copies an operation unchanged: says in a table that this was considered."""
     return rewriter.copy(op, operands)
-
-
-def _same(type: Type) -> Type:
-    return type

@@ -216,12 +216,6 @@ class pointer_type(dtype):  # noqa: N801
     def __repr__(self) -> str:
         return self.name
 
-    def is_int_signed(self) -> bool:
-        return False
-
-    def is_int_unsigned(self) -> bool:
-        return False
-
     def is_ptr(self) -> bool:
         return True
 
@@ -302,12 +296,6 @@ class tensor_descriptor_type(dtype):  # noqa: N801
 
     def __repr__(self) -> str:
         return self.name
-
-    def is_int_signed(self) -> bool:
-        return False
-
-    def is_int_unsigned(self) -> bool:
-        return False
 
     def to_ir(self) -> Type:
         from mltriton.ir.types import TensorDescType, TensorType  # A launch has types and needs no IR.

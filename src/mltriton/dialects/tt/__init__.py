@@ -19,7 +19,7 @@ from mltriton.dialects.tt.elementwise import (
     PreciseSqrt,
     PtrToInt,
 )
-from mltriton.dialects.tt.functions import Call, Func, Return
+from mltriton.dialects.tt.functions import Call, Func, Return, kernel_of
 from mltriton.dialects.tt.memory import AddPtr, AtomicCAS, AtomicRMW, Load, Store, loaded_type
 from mltriton.dialects.tt.program import (
     Assert,
@@ -69,6 +69,7 @@ __all__ = [
     "ScanReturn",
     "Store",
     "index_width",
+    "kernel_of",
     "loaded_type",
     "reduced_type",
 ]

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import cast
 
+from mltriton.errors import SignatureError
 from mltriton.ir.attributes import ArrayAttr, DictAttr, SymbolRefAttr
 from mltriton.ir.checks import require, require_attributes, require_types, types_of
 from mltriton.ir.definition import attribute, region, string, type_attribute, variadic
+from mltriton.ir.module import Module
 from mltriton.ir.operation import Operation, Value
 from mltriton.ir.rejection import reject
 from mltriton.ir.types import FunctionType
@@ -78,3 +80,12 @@ class Call(Operation, name="tt.call", reads=True, writes=True):
             op = op.parent_op
         candidates = (inner for region in op.regions for block in region.blocks for inner in block.ops)
         return next((inner for inner in candidates if isinstance(inner, Func) and inner.sym_name == name), None)
+
+
+def kernel_of(module: Module) -> Func:
+    """The one public function of a module. Raises `SignatureError` where there is none, or several."""
+    public = [op for op in module.body.block.ops if isinstance(op, Func) and op.sym_visibility == "public"]
+    if len(public) != 1:
+        found = ", ".join(f"@{op.sym_name}" for op in public) or "none"
+        raise SignatureError("a program has one public function", found=found)
+    return public[0]

@@ -42,8 +42,7 @@ class CheckAccesses(Pass):
     name = "check-accesses"
 
     def run(self, module: Module) -> Module:
-        functions = [op for op in module.body.block.ops if isinstance(op, tt.Func)]
-        function = next(op for op in functions if op.sym_visibility == "public")
+        function = tt.kernel_of(module)
         checker = _Checker(_with_bounds(function))
         for op in list(function.walk()):
             rule = RULES.get(type(op))

@@ -14,7 +14,7 @@ from typing import cast
 from mltriton.dialects import arith, tt, ttg
 from mltriton.ir.attributes import DenseAttr
 from mltriton.ir.module import Module
-from mltriton.ir.operation import Block, Operation, Value
+from mltriton.ir.operation import Value
 from mltriton.ir.passes import Pass
 from mltriton.ir.rewriting import Rewriter, RuleTable
 from mltriton.ir.types import MemDescType, PointerType, TensorType, Type, block_of, byte_width
@@ -59,24 +59,6 @@ class _Writer(Rewriter):
             return value.type
         return with_encoding(value.type, self.plan.blocks.get(value) or self.plan.of(block.encoding))
 
-    def copy(self, op: Operation, operands: list[Value]) -> Sequence[Value]:
-        types = [self.type_of(result) for result in op.results]
-        attributes = op.attributes
-        if isinstance(op, arith.Constant) and isinstance(op.value, DenseAttr):
-            attributes = attributes | {"value": DenseAttr(op.value.values, types[0])}
-        regions = [self.rebuild_region(region) for region in op.regions]
-        return self.builder.insert(type(op)(operands, types, attributes, regions, op.loc, op.segments)).results
-
-    def rebuild_block(self, block: Block) -> Block:
-        made = Block([self.type_of(argument) for argument in block.arguments])
-        for old, new in zip(block.arguments, made.arguments, strict=True):
-            self.values[old] = new
-            new.hint = old.hint
-        with self.builder.inside(made):
-            for op in block.ops:
-                self.rewrite(op)
-        return made
-
     def converted(self, value: Value, encoding: Encoding) -> Value:
         """A block in another encoding."""
         type = with_encoding(value.type, encoding)
@@ -93,6 +75,13 @@ class _Writer(Rewriter):
             outside.insert_after(op, allocation)
             self.memory[value, type] = allocation.result
         return self.memory[value, type]
+
+
+def constant(w: _Writer, op: arith.Constant, operands: list[Value]) -> Sequence[Value]:
+    """A block of numbers has its type in its value."""
+    if not isinstance(op.value, DenseAttr):
+        return w.copy(op, operands)
+    return [w.builder.emit(arith.Constant, value=DenseAttr(op.value.values, w.type_of(op.result)))]
 
 
 def load(w: _Writer, op: tt.Load | tt.DescriptorLoad, operands: list[Value]) -> Sequence[Value]:
@@ -155,6 +144,7 @@ def _encoding(type: Type) -> Encoding:
 
 
 RULES: RuleTable = {
+    arith.Constant: constant,
     tt.Load: load,
     tt.DescriptorLoad: load,
     tt.Store: store,

@@ -130,8 +130,7 @@ def _parameters(module: Module) -> int:
     """How many parameters the kernel has."""
     from mltriton.dialects import tt
 
-    kernels = (op for op in module.body.block.ops if isinstance(op, tt.Func) and op.sym_visibility == "public")
-    return len(next(kernels).body.block.arguments)
+    return len(tt.kernel_of(module).body.block.arguments)
 
 
 @cache

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from mltriton.dialects import gpu, tt, ttig
-from mltriton.errors import BackendError
 from mltriton.ir.attributes import integer_in
 from mltriton.ir.module import Module as IRModule
 from mltriton.ir.types import I64, FloatType, IntegerType, PointerType
@@ -35,7 +34,7 @@ def emit_kernel(module: IRModule, machine: Machine, rules: Rules, elements: Rule
     target, warps = Module(), num_warps_of(module)
     parameters = parameters_of(module, machine.parameters(module))
     started, lanes = total_warps_of(module), spec_of(module).warp_size
-    function = machine.kernel(target, public_function(module).sym_name, parameters, started, lanes)
+    function = machine.kernel(target, tt.kernel_of(module).sym_name, parameters, started, lanes)
     emitter = Emitter(target, function, machine, warps, rules, elements)
     begin(emitter, module, argument)
     place_allocations(emitter, target, module)
@@ -43,20 +42,11 @@ def emit_kernel(module: IRModule, machine: Machine, rules: Rules, elements: Rule
     return target.text
 
 
-def public_function(module: IRModule) -> tt.Func:
-    """The kernel."""
-    functions = [op for op in module.body.block.ops if isinstance(op, tt.Func)]
-    public = [function for function in functions if function.sym_visibility == "public"]
-    if len(public) != 1:
-        raise BackendError("a module at the intrinsic level has one public function", found=str(len(public)))
-    return public[0]
-
-
 def parameters_of(module: IRModule, further: Sequence[tuple[str, Type]] = ()) -> list[tuple[str, Type]]:
     """Name and type of each parameter, then those that a machine has further, then the record of assertions where there
     are any.
     """
-    types = [parameter_type(parameter.type) for parameter in public_function(module).body.block.arguments]
+    types = [parameter_type(parameter.type) for parameter in tt.kernel_of(module).body.block.arguments]
     record = [("record", GLOBAL_PTR)] * bool(assertions(module))
     return [*((f"arg{number}", type_) for number, type_ in enumerate(types)), *further, *record]
 
@@ -72,7 +62,7 @@ def parameter_type(type_: IRType) -> Type:
 
 def begin(e: Emitter, module: IRModule, held: Callable[[Emitter, Value, IRType], Value]) -> None:
     """Tell an emitter what is known before the first operation: `held` gives a parameter's value as it is held."""
-    function, values = public_function(module), e.function.parameters
+    function, values = tt.kernel_of(module), e.function.parameters
     e.assertions = {op: number for number, op in enumerate(assertions(module), 1)}
     if e.assertions:
         e.failure = held(e, values[-1], _RECORD)
@@ -86,7 +76,7 @@ def begin(e: Emitter, module: IRModule, held: Callable[[Emitter, Value, IRType],
 
 def finish(e: Emitter, module: IRModule) -> None:
     """Emit the kernel's operations."""
-    e.operations(public_function(module).body.block.ops[:-1])
+    e.operations(tt.kernel_of(module).body.block.ops[:-1])
     e.function.ret()
 
 

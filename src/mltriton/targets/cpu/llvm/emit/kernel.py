@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mltriton.dialects import tt
-from mltriton.errors import BackendError
 from mltriton.ir.module import Module as IRModule
 from mltriton.ir.types import F16, F32, FloatType
 from mltriton.ir.types import Type as IRType
@@ -34,7 +33,7 @@ _PARAMETERS = (
 
 def emit_kernel(module: IRModule, features: CpuFeatures) -> str:
     """LLVM IR text of the public function of `module`. Raises `BackendError` at the line of what the CPU cannot do."""
-    function = _public_function(module)
+    function = tt.kernel_of(module)
     target = Module(function_attributes(features))
     body = target.function(KERNEL, VOID, _PARAMETERS, linkage="")
     args, begin, end, scratch = body.parameters
@@ -58,14 +57,6 @@ def function_attributes(features: CpuFeatures) -> str:
     width = f'"prefer-vector-width"="{features.vector_bits}"'
     flags = f' "target-features"="{features.attributes}"' if features.attributes else ""
     return f'"target-cpu"="{features.cpu}"{flags} {width} "no-trapping-math"="true"'
-
-
-def _public_function(module: IRModule) -> tt.Func:
-    functions = [op for op in module.body.block.ops if isinstance(op, tt.Func)]
-    public = [function for function in functions if function.sym_visibility == "public"]
-    if len(public) != 1:
-        raise BackendError("a module at the intrinsic level has one public function", found=str(len(public)))
-    return public[0]
 
 
 def _parameter(e: Emitter, args: Value, index: int, type_: IRType) -> Value:

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
+from mltriton.dialects import tt
 from mltriton.ir.module import Module as IRModule
 from mltriton.records import NamedTuple
 from mltriton.targets.llvm.writer import Module
 from mltriton.targets.registry import num_warps_of, spec_of
-from mltriton.targets.simt.kernel import argument, begin, divisors, finish, parameters_of, public_function
+from mltriton.targets.simt.kernel import argument, begin, divisors, finish, parameters_of
 from mltriton.targets.simt.shared import place_allocations
 from mltriton.targets.xe.devices import Device
 from mltriton.targets.xe.launch_guards import Surface, Use
@@ -38,7 +39,7 @@ def emit_kernel(module: IRModule, device: Device, failing: Collection[Surface] =
     """
     target, machine, warps = Module(), XeMachine(device), num_warps_of(module)
     target.name_nodes("opencl.enable.FP_CONTRACT")
-    name, lanes = public_function(module).sym_name, spec_of(module).warp_size
+    name, lanes = tt.kernel_of(module).sym_name, spec_of(module).warp_size
     body = machine.kernel(target, name, parameters_of(module), warps, lanes)
     emitter = XeEmitter(target, body, machine, warps, RULES, ELEMENTS, legality_of(module, device, failing))
     emitter.address_payloads = "ttig.address_payloads" in module.attributes
@@ -49,7 +50,7 @@ def emit_kernel(module: IRModule, device: Device, failing: Collection[Surface] =
 
 def legality_of(module: IRModule, device: Device, failing: Collection[Surface]) -> Legality:
     """What is known of the matrices of a kernel."""
-    function = public_function(module)
+    function = tt.kernel_of(module)
     return Legality(Surfaces(function, device, num_warps_of(module), divisors(function)), failing)
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
+from mltriton.dialects import tt
 from mltriton.errors import BackendError
 from mltriton.ir.module import Module as IRModule
 from mltriton.ir.types import PointerType
@@ -16,7 +17,7 @@ from mltriton.targets.llvm.types import I64, Value
 from mltriton.targets.llvm.writer import Module
 from mltriton.targets.registry import num_warps_of
 from mltriton.targets.simt.context import Emitter
-from mltriton.targets.simt.kernel import argument, begin, parameters_of, public_function
+from mltriton.targets.simt.kernel import argument, begin, parameters_of
 from mltriton.targets.xe.devices import Device
 from mltriton.targets.xe.launch_guards import Surface
 from mltriton.targets.xe.llvm.emit.kernel import KernelText, finished, legality_of
@@ -35,7 +36,7 @@ def emit_kernel(module: IRModule, device: Device, failing: Collection[Surface] =
         raise BackendError(message, hint="Leave the option address_payloads out.")
     target = Module()
     machine, warps = XeMachine(device, vectors=True), num_warps_of(module)
-    body = machine.kernel(target, public_function(module).sym_name, parameters_of(module), warps, 1)
+    body = machine.kernel(target, tt.kernel_of(module).sym_name, parameters_of(module), warps, 1)
     emitter = WarpEmitter(target, body, machine, warps, RULES, ELEMENTS, legality_of(module, device, failing))
     begin(emitter, module, _argument)
     place_allocations(emitter, module)
