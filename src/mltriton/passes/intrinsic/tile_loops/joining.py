@@ -14,7 +14,6 @@ from mltriton.ir.operation import Operation, Value
 from mltriton.ir.types import TensorType, shape_of
 from mltriton.passes.intrinsic.tile_loops.members import AssertBlock, Atomic, Fill, Member, StoreBlock
 from mltriton.passes.intrinsic.tile_loops.prefetching import PrefetchBlock
-from mltriton.passes.intrinsic.tile_loops.reductions import ReduceColumns, ReduceRow
 from mltriton.passes.intrinsic.tile_loops.shared import StoreShared
 from mltriton.passes.intrinsic.tile_loops.tiles import Tile
 
@@ -36,6 +35,8 @@ def _store(op: tt.Store | tt.DescriptorStore) -> Member | None:
 
 def _reduce(op: tt.Reduce) -> Member:
     """Along the last dimension in rows, along another in columns."""
+    from mltriton.passes.intrinsic.tile_loops.reductions import ReduceColumns, ReduceRow  # Products have none.
+
     last = len(shape_of(op.sources[0].type)) - 1
     return ReduceRow(op, {}) if op.axis == last else ReduceColumns(op, {})
 
