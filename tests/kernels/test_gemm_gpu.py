@@ -55,6 +55,14 @@ def test_small_products_have_a_program_for_each_multiprocessor_and_deep_buffers(
     assert found.splits == 1
 
 
+@pytest.mark.parametrize(("m", "depth"), [(48, 128), (128, 128), (256, 64)])
+def test_small_blocks_of_long_sums_take_longer_steps(m: int, depth: int) -> None:
+    found = shares(m, 4096, 4096)
+    assert found.tile is not None and found.stages is not None
+    assert (found.tile.k, found.splits) == (depth, 1)
+    assert found.stages > 4
+
+
 @pytest.mark.parametrize(("m", "n", "k"), [(256, 256, 8192), (64, 64, 16384), (512, 512, 16384), (16, 512, 8192)])
 def test_few_blocks_share_the_sum(m: int, n: int, k: int) -> None:
     found = shares(m, n, k)
