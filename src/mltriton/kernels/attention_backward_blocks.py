@@ -228,7 +228,7 @@ class Step(NamedTuple):
 
 # By target, and dimension of heads of 2 bytes an element: what sums over queries, and over keys. Groups of four warps
 # have 64 rows of each sum.
-STEPS = {"cuda:90": {64: (Step(64, 128, 8, 2), Step(128, 64, 8, 2)), 128: (Step(64, 128, 8, 2), Step(128, 64, 8, 2))}}
+STEPS = {"cuda:90": {64: (Step(64, 128, 8, 2), Step(64, 64, 4, 2)), 128: (Step(64, 128, 8, 2), Step(128, 64, 8, 2))}}
 PREPARED = 64  # queries of a program that computes delta, a multiple of those of a step
 
 
