@@ -40,7 +40,6 @@ KERNELS = [
     "attention_backward:prepare_backward_kernel",
     "attention_backward:attention_backward_kernel",
     "attention_backward:sum_splits_kernel",
-    "attention_backward_blocks:prepare_blocks_kernel",
     "attention_backward_blocks:attention_backward_keys_kernel",
     "attention_backward_blocks:attention_backward_queries_kernel",
     "attention_paged_kernels:paged_attention_kernel",

@@ -2,9 +2,10 @@
 # The bodies of kernels are programs of the language: their parameters have no types in Python.
 """FlashAttention-2, backward, where the warps of a program share large blocks.
 
-Level: user. `attention_backward_keys_kernel` sums dk and dv of a block of keys over the queries that see them,
-`attention_backward_queries_kernel` dq of a block of queries over the keys that they see. Both compute the scores anew,
-seven products in place of five, and nobody adds to what another has stored: the results do not depend on an order.
+Level: user. `attention_backward_queries_kernel` sums dq of a block of queries over the keys that they see, and leaves
+these queries' delta, the sum of do * o; `attention_backward_keys_kernel` sums dk and dv of a block of keys over the
+queries that see them. Both compute the scores anew, seven products in place of five, and nobody adds to what another
+has stored: the results do not depend on an order.
 """
 
 from __future__ import annotations
@@ -27,30 +28,6 @@ from mltriton.targets.registry import spec
 def block_at(base, sizes, strides, row, ROWS: tl.constexpr, BD: tl.constexpr):
     """A pointer to `ROWS` rows from `row` on of a matrix."""
     return tl.make_block_ptr(base, sizes, strides, (row, 0), (ROWS, BD), (1, 0))
-
-
-@triton.jit
-def prepare_blocks_kernel(
-    do_ptr, o_ptr, lse_ptr, lse2_ptr, delta_ptr,
-    stride_gb, stride_gh, stride_gs, stride_gd, stride_ob, stride_oh, stride_os, stride_od,
-    n_heads, n_queries, dim, padded, BM: tl.constexpr, BD: tl.constexpr,
-):  # fmt: skip
-    """delta = sum(do * o) and lse2, which is lse in powers of two, for BM queries of one head, of which each has
-    `padded`; program ids (block of queries, batch * heads).
-    """
-    row = tl.program_id(0) * BM
-    sequence = tl.program_id(1).to(tl.int64)
-    batch, head = sequence // n_heads, sequence % n_heads
-    do_base = do_ptr + batch * stride_gb + head * stride_gh
-    o_base = o_ptr + batch * stride_ob + head * stride_oh
-    do_block = block_at(do_base, (n_queries, dim), (stride_gs, stride_gd), row, BM, BD)
-    o_block = block_at(o_base, (n_queries, dim), (stride_os, stride_od), row, BM, BD)
-    do = tl.load(do_block, boundary_check=(0, 1), padding_option="zero").to(tl.float32)
-    o = tl.load(o_block, boundary_check=(0, 1), padding_option="zero").to(tl.float32)
-    rows = row + tl.arange(0, BM)
-    lse = tl.load(lse_ptr + sequence * n_queries + rows, mask=rows < n_queries, other=0.0)
-    tl.store(delta_ptr + sequence * padded + rows, tl.sum(do * o, 1))
-    tl.store(lse2_ptr + sequence * padded + rows, lse * LOG2_E)
 
 
 @triton.jit
@@ -171,13 +148,15 @@ def sum_over_keys(
 
 @triton.jit
 def attention_backward_queries_kernel(
-    do_ptr, q_ptr, k_ptr, v_ptr, lse2_ptr, delta_ptr, dq_ptr, sm_scale,
+    do_ptr, q_ptr, k_ptr, v_ptr, lse2_ptr, delta_ptr, o_ptr, lse_ptr, dq_ptr, sm_scale,
     stride_gb, stride_gh, stride_gs, stride_gd, stride_qb, stride_qh, stride_qs, stride_qd,
     stride_kb, stride_kh, stride_ks, stride_kd, stride_vb, stride_vh, stride_vs, stride_vd,
-    n_heads, heads_per_kv, n_queries, n_keys, dim, padded,
+    stride_ob, stride_oh, stride_os, stride_od, n_heads, heads_per_kv, n_queries, n_keys, dim, padded,
     CAUSAL: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BD: tl.constexpr,
 ):  # fmt: skip
-    """dq, contiguous, of BM queries of one head; program ids (block of queries, batch * heads)."""
+    """dq, contiguous, of BM queries of one head, their delta, and lse2, which is lse in powers of two, of which each
+    head has `padded`; program ids (block of queries, batch * heads).
+    """
     block = tl.program_id(0)
     if CAUSAL:
         block = tl.num_programs(0) - 1 - block  # the longest first
@@ -197,8 +176,14 @@ def attention_backward_queries_kernel(
     do = tl.load(do_block, boundary_check=(0, 1), padding_option="zero")
     rows = row + tl.arange(0, BM)
     inside = rows < n_queries
-    lse2 = tl.load(lse2_ptr + sequence * padded + rows, mask=inside, other=0.0)
-    delta = tl.load(delta_ptr + sequence * padded + rows, mask=inside, other=0.0)
+    o_block = block_at(
+        o_ptr + batch * stride_ob + head * stride_oh, (n_queries, dim), (stride_os, stride_od), row, BM, BD
+    )
+    o = tl.load(o_block, boundary_check=(0, 1), padding_option="zero")
+    lse2 = tl.load(lse_ptr + sequence * n_queries + rows, mask=inside, other=0.0) * LOG2_E
+    delta = tl.sum(do.to(tl.float32) * o.to(tl.float32), 1)
+    tl.store(lse2_ptr + sequence * padded + rows, lse2)
+    tl.store(delta_ptr + sequence * padded + rows, delta)
     dq = tl.zeros([BM, BD], tl.float32)
     end = n_keys
     unmasked = n_keys // BN * BN
@@ -226,10 +211,9 @@ class Step(NamedTuple):
     stages: int | None = None
 
 
-# By target, and dimension of heads of 2 bytes an element: what sums over queries, and over keys. Groups of four warps
-# have 64 rows of each sum.
+# By target, and dimension of heads of 2 bytes an element: what sums over queries, and over keys, of whose queries those
+# of the first are a part. Groups of four warps have 64 rows of each sum.
 STEPS = {"cuda:90": {64: (Step(64, 128, 8, 2), Step(64, 64, 4, 2)), 128: (Step(64, 128, 8, 2), Step(128, 64, 8, 2))}}
-PREPARED = 64  # queries of a program that computes delta, a multiple of those of a step
 
 
 def steps_on(target: str | None, q: Array) -> tuple[Step, Step] | None:
@@ -246,33 +230,30 @@ def block_launches(
     """The launches that fill dq, dk and dv, in order."""
     batch, heads, n_queries, dim = q.shape
     kv_heads, n_keys = k.shape[1:3]
-    sequences, padded = batch * heads, triton.cdiv(n_queries, PREPARED) * PREPARED
+    sequences, over_keys = batch * heads, steps[1]
+    padded = triton.cdiv(n_queries, over_keys.queries) * over_keys.queries
     lse2, delta = (empty((sequences, padded), q, "float32") for _ in range(2))
-    depth = {"BD": block_dim(dim)}
-    prepare = Launch(
-        prepare_blocks_kernel,
-        (padded // PREPARED, sequences),
-        (do, o, lse, lse2, delta, *strides_of(do), *strides_of(o), heads, n_queries, dim, padded),
-        {"BM": PREPARED, **depth},
-    )
-    given = (do, q, k, v, lse2, delta)
+    given, scale = (do, q, k, v, lse2, delta), scale_of(dim, sm_scale)
     strides = (*strides_of(do), *strides_of(q), *strides_of(k), *strides_of(v))
-    scale, sizes = scale_of(dim, sm_scale), (heads // kv_heads, n_queries, n_keys, dim, padded)
-    constants = [{"CAUSAL": bool(causal), "BM": step.queries, "BN": step.keys, **depth} for step in steps]
-    by_keys = Launch(
-        attention_backward_keys_kernel,
-        (triton.cdiv(n_keys, steps[0].keys), batch * kv_heads),
-        (*given, dk, dv, scale, *strides, sequences, kv_heads, *sizes),
-        constants[0],
+    sizes = heads // kv_heads, n_queries, n_keys, dim, padded
+    by_queries, by_keys = (
+        {"CAUSAL": bool(causal), "BM": step.queries, "BN": step.keys, "BD": block_dim(dim)} for step in steps[::-1]
     )
-    by_queries = Launch(
-        attention_backward_queries_kernel,
-        (triton.cdiv(n_queries, steps[1].queries), sequences),
-        (*given, dq, scale, *strides, heads, *sizes),
-        constants[1],
+    launches = (
+        Launch(
+            attention_backward_queries_kernel,
+            (padded // over_keys.queries, sequences),
+            (*given, o, lse, dq, scale, *strides, *strides_of(o), heads, *sizes),
+            by_queries,
+        ),
+        Launch(
+            attention_backward_keys_kernel,
+            (triton.cdiv(n_keys, steps[0].keys), batch * kv_heads),
+            (*given, dk, dv, scale, *strides, sequences, kv_heads, *sizes),
+            by_keys,
+        ),
     )
-    launches = zip((prepare, by_keys, by_queries), (Step(PREPARED, 0), *steps), strict=True)
-    return [launch.on(target, step.warps, step.stages) for launch, step in launches]
+    return [launch.on(target, step.warps, step.stages) for launch, step in zip(launches, steps[::-1], strict=True)]
 
 
 def mltriton_verify(
