@@ -246,8 +246,8 @@ def flash_attention_backward(
 
     `do` and `o` have q's shape and dtype. `lse` is the natural logarithm of each query's sum of exponentials, float32
     [batch, heads, queries]; `flash_attention_with_lse` gives it with `o`. Any strides; float32 inside. The results are
-    contiguous, of the kind and dtype of the arrays. `target` is what it runs on ("xe:pvc", say), None where the arrays
-    lie. Raises `ArgumentError` for arrays that do not fit.
+    contiguous, of the kind and dtype of the arrays; no sum depends on the order in which programs run. `target` is what
+    it runs on ("xe:pvc", say), None where the arrays lie. Raises `ArgumentError` for arrays that do not fit.
     """
     arrays = do, q, k, v, o, lse
     key = key_of(flash_attention_backward, arrays, causal, sm_scale, target)
