@@ -166,20 +166,19 @@ def attention_backward_queries_kernel(
     row = block * BM
     q_base = q_ptr + batch * stride_qb + head * stride_qh
     do_base = do_ptr + batch * stride_gb + head * stride_gh
+    o_base = o_ptr + batch * stride_ob + head * stride_oh
     k_base = k_ptr + batch * stride_kb + kv_head * stride_kh
     v_base = v_ptr + batch * stride_vb + kv_head * stride_vh
     q_block = block_at(q_base, (n_queries, dim), (stride_qs, stride_qd), row, BM, BD)
     do_block = block_at(do_base, (n_queries, dim), (stride_gs, stride_gd), row, BM, BD)
     k_block = block_at(k_base, (n_keys, dim), (stride_ks, stride_kd), 0, BN, BD)
     v_block = block_at(v_base, (n_keys, dim), (stride_vs, stride_vd), 0, BN, BD)
+    o_block = block_at(o_base, (n_queries, dim), (stride_os, stride_od), row, BM, BD)
+    o = tl.load(o_block, boundary_check=(0, 1), padding_option="zero")
     q = tl.load(q_block, boundary_check=(0, 1), padding_option="zero")
     do = tl.load(do_block, boundary_check=(0, 1), padding_option="zero")
     rows = row + tl.arange(0, BM)
     inside = rows < n_queries
-    o_block = block_at(
-        o_ptr + batch * stride_ob + head * stride_oh, (n_queries, dim), (stride_os, stride_od), row, BM, BD
-    )
-    o = tl.load(o_block, boundary_check=(0, 1), padding_option="zero")
     lse2 = tl.load(lse_ptr + sequence * n_queries + rows, mask=inside, other=0.0) * LOG2_E
     delta = tl.sum(do.to(tl.float32) * o.to(tl.float32), 1)
     tl.store(lse2_ptr + sequence * padded + rows, lse2)

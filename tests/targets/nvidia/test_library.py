@@ -46,13 +46,13 @@ def test_attention(compiled: list[Any], target: str, dim: int, dtype: str) -> No
     q, k, v, o, do = (np.ones((1, 2, 200, dim), dtype) for _ in range(5))
     kernels.flash_attention(q, k, v, causal=True, target=target)
     kernels.flash_attention_backward(do, q, k, v, o, np.ones((1, 2, 200), np.float32), causal=True, target=target)
-    assert len(compiled) == 4
     assert all(0 <= kernel.metadata.shared <= spec(target).shared_bytes for kernel in compiled)
     stages = {kernel.name: kernel.metadata.num_stages for kernel in compiled}
     if (target, dim, dtype) == ("cuda:90", 64, "float32"):
         assert stages["attention_kernel"] == 3
     if target == "cuda:90" and dtype == "float16" and dim <= 128:
-        assert {"attention_backward_keys_kernel", "attention_backward_queries_kernel"} < set(stages)
+        names = "attention_kernel", "attention_backward_queries_kernel", "attention_backward_keys_kernel"
+        assert tuple(stages) == names
     else:
         assert 1 <= stages["attention_backward_kernel"] <= 3
 
@@ -88,12 +88,24 @@ def test_the_gpu_at_hand_takes_the_blocks_of_its_name(monkeypatch: pytest.Monkey
     assert blocks_on("cuda", q) == blocks_on("cuda:90", q) != blocks_on("cuda:80", q)
 
 
+def in_loops(text: str) -> list[str]:
+    """The lines of a program inside of its outermost loops."""
+    found, outside = list[str](), None
+    for line in text.splitlines():
+        indent = len(line) - len(line.lstrip())
+        outside = None if outside is not None and indent <= outside else outside
+        if outside is not None:
+            found.append(line)
+        elif " scf.for " in line:
+            outside = indent
+    return found
+
+
 def test_blocks_of_either_order_are_copied_ahead(compiled: list[Any]) -> None:
     """What loops of attention and its gradients multiply arrives before it is taken: no loop makes barriers."""
     q, k, v, o, do = (np.ones((1, 2, 256, 128), "float16") for _ in range(5))
     kernels.flash_attention(q, k, v, target="cuda:90")
     kernels.flash_attention_backward(do, q, k, v, o, np.ones((1, 2, 256), np.float32), target="cuda:90")
     for kernel in compiled:
-        made = [line for line in kernel.asm["ttg"].splitlines() if "ttng.init_barrier" in line]
-        assert all(len(line) - len(line.lstrip()) <= 4 for line in made), kernel.name
+        assert "ttng.init_barrier" not in "\n".join(in_loops(kernel.asm["ttg"])), kernel.name
     assert sum("ttg.warp_specialize" in kernel.asm["ttg"] for kernel in compiled) == 3
