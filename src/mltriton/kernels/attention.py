@@ -245,7 +245,7 @@ def attention_launch(
     batch, heads, n_queries, dim = q.shape
     n_keys = k.shape[2]
     blocks = blocks or choose_blocks(n_queries, n_keys, batch * heads, causal)
-    scale = scale_of(dim, sm_scale)
+    scale = scale_of(dim, sm_scale) or LEAST_SCALE
     arguments = (
         q, k, v, o, lse, scale,
         *strides_of(q), *strides_of(k), *strides_of(v), *strides_of(o),
@@ -262,9 +262,12 @@ def attention_launch(
     return Launch(attention_kernel, (triton.cdiv(n_queries, blocks.queries), batch * heads), arguments, constants)
 
 
+LEAST_SCALE = 1e-30  # in place of 0: all scores are 0 but those that a mask makes infinite
+
+
 def scale_of(dim: int, sm_scale: float | None) -> float:
-    """`sm_scale`, or what it is by default; for 0 what makes all scores 0 but those that a mask makes infinite."""
-    return 1.0 / math.sqrt(dim) if sm_scale is None else number("sm_scale", sm_scale) or 1e-30
+    """`sm_scale`, or what it is by default."""
+    return 1.0 / math.sqrt(dim) if sm_scale is None else number("sm_scale", sm_scale)
 
 
 def check_shapes(q: Array, k: Array, v: Array) -> None:
