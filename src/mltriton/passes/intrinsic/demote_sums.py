@@ -29,6 +29,7 @@ from mltriton.targets.base import TargetSpec
 from mltriton.targets.registry import num_warps_of, spec_of
 
 LEAST_BYTES = 4  # of an element that is worth it; a lane's shared memory has words
+LEAST_REGISTERS = 4  # of a lane: fewer go for addresses
 
 
 class DemoteSums(Pass):
@@ -97,12 +98,13 @@ def _sums(loop: scf.For, spec: TargetSpec) -> list[_Sum]:
 
 
 def _is_own(value: Value, spec: TargetSpec) -> bool:
-    """Whether a block has each element in one lane only."""
+    """Whether a block has each element in one lane only, and enough in each."""
     type = value.type
     if not isinstance(type, TensorType) or not isinstance(type.encoding, Encoding):
         return False
-    held = warp_layout(type.encoding, type.shape).count("register") * spec.warp_size
-    return held == type.size and byte_width(type.element) >= LEAST_BYTES
+    each = warp_layout(type.encoding, type.shape).count("register")
+    is_worth = each >= LEAST_REGISTERS and byte_width(type.element) >= LEAST_BYTES
+    return is_worth and each * spec.warp_size == type.size
 
 
 def _move_up(op: Operation) -> None:
