@@ -135,10 +135,24 @@ WARPS = [
     ),
     Mutation(
         "passes/ttg/delay_slots.py",
+        "ends[state.index - 1] = state",
+        "pass",
+        "the first iteration passes over the slot of its second product",
+        "passes/ttg/test_specialize_warps.py::test_attention",
+    ),
+    Mutation(
+        "passes/ttg/delay_slots.py",
         "self._give_back(end, number, later)",
         "self._give_back(end, number, None)",
         "the first iteration gives back a slot that it needs",
-        "passes/ttg/test_specialize_warps.py::test_attention",
+        "kernels/test_attention_persistent.py::test_blocks_in_turn",
+    ),
+    Mutation(
+        "analysis/tensor_maps.py",
+        "apart.add(cast(Value, argument_of(pointer_of(other))))",
+        "pass",
+        "copies of later queries overtake stores of results to the same array",
+        "kernels/test_attention_persistent.py::test_an_output_that_is_the_queries",
     ),
     Mutation(
         "passes/ttg/start_dots.py",
