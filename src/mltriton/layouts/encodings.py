@@ -208,6 +208,11 @@ def same_cut(a: Encoding, b: Encoding, shape: Shape) -> bool:
     )
 
 
+def parts_of(encoding: Encoding, shape: Shape) -> int:
+    """Number of different parts of a tensor of `shape` that warps have."""
+    return math.prod(cut.parts(extent) for cut, extent in zip(encoding.cut(shape), shape, strict=True))
+
+
 def same_part(a: Cut, b: Cut, extent: int) -> bool:
     """Whether every warp has the same part of a dimension of `extent` elements under both cuts."""
     if min(a.size, extent) != min(b.size, extent):

@@ -142,8 +142,11 @@ class LanePlan:
             self.dots.update(dict.fromkeys(dots, best))
 
     def _keep_around(self, dot: tt.Dot) -> None:
-        """Where the instruction is larger than a warp's part the blocks around the dot keep theirs."""
-        if same_cut(self.of(_encoding(dot.result)), self.dots[dot], _block(dot.result).shape):
+        """Where the instruction of this dot, or of another with its encoding, is larger than a warp's part, the blocks
+        around the dot keep theirs.
+        """
+        around = self.of(_encoding(dot.result))
+        if isinstance(around, MatrixEncoding) and same_cut(around, self.dots[dot], _block(dot.result).shape):
             return
         for operand in (v for v in (dot.a, dot.b) if isinstance(v.type, TensorType)):
             kept = with_lanes(_encoding(operand), _block(operand).shape, self.spec.warp_size)

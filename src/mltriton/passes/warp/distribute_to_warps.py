@@ -19,7 +19,7 @@ from mltriton.ir.operation import Operation, Region, Value
 from mltriton.ir.passes import Pass
 from mltriton.ir.rewriting import Rewriter, RuleTable
 from mltriton.ir.types import I1, MemDescType, PointerType, TensorType, Type, element_type, shape_of
-from mltriton.layouts.encodings import Encoding, SliceEncoding, same_cut
+from mltriton.layouts.encodings import Encoding, SliceEncoding, parts_of, same_cut
 from mltriton.passes.warp import sides
 from mltriton.passes.warp.coordinates import WarpCoordinates
 from mltriton.passes.warp.exchange import Exchange
@@ -184,7 +184,8 @@ def _without_first(value: Value) -> Type:
 
 def convert_through_shared_memory(d: Distributor, op: ttg.ConvertLayout, operands: list[Value]) -> Sequence[Value]:
     """Nothing moves where both encodings give a warp the same part; otherwise the block goes through shared memory. So
-    do results of matrix instructions whose elements other lanes of the warp want, without a barrier.
+    do results of matrix instructions whose elements other lanes of the warp want, without a barrier where no other warp
+    has the same part.
     """
     source, target = _block(op.source), _block(op.result)
     own = same_cut(_encoding(source), _encoding(target), source.shape)
@@ -198,7 +199,7 @@ def convert_through_shared_memory(d: Distributor, op: ttg.ConvertLayout, operand
         return d.copy(op, operands)
     memory = d.exchange.buffer(source.shape, source.element, encoding)
     d.exchange.store(operands[0], memory, d.offsets(source))
-    if not own:
+    if not own or parts_of(_encoding(source), source.shape) < d.num_warps:
         d.exchange.barrier()
     return [d.exchange.load(memory, d.offsets(target), cast(TensorType, per_warp_type(target)))]
 
