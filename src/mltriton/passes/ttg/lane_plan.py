@@ -62,6 +62,7 @@ class LanePlan:
         self.dots: dict[tt.Dot, MatrixEncoding] = {}
         self._widths: dict[Encoding, int] = {}  # `k_width` of operands
         self._in_memory: dict[Encoding, Shape] = {}  # operands that go to shared memory, and their shapes
+        self._operands: dict[Encoding, Shape] = {}  # all operands
         self._known: dict[Encoding, Encoding] = {}
         self._reached: dict[Encoding, Reach] = {}
         dots = sorted((op for op in function.walk() if isinstance(op, tt.Dot)), key=lambda op: -_depth(op))
@@ -89,6 +90,8 @@ class LanePlan:
                 return with_lanes(encoding, self._in_memory[encoding], self.spec.warp_size)
             width = encoding.k_width or self._widths.get(encoding, 0)
             return DotOperandEncoding(encoding.op_idx, self.of(encoding.parent), width)
+        if encoding in self._operands:  # of a dot whose result is none of the matrix engine's where it is used
+            return with_lanes(encoding, self._operands[encoding], self.spec.warp_size)
         if isinstance(encoding, BlockedEncoding) and encoding.size_per_thread is None:
             reach = self._reached.get(encoding, Reach(row_major(len(encoding.order)), 1, 0))
             sizes = zip(encoding.size_per_warp, encoding.warps_per_cta, strict=True)
@@ -118,6 +121,7 @@ class LanePlan:
         """What is known of operands besides the layout of the result."""
         for operand, home in zip((dot.a, dot.b), self.homes(dot), strict=True):
             if isinstance(operand.type, TensorType):
+                self._operands.setdefault(_encoding(operand), operand.type.shape)
                 self._widths.setdefault(_encoding(operand), own.k_width(byte_width(operand.type.element)))
                 if home is Home.SHARED:
                     self._in_memory[_encoding(operand)] = operand.type.shape
