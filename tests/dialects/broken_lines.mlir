@@ -341,7 +341,7 @@
 "tile.prefetch"(%i) : (i32) -> ()
 // expected: the address is no pointer
 
-"ttng.tensor_map"(%p, %i, %i, %j, %j) <{operandSegmentSizes = array<i32: 1, 2, 2, 0>}> : (!tt.ptr<f32>, i32, i32, i64, i64) -> !tt.tensordesc<tensor<4x4xf32>>
+"ttng.tensor_map"(%p, %i, %i, %j, %j) <{operandSegmentSizes = array<i32: 1, 2, 2, 0, 0>}> : (!tt.ptr<f32>, i32, i32, i64, i64) -> !tt.tensordesc<tensor<4x4xf32>>
 // expected: the sizes
 "ttng.init_barrier"(%mem) <{count = 1 : i32}> : (!ttg.memdesc<4x4xf32, #ttg.shared_memory>) -> ()
 // expected: a barrier is one i64 in shared memory
