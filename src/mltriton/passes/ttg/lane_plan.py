@@ -61,8 +61,8 @@ class LanePlan:
         self.accesses: dict[Operation, Encoding] = {}
         self.dots: dict[tt.Dot, MatrixEncoding] = {}
         self._widths: dict[Encoding, int] = {}  # `k_width` of operands
-        self._in_memory: dict[Encoding, Shape] = {}  # operands that go to shared memory, and their shapes
-        self._operands: dict[Encoding, Shape] = {}  # all operands
+        self._in_memory: set[Encoding] = set()  # operands that go to shared memory
+        self._operands: dict[Encoding, Shape] = {}  # the largest sizes of the operands with an encoding
         self._known: dict[Encoding, Encoding] = {}
         self._reached: dict[Encoding, Reach] = {}
         dots = sorted((op for op in function.walk() if isinstance(op, tt.Dot)), key=lambda op: -_depth(op))
@@ -87,17 +87,21 @@ class LanePlan:
             return SliceEncoding(encoding.dim, self.of(encoding.parent))
         if isinstance(encoding, DotOperandEncoding) and isinstance(self.of(encoding.parent), MatrixEncoding):
             if encoding in self._in_memory:
-                return with_lanes(encoding, self._in_memory[encoding], self.spec.warp_size)
+                return self._with_lanes(encoding)
             width = encoding.k_width or self._widths.get(encoding, 0)
             return DotOperandEncoding(encoding.op_idx, self.of(encoding.parent), width)
         if encoding in self._operands:  # of a dot whose result is none of the matrix engine's where it is used
-            return with_lanes(encoding, self._operands[encoding], self.spec.warp_size)
+            return self._with_lanes(encoding)
         if isinstance(encoding, BlockedEncoding) and encoding.size_per_thread is None:
             reach = self._reached.get(encoding, Reach(row_major(len(encoding.order)), 1, 0))
             sizes = zip(encoding.size_per_warp, encoding.warps_per_cta, strict=True)
             largest = tuple(size * warps for size, warps in sizes)
             return with_lanes(encoding, largest, self.spec.warp_size, reach.run, reach.order)
         return encoding
+
+    def _with_lanes(self, operand: Encoding) -> Encoding:
+        """That of operands which are no instruction's where they are used."""
+        return with_lanes(operand, self._operands[operand], self.spec.warp_size)
 
     # Dots
 
@@ -121,10 +125,11 @@ class LanePlan:
         """What is known of operands besides the layout of the result."""
         for operand, home in zip((dot.a, dot.b), self.homes(dot), strict=True):
             if isinstance(operand.type, TensorType):
-                self._operands.setdefault(_encoding(operand), operand.type.shape)
+                sizes = self._operands.get(_encoding(operand), operand.type.shape)
+                self._operands[_encoding(operand)] = tuple(map(max, sizes, operand.type.shape))
                 self._widths.setdefault(_encoding(operand), own.k_width(byte_width(operand.type.element)))
                 if home is Home.SHARED:
-                    self._in_memory[_encoding(operand)] = operand.type.shape
+                    self._in_memory.add(_encoding(operand))
 
     def homes(self, dot: tt.Dot) -> tuple[Home, Home]:
         """Where the operands of a dot must be."""
@@ -153,8 +158,7 @@ class LanePlan:
         if isinstance(around, MatrixEncoding) and same_cut(around, self.dots[dot], _block(dot.result).shape):
             return
         for operand in (v for v in (dot.a, dot.b) if isinstance(v.type, TensorType)):
-            kept = with_lanes(_encoding(operand), _block(operand).shape, self.spec.warp_size)
-            self._known.setdefault(_encoding(operand), kept)
+            self._known.setdefault(_encoding(operand), self._with_lanes(_encoding(operand)))
 
     def _matrix(self, dot: tt.Dot, encoding: Encoding) -> MatrixEncoding:
         if isinstance(encoding, MatrixEncoding):

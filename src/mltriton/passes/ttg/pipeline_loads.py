@@ -298,10 +298,12 @@ def _buffer(load: Load, stages: int, spec: TargetSpec) -> MemDescType:
 
 
 def _shared_encoding(load: tt.Load, block: TensorType) -> SharedEncoding | None:
+    """As a product reads it there, which lanes can load from as well; else as lanes of a product load it best."""
     for user in load.result.users:
-        wanted = cast(TensorType, user.results[0].type).encoding if isinstance(user, ttg.ConvertLayout) else None
         if isinstance(user, ttg.LocalAlloc):
             return cast("SharedEncoding | None", cast(MemDescType, user.result.type).encoding)
+    for user in load.result.users:
+        wanted = cast(TensorType, user.results[0].type).encoding if isinstance(user, ttg.ConvertLayout) else None
         if isinstance(wanted, DotOperandEncoding):
             assert isinstance(block.encoding, Encoding)
             return wanted.parent.operand_in_shared(
