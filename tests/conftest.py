@@ -42,9 +42,9 @@ if "hypothesis" not in ABSENT:
     from hypothesis import HealthCheck, settings
 
     # How busy the machine is says nothing of a change.
-    usual = settings(settings.get_profile("default"), deadline=None, suppress_health_check=[HealthCheck.too_slow])
-    settings.register_profile("random", usual, derandomize=False)
-    settings.register_profile("ci", usual, derandomize=True, database=None, print_blob=True)
+    settings.register_profile("default", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+    settings.register_profile("random", settings.get_profile("default"), derandomize=False)
+    settings.register_profile("ci", settings.get_profile("default"), derandomize=True, database=None, print_blob=True)
     settings.load_profile("ci" if os.environ.get("CI") else "random")
 
 

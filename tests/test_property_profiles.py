@@ -29,7 +29,7 @@ def test_examples(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, ci
         "\n".join(
             [
                 "import os",
-                "from hypothesis import settings",
+                "from hypothesis import HealthCheck, settings",
                 *[line.strip() for line in profiles if line.strip().startswith("settings.")],
             ]
         )

@@ -107,17 +107,20 @@ class LanePlan:
 
     def _choose_for_results(self, dots: Sequence[tt.Dot]) -> None:
         """The deepest dot decides for an encoding that several have, of those whose layout keeps the warps' parts of
-        the results of all.
+        the results of all, and of operands that have it as well.
         """
         together: dict[Encoding, list[tt.Dot]] = {}
         for dot in dots:
             together.setdefault(_encoding(dot.result), []).append(dot)
-        for encoding, group in together.items():
-            self.dots.update((dot, self._matrix(dot, encoding)) for dot in group)
+            self.dots[dot] = self._matrix(dot, _encoding(dot.result))
+        for group in together.values():
             for dot in group:
-                own = self.dots[dot]
-                self._add_operands(dot, own)
-                if all(same_cut(own, encoding, _block(other.result).shape) for other in group):
+                self._add_operands(dot, self.dots[dot])
+        for encoding, group in together.items():
+            shapes = {_block(dot.result).shape for dot in group}
+            shapes |= {self._operands[encoding]} if encoding in self._operands else set()
+            for own in (self.dots[dot] for dot in group):
+                if all(same_cut(own, encoding, shape) for shape in shapes):
                     self._known.setdefault(encoding, own)
             self._choose_rows(encoding, group)
 

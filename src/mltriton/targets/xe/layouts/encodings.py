@@ -340,7 +340,9 @@ class Subgroup2DBlockEncoding(MessageEncoding):
         require(block[0] % packed == 0, "packedRows must be a power of two that divides the rows of instrShape")
         require(block[0] * block[1] >= threads, "instrShape must have an element for each lane")
         blocks, width = power(fields, "numBlocks"), power(fields, "kWidth")
-        require(block[0] <= MOST_ROWS, f"instrShape must have at most {MOST_ROWS} rows, as a message has")
-        fits = block[1] * blocks * width <= MOST_ROW_BYTES
+        ways = (block,) if order[0] == len(order) - 1 else (block, block[::-1])  # A message may transpose, or not.
+        lines = [columns * blocks * width for rows, columns in ways if rows <= MOST_ROWS]
+        require(len(lines) > 0, f"instrShape must have at most {MOST_ROWS} rows, as a message has")
+        fits = min(lines) <= MOST_ROW_BYTES
         require(fits, f"rows of instrShape, numBlocks times, must have at most {MOST_ROW_BYTES} bytes")
         return Subgroup2DBlockEncoding(warps, block, blocks, order, width, threads, size, packed)
