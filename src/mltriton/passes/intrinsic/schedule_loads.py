@@ -8,12 +8,12 @@ nothing new first, neighbours on different accumulators. One set of loads stays 
 results is loaded block by block. Where all this is not enough, loops load again what they multiply and never change
 (`reloads.py`). Guarantees: a load crosses no operation that may write memory or wait, but for prefetches, and for
 barriers and writes of shared memory if it is a block's that the function never writes; the sums of a dot keep their
-order.
+order, and what is made of a dot's result comes after it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass
 
 from mltriton.analysis.aliasing import GLOBAL_WRITES, may_alias, waits_for_programs, writes_in
@@ -132,22 +132,38 @@ class _Order:
         self.unwritten = unwritten
         self.ops: list[Operation] = []
         self._waiting: dict[Operation, None] = {}  # movable operations that stand nowhere yet, in their old order
-        dots: list[tt.Dot] = []
+        dots: dict[tt.Dot, None] = {}
         for op in block.ops:
             if (isinstance(op, MOVABLE) and not writes_memory(op)) or self._follows_load(op):
                 self._waiting[op] = None
             elif isinstance(op, tt.Dot) and op.pure:  # Others are groups of products, which waits count.
-                dots.append(op)
+                if self._takes_result(op, dots):
+                    self._multiply([*dots])
+                    dots.clear()
+                dots[op] = None
             else:
                 if dots and not isinstance(op, ttig.Prefetch):
-                    self._multiply(dots)
-                    dots = []
+                    self._multiply([*dots])
+                    dots.clear()
                 self._other(op)
         assert not dots, "a block ends with its terminator"
 
     def _follows_load(self, op: Operation) -> bool:
         """Whether an operation works element by element on what waits: it is done where the block is used."""
         return op.elementwise and op.pure and any(value.defining_op in self._waiting for value in op.operands)
+
+    def _takes_result(self, dot: tt.Dot, dots: Container[Operation | None]) -> bool:
+        """Whether a dot uses what is made of the result of one of `dots`, besides adding to it."""
+        pending = [value.defining_op for value in dot.operands if value is not dot.c or value.defining_op not in dots]
+        seen: set[Operation] = set()
+        while pending:
+            op = pending.pop()
+            if op in dots:
+                return True
+            if op in self._waiting and op not in seen:
+                seen.add(op)
+                pending += [value.defining_op for value in op.operands]
+        return False
 
     def _other(self, op: Operation) -> None:
         """Any other operation keeps its place among its kind, after what it uses."""
