@@ -90,6 +90,8 @@ def test_fields_are_printed_where_they_are_set(name: str, fields: dict[str, obje
         ("ttig.dpas", {**DPAS, "rowBases": (1, 2, 2)}, r"rowBases must have each of \[1, 2, 4\] once"),
         ("ttig.dpas", {**DPAS, "rowBases": (2, 1)}, r"rowBases must have each of \[1, 2, 4\] once"),
         ("ttig.subgroup_2d_block", {**BLOCK, "packedRows": 3}, "packedRows must be a power of two"),
+        ("ttig.subgroup_2d_block", {**BLOCK, "instrShape": (64, 8)}, "instrShape must have at most 32 rows"),
+        ("ttig.subgroup_2d_block", {**BLOCK, "numBlocks": 64}, "rows of instrShape, numBlocks times, must have"),
         ("ttig.subgroup_2d_block", {**BLOCK, "packedRows": 32}, "packedRows must be a power of two that divides"),
     ],
 )
