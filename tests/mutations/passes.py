@@ -197,6 +197,27 @@ WARPS = [
         f"{LEVELS} -kreductions",
     ),
     Mutation(
+        "passes/warp/distribute_to_warps.py",
+        " or parts_of(_encoding(source), source.shape) < d.num_warps:",
+        ":",
+        "warps that have the same part of a block do not wait for each other",
+        "filecheck/distribute-conversions.mlir",
+    ),
+    Mutation(
+        "passes/intrinsic/schedule_loads.py",
+        "                if self._takes_result(op, dots):\n",
+        "                if False:\n",
+        "a dot stands in front of one whose result it takes",
+        "filecheck/schedule-loads-chains.mlir",
+    ),
+    Mutation(
+        "passes/ttg/turn_in_shared_memory.py",
+        "    if order_of(cast(Encoding, block.encoding), block.shape)[0] == 1:\n",
+        "    if True:\n",
+        "columns that lie together are written to shared memory as rows",
+        "filecheck/turn-in-shared-memory.mlir",
+    ),
+    Mutation(
         "passes/warp/exchange.py",
         "        self.barrier()\n        return memory\n",
         "        return memory\n",
