@@ -61,7 +61,10 @@ class _Chain:
         inside = self._products(pool)
         body = [*(line for _, line in loads), *inside, *self.at_end]
         half = f"n // {2 * self.n} * {self.n}"
-        for bounds in [f"0, {half}", f"{half}, n"] if self.rng.random() < 0.3 else ["0, n"]:
+        # A loop without an iteration, of which a product runs one later, reads there what nothing has written, and
+        # drops the result: the executor would complain.
+        in_two = self.rng.random() < 0.3 and self.length >= 2 * self.n
+        for bounds in [f"0, {half}", f"{half}, n"] if in_two else ["0, n"]:
             with self.w.body.nested(f"for at in {self._range(bounds)}:"):
                 for line in body:
                     self.emit(line)
