@@ -21,7 +21,7 @@ from fuzz.programs import STYLES, Program, program
 from fuzz.run import search
 from fuzz.scratch import scratch_of_nan
 from mltriton.compiler import Job, options_of
-from mltriton.errors import TritonError
+from mltriton.errors import SharedMemoryError, TritonError
 from mltriton.frontend.signature import parse_signature
 from mltriton.targets.target import find_target
 from mltriton.tools.aot import load_kernel
@@ -48,7 +48,7 @@ def failure(p: Program, target: str, directory: Path) -> str | None:
     right = wanted(p)
     try:
         for level in _levels(p, right, target, directory):
-            if "SharedMemoryError" in str(level):
+            if isinstance(level.fault, SharedMemoryError):
                 return None  # Too large for the machine, which it says.
             if not level.ok:
                 return str(level)

@@ -13,9 +13,10 @@ from dataclasses import dataclass
 from typing import cast
 
 from mltriton.analysis.axis_info import AxisInfoAnalysis
-from mltriton.analysis.block_pointer_roots import is_inside, origins
+from mltriton.analysis.block_pointer_roots import origins
 from mltriton.dialects import scf, tt, ttig
 from mltriton.dialects.tt.memory import is_block_pointer
+from mltriton.ir.nesting import is_defined_inside
 from mltriton.ir.operation import Operation, Value
 from mltriton.ir.types import PointerType, TensorDescType, TensorType, block_of, byte_width
 from mltriton.targets.base import BlockIO
@@ -160,6 +161,6 @@ def invariant_offsets(op: BlockOperation) -> tuple[bool, ...] | None:
     while loop is not None and not isinstance(loop, scf.For | scf.While):
         loop = loop.parent_op
     found = parts(op)
-    if not isinstance(loop, scf.For) or found is None or any(is_inside(value, loop) for value in found[0]):
+    if not isinstance(loop, scf.For) or found is None or any(is_defined_inside(value, loop) for value in found[0]):
         return None
-    return tuple(not is_inside(offset, loop) for offset in found[1])
+    return tuple(not is_defined_inside(offset, loop) for offset in found[1])

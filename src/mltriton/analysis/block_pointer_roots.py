@@ -12,6 +12,7 @@ from typing import TypeVar
 
 from mltriton.dialects import arith, scf, tt
 from mltriton.dialects.tt.memory import is_block_pointer
+from mltriton.ir.nesting import is_defined_inside
 from mltriton.ir.operation import BlockArgument, Operation, OpResult, Value
 from mltriton.ir.types import Type
 
@@ -40,7 +41,7 @@ class Roots:
         rank = len(makers[0].offsets)
         fixed = len(makers[0].operands) - rank
         parts = [{maker.operands[i] for maker in makers} for i in range(fixed)]
-        return [len(values) > 1 or is_inside(next(iter(values)), join) for values in parts] + [True] * rank
+        return [len(values) > 1 or is_defined_inside(next(iter(values)), join) for values in parts] + [True] * rank
 
     def types(self, value: Value) -> list[Type]:
         """The types of the parts."""
@@ -99,14 +100,3 @@ def sources_of(value: Value) -> list[Value]:
     if isinstance(op, scf.While):
         return [op.before.block.terminator.operands[1 + index]]
     return []
-
-
-def is_inside(value: Value, op: Operation) -> bool:
-    """Whether a value is defined in a region of `op`."""
-    block = value.block if isinstance(value, BlockArgument) else value.op.block if isinstance(value, OpResult) else None
-    while block is not None:
-        parent = block.parent_op
-        if parent is op:
-            return True
-        block = parent.block if parent is not None else None
-    return False

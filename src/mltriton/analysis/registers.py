@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 from functools import cache, cached_property
 from typing import cast
 
-from mltriton.analysis.block_pointer_roots import is_inside
 from mltriton.dialects import arith, scf, tt, ttg, ttig
+from mltriton.ir.nesting import is_defined_inside
 from mltriton.ir.operation import Block, Operation, OpResult, Value
 from mltriton.ir.types import (
     I1,
@@ -205,7 +205,7 @@ def _captured(op: Operation) -> Iterable[Value]:
     for inner in op.walk():
         if inner is op:
             continue
-        yield from (value for value in inner.operands if value not in inside and not is_inside(value, op))
+        yield from (value for value in inner.operands if value not in inside and not is_defined_inside(value, op))
         inside.update(inner.results)
 
 

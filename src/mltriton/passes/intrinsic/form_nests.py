@@ -17,11 +17,12 @@ from mltriton.analysis.aliasing import may_alias
 from mltriton.dialects import gpu, scf, tile, tt, ttg, ttig
 from mltriton.ir.location import Location
 from mltriton.ir.module import Module
+from mltriton.ir.nesting import is_defined_inside, is_inside
 from mltriton.ir.operation import Block, Operation, Value
 from mltriton.ir.passes import Pass
 from mltriton.ir.types import TensorType, shape_of
 from mltriton.passes.intrinsic.tile_loops.directions import Direction, Directions
-from mltriton.passes.intrinsic.tile_loops.footprints import EXPENSIVE, Costs, Footprint, is_outside, killed_loads
+from mltriton.passes.intrinsic.tile_loops.footprints import EXPENSIVE, Costs, Footprint, killed_loads
 from mltriton.passes.intrinsic.tile_loops.joining import fill_of, member_of
 from mltriton.passes.intrinsic.tile_loops.loop_nests import LoopNest
 from mltriton.passes.intrinsic.tile_loops.members import Fill, Member, StoreBlock
@@ -197,11 +198,15 @@ class _Former:
     def _store_before(self, loop: Operation) -> None:
         """Compute once, before a loop, what is expensive and what every iteration would compute again."""
         operands = [operand for inner in loop.walk() for operand in inner.operands]
-        outside = [value for value in dict.fromkeys(operands) if is_outside(loop, value) and value not in self.stored]
+        outside = [
+            value
+            for value in dict.fromkeys(operands)
+            if not is_defined_inside(value, loop) and value not in self.stored
+        ]
         costs = Costs(self.stored)
         for value in outside:
             if isinstance(value.type, TensorType) and _is_computed(value) and costs.of(value) >= EXPENSIVE:
-                users = [user for user in value.users if _is_inside(loop, user)]
+                users = [user for user in value.users if is_inside(user, loop)]
                 if not users or not all(isinstance(user, tt.Dot) and value is not user.c for user in users):
                     self._store(value, loop.loc)
         self._close()
@@ -229,10 +234,3 @@ class _StoreElsewhere(StoreBlock):
 def _is_computed(value: Value) -> bool:
     op = value.defining_op
     return op is not None and is_virtual(op)
-
-
-def _is_inside(loop: Operation, op: Operation) -> bool:
-    parent = op.parent_op
-    while parent is not None and parent is not loop:
-        parent = parent.parent_op
-    return parent is loop

@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 
 from mltriton.analysis.aliasing import may_alias, waits_for_programs, writes_in
 from mltriton.analysis.block_io import is_block_load
-from mltriton.analysis.block_pointer_roots import is_inside
 from mltriton.dialects import scf, tt, ttg, ttig
+from mltriton.ir.nesting import is_defined_inside
 from mltriton.ir.operation import Operation, OpResult, Value
 
 # What chooses registers of a block.
@@ -71,7 +71,7 @@ class Reloads:
 
 def _chain(value: Value, loop: scf.For) -> Iterator[Operation]:
     """The operations that make a block from loads which the loop may repeat, loads first; none where it may not."""
-    if not isinstance(value, OpResult) or is_inside(value, loop):
+    if not isinstance(value, OpResult) or is_defined_inside(value, loop):
         return
     if isinstance(value.op, tt.Load | tt.DescriptorLoad):
         if _may_repeat(value.op, loop):

@@ -152,18 +152,21 @@ class _Order:
         """Whether an operation works element by element on what waits: it is done where the block is used."""
         return op.elementwise and op.pure and any(value.defining_op in self._waiting for value in op.operands)
 
-    def _takes_result(self, dot: tt.Dot, dots: Container[Operation | None]) -> bool:
+    def _takes_result(self, dot: tt.Dot, dots: Container[Operation]) -> bool:
         """Whether a dot uses what is made of the result of one of `dots`, besides adding to it."""
-        pending = [value.defining_op for value in dot.operands if value is not dot.c or value.defining_op not in dots]
-        seen: set[Operation] = set()
+        added = dot.c.defining_op
+        others = [value for value in dot.operands if value is not dot.c or added is None or added not in dots]
+        return any(op in dots for op in self._made_of(others))
+
+    def _made_of(self, values: Sequence[Value]) -> Iterator[Operation]:
+        """The operations that give `values`, and those that what waits of them takes; later values first."""
+        pending, seen = [*values], set[Operation]()
         while pending:
-            op = pending.pop()
-            if op in dots:
-                return True
-            if op in self._waiting and op not in seen:
+            op = pending.pop().defining_op
+            if op is not None and op not in seen:
                 seen.add(op)
-                pending += [value.defining_op for value in op.operands]
-        return False
+                yield op
+                pending.extend(reversed(op.operands) if op in self._waiting else ())
 
     def _other(self, op: Operation) -> None:
         """Any other operation keeps its place among its kind, after what it uses."""
@@ -217,15 +220,8 @@ class _Order:
 
     def _loads(self, dot: tt.Dot) -> tuple[Operation, ...]:
         """The loads that stand nowhere yet and that a dot needs."""
-        found: dict[Operation, None] = {}
-        pending: list[Value] = [dot.b, dot.a]
-        while pending:
-            op = pending.pop().defining_op
-            if op is not None and op in self._waiting:
-                if isinstance(op, LOADS):
-                    found[op] = None
-                pending.extend(reversed(op.operands))
-        return tuple(found)
+        made_of = self._made_of([dot.b, dot.a])
+        return tuple(op for op in made_of if op in self._waiting and isinstance(op, LOADS))
 
 
 Set = tuple[list[Operation], list[tt.Dot]]

@@ -14,7 +14,7 @@ from functools import partial, reduce
 from typing import cast
 
 from mltriton.analysis.block_io import OUTSIDE
-from mltriton.analysis.block_pointer_roots import is_inside, origins
+from mltriton.analysis.block_pointer_roots import origins
 from mltriton.analysis.effects import is_pure
 from mltriton.dialects import arith, scf, tt
 from mltriton.dialects.tt.memory import is_block_pointer
@@ -22,6 +22,7 @@ from mltriton.ir.attributes import DenseAttr
 from mltriton.ir.builder import Builder
 from mltriton.ir.constants import splat_of
 from mltriton.ir.module import Module
+from mltriton.ir.nesting import is_defined_inside
 from mltriton.ir.operation import Operation, Value
 from mltriton.ir.passes import Pass
 from mltriton.ir.rewriting import Rewriter, RuleTable, keep
@@ -213,7 +214,7 @@ def _changes(value: Value, access: Operation) -> bool:
 
 def _changes_in(value: Value, loop: Operation) -> bool:
     op = value.defining_op
-    if not is_inside(value, loop):
+    if not is_defined_inside(value, loop):
         return False
     return op is None or not is_pure(op) or any(_changes_in(operand, loop) for operand in op.operands)
 

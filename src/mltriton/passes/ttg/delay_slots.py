@@ -17,7 +17,6 @@ from typing import cast
 
 from mltriton.dialects import arith, scf, ttg, ttng
 from mltriton.dialects.scf_carried import carry_also, yield_also
-from mltriton.ir.attributes import DenseAttr
 from mltriton.ir.builder import Builder
 from mltriton.ir.module import Module
 from mltriton.ir.operation import Block, BlockArgument, Operation, Region, Value
@@ -122,7 +121,7 @@ class _Delayed:
                     entry.insert(op.clone(values))
             entry.create(scf.Yield, [values.get(end, end) for end in ends], result_types=[])
         with entry.inside(otherwise):
-            nothing = entry.emit(arith.Constant, value=DenseAttr((0.0,), cast(TensorType, second.a.type)))
+            nothing = arith.filled(entry, 0.0, cast(TensorType, second.a.type))
             entry.create(scf.Yield, [*loop.inits, nothing], result_types=[])
         types, regions = [end.type for end in ends], [Region([then]), Region([otherwise])]
         *inits, left = entry.create(scf.If, ran, result_types=types, regions=regions).results

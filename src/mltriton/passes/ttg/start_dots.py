@@ -17,6 +17,7 @@ from mltriton.dialects import gpu, scf, tt, ttg, ttng
 from mltriton.ir.attributes import IntegerAttr
 from mltriton.ir.builder import Builder
 from mltriton.ir.module import Module
+from mltriton.ir.nesting import is_inside
 from mltriton.ir.operation import Operation, Value
 from mltriton.ir.passes import Pass
 from mltriton.ir.types import F32, I32, MemDescType, TensorType, element_type
@@ -164,7 +165,7 @@ def _wait_behind(loop: scf.For, dot: ttng.WarpGroupDot, result: Value) -> None:
 def _stays(operand: Value, loop: scf.For) -> bool:
     """Whether what a product reads is left as it is until the next iteration's product has started."""
     if not isinstance(operand.type, MemDescType):
-        return operand.defining_op is not None and not _is_inside(operand.defining_op, loop)
+        return operand.defining_op is not None and not is_inside(operand.defining_op, loop)
     kept, window = loop.attributes.get(KEPT), operand.defining_op
     while isinstance(window, ttg.MemDescTrans):
         window = window.memory.defining_op
@@ -188,13 +189,6 @@ def _is_written(memory: Value, loop: scf.For) -> bool:
                 return True
         elif isinstance(user, tt.Dot | ttg.LocalLoad | ttg.LocalGather):
             continue
-        elif _is_inside(user, loop) or isinstance(user, ttng.AsyncTMACopyGlobalToLocal):  # It may be another warp's.
+        elif is_inside(user, loop) or isinstance(user, ttng.AsyncTMACopyGlobalToLocal):  # It may be another warp's.
             return True
     return False
-
-
-def _is_inside(op: Operation, loop: scf.For) -> bool:
-    parent = op.parent_op
-    while parent is not None and parent is not loop:
-        parent = parent.parent_op
-    return parent is loop

@@ -14,10 +14,10 @@ from collections.abc import Iterator, Sequence
 from typing import cast
 
 from mltriton.dialects import arith, scf, tt, ttg
-from mltriton.ir.attributes import DenseAttr
 from mltriton.ir.builder import Builder
 from mltriton.ir.constants import splat_of
 from mltriton.ir.module import Module
+from mltriton.ir.nesting import is_inside
 from mltriton.ir.operation import BlockArgument, Operation, OpResult, Region, Value
 from mltriton.ir.passes import Pass
 from mltriton.ir.types import FloatType, TensorType
@@ -115,7 +115,7 @@ class _Web:
                     if operand is value and not self._takes(user, number):
                         self.outside.append((user, number))
         loops = {op for op in map(_loop_of, self.values) if op is not None}
-        return bool(loops) and not any(_is_inside(user, loops) for user, _ in self.outside)
+        return bool(loops) and not any(is_inside(user, *loops) for user, _ in self.outside)
 
     def _made(self, value: Value) -> bool:
         """Follow what a value is made of, and where loops and branches hand it on."""
@@ -179,8 +179,7 @@ class _Web:
         for op, number in self.factors.items():
             op.set_operand(number, _spread(Builder().before(op), op.operands[number], parts.kept))
         for op, number in self.zeros:
-            zero = Builder().before(op).emit(arith.Constant, value=DenseAttr((0.0,), parts.kept))
-            op.set_operand(number, zero)
+            op.set_operand(number, arith.filled(Builder().before(op), 0.0, parts.kept))
         for value in self.values:
             value.type = parts.kept
         for op, number in self.outside:
@@ -225,13 +224,6 @@ def _loop_of(value: Value) -> scf.For | None:
 def _number_in_loop(value: Value) -> int:
     """The number of a value among those that its loop carries."""
     return value.index - isinstance(value, BlockArgument) if isinstance(value, BlockArgument | OpResult) else -1
-
-
-def _is_inside(op: Operation, loops: set[scf.For]) -> bool:
-    parent = op.parent_op
-    while parent is not None and parent not in loops:
-        parent = parent.parent_op
-    return parent is not None
 
 
 def _lanes_parts(builder: Builder, sum_: tt.Reduce, parts: _Parts) -> Value:

@@ -12,12 +12,13 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, cast
 
 from mltriton.dialects import scf, tt
+from mltriton.ir.nesting import is_defined_inside, is_inside
 from mltriton.ir.operation import Block, Operation, Region, Value
 from mltriton.ir.types import TensorType, shape_of
 from mltriton.passes.intrinsic.tile_loops import dot_operands
 from mltriton.passes.intrinsic.tile_loops.alternatives import Alternatives, optional_region
 from mltriton.passes.intrinsic.tile_loops.first_sums import cleared_if_idle, condition, is_first_sum
-from mltriton.passes.intrinsic.tile_loops.footprints import consumers, is_outside
+from mltriton.passes.intrinsic.tile_loops.footprints import consumers
 from mltriton.passes.intrinsic.tile_loops.members import CopyTile, Fill
 from mltriton.passes.intrinsic.tile_loops.reuse import may_overwrite
 from mltriton.passes.intrinsic.tile_loops.slots import (
@@ -85,21 +86,14 @@ def prepare_before(low: Lowering, op: Operation) -> None:
         operand: None
         for inner in op.walk()
         for operand in inner.operands
-        if isinstance(operand.type, TensorType) and operand not in low.e.tiles and is_outside(op, operand)
+        if isinstance(operand.type, TensorType) and operand not in low.e.tiles and not is_defined_inside(operand, op)
     }
     for value in outside:
-        users = [user for user in value.users if _is_inside(op, user)]
+        users = [user for user in value.users if is_inside(user, op)]
         if users and all(isinstance(user, tt.Dot) and value is not user.c for user in users):
             for user in users:
                 dot_operands.prepare(low, cast(tt.Dot, user), value)
     low.flush()
-
-
-def _is_inside(op: Operation, inner: Operation) -> bool:
-    current: Operation | None = inner.parent_op
-    while current is not None and current is not op:
-        current = current.parent_op
-    return current is op
 
 
 def initial_tile(low: Lowering, init: Value, op: Operation) -> Tile:
@@ -114,7 +108,7 @@ def initial_tile(low: Lowering, init: Value, op: Operation) -> Tile:
         and init.defining_block is op.block
         and op.operands.count(init) == 1
         and all((user is op and value is init) or _before(user, op) for user, value in consumers(init))
-        and not any(_is_inside(op, user) for user in init.users)
+        and not any(is_inside(user, op) for user in init.users)
     ):
         tile.owner = None
         return tile

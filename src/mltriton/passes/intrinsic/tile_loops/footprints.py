@@ -126,14 +126,6 @@ class LastUses:
         return [result for user in users for result in user.results if result not in self.known]
 
 
-def is_outside(op: Operation, value: Value) -> bool:
-    """Whether a value is defined outside of `op`'s regions."""
-    parent = value.defining_block.parent_op
-    while parent is not None and parent is not op:
-        parent = parent.parent_op
-    return parent is None
-
-
 # Cost
 
 

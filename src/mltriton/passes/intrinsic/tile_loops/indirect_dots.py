@@ -17,12 +17,12 @@ from typing import TYPE_CHECKING, cast
 from mltriton.dialects import arith, scf, tile, tt
 from mltriton.ir.attributes import Attribute, DenseAttr, EnumAttr, IntegerAttr
 from mltriton.ir.constants import splat_of
+from mltriton.ir.nesting import is_defined_inside
 from mltriton.ir.operation import Block, Operation, Region, Value
 from mltriton.ir.types import I1, I32, I64, PointerType, byte_width, shape_of
 from mltriton.passes.intrinsic.tile_loops import accesses, addressing, packing
 from mltriton.passes.intrinsic.tile_loops.addressing import InMemory, NotProvable
 from mltriton.passes.intrinsic.tile_loops.first_sums import is_zero
-from mltriton.passes.intrinsic.tile_loops.footprints import is_outside
 from mltriton.passes.intrinsic.tile_loops.forms import Affine, Index, constant_index, is_uniform
 from mltriton.passes.intrinsic.tile_loops.packing import Packing
 from mltriton.passes.intrinsic.tile_loops.tiles import Tile
@@ -96,7 +96,7 @@ def may_use_lines(low: Lowering, op: tt.Dot) -> bool:
 def _rows(op: tt.Dot) -> int:
     """The rows that the right operand is read for: in all iterations of loops of known length that do not change it."""
     rows, parent = shape_of(op.a.type)[-2], op.parent_op
-    while isinstance(parent, scf.For) and is_outside(parent, op.b):
+    while isinstance(parent, scf.For) and not is_defined_inside(op.b, parent):
         lower, upper, step = (splat_of(bound) for bound in (parent.lower, parent.upper, parent.step))
         if lower is not None and upper is not None and step:
             rows *= int(-(-(upper - lower) // step))

@@ -13,10 +13,10 @@ from collections.abc import Callable, Container
 from mltriton.analysis.axis_info import AxisInfoAnalysis
 from mltriton.dialects import arith, gpu, scf, tt, ttg
 from mltriton.ir.constants import splat_of
+from mltriton.ir.nesting import is_defined_inside
 from mltriton.ir.operation import Operation, Value
 from mltriton.ir.types import I32, FloatType, IntegerType, TensorType, bit_width, element_type, shape_of
 from mltriton.passes.intrinsic.tile_loops.dot_operands import is_packed
-from mltriton.passes.intrinsic.tile_loops.footprints import is_outside
 from mltriton.passes.warp.serialize.grid import Axis, Grid, grid_of
 from mltriton.passes.warp.serialize.units import Cut, Piece, has_barrier
 from mltriton.passes.warp.serialize.varying import Varying
@@ -69,7 +69,7 @@ def _shares(
         isinstance(op, tt.Dot)
         and op.result in varying
         and (op.b not in varying or (grid is not None and grid.axis(op.b, varying) is not Axis.BOTH))
-        and not is_outside(loop, op.b)
+        and is_defined_inside(op.b, loop)
         and is_packed(op)
         for op in body
     )
