@@ -157,10 +157,16 @@ def test_topk_and_merge():
     )
 
 
-def test_histogram():
-    x = RANDOM.integers(0, 20, 64).astype(np.int32)
-    np.testing.assert_array_equal(compute(lambda x: tl.histogram(x, 16), x), np.bincount(x, minlength=20)[:16])
-    np.testing.assert_array_equal(compute(lambda x: x.histogram(16, x < 5), x), np.bincount(x[x < 5], minlength=16))
+@pytest.mark.parametrize("dtype", [name for name, dtype in DTYPES.items() if dtype.is_int()])
+@pytest.mark.parametrize("bins", [16, 256])
+def test_histogram(dtype: str, bins: int):
+    x = RANDOM.integers(-300, 300, 128).astype(dtype)
+    inside = x[(x >= 0) & (x < bins)].astype(int)
+    found = compute(lambda x: tl.histogram(x, bins), x)
+    assert found.dtype == np.int32
+    np.testing.assert_array_equal(found, np.bincount(inside, minlength=bins))
+    found = compute(lambda x: x.histogram(bins, x < 5), x)
+    np.testing.assert_array_equal(found, np.bincount(inside[inside < 5], minlength=bins))
 
 
 def test_softmax_and_sigmoid():
@@ -201,7 +207,7 @@ def test_softmax_and_sigmoid():
         (lambda x: tl.sort(x, 0), AxisError, "works along the last dimension"),
         (lambda x: tl.topk(x, 3), PowerOfTwoError, "a power of two up to 8"),
         (lambda x: tl.topk(x, tl.program_id(0)), ConstexprError, "must be known when compiling"),
-        (lambda x: tl.histogram(x, 8), TypeMismatchError, "a 1D block of 32-bit integers"),
+        (lambda x: tl.histogram(x, 8), TypeMismatchError, "a 1D block of integers"),
         (lambda x: tl.softmax(x, 5), AxisError, "the axis of tl.softmax"),
         (lambda x: tl.softmax(x.to(tl.int32), 0), TypeMismatchError, "tl.exp does not take int32"),
     ],

@@ -3,6 +3,7 @@
 Found by tracing each expression with upstream's own front end: Triton 3.9, and for bf16 in `minimum`, `maximum`,
 `clamp`, `cumsum` and `cumprod` Triton 3.8, which computes them in fp32. "-" is an error, "p" a pointer. Where upstream
 refuses and the table does not, a kernel may do more here (`abs` of fp8, `cat` of blocks of rank 2, dots of any size).
+Histograms are here of integers of any width and of booleans.
 """
 
 from __future__ import annotations
@@ -96,7 +97,7 @@ tl.sort(x)                                i1  i8 i16 i32 i64  u8 u16 u32 u64  e4
 tl.topk(x, 4)                            i32 i32 i32 i32 i64 i32 i32 u32 u64 f32 f32 f32 f32 f32 f64
 tl.flip(x, 0)                             i1  i8 i16 i32 i64  u8 u16 u32 u64  e4  e5 f16  bf f32 f64
 tl.gather(x, i, 0)                        i1  i8 i16 i32 i64  u8 u16 u32 u64  e4  e5 f16  bf f32 f64
-tl.histogram(tl.ravel(x), 16)              -   -   - i32   -   -   - i32   -   -   -   -   -   -   -
+tl.histogram(tl.ravel(x), 16)            i32 i32 i32 i32 i32 i32 i32 i32 i32   -   -   -   -   -   -
 tl.join(x, x)                             i1  i8 i16 i32 i64  u8 u16 u32 u64  e4  e5 f16  bf f32 f64
 tl.join(x, i)                              -   -   - i32   -   -   - u32   -   -   -   -   -   -   -
 tl.interleave(x, x)                       i1  i8 i16 i32 i64  u8 u16 u32 u64  e4  e5 f16  bf f32 f64

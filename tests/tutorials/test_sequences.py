@@ -136,11 +136,13 @@ def histogram_kernel(x_ptr, count_ptr, n, BINS: tl.constexpr, BLOCK: tl.constexp
     tl.atomic_add(count_ptr + tl.arange(0, BINS), tl.histogram(x, BINS, mask=mask))
 
 
-def test_histogram_across_programs():
-    x = torch.randint(0, 32, (5000,), dtype=torch.int32)
-    count = torch.zeros(32, dtype=torch.int32)
-    histogram_kernel[(triton.cdiv(5000, 512),)](x, count, 5000, BINS=32, BLOCK=512)
-    assert torch.equal(count.long(), torch.bincount(x, minlength=32))
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64", "bool"])
+def test_histogram_across_programs(dtype: str):
+    x = torch.randint(-300, 300, (700,)).to(getattr(torch, dtype))
+    inside = x.long()[(x.long() >= 0) & (x.long() < 256)]
+    count = torch.zeros(256, dtype=torch.int32)
+    histogram_kernel[(triton.cdiv(700, 256),)](x, count, 700, BINS=256, BLOCK=256)
+    assert torch.equal(count.long(), torch.bincount(inside, minlength=256))
 
 
 @triton.jit

@@ -60,14 +60,16 @@ def _log2(i: object) -> int:  # pyright: ignore[reportUnusedFunction]
 
 @builtin
 def histogram(input: object, num_bins: int, mask: object = None) -> tensor:
-    """How often each of 0 to `num_bins` - 1 occurs in a 1D block of 32-bit integers (where `mask` is true), as
-    int32; other values count nowhere.
+    """How often each of 0 to `num_bins` - 1 occurs in a 1D block of integers of any width, or of booleans (where `mask`
+    is true), as int32; other values count nowhere.
     """
     value = to_tensor(input)
-    if len(value.type.shape) != 1 or not (value.dtype.is_int() and value.dtype.bits == 32):
+    if len(value.type.shape) != 1 or not value.dtype.is_int():
         raise TypeMismatchError(
-            "tl.histogram needs a 1D block of 32-bit integers", expected="int32 or uint32", found=value.type.name
+            "tl.histogram needs a 1D block of integers", expected="a 1D block of integers", found=value.type.name
         )
+    if value.dtype.bits < 32:  # Bins beyond the largest value would wrap.
+        value = value.to(types.int32)
     bins = arange(0, num_bins)
     hits = equal(expand_dims(value, 1), expand_dims(bins.to(value.dtype), 0))
     if mask is not None:
