@@ -280,6 +280,34 @@ def test_options_without_a_use_have_none(name):
                 assert job.lowered(job.module("intrinsic")).text == usual
 
 
+@triton.jit
+def summed(x, n):
+    total = 0.0
+    for i in range(n):
+        total += tl.load(x + i)
+    return total
+
+
+@triton.jit
+def add_sum(x, n, F: tl.constexpr):
+    tl.store(x, F(x, n))
+
+
+def test_stages_have_no_use_without_a_loop():
+    """On every target: programs without loops are the same to the letter, and one key stands for them."""
+    with_loops = [(product, "*fp32,*fp32,*fp32,i32,16", {}), (add_sum, "*fp32,i32", {"F": summed})]
+    for name in ("cuda:90", "xe:pvc"):
+        used, texts = set(), set()
+        for stages in (1, 2, 7):
+            kernel = triton.compile(add_one.base_fn, "*fp32,i32,16,32", target=name, num_stages=stages)
+            used.add(kernel.job.used_options)
+            texts.add(kernel.job.lowered(kernel.job.module("intrinsic")).text)
+        assert len(used) == len(texts) == 1
+        for kernel, signature, constants in with_loops:
+            jobs = [triton.compile(kernel, signature, constants, name, num_stages=n).job for n in (1, 7)]
+            assert jobs[0].used_options != jobs[1].used_options
+
+
 def test_targets_say_which_options_they_use():
     for name in targets.names():
         target = targets.find_target(name)

@@ -6,13 +6,14 @@ Guarantees: a program that was compiled before is loaded from the on-disk cache 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, cast
+from typing import Any
 
 from mltriton.compiler.cached import from_files, to_files
 from mltriton.compiler.job import Job
 from mltriton.compiler.kernel import CompiledKernel
+from mltriton.compiler.keys import functions_in
 from mltriton.compiler.options import options_of
 from mltriton.frontend.dependencies import Dependencies, dependencies
 from mltriton.frontend.function import LanguageFunction
@@ -61,7 +62,7 @@ def compile_job(job: Job, depends: Dependencies | None = None) -> CompiledKernel
 
 def keyed(job: Job, depends: Dependencies | None = None) -> tuple[str, Job]:
     """The job's key in the cache, and the job with what names meant when that was made."""
-    depends = (depends or dependencies(job.fn)).with_functions(_functions_in(job.constants.values()))
+    depends = (depends or dependencies(job.fn)).with_functions(functions_in(job.constants.values()))
     return job.key(depends), replace(job, snapshot=replace(depends.snapshot))
 
 
@@ -72,11 +73,3 @@ def known_by(job: Job, key: str) -> CompiledKernel | None:
     files = default_cache().get(key)
     known = None if files is None else from_files(job, files, compile_job)
     return known if known is not None and job.snapshot.still_holds(known.metadata.host_calls or ()) else None
-
-
-def _functions_in(constants: Iterable[Any]) -> list[LanguageFunction]:
-    """The functions among constants, also inside tuples."""
-    flat = (
-        _functions_in(cast("tuple[Any, ...]", value)) if isinstance(value, tuple) else [value] for value in constants
-    )
-    return [item for items in flat for item in items if isinstance(item, LanguageFunction)]

@@ -14,11 +14,11 @@ from dataclasses import field, replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
-from mltriton.compiler.keys import entry_key
+from mltriton.compiler.keys import entry_key, functions_in
 from mltriton.compiler.levels import IR_LEVELS
 from mltriton.compiler.options import Options
 from mltriton.errors import BackendError, TritonError, raised_by_signal
-from mltriton.frontend.dependencies import Dependencies
+from mltriton.frontend.dependencies import Dependencies, dependencies
 from mltriton.frontend.function import LanguageFunction
 from mltriton.frontend.signature import Argument, Constant, Entry, of_parameters
 from mltriton.frontend.snapshot import Snapshot
@@ -98,8 +98,16 @@ class Job:
     def used_options(self) -> Options:
         """The options, those without a meaning here at their defaults: equal for jobs that give the same program."""
         unused = {"num_ctas", *self.target.unused_options} - ({"num_warps"} if self.warp_level else set[str]())
+        if "num_stages" not in unused and not self._may_loop:
+            unused.add("num_stages")
         own = tuple(sorted(vars(self.own_options).items()))
         return replace(self.options, **{name: getattr(_USUAL, name) for name in unused}, of_targets=own)
+
+    @property
+    def _may_loop(self) -> bool:
+        """Whether there may be an iteration that stages could be ahead of."""
+        known: Dependencies | None = getattr(self.fn, "dependencies", None)
+        return bool(functions_in(self.constants.values())) or (known or dependencies(self.fn)).may_loop
 
     def module(self, level: str) -> Module:
         """The program at an IR level, compiled anew."""

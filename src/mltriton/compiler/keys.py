@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from enum import Enum
 from typing import Any, cast
 
@@ -33,3 +34,11 @@ def constant_key(value: Any) -> object:
     if isinstance(value, Enum):
         return ("enum", type(value).__qualname__, value.name)
     return ("object", os.urandom(16))
+
+
+def functions_in(constants: Iterable[Any]) -> list[LanguageFunction]:
+    """The functions among constants, also inside tuples."""
+    flat = (
+        functions_in(cast("tuple[Any, ...]", value)) if isinstance(value, tuple) else [value] for value in constants
+    )
+    return [item for items in flat for item in items if isinstance(item, LanguageFunction)]

@@ -80,6 +80,10 @@ class TextJob(Job):
         self._annotate(module)
         return module
 
+    @property
+    def _may_loop(self) -> bool:
+        return "scf.for" in self.text or "scf.while" in self.text
+
     def key(self, depends: Dependencies) -> str:
         """The text, and how it is compiled."""
         return digest("text", *self._how, self.text)

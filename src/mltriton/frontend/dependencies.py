@@ -8,6 +8,7 @@ outside itself is either in the fingerprint or part of the compiler.
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import field
 from enum import Enum
@@ -22,6 +23,7 @@ from mltriton.language.constants import constexpr, unwrap
 from mltriton.language.types import dtype
 from mltriton.records import record
 
+_LOOP = re.compile(r"\b(for|while)\b")
 _COMPILER = ("mltriton", "triton")  # Modules named triton are names of ours where mltriton stands in for it.
 
 
@@ -42,6 +44,11 @@ class Dependencies:
     def have_changed(self) -> bool:
         """Whether a watched name means another object now."""
         return any(find(name) is not value for find, name, value in self.watched)
+
+    @property
+    def may_loop(self) -> bool:
+        """Whether one of the functions may have a loop: its text has such a word, if only in a comment."""
+        return any(map(_LOOP.search, self.parts))
 
     def with_functions(self, functions: Sequence[LanguageFunction]) -> Dependencies:
         """What depends on other functions too, which are watched here from now on."""
