@@ -102,7 +102,8 @@ def test_hooks():
     )
     kernel[grid](np.zeros(50, np.float32), 50, target="executor")
     timed = [("pre", 50), ("post", None)]
-    assert seen == [("config", 8, 50), *timed, *timed, ("config", 8, 50)]
+    compiled = ("config", 8, 50)  # It may change what is compiled.
+    assert seen == [compiled, ("config", 8, 50), *timed, *timed, ("config", 8, 50)]
 
 
 def test_configurations_are_pruned():

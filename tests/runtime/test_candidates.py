@@ -17,6 +17,7 @@ import mltriton.language as tl
 from mltriton.errors import AssertionFailed, AutotuneError, DeviceError, PerformanceWarning
 from mltriton.runtime.asynchronous import AsyncCompileMode
 from mltriton.targets import target as targets
+from mltriton.tools.tensor_descriptor import TensorDescriptor
 
 SIZES = (16, 32, 64)
 EVERYTHING = [
@@ -278,6 +279,27 @@ def test_options_without_a_use_have_none(name):
                 assert triton.compile(kernel, signature, target=name, **{option: value}).job.module("intrinsic")
                 job = triton.compile(kernel, signature, target=name, **{option: value}).job
                 assert job.lowered(job.module("intrinsic")).text == usual
+
+
+def narrow(args):
+    args["block"].block_shape = [args["BLOCK"]]
+
+
+@triton.autotune([triton.Config({"BLOCK": size}, pre_hook=narrow) for size in SIZES], key=[], rep=2, warmup=0)
+@triton.jit
+def copy_by_descriptor(block, out, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK
+    tl.store(out + i + tl.arange(0, BLOCK), block.load([i]))
+
+
+def test_what_hooks_change_is_compiled_at_once(built):
+    x, out = np.arange(64, dtype=np.float32), np.zeros(64, np.float32)
+    block = TensorDescriptor.from_tensor(x, [16])
+    copy_by_descriptor.executor = HomeMade()
+    copy_by_descriptor[lambda meta: (64 // meta["BLOCK"],)](block, out)
+    np.testing.assert_array_equal(out, x)
+    assert copy_by_descriptor.executor.count == len(SIZES) == len(built)
+    assert not copy_by_descriptor.failures
 
 
 @triton.jit

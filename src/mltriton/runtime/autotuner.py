@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from mltriton.errors import ArgumentError, OptionError, calling_location
 from mltriton.runtime import config as settings
 from mltriton.runtime.cache import default_cache, digest
-from mltriton.runtime.candidates import Group, grouped, no_configuration, prepare, results
+from mltriton.runtime.candidates import Group, grouped, no_configuration, planned_after_hook, prepare, results
 from mltriton.runtime.configs import ArgumentState, Hook, Pruning
 from mltriton.runtime.configs import Config as Config
 from mltriton.runtime.fingerprint import compiler_fingerprint
@@ -219,7 +219,8 @@ class Autotuner(KernelInterface[Any]):
         try:
             groups = grouped(self.fn, configs, grid, args, kwargs)
             with executor_for(self.executor) as executor:
-                prepare(kernel_of(self.fn), groups, executor, report)
+                planned = partial(planned_after_hook, self.fn, grid, args, kwargs, named)
+                prepare(kernel_of(self.fn), groups, executor, report, planned)
             best = self._measure(groups, grid, args, kwargs, named, report)
         finally:
             report.close()

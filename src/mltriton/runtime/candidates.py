@@ -88,14 +88,39 @@ def _identity(plan: Plan | None, config: Config) -> Any:
     return key_of(plan.job, plan.job.used_options), plan.grid, id(config.pre_hook)
 
 
-def prepare(kernel: JITFunction, groups: Sequence[Group], executor: Executor | None, report: Silent) -> None:
+def planned_after_hook(
+    fn: Launchable, grid: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any], named: Mapping[str, Any], group: Group
+) -> Plan | None:
+    """What a launch compiles after the configuration's hook; None where the hook fails, as it then does there."""
+    hook, keywords = group.config.pre_hook, group.config.keywords
+    try:
+        if group.plan is not None and hook is not None:
+            hook({**named, **keywords})
+            return plan_of(fn, grid, args, {**kwargs, **keywords})
+    except Exception as error:
+        if raised_by_signal(error):
+            raise
+        return None
+    return group.plan
+
+
+def prepare(
+    kernel: JITFunction,
+    groups: Sequence[Group],
+    executor: Executor | None,
+    report: Silent,
+    planned: Callable[[Group], Plan | None],
+) -> None:
     """Compile what is not there yet, all at once.
 
-    A hook of a configuration may change the arguments, and with them what is compiled: there it is left to the launch.
+    A hook of a configuration may change the arguments, and with them what is compiled: `planned` says what a launch
+    would compile after it, None where that cannot be said.
     """
-    waiting = [(group, group.plan.job) for group in groups if group.plan is not None and group.config.pre_hook is None]
+    if executor is None or COMPILE_HOOKS:
+        return
+    waiting = [(group, plan.job) for group in groups if (plan := planned(group)) is not None]
     waiting = [(group, job) for group, job in waiting if job.target.can_run and not kernel.knows(job)]
-    if executor is None or COMPILE_HOOKS or len(waiting) < 2:
+    if len(waiting) < 2:
         return
     from mltriton.runtime.compile_ahead import compile_all  # Few launches need it.
 
