@@ -20,6 +20,7 @@ from ptx_emulator.launch import install
 COUNTS = {"control": 10, "shapes": 12, "rows": 4, "dots": 4, "memory": 12, "chains": 2}
 TARGETS = ["generic", "cpu", "xe:pvc/levels"]
 SHOWN = (179, 215, 1029, 1098, 1198)
+SHOWN_ON_CPU = (153,)
 BATCH = 50  # programs a slow test
 
 
@@ -61,6 +62,11 @@ def test_programs_on_xe(style: str, first: int, tmp_path: Path) -> None:
     if style == "memory":
         pytest.skip("one thread runs these")
     assert not _complaints(style, "xe:pvc", range(first, first + 10), tmp_path)
+
+
+def test_chains_on_a_cpu(tmp_path: Path) -> None:
+    """A block that a dot takes transposed and a sum takes as it is: what it is made of has to stay."""
+    assert not _complaints("chains", "cpu", SHOWN_ON_CPU, tmp_path)
 
 
 def test_chains_on_an_emulated_gpu(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from mltriton.ir.types import TensorType, shape_of
 from mltriton.passes.intrinsic.tile_loops import dot_operands
 from mltriton.passes.intrinsic.tile_loops.alternatives import Alternatives, optional_region
 from mltriton.passes.intrinsic.tile_loops.first_sums import cleared_if_idle, condition, is_first_sum
-from mltriton.passes.intrinsic.tile_loops.footprints import consumers
+from mltriton.passes.intrinsic.tile_loops.footprints import consumers, whole_use
 from mltriton.passes.intrinsic.tile_loops.members import CopyTile, Fill
 from mltriton.passes.intrinsic.tile_loops.reuse import may_overwrite
 from mltriton.passes.intrinsic.tile_loops.slots import (
@@ -62,7 +62,7 @@ def lower_for(low: Lowering, op: scf.For) -> None:
             later = condition(low, "ne", loop.counter, bounds[0])
             low.first_sums.update({argument: (later, init) for argument, init in first_sums.items()})
         low.block(body)
-        loop.yields = write_yields(low, slots, ends)
+        loop.yields = write_yields(low, slots, body.terminator)
     bind_all(slots, op.results, loop.results)
 
 
@@ -113,7 +113,7 @@ def initial_tile(low: Lowering, init: Value, op: Operation) -> Tile:
         tile.owner = None
         return tile
     tile = low.e.scratch.tile(type.shape, type.element)
-    low.add(Fill(init, tile, low.e.emitter.loc, defines=False))
+    low.add(Fill(init, tile, low.e.emitter.loc, defines=False, served=whole_use(op, init)))
     return tile
 
 
@@ -129,11 +129,12 @@ def _before(user: Operation, op: Operation) -> bool:
 # The end of an iteration or branch
 
 
-def write_yields(low: Lowering, slots: Sequence[Slot], ends: Sequence[Value]) -> list[Value]:
+def write_yields(low: Lowering, slots: Sequence[Slot], terminator: Operation) -> list[Value]:
     """Bring every yielded block to its tile, readers of a tile before its writer; what is needed by those that it needs
     itself goes through a copy. Gives the yielded scalars, which may be read from tiles that are overwritten here.
     """
     low.flush()
+    ends = terminator.operands[-len(slots) :] if slots else ()
     scalars = [value for slot, end in zip(slots, ends, strict=True) for value in slot.yields(end)]
     left = [
         (slot.tile, end)
@@ -148,7 +149,7 @@ def write_yields(low: Lowering, slots: Sequence[Slot], ends: Sequence[Value]) ->
         if number is None:
             target = low.e.scratch.tile(shape_of(end.type), tile.element)
             copies.append((target, tile, end))
-        low.add(Fill(end, target, low.e.emitter.loc, defines=False))
+        low.add(Fill(end, target, low.e.emitter.loc, defines=False, served=whole_use(terminator, end)))
     low.flush()
     for source, tile, end in copies:
         low.add(CopyTile(source, tile, shape_of(end.type), low.e.emitter.loc))
@@ -196,7 +197,7 @@ def _side(low: Lowering, slots: Sequence[Slot], side: Block) -> list[Value]:
     ends = side.terminator.operands
     _set_homes(low, slots, ends)
     low.block(side)
-    return write_yields(low, slots, ends)
+    return write_yields(low, slots, side.terminator)
 
 
 def _branch_slot(low: Lowering, op: Operation, number: int) -> Slot:
@@ -227,7 +228,7 @@ def lower_while(low: Lowering, op: scf.While) -> None:
         low.flush()
         next_slots = [_passed_slot(low, op, number, value, slots) for number, value in enumerate(passed)]
         decision = e.scalar(condition)
-        values = write_yields(low, next_slots, passed)
+        values = write_yields(low, next_slots, before.terminator)
         e.emitter.insert(scf.Condition([decision, *values]))
     types = [value.type for value in values]
     new_after = Block(types)
@@ -236,7 +237,7 @@ def lower_while(low: Lowering, op: scf.While) -> None:
         ends = after.terminator.operands
         _set_homes(low, slots, ends)
         low.block(after)
-        e.emitter.insert(scf.Yield(write_yields(low, slots, ends)))
+        e.emitter.insert(scf.Yield(write_yields(low, slots, after.terminator)))
     made = e.emitter.effect(scf.While, [], types, {}, [Region([new_before]), Region([new_after])])
     made.set_operands(inits)
     made.segments = (len(inits),)

@@ -37,6 +37,7 @@ from mltriton.passes.intrinsic.tile_loops.dot_operands import (
     stride_of,
 )
 from mltriton.passes.intrinsic.tile_loops.first_sums import continued, is_zero
+from mltriton.passes.intrinsic.tile_loops.footprints import whole_use
 from mltriton.passes.intrinsic.tile_loops.forms import Affine, Index, constant_index
 from mltriton.passes.intrinsic.tile_loops.indirect_dots import (
     Left,
@@ -75,7 +76,7 @@ def lower_dot(low: Lowering, op: tt.Dot) -> None:
         if op.c in low.first_sums:
             accumulate = continued(low, op.c, target if lines is None else None)
         if accumulate and low.e.tiles.get(op.c) is not target:
-            low.add(Fill(op.c, target, op.loc, defines=False, served={(op, op.c)}))
+            low.add(Fill(op.c, target, op.loc, defines=False, served=whole_use(op, op.c)))
     left = left_operand(low, plan) if lines is None or not plan.batch else _left_tile(low, plan)
     low.flush()
     if lines is not None:

@@ -94,6 +94,11 @@ def consumers(value: Value, stop: Container[Value] = ()) -> Iterator[tuple[Opera
                 yield user, current
 
 
+def whole_use(user: Operation, value: Value) -> set[tuple[Operation, Value]]:
+    """The use of a value by an operation as `consumers` names it, where it is one operand only."""
+    return {(user, value)} if user.operands.count(value) == 1 else set()
+
+
 def passes_on(user: Operation) -> bool:
     """Whether who uses an operation's results uses its operands; that a block is stored is no use of it."""
     if isinstance(user, tile.Fill):

@@ -6,12 +6,13 @@ those before it (`accepts`), and says which loops over a row they share (`loops`
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import field
 
 from mltriton.analysis.aliasing import may_alias, same_places
 from mltriton.ir.operation import Value
-from mltriton.passes.intrinsic.tile_loops.footprints import Coordinates, Footprint
-from mltriton.passes.intrinsic.tile_loops.members import Atomic, Member
+from mltriton.passes.intrinsic.tile_loops.footprints import Coordinates, Footprint, consumers
+from mltriton.passes.intrinsic.tile_loops.members import Atomic, Fill, Member
 from mltriton.records import record
 
 MOST_MEMBERS = 128  # of a nest: what they need of each other is compared pair by pair
@@ -29,6 +30,21 @@ class Loop:
     def lanes_one(self) -> bool:
         """Whether the loop takes single elements."""
         return any(member.scalars_only for member in self.members)
+
+
+class OtherUses:
+    """The uses of values that no member of a nest is, and that no tile serves which the nest fills."""
+
+    def __init__(self, members: Sequence[Member]) -> None:
+        fills = [member for member in members if isinstance(member, Fill)]
+        self.defined = {value for fill in fills for value in fill.produces}
+        self.served = {use for fill in fills for use in fill.served}
+        self.inside = {member.whole for member in members if member.whole is not None}
+
+    def are_none(self, value: Value) -> bool:
+        """Whether nothing else uses a value."""
+        uses = consumers(value, self.defined)
+        return all(user in self.inside or (user, operand) in self.served for user, operand in uses)
 
 
 @record()

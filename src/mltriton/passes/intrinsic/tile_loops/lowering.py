@@ -16,10 +16,10 @@ from mltriton.ir.types import MemDescType, TensorType, shape_of
 from mltriton.passes.intrinsic.tile_loops.emitter import Emitter, refuse, unknown_buffer
 from mltriton.passes.intrinsic.tile_loops.evaluation import Evaluator
 from mltriton.passes.intrinsic.tile_loops.fast_paths import with_and_without_masks
-from mltriton.passes.intrinsic.tile_loops.footprints import Costs, Footprint, consumers
+from mltriton.passes.intrinsic.tile_loops.footprints import Costs, Footprint
 from mltriton.passes.intrinsic.tile_loops.joining import is_member
 from mltriton.passes.intrinsic.tile_loops.loop_nest_writer import LoopNestWriter
-from mltriton.passes.intrinsic.tile_loops.loop_nests import LoopNest
+from mltriton.passes.intrinsic.tile_loops.loop_nests import LoopNest, OtherUses
 from mltriton.passes.intrinsic.tile_loops.members import (
     Fill,
     Member,
@@ -163,16 +163,14 @@ class Lowering:
 
     def _save_results(self, nest: LoopNest) -> None:
         """Give tiles to what the nest computes and others need."""
-        filled = {member.value for member in nest.members if isinstance(member, Fill)}
-        inside = {member.whole for member in nest.members if member.whole is not None}
+        others = OtherUses(nest.members)
         for member in nest.members:
             if isinstance(member, Fill):
                 continue
             for value in member.produces:
                 if not isinstance(value.type, TensorType) or value in member.saves or not value.users:
                     continue
-                users = {user for user, _ in consumers(value, filled)}
-                if not member.in_rows or not users <= inside:
+                if not member.in_rows or not others.are_none(value):
                     member.saves[value] = self.e.scratch.tile(value.type.shape, value.type.element, value)
 
     # Materialising

@@ -95,7 +95,8 @@ class Member:
 
 class Fill(Member):
     """A block value written to a tile, as elements of the tile's type; `is_new`: nothing else refers to the tile's
-    memory yet; `served`: who reads the tile and not the value (an operation and its operand).
+    memory yet. Who reads the tile and not the value: everybody, where it `defines` the value, else `served` (operations
+    and their operands).
     """
 
     def __init__(

@@ -12,10 +12,8 @@ from typing import TYPE_CHECKING, cast
 from mltriton.dialects import scf
 from mltriton.ir.operation import Block, Operation, Value
 from mltriton.ir.types import shape_of
-from mltriton.passes.intrinsic.tile_loops.footprints import (
-    consumers,
-)
-from mltriton.passes.intrinsic.tile_loops.loop_nests import LoopNest
+from mltriton.passes.intrinsic.tile_loops.footprints import consumers
+from mltriton.passes.intrinsic.tile_loops.loop_nests import LoopNest, OtherUses
 from mltriton.passes.intrinsic.tile_loops.members import Fill, Member
 from mltriton.passes.intrinsic.tile_loops.tiles import Tile
 
@@ -56,11 +54,7 @@ def _is_free_after(low: Lowering, nest: LoopNest, fill: Fill, value: Value, orde
             )
             if order[member] > order[fill] or not same:
                 return False
-    fills = [member for member in nest.members if isinstance(member, Fill)]
-    filled = {member.value for member in fills if member.produces or not member.served}
-    served = {use for member in fills for use in member.served}
-    inside = {member.whole for member in nest.members if member.whole is not None}
-    return all(user in inside or (user, operand) in served for user, operand in consumers(value, filled))
+    return OtherUses(nest.members).are_none(value)
 
 
 def may_overwrite(low: Lowering, tile: Tile, writer: Operation, inputs: Sequence[Value]) -> bool:

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, cast
 from mltriton.dialects import tt, ttg
 from mltriton.ir.operation import Operation, Value
 from mltriton.ir.types import TensorType
-from mltriton.passes.intrinsic.tile_loops.footprints import EXPENSIVE, Footprint, consumers
+from mltriton.passes.intrinsic.tile_loops.footprints import EXPENSIVE, Footprint, consumers, whole_use
+from mltriton.passes.intrinsic.tile_loops.indirect_dots import left_types
 from mltriton.passes.intrinsic.tile_loops.members import Fill
 
 if TYPE_CHECKING:
@@ -40,11 +41,11 @@ def fill_together(low: Lowering, op: tt.Dot, value: Value, kernel: MicroKernel) 
     """
     costs = low.costs()
     shared = {part for part, _ in low.reads(value).visited if costs.of(part) >= EXPENSIVE}
-    filled = _fill(low, op, value, kernel, {(op, op.a)})
+    filled = _fill(low, op, value, kernel, whole_use(op, op.a))
     for dot in _later_dots(op, shared):
         other, _ = computed_value(dot.a)
         found = low.reads(other)
-        if _is_made_of(found, shared) and _is_known_before(found, op) and _takes(dot, other, kernel):
+        if _is_made_of(found, shared) and _is_known_before(found, op) and _takes(low, dot, other, kernel):
             _fill(low, op, other, kernel, set())
     return filled
 
@@ -63,17 +64,19 @@ def _fill(low: Lowering, op: tt.Dot, value: Value, kernel: MicroKernel, served: 
     made = filled_before(low, value, kernel)
     if made is None:
         made = low.e.scratch.tile(type.shape, kernel.operand)
-        later = {(dot, dot.a) for dot in _later_dots(op, {value}) if _takes(dot, value, kernel)}
+        dots = [dot for dot in _later_dots(op, {value}) if _takes(low, dot, value, kernel)]
+        later = {use for dot in dots for use in whole_use(dot, dot.a)}
         low.add(Fill(value, made, low.e.emitter.loc, defines=False, is_new=True, served=served | later))
         low.packed["filled", value, kernel.operand] = made, low.e.emitter.scopes[-1]
     return made
 
 
-def _takes(dot: tt.Dot, value: Value, kernel: MicroKernel) -> bool:
-    """Whether a dot can read its left operand from a tile of `value` in the micro-kernel's type."""
+def _takes(low: Lowering, dot: tt.Dot, value: Value, kernel: MicroKernel) -> bool:
+    """Whether a dot is going to read its left operand from a tile of `value` in the micro-kernel's type."""
     base, transposed = computed_value(dot.a)
-    is_own = cast(TensorType, value.type).element is kernel.operand
-    return base is value and (is_own or not transposed or not kernel.needs_rows)
+    if base is not value or left_types(low, dot) != {kernel.operand}:
+        return False
+    return cast(TensorType, value.type).element is kernel.operand or not transposed or not kernel.needs_rows
 
 
 def _later_dots(op: tt.Dot, values: set[Value]) -> list[tt.Dot]:
