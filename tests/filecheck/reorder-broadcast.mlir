@@ -28,3 +28,21 @@ tt.func @nan(%c: i1, %x: f32) -> tensor<16xf32> {
   %3 = arith.select %1, %0, %2 : tensor<16xi1>, tensor<16xf32>
   tt.return %3 : tensor<16xf32>
 }
+
+// What is promised of addresses stays with them, and is not said of those that lie elsewhere.
+
+// CHECK-LABEL: @promised
+// CHECK-DAG: tt.addptr %{{.*}}, %{{.*}} {tt.divisibility = dense<16> : tensor<1xi32>} : tensor<64x!tt.ptr<f16>>
+// CHECK-DAG: tt.addptr %{{.*}}, %{{.*}} : tensor<64x!tt.ptr<f16>>
+tt.func @promised(%p: !tt.ptr<f16>) -> (tensor<64xf16>, tensor<64xf16>) {
+  %one = arith.constant dense<1> : tensor<64xi32>
+  %i = tt.make_range {end = 64 : i32, start = 0 : i32} : tensor<64xi32>
+  %s = tt.splat %p : !tt.ptr<f16> -> tensor<64x!tt.ptr<f16>>
+  %x = tt.addptr %s, %i {tt.divisibility = dense<16> : tensor<1xi32>} : tensor<64x!tt.ptr<f16>>, tensor<64xi32>
+  %n = arith.constant 1 : i32
+  %by = tt.splat %n : i32 -> tensor<64xi32>
+  %y = tt.addptr %x, %by : tensor<64x!tt.ptr<f16>>, tensor<64xi32>
+  %a = tt.load %x : tensor<64x!tt.ptr<f16>>
+  %b = tt.load %y : tensor<64x!tt.ptr<f16>>
+  tt.return %a, %b : tensor<64xf16>, tensor<64xf16>
+}

@@ -94,9 +94,9 @@ def test_promises_about_parameters():
     with building.building(trace.builder):
         tl.multiple_of(trace.parameter(tl.int32), 16)
         tl.multiple_of(trace.parameter(tl.pointer_type(tl.int8)), 32)
-        promises = building.promises()
+        promises = building.deferred()
     first, second = trace.block.arguments
-    assert promises == {first: {"tt.divisibility": 16}, second: {"tt.divisibility": 32}}
+    assert promises == {first: {"tt.divisibility": (16,)}, second: {"tt.divisibility": (32,)}}
 
 
 def test_printing(kernel: Trace, capsys: pytest.CaptureFixture[str]):

@@ -52,7 +52,7 @@ class AxisInfoAnalysis:
             strict=False,
         ):
             if isinstance(attrs, DictAttr):
-                self._infos[argument] = promised(unknown(argument.type), dict(attrs.entries))
+                self._infos[argument] = promised(unknown(argument.type), dict(attrs.entries), argument.type)
 
     def _block(self, block: Block) -> None:
         for op in block.ops:
@@ -62,7 +62,9 @@ class AxisInfoAnalysis:
                 rule = RULES.get(type(op))
                 infos = [self._infos.get(value) or unknown(value.type) for value in op.operands]
                 info = rule(op, infos) if rule is not None else same_constancy(op, infos)
-                self._infos[op.results[0]] = promised(info, op.attributes) if op.attributes else info
+                self._infos[op.results[0]] = (
+                    promised(info, op.attributes, op.results[0].type) if op.attributes else info
+                )
 
     def _control_flow(self, op: Operation) -> None:
         if isinstance(op, scf.For):
@@ -83,7 +85,8 @@ class AxisInfoAnalysis:
 
     def _counter(self, op: scf.For) -> AxisInfo:
         lower, step = (self._infos.get(value) or unknown(value.type) for value in (op.lower, op.step))
-        return AxisInfo((1,), gcds(lower.divisibility, step.divisibility), (1,))
+        info = AxisInfo((1,), gcds(lower.divisibility, step.divisibility), (1,))
+        return promised(info, op.attributes, op.lower.type)
 
     def _until_stable(
         self, carried: Sequence[tuple[Value, Value]], blocks: Sequence[Block], yielded: Callable[[], Sequence[Value]]

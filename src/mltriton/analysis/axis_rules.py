@@ -12,9 +12,10 @@ from typing import Any, cast
 
 from mltriton.analysis.regularity import HIGHEST, AxisInfo, Numbers, divisor_of, gcds, known_number, unknown
 from mltriton.dialects import arith, scf, tt, ttg
-from mltriton.ir.attributes import Attribute, DenseArrayAttr, DenseAttr, IntegerAttr
+from mltriton.ir.attributes import Attribute
 from mltriton.ir.constants import splat_of
 from mltriton.ir.operation import BlockArgument, Operation, Value
+from mltriton.ir.promises import DIVISIBILITY, promises_in
 from mltriton.ir.types import PointerType, Type, byte_width, element_type, shape_of
 
 
@@ -24,24 +25,32 @@ def pointee_of(type: Type) -> Type:
     return element.pointee if isinstance(element, PointerType) else element
 
 
-def promised(info: AxisInfo, attributes: dict[str, Attribute]) -> AxisInfo:
-    """With what the program promises: numbers for the last dimensions."""
-    for field in ("contiguity", "divisibility", "constancy"):
-        promise = attributes.get(f"tt.{field}")
-        numbers = _numbers(promise)
-        if numbers and len(numbers) <= info.rank:
+def promised(info: AxisInfo, attributes: dict[str, Attribute], type: Type) -> AxisInfo:
+    """With what the program promises of a value of this type: numbers for the last dimensions."""
+    for name, numbers in promises_in(attributes).items():
+        if len(numbers) <= info.rank:
+            field = name.removeprefix("tt.")
             old = cast(Numbers, getattr(info, field))
             first = len(old) - len(numbers)
-            info = replace(info, **{field: (*old[:first], *map(max, old[first:], numbers))})
+            both = (*old[:first], *map(max, old[first:], numbers))
+            info = replace(info, **{field: _of_groups(info, old, both, type) if name == DIVISIBILITY else both})
     return info
 
 
-def _numbers(attribute: Attribute | None) -> Numbers:
-    if isinstance(attribute, IntegerAttr):
-        return (attribute.value,)
-    if isinstance(attribute, DenseArrayAttr):
-        return attribute.values
-    return cast(Numbers, attribute.values) if isinstance(attribute, DenseAttr) else ()
+def _of_groups(info: AxisInfo, old: Numbers, both: Numbers, type: Type) -> Numbers:
+    """Programs promise for every dimension what holds of the first elements of groups along one: along the others
+    neighbours within those groups are elements as well.
+    """
+    longest = max(info.contiguity)
+    if longest == 1 or info.rank == 1:
+        return both
+    element = element_type(type)
+    unit = byte_width(element.pointee) if isinstance(element, PointerType) else 1
+    along = info.contiguity.index(longest)
+    return tuple(
+        number if dim == along else max(known, gcd(number, unit))
+        for dim, (known, number) in enumerate(zip(old, both, strict=True))
+    )
 
 
 def same_constancy(op: Operation, infos: Sequence[AxisInfo]) -> AxisInfo:

@@ -18,6 +18,7 @@ from mltriton.frontend.calls import inline
 from mltriton.frontend.flow import Flow
 from mltriton.frontend.frame import Frame, Unit
 from mltriton.frontend.function import LanguageFunction
+from mltriton.frontend.promises import in_place
 from mltriton.frontend.signature import Argument, Constant, Entry
 from mltriton.frontend.values import describe, is_runtime, wrap
 from mltriton.ir.attributes import ArrayAttr, Attribute, DictAttr, IntegerAttr, StringAttr, TypeAttr
@@ -25,9 +26,10 @@ from mltriton.ir.builder import Builder
 from mltriton.ir.location import Location
 from mltriton.ir.module import Module
 from mltriton.ir.operation import Block, Region
+from mltriton.ir.promises import DIVISIBILITY
 from mltriton.ir.types import I32, FunctionType, Type
 from mltriton.language import types
-from mltriton.language.building import Inliner, building, promises
+from mltriton.language.building import Inliner, building, deferred
 from mltriton.language.descriptors import make_tensor_descriptor
 from mltriton.language.tensor import tensor
 
@@ -73,8 +75,9 @@ def generate(
                 raise
             message = f"the front end failed: {type(failure).__name__}: {failure}"
             raise InternalError(message, location=_place_of(unit.builder.loc)) from failure
+        promised = in_place(deferred(), block)
         attributes = [
-            _argument_attributes(entry, promises().get(argument, {}))
+            _argument_attributes(entry, promised.get(argument, {}))
             for argument, entry in zip(block.arguments, arguments.values(), strict=True)
         ]
     module = Module.empty()
@@ -151,7 +154,8 @@ def _function(
     return tt.Func([], [], attributes, [Region([block])], frame.location(frame.source.tree))
 
 
-def _argument_attributes(entry: Argument, promised: Mapping[str, int]) -> DictAttr:
+def _argument_attributes(entry: Argument, promised: Mapping[str, tuple[int, ...]]) -> DictAttr:
     """What is known of a parameter: from the launch's arguments, and what the kernel promises of it."""
-    known = {**promised, "tt.divisibility": max(entry.divisibility, promised.get("tt.divisibility", 1))}
+    known = {name: numbers[0] for name, numbers in promised.items()}
+    known[DIVISIBILITY] = max(entry.divisibility, known.get(DIVISIBILITY, 1))
     return DictAttr(tuple((name, IntegerAttr(value, I32)) for name, value in known.items() if value > 1))

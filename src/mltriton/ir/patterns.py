@@ -15,6 +15,7 @@ from typing import Any
 
 from mltriton.ir.builder import Builder, Operands
 from mltriton.ir.operation import Block, Operation, OpResult, Value
+from mltriton.ir.promises import takes_over
 
 Pattern = Callable[[Builder, Any], Sequence[Value] | None]
 Patterns = Mapping[type[Operation], Pattern]
@@ -58,11 +59,12 @@ class _PatternBuilder(Builder):
         ops, position = self.block.ops, len(self.block.ops) - 1
         with self.at(op.loc):
             values = pattern(self, op)
-        if values is not None:
+        if values is not None and all(takes_over(value, op) for value in values):
             for old, new in zip(op.results, values, strict=True):
                 old.replace_by(new)
                 new.hint = new.hint or old.hint
             del ops[position]
             op.block = None
             op.drop_operands()
-        return values
+            return values
+        return None

@@ -15,6 +15,7 @@ from typing import TypeVar
 
 from mltriton.ir.builder import Builder
 from mltriton.ir.operation import Block, Operation, Region, Value
+from mltriton.ir.promises import of_part
 from mltriton.ir.types import Type
 
 OperationT = TypeVar("OperationT", bound=Operation)
@@ -56,7 +57,7 @@ class Rewriter:
         """The rule that copies an operation with new operands, converting types."""
         types = [self.type_of(result) for result in op.results]
         regions = [self.rebuild_region(region) for region in op.regions]
-        return self.builder.insert(type(op)(operands, types, op.attributes, regions, op.loc, op.segments)).results
+        return self.builder.insert(type(op)(operands, types, of_part(op, types), regions, op.loc, op.segments)).results
 
     def rebuild_region(self, region: Region) -> Region:
         """A rebuilt copy of a region, with converted block-argument types."""

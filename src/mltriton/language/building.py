@@ -34,7 +34,7 @@ class _Kernel(NamedTuple):
     builder: Builder
     inliner: Inliner | None
     target: str
-    promises: dict[Value, dict[str, int]]
+    deferred: dict[Value, dict[str, tuple[int, ...]]]
     entry: Block
     warps: int | None
     debug: bool
@@ -108,9 +108,9 @@ def entry_block() -> Block:
     return _require().entry
 
 
-def promises() -> dict[Value, dict[str, int]]:
-    """What `tl.multiple_of` and its like promise about parameters: the numbers of `arg_attrs`, by parameter."""
-    return _require().promises
+def deferred() -> dict[Value, dict[str, tuple[int, ...]]]:
+    """What `tl.multiple_of` and its like promise about parameters and what control flow hands on, by name."""
+    return _require().deferred
 
 
 def _require() -> _Kernel:

@@ -1,20 +1,20 @@
 """What a kernel promises the compiler, and barriers.
 
-Takes tensors and constants; gives the tensor back. A promise is an attribute on the operation that makes the value
-(on the parameter where there is none), with upstream's names: `tt.divisibility`, `tt.contiguity`, `tt.constancy`. A
+Takes tensors and constants; gives the tensor back. A promise is an attribute of the operation that makes the value
+(`ir/promises.py`); the front end puts those of parameters, and of what control flow makes, in place at the end. A
 promise that does not hold makes the result unspecified.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import cast
 
 from mltriton.dialects import gpu, tt
 from mltriton.errors import ShapeMismatchError, TypeMismatchError
-from mltriton.ir.attributes import DenseAttr
-from mltriton.ir.types import I32, TensorType
-from mltriton.language.building import builtin, current, promises
+from mltriton.ir.operation import Operation, Value
+from mltriton.ir.promises import can_promise, promise
+from mltriton.language.building import builtin, current, deferred
 from mltriton.language.semantic import as_operand
 from mltriton.language.shapes import constexpr_int
 from mltriton.language.tensor import tensor
@@ -35,16 +35,16 @@ def _promise(attribute: str, value: object, values: object, name: str) -> object
             expected=str(rank),
             found=f"{len(numbers)} for {operand.type.name}",
         )
-    _attach(operand, attribute, numbers)
+    attach(operand.handle, {attribute: numbers})
     return operand
 
 
-def _attach(value: tensor, name: str, numbers: tuple[int, ...]) -> None:
-    operation = value.handle.defining_op
-    if operation is not None:
-        operation.attributes[name] = DenseAttr(numbers, TensorType((len(numbers),), I32))
-    elif len(numbers) == 1:
-        promises().setdefault(value.handle, {})[name] = numbers[0]
+def attach(value: Value, promises: Mapping[str, tuple[int, ...]]) -> None:
+    """Say of a value what is promised of it, at once or, where no operation of its own makes it, when all is built."""
+    if can_promise(value):
+        promise(cast(Operation, value.defining_op), promises)
+    else:
+        deferred().setdefault(value, {}).update(promises)
 
 
 @builtin

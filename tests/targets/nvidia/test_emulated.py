@@ -355,3 +355,67 @@ def test_promises_of_what_memory_holds_reach_accesses(by: int, size: int) -> Non
     wanted = x[16 : 16 + 8 * 72].reshape(8, 72)[:, :64] * (np.arange(64) < size)
     assert (y == wanted).all()
     assert ("ld.global.v4.b32" in made.asm["ptx"]) == (by == 8)
+
+
+@triton.jit
+def promised(x, y, table, count, WHERE: tl.constexpr, BY: tl.constexpr):
+    """Sums 64 neighbours of each of `count` rows, whose addresses only a promise says something of."""
+    line = tl.arange(0, 64)
+    start, step = tl.load(table), tl.load(table + 1)
+    total = tl.zeros((64,), tl.int32)
+    if WHERE == "for":
+        at = x + start + line
+        for _ in range(count):
+            tl.multiple_of(at, BY)
+            total += tl.load(at)
+            at += step
+    elif WHERE == "while":
+        left, at = count, x + start + line
+        while left > 0:
+            tl.multiple_of(at, BY)
+            total += tl.load(at)
+            at += step
+            left -= 1
+    elif WHERE == "if":
+        for i in range(count):
+            offset = start
+            if i > 0:
+                offset = start + i * step
+            tl.multiple_of(offset, BY // 2)
+            total += tl.load(tl.multiple_of(x, 16) + offset + line)
+    elif WHERE == "after":
+        offset = start
+        for _ in range(count):
+            offset = offset * 2 - step
+        tl.multiple_of(offset, BY // 2)
+        total += tl.load(tl.multiple_of(x, 16) + offset + line)
+    else:
+        for offset in range(start, start + count * step, step):
+            offset = tl.multiple_of(offset, BY // 2)
+            total += tl.load(tl.multiple_of(x, 16) + offset + line)
+    tl.store(y + line, total)
+
+
+@pytest.mark.parametrize("where", ["for", "while", "if", "after", "counter"])
+@pytest.mark.parametrize(("by", "start", "step"), [(16, 72, 64), (1, 71, 67)])
+def test_promises_of_what_control_flow_makes_reach_accesses(where: str, by: int, start: int, step: int) -> None:
+    x, table = np.arange(4096, dtype=np.int16), np.array([start, step], np.int32)
+    y = np.zeros(64, np.int32)
+    made = promised[1,](x, y, table, 3, where, by, target="cuda:90", num_warps=1)
+    rows = [step + (start - step) * 8] if where == "after" else range(start, start + 3 * step, step)
+    assert (y == sum(x[i : i + 64].astype(np.int32) for i in rows)).all()
+    assert ("ld.global.s16" in made.asm["ptx"]) == (by == 1)
+
+
+@triton.jit
+def beside(x, y, BY: tl.constexpr):
+    at = x + tl.load(y) + tl.arange(0, 64)
+    tl.multiple_of(at, BY)
+    tl.store(y + tl.arange(0, 64), tl.load(at).to(tl.int32) + tl.load(at + 1) * 1000)
+
+
+def test_a_promise_says_nothing_of_neighbours() -> None:
+    x, y = np.arange(4096, dtype=np.int16), np.zeros(64, np.int32)
+    y[0] = 32
+    beside[1,](x, y, 16, target="cuda:90", num_warps=1)
+    assert (y == x[32:96].astype(np.int32) + x[33:97] * 1000).all()

@@ -15,6 +15,7 @@ from mltriton.dialects import arith, scf, tt
 from mltriton.dialects.scf_folding import SIMPLIFICATIONS
 from mltriton.ir.attributes import Attribute
 from mltriton.ir.operation import Block, Operation, Value
+from mltriton.ir.promises import takes_over
 
 Rules = Mapping[type[Operation], Callable[[Any], Sequence[Value] | None]]
 
@@ -150,7 +151,7 @@ class _Driver:
         folded = op.fold()
         if isinstance(folded, Attribute):
             self.replace(op, [self.constant(op, folded)])
-        elif folded is not None:
+        elif folded is not None and takes_over(folded, op):
             self.replace(op, [folded])
         elif before != op.operands:
             self.changed = True
@@ -163,6 +164,8 @@ class _Driver:
         touched = _around(op)
         results = rule(op)
         if results is not None:
+            for value in results:
+                takes_over(value, op)
             self.push(*(inner for value in results for inner in value.users))
             self.push(*(value.defining_op for value in results), *touched)
             self.replace(op, results)

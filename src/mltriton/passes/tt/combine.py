@@ -18,6 +18,7 @@ from mltriton.ir.module import Module
 from mltriton.ir.operation import Value
 from mltriton.ir.passes import Pass
 from mltriton.ir.patterns import Patterns, apply_patterns
+from mltriton.ir.promises import promises_in
 from mltriton.ir.types import F32, TensorType, element_type
 
 WIDENING = (arith.ExtSI, arith.ExtUI)
@@ -35,9 +36,9 @@ class Combine(Pass):
 
 
 def offsets_of_offsets(builder: Builder, op: tt.AddPtr) -> Sequence[Value] | None:
-    """(p + a) + b is p + (a + b), for offsets of one type."""
+    """(p + a) + b is p + (a + b), for offsets of one type, where nothing is promised of p + a."""
     inner = op.ptr.defining_op
-    if not isinstance(inner, tt.AddPtr) or inner.offset.type is not op.offset.type:
+    if not isinstance(inner, tt.AddPtr) or inner.offset.type is not op.offset.type or promises_in(inner.attributes):
         return None
     return [builder.emit(tt.AddPtr, inner.ptr, builder.emit(arith.AddI, inner.offset, op.offset))]
 

@@ -20,6 +20,7 @@ from mltriton.ir.module import Module
 from mltriton.ir.operation import Operation, Value
 from mltriton.ir.passes import Pass
 from mltriton.ir.patterns import Patterns, apply_patterns
+from mltriton.ir.promises import of_moved
 from mltriton.ir.types import TensorType, Type, like
 
 
@@ -128,7 +129,8 @@ def moved_by(builder: Builder, pointers: Value, amount: Value) -> Value:
         return builder.emit(tt.Splat, base, result_types=[pointers.type])
     if isinstance(op, tt.AddPtr | tt.Broadcast | tt.ExpandDims):
         base = moved_by(builder, op.operands[0], amount)
-        copy = op.__class__([base, *op.operands[1:]], [pointers.type], op.attributes, loc=op.loc, segments=op.segments)
+        known = of_moved(op.attributes)
+        copy = op.__class__([base, *op.operands[1:]], [pointers.type], known, loc=op.loc, segments=op.segments)
         return builder.insert(copy).result
     step = builder.emit(tt.Splat, amount, result_types=[like(pointers.type, amount.type)])
     return builder.emit(tt.AddPtr, pointers, step)

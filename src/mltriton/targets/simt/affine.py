@@ -49,9 +49,10 @@ class Affine:
 
     def promise(self, value: Value, divisor: int) -> None:
         """Say that a value is a multiple of `divisor`."""
-        if value.literal is None:
-            power = divisor & -divisor if divisor else HIGHEST
-            self._divisors[value.text] = max(self._divisors.get(value.text, 1), min(power, HIGHEST))
+        root, number = self.term(value)
+        if root is not None and divisor != 1:
+            power = gcd(divisor & -divisor if divisor else HIGHEST, number)
+            self._divisors[root.text] = max(self._divisors.get(root.text, 1), min(power, HIGHEST))
 
     def promise_bits(self, value: Value, bits: int) -> None:
         """Say that a value has no other bits than these, and that its sign is not one of them."""

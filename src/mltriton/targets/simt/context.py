@@ -13,7 +13,6 @@ from typing import Any
 
 from mltriton.dialects.tt.memory import is_block_pointer
 from mltriton.errors import BackendError
-from mltriton.ir.attributes import DenseAttr
 from mltriton.ir.operation import Operation
 from mltriton.ir.operation import Value as IRValue
 from mltriton.ir.types import TensorDescType, TensorType, element_type
@@ -36,6 +35,7 @@ from mltriton.targets.simt.lanes import (
 )
 from mltriton.targets.simt.machine import Machine
 from mltriton.targets.simt.moves import lane_bit, linear, move, names
+from mltriton.targets.simt.promises import take_promises
 from mltriton.targets.simt.shared_accesses import SharedAccesses
 
 Rule = Callable[[Any, Any], Any]  # of an emitter and an operation; gives `Made`
@@ -73,9 +73,10 @@ class Emitter(context.Emitter):
         """Remember what stands for a value."""
         if isinstance(emitted, Value):
             super().put(value, emitted)
-            self.affine.promise(emitted, _promised(value))
         else:
             self._emitted[value] = emitted
+        if value.defining_op is None or value.defining_op.attributes:
+            take_promises(self, value, emitted)
 
     def any(self, value: IRValue) -> Emitted:
         """What stands for a value of any type."""
@@ -344,14 +345,6 @@ class Emitter(context.Emitter):
             made = rule(self, op)
         self._parts = saved
         return made
-
-
-def _promised(value: IRValue) -> int:
-    """What the program promises to divide a scalar (an address: in bytes)."""
-    promise = value.defining_op and value.defining_op.attributes.get("tt.divisibility")
-    if not isinstance(promise, DenseAttr) or isinstance(value.type, TensorType):
-        return 1
-    return promise.values[0] if isinstance(promise.values[0], int) else 1
 
 
 def coordinates(e: Emitter, layout: LinearLayout, dim: int) -> list[Value]:

@@ -12,6 +12,7 @@ from mltriton.dialects import arith, tt
 from mltriton.ir.attributes import DenseAttr, FloatAttr, IntegerAttr
 from mltriton.ir.builder import Builder
 from mltriton.ir.operation import Block, Operation, Region, Value
+from mltriton.ir.promises import of_part
 from mltriton.ir.types import PointerType, TensorType, Type, block_of
 from mltriton.layouts.encodings import Shape
 from mltriton.passes.intrinsic.split_registers.pieces import Grid, Pieces
@@ -106,7 +107,8 @@ class Splitter:
         """A copy with other operands, whose block results have shape `piece` (None: keep their shape)."""
         types = [self._result_type(result.type, piece) for result in op.results]
         regions = [self.clone(region) for region in op.regions]
-        return list(self.builder.insert(type(op)(operands, types, op.attributes, regions, op.loc, op.segments)).results)
+        copy = type(op)(operands, types, of_part(op, types), regions, op.loc, op.segments)
+        return list(self.builder.insert(copy).results)
 
     def _result_type(self, type: Type, piece: Shape | None) -> Type:
         block = block_of(type)
