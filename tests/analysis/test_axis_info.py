@@ -113,7 +113,7 @@ tt.func @f(%p: !tt.ptr<f32> {tt.divisibility = 16 : i32}, %n: i32 {tt.divisibili
   %base = tt.splat %p : !tt.ptr<f32> -> tensor<32x32x!tt.ptr<f32>>
   %pointers = tt.addptr %base, %offsets : tensor<32x32x!tt.ptr<f32>>, tensor<32x32xi32>
   %turned = tt.trans %pointers {order = array<i32: 1, 0>} : tensor<32x32x!tt.ptr<f32>> -> tensor<32x32x!tt.ptr<f32>>
-  %rounded = arith.select %c, %pointers, %pointers {tt.divisibility = dense<64> : tensor<2xi32>} : tensor<32x32x!tt.ptr<f32>>
+  %rounded = arith.select %c, %offsets, %offsets {tt.divisibility = dense<64> : tensor<2xi32>} : tensor<32x32xi32>
   %promised = arith.addi %odd, %line {tt.divisibility = dense<8> : tensor<1xi32>} : tensor<32xi32>
   tt.return
 }
@@ -130,7 +130,7 @@ tt.func @f(%p: !tt.ptr<f32> {tt.divisibility = 16 : i32}, %n: i32 {tt.divisibili
         ("offsets", (1, 32), (1, 16), (1, 1)),
         ("pointers", (1, 32), (4, 16), (1, 1)),
         ("turned", (32, 1), (16, 4), (1, 1)),
-        ("rounded", (1, 32), (4, 64), (1, 1)),  # of groups along columns: neighbours are 4 bytes further
+        ("rounded", (1, 32), (1, 64), (1, 1)),  # of groups along columns: their neighbours are odd
         ("promised", (32,), (8,), (1,)),
     ],
 )
