@@ -6,12 +6,15 @@ then every element is accessed at the same index of a block (docs/architecture.m
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import cast
 
 from mltriton.dialects import arith, scf, tt, ttg, ttng
+from mltriton.dialects.scf_flow import handed_from
 from mltriton.ir.attributes import IntegerAttr
 from mltriton.ir.constants import constant_of
 from mltriton.ir.operation import BlockArgument, Operation, OpResult, Value
+from mltriton.ir.reaching import reached
 from mltriton.ir.types import MemDescType, PointerType, TensorDescType, TensorType, Type
 from mltriton.records import NamedTuple
 
@@ -27,24 +30,17 @@ def argument_of(pointer: Value) -> Value | None:
     """The pointer that an address is computed from: a parameter of the function; None where it is not known, or where
     loops hand on one of several.
     """
-    found: set[Value] = set()
-    pending, seen = [pointer], set[Value]()
-    while pending:
-        value = pending.pop()
-        if value in seen:
-            continue
-        seen.add(value)
-        op = value.block.parent_op if isinstance(value, BlockArgument) else value.defining_op
-        if isinstance(op, tt.Func):
-            found.add(value)
-        elif isinstance(op, scf.For) and isinstance(value, BlockArgument | OpResult):
-            index = value.index - isinstance(value, BlockArgument)
-            pending += [op.inits[index], op.body.block.terminator.operands[index]]
-        elif isinstance(op, (tt.AddPtr, tt.Splat, tt.Bitcast, tt.Reshape, *SAME_POINTER, *MADE_POINTERS)):
-            pending.append(op.operands[0])
-        else:
-            return None
-    return found.pop() if len(found) == 1 else None
+    ends = [value for value in reached([pointer], _before) if not _before(value)]
+    is_parameter = len(ends) == 1 and isinstance(ends[0].defining_block.parent_op, tt.Func) and not ends[0].defining_op
+    return ends[0] if is_parameter else None
+
+
+def _before(pointer: Value) -> Sequence[Value]:
+    """The pointers that one is computed from; none where it is a parameter or not known."""
+    op = pointer.defining_op
+    if isinstance(op, (tt.AddPtr, tt.Splat, tt.Bitcast, tt.Reshape, *SAME_POINTER, *MADE_POINTERS)):
+        return op.operands[:1]
+    return handed_from(pointer) or ()
 
 
 class Offsets(NamedTuple):

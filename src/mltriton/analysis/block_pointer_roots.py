@@ -7,13 +7,15 @@ on may differ from one execution to the next.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TypeVar
 
 from mltriton.dialects import arith, scf, tt
+from mltriton.dialects.scf_flow import handed_from
 from mltriton.dialects.tt.memory import is_block_pointer
 from mltriton.ir.nesting import is_defined_inside
-from mltriton.ir.operation import BlockArgument, Operation, OpResult, Value
+from mltriton.ir.operation import Operation, Value
+from mltriton.ir.reaching import reached
 from mltriton.ir.types import Type
 
 OperationT = TypeVar("OperationT", bound=Operation)
@@ -60,43 +62,15 @@ def _handed_on(function: tt.Func) -> Iterator[Value]:
 
 def origins(value: Value, maker: type[OperationT]) -> list[OperationT]:
     """The operations of class `maker` that may have made a value, in the order of discovery."""
-    makers: dict[OperationT, None] = {}
-    seen: set[Value] = set()
-    pending = [value]
-    while pending:
-        current = pending.pop()
-        if current in seen:
-            continue
-        seen.add(current)
-        op = current.defining_op
-        if isinstance(op, maker):
-            makers[op] = None
-        else:
-            pending.extend(sources_of(current))
-    return list(makers)
+    makers = (found.defining_op for found in reached([value], sources_of))
+    return [op for op in makers if isinstance(op, maker)]
 
 
-def sources_of(value: Value) -> list[Value]:
+def sources_of(value: Value) -> Sequence[Value]:
     """What a value may be, one step back through advances, selects, loops and branches."""
-    if isinstance(value, BlockArgument):
-        loop = value.block.parent_op
-        if isinstance(loop, scf.For):
-            return [loop.inits[value.index - 1], loop.body.block.terminator.operands[value.index - 1]]
-        if isinstance(loop, scf.While):
-            if value.block is loop.after.block:
-                return [loop.before.block.terminator.operands[1 + value.index]]
-            return [loop.inits[value.index], loop.after.block.terminator.operands[value.index]]
-        return []
-    assert isinstance(value, OpResult)
-    op, index = value.op, value.index
+    op = value.defining_op
     if isinstance(op, tt.Advance):
         return [op.ptr]
     if isinstance(op, arith.Select):
         return [op.true_value, op.false_value]
-    if isinstance(op, scf.For):
-        return [op.inits[index], op.body.block.terminator.operands[index]]
-    if isinstance(op, scf.If):
-        return [region.block.terminator.operands[index] for region in op.regions]
-    if isinstance(op, scf.While):
-        return [op.before.block.terminator.operands[1 + index]]
-    return []
+    return handed_from(value) or ()

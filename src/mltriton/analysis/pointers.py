@@ -7,12 +7,15 @@ conservative - a parameter that is not named is never reached.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Final
 
-from mltriton.dialects import arith, scf, tt, ttng
-from mltriton.ir.operation import BlockArgument, Operation, OpResult, Value
+from mltriton.dialects import arith, tt, ttng
+from mltriton.dialects.scf_flow import handed_from
+from mltriton.ir.operation import BlockArgument, Operation, Value
+from mltriton.ir.reaching import reached
 from mltriton.ir.types import PointerType, TensorDescType, element_type
 
 
@@ -52,8 +55,12 @@ class PointerBases:
     def of(self, pointer: Value) -> frozenset[Base]:
         """The parameters that a pointer, block of pointers, block pointer or descriptor may be based on."""
         if pointer not in self._found:
-            self._found[pointer] = frozenset(_search(pointer))
+            self._found[pointer] = self._search(pointer)
         return self._found[pointer]
+
+    def _search(self, pointer: Value) -> frozenset[Base]:
+        found = reached([pointer], lambda value: _sources(value) or ())
+        return frozenset(_base(value) for value in found if _sources(value) is None) or frozenset([ANYTHING])
 
     def alias(self, a: Operation, b: Operation, distinct_parameters: bool = False) -> Alias:
         """Whether two memory operations may touch the same memory.
@@ -82,49 +89,21 @@ def _indices(op: Operation) -> list[Value]:
     return list(op.indices) if isinstance(op, tt.DescriptorLoad | tt.DescriptorStore) else []
 
 
-def _search(pointer: Value) -> set[Base]:
-    bases: set[Base] = set()
-    seen: set[Value] = set()
-    pending = [pointer]
-    while pending:
-        value = pending.pop()
-        if value in seen:
-            continue
-        seen.add(value)
-        if isinstance(value, BlockArgument) and not isinstance(value.block.parent_op, scf.For | scf.While):
-            bases.add(value if isinstance(element_type(value.type), PointerType | TensorDescType) else ANYTHING)
-            continue
-        sources = _sources(value)
-        if sources is None:
-            bases.add(ANYTHING)
-        else:
-            pending.extend(sources)
-    return bases or {ANYTHING}
+def _base(value: Value) -> Base:
+    """What a value that comes from no other is based on."""
+    is_address = isinstance(element_type(value.type), PointerType | TensorDescType)
+    return value if is_address and isinstance(value, BlockArgument) else ANYTHING
 
 
-def _sources(value: Value) -> list[Value] | None:
-    """The values that an address may come from in one step; None where it may come from anywhere."""
-    if isinstance(value, BlockArgument):
-        loop = value.block.parent_op
-        if isinstance(loop, scf.For):
-            index = value.index - 1
-            return [] if index < 0 else [loop.inits[index], loop.body.block.terminator.operands[index]]
-        assert isinstance(loop, scf.While)
-        if value.block is loop.after.block:
-            return [loop.before.block.terminator.operands[1 + value.index]]
-        return [loop.inits[value.index], loop.after.block.terminator.operands[value.index]]
-    assert isinstance(value, OpResult)
-    op, index = value.op, value.index
-    if isinstance(op, scf.For):
-        return [op.inits[index], op.body.block.terminator.operands[index]]
-    if isinstance(op, scf.While):
-        return [op.before.block.terminator.operands[1 + index]]
-    if isinstance(op, scf.If):
-        return [region.block.terminator.operands[index] for region in op.regions]
+def _sources(value: Value) -> Sequence[Value] | None:
+    """The values that an address may come from in one step; None where it is a parameter or may come from anywhere."""
+    handed, op = handed_from(value), value.defining_op
+    if handed is not None or op is None:
+        return handed
     if isinstance(op, arith.Select):
         return [op.true_value, op.false_value]
     if not op.pure or op.regions:
         return None
     if isinstance(op, tt.AddPtr | tt.Advance | tt.MakeTensorPtr | tt.MakeTensorDesc | ttng.TensorMap):
         return [op.operands[0]]
-    return list(op.operands)
+    return op.operands

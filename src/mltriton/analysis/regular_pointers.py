@@ -23,6 +23,7 @@ from mltriton.analysis.rectangles import NotRegular, Reason, Rectangle, Shares
 from mltriton.dialects import tt
 from mltriton.dialects.tt.memory import is_block_pointer
 from mltriton.ir.operation import Value
+from mltriton.ir.reaching import operands_behind, reached
 from mltriton.ir.types import I1, FloatType, IntegerType, PointerType, TensorType, block_of, byte_width
 from mltriton.targets.base import BlockIO
 
@@ -157,13 +158,7 @@ class RegularPointers:
 
 def _is_loaded(value: Value) -> bool:
     """Whether blocks that are read from memory have a part in a value, as far as its own block of operations shows."""
-    pending, seen = [value], set[Value]()
-    while pending:
-        current = pending.pop()
-        op = current.defining_op
-        if isinstance(op, tt.Load | tt.DescriptorLoad) and isinstance(current.type, TensorType):
-            return True
-        if current not in seen and op is not None:
-            seen.add(current)
-            pending.extend(op.operands)
-    return False
+    return any(
+        isinstance(found.defining_op, tt.Load | tt.DescriptorLoad) and isinstance(found.type, TensorType)
+        for found in reached([value], operands_behind)
+    )

@@ -32,6 +32,7 @@ from mltriton.analysis.workload import goes_along, is_multiplied
 from mltriton.dialects import arith, scf, tt
 from mltriton.dialects.tt.memory import is_block_pointer
 from mltriton.ir.operation import BlockArgument, Operation, Value
+from mltriton.ir.reaching import reached
 from mltriton.ir.types import I1, IntegerType, PointerType, TensorType, block_of, byte_width
 from mltriton.targets.base import TensorCopies
 
@@ -301,16 +302,15 @@ def _is_parameter(value: Value) -> bool:
 
 def _divisors(values: Iterable[Value]) -> Iterator[Value]:
     """The parameters by which any of the values was divided on its way."""
-    pending, seen = list(values), set[Value]()
-    while pending:
-        value = pending.pop()
+
+    def before(value: Value) -> Sequence[Value]:
         op = value.defining_op
-        if value in seen or op is None or op.regions or not op.pure:
-            continue
-        seen.add(value)
+        return () if op is None or op.regions or not op.pure else op.operands
+
+    for value in reached(values, before):
+        op = value.defining_op
         if isinstance(op, arith.DivSI | arith.RemSI):
             yield from (number for number in Polynomial.of(op.rhs).values if _is_parameter(number))
-        pending += op.operands
 
 
 def _is_narrow(value: Value) -> bool:

@@ -7,8 +7,12 @@ ML-Triton paper, section 2.1.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from mltriton.dialects import scf, tt, ttg
+from mltriton.dialects.scf_flow import handed_from
 from mltriton.ir.operation import Operation, Value
+from mltriton.ir.reaching import reached
 from mltriton.ir.types import TensorType
 from mltriton.records import NamedTuple
 
@@ -44,24 +48,18 @@ def _dots_behind(value: Value) -> list[tt.Dot]:
     """Dots whose result reaches `value` element by element: through arithmetic on blocks of the same shape,
     transposes included.
     """
-    found: list[tt.Dot] = []
-    seen: set[Value] = set()
-    pending = [value]
-    while pending:
-        current = pending.pop()
-        op = current.defining_op
-        if op is None or current in seen or not isinstance(current.type, TensorType):
-            continue
-        seen.add(current)
-        if isinstance(op, tt.Dot):
-            found.append(op)
-        elif op.elementwise or isinstance(op, tt.Trans):
-            pending.extend(operand for operand in op.operands if _same_size(operand, current))
-        elif isinstance(op, scf.If):
-            pending.extend(
-                region.block.terminator.operands[_index(op, current)] for region in op.regions if region.blocks
-            )
-    return found
+    blocks = reached([value], _same_elements)
+    return [op for block in blocks if isinstance(op := block.defining_op, tt.Dot)]
+
+
+def _same_elements(value: Value) -> Sequence[Value]:
+    """The blocks of which each element of a block is computed, from the same place in each."""
+    op = value.defining_op
+    if isinstance(op, scf.If):
+        return handed_from(value) or ()
+    if op is None or isinstance(op, tt.Dot) or not (op.elementwise or isinstance(op, tt.Trans)):
+        return ()
+    return [operand for operand in op.operands if _same_size(operand, value)]
 
 
 def _same_size(operand: Value, result: Value) -> bool:
@@ -70,10 +68,6 @@ def _same_size(operand: Value, result: Value) -> bool:
         and isinstance(result.type, TensorType)
         and operand.type.size == result.type.size
     )
-
-
-def _index(op: Operation, value: Value) -> int:
-    return next(i for i, result in enumerate(op.results) if result is value)
 
 
 def only_multiplied(value: Value) -> bool:
@@ -94,18 +88,18 @@ def goes_along(load: Operation) -> bool:
 
 def is_multiplied(value: Value, *, turned: bool = False) -> bool:
     """Whether a value goes into a dot as an operand, as it is or computed on element by element, or `turned`."""
-    pending, seen = [value], {value}
-    while pending:
-        value = pending.pop()
-        for user in value.users:
-            if isinstance(user, tt.Dot) and value in (user.a, user.b):
-                return True
-            passes_on = isinstance(user, PLACED) or (user.elementwise and user.pure)
-            passes_on = passes_on or (turned and isinstance(user, tt.Trans))
-            if passes_on and user.results[0] not in seen:
-                seen.add(user.results[0])
-                pending.append(user.results[0])
-    return False
+
+    def computed(value: Value) -> list[Value]:
+        return [user.results[0] for user in value.users if passes_on(user)]
+
+    def passes_on(user: Operation) -> bool:
+        return isinstance(user, (*PLACED, tt.Trans) if turned else PLACED) or (user.elementwise and user.pure)
+
+    return any(
+        isinstance(user, tt.Dot) and found in (user.a, user.b)
+        for found in reached([value], computed)
+        for user in found.users
+    )
 
 
 def adding_loop(dot: tt.Dot) -> scf.For | None:

@@ -14,12 +14,14 @@ from collections.abc import Iterator, Sequence
 from math import prod
 
 from mltriton.dialects import scf
+from mltriton.dialects.scf_flow import handed_to
 from mltriton.dialects.tt.blocks import verify_shape_and_strides
 from mltriton.dialects.tt.compute import Dot
 from mltriton.ir.attributes import Attribute
 from mltriton.ir.checks import descriptor, memory, pointer, require, require_type, require_types, scalars, types_of
 from mltriton.ir.definition import boolean, integer, operand, optional, variadic
 from mltriton.ir.operation import Operation, Value
+from mltriton.ir.reaching import reached
 from mltriton.ir.rejection import reject
 from mltriton.ir.types import I1, I32, I64, Type
 
@@ -211,29 +213,7 @@ class FenceAsyncShared(_Effect, name="ttng.fence_async_shared", reads=True, writ
 
 def in_flight(value: Value) -> Iterator[Value]:
     """A value, and those that loops and branches hand on in its place."""
-    pending, seen = [value], {value}
-    while pending:
-        value = pending.pop()
-        yield value
-        found = [after for user in value.users for after in _handed_on(user, value)]
-        pending += [after for after in found if after not in seen]
-        seen.update(found)
-
-
-def _handed_on(user: Operation, value: Value) -> Iterator[Value]:
-    """What stands for an operand in a loop and behind it, or behind a branch."""
-    parent = user.parent_op
-    if isinstance(user, scf.For):
-        for index, init in enumerate(user.inits):
-            if init is value:
-                yield user.carried[index]
-                yield user.results[index]
-    elif isinstance(user, scf.Yield) and isinstance(parent, scf.For | scf.If):
-        for index, operand in enumerate(user.operands):
-            if operand is value:
-                yield parent.results[index]
-                if isinstance(parent, scf.For):
-                    yield parent.carried[index]
+    return reached([value], lambda found: [after for user in found.users for after in handed_to(user, found)])
 
 
 def _may_take(user: Operation, value: Value) -> bool:

@@ -10,8 +10,9 @@ from __future__ import annotations
 from mltriton.analysis.effects import is_needed
 from mltriton.dialects import scf, ttg
 from mltriton.dialects.scf_carried import keep_for, keep_if
+from mltriton.dialects.scf_flow import handed_from
 from mltriton.ir.module import Module
-from mltriton.ir.operation import Block, BlockArgument, Operation, OpResult, Value
+from mltriton.ir.operation import Block, Operation, OpResult, Value
 from mltriton.ir.passes import Pass
 
 
@@ -95,17 +96,7 @@ class _Liveness:
         """A value is needed: so is where it comes from."""
         if isinstance(value, OpResult):
             self._mark_op(value.op)
-            self._result(value.op, value.index)
-        elif isinstance(value, BlockArgument):
-            parent = value.block.parent_op
-            if isinstance(parent, scf.For) and value.index > 0:
-                self._result(parent, value.index - 1)
-
-    def _result(self, op: Operation, index: int) -> None:
-        if isinstance(op, scf.For):
-            self._mark(op.inits[index], op.body.block.terminator.operands[index])
-        elif isinstance(op, scf.If):
-            self._mark(*(region.block.terminator.operands[index] for region in op.regions))
+        self._mark(*(handed_from(value) or ()))
 
 
 def _sweep(block: Block, live: _Liveness) -> None:

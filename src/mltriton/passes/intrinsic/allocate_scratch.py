@@ -17,6 +17,7 @@ from mltriton.ir.attributes import IntegerAttr
 from mltriton.ir.module import Module
 from mltriton.ir.operation import Operation, Value
 from mltriton.ir.passes import Pass
+from mltriton.ir.reaching import reached
 from mltriton.ir.types import I32
 
 Loop = scf.For | scf.While
@@ -84,15 +85,10 @@ class _Times:
 
 def _accesses(address: Value) -> Iterator[Operation]:
     """The operations that access memory through an address, or through what is computed from it."""
-    pending, seen = [address], {address}
-    while pending:
-        value = pending.pop()
+    for value in reached([address], lambda value: [each for user in value.users for each in _leads_to(user, value)]):
         for user in value.users:
-            following = _leads_to(user, value)
-            if not following and not user.pure and not isinstance(user, tile.Prefetch):
+            if not _leads_to(user, value) and not user.pure and not isinstance(user, tile.Prefetch):
                 yield user
-            pending += [each for each in following if each not in seen]
-            seen.update(following)
 
 
 def _leads_to(user: Operation, value: Value) -> Sequence[Value]:

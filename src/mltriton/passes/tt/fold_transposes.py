@@ -9,14 +9,16 @@ stored: each lane has neighbours of a column. Guarantees: the same values; the a
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TypeGuard, cast
+from typing import TypeGuard
 
-from mltriton.dialects import arith, scf, tt
+from mltriton.dialects import arith, tt
+from mltriton.dialects.scf_flow import handed_from
 from mltriton.ir.builder import Builder
 from mltriton.ir.module import Module
-from mltriton.ir.operation import Operation, OpResult, Value
+from mltriton.ir.operation import Operation, Value
 from mltriton.ir.passes import Pass
 from mltriton.ir.patterns import Patterns, apply_patterns
+from mltriton.ir.reaching import reached
 from mltriton.ir.types import I64, PointerType, TensorType
 
 EXCHANGED = (1, 0)
@@ -89,7 +91,7 @@ def _is_transposed_product(value: Value) -> bool:
     """Whether a matrix is what was made of a dot, transposed and perhaps converted."""
     op = value.defining_op
     if isinstance(op, tt.Trans):
-        return tuple(op.order) == EXCHANGED and _has_dot(op.source, set())
+        return tuple(op.order) == EXCHANGED and _has_dot(op.source)
     return _is_conversion(op) and len(list(value.users)) == 1 and _is_transposed_product(op.operands[0])
 
 
@@ -97,18 +99,15 @@ def _is_conversion(op: Operation | None) -> TypeGuard[Operation]:
     return op is not None and op.elementwise and len(op.operands) == 1
 
 
-def _has_dot(value: Value, seen: set[Value]) -> bool:
+def _has_dot(value: Value) -> bool:
     """Whether a dot has a part in a block, through element-wise operations, loops and branches."""
+    return any(isinstance(found.defining_op, tt.Dot) for found in reached([value], _blocks_before))
+
+
+def _blocks_before(value: Value) -> list[Value]:
     op = value.defining_op
-    if op is None or value in seen or not isinstance(value.type, TensorType):
-        return False
-    seen.add(value)
-    if isinstance(op, scf.For | scf.If):
-        index = cast(OpResult, value).index
-        made = [region.block.terminator.operands[index] for region in op.regions]
-    else:
-        made = list(op.operands) if op.elementwise else []
-    return isinstance(op, tt.Dot) or any(_has_dot(before, seen) for before in made)
+    before = op.operands if op is not None and op.elementwise else handed_from(value) or ()
+    return [block for block in before if isinstance(block.type, TensorType)]
 
 
 def _untransposed(builder: Builder, value: Value) -> Value:

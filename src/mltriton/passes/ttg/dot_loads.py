@@ -14,8 +14,10 @@ from typing import cast
 from mltriton.analysis.axis_info import AxisInfoAnalysis
 from mltriton.analysis.workload import goes_along, is_multiplied
 from mltriton.dialects import scf, tt, ttg, ttng
+from mltriton.dialects.scf_flow import handed_from
 from mltriton.dialects.tt.memory import is_block_pointer
 from mltriton.ir.operation import Operation, Value
+from mltriton.ir.reaching import reached
 from mltriton.ir.types import TensorType
 from mltriton.layouts import tiling
 from mltriton.layouts.encodings import Encoding
@@ -46,20 +48,14 @@ def _is_store_of_dot(op: Operation) -> bool:
 
 def _is_product(value: Value) -> bool:
     """Whether a value is a dot's result, as a loop hands it on or computed on element by element."""
-    pending, seen = [value], {value}
-    while pending:
-        op = pending.pop().defining_op
-        if isinstance(op, tt.Dot):
-            return True
-        if isinstance(op, scf.For):
-            before = list(op.body.block.terminator.operands)
-        elif op is not None and (isinstance(op, ttg.ConvertLayout) or (op.elementwise and op.pure)):
-            before = op.operands
-        else:
-            continue
-        pending += [value for value in before if isinstance(value.type, TensorType) and value not in seen]
-        seen.update(before)
-    return False
+    return any(isinstance(found.defining_op, tt.Dot) for found in reached([value], _before))
+
+
+def _before(value: Value) -> Sequence[Value]:
+    op = value.defining_op
+    if op is not None and (isinstance(op, ttg.ConvertLayout) or (op.elementwise and op.pure)):
+        return [operand for operand in op.operands if isinstance(operand.type, TensorType)]
+    return (isinstance(op, scf.For) and handed_from(value)) or ()
 
 
 def is_load_of_dot(op: Operation) -> bool:

@@ -31,6 +31,7 @@ from mltriton.ir.constants import splat_of
 from mltriton.ir.module import Module, is_warp_level
 from mltriton.ir.operation import Value
 from mltriton.ir.passes import Pass
+from mltriton.ir.reaching import reached
 from mltriton.ir.types import I1, MemDescType, TensorType, byte_width
 from mltriton.layouts.base import Encoding
 from mltriton.layouts.lanes import order_of
@@ -134,17 +135,12 @@ def _moves_on(value: Value, loop: scf.For) -> bool:
 
 def _changes(value: Value, loop: scf.For) -> bool:
     """Whether a value depends on the loop's counter."""
-    pending, seen = [value], {value}
-    while pending:
-        value = pending.pop()
-        if value is loop.counter:
-            return True
+
+    def before(value: Value) -> Sequence[Value]:
         op = value.defining_op
-        if op is not None and op.block is loop.body.block:
-            new = [operand for operand in op.operands if operand not in seen]
-            seen.update(new)
-            pending += new
-    return False
+        return op.operands if op is not None and op.block is loop.body.block else ()
+
+    return loop.counter in reached([value], before)
 
 
 class _Ahead:

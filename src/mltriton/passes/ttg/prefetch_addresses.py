@@ -16,9 +16,11 @@ from mltriton.analysis.affine.motion import LoopAffine
 from mltriton.analysis.affine.polynomials import ZERO, Polynomial
 from mltriton.dialects import arith, scf, tt
 from mltriton.dialects.scf_carried import carry_also, yield_also
+from mltriton.dialects.scf_flow import handed_from
 from mltriton.ir.builder import Builder
 from mltriton.ir.constants import splat_of
 from mltriton.ir.operation import BlockArgument, Operation, OpResult, Value
+from mltriton.ir.reaching import reached
 from mltriton.ir.types import I32, I64, PointerType, TensorType, block_of
 from mltriton.layouts.encodings import Encoding
 
@@ -74,16 +76,7 @@ class Companions:
 
     def exists(self, value: Value) -> bool:
         """Whether `of` can make one: the pointer comes from `tt.make_tensor_ptr` through advances and loops only."""
-        pending, seen = [value], set[Value]()
-        while pending:
-            current = pending.pop()
-            if current not in seen:
-                seen.add(current)
-                before = _before(current)
-                if before is None:
-                    return False
-                pending.extend(before)
-        return True
+        return all(_before(found) is not None for found in reached([value], lambda pointer: _before(pointer) or ()))
 
     def of(self, value: Value) -> Value:
         """The companion of a block pointer."""
@@ -142,17 +135,14 @@ def _loop_of(value: Value) -> tuple[scf.For, int]:
     return cast(scf.For, result.op), result.index
 
 
-def _before(value: Value) -> list[Value] | None:
+def _before(value: Value) -> Sequence[Value] | None:
     """Where a block pointer comes from, one step back; None where it is not known."""
     op = value.defining_op
     if isinstance(op, tt.MakeTensorPtr):
         return [] if _is_of_matrices(op) else None
     if isinstance(op, tt.Advance):
         return [op.ptr]
-    if (isinstance(value, BlockArgument) and isinstance(value.block.parent_op, scf.For)) or isinstance(op, scf.For):
-        loop, index = _loop_of(value)
-        return [loop.inits[index], loop.body.block.terminator.operands[index]]
-    return None
+    return handed_from(value) if isinstance(op or value.defining_block.parent_op, scf.For) else None
 
 
 @dataclass(frozen=True)

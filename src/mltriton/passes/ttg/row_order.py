@@ -15,6 +15,7 @@ from typing import cast
 from mltriton.analysis.block_io import BlockAccess
 from mltriton.dialects import scf, tt, ttg
 from mltriton.ir.operation import Operation, Value
+from mltriton.ir.reaching import reached
 from mltriton.ir.types import TensorType, byte_width
 from mltriton.layouts.encodings import MatrixEncoding, operand_of
 from mltriton.targets.base import BlockIO, Wanted
@@ -61,16 +62,11 @@ def _cost(load: BlockAccess, order: MatrixEncoding, limits: BlockIO, threads: in
 
 def _feeds_a_dot(result: Value) -> bool:
     """Whether a dot takes as an operand what is computed of a result."""
-    known, left = {result}, [result]
-    while left:
-        value = left.pop()
-        for op in value.users:
-            if isinstance(op, tt.Dot) and value in (op.a, op.b):
-                return True
-            new = [other for other in _computed(op, value) if other not in known]
-            known.update(new)
-            left += new
-    return False
+    return any(
+        isinstance(op, tt.Dot) and value in (op.a, op.b)
+        for value in reached([result], lambda value: [each for op in value.users for each in _computed(op, value)])
+        for op in value.users
+    )
 
 
 def _computed(op: Operation, value: Value) -> Iterable[Value]:

@@ -10,9 +10,10 @@ from collections.abc import Callable, Sequence
 from math import gcd
 
 from mltriton.analysis.axis_info import AxisInfoAnalysis
-from mltriton.dialects import scf, tt, ttg
+from mltriton.analysis.block_pointer_roots import origins
+from mltriton.dialects import tt, ttg
 from mltriton.ir.constants import splat_of
-from mltriton.ir.operation import BlockArgument, Operation, Value
+from mltriton.ir.operation import Operation, Value
 from mltriton.ir.types import TensorType, shape_of
 from mltriton.passes.intrinsic.tile_loops.footprints import Footprint
 from mltriton.records import NamedTuple
@@ -74,21 +75,6 @@ class Directions:
         if isinstance(pointer.type, TensorType):
             found = self.axis_info.of(pointer).contiguity
             return [run == extent for run, extent in zip(found, shape, strict=True)]
-        made = _origin(pointer)
-        if made is None:
-            return [False] * len(shape)
-        return [splat_of(stride) == 1 for stride in made.strides[-len(shape) :]]
-
-
-def _origin(pointer: Value) -> tt.MakeTensorPtr | tt.MakeTensorDesc | None:
-    """The operation that says the strides of a block pointer or descriptor."""
-    while True:
-        op = pointer.defining_op
-        if isinstance(op, tt.MakeTensorPtr | tt.MakeTensorDesc):
-            return op
-        if isinstance(op, tt.Advance):
-            pointer = op.ptr
-        elif isinstance(pointer, BlockArgument) and isinstance(loop := pointer.block.parent_op, scf.For):
-            pointer = loop.inits[pointer.index - 1]
-        else:
-            return None
+        makers = [*origins(pointer, tt.MakeTensorPtr), *origins(pointer, tt.MakeTensorDesc)]
+        strides = [maker.strides[-len(shape) :] for maker in makers]
+        return [bool(strides) and all(splat_of(each[dim]) == 1 for each in strides) for dim in range(len(shape))]

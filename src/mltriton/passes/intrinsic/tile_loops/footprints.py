@@ -8,7 +8,7 @@ operations use a value in the end, what evaluating a value costs, and which acce
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Container, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import field
 from typing import cast
 
@@ -16,6 +16,7 @@ from mltriton.analysis.aliasing import may_alias, same_places, writes_in
 from mltriton.dialects import tile, tt, ttg
 from mltriton.ir.operation import Block, Operation, Value
 from mltriton.ir.order import operands_first
+from mltriton.ir.reaching import reached
 from mltriton.ir.types import TensorType, shape_of
 from mltriton.passes.intrinsic.tile_loops.operations import LOADS, cost_of, is_virtual
 from mltriton.records import record
@@ -80,18 +81,11 @@ def consumers(value: Value, stop: Container[Value] = ()) -> Iterator[tuple[Opera
     """The operations that are not virtual and use `value`, in the end, through virtual ones; each with the operand
     through which it does. Values in `stop` are not followed.
     """
-    seen: set[Value] = set()
-    pending = [value]
-    while pending:
-        current = pending.pop()
-        if current in seen:
-            continue
-        seen.add(current)
-        for user in current.users:
-            if passes_on(user):
-                pending.extend(result for result in user.results if result not in stop)
-            else:
-                yield user, current
+
+    def following(found: Value) -> Iterable[Value]:
+        return (result for op in found.users if passes_on(op) for result in op.results if result not in stop)
+
+    return ((user, found) for found in reached([value], following) for user in found.users if not passes_on(user))
 
 
 def whole_use(user: Operation, value: Value) -> set[tuple[Operation, Value]]:

@@ -10,9 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from mltriton.dialects import arith, math, scf, tt
+from mltriton.dialects import arith, math, tt
+from mltriton.dialects.scf_flow import handed_from
 from mltriton.ir.attributes import DenseAttr, FloatAttr
-from mltriton.ir.operation import BlockArgument, Operation, OpResult
+from mltriton.ir.operation import Operation
 from mltriton.ir.operation import Value as IRValue
 from mltriton.targets.llvm.emit.context import Emitter, Rule, Rules
 from mltriton.targets.llvm.types import Value, constant
@@ -76,26 +77,18 @@ def extremum(predicate: str, propagate: bool) -> Rule:
 
 
 def never_nan(value: IRValue, assumed: frozenset[IRValue] = frozenset()) -> bool:
-    """Whether a value is known not to be NaN: constants, number-picking extrema, and what a loop carries of these."""
+    """Whether a value is known not to be NaN: constants, extrema that pick numbers, what control flow hands on."""
     if value in assumed:
         return True
-    if isinstance(value, BlockArgument):
-        loop = value.block.parent_op
-        if not isinstance(loop, scf.For) or value.index == 0:
-            return False
-        yielded = loop.body.block.terminator.operands[value.index - 1]
-        return never_nan(loop.inits[value.index - 1], assumed) and never_nan(yielded, assumed | {value})
-    assert isinstance(value, OpResult)
-    op = value.op
+    if handed := handed_from(value):
+        return all(never_nan(each, assumed | {value}) for each in handed)
+    op = value.defining_op
     if isinstance(op, arith.Constant):
         return isinstance(op.value, FloatAttr | DenseAttr) and not _has_nan(op.value)
     if isinstance(op, arith.MaxNumF | arith.MinNumF):
         return any(never_nan(operand, assumed) for operand in op.operands)
     if isinstance(op, tt.Splat):
         return never_nan(op.source, assumed)
-    if isinstance(op, scf.For):
-        carried = op.body.block.arguments[value.index + 1]
-        return never_nan(carried, assumed)
     if isinstance(op, tt.Reduce) and len(op.sources) == 1:
         combine = op.combine.block.ops
         picks_numbers = len(combine) == 2 and isinstance(combine[0], arith.MaxNumF | arith.MinNumF)
