@@ -16,6 +16,7 @@ from mltriton.targets.nvidia.calls import as_integer, from_integer
 
 SPACES = {1: "global", 3: "shared"}
 WORDS = (I64, I32, I16)
+PRIORITIES = ("evict_first", "evict_last")
 
 
 class Shape(NamedTuple):
@@ -29,6 +30,23 @@ class Shape(NamedTuple):
     def text(self) -> str:
         """PTX's name of it: `.v4.b32`."""
         return (f".v{self.words}" if self.words > 1 else "") + f".b{self.bits}"
+
+
+class Hints(NamedTuple):
+    """What an access asks of the caches: PTX's `text` behind its name, and its `priority` in the second-level one."""
+
+    text: str
+    priority: str = ""
+
+
+NO_HINTS = Hints("")
+
+
+def hints_of(modifier: str, priority: str) -> Hints | None:
+    """Those of an operator (`ca`, `cs`, ...; "none"), or else of a priority (`evict_first`, ...; "normal")."""
+    if modifier != "none":
+        return Hints(f".{modifier}")
+    return Hints(f".L1::{priority}.L2::cache_hint", priority) if priority in PRIORITIES else None
 
 
 def shape_of(element: Type, width: int, align: int) -> Shape | None:
@@ -50,7 +68,13 @@ def space_of(pointer: Type) -> str:
 
 
 def load(
-    f: Function, element: Type, pointer: Value, mask: Value, kept: Sequence[Value], shape: Shape, hints: str = ""
+    f: Function,
+    element: Type,
+    pointer: Value,
+    mask: Value,
+    kept: Sequence[Value],
+    shape: Shape,
+    hints: Hints = NO_HINTS,
 ) -> list[Value]:
     """The elements in memory; `kept` where the mask does not hold."""
     width = len(kept)
@@ -58,17 +82,30 @@ def load(
     registers = ", ".join(f"${number}" for number in range(shape.words))
     listed = f"{{{registers}}}" if shape.words > 1 else registers
     address, condition = shape.words, shape.words + 1
-    text = f"@${condition} ld{space_of(pointer.type)}{hints}{shape.text} {listed}, [${address}];"
-    loaded = tied(f, text, words, pointer, mask)
+    policy, named = _policy(f, hints, condition + 1)
+    text = f"@${condition} ld{space_of(pointer.type)}{hints.text}{shape.text} {listed}, [${address}]{named};"
+    loaded = tied(f, text, words, pointer, mask, *policy)
     return _elements(f, loaded, element, width, shape)
 
 
-def store(f: Function, pointer: Value, mask: Value, values: Sequence[Value], shape: Shape, hints: str = "") -> None:
+def store(
+    f: Function, pointer: Value, mask: Value, values: Sequence[Value], shape: Shape, hints: Hints = NO_HINTS
+) -> None:
     """Write the elements where the mask holds."""
     words = _words(f, values, shape)
     registers = ", ".join(f"${number + 2}" for number in range(shape.words))
     listed = f"{{{registers}}}" if shape.words > 1 else registers
-    ptx(f, f"@$1 st{space_of(pointer.type)}{hints}{shape.text} [$0], {listed};", [], pointer, mask, *words)
+    policy, named = _policy(f, hints, shape.words + 2)
+    text = f"@$1 st{space_of(pointer.type)}{hints.text}{shape.text} [$0], {listed}{named};"
+    ptx(f, text, [], pointer, mask, *words, *policy)
+
+
+def _policy(f: Function, hints: Hints, number: int) -> tuple[list[Value], str]:
+    """The operand, with that number, that says how a line is to be kept, and how it is named; none and "" for none."""
+    if not hints.priority:
+        return [], ""
+    made = ptx(f, f"createpolicy.fractional.L2::{hints.priority}.b64 $0, 1.0;", [I64], pure=True)
+    return made, f", ${number}"
 
 
 def _words(f: Function, values: Sequence[Value], shape: Shape) -> list[Value]:

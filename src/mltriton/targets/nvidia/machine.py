@@ -19,6 +19,7 @@ from mltriton.targets.llvm.types import F32 as FLOAT
 from mltriton.targets.llvm.types import I16, I32, PTR, VOID, Type, Value, poison
 from mltriton.targets.llvm.writer import Function, Module
 from mltriton.targets.nvidia import accesses, atomics, calls, conversions, printing, tensor_maps
+from mltriton.targets.nvidia.accesses import NO_HINTS, Hints
 from mltriton.targets.nvidia.assembly import ptx
 from mltriton.targets.nvidia.devices import Device
 from mltriton.targets.simt.lanes import Form, plain_form
@@ -38,7 +39,6 @@ _REDUCTIONS: dict[type[Operation], str] = {
 }
 _EXTREMA = {"fmax": "llvm.maxnum", "fmin": "llvm.minnum"}
 _MAP = f'byval([{tensor_maps.MAP_BYTES} x i8]) align {tensor_maps.ALIGNMENT} "nvvm.grid_constant"'
-_POLICIES = {"evict_first": ".L1::evict_first", "evict_last": ".L1::evict_last"}
 
 
 @dataclass(frozen=True)
@@ -124,11 +124,11 @@ class NvidiaMachine(Machine):
 
     # Memory
 
-    def caching(self, stores: bool, cache: str, evict: str) -> str | None:
+    def caching(self, stores: bool, cache: str, evict: str) -> Hints | None:
         """PTX's operator, or else its priority."""
-        return _POLICIES.get(evict) if cache == "none" else f".{cache}"
+        return accesses.hints_of(cache, evict)
 
-    def load(self, f: Function, type_: Type, pointer: Value, align: int, caching: str | None) -> Value:
+    def load(self, f: Function, type_: Type, pointer: Value, align: int, caching: Hints | None) -> Value:
         """Read neighbours."""
         if caching is None and type_.scalar == I16 and type_.lanes % 2 == 0 and align >= I32.bytes:
             words = f.load(I32.with_lanes(type_.lanes // 2), pointer, align)
@@ -140,7 +140,7 @@ class NvidiaMachine(Machine):
         made = self.load_where(f, f.true(), type_.scalar, pointer, others, align, caching)
         return f.load(type_, pointer, align) if made is None else f.joined(made)
 
-    def store(self, f: Function, value: Value, pointer: Value, align: int, caching: str | None) -> None:
+    def store(self, f: Function, value: Value, pointer: Value, align: int, caching: Hints | None) -> None:
         """Write neighbours."""
         parts = [f.extract(value, number) for number in range(value.type.lanes)]
         if caching is None or not self.store_where(f, f.true(), parts, pointer, align, caching):
@@ -154,20 +154,21 @@ class NvidiaMachine(Machine):
         pointer: Value,
         others: Sequence[Value],
         align: int,
-        caching: str | None,
+        caching: Hints | None,
     ) -> Sequence[Value] | None:
         """One instruction under a condition."""
         shape = accesses.shape_of(element, len(others), align)
-        return None if shape is None else accesses.load(f, element, pointer, mask, others, shape, caching or "")
+        hints = caching or NO_HINTS
+        return None if shape is None else accesses.load(f, element, pointer, mask, others, shape, hints)
 
     def store_where(
-        self, f: Function, mask: Value, values: Sequence[Value], pointer: Value, align: int, caching: str | None
+        self, f: Function, mask: Value, values: Sequence[Value], pointer: Value, align: int, caching: Hints | None
     ) -> bool:
         """One instruction under a condition."""
         shape = accesses.shape_of(values[0].type, len(values), align)
         if shape is None:
             return False
-        accesses.store(f, pointer, mask, values, shape, caching or "")
+        accesses.store(f, pointer, mask, values, shape, caching or NO_HINTS)
         return True
 
     def update(

@@ -13,6 +13,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -154,7 +155,7 @@ def disassemble(cubin: bytes) -> str:
 def _kernels(log: str) -> Iterator[KernelInfo]:
     """The figures of each kernel in the log."""
     starts = [match.start() for match in _KERNEL.finditer(log)]
-    for start, end in zip(starts, [*starts[1:], len(log)], strict=True):
+    for start, end in pairwise([*starts, len(log)]):
         part = log[start:end]
         [name] = _KERNEL.findall(part)
         spilled = max((max(int(a), int(b)) for a, b in _SPILLED.findall(part)), default=0)
