@@ -21,8 +21,14 @@ def measurements(quick: bool) -> Iterator[Measurement]:
 
     tensors = [torch.zeros(64, device="cuda", dtype=torch.float16) for _ in range(4)]
     rows = load_both(SOURCES / "memory_bound.py")
-    launches = {name: lambda of=of: of.nothing(*tensors) for name, of in rows.items()}
-    yield host_times("launch", "4 tensors, 4 numbers", launches, rounds=10 if quick else 40)
+    pairs = tuple(tensors[:2]), tuple(tensors[2:])
+    calls = {
+        "4 tensors, 4 numbers": lambda module: module.nothing(*tensors),
+        "the same in tuples": lambda module: module.nothing_of_tuples(*pairs),
+    }
+    for problem, call in calls.items():
+        launches = {name: lambda of=of, call=call: call(of) for name, of in rows.items()}
+        yield host_times("launch", problem, launches, rounds=10 if quick else 40)
     yield from _compilations(torch, rows, load_both(SOURCES / "products.py"))
 
 

@@ -233,3 +233,12 @@ def nothing_kernel(a, b, c, d, m, n, k, stride):
 
 def nothing(a, b, c, d):
     nothing_kernel[(1,)](a, b, c, d, 1024, 2048, 512, 64)
+
+
+@triton.jit
+def nothing_of_tuples_kernel(inputs, outputs, sizes):
+    pass
+
+
+def nothing_of_tuples(inputs, outputs):
+    nothing_of_tuples_kernel[(1,)](inputs, outputs, ((1024, 2048), 512, 64))

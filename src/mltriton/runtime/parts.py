@@ -12,7 +12,8 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from typing import Any, cast
+from types import BuiltinFunctionType
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -22,6 +23,9 @@ from mltriton.records import record
 from mltriton.runtime.foreign import known_array
 from mltriton.runtime.parameters import Parameter
 from mltriton.runtime.specialization import constant_of, specialize
+
+if TYPE_CHECKING:
+    from mltriton.runtime.native.launcher import Parts as NativeParts
 
 Launch = Callable[..., Any]
 Taker = Callable[[Any, list[Any]], bool]
@@ -113,8 +117,11 @@ def _fields(parameter: Parameter, descriptor: Any) -> Iterator[tuple[str, Parame
 def taking_parts(launch: Launch, arguments: Sequence[Any]) -> Launch:
     """A launcher of parts (constants' too) as one of arguments.
 
-    NotImplemented for arguments that do not consist of such parts as `arguments`.
+    NotImplemented for arguments that do not consist of such parts as `arguments`. Tuples of what launchers take
+    themselves cost machine code little; other parts are taken apart in Python.
     """
+    if isinstance(launch, BuiltinFunctionType) and (tuples := _only_tuples(arguments)) is not None:
+        return tuples.launcher(launch)
     takers = [_taker(argument) for argument in arguments]
 
     def launch_parts(x: int, y: int, z: int, *given: Any) -> Any:
@@ -127,6 +134,33 @@ def taking_parts(launch: Launch, arguments: Sequence[Any]) -> Launch:
         return launch(x, y, z, *flat)
 
     return launch_parts
+
+
+def _only_tuples(arguments: Sequence[Any]) -> NativeParts | None:
+    """How arguments consist of their parts; None where one has parts and is no tuple."""
+    from mltriton.runtime.native.launcher import Parts as NativeParts  # It is there: it made the launcher.
+
+    tuples: list[tuple[int, type, int]] = []
+    order: list[int] = []
+    texts: list[str] = []
+    waiting = list(enumerate(arguments))
+    places = len(arguments)
+    while waiting:
+        place, value = waiting.pop(0)
+        if place < 0 or not has_parts(value):
+            order.append(place)
+            continue
+        if not isinstance(value, tuple):
+            return None
+        whole = cast("tuple[Any, ...]", value)
+        tuples.append((place, type(whole), len(whole)))
+        items: list[tuple[int, Any]] = list(enumerate(whole, places))
+        places += len(whole)
+        if text := field_text(whole):
+            texts.append(text)
+            items.append((-len(texts), text))
+        waiting = items + waiting
+    return NativeParts(len(arguments), tuples, order, texts)
 
 
 def _taker(example: Any) -> Taker | None:

@@ -131,6 +131,37 @@ def test_accesses_under_a_condition_are_one_instruction(
     assert "bra" not in ptx
 
 
+@pytest.mark.parametrize("priority", accesses.PRIORITIES)
+@pytest.mark.parametrize("width", [1, 4])
+def test_priorities_are_those_of_both_caches(device: Device, width: int, priority: str, needs_ptxas: None) -> None:
+    shape, hints = accesses.shape_of(F32, width, 16), accesses.hints_of("none", priority)
+    assert shape is not None and hints is not None
+
+    def emit(f: Function) -> None:
+        mask = f.icmp("slt", calls.lane(f), f.parameters[1])
+        loaded = accesses.load(f, F32, f.parameters[0], mask, [constant(F32, 0)] * width, shape, hints)
+        accesses.store(f, f.parameters[0], mask, loaded, shape, hints)
+
+    ptx = compiled(device, emit, GLOBAL_PTR, I32)
+    for kind in ("ld", "st"):
+        assert ptx.count(f"{kind}.global.L1::{priority}.L2::cache_hint{shape.text}") == 1
+    assert f"createpolicy.fractional.L2::{priority}.b64" in ptx
+
+
+def test_operators_come_before_priorities() -> None:
+    assert accesses.hints_of("cs", "evict_last") == accesses.Hints(".cs")
+    assert accesses.hints_of("none", "normal") is None
+
+
+def test_functions_without_a_kernel_assemble(device: Device, needs_ptxas: None) -> None:
+    """As fragments of assembly are asked about."""
+    module = Module()
+    f = module.function("check", VOID, [("x", F32), ("to", GLOBAL_PTR)], linkage="")
+    f.store(f.parameters[0], f.parameters[1])
+    f.ret()
+    assert assemble(compile_ptx(module.text, device), device).kernels == {}
+
+
 UPDATES = ["add", "and", "or", "xor", "max", "min", "umax", "umin", "exch"]
 
 

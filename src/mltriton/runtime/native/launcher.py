@@ -158,6 +158,26 @@ def knowing(
     return new_launcher("launch_known", (launch, hooks, watched, known), _METH_KEYWORDS)
 
 
+class Parts(NamedTuple):
+    """How launches with tuples consist of what a launcher takes (`sources/parts.py`).
+
+    Places: those of the arguments, and behind them of the items of each tuple in turn.
+    """
+
+    arguments: int
+    tuples: Sequence[tuple[int, type, int]]  # the place, the exact type and the size of each
+    order: Sequence[int]  # the places of what the launcher takes, or -1 - the number of a constant
+    constants: Sequence[Any]
+
+    def launcher(self, launch: Callable[..., Any]) -> Launcher:
+        """Return the launcher of such arguments; NotImplemented for tuples of other types or sizes."""
+        numbers = [number for place, _, size in self.tuples for number in (place, size)]
+        places = self.arguments + sum(size for _, _, size in self.tuples)
+        words = (self.arguments, places, len(self.tuples), len(self.order), *numbers, *self.order)
+        table = struct.pack(f"<{len(words)}q", *words)
+        return new_launcher("launch_parts", (launch, table, *(kind for _, kind, _ in self.tuples), *self.constants))
+
+
 @cache
 def describe_tensors() -> Callable[..., Any]:
     """Return a function of torch's tensors, or None, that gives bytes which decide how a launch would be made of them

@@ -25,7 +25,7 @@ _FILE = "native.o"
 _HERE = Path(__file__).parent
 SOURCES = (
     *("system.pyi", "python.pyi", "pieces.py", "pool.py", "arguments.py", "tensors.py", "launcher.py", "calls.py"),
-    "descriptions.py",
+    *("descriptions.py", "parts.py"),
 )
 
 FUNCTIONS = (
@@ -34,6 +34,7 @@ FUNCTIONS = (
         "launch_described",
         "launch_cuda",
         "launch_known",
+        "launch_parts",
         "describe_tensors",
         "run_released",
         "thread_count",
