@@ -6,6 +6,7 @@ its barrier ends. Tensor maps are what the launch evaluated, found by the addres
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import product
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from .threads import Threads
 
 WARP = 32
+Copies = list[Callable[[], None]]
 
 
 @dataclass
@@ -32,7 +34,7 @@ class Barrier:
     arrivals: int
     bytes: int = 0
     phase: int = 0
-    coming: list[Callable[[], None]] = field(default_factory=list[Callable[[], None]])
+    coming: Copies = field(default_factory=list[Callable[[], None]])
 
     def arrive(self, number: int) -> None:
         """So many more have come."""
@@ -51,12 +53,12 @@ class Barrier:
 
 @dataclass
 class Engine:
-    """Of one program."""
+    """Of one program. Copies from shared memory are of the thread that starts them: those of no group, and groups."""
 
     maps: dict[int, Evaluated]
     barriers: dict[int, Barrier] = field(default_factory=dict[int, Barrier])
-    leaving: list[Callable[[], None]] = field(default_factory=list[Callable[[], None]])
-    committed: list[list[Callable[[], None]]] = field(default_factory=list[list[Callable[[], None]]])
+    leaving: defaultdict[int, Copies] = field(default_factory=lambda: defaultdict(list))
+    committed: defaultdict[int, list[Copies]] = field(default_factory=lambda: defaultdict(list))
 
     def barrier(self, address: int) -> Barrier:
         """The one there."""
@@ -68,7 +70,7 @@ class Engine:
         """What must be true when the program ends."""
         if any(barrier.coming for barrier in self.barriers.values()):
             raise EmulationError("the program ends before its tensor copies have come")
-        if self.leaving or self.committed:
+        if any(self.leaving.values()) or any(self.committed.values()):
             raise EmulationError("the program ends before its tensor copies have read shared memory")
 
 
@@ -80,6 +82,14 @@ def elect(t: Threads, i: Instruction) -> None:
     made = np.zeros(t.count, bool)
     made[numbers[::WARP]] = True
     t.write(i.operands[1], made, "pred")
+
+
+def _threads(t: Threads, most: int = 0) -> list[int]:
+    """The numbers of the threads at hand; of several only where so many may be."""
+    found = [int(number) for number in np.flatnonzero(t.active)]
+    if most and len(found) > most:
+        raise EmulationError(f"{len(found)} threads do what one does")
+    return found
 
 
 def _one(t: Threads, addresses: Array) -> int:
@@ -133,26 +143,28 @@ def _wait(t: Threads, i: Instruction) -> None:
 def copy(t: Threads, i: Instruction) -> None:
     """`cp.async.bulk`: a box of a tensor to or from shared memory, groups of those from it."""
     if "commit_group" in i.opcode:
-        _one(t, np.zeros(t.count))
-        t.engine.committed.append(t.engine.leaving)
-        t.engine.leaving = []
+        for thread in _threads(t):
+            t.engine.committed[thread].append(t.engine.leaving.pop(thread, []))
     elif "wait_group" in i.opcode:
-        while len(t.engine.committed) > i.operands[0].number:
-            for complete in t.engine.committed.pop(0):
-                complete()
+        for thread in _threads(t):
+            while len(t.engine.committed[thread]) > i.operands[0].number:
+                for complete in t.engine.committed[thread].pop(0):
+                    complete()
     elif "bulk_group" in i.opcode:
-        _out(t, i)
+        for thread in _threads(t):
+            _out(t, i, thread)
     else:
-        _in(t, i)
+        (thread,) = _threads(t, 1)
+        _in(t, i, thread)
 
 
-def _box(t: Threads, operand: Any) -> tuple[Evaluated, Array, Array]:
-    """A map, and for each element of its box the address and whether it is inside."""
+def _box(t: Threads, operand: Any, thread: int) -> tuple[Evaluated, Array, Array]:
+    """A map, and for each element of a thread's box the address and whether it is inside."""
     start, *rest = operand.parts
-    found = t.engine.maps.get(_one(t, t.read(start, "u64")))
+    found = t.engine.maps.get(int(t.read(start, "u64")[thread]))
     if found is None:
         raise EmulationError("a tensor copy without a tensor map")
-    first = [int(t.read(part, "s32")[t.active][0]) for part in rest]
+    first = [int(t.read(part, "s32")[thread]) for part in rest]
     if len(first) != len(found.sizes):
         raise EmulationError(f"{len(first)} coordinates in {len(found.sizes)} dimensions")
     if first[0] * found.element_bytes % 16:
@@ -174,11 +186,11 @@ def _shared(found: Evaluated, start: int) -> Array:
     return (offsets ^ (((offsets >> 7) & bits) << 4)).astype(np.uint64)
 
 
-def _in(t: Threads, i: Instruction) -> None:
+def _in(t: Threads, i: Instruction, thread: int) -> None:
     from . import warp_groups  # It imports what imports this.
 
     target, source, arrives = i.operands
-    found, addresses, inside = _box(t, source)
+    found, addresses, inside = _box(t, source, thread)
     data = np.zeros((len(addresses), found.element_bytes), np.uint8)
     data[inside] = t.memory.read(addresses[inside].astype(np.uint64), found.element_bytes)
     there = _shared(found, _one(t, t.address(target)))
@@ -194,13 +206,13 @@ def _in(t: Threads, i: Instruction) -> None:
     at.settle()
 
 
-def _out(t: Threads, i: Instruction) -> None:
+def _out(t: Threads, i: Instruction, thread: int) -> None:
     target, source = i.operands
-    found, addresses, inside = _box(t, target)
-    here = _shared(found, _one(t, t.address(source)))
+    found, addresses, inside = _box(t, target, thread)
+    here = _shared(found, int(t.address(source)[thread]))
 
     def complete() -> None:
         data = t.memory.read(here[inside], found.element_bytes)
         t.memory.write(addresses[inside].astype(np.uint64), data)
 
-    t.engine.leaving.append(complete)
+    t.engine.leaving[thread].append(complete)

@@ -37,11 +37,14 @@ def launched(rows: int, warps: int, *, asks: bool, **options: Any) -> Any:
 
 @pytest.mark.parametrize(("rows", "warps", "registers"), [(64, 4, None), (128, 8, (240, 24)), (256, 16, (112, 24))])
 def test_groups_of_warps(rows: int, warps: int, registers: tuple[int, int] | None) -> None:
-    """A group more is started, which hands over registers where lanes do not have all that they may anyway."""
+    """A group more is started, which hands over registers where lanes do not have all that they may anyway; each warp
+    stores its rows, and waits for no other one.
+    """
     kernel = launched(rows, warps, asks=False, specialize_warps="all")
     text = kernel.asm["ptx"]
     assert f".maxntid {32 * (warps + 4)}" in text
-    assert f"bar.sync \t1, {32 * warps};" in text
+    assert "bar.sync \t1," not in text
+    assert "bar.warp.sync" in text
     if registers is None:
         assert "setmaxnreg" not in text
         return

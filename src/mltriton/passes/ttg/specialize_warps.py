@@ -125,7 +125,9 @@ class Plan:
         return bool(group.loops) and not any(group.loops[-1] in g.loops[:-1] for g in self.producer.groups)
 
     def _slots(self, stages: int) -> dict[_Key, int]:
-        """Slots of each ring: one more than the stages of its loops where shared memory has room."""
+        """Slots of each ring: one more than the stages of its loops where shared memory has room, and then two of what
+        comes around inner loops.
+        """
         room = self.spec.shared_bytes - _KEPT_BYTES - sum(map(self._stored, self.producer.loops))
         rings = {self.keys[group]: group for group in self.producer.groups}
         single = {key for key, group in rings.items() if not self._is_inner(group)}
@@ -136,7 +138,10 @@ class Plan:
         if slots < 2:
             op = next(iter(rings.values())).loads[0]
             raise NotProduced(op, "shared memory does not hold two slots of what a loop copies")
-        return {key: 1 if key in single else slots for key in rings}
+        again = {key for key in single if rings[key].loops}  # filled more than once
+        room -= slots * sum(map(_bytes, inner.values()))
+        ahead = 2 if sum(_bytes(rings[key]) for key in again) <= room else 1
+        return {key: slots if key in inner else ahead if key in again else 1 for key in rings}
 
     def _stored(self, loop: scf.For) -> int:
         """Bytes of blocks on their way to memory, which a loop needs beside the slots."""

@@ -27,6 +27,7 @@ from mltriton.targets.nvidia.assembly import ptx
 from mltriton.targets.nvidia.machine import NvidiaMachine
 from mltriton.targets.simt.context import Emitter, Rules
 from mltriton.targets.simt.lanes import Emitted
+from mltriton.targets.simt.shared import touch
 
 Copy = ttng.AsyncTMACopyGlobalToLocal | ttng.AsyncTMACopyLocalToGlobal
 _MOST = 128  # instructions of one block
@@ -212,6 +213,7 @@ def _copy_in(e: Emitter, op: ttng.AsyncTMACopyGlobalToLocal) -> None:
 
 def _copy_out(e: Emitter, op: ttng.AsyncTMACopyLocalToGlobal) -> None:
     described, rank = _map_of(e, op), len(op.indices)
+    touch(e, op.source, writes=False)
     text = f"cp.async.bulk.tensor.{rank}d.global.shared::cta.tile.bulk_group [$1, {{{_listed(2, rank)}}}], [$0]"
     for here, at in _places(e, op, op.source):
         _once(e, op, text, op.pred, here, described, *at)
