@@ -9,6 +9,7 @@ the engine has read all. Purpose: warps that end an item of work do not wait for
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import NamedTuple, cast
 
 from mltriton.dialects import arith, gpu, scf, ttg, ttng
@@ -21,10 +22,12 @@ from mltriton.targets.base import TensorCopies
 from mltriton.targets.registry import num_warps_of, spec_of
 
 
+@dataclass(frozen=True)
 class StoreByWarps(Pass):
-    """Let each warp store its rows."""
+    """Let each warp store its rows. `apart`: up to so many warps go on by themselves; more meet once."""
 
     name = "store-by-warps"
+    apart: int = 8
 
     def run(self, module: Module) -> Module:
         copies = spec_of(module).tensor_copies
@@ -34,7 +37,7 @@ class StoreByWarps(Pass):
             if isinstance(op, ttng.AsyncTMACopyLocalToGlobal):
                 found = _find(op, num_warps_of(module))
                 if found is not None:
-                    _rewrite(found, copies, num_warps_of(module))
+                    _rewrite(found, copies, num_warps_of(module), meet=num_warps_of(module) > self.apart)
         return module
 
 
@@ -85,7 +88,7 @@ def _is_of_rows(made: ttg.LocalAlloc, part: ttg.MemDescSubview, warps: int) -> b
     return len(whole) == len(own) == 2 and own[1] == whole[1] and own[0] * warps == whole[0]
 
 
-def _rewrite(found: _Copy, copies: TensorCopies, warps: int) -> None:
+def _rewrite(found: _Copy, copies: TensorCopies, warps: int, *, meet: bool) -> None:
     loop = cast(scf.For, found.branch.parent_op)
     old = cast(MemDescType, found.part.result.type)
     layout = copies.layout(old.shape, byte_width(old.element))
@@ -96,6 +99,8 @@ def _rewrite(found: _Copy, copies: TensorCopies, warps: int) -> None:
     zero = arith.integer(builder, 0)
     own = MemDescType(old.shape, old.element, layout)
     there = builder.emit(ttg.MemDescSubview, made, [warp, zero, zero], result_types=[own])
+    if meet:
+        builder.create(gpu.Barrier)
     builder.create(ttng.AsyncTMAStoreWait)
     builder.create(ttg.LocalStore, found.store.value, there)
     builder.create(ttng.FenceAsyncShared)
