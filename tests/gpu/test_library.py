@@ -160,6 +160,18 @@ def test_attention(sequence: int, dim: int, causal: bool, dtype: str) -> None:
     assert_close(kernels.flash_attention(q, k, v, causal), attention(q, k, v, causal), sums=4)
 
 
+@pytest.mark.parametrize(("heads", "sequence", "dim"), [(80, 1300, 64), (70, 1000, 128), (4, 300, 64)])
+@pytest.mark.parametrize("window", [None, 1, 100, 640])
+def test_causal_attention_in_turns(heads: int, sequence: int, dim: int, window: int | None) -> None:
+    """Programs that compute blocks in turn, of which there is an odd number; sliding windows."""
+    q, k, v = (random(1, heads, sequence, dim, dtype="float16") for _ in range(3))
+    seen = torch.ones(sequence, sequence, dtype=torch.bool, device="cuda").tril()
+    if window is not None:
+        seen &= torch.ones_like(seen).triu(1 - window)
+    expected = torch.nn.functional.scaled_dot_product_attention(q.double(), k.double(), v.double(), attn_mask=seen)
+    assert_close(kernels.flash_attention(q, k, v, causal=True, window=window), expected, sums=4)
+
+
 @pytest.mark.filterwarnings("ignore:Attempting to run cuBLAS")  # torch's own backward pass, in a thread of its own
 @pytest.mark.parametrize(("sequence", "dim"), [(100, 64), (65, 128)])
 @pytest.mark.parametrize("causal", [False, True])

@@ -20,13 +20,15 @@ RNG = np.random.default_rng(2)
 ROUNDED = {"float32": 0.0, "float16": 2.0**-10, "bfloat16": 2.0**-7}
 
 
-def reference(q: Any, k: Any, v: Any, causal: bool, scale: float) -> np.ndarray:
+def reference(q: Any, k: Any, v: Any, causal: bool, scale: float, window: int | None = None) -> np.ndarray:
     q, k, v = map(wide, (q, k, v))
     share = q.shape[1] // k.shape[1]
     k, v = np.repeat(k, share, 1), np.repeat(v, share, 1)
     scores = q @ k.swapaxes(-1, -2) * scale
     if causal:
         scores[..., ~np.tri(q.shape[-2], k.shape[-2], dtype=bool)] = -np.inf
+    if window is not None:
+        scores[..., np.tri(q.shape[-2], k.shape[-2], -window, dtype=bool)] = -np.inf
     weights = np.exp(scores - scores.max(-1, keepdims=True))
     return weights / weights.sum(-1, keepdims=True) @ v
 
@@ -112,6 +114,31 @@ def test_causal_queries_do_not_see_later_keys() -> None:
     before = flash_attention(q, k, v, causal=True)
     k[:, :, 150:], v[:, :, 150:] = 1e4, np.nan
     np.testing.assert_array_equal(flash_attention(q, k, v, causal=True)[:, :, :128], before[:, :, :128])
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
+@pytest.mark.parametrize(
+    ("window", "queries", "keys"), [(1, 70, 70), (5, 333, 333), (64, 300, 310), (200, 520, 520), (99, 80, 90)]
+)
+def test_sliding_windows(window: int, queries: int, keys: int, dtype: str) -> None:
+    q, k, v = arrays(1, 4, queries, 32, keys, 2, dtype)
+    v[:, :, ::7] *= 3
+    o = flash_attention(q, k, v, causal=True, window=window)
+    wanted = reference(q, k, v, True, 32**-0.5, window)
+    assert_accurate(o, wanted, 100.0 + ROUNDED[dtype] * np.abs(wide(v)).max() / 2.0**-20)
+
+
+def test_queries_do_not_see_what_lies_before_their_window() -> None:
+    q, k, v = arrays(1, 1, 300, 32)
+    before = flash_attention(q, k, v, causal=True, window=40)
+    k[:, :, :100] = 1e4
+    np.testing.assert_array_equal(flash_attention(q, k, v, causal=True, window=40)[:, :, 160:], before[:, :, 160:])
+
+
+@pytest.mark.parametrize(("causal", "window", "keys"), [(False, 4, 8), (True, 0, 8), (True, -1, 8), (True, 4, 6)])
+def test_windows_that_do_not_fit(causal: bool, window: int, keys: int) -> None:
+    with pytest.raises(ArgumentError, match="the window does not fit"):
+        flash_attention(QKV, QKV[:, :, :keys], QKV[:, :, :keys], causal, window=window)
 
 
 def test_no_queries() -> None:

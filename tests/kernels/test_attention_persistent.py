@@ -15,11 +15,13 @@ from ptx_emulator.launch import install
 SCALE = 0.125
 
 
-def reference(q: np.ndarray, k: np.ndarray, v: np.ndarray, causal: bool) -> np.ndarray:
+def reference(q: np.ndarray, k: np.ndarray, v: np.ndarray, causal: bool, window: int | None = None) -> np.ndarray:
     k, v = (np.repeat(x.astype(np.float64), q.shape[1] // k.shape[1], 1) for x in (k, v))
     scores = q @ k.swapaxes(-1, -2) * SCALE
     if causal:
         scores[..., ~np.tri(q.shape[-2], k.shape[-2], dtype=bool)] = -np.inf
+    if window is not None:
+        scores[..., np.tri(q.shape[-2], k.shape[-2], -window, dtype=bool)] = -np.inf
     weights = np.exp(scores - scores.max(-1, keepdims=True))
     return weights / weights.sum(-1, keepdims=True) @ v
 
@@ -30,9 +32,13 @@ def emulator(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     install(monkeypatch)
 
 
-@pytest.mark.parametrize(("causal", "queries", "keys"), [(False, 200, 130), (False, 128, 40), (True, 250, 250)])
+@pytest.mark.parametrize(
+    ("causal", "queries", "keys"), [(False, 200, 130), (False, 128, 40), (True, 250, 250), (True, 150, 150)]
+)
 def test_blocks_in_turn(causal: bool, queries: int, keys: int) -> None:
-    """Several blocks of a program, ends that no block divides, one block of keys for a block of queries."""
+    """Several blocks of a program, ends that no block divides, one block of keys for a block of queries, an odd number
+    of blocks.
+    """
     rng = np.random.default_rng(0)
     q = rng.normal(size=(1, 4, queries, 64)).astype(np.float16)
     k, v = (rng.normal(size=(1, 2, keys, 64)).astype(np.float16) for _ in range(2))
@@ -43,6 +49,20 @@ def test_blocks_in_turn(causal: bool, queries: int, keys: int) -> None:
     assert np.abs(o - reference(q, k, v, causal)).max() < 2e-3
     assert np.isfinite(lse).all()
     assert "mbarrier" in made.asm["ptx"]
+    assert "ttg.warp_specialize" in made.asm["ttg"]
+
+
+@pytest.mark.parametrize(("window", "length"), [(1, 100), (40, 250), (64, 192), (129, 300)])
+def test_sliding_windows(window: int, length: int) -> None:
+    """Less than a block, blocks that some queries see nothing of, all three loops; an item is one block."""
+    rng = np.random.default_rng(0)
+    q, k, v = (rng.normal(size=(1, 2, length, 64)).astype(np.float16) for _ in range(3))
+    o, lse = np.full_like(q, np.nan), np.full(q.shape[:3], np.nan, np.float32)
+    launch = persistent_launch(attention_launch(q, k, v, o, True, SCALE, Blocks(64, 64, 4), lse, window), 3)
+    assert launch is not None
+    made = launch.on("cuda:90", 4, 2).run()
+    assert np.abs(o - reference(q, k, v, True, window)).max() < 2e-3
+    assert np.isfinite(lse).all()
     assert "ttg.warp_specialize" in made.asm["ttg"]
 
 
@@ -60,6 +80,6 @@ def test_an_output_that_is_the_queries() -> None:
 
 def test_one_round_takes_a_program_for_each_block() -> None:
     q, k, v = (np.zeros((1, 2, 192, 64), np.float16) for _ in range(3))
-    for causal, programs, has in ((False, 6, False), (False, 5, True), (True, 1, False)):  # Three blocks make no pairs.
+    for causal, programs, has in ((False, 6, False), (False, 5, True), (True, 4, False), (True, 3, True)):
         launch = attention_launch(q, k, v, q, causal, SCALE, Blocks(64, 64, 4))
         assert (persistent_launch(launch, programs) is not None) == has

@@ -76,7 +76,8 @@ def _extremum(number: Callable[..., Array], spreading: Callable[..., Array]) -> 
     def rule(t: Threads, i: Instruction) -> None:
         kind = kind_of(i)
         a, b = (t.read(operand, kind) for operand in i.operands[1:])
-        t.write(i.operands[0], (spreading if "NaN" in i.opcode or kind[0] != "f" else number)(a, b), kind)
+        made = (spreading if "NaN" in i.opcode or kind[0] != "f" else number)(a, b)
+        t.write(i.operands[0], np.maximum(made, 0).astype(made.dtype) if "relu" in i.opcode else made, kind)
 
     return rule
 

@@ -25,6 +25,7 @@ from mltriton.kernels.arrays import (
     is_torch,
     number,
     require_arrays,
+    require_no_gradient,
     requires_gradient,
     strides_of,
 )
@@ -39,11 +40,13 @@ LOG2_E = tl.constexpr(1.4426950408889634)
 @triton.jit
 def attend(
     acc, l_i, m_i, q, q_block, k_block, v_block, rows, start, end, n_keys, dim, scale,
-    CAUSAL: tl.constexpr, MASKED: tl.constexpr, NEGATIVE: tl.constexpr, BN: tl.constexpr, PART: tl.constexpr,
+    CAUSAL: tl.constexpr, WINDOW: tl.constexpr, MASKED: tl.constexpr, NEGATIVE: tl.constexpr, BN: tl.constexpr,
+    PART: tl.constexpr,
 ):  # fmt: skip
     """Keys [start, end) in blocks of BN for one block of queries; k_block and v_block stand at `start`. Scores are in
     units of log2; `scale`, which is positive, belongs to -s if NEGATIVE, so that the largest s stays it. If PART
-    is not 0, they are summed over PART of the dimension at a time, and q_block and k_block are of such parts.
+    is not 0, they are summed over PART of the dimension at a time, and q_block and k_block are of such parts. If WINDOW
+    is not 0, a query sees the last WINDOW of the keys that CAUSAL shows it; maybe none of a block.
     """
     for first in range(start, end, BN):
         if PART == 0:
@@ -63,10 +66,13 @@ def attend(
                 visible = keys[None, :] <= tl.minimum(rows, n_keys - 1)[:, None]
             else:
                 visible = keys[None, :] < n_keys
+            if WINDOW > 0:
+                visible = visible & (keys[None, :] > rows[:, None] - WINDOW)
             s = tl.where(visible, s, -float("inf"))
         m_new = tl.maximum(m_i, tl.max(s, 1) * scale)
-        p = tl.exp2(s * scale - m_new[:, None])
-        alpha = tl.exp2(m_i - m_new)
+        largest = tl.where(m_new == -float("inf"), 0.0, m_new) if MASKED and WINDOW > 0 else m_new
+        p = tl.exp2(s * scale - largest[:, None])
+        alpha = tl.exp2(m_i - largest)
         l_i = l_i * alpha + tl.sum(p, 1)
         acc = acc * alpha[:, None]
         v = tl.load(v_block, boundary_check=(0, 1), padding_option="zero")
@@ -84,9 +90,10 @@ def attend_queries(
     stride_vb, stride_vh, stride_vs, stride_vd, stride_ob, stride_oh, stride_os, stride_od,
     n_heads, heads_per_kv, n_queries, n_keys, dim,
     CAUSAL: tl.constexpr, NEGATIVE: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BD: tl.constexpr,
-    PART: tl.constexpr,
+    PART: tl.constexpr, WINDOW: tl.constexpr,
 ):  # fmt: skip
-    """o = softmax(q k^T * sm_scale) v for a block of BM queries of one of batch * heads sequences.
+    """o = softmax(q k^T * sm_scale) v for a block of BM queries of one of batch * heads sequences; a causal block that
+    lies in front of the first has no keys.
 
     lse_ptr: where the natural logarithms of the sums of exponentials go, f32 [batch, heads, queries]; None for nowhere.
     """
@@ -99,8 +106,9 @@ def attend_queries(
     o_base = o_ptr + batch * stride_ob + head * stride_oh
     depth: tl.constexpr = PART if PART > 0 else BD
     q_block = tl.make_block_ptr(q_base, (n_queries, dim), (stride_qs, stride_qd), (block * BM, 0), (BM, depth), (1, 0))
-    k_block = tl.make_block_ptr(k_base, (dim, n_keys), (stride_kd, stride_ks), (0, 0), (depth, BN), (0, 1))
-    v_block = tl.make_block_ptr(v_base, (n_keys, dim), (stride_vs, stride_vd), (0, 0), (BN, BD), (1, 0))
+    start = tl.maximum(0, block * BM - WINDOW + 1) // BN * BN if WINDOW > 0 else 0
+    k_block = tl.make_block_ptr(k_base, (dim, n_keys), (stride_kd, stride_ks), (0, start), (depth, BN), (0, 1))
+    v_block = tl.make_block_ptr(v_base, (n_keys, dim), (stride_vs, stride_vd), (start, 0), (BN, BD), (1, 0))
     o_block = tl.make_block_ptr(o_base, (n_queries, dim), (stride_os, stride_od), (block * BM, 0), (BM, BD), (1, 0))
 
     rows = block * BM + tl.arange(0, BM)
@@ -114,19 +122,26 @@ def attend_queries(
     unmasked = n_keys // BN * BN
     if CAUSAL:
         end = tl.minimum(n_keys, (block + 1) * BM)
-        unmasked = tl.minimum(unmasked, block * BM // BN * BN)
+        unmasked = tl.maximum(0, tl.minimum(unmasked, block * BM // BN * BN))
+    if WINDOW > 0:
+        first = start
+        start = tl.minimum(unmasked, tl.cdiv(tl.maximum(0, (block + 1) * BM - WINDOW), BN) * BN)
+        acc, l_i, m_i, k_block, v_block = attend(
+            acc, l_i, m_i, q, q_block, k_block, v_block, rows, first, start, n_keys, dim, scale,
+            CAUSAL, WINDOW, True, NEGATIVE, BN, PART,
+        )  # fmt: skip
     acc, l_i, m_i, k_block, v_block = attend(
-        acc, l_i, m_i, q, q_block, k_block, v_block, rows, 0, unmasked, n_keys, dim, scale,
-        CAUSAL, False, NEGATIVE, BN, PART,
+        acc, l_i, m_i, q, q_block, k_block, v_block, rows, start, unmasked, n_keys, dim, scale,
+        CAUSAL, WINDOW, False, NEGATIVE, BN, PART,
     )  # fmt: skip
     acc, l_i, m_i, k_block, v_block = attend(
         acc, l_i, m_i, q, q_block, k_block, v_block, rows, unmasked, end, n_keys, dim, scale,
-        CAUSAL, True, NEGATIVE, BN, PART,
+        CAUSAL, WINDOW, True, NEGATIVE, BN, PART,
     )  # fmt: skip
     tl.store(o_block, (acc * (1.0 / l_i)[:, None]).to(o_ptr.dtype.element_ty), boundary_check=(0, 1))
     if lse_ptr is not None:
         lse = lse_ptr + sequence.to(tl.int64) * n_queries + rows
-        tl.store(lse, (m_i + tl.log2(l_i)) / LOG2_E, mask=rows < n_queries)
+        tl.store(lse, (m_i + tl.log2(l_i)) / LOG2_E, mask=(rows >= 0) & (rows < n_queries))
 
 
 @triton.jit
@@ -136,7 +151,7 @@ def attention_kernel(
     stride_vb, stride_vh, stride_vs, stride_vd, stride_ob, stride_oh, stride_os, stride_od,
     n_heads, heads_per_kv, n_queries, n_keys, dim,
     CAUSAL: tl.constexpr, NEGATIVE: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BD: tl.constexpr,
-    PART: tl.constexpr,
+    PART: tl.constexpr, WINDOW: tl.constexpr = 0,
 ):  # fmt: skip
     """`attend_queries` by program ids (block of queries, batch * heads)."""
     block = tl.program_id(0)
@@ -146,30 +161,40 @@ def attention_kernel(
         block, tl.program_id(1), q_ptr, k_ptr, v_ptr, o_ptr, lse_ptr, sm_scale,
         stride_qb, stride_qh, stride_qs, stride_qd, stride_kb, stride_kh, stride_ks, stride_kd,
         stride_vb, stride_vh, stride_vs, stride_vd, stride_ob, stride_oh, stride_os, stride_od,
-        n_heads, heads_per_kv, n_queries, n_keys, dim, CAUSAL, NEGATIVE, BM, BN, BD, PART,
+        n_heads, heads_per_kv, n_queries, n_keys, dim, CAUSAL, NEGATIVE, BM, BN, BD, PART, WINDOW,
     )  # fmt: skip
 
 
 def flash_attention(
-    q: Array, k: Array, v: Array, causal: bool = False, sm_scale: float | None = None, *, target: str | None = None
+    q: Array,
+    k: Array,
+    v: Array,
+    causal: bool = False,
+    sm_scale: float | None = None,
+    *,
+    window: int | None = None,
+    target: str | None = None,
 ) -> Array:
     """softmax(q k^T * sm_scale) v with q [batch, heads, queries, dim], k and v [batch, kv_heads, keys, dim]; any
     strides; f16, bf16 or f32.
 
-    `kv_heads` divides `heads` (grouped queries). `causal` lets query i see keys 0 to i. `sm_scale` is 1 / sqrt(dim)
-    when None. float32 inside. `target` is what it runs on ("xe:pvc", say), None where the arrays lie. Returns [batch,
-    heads, queries, dim], contiguous, of the same kind and dtype; torch can differentiate it. Raises `ArgumentError` for
-    arrays that do not fit and for dim above 256.
+    `kv_heads` divides `heads` (grouped queries). `causal` lets query i see keys 0 to i, and `window` the last so many of
+    these only (a sliding window; there are as many keys as queries then). `sm_scale` is 1 / sqrt(dim) when None.
+    float32 inside. `target` is what it runs on ("xe:pvc", say), None where the arrays lie. Returns [batch, heads,
+    queries, dim], contiguous, of the same kind and dtype; torch can differentiate it but for windows. Raises
+    `ArgumentError` for arrays and windows that do not fit and for dim above 256.
     """
-    key = key_of(flash_attention, (q, k, v), causal, sm_scale, target)
+    key = key_of(flash_attention, (q, k, v), causal, sm_scale, window, target)
     if (made := again(key, (q, k, v))) is not None:
         return made[0]
     require_arrays(q=q, k=k, v=v)
-    if requires_gradient(q, k, v):
+    if window is not None:
+        require_no_gradient("flash_attention with a window", q, k, v)
+    elif requires_gradient(q, k, v):
         from mltriton.kernels.attention_autograd import FlashAttention  # Gradients need torch.
 
         return FlashAttention.apply(q, k, v, causal, sm_scale, target)
-    return _forward(key, q, k, v, None, causal, sm_scale, target)
+    return _forward(key, q, k, v, None, causal, sm_scale, target, window)
 
 
 def flash_attention_with_lse(
@@ -195,12 +220,14 @@ def _forward(
     causal: bool,
     sm_scale: float | None,
     target: str | None,
+    window: int | None = None,
 ) -> Array:
     check_shapes(q, k, v)
+    check_window(q, k, causal, window)
     o = empty(q.shape, q)
     if 0 not in o.shape:
         target = target_of(target, q)
-        launch = launch_on(target, q, k, v, o, causal, sm_scale, lse)
+        launch = launch_on(target, q, k, v, o, causal, sm_scale, lse, window)
         launch.run()
         remember(key, (q, k, v), (o,) if lse is None else (o, lse), (), (launch,))
     return o
@@ -215,12 +242,14 @@ def launch_on(
     causal: bool,
     sm_scale: float | None = None,
     lse: Array | None = None,
+    window: int | None = None,
 ) -> Launch:
     """What `flash_attention` launches on a target: by programs that compute blocks in turn where a warp may copy for
     others, of two groups of warps or more (`passes/ttg/specialize_warps.py`).
     """
     blocks = blocks_on(target, q)
-    launch = attention_launch(q, k, v, o, causal, sm_scale, blocks, lse).on(target, *warps_on(target, q, blocks))
+    launch = attention_launch(q, k, v, o, causal, sm_scale, blocks, lse, window)
+    launch = launch.on(target, *warps_on(target, q, blocks))
     groups = spec(target).warp_groups if target is not None else None
     if groups is None or launch.constants.get("num_warps", 0) < 2 * groups.warps:
         return launch
@@ -238,6 +267,7 @@ def attention_launch(
     sm_scale: float | None = None,
     blocks: Blocks | None = None,
     lse: Array | None = None,
+    window: int | None = None,
 ) -> Launch:
     """The launch that computes o = softmax(q k^T * sm_scale) v, and lse where there is an array for it; `blocks` is
     chosen when None.
@@ -258,6 +288,7 @@ def attention_launch(
         "BN": blocks.keys,
         "BD": block_dim(dim),
         "PART": blocks.part,
+        "WINDOW": window if window is not None and window < n_keys else 0,
     }
     return Launch(attention_kernel, (triton.cdiv(n_queries, blocks.queries), batch * heads), arguments, constants)
 
@@ -289,6 +320,16 @@ def check_shapes(q: Array, k: Array, v: Array) -> None:
         raise ArgumentError("flash_attention: unsupported size", expected="at least one key, dim 1 to 256", found=found)
     if dtype_name(q) not in ("float16", "bfloat16", "float32"):
         raise ArgumentError("flash_attention: unsupported dtype", expected="float16, bfloat16 or float32", found=found)
+
+
+def check_window(q: Array, k: Array, causal: bool, window: int | None) -> None:
+    """Raise `ArgumentError` for a window that no query has, or that some see no key through."""
+    if window is not None and not (causal and window > 0 and q.shape[2] <= k.shape[2]):
+        raise ArgumentError(
+            "flash_attention: the window does not fit",
+            expected="causal, at least one key, and a key for each query",
+            found=f"window {window}, causal {causal}, {q.shape[2]} queries, {k.shape[2]} keys",
+        )
 
 
 def check_results(do: Array, q: Array, o: Array, lse: Array) -> None:

@@ -26,42 +26,42 @@ def attention_persistent_kernel(
     q_ptr, k_ptr, v_ptr, o_ptr, lse_ptr, sm_scale,
     stride_qb, stride_qh, stride_qs, stride_qd, stride_kb, stride_kh, stride_ks, stride_kd,
     stride_vb, stride_vh, stride_vs, stride_vd, stride_ob, stride_oh, stride_os, stride_od,
-    n_heads, heads_per_kv, n_queries, n_keys, dim, shares, items,
+    n_heads, heads_per_kv, n_queries, n_keys, dim, shares, items, last,
     CAUSAL: tl.constexpr, NEGATIVE: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BD: tl.constexpr,
-    PART: tl.constexpr,
+    PART: tl.constexpr, WINDOW: tl.constexpr = 0,
 ):  # fmt: skip
     """`attend_queries` by fewer programs: program id p computes items p, p + programs, ... of `items`, which are
-    `shares` of each sequence. An item is a block of queries; for causal attention it is two, one as far from the end as
-    the other from the beginning, so that all items have as many keys.
+    `shares` of each sequence. An item is a block of queries; for causal attention without a window it is two, one as
+    far from the end (the block `last`) as the other from the beginning, so that all items have as many keys. Of an odd
+    number of blocks the last is an item with none, which lies in front of the first.
     """
-    turns: tl.constexpr = CAUSAL + 1
+    turns: tl.constexpr = 2 if CAUSAL and WINDOW == 0 else 1
     first, programs = tl.program_id(0), tl.num_programs(0)
     for turn in tl.range(0, tl.cdiv(items - first, programs) * turns, warp_specialize=True):
         item = first + turn // turns * programs
         sequence, block = item // shares, item % shares
-        if CAUSAL:
-            block = tl.where(turn % 2 == 0, 2 * shares - 1 - block, block)
+        if turns == 2:
+            block = tl.where(turn % 2 == 0, last - block, block + last + 1 - 2 * shares)
         attend_queries(
             block, sequence, q_ptr, k_ptr, v_ptr, o_ptr, lse_ptr, sm_scale,
             stride_qb, stride_qh, stride_qs, stride_qd, stride_kb, stride_kh, stride_ks, stride_kd,
             stride_vb, stride_vh, stride_vs, stride_vd, stride_ob, stride_oh, stride_os, stride_od,
-            n_heads, heads_per_kv, n_queries, n_keys, dim, CAUSAL, NEGATIVE, BM, BN, BD, PART,
+            n_heads, heads_per_kv, n_queries, n_keys, dim, CAUSAL, NEGATIVE, BM, BN, BD, PART, WINDOW,
         )  # fmt: skip
 
 
 def persistent_launch(launch: Launch, programs: int | None = None) -> Launch | None:
     """What a launch of `attention_kernel` computes, by at most so many programs, one for each multiprocessor when None:
-    no more than its rounds need; None where there is one round of programs, or where blocks of causal
-    attention make no pairs.
+    no more than its rounds need; None where there is one round of programs.
     """
     blocks, sequences = launch.grid
-    turns = 2 if launch.constants["CAUSAL"] else 1
+    shares = triton.cdiv(blocks, 2) if launch.constants["CAUSAL"] and not launch.constants["WINDOW"] else blocks
     programs = programs or multiprocessors_of(launch.arguments[0])
-    items = blocks // turns * sequences
-    if blocks % turns or items <= programs:
+    items = shares * sequences
+    if items <= programs:
         return None
     programs = triton.cdiv(items, triton.cdiv(items, programs))
-    arguments = (*launch.arguments, blocks // turns, items)
+    arguments = (*launch.arguments, shares, items, blocks - 1)
     return launch._replace(kernel=attention_persistent_kernel, grid=(programs,), arguments=arguments)
 
 
