@@ -178,8 +178,8 @@ def flash_attention(
     """softmax(q k^T * sm_scale) v with q [batch, heads, queries, dim], k and v [batch, kv_heads, keys, dim]; any
     strides; f16, bf16 or f32.
 
-    `kv_heads` divides `heads` (grouped queries). `causal` lets query i see keys 0 to i, and `window` the last so many of
-    these only (a sliding window; there are as many keys as queries then). `sm_scale` is 1 / sqrt(dim) when None.
+    `kv_heads` divides `heads` (grouped queries). `causal` lets query i see keys 0 to i, and `window` the last so many
+    of these only (a sliding window; there are no fewer keys than queries then). `sm_scale` is 1 / sqrt(dim) when None.
     float32 inside. `target` is what it runs on ("xe:pvc", say), None where the arrays lie. Returns [batch, heads,
     queries, dim], contiguous, of the same kind and dtype; torch can differentiate it but for windows. Raises
     `ArgumentError` for arrays and windows that do not fit and for dim above 256.
