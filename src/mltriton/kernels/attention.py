@@ -151,7 +151,7 @@ def attention_kernel(
     stride_vb, stride_vh, stride_vs, stride_vd, stride_ob, stride_oh, stride_os, stride_od,
     n_heads, heads_per_kv, n_queries, n_keys, dim,
     CAUSAL: tl.constexpr, NEGATIVE: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BD: tl.constexpr,
-    PART: tl.constexpr, WINDOW: tl.constexpr = 0,
+    PART: tl.constexpr, WINDOW: tl.constexpr,
 ):  # fmt: skip
     """`attend_queries` by program ids (block of queries, batch * heads)."""
     block = tl.program_id(0)

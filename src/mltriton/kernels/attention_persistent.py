@@ -28,14 +28,14 @@ def attention_persistent_kernel(
     stride_vb, stride_vh, stride_vs, stride_vd, stride_ob, stride_oh, stride_os, stride_od,
     n_heads, heads_per_kv, n_queries, n_keys, dim, shares, items, last,
     CAUSAL: tl.constexpr, NEGATIVE: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BD: tl.constexpr,
-    PART: tl.constexpr, WINDOW: tl.constexpr = 0,
+    PART: tl.constexpr, WINDOW: tl.constexpr,
 ):  # fmt: skip
     """`attend_queries` by fewer programs: program id p computes items p, p + programs, ... of `items`, which are
     `shares` of each sequence. An item is a block of queries; for causal attention without a window it is two, one as
     far from the end (the block `last`) as the other from the beginning, so that all items have as many keys. Of an odd
     number of blocks the last is an item with none, which lies in front of the first.
     """
-    turns: tl.constexpr = 2 if CAUSAL and WINDOW == 0 else 1
+    turns = 2 if CAUSAL and WINDOW == 0 else 1
     first, programs = tl.program_id(0), tl.num_programs(0)
     for turn in tl.range(0, tl.cdiv(items - first, programs) * turns, warp_specialize=True):
         item = first + turn // turns * programs

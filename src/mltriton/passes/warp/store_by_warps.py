@@ -9,6 +9,7 @@ the engine has read all. Purpose: warps that end an item of work do not wait for
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, cast
 
@@ -51,7 +52,7 @@ class _Copy(NamedTuple):
     store: ttg.LocalStore
     part: ttg.MemDescSubview
     wait: ttng.AsyncTMAStoreWait
-    meetings: list[Operation]
+    meetings: Sequence[Operation]
 
 
 def _find(copy: ttng.AsyncTMACopyLocalToGlobal, warps: int) -> _Copy | None:
