@@ -13,6 +13,7 @@ from accuracy import assert_accurate, dtype_of, random, wide
 from mltriton.errors import ArgumentError
 from mltriton.kernels import grouped_gemm, matmul, split_k_matmul, stream_k_matmul
 from mltriton.kernels.gemm import Form, choose_tile
+from mltriton.kernels.gemm_resident import STEP, Share, choose_share, resident_launch
 from mltriton.kernels.gemm_tiles import WARP_SHARES, choose_warp_tiles
 
 FORMS: list[Form] = ["pointer", "block_pointer", "descriptor"]
@@ -83,6 +84,37 @@ def test_torch_agrees_on_kind_and_dtype(dtype: str) -> None:
 )
 def test_sizes(m: int, n: int, k: int) -> None:
     check(random(RNG, (m, k)), random(RNG, (k, n)))
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "int8"])
+@pytest.mark.parametrize("m, n, k", [(128, 64, 64), (200, 70, 33), (323, 300, 510), (128, 40, 1), (260, 65, 1000)])
+def test_columns_that_stay_packed(m: int, n: int, k: int, dtype: str) -> None:
+    """By two programs, of which the last has fewer rows and columns, and by one; B as it is and transposed."""
+    for b in (random(RNG, (k, n), dtype), random(RNG, (n, k), dtype).T):
+        a = random(RNG, (m, k), dtype)
+        for rows in (m // 2 // STEP * STEP + STEP, 512):
+            c = np.zeros((m, n), "float32" if dtype != "int8" else "int32")
+            resident_launch(a[None], b[None], c[None], Share(rows, 64)).run()
+            if dtype == "int8":
+                np.testing.assert_array_equal(c, a.astype(np.int64) @ b.astype(np.int64))
+            else:
+                assert_accurate(c, wide(a) @ wide(b), np.abs(wide(a)) @ np.abs(wide(b)))
+
+
+@pytest.mark.parametrize("threads", [1, 2, 16])
+@pytest.mark.parametrize("item", [1, 2])
+def test_shares_fit(item: int, threads: int) -> None:
+    """Packed columns fit in the second-level cache, and every thread has rows; wide elements have other kernels."""
+    for m, n, k in ((1024, 1024, 1024), (300, 300, 300), (5000, 70, 2048), (1 << 30, 64, 8)):
+        share = choose_share(m, n, k, item, 1, threads)
+        if share is not None:
+            assert share.columns * k * item <= 1 << 20
+            assert share.rows % STEP == 0
+            assert -(-m // share.rows) * -(-n // share.columns) >= threads // 2
+    assert choose_share(1024, 1024, 1024, item, 1, threads) is not None
+    assert choose_share(1024, 1024, 1024, 4, 1, threads) is None
+    assert choose_share(8, 1024, 1024, item, 1, threads) is None
+    assert choose_share(1024, 1024, 4096, item, 1, threads) is None
 
 
 STRIDED = {

@@ -26,6 +26,7 @@ KERNELS = [
     "gemm:matmul_pointer_kernel",
     "gemm:matmul_block_pointer_kernel",
     "gemm:matmul_descriptor_kernel",
+    "gemm_resident:matmul_resident_kernel",
     "gemm_persistent:matmul_persistent_kernel",
     "gemm_few_groups:few_groups_kernel",
     "fused_gemm:fused_matmul_kernel",

@@ -30,11 +30,13 @@ from mltriton.kernels.epilogues import Function
 from mltriton.kernels.fused_gemm import fused_matmul_launch, transform_launch
 from mltriton.kernels.gemm_gpu import is_large, lies_along_k, shares_on
 from mltriton.kernels.gemm_persistent import lines_of, persistent_launch
+from mltriton.kernels.gemm_resident import choose_share, resident_launch
 from mltriton.kernels.gemm_tiles import (
     ACCUMULATORS,
     Tile,
     block_coordinates,
     choose_tile,
+    multiplied_bytes,
 )
 from mltriton.kernels.launch import Launch, family_of_warps, target_of
 from mltriton.kernels.products import Product, product_of
@@ -218,6 +220,10 @@ def _launches_of_threads(product: Product, form: Form, split_k: int | None) -> I
     shares = choose_shares(batch, m, n, k, item, threads) if split_k is None and form == "auto" else None
     if shares is not None:
         return stream_k_launches(*product.operands, threads, product.prologue, shares)
+    is_bare = k and product.is_plain and form == "auto"
+    share = choose_share(m, n, k, multiplied_bytes(product.a), batch, threads) if is_bare else None
+    if share is not None:
+        return (resident_launch(product.a, product.b, product.out, share),)
     tile = choose_tile(m, n, k, item, batch, threads)
     if k and product.is_plain:
         return (matmul_launch(product.a, product.b, product.out, form, tile),)

@@ -161,7 +161,8 @@ class _Generator(NamedTuple):
         def load(tile: int, address: Value, stride: Value) -> Value:
             if tile not in loaded:
                 loaded.add(tile)
-                self._call("tileloadd64", constant(I8, tile), address, function.mul(stride, element.bytes))
+                name = "tileloaddt164" if tile >= _B else "tileloadd64"
+                self._call(name, constant(I8, tile), address, function.mul(stride, element.bytes))
             return constant(I8, tile)
 
         for i, (down, _) in block.halves(0):
