@@ -44,7 +44,8 @@ def pieces(options: argparse.Namespace) -> Iterator[Piece]:
     if shutil.which("compute-sanitizer"):
         for tool, chosen in (("memcheck", options.sanitized), ("racecheck", RACED)):
             command = ["compute-sanitizer", "--tool", tool, "--error-exitcode", "9", "--print-limit", "20"]
-            yield Piece("sanitizer", tool, [*command, *PYTEST, *SANITIZED, "-k", chosen])
+            command += [*PYTEST, *SANITIZED, "-k", chosen]
+            yield from shards(tool, command, options.jobs // 2)
     share = -(-options.seeds // options.jobs)
     for first in range(0, options.seeds, max(1, share)):
         seeds = f"{first}:{min(first + share, options.seeds)}"
@@ -63,9 +64,13 @@ def pieces(options: argparse.Namespace) -> Iterator[Piece]:
         yield Piece("random", seeds, command)
     for part, paths in {**SUITES, "gpu": ["tests/gpu"]}.items():
         where = [] if part == "gpu" else ["--target", options.target]
-        shards = options.jobs if part == "language" else max(1, options.jobs // 3)
-        for number in range(shards):
-            yield Piece(part, f"{number + 1}/{shards}", [*PYTEST, *paths, *where, "--shard", f"{number}/{shards}"])
+        yield from shards(part, [*PYTEST, *paths, *where], options.jobs if part == "language" else options.jobs // 3)
+
+
+def shards(part: str, command: list[str], count: int) -> Iterator[Piece]:
+    """A command of pytest in so many pieces, or in one."""
+    for number in range(max(1, count)):
+        yield Piece(part, f"{number + 1}/{max(1, count)}", [*command, "--shard", f"{number}/{max(1, count)}"])
 
 
 def run(piece: Piece, limit: float) -> tuple[Piece, int, float, str]:
@@ -108,7 +113,7 @@ def main() -> None:
     parser.add_argument("--target", default="cuda")
     parser.add_argument("--seeds", type=int, default=5000, help="random kernels, each compared with the executor")
     parser.add_argument("--jobs", type=int, default=max(2, (os.cpu_count() or 2) - 1))
-    parser.add_argument("--only", default="", help="parts: sanitizer, random, language, tutorials, gpu")
+    parser.add_argument("--only", default="", help="parts: memcheck, racecheck, random, language, ...")
     parser.add_argument("--sanitized", default="77 or 65 or 513 or 257 or paged or grouped or around", help="pytest -k")
     parser.add_argument("--limit", type=float, default=540, help="seconds of a piece")
     parser.add_argument("--log", type=Path, help="a file for all that was said")
