@@ -84,6 +84,30 @@ def test_descriptors_and_tuples() -> None:
         y.zero_()
 
 
+@triton.jit
+def clipped(x, y, columns, COLUMNS: tl.constexpr):
+    rows, along = tl.arange(0, 64)[:, None], tl.arange(0, 64)[None, :]
+    source = tl.make_tensor_descriptor(x, [64, columns], [64, 1], [64, 64])
+    block = source.load([0, 0])
+    tl.make_tensor_descriptor(y, [50, columns], [64, 1], [64, 64]).store([0, 0], block)
+    tl.store(y + (64 + rows) * 64 + along, block, mask=along < COLUMNS)
+    tl.store(y + (128 + rows) * 64 + along, block, mask=(along < columns) & (rows < 7))
+
+
+@pytest.mark.parametrize("columns", [1, 5, 8, 13, 16, 33, 64])
+@pytest.mark.parametrize("dtype", ["float32", "float16", "uint8"])
+def test_what_lies_beside_columns_is_left_alone(dtype: str, columns: int) -> None:
+    """Whatever engine stores them."""
+    x = torch.randint(1, 99, (64, 64), device="cuda").to(getattr(torch, dtype))
+    y, wanted = (torch.zeros(192, 64, device="cuda", dtype=x.dtype) for _ in range(2))
+    for first, rows in ((0, 50), (64, 64), (128, 7)):
+        wanted[first : first + rows, :columns] = x[:rows, :columns]
+    for _ in range(2):
+        clipped[(1,)](x, y, columns, columns, tensor_maps="all")
+        assert torch.equal(y, wanted)
+        y.zero_()
+
+
 def test_arrays_of_main_memory() -> None:
     x = np.arange(1000, dtype=np.float32)
     y = np.zeros_like(x)

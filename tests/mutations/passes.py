@@ -149,6 +149,13 @@ WARPS = [
     ),
     Mutation(
         "analysis/tensor_maps.py",
+        "            self._check_row_end(place.tensor)",
+        "            pass",
+        "the engine stores 16 bytes where a row ends inside of them",
+        "targets/nvidia/test_tensor_copies.py::test_columns_are_all_that_is_stored",
+    ),
+    Mutation(
+        "analysis/tensor_maps.py",
         "apart.add(cast(Value, argument_of(pointer_of(other))))",
         "pass",
         "copies of later queries overtake stores of results to the same array",

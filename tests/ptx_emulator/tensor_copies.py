@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from .threads import Threads
 
 WARP = 32
+WRITTEN = 16  # bytes
 Copies = list[Callable[[], None]]
 
 
@@ -158,8 +159,10 @@ def copy(t: Threads, i: Instruction) -> None:
         _in(t, i, thread)
 
 
-def _box(t: Threads, operand: Any, thread: int) -> tuple[Evaluated, Array, Array]:
-    """A map, and for each element of a thread's box the address and whether it is inside."""
+def _box(t: Threads, operand: Any, thread: int, *, written: bool = False) -> tuple[Evaluated, Array, Array]:
+    """A map, and for each element of a thread's box the address and whether it is inside. `written`: the engine writes
+    16 bytes of a row where any of them are inside.
+    """
     start, *rest = operand.parts
     found = t.engine.maps.get(int(t.read(start, "u64")[thread]))
     if found is None:
@@ -172,7 +175,11 @@ def _box(t: Threads, operand: Any, thread: int) -> tuple[Evaluated, Array, Array
     steps = (found.element_bytes, *found.strides)
     places = list(product(*(range(size) for size in found.box[::-1])))
     at = np.array(places, np.int64).reshape(-1, len(first))[:, ::-1] + np.array(first)
-    inside = ((at >= 0) & (at < np.array(found.sizes))).all(1)
+    sizes = np.array(found.sizes)
+    if written:
+        whole = WRITTEN // found.element_bytes
+        sizes[0] += -sizes[0] % whole
+    inside = ((at >= 0) & (at < sizes)).all(1)
     return found, at @ np.array(steps, np.int64) + found.base, inside
 
 
@@ -208,7 +215,7 @@ def _in(t: Threads, i: Instruction, thread: int) -> None:
 
 def _out(t: Threads, i: Instruction, thread: int) -> None:
     target, source = i.operands
-    found, addresses, inside = _box(t, target, thread)
+    found, addresses, inside = _box(t, target, thread, written=True)
     here = _shared(found, int(t.address(source)[thread]))
 
     def complete() -> None:

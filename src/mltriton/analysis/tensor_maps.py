@@ -37,7 +37,7 @@ from mltriton.ir.types import I1, IntegerType, PointerType, TensorType, block_of
 from mltriton.targets.base import TensorCopies
 
 Access = tt.Load | tt.Store | tt.DescriptorLoad | tt.DescriptorStore
-UNBOUNDED = (1 << 31) - 1  # the size of a dimension of which nothing is known, and nothing left out
+UNBOUNDED = 1 << 31  # the size of a dimension of which nothing is known, and nothing left out
 
 
 @dataclass(frozen=True)
@@ -116,6 +116,8 @@ class TensorMaps:
         place = self._with_uniform_base(place)
         self._check_numbers(place.tensor)
         self._check_alignment(place)
+        if isinstance(op, tt.Store | tt.DescriptorStore):
+            self._check_row_end(place.tensor)
         original = self.added.get(op, op)
         apart = self._check_order(original)
         self._check_size(original, block)
@@ -218,6 +220,13 @@ class TensorMaps:
             if divisor % self.limits.alignment:
                 found = f"columns may begin at no multiple of {self.limits.alignment} bytes"
                 raise NotRegular(found, "Compute the index of multiples, such as pid * BLOCK.")
+
+    def _check_row_end(self, tensor: Tensor) -> None:
+        """The engine stores whole multiples of the alignment; of sizes that are not known the launch makes sure."""
+        columns, width = tensor.sizes[-1].number, byte_width(tensor.block.element)
+        if columns is not None and columns * width % self.limits.alignment:
+            found = f"rows end at {columns * width} bytes, no multiple of {self.limits.alignment}"
+            raise NotRegular(found, "Pad the rows.")
 
     def _check_order(self, op: Access) -> tuple[Value, ...]:
         """Nothing else may access the memory, but a load in front of a store that both happen once. Gives the

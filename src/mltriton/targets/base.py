@@ -275,10 +275,10 @@ class BlockIO:
 
 class TensorCopies(NamedTuple):
     """An engine that copies blocks between tensors in global memory and shared memory: tensors have up to `most_dims`
-    dimensions, bases and strides are multiples of `alignment` bytes. `layout(shape, element_bytes)` is how a block lies
-    in shared memory (None: as it is); it raises `ValueError` for one that cannot be moved. What goes into no dot is
-    copied so from `least_bytes` on (`least_ahead` in loops of dots), up to `most_bytes` for all such of a program,
-    where dots are beside it or it need not be `beside_products`; all blocks of a program have up to `all_bytes`.
+    dimensions; bases, strides and what is stored of a row are multiples of `alignment` bytes. A block lies there by
+    `layout(shape, element_bytes)` (None: as it is; `ValueError`: it cannot be moved). What goes into no dot is copied
+    so from `least_bytes` on (`least_ahead` in loops of dots), up to `most_bytes` for all such of a program, where dots
+    are beside it or it need not be `beside_products`; all blocks of a program have up to `all_bytes`.
     """
 
     layout: Callable[[tuple[int, ...], int], SharedEncoding | None]

@@ -157,6 +157,22 @@ def test_tensor_maps(fake: Fake, is_native: bool) -> None:
         launch(7, 41)
 
 
+@pytest.mark.parametrize("is_native", [True, False])
+def test_rows_that_are_stored_end_at_16_bytes(fake: Fake, is_native: bool) -> None:
+    """The engine would write past the end of others, which it may load."""
+    torch = pytest.importorskip("torch")
+    library = fake(take=ignore, plain=ignore)
+    x, specs = torch.zeros(4096, dtype=torch.float16), [ParamSpec.tensor(torch_dtype=torch.float16)]
+    specs += [ParamSpec.integer("i32"), ParamSpec.integer("i64", annotated=True)]
+    for stored, width, name in ((True, 40, "take"), (True, 44, "plain"), (False, 44, "take")):
+        maps = (replace(moved(1, 2), stored=stored),)
+        kernel = CudaKernel(b"take(ptr, i32, i64, map)", "take", threads=32, maps=maps)
+        kernel.otherwise = lambda: CudaKernel(b"plain(ptr, i32, i64)", "plain", threads=32)
+        launch = kernel._native(driver.device(0), specs) if is_native else kernel.launcher(specs)
+        assert launch(1, 1, 1, x, 7, width) is None
+        assert library.launches.pop()[0] == name
+
+
 def test_tensors_of_another_gpu(fake: Fake) -> None:
     """A launcher takes tensors of one GPU: not of another one, and none of main memory."""
     torch = pytest.importorskip("torch")

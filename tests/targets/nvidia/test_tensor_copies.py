@@ -151,6 +151,25 @@ def test_remarks() -> None:
     assert "store 64x64xf32: by the engine for whole blocks, to a tensor of 2 dimensions" in store
 
 
+@triton.jit
+def squared_and_copied(x, y, z, COLUMNS: tl.constexpr):
+    at = tl.arange(0, 64)[:, None] * 64 + tl.arange(0, 64)[None, :]
+    block = tl.load(x + at)
+    tl.store(z + at, tl.dot(block, block))
+    tl.store(y + at, block, mask=tl.arange(0, 64)[None, :] < COLUMNS)
+
+
+@pytest.mark.parametrize(("dtype", "columns"), [("float32", 13), ("float16", 33), ("int8", 1), ("float16", 24)])
+def test_columns_are_all_that_is_stored(dtype: str, columns: int) -> None:
+    """The engine writes 16 bytes where any of them are inside: lanes store rows that end elsewhere."""
+    x = np.random.default_rng(0).integers(1, 99, (64, 64)).astype(dtype)
+    y, z = np.zeros_like(x), np.zeros((64, 64), np.int32 if dtype == "int8" else np.float32)
+    kernel = squared_and_copied[(1,)](x, y, z, columns, **ALL)
+    assert (y[:, :columns] == x[:, :columns]).all()
+    assert not y[:, columns:].any()
+    assert kernel.asm["ptx"].count(f"{ENGINE}.2d.global") == 2 + (columns == 24)
+
+
 def test_batches_by_block_pointers() -> None:
     """What moves the base is a dimension of its own; a column-major operand is turned."""
     rng = np.random.default_rng(0)

@@ -19,7 +19,9 @@ from mltriton.executor.faults import InvalidOperation, NoTensorMap
 from mltriton.executor.machine import Warp
 from mltriton.executor.shared import SharedView
 from mltriton.executor.values import Array
-from mltriton.ir.types import TensorDescType
+from mltriton.ir.types import TensorDescType, byte_width
+
+_WHOLE = 16  # bytes that the engine writes at a time
 
 
 def tensor_map(op: ttng.TensorMap) -> Handler:
@@ -134,8 +136,11 @@ def copy_in(op: ttng.AsyncTMACopyGlobalToLocal) -> Handler:
 def copy_out(op: ttng.AsyncTMACopyLocalToGlobal) -> Handler:
     """Write now; shared memory is free when that is waited for."""
     block, rank = cast(TensorDescType, op.desc.type).block, len(op.indices)
+    width = byte_width(block.element)
 
     def call(warp: Warp, view: TensorView, *rest: Array) -> None:
+        if view.shape[-1] * width % _WHOLE:
+            raise NoTensorMap("a tensor map to store through whose rows end inside of 16 bytes, which no launch makes")
         indices, here = rest[:rank], cast(SharedView, rest[rank])
         if _holds(rest[rank + 1 :]):
             values = here.send(access(warp, op)).reshape(block.shape)

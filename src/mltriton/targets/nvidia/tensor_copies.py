@@ -76,11 +76,12 @@ def _pieces(shape: Sequence[int], box: Sequence[int], width: int) -> Iterator[tu
 
 
 class Parameter(NamedTuple):
-    """A tensor map as a parameter: one for each size and swizzle of its boxes."""
+    """A tensor map as a parameter: one for each size and swizzle of its boxes, and for each direction of copies."""
 
     op: Operation
     box: tuple[int, ...]
     swizzle: int
+    stored: bool
 
 
 def parameters(module: IRModule) -> tuple[Parameter, ...]:
@@ -93,7 +94,7 @@ def _parameter(op: Copy) -> Parameter:
     if not isinstance(maker, ttng.TensorMap):
         raise BackendError("a tensor copy needs a descriptor that the launch makes", found=str(op.desc.type))
     boxes = boxes_of(_memory(op), len(op.indices))
-    return Parameter(maker, boxes.box, boxes.swizzle)
+    return Parameter(maker, boxes.box, boxes.swizzle, isinstance(op, ttng.AsyncTMACopyLocalToGlobal))
 
 
 def _memory(op: Copy) -> MemDescType:
@@ -120,8 +121,8 @@ def _map(parameter: Parameter) -> tensor_maps.TensorMap:
     rank = len(sizes)
     parts = made[0], tuple(made[1 : 1 + rank]), tuple(made[1 + rank : 2 * rank])
     boxes, positive = (parameter.box[::-1], parameter.swizzle), tuple(made[2 * rank :])
-    apart = tuple(map(_place, op.apart))
-    return tensor_maps.TensorMap(_place(base), width, *parts, *boxes, tuple(sorted(wide)), positive, apart)
+    others = tuple(sorted(wide)), positive, tuple(map(_place, op.apart)), parameter.stored
+    return tensor_maps.TensorMap(_place(base), width, *parts, *boxes, *others)
 
 
 def _place(value: IRValue) -> int:

@@ -9,7 +9,8 @@
 %CudaTable = type { ptr, ptr, i32, i32, i32, i32, i64, i64 }
 
 ; A tensor map to be made for each launch: the slot of its base, the type of its elements, the number of its dimensions, how
-; it is swizzled, how many of its numbers must be positive, how many slots must not hold its base, nothing, and its box. After
+; it is swizzled, how many of its numbers must be positive, how many slots must not hold its base, the bytes of an element where
+; blocks are stored through it (0: they are not), for which its rows must end at a multiple of 16 bytes, and its box. After
 ; the record come these slots and its numbers: those that must be positive, by how many bytes the base is moved, sizes, and strides of all dimensions but the first. A number is how many terms it is the sum of, then of each term a
 ; factor, how many slots it is multiplied by, and these: twice their numbers, and one more for a slot of 64 bits.
 %Map = type { i32, i32, i32, i32, i32, i32, i32, [5 x i32] }
@@ -112,6 +113,9 @@ entry:
   %apart.at = getelementptr %Map, ptr %record, i32 0, i32 5
   %apart.32 = load i32, ptr %apart.at
   %apart = zext i32 %apart.32 to i64
+  %stored.at = getelementptr %Map, ptr %record, i32 0, i32 6
+  %stored.32 = load i32, ptr %stored.at
+  %stored = zext i32 %stored.32 to i64
   %box = getelementptr %Map, ptr %record, i32 0, i32 7
   %others = getelementptr %Map, ptr %record, i64 1
   %numbers = getelementptr i64, ptr %others, i64 %apart
@@ -149,6 +153,12 @@ make:
   %strides.count = sub i64 %rank.64, 1
   call void @take_numbers(ptr %cursor.at, ptr %slots, i64 %rank.64, ptr %sizes)
   call void @take_numbers(ptr %cursor.at, ptr %slots, i64 %strides.count, ptr %strides)
+  %columns = load i64, ptr %sizes
+  %row = mul i64 %columns, %stored
+  %beside = and i64 %row, 15
+  %is.whole = icmp eq i64 %beside, 0
+  br i1 %is.whole, label %encode.map, label %refuse
+encode.map:
   %address = add i64 %base, %shift
   %pointer = inttoptr i64 %address to ptr
   %encode = load ptr, ptr @cu_tensor_map_encode
