@@ -78,7 +78,7 @@ class AxisInfoAnalysis:
             self._until_stable(pairs, [before, after], lambda: after.terminator.operands)
             self._join_results(op, [before.terminator.operands[1:]])
         elif isinstance(op, scf.If):
-            blocks = [region.block for region in op.regions if region.blocks]
+            blocks = op.blocks
             for block in blocks:
                 self._block(block)
             self._join_results(op, [block.terminator.operands for block in blocks])

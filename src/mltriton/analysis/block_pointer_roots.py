@@ -55,9 +55,8 @@ def _handed_on(function: tt.Func) -> Iterator[Value]:
     for op in function.walk():
         if isinstance(op, scf.For | scf.While | scf.If):
             yield from op.results
-            for region in op.regions:
-                for block in region.blocks:
-                    yield from block.arguments
+            for block in op.blocks:
+                yield from block.arguments
 
 
 def origins(value: Value, maker: type[OperationT]) -> list[OperationT]:

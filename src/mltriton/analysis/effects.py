@@ -13,7 +13,7 @@ from mltriton.ir.operation import Operation
 
 def inner_ops(op: Operation) -> Iterator[Operation]:
     """The operations directly in the regions of `op`."""
-    return (inner for region in op.regions for block in region.blocks for inner in block.ops)
+    return (inner for block in op.blocks for inner in block.ops)
 
 
 def writes_memory(op: Operation) -> bool:

@@ -84,9 +84,8 @@ class ObservedIndices:
         for op in reversed(block.ops):
             if isinstance(op, scf.For | scf.If):
                 self._hand_back(op)
-                for region in op.regions:
-                    for inner in region.blocks:
-                        self._block(inner)
+                for inner in op.blocks:
+                    self._block(inner)
             elif not (isinstance(op, scf.Yield) and isinstance(op.parent_op, scf.For | scf.If)):
                 self._operation(op)
 
@@ -96,7 +95,7 @@ class ObservedIndices:
         for value in scalars:
             self._note(value, EVERYWHERE)
         for number, result in enumerate(op.results):
-            ends = [block.terminator.operands[number] for region in op.regions for block in region.blocks]
+            ends = [block.terminator.operands[number] for block in op.blocks]
             for end in ends:
                 self._note(end, self.of(result))
             if isinstance(op, scf.For):

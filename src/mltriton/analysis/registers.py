@@ -79,9 +79,8 @@ class RegisterEstimate:
     @cached_property
     def peak(self) -> Peak:
         """What the function needs at its fullest point."""
-        for region in self.function.regions:
-            for block in region.blocks:
-                self._block(block, _NOTHING)
+        for block in self.function.blocks:
+            self._block(block, _NOTHING)
         bytes, op, alive = self._full
         values = sorted(((value, self._registers(self._size(value))) for value in alive), key=lambda pair: -pair[1])
         return Peak(self._registers(bytes) + RESERVED, op, tuple(values))
@@ -90,7 +89,7 @@ class RegisterEstimate:
         """What a loop of the function needs at its fullest point."""
         if self.peak.op is None:
             return RESERVED
-        blocks = (block for op in loop.walk() for region in op.regions for block in region.blocks)
+        blocks = (block for op in loop.walk() for block in op.blocks)
         return self._registers(max(self._blocks.get(block, 0) for block in blocks)) + RESERVED
 
     def storages_of(self, values: Iterable[Value]) -> Storages:
@@ -121,7 +120,7 @@ class RegisterEstimate:
         """What the regions of an operation need from outside, all the while that a loop runs."""
         if isinstance(op, tt.Reduce | tt.Scan | ttg.CrossWarpReduce | ttg.CrossWarpScan):
             return _NOTHING  # They combine elements, not blocks.
-        blocks = [block for region in op.regions for block in region.blocks]
+        blocks = op.blocks
         captured = self.storages_of(_captured(op))
         through = (after - self.storages_of(op.results)) | (
             captured if isinstance(op, scf.For | scf.While) else _NOTHING

@@ -142,8 +142,7 @@ class ModuleView(NamedTuple):
 
 
 def _walk(op: Operation, visit: Callable[[OperationView], None]) -> None:
-    for region in op.regions:
-        for block in region.blocks:
-            for inner in block.ops:
-                _walk(inner, visit)
+    for block in op.blocks:
+        for inner in block.ops:
+            _walk(inner, visit)
     visit(OperationView(op))

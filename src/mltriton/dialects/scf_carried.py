@@ -53,10 +53,9 @@ def keep_if(branch: scf.If, kept: Sequence[int], extra: Sequence[Type] = ()) -> 
     """The branch with the results `kept` and then results of the types `extra`, for which the caller adds what both
     regions yield.
     """
-    for region in branch.regions:
-        for block in region.blocks:
-            end = block.terminator
-            end.set_operands([end.operands[i] for i in kept], (len(kept),))
+    for block in branch.blocks:
+        end = block.terminator
+        end.set_operands([end.operands[i] for i in kept], (len(kept),))
     regions = list(branch.regions)
     branch.regions = []
     types = [*(branch.results[i].type for i in kept), *extra]

@@ -24,7 +24,7 @@ def handed_from(value: Value) -> Sequence[Value] | None:
     if isinstance(op, scf.While):
         return [op.before.block.terminator.operands[1 + index]]
     if isinstance(op, scf.If):
-        return [region.block.terminator.operands[index] for region in op.regions if region.blocks]
+        return [block.terminator.operands[index] for block in op.blocks]
     return None
 
 

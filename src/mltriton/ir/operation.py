@@ -212,6 +212,11 @@ class Operation:
             found = found.parent_op
         return found
 
+    @property
+    def blocks(self) -> list[Block]:
+        """The blocks of its regions, in order."""
+        return [block for region in self.regions for block in region.blocks]
+
     def walk(self) -> Iterator[Operation]:
         """This operation, then everything in its regions, in order. The current operation may be erased while
         walking.
@@ -224,7 +229,7 @@ class Operation:
                 continue
             yield op
             if op.regions:
-                pending.append(inner for region in op.regions for block in region.blocks for inner in list(block.ops))
+                pending.append(inner for block in op.blocks for inner in list(block.ops))
 
     def detach(self) -> None:
         """Take the operation out of its block; it keeps its operands."""
@@ -242,10 +247,9 @@ class Operation:
         for operand in self.operands:
             self._release(operand)
         self.operands = []
-        for region in self.regions:
-            for block in region.blocks:
-                for op in block.ops:
-                    op.drop_operands()
+        for block in self.blocks:
+            for op in block.ops:
+                op.drop_operands()
 
     def replace_by(self, values: Sequence[Value]) -> None:
         """Let `values` stand for the results, and erase the operation."""

@@ -32,9 +32,8 @@ class _PatternBuilder(Builder):
         self.patterns = patterns
 
     def visit_regions(self, op: Operation) -> None:
-        for region in op.regions:
-            for block in region.blocks:
-                self.visit(block)
+        for block in op.blocks:
+            self.visit(block)
 
     def visit(self, block: Block) -> None:
         """Fill the block again, operation by operation."""

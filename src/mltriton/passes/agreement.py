@@ -35,10 +35,9 @@ class EncodingRules:
         """Check one operation."""
         for result in op.results:
             self._type(op, result.type)
-        for region in op.regions:
-            for block in region.blocks:
-                for argument in block.arguments:
-                    self._type(op, argument.type)
+        for block in op.blocks:
+            for argument in block.arguments:
+                self._type(op, argument.type)
         rule = self._agreements.get(op.__class__)
         if rule is not None:
             rule(op)
@@ -202,10 +201,9 @@ def _while(op: scf.While) -> None:
 
 
 def _branch(op: scf.If) -> None:
-    for region in op.regions:
-        for block in region.blocks:
-            for value, result in zip(block.terminator.operands, op.results, strict=True):
-                _expect(op, "a yielded block", value, _encoding(result))
+    for block in op.blocks:
+        for value, result in zip(block.terminator.operands, op.results, strict=True):
+            _expect(op, "a yielded block", value, _encoding(result))
 
 
 _AGREEMENTS: dict[type[Operation], Callable[..., None]] = {

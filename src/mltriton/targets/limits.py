@@ -177,7 +177,7 @@ def _anything(target: TargetSpec, op: Operation) -> None:
 
 def _chunks(target: TargetSpec, op: Operation) -> None:
     """What an operation defines are scalars and chunks."""
-    arguments = [argument for region in op.regions for block in region.blocks for argument in block.arguments]
+    arguments = [argument for block in op.blocks for argument in block.arguments]
     for value in (*op.results, *arguments):
         _chunk(target, op, block_of(value.type), target.lanes)
 

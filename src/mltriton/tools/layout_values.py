@@ -85,7 +85,7 @@ def _values(module: Module) -> Iterator[LayoutValue]:
     spec, tables = spec_of(module), TextTables(aliases=True)
     names = Names()
     for op in module.walk():
-        arguments = [argument for region in op.regions for block in region.blocks for argument in block.arguments]
+        arguments = [argument for block in op.blocks for argument in block.arguments]
         for value in (*op.results, *arguments):
             view = _view(value)
             if view is None:

@@ -78,7 +78,7 @@ class Call(Operation, name="tt.call", reads=True, writes=True):
         op: Operation = self
         while op.parent_op is not None:
             op = op.parent_op
-        candidates = (inner for region in op.regions for block in region.blocks for inner in block.ops)
+        candidates = (inner for block in op.blocks for inner in block.ops)
         return next((inner for inner in candidates if isinstance(inner, Func) and inner.sym_name == name), None)
 
 

@@ -105,7 +105,7 @@ def selection(op: scf.If) -> Sequence[Value] | None:
 
 def common_results(op: scf.If) -> Sequence[Value] | None:
     """Let users of a result that both regions give alike use that value; the branch stays."""
-    ends = [region.block.terminator.operands for region in op.regions if region.blocks]
+    ends = [block.terminator.operands for block in op.blocks]
     for result in op.results:
         yes, no = (operands[result.index] for operands in ends)
         if yes is no and result.users:

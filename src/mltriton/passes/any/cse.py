@@ -37,9 +37,8 @@ class _Scopes:
 
     def regions(self, op: Operation) -> None:
         """Visit the blocks of an operation; what they define is forgotten afterwards."""
-        for region in op.regions:
-            for block in region.blocks:
-                self.block(block)
+        for block in op.blocks:
+            self.block(block)
 
     def block(self, block: Block) -> None:
         added: list[Hashable] = []
@@ -89,7 +88,7 @@ def structure(op: Operation, inner: dict[Value, int]) -> Hashable:
     types = tuple([result.type for result in op.results])
     if not op.regions:
         return type(op), tuple(operands), attributes, types, op.segments
-    blocks = tuple(_block_structure(block, inner) for region in op.regions for block in region.blocks)
+    blocks = tuple(_block_structure(block, inner) for block in op.blocks)
     return type(op), tuple(operands), attributes, types, op.segments, blocks
 
 

@@ -36,10 +36,9 @@ class _Liveness:
         self.ops: set[Operation] = {function}
         self.values: set[Value] = set()
         self.pending: list[Value] = []
-        for region in function.regions:
-            for block in region.blocks:
-                self._roots(block)
-                self._mark_operands(block.terminator)
+        for block in function.blocks:
+            self._roots(block)
+            self._mark_operands(block.terminator)
         while self.pending:
             self._reach(self.pending.pop())
 
@@ -49,9 +48,8 @@ class _Liveness:
                 self.ops.add(op)
             elif is_needed(op):
                 self._mark_op(op)
-                for region in op.regions:
-                    for inner in region.blocks:
-                        self._roots(inner)
+                for inner in op.blocks:
+                    self._roots(inner)
 
     def _mark_op(self, op: Operation) -> None:
         """An operation is needed: so is what it takes, but values handed on by control flow only where they arrive."""
@@ -66,21 +64,18 @@ class _Liveness:
             self._mark(op.condition)
         elif not isinstance(op, ttg.WarpSpecialize):
             self._mark(*op.operands)
-            for region in op.regions:
-                for block in region.blocks:
-                    self._keep_all(block)
-        for region in op.regions:
-            for block in region.blocks:
-                self.ops.add(block.terminator)
+            for block in op.blocks:
+                self._keep_all(block)
+        for block in op.blocks:
+            self.ops.add(block.terminator)
 
     def _keep_all(self, block: Block) -> None:
         """A combine region stays as it is; it may use values from outside."""
         for op in block.ops:
             self.ops.add(op)
             self._mark(*op.operands)
-            for region in op.regions:
-                for inner in region.blocks:
-                    self._keep_all(inner)
+            for inner in op.blocks:
+                self._keep_all(inner)
 
     def _mark_operands(self, op: Operation) -> None:
         self.ops.add(op)
@@ -130,6 +125,5 @@ def _sweep_branch(branch: scf.If, live: _Liveness) -> None:
     wanted = [result.index for result in branch.results if result in live.values]
     if len(wanted) < len(branch.results):
         branch = keep_if(branch, wanted)
-    for region in branch.regions:
-        for block in region.blocks:
-            _sweep(block, live)
+    for block in branch.blocks:
+        _sweep(block, live)

@@ -35,7 +35,7 @@ def is_removable(op: Operation) -> bool:
         return False
     if not op.regions:
         return op.pure or op.reads
-    inner = (inner for region in op.regions for block in region.blocks for inner in block.ops)
+    inner = (inner for block in op.blocks for inner in block.ops)
     return all(other.terminator or is_removable(other) for other in inner)
 
 
@@ -56,10 +56,9 @@ def constant_home(op: Operation) -> Block:
 def _around(op: Operation) -> list[Operation | None]:
     """What may change with an operation: what it takes, what its regions hand on, and what uses their arguments."""
     found = [value.defining_op for value in op.operands]
-    for region in op.regions:
-        for block in region.blocks:
-            found.extend(value.defining_op for value in block.terminator.operands)
-            found.extend(user for argument in block.arguments for user in argument.users)
+    for block in op.blocks:
+        found.extend(value.defining_op for value in block.terminator.operands)
+        found.extend(user for argument in block.arguments for user in argument.users)
     return found
 
 

@@ -28,9 +28,8 @@ class LoopInvariants(Pass):
 
 
 def _visit(op: Operation) -> None:
-    for region in op.regions:
-        for block in region.blocks:
-            _block(block)
+    for block in op.blocks:
+        _block(block)
 
 
 def _block(block: Block) -> None:

@@ -25,7 +25,7 @@ class PairProducts(Pass):
 
     def run(self, module: Module) -> Module:
         for op in [*module.walk()]:
-            for block in (block for region in op.regions for block in region.blocks):
+            for block in op.blocks:
                 _pair(block)
         return module
 

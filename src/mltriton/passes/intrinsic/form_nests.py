@@ -96,9 +96,8 @@ class _Former:
         if isinstance(op, scf.For):
             self._same_blocks(op)
         if isinstance(op, scf.For | scf.If | scf.While):
-            for region in op.regions:
-                for block in region.blocks:
-                    self._region(block)
+            for block in op.blocks:
+                self._region(block)
         self.ops.append(op)
 
     def _region(self, block: Block) -> None:

@@ -68,9 +68,8 @@ class _Versions:
                 continue
             if isinstance(op, BlockOperation) and op in self.guards and held.issuperset(self.guards[op]):
                 op.attributes = op.attributes | {BLOCK_IO: UnitAttr()}
-            for region in op.regions:
-                for inner in region.blocks:
-                    self.block(inner, held, broken)
+            for inner in op.blocks:
+                self.block(inner, held, broken)
             number += 1
 
     def askable(

@@ -82,6 +82,5 @@ def _own_operations(body: Block) -> Iterator[Operation]:
     for op in body.ops:
         yield op
         if not isinstance(op, scf.For | scf.While):
-            for region in op.regions:
-                for block in region.blocks:
-                    yield from _own_operations(block)
+            for block in op.blocks:
+                yield from _own_operations(block)

@@ -94,7 +94,7 @@ def _settle(function: Operation, spec: TargetSpec, registers: int, best: int) ->
 def _blocks(function: Operation) -> Iterator[Block]:
     for op in function.walk():
         if not isinstance(op, tt.Reduce | tt.Scan | ttg.CrossWarpReduce | ttg.CrossWarpScan):
-            yield from (block for region in op.regions for block in region.blocks)
+            yield from op.blocks
 
 
 def _orders(function: Operation) -> dict[Block, list[Operation]]:

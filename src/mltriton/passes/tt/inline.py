@@ -56,9 +56,8 @@ class _Inliner:
     def _block(self, block: Block) -> None:
         ops: list[Operation] = []
         for op in block.ops:
-            for region in op.regions:
-                for inner in region.blocks:
-                    self._block(inner)
+            for inner in op.blocks:
+                self._block(inner)
             if isinstance(op, tt.Call):
                 ops.extend(self._body(op, block))
             else:

@@ -94,9 +94,8 @@ class _Normalizer:
         for index, operand in enumerate(op.operands):
             if is_block_pointer(operand.type):
                 op.set_operand(index, self.pointer(operand).emit(Builder().before(op)))
-        for region in op.regions:
-            for block in region.blocks:
-                self.block(block)
+        for block in op.blocks:
+            self.block(block)
 
     def pointer(self, value: Value) -> BlockPointer:
         """What a block pointer is."""

@@ -39,7 +39,7 @@ class SplitUniformIncrements(Pass):
 
 
 def _post_order(op: Operation) -> list[Operation]:
-    return [inner for region in op.regions for block in region.blocks for child in block.ops for inner in _visit(child)]
+    return [inner for block in op.blocks for child in block.ops for inner in _visit(child)]
 
 
 def _visit(op: Operation) -> list[Operation]:
@@ -55,7 +55,7 @@ def moves_uniformly(value: Value, start: Value) -> bool:
     if value is start:
         return True
     if isinstance(op, scf.If):
-        ends = [region.block.terminator.operands[_index(value)] for region in op.regions if region.blocks]
+        ends = [block.terminator.operands[_index(value)] for block in op.blocks]
         return len(ends) == 2 and all(moves_uniformly(end, start) for end in ends)
     step = _step(op, start)
     return step is not None and moves_uniformly(step[0], start)

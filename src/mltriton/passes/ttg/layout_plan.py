@@ -141,7 +141,7 @@ class LayoutPlan:
         self._visit(op)
         for value in (
             *op.results,
-            *(arg for region in op.regions for block in region.blocks for arg in block.arguments),
+            *(arg for block in op.blocks for arg in block.arguments),
         ):
             if block_of(value.type) and value not in self.encodings and not self.is_flexible(value):
                 self.anchor(value, self._default(value))

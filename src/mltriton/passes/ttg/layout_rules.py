@@ -165,7 +165,7 @@ def loop(plan: LayoutPlan, op: scf.For) -> None:
 
 def branch(plan: LayoutPlan, op: scf.If) -> None:
     """What both branches yield agrees with the result."""
-    terminators = [region.block.terminator for region in op.regions if region.blocks]
+    terminators = [block.terminator for block in op.blocks]
     for index, result in enumerate(op.results):
         _link(plan, [result], [(terminator, index) for terminator in terminators])
 

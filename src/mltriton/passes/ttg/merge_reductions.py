@@ -27,7 +27,7 @@ class MergeReductions(Pass):
 
     def run(self, module: Module) -> Module:
         for op in [*module.walk()]:
-            for block in (block for region in op.regions for block in region.blocks):
+            for block in op.blocks:
                 _merge(block)
         return module
 

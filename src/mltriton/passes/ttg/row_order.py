@@ -71,7 +71,7 @@ def _feeds_a_dot(result: Value) -> bool:
 
 def _computed(op: Operation, value: Value) -> Iterable[Value]:
     """What depends on a value that an operation takes: results, and where regions are, what these are handed."""
-    regions = [region.block for region in op.regions if region.blocks]
+    regions = op.blocks
     arguments = [argument for block in regions for argument in block.arguments]
     handed = op.parent_op.results if isinstance(op, scf.Yield) and op.parent_op is not None else ()
     looped = op.parent_op.regions[0].block.arguments if isinstance(op.parent_op, scf.For | scf.While) and handed else ()

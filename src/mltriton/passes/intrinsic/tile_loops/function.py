@@ -35,9 +35,8 @@ def remove_unused(block: Block) -> None:
     """Drop pure operations and loads whose results nobody uses."""
     kept: list[Operation] = []
     for op in reversed(block.ops):
-        for region in op.regions:
-            for inner in region.blocks:
-                remove_unused(inner)
+        for inner in op.blocks:
+            remove_unused(inner)
         if (op.pure or isinstance(op, READS)) and not any(result.users for result in op.results):
             op.drop_operands()
         elif not (isinstance(op, scf.If) and not op.results and _is_empty(op)):
@@ -48,4 +47,4 @@ def remove_unused(block: Block) -> None:
 
 
 def _is_empty(op: scf.If) -> bool:
-    return all(len(block.ops) <= 1 for region in op.regions for block in region.blocks)
+    return all(len(block.ops) <= 1 for block in op.blocks)

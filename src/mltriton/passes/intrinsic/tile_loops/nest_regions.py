@@ -132,9 +132,8 @@ def flatten(block: Block) -> dict[Operation, Place]:
     for op in block.ops:
         if not isinstance(op, tile.Nest):
             ops.append(op)
-            for region in op.regions:
-                for inner in region.blocks:
-                    places |= flatten(inner)
+            for inner in op.blocks:
+                places |= flatten(inner)
             continue
         places |= _members_of(op)
         *stood, end = op.body.block.ops

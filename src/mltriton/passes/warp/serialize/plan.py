@@ -237,7 +237,7 @@ class Plan:
                 *self._joined(after.terminator.operands, first.arguments, cut.last(after), fork.end),
             ]
         self._slots(op.results)
-        sides = [region.block for region in op.regions if region.blocks]
+        sides = op.blocks
         return [
             copy
             for side in sides

@@ -114,13 +114,12 @@ class Cut:
         unit = ForkUnit(op, Piece(op.block, self._tick(), once=True))
         self.forks[op] = unit
         unit.begin = self._tick()
-        for region in op.regions:
-            for block in region.blocks:
-                if block.parent_op is op and isinstance(op, scf.While) and block is op.after.block:
-                    unit.middle = self._tick()
-                self._block(block)
-                if isinstance(op, scf.While) and block is op.before.block:
-                    self.conditions[block] = Piece(block, self._tick(), once=True)
+        for block in op.blocks:
+            if block.parent_op is op and isinstance(op, scf.While) and block is op.after.block:
+                unit.middle = self._tick()
+            self._block(block)
+            if isinstance(op, scf.While) and block is op.before.block:
+                self.conditions[block] = Piece(block, self._tick(), once=True)
         unit.end = self._tick()
         return unit
 
@@ -140,5 +139,5 @@ def used_from_outside(op: Operation) -> list[Value]:
         used.update(dict.fromkeys(inner.operands))
         if inner is not op:
             inside.update(inner.results)
-        inside.update(argument for region in inner.regions for block in region.blocks for argument in block.arguments)
+        inside.update(argument for block in inner.blocks for argument in block.arguments)
     return [value for value in used if value not in inside]

@@ -63,9 +63,8 @@ class Varying:
         op = unit.op
         if isinstance(op, scf.For) and op in self.cut.dealt:
             self.values.update((op.counter, *op.carried, *op.results))
-        for region in op.regions:
-            for block in region.blocks:
-                self._block(block)
+        for block in op.blocks:
+            self._block(block)
         if isinstance(op, scf.For):
             ends = op.body.block.terminator.operands
             self._joined(op.inits, ends, op.carried, op.results)
