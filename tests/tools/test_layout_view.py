@@ -196,6 +196,18 @@ def test_a_picture_of_a_conversion() -> None:
     assert "about 32 instructions of a warp" in titles
     assert "where lanes (rows) and registers get their elements" in titles
     assert len(labels(text)) == 3 * 8 * 32 + 32 + 32 + 8
+    assert "hsl" not in text  # which many programs that draw do not know
+
+
+def test_warps_that_convert_alike_share_a_picture() -> None:
+    parent = DPAS.replace("[1, 2], repCluster = [1, 1]", "[4, 2], repCluster = [4, 1]")
+    encodings = (
+        BLOCK.replace("[1, 2]", "[4, 2]").replace("sizePerWarp = [16, 16]", "sizePerWarp = [32, 64]"),
+        f"#ttg.dot_op<{{opIdx = 0, parent = {parent}}}>",
+    )
+    text = svg_of_change(Change.between(*(view_of(encoding, "tensor<128x64xf16>") for encoding in encodings)))
+    assert "warps 0, 1, 2, 3, 4, 5, 6, 7: where lanes" in text
+    assert len(text) < 200_000
 
 
 def run(*arguments: str) -> tuple[int, str]:

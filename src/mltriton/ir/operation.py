@@ -123,9 +123,7 @@ class Operation:
     writes: ClassVar[bool] = False  # writes memory
     commutative: ClassVar[bool] = False
     terminator: ClassVar[bool] = False
-    elementwise: ClassVar[bool] = (
-        False  # result element i depends only on operand elements i; all shapes and encodings agree
-    )
+    elementwise: ClassVar[bool] = False  # element i depends on operands' elements i; shapes and encodings agree
     encodings: ClassVar[Encodings | None] = None  # of its blocks, where a few words say it
     rearranges: ClassVar[bool] = False  # elements of results are elements of operands: `source_elements` says which
     isolated: ClassVar[bool] = False  # regions use no value defined outside

@@ -9,7 +9,8 @@ in its title; rows that look the same are stored once, and cells have labels whi
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from colorsys import hls_to_rgb
+from dataclasses import dataclass, replace
 from itertools import groupby
 from pathlib import Path
 from textwrap import wrap
@@ -110,8 +111,9 @@ def draw(pictures: dict[str, str], path: Path) -> None:
 
 
 def _colour(warp: int, lane: int, lanes: int) -> str:
-    """Light enough for dark letters."""
-    return f"hsl({warp * GOLDEN % 360:.0f} 65% {92 - 22 * lane / max(1, lanes - 1):.0f}%)"
+    """Light enough for dark letters; as numbers that every program that draws understands."""
+    parts = hls_to_rgb(warp * GOLDEN / 360 % 1, 0.92 - 0.22 * lane / max(1, lanes - 1), 0.65)
+    return "#" + "".join(f"{round(255 * part):02x}" for part in parts)
 
 
 def _matrix(view: View) -> tuple[int, int]:
@@ -182,8 +184,12 @@ def _offsets(view: View, hardware: bool) -> Panel:
 
 
 def _fetches(change: Change) -> Iterator[Panel]:
-    """Where each position of the result gets its element, warp by warp, coloured by the way that it takes."""
+    """Where each position of the result gets its element, coloured by the way that it takes; warps that do alike share
+    a picture.
+    """
     assert change.how is not None
+    panels: dict[tuple[str, ...], Panel] = {}
+    alike: dict[tuple[str, ...], list[str]] = {}
     fetch, ways = change.how.fetch.table(), change.ways()
     for warp in range(fetch.shape[2]):
         shape = (fetch.shape[1], fetch.shape[0])
@@ -193,8 +199,13 @@ def _fetches(change: Change) -> Iterator[Panel]:
             foreign = f"w{from_warp} " if from_warp != warp else ""
             labels[lane, register] = f"{foreign}{from_lane}:{from_register}"
             colours[lane, register] = COLOURS[ways[register, lane, warp]]
-        legend = ", ".join(f"{colour} {way}" for colour, way in zip(_NAMES, WAYS, strict=True))
-        yield Panel(f"warp {warp}: where lanes (rows) and registers get their elements ({legend})", colours, labels)
+        look = (*labels.flat, *colours.flat)
+        panels.setdefault(look, Panel("", colours, labels))
+        alike.setdefault(look, []).append(str(warp))
+    legend = ", ".join(f"{colour} {way}" for colour, way in zip(_NAMES, WAYS, strict=True))
+    for look, panel in panels.items():
+        warps = f"warp{'s' * (len(alike[look]) > 1)} {', '.join(alike[look])}"
+        yield replace(panel, title=f"{warps}: where lanes (rows) and registers get their elements ({legend})")
 
 
 _NAMES = ("grey", "green", "blue", "yellow", "red")
