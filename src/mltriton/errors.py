@@ -261,7 +261,11 @@ class MissingResultError(CompilationError):
 
 
 class SharedMemoryError(CompilationError):
-    """A program asks for more shared memory than the target has, or for what is not in its shared memory."""
+    """A program asks for more shared memory than the target has (by so many bytes, `missing`), or for what is not in
+    its shared memory.
+    """
+
+    missing: int = 0
 
 
 class AssertionFailed(CompilationError):  # noqa: N818 - named after the event, as users know it from static_assert

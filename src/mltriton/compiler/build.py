@@ -7,13 +7,14 @@ import os
 import sys
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from threading import get_ident
 
 from mltriton.analysis.written_arguments import written_arguments
 from mltriton.compiler.job import Job, timed
 from mltriton.compiler.kernel import CompiledKernel, Metadata, options_in_metadata
-from mltriton.errors import BackendError
+from mltriton.errors import BackendError, SharedMemoryError
 from mltriton.frontend.signature import Argument
 from mltriton.runtime import config
 from mltriton.runtime.compile_thread import TimeIsUp, limited, unlimited
@@ -22,13 +23,28 @@ from mltriton.runtime.compile_thread import TimeIsUp, limited, unlimited
 def built(job: Job, key: str) -> CompiledKernel:
     """The kernel compiled, whatever its depth, within the time limit."""
     limit = config.COMPILE_TIMEOUT.get()
-    build = partial(unlimited, partial(_build, job, key))
+    build = partial(unlimited, partial(_fitting, job, key))
     try:
         with _collector_paused():
             return build() if limit is None else limited(build, limit)
     except TimeIsUp:
         message, hint = f"compiling {job.fn.__name__} took longer than {limit:g} seconds", config.COMPILE_TIMEOUT.name
         raise BackendError(message, hint=f"{hint} is the limit.") from None
+
+
+def _fitting(job: Job, key: str) -> CompiledKernel:
+    """The kernel with as many stages of loops as shared memory holds beside all else, of which the amount shows at the
+    end only. Raises `SharedMemoryError` where loops have no more to give.
+    """
+    first, missing = None, 0
+    while True:
+        try:
+            return _build(job, key)
+        except SharedMemoryError as error:
+            first = first or error
+            if error.missing in (0, missing) or not job.target.spec.copy_bytes:
+                raise first from None
+            missing, job = error.missing, replace(job, fewer_stages=job.fewer_stages + 1)
 
 
 def _build(job: Job, key: str) -> CompiledKernel:
@@ -65,6 +81,7 @@ def _metadata(job: Job, key: str, written: tuple[str, ...], timings: dict[str, f
         hash=key,
         timings=timings,
         host_calls=job.snapshot.calls,
+        fewer_stages=job.fewer_stages,
     )
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 from mltriton.compiler.job import Job
@@ -40,4 +40,4 @@ def from_files(job: Job, files: Mapping[str, bytes], again: Callable[[Job], Comp
         lowered = job.target.restored(files["llvm"].decode(), binary)
     except (KeyError, TypeError, ValueError):
         return None
-    return CompiledKernel(job, metadata, binary, lowered, again)
+    return CompiledKernel(replace(job, fewer_stages=metadata.fewer_stages), metadata, binary, lowered, again)

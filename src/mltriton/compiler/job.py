@@ -39,12 +39,15 @@ _CHECKED_ACCESSES = "inline,rewrite-tensor-pointers,check-accesses"
 
 @record(frozen=True)
 class Job:
-    """One compilation: what, for which arguments, for whom."""
+    """One compilation: what, for which arguments, for whom. `fewer_stages`: so many less than the options and
+    loops ask for, where shared memory does not hold them beside what crosses warps.
+    """
 
     fn: LanguageFunction
     entries: Mapping[str, Entry]
     target: Target
     options: Options
+    fewer_stages: int = field(default=0, kw_only=True)
     snapshot: Snapshot = field(default_factory=Snapshot, kw_only=True, compare=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -162,6 +165,8 @@ class Job:
         if self.warp_level:
             module.attributes["mltriton.warp_level"] = IntegerAttr(1, I1)
         module.attributes["ttg.num-stages"] = IntegerAttr(self.options.num_stages, I32)
+        if self.fewer_stages:
+            module.attributes["ttg.fewer-stages"] = IntegerAttr(self.fewer_stages, I32)
         module.attributes["ttg.target"] = StringAttr(self.target.name)
         for name, value in self.own_options.attributes().items():
             number = partial(IntegerAttr, type=I1 if isinstance(value, bool) else I32)

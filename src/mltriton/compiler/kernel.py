@@ -28,7 +28,8 @@ if TYPE_CHECKING:
 class Metadata:
     """What is known of a compiled kernel. `timings` are milliseconds by stage, empty when it came from the cache.
 
-    `scratch_bytes` is memory that each thread needs, `shared` memory that a program's warps share; `written` are the
+    `scratch_bytes` is memory that each thread needs, `shared` memory that a program's warps share, `fewer_stages`
+    how many stages its loops have less than asked for, to leave room in that; `written` are the
     parameters whose memory the kernel may write; `host_calls` what Python functions answered while it was compiled
     (`Snapshot.calls`).
     """
@@ -40,6 +41,7 @@ class Metadata:
     num_ctas: int = 1
     warp_level: bool = False
     shared: int = 0
+    fewer_stages: int = 0
     scratch_bytes: int = 0
     written: tuple[str, ...] = ()
     hash: str = ""

@@ -104,8 +104,17 @@ class _Plan(NamedTuple):
     results: int
     steps: tuple[_Step, ...]
 
+    def run(self, arrays: Sequence[Array | None]) -> list[Array]:
+        """The results of a call with these arrays."""
+        like = arrays[0]
+        made = [make(like) for make in self.makers]
+        for step in self.steps:
+            step.run((*arrays, *made))
+        return made[: self.results]
 
-_PLANS: dict[Key | None, _Plan] = {}
+
+Run = Callable[[Sequence[Any]], list[Array] | None]
+_PLANS: dict[Key | None, Run] = {}
 _MOST_PLANS = 4096
 
 
@@ -115,15 +124,18 @@ def is_known(key: Key | None) -> bool:
 
 
 def again(key: Key | None, arrays: Sequence[Array | None]) -> list[Array] | None:
-    """The results of a call of which there is a plan; None where there is none."""
-    plan = _PLANS.get(key)
-    if plan is None:
-        return None
-    like = arrays[0]
-    made = [make(like) for make in plan.makers]
-    for step in plan.steps:
-        step.run((*arrays, *made))
-    return made[: plan.results]
+    """The results of a call of which there is a plan; None where there is none, or it does not fit these arrays."""
+    run = _PLANS.get(key)
+    return None if run is None else run(arrays)
+
+
+def keep(key: Key | None, run: Run) -> None:
+    """Let calls of `key` be computed so: `run` gives the results for a call's arrays, or None where it cannot."""
+    if key is None:
+        return
+    if len(_PLANS) >= _MOST_PLANS:
+        _PLANS.clear()
+    _PLANS[key] = run
 
 
 def remember(
@@ -146,9 +158,7 @@ def remember(
         for launch, found in zip(launches, positions, strict=True)
         if found is not None
     )
-    if len(_PLANS) >= _MOST_PLANS:
-        _PLANS.clear()
-    _PLANS[key] = _Plan(tuple(_maker(x, arrays[0]) for x in made), len(results), steps)
+    keep(key, _Plan(tuple(_maker(x, arrays[0]) for x in made), len(results), steps).run)
 
 
 def _maker(x: Array, first: Any) -> Callable[[Array], Array]:

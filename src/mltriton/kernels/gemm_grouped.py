@@ -33,7 +33,7 @@ from mltriton.kernels.arrays import (
     require_arrays,
     require_no_gradient,
 )
-from mltriton.kernels.calls import key_of
+from mltriton.kernels.calls import again, keep, key_of
 from mltriton.kernels.epilogues import Epilogue, Function, finish, make_epilogue, silu
 from mltriton.kernels.fused_gemm import accumulate
 from mltriton.kernels.gemm_few_groups import few_groups_launch
@@ -108,7 +108,7 @@ def grouped_gemm(
     is_listed = isinstance(a, list | tuple) and isinstance(b, list | tuple) and bool(a)
     name = None if out_dtype is None else str(out_dtype)
     key = key_of(grouped_gemm, (*a, *b), len(a), activation, name, target) if is_listed else None
-    if (known := _KNOWN.get(key)) is not None and (made := known.run(a, b)) is not None:
+    if key is not None and (made := again(key, (*a, *b))) is not None:
         return made
     _check(a, b)
     if not a:
@@ -125,7 +125,7 @@ def grouped_gemm(
             launch = launch.on(target, shares.warps, shares.stages)
             launch.run()
             if keeps:
-                _keep(key, _Known(shapes, out, launch._replace(arguments=launch.arguments[3:]), None))
+                keep(key, _Known(shapes, out, launch._replace(arguments=launch.arguments[3:]), None).run)
             return c
     bases = None
     if family_of_warps(target) is not None and device_of(a[0]) == ON_HOST:
@@ -140,7 +140,7 @@ def grouped_gemm(
         launch.run()
         if keeps:
             table = launch.arguments[3].cpu().numpy()
-            _keep(key, _Known(shapes, out, launch._replace(arguments=launch.arguments[4:]), table))
+            keep(key, _Known(shapes, out, launch._replace(arguments=launch.arguments[4:]), table).run)
     return c
 
 
@@ -165,10 +165,13 @@ class _Known(NamedTuple):
     launch: Launch
     table: Array | None
 
-    def run(self, a: Sequence[Array], b: Sequence[Array]) -> list[Array] | None:
-        """The products of arrays of the same shapes; None where they lie otherwise than the kernel was compiled for."""
-        c, launch = _results(self.shapes, a[0], self.out), self.launch
-        first: tuple[Any, ...] = tuple(a), tuple(b), tuple(c)
+    def run(self, arrays: Sequence[Array]) -> list[Array] | None:
+        """The products of arrays of the same shapes, first all a and then all b; None where they lie otherwise than the
+        kernel was compiled for.
+        """
+        c, launch = _results(self.shapes, arrays[0], self.out), self.launch
+        a, b = tuple(arrays[: len(c)]), tuple(arrays[len(c) :])
+        first: tuple[Any, ...] = a, b, tuple(c)
         if self.table is not None:
             bases, table = (a[0], b[0], c[0]), self.table.copy()
             _fill_distances(table, first, bases)
@@ -177,16 +180,6 @@ class _Known(NamedTuple):
             first = (*bases, _beside(table, a[0]))
         launch.kernel[launch.grid](*first, *launch.arguments, **launch.constants)
         return c
-
-
-_KNOWN: dict[Any, _Known] = {}
-_MOST_KNOWN = 1024
-
-
-def _keep(key: Any, known: _Known) -> None:
-    if len(_KNOWN) >= _MOST_KNOWN:
-        _KNOWN.clear()
-    _KNOWN[key] = known
 
 
 def grouped_gemm_launch(

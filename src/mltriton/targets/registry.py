@@ -40,6 +40,11 @@ def _with_wide_warps(name: str) -> TargetSpec:
     return usual if usual.wide_warps is None else replace(usual, warp_size=usual.wide_warps.lanes)
 
 
+def fewer_stages_of(module: Module) -> int:
+    """How many stages loops have to do with less, for shared memory to hold all else."""
+    return integer_in(module.attributes, "ttg.fewer-stages", 0)
+
+
 def num_warps_of(module: Module) -> int:
     """Warps of a program.
 

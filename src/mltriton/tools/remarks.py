@@ -63,10 +63,17 @@ def kernel_remarks(compiled: CompiledKernel) -> list[str]:
         from mltriton.tools.tensor_copy_remarks import tensor_copy_remarks  # It has remarks of its own kind.
 
         found = *tensor_copy_remarks(job), *specialization_remarks(job)
-        return [*map(str, found), *said, *_residency(compiled)]
+        return [*map(str, found), *said, *_fewer_stages(compiled), *_residency(compiled)]
     whole = job.module("ttg")
     found = (*remarks_of(whole), *conversion_remarks(whole), *register_remarks(job.module("intrinsic")))
     return list(map(str, found))
+
+
+def _fewer_stages(compiled: CompiledKernel) -> list[str]:
+    """Of loops that copy less ahead than they were asked to."""
+    count = compiled.job.fewer_stages
+    why = "shared memory does not hold more beside what crosses warps. Take smaller blocks, or a smaller num_stages"
+    return [f"loops have {count} stage{'s' * (count > 1)} less than there could be: {why}"] * (count > 0)
 
 
 def _residency(compiled: CompiledKernel) -> list[str]:

@@ -10,6 +10,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +20,10 @@ import pytest
 import mltriton as triton
 import mltriton.language as tl
 from mltriton import kernels as library
-from mltriton.errors import DeviceAssertionError
+from mltriton.compiler import compile_job
+from mltriton.errors import DeviceAssertionError, SharedMemoryError
 from mltriton.targets.nvidia.facts import NvidiaFacts
+from mltriton.tools.remarks import kernel_remarks
 from ptx_emulator.launch import install
 from ptx_emulator.memory import EmulationError
 
@@ -419,3 +422,36 @@ def test_a_promise_says_nothing_of_neighbours() -> None:
     y[0] = 32
     beside[1,](x, y, 16, target="cuda:90", num_warps=1)
     assert (y == x[32:96].astype(np.int32) + x[33:97] * 1000).all()
+
+
+@triton.jit
+def turned_product(a, b, c, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, STAGES: tl.constexpr):
+    m, n, k = tl.arange(0, BM), tl.arange(0, BN), tl.arange(0, BK)
+    acc = tl.zeros((BN, BM), tl.float32)
+    for start in tl.range(0, K, BK, num_stages=STAGES):
+        x = tl.load(a + m[:, None] * K + start + k[None, :])
+        y = tl.load(b + (start + k[:, None]) * BN + n[None, :])
+        acc += tl.trans(tl.dot(x, y))
+    tl.store(c + n[:, None] * BM + m[None, :], acc)
+
+
+@pytest.mark.parametrize(("target", "fewer"), [("cuda:90", 1), ("cuda:80", 1)])
+def test_fewer_stages_than_asked_for_where_all_else_needs_the_memory(target: str, fewer: int) -> None:
+    rng = np.random.default_rng(0)
+    a, b = (rng.integers(-3, 4, shape).astype(np.float16) for shape in ((64, 192), (192, 128)))
+    c = np.zeros((128, 64), np.float32)
+    made = turned_product[1,](a, b, c, 192, 64, 128, 64, 9, target=target, num_warps=4)
+    np.testing.assert_array_equal(c, (a.astype(np.float32) @ b.astype(np.float32)).T)
+    assert made.metadata.fewer_stages == fewer
+    assert any(f"{fewer} stage less" in remark for remark in kernel_remarks(made))
+    again = compile_job(replace(made.job, fewer_stages=0))
+    assert again.metadata.from_cache
+    assert again.job.fewer_stages == fewer
+    assert again.asm["ttg"] == made.asm["ttg"]
+
+
+def test_no_stages_make_room_for_what_is_too_large_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MLTRITON_VERIFY_PASSES", "0")
+    a, c = np.zeros((512, 64), np.float16), np.zeros((512, 256), np.float32)
+    with pytest.raises(SharedMemoryError, match="more shared memory than cuda:90 has"):
+        turned_product[1,](a, a[:256].T.copy(), c, 64, 256, 256, 64, 3, target="cuda:90", num_warps=8)

@@ -193,17 +193,17 @@ def test_integers_are_negated_as_no_neg(type_: str, needs_ptxas: None) -> None:
 
 
 @pytest.mark.parametrize(
-    ("registers", "shared", "spilled", "text", "together"),
+    ("registers", "shared", "spilled", "multiplies", "together"),
     [
-        (164, 97 * 1024, 0, "wgmma.mma_async", True),
-        (164, 97 * 1024, 8, "wgmma.mma_async", False),
-        (200, 97 * 1024, 0, "wgmma.mma_async", False),
-        (200, 97 * 1024, 0, "", True),
-        (164, 120 * 1024, 0, "", False),
+        (164, 97 * 1024, 0, True, True),
+        (164, 97 * 1024, 8, True, False),
+        (200, 97 * 1024, 0, True, False),
+        (200, 97 * 1024, 0, False, True),
+        (164, 120 * 1024, 0, False, False),
     ],
 )
 def test_two_programs_share_registers_where_few_are_missing(
-    monkeypatch: pytest.MonkeyPatch, registers: int, shared: int, spilled: int, text: str, together: bool
+    monkeypatch: pytest.MonkeyPatch, registers: int, shared: int, spilled: int, multiplies: bool, together: bool
 ) -> None:
     """Sums of products stay in registers; of other values half may do."""
 
@@ -215,7 +215,8 @@ def test_two_programs_share_registers_where_few_are_missing(
         return f"{start}    {lost} bytes spill stores, {lost} bytes spill loads\nptxas info : Used {used} registers\n"
 
     monkeypatch.setattr(ptxas, "_run", answer)
-    cubin = ptxas.assemble(f".visible .entry k()\n.maxntid 256\n{{\n{text}}}\n", device("90"), shared)
+    text = ".visible .entry k()\n.maxntid 256\n{\n}\n"
+    cubin = ptxas.assemble(text, device("90"), shared, multiplies=multiplies)
     assert cubin.binary == (b"two" if together else b"one")
 
 

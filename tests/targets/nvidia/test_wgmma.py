@@ -299,7 +299,7 @@ def test_the_softmax_runs_beside_the_second_product(maps: str) -> None:
 def test_products_keep_their_registers_where_other_programs_would_fit() -> None:
     """What ptxas rejects with fewer registers is taken as it was."""
     ptx = compiled("ptx", (64, 256, 64), num_warps=4, num_stages=1)
-    assert assemble(ptx, device("90"), 1024).spilled == 0
+    assert assemble(ptx, device("90"), 1024, multiplies=True).spilled == 0
 
 
 @pytest.mark.usefixtures("needs_ptxas")
@@ -308,6 +308,6 @@ def test_ptxas_neither_spills_nor_serialises(block: tuple[int, int, int], warps:
     ptx = compiled("ptx", block, num_warps=warps, num_stages=4)
     assert ptx.count("wgmma.mma_async") == block[2] // 16
     assert "st.global.v4" in ptx  # results go through shared memory to whole lines
-    cubin = assemble(ptx, device("90"))
+    cubin = assemble(ptx, device("90"), multiplies=True)
     assert cubin.spilled == 0
     assert cubin.remarks == ()

@@ -38,7 +38,7 @@ from mltriton.layouts.lanes import order_of
 from mltriton.passes.ttg.copy_blocks import block_bytes, window_at
 from mltriton.passes.ttg.later_iterations import Needed, address_of, bytes_at_once, counter_after, happens_after
 from mltriton.targets.base import TargetSpec
-from mltriton.targets.registry import num_warps_of, spec_of
+from mltriton.targets.registry import fewer_stages_of, num_warps_of, spec_of
 
 FEW_WARPS = 16  # that a multiprocessor should have at least, whatever buffers need
 KEPT_BYTES = 16384  # of shared memory for what crosses warps
@@ -63,7 +63,7 @@ class LoadAhead(Pass):
             axes = AxisInfoAnalysis(function)
             room = _room(function, spec, num_warps_of(module))
             for loop in [op for op in function.walk() if isinstance(op, scf.For)]:
-                depth = (loop.num_stages or usual) - 1
+                depth = (loop.num_stages or usual) - 1 - fewer_stages_of(module)
                 if depth > 0 and not any(isinstance(op, tt.Dot) for op in loop.walk()):
                     room -= _load_ahead(loop, axes, spec, room, depth)
         return module

@@ -54,7 +54,7 @@ from mltriton.passes.ttg.later_iterations import Needed, address_of, bytes_at_on
 from mltriton.passes.ttg.start_dots import KEPT, is_asynchronous
 from mltriton.records import NamedTuple
 from mltriton.targets.base import TargetSpec
-from mltriton.targets.registry import num_warps_of, spec_of
+from mltriton.targets.registry import fewer_stages_of, num_warps_of, spec_of
 
 OTHER_REGISTERS = 32  # of a lane, besides the blocks that a loop carries
 
@@ -72,12 +72,12 @@ class PipelineLoads(Pass):
         spec, usual = spec_of(module), integer_in(module.attributes, "ttg.num-stages", 0)
         for function in (op for op in module.body.block.ops if isinstance(op, tt.Func)):
             axes = AxisInfoAnalysis(function)
-            room = spec.shared_bytes - bytes_beside(function)
+            room, fewer = spec.shared_bytes - bytes_beside(function), fewer_stages_of(module)
             for loop in [op for op in function.walk() if isinstance(op, scf.For)] if spec.copy_bytes else []:
                 stages = self.stages if self.stages is not None else loop.num_stages or usual
                 found = [op for op in loop.body.block.ops if isinstance(op, Load) and is_load_of_dot(op)]
                 found = [load for load in found if _can_be_copied(load, axes, spec) and _stays_as_it_is(load, loop)]
-                _pipeline(loop, found, stages, room, num_warps_of(module), spec)
+                _pipeline(loop, found, stages, fewer, room, num_warps_of(module), spec)
         return module
 
 
@@ -113,14 +113,16 @@ def _adds_up(loop: scf.For, spec: TargetSpec) -> bool:
     return any(is_asynchronous(dot, spec) and adding_loop(dot) is loop for dot in dots)
 
 
-def _pipeline(loop: scf.For, loads: Sequence[Load], stages: int, room: int, warps: int, spec: TargetSpec) -> None:
-    """Copy `loads` ahead, as many as can be, in as many buffers as there is room for."""
+def _pipeline(
+    loop: scf.For, loads: Sequence[Load], stages: int, fewer: int, room: int, warps: int, spec: TargetSpec
+) -> None:
+    """Copy `loads` ahead, as many as can be, in as many buffers as there is room for, and `fewer` less."""
     loads = [load for load in loads if Needed.of(loop, _address_of(load)) is not None]
     ahead = Needed.of(loop, [value for load in loads for value in _address_of(load)]) if loads else None
     kept, each = _kept(loop, spec, stages), sum(map(block_bytes, loads))
     late = kept > 0 and _can_be_late(loop, loads, spec) and not _is_alone(loop, stages * each, warps, spec)
     late = late and _is_alone(loop, (stages + kept) * each, warps, spec)
-    stages = min(stages + (0 if late else kept), room // each if loads else 0)
+    stages = min(stages + (0 if late else kept), room // each if loads else 0) - fewer
     if ahead is not None and stages > 1:
         kept = kept if stages > 2 or late else 0
         _Pipeline(loop, loads, ahead, _Buffers(stages, kept, late), spec).write()

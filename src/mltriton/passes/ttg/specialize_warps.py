@@ -32,7 +32,7 @@ from mltriton.passes.ttg.dot_loads import is_load_of_dot
 from mltriton.passes.ttg.pipeline_loads import programs_at_once
 from mltriton.passes.ttg.rings import Ring, State, begin_rings, make_ring
 from mltriton.targets.base import TargetSpec
-from mltriton.targets.registry import TOTAL_WARPS, num_warps_of, spec_of
+from mltriton.targets.registry import TOTAL_WARPS, fewer_stages_of, num_warps_of, spec_of
 
 States = dict[Ring, State]
 _KEPT_BYTES = 1024  # of shared memory, for barriers
@@ -69,7 +69,7 @@ def plan_of(function: tt.Func, module: Module) -> Plan:
     producer, stages = producer_of(function, loads), integer_in(module.attributes, "ttg.num-stages", 2)
     if asked == "auto" and not any(loop.warp_specialize for loop in producer.loops):
         _require_faster(function, producer, spec, warps, stages)
-    return Plan(function, producer, spec, warps, stages)
+    return Plan(function, producer, spec, warps, stages, fewer_stages_of(module))
 
 
 def _require_faster(function: tt.Func, producer: Producer, spec: TargetSpec, warps: int, stages: int) -> None:
@@ -103,13 +103,15 @@ _Key = tuple[object, ...]
 class Plan:
     """The rewriting of one function."""
 
-    def __init__(self, function: tt.Func, producer: Producer, spec: TargetSpec, warps: int, stages: int) -> None:
+    def __init__(
+        self, function: tt.Func, producer: Producer, spec: TargetSpec, warps: int, stages: int, fewer: int
+    ) -> None:
         self.function, self.producer, self.spec, self.warps = function, producer, spec, warps
         assert spec.warp_groups is not None
         self.groups_of_warps = spec.warp_groups
         self.producer_warps = spec.warp_groups.warps
         self.keys = {group: self._key(group) for group in producer.groups}
-        self.slots = self._slots(stages)
+        self.slots = self._slots(stages, fewer)
 
     def _key(self, group: Group) -> _Key:
         """What groups have in common that share a ring: the blocks, the depth of loops, and which of several it is."""
@@ -124,9 +126,9 @@ class Plan:
         """Whether a group's loop has no further loop with blocks."""
         return bool(group.loops) and not any(group.loops[-1] in g.loops[:-1] for g in self.producer.groups)
 
-    def _slots(self, stages: int) -> dict[_Key, int]:
-        """Slots of each ring: one more than the stages of its loops where shared memory has room, and then two of what
-        comes around inner loops.
+    def _slots(self, stages: int, fewer: int) -> dict[_Key, int]:
+        """Slots of each ring: one more than the stages of its loops where shared memory has room, or `fewer` less, and
+        then two of what comes around inner loops.
         """
         room = self.spec.shared_bytes - _KEPT_BYTES - sum(map(self._stored, self.producer.loops))
         rings = {self.keys[group]: group for group in self.producer.groups}
@@ -134,13 +136,13 @@ class Plan:
         room -= sum(_bytes(rings[key]) for key in single)
         inner = {key: group for key, group in rings.items() if key not in single}
         asked = max((group.loops[-1].num_stages or stages for group in inner.values()), default=stages)
-        slots = min(asked + 1, room // max(1, sum(map(_bytes, inner.values()))))
+        slots = min(asked + 1, room // max(1, sum(map(_bytes, inner.values())))) - fewer
         if slots < 2:
             op = next(iter(rings.values())).loads[0]
             raise NotProduced(op, "shared memory does not hold two slots of what a loop copies")
         again = {key for key in single if rings[key].loops}  # filled more than once
         room -= slots * sum(map(_bytes, inner.values()))
-        ahead = 2 if sum(_bytes(rings[key]) for key in again) <= room else 1
+        ahead = 1 if fewer or sum(_bytes(rings[key]) for key in again) > room else 2
         return {key: slots if key in inner else ahead if key in again else 1 for key in rings}
 
     def _stored(self, loop: scf.For) -> int:

@@ -18,12 +18,14 @@ WARP = 32  # lanes
 @dataclass(frozen=True)
 class NvidiaFacts(Facts):
     """A program has so many warps of 32 lanes, which share `shared` bytes that the launch provides (dynamic shared
-    memory). `prints` says whether the kernel prints, `assertions` what its assertions say: with any, the last
-    parameter points to what they record. `maps` are what the launch passes behind the arguments.
+    memory). `multiplies` says whether it multiplies matrices, `prints` whether it prints, `assertions` what its
+    assertions say: with any, the last parameter points to what they record. `maps` are what the launch passes behind
+    the arguments.
     """
 
     num_warps: int
     shared: int
+    multiplies: bool = False
     prints: bool = False
     assertions: Sequence[Description] = ()
     maps: Sequence[TensorMap] = ()

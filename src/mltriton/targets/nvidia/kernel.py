@@ -5,7 +5,7 @@ Level: intrinsic -> llvm. `simt/kernel.py` says what a kernel is: 32 lanes a war
 
 from __future__ import annotations
 
-from mltriton.dialects import tt, ttg
+from mltriton.dialects import tt, ttg, ttng
 from mltriton.errors import TargetError
 from mltriton.ir.module import Module
 from mltriton.targets.assertions import describe
@@ -43,6 +43,7 @@ def lower(module: Module, device: Device) -> Lowered:
     facts = NvidiaFacts(
         num_warps=total_warps_of(module),
         shared=allocations(module)[1],
+        multiplies=any(isinstance(op, tt.Dot | ttng.WarpGroupDot) for op in module.walk()),
         prints=any(isinstance(op, tt.Print) for op in module.walk()),
         assertions=describe(module),
         maps=tensor_copies.maps_of(maps),

@@ -90,8 +90,8 @@ def version() -> str:
     return f"ptxas {stat.st_size} {stat.st_mtime_ns}"
 
 
-def assemble(ptx: str, device: Device, shared: int = 0) -> Cubin:
-    """Machine code of a PTX module whose programs have so many bytes of dynamic shared memory.
+def assemble(ptx: str, device: Device, shared: int = 0, *, multiplies: bool = False) -> Cubin:
+    """Machine code of a PTX module whose programs have so many bytes of dynamic shared memory; `multiplies`: matrices.
 
     By itself ptxas leaves registers to other programs on the multiprocessor, even if it spills for that: then one
     program may have them all, if it did not. Where few programs fit and one more would for a few registers, they share
@@ -109,7 +109,7 @@ def assemble(ptx: str, device: Device, shared: int = 0) -> Cubin:
     programs = 1 + device.all_registers // (int(found[1]) * _allotted(most))
     each = device.all_registers // (programs * int(found[1])) // _UNIT * _UNIT
     shared_too = programs * (shared + RESERVED_BYTES) <= device.all_shared_bytes
-    if programs <= _FEW and each < most <= each * _SQUEEZED["mma" in ptx] and shared_too:
+    if programs <= _FEW and each < most <= each * _SQUEEZED[multiplies] and shared_too:
         return _together(ptx, programs, device) or cubin
     return cubin
 

@@ -70,10 +70,13 @@ class NvidiaTarget(Target):
         return compile_ptx(lowered.text, self.device)
 
     def _cubin(self, lowered: Lowered) -> Cubin:
+        assert isinstance(lowered.facts, NvidiaFacts), "what this target lowered"
+        return self._machine_code(self.ptx(lowered), lowered.facts)
+
+    def _machine_code(self, ptx: str, facts: NvidiaFacts) -> Cubin:
         from mltriton.targets.nvidia.ptxas import assemble
 
-        assert isinstance(lowered.facts, NvidiaFacts), "what this target lowered"
-        return assemble(self.ptx(lowered), self.device, lowered.facts.shared)
+        return assemble(ptx, self.device, facts.shared, multiplies=facts.multiplies)
 
     def assembly(self, lowered: Lowered) -> str:
         """The device's instructions, under lines that say what they use and what ptxas remarks.
@@ -89,14 +92,14 @@ class NvidiaTarget(Target):
 
     def assemble(self, lowered: Lowered, module: Module) -> Binary:
         """A cubin, or PTX where ptxas is not installed, and what the launch must know."""
-        from mltriton.targets.nvidia.ptxas import assemble, find_tool
+        from mltriton.targets.nvidia.ptxas import find_tool
 
         facts, ptx = lowered.facts, self.ptx(lowered)
         assert isinstance(facts, NvidiaFacts), "what this target lowered"
         metadata: dict[str, Any] = {"shared": facts.shared, "facts": asdict(facts), "remarks": []}
         if find_tool("ptxas") is None:
             return Binary(ptx.encode(), metadata)
-        cubin = assemble(ptx, self.device, facts.shared)
+        cubin = self._machine_code(ptx, facts)
         registers = max(info.registers for info in cubin.kernels.values())
         return Binary(cubin.binary, metadata | {"remarks": cubin.remarks, "registers": registers})
 

@@ -85,12 +85,14 @@ def _too_much(offsets: dict[Operation, int], size: int, machine: Machine) -> Sha
     )
     counted = [line if count == 1 else f"{line} ({count} times)" for line, count in lines.items()]
     advice = "Warps exchange elements through it: take smaller blocks. It holds"
-    return SharedMemoryError(
+    error = SharedMemoryError(
         f"the kernel needs more shared memory than {machine.name} has",
         expected=f"at most {machine.shared_bytes} bytes",
         found=f"{size} bytes",
         hint="\n".join((advice, *counted)),
-    ).at(max(sizes, key=sizes.__getitem__).loc.in_source)
+    )
+    error.missing = size - machine.shared_bytes
+    return error.at(max(sizes, key=sizes.__getitem__).loc.in_source)
 
 
 def _allocate(e: Emitter, op: ttg.LocalAlloc) -> Emitted:
