@@ -76,6 +76,31 @@ print("as on a GPU")
 """
 
 
+TRAINING = """
+import copy
+import torch
+torch._inductor.config.cpu_backend = "triton"
+torch._inductor.config.compile_threads = 1
+torch.manual_seed(0)
+model = torch.nn.Sequential(torch.nn.Linear(32, 64), torch.nn.GELU(), torch.nn.Linear(64, 8)).to("cuda")
+x = torch.randn(16, 32, device="cuda")
+expected = copy.deepcopy(model).double()
+for run, inputs in ((torch.compile(model), x), (expected, x.double())):
+    run(inputs).square().mean().backward()
+    torch.optim.SGD(run.parameters(), 0.1).step()
+for found, exact in zip(model.parameters(), expected.parameters(), strict=True):
+    torch.testing.assert_close(found.grad.double(), exact.grad, rtol=1e-4, atol=1e-6)
+    torch.testing.assert_close(found.double(), exact, rtol=1e-5, atol=1e-6)
+print("trained")
+"""
+
+
+def test_a_compiled_model_is_trained_as_on_cuda(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    (tmp_path / "program.py").write_text(TRAINING)
+    assert python("-m", "mltriton.as_triton", "--as-cuda", str(tmp_path / "program.py")) == "trained\n"
+
+
 def test_a_program_for_cuda_runs(tmp_path: Path) -> None:
     pytest.importorskip("torch")
     (tmp_path / "program.py").write_text(PROGRAM)
