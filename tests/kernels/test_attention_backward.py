@@ -147,7 +147,7 @@ def test_blocks_for_many_warps() -> None:
 
 @pytest.mark.parametrize("threads, splits", [(1, 1), (2, 2), (8, 6)])
 def test_every_thread_has_something_to_do(monkeypatch: pytest.MonkeyPatch, threads: int, splits: int) -> None:
-    monkeypatch.setattr(attention_backward, "threads", lambda: threads)
+    monkeypatch.setattr(attention_backward, "num_threads", lambda: threads)
     assert attention_backward.choose_backward_blocks(4096, 4096, 3, causal=True).splits == splits
     assert attention_backward.choose_backward_blocks(4096, 128, 3, causal=False).splits == 1
 

@@ -19,11 +19,11 @@ import mltriton as triton
 import mltriton.language as tl
 from mltriton.kernels.arrays import Array, dtype_name, empty, is_torch, item_size, require_arrays, strides_of
 from mltriton.kernels.attention import LOG2_E, check_results, check_shapes, scale_of
-from mltriton.kernels.attention_blocks import block_dim, processors
+from mltriton.kernels.attention_blocks import block_dim
 from mltriton.kernels.calls import again, key_of, remember
 from mltriton.kernels.gemm_tiles import FULL
 from mltriton.kernels.launch import Launch, family_of_warps, stages_on, target_of
-from mltriton.runtime.config import NUM_THREADS
+from mltriton.runtime.native.launcher import num_threads
 
 
 @triton.jit
@@ -306,7 +306,8 @@ def choose_backward_blocks(n_queries: int, n_keys: int, sequences: int, causal: 
     """
     queries = min(64, max(16, triton.next_power_of_2(n_queries)))
     keys = min(64 if causal else 128, max(16, triton.next_power_of_2(n_keys)))
-    splits = triton.cdiv(2 * threads(), sequences) if sequences % threads() else 1
+    threads = num_threads()
+    splits = triton.cdiv(2 * threads, sequences) if sequences % threads else 1
     return BackwardBlocks(queries, keys, min(splits, triton.cdiv(n_keys, keys)))
 
 
@@ -333,11 +334,6 @@ def choose_warp_blocks(n_keys: int, sequences: int, dim: int, item_bytes: int, f
     queries, keys, warps, part = next(of for most, of in WARP_BLOCKS[family][item_bytes].items() if dim <= most)
     splits = min(triton.cdiv(FULL, sequences), triton.cdiv(n_keys, keys))
     return BackwardBlocks(queries, keys, splits, warps, part)
-
-
-def threads() -> int:
-    """How many programs run at the same time."""
-    return NUM_THREADS.get() or processors()
 
 
 def backward_launches(

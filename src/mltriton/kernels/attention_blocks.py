@@ -5,14 +5,12 @@ Level: user. Tables, measured, and what chooses from them; nothing is launched.
 
 from __future__ import annotations
 
-import os
-from functools import cache
-
 import mltriton as triton
 from mltriton.kernels.arrays import Array, item_size
 from mltriton.kernels.gemm_gpu import MULTIPROCESSORS
 from mltriton.kernels.launch import family_of_warps, stages_on
 from mltriton.records import NamedTuple
+from mltriton.runtime.native.launcher import num_threads
 from mltriton.targets.registry import spec
 
 
@@ -53,6 +51,8 @@ WARP_BLOCKS["cuda:90, few"] = {
 }
 
 
+MOST_QUERIES = 512  # of a program on a CPU
+LONG = 2048  # queries beside which those that a block on the diagonal computes in vain are few
 WIDE = 128  # queries from which on a program has all its warps
 
 
@@ -97,17 +97,14 @@ def choose_blocks_of_warps(n_queries: int, dim: int, item_bytes: int, family: st
 def choose_blocks(n_queries: int, n_keys: int, sequences: int, causal: bool) -> Blocks:
     """Block sizes for a CPU and so many sequences (batch * heads): many queries share what packing keys and values
     costs, but on the diagonal they also compute more that a causal mask drops; and every thread shall have something
-    to do. Measured on an AVX-512 core with 1 MB of second-level cache, dimensions 64 to 256.
+    to do. Fewer queries take more keys a step, for which their sums are read once. Measured on an AVX-512 core with
+    1 MB of second-level cache, dimensions 64 to 256, and on one with AMX, dimensions 64 and 128.
     """
-    queries = 128 if causal else 256
-    while queries > 32 and triton.cdiv(n_queries, queries) * sequences < 2 * processors():
+    threads = num_threads()
+    queries = (128 if n_queries < LONG else 256) if causal else MOST_QUERIES
+    while queries > 32 and triton.cdiv(n_queries, queries) * sequences < 2 * threads:
         queries //= 2
+    keys = 128 if causal or queries == MOST_QUERIES else 512
     return Blocks(
-        min(queries, max(16, triton.next_power_of_2(n_queries))), min(128, max(16, triton.next_power_of_2(n_keys)))
+        min(queries, max(16, triton.next_power_of_2(n_queries))), min(keys, max(16, triton.next_power_of_2(n_keys)))
     )
-
-
-@cache
-def processors() -> int:
-    """How many the machine has: asking the operating system takes longer than a short launch."""
-    return os.cpu_count() or 1
