@@ -68,7 +68,7 @@ def _build(job: Job, key: str) -> CompiledKernel:
         binary = job.target.assemble(lowered, module)
     metadata.shared = binary.metadata.get("shared", 0)
     metadata.scratch_bytes = binary.metadata.get("scratch_bytes", 0)
-    return CompiledKernel(job, metadata, binary, lowered)
+    return CompiledKernel(job, metadata, binary, job.target.restored(lowered.text, binary))
 
 
 def _metadata(job: Job, key: str, written: tuple[str, ...], timings: dict[str, float]) -> Metadata:

@@ -1,6 +1,6 @@
 """The instructions of a function under construction, one short method each.
 
-Level: `llvm`. Each method takes typed values and appends one line of IR (or none, where the result is known already).
+Level: `llvm`. Each method takes typed values and appends an instruction (or none, where the result is known already).
 Vectors and scalars are treated alike: a method works on whatever lane count its operands have.
 Guarantees: see `writer`; instructions with an effect are never merged or dropped.
 """
@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
+from functools import cache
 
-from mltriton.targets.llvm.types import I1, I64, PTR, VOID, Type, Value, constant, integers, poison, vector
+from mltriton.targets.llvm.instruction import LABEL, Instruction, Lines, Names, Operands
+from mltriton.targets.llvm.types import I1, I32, I64, PTR, VOID, Type, Value, constant, integers, poison, vector
 
 Declare = Callable[[str, Type, Sequence[Type]], None]
 
@@ -39,8 +41,9 @@ _COMMUTES = frozenset({"add", "mul", "and", "or", "xor"})
 class Instructions:
     """Appends instructions to the current block."""
 
-    def __init__(self, declare: Declare) -> None:
-        self.lines: list[str] = []
+    def __init__(self, declare: Declare, *, keeps_parts: bool = False) -> None:
+        self.lines: Lines = []
+        self.keeps_parts = keeps_parts  # whether lines are instructions, for others than LLVM, or texts
         self.current_block = "entry"
         self._declare = declare
         self._counter = 0
@@ -57,18 +60,28 @@ class Instructions:
         self._counter += 1
         return f"{stem}{self._counter}"
 
-    def line(self, text: str) -> None:
-        """Append an instruction that gives no value."""
-        self.lines.append("  " + text)
-
-    def comment(self, text: str) -> None:
-        """Append a comment for the reader of the IR."""
-        self.lines.append(f"  ; {text}")
+    def line(self, text: str, op: str = "", operands: Operands = (), names: Names = ()) -> None:
+        """Append an instruction that gives no value; without `op` nothing but LLVM can read it."""
+        self.lines.append(Instruction(text, op, "", VOID, operands, names) if self.keeps_parts else f"  {text}")
 
     def open_block(self, label: str) -> None:
         """Continue in a new block."""
-        self.lines.append(f"{label}:")
+        self.lines.append(Instruction(label, LABEL) if self.keeps_parts else f"{label}:")
         self.current_block = label
+
+    def branch(self, label: str) -> None:
+        """Go on in another block."""
+        self.line(f"br label %{label}", "br", (), (label,))
+
+    def branch_if(self, condition: Value, then: str, otherwise: str) -> None:
+        """Go on in one of two blocks."""
+        text = f"br i1 {condition.text}, label %{then}, label %{otherwise}"
+        self.line(text, "br", (condition,), (then, otherwise))
+
+    def phi(self, result: Value, values: Operands, blocks: Names) -> None:
+        """Append a value that depends on the block before."""
+        incoming = (f"[ {value.text}, %{block} ]" for value, block in zip(values, blocks, strict=True))
+        self.define(result, f"phi {result.type} {', '.join(incoming)}", "phi", values, blocks)
 
     def push_scope(self) -> None:
         """From here on, results are only reusable until the matching `pop_scope`."""
@@ -78,19 +91,24 @@ class Instructions:
         """Forget what was computed since `push_scope`."""
         self._scopes.pop()
 
-    def emit(self, text: str, type_: Type, stem: str = "v") -> Value:
-        """Append an instruction with an effect and give its result."""
-        value = Value(type_, self.fresh(stem))
-        self.lines.append(f"  {value.text} = {text}")
+    def emit(self, text: str, type_: Type, op: str = "", operands: Operands = (), names: Names = ()) -> Value:
+        """Append an instruction with an effect and give its result; without `op` nothing but LLVM can read it."""
+        return self.define(Value(type_, self.fresh()), text, op, operands, names)
+
+    def define(self, value: Value, text: str, op: str, operands: Operands, names: Names = ()) -> Value:
+        """Append an instruction whose result has a name already."""
+        if self.keeps_parts:
+            self.lines.append(Instruction(text, op, value.text, value.type, operands, names))
+        else:
+            self.lines.append(f"  {value.text} = {text}")
         return value
 
-    def pure(self, text: str, type_: Type, stem: str = "v") -> Value:
+    def pure(self, text: str, type_: Type, op: str = "", operands: Operands = (), names: Names = ()) -> Value:
         """The result of an instruction without effects: an earlier one where a dominating block has it."""
         for scope in self._scopes:
             if (known := scope.get(text)) is not None:
                 return known
-        value = self.emit(text, type_, stem)
-        self._scopes[-1][text] = value
+        value = self._scopes[-1][text] = self.define(Value(type_, self.fresh()), text, op, operands, names)
         return value
 
     def binary(self, op: str, a: Value, b: Value | int, flags: str = "") -> Value:
@@ -110,7 +128,7 @@ class Instructions:
                     return b
                 if op == "and" and a.type.bits == 1:
                     return a
-        return self.pure(f"{op}{' ' + flags if flags else ''} {a}, {b.text}", a.type)
+        return self.pure(f"{op}{' ' + flags if flags else ''} {a}, {b.text}", a.type, op, (a, b))
 
     def add(self, a: Value, b: Value | int) -> Value:
         """Integer sum."""
@@ -166,7 +184,7 @@ class Instructions:
 
     def fneg(self, a: Value) -> Value:
         """The value with its sign flipped."""
-        return self.pure(f"fneg {a}", a.type)
+        return self.pure(f"fneg {a}", a.type, "fneg", (a,))
 
     def fmuladd(self, a: Value, b: Value, c: Value) -> Value:
         """a * b + c, fused where the target has it and never a library call."""
@@ -178,17 +196,19 @@ class Instructions:
         if a.literal is not None and b.literal is not None and a.type.bits > 1:
             numbers = (int(x) % (1 << a.type.bits) if predicate[0] == "u" else int(x) for x in (a.literal, b.literal))
             return constant(a.type.with_element("i1"), _COMPARISONS[predicate[-2:]](*numbers))
-        return self.pure(f"icmp {predicate} {a}, {b.text}", a.type.with_element("i1"))
+        text, type_ = f"icmp {predicate} {a}, {b.text}", a.type.with_element("i1")
+        return self.pure(text, type_, "icmp", (a, b), (predicate,))
 
     def fcmp(self, predicate: str, a: Value, b: Value) -> Value:
         """Float comparison: one i1 per lane."""
-        return self.pure(f"fcmp {predicate} {a}, {b.text}", a.type.with_element("i1"))
+        text, type_ = f"fcmp {predicate} {a}, {b.text}", a.type.with_element("i1")
+        return self.pure(text, type_, "fcmp", (a, b), (predicate,))
 
     def select(self, condition: Value, a: Value, b: Value) -> Value:
         """`a` where the condition holds, else `b`; a scalar condition chooses whole values."""
         if condition.literal is not None:
             return a if condition.literal else b
-        return a if a == b else self.pure(f"select {condition}, {a}, {b}", a.type)
+        return a if a == b else self.pure(f"select {condition}, {a}, {b}", a.type, "select", (condition, a, b))
 
     def cast(self, op: str, a: Value, to: Type) -> Value:
         """A conversion by LLVM's name (`sext`, `fptrunc`, `bitcast`, ...); none where the type is right already."""
@@ -201,7 +221,7 @@ class Instructions:
             # LLVM's SPIR-V back end masks the wide number itself, whose type may be another one.
             resized = self.cast("trunc" if wide.type.bits > to.bits else "zext", wide, to)
             return self.and_(resized, (1 << a.type.bits) - 1)
-        made = self.pure(f"{op} {a} to {to}", to)
+        made = self.pure(f"{op} {a} to {to}", to, op, (a,))
         if op == "trunc":
             self._truncated[made.text] = a
         return made
@@ -214,9 +234,9 @@ class Instructions:
         """Call a function that may have effects; a void call gives a value nobody may use."""
         text = f"call {result} @{name}({', '.join(map(str, arguments))})"
         if result == VOID:
-            self.line(text)
+            self.line(text, "call", arguments, (name,))
             return poison(VOID)
-        return self.emit(text, result)
+        return self.emit(text, result, "call", arguments, (name,))
 
     def declared_call(self, name: str, result: Type, *arguments: Value) -> Value:
         """Call an external function or intrinsic with effects, declaring it."""
@@ -226,9 +246,8 @@ class Instructions:
     def pure_call(self, name: str, result: Type, *arguments: Value, flags: str = "") -> Value:
         """Call an external function or intrinsic without effects, declaring it."""
         self._declare(name, result, [argument.type for argument in arguments])
-        return self.pure(
-            f"call {flags + ' ' if flags else ''}{result} @{name}({', '.join(map(str, arguments))})", result
-        )
+        text = f"call {flags + ' ' if flags else ''}{result} @{name}({', '.join(map(str, arguments))})"
+        return self.pure(text, result, "call", arguments, (name,))
 
     def assembly(
         self, text: str, constraints: str, results: Sequence[Type], *operands: Value, pure: bool = False
@@ -258,14 +277,18 @@ class Instructions:
         type_ = scalar.type.with_lanes(lanes)
         if scalar.literal is not None:
             return constant(type_, scalar.literal)
-        first = self.pure(f"insertelement {type_} poison, {scalar}, i64 0", type_)
-        return self.pure(f"shufflevector {first}, {type_} poison, <{lanes} x i32> zeroinitializer", type_)
+        first = self.insert(poison(type_), scalar, 0)
+        return self._chosen(first, poison(type_), constant(I32.with_lanes(lanes), 0))
 
     def shuffle(self, a: Value, b: Value, mask: Sequence[int]) -> Value:
         """Lanes of `a` (0 ..) and `b` (after those of `a`) picked by constant numbers; -1 leaves a lane undefined."""
         lanes = ", ".join(f"i32 {lane}" if lane >= 0 else "i32 poison" for lane in mask)
-        type_ = a.type.with_lanes(len(mask))
-        return self.pure(f"shufflevector {a}, {b}, <{len(mask)} x i32> <{lanes}>", type_)
+        chosen = Value(I32.with_lanes(len(mask)), f"<{lanes}>", None, tuple(max(lane, 0) for lane in mask))
+        return self._chosen(a, b, chosen)
+
+    def _chosen(self, a: Value, b: Value, lanes: Value) -> Value:
+        type_ = a.type.with_lanes(lanes.type.lanes)
+        return self.pure(f"shufflevector {a}, {b}, {lanes}", type_, "shufflevector", (a, b, lanes))
 
     def extract(self, a: Value, lane: int | Value) -> Value:
         """One lane; of a scalar, the scalar."""
@@ -273,13 +296,15 @@ class Instructions:
             return a
         if a.literal is not None:
             return constant(a.type.scalar, a.literal)
-        return self.pure(f"extractelement {a}, {_lane(lane)}", a.type.scalar)
+        place = _lane(lane)
+        return self.pure(f"extractelement {a}, {place}", a.type.scalar, "extractelement", (a, place))
 
     def insert(self, a: Value, scalar: Value, lane: int | Value) -> Value:
         """`a` with one lane replaced; of a scalar, the new scalar."""
         if not a.type.is_vector:
             return scalar
-        return self.pure(f"insertelement {a}, {scalar}, {_lane(lane)}", a.type)
+        place = _lane(lane)
+        return self.pure(f"insertelement {a}, {scalar}, {place}", a.type, "insertelement", (a, scalar, place))
 
     def joined(self, values: Sequence[Value]) -> Value:
         """Scalars of one type as one vector; a single one as it is."""
@@ -305,12 +330,12 @@ class Instructions:
     def load(self, type_: Type, pointer: Value, align: int | None = None, flags: str = "") -> Value:
         """Read memory; `align` in bytes, the element's size by default."""
         align = align or max(1, type_.bits // 8)
-        return self.emit(f"load {type_}, {pointer}, align {align}{flags}", type_)
+        return self.emit(f"load {type_}, {pointer}, align {align}{flags}", type_, "load", (pointer,))
 
     def store(self, value: Value, pointer: Value, align: int | None = None, flags: str = "") -> None:
         """Write memory; `align` in bytes, the element's size by default."""
         align = align or max(1, value.type.bits // 8)
-        self.line(f"store {value}, {pointer}, align {align}{flags}")
+        self.line(f"store {value}, {pointer}, align {align}{flags}", "store", (value, pointer))
 
     def masked_load(self, type_: Type, pointer: Value, mask: Value, other: Value, align: int | None = None) -> Value:
         """Read the lanes whose mask bit holds; the others give `other`'s lane and touch no memory."""
@@ -338,5 +363,10 @@ class Instructions:
         return constant(I1.with_lanes(lanes), 1)
 
 
-def _lane(lane: int | Value) -> str:
-    return f"i64 {lane}" if isinstance(lane, int) else str(lane)
+def _lane(lane: int | Value) -> Value:
+    return _constant_lane(lane) if isinstance(lane, int) else lane
+
+
+@cache
+def _constant_lane(lane: int) -> Value:
+    return constant(I64, lane)

@@ -8,6 +8,7 @@ Guarantees: the text of a constant is exact (floats are written as bit patterns)
 from __future__ import annotations
 
 import struct
+from collections.abc import Sequence
 from functools import cache
 from typing import NamedTuple
 
@@ -104,11 +105,14 @@ F64 = vector("double", 1)
 
 
 class Value(NamedTuple):
-    """An SSA name or constant of a type. `literal` is the number behind a constant (for every lane), else None."""
+    """An SSA name or constant of a type. `literal` is the number behind a constant (for every lane), else None;
+    `elements` are the numbers of a constant vector, each of its own.
+    """
 
     type: Type
     text: str
     literal: int | float | None = None
+    elements: tuple[int | float, ...] = ()
 
     def __str__(self) -> str:
         """The operand with its type, as instructions spell it."""
@@ -129,17 +133,36 @@ def constant(type_: Type, number: int | float) -> Value:
     return Value(type_, text, number)
 
 
-def integers(element: str, numbers: list[int] | range) -> Value:
+def integers(element: str, numbers: Sequence[int] | range) -> Value:
     """A constant vector of the given integers, such as the lane numbers."""
-    type_ = vector(element, len(numbers))
-    if not type_.is_vector:
-        return constant(type_, numbers[0])
-    return Value(type_, "<" + ", ".join(f"{element} {number}" for number in numbers) + ">")
+    return listed(vector(element, 1), numbers)
+
+
+def listed(scalar: Type, numbers: Sequence[int | float]) -> Value:
+    """A constant vector of the given numbers; of one number, a scalar."""
+    if len(numbers) == 1:
+        return constant(scalar, numbers[0])
+    texts = (constant(scalar, number).text if scalar.is_float else str(int(number)) for number in numbers)
+    lanes = ", ".join(f"{scalar.element} {text}" for text in texts)
+    return Value(scalar.with_lanes(len(numbers)), f"<{lanes}>", None, tuple(numbers))
 
 
 def poison(type_: Type) -> Value:
     """A value nobody may look at."""
     return Value(type_, "poison")
+
+
+def bits_of(type_: Type, number: int | float) -> int:
+    """The bits of a number as an element of a type, without a sign."""
+    if not type_.is_float:
+        return int(number) & (1 << type_.bits) - 1
+    if type_.element == "bfloat":
+        return bfloat16_bits(number)
+    if type_.element == "half":
+        return _half_bits(number)
+    if type_.element == "float":
+        return int.from_bytes(struct.pack("<f", _to_f32(number)), "little")
+    return int.from_bytes(struct.pack("<d", number), "little")
 
 
 def bfloat16_bits(number: float) -> int:
@@ -169,13 +192,9 @@ def _to_f32(number: float) -> float:
 
 
 def _float_text(element: str, number: float) -> str:
-    if element == "half":
-        return f"0xH{_half_bits(number):04X}"
-    if element == "bfloat":
-        return f"0xR{bfloat16_bits(number):04X}"
-    if element == "float":
-        number = _to_f32(number)
-    return f"0x{struct.unpack('<Q', struct.pack('<d', number))[0]:016X}"
+    if element in ("half", "bfloat"):
+        return f"0x{'H' if element == 'half' else 'R'}{bits_of(vector(element, 1), number):04X}"
+    return f"0x{bits_of(F64, _to_f32(number) if element == 'float' else number):016X}"
 
 
 def _half_bits(number: float) -> int:

@@ -8,11 +8,12 @@ dominating block reuses the first result, so emitters may ask for the same addre
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import field
 
 from mltriton.records import record
+from mltriton.targets.llvm.instruction import Instruction, Lines, in_order
 from mltriton.targets.llvm.instructions import Instructions
 from mltriton.targets.llvm.types import I64, PTR, SHARED_PTR, VOID, Type, Value, constant
 
@@ -29,6 +30,7 @@ class Module:
         self._attributes = attributes
         self._declarations: dict[str, str] = {}
         self._globals: dict[str, str] = {}
+        self.texts: dict[str, bytes] = {}  # the constants that are bytes
         self._functions: dict[str, Function] = {}
         self._definitions: dict[str, str] = {}
         self._nodes = ["!{i32 1}"]
@@ -78,6 +80,7 @@ class Module:
         """The address, of type `pointer`, of a private constant that holds `data`."""
         escaped = "".join(chr(byte) if 32 <= byte < 127 and byte not in b'"\\' else f"\\{byte:02X}" for byte in data)
         space = pointer.element.removeprefix("ptr")
+        self.texts.setdefault(name, data)
         self._globals.setdefault(
             name, f'@{name} = private unnamed_addr{space} constant [{len(data)} x i8] c"{escaped}", align 8'
         )
@@ -91,13 +94,16 @@ class Module:
         linkage: str = "internal",
         extra: str = "",
         attachments: str = "",
+        *,
+        keeps_parts: bool = False,
     ) -> Function:
         """Start a function. `parameters` are (name, type) pairs; a name may carry attributes: ("noalias a", PTR).
-        `attachments` is its metadata.
+        `attachments` is its metadata. With `keeps_parts` others than LLVM can read its instructions.
         """
         if name in self._functions:
             raise ValueError(f"function {name!r} is defined twice")
-        function = Function(self, name, result, parameters, f"{linkage} " if linkage else "", extra, attachments)
+        linkage = f"{linkage} " if linkage else ""
+        function = Function(self, name, result, parameters, linkage, extra, attachments, keeps_parts=keeps_parts)
         self._functions[name] = function
         return function
 
@@ -153,8 +159,10 @@ class Function(Instructions):
         linkage: str,
         extra: str,
         attachments: str = "",
+        *,
+        keeps_parts: bool = False,
     ) -> None:
-        super().__init__(module.declare)
+        super().__init__(module.declare, keeps_parts=keeps_parts)
         self.module = module
         self.name = name
         names = [parameter.split()[-1] for parameter, _ in parameters]
@@ -165,25 +173,39 @@ class Function(Instructions):
             for value, attribute in zip(self.parameters, attributes, strict=True)
         )
         self._header = f"define {linkage}{result} @{name}({signature}) {extra}#0 {attachments}{{"
-        self._entry_lines: list[str] = []
+        self._entry_lines: Lines = []
         # The lines in front of each open loop and how many scopes reach there; None where that is no place of its own.
-        self._before_loops: list[tuple[list[str], int] | None] = []
+        self._before_loops: list[tuple[Lines, int] | None] = []
+
+    @property
+    def instructions(self) -> Iterator[Instruction]:
+        """All of them behind the label of the first block, of a function that keeps their parts."""
+        for line in in_order([self._entry_lines, self.lines]):
+            assert isinstance(line, Instruction), "a function that keeps parts"
+            yield line
 
     @property
     def text(self) -> str:
         """The function's definition."""
-        return "\n".join([self._header, "entry:", *self._entry_lines, *filter(None, self.lines), "}", ""])
+        return "\n".join([self._header, "entry:", *map(str, in_order([self._entry_lines, self.lines])), "}", ""])
 
     def alloca(self, type_: Type, count: int = 1, align: int = 64) -> Value:
         """Stack space for `count` values, made once at function entry."""
         result = self.fresh("slot")
-        many = f"[{count} x {type_}]" if count > 1 else f"{type_}"
-        self._entry_lines.append(f"  {result} = alloca {many}, align {align}")
+        text = f"alloca {f'[{count} x {type_}]' if count > 1 else type_}, align {align}"
+        self._entry_lines.append(Instruction(text, "alloca", result, type_))
         return Value(PTR, result)
+
+    @contextmanager
+    def _at(self, place: Lines) -> Generator[None]:
+        """What is appended now stands there."""
+        here, self.lines = self.lines, place
+        yield
+        self.lines = here
 
     def ret(self, value: Value | None = None) -> None:
         """Return from the function."""
-        self.line(f"ret {value}" if value is not None else f"ret {VOID}")
+        self.line(f"ret {value}" if value is not None else f"ret {VOID}", "ret")
 
     @contextmanager
     def loop(
@@ -213,42 +235,39 @@ class Function(Instructions):
             return
         below = "ult" if unsigned else "slt"
         header, body, exit_ = self.label(f"{name}.head"), self.label(f"{name}.body"), self.label(f"{name}.exit")
-        before, front, earlier = self.current_block, len(self.lines), list[str]()
-        self.lines.append("")
+        earlier: Lines = []
+        phis_at: Lines = []
+        before = self.current_block
+        self.lines.append(earlier)
         self._before_loops.append((earlier, len(self._scopes)))
-        self.line(f"br label %{header}")
+        self.branch(header)
         self.open_block(header)
         index = Value(first.type, self.fresh(name))
         phis = [Value(value.type, self.fresh("carry")) for value in carried]
-        patch = len(self.lines)
         loop = Loop(index, phis)
         self.push_scope()
+        self.lines.append(phis_at)
         if not at_least_once:
-            self.lines.append("")
-            inside = self.icmp(below, index, last)
-            self.line(f"br i1 {inside.text}, label %{body}, label %{exit_}")
+            self.branch_if(self.icmp(below, index, last), body, exit_)
             self.open_block(body)
             yield loop
             following = self.add(index, stride)
             latch = self.current_block
-            self.line(f"br label %{header}")
+            self.branch(header)
             loop.results = phis
         else:
-            self.lines.append("")
             yield loop
             following = self.add(index, stride)
             again = self.icmp(below, following, last)
             latch = self.current_block
-            self.line(f"br i1 {again.text}, label %{header}, label %{exit_}")
+            self.branch_if(again, header, exit_)
             loop.results = loop.next_values()
         self.pop_scope()
         incoming = [(index, first, following), *zip(phis, carried, loop.next_values(), strict=True)]
-        self.lines[patch] = "\n".join(
-            f"  {phi.text} = phi {phi.type} [ {start_.text}, %{before} ], [ {next_.text}, %{latch} ]"
-            for phi, start_, next_ in incoming
-        )
+        with self._at(phis_at):
+            for phi, start_, next_ in incoming:
+                self.phi(phi, (start_, next_), (before, latch))
         self._before_loops.pop()
-        self.lines[front] = "\n".join(earlier)
         self.open_block(exit_)
 
     @property
@@ -265,10 +284,10 @@ class Function(Instructions):
         if outer is None:
             yield
             return
-        here = self.lines, self._scopes
-        self.lines, self._scopes = outer[0], self._scopes[: outer[1]]
-        yield
-        self.lines, self._scopes = here
+        here, self._scopes = self._scopes, self._scopes[: outer[1]]
+        with self._at(outer[0]):
+            yield
+        self._scopes = here
 
     @contextmanager
     def when(self, condition: Value, name: str = "if") -> Generator[None]:
@@ -277,12 +296,12 @@ class Function(Instructions):
             yield
             return
         then, end = self.label(f"{name}.then"), self.label(f"{name}.end")
-        self.line(f"br i1 {condition.text}, label %{then}, label %{end}")
+        self.branch_if(condition, then, end)
         self.open_block(then)
         self.push_scope()
         yield
         self.pop_scope()
-        self.line(f"br label %{end}")
+        self.branch(end)
         self.open_block(end)
 
     def choose(
@@ -297,7 +316,7 @@ class Function(Instructions):
             return list(then() if condition.literal else otherwise())
         then_label, else_label = self.label(f"{name}.then"), self.label(f"{name}.else")
         end = self.label(f"{name}.end")
-        self.line(f"br i1 {condition.text}, label %{then_label}, label %{else_label}")
+        self.branch_if(condition, then_label, else_label)
         arms: list[tuple[list[Value], str]] = []
         for label, build in ((then_label, then), (else_label, otherwise)):
             self.open_block(label)
@@ -305,36 +324,35 @@ class Function(Instructions):
             values = list(build())
             self.pop_scope()
             arms.append((values, self.current_block))
-            self.line(f"br label %{end}")
+            self.branch(end)
         self.open_block(end)
         (left, left_block), (right, right_block) = arms
-        return [
-            self.emit(f"phi {a.type} [ {a.text}, %{left_block} ], [ {b.text}, %{right_block} ]", a.type)
-            for a, b in zip(left, right, strict=True)
-        ]
+        results = [Value(value.type, self.fresh()) for value in left]
+        for result, *values in zip(results, left, right, strict=True):
+            self.phi(result, tuple(values), (left_block, right_block))
+        return results
 
     @contextmanager
     def repeat(self, carried: Sequence[Value], name: str = "while") -> Generator[While]:
         """A general loop: `body.leave_unless(condition)` once, then `body.yield_(...)`; see `While`."""
         header = self.label(f"{name}.head")
         before = self.current_block
-        self.line(f"br label %{header}")
+        self.branch(header)
         self.open_block(header)
         phis = [Value(value.type, self.fresh("carry")) for value in carried]
-        patch = len(self.lines)
-        self.lines.append("")
+        phis_at: Lines = []
+        self.lines.append(phis_at)
         self.push_scope()
         body = While(self, phis, self.label(f"{name}.exit"), self.label(f"{name}.body"))
         self._before_loops.append(None)
         yield body
         self._before_loops.pop()
         latch = self.current_block
-        self.line(f"br label %{header}")
+        self.branch(header)
         self.pop_scope()
-        self.lines[patch] = "\n".join(
-            f"  {phi.text} = phi {phi.type} [ {start.text}, %{before} ], [ {next_.text}, %{latch} ]"
-            for phi, start, next_ in zip(phis, carried, body.next_values(), strict=True)
-        )
+        with self._at(phis_at):
+            for phi, start, next_ in zip(phis, carried, body.next_values(), strict=True):
+                self.phi(phi, (start, next_), (before, latch))
         self.open_block(body.exit_label)
 
 
@@ -353,7 +371,7 @@ class While:
 
     def leave_unless(self, condition: Value) -> None:
         """Go on with the body only where the i1 `condition` holds."""
-        self.function.line(f"br i1 {condition.text}, label %{self.body_label}, label %{self.exit_label}")
+        self.function.branch_if(condition, self.body_label, self.exit_label)
         self.function.open_block(self.body_label)
 
     def yield_(self, *values: Value) -> None:

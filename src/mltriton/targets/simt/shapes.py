@@ -17,7 +17,7 @@ from mltriton.ir.operation import Value as IRValue
 from mltriton.ir.types import TensorType
 from mltriton.layouts.linear import LinearLayout
 from mltriton.targets.llvm.emit.arith import emit_constant, number_of
-from mltriton.targets.llvm.types import I32, Type, Value, constant
+from mltriton.targets.llvm.types import I32, Type, Value, constant, listed
 from mltriton.targets.simt.context import Emitter, Rules, coordinates
 from mltriton.targets.simt.lanes import Emitted, Form, Lanes, layout_of
 
@@ -165,18 +165,12 @@ def _row_major(layout: LinearLayout, type_: TensorType) -> list[list[int]]:
 
 def _by_lane(e: Emitter, numbers: list[int | float], element: Type) -> Value:
     """The number of this lane."""
-    values = [constant(element, number) for number in numbers]
-    if len(set(values)) == 1:
-        return values[0]
+    if len({constant(element, number) for number in numbers}) == 1:
+        return constant(element, numbers[0])
     f, lane = e.function, e.calls.lane(e.function)
     most = e.machine.longest_vector
-    tables = [values[at : at + most] for at in range(0, len(values), most)]
-    own = [
-        f.extract(
-            Value(element.with_lanes(len(table)), f"<{', '.join(map(str, table))}>"), f.and_(lane, len(table) - 1)
-        )
-        for table in tables
-    ]
+    tables = [numbers[at : at + most] for at in range(0, len(numbers), most)]
+    own = [f.extract(listed(element, table), f.and_(lane, len(table) - 1)) for table in tables]
     first, *others = own
     for number, other in enumerate(others, 1):
         first = f.select(f.icmp("uge", lane, number * most), other, first)

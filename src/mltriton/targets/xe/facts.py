@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from mltriton.targets.target import Facts
+from mltriton.targets.target import Facts, Lowered
 
 if TYPE_CHECKING:
     from mltriton.targets.assertions import Description
+    from mltriton.targets.llvm.writer import Function
     from mltriton.targets.xe.launch_guards import Surface, Use
 
 
@@ -31,3 +32,10 @@ class XeFacts(Facts):
     assertions: Sequence[Description] = ()
     checked: Sequence[Surface] = ()
     uses: Sequence[Use] = ()
+
+
+@dataclass(frozen=True)
+class XeLowered(Lowered):
+    """The function that the text was written from; or, of a kernel that was kept, the SPIR-V module made of it."""
+
+    source: Function | bytes = b""

@@ -16,6 +16,7 @@ from mltriton.targets.xe.spirv.emission import Code
 if TYPE_CHECKING:
     from mltriton.ir.module import Module
     from mltriton.targets.xe.devices import Device
+    from mltriton.targets.xe.facts import XeLowered
     from mltriton.targets.xe.launch_guards import Surface
     from mltriton.targets.xe.llvm.emit.kernel import KernelText
 
@@ -34,14 +35,15 @@ class Form(NamedTuple):
         """
         return import_module(self.lowering).emit_kernel(module, device, failing)
 
-    def spirv(self, llvm: str, warps: int, shared: int) -> bytes:
+    def spirv(self, lowered: XeLowered, warps: int, shared: int) -> bytes:
         """The SPIR-V module of a program with so many warps, which share so many bytes."""
         emit: Callable[..., bytes] = import_module(self.emission).emit
-        return emit(llvm) if self.code is Code.SIMT else emit(llvm, warps, shared)
+        return emit(lowered.text) if self.code is Code.SIMT else emit(lowered.source, warps, shared)
 
-    def emulated(self, llvm: str, device: Device) -> bytes:
+    def emulated(self, lowered: XeLowered, device: Device) -> bytes:
         """What runs on this machine's CPU instead: SPIR-V without what only Xe has, or an object file."""
-        return import_module(self.emulation).image_of(llvm, device)
+        source = lowered.text if self.code is Code.SIMT else lowered.source
+        return import_module(self.emulation).image_of(source, device)
 
 
 _HERE = "mltriton.targets.xe"

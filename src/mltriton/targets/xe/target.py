@@ -12,7 +12,7 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 from mltriton.targets.target import Binary, LoadedKernel, Lowered, Target, heading
-from mltriton.targets.xe.facts import XeFacts
+from mltriton.targets.xe.facts import XeFacts, XeLowered
 
 if TYPE_CHECKING:
     from mltriton.ir.module import Module
@@ -49,16 +49,16 @@ class XeTarget(Target):
         """Whether the passes say which lane holds what, without which there is no code."""
         return self.spec.has_lanes
 
-    def lower(self, module: Module, failing: tuple[Surface, ...] = ()) -> Lowered:
+    def lower(self, module: Module, failing: tuple[Surface, ...] = ()) -> XeLowered:
         """LLVM IR for SPIR-V, and how a program is to run, for launches in which some surfaces fail."""
         from mltriton.targets.xe.forms import asked_for
 
         made = asked_for(module).lower(module, self.device, failing)
-        return Lowered(made.text, _facts(module, self.device, made))
+        return XeLowered(made.text, _facts(module, self.device, made), made.function)
 
     def restored(self, text: str, binary: Binary) -> Lowered:
         """With what the binary says of the program."""
-        return Lowered(text, _facts_in(binary))
+        return XeLowered(text, _facts_in(binary), binary.object)
 
     @property
     def texts(self) -> Mapping[str, Callable[[Lowered], str]]:
@@ -72,8 +72,10 @@ class XeTarget(Target):
 
     def spirv(self, lowered: Lowered) -> bytes:
         """The module."""
-        facts = _known(lowered)
-        return _form(lowered).spirv(lowered.text, facts.num_warps, facts.shared)
+        known, facts = _checked(lowered), _known(lowered)
+        if isinstance(known.source, bytes):
+            return known.source
+        return _form(lowered).spirv(known, facts.num_warps, facts.shared)
 
     def listing(self, lowered: Lowered) -> str:
         """The module as text."""
@@ -113,12 +115,12 @@ class XeTarget(Target):
         from mltriton.targets.xe.driver import emulates
         from mltriton.targets.xe.kernel_modules import packed
 
-        form, facts, llvm = _form(lowered), _known(lowered), lowered.text
+        form, facts = _form(lowered), _known(lowered)
         metadata: dict[str, Any] = {"shared": facts.shared, "facts": asdict(facts)}
         if facts.checked:
             metadata["program"] = packed(print_op(module, locations=True).encode())
         if emulates():
-            metadata["emulated"] = packed(form.emulated(llvm, self.device))
+            metadata["emulated"] = packed(form.emulated(_checked(lowered), self.device))
         return Binary(self.spirv(lowered), metadata)
 
     def load(self, binary: Binary, name: str) -> LoadedKernel:
@@ -159,7 +161,7 @@ class XeTarget(Target):
         from mltriton.ir.parser import parse_module
 
         lowered = self.lower(parse_module(program), failing)
-        return _form(lowered).emulated(lowered.text, self.device) if emulated else self.spirv(lowered)
+        return _form(lowered).emulated(lowered, self.device) if emulated else self.spirv(lowered)
 
     def takes(self, device: str) -> bool:
         """Arrays of the GPU, and those of main memory, which are copied."""
@@ -205,6 +207,11 @@ def _facts(module: Module, device: Device, made: KernelText) -> XeFacts:
 
 def _facts_in(binary: Binary) -> XeFacts:
     return XeFacts(**binary.metadata["facts"])
+
+
+def _checked(lowered: Lowered) -> XeLowered:
+    assert isinstance(lowered, XeLowered), "what this target lowered"
+    return lowered
 
 
 def _known(lowered: Lowered) -> XeFacts:

@@ -13,7 +13,7 @@ from mltriton.ir.attributes import DenseAttr, FloatAttr, IntegerAttr
 from mltriton.ir.floats import float_to_bits
 from mltriton.ir.types import F32, F64, FloatType, TensorType, bit_width, element_type
 from mltriton.targets.llvm.emit.context import Emitter, Rule, Rules
-from mltriton.targets.llvm.types import Type, Value, constant, integers, vector
+from mltriton.targets.llvm.types import Type, Value, constant, integers, listed, vector
 from mltriton.targets.llvm.writer import Function
 
 
@@ -38,13 +38,7 @@ def emit_constant(e: Emitter, op: arith.Constant) -> Value:
     if not isinstance(value, DenseAttr):
         return constant(type_, number_of(value.value, value))
     numbers = [number_of(number, value) for number in value.values]
-    if value.is_splat:
-        return constant(type_, numbers[0])
-    if type_.is_float:
-        lanes = ", ".join(str(constant(type_.scalar, number)) for number in numbers)
-    else:
-        lanes = ", ".join(f"{type_.element} {int(number)}" for number in numbers)
-    return Value(type_, f"<{lanes}>")
+    return constant(type_, numbers[0]) if value.is_splat else listed(type_.scalar, numbers)
 
 
 def number_of(number: int | float, attribute: IntegerAttr | FloatAttr | DenseAttr) -> int | float:

@@ -67,7 +67,9 @@ class XeMachine(Machine):
         """`spir_kernel`."""
         attachments = "" if self.vectors else f"!intel_reqd_sub_group_size {module.node(f'i32 {lanes}')} "
         attachments += f"!reqd_work_group_size {module.node(f'i32 {lanes * warps}, i32 1, i32 1')} "
-        return module.function(name, VOID, parameters, linkage="spir_kernel", attachments=attachments)
+        return module.function(
+            name, VOID, parameters, linkage="spir_kernel", attachments=attachments, keeps_parts=self.vectors
+        )
 
     def form_of(self, type_: TensorType) -> Form:
         """What an instruction of the matrix engine takes is one value."""
@@ -167,7 +169,9 @@ class XeMachine(Machine):
     def print(self, f: Function, text: Value, values: Sequence[Value]) -> None:
         """OpenCL's printf."""
         f.module.declare_variadic(PRINTF, I32, [CONSTANT_PTR])
-        f.line(f"call spir_func i32 ({CONSTANT_PTR}, ...) @{PRINTF}({', '.join(map(str, (text, *values)))})")
+        arguments = (text, *values)
+        called = f"call spir_func i32 ({CONSTANT_PTR}, ...) @{PRINTF}({', '.join(map(str, arguments))})"
+        f.emit(called, I32, "call", arguments, (PRINTF,))
 
 
 def _updated(f: Function, name: str, pointer: Value, value: Value, order: Order) -> Value:

@@ -1,6 +1,6 @@
 """Running kernels for Xe that are in SIMD form on this machine's CPU.
 
-Level: `llvm` -> `llvm`. `emulate_warps` takes the IR text of such a kernel and gives that of a function for this CPU,
+Level: `llvm` -> `llvm`. `emulate_warps` takes such a kernel and gives the IR text of a function for this CPU,
 `void run(ptr slots, ptr place)`, in which every intrinsic of Intel's vector compiler is a function of the text itself.
 Each argument has a slot of 8 bytes; `place` says which warp of which program runs. Guarantees: blocks and matrices
 outside of the device's limits are treated as by `emulation/blocks.py`.
@@ -8,13 +8,11 @@ outside of the device's limits are treated as by `emulation/blocks.py`.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Sequence
-
 from mltriton.errors import BackendError
 from mltriton.targets.cpu.features import host
 from mltriton.targets.cpu.llvm.emit.kernel import function_attributes
-from mltriton.targets.llvm.types import CONSTANT_PTR, PTR, VOID, Type, Value, vector
+from mltriton.targets.llvm.instruction import Instruction, Operands
+from mltriton.targets.llvm.types import CONSTANT_PTR, I32, PTR, VOID, Value, bits_of, vector
 from mltriton.targets.llvm.writer import Function, Module
 from mltriton.targets.xe.devices import Device
 from mltriton.targets.xe.emulation.simd import (
@@ -27,16 +25,9 @@ from mltriton.targets.xe.emulation.simd import (
 )
 from mltriton.targets.xe.emulation.simd.call import Call, Write
 from mltriton.targets.xe.spirv.emission import PRINTF
-from mltriton.targets.xe.spirv.vectors.syntax import Number, Reader
 
 ENTRY = "run"
 _SLOT_BYTES = 8
-_CALL = re.compile(r"call (<[^>]*>|[\w.]+) @([\w.]+)\((.*)\)$", re.MULTILINE)
-_HEADER = re.compile(r"^define spir_kernel void @([\w.$]+)\((.*)\) .*\{$", re.MULTILINE)
-_ATTRIBUTES = re.compile(r"^attributes #0 = .*$", re.MULTILINE)
-_PRINTF = f"call spir_func i32 ({CONSTANT_PTR}, ...) @{PRINTF}("
-_PRINTED = f"call i32 ({CONSTANT_PTR}, ...) @printf("
-_DECLARED = f"declare i32 @printf({CONSTANT_PTR}, ...)"
 
 # How the name of a function begins -> what writes one with the same parameters, and the place after them.
 _WRITERS: dict[str, Write] = {
@@ -49,71 +40,53 @@ _WRITERS: dict[str, Write] = {
 }
 
 
-def emulate_warps(text: str, device: Device) -> str:
-    """The kernel in `text` for this machine."""
+def emulate_warps(kernel: Function, device: Device) -> str:
+    """A kernel for this machine."""
     library = Module(function_attributes(host()))
+    for name, data in kernel.module.texts.items():
+        library.bytes_constant(name, data, CONSTANT_PTR)
+    parameters = [(value.text[1:], value.type) for value in kernel.parameters]
+    warp = library.function(f"{kernel.name}.warp", VOID, [*parameters, ("place", PTR)])
     written: dict[tuple[object, ...], str] = {}
-
-    def rename(found: re.Match[str]) -> str:
-        call = _read(found, device)
-        write = next((write for prefix, write in _WRITERS.items() if call.name.startswith(prefix)), None)
-        if write is None:
-            if call.name.startswith("llvm.") and not call.name.startswith("llvm.genx."):
-                return found[0]
-            raise BackendError(f"{call.name} cannot be emulated", found=found[0])
-        if call.key not in written:
-            written[call.key] = name = f"emulated{len(written)}"
-            parameters = [*((f"a{n}", type_) for n, type_ in enumerate(call.types)), ("place", PTR)]
-            function = library.function(name, call.result, parameters, extra="noinline ")
-            made = write(function, call)
-            function.ret(made)
-        arguments = f"{found[3]}, ptr %place" if found[3] else "ptr %place"
-        return f"call {found[1]} @{written[call.key]}({arguments})"
-
-    header = _HEADER.search(text)
-    assert header is not None, "the text of a kernel"
-    kernel = _CALL.sub(rename, text).replace(_PRINTF, _PRINTED)
-    _entry(library, header[1], header[2])
-    kernel = _HEADER.sub(rf"define internal void @{header[1]}.warp(\2, ptr %place) #0 {{", kernel)
-    kept = [line for line in kernel.splitlines() if not line.startswith(("declare", "attributes #0", "!"))]
-    declared = [line for line in text.splitlines() if line.startswith("declare") and _is_kept(line)]
-    declared += [_DECLARED] if _PRINTED in kernel else []
-    return "\n".join((*_without_doubles(declared, library.text), *kept, library.text))
+    warp.lines += (
+        _renamed(library, written, made, device) if made.op == "call" else made for made in kernel.instructions
+    )
+    _entry(library, warp)
+    return library.text
 
 
-def _is_kept(declaration: str) -> bool:
-    return "@llvm." in declaration and "@llvm.genx." not in declaration
+def _renamed(library: Module, written: dict[tuple[object, ...], str], made: Instruction, device: Device) -> Instruction:
+    """A call of a function that this machine has, which may be written just now."""
+    name, types = made.names[0], tuple(value.type for value in made.operands)
+    if name == PRINTF:
+        library.declare_variadic("printf", I32, [CONSTANT_PTR])
+        return _calling(made, f"({CONSTANT_PTR}, ...) @printf", made.operands)
+    write = next((write for prefix, write in _WRITERS.items() if name.startswith(prefix)), None)
+    if write is None:
+        if name.startswith("llvm.") and not name.startswith("llvm.genx."):
+            library.declare(name, made.type, types)
+            return made
+        raise BackendError(f"{name} cannot be emulated", found=made.text)
+    constants = tuple(None if v.literal is None else bits_of(v.type, v.literal) for v in made.operands)
+    call = Call(name, made.type, types, constants, device)
+    if call.key not in written:
+        written[call.key] = f"emulated{len(written)}"
+        parameters = [*((f"a{n}", type_) for n, type_ in enumerate(types)), ("place", PTR)]
+        function = library.function(written[call.key], call.result, parameters, extra="noinline ")
+        function.ret(write(function, call))
+    return _calling(made, f"@{written[call.key]}", (*made.operands, Value(PTR, "%place")))
 
 
-def _without_doubles(declared: Sequence[str], library: str) -> list[str]:
-    return [line for line in declared if line not in library]
+def _calling(made: Instruction, function: str, operands: Operands) -> Instruction:
+    """The same call of another function."""
+    return Instruction(f"call {made.type} {function}({', '.join(map(str, operands))})", name=made.name)
 
 
-def _read(found: re.Match[str], device: Device) -> Call:
-    reader = Reader(found[3])
-    types: list[Type] = []
-    constants: list[int | None] = []
-    while reader.next:
-        type_, value = reader.typed()
-        types.append(type_)
-        constants.append(value.bits if isinstance(value, Number) else None)
-        reader.skip(",")
-    return Call(found[2], Reader(found[1]).type(), tuple(types), tuple(constants), device)
-
-
-def _entry(library: Module, name: str, parameters: str) -> None:
+def _entry(library: Module, warp: Function) -> None:
     """The function that reads the arguments."""
     f = library.function(ENTRY, VOID, [("slots", PTR), ("place", PTR)], linkage="")
     slots, place = f.parameters
-    reader, arguments = Reader(parameters), list[Value]()
-    while reader.next:
-        type_ = reader.type()
-        reader.take()
-        reader.skip(",")
-        arguments.append(_argument(f, slots, len(arguments), type_))
-    f.call(f"{name}.warp", VOID, *arguments, place)
+    types = [value.type for value in warp.parameters[:-1]]
+    slot = (f.gep(slots, number * _SLOT_BYTES, vector("i8", 1)) for number in range(len(types)))
+    f.call(warp.name, VOID, *(f.load(type_, at) for type_, at in zip(types, slot, strict=True)), place)
     f.ret()
-
-
-def _argument(f: Function, slots: Value, number: int, type_: Type) -> Value:
-    return f.load(type_, f.gep(slots, number * _SLOT_BYTES, vector("i8", 1)))

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from mltriton.targets.cpu.features import host
 from mltriton.targets.llvm.toolchain import Machine, compile_object
+from mltriton.targets.llvm.writer import Function
 from mltriton.targets.xe.devices import Device
 from mltriton.targets.xe.emulation.simd import emulate_warps
 
 
-def image_of(llvm: str, device: Device) -> bytes:
-    """What `EmulatedWarps` takes, of a kernel's IR text."""
+def image_of(kernel: Function, device: Device) -> bytes:
+    """What `EmulatedWarps` takes."""
     features = host()
-    return compile_object(emulate_warps(llvm, device), Machine(features.triple, features.cpu, features.attributes))
+    return compile_object(emulate_warps(kernel, device), Machine(features.triple, features.cpu, features.attributes))

@@ -11,7 +11,7 @@ from collections.abc import Collection
 from mltriton.dialects import tt
 from mltriton.ir.module import Module as IRModule
 from mltriton.records import NamedTuple
-from mltriton.targets.llvm.writer import Module
+from mltriton.targets.llvm.writer import Function, Module
 from mltriton.targets.registry import num_warps_of, spec_of
 from mltriton.targets.simt.kernel import argument, begin, divisors, finish, parameters_of
 from mltriton.targets.simt.shared import place_allocations
@@ -24,13 +24,18 @@ from mltriton.targets.xe.llvm.surfaces import Legality, Surfaces
 
 
 class KernelText(NamedTuple):
-    """A kernel as LLVM IR text, for launches that `checked` whether the hardware takes these surfaces; `uses` says what
-    they are.
+    """A kernel as LLVM IR, for launches that `checked` whether the hardware takes these surfaces; `uses` says what they
+    are.
     """
 
-    text: str
+    function: Function
     checked: list[Surface]
     uses: list[Use]
+
+    @property
+    def text(self) -> str:
+        """The module's text, written anew each time."""
+        return self.function.module.text
 
 
 def emit_kernel(module: IRModule, device: Device, failing: Collection[Surface] = ()) -> KernelText:
@@ -57,4 +62,4 @@ def legality_of(module: IRModule, device: Device, failing: Collection[Surface]) 
 def finished(e: XeEmitter, module: IRModule) -> KernelText:
     """The module with the kernel's operations."""
     finish(e, module)
-    return KernelText(e.module.text, e.legality.relied, e.legality.uses)
+    return KernelText(e.function, e.legality.relied, e.legality.uses)

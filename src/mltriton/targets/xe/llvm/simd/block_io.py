@@ -152,7 +152,7 @@ def _place_in_loop(
     for element, (dim, unit) in enumerate(units.items()):
         if not invariant[dim]:
             value, distances[element] = (at(dim), 0) if matrix.address else _apart(e, at(dim), unit)
-            held = f.pure(f"load {first.type}, {kept}, align 64", first.type)
+            held = f.pure(f"load {first.type}, {kept}, align 64", first.type, "load", (kept,))
             first = f.insert(held, value, intrinsics.PLACE + element)
             f.store(first, kept, 64)
     return first, (distances[0], distances[1])

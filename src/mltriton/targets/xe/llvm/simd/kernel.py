@@ -1,4 +1,4 @@
-"""The kernel of a module at the intrinsic level in SIMD form (one program for each warp): LLVM IR text.
+"""The kernel of a module at the intrinsic level in SIMD form (one program for each warp): LLVM IR.
 
 Level: intrinsic -> llvm. `spir_kernel` with the name and the parameters of the `tt.func`, as in a lane's program
 (`simt/kernel.py`); one work item is a warp.

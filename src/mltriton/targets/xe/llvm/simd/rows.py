@@ -12,7 +12,7 @@ from functools import cache
 
 from mltriton.ir.types import TensorType
 from mltriton.ir.types import Type as IRType
-from mltriton.targets.llvm.types import Type, Value, constant, poison
+from mltriton.targets.llvm.types import Type, Value, constant, listed, poison
 from mltriton.targets.llvm.writer import Function
 from mltriton.targets.simt.lanes import Form, layout_of
 from mltriton.targets.xe.llvm.simd.intrinsics import LANES, joined, read
@@ -44,15 +44,14 @@ class Rows:
     def __init__(self, function: Function) -> None:
         self._function = function
         self._from: dict[str, tuple[Value, int]] = {}
-        self._numbers: dict[Value, list[int | float]] = {}  # of vectors of constants
 
     def everywhere(self, rows: Value, number: int) -> Value:
         """Element `number` in every lane."""
         f = self._function
         if rows.literal is not None:
             return constant(rows.type.with_lanes(LANES), rows.literal)
-        if rows in self._numbers:
-            return constant(rows.type.with_lanes(LANES), self._numbers[rows][number])
+        if rows.elements:
+            return constant(rows.type.with_lanes(LANES), rows.elements[number])
         made = f.splat(f.extract(rows, number), LANES)
         self._from[made.text] = (rows, number)
         return made
@@ -65,10 +64,7 @@ class Rows:
             return found
         literals = [register.literal for register in registers]
         if all(literal is not None for literal in literals):
-            numbers = [literal or 0 for literal in literals]
-            made = _constants(scalar, numbers)
-            self._numbers[made] = numbers
-            return made
+            return constants([literal or 0 for literal in literals], scalar)
         made = poison(scalar.with_lanes(len(registers)))
         for number, register in enumerate(registers):
             rows, index = self._from.get(register.text, (register, 0))
@@ -100,8 +96,8 @@ class Rows:
         return read(self._function, rows, start, LANES, 0, len(registers), 1)
 
 
-def _constants(scalar: Type, numbers: Sequence[int | float]) -> Value:
+def constants(numbers: Sequence[int | float], scalar: Type) -> Value:
+    """A vector of numbers, equal ones or others."""
     if len({constant(scalar, number) for number in numbers}) == 1:
         return constant(scalar.with_lanes(len(numbers)), numbers[0])
-    values = [constant(scalar, number) for number in numbers]
-    return Value(scalar.with_lanes(len(values)), f"<{', '.join(map(str, values))}>")
+    return listed(scalar, numbers)

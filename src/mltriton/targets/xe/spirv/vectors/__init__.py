@@ -1,1 +1,1 @@
-"""LLVM IR text of a SIMD kernel to SPIR-V, written here, since LLVM's back end ends its process on wide vectors."""
+"""The instructions of a SIMD kernel as SPIR-V, written here, since LLVM's back end ends its process on wide vectors."""

@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mltriton.records import NamedTuple
-from mltriton.targets.llvm.types import CONSTANT_PTR, I8, I32, VOID, Type
-from mltriton.targets.xe.spirv.vectors.syntax import Name, Number, Numbers, Operand, Undefined
+from mltriton.targets.llvm.types import CONSTANT_PTR, I8, I32, VOID, Type, Value, bits_of
 from mltriton.targets.xe.spirv.words import MAGIC, Instruction, SpirvModule, words_of
 
 _VERSION = 0x00010400
@@ -69,27 +68,30 @@ class Sections:
         """The id of a function's type."""
         return self._declared(33, self.type(result), *map(self.type, parameters))
 
-    def constant(self, type_: Type, operand: Operand) -> int:
+    def constant(self, value: Value) -> int:
         """The id of a constant."""
-        assert not isinstance(operand, Name)
-        if isinstance(operand, Undefined):
+        type_, numbers = value.type, value.elements or (value.literal,)
+        assert value.text == "poison" or None not in numbers, f"{value} is no constant"
+        if numbers == (None,):
             return self._made(1, self.type(type_))
-        if isinstance(operand, Number) and operand.bits == 0 and type_.is_vector:
+        bits = tuple(bits_of(type_, number) for number in numbers if number is not None)
+        if type_.is_vector and bits == (0,):
             return self._made(46, self.type(type_))
         if type_.is_vector:
-            bits = operand.bits if isinstance(operand, Numbers) else (operand.bits,) * type_.lanes
-            return self._made(44, self.type(type_), *(self.constant(type_.scalar, Number(one)) for one in bits))
-        assert not isinstance(operand, Numbers)
+            each = bits if value.elements else bits * type_.lanes
+            return self._made(44, self.type(type_), *(self._scalar(type_.scalar, one) for one in each))
+        return self._scalar(type_, *bits)
+
+    def _scalar(self, type_: Type, bits: int) -> int:
         if type_.bits == 1:
-            return self._made(41 if operand.bits else 42, self.type(type_))
-        words = [operand.bits & 0xFFFFFFFF, operand.bits >> 32][: max(1, type_.bits // 32)]
-        return self._made(43, self.type(type_), *words)
+            return self._made(41 if bits else 42, self.type(type_))
+        return self._made(43, self.type(type_), *[bits & 0xFFFFFFFF, bits >> 32][: max(1, type_.bits // 32)])
 
     def text(self, data: bytes) -> int:
         """The id of a variable that holds a text for printf; its type is a pointer to an array."""
-        length = self.constant(I32, Number(len(data)))
+        length = self._scalar(I32, len(data))
         array = self._declared(28, self.type(I8), length)
-        held = self._made(44, array, *(self.constant(I8, Number(byte)) for byte in data))
+        held = self._made(44, array, *(self._scalar(I8, byte) for byte in data))
         storage = _STORAGE[CONSTANT_PTR.element]
         made = self._made(59, self._declared(32, storage, array), storage, held)
         self._decorations.append(Instruction(71, (made, _CONSTANT)))

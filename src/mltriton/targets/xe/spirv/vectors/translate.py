@@ -1,59 +1,43 @@
-"""LLVM IR text of a SIMD kernel, the program of a whole warp, to SPIR-V for Intel's vector compiler.
+"""A SIMD kernel, the program of a whole warp, as SPIR-V for Intel's vector compiler.
 
-Level: `llvm` -> binary. Takes the text of one kernel as `targets/llvm/writer.py` writes it, whose vectors may have any
-width and whose memory accesses are Intel's intrinsics (`llvm.genx.*`). Guarantees: an instruction that has no
-counterpart raises `BackendError` with its line.
+Level: `llvm` -> binary. Takes the function that its LLVM IR text is written from, whose vectors may have any width and
+whose memory accesses are Intel's intrinsics (`llvm.genx.*`). Guarantees: an instruction that has no counterpart raises
+`BackendError` with its text.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Sequence
 
-from mltriton.targets.llvm.types import CONSTANT_PTR, I1, I32, VOID, Type
+from mltriton.errors import BackendError
+from mltriton.targets.llvm.instruction import LABEL
+from mltriton.targets.llvm.instruction import Instruction as Source
+from mltriton.targets.llvm.types import CONSTANT_PTR, I32, VOID, Type, Value, constant
+from mltriton.targets.llvm.writer import Function
 from mltriton.targets.xe.spirv.vectors import opcodes
 from mltriton.targets.xe.spirv.vectors.sections import Import, Sections
-from mltriton.targets.xe.spirv.vectors.syntax import Name, Number, Numbers, Operand, Reader
 from mltriton.targets.xe.spirv.words import Instruction
 
-_DEFINITION = re.compile(r"^define spir_kernel void @([\w.$]+)\((.*)\) ", re.MULTILINE)
-_TEXT = re.compile(
-    r'^(@[\w.]+) = private unnamed_addr addrspace\(2\) constant \[\d+ x i8\] c"(.*)", align', re.MULTILINE
-)
 _FUNCTION = 7  # where variables of a function are
-_FLAGS = frozenset({"fast", "nnan", "ninf", "nsz", "arcp", "contract", "afn", "reassoc", "nuw", "nsw", "exact"})
 
 
-def emit(text: str, warps: int, shared: int) -> bytes:
-    """The SPIR-V module of the kernel in `text`, whose warps share so many bytes."""
-    found = _DEFINITION.search(text)
-    assert found is not None, "the text of a kernel"
-    body = text[found.end() : text.index("\n}", found.end())].partition("{\n")[2]
-    kernel = _Kernel(found[2], {name: _bytes(escaped) for name, escaped in _TEXT.findall(text)})
-    for line in body.splitlines():
-        kernel.line(line)
-    instructions = kernel.finished()
-    return kernel.sections.finished(found[1], kernel.id, instructions, warps, shared).image
-
-
-def _bytes(escaped: str) -> bytes:
-    """What LLVM writes as a text."""
-    return re.sub(r"\\([0-9A-F]{2})", lambda found: chr(int(found[1], 16)), escaped).encode("latin-1")
+def emit(function: Function, warps: int, shared: int) -> bytes:
+    """The SPIR-V module of a kernel, whose warps share so many bytes."""
+    kernel = _Kernel(function)
+    for source in (Source("entry", LABEL), *function.instructions):
+        kernel.append(source)
+    return kernel.sections.finished(function.name, kernel.id, kernel.finished(), warps, shared).image
 
 
 class _Kernel:
-    """The kernel's body, line by line; `texts` are what printf is given, by name."""
+    """The kernel's body, instruction by instruction."""
 
-    def __init__(self, parameters: str, texts: Mapping[str, bytes]) -> None:
+    def __init__(self, function: Function) -> None:
         self.sections = Sections()
-        self._ids = {name: self.sections.text(data) for name, data in texts.items()}
+        self._ids = {f"@{name}": self.sections.text(data) for name, data in function.module.texts.items()}
         self._body: list[Instruction] = []
-        self._parameters: list[tuple[Type, int]] = []
-        reader = Reader(parameters)
-        while reader.next:
-            type_ = reader.type()
-            self._parameters.append((type_, self._id(reader.take())))
-            reader.skip(",")
+        self._parameters = [(parameter.type, self._id(parameter.text)) for parameter in function.parameters]
         self.id = self.sections.fresh()
 
     def finished(self) -> list[Instruction]:
@@ -64,28 +48,19 @@ class _Kernel:
         head += [Instruction(55, (sections.type(type_), id_)) for type_, id_ in self._parameters]
         return [*head, *self._body, Instruction(56, ())]
 
-    def line(self, line: str) -> None:
-        """Append what a line means."""
-        if not line.strip() or line.lstrip().startswith(";"):
-            return
-        if line.endswith(":"):
-            self._body.append(Instruction(248, (self._id(f"%{line[:-1]}"),)))
-            return
-        reader = Reader(line)
-        result = reader.take() if reader.next.startswith("%") else ""
-        if result:
-            reader.expect("=")
-        name = reader.take()
-        while reader.next in _FLAGS:
-            reader.take()
-        if name in opcodes.BINARY:
-            self._binary(reader, result, name)
-        elif name in opcodes.CASTS:
-            self._cast(reader, result, name)
-        elif name in _RULES:
-            _RULES[name](self, reader, result)
+    def append(self, source: Source) -> None:
+        """Append what an instruction means."""
+        if source.op in opcodes.BINARY:
+            table = opcodes.LOGICAL if source.type.bits == 1 else opcodes.BINARY
+            self._add(table[source.op], source, *self._values(source.operands))
+        elif source.op in opcodes.CASTS:
+            self._cast(source)
+        elif source.op in _RULES:
+            _RULES[source.op](self, source)
+        elif source.op in _PLAIN:
+            self._add(_PLAIN[source.op], source, *self._values(source.operands))
         else:
-            raise reader.error("an instruction of a SIMD kernel")
+            raise _error(source, "an instruction of a SIMD kernel")
 
     # Values
 
@@ -94,192 +69,116 @@ class _Kernel:
             self._ids[name] = self.sections.fresh()
         return self._ids[name]
 
-    def _value(self, type_: Type, operand: Operand) -> int:
-        return self._id(operand.text) if isinstance(operand, Name) else self.sections.constant(type_, operand)
+    def _values(self, values: Sequence[Value]) -> list[int]:
+        return [self._id(value.text) if value.text[0] in "%@" else self.sections.constant(value) for value in values]
 
-    def _typed(self, reader: Reader) -> tuple[Type, int]:
-        type_, operand = reader.typed()
-        return type_, self._value(type_, operand)
+    def _label(self, name: str) -> int:
+        return self._id(f"%{name}")
 
-    def _add(self, opcode: int, type_: Type, result: str, *operands: int) -> None:
-        self._body.append(Instruction(opcode, (self.sections.type(type_), self._id(result), *operands)))
+    def _add(self, opcode: int, source: Source, *operands: int) -> None:
+        self._result(opcode, source.type, source.name or f"%{len(self._body)}.nothing", *operands)
+
+    def _result(self, opcode: int, type_: Type, name: str, *operands: int) -> int:
+        self._body.append(Instruction(opcode, (self.sections.type(type_), self._id(name), *operands)))
+        return self._id(name)
 
     # Instructions
 
-    def _binary(self, reader: Reader, result: str, name: str) -> None:
-        type_, left = self._typed(reader)
-        reader.expect(",")
-        right = self._value(type_, reader.operand(type_))
-        table = opcodes.LOGICAL if type_.bits == 1 else opcodes.BINARY
-        self._add(table[name], type_, result, left, right)
-
-    def negation(self, reader: Reader, result: str) -> None:
-        type_, value = self._typed(reader)
-        self._add(127, type_, result, value)
-
-    def compare(self, reader: Reader, result: str) -> None:
-        predicate = reader.take()
-        type_, left = self._typed(reader)
-        reader.expect(",")
-        right = self._value(type_, reader.operand(type_))
-        made = type_.with_element("i1")
+    def compare(self, source: Source) -> None:
+        operands, (predicate,), type_ = self._values(source.operands), source.names, source.operands[0].type
         if type_.is_float and predicate in ("uno", "ord"):
-            self._unordered(made, result, left, right, predicate)
+            self._unordered(source, operands, predicate)
             return
-        table = (
-            opcodes.FLOAT_COMPARISONS
-            if type_.is_float
-            else opcodes.LOGICAL_COMPARISONS
-            if type_.bits == 1
-            else opcodes.INTEGER_COMPARISONS
-        )
+        integers = opcodes.LOGICAL_COMPARISONS if type_.bits == 1 else opcodes.INTEGER_COMPARISONS
+        table = opcodes.FLOAT_COMPARISONS if type_.is_float else integers
         if predicate not in table:
-            raise reader.error(f"one of {', '.join(table)}")
-        self._add(table[predicate], made, result, left, right)
+            raise _error(source, f"one of {', '.join(table)}")
+        self._add(table[predicate], source, *operands)
 
-    def _unordered(self, made: Type, result: str, left: int, right: int, predicate: str) -> None:
+    def _unordered(self, source: Source, operands: Sequence[int], predicate: str) -> None:
         """Whether one of two floats is NaN, which equals nothing, not even itself."""
-        parts = [f"{result}.nan{number}" for number in range(2)]
-        for part, value in zip(parts, (left, right), strict=True):
-            self._add(180 if predicate == "ord" else 183, made, part, value, value)
-        self._add(opcodes.LOGICAL["and" if predicate == "ord" else "or"], made, result, *map(self._id, parts))
+        opcode, type_, name = 180 if predicate == "ord" else 183, source.type, source.name
+        parts = [self._result(opcode, type_, f"{name}.nan{n}", each, each) for n, each in enumerate(operands)]
+        self._add(opcodes.LOGICAL["and" if predicate == "ord" else "or"], source, *parts)
 
-    def select(self, reader: Reader, result: str) -> None:
-        _, condition = self._typed(reader)
-        reader.expect(",")
-        type_, left = self._typed(reader)
-        reader.expect(",")
-        _, right = self._typed(reader)
-        self._add(169, type_, result, condition, left, right)
-
-    def _cast(self, reader: Reader, result: str, name: str) -> None:
-        from_, value = self._typed(reader)
-        reader.expect("to")
-        to = reader.type()
-        if from_.bits == 1 and name in ("zext", "sext", "uitofp"):
-            one = {"zext": 1, "sext": (1 << to.bits) - 1, "uitofp": 0x3FF0 << 48 if to.bits == 64 else 0x3F800000}
-            chosen = (self.sections.constant(to, Number(bits)) for bits in (one[name], 0))
-            self._add(169, to, result, value, *chosen)
-        elif to.bits == 1 and name == "trunc":
-            low = f"{result}.low"
-            self._add(opcodes.BINARY["and"], from_, low, value, self.sections.constant(from_, Number(1)))
-            self._add(171, to, result, self._id(low), self.sections.constant(from_, Number(0)))
+    def _cast(self, source: Source) -> None:
+        [of], [value], to = source.operands, self._values(source.operands), source.type
+        if of.type.bits == 1 and (one := _OF_A_BIT.get(source.op)) is not None:
+            self._add(169, source, value, *self._values([constant(to, one), constant(to, 0)]))
+        elif to.bits == 1 and source.op == "trunc":
+            one = self.sections.constant(constant(of.type, 1))
+            low = self._result(opcodes.BINARY["and"], of.type, f"{source.name}.low", value, one)
+            self._add(171, source, low, self.sections.constant(constant(of.type, 0)))
         else:
-            self._add(opcodes.CASTS[name], to, result, value)
+            self._add(opcodes.CASTS[source.op], source, value)
 
-    def insert(self, reader: Reader, result: str) -> None:
-        type_, whole = self._typed(reader)
-        reader.expect(",")
-        _, scalar = self._typed(reader)
-        reader.expect(",")
-        index_type, index = reader.typed()
-        if isinstance(index, Number):
-            self._add(82, type_, result, scalar, whole, index.bits)
+    def element(self, source: Source) -> None:
+        """Append reading or replacing an element of a vector, whose number is known or computed."""
+        known, computed = _ELEMENTS[source.op]
+        *operands, index = source.operands
+        whole, *scalar = self._values(operands)
+        if index.literal is not None:
+            self._add(known, source, *scalar, whole, int(index.literal))
         else:
-            self._add(78, type_, result, whole, scalar, self._value(index_type, index))
+            self._add(computed, source, whole, *scalar, *self._values([index]))
 
-    def extract(self, reader: Reader, result: str) -> None:
-        type_, whole = self._typed(reader)
-        reader.expect(",")
-        index_type, index = reader.typed()
-        if isinstance(index, Number):
-            self._add(81, type_.scalar, result, whole, index.bits)
-        else:
-            self._add(77, type_.scalar, result, whole, self._value(index_type, index))
+    def shuffle(self, source: Source) -> None:
+        *operands, mask = source.operands
+        lanes = mask.elements or (0,) * mask.type.lanes
+        self._add(79, source, *self._values(operands), *map(int, lanes))
 
-    def shuffle(self, reader: Reader, result: str) -> None:
-        type_, left = self._typed(reader)
-        reader.expect(",")
-        _, right = self._typed(reader)
-        reader.expect(",")
-        mask_type, mask = reader.typed()
-        lanes = mask.bits if isinstance(mask, Numbers) else (0,) * mask_type.lanes
-        self._add(79, type_.with_lanes(mask_type.lanes), result, left, right, *lanes)
-
-    def phi(self, reader: Reader, result: str) -> None:
-        type_ = reader.type()
+    def phi(self, source: Source) -> None:
         incoming: list[int] = []
-        while reader.skip("["):
-            incoming.append(self._value(type_, reader.operand(type_)))
-            reader.expect(",")
-            incoming.append(self._id(reader.take()))
-            reader.expect("]")
-            reader.skip(",")
-        self._add(245, type_, result, *incoming)
+        for value, label in zip(source.operands, source.names, strict=True):
+            incoming += (*self._values([value]), self._label(label))
+        self._add(245, source, *incoming)
 
-    def branch(self, reader: Reader, result: str) -> None:
-        if reader.skip("label"):
-            self._body.append(Instruction(249, (self._id(reader.take()),)))
-            return
-        reader.expect("i1")
-        targets = [self._value(I1, reader.operand(I1))]
-        while reader.skip(","):
-            reader.expect("label")
-            targets.append(self._id(reader.take()))
-        self._body.append(Instruction(250, tuple(targets)))
+    def branch(self, source: Source) -> None:
+        opcode = 250 if source.operands else 249
+        self._body.append(Instruction(opcode, (*self._values(source.operands), *map(self._label, source.names))))
 
-    def leave(self, reader: Reader, result: str) -> None:
+    def block(self, source: Source) -> None:
+        self._body.append(Instruction(248, (self._label(source.text),)))
+
+    def leave(self, source: Source) -> None:
         self._body.append(Instruction(253, ()))
 
-    def variable(self, reader: Reader, result: str) -> None:
+    def variable(self, source: Source) -> None:
         """Append a variable of the kernel: Intel's compiler keeps it in registers."""
-        pointer = self.sections.pointer(reader.type())
-        self._body.append(Instruction(59, (pointer, self._id(result), _FUNCTION)))
+        pointer = self.sections.pointer(source.type)
+        self._body.append(Instruction(59, (pointer, self._id(source.name), _FUNCTION)))
 
-    def load(self, reader: Reader, result: str) -> None:
-        """Append reading a variable."""
-        type_ = reader.type()
-        reader.expect(",")
-        reader.expect("ptr")
-        self._add(61, type_, result, self._id(reader.take()))
-
-    def store(self, reader: Reader, result: str) -> None:
+    def store(self, source: Source) -> None:
         """Append writing a variable."""
-        _, value = self._typed(reader)
-        reader.expect(",")
-        reader.expect("ptr")
-        self._body.append(Instruction(62, (self._id(reader.take()), value)))
+        value, pointer = self._values(source.operands)
+        self._body.append(Instruction(62, (pointer, value)))
 
-    def call(self, reader: Reader, result: str) -> None:
-        reader.skip("spir_func")
-        type_ = reader.type()
-        if reader.skip("("):  # the parameters of a function that takes any number of arguments
-            while not reader.skip(")"):
-                reader.type()
-                reader.skip(",")
-        name = reader.take()[1:]
-        reader.expect("(")
-        arguments: list[tuple[Type, int]] = []
-        while not reader.skip(")"):
-            arguments.append(self._argument(reader))
-            reader.skip(",")
-        number = _extended(name)
-        result = result or f"%{len(self._body)}.nothing"
-        if number is not None:
-            values = [value for _, value in arguments]
+    def call(self, source: Source) -> None:
+        name, arguments = source.names[0], [self._argument(value) for value in source.operands]
+        if name.startswith("llvm.genx."):
+            types = tuple(value.type for value in source.operands)
+            self._add(57, source, self.sections.function(Import(name, source.type, types)), *arguments)
+        elif (number := _extended(name)) is not None:
             # LLVM's abs says besides whether the least number may be given.
-            self._add(12, type_, result, self.sections.library, number, *values[: 1 if "llvm.abs" in name else None])
-            return
-        if not name.startswith("llvm.genx."):
-            raise reader.error("a function of OpenCL's or of the vector compiler's")
-        function = self.sections.function(Import(name, type_, tuple(kind for kind, _ in arguments)))
-        self._add(57, type_, result, function, *(value for _, value in arguments))
+            self._add(12, source, self.sections.library, number, *arguments[: 1 if "llvm.abs" in name else None])
+        else:
+            raise _error(source, "a function of OpenCL's or of the vector compiler's")
 
-    def _argument(self, reader: Reader) -> tuple[Type, int]:
+    def _argument(self, value: Value) -> int:
         """An argument of a call; a text's address as that of its first byte."""
-        type_, value = self._typed(reader)
-        if type_ == CONSTANT_PTR:
-            first = f"%{len(self._body)}.text"
-            zero = self.sections.constant(I32, Number(0))
-            self._add(70, type_, first, value, zero, zero)
-            value = self._id(first)
-        return type_, value
+        [held] = self._values([value])
+        if value.type != CONSTANT_PTR:
+            return held
+        zero = self.sections.constant(constant(I32, 0))
+        return self._result(70, value.type, f"%{len(self._body)}.text", held, zero, zero)
+
+
+def _error(source: Source, expected: str) -> BackendError:
+    return BackendError("an instruction of LLVM that SPIR-V has not", expected=expected, found=str(source).strip())
 
 
 def _extended(name: str) -> int | None:
     """The number of OpenCL's function that is called by this name."""
-    if name.startswith("llvm.genx."):
-        return None
     if name.startswith("llvm."):
         return opcodes.EXTENDED.get(opcodes.INTRINSICS.get(name.split(".")[1], ""))
     mangled = re.match(r"_Z(\d+)__spirv_ocl_", name)
@@ -289,19 +188,19 @@ def _extended(name: str) -> int | None:
     return opcodes.EXTENDED.get(name[start : start + int(mangled[1])].removeprefix("__spirv_ocl_"))
 
 
-_RULES: dict[str, Callable[[_Kernel, Reader, str], None]] = {
-    "fneg": _Kernel.negation,
-    "icmp": _Kernel.compare,
-    "fcmp": _Kernel.compare,
-    "select": _Kernel.select,
-    "insertelement": _Kernel.insert,
-    "extractelement": _Kernel.extract,
+# What has its operands in LLVM's order.
+_PLAIN = {"fneg": 127, "select": 169, "load": 61}
+_OF_A_BIT = {"zext": 1, "uitofp": 1, "sext": -1, "sitofp": -1}  # what casts make of an i1 that is set
+_ELEMENTS = {"insertelement": (82, 78), "extractelement": (81, 77)}
+_RULES: dict[str, Callable[[_Kernel, Source], None]] = {
+    **dict.fromkeys(("icmp", "fcmp"), _Kernel.compare),
+    **dict.fromkeys(_ELEMENTS, _Kernel.element),
     "shufflevector": _Kernel.shuffle,
     "phi": _Kernel.phi,
     "br": _Kernel.branch,
+    LABEL: _Kernel.block,
     "ret": _Kernel.leave,
     "call": _Kernel.call,
     "alloca": _Kernel.variable,
-    "load": _Kernel.load,
     "store": _Kernel.store,
 }
