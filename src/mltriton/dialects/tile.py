@@ -24,7 +24,18 @@ from mltriton.ir.checks import (
     tensor,
     types_of,
 )
-from mltriton.ir.definition import boolean, enum, integer, integers, operand, optional, region, string, variadic
+from mltriton.ir.definition import (
+    boolean,
+    enum,
+    integer,
+    integers,
+    operand,
+    optional,
+    region,
+    string,
+    type_attribute,
+    variadic,
+)
 from mltriton.ir.operation import Operation, Value
 from mltriton.ir.types import I1, I32, I64, PointerType, TensorType, Type
 
@@ -73,14 +84,27 @@ class Yield(Operation, name="tile.yield", terminator=True):
 
 
 class Fill(Operation, name="tile.fill"):
-    """`tile.fill %x`: the block is stored in scratch memory; what needs it from here on reads it there."""
+    """`tile.fill %x`: the block is stored in scratch memory; what needs it from here on reads it there.
+
+    With an `element` type it is stored as such elements, which only dots read that take it on the left. The `start` of
+    a dot's sum is stored where that dot, the next one that adds to the block, is going to leave its sum.
+    """
 
     syntax = "$source attr-dict `:` type($source)"
     source = operand()
+    element: Type | None = type_attribute()
+    start = boolean()
 
     def verify(self) -> None:
         tensor(self, "the source", self.source)
         require(self, isinstance(self.parent_op, Nest), "what is stored is stored by the loops of a tile.nest")
+        both = self.start and self.element is not None
+        require(self, not both, "a sum is stored with its own elements", found=self.element)
+
+    @property
+    def defines(self) -> bool:
+        """Whether all read the block where it is stored."""
+        return self.element is None and not self.start
 
 
 class Scratch(Operation, name="tile.scratch", pure=True):

@@ -86,6 +86,7 @@ def test_nests_mean_what_stood_there(style: str, seed: int, tmp_path: Path) -> N
         ),
         (f"tile.nest loops(0) {{ {SUM} }} {{along = 0 : i32}}", "along a dimension of a block that a loop nest stores"),
         (f"tile.nest loops(0, 1) {{ {SUM}{TURNED} }}", "members of a loop nest do not share their rows"),
+        ("tile.nest loops(0) { tile.fill %x {start = true} : tensor<16x16xf32, #b> }", "no dot of the block adds to"),
     ],
 )
 def test_a_nest_that_cannot_be_is_refused(body: str, message: str) -> None:

@@ -4,14 +4,15 @@ Level: warp, targets whose blocks lie in memory. Takes one warp's program and pu
 (stores, reductions, atomics, assertions) into `tile.nest`s, in program order, as long as each may run row by row with
 those before it; numbers the loops of a row. Blocks that cannot be computed where they are needed, or would be computed
 too often, are stored by `tile.fill`: loads whose memory changes before they are used, expensive blocks that others pick
-elements of or that every iteration of a loop needs, and long chains that are needed again.
-Guarantees: operations that write memory keep their order. What dots and control flow store is still to come: operands
-and sums of dots may join the nest before them, which `match-target-size` says.
+elements of or that every iteration of a loop needs, long chains that are needed again, and what dots take computed.
+Guarantees: operations that write memory keep their order. What control flow stores is still to come, as is what only
+addresses say that dots read (`tile_loops/dot_fills.py`): it may join the nest before, which `match-target-size` says.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 from mltriton.analysis.aliasing import may_alias
 from mltriton.dialects import gpu, scf, tile, tt, ttg, ttig
@@ -20,7 +21,7 @@ from mltriton.ir.module import Module
 from mltriton.ir.nesting import is_defined_inside, is_inside
 from mltriton.ir.operation import Block, Operation, Value
 from mltriton.ir.passes import Pass
-from mltriton.ir.types import TensorType, shape_of
+from mltriton.ir.types import TensorType, Type, shape_of
 from mltriton.passes.intrinsic.tile_loops.directions import Direction, Directions
 from mltriton.passes.intrinsic.tile_loops.footprints import EXPENSIVE, Costs, Footprint, killed_loads
 from mltriton.passes.intrinsic.tile_loops.joining import fill_of, member_of
@@ -30,6 +31,9 @@ from mltriton.passes.intrinsic.tile_loops.nest_regions import Stretch, enclose
 from mltriton.passes.intrinsic.tile_loops.operations import is_virtual, statement_of
 from mltriton.passes.intrinsic.tile_loops.recomputed import needed_again
 from mltriton.targets.registry import spec_of
+
+if TYPE_CHECKING:
+    from mltriton.targets.base import TargetSpec
 
 # Where a member reads by so many values, those it takes are stored: the next one need not go as far again.
 LONGEST = 1024
@@ -43,10 +47,10 @@ class FormNests(Pass):
     name = "form-nests"
 
     def run(self, module: Module) -> Module:
-        lanes = spec_of(module).lanes
+        spec = spec_of(module)
         for function in module.body.block.ops:
             assert isinstance(function, tt.Func)
-            former = _Former(function, lanes)
+            former = _Former(function, spec)
             former.block(function.body.block)
             for block, stretches in former.stretches.items():
                 enclose(block, stretches)
@@ -56,11 +60,13 @@ class FormNests(Pass):
 class _Former:
     """State of one function: the open nest, what is stored, and the nests that are done by their block."""
 
-    def __init__(self, function: tt.Func, lanes: int) -> None:
-        self.directions = Directions(function, lanes, self._reads)
+    def __init__(self, function: tt.Func, spec: TargetSpec) -> None:
+        self.spec = spec
+        self.directions = Directions(function, spec.lanes, self.reads)
         self.nest = LoopNest()
         self.stretch = Stretch()
         self.stored: set[Value] = set()
+        self.converted: set[tuple[Value, Type]] = set()  # blocks that are stored as other elements, too
         self.aliases: dict[Value, Value] = {}  # carried block that never changes -> the initial one
         self.stretches: dict[Block, list[Stretch]] = {}
         self.current = function.body.block
@@ -89,6 +95,8 @@ class _Former:
         if member is not None:
             self._add(op, self._at_its_lanes(member))
             return
+        if isinstance(op, tt.Dot):
+            self._store_for(op)
         if self._must_wait(op):
             self._close()
         if isinstance(op, scf.For | scf.While):
@@ -102,9 +110,9 @@ class _Former:
 
     def _region(self, block: Block) -> None:
         """What is stored in a region is not known to be behind it."""
-        stored = set(self.stored)
+        stored, converted = set(self.stored), set(self.converted)
         self.block(block)
-        self.stored = stored
+        self.stored, self.converted = stored, converted
 
     def _same_blocks(self, loop: scf.For) -> None:
         """Blocks that a loop carries and never changes are the initial ones."""
@@ -119,14 +127,14 @@ class _Former:
             return statement_of(op.__class__) is not None
         if not isinstance(op, tt.Load) or isinstance(op.result.type, TensorType):
             return False
-        found = [self._reads(operand) for operand in op.operands]
+        found = [self.reads(operand) for operand in op.operands]
         loads = [op, *(load for print in found for load, _ in print.loads)]
         stores = [member.store for member in self.nest.members if member.store is not None]
         return any(map(self._awaits, found)) or any(may_alias(load, store) for load in loads for store in stores)
 
     # Nests
 
-    def _reads(self, value: Value) -> Footprint:
+    def reads(self, value: Value) -> Footprint:
         """What the evaluation of a value reads."""
         return self._footprint([(value, tuple(range(len(shape_of(value.type)))))])
 
@@ -157,7 +165,7 @@ class _Former:
 
     def _shortened(self, member: Member, footprint: Footprint) -> Footprint:
         """What a member reads once parts of it are stored that would be computed too often."""
-        again = needed_again(footprint, self._is_recomputed, self._reads)
+        again = needed_again(footprint, self._is_recomputed, self.reads)
         if again:
             footprint = self._after_storing(again, member)
         if len(footprint.visited) > LONGEST and self.nest.members:
@@ -173,7 +181,7 @@ class _Former:
     def _close(self) -> None:
         """The open nest is done."""
         if self.nest.members:
-            self.stored.update(member.value for member in self.nest.members if isinstance(member, Fill))
+            self.stored.update(v for member in self.nest.members if isinstance(member, Fill) for v in member.produces)
             self.stretch.loops = self.nest.levels
             self.stretches.setdefault(self.current, []).append(self.stretch)
             self.nest, self.stretch = LoopNest(), Stretch()
@@ -185,7 +193,32 @@ class _Former:
         value = self.aliases.get(value, value)
         if value not in self:
             op = tile.Fill([value], loc=loc)
-            self._add(op, fill_of(value, op))
+            self._add(op, fill_of(op))
+
+    def _store_for(self, dot: tt.Dot) -> None:
+        """Let the open nest store what a dot takes computed."""
+        from mltriton.passes.intrinsic.tile_loops.dot_fills import fills_of, place_of_sum  # For dots only.
+
+        for op in fills_of(self, dot):
+            if op.defines:
+                self._store(op.source, op.loc)
+                continue
+            self._add(op, fill_of(op, place_of_sum(dot.result) if op.start else None))
+            if op.element is not None:
+                self.converted.add((op.source, op.element))
+
+    def is_stored(self, value: Value, element: Type | None = None) -> bool:
+        """Whether a block is in memory, as its own elements or as others."""
+        value = self.aliases.get(value, value)
+        return value in self if element is None else (value, element) in self.converted
+
+    def contiguous_dim(self, value: Value) -> int:
+        """The dimension along which the memory runs from which a block is computed."""
+        return self.directions.contiguous_dim(value)
+
+    def costs(self) -> Costs:
+        """Costs as things stand."""
+        return Costs(self.stored)
 
     def _is_recomputed(self, value: Value) -> bool:
         """Whether a block is computed, in the block of operations at hand, wherever it is needed."""
@@ -216,7 +249,7 @@ class _Former:
         """A store whose memory runs along another dimension than its last one has a nest of its own."""
         if not isinstance(member, StoreBlock) or len(member.shape) == 1:
             return member
-        if self._awaits(self._reads(member.op.operands[0])):
+        if self._awaits(self.reads(member.op.operands[0])):
             self._close()
         direction = self.directions.of_store(member.op)
         return member if direction is None else _StoreElsewhere(member.op, direction)

@@ -44,22 +44,26 @@ class Directions:
         """
         shape = shape_of(store.value.type)
         last = len(shape) - 1
-        unit = self._is_unit(store, shape)
+        unit = self._is_unit(store.value, store)
         along = next((dim for dim in reversed(range(last + 1)) if shape[dim] > 1 and unit[dim]), last)
         if along == last:
             return None
-        dim, size = self._contiguous_dim(store.value, shape), gcd(shape[along], shape[last], self.lanes)
+        dim, size = self.contiguous_dim(store.value, stored=False), gcd(shape[along], shape[last], self.lanes)
         if dim == along:
             return Direction(along, 0)
         return Direction(along, size) if dim == last and size >= SMALLEST else None
 
-    def _contiguous_dim(self, value: Value, shape: Sequence[int]) -> int:
-        """The dimension along which the memory runs from which a value is computed: the last where it is not known."""
-        last = len(shape) - 1
-        for load, coordinates in self.reads(value).loads:
+    def contiguous_dim(self, value: Value, *, stored: bool = True) -> int:
+        """The dimension along which the memory runs from which a value is computed, what is `stored` there in scratch
+        memory included: the last where it is not known.
+        """
+        last, found = len(shape_of(value.type)) - 1, self.reads(value)
+        loads = [(load.results[0], load, coordinates) for load, coordinates in found.loads]
+        leaves = [(leaf, None, coordinates) for leaf, coordinates in found.leaves] if stored else []
+        for block, load, coordinates in [*loads, *leaves]:
             if min(coordinates, default=0) < -1 or len(set(coordinates) - {-1}) < 2:
                 continue
-            unit = self._is_unit(load, shape_of(load.results[0].type))
+            unit = self._is_unit(block, load)
             runs = {dim for dim, is_unit in zip(coordinates, unit, strict=True) if is_unit}
             if last not in coordinates or last in runs:
                 return last
@@ -67,9 +71,12 @@ class Directions:
                 return min(runs)
         return last
 
-    def _is_unit(self, op: Operation, shape: Sequence[int]) -> Sequence[bool]:
-        """For each dimension of the block that is accessed, whether neighbours along it are neighbours in memory."""
-        if isinstance(op, ttg.LocalLoad):
+    def _is_unit(self, block: Value, op: Operation | None) -> Sequence[bool]:
+        """For each dimension of a block whether neighbours along it are neighbours in memory: where `op` accesses it,
+        in scratch memory without.
+        """
+        shape = shape_of(block.type)
+        if op is None or isinstance(op, ttg.LocalLoad):
             return [dim == len(shape) - 1 for dim in range(len(shape))]
         pointer = op.operands[0]
         if isinstance(pointer.type, TensorType):

@@ -28,17 +28,14 @@ from mltriton.ir.types import (
 from mltriton.passes.intrinsic.tile_loops import addressing, packing
 from mltriton.passes.intrinsic.tile_loops.accesses import compare
 from mltriton.passes.intrinsic.tile_loops.addressing import InMemory, NotProvable, Stride
+from mltriton.passes.intrinsic.tile_loops.dot_fills import computed_value, fill_together, filled_before
 from mltriton.passes.intrinsic.tile_loops.emitter import Scope
 from mltriton.passes.intrinsic.tile_loops.fast_paths import with_and_without_masks
 from mltriton.passes.intrinsic.tile_loops.forms import Affine, Index, constant_index
-from mltriton.passes.intrinsic.tile_loops.indirect_dots import (
-    lines_of,
-    may_use_lines,
-)
+from mltriton.passes.intrinsic.tile_loops.indirect_dots import kernel_of, lines_of, may_use_lines
 from mltriton.passes.intrinsic.tile_loops.operations import LOADS
 from mltriton.passes.intrinsic.tile_loops.packing import Packing, Source
 from mltriton.passes.intrinsic.tile_loops.recomputed import repeated_parts
-from mltriton.passes.intrinsic.tile_loops.sharing import computed_value, fill_together, filled_before
 from mltriton.passes.intrinsic.tile_loops.tiles import Tile
 from mltriton.records import record
 from mltriton.targets.base import MicroKernel, TargetSpec
@@ -89,7 +86,7 @@ def plan_of(low: Lowering, op: tt.Dot) -> Plan:
     *batch, m, k = shape_of(op.a.type)
     n = shape_of(op.b.type)[-1]
     spec, element, result = low.spec, element_type(op.a.type), element_type(op.result.type)
-    kernel = spec.micro_kernel(element, n, k)
+    kernel = kernel_of(spec, op)
     if kernel is None:
         message, expected = f"the target {spec.name} has no dot of {element} elements", map(str, spec.micro_kernels)
         raise TargetError(message, location=op.loc.in_source, expected=", ".join(expected), found=str(element))
@@ -153,13 +150,16 @@ def brought_to_memory(low: Lowering, plan: Plan) -> Ready:
     """The left operand in a tile, or packed."""
     value, kernel = plan.op.a, plan.kernel
     base, transposed = computed_value(value)
-    filled = filled_before(low, base, kernel)
+    filled = filled_before(low, base, kernel.operand)
     if filled is not None and not (transposed and kernel.needs_rows):
         return _from_tile(low, filled, "column" if transposed else "row")
+    filled = filled_before(low, value, kernel.operand)
+    if filled is not None:
+        return _from_tile(low, filled, "row")
     if _runs_along_m(low, plan):
         is_computed = transposed and not isinstance(base.defining_op, LOADS)
         return _left_transpose(low, plan, base) if is_computed else _left_pack(low, plan)
-    return _from_tile(low, fill_together(low, plan.op, value if transposed else base, kernel), "row")
+    return _from_tile(low, fill_together(low, plan.op, value if transposed else base, kernel.operand), "row")
 
 
 def _runs_along_m(low: Lowering, plan: Plan) -> bool:
@@ -175,9 +175,9 @@ def _left_pack(low: Lowering, plan: Plan) -> Ready:
 def _left_transpose(low: Lowering, plan: Plan, base: Value) -> Ready:
     """The left operand from a tile of what it is the transpose of: read by columns, or packed from there."""
     if not plan.kernel.needs_rows:
-        return _from_tile(low, fill_together(low, plan.op, base, plan.kernel), "column")
+        return _from_tile(low, fill_together(low, plan.op, base, plan.kernel.operand), "column")
     if cast(TensorType, base.type).element is plan.kernel.operand:
-        fill_together(low, plan.op, base, plan.kernel)
+        fill_together(low, plan.op, base, plan.kernel.operand)
     return _left_pack(low, plan)
 
 

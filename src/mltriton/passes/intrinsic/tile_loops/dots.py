@@ -36,6 +36,7 @@ from mltriton.passes.intrinsic.tile_loops.dot_operands import (
     right_packing,
     stride_of,
 )
+from mltriton.passes.intrinsic.tile_loops.emitter import refuse
 from mltriton.passes.intrinsic.tile_loops.first_sums import continued, is_zero
 from mltriton.passes.intrinsic.tile_loops.footprints import whole_use
 from mltriton.passes.intrinsic.tile_loops.forms import Affine, Index, constant_index
@@ -72,10 +73,11 @@ def lower_dot(low: Lowering, op: tt.Dot) -> None:
         if accumulate and not _lies_in(op.c, store):
             low.add(StoreShared(store, op.c))
     else:
-        target = _accumulator(low, plan)
+        started = low.started.get(op)
+        target = started or _accumulator(low, plan)
         if op.c in low.first_sums:
             accumulate = continued(low, op.c, target if lines is None else None)
-        if accumulate and low.e.tiles.get(op.c) is not target:
+        if accumulate and started is None and low.e.tiles.get(op.c) is not target:
             low.add(Fill(op.c, target, op.loc, defines=False, served=whole_use(op, op.c)))
     left = left_operand(low, plan) if lines is None or not plan.batch else _left_tile(low, plan)
     low.flush()
@@ -86,6 +88,23 @@ def lower_dot(low: Lowering, op: tt.Dot) -> None:
     right = right_operand(low, plan)
     _for_batches(low, plan.batch, (), lambda prefix: _multiply(low, plan, left, right, target, accumulate, prefix))
     low.settle(op.result, target)
+
+
+def start_sum(low: Lowering, op: tile.Fill) -> None:
+    """Store what a dot adds to where it leaves its sum; in a tile of its own if the nest reads what is there now."""
+    block, value = op.block, op.source
+    assert block is not None
+    dots = [user for user in value.users if isinstance(user, tt.Dot) and user.c is value and user.block is block]
+    dot = min((dot for dot in dots if op.is_before(dot)), key=block.position, default=None)
+    if dot is None:
+        raise refuse(op, "no dot of the block adds to what is stored for its sum")
+    plan = plan_of(low, dot)
+    target = _accumulator(low, plan)
+    fill = Fill(value, target, op.loc, defines=False, served=whole_use(dot, value))
+    if target.owner is not None and not low.fits(fill):
+        fill.tile = target = low.e.scratch.tile(fill.shape, plan.kernel.accumulator)
+    low.started[dot] = target
+    low.add(fill)
 
 
 def _row_kernel(lines: Lines) -> MicroKernel:

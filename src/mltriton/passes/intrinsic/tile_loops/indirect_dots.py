@@ -19,7 +19,7 @@ from mltriton.ir.attributes import Attribute, DenseAttr, EnumAttr, IntegerAttr
 from mltriton.ir.constants import splat_of
 from mltriton.ir.nesting import is_defined_inside
 from mltriton.ir.operation import Block, Operation, Region, Value
-from mltriton.ir.types import I1, I32, I64, PointerType, TensorType, Type, byte_width, shape_of
+from mltriton.ir.types import I1, I32, I64, PointerType, Type, byte_width, element_type, shape_of
 from mltriton.passes.intrinsic.tile_loops import accesses, addressing, packing
 from mltriton.passes.intrinsic.tile_loops.addressing import InMemory, NotProvable
 from mltriton.passes.intrinsic.tile_loops.first_sums import is_zero
@@ -31,6 +31,8 @@ from mltriton.targets.base import IndirectDot
 
 if TYPE_CHECKING:
     from mltriton.passes.intrinsic.tile_loops.lowering import Lowering
+    from mltriton.passes.intrinsic.tile_loops.reader import Reader
+    from mltriton.targets.base import MicroKernel, TargetSpec
 
 CHUNK = 64  # lines that are multiplied at a time
 COLUMNS = 4  # the same where lines are columns of a batch
@@ -87,16 +89,20 @@ class Lines:
         return inner if len(self.block.order) == 2 else (Affine(I32, matrix, 0, 0), *inner)
 
 
-def may_use_lines(low: Lowering, op: tt.Dot) -> bool:
+def may_use_lines(low: Reader, op: tt.Dot) -> bool:
     """Whether a dot has so few rows that its right operand may be read line by line."""
     most = max((how.rows for how in low.spec.indirect_dots.values()), default=0)
     return len(shape_of(op.b.type)) <= 3 and _rows(op) <= most
 
 
-def left_types(low: Lowering, op: tt.Dot) -> set[Type]:
+def kernel_of(spec: TargetSpec, op: tt.Dot) -> MicroKernel | None:
+    """The micro-kernel for a dot; None where the target has none."""
+    return spec.micro_kernel(element_type(op.a.type), shape_of(op.b.type)[-1], shape_of(op.a.type)[-1])
+
+
+def left_types(low: Reader, op: tt.Dot) -> set[Type]:
     """The types in which a dot may take the elements of its left operand: its micro-kernel's, and that for lines."""
-    element, n = cast(TensorType, op.b.type).element, shape_of(op.b.type)[-1]
-    kernel = low.spec.micro_kernel(cast(TensorType, op.a.type).element, n, shape_of(op.a.type)[-1])
+    element, kernel = element_type(op.b.type), kernel_of(low.spec, op)
     found = set[Type]() if kernel is None else {kernel.operand}
     lines = low.spec.indirect_dots.items() if may_use_lines(low, op) else ()
     return found | {how.left for (of, _), how in lines if of is element}

@@ -59,14 +59,12 @@ def _shared_store(op: ttg.LocalStore) -> Member | None:
     return None if isinstance(op.value.defining_op, tt.Dot) else StoreShared(op)
 
 
-def _fill(op: tile.Fill) -> Member:
-    return fill_of(op.source, op)
-
-
-def fill_of(value: Value, op: Operation) -> Fill:
-    """The member that stores a block, in a tile whose place is still to be found."""
-    element = cast(TensorType, value.type).element
-    return Fill(value, Tile(value, element, (), value), op.loc, is_new=True)
+def fill_of(op: tile.Fill, owner: Value | None = None) -> Fill:
+    """The member that stores a block, in a tile whose place is still to be found; `owner` is what that may hold now."""
+    value = op.source
+    element = op.element or cast(TensorType, value.type).element
+    owner = value if op.defines else owner
+    return Fill(value, Tile(value, element, (), owner), op.loc, defines=op.defines, is_new=True)
 
 
 MEMBERS: dict[type[Operation], Callable[[Any], Member | None]] = {
@@ -78,5 +76,5 @@ MEMBERS: dict[type[Operation], Callable[[Any], Member | None]] = {
     tt.Assert: _assertion,
     ttig.Prefetch: _prefetch,
     ttg.LocalStore: _shared_store,
-    tile.Fill: _fill,
+    tile.Fill: fill_of,
 }

@@ -64,7 +64,7 @@ class LoopNest:
 
     def add(self, member: Member, footprint: Footprint) -> None:
         """Append a member that is accepted, in the first loop of the row in which it may run."""
-        self.levels.append(self._level(member, footprint))
+        self.levels.append(self.level(member, footprint))
         for value in member.produces:
             self.produced[value] = len(self.members)
         self.members.append(member)
@@ -140,7 +140,7 @@ class LoopNest:
                 loops.append(Loop(level, member.inner, [member]))
         return sorted(loops, key=lambda loop: loop.level)
 
-    def _level(self, member: Member, footprint: Footprint) -> int:
+    def level(self, member: Member, footprint: Footprint) -> int:
         """The first loop of the row in which a member may run that comes after the others."""
         level = 0
         for value, coordinates in footprint.leaves:

@@ -58,6 +58,7 @@ class Lowering:
         self.nest = LoopNest()
         self.homes: dict[Value, Tile] = {}
         self.stored: set[Operation] = set()  # stores to shared memory whose values were computed there
+        self.started: dict[Operation, Tile] = {}  # dots whose sums were stored before them, and where
         self.first_sums: dict[Value, tuple[Value, Value]] = {}  # `first_sums.py`: accumulator -> (is written, zeros)
         self.packed: dict[Any, Any] = {}  # operands of dots in the form that the micro-kernels take
 
@@ -118,6 +119,13 @@ class Lowering:
             if first > place.loop:
                 message = "a member of a loop nest runs too early: in loop {} of a row, not in loop {}"
                 raise refuse(place.nest, message.format(place.loop, first))
+
+    def fits(self, member: Member) -> bool:
+        """Whether a member can do what it does in the loops of its `tile.nest`."""
+        self.enter()
+        footprint, place = self.footprint(member), self.place
+        fits = self.nest.accepts(member, footprint)
+        return place is None or (fits and self.nest.level(member, footprint) <= place.loop)
 
     def enter(self) -> None:
         """Begin the `tile.nest` in which the operation at hand stands."""

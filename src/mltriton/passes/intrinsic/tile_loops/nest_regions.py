@@ -44,6 +44,7 @@ def enclose(block: Block, stretches: Sequence[Stretch]) -> None:
     nests: dict[Operation, list[Operation]] = {}
     first: dict[Operation, Stretch | None] = {stretch.members[0]: stretch for stretch in stretches}
     inside: Stretch | None = None
+    nest = block.terminator  # of the stretch at hand
     for op in block.ops:
         inside = first.get(op, inside)
         if inside is None:
@@ -53,14 +54,26 @@ def enclose(block: Block, stretches: Sequence[Stretch]) -> None:
             nest = tile.Nest((), (), inside.attributes(), (), op.loc)
             nests[nest] = []
             ops.append(nest)
-        nests[ops[-1]].append(op)
+        nests[nest].append(op)
         if op is inside.members[-1]:
+            ops += _left_behind(nests[nest], inside.members)
             inside = None
     block.ops = _sunk(ops, nests)
     for op in block.ops:
         op.block = block
         if op in nests:
             _fill_region(op, nests[op])
+
+
+def _left_behind(inner: list[Operation], members: Sequence[Operation]) -> list[Operation]:
+    """What stands between members and is of no use to them, which is taken out."""
+    used = set(members)
+    for op in reversed(inner):
+        if not (op.pure and is_virtual(op)) or any(user in used for result in op.results for user in result.users):
+            used.add(op)
+    unused = [op for op in inner if op not in used]
+    inner[:] = [op for op in inner if op in used]
+    return unused
 
 
 def _sunk(ops: Sequence[Operation], nests: dict[Operation, list[Operation]]) -> list[Operation]:

@@ -59,8 +59,16 @@ def join(low: Lowering, op: Operation) -> None:
 
 
 def fill(low: Lowering, op: tile.Fill) -> None:
-    """The block is in a tile from here on."""
-    low.force(op.source)
+    """The block is in a tile from here on, for all or for dots."""
+    if op.defines:
+        low.force(op.source)
+        return
+    from mltriton.passes.intrinsic.tile_loops import dot_fills, dots  # Programs without products need neither.
+
+    if op.element is not None:
+        dot_fills.fill_operand(low, op, op.source, op.element)
+    else:
+        dots.start_sum(low, op)
 
 
 def print_values(low: Lowering, op: tt.Print) -> None:
