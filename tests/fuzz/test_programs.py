@@ -19,7 +19,7 @@ from ptx_emulator.launch import install
 
 COUNTS = {"control": 10, "shapes": 12, "rows": 4, "dots": 4, "memory": 12, "chains": 2}
 TARGETS = ["generic", "cpu", "xe:pvc/levels"]
-SHOWN = (179, 215, 1029, 1098, 1198)
+SHOWN = (179, 215, 1029, 1098, 1198, 7103)
 SHOWN_ON_CPU = (153,)
 BATCH = 50  # programs a slow test
 

@@ -125,6 +125,8 @@ def _operand(w: _Writer, old: Value, encoding: DotOperandEncoding, home: Home) -
     value = w.values[source.source if isinstance(source, ttg.ConvertLayout) else old]
     block = cast(TensorType, value.type)
     order, width = order_of(_encoding(block), block.shape), byte_width(block.element)
+    if width != 2:  # A product, unlike lanes, reads such elements only along K.
+        order = (1, 0) if encoding.op_idx == 0 else (0, 1)
     layout = encoding.parent.operand_in_shared(encoding, block.shape, width, order)
     return w.stored(value, MemDescType(block.shape, block.element, layout))
 

@@ -58,6 +58,8 @@ def _in_shared(e: Emitter, operand: IRValue, index: int, depth: int, count: int 
     if index == 0:  # Each warp names its own rows, the instruction those of all four.
         starts[0] = f.and_(starts[0], -GROUP_ROWS * count)
     moved = f.mul(f.add(linear(f, starts[0], images[0]), linear(f, starts[1], images[1])), size)
+    if size != 2 and inner != k:
+        raise BackendError("wgmma takes elements of other than two bytes along K", found=str(type_))
     if count > 1 and inner != k:
         raise BackendError("rows of several wgmma that lie side by side", found=str(type_))
     strides = _stride(images[outer], ROWS * count) * size, _stride(images[inner], encoding.swizzle // size) * size
