@@ -63,8 +63,8 @@ def test_the_program_is_the_same_without_them(name, target, monkeypatch):
     assert texts == {level: with_all.asm[level] for level in texts}
 
 
-LOOPS = ["allocate-addresses", "convert-dot-operands", "delay-lane-sums", "demote-sums", "hoist-block-offsets", "licm"]
-LOOPS += ["load-ahead", "merge-inductions", "merge-reductions", "split-uniform-increments"]
+LOOPS = ["allocate-addresses", "convert-dot-operands", "delay-lane-sums", "demote-sums", "hoist-block-offsets"]
+LOOPS += ["keep-loads", "licm", "load-ahead", "merge-inductions", "merge-reductions", "split-uniform-increments"]
 
 
 @pytest.mark.parametrize(("name", "kept"), [("elementwise", []), ("loop", LOOPS)])

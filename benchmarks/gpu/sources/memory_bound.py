@@ -105,12 +105,13 @@ def backward_of(columns):
 @triton.jit
 def layer_norm_backward_kernel(
     dx_ptr, dy_ptr, dw_ptr, db_ptr, x_ptr, w_ptr, mean_ptr, rstd_ptr, rows, columns,
-    ROWS: tl.constexpr, BLOCK: tl.constexpr,
+    ROWS: tl.constexpr, BLOCK: tl.constexpr, AGAIN: tl.constexpr,
 ):  # fmt: skip
-    """Rows in turn, with a program's own sums of dw and db."""
+    """Rows in turn, with a program's own sums of dw and db; w is loaded again with each row where registers are few."""
     program = tl.program_id(0)
     at = tl.arange(0, BLOCK)[None, :]
-    w = tl.load(w_ptr + at, mask=at < columns, other=0.0).to(tl.float32)
+    if not AGAIN:
+        w = tl.load(w_ptr + at, mask=at < columns, other=0.0).to(tl.float32)
     dw = tl.zeros([ROWS, BLOCK], tl.float32)
     db = tl.zeros([ROWS, BLOCK], tl.float32)
     for first in range(program * ROWS, rows, tl.num_programs(0) * ROWS):
@@ -120,6 +121,8 @@ def layer_norm_backward_kernel(
         dy = tl.load(dy_ptr + row * columns + at, mask=inside, other=0.0).to(tl.float32)
         rstd = tl.load(rstd_ptr + row, mask=row < rows, other=0.0)
         hat = tl.where(inside, (x - tl.load(mean_ptr + row, mask=row < rows, other=0.0)) * rstd, 0.0)
+        if AGAIN:
+            w = tl.load(w_ptr + at, mask=inside, other=0.0, eviction_policy="evict_last").to(tl.float32)
         wdy = w * dy
         c1 = tl.sum(hat * wdy, axis=1)[:, None] / columns
         c2 = tl.sum(wdy, axis=1)[:, None] / columns
@@ -148,8 +151,9 @@ def layer_norm_backward(dx, dy, dw, db, dw_parts, db_parts, x, w, mean, rstd):
     block, parts = triton.next_power_of_2(columns), dw_parts.shape[0]
     at_once, warps, _ = backward_of(columns)
     layer_norm_backward_kernel[(parts,)](
-        dx, dy, dw_parts, db_parts, x, w, mean, rstd, rows, columns, ROWS=at_once, BLOCK=block, num_warps=warps
-    )
+        dx, dy, dw_parts, db_parts, x, w, mean, rstd, rows, columns,
+        ROWS=at_once, BLOCK=block, AGAIN=columns * x.element_size() > 32768, num_warps=warps,
+    )  # fmt: skip
     sum_parts_kernel[(triton.cdiv(columns, 16), 2)](
         dw_parts, db_parts, dw, db, parts, columns, PARTS=triton.next_power_of_2(parts), BLOCK=16
     )
@@ -220,8 +224,9 @@ def cross_entropy_kernel(logits_ptr, labels_ptr, loss_ptr, gradient_ptr, stride,
 
 def cross_entropy(logits, labels, loss, gradient):
     rows, columns = logits.shape
+    warps = 16 if columns <= 65536 else 32  # two rows on a multiprocessor, or one of which it can keep most
     cross_entropy_kernel[(rows,)](
-        logits, labels, loss, gradient, logits.stride(0), columns, BLOCK=16384, num_warps=16, num_stages=1
+        logits, labels, loss, gradient, logits.stride(0), columns, BLOCK=16384, num_warps=warps, num_stages=1
     )
     return gradient
 

@@ -24,7 +24,7 @@ TYPES: dict[str, Any] = {
 }
 NAMES = {2: b"CUDA_ERROR_OUT_OF_MEMORY", 218: b"CUDA_ERROR_INVALID_PTX", 700: b"CUDA_ERROR_ILLEGAL_ADDRESS"}
 INVALID_VALUE, OUT_OF_MEMORY, NO_CONTEXT, NOT_FOUND = 1, 2, 201, 500
-_WITHOUT_CONTEXT = ("cuTensorMap", "cuInit", "cuGetErrorName", "cuDevice", "cuCtx", "cuPointer")
+_WITHOUT_CONTEXT = ("cuInit", "cuGetErrorName", "cuDevice", "cuCtx", "cuPointer")
 CONTEXTS = 0xC000  # the first GPU's; what a stream, a module and a function are called is a number as well
 ATTRIBUTES = {
     1: 1024,

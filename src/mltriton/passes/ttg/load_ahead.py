@@ -29,7 +29,7 @@ from mltriton.ir.attributes import IntegerAttr
 from mltriton.ir.builder import Builder
 from mltriton.ir.constants import splat_of
 from mltriton.ir.module import Module, is_warp_level
-from mltriton.ir.operation import Value
+from mltriton.ir.operation import Block, Region, Value
 from mltriton.ir.passes import Pass
 from mltriton.ir.reaching import reached
 from mltriton.ir.types import I1, MemDescType, TensorType, byte_width
@@ -61,7 +61,7 @@ class LoadAhead(Pass):
         usual = asked.value if isinstance(asked, IntegerAttr) else 0
         for function in (op for op in module.body.block.ops if isinstance(op, tt.Func)):
             axes = AxisInfoAnalysis(function)
-            room = _room(function, spec, num_warps_of(module))
+            room = room_of(function, spec, num_warps_of(module), FEW_WARPS)
             for loop in [op for op in function.walk() if isinstance(op, scf.For)]:
                 depth = (loop.num_stages or usual) - 1 - fewer_stages_of(module)
                 if depth > 0 and not any(isinstance(op, tt.Dot) for op in loop.walk()):
@@ -69,29 +69,30 @@ class LoadAhead(Pass):
         return module
 
 
-def _room(function: tt.Func, spec: TargetSpec, warps: int) -> int:
-    """Bytes of shared memory for buffers."""
+def room_of(function: tt.Func, spec: TargetSpec, warps: int, few: int) -> int:
+    """Bytes of shared memory for buffers, where programs of `few` warps together are to have room for theirs."""
     held = [cast(MemDescType, op.result.type) for op in function.walk() if isinstance(op, ttg.LocalAlloc)]
     taken = sum(prod(block.shape) * byte_width(block.element) for block in held)
-    return min(spec.shared_bytes * warps // FEW_WARPS, spec.shared_bytes - KEPT_BYTES) - taken
+    return min(spec.shared_bytes * warps // few, spec.shared_bytes - KEPT_BYTES) - taken
 
 
 def _load_ahead(loop: scf.For, axes: AxisInfoAnalysis, spec: TargetSpec, room: int, depth: int) -> int:
     """Change a loop, whose loads may be `depth` iterations ahead; gives the bytes that its buffers need."""
-    found = [op for op in loop.body.block.ops if isinstance(op, tt.Load) and _can_be_ahead(op, loop, axes, spec)]
-    blocks = [load for load in found if not _is_small(load)]
+    found = [op for op in loop.body.block.ops if isinstance(op, tt.Load) and can_be_ahead(op, loop, axes, spec)]
+    blocks = [load for load in found if not is_small(load)]
     needed = sum(map(block_bytes, blocks))
     if not blocks or needed > room:
         return 0
     depth = min(depth, room // needed, -(-UNDER_WAY // needed))
-    _Ahead(loop, found, blocks, depth).write()
+    Ahead(loop, found, blocks, depth).write()
     return depth * needed
 
 
-def _can_be_ahead(load: tt.Load, loop: scf.For, axes: AxisInfoAnalysis, spec: TargetSpec) -> bool:
+def can_be_ahead(load: tt.Load, loop: scf.For, axes: AxisInfoAnalysis, spec: TargetSpec) -> bool:
+    """Whether what a loop loads can be on its way some iterations before."""
     if load.volatile or is_block_pointer(load.ptr.type) or waits_for_programs(loop):
         return False
-    if not _is_small(load) and not _can_be_copied(load, axes, max(spec.copy_bytes)):
+    if not is_small(load) and not _can_be_copied(load, axes, max(spec.copy_bytes)):
         return False
     if _needed(loop, load) is None or not _moves_on(load.ptr, loop):
         return False
@@ -103,7 +104,7 @@ def _can_be_ahead(load: tt.Load, loop: scf.For, axes: AxisInfoAnalysis, spec: Ta
     return True
 
 
-def _is_small(load: tt.Load) -> bool:
+def is_small(load: tt.Load) -> bool:
     """Whether a lane can carry what is loaded, even all of it."""
     type = load.result.type
     return not isinstance(type, TensorType) or type.bytes <= CARRIED_BYTES
@@ -143,13 +144,18 @@ def _changes(value: Value, loop: scf.For) -> bool:
     return loop.counter in reached([value], before)
 
 
-class _Ahead:
-    """The rewriting of one loop, whose loads are under way `depth` iterations before, those `copied` to buffers."""
+class Ahead:
+    """The rewriting of a loop whose loads are under way `depth` iterations before, those `copied` to buffers: so many
+    of each in turn, or `slots`, one for each iteration, so that all are there in the end.
+    """
 
-    def __init__(self, loop: scf.For, loads: Sequence[tt.Load], copied: Sequence[tt.Load], depth: int) -> None:
+    def __init__(
+        self, loop: scf.For, loads: Sequence[tt.Load], copied: Sequence[tt.Load], depth: int, slots: int = 0
+    ) -> None:
         self.loop = loop
         self.loads = loads
         self.depth = depth
+        self.keeps, self.slots = slots > 0, slots or depth
         needed = Needed.of(loop, [value for load in loads for value in address_of(load)])
         assert needed is not None
         self.ops = needed.ops
@@ -160,26 +166,24 @@ class _Ahead:
         """Copies in front of the loop; then in each iteration what has arrived, and copies for a later one."""
         body, block = self.loop.body.block, self.loop.block
         assert block is not None
-        first = [
-            self._start(self.entry, self.loop.lower, step, arith.integer(self.entry, step))
-            for step in range(self.depth)
-        ]
+        first = [self._group(self.entry, step) for step in range(self.depth)]
         slot: Value = arith.integer(self.entry, 0)
-        if self.depth > 1:
+        if self.slots > 1:
             slot, _ = carry_also(self.loop, slot)
         carried = {load: [carry_also(self.loop, of[load])[0] for of in first] for load in first[0]}
         Builder().before(body.ops[0]).create(ttg.AsyncWait, [], num=self.depth - 1, own=True)
         builder = Builder().before(body.ops[max(map(body.ops.index, self.loads)) + 1])
-        after = self._start(builder, self.loop.counter, self.depth, slot)
+        after = self._start_later(builder, slot)
+        builder.create(ttg.AsyncCommitGroup, [])
         scalars = [value for load, last in after.items() for value in (*carried[load][1:], last)]
-        yield_also(body, [*([self._next(builder, slot)] if self.depth > 1 else []), *scalars])
+        yield_also(body, [*([self._next(builder, slot)] if self.slots > 1 else []), *scalars])
         for load in self.loads:
-            load.replace_by([carried[load][0] if load in carried else self._arrived(load, slot)])
+            load.replace_by([carried[load][0] if load in carried else arrived(load, self.buffers[load], slot)])
         Builder().before(block.ops[block.position(self.loop) + 1]).create(ttg.AsyncWait, [], num=0, own=True)
 
     def _buffer(self, load: tt.Load) -> Value:
         block = cast(TensorType, load.result.type)
-        type = MemDescType((self.depth, *block.shape), block.element)
+        type = MemDescType((self.slots, *block.shape), block.element)
         return self.entry.emit(ttg.LocalAlloc, None, result_types=[type])
 
     def _start(self, builder: Builder, counter: Value, steps: int, slot: Value) -> dict[tt.Load, Value]:
@@ -201,25 +205,45 @@ class _Ahead:
                     segments = (1, 1, len(parts) - 2)
                     made = tt.Load(parts, [load.result.type], load.attributes, (), load.loc, segments)
                     scalars[load] = builder.insert(made).results[0]
-        builder.create(ttg.AsyncCommitGroup, [])
         return scalars
 
-    def _arrived(self, load: tt.Load, slot: Value) -> Value:
-        """The block of this iteration, with what is asked for outside of the mask."""
-        builder = Builder().before(load)
-        loaded = builder.emit(
-            ttg.LocalLoad, window_at(builder, self.buffers[load], slot), result_types=[load.result.type]
-        )
-        if load.mask is not None and load.other is not None and splat_of(load.other) != 0:
-            loaded = builder.emit(arith.Select, load.mask, loaded, load.other)
-        loaded.hint = load.result.hint
-        return loaded
+    def _group(self, builder: Builder, step: int) -> dict[tt.Load, Value]:
+        """Start the copies of one of the first iterations as a group of their own."""
+        started = self._start(builder, self.loop.lower, step, arith.integer(builder, step))
+        builder.create(ttg.AsyncCommitGroup, [])
+        return started
+
+    def _start_later(self, builder: Builder, slot: Value) -> dict[tt.Load, Value]:
+        """Start the copies for `depth` iterations later. Those that are not leave a buffer of its own alone."""
+        if not self.keeps:
+            return self._start(builder, self.loop.counter, self.depth, slot)
+        if self.depth == self.slots:
+            return {}
+        target = builder.emit(arith.AddI, slot, arith.integer(builder, self.depth))
+        happens = happens_after(builder, self.loop, self.loop.counter, self.depth)
+        branch = builder.create(scf.If, happens, result_types=[], regions=[Region([Block()]), Region([])])
+        with builder.inside(branch.then.block):
+            self._start(builder, self.loop.counter, self.depth, target)
+            builder.create(scf.Yield, [], result_types=[])
+        return {}
 
     def _next(self, builder: Builder, slot: Value) -> Value:
         """The number of the next buffer."""
         following = builder.emit(arith.AddI, slot, arith.integer(builder, 1))
+        if self.keeps:
+            return following
         over = builder.emit(arith.CmpI, following, arith.integer(builder, self.depth), predicate="sge")
         return builder.emit(arith.Select, over, arith.integer(builder, 0), following)
+
+
+def arrived(load: tt.Load, buffers: Value, slot: Value) -> Value:
+    """The block that a load's copy has brought to a buffer, with what is asked for outside of the mask."""
+    builder = Builder().before(load)
+    loaded = builder.emit(ttg.LocalLoad, window_at(builder, buffers, slot), result_types=[load.result.type])
+    if load.mask is not None and load.other is not None and splat_of(load.other) != 0:
+        loaded = builder.emit(arith.Select, load.mask, loaded, load.other)
+    loaded.hint = load.result.hint
+    return loaded
 
 
 def _both(builder: Builder, load: tt.Load, values: dict[Value, Value], happens: Value) -> Value:

@@ -166,13 +166,16 @@ class CudaKernel:
 
     def _encoded(self, device: Device, words: Sequence[int]) -> list[Any] | None:
         """The tensor maps for a launch with these words for its arguments; None where one cannot be made."""
+        if not self.maps:
+            return []
         made: list[Any] = []
-        for map_ in self.maps:
-            found = map_.evaluated(words)
-            encoded = found and found.encoded_by(device.api.function("cuTensorMapEncodeTiled"))
-            if encoded is None:
-                return None
-            made.append(encoded)
+        with device.current(f"kernel {self.name}"):  # A thread that has launched nothing yet has none.
+            for map_ in self.maps:
+                found = map_.evaluated(words)
+                encoded = found and found.encoded_by(device.api.function("cuTensorMapEncodeTiled"))
+                if encoded is None:
+                    return None
+                made.append(encoded)
         return made
 
     def _without_maps(self) -> LoadedKernel:

@@ -193,6 +193,38 @@ failed:
   ret i32 %status
 }
 
+; Makes them in the function's context, without which the driver makes none: a thread may have another, or none yet.
+define internal i32 @make_maps_there(ptr %table, ptr %records, i64 %count, ptr %slots, ptr %maps, ptr %pointers) #0 {
+entry:
+  %current.at = alloca ptr
+  store ptr null, ptr %current.at
+  %context.at = getelementptr %CudaTable, ptr %table, i32 0, i32 1
+  %context = load ptr, ptr %context.at
+  %is.empty = icmp eq i64 %count, 0
+  br i1 %is.empty, label %here, label %ask
+ask:
+  %get = load ptr, ptr @cu_ctx_get_current
+  %ignored = call i32 %get(ptr %current.at)
+  %current = load ptr, ptr %current.at
+  %is.current = icmp eq ptr %current, %context
+  br i1 %is.current, label %here, label %enter
+here:
+  %status = call i32 @make_maps(ptr %records, i64 %count, ptr %slots, ptr %maps, ptr %pointers)
+  ret i32 %status
+enter:
+  %push = load ptr, ptr @cu_ctx_push_current
+  %refused = call i32 %push(ptr %context)
+  %entered = icmp eq i32 %refused, 0
+  br i1 %entered, label %there, label %failed
+there:
+  %status.there = call i32 @make_maps(ptr %records, i64 %count, ptr %slots, ptr %maps, ptr %pointers)
+  %pop = load ptr, ptr @cu_ctx_pop_current
+  %ignored.too = call i32 %pop(ptr %current.at)
+  ret i32 %status.there
+failed:
+  ret i32 %refused
+}
+
 ; Makes an array of pointers to so many slots.
 define internal void @point_to_slots(ptr %slots, i64 %count, ptr %pointers) #2 {
 entry:
@@ -336,7 +368,8 @@ go:
   %maps.pointers = getelementptr ptr, ptr %pointers, i64 %slots.count
   %record.pointer = getelementptr ptr, ptr %maps.pointers, i64 %maps.count
   store ptr %record.slot, ptr %record.pointer
-  %maps.status = call i32 @make_maps(ptr %records, i64 %maps.count, ptr %slots, ptr %maps, ptr %maps.pointers)
+  %maps.status = call i32 @make_maps_there(ptr %table, ptr %records, i64 %maps.count, ptr %slots, ptr %maps,
+                                          ptr %maps.pointers)
   %are.made = icmp eq i32 %maps.status, 0
   br i1 %are.made, label %submit, label %otherwise
 otherwise:
