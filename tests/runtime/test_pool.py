@@ -373,16 +373,16 @@ def splits():
     pool().set_num_threads(4)
     pool().prepare()
     pointers = [pool().library.pointer(name) for name in names]
-    names = ("ticks_split", "ticks_forget", "ticks_hold", "held_until")
-    limit, forget, hold, until = (pool().library.number(name) for name in names)
+    names = ("ticks_split", "ticks_forget", "ticks_hold", "held_at", "held_until")
+    limit, forget, hold, at, until = (pool().library.number(name) for name in names)
     before = [setting.value for setting in (*pointers, limit, forget, hold)]
     for pointer, function in zip(pointers, functions, strict=True):
         pointer.value = ctypes.cast(function, ctypes.c_void_p).value
-    forget.value = hold.value = 0
+    forget.value = hold.value = at.value = 0
     yield count, limit, forget
     for setting, value in zip((*pointers, limit, forget, hold), before, strict=True):
         setting.value = value
-    until.value = 0
+    at.value = until.value = 0
     pool().set_num_threads(None)
 
 
@@ -428,8 +428,8 @@ def test_launches_that_gain_less_than_waiting_has_cost_are_not_split(splits, for
 
 
 def test_workers_take_over_where_openmp_is_held_up(splits):
-    """Every region here takes two milliseconds, and one thread microseconds: after the first of known cost workers do
-    the work, until that is forgotten.
+    """Every region here takes two milliseconds, and one thread microseconds: after two of known cost workers do the
+    work, until that is forgotten.
     """
     count, limit, _ = splits
     hold = pool().library.number("ticks_hold")
@@ -439,8 +439,23 @@ def test_workers_take_over_where_openmp_is_held_up(splits):
     for _ in range(50):
         launch(64, 1, 1, counts)
     assert (counts == 50).all()
-    assert len(count) == 2
+    assert len(count) == 3
     assert pool().workers >= 3
+
+
+def test_one_region_that_is_held_up_is_chance(splits):
+    """The one before it was held up long ago: nothing changes."""
+    count, limit, _ = splits
+    hold, at = (pool().library.number(name) for name in ("ticks_hold", "held_at"))
+    ticks = ctypes.PYFUNCTYPE(ctypes.c_int64)(pool().library.addresses["ticks"])
+    limit.value, hold.value = 0, 2**60
+    counts = np.zeros(64, np.int64)
+    launch = make_kernel(COUNT).launcher(INT64)
+    for _ in range(50):
+        at.value = ticks() - 2**62
+        launch(64, 1, 1, counts)
+    assert (counts == 50).all()
+    assert len(count) == 50
 
 
 def test_nobody_waits_for_workers_that_never_start(run_script):

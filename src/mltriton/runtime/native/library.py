@@ -70,7 +70,7 @@ POINTERS = (
 NUMBERS = (
     *("spin_limit", "workers", "threads", "torch_handle"),
     *("main_thread", "ticks_long", "ticks_ask", "ticks_split", "ticks_claim", "ticks_forget"),
-    *("ticks_held", "ticks_hold", "held_until"),
+    *("ticks_held", "ticks_hold", "held_at", "held_until"),
 )
 FLAGS = ("torch_is_bound", "wants_workers")
 TABLES = ("array_types", "tensor_types")

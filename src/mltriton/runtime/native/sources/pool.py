@@ -56,6 +56,7 @@ _team: i64 = 0  # threads that may take part in `_job`, the launching one includ
 
 _late: Relaxed[i64]  # ticks lost by a split launch, a running mean at `_late_since`
 _late_since: Relaxed[i64]
+held_at: Relaxed[i64]  # the last region of OpenMP that was held up; 0: none was
 held_until: Relaxed[i64]  # the workers take over so long
 
 
@@ -267,8 +268,18 @@ def run_on(job: Job, team: i64, alone: f64, even: f64) -> None:
         gomp_parallel(take_part_in_region, job, i32(team), 0)
         taken = ticks() - begun
         if alone > 0.0 and as_float(taken) > even * 2.0 + as_float(ticks_held):
-            held_until.store(begun + taken + ticks_hold)
+            learn_hold_up(begun + taken)
     learn_lateness(begun, alone)
+
+
+def learn_hold_up(now: i64) -> None:
+    """Let workers take over where this is not the only region that was held up lately: one alone is chance, and
+    workers that sleep make small launches slower.
+    """
+    before = held_at.load()
+    if before != 0 and (now - before) >> 1 < ticks_hold:
+        held_until.store(now + ticks_hold)
+    held_at.store(now)
 
 
 def is_held_up() -> i1:
