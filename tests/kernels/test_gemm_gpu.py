@@ -13,8 +13,10 @@ from mltriton.kernels.epilogues import Epilogue
 from mltriton.kernels.gemm_few_groups import few_groups_launch
 from mltriton.kernels.gemm_gpu import GROUP_TILES, MULTIPROCESSORS, Shares, cost, groups_on, shares_on
 from mltriton.kernels.gemm_grouped import grouped_gemm_launch
-from mltriton.kernels.gemm_persistent import persistent_launch
+from mltriton.kernels.gemm_persistent import even_programs, persistent_launch
 from mltriton.kernels.gemm_tiles import Tile
+from mltriton.kernels.stream_k import stream_k_launches
+from mltriton.tools.remarks import kernel_remarks
 from ptx_emulator.launch import install
 
 SIZES = [16, 33, 64, 100, 512, 1000, 1024, 2048, 4096, 8192]
@@ -223,3 +225,28 @@ def test_bytes_are_multiplied_in_groups_where_k_lies_along_memory(
     found = shares_on("cuda:90", 70, 48, 160, a, 1, None, order == "F")
     assert (found.stages is not None) == (order == "F")
     assert (matmul(a, b, out_dtype="int32", target="cuda:90") == a.astype(np.int64) @ b.astype(np.int64)).all()
+
+
+def test_even_shares_are_copied_by_a_producer_and_added_up(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Three blocks of five steps by four programs: each block is that of two programs at least."""
+    monkeypatch.setenv("MLTRITON_CACHE_DIR", str(tmp_path))
+    install(monkeypatch)
+    rng = np.random.default_rng(0)
+    a, b = (rng.integers(-3, 4, shape).astype(np.float16) for shape in ((1, 128, 320), (1, 320, 136)))
+    c, bias = np.zeros((1, 128, 136), np.float32), rng.standard_normal(136).astype(np.float32)
+    launches = stream_k_launches(a, b, c, Epilogue("float32", bias), 4, None, Tile(128, 64, 64, 8))
+    made = [launch.on("cuda:90", 8, 3).run() for launch in launches]
+    assert len(made) == 2
+    assert any("producer warp: copies for 8 warps" in remark for remark in kernel_remarks(made[0]))
+    assert np.abs(c - (a.astype(np.float64) @ b.astype(np.float64) + bias)).max() < 1e-4
+
+
+def test_blocks_of_160_columns_where_they_are_one_round() -> None:
+    a = np.empty((1, 1), np.float16)
+    sizes = ((1536, 1536, 1536), (2048, 1280, 8192), (2176, 2176, 2176), (1792, 1792, 1792))
+    found = [shares_on("cuda:90", *size, a, 1, None, in_turns=True).tile for size in sizes]
+    assert [tile and tile.n for tile in found] == [160, 160, 160, 256]
+
+
+def test_as_few_persistent_programs_as_rounds_need() -> None:
+    assert [even_programs(blocks, 132) for blocks in (512, 2048, 384, 120, 132, 133)] == [128, 128, 128, 120, 132, 67]

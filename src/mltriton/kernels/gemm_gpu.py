@@ -52,9 +52,9 @@ GROUP_TILES = (
     GroupTile(64, 64, 4, 0.47),
     GroupTile(64, 32, 4, 0.28),
 )
-# Only of persistent programs, which multiply 128 columns and 64 apart: 384 of them are 3 rounds at 3072 (0.97 of the
-# library's speed, 0.77 with 128 x 256).
-TURN_TILES = (GroupTile(128, 192, 8, 0.93),)
+# Only of persistent programs, which multiply 128 columns and 64 or 32 apart: 384 of the first are 3 rounds at 3072
+# (0.97 of the speed of cuBLAS, 0.77 with 128 x 256), 120 of the second one round at 1536 (0.89 and 0.75).
+TURN_TILES = (GroupTile(128, 192, 8, 0.93), GroupTile(128, 160, 8, 0.86))
 STEP_BYTES = 128  # of K
 MULTIPROCESSORS = 132
 DEEPEST = 8  # stages, where a program has a multiprocessor to itself
@@ -90,7 +90,7 @@ def choose_group_shares(
     parts = [splits] if splits else [p for p in (1, 2, 4, 8, MOST_SPLITS) if p == 1 or steps >= 4 * p]
     found = [(tile, p) for p in parts for tile in GROUP_TILES]
     if in_turns and splits in (None, 1):
-        found += [(tile, 1) for tile in TURN_TILES if batch * blocks_in(tile, m, n) > MULTIPROCESSORS]
+        found += [(tile, 1) for tile in TURN_TILES]
     best, count = min(found, key=lambda each: cost(each[0], m, n, k, item_bytes, batch, each[1]))
     return best, count, batch * count * blocks_in(best, m, n) <= MULTIPROCESSORS
 

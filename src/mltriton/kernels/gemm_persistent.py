@@ -98,7 +98,7 @@ def persistent_launch(a: Array, b: Array, c: Array, tile: Tile, programs: int | 
     lines = lines_of(a, b, c)
     blocks = batches * triton.cdiv(m, tile.m) * triton.cdiv(n, tile.n)
     first = 1 << tile.n.bit_length() - 1
-    programs = min(programs or multiprocessors_of(a), blocks)
+    programs = min(programs or even_programs(blocks, multiprocessors_of(a)), blocks)
     if lines is None or (blocks == programs and tile.n == first):
         return None
     strides = [number for x, (line, _) in zip((a, b, c), lines, strict=True) for number in (strides_of(x)[0], line)]
@@ -107,6 +107,11 @@ def persistent_launch(a: Array, b: Array, c: Array, tile: Tile, programs: int | 
         "BM": tile.m, "BN": first, "MORE": tile.n - first, "BK": tile.k, "GROUP": tile.group,
     }  # fmt: skip
     return Launch(matmul_persistent_kernel, (programs,), (a, b, c, batches, m, n, k, *strides), constants)
+
+
+def even_programs(blocks: int, most: int) -> int:
+    """As few programs as compute so many blocks in as many rounds as the most would."""
+    return max(1, triton.cdiv(blocks, max(1, triton.cdiv(blocks, most))))
 
 
 def lines_of(a: Array, b: Array, c: Array) -> list[tuple[int, bool]] | None:

@@ -48,7 +48,8 @@ def tile_coordinates(tile, M, N, BM: tl.constexpr, BN: tl.constexpr):
     """Batch, first row and first column of a block of C; rows of blocks vary fastest, so that neighbours share B."""
     rows, columns = tl.cdiv(M, BM), tl.cdiv(N, BN)
     inside = tile % (rows * columns)
-    return (tile // (rows * columns)).to(tl.int64), inside % rows * BM, inside // rows * BN
+    batch = tl.maximum(tile // (rows * columns), 0)  # The greater number says that it is natural.
+    return batch.to(tl.int64), inside % rows * BM, inside // rows * BN
 
 
 @triton.jit
@@ -81,7 +82,7 @@ def stream_k_kernel(
     steps = tl.maximum(tl.cdiv(K, BK), 1)
     start, end = first_step(program, programs, tiles * steps), first_step(program + 1, programs, tiles * steps)
     first_tile = start // steps
-    for tile in tl.range(first_tile, tl.cdiv(end, steps)):
+    for tile in tl.range(first_tile, tl.cdiv(end, steps), warp_specialize=True):
         batch, m, n = tile_coordinates(tile, M, N, BM, BN)
         k_start = tl.maximum(start - tile * steps, 0)
         k_end = tl.minimum(end - tile * steps, steps)
