@@ -63,3 +63,20 @@ def test_the_list_has_every_target_and_option() -> None:
     assert "\nxe:pvc           16 lanes a warp (or 32), at most 64 warps a program; machine code (spirv, isa)\n" in text
     assert "Options of every target: num_warps=4" in text
     assert "Option of xe: codegen=None (one of simt, simd): simt (a program of each lane" in text
+
+
+@pytest.mark.parametrize(
+    ("target", "given", "kept"),
+    [
+        (
+            "cuda:90",
+            {"tensor_maps": "all", "enable_fp_fusion": False},
+            {"tensor_maps": "none", "enable_fp_fusion": False},
+        ),
+        ("xe:pvc", {"codegen": "simd"}, {"codegen": "simd"}),
+        ("cpu", {}, {}),
+    ],
+)
+def test_a_program_that_asks_nothing_of_its_arguments(target: str, given: dict[str, Any], kept: dict[str, Any]) -> None:
+    made = options_for(target, given).unconditional()
+    assert made == options_for(target, kept)

@@ -27,7 +27,7 @@ from mltriton.ir.passes import Pass
 from mltriton.ir.types import BF16, F32, I8, I32
 from mltriton.passes.registry import PASSES
 from mltriton.targets.generic.spec import GENERIC
-from mltriton.targets.target import Binary, Lowered
+from mltriton.targets.target import Binary, Lowered, Target
 from mltriton.tools.launches import parse_grid
 from mltriton.tools.level_runs import compare
 from mltriton.tools.samples import ArrayText, Copy, allocate, parse_argument, random_values
@@ -453,21 +453,18 @@ class NativeKernel:
 
 
 @dataclass(frozen=True)
-class NativeTarget:
+class NativeTarget(Target):
     """The generic GPU with machine code."""
 
     mistake: str
     name = "generic"
-    can_run = True
     spec = GENERIC
 
     @property
     def fingerprint(self) -> str:
         return self.mistake
 
-    unused_options: ClassVar[frozenset[str]] = frozenset()
     texts: ClassVar[dict[str, Any]] = {"asm": lambda lowered: lowered.text}
-    images: ClassVar[dict[str, Any]] = {}
 
     def lower(self, module: Module) -> Lowered:
         return Lowered(str(module))

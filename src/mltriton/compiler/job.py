@@ -82,9 +82,9 @@ class Job:
         """The target's own options. Raises `OptionError` where it has no such option."""
         return options_for(self.target.name, dict(self.options.of_targets))
 
-    def without_tensor_maps(self) -> Job:
-        """The same for arrays of any addresses, sizes and strides: what a launch runs that cannot describe its own."""
-        options = dict(self.options.of_targets) | {"tensor_maps": "none"}
+    def unconditional(self) -> Job:
+        """The same for arrays of any addresses, sizes and strides."""
+        options = vars(self.own_options.unconditional())
         return replace(self, options=replace(self.options, of_targets=tuple(sorted(options.items()))))
 
     @property

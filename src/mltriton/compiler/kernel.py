@@ -139,7 +139,7 @@ class CompiledKernel:
         """The kernel compiled so that it asks nothing of the memory of its arguments."""
         from mltriton.compiler.compilation import compile_job
 
-        return compile_job(self.job.without_tensor_maps()).loaded
+        return compile_job(self.job.unconditional()).loaded
 
     def _init_handles(self) -> None:
         """Load the kernel, and make `run`, upstream's way to launch it."""

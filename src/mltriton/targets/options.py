@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import Field, field, fields
 from functools import cache
 from importlib import import_module
-from typing import Any
+from typing import Any, Self
 
 from mltriton.errors import OptionError
 from mltriton.records import record
@@ -31,6 +31,10 @@ class TargetOptions:
     def attributes(self) -> Mapping[str, bool | int | str]:
         """The attributes of the module that tell passes and the target what was asked for."""
         return {}
+
+    def unconditional(self) -> Self:
+        """Of a program that asks nothing of the memory of its arguments: what a launch runs that cannot give that."""
+        return self
 
 
 def option(default: Any, says: str, *, choices: Sequence[str] = (), ignorable: bool = False) -> Any:

@@ -90,7 +90,7 @@ class Runs:
             for name, module in _programs(job, each_pass):
                 found = self.of_module(name, module)
                 if isinstance(found.fault, NoTensorMap):
-                    yield from self.of_job(job.without_tensor_maps(), each_pass=each_pass)
+                    yield from self.of_job(job.unconditional(), each_pass=each_pass)
                     return
                 yield found
                 if self.reference is None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from mltriton.targets.options import TargetOptions, option
 
@@ -37,3 +37,7 @@ class CudaOptions(TargetOptions):
         """What `hoist-descriptors`, `specialize-warps` and `fuse-multiply-add` ask."""
         exact = {} if self.enable_fp_fusion else {"ttg.fp-fusion": False}
         return {"ttg.tensor-maps": self.tensor_maps, "ttg.specialize-warps": self.specialize_warps, **exact}
+
+    def unconditional(self) -> CudaOptions:
+        """Arrays that nothing can describe are copied by the program itself."""
+        return replace(self, tensor_maps="none")
