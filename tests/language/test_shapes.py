@@ -110,6 +110,19 @@ def test_gather():
     np.testing.assert_array_equal(compute(lambda x, i: x.gather(i, 0), M, rows), np.take_along_axis(M, rows, 0))
 
 
+def test_gathers_of_two_sizes():
+    """Warps do not wait for each other: none writes memory from which another one still gathers."""
+
+    def both(x):
+        first = tl.max(x, 1, keep_dims=True)
+        return tl.gather(first, first & 0, 1), tl.gather(x, x & 3, 1)
+
+    x = np.arange(128, dtype=np.int32).reshape(32, 4) % 41
+    first, second = compute(both, x)
+    np.testing.assert_array_equal(first, x.max(1, keepdims=True))
+    np.testing.assert_array_equal(second, np.take_along_axis(x, x & 3, 1))
+
+
 def test_implicit_broadcasting(kernel: Trace):
     rows, columns = tl.arange(0, 4), tl.arange(0, 8)
     assert (rows[:, None] + columns).type.shape == (4, 8)  # A missing leading dimension is added.

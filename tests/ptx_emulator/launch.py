@@ -22,6 +22,7 @@ from mltriton.targets.nvidia.tensor_maps import MAP_BYTES
 from mltriton.targets.target import Binary, LoadedKernel
 
 from .memory import Memory
+from .races import Races
 from .tensor_copies import Engine
 from .text import parse
 from .threads import Threads
@@ -68,7 +69,8 @@ class EmulatedKernel:
             symbols |= dict(zip(kernel.parameters[len(given) :], starts, strict=False))
             engine = Engine({start: map_ for start, map_ in zip(starts, maps, strict=True) if map_ is not None})
             threads = WARP * self.facts.num_warps
-            Threads(self.module, memory, symbols, threads, (x, y, z), grid, engine=engine).run(words)
+            place, races = (x, y, z), Races(shared)
+            Threads(self.module, memory, symbols, threads, place, grid, engine=engine, races=races).run(words)
         if self.facts.assertions:
             found = Record(*map(int, record))
             check(self.facts.assertions, found, grid)

@@ -10,6 +10,7 @@ import numpy as np
 
 from . import tensor_copies, values, warp_groups
 from .memory import Array, EmulationError
+from .races import WARP
 from .text import Instruction
 from .values import DTYPES, UNSIGNED
 
@@ -223,6 +224,7 @@ def _load(t: Threads, i: Instruction) -> None:
         t.write(parts[0], np.ascontiguousarray(held).view(UNSIGNED[held.shape[1]])[:, 0], kind)
         return
     active, addresses, size, count = _places(t, i)
+    t.races.read(addresses, size * count, t.numbers[active] // WARP)
     data = t.memory.read(addresses, size * count).view(UNSIGNED[size])
     for number, part in enumerate(parts):
         whole = np.zeros(t.count, UNSIGNED[size])
@@ -244,6 +246,7 @@ def _store(t: Threads, i: Instruction) -> None:
     active, addresses, _, _ = _places(t, i)
     data = np.stack([t.read(part, bits)[active] for part in parts], 1)
     warp_groups.check_write(t, addresses)
+    t.races.write(addresses, data.shape[1] * data.itemsize, t.numbers[active] // WARP, data)
     t.memory.write(addresses, np.ascontiguousarray(data).view(np.uint8))
 
 
@@ -310,6 +313,7 @@ def _copy(t: Threads, i: Instruction) -> None:
         data, reads = np.zeros((t.count, size), np.uint8), t.active & (taken == size)
         data[reads] = t.memory.read(source[reads], size)
         warp_groups.check_write(t, target[t.active])
+        t.races.write(target[t.active], size, t.numbers[t.active] // WARP)
         t.copies[-1].append((target[t.active], data[t.active]))
 
 

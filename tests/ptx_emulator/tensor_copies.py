@@ -115,6 +115,7 @@ def barrier(t: Threads, i: Instruction) -> None:
         return
     at = _one(t, t.address(memory))
     if what == "init":
+        t.races.off = True
         t.memory.read(np.array([at], np.uint64), 8)
         count = i.operands[1].number
         t.engine.barriers[at] = Barrier(count, count)

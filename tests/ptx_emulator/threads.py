@@ -12,6 +12,7 @@ import numpy as np
 
 from . import operations, warp_groups, warps
 from .memory import Array, EmulationError, Memory
+from .races import Races
 from .tensor_copies import Engine
 from .text import Function, Instruction, Module, Operand
 from .values import DTYPES, UNSIGNED, resized
@@ -34,6 +35,7 @@ class Threads:
         grid: Sequence[int],
         numbers: Array | None = None,
         engine: Engine | None = None,
+        races: Races | None = None,
     ) -> None:
         self.module = module
         self.memory = memory
@@ -47,6 +49,7 @@ class Threads:
         self.copies: list[list[tuple[Array, Array]]] = [[]]  # groups under way, the last one open
         self.products: dict[int, warp_groups.Products] = {}  # of groups of warps
         self.engine = engine or Engine({})
+        self.races = races or Races(np.zeros(0, np.uint8))
         self.mask: Array | None = None  # the threads at hand; None for all
         self.pc = np.zeros(self.count, np.int64)
         self.waiting = np.zeros(self.count, bool)  # at a barrier
@@ -86,6 +89,7 @@ class Threads:
                     if not self.waiting.any():
                         return
                     self.waiting[:] = False  # All that are left have come to the barrier.
+                    self.races.meet()
                     continue
                 at = int(pcs.min())
                 here = (self.pc == at) & ~(self.waiting | self.asleep)
@@ -248,10 +252,12 @@ def _barrier(t: Threads, i: Instruction) -> None:
     t.waiting |= t.active
     if len(i.operands) > 1:  # so many threads meet
         number, count = (operand.number for operand in i.operands)
+        t.races.off |= count != t.count
         t.gates[t.active] = number
         come = t.gates == number
         if come.sum() == count:
             t.waiting[come], t.gates[come] = False, 0
+            t.races.meet()
 
 
 def _call(t: Threads, i: Instruction) -> None:
@@ -264,7 +270,7 @@ def _call(t: Threads, i: Instruction) -> None:
         t.parameters[result] = np.zeros((t.count, 8), np.uint8)
         return
     function, active = t.module.functions[name], t.active
-    inner = Threads(t.module, t.memory, t.symbols, t.count, t.place, t.grid, t.numbers[active])
+    inner = Threads(t.module, t.memory, t.symbols, t.count, t.place, t.grid, t.numbers[active], races=t.races)
     for parameter, argument in zip(function.parameters, given, strict=True):
         inner.parameters[parameter] = t.parameters[argument][active]
     inner.function(function)

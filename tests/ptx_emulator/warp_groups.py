@@ -94,6 +94,7 @@ def _groups(t: Threads) -> Iterator[tuple[int, Array]]:
 def run(t: Threads, i: Instruction) -> None:
     """`wgmma` of every kind."""
     kind = i.opcode[1]
+    t.races.off = True
     for group, threads in _groups(t):
         products = t.products.setdefault(group, Products())
         if kind == "mma_async":

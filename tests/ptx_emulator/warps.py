@@ -63,6 +63,7 @@ def _load_matrices(t: Threads, i: Instruction) -> None:
     addresses = t.address(i.operands[1])
     for number, result in enumerate(results):
         rows = addresses[warps[:, 8 * number : 8 * number + 8]]
+        t.races.read(rows.reshape(-1), 16, t.numbers[warps[:, :8]].reshape(-1) // WARP)
         data = t.memory.read(rows.reshape(-1), 16).view(np.uint16).reshape(-1, 8, 8)
         if "trans" in i.opcode:
             data = data.transpose(0, 2, 1)
@@ -83,6 +84,7 @@ def _store_matrices(t: Threads, i: Instruction) -> None:
         if "trans" in i.opcode:
             data = data.transpose(0, 2, 1)
         check_write(t, rows.reshape(-1))
+        t.races.write(rows.reshape(-1), 16, t.numbers[warps[:, :8]].reshape(-1) // WARP, data)
         t.memory.write(rows.reshape(-1), np.ascontiguousarray(data).reshape(-1, 8).view(np.uint8))
 
 

@@ -42,7 +42,7 @@ def lower(module: Module, device: Device) -> Lowered:
     maps = tensor_copies.parameters(module)
     facts = NvidiaFacts(
         num_warps=total_warps_of(module),
-        shared=allocations(module)[1],
+        shared=allocations(module).size,
         multiplies=any(isinstance(op, tt.Dot | ttng.WarpGroupDot) for op in module.walk()),
         prints=any(isinstance(op, tt.Print) for op in module.walk()),
         assertions=describe(module),

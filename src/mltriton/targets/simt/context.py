@@ -56,6 +56,7 @@ class Emitter(context.Emitter):
         self.block_rules = rules
         self.element_rules = elements
         self.shared_starts: dict[Operation, Value] = {}  # where each allocation of shared memory starts
+        self.own_bytes = 0  # of shared memory that only one warp uses
         self.shared_accesses = SharedAccesses()
         self.caching: Any = None  # what the access at hand asks of the caches, as the machine says it
         self._emitted: dict[IRValue, Emitted] = {}

@@ -17,7 +17,7 @@ from mltriton.targets.llvm.types import I32, Value, constant, vector
 from mltriton.targets.simt import accesses
 from mltriton.targets.simt.context import Emitter, Rules, coordinates
 from mltriton.targets.simt.lanes import Emitted, element_name, layout_of
-from mltriton.targets.simt.shared import offset_of, own_bytes, touch
+from mltriton.targets.simt.shared import offset_of, touch
 
 
 def _gather(e: Emitter, op: tt.Gather) -> Emitted:
@@ -62,10 +62,11 @@ def _coordinates(e: Emitter, type_: TensorType) -> list[tuple[Value, ...]]:
 
 def _own_memory(e: Emitter, op: tt.Gather) -> Value:
     """The start of this warp's part."""
-    start, size = e.shared_starts[op], own_bytes(op)
+    start = e.shared_starts[op]
     if e.warps == 1:
         return start
-    return e.affine.address(start, e.function.mul(e.calls.warp(e.function), constant(I32, size)), vector("i8", 1))
+    offset = e.function.mul(e.calls.warp(e.function), constant(I32, e.own_bytes))
+    return e.affine.address(start, offset, vector("i8", 1))
 
 
 RULES: Rules = {tt.Gather: _gather, ttg.LocalGather: _local_gather}

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from math import prod
-from typing import cast
+from typing import NamedTuple, cast
 
 from mltriton.dialects import gpu, ttg, ttig
 from mltriton.errors import SharedMemoryError
@@ -31,20 +31,30 @@ from mltriton.targets.simt.machine import Machine
 from mltriton.targets.simt.swizzles import swizzle_of
 
 MEMORY = "shared$memory"  # as no kernel can be called
+_WIDEST = 16  # bytes that a lane accesses at once
 
 
-def allocations(module: IRModule) -> tuple[dict[Operation, int], int]:
-    """Where each allocation starts (as the pass allocate-shared-memory says, or one after the other), and how many
-    bytes there are in all; operations with memory of their warp's own share memory at the end.
+class Allocations(NamedTuple):
+    """Where each allocation starts, how many bytes there are in all, and how many of them are a warp's own."""
+
+    offsets: dict[Operation, int]
+    size: int
+    own: int
+
+
+def allocations(module: IRModule) -> Allocations:
+    """As the pass allocate-shared-memory says, or one after the other. Operations with memory of their warp's own share
+    what is at the end: all of them the same part, so that a warp finds there nothing but what it wrote itself.
     """
     offsets: dict[Operation, int] = {}
-    end, own = 0, {op: size for op in module.walk() if (size := own_bytes(op))}
+    end, own = 0, {op: size for op in module.walk() if (size := _own_bytes(op))}
     for op in module.walk():
         if isinstance(op, ttg.LocalAlloc):
             offsets[op] = integer_in(op.attributes, ttg.ALLOCATION_OFFSET, end)
             end = max(end, offsets[op] + _rounded(allocated_bytes(op)))
     offsets |= dict.fromkeys(own, end)
-    return offsets, end + _rounded(num_warps_of(module) * max(own.values(), default=0))
+    part = _rounded(max(own.values(), default=0), _WIDEST)
+    return Allocations(offsets, end + _rounded(num_warps_of(module) * part), part)
 
 
 def allocated_bytes(op: ttg.LocalAlloc) -> int:
@@ -53,19 +63,19 @@ def allocated_bytes(op: ttg.LocalAlloc) -> int:
     return prod(block.shape) * byte_width(block.element)
 
 
-def own_bytes(op: Operation) -> int:
+def _own_bytes(op: Operation) -> int:
     """The shared memory of its own that a warp needs for blocks of which an operation reads elements by index."""
     types = (op.operands[number].type for number in (op.encodings.free if op.encodings else ()))
     return sum(type_.bytes for type_ in types if isinstance(type_, TensorType))
 
 
-def _rounded(size: int) -> int:
-    return -(-size // WORKGROUP_ALIGNMENT) * WORKGROUP_ALIGNMENT
+def _rounded(size: int, step: int = WORKGROUP_ALIGNMENT) -> int:
+    return -(-size // step) * step
 
 
 def place_allocations(e: Emitter, target: Module, module: IRModule) -> int:
     """Reserve the shared memory of a module; gives its size in bytes. Raises `SharedMemoryError`."""
-    offsets, size = allocations(module)
+    offsets, size, e.own_bytes = allocations(module)
     if size > e.machine.shared_bytes:
         raise _too_much(offsets, size, e.machine)
     if size:

@@ -195,7 +195,7 @@ def _facts(module: Module, device: Device, made: KernelText) -> XeFacts:
         codegen=code.value,
         num_warps=warps,
         work_items=warps * (spec_of(module).warp_size if code is Code.SIMT else 1),
-        shared=allocations(module)[1],
+        shared=allocations(module).size,
         registers=registers_of(module, device),
         fixed_registers="ttig.grf_mode" in module.attributes,
         prints=any(isinstance(op, tt.Print) for op in module.walk()),

@@ -15,7 +15,6 @@ from mltriton.targets.llvm.emit.memory import from_memory, in_memory, to_memory
 from mltriton.targets.llvm.types import I32, Type, Value, constant, vector
 from mltriton.targets.simt.context import Rules, coordinates
 from mltriton.targets.simt.lanes import Emitted, layout_of
-from mltriton.targets.simt.shared import own_bytes
 from mltriton.targets.xe.llvm.simd import accesses, intrinsics
 from mltriton.targets.xe.llvm.simd.blocks import element_addresses
 from mltriton.targets.xe.llvm.simd.context import WarpEmitter, held_element
@@ -28,7 +27,7 @@ def _gather(e: WarpEmitter, op: tt.Gather) -> Emitted:
     strides = [constant(I32, prod(source.shape[dim + 1 :])) for dim in range(source.rank)]
     start = e.shared_starts[op]
     if e.warps > 1:
-        start = e.affine.add(start, f.mul(intrinsics.warp(f), own_bytes(op)))
+        start = e.affine.add(start, f.mul(intrinsics.warp(f), e.own_bytes))
     there = element_addresses(e, source, start, strides, unit)
     accesses.store(e, there, None, [to_memory(e, register) for register in e.registers(op.source)])
     return _chosen(e, op, start, strides)

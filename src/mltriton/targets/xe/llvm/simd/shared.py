@@ -31,7 +31,7 @@ _MOST_WORDS = 64  # of a row that one message moves
 
 def place_allocations(e: WarpEmitter, module: IRModule) -> None:
     """Say where each allocation starts."""
-    offsets, _ = allocations(module)
+    offsets, _, e.own_bytes = allocations(module)
     e.shared_starts.update({op: constant(I32, offset) for op, offset in offsets.items()})
 
 
