@@ -36,11 +36,11 @@ def matmul_kernel(
     tl.store(c_ptr + offs_m[:, None] * stride_cm + offs_n[None, :], acc.to(c_ptr.dtype.element_ty), mask=inside)
 
 
-def matmul(a, b, c, num_warps=8, **options):
+def matmul(a, b, c, num_warps=8, rows=128, **options):
     (m, k), n = a.shape, b.shape[1]
-    grid = (triton.cdiv(m, 128) * triton.cdiv(n, 128),)
+    grid = (triton.cdiv(m, rows) * triton.cdiv(n, 128),)
     strides = a.stride(0), b.stride(0), c.stride(0)
-    sizes = {"BM": 128, "BN": 128, "BK": 128 // a.element_size(), "GROUP": 8}
+    sizes = {"BM": rows, "BN": 128, "BK": 128 // a.element_size(), "GROUP": 8}
     matmul_kernel[grid](a, b, c, m, n, k, *strides, **sizes, num_warps=num_warps, num_stages=3, **options)
     return c
 

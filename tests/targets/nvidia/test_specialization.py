@@ -109,3 +109,33 @@ def test_two_programs_that_take_turns_have_no_producer(dim: int, keys: int, has:
     assert ("ttg.warp_specialize" in kernel.asm["ttg"]) == has
     wanted = "two programs without a producer share a multiprocessor"
     assert has or any(wanted in remark for remark in kernel_remarks(kernel))
+
+
+@triton.jit
+def rounded(a, b, c, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, ASKS: tl.constexpr):
+    """f32 by rows, as TF32: lanes read one operand from shared memory."""
+    left = tl.make_tensor_descriptor(a, [M, K], [K, 1], [BM, BK])
+    right = tl.make_tensor_descriptor(b, [K, N], [N, 1], [BK, BN])
+    m, n = tl.program_id(0) * BM, tl.program_id(1) * BN
+    total = tl.zeros((BM, BN), tl.float32)
+    for k in tl.range(0, K, BK, warp_specialize=ASKS):
+        total = tl.dot(left.load([m, k]), right.load([k, n]), total, input_precision="tf32")
+    rows, columns = m + tl.arange(0, BM), n + tl.arange(0, BN)
+    tl.store(c + rows[:, None] * N + columns[None, :], total, mask=(rows[:, None] < M) & (columns[None, :] < N))
+
+
+@pytest.mark.parametrize(("block", "has"), [((256, 128, 32), True), ((128, 128, 32), False)])
+def test_a_producer_where_lanes_read_what_is_multiplied(block: tuple[int, int, int], has: bool) -> None:
+    """Unless two programs share a multiprocessor."""
+    signature = f"*fp32:16,*fp32:16,*fp32:16,i32:16,i32:16,i32:16,{','.join(map(str, block))},False"
+    kernel = triton.compile(rounded, signature, target="cuda:90", num_warps=8, num_stages=3)
+    assert ("ttg.warp_specialize" in kernel.asm["ttg"]) == has
+
+
+def test_lanes_read_what_a_producer_copied() -> None:
+    rng = np.random.default_rng(0)
+    a, b = (rng.integers(-8, 9, shape).astype(np.float32) for shape in ((136, 96), (96, 72)))
+    c = np.zeros((136, 72), np.float32)
+    made = rounded[2, 2](a, b, c, 136, 72, 96, 128, 64, 32, True, target="cuda:90", num_warps=8, num_stages=3)
+    assert "ttg.warp_specialize" in made.asm["ttg"]
+    np.testing.assert_array_equal(c, a @ b)

@@ -31,6 +31,7 @@ from mltriton.passes.ttg.delay_dots import chained_values
 from mltriton.passes.ttg.dot_loads import is_load_of_dot
 from mltriton.passes.ttg.pipeline_loads import programs_at_once
 from mltriton.passes.ttg.rings import Ring, State, begin_rings, make_ring
+from mltriton.passes.ttg.start_dots import is_asynchronous
 from mltriton.targets.base import TargetSpec
 from mltriton.targets.registry import TOTAL_WARPS, fewer_stages_of, num_warps_of, spec_of
 
@@ -74,16 +75,33 @@ def plan_of(function: tt.Func, module: Module) -> Plan:
 
 def _require_faster(function: tt.Func, producer: Producer, spec: TargetSpec, warps: int, stages: int) -> None:
     """Raise `NotProduced` where it was not faster: two groups that take turns at the matrix units gain most, of which
-    one computes what its next product takes while the other multiplies.
+    one computes what its next product takes, or loads it from shared memory, while the other multiplies.
     """
     assert spec.warp_groups is not None
     if warps < 2 * spec.warp_groups.warps:
         raise NotProduced(function, f"{warps} warps take no turns at the matrix units")
     chained = {loop: values for loop in producer.loops if (values := chained_values(loop, spec))}
-    if not chained:
+    read = {loop: loop.carried for loop in producer.loops if _is_read_by_lanes(loop, spec)}
+    if not chained and not read:
         raise NotProduced(function, "no product takes what another gives, and all warps copy as fast")
-    if any(_fits_twice(producer, loop, values, spec, warps, stages) for loop, values in chained.items()):
+    if any(_fits_twice(producer, loop, values, spec, warps, stages) for loop, values in (chained or read).items()):
         raise NotProduced(function, "two programs without a producer share a multiprocessor, and take turns there")
+
+
+def _is_read_by_lanes(loop: scf.For, spec: TargetSpec) -> bool:
+    """Whether products of a loop's own operations take a block from registers that was loaded: each lane loads its part
+    in front of the product, for which groups that wait for each other would all be at once.
+    """
+    dots = [op for op in loop.body.block.ops if isinstance(op, tt.Dot) and is_asynchronous(op, spec)]
+    return any(isinstance(dot.a.type, TensorType) and isinstance(_maker(dot.a), tt.DescriptorLoad) for dot in dots)
+
+
+def _maker(value: Value) -> Operation | None:
+    """What makes a block, whatever its order and layout."""
+    op = value.defining_op
+    while isinstance(op, tt.Trans | ttg.ConvertLayout):
+        op = op.source.defining_op
+    return op
 
 
 def _fits_twice(
