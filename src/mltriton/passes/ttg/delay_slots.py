@@ -182,7 +182,7 @@ class _Delayed:
 
 
 def _delayable(module: Module, spec: TargetSpec) -> Iterator[_Delayed]:
-    """The loops whose second dot takes a slot that has a number, a wait and a release of its own, and no other block."""
+    """The loops whose second dot takes a slot of one block that has a number, a wait and a release of its own."""
     for loop in [op for op in module.walk() if isinstance(op, scf.For)]:
         pair = pair_of(loop, spec)
         window = pair.second.b.defining_op if pair is not None else None
