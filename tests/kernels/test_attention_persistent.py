@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from mltriton.kernels.attention import attention_launch
-from mltriton.kernels.attention_blocks import Blocks
+from mltriton.kernels.attention_blocks import Blocks, blocks_on, warps_on
 from mltriton.kernels.attention_persistent import persistent_launch
 from ptx_emulator.launch import install
 
@@ -64,6 +64,17 @@ def test_sliding_windows(window: int, length: int) -> None:
     assert np.abs(o - reference(q, k, v, True, window)).max() < 2e-3
     assert np.isfinite(lse).all()
     assert "ttg.warp_specialize" in made.asm["ttg"]
+
+
+@pytest.mark.parametrize("dim", [64, 128])
+def test_windows_have_a_producer_at_the_blocks_of_the_gpu(dim: int) -> None:
+    """Three loops' keys and values take each other's place."""
+    q, k, v = (np.zeros((4, 32, 1024, dim), np.float16) for _ in range(3))
+    blocks = blocks_on("cuda:90", q)
+    launch = attention_launch(q, k, v, np.zeros_like(q), True, blocks=blocks, window=300)
+    launch = persistent_launch(launch.on("cuda:90", *warps_on("cuda:90", q, blocks)), 132)
+    assert launch is not None
+    assert "ttg.warp_specialize default" in launch.compiled().asm["ttg"]
 
 
 def test_an_output_that_is_the_queries() -> None:

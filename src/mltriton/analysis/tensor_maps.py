@@ -269,14 +269,28 @@ class TensorMaps:
             self._check_room(op, size)
 
     def _check_room(self, op: Operation, size: int) -> None:
-        """What one loop loads takes the place of what another one did."""
-        loop = _in_body(op, self.function.body.block)
-        loop = loop if isinstance(loop, scf.For | scf.While) else None
-        loaded = self.loaded_bytes | {loop: self.loaded_bytes.get(loop, 0) + size}
-        in_loops = max((each for of, each in loaded.items() if of is not None), default=0)
-        if loaded.get(None, 0) + in_loops > self.limits.all_bytes:
+        """What one loop loads takes the place of what another one did that stands beside it."""
+        loops = [None, *_loops_around(op)]
+        loaded = dict.fromkeys(loops, 0) | self.loaded_bytes
+        loaded[loops[-1]] += size
+        if _at_once(None, loaded) > self.limits.all_bytes:
             raise NotRegular(f"what is loaded so has more than {self.limits.all_bytes} bytes in all")
         self.loaded_bytes = loaded
+
+
+def _loops_around(op: Operation) -> list[Operation]:
+    """The loops around an operation, the outermost first."""
+    found: list[Operation] = []
+    while (parent := op.parent_op) is not None:
+        found += [parent] if isinstance(parent, scf.For | scf.While) else []
+        op = parent
+    return found[::-1]
+
+
+def _at_once(loop: Operation | None, loaded: dict[Operation | None, int]) -> int:
+    """The bytes that a loop loads, and the most that one in it does."""
+    inner = [other for other in loaded if other is not None and (_loops_around(other) or [None])[-1] is loop]
+    return loaded[loop] + max((_at_once(other, loaded) for other in inner), default=0)
 
 
 def _described(op: tt.DescriptorLoad | tt.DescriptorStore) -> Place:

@@ -35,6 +35,7 @@ from mltriton.kernels.launch import Launch, target_of
 from mltriton.targets.registry import spec
 
 LOG2_E = tl.constexpr(1.4426950408889634)
+LEAST = tl.constexpr(-3.4e38)  # above the -inf of a block of which a query sees nothing
 
 
 @triton.jit
@@ -70,9 +71,8 @@ def attend(
                 visible = visible & (keys[None, :] > rows[:, None] - WINDOW)
             s = tl.where(visible, s, -float("inf"))
         m_new = tl.maximum(m_i, tl.max(s, 1) * scale)
-        largest = tl.where(m_new == -float("inf"), 0.0, m_new) if MASKED and WINDOW > 0 else m_new
-        p = tl.exp2(s * scale - largest[:, None])
-        alpha = tl.exp2(m_i - largest)
+        p = tl.exp2(s * scale - m_new[:, None])
+        alpha = tl.exp2(m_i - m_new)
         l_i = l_i * alpha + tl.sum(p, 1)
         acc = acc * alpha[:, None]
         v = tl.load(v_block, boundary_check=(0, 1), padding_option="zero")
@@ -113,7 +113,7 @@ def attend_queries(
 
     rows = block * BM + tl.arange(0, BM)
     scale = (-sm_scale if NEGATIVE else sm_scale) * LOG2_E
-    m_i = tl.full([BM], -float("inf"), tl.float32)
+    m_i = tl.full([BM], LEAST if WINDOW > 0 else -float("inf"), tl.float32)
     l_i = tl.zeros([BM], tl.float32)
     acc = tl.zeros([BM, BD], tl.float32)
     q = tl.load(q_block, boundary_check=(0, 1), padding_option="zero") if PART == 0 else None

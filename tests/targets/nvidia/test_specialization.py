@@ -10,6 +10,8 @@ import pytest
 
 import mltriton as triton
 import mltriton.language as tl
+from mltriton.kernels.attention import attention_launch
+from mltriton.kernels.attention_blocks import Blocks
 from mltriton.tools.remarks import kernel_remarks
 from persistent_product import product
 from ptx_emulator.launch import install
@@ -60,6 +62,40 @@ def test_groups_of_warps(rows: int, warps: int, registers: tuple[int, int] | Non
 def test_who_has_a_producer(asks: bool, option: str, has: bool) -> None:
     kernel = launched(64, 4, asks=asks, specialize_warps=option)
     assert ("ttg.warp_specialize" in kernel.asm["ttg"]) == has
+
+
+@triton.jit
+def both_operands(q, x, o, n, BM: tl.constexpr, BN: tl.constexpr, D: tl.constexpr):
+    """One block is the right operand of two products."""
+    left = tl.make_tensor_descriptor(q, [BM, D], [D, 1], [BM, D])
+    right = tl.make_tensor_descriptor(x, [n, D], [D, 1], [BN, D])
+    result = tl.make_tensor_descriptor(o, [BM, D], [D, 1], [BM, D])
+    a, acc = left.load([0, 0]), tl.zeros([BM, D], tl.float32)
+    for i in tl.range(0, n, BN, warp_specialize=True):
+        b = right.load([i, 0])
+        acc = tl.dot(tl.minimum(tl.dot(a, b.T), 8).to(tl.float16), b, acc)
+    result.store([0, 0], acc.to(tl.float16))
+
+
+def test_a_block_that_two_products_read() -> None:
+    """Its slot is given back once, when both have read it."""
+    numbers = np.random.default_rng(0)
+    q, x = (numbers.integers(-1, 2, size=(rows, 64)).astype(np.float16) for rows in (128, 320))
+    o = np.full_like(q, np.nan)
+    kernel = both_operands[(1,)](q, x, o, 320, 128, 64, 64, num_warps=8, num_stages=2, target="cuda:90")
+    assert "ttg.warp_specialize default" in kernel.asm["ttg"]
+    wide = x.astype(np.float64)
+    np.testing.assert_array_equal(o, np.minimum(q @ wide.T, 8) @ wide)
+
+
+@pytest.mark.parametrize(("dim", "warps", "delayed"), [(64, 8, False), (64, 4, True), (128, 8, True)])
+def test_products_are_delayed_where_no_other_program_computes_meanwhile(dim: int, warps: int, delayed: bool) -> None:
+    q, k, v = (np.zeros((1, 1, 256, dim), np.float16) for _ in range(3))
+    launch = attention_launch(q, k, v, q.copy(), False, blocks=Blocks(16 * warps, 64, warps))
+    launch = launch.on("cuda:90", warps, 3)
+    launch = launch._replace(constants=launch.constants | {"specialize_warps": "none"})
+    text = launch.compiled().asm["ttg"]
+    assert ("ttg.slots-kept" in text) == delayed
 
 
 @triton.jit

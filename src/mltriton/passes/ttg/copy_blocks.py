@@ -99,11 +99,11 @@ def _copied(block: TensorType, spec: TargetSpec, outer: tuple[int, ...] = ()) ->
     return MemDescType((*outer, *block.shape), block.element, layout)
 
 
-def make_barriers(builder: Builder, count: int, arrivals: int = 1) -> Value:
-    """Barriers of so many arrivals each, that all warps may wait for."""
+def make_barriers(builder: Builder, count: int) -> Value:
+    """Barriers of one arrival each, that all warps may wait for."""
     barriers = builder.emit(ttg.LocalAlloc, None, result_types=[MemDescType((count, 1), I64)])
     for number in range(count):
-        builder.create(ttng.InitBarrier, window_at(builder, barriers, arith.integer(builder, number)), count=arrivals)
+        builder.create(ttng.InitBarrier, window_at(builder, barriers, arith.integer(builder, number)), count=1)
     builder.create(ttng.FenceAsyncShared)  # What was in the memory before may have been written by lanes.
     builder.create(gpu.Barrier)
     return barriers

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import cast
 
-from mltriton.dialects import arith, scf, tt, ttg, ttng
+from mltriton.dialects import arith, scf, tt, ttg
 from mltriton.dialects.scf_carried import carry_also, yield_also
 from mltriton.ir.builder import Builder
 from mltriton.ir.module import Module
@@ -154,7 +154,6 @@ def _start_early(loop: scf.For, first: tt.Dot) -> None:
     body = loop.body.block
     ops = [op for op in body.ops if op in _needed(first.result, loop)]
     wait = next((op for op in body.ops if isinstance(op, ttg.AsyncWait)), None)
-    wait = wait or next((op for op in body.ops if isinstance(op, ttng.WaitBarrier)), None)
     if wait is None or not all(op.pure and not op.regions for op in ops):
         return
     for op in ops:

@@ -21,9 +21,10 @@ from mltriton.ir.builder import Builder
 from mltriton.ir.module import Module
 from mltriton.ir.operation import Block, BlockArgument, Operation, Region, Value
 from mltriton.ir.passes import Pass
-from mltriton.ir.types import I64, MemDescType, TensorType
+from mltriton.ir.types import TensorType
 from mltriton.passes.ttg.copy_blocks import window_at
 from mltriton.passes.ttg.delay_dots import Pair, come_late, pair_of, replace_in, second_dot
+from mltriton.passes.ttg.release_slots import reads_of
 from mltriton.targets.base import TargetSpec
 from mltriton.targets.registry import spec_of
 
@@ -182,7 +183,7 @@ class _Delayed:
 
 
 def _delayable(module: Module, spec: TargetSpec) -> Iterator[_Delayed]:
-    """The loops whose second dot takes a slot of one block that has a number, a wait and a release of its own."""
+    """The loops whose second dot alone takes a slot that has a number, a wait and a release of its own."""
     for loop in [op for op in module.walk() if isinstance(op, scf.For)]:
         pair = pair_of(loop, spec)
         window = pair.second.b.defining_op if pair is not None else None
@@ -192,16 +193,9 @@ def _delayable(module: Module, spec: TargetSpec) -> Iterator[_Delayed]:
         of_slot = [op for op in loop.body.block.ops if _number(op) is number]
         waits = [op for op in of_slot if isinstance(op, ttng.WaitBarrier)]
         releases = [op for op in of_slot if isinstance(op, ttng.ArriveBarrier) and op.pred is None]
-        alone = not any(
-            isinstance(op, ttg.MemDescSubview) and _is_block(op) and op is not window for op in number.users
-        )
+        alone = reads_of(number) == [pair.second]
         if alone and len(waits) == len(releases) == 1 and {number, waits[0].phase} <= set(loop.carried):
             yield _Delayed(loop, pair, window, waits[0], releases[0])
-
-
-def _is_block(window: ttg.MemDescSubview) -> bool:
-    """Whether a window is of data, not of a barrier."""
-    return cast(MemDescType, window.result.type).element is not I64
 
 
 def _barriers(op: ttng.WaitBarrier | ttng.ArriveBarrier) -> Value:

@@ -86,9 +86,10 @@ def _kept(loop: scf.For, spec: TargetSpec, stages: int) -> int:
     return int(stages > 1 and (_adds_up(loop, spec) or pair_of(loop, spec) is not None))
 
 
-def _is_delayed(loop: scf.For, shared_bytes: int, warps: int, spec: TargetSpec) -> bool:
-    """Whether a product that takes another's result is to run an iteration later, where it waits for the other beside
-    it: unless a program has several groups of warps, and another such program computes meanwhile.
+def _may_be_delayed(loop: scf.For, shared_bytes: int, warps: int, spec: TargetSpec) -> bool:
+    """Whether buffers are kept for products: not for those that take another's result where a program has several
+    groups of warps and a second program, which computes while one waits for them; groups that meet in every iteration
+    would wait for each other's products of two.
     """
     groups = spec.warp_groups
     if pair_of(loop, spec) is None or groups is None or warps <= groups.warps:
@@ -135,17 +136,8 @@ def _pipeline(
     stages = min(stages + (0 if late else kept), room // each if loads else 0) - fewer
     if ahead is not None and stages > 1:
         kept = kept if stages > 2 or late else 0
-        held = kept > 0 and _is_delayed(loop, stages * each, warps, spec)
-        arrivals = warps if kept and not late and _meet_at_slots(loads, warps, spec) else 0
-        _Pipeline(loop, loads, ahead, _Buffers(stages, kept, late, held, arrivals), spec).write()
-
-
-def _meet_at_slots(loads: Sequence[Load], warps: int, spec: TargetSpec) -> bool:
-    """Whether warps say of each buffer that they are done with it, instead of meeting: groups of warps that take blocks
-    which the engine copies.
-    """
-    several = spec.warp_groups is not None and warps > spec.warp_groups.warps
-    return several and all(isinstance(load, tt.DescriptorLoad) for load in loads)
+        delayed = kept > 0 and _may_be_delayed(loop, stages * each, warps, spec)
+        _Pipeline(loop, loads, ahead, _Buffers(stages, kept, late, delayed), spec).write()
 
 
 # Which loads.
@@ -176,15 +168,13 @@ _Iteration = tuple[Value, int]  # the counter of an iteration, and how many iter
 
 class _Buffers(NamedTuple):
     """How many buffers each load has, for how many further iterations they are kept, whether an iteration starts copies
-    at its end, and whether products read a buffer in the next iteration; how many warps arrive when they are done with
-    a buffer, 0 where all meet in each iteration.
+    at its end, and whether products make use of what is kept.
     """
 
     stages: int
     kept: int
     late: bool
-    held: bool
-    arrivals: int
+    used: bool
 
 
 class _Pipeline:
@@ -199,15 +189,13 @@ class _Pipeline:
         self.stages = stages = buffers.stages
         self.late = buffers.late
         self.early = stages - 1 - (0 if buffers.late else buffers.kept)  # iterations
-        self.held, self.arrivals = buffers.held, buffers.arrivals
-        if buffers.held:
+        if buffers.used:
             loop.attributes[KEPT] = IntegerAttr(buffers.kept, I32)
         self.entry = Builder().before(loop)
         self.buffers = [
             self.entry.emit(ttg.LocalAlloc, None, result_types=[_buffer(load, stages, spec)]) for load in loads
         ]
         self.fetched = [load for load in loads if isinstance(load, tt.DescriptorLoad)]
-        self.empty = make_barriers(self.entry, stages, self.arrivals) if self.arrivals else None
         self.barriers = make_barriers(self.entry, stages) if self.fetched else None
         if self.barriers is None and isinstance(loop.parent_op, scf.For | scf.While):
             self.entry.create(gpu.Barrier)  # The buffers may be where warps still read what went before them.
@@ -219,8 +207,7 @@ class _Pipeline:
         slot, _ = carry_also(self.loop, arith.integer(self.entry, 0))
         builder = Builder().before(self.loop.body.block.ops[0])
         parities = self._wait(builder, slot)
-        yielded = self._copies_of_the_body(self._where_copies_start(builder), arguments, slot, parities)
-        self._release(slot)
+        yielded = self._copies_of_the_body(self._at_the_end() if self.late else builder, arguments, slot)
         following = self._next(builder, slot)
         parities = [self._parity(builder, parity, following) for parity in parities]
         yield_also(self.loop.body.block, [*yielded, following, *parities])
@@ -236,32 +223,14 @@ class _Pipeline:
             parity, _ = carry_also(self.loop, arith.integer(self.entry, 0))
             builder.create(ttng.WaitBarrier, window_at(builder, self.barriers, slot), parity)
             parities = [parity]
-        if not self.late and self.empty is None:
+        if not self.late:
             builder.create(ttg.AsyncWait, [], num=self.early - 1)
         return parities
 
-    def _release(self, slot: Value) -> None:
-        """Every warp is done with the iteration's buffers, or with those of the one before."""
-        if self.empty is None:
-            return
+    def _at_the_end(self) -> Builder:
+        """At the end of an iteration, when all warps are done with the one before."""
         builder = Builder().before(self.loop.body.block.terminator)
-        begun = None
-        if self.held:
-            slot = self._wrapped(builder, builder.emit(arith.AddI, slot, arith.integer(builder, self.stages - 1)))
-            begun = builder.emit(arith.CmpI, self.loop.counter, self.loop.lower, predicate="ne")
-        builder.create(ttng.ArriveBarrier, window_at(builder, self.empty, slot), begun, count=self.arrivals)
-
-    def _where_copies_start(self, builder: Builder) -> Builder:
-        """At the beginning of an iteration; behind its products where who starts copies waits for other warps, which
-        these do not; or at its end, when all warps are done with the one before.
-        """
-        body = self.loop.body.block
-        if self.late:
-            builder = Builder().before(body.terminator)
-            builder.create(gpu.Barrier)
-        elif self.empty is not None and self.held:
-            last = [op for op in body.ops if isinstance(op, tt.Dot)][-1]
-            builder = Builder().before(body.ops[body.position(last) + 1])
+        builder.create(gpu.Barrier)
         return builder
 
     def _parity(self, builder: Builder, parity: Value, following: Value) -> Value:
@@ -275,9 +244,8 @@ class _Pipeline:
         after = Builder().before(block.ops[block.position(self.loop) + 1])
         if not self.late:
             after.create(ttg.AsyncWait, [], num=0)
-        for barriers in (self.barriers, self.empty):
-            if barriers is not None:
-                end_barriers(after, barriers, self.stages)
+        if self.barriers is not None:
+            end_barriers(after, self.barriers, self.stages)
 
     def _prologue(self) -> list[Value]:
         """Start the copies of the first iterations; the carried values of the first one that is not begun."""
@@ -286,17 +254,10 @@ class _Pipeline:
             carried = self._copies(self.entry, (self.loop.lower, step), carried, arith.integer(self.entry, step))
         return carried
 
-    def _copies_of_the_body(
-        self, builder: Builder, carried: Sequence[Value], slot: Value, parities: Sequence[Value]
-    ) -> list[Value]:
+    def _copies_of_the_body(self, builder: Builder, carried: Sequence[Value], slot: Value) -> list[Value]:
         """Start the copies of an iteration that comes later, into the buffers that were read longest ago."""
         last = builder.emit(arith.AddI, slot, arith.integer(builder, self.early))
-        there = self._wrapped(builder, last)
-        if self.empty is not None:  # Of a parity of 1 a buffer that has never been filled is empty.
-            same = builder.emit(arith.CmpI, last, arith.integer(builder, self.stages), predicate="slt")
-            turned = builder.emit(arith.XOrI, parities[0], builder.emit(arith.ExtUI, same, result_types=[I32]))
-            builder.create(ttng.WaitBarrier, window_at(builder, self.empty, there), turned)
-        return self._copies(builder, (self.loop.counter, self.early), carried, there)
+        return self._copies(builder, (self.loop.counter, self.early), carried, self._wrapped(builder, last))
 
     def _copies(self, builder: Builder, when: _Iteration, carried: Sequence[Value], slot: Value) -> list[Value]:
         """Start the copies of an iteration; what it hands on to the next."""

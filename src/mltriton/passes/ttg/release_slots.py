@@ -32,7 +32,7 @@ def _release(arrival: ttng.ArriveBarrier, block: Block) -> None:
     if not isinstance(window, ttg.MemDescSubview) or window.block is not block:
         return
     last: Operation | None = None
-    for read in _reads(window.offsets[0]):
+    for read in reads_of(window.offsets[0]):
         end = _end(read, block)
         if end is None:
             return
@@ -46,7 +46,7 @@ def _release(arrival: ttng.ArriveBarrier, block: Block) -> None:
             last = op
 
 
-def _reads(number: Value) -> list[Operation]:
+def reads_of(number: Value) -> list[Operation]:
     """The operations that read slots of a number."""
     found, pending = list[Operation](), list(number.users)
     while pending:

@@ -88,11 +88,11 @@ def _start(dot: tt.Dot, spec: TargetSpec) -> None:
 
 def _end(dot: tt.Dot, loop: scf.For) -> Operation:
     """In front of which operation the products of the iteration before must be done: where all warps meet behind a
-    product, or say that they are done, copies may follow that write what they read.
+    product, copies may follow that write what they read.
     """
     body = loop.body.block
     behind = body.ops[body.position(dot) :]
-    return next((op for op in behind if isinstance(op, gpu.Barrier | ttng.ArriveBarrier)), body.terminator)
+    return next((op for op in behind if isinstance(op, gpu.Barrier)), body.terminator)
 
 
 def _first_user(dot: tt.Dot, spec: TargetSpec) -> tuple[Operation, int]:
