@@ -2,8 +2,8 @@
 
 Level: tt to intrinsic. Takes a function; changes nothing. An access through a block pointer or a descriptor is one
 where the block is a matrix, or several, whose rows (or columns) lie next to each other in memory. A pitch that is known
-not to fit is a reason; what else the hardware asks of addresses and sizes, a target says (`BlockIO.run_time_checks`).
-What blocks a device takes is no question here (`targets/xe/layouts/block_loads.py`).
+not to fit is a reason; what else the hardware requires of addresses and sizes, a target says
+(`BlockIO.run_time_checks`). Which blocks a device takes says `targets/xe/layouts/block_loads.py`.
 """
 
 from __future__ import annotations

@@ -12,6 +12,7 @@ from typing import cast
 
 from mltriton.analysis.bounds import Expression, Known, combined, evaluate
 from mltriton.dialects import arith, gpu, scf, tt
+from mltriton.dialects.scf_flow import handed_from
 from mltriton.ir.constants import splat_of
 from mltriton.ir.operation import BlockArgument, Operation, OpResult, Value
 from mltriton.ir.types import IntegerType, PointerType, TensorType, Type, byte_width
@@ -106,8 +107,7 @@ class LaunchValues:
             case tt.Advance():
                 return self.combined("add", 32, self.offset(op.ptr, dim), self.of(op.offsets[dim]))
             case scf.If():
-                first, second = (region.block.terminator.operands[_index(pointer)] for region in op.regions)
-                return self._either(32, self.offset(first, dim), self.offset(second, dim))
+                return self._either(32, *(self.offset(end, dim) for end in handed_from(pointer) or ()))
             case _:
                 pass
         carried = _carried(pointer)
@@ -175,8 +175,7 @@ class LaunchValues:
             case gpu.SubgroupId():
                 return Traced(("known", 0, self._warps - 1, 1) if self._warps > 1 else 0, varies=self._warps > 1)
             case scf.If():
-                first, second = (region.block.terminator.operands[_index(value)] for region in op.regions)
-                return self._either(bits, self.of(first), self.of(second))
+                return self._either(bits, *map(self.of, handed_from(value) or ()))
             case scf.For():
                 return self._of_carried(value)
             case _:
@@ -227,10 +226,6 @@ def _bits(type_: Type) -> int:
     return type_.width if isinstance(type_, IntegerType) else 64
 
 
-def _index(value: Value) -> int:
-    return cast(OpResult, value).index
-
-
 def _carried(value: Value) -> tuple[Value, Value, Value] | None:
     """Of what a `for` carries: its argument in the body, the first value, and the one handed on to the next iteration;
     `value` is that argument or the result.
@@ -238,7 +233,7 @@ def _carried(value: Value) -> tuple[Value, Value, Value] | None:
     if isinstance(value, BlockArgument):
         loop, index = value.block.parent_op, value.index - 1
     else:
-        loop, index = value.defining_op, _index(value)
+        loop, index = value.defining_op, cast(OpResult, value).index
     if not isinstance(loop, scf.For) or index < 0:
         return None
     block = loop.body.block

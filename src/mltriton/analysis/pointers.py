@@ -1,8 +1,8 @@
 """Where pointers point: the parameters a pointer may be based on, and whether two accesses may touch the same memory.
 
 Level: tt to warp. Takes values of a function; changes nothing. A pointer that is read from memory, or made from an
-integer that is no pointer of the kernel, may be based on anything (`ANYTHING`). Guarantees: the answers are
-conservative - a parameter that is not named is never reached.
+integer that is no pointer of the kernel, may be based on anything (`ANYTHING`). Guarantees: a parameter that
+is not named is never reached.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ from mltriton.ir.operation import Operation, Value
 from mltriton.ir.rejection import reject
 from mltriton.ir.types import PointerType, TensorType
 
-BLOCK_IO = "ttig.block_io"  # unit, of a block access: what a kernel asks of its matrix holds (`guard-block-io`)
+BLOCK_IO = "ttig.block_io"  # unit, of a block access: the run-time checks of its matrix hold (`guard-block-io`)
 ADDRESS = "ttig.address"  # i32, of a block access: the number of its address (`allocate-addresses`)
 
 

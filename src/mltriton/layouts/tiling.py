@@ -36,7 +36,7 @@ def square(shape: Shape, num_warps: int, smallest: tuple[int, int]) -> BlockedEn
         too_small = (height < smallest[0]) + (width < smallest[1])
         return too_small, abs(math.log2(height / width)), -rows
 
-    rows = min(_divisors(left), key=badness)
+    rows = min([rows for rows in range(1, left + 1) if left % rows == 0], key=badness)
     return blocked(shape, (*batch, rows, left // rows))
 
 
@@ -135,7 +135,3 @@ def _batch_warps(shape: Shape, num_warps: int) -> tuple[Shape, int]:
         batch.append(min(num_warps, extent))
         num_warps //= batch[-1]
     return tuple(batch), num_warps
-
-
-def _divisors(count: int) -> list[int]:
-    return [rows for rows in range(1, count + 1) if count % rows == 0]

@@ -11,7 +11,7 @@ import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Generic, TypeVar
+from typing import Generic, TypeGuard, TypeVar
 
 from mltriton.records import record
 
@@ -253,29 +253,12 @@ XE_PREFIX: Setting[Path | None] = Setting(
     "Directory that scripts/install-ocloc.sh installs into; ~/.local/share/mltriton/xe if unset.",
 )
 
-SETTINGS: tuple[Setting[object], ...] = (
-    CACHE_DIR,
-    CACHE_MAX_SIZE,
-    COMPILE_TIMEOUT,
-    NUM_THREADS,
-    MAX_SCRATCH,
-    LAUNCHER,
-    DUMP,
-    DUMP_DIR,
-    ALWAYS_COMPILE,
-    DEBUG,
-    FULL_TRACEBACK,
-    SANITIZE,
-    F32_DEFAULT,
-    ALLOW_GLOBALS,
-    VERIFY_PASSES,
-    PRINT_AUTOTUNING,
-    CACHE_AUTOTUNING,
-    AUTOTUNING_WORKERS,
-    INTERPRET,
-    OCLOC,
-    XE_PREFIX,
-)
+
+def _is_setting(found: object) -> TypeGuard[Setting[object]]:
+    return isinstance(found, Setting)
+
+
+SETTINGS = tuple(filter(_is_setting, globals().values()))
 
 
 def cache_dir() -> Path:

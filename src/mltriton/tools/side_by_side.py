@@ -122,10 +122,6 @@ def settings_of_threads(count: int) -> dict[str, str]:
     return dict.fromkeys(names, str(count))
 
 
-def _clock() -> Callable[[], float]:
-    return time.thread_time if NUM_THREADS.get() == 1 else time.perf_counter
-
-
 @cache
 def keep_freed_memory() -> None:
     """Let the C library (glibc) give freed memory out again instead of returning it to the system, so that no contender
@@ -141,7 +137,7 @@ def _burst(run: Callable[[], object]) -> list[float]:
     """Seconds of a few calls in a row, after at least one, and `SETTLING` seconds of them, that are not counted; short
     calls are timed several at once.
     """
-    clock = _clock()
+    clock = time.thread_time if NUM_THREADS.get() == 1 else time.perf_counter
     started = now = clock()
     calls = 0
     while calls == 0 or now - started < SETTLING:

@@ -18,6 +18,11 @@ from mltriton.ir.operation import Operation, Value
 from mltriton.ir.rejection import reject
 from mltriton.ir.types import I1, I32, INDEX, TensorType, Type
 
+__all__ = [
+    "Binary", "Cast", "Constant", "Elementwise", "FloatBinary", "FloatUnary", "IntegerBinary", "IntegerUnary", "Pure",
+    "Unary", "filled", "integer",
+]  # fmt: skip
+
 
 class Constant(Operation, name="arith.constant", pure=True):
     """`arith.constant 1 : i32`, `arith.constant dense<0.0> : tensor<4xf32>`."""

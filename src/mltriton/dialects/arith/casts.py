@@ -11,6 +11,8 @@ from mltriton.ir.checks import (
 )
 from mltriton.ir.types import FloatType, IndexType, IntegerType
 
+__all__ = ["Bitcast", "ExtF", "ExtSI", "ExtUI", "FPToSI", "FPToUI", "IndexCast", "SIToFP", "TruncF", "TruncI", "UIToFP"]
+
 
 class ExtSI(Cast, name="arith.extsi"):
     """Sign extension."""

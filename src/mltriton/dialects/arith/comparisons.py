@@ -15,6 +15,8 @@ from mltriton.ir.operation import Value
 from mltriton.ir.rejection import reject
 from mltriton.ir.types import I1, FloatType, IndexType, IntegerType, Type, element_type, like
 
+__all__ = ["CmpF", "CmpI", "Select"]
+
 
 def _compares_integers(op: CmpI) -> None:
     if not isinstance(element_type(op.lhs.type), IntegerType | IndexType):

@@ -4,6 +4,12 @@ from __future__ import annotations
 
 from mltriton.dialects.arith.base import FloatBinary, FloatUnary, IntegerBinary
 
+__all__ = [
+    "AddF", "AddI", "AndI", "CeilDivSI", "DivF", "DivSI", "DivUI", "FloorDivSI", "MaxNumF", "MaxSI", "MaxUI",
+    "MaximumF", "MinNumF", "MinSI", "MinUI", "MinimumF", "MulF", "MulI", "NegF", "OrI", "RemF", "RemSI", "RemUI",
+    "ShLI", "ShRSI", "ShRUI", "SubF", "SubI", "XOrI",
+]  # fmt: skip
+
 
 class AddI(IntegerBinary, name="arith.addi", commutative=True):
     """Integer addition."""

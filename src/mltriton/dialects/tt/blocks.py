@@ -13,6 +13,8 @@ from mltriton.ir.operation import ALIKE, Operation, Value
 from mltriton.ir.rejection import reject
 from mltriton.ir.types import I32, I64, TensorDescType, TensorType, Type
 
+__all__ = ["Advance", "DescriptorLoad", "DescriptorStore", "MakeTensorDesc", "MakeTensorPtr"]
+
 
 class MakeTensorPtr(Operation, name="tt.make_tensor_ptr", pure=True, encodings=ALIKE):
     """`tt.make_tensor_ptr %base, [%shape], [%strides], [%offsets] {order}`: a block pointer. Shape and strides are

@@ -12,6 +12,8 @@ from mltriton.ir.operation import Block, Operation, Value
 from mltriton.ir.rejection import reject
 from mltriton.ir.types import FloatType, MemDescType, TensorType, Type, bit_width
 
+__all__ = ["Dot", "Reduce", "ReduceReturn", "Scan", "ScanReturn", "reduced_type"]
+
 
 class Dot(Operation, name="tt.dot", pure=True):
     """`tt.dot %a, %b, %c`: c + a b, [.., M, K] x [.., K, N] (rank 2 or 3); accumulates in c's type. `tiling` is the

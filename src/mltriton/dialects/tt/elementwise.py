@@ -8,6 +8,8 @@ from mltriton.ir.definition import attribute, boolean, enum, integer, operand, s
 from mltriton.ir.operation import Operation
 from mltriton.ir.types import FloatType, IntegerType, PointerType
 
+__all__ = ["Bitcast", "ClampF", "FpToFp", "InlineAsm", "IntToPtr", "MulhiUI", "PreciseDivF", "PreciseSqrt", "PtrToInt"]
+
 
 class Bitcast(Cast, name="tt.bitcast"):
     """The same bits as another type of the same width, pointers included."""

@@ -13,6 +13,8 @@ from mltriton.ir.operation import Operation, Value
 from mltriton.ir.rejection import reject
 from mltriton.ir.types import FunctionType
 
+__all__ = ["Call", "Func", "Return", "kernel_of"]
+
 
 class Func(Operation, name="tt.func", isolated=True):
     """`tt.func public @name(%x: !tt.ptr<f32> {tt.divisibility = 16 : i32}) {...}`. `arg_attrs` is an array of

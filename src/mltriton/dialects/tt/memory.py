@@ -12,6 +12,8 @@ from mltriton.ir.definition import boolean, enum, integers, operand, optional
 from mltriton.ir.operation import ALIKE, Operation, Value
 from mltriton.ir.types import I1, FloatType, IntegerType, PointerType, TensorType, Type, element_type, like
 
+__all__ = ["AddPtr", "AtomicCAS", "AtomicRMW", "Load", "Store", "loaded_type"]
+
 
 class AddPtr(Operation, name="tt.addptr", pure=True, elementwise=True):
     """`tt.addptr %p, %offset`: pointers moved by `offset` elements (i32 or i64, scalar with scalar, tensor with

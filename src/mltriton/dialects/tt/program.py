@@ -14,6 +14,8 @@ from mltriton.ir.definition import boolean, enum, integer, operand, optional, st
 from mltriton.ir.operation import ALIKE, WHOLE, Operation, Value
 from mltriton.ir.types import I1, I32, TensorType, Type, element_type
 
+__all__ = ["Assert", "Assume", "GetNumPrograms", "GetProgramId", "MakeRange", "Print", "Python", "index_width"]
+
 
 class _Coordinate(Operation, pure=True):
     """Base: reads one coordinate of the launch grid."""

@@ -74,17 +74,13 @@ def _check(op: Operation, context: Context, facts: Facts) -> None:
 
 def _divergence(op: Operation, condition: Operation, cause: Operation | None) -> CompilationError:
     kind = "condition" if isinstance(condition, scf.If) else "number of iterations"
-    because = "" if cause is None else f": {_described(cause)} at {_named(cause.loc)}"
+    because = "" if cause is None else f": {_ORIGINS.get(type(cause), cause.name)} at {_named(cause.loc)}"
     lines = [f"The {kind} at {_named(condition.loc)} depends on the warp{because}.", *_shown(condition.loc)]
     error = WarpDivergenceError(
         f"{MEETINGS[type(op)]} that not all warps of the program reach",
         hint="\n".join([*lines, "Move it to where all warps pass, or let all warps take the same way."]),
     )
     return _at(error, op.loc)
-
-
-def _described(op: Operation) -> str:
-    return _ORIGINS.get(type(op), op.name)
 
 
 _ORIGINS: dict[type[Operation], str] = {

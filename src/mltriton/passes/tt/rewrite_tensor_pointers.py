@@ -124,14 +124,10 @@ def descriptor_load(builder: Builder, op: tt.DescriptorLoad) -> Sequence[Value] 
 def _load(builder: Builder, op: tt.Load | tt.DescriptorLoad, access: _Access, with_nan: bool) -> Value:
     indices = access.indices(builder)
     mask = access.mask(builder, indices)
-    other = _padding(builder, access.block, with_nan) if mask is not None else None
+    other = arith.filled(builder, math.nan if with_nan else 0, access.block) if mask is not None else None
     pointers = access.pointers(builder, indices)
     volatile = isinstance(op, tt.Load) and op.volatile
     return builder.emit(tt.Load, pointers, mask, other, cache=op.cache, evict=op.evict, volatile=volatile or None)
-
-
-def _padding(builder: Builder, block: TensorType, with_nan: bool) -> Value:
-    return arith.filled(builder, math.nan if with_nan else 0, block)
 
 
 def store(builder: Builder, op: tt.Store) -> Sequence[Value] | None:

@@ -14,10 +14,11 @@ from typing import cast
 
 from mltriton.dialects import arith, scf, tt
 from mltriton.dialects.scf_carried import keep_for, keep_if, keep_while, yield_also
+from mltriton.dialects.scf_flow import handed_from
 from mltriton.ir.builder import Builder
 from mltriton.ir.constants import splat_of
 from mltriton.ir.module import Module
-from mltriton.ir.operation import Block, Operation, Value
+from mltriton.ir.operation import Block, Operation, OpResult, Value
 from mltriton.ir.passes import Pass
 from mltriton.ir.types import I64, IntegerType, PointerType, TensorType, Type, element_type, like
 from mltriton.passes.tt.reorder_broadcast import moved_by
@@ -39,11 +40,7 @@ class SplitUniformIncrements(Pass):
 
 
 def _post_order(op: Operation) -> list[Operation]:
-    return [inner for block in op.blocks for child in block.ops for inner in _visit(child)]
-
-
-def _visit(op: Operation) -> list[Operation]:
-    return [*_post_order(op), op]
+    return [inner for block in op.blocks for child in block.ops for inner in [*_post_order(child), child]]
 
 
 # How much a block moved.
@@ -55,7 +52,7 @@ def moves_uniformly(value: Value, start: Value) -> bool:
     if value is start:
         return True
     if isinstance(op, scf.If):
-        ends = [block.terminator.operands[_index(value)] for block in op.blocks]
+        ends = handed_from(value) or ()
         return len(ends) == 2 and all(moves_uniformly(end, start) for end in ends)
     step = _step(op, start)
     return step is not None and moves_uniformly(step[0], start)
@@ -76,18 +73,13 @@ def _is_uniform(value: Value) -> bool:
     return isinstance(value.defining_op, tt.Splat) or splat_of(value) is not None
 
 
-def _index(value: Value) -> int:
-    op = cast(Operation, value.defining_op)
-    return next(i for i, result in enumerate(op.results) if result is value)
-
-
 def amount_moved(builder: Builder, value: Value, start: Value, type: Type) -> Value:
     """By how much `value` moved from `start`, as a scalar of `type`, computed where the builder stands."""
     op = value.defining_op
     if value is start:
         return arith.integer(builder, 0, type)
     if isinstance(op, scf.If):
-        return _amount_of_branches(builder, op, _index(value), start, type)
+        return _amount_of_branches(builder, op, cast(OpResult, value).index, start, type)
     step = _step(op, start)
     assert step is not None
     moved, amount, direction = step

@@ -268,13 +268,9 @@ def _openmp_of_torch() -> dict[str, int]:
 def _address_in_torch(symbol: str) -> int | None:
     """Return the address of a function of torch's library, or of one that it was linked with; None if it is absent."""
     try:
-        return _address(ctypes.CDLL("libtorch_cpu.so", mode=os.RTLD_NOLOAD)[symbol])
+        return ctypes.cast(ctypes.CDLL("libtorch_cpu.so", mode=os.RTLD_NOLOAD)[symbol], ctypes.c_void_p).value or 0
     except (OSError, AttributeError):
         return None
-
-
-def _address(function: Any) -> int:
-    return ctypes.cast(function, ctypes.c_void_p).value or 0
 
 
 def _immortal(item: object) -> int:

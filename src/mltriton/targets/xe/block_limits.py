@@ -181,7 +181,7 @@ X_BYTES = 4  # the first column starts at a multiple of it
 
 
 def surface_limits(device: Device, block: Block) -> list[Guard]:
-    """Everything that a block access asks of its surface."""
+    """Everything that a block access requires of its surface."""
     at_least, at_most, multiple = Relation.AT_LEAST, Relation.AT_MOST, Relation.MULTIPLE
     return [
         Guard("base", multiple, device.base_alignment),
@@ -213,7 +213,7 @@ def in_words(limits: Sequence[Guard]) -> tuple[str, ...]:
     for limit in limits:
         bound = _MEANINGS[limit.bound] if isinstance(limit.bound, str) else limit.bound
         found.setdefault(_MEANINGS[limit.field], []).append(f"{limit.relation.value} {bound}")
-    return tuple(f"{what} {' and '.join(asked)}" for what, asked in found.items())
+    return tuple(f"{what} {' and '.join(bounds)}" for what, bounds in found.items())
 
 
 def advice(limits: Sequence[Guard], element_bytes: int) -> tuple[str, ...]:
@@ -241,7 +241,7 @@ _ADVICE = {
 
 
 def check_surface(device: Device, block: Block, surface: Surface) -> SurfaceReport:
-    """Sort what a block access asks of its surface into what holds, what does not, and what must be checked."""
+    """Sort what a block access requires of its surface into what holds, what does not, and run-time checks."""
     report = SurfaceReport([], [])
     for guard in surface_limits(device, block):
         number: Number = getattr(surface, guard.field)

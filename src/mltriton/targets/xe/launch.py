@@ -39,8 +39,8 @@ _SCALARS: dict[str, Callable[[int], Any]] = {
 class XeKernel:
     """The kernel `name` of a module, built for `queue`'s device; a program has `lanes` lanes in all.
 
-    `module` gives the SPIR-V for a queue's device and surfaces that fail what `guards` ask; `options` are those of the
-    build on a GPU.
+    `module` gives the SPIR-V for a queue's device and surfaces that fail the checks of `guards`; `options` are those of
+    the build on a GPU.
     """
 
     def __init__(

@@ -17,7 +17,7 @@ Condition = tuple[str, Expression, Expression]
 Surface = tuple[Condition, ...]
 
 MULTIPLE, AT_LEAST, AT_MOST = "a multiple of", "at least", "at most"
-_MOST_REMEMBERED = 256  # launches with different arguments of which the answer is kept
+_MOST_REMEMBERED = 256  # launches with different arguments whose failing surfaces are kept
 
 
 def holds(relation: str, number: Known, bound: Known) -> bool:

@@ -67,7 +67,7 @@ def dot_size(element: Type, size: DpasShape) -> DotSize:
 
 
 def _run_time_checks(of: Device, function: Func, warps: int) -> Callable[[BlockOperation, bool | None], RunTimeChecks]:
-    """What a device asks of the matrices that a function accesses."""
+    """What a device requires of the matrices that a function accesses."""
     from mltriton.targets.simt.kernel import divisors  # A launch from the cache needs none of it.
     from mltriton.targets.xe.llvm.surfaces import Surfaces
 

@@ -108,7 +108,7 @@ class XeTarget(Target):
     def assemble(self, lowered: Lowered, module: Module) -> Binary:
         """A SPIR-V module, and the shared memory of a program.
 
-        In `metadata` are what launches must ask of matrices, with the program for those that fail, and where kernels
+        In `metadata` are what launches must check of matrices, with the program for those that fail, and where kernels
         for Xe are emulated, another module for that.
         """
         from mltriton.ir.printer import print_op

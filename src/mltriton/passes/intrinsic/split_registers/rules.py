@@ -100,7 +100,7 @@ def broadcast(s: Splitter, op: tt.Broadcast) -> Sequence[Split]:
     """A piece of the result comes from the source's piece with 0 along repeated dimensions; a piece of the same shape
     needs no operation.
     """
-    shape = _shape(op.source)
+    shape = _block(op.source).shape
     return _moved(
         s,
         op,
@@ -354,10 +354,6 @@ def _block(value: Value) -> TensorType:
     block = block_of(value.type)
     assert block is not None
     return block
-
-
-def _shape(value: Value) -> Shape:
-    return _block(value).shape
 
 
 def _erase(values: Shape, index: int) -> Shape:

@@ -39,12 +39,8 @@ def remove_unused(block: Block) -> None:
             remove_unused(inner)
         if (op.pure or isinstance(op, READS)) and not any(result.users for result in op.results):
             op.drop_operands()
-        elif not (isinstance(op, scf.If) and not op.results and _is_empty(op)):
+        elif not (isinstance(op, scf.If) and not op.results and all(len(block.ops) <= 1 for block in op.blocks)):
             kept.append(op)
         else:
             op.drop_operands()
     block.ops = kept[::-1]
-
-
-def _is_empty(op: scf.If) -> bool:
-    return all(len(block.ops) <= 1 for block in op.blocks)

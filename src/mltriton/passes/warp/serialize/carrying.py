@@ -81,7 +81,7 @@ def _only_user(op: Operation) -> Operation | None:
 def _carry(loop: scf.For, sums: Sequence[_Sum]) -> None:
     """Write a loop anew, with the numbers combined so far."""
     old, before = loop.body.block, Builder().before(loop)
-    starts = [_number(before, sum) for sum in sums]
+    starts = [arith.filled(before, sum.start, sum.part.type) for sum in sums]
     types = [start.type for start in starts]
     body = Block([loop.counter.type, *types])
     values: dict[Value, Value] = {loop.counter: body.arguments[0]}
@@ -109,10 +109,6 @@ def _carry(loop: scf.For, sums: Sequence[_Sum]) -> None:
     for sum in sums:
         for op in sum.memory[2:]:
             op.erase()
-
-
-def _number(builder: Builder, sum: _Sum) -> Value:
-    return arith.filled(builder, sum.start, sum.part.type)
 
 
 def _combined(builder: Builder, reduction: tt.Reduce, so_far: Value, part: Value) -> Value:

@@ -135,7 +135,7 @@ class Plan:
             return True
         if op.regions or not (op.pure or self._loads_the_same(op, piece)):
             return False
-        if isinstance(value.type, MemDescType | TensorDescType) or _is_pointer(value):
+        if isinstance(value.type, MemDescType | TensorDescType) or isinstance(element_type(value.type), PointerType):
             return True
         if not isinstance(value.type, TensorType):
             return op.pure
@@ -297,10 +297,6 @@ def _is_filled_every_time(op: Operation, value: Value, piece: Piece) -> bool:
             return True
         block = parent.block
     return False
-
-
-def _is_pointer(value: Value) -> bool:
-    return isinstance(element_type(value.type), PointerType)
 
 
 def _bits(value: Value) -> int:

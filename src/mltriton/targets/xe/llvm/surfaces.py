@@ -1,6 +1,6 @@
 """Which matrices the hardware takes for 2D block accesses: proved, checked when a kernel is launched, or by the kernel.
 
-Level: tt to intrinsic -> llvm. Takes a function; changes nothing. What an access asks of its surface
+Level: tt to intrinsic -> llvm. Takes a function; changes nothing. What an access requires of its surface
 (`block_limits.py`) and is not proved is checked at the launch where arguments may prove it, and otherwise in the
 kernel: where addresses or sizes are loaded, or sizes depend on the program's id. Guarantees: the checks depend on
 the function alone, so that every version of a kernel checks the same.
@@ -166,13 +166,13 @@ class Surfaces:
     def _guard(
         self, op: BlockOperation, maker: Maker, size: int, transposed: bool, limits: Sequence[Guard], column: Traced
     ) -> MatrixGuard:
-        """A column that is a multiple where what it is made of is one needs no question of its own."""
+        """A column that is a multiple where what it is made of is one needs no check of its own."""
         kept, on_column = (tuple(g for g in limits if (g.field == "x") is about) for about in (False, True))
         step = X_BYTES // size if on_column else 1
         proved = evaluate(column.expression, self._argument, Known(divisor=step)).divisor % step == 0
         own = parts(op)
         if not proved and own is None:
-            kept = (*kept, *on_column)  # Nobody can answer: it stays open.
+            kept = (*kept, *on_column)  # Nothing proves it: it stays open.
         offsets = () if own is None else (own[1][-2 if transposed else -1],)
         columns = () if not on_column else column.opaque if proved else offsets
         return MatrixGuard(

@@ -6,7 +6,7 @@ Level: source text. Block pointers that meet in a variable (branches, loops, `tl
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 
 from mltriton.tools.migrate.classify.group import Access, Advance, Attribute, Construct, Group
@@ -339,7 +339,7 @@ def _problem(at: cst.CSTNode, node: cst.BaseExpression, source: Source) -> str:
     """What a statement does with a pointer that is no load, store, advance or assignment."""
     if isinstance(at, cst.Return):
         return "a block pointer is returned: return its offsets instead, and make the descriptor in the caller"
-    for call in _calls(at):
+    for call in (each for each in walk(at) if isinstance(each, cst.Call)):
         if any(arg.value is node for arg in call.args):
             return f"a block pointer is passed to {code_of(call.func)}, {_where(call, source)}"
     return f"`{code_of(node)}` is used in a way that is not understood"
@@ -354,7 +354,3 @@ def _where(call: cst.Call, source: Source) -> str:
     if found is None:
         return "which is not among the functions given"
     return f"which comes from {found}: give the file of that module as well"
-
-
-def _calls(node: cst.CSTNode) -> Iterator[cst.Call]:
-    return (each for each in walk(node) if isinstance(each, cst.Call))

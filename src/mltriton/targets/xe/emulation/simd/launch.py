@@ -45,8 +45,8 @@ class _Place(ctypes.Structure):
 
 
 class EmulatedWarps:
-    """The kernel in object files, one for each answer to what `guards` ask; a program has `warps` warps, which share so
-    many bytes. Where there are assertions, the address of their record is the last argument.
+    """The kernel in object files, one for each set of surfaces that fails the checks of `guards`; a program has `warps`
+    warps, which share so many bytes. Where there are assertions, the address of their record is the last argument.
     """
 
     def __init__(

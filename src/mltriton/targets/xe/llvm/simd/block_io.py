@@ -1,6 +1,6 @@
 """2D block accesses of a SIMD kernel: one instruction moves a rectangle between memory and one vector.
 
-Level: intrinsic -> llvm. Which messages access a block, and what the hardware asks of a matrix, is as in a lane's
+Level: intrinsic -> llvm. Which messages access a block, and what the hardware requires of a matrix, is as in a lane's
 program (`..block_io`). A matrix is described by a vector that is made where the matrix is; an access puts its
 coordinate in, and pieces of one block differ by a constant distance, which the instruction adds itself.
 """
