@@ -9,6 +9,7 @@ it on signed integers, unsigned integers and floats.
 from __future__ import annotations
 
 from enum import Enum
+from functools import partial
 from typing import Any
 
 from mltriton.dialects import arith, math, tt
@@ -230,29 +231,17 @@ def invert(x: object) -> tensor:
     return _combine(XOR, value, literal(ones, value.dtype, value.type.shape), "~")
 
 
-def _bitwise(row: Row, x: object, y: object, symbol: str) -> tensor:
+def _bitwise(row: Row, symbol: str, x: object, y: object) -> tensor:
     a, b = promoted(x, y)
     return _combine(row, a, b, symbol)
 
 
-def bitwise_and(x: object, y: object) -> tensor:
-    """x & y."""
-    return _bitwise(AND, x, y, "&")
-
-
-def bitwise_or(x: object, y: object) -> tensor:
-    """x | y."""
-    return _bitwise(OR, x, y, "|")
-
-
-def bitwise_xor(x: object, y: object) -> tensor:
-    """x ^ y."""
-    return _bitwise(XOR, x, y, "^")
-
-
-def left_shift(x: object, y: object) -> tensor:
-    """x << y in the promoted dtype; a shift by its width or more is unspecified."""
-    return _bitwise(SHIFT_LEFT, x, y, "<<")
+bitwise_and, bitwise_or, bitwise_xor = (
+    partial(_bitwise, AND, "&"),
+    partial(_bitwise, OR, "|"),
+    partial(_bitwise, XOR, "^"),
+)
+left_shift = partial(_bitwise, SHIFT_LEFT, "<<")  # in the promoted dtype; by its width or more it is unspecified
 
 
 def right_shift(x: object, y: object) -> tensor:

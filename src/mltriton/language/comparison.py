@@ -6,6 +6,8 @@ table. Only `!=` is true on NaN.
 
 from __future__ import annotations
 
+from functools import partial
+
 from mltriton.dialects import arith
 from mltriton.errors import TypeMismatchError
 from mltriton.language import types
@@ -39,34 +41,9 @@ def compare(symbol: str, x: object, y: object) -> tensor:
     return tensor(current().emit(operation, a.handle, b.handle, predicate=predicate), a.type.with_element(types.int1))
 
 
-def less_than(x: object, y: object) -> tensor:
-    """x < y."""
-    return compare("<", x, y)
-
-
-def less_equal(x: object, y: object) -> tensor:
-    """x <= y."""
-    return compare("<=", x, y)
-
-
-def greater_than(x: object, y: object) -> tensor:
-    """x > y."""
-    return compare(">", x, y)
-
-
-def greater_equal(x: object, y: object) -> tensor:
-    """x >= y."""
-    return compare(">=", x, y)
-
-
-def equal(x: object, y: object) -> tensor:
-    """x == y."""
-    return compare("==", x, y)
-
-
-def not_equal(x: object, y: object) -> tensor:
-    """x != y; true on NaN."""
-    return compare("!=", x, y)
+less_than, less_equal = partial(compare, "<"), partial(compare, "<=")
+greater_than, greater_equal = partial(compare, ">"), partial(compare, ">=")
+equal, not_equal = partial(compare, "=="), partial(compare, "!=")
 
 
 def _truth(value: object, word: str) -> tensor:
