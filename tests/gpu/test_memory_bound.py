@@ -31,7 +31,7 @@ def test_transpose(timed: Any, shape: tuple[int, int], dtype: str) -> None:
     assert torch.equal(timed.transpose(x, torch.empty(*shape[::-1], device="cuda", dtype=x.dtype)), x.T)
 
 
-@pytest.mark.parametrize("shape", [*SHAPES, (37, 20_000)], ids=str)
+@pytest.mark.parametrize("shape", [*SHAPES, (37, 20_000), (5, 70_000), (3, 128_256)], ids=str)
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 @pytest.mark.parametrize("in_place", [False, True])
 def test_cross_entropy(timed: Any, shape: tuple[int, int], dtype: str, in_place: bool) -> None:

@@ -154,8 +154,9 @@ def layer_norm_backward(dx, dy, dw, db, dw_parts, db_parts, x, w, mean, rstd):
         dx, dy, dw_parts, db_parts, x, w, mean, rstd, rows, columns,
         ROWS=at_once, BLOCK=block, AGAIN=columns * x.element_size() > 32768, num_warps=warps,
     )  # fmt: skip
-    sum_parts_kernel[(triton.cdiv(columns, 16), 2)](
-        dw_parts, db_parts, dw, db, parts, columns, PARTS=triton.next_power_of_2(parts), BLOCK=16
+    together = 16 if columns < 8192 else 32
+    sum_parts_kernel[(triton.cdiv(columns, together), 2)](
+        dw_parts, db_parts, dw, db, parts, columns, PARTS=triton.next_power_of_2(parts), BLOCK=together
     )
     return dx
 
@@ -222,10 +223,41 @@ def cross_entropy_kernel(logits_ptr, labels_ptr, loss_ptr, gradient_ptr, stride,
         tl.store(gradient_ptr + row * stride + at, gradient, mask=at < columns, cache_modifier=".cs")
 
 
+@triton.jit
+def cross_entropy_by_lanes_kernel(
+    logits_ptr, labels_ptr, loss_ptr, gradient_ptr, stride, columns, BLOCK: tl.constexpr
+):  # fmt: skip
+    """The same of a row that a multiprocessor has to itself: until its end nobody waits for others, since each element
+    of a block has a maximum and a sum of its own.
+    """
+    row = tl.program_id(0).to(tl.int64)
+    label = tl.load(labels_ptr + row)
+    picked = tl.load(logits_ptr + row * stride + label).to(tl.float32)
+    LOG2_E: tl.constexpr = 1.4426950408889634
+    largest = tl.full([BLOCK], -1e30, tl.float32)
+    total = tl.zeros([BLOCK], tl.float32)
+    for first in range(0, columns, BLOCK):
+        at = first + tl.arange(0, BLOCK)
+        x = tl.load(logits_ptr + row * stride + at, mask=at < columns, other=-float("inf")).to(tl.float32) * LOG2_E
+        new = tl.maximum(largest, x)
+        total = total * tl.exp2(largest - new) + tl.exp2(x - new)
+        largest = new
+    most = tl.max(largest, axis=0)
+    norm = most + tl.log2(tl.sum(total * tl.exp2(largest - most), axis=0))
+    tl.store(loss_ptr + row, norm / LOG2_E - picked)
+    for first in range(0, columns, BLOCK):
+        at = first + tl.arange(0, BLOCK)
+        x = tl.load(logits_ptr + row * stride + at, mask=at < columns).to(tl.float32)
+        gradient = tl.exp2(x * LOG2_E - norm)
+        if (label >= first) & (label < first + BLOCK):
+            gradient -= tl.where(at == label, 1.0, 0.0)
+        tl.store(gradient_ptr + row * stride + at, gradient, mask=at < columns, cache_modifier=".cs")
+
+
 def cross_entropy(logits, labels, loss, gradient):
     rows, columns = logits.shape
-    warps = 16 if columns <= 65536 else 32  # two rows on a multiprocessor, or one of which it can keep most
-    cross_entropy_kernel[(rows,)](
+    kernel, warps = (cross_entropy_kernel, 16) if columns <= 65536 else (cross_entropy_by_lanes_kernel, 32)
+    kernel[(rows,)](
         logits, labels, loss, gradient, logits.stride(0), columns, BLOCK=16384, num_warps=warps, num_stages=1
     )
     return gradient

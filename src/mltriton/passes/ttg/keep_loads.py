@@ -181,7 +181,7 @@ def _divided(loop: scf.For, middle: Value, limit: Value) -> tuple[scf.For, dict[
     head = cast(scf.For, Builder().before(loop).insert(loop.clone(copies)))
     head.set_operands([loop.lower, middle, loop.step, *loop.inits], head.segments)
     loop.set_operands([limit, loop.upper, loop.step, *head.results], loop.segments)
-    loop.attributes = {**loop.attributes, "tt.num_stages": IntegerAttr(1, I32)}  # no memory but for what is kept
+    loop.attributes = {**loop.attributes, "num_stages": IntegerAttr(1, I32)}  # no memory but for what is kept
     return head, copies
 
 
