@@ -373,14 +373,15 @@ def splits():
     pool().set_num_threads(4)
     pool().prepare()
     pointers = [pool().library.pointer(name) for name in names]
-    names = ("ticks_split", "ticks_forget", "ticks_hold", "held_at", "held_until")
-    limit, forget, hold, at, until = (pool().library.number(name) for name in names)
-    before = [setting.value for setting in (*pointers, limit, forget, hold)]
+    names = ("ticks_split", "ticks_forget", "ticks_hold", "ticks_held", "held_at", "held_until")
+    limit, forget, hold, held, at, until = (pool().library.number(name) for name in names)
+    before = [setting.value for setting in (*pointers, limit, forget, hold, held)]
+    held.value //= 3
     for pointer, function in zip(pointers, functions, strict=True):
         pointer.value = ctypes.cast(function, ctypes.c_void_p).value
     forget.value = hold.value = at.value = 0
     yield count, limit, forget
-    for setting, value in zip((*pointers, limit, forget, hold), before, strict=True):
+    for setting, value in zip((*pointers, limit, forget, hold, held), before, strict=True):
         setting.value = value
     at.value = until.value = 0
     pool().set_num_threads(None)

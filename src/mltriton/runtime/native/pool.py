@@ -34,7 +34,7 @@ _CLOCK_SECONDS = {
     "ticks_split": 16e-6,  # Less than waking a thread may take.
     "ticks_claim": 2e-6,  # Several times what a claim takes that many threads make at once.
     "ticks_forget": 40e-3,  # A few turns of a busy machine's scheduler.
-    "ticks_held": 1e-3,  # A turn is longer.
+    "ticks_held": 3e-3,  # A turn is longer, and what a virtual machine stands still is mostly shorter.
     "ticks_hold": 0.2,  # Other libraries' threads spin for tens of milliseconds after their last call.
 }
 _NAMES = ("torch", "dtype", "is_cpu", "data_ptr", "is_neg", "requires_grad")
