@@ -172,6 +172,25 @@ def test_causal_attention_in_turns(heads: int, sequence: int, dim: int, window: 
     assert_close(kernels.flash_attention(q, k, v, causal=True, window=window), expected, sums=4)
 
 
+@pytest.mark.parametrize("dim", [64, 128])
+@pytest.mark.parametrize(("causal", "window"), [(False, None), (True, None), (True, 100)])
+def test_packed_sequences_in_turns(dim: int, causal: bool, window: int | None) -> None:
+    lengths = (300, 1, 0, 517, 128)
+    ends = torch.tensor((0, *lengths), device="cuda").cumsum(0).to(torch.int32)
+    q, k, v = (random(sum(lengths), heads, dim, dtype="float16") for heads in (4, 2, 2))
+    found = kernels.flash_attention_varlen(q, k, v, ends, ends, max(lengths), causal, window=window)
+    first = 0
+    for length in filter(None, lengths):
+        own = [x[None, first : first + length].transpose(1, 2).double() for x in (q, k, v)]
+        own[1:] = [x.repeat_interleave(2, 1) for x in own[1:]]
+        seen = torch.ones(length, length, dtype=torch.bool, device="cuda")
+        seen = seen.tril() if causal else seen
+        seen = seen.triu(1 - window) if window is not None else seen
+        expected = torch.nn.functional.scaled_dot_product_attention(*own, attn_mask=seen)
+        assert_close(found[first : first + length][None].transpose(1, 2), expected, sums=4)
+        first += length
+
+
 @pytest.mark.filterwarnings("ignore:Attempting to run cuBLAS")  # torch's own backward pass, in a thread of its own
 @pytest.mark.parametrize(("sequence", "dim"), [(100, 64), (65, 128)])
 @pytest.mark.parametrize("causal", [False, True])

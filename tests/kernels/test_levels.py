@@ -38,6 +38,7 @@ KERNELS = [
     "gemm_grouped:grouped_gemm_kernel",
     "attention:attention_kernel",
     "attention_persistent:attention_persistent_kernel",
+    "attention_varlen:attention_varlen_kernel",
     "attention_backward:prepare_backward_kernel",
     "attention_backward:attention_backward_kernel",
     "attention_backward:sum_splits_kernel",

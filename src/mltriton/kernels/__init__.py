@@ -1,6 +1,7 @@
 """Kernels written in the language, as functions on numpy arrays and torch tensors.
 
-Level: user. `matmul` (with `split_k_matmul`, `stream_k_matmul` and `grouped_gemm`), `flash_attention`,
+Level: user. `matmul` (with `split_k_matmul`, `stream_k_matmul` and `grouped_gemm`), `flash_attention` (packed
+sequences: `flash_attention_varlen`),
 `paged_attention`, `softmax` and `layer_norm` take arrays of one kind and return the same kind on the same device;
 `flash_attention_backward` gives gradients, which torch finds by itself through `FlashAttention` (it needs torch, so
 that `__all__` leaves it out). The kernels themselves (`*_kernel`) can be launched, read, copied and compiled for any
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from mltriton.kernels.attention_autograd import FlashAttention as FlashAttention
     from mltriton.kernels.attention_backward import flash_attention_backward
     from mltriton.kernels.attention_paged import paged_attention
+    from mltriton.kernels.attention_varlen import flash_attention_varlen
     from mltriton.kernels.gemm import matmul
     from mltriton.kernels.gemm_grouped import grouped_gemm
     from mltriton.kernels.normalization import layer_norm, softmax
@@ -27,6 +29,7 @@ _HOME = {
     "FlashAttention": "mltriton.kernels.attention_autograd",
     "flash_attention": "mltriton.kernels.attention",
     "flash_attention_backward": "mltriton.kernels.attention_backward",
+    "flash_attention_varlen": "mltriton.kernels.attention_varlen",
     "flash_attention_with_lse": "mltriton.kernels.attention",
     "grouped_gemm": "mltriton.kernels.gemm_grouped",
     "layer_norm": "mltriton.kernels.normalization",
@@ -40,6 +43,7 @@ _HOME = {
 __all__ = [
     "flash_attention",
     "flash_attention_backward",
+    "flash_attention_varlen",
     "flash_attention_with_lse",
     "grouped_gemm",
     "layer_norm",

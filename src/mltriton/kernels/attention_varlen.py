@@ -1,0 +1,156 @@
+# pyright: basic
+# The bodies of kernels are programs of the language: their parameters have no types in Python.
+"""Attention of sequences of several lengths that lie packed behind each other.
+
+Level: user. A program takes a block of queries of one sequence and head, as `attention.py` has it; where a sequence
+begins it reads in memory, so that lanes copy its blocks.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+import mltriton as triton
+import mltriton.language as tl
+from mltriton.errors import ArgumentError
+from mltriton.kernels.arrays import (
+    Array,
+    dtype_name,
+    empty,
+    is_torch,
+    item_size,
+    require_arrays,
+    require_no_gradient,
+    strides_of,
+)
+from mltriton.kernels.attention import LEAST_SCALE, attend_queries, check_shapes, scale_of
+from mltriton.kernels.attention_blocks import Blocks, block_dim, choose_blocks, choose_blocks_of_warps
+from mltriton.kernels.launch import Launch, family_of_warps, target_of
+
+
+@triton.jit
+def attention_varlen_kernel(
+    q_ptr, k_ptr, v_ptr, o_ptr, q_starts, k_starts, sm_scale,
+    stride_qs, stride_qh, stride_qd, stride_ks, stride_kh, stride_kd,
+    stride_vs, stride_vh, stride_vd, stride_os, stride_oh, stride_od,
+    n_heads, heads_per_kv, dim,
+    CAUSAL: tl.constexpr, NEGATIVE: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BD: tl.constexpr,
+    PART: tl.constexpr, WINDOW: tl.constexpr,
+):  # fmt: skip
+    """`attend_queries` by program ids (block of queries, head, sequence)."""
+    block, head, sequence = tl.program_id(0), tl.program_id(1), tl.program_id(2)
+    first_query, first_key = tl.load(q_starts + sequence), tl.load(k_starts + sequence)
+    n_queries = tl.load(q_starts + sequence + 1) - first_query
+    n_keys = tl.load(k_starts + sequence + 1) - first_key
+    if block * BM < n_queries:
+        attend_queries(
+            block, head, q_ptr + first_query.to(tl.int64) * stride_qs, k_ptr + first_key.to(tl.int64) * stride_ks,
+            v_ptr + first_key.to(tl.int64) * stride_vs, o_ptr + first_query.to(tl.int64) * stride_os, None, sm_scale,
+            0, stride_qh, stride_qs, stride_qd, 0, stride_kh, stride_ks, stride_kd,
+            0, stride_vh, stride_vs, stride_vd, 0, stride_oh, stride_os, stride_od,
+            n_heads, heads_per_kv, n_queries, n_keys, dim, CAUSAL, NEGATIVE, BM, BN, BD, PART, WINDOW,
+        )  # fmt: skip
+
+
+def flash_attention_varlen(
+    q: Array,
+    k: Array,
+    v: Array,
+    query_starts: Array,
+    key_starts: Array,
+    longest: int,
+    causal: bool = False,
+    sm_scale: float | None = None,
+    *,
+    window: int | None = None,
+    target: str | None = None,
+) -> Array:
+    """`flash_attention` of packed sequences: q [all queries, heads, dim], k and v [all keys, kv_heads, dim].
+
+    query_starts and key_starts [sequences + 1] int32: where each sequence begins, and the last one ends; each has a key
+    at least, and up to `longest` queries. `causal` and `window` count from a sequence's beginning. Returns [all
+    queries, heads, dim], contiguous, of q's kind and dtype; queries of no sequence are undefined. Raises
+    `ArgumentError` for arrays that do not fit, and for tensors that require a gradient.
+    """
+    require_arrays(q=q, k=k, v=v)
+    _check(q, k, v, query_starts, key_starts)
+    if window is not None and not (causal and window > 0):
+        raise ArgumentError(
+            "flash_attention_varlen: the window does not fit",
+            expected="causal, and at least one key",
+            found=f"window {window}, causal {causal}",
+        )
+    require_no_gradient("flash_attention_varlen", q, k, v)
+    o = empty(q.shape, q)
+    if 0 not in o.shape and longest > 0 and query_starts.shape[0] > 1:
+        target = target_of(target, q)
+        launch = varlen_launch(target, q, k, v, o, query_starts, key_starts, longest, causal, sm_scale, window)
+        launch.run()
+    return o
+
+
+def varlen_launch(
+    target: str | None,
+    q: Array,
+    k: Array,
+    v: Array,
+    o: Array,
+    query_starts: Array,
+    key_starts: Array,
+    longest: int,
+    causal: bool,
+    sm_scale: float | None = None,
+    window: int | None = None,
+    blocks: Blocks | None = None,
+) -> Launch:
+    """What `flash_attention_varlen` launches on a target; `blocks` is chosen when None."""
+    heads, dim, sequences = q.shape[1], q.shape[2], query_starts.shape[0] - 1
+    family = family_of_warps(target)
+    if blocks is None and family is not None:
+        blocks = choose_blocks_of_warps(longest, dim, item_size(q), family)
+    blocks = blocks or choose_blocks(longest, longest, sequences * heads, causal)
+    scale = scale_of(dim, sm_scale) or LEAST_SCALE
+    strides = (*strides_of(q), *strides_of(k), *strides_of(v), *strides_of(o))
+    arguments = (q, k, v, o, query_starts, key_starts, scale, *strides, heads, heads // k.shape[1], dim)
+    constants = {
+        "CAUSAL": bool(causal),
+        "NEGATIVE": scale < 0,
+        "BM": blocks.queries,
+        "BN": blocks.keys,
+        "BD": block_dim(dim),
+        "PART": blocks.part,
+        "WINDOW": window or 0,
+    }
+    launch = Launch(
+        attention_varlen_kernel, (triton.cdiv(longest, blocks.queries), heads, sequences), arguments, constants
+    )
+    return launch.on(target, blocks.warps, blocks.stages or (2 if blocks.warps else None))
+
+
+def _check(q: Array, k: Array, v: Array, query_starts: Array, key_starts: Array) -> None:
+    if not q.ndim == k.ndim == v.ndim == 3:
+        found = f"q {tuple(q.shape)}, k {tuple(k.shape)}, v {tuple(v.shape)}"
+        raise ArgumentError("flash_attention_varlen: wrong rank", expected="[all, heads, dim]", found=found)
+    check_shapes(*(x[None].swapaxes(1, 2) for x in (q, k, v)))
+    for name, starts in (("query_starts", query_starts), ("key_starts", key_starts)):
+        fits = starts.ndim == 1 and starts.shape[0] == query_starts.shape[0] > 0 and dtype_name(starts) == "int32"
+        if is_torch(starts) != is_torch(q) or not fits:
+            raise ArgumentError(
+                f"flash_attention_varlen: wrong {name}",
+                expected="int32 [sequences + 1] of the kind of q, as many of queries as of keys",
+                found=f"{type(starts).__name__} {starts.dtype} {tuple(starts.shape)}",
+            )
+
+
+def mltriton_verify(
+    name: str, rng: np.random.Generator
+) -> tuple[dict[str, Any], tuple[int, ...], dict[str, Any]] | None:
+    """A launch for `mltriton verify`: three sequences, two heads on one."""
+    if name != "attention_varlen_kernel":
+        return None
+    q, k, v = (rng.standard_normal((115, heads, 24), np.float32) for heads in (2, 1, 1))
+    starts = np.array([0, 40, 45, 115], np.int32)
+    launch = varlen_launch(None, q, k, v, np.zeros_like(q), starts, starts, 70, True, blocks=Blocks(32, 32))
+    return launch.example()

@@ -1,0 +1,77 @@
+"""`flash_attention_varlen` against `flash_attention`'s reference, sequence by sequence: CPU and emulated GPU; mistakes."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from mltriton.errors import ArgumentError
+from mltriton.kernels import flash_attention_varlen
+from ptx_emulator.launch import install
+
+RNG = np.random.default_rng(3)
+
+
+def reference(q: Any, k: Any, v: Any, causal: bool, window: int | None) -> np.ndarray:
+    """Of one sequence, [queries, heads, dim]."""
+    q, k, v = (x.astype(np.float64).swapaxes(0, 1) for x in (q, k, v))
+    k, v = (np.repeat(x, q.shape[0] // k.shape[0], 0) for x in (k, v))
+    scores = q @ k.swapaxes(-1, -2) * q.shape[-1] ** -0.5
+    if causal:
+        scores[..., ~np.tri(q.shape[-2], k.shape[-2], dtype=bool)] = -np.inf
+    if window is not None:
+        scores[..., np.tri(q.shape[-2], k.shape[-2], -window, dtype=bool)] = -np.inf
+    weights = np.exp(scores - scores.max(-1, keepdims=True))
+    return (weights / weights.sum(-1, keepdims=True) @ v).swapaxes(0, 1)
+
+
+def check(lengths: list[int], dim: int, causal: bool, window: int | None = None, target: str | None = None) -> None:
+    starts = np.cumsum([0, *lengths]).astype(np.int32)
+    dtype = np.float32 if target is None else np.float16
+    q, k, v = (RNG.standard_normal((starts[-1], heads, dim)).astype(dtype) for heads in (4, 2, 2))
+    o = flash_attention_varlen(q, k, v, starts, starts, max(lengths), causal, window=window, target=target)
+    for first, last in pairwise(starts):
+        if first < last:
+            own = slice(first, last)
+            wanted = reference(q[own], k[own], v[own], causal, window)
+            np.testing.assert_allclose(o[own], wanted, atol=2e-6 if target is None else 3e-3)
+
+
+@pytest.mark.parametrize("dim", [24, 64])
+@pytest.mark.parametrize(("causal", "window"), [(False, None), (True, None), (True, 33)])
+def test_lengths(dim: int, causal: bool, window: int | None) -> None:
+    check([70, 1, 0, 300, 64], dim, causal, window)
+
+
+@pytest.mark.parametrize(("causal", "window"), [(False, None), (True, None), (True, 33)])
+def test_on_an_emulated_gpu(causal: bool, window: int | None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("MLTRITON_CACHE_DIR", str(tmp_path))
+    install(monkeypatch)
+    check([70, 1, 0, 190], 64, causal, window, "cuda:90")
+
+
+QKV, STARTS = np.ones((8, 4, 16), np.float32), np.array([0, 3, 8], np.int32)
+
+
+@pytest.mark.parametrize(
+    ("q", "starts", "message"),
+    [
+        (QKV[0], STARTS, "wrong rank"),
+        (QKV[..., :8], STARTS, "the shapes do not fit"),
+        (QKV, STARTS.astype(np.int64), "wrong query_starts"),
+        (QKV, STARTS[None], "wrong query_starts"),
+        (QKV, STARTS[:2], "wrong key_starts"),
+    ],
+)
+def test_mistakes(q: Any, starts: Any, message: str) -> None:
+    with pytest.raises(ArgumentError, match=message):
+        flash_attention_varlen(q, QKV, QKV, starts, STARTS, 5)
+
+
+def test_windows_that_do_not_fit() -> None:
+    with pytest.raises(ArgumentError, match="the window does not fit"):
+        flash_attention_varlen(QKV, QKV, QKV, STARTS, STARTS, 5, window=3)
