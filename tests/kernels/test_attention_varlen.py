@@ -1,4 +1,4 @@
-"""`flash_attention_varlen` against `flash_attention`'s reference, sequence by sequence: CPU and emulated GPU; mistakes."""
+"""`flash_attention_varlen` against numpy in float64, sequence by sequence: CPU and emulated GPU; mistakes."""
 
 from __future__ import annotations
 
