@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, cast
 
-from mltriton.analysis.rectangles import Reason
+from mltriton.analysis.rectangles import Reason, Rectangle
 from mltriton.analysis.tensor_maps import Access, Place, TensorMaps
 from mltriton.dialects import tt
 from mltriton.ir.operation import Operation
 from mltriton.ir.types import TensorType, block_of
 from mltriton.passes.manager import PassManager
 from mltriton.passes.pipeline import parse_pipeline
-from mltriton.passes.tt.block_alternatives import alternatives, regular_pointers
+from mltriton.passes.tt.block_alternatives import LINE_BYTES, alternatives, is_simple, regular_pointers
 from mltriton.passes.tt.hoist_descriptors import HoistDescriptors, are_allowed, limits_in
 from mltriton.targets.base import TensorCopies
 from mltriton.tools.remarks import Remark
@@ -45,10 +45,16 @@ def _remarks(function: tt.Func, limits: TensorCopies) -> Iterator[Remark]:
         if isinstance(op, Access) and op not in added and _block(op) is not None:
             judged = judge.of(instead.get(op, op))
             if isinstance(op, tt.Load | tt.Store) and isinstance(op.ptr.type, TensorType) and op not in instead:
-                regular = pointers.of(op)
-                why = regular.why if isinstance(regular, Reason) else "the matrix is not the same for all programs"
-                judged = Reason(f"each element has a pointer of its own: {why}", getattr(regular, "hint", None))
+                judged = _not_described(op, pointers.of(op))
             yield _remark(op, judged)
+
+
+def _not_described(op: tt.Load | tt.Store, regular: Rectangle | Reason) -> Reason:
+    """Why a block of pointers is none of a tensor that the launch describes."""
+    if isinstance(regular, Rectangle) and is_simple(op, regular):
+        return Reason(f"lanes bring small blocks with rows of less than {LINE_BYTES} bytes faster")
+    why = regular.why if isinstance(regular, Reason) else "the matrix is not the same for all programs"
+    return Reason(f"each element has a pointer of its own: {why}", getattr(regular, "hint", None))
 
 
 def _block(op: Access) -> TensorType | None:

@@ -222,3 +222,16 @@ def test_blocks_that_are_needed_at_once_share_no_memory() -> None:
     arguments = "*fp16:16,*fp16:16,*fp16:16,i32,i32,i32,128,128,64,False,False"
     kernel: Any = triton.compile(product, arguments, target="cuda:90", num_stages=3)
     assert kernel.metadata.shared < 3 * 2 * (128 * 64) * 2 + 4096
+
+
+@pytest.mark.parametrize(("block", "by_engine"), [((64, 32, 32), False), ((32, 64, 32), True), ((64, 128, 32), True)])
+def test_lanes_bring_small_blocks_with_short_rows(block: tuple[int, int, int], by_engine: bool) -> None:
+    rng = np.random.default_rng(0)
+    a, b = rng.integers(-3, 4, (64, 96)).astype(np.float16), rng.integers(-3, 4, (96, 128)).astype(np.float16)
+    c = np.full((64, 128), np.nan, np.float16)
+    grid = (64 // block[0], 128 // block[1])
+    kernel = by_pointers[grid](a, b, c, 64, 128, 96, 96, 1, 128, 1, *block, target="cuda:90", num_warps=2)
+    np.testing.assert_array_equal(c, a @ b)
+    assert (f"{ENGINE}.2d.shared" in kernel.asm["ptx"]) == by_engine
+    told = any("lanes bring small blocks" in remark for remark in kernel_remarks(kernel))
+    assert told != by_engine
