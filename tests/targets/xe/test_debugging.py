@@ -59,6 +59,23 @@ def test_prints_as_on_the_cpu(queue: Queue, dtype: str, hex_: bool, warps: int, 
     assert sorted(lines[1]) == sorted(lines[0])
 
 
+@triton.jit
+def show_matrix(x, y, n, B: tl.constexpr):
+    block = tl.make_tensor_descriptor(x, [n, n], [n, 1], [B, B]).load([0, 0])
+    tl.device_print("sum", tl.sum(block))
+    tl.make_tensor_descriptor(y, [n, n], [n, 1], [B, B]).store([0, 0], block)
+
+
+@pytest.mark.filterwarnings("ignore::mltriton.errors.PerformanceWarning")
+def test_prints_beside_functions_that_move_elements(queue: Queue, capfd: Any) -> None:
+    """LLVM takes calls of printf to be the module's last function's, which the kernel is; 17 columns are no block's."""
+    x = RNG.integers(0, 9, (17, 17)).astype(np.float32)
+    y = np.zeros_like(x)
+    show_matrix[(1,)](x, y, 17, B=16, num_warps=1, target=TARGET)
+    assert f"sum: {x[:16, :16].sum():f}" in capfd.readouterr().out
+    np.testing.assert_array_equal(y[:16, :16], x[:16, :16])
+
+
 @triton.jit(debug=True)
 def checked(x, y, n, BLOCK: tl.constexpr, SUM: tl.constexpr):
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)

@@ -111,6 +111,10 @@ class Module:
         """A function that is text already; repeating a definition is fine."""
         self._definitions.setdefault(name, text)
 
+    def put_last(self, function: Function) -> None:
+        """Let a function stand behind the others that there are."""
+        self._functions[function.name] = self._functions.pop(function.name)
+
     def defines(self, name: str) -> bool:
         """Whether a function of that name was started here."""
         return name in self._functions

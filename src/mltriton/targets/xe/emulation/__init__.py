@@ -121,20 +121,20 @@ def _type(text: str) -> Type:
 
 
 def _joined(kernel: str, library: str, emulated: dict[str, Builtin]) -> str:
-    """The kernel's text and the library's functions, each declaration once."""
+    """The library's functions and the kernel's text, each declaration once."""
     declared: set[str] = set()
     lines: list[str] = []
+    functions: list[str] = []
     for line in kernel.splitlines():
         symbol = _declared(line)
         if symbol is not None:
             declared.add(symbol)
         if symbol not in emulated and (symbol is None or not _is_assembled(symbol)):
             lines.append(line)
-    functions, _, _ = library.partition("attributes #0")
-    for line in functions.splitlines():
+    for line in library.partition("attributes #0")[0].splitlines():
         if _declared(line) not in declared:
-            lines.append(line.replace(" #0 {", " nounwind {"))
-    return "\n".join((*lines, ""))
+            functions.append(line.replace(" #0 {", " nounwind {"))
+    return "\n".join((*functions, *lines, ""))
 
 
 def _is_assembled(symbol: str) -> bool:

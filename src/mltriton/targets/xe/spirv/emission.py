@@ -7,7 +7,6 @@ its name, before any other compiler sees the module.
 
 from __future__ import annotations
 
-import re
 from difflib import get_close_matches
 from enum import Enum
 
@@ -63,24 +62,15 @@ class Code(Enum):
 
 
 def emit(text: str) -> bytes:
-    """A SPIR-V module of the IR in `text`."""
+    """A SPIR-V module of the IR in `text`; a kernel that prints is its last function, of which LLVM takes the calls of
+    printf to be.
+    """
     from mltriton.targets.llvm.isolation import compile_isolated
 
-    if PRINTF in text:
-        text = _kernel_last(text)
     module = read(compile_isolated(text, MACHINE, time_limit() or TIME_LIMIT))
     module = put_assembly(renumber_predicated_accesses(module))
     _check_imports(module, text)
     return module.image
-
-
-def _kernel_last(text: str) -> str:
-    """LLVM checks the calls of printf as if they stood in the module's last function, and sees other values there."""
-    start = re.search(r"^define spir_kernel ", text, re.MULTILINE)
-    if start is None:
-        return text
-    end = text.index("\n}\n", start.start()) + 3
-    return f"{text[: start.start()]}{text[end:]}\n{text[start.start() : end]}"
 
 
 def _check_imports(module: SpirvModule, text: str) -> None:

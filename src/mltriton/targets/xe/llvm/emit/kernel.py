@@ -62,4 +62,5 @@ def legality_of(module: IRModule, device: Device, failing: Collection[Surface]) 
 def finished(e: XeEmitter, module: IRModule) -> KernelText:
     """The module with the kernel's operations."""
     finish(e, module)
+    e.module.put_last(e.function)  # which printf asks for
     return KernelText(e.function, e.legality.relied, e.legality.uses)
